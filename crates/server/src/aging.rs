@@ -7,7 +7,7 @@
 use keyspace::{AccessClock, PARTITIONS, PartitionIndex};
 
 use crate::aging_state::AgingState;
-use crate::worker::Worker;
+use crate::lane::Lane;
 
 /// How long one turn may take, and the entries that are looked at under one lock.
 const TURN_US: i64 = 1000;
@@ -17,31 +17,31 @@ const STEP: usize = 64;
 const STEPS_PER_TICK: usize = 16;
 
 /// A worker's turn; whether another one should come soon.
-pub(crate) fn turn(worker: &Worker) -> bool {
-    let Ok(mut state) = worker.server.aging.0.try_lock() else { return false };
-    state.note_time(worker.now_ms(), worker.ticked_us() / 1000);
-    let deadline = worker.ticked_us() + TURN_US;
+pub(crate) fn turn(lane: &Lane) -> bool {
+    let Ok(mut state) = lane.shared.aging.0.try_lock() else { return false };
+    state.note_time(lane.now_ms(), lane.ticked_us() / 1000);
+    let deadline = lane.ticked_us() + TURN_US;
     while state.pass.is_some() {
         for _ in 0..STEPS_PER_TICK {
-            if !worker.come_in() {
+            if !lane.come_in() {
                 return true;
             }
-            step(worker, &mut state);
+            step(lane, &mut state);
         }
-        worker.tick();
-        if worker.ticked_us() > deadline {
+        lane.tick();
+        if lane.ticked_us() > deadline {
             return state.pass.is_some();
         }
     }
     false
 }
 
-fn step(worker: &Worker, state: &mut AgingState) {
+fn step(lane: &Lane, state: &mut AgingState) {
     let Some((partition, place)) = state.pass else { return };
     if partition == PARTITIONS {
         return state.finish();
     }
-    let keyspace = worker.server.keyspace;
+    let keyspace = lane.shared.keyspace;
     let index = partition as PartitionIndex;
     if keyspace.population(index) == 0 {
         state.pass = Some((partition + 1, (0, 0)));
@@ -49,7 +49,7 @@ fn step(worker: &Worker, state: &mut AgingState) {
     }
     // A busy partition is tried again; who is in it for long lets the world wait, too.
     let Some(mut grant) = keyspace.try_acquire(index) else { return };
-    let access = AccessClock::new(keyspace.settings(), worker.now_ms());
+    let access = AccessClock::new(keyspace.settings(), lane.now_ms());
     let next = grant.age(&access, state.lapse, index, place, STEP);
     state.pass = Some(next.map_or((partition + 1, (0, 0)), |place| (partition, place)));
 }

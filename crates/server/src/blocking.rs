@@ -26,13 +26,13 @@ use crate::commit;
 use crate::drill;
 use crate::execute::Work;
 use crate::journal::Deed;
+use crate::lane::Lane;
 use crate::mailbox::Rounds;
 use crate::panics::contain;
 use crate::shared::{Shared, write_refusal};
 use crate::stats;
 use crate::table::{Entry, Run};
 use crate::unregistration::{Registered, Unregistration};
-use crate::worker::Worker;
 
 /// A blocked client as its server sees it; the owner of a `Waiter`.
 struct Blocked {
@@ -241,23 +241,23 @@ impl Place {
     /// are needed to serve it, nothing was done, and those are returned.
     pub(crate) fn rouse(
         &self,
-        worker: &Worker,
+        lane: &Lane,
         acquisition: Acquisition,
         round: u32,
     ) -> Result<(), Acquisition> {
         // Whoever looks says when to look next.
         blocked(&self.waiter).again.store(NEVER, Ordering::Relaxed);
-        let mut tx = self.begin(worker, acquisition);
+        let mut tx = self.begin(lane, acquisition);
         blocked(&self.waiter).awaited.keys().for_each(|key| tx.rouse(key));
-        match commit::commit(worker.server, &worker.rounds, &mut tx, Args::default()) {
+        match commit::commit(lane.shared, &lane.rounds, &mut tx, Args::default()) {
             Ok(_) => Ok(()),
             Err(_) => Err(tx.widen(round)),
         }
     }
 
-    fn begin(&self, worker: &Worker, acquisition: Acquisition) -> Tx {
-        worker.start_batch();
-        let internal = TxOptions::internal(worker.number, worker.now_ms());
+    fn begin(&self, lane: &Lane, acquisition: Acquisition) -> Tx {
+        lane.start_batch();
+        let internal = TxOptions::internal(lane.number, lane.now_ms());
         let options = TxOptions { database: blocked(&self.waiter).database, ..internal };
         Tx::begin(acquisition, options)
     }

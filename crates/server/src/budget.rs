@@ -19,10 +19,10 @@ use keyspace::{Refusal, arena, heap};
 use proto::Args;
 
 use crate::aof;
+use crate::lanes::READ_SIZE;
 use crate::spell::Spell;
 use crate::startup::memory::{cgroup_limit, of_machine};
 use crate::valve::Valve;
-use crate::worker::READ_SIZE;
 
 /// What a command is told that would take memory where none is left.
 pub(crate) const OUT_OF_MEMORY: Refusal =

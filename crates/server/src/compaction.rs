@@ -22,8 +22,8 @@ use keyspace::{PARTITIONS, PartitionIndex, heap};
 
 use crate::compaction_state::{Compaction, Pass};
 use crate::counters::Totals;
+use crate::lane::Lane;
 use crate::shared::Shared;
-use crate::worker::Worker;
 
 /// Entries looked at before the lock is given back; one that is nowhere in the caches takes 0.2 us
 /// to be looked at and less than another to be moved.
@@ -39,8 +39,8 @@ const RELIEF_MAX: usize = 8;
 const WORTH: usize = 8;
 
 /// A worker's turn in the background; after which pause the next one should come, if one should.
-pub(crate) fn turn(worker: &Worker) -> Option<Duration> {
-    let (server, began) = (worker.server, worker.ticked_us());
+pub(crate) fn turn(lane: &Lane) -> Option<Duration> {
+    let (server, began) = (lane.shared, lane.ticked_us());
     let compaction = &server.compaction;
     let effort = match effort_of(server, began) {
         effort if effort > 0 && is_quiet(server) => most(server),
@@ -54,25 +54,25 @@ pub(crate) fn turn(worker: &Worker) -> Option<Duration> {
     let cycle_us = server.config.get(ACTIVE_DEFRAG_CYCLE_US);
     if let Some(mut pass) = compaction.turn() {
         let deadline = began + i64::from(cycle_us);
-        while advance(worker, &mut pass) && worker.ticked_us() < deadline {}
+        while advance(lane, &mut pass) && lane.ticked_us() < deadline {}
     }
     let rest_us = u64::from(cycle_us) * u64::from(100 - effort) / u64::from(effort);
     Some(Duration::from_micros(rest_us))
 }
 
 /// Makes some steps if more lies idle than is tolerated beside a limit, the more the more does.
-pub(crate) fn relieve(worker: &Worker) {
-    let server = worker.server;
+pub(crate) fn relieve(lane: &Lane) {
+    let server = lane.shared;
     let (slack, tolerated) = (arena::slack(), server.budget.tolerated_slack());
     if slack <= tolerated || !server.config.get(ACTIVEDEFRAG) {
         return;
     }
     let compaction = &server.compaction;
-    if compaction.is_promising(slack, worker.ticked_us())
+    if compaction.is_promising(slack, lane.ticked_us())
         && let Some(mut pass) = compaction.turn()
     {
         for _ in 0..(2 * slack / tolerated - 1).min(RELIEF_MAX) {
-            if !advance(worker, &mut pass) {
+            if !advance(lane, &mut pass) {
                 break;
             }
         }
@@ -121,18 +121,18 @@ fn between(number: u32, (lower, upper): (u32, u32), (least, most): (u32, u32)) -
 
 /// Makes some steps of the pass under way, or begins one; `false` when there is nothing to do, or
 /// the world is to stand still.
-fn advance(worker: &Worker, pass: &mut Option<Pass>) -> bool {
+fn advance(lane: &Lane, pass: &mut Option<Pass>) -> bool {
     for _ in 0..STEPS_PER_TICK {
-        if !worker.come_in() || !step(worker, pass) {
+        if !lane.come_in() || !step(lane, pass) {
             return false;
         }
     }
-    worker.tick();
+    lane.tick();
     true
 }
 
-fn step(worker: &Worker, pass: &mut Option<Pass>) -> bool {
-    let compaction = &worker.server.compaction;
+fn step(lane: &Lane, pass: &mut Option<Pass>) -> bool {
+    let compaction = &lane.shared.compaction;
     match pass {
         None => {
             compaction.is_asked.store(false, Ordering::Relaxed);
@@ -145,7 +145,7 @@ fn step(worker: &Worker, pass: &mut Option<Pass>) -> bool {
             }
             let slack = arena::slack();
             if marking.bytes() <= slack / WORTH {
-                compaction.note_vain(slack, worker.ticked_us());
+                compaction.note_vain(slack, lane.ticked_us());
                 return finish(compaction, pass);
             }
             *pass = Some(Pass::Moving(0, (0, 0)));
@@ -154,11 +154,11 @@ fn step(worker: &Worker, pass: &mut Option<Pass>) -> bool {
         Some(Pass::Moving(partition, place)) => {
             let index = *partition as PartitionIndex;
             // What lies in a busy partition is left to the next pass.
-            let next = worker
-                .server
+            let next = lane
+                .shared
                 .keyspace
                 .try_acquire(index)
-                .and_then(|mut grant| grant.compact(worker.number, index, *place, STEP));
+                .and_then(|mut grant| grant.compact(lane.number, index, *place, STEP));
             match next {
                 Some(next) => *place = next,
                 None => (*partition, *place) = (*partition + 1, (0, 0)),

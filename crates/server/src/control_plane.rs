@@ -6,10 +6,10 @@
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
+use crate::lane::Lane;
 use crate::session::{Session, Stage, Steps, Stepwise};
 use crate::table::Entry;
 use crate::unit::Unit;
-use crate::worker::Worker;
 
 /// Runs commands beside the data.
 pub(crate) trait ControlPlane: Send + Sync {
@@ -34,7 +34,7 @@ pub(crate) struct ControlRequest<'a> {
 
 /// A session at its worker.
 pub(crate) struct Asker<'a> {
-    pub(crate) worker: &'a Worker,
+    pub(crate) lane: &'a Lane,
     pub(crate) session: &'a mut Session,
 }
 

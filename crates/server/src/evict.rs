@@ -21,9 +21,9 @@ use proto::Args;
 use crate::commit;
 use crate::compaction;
 use crate::evictor::{Evictor, Weights};
+use crate::lane::Lane;
 use crate::release;
 use crate::shared::Shared;
-use crate::worker::Worker;
 
 /// Keys that go in one round at most: to evict them takes no longer than others wait for a lock.
 const KEYS: usize = 16;
@@ -65,23 +65,23 @@ enum Attempt {
 
 /// Makes room if more memory is in use than may be, or is about to be. Nothing is locked yet.
 #[inline]
-pub(crate) fn prepare(worker: &Worker, room: impl FnOnce() -> usize) {
-    let budget = &worker.server.budget;
+pub(crate) fn prepare(lane: &Lane, room: impl FnOnce() -> usize) {
+    let budget = &lane.shared.budget;
     if budget.limit() == 0 {
         return;
     }
     let more = room();
     // To refuse, and what needs no memory, must not cost more than to serve.
-    if budget.is_exceeded(more) && !budget.is_settled(worker.ticked_us()) {
-        make_room(worker, more);
+    if budget.is_exceeded(more) && !budget.is_settled(lane.ticked_us()) {
+        make_room(lane, more);
     }
 }
 
 /// Makes room for what the next command brings, as far as that can be done in short time.
 #[cold]
-pub(crate) fn make_room(worker: &Worker, more: usize) {
-    let server = worker.server;
-    if server.loading.is_on() || server.keyspace.settings().holds_expiry(worker.now_ms()) {
+pub(crate) fn make_room(lane: &Lane, more: usize) {
+    let server = lane.shared;
+    if server.loading.is_on() || server.keyspace.settings().holds_expiry(lane.now_ms()) {
         return;
     }
     let rule = rule_of(server.config.get(MAXMEMORY_POLICY));
@@ -89,28 +89,28 @@ pub(crate) fn make_room(worker: &Worker, more: usize) {
     if server.budget.is_near() {
         release::look(server, server.keyspace.clock().monotonic_us());
     }
-    release::turn(worker);
-    worker.tick();
-    let began = worker.ticked_us();
+    release::turn(lane);
+    lane.tick();
+    let began = lane.ticked_us();
     let patience = patience_us(server.config.get(MAXMEMORY_EVICTION_TENACITY));
     let deadline = began.saturating_add(patience);
-    let mut evictor = worker.evictor.borrow_mut();
+    let mut evictor = lane.evictor.borrow_mut();
     evictor.turn_to(rule);
     let (mut is_any_gone, mut is_over, mut misses) = (false, false, 0);
     while server.budget.is_exceeded(more) {
         // While a snapshot has enough to save, what goes is one more copy for it and makes no room;
         // while the world stands still nobody allocates much.
-        if is_over || server.snapshot_valve.is_shut() || !come_in_relieved(worker) {
+        if is_over || server.snapshot_valve.is_shut() || !come_in_relieved(lane) {
             // However short the time was, a write is refused where no key can go and too little
             // waits to be freed.
             let is_any = is_any_gone
-                || !evictor.finds_all_in_use(worker, more)
-                    && rule.is_some_and(|rule| evictor.sees_any(worker, rule));
+                || !evictor.finds_all_in_use(lane, more)
+                    && rule.is_some_and(|rule| evictor.sees_any(lane, rule));
             server.budget.note_exhausted(!is_any && !awaits_garbage(server, more));
             break;
         }
         let changes = server.budget.changes();
-        match evictor.attempt(worker, rule, more) {
+        match evictor.attempt(lane, rule, more) {
             Attempt::Evicted => {
                 (is_any_gone, misses) = (true, 0);
                 server.budget.note_exhausted(false);
@@ -119,7 +119,7 @@ pub(crate) fn make_room(worker: &Worker, more: usize) {
             Attempt::Underway => break,
             Attempt::Missed => misses += 1,
             Attempt::Nothing => {
-                let until_us = worker.ticked_us() + LOOK_AGAIN_US;
+                let until_us = lane.ticked_us() + LOOK_AGAIN_US;
                 let is_sure = rule.is_none() || evictor.weights.all() == 0;
                 server.budget.settle(changes, if is_sure { i64::MAX } else { until_us });
                 break;
@@ -127,39 +127,39 @@ pub(crate) fn make_room(worker: &Worker, more: usize) {
         }
         if misses == MISSES {
             // All that may go is in use: others must not wait for that, nor write without end.
-            let is_exhausted = !is_any_gone && evictor.finds_all_in_use(worker, more);
+            let is_exhausted = !is_any_gone && evictor.finds_all_in_use(lane, more);
             server.budget.note_exhausted(is_exhausted);
             break;
         }
-        worker.tick();
-        is_over = worker.ticked_us() >= deadline;
+        lane.tick();
+        is_over = lane.ticked_us() >= deadline;
     }
     if !server.budget.is_exceeded(more) {
         evictor.misses = 0;
     }
     // What was freed here may be what others wait for.
     admit_writers(server);
-    worker.tick();
-    let micros = u64::try_from(worker.ticked_us() - began).unwrap_or(0);
+    lane.tick();
+    let micros = u64::try_from(lane.ticked_us() - began).unwrap_or(0);
     if micros >= server.latency.threshold_us() {
         server.latency.note(server.keyspace.clock(), "eviction-cycle", micros);
     }
-    note_excess(worker);
+    note_excess(lane);
 }
 
 /// Comes in to evict. Eviction leaves pages half empty, so compaction empties some first; it takes
 /// the worker out where the world is wanted. Whether the worker is inside behind that.
-fn come_in_relieved(worker: &Worker) -> bool {
-    worker.come_in() && {
-        compaction::relieve(worker);
-        worker.come_in()
+fn come_in_relieved(lane: &Lane) -> bool {
+    lane.come_in() && {
+        compaction::relieve(lane);
+        lane.come_in()
     }
 }
 
 /// Notes for how long the limit is exceeded.
-pub(crate) fn note_excess(worker: &Worker) {
-    let budget = &worker.server.budget;
-    budget.excess.note(budget.is_exceeded(0), worker.ticked_us());
+pub(crate) fn note_excess(lane: &Lane) {
+    let budget = &lane.shared.budget;
+    budget.excess.note(budget.is_exceeded(0), lane.ticked_us());
 }
 
 /// Which keys a policy lets go; none where it lets none.
@@ -192,45 +192,45 @@ fn patience_us(tenacity: u32) -> i64 {
 impl Evictor {
     /// Whether attempt after attempt, in one command's time or in that of several, has found all
     /// that may go in use, and more is missing than writes may go on with.
-    fn finds_all_in_use(&self, worker: &Worker, more: usize) -> bool {
-        self.misses >= MISSES && !worker.server.budget.is_slightly_exceeded(more)
+    fn finds_all_in_use(&self, lane: &Lane, more: usize) -> bool {
+        self.misses >= MISSES && !lane.shared.budget.is_slightly_exceeded(more)
     }
 
     /// Whether there are keys that may be evicted.
-    fn sees_any(&mut self, worker: &Worker, rule: Rule) -> bool {
+    fn sees_any(&mut self, lane: &Lane, rule: Rule) -> bool {
         self.weights = Weights::default();
-        self.weights.refresh(worker.server.keyspace, rule, worker.ticked_us());
+        self.weights.refresh(lane.shared.keyspace, rule, lane.ticked_us());
         self.weights.all() > 0
     }
 
     /// Makes some room: what is garbage already goes before anything is evicted.
-    fn attempt(&mut self, worker: &Worker, rule: Option<Rule>, more: usize) -> Attempt {
-        let (budget, reclaimer) = (&worker.server.budget, worker.server.keyspace.reclaimer());
+    fn attempt(&mut self, lane: &Lane, rule: Option<Rule>, more: usize) -> Attempt {
+        let (budget, reclaimer) = (&lane.shared.budget, lane.shared.keyspace.reclaimer());
         let garbage = reclaimer.bytes();
         if garbage > 0 && reclaimer.free_some(PIECE) {
             return Attempt::Freed;
         }
-        if awaits_garbage(worker.server, more) {
+        if awaits_garbage(lane.shared, more) {
             budget.note_exhausted(false);
             return Attempt::Underway;
         }
         let Some(rule) = rule else { return Attempt::Nothing };
         match budget.pledge(more, garbage) {
-            Some(pledge) => self.evict(worker, rule, pledge.bytes),
+            Some(pledge) => self.evict(lane, rule, pledge.bytes),
             None => Attempt::Underway,
         }
     }
 
     /// Evicts keys until so many bytes are free, as many as one round may.
-    fn evict(&mut self, worker: &Worker, rule: Rule, missing: usize) -> Attempt {
-        let mut is_fresh = self.weights.refresh(worker.server.keyspace, rule, worker.ticked_us());
-        let samples = samples(rule, worker.server.config.get(MAXMEMORY_SAMPLES));
+    fn evict(&mut self, lane: &Lane, rule: Rule, missing: usize) -> Attempt {
+        let mut is_fresh = self.weights.refresh(lane.shared.keyspace, rule, lane.ticked_us());
+        let samples = samples(rule, lane.shared.config.get(MAXMEMORY_SAMPLES));
         // Threads tell of what they freed in steps.
         let bytes = missing + heap::STEP;
         let keys = bytes.div_ceil(self.mean_bytes).min(KEYS);
         let need = Need { bytes, keys: KEYS, samples };
         loop {
-            let (evicted, is_any_busy) = self.look_and_evict(worker, rule, need, keys);
+            let (evicted, is_any_busy) = self.look_and_evict(lane, rule, need, keys);
             if let Some(mean) = evicted.bytes.checked_div(evicted.keys) {
                 (self.mean_bytes, self.misses) = (mean.max(1), 0);
                 return Attempt::Evicted;
@@ -244,14 +244,14 @@ impl Evictor {
             }
             // Keys may have come since the weights were taken.
             self.weights = Weights::default();
-            is_fresh = self.weights.refresh(worker.server.keyspace, rule, worker.ticked_us());
+            is_fresh = self.weights.refresh(lane.shared.keyspace, rule, lane.ticked_us());
         }
     }
 
     /// Looks at ever more keys until some may go; with it, whether it was busy somewhere.
     fn look_and_evict(
         &mut self,
-        worker: &Worker,
+        lane: &Lane,
         rule: Rule,
         need: Need,
         keys: usize,
@@ -262,7 +262,7 @@ impl Evictor {
             let doublings = round.min(BARREN_DOUBLINGS);
             let looks = self.choose((need.samples * keys.max(CHOICE)) << doublings);
             let is_busy;
-            (evicted, is_busy) = evict_round(worker, &looks, rule, need);
+            (evicted, is_busy) = evict_round(lane, &looks, rule, need);
             is_any_busy |= is_busy;
             if evicted.seen > 0 || looks.is_empty() {
                 break;
@@ -313,22 +313,22 @@ fn samples(rule: Rule, configured: u32) -> usize {
 }
 
 /// Looks, and evicts what is worth least there; with it, whether it was busy somewhere.
-fn evict_round(worker: &Worker, looks: &[Look], rule: Rule, need: Need) -> (Evicted, bool) {
-    debug_assert!(worker.is_inside(), "nobody evicts beside the world");
-    let server = worker.server;
+fn evict_round(lane: &Lane, looks: &[Look], rule: Rule, need: Need) -> (Evicted, bool) {
+    debug_assert!(lane.is_inside(), "nobody evicts beside the world");
+    let server = lane.shared;
     let partitions: PartitionSet = looks.iter().map(|look| look.partition).collect();
     let acquisition = server.keyspace.acquire_free(partitions);
     let is_any_busy = acquisition.partition_count() < looks.len();
-    let mut tx = Tx::begin(acquisition, TxOptions::internal(worker.number, worker.now_ms()));
+    let mut tx = Tx::begin(acquisition, TxOptions::internal(lane.number, lane.now_ms()));
     let (mut told, observer) = (Vec::new(), server.eviction_observer());
     let evicted = tx.evict(looks, rule, need, |entry, now, idle_s| {
-        told.extend(observer.and_then(|it| it.note(worker.number, entry, now, idle_s)));
+        told.extend(observer.and_then(|it| it.note(lane.number, entry, now, idle_s)));
     });
-    commit::commit(server, &worker.rounds, &mut tx, Args::default())
+    commit::commit(server, &lane.rounds, &mut tx, Args::default())
         .expect("who heeds departures is told of them by the key's own partition");
     drop(tx);
     for (noted, observer) in told.into_iter().zip(observer.iter().cycle()) {
-        observer.tell(server.outbox(&worker.rounds), worker.now_us(), noted);
+        observer.tell(server.outbox(&lane.rounds), lane.now_us(), noted);
     }
     (evicted, is_any_busy)
 }

@@ -25,11 +25,11 @@ use crate::engine::Engine;
 use crate::evict;
 use crate::gates::{self, Verdict};
 use crate::heavy::Call;
+use crate::lane::Lane;
 use crate::mailbox::Rounds;
 use crate::session::{Blocked, Parked, Ran, Session, Stage};
 use crate::shared::Shared;
 use crate::table::{Entry, Run};
-use crate::worker::Worker;
 
 mod chain;
 mod departure;
@@ -90,9 +90,20 @@ pub(crate) enum Grant {
     Busy,
 }
 
+/// Where requests are run: what runs them, at which lane, and what of their session's input may
+/// leave with them.
+#[derive(Clone, Copy)]
+pub(crate) struct Executor<'a> {
+    pub(crate) engine: &'static Engine,
+    pub(crate) lane: &'a Lane,
+    pub(crate) handover: &'a InputHandover,
+}
+
 /// A request on its way through `execute`.
 struct Request<'a> {
-    worker: &'a Worker,
+    engine: &'static Engine,
+    lane: &'a Lane,
+    handover: &'a InputHandover,
     session: &'a mut Session,
     entry: &'static Entry,
     location: Option<Location>,
@@ -102,33 +113,34 @@ struct Request<'a> {
 
 /// Runs one request. `grant` is what came of its wait, if it had to wait.
 pub(crate) fn execute(
-    worker: &Worker,
+    executor: Executor<'_>,
     session: &mut Session,
     args: Args<'_>,
     known: Option<Known>,
     out: &mut Output,
     grant: Option<Grant>,
 ) -> Step {
-    let server = worker.server;
+    let Executor { engine, lane, handover } = executor;
+    let server = lane.shared;
     let (mark, length) = (out.mark(), out.len());
     let known = known.map_or_else(|| Known::of(server, args), Ok);
     let Known { entry, location } = match known {
         Ok(known) => known,
         Err(refusal) => {
-            reject(worker, session, None, out, &refusal);
+            reject(lane, session, None, out, &refusal);
             return after(session, None, out, mark, Step::Done);
         }
     };
     session.client.live.last_command.store(entry.id as u32, Ordering::Relaxed);
     let (verdict, grant) = match grant {
         None => {
-            evict::prepare(worker, || budget::room_for(entry.spec.flags, args));
-            (gates::admit(worker, session, entry, args), None)
+            evict::prepare(lane, || budget::room_for(entry.spec.flags, args));
+            (gates::admit(lane, session, entry, args), None)
         }
         Some(Grant::Busy) => (Verdict::Refused(BUSY), None),
         // Rights, a pause or a load may have come while it waited: then the locks go back.
         Some(Grant::Locks(acquisition, round)) => {
-            let verdict = gates::admit(worker, session, entry, args);
+            let verdict = gates::admit(lane, session, entry, args);
             let is_admitted = matches!(verdict, Verdict::Admitted);
             (verdict, Some((acquisition, round)).filter(|_| is_admitted))
         }
@@ -136,19 +148,19 @@ pub(crate) fn execute(
     match verdict {
         Verdict::Admitted => {}
         Verdict::Refused(refusal) => {
-            server.stats.rejected(worker.number, entry.id);
-            reject(worker, session, Some(entry), out, &refusal);
+            server.stats.rejected(lane.number, entry.id);
+            reject(lane, session, Some(entry), out, &refusal);
             return after(session, None, out, mark, Step::Done);
         }
         Verdict::Postponed(stage) => return Step::Postpone(stage),
     }
     if session.is_queueing() && !entry.spec.flags.has(Flags::IMMEDIATE) {
-        queue::queue(worker, session, entry, location, args, out);
+        queue::queue(lane, session, entry, location, args, out);
         return after(session, None, out, mark, Step::Done);
     }
     // EXEC leaves out itself what its client does not want: that may be another in its middle.
     let is_exec = entry.spec.role == Role::Exec;
-    let mut request = Request { worker, session, entry, location, args, out };
+    let mut request = Request { engine, lane, handover, session, entry, location, args, out };
     let mut step = match entry.run {
         Run::Data(handler) if entry.spec.flags.has(Flags::USES_FIELDSET) => {
             request.run_import(handler, grant)
@@ -160,10 +172,10 @@ pub(crate) fn execute(
     match &mut step {
         Step::Postpone(_) => return step,
         // What has a result to come is booked with that.
-        Step::Wait(stage) if stage.has_result_to_come() => _ = worker.tick(),
+        Step::Wait(stage) if stage.has_result_to_come() => _ = lane.tick(),
         // What waits is booked when that is over.
-        Step::Wait(Stage::Blocked(blocked)) => note_wait(worker, session, &mut blocked.ran),
-        _ => book(worker, session, entry, args, out, length),
+        Step::Wait(Stage::Blocked(blocked)) => note_wait(lane, session, &mut blocked.ran),
+        _ => book(lane, session, entry, args, out, length),
     }
     let mark = if is_exec { out.mark() } else { mark };
     after(session, Some(entry), out, mark, step)
@@ -173,33 +185,33 @@ pub(crate) fn execute(
 /// `length`.
 #[inline]
 fn book(
-    worker: &Worker,
+    lane: &Lane,
     session: &Session,
     entry: &'static Entry,
     args: Args<'_>,
     out: &Output,
     length: usize,
 ) {
-    let micros = note_time(worker, entry);
+    let micros = note_time(lane, entry);
     let reply_bytes = (out.len() - length) as u64 + out.bytes_to_come();
-    account(worker, session, entry, args, micros, reply_bytes);
-    tell_watchers(worker, session, session.database, entry, args);
+    account(lane, session, entry, args, micros, reply_bytes);
+    tell_watchers(lane, session, session.database, entry, args);
 }
 
 /// Notes what a command took that waits now, and tells those who watch.
 #[cold]
-fn note_wait(worker: &Worker, session: &Session, ran: &mut Ran) {
-    ran.micros = note_time(worker, ran.entry);
-    tell_watchers(worker, session, session.database, ran.entry, ran.args.as_args());
+fn note_wait(lane: &Lane, session: &Session, ran: &mut Ran) {
+    ran.micros = note_time(lane, ran.entry);
+    tell_watchers(lane, session, session.database, ran.entry, ran.args.as_args());
 }
 
 /// Notes how long this worker was busy with a command, in microseconds.
 #[inline]
-fn note_time(worker: &Worker, entry: &Entry) -> u64 {
-    let micros = u64::try_from(worker.tick()).unwrap_or(0);
-    crate::counters::add(&worker.counters.busy_us, micros);
-    if worker.server.keyspace.pauses().is_remarkable(micros) {
-        note_hold(worker.server, entry, micros);
+fn note_time(lane: &Lane, entry: &Entry) -> u64 {
+    let micros = u64::try_from(lane.tick()).unwrap_or(0);
+    crate::counters::add(&lane.counters.busy_us, micros);
+    if lane.shared.keyspace.pauses().is_remarkable(micros) {
+        note_hold(lane.shared, entry, micros);
     }
     micros
 }
@@ -215,16 +227,16 @@ fn note_hold(server: &Shared, entry: &Entry, micros: u64) {
 /// Books a command that ran: its calls, its time, whether it was slow.
 #[inline]
 pub(crate) fn account(
-    worker: &Worker,
+    lane: &Lane,
     session: &Session,
     entry: &'static Entry,
     args: Args<'_>,
     micros: u64,
     reply_bytes: u64,
 ) {
-    let server = worker.server;
-    server.stats.called(worker.number, entry.id, micros);
-    crate::counters::add(&worker.counters.commands, 1);
+    let server = lane.shared;
+    server.stats.called(lane.number, entry.id, micros);
+    crate::counters::add(&lane.counters.commands, 1);
     crate::counters::add(&session.client.live.commands, 1);
     if server.command_log.is_remarkable(args.extent(), micros, reply_bytes) {
         let (client, time_s) = (
@@ -243,15 +255,15 @@ pub(crate) fn account(
 /// was in right after it.
 #[inline]
 pub(crate) fn tell_watchers(
-    worker: &Worker,
+    lane: &Lane,
     session: &Session,
     database: usize,
     entry: &'static Entry,
     args: Args<'_>,
 ) {
-    let server = worker.server;
+    let server = lane.shared;
     if server.watchers.any() {
-        server.tell_watchers(&worker.rounds, &session.client, database, entry, args);
+        server.tell_watchers(&lane.rounds, &session.client, database, entry, args);
     }
 }
 
@@ -297,7 +309,7 @@ impl Request<'_> {
         let mut tx = self.begin(acquisition, self.may_widen());
         if let Some(location) = self.location {
             tx.hint(&self.args[1], location);
-        } else if self.worker.server.config.get(PREFETCH_BATCH_MAX_SIZE) > 0 {
+        } else if self.lane.shared.config.get(PREFETCH_BATCH_MAX_SIZE) > 0 {
             tx.prefetch(&locations[..locations.len().min(PREFETCHED_MAX)]);
         }
         let work = self.work(handler);
@@ -308,7 +320,7 @@ impl Request<'_> {
         {
             return self.hand_over(tx, work, round, true);
         }
-        match work.run(&mut tx, self.args, self.out, &self.worker.rounds) {
+        match work.run(&mut tx, self.args, self.out, &self.lane.rounds) {
             Outcome::Replied(seen) => {
                 self.session.see_by(self.entry, seen);
                 Step::Done
@@ -329,7 +341,7 @@ impl Request<'_> {
 
     #[inline]
     fn work(&self, handler: Handler) -> Work {
-        let (server, entry, resp) = (self.worker.server, self.entry, self.session.resp);
+        let (server, entry, resp) = (self.lane.shared, self.entry, self.session.resp);
         Work { server, entry, handler, resp, reader: self.session.reader_of(entry) }
     }
 
@@ -343,9 +355,10 @@ impl Request<'_> {
                 return Step::Done;
             }
         };
-        let (worker, entry, location) = (self.worker, self.entry, self.location);
+        let Self { engine, lane, handover, entry, location, .. } = *self;
         let (session, out, args) = (&mut *self.session, &mut *self.out, expanded.as_args());
-        Request { worker, session, entry, location, args, out }.run_data(handler, grant)
+        Request { engine, lane, handover, session, entry, location, args, out }
+            .run_data(handler, grant)
     }
 
     /// Stands the client in the queues of the keys it waits for, under their locks.
@@ -364,19 +377,19 @@ impl Request<'_> {
     #[inline]
     fn acquire(&self, acquisition: &mut Acquisition) -> bool {
         let flags = || gates::effective_flags(self.session, self.entry);
-        !acquisition.wants_world() && self.worker.come_in_past_gates(flags) && acquisition.attempt()
+        !acquisition.wants_world() && self.lane.come_in_past_gates(flags) && acquisition.attempt()
     }
 
     /// Begins a transaction with what was acquired, at the present time: others may have run since
     /// an earlier attempt.
     #[inline]
     fn begin(&self, acquisition: Acquisition, undoable: bool) -> Tx {
-        Tx::begin(acquisition, TxOptions { undoable, ..options(self.worker, self.session) })
+        Tx::begin(acquisition, TxOptions { undoable, ..options(self.lane, self.session) })
     }
 
     #[inline]
     fn plan(&self, locations: &[Location]) -> Acquisition {
-        let keyspace = self.worker.server.keyspace;
+        let keyspace = self.lane.shared.keyspace;
         match self.entry.spec.plan {
             Plan::World => Acquisition::of_world(keyspace),
             Plan::Visits => Acquisition::of_partitions(keyspace, PartitionSet::new()),
@@ -387,7 +400,7 @@ impl Request<'_> {
     /// Leaves the request until its locks are there.
     #[cold]
     fn park(&self, acquisition: Acquisition, round: Round) -> Step {
-        Step::Postpone(Stage::Parked(Parked::new(acquisition, round, self.worker.ticked_us())))
+        Step::Postpone(Stage::Parked(Parked::new(acquisition, round, self.lane.ticked_us())))
     }
 
     /// Where the keys belong that are locked, the locks on the way from memory if they are several.
@@ -403,7 +416,7 @@ impl Request<'_> {
             locations.push(location);
             return locations;
         }
-        let keyspace = self.worker.server.keyspace;
+        let keyspace = self.lane.shared.keyspace;
         for spec in self.entry.spec.keys {
             let visited = spec.visit(self.args, |index| {
                 let location = keyspace.locate(&self.args[index]);
@@ -423,12 +436,11 @@ impl Request<'_> {
     }
 
     fn run_control(&mut self) -> Step {
-        let (server, worker, entry, args) =
-            (self.worker.server, self.worker, self.entry, self.args);
+        let Self { engine, lane, entry, args, .. } = *self;
         let mut reply = Reply::new(self.out, self.session.resp);
-        let asker = Some(Asker { worker, session: &mut *self.session });
+        let asker = Some(Asker { lane, session: &mut *self.session });
         let request = ControlRequest { entry, asker, unit: None };
-        let next = drill::beside(entry.spec.role, || server.control(request, args, &mut reply));
+        let next = drill::beside(entry.spec.role, || engine.control(request, args, &mut reply));
         self.finish_control(next)
     }
 
@@ -438,11 +450,11 @@ impl Request<'_> {
             Ok(Next::Close) => Step::Close,
             Ok(Next::Wait(stage)) => Step::Wait(stage),
             Ok(Next::Elsewhere(work)) => {
-                let heavy = &self.worker.server.background;
+                let heavy = &self.lane.shared.background;
                 Step::elsewhere(heavy.run(self.call(), work))
             }
             Ok(Next::Visit(work)) => {
-                let heavy = &self.worker.server.background;
+                let heavy = &self.lane.shared.background;
                 Step::elsewhere(heavy.run_visit(self.call(), work))
             }
             Err(refusal) => {
@@ -454,31 +466,31 @@ impl Request<'_> {
 
     /// The request, for another thread.
     fn call(&self) -> Call {
-        let (server, resp) = (self.worker.server, self.session.resp);
+        let (server, resp) = (self.lane.shared, self.session.resp);
         let ceiling = server.output_ceiling(&self.session.client);
         Call { server, entry: self.entry, args: self.args.into(), resp, ceiling }
     }
 
     #[cold]
     fn refuse(&mut self, refusal: &Refusal) {
-        self.worker.server.refuse(refusal, &mut Reply::new(self.out, self.session.resp));
+        self.lane.shared.refuse(refusal, &mut Reply::new(self.out, self.session.resp));
         self.note_failure();
     }
 
     fn note_failure(&self) {
-        self.worker.server.stats.failed(self.worker.number, self.entry.id);
+        self.lane.shared.stats.failed(self.lane.number, self.entry.id);
     }
 }
 
 /// How a session's transactions are begun.
 #[inline]
-pub(crate) fn options(worker: &Worker, session: &Session) -> TxOptions {
+pub(crate) fn options(lane: &Lane, session: &Session) -> TxOptions {
     // CLIENT IMPORT-SOURCE has its effect in import mode only.
-    let sees_expired = worker.server.keyspace.settings().suspends_expiry()
+    let sees_expired = lane.shared.keyspace.settings().suspends_expiry()
         && session.client.has_flag(client_flags::IMPORT_SOURCE);
-    let now_us = worker.now_us();
+    let now_us = lane.now_us();
     TxOptions {
-        lane: worker.number,
+        lane: lane.number,
         database: session.database,
         now: now_us / 1000,
         now_us,
@@ -512,7 +524,7 @@ fn partitions(locations: &[Location]) -> PartitionSet {
 /// Everything needed to run a data command, on whatever thread.
 #[derive(Clone, Copy)]
 pub(crate) struct Work {
-    pub(crate) server: &'static Engine,
+    pub(crate) server: &'static Shared,
     pub(crate) entry: &'static Entry,
     pub(crate) handler: Handler,
     pub(crate) resp: Resp,

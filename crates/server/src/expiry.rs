@@ -1,24 +1,13 @@
-//! Active expiry: each worker removes the dead keys of its share of the partitions. Where memory is
-//! short and no command makes room, it does that, too, its share of compaction, and looks whether
-//! to be courteous.
+//! Active expiry: each worker removes the dead keys of its share of the partitions.
 //!
 //! Invariant: a turn holds one partition at a time for a bounded number of entries, and ends after
 //! `TURN_US` whatever is left.
 
-use std::rc::Rc;
-use std::time::Duration;
-
 use base::time::UnixMillis;
 use keyspace::{PartitionIndex, Tx, TxOptions};
 
-use crate::aging;
-use crate::compaction;
-use crate::courtesy;
-use crate::evict;
-use crate::release;
-use crate::scripts;
+use crate::lane::Lane;
 use crate::sweep::Sweep;
-use crate::worker::Worker;
 
 /// How long one turn may take, in microseconds.
 const TURN_US: i64 = 1000;
@@ -27,78 +16,34 @@ const TURN_US: i64 = 1000;
 /// takes up to 6 us at ten million keys, so a step stays below half a millisecond.
 const STEP: usize = 64;
 
-/// Pause after a turn that left work behind; with `TURN_US` it bounds expiry to a fifth of a core.
-const BUSY_PAUSE: Duration = Duration::from_millis(4);
-
-/// Pause while more memory is in use than may be: room is made for a third of the time.
-const SHORT_PAUSE: Duration = Duration::from_millis(1);
-
-/// Pause while something may expire soon, and while nothing can.
-const WATCHFUL_PAUSE: Duration = Duration::from_millis(100);
-const IDLE_PAUSE: Duration = Duration::from_millis(500);
-
-/// Runs the worker's share of expiry for ever.
-pub(crate) async fn run(worker: Rc<Worker>) {
-    loop {
-        worker.start_batch();
-        let started = worker.ticked_us();
-        let turn = turn(&worker, &mut worker.sweep.borrow_mut());
-        note_time(&worker, started);
-        let is_short_of_memory = pay_debt(&worker);
-        let is_aging = aging::turn(&worker);
-        let to_compact = compaction::turn(&worker);
-        scripts::tend(worker.server);
-        release::turn(&worker);
-        courtesy::turn(&worker);
-        let pause = match turn {
-            _ if is_short_of_memory => SHORT_PAUSE,
-            Turn::LeftOver => BUSY_PAUSE,
-            Turn::AllDone if is_aging => BUSY_PAUSE,
-            Turn::AllDone if worker.server.keyspace.next_deadline().is_some() => WATCHFUL_PAUSE,
-            Turn::AllDone => IDLE_PAUSE,
-        };
-        worker.end_turn();
-        tokio::time::sleep(to_compact.map_or(pause, |rest| rest.min(pause))).await;
-    }
-}
-
-/// Makes room where no command asks for it; whether more is to be made.
-fn pay_debt(worker: &Worker) -> bool {
-    let budget = &worker.server.budget;
-    if budget.is_exceeded(0) && !budget.is_settled(worker.ticked_us()) {
-        evict::make_room(worker, 0);
-    }
-    evict::note_excess(worker);
-    budget.is_exceeded(0) && !budget.is_out_of_memory(0)
-}
-
 /// Tells the latency monitor of a turn that took long.
-fn note_time(worker: &Worker, started: i64) {
-    let server = worker.server;
-    worker.tick();
-    let micros = u64::try_from(worker.ticked_us() - started).unwrap_or(0);
+pub(crate) fn note_time(lane: &Lane, started: i64) {
+    let server = lane.shared;
+    lane.tick();
+    let micros = u64::try_from(lane.ticked_us() - started).unwrap_or(0);
     if micros >= server.latency.threshold_us() {
         server.latency.note(server.keyspace.clock(), "expire-cycle", micros);
     }
 }
 
 /// Notes how long the last step held its partition.
-fn note_hold(worker: &Worker) {
-    let micros = u64::try_from(worker.tick()).unwrap_or(0);
-    let pauses = worker.server.keyspace.pauses();
+fn note_hold(lane: &Lane) {
+    let micros = u64::try_from(lane.tick()).unwrap_or(0);
+    let pauses = lane.shared.keyspace.pauses();
     if pauses.is_remarkable(micros) {
         pauses.note_hold(micros);
     }
 }
 
 /// Leaves what is unfinished to the workers that stay.
-pub(crate) fn give_up(worker: &Worker) {
-    if let Some(sweep) = worker.sweep.borrow_mut().take() {
-        worker.server.keyspace.hint_due(sweep.partition, worker.now_ms());
+pub(crate) fn give_up(lane: &Lane) {
+    if let Some(sweep) = lane.sweep.borrow_mut().take() {
+        lane.shared.keyspace.hint_due(sweep.partition, lane.now_ms());
     }
 }
 
-enum Turn {
+/// How a turn ended.
+pub(crate) enum ExpiryTurn {
     AllDone,
     LeftOver,
 }
@@ -131,18 +76,19 @@ impl Rounds {
     }
 }
 
-fn turn(worker: &Worker, unfinished: &mut Option<Sweep>) -> Turn {
+/// The lane's turn.
+pub(crate) fn turn(lane: &Lane, unfinished: &mut Option<Sweep>) -> ExpiryTurn {
     // While writes are held the data stand still: keys whose time is over are absent and stay.
-    let settings = worker.server.keyspace.settings();
-    if !worker.server.active_expiry() || settings.holds_expiry(worker.now_ms()) {
-        return Turn::AllDone;
+    let settings = lane.shared.keyspace.settings();
+    if !lane.shared.active_expiry() || settings.holds_expiry(lane.now_ms()) {
+        return ExpiryTurn::AllDone;
     }
-    let started = worker.ticked_us();
-    let keyspace = worker.server.keyspace;
-    let crew = worker.server.worker_count();
+    let started = lane.ticked_us();
+    let keyspace = lane.shared.keyspace;
+    let crew = lane.shared.worker_count();
     let due = || -> Vec<_> {
-        let own = |partition: &PartitionIndex| usize::from(*partition) % crew == worker.number;
-        keyspace.partitions_due(worker.now_ms()).filter(own).collect()
+        let own = |partition: &PartitionIndex| usize::from(*partition) % crew == lane.number;
+        keyspace.partitions_due(lane.now_ms()).filter(own).collect()
     };
     let mut rounds = Rounds::begin(due());
     loop {
@@ -150,25 +96,25 @@ fn turn(worker: &Worker, unfinished: &mut Option<Sweep>) -> Turn {
             Some(sweep) => sweep,
             None => match rounds.next(due) {
                 Some(partition) => Sweep::begin(partition),
-                None => return Turn::AllDone,
+                None => return ExpiryTurn::AllDone,
             },
         };
-        if !worker.come_in() {
+        if !lane.come_in() {
             *unfinished = Some(sweep);
-            return Turn::LeftOver;
+            return ExpiryTurn::LeftOver;
         }
-        match step(worker, sweep) {
+        match step(lane, sweep) {
             Step::Done { leaves_some } => rounds.note(leaves_some),
             Step::Further(sweep) => *unfinished = Some(sweep),
             Step::Busy(sweep) => {
                 *unfinished = Some(sweep);
-                return Turn::LeftOver;
+                return ExpiryTurn::LeftOver;
             }
         }
-        note_hold(worker);
-        if worker.ticked_us() - started > TURN_US {
-            keyspace.count_expiry_timeout(worker.number);
-            return Turn::LeftOver;
+        note_hold(lane);
+        if lane.ticked_us() - started > TURN_US {
+            keyspace.count_expiry_timeout(lane.number);
+            return ExpiryTurn::LeftOver;
         }
     }
 }
@@ -184,10 +130,10 @@ enum Step {
 }
 
 /// Sweeps on in one partition. A busy one is left for later.
-fn step(worker: &Worker, mut sweep: Sweep) -> Step {
-    let keyspace = worker.server.keyspace;
+fn step(lane: &Lane, mut sweep: Sweep) -> Step {
+    let keyspace = lane.shared.keyspace;
     let Some(acquisition) = keyspace.try_acquire(sweep.partition) else { return Step::Busy(sweep) };
-    let options = TxOptions::internal(worker.number, worker.now_ms());
+    let options = TxOptions::internal(lane.number, lane.now_ms());
     let mut tx = Tx::begin(acquisition, options);
     if sweep.next == (0, 0) {
         tx.begin_sweep(sweep.partition);
@@ -202,7 +148,7 @@ fn step(worker: &Worker, mut sweep: Sweep) -> Step {
             Step::Done { leaves_some: sweep.has_removed && sweep.earliest <= tx.now() }
         }
     };
-    crate::commit::commit(worker.server, &worker.rounds, &mut tx, proto::Args::default())
+    crate::commit::commit(lane.shared, &lane.rounds, &mut tx, proto::Args::default())
         .expect("who heeds departures is told of them by the key's own partition");
     step
 }

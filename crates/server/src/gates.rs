@@ -12,13 +12,13 @@ use proto::Args;
 use crate::budget;
 use crate::clients::client_flags;
 use crate::guard::{self, Limited, Request};
+use crate::lane::Lane;
 use crate::loading::progress::LOADING;
 use crate::scripts;
 use crate::session::{Session, Stage};
 use crate::shared::Shared;
 use crate::table::Entry;
 use crate::valve::Valve;
-use crate::worker::Worker;
 
 /// In Redis, who watches counts as a replica.
 const WATCHES: Refusal = Refusal::error("ERR Replica can't interact with the keyspace");
@@ -33,33 +33,27 @@ pub(crate) enum Verdict {
 
 /// Asks all gates.
 #[inline]
-pub(crate) fn admit(worker: &Worker, session: &Session, entry: &Entry, args: Args<'_>) -> Verdict {
-    ask(worker, session, entry, args, guard::refuse)
+pub(crate) fn admit(lane: &Lane, session: &Session, entry: &Entry, args: Args<'_>) -> Verdict {
+    ask(lane, session, entry, args, guard::refuse)
 }
 
 /// What a user's rules say of a request.
 type Guard = fn(&Shared, &Session, &Entry, Args<'_>) -> Option<Refusal>;
 
 #[inline]
-fn ask(
-    worker: &Worker,
-    session: &Session,
-    entry: &Entry,
-    args: Args<'_>,
-    refuse: Guard,
-) -> Verdict {
-    let (server, flags) = (worker.server, entry.spec.flags);
+fn ask(lane: &Lane, session: &Session, entry: &Entry, args: Args<'_>, refuse: Guard) -> Verdict {
+    let (server, flags) = (lane.shared, entry.spec.flags);
     if !entry.spec.arity.admits(args.len()) {
         return Verdict::Refused(commands::errors::wrong_arity(&entry.full_name));
     }
     if flags.has(Flags::PROTECTED)
-        && let Some(refusal) = protect(worker, session, entry)
+        && let Some(refusal) = protect(lane, session, entry)
     {
         return Verdict::Refused(refusal);
     }
     if !session.may_do_everything()
         && !flags.has(Flags::NO_AUTH)
-        && let Some(refusal) = refuse(worker.server, session, entry, args)
+        && let Some(refusal) = refuse(lane.shared, session, entry, args)
     {
         return Verdict::Refused(refusal);
     }
@@ -69,29 +63,29 @@ fn ask(
     if session.client.has_flag(client_flags::MONITOR) && touches_keys(flags) {
         return Verdict::Refused(WATCHES);
     }
-    if worker.server.loading.is_on() && is_kept_from_loading(session, entry) {
+    if lane.shared.loading.is_on() && is_kept_from_loading(session, entry) {
         return Verdict::Refused(LOADING);
     }
-    if let Some(refusal) = worker.server.scripts.underway.refuse()
+    if let Some(refusal) = lane.shared.scripts.underway.refuse()
         && !flags.has(Flags::ALLOW_BUSY)
     {
         return Verdict::Refused(refusal);
     }
     let effective = effective_flags(session, entry);
-    let declared = || declared_flags(worker, session, entry, args);
+    let declared = || declared_flags(lane, session, entry, args);
     let room = || budget::room_for(effective, args);
     match admit_deed(server, effective, entry.spec.role, room, declared) {
-        Verdict::Admitted => admit_in_pause(worker, declared),
+        Verdict::Admitted => admit_in_pause(lane, declared),
         other => other,
     }
 }
 
 /// Asks the last gate: whether CLIENT PAUSE holds what has these flags.
 #[inline]
-pub(crate) fn admit_in_pause(worker: &Worker, flags: impl FnOnce() -> Flags) -> Verdict {
-    let pause = &worker.server.pause;
+pub(crate) fn admit_in_pause(lane: &Lane, flags: impl FnOnce() -> Flags) -> Verdict {
+    let pause = &lane.shared.pause;
     if pause.may_hold()
-        && let Some(left) = pause.left(flags(), worker.now_ms())
+        && let Some(left) = pause.left(flags(), lane.now_ms())
     {
         return Verdict::Postponed(Stage::Paused(Box::pin(tokio::time::sleep(left))));
     }
@@ -226,19 +220,19 @@ impl<'a> Again<'a> {
 /// cares leaves `before` out. What is denied is not noted: who asks here asks `admit` then.
 #[inline]
 pub(crate) fn admits_behind(
-    worker: &Worker,
+    lane: &Lane,
     session: &Session,
     before: Option<&Entry>,
     entry: &Entry,
     args: Args<'_>,
 ) -> bool {
     if !before.is_some_and(|it| std::ptr::eq(it, entry)) || !session.may_do_everything() {
-        let verdict = ask(worker, session, entry, args, guard::would_refuse);
+        let verdict = ask(lane, session, entry, args, guard::would_refuse);
         return matches!(verdict, Verdict::Admitted);
     }
     let (spec, flags) = (entry.spec, entry.spec.flags);
     let room = || budget::room_for(flags, args);
-    spec.arity.admits(args.len()) && worker.server.budget.refuse(flags, room).is_none()
+    spec.arity.admits(args.len()) && lane.shared.budget.refuse(flags, room).is_none()
 }
 
 /// Whether a command may say of itself what it does, so that two with one name differ.
@@ -279,8 +273,8 @@ pub(crate) fn effective_flags(session: &Session, entry: &Entry) -> Flags {
 
 /// As `effective_flags`, with what scripts and functions say that they do.
 #[cold]
-fn declared_flags(worker: &Worker, session: &Session, entry: &Entry, args: Args<'_>) -> Flags {
-    let of = declared_by(worker.server);
+fn declared_flags(lane: &Lane, session: &Session, entry: &Entry, args: Args<'_>) -> Flags {
+    let of = declared_by(lane.shared);
     match &session.pending {
         Some(pending) if entry.spec.role == Role::Exec => pending.flags_by(of),
         _ => of(entry, args),
@@ -304,8 +298,8 @@ fn touches_keys(flags: Flags) -> bool {
 
 /// DEBUG and MODULE are for those whom the configuration names.
 #[cold]
-fn protect(worker: &Worker, session: &Session, entry: &Entry) -> Option<Refusal> {
-    let config = &worker.server.config;
+fn protect(lane: &Lane, session: &Session, entry: &Entry) -> Option<Refusal> {
+    let config = &lane.shared.config;
     let (access, word): (DebugAccess, &str) = match entry.spec.role {
         Role::Debug => (config.get(ENABLE_DEBUG_COMMAND), "debug"),
         _ => (config.get(ENABLE_MODULE_COMMAND), "module"),

@@ -18,12 +18,12 @@ use crate::busy::Hold;
 use crate::clients::Client;
 use crate::control_plane::ControlWork;
 use crate::drill;
-use crate::engine::Engine;
 use crate::execute::{self, Outcome, Work};
 use crate::gates;
 use crate::guard::{Limited, Request};
 use crate::mailbox::Rounds;
 use crate::session::{Elsewhere, Ran, Stage, Then};
+use crate::shared::Shared;
 use crate::table::Entry;
 
 mod errand;
@@ -37,7 +37,7 @@ const FIRST_PIECE: usize = 64 * 1024;
 
 /// A control command that does its work here.
 pub(crate) struct Call {
-    pub(crate) server: &'static Engine,
+    pub(crate) server: &'static Shared,
     pub(crate) entry: &'static Entry,
     pub(crate) args: OwnedArgs,
     pub(crate) resp: Resp,

@@ -4,15 +4,20 @@
 //! runs a session's turn; what it left in mailboxes meanwhile is announced right after.
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use base::time::{Moment, UnixMillis};
 use commands::Flags;
 use keyspace::Acquisition;
 
+use crate::clients::Client;
 use crate::counters::WorkerCounters;
+use crate::drill;
 use crate::evictor::Evictor;
-use crate::mailbox::Rounds;
+use crate::looks::TURN_US;
+use crate::mailbox::{Letter, Rounds, hand_out_next};
 use crate::shared::Shared;
 use crate::sweep::Sweep;
 
@@ -25,6 +30,10 @@ pub(crate) struct Lane {
     inside: Cell<bool>,
     /// Where letters were left since the last ring.
     pub(crate) rounds: Rounds,
+    /// Letters taken out of the mailbox and not handed out yet.
+    letters: RefCell<VecDeque<Letter>>,
+    /// Clients that were given messages and whose sessions are to be woken for them.
+    addressees: RefCell<VecDeque<Arc<Client>>>,
     /// The partition that the expiry of this lane's share is in the middle of.
     pub(crate) sweep: RefCell<Option<Sweep>>,
     /// What it knows of keys that may be evicted.
@@ -47,6 +56,8 @@ impl Lane {
             counters: shared.worker_counters(number),
             inside: Cell::new(false),
             rounds: Rounds::default(),
+            letters: RefCell::default(),
+            addressees: RefCell::default(),
             sweep: RefCell::default(),
             evictor: RefCell::new(Evictor::new()),
             released: Cell::new(shared.budget.releases()),
@@ -153,4 +164,51 @@ impl Lane {
         }
         acquisition.poll(waker)
     }
+
+    /// Whether the present batch has lasted for a turn's time.
+    pub(crate) fn is_batch_over(&self) -> bool {
+        let began = self.batch_began();
+        is_over(self.shared.keyspace.clock().since(began) - began.us())
+    }
+
+    /// Hands out all letters that there are.
+    pub(crate) fn hand_out_letters(&self) {
+        self.letters.borrow_mut().append(&mut self.shared.mailboxes.collect(self.number));
+        while self.hand_out_letter().is_some() {}
+    }
+
+    /// Hands out the next letters that belong together; for how many clients they were.
+    pub(crate) fn hand_out_letter(&self) -> Option<usize> {
+        let mut addressees = self.addressees.borrow_mut();
+        let wake = &mut |client: &Arc<Client>| addressees.push_back(Arc::clone(client));
+        hand_out_next(&mut self.letters.borrow_mut(), wake)
+    }
+
+    /// Whether letters were not handed out yet, or sessions not woken.
+    pub(crate) fn has_mail(&self) -> bool {
+        !self.letters.borrow().is_empty() || !self.addressees.borrow().is_empty()
+    }
+
+    /// Wakes the sessions of the first of those who were given messages.
+    pub(crate) fn wake_addressees(&self, most: usize) {
+        let mut addressees = self.addressees.borrow_mut();
+        let count = most.min(addressees.len());
+        addressees.drain(..count).for_each(|client| client.wake());
+    }
+
+    /// Letters were taken out of the mailbox.
+    pub(crate) fn take_letters(&self, letters: &mut VecDeque<Letter>) {
+        self.letters.borrow_mut().append(letters);
+    }
+
+    /// How many clients were given messages and are still to be woken.
+    pub(crate) fn addressee_count(&self) -> usize {
+        self.addressees.borrow().len()
+    }
+}
+
+/// Whether a turn that has lasted for so long is over.
+#[inline]
+pub(crate) fn is_over(turn_us: i64) -> bool {
+    turn_us >= TURN_US || drill::are_turns_short()
 }

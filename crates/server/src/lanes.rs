@@ -24,3 +24,6 @@ pub(crate) const LOADER_LANE: usize = FIRST_HEAVY_LANE + MAX_HEAVY;
 /// The stack of a thread that runs commands: formats of scripts nest a thousand deep. What is not
 /// used takes no memory.
 pub(crate) const STACK_BYTES: usize = 8 << 20;
+
+/// How much a session reads at once.
+pub(crate) const READ_SIZE: usize = 64 * 1024;

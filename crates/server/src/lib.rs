@@ -49,6 +49,7 @@ mod gathering;
 mod guard;
 mod heavy;
 mod held_line;
+mod housekeeping;
 mod journal;
 mod lane;
 mod lanes;

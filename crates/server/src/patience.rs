@@ -7,6 +7,10 @@
 //!
 //! Invariant: a request that is answered so has not begun, and is in no queue any more.
 
+use std::future::Future;
+use std::task::Context as TaskContext;
+use std::time::Duration;
+
 use config::settings::BUSY_REPLY_THRESHOLD;
 use keyspace::{Acquisition, BUSY, Keyspace, Obstacle, Refusal};
 
@@ -93,6 +97,25 @@ pub(crate) fn busy_since_us(server: &Shared) -> i64 {
     }
     let micros = i64::try_from(threshold).unwrap_or(i64::MAX).saturating_mul(1000);
     server.keyspace.clock().monotonic_us().saturating_sub(micros)
+}
+
+impl Parked {
+    /// Whether it has waited long enough; if not, the session is woken when that may be so.
+    pub(crate) fn has_lost_patience(&mut self, server: &Shared, cx: &mut TaskContext<'_>) -> bool {
+        loop {
+            let Some(left) = patience_left(server, self) else { return false };
+            let left = u64::try_from(left).ok().filter(|&left| left > 0);
+            let Some(left) = left else { return true };
+            let timer = self
+                .timer
+                .get_or_insert_with(|| Box::pin(tokio::time::sleep(Duration::from_micros(left))));
+            if timer.as_mut().poll(cx).is_pending() {
+                return false;
+            }
+            // What it waits for now may have begun later than what it waited for first.
+            self.timer = None;
+        }
+    }
 }
 
 #[cfg(test)]

@@ -10,8 +10,8 @@
 
 use crate::allocator::{give_back, give_back_at_once};
 use crate::budget::Advice;
+use crate::lane::Lane;
 use crate::shared::Shared;
-use crate::worker::Worker;
 
 /// Looks at what the system gave, and asks where too much of it lies idle.
 pub(crate) fn look(server: &Shared, now_us: i64) {
@@ -31,9 +31,9 @@ pub(crate) fn ask(server: &Shared) {
 }
 
 /// A worker's turn.
-pub(crate) fn turn(worker: &Worker) {
-    let asked = worker.server.budget.releases();
-    if worker.released.replace(asked) != asked {
+pub(crate) fn turn(lane: &Lane) {
+    let asked = lane.shared.budget.releases();
+    if lane.released.replace(asked) != asked {
         give_back();
     }
 }

@@ -7,7 +7,6 @@
 //! in mailboxes meanwhile is announced right after.
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::ops::Deref;
 use std::rc::Rc;
@@ -28,19 +27,16 @@ use crate::clients::{Client, Signal, client_flags};
 use crate::counters::add;
 use crate::courtesy::{self, Courtesy};
 use crate::drill;
-use crate::execute::InputHandover;
+use crate::execute::{Executor, InputHandover};
 use crate::gathering::{self, Gathering};
 use crate::held_line::{self, HeldLine};
-use crate::lane::Lane;
-use crate::looks::{SocketLooks, TURN_US};
-use crate::mailbox::{Letter, hand_out_next};
+use crate::lane::{Lane, is_over};
+use crate::lanes::READ_SIZE;
+use crate::looks::SocketLooks;
 use crate::second_turn::{self, KEPT, SecondTurns};
 use crate::server::Server;
 use crate::session::{Exit, Moving, REQUEST_MAX, Serve, Serving, Session, Window};
 use crate::unregistration::Unregistration;
-
-/// How much a session reads at once.
-pub(crate) const READ_SIZE: usize = 64 * 1024;
 
 /// The read buffer that a worker's sessions share: what they set aside, and the next read.
 const INPUT_SIZE: usize = KEPT + REQUEST_MAX + READ_SIZE;
@@ -58,10 +54,6 @@ pub(crate) struct Worker {
     outputs: RefCell<Vec<Box<Output>>>,
     /// Requests parsed ahead, for the session whose turn it is.
     pub(crate) window: RefCell<Window>,
-    /// Letters taken out of the mailbox and not handed out yet.
-    letters: RefCell<VecDeque<Letter>>,
-    /// Clients that were given messages and whose sessions are to be woken for them.
-    addressees: RefCell<VecDeque<Arc<Client>>>,
     /// Sessions that live here. The shared count also has those that are on their way to the lane.
     adopted: Cell<usize>,
     /// Those of them whose clients are on this machine.
@@ -109,8 +101,6 @@ impl Worker {
             input: RefCell::new(vec![0; INPUT_SIZE].into_boxed_slice()),
             outputs: RefCell::default(),
             window: RefCell::default(),
-            letters: RefCell::default(),
-            addressees: RefCell::default(),
             adopted: Cell::new(0),
             neighbours: Cell::new(0),
             gathering: Gathering::default(),
@@ -121,6 +111,12 @@ impl Worker {
             held_line: HeldLine::default(),
             courtesy: Courtesy::default(),
         }
+    }
+
+    /// Where its sessions' requests are run.
+    #[inline]
+    pub(crate) fn executor(&self) -> Executor<'_> {
+        Executor { engine: self.server, lane: &self.lane, handover: &self.handover }
     }
 
     /// A session's turn begins.
@@ -144,12 +140,6 @@ impl Worker {
     pub(crate) fn is_turn_over(&self) -> bool {
         let turn_us = self.turn_us.get();
         turn_us > 0 && is_over(turn_us)
-    }
-
-    /// Whether the present batch has lasted for a turn's time.
-    pub(crate) fn is_batch_over(&self) -> bool {
-        let began = self.batch_began();
-        is_over(self.server.keyspace.clock().since(began) - began.us())
     }
 
     /// A session goes on later, and lets others have the worker.
@@ -176,31 +166,6 @@ impl Worker {
         self.go_out();
         self.gathering.note_turn(&self.server.journal, self.ticked_us());
         self.server.mailboxes.ring(&self.rounds);
-    }
-
-    /// Hands out all letters that there are.
-    pub(crate) fn hand_out_letters(&self) {
-        self.letters.borrow_mut().append(&mut self.server.mailboxes.collect(self.lane.number));
-        while self.hand_out_letter().is_some() {}
-    }
-
-    /// Hands out the next letters that belong together; for how many clients they were.
-    fn hand_out_letter(&self) -> Option<usize> {
-        let mut addressees = self.addressees.borrow_mut();
-        let wake = &mut |client: &Arc<Client>| addressees.push_back(Arc::clone(client));
-        hand_out_next(&mut self.letters.borrow_mut(), wake)
-    }
-
-    /// Whether letters were not handed out yet, or sessions not woken.
-    fn has_mail(&self) -> bool {
-        !self.letters.borrow().is_empty() || !self.addressees.borrow().is_empty()
-    }
-
-    /// Wakes the sessions of the first of those who were given messages.
-    fn wake_addressees(&self, most: usize) {
-        let mut addressees = self.addressees.borrow_mut();
-        let count = most.min(addressees.len());
-        addressees.drain(..count).for_each(|client| client.wake());
     }
 
     /// Ends the books of a session, or hands it to another worker.
@@ -253,7 +218,7 @@ pub(crate) fn run(
 }
 
 async fn receive(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Message>) {
-    let expiry = tokio::task::spawn_local(crate::expiry::run(Rc::clone(&worker)));
+    let expiry = tokio::task::spawn_local(crate::housekeeping::run(Rc::clone(&worker)));
     worker.server.mailboxes.open(worker.lane.number);
     let mail = tokio::task::spawn_local(deliver_mail(Rc::clone(&worker)));
     // These do the work of many tasks in one turn.
@@ -311,14 +276,14 @@ async fn deliver_mail(worker: Rc<Worker>) {
             false => mailboxes.poll(worker.lane.number, cx.waker()),
         })
         .await;
-        worker.letters.borrow_mut().append(&mut letters);
+        worker.take_letters(&mut letters);
         let mut clients = 0;
         while clients < LETTER_BUDGET
             && let Some(more) = worker.hand_out_letter()
         {
             clients += more;
         }
-        together = worker.addressees.borrow().len().div_ceil(GROUPS).max(together);
+        together = worker.addressee_count().div_ceil(GROUPS).max(together);
         worker.wake_addressees(together);
         if worker.has_mail() {
             tokio::task::yield_now().await;
@@ -326,12 +291,6 @@ async fn deliver_mail(worker: Rc<Worker>) {
             together = WOKEN_LEAST;
         }
     }
-}
-
-/// Whether a turn that has lasted for so long is over.
-#[inline]
-pub(crate) fn is_over(turn_us: i64) -> bool {
-    turn_us >= TURN_US || drill::are_turns_short()
 }
 
 /// Wakes those who wait for a look at the sockets, behind it.

@@ -9,11 +9,11 @@ use proto::{Args, Reply};
 pub(crate) use crate::control_plane::{Asker, NOT_FROM_SCRIPT, Next};
 use crate::control_plane::{ControlPlane, ControlRequest};
 use crate::execute::looks_heavy;
+use crate::lane::Lane;
 use crate::server::Server;
 use crate::session::Session;
 use crate::table::Entry;
 use crate::unit::Unit;
-use crate::worker::Worker;
 
 /// What a control command works on.
 pub(crate) struct Context<'a> {
@@ -32,9 +32,9 @@ impl<'a> Context<'a> {
         self.asker.as_mut().map(|asker| &mut *asker.session).ok_or(NOT_FROM_SCRIPT)
     }
 
-    /// The worker of the session that asks.
-    pub(crate) fn worker(&self) -> Result<&'a Worker, Refusal> {
-        self.asker.as_ref().map(|asker| asker.worker).ok_or(NOT_FROM_SCRIPT)
+    /// The lane of the session that asks.
+    pub(crate) fn lane(&self) -> Result<&'a Lane, Refusal> {
+        self.asker.as_ref().map(|asker| asker.lane).ok_or(NOT_FROM_SCRIPT)
     }
 }
 

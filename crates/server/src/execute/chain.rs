@@ -19,14 +19,15 @@ use smallvec::SmallVec;
 
 use super::departure::is_long;
 use super::unit::conclude;
-use super::{Outcome, Work, book, looks_heavy, options};
+use super::{Executor, Outcome, Work, book, looks_heavy, options};
 use crate::budget;
+use crate::engine::Engine;
 use crate::evict;
 use crate::gates;
+use crate::lane::Lane;
 use crate::session::Session;
 use crate::table::{Entry, Run};
 use crate::unit::{Asked, Place, Program, Unit};
-use crate::worker::Worker;
 
 /// How many requests a chain has at most: as many as a partition set has room for in place.
 pub(crate) const CHAIN_MAX: usize = 8;
@@ -49,7 +50,7 @@ pub(crate) type Links<'a> = SmallVec<[Link<'a>; CHAIN_MAX]>;
 
 /// The locks of a chain, and what its requests run on.
 pub(crate) struct Chain<'a> {
-    worker: &'a Worker,
+    lane: &'a Lane,
     unit: Unit,
     /// One for each request that is left, or none if they are commands.
     programs: std::vec::IntoIter<Box<dyn Program>>,
@@ -59,24 +60,25 @@ pub(crate) struct Chain<'a> {
 impl<'a> Chain<'a> {
     /// Whether the requests of a session may be of chains.
     #[inline]
-    pub(crate) fn suits(worker: &Worker, session: &Session) -> bool {
+    pub(crate) fn suits(lane: &Lane, session: &Session) -> bool {
         // While replies are held back, each is to wait for no more than what it saw itself.
-        session.is_plain() && worker.server.journal.is_durable(Lsn::MAX)
+        session.is_plain() && lane.shared.journal.is_durable(Lsn::MAX)
     }
 
     /// Takes the locks of requests of a session that suits, those that are not admitted, or are
     /// scripts behind commands or the other way round, and all behind them taken away first. `None`
     /// if fewer than two are left, or if they have to go one by one.
     pub(crate) fn begin(
-        worker: &'a Worker,
+        executor: Executor<'a>,
         session: &Session,
         links: &mut Links<'_>,
     ) -> Option<Self> {
-        let server = worker.server;
+        let Executor { engine, lane, .. } = executor;
+        let server = lane.shared;
         if links.len() < 2 {
             return None;
         }
-        evict::prepare(worker, || {
+        evict::prepare(lane, || {
             let rooms = links.iter().map(|link| budget::room_for(link.entry.spec.flags, link.args));
             rooms.sum()
         });
@@ -86,19 +88,19 @@ impl<'a> Chain<'a> {
             let is_alike = link.entry.counts_keys == are_programs;
             let Link { args, entry, .. } = *link;
             let before = before.replace(entry);
-            let is_admitted = gates::admits_behind(worker, session, before, entry, args);
+            let is_admitted = gates::admits_behind(lane, session, before, entry, args);
             if !is_alike || !is_admitted || looks_heavy(args) || is_long(args) {
                 break;
             }
             if are_programs {
-                let Some(program) = prepare_brief(worker, session, link) else { break };
+                let Some(program) = prepare_brief(engine, session, link) else { break };
                 programs.push(program);
             }
             admitted += 1;
         }
         links.truncate(admitted);
         let flags = || links.iter().fold(Flags::NONE, |all, it| all.and(it.entry.spec.flags));
-        if links.len() < 2 || !worker.come_in_past_gates(flags) {
+        if links.len() < 2 || !lane.come_in_past_gates(flags) {
             return None;
         }
         let mut locations: SmallVec<[Location; CHAIN_MAX]> =
@@ -111,8 +113,8 @@ impl<'a> Chain<'a> {
             return None;
         }
         // What was done before them holds nobody up.
-        worker.tick();
-        let options = TxOptions { undoable: are_programs, ..options(worker, session) };
+        lane.tick();
+        let options = TxOptions { undoable: are_programs, ..options(lane, session) };
         let tx = Tx::begin(acquisition, options);
         // Somebody waits for one of the keys: to serve it may take more locks.
         if tx.meets_waiters() {
@@ -121,7 +123,7 @@ impl<'a> Chain<'a> {
         tx.prefetch(&locations);
         prefetch_members(&tx, links);
         let (unit, programs) = (Unit::begin(server, tx, None), programs.into_iter());
-        Some(Self { worker, unit, programs, begun_us: worker.ticked_us() })
+        Some(Self { lane, unit, programs, begun_us: lane.ticked_us() })
     }
 
     /// Executes the next request; `false`, and nothing is done, if it has to go alone.
@@ -137,22 +139,22 @@ impl<'a> Chain<'a> {
             Run::Unit => return self.execute_program(session, link, out),
             Run::Control => return false,
         };
-        let Self { worker, unit, .. } = self;
+        let Self { lane, unit, .. } = self;
         let tx = &mut unit.tx;
         let (Link { args, entry, location }, length) = (*link, out.len());
         tx.renew();
         tx.hint(&args[1], location);
-        let work = Work { server: worker.server, entry, handler, resp: session.resp, reader: None };
-        match work.run(tx, args, out, &worker.rounds) {
+        let work = Work { server: lane.shared, entry, handler, resp: session.resp, reader: None };
+        match work.run(tx, args, out, &lane.rounds) {
             Outcome::Replied(seen) => session.see_by(entry, seen),
             Outcome::Failed(seen) => {
                 session.see(seen);
-                worker.server.stats.failed(worker.number, entry.id);
+                lane.shared.stats.failed(lane.number, entry.id);
             }
             Outcome::Heavy | Outcome::Widen | Outcome::Wait(_) => return false,
         }
         session.client.live.last_command.store(entry.id as u32, Ordering::Relaxed);
-        book(worker, session, entry, args, out, length);
+        book(lane, session, entry, args, out, length);
         true
     }
 
@@ -163,42 +165,46 @@ impl<'a> Chain<'a> {
         link: &Link<'_>,
         out: &mut Output,
     ) -> bool {
-        let Self { worker, unit, programs, .. } = self;
+        let Self { lane, unit, programs, .. } = self;
         let Some(mut program) = programs.next() else { return false };
         let (Link { args, entry, location }, length, mark) = (*link, out.len(), out.mark());
-        let begun_us = worker.ticked_us();
+        let begun_us = lane.ticked_us();
         unit.renew();
-        unit.tx.begin_program(worker.now_us());
+        unit.tx.begin_program(lane.now_us());
         if let Some(key) = entry.only_key(args) {
             unit.tx.hint(key, location);
         }
-        let mut place = Place::Worker(worker, session);
+        let mut place = Place::Worker(lane, session);
         let Ok(seen) = unit.carry_out(&mut *program, args, &mut place, out) else {
             out.truncate(mark);
             unit.start_over();
             program.note_undone();
             return false;
         };
-        conclude(worker, session, entry, args, &mut *program, seen);
+        conclude(lane, session, entry, args, &mut *program, seen);
         session.client.live.last_command.store(entry.id as u32, Ordering::Relaxed);
-        book(worker, session, entry, args, out, length);
-        program.note_run(worker.ticked_us() - begun_us >= HOLD_US);
+        book(lane, session, entry, args, out, length);
+        program.note_run(lane.ticked_us() - begun_us >= HOLD_US);
         true
     }
 
     /// Whether others should have the locks now.
     #[inline]
     pub(crate) fn is_long(&self) -> bool {
-        self.worker.ticked_us() - self.begun_us >= HOLD_US
+        self.lane.ticked_us() - self.begun_us >= HOLD_US
     }
 }
 
 /// The program of a request, if it is brief. What is wrong with it is said where it goes alone.
-fn prepare_brief(worker: &Worker, session: &Session, link: &Link<'_>) -> Option<Box<dyn Program>> {
+fn prepare_brief(
+    server: &'static Engine,
+    session: &Session,
+    link: &Link<'_>,
+) -> Option<Box<dyn Program>> {
     if !matches!(link.entry.run, Run::Unit) {
         return None;
     }
-    let (server, entry, resp) = (worker.server, link.entry, session.resp);
+    let (entry, resp) = (link.entry, session.resp);
     let limited = session.limited(server);
     let asked = Asked { server, entry, resp, limited, shortage: None, session: None };
     let program = server.prepare(entry, asked, link.args).ok()?;

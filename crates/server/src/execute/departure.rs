@@ -61,7 +61,7 @@ impl Request<'_> {
             }
             pass = Some(asked);
         }
-        let hold = server.begin_hold(self.worker.ticked_us(), tx.partitions().into());
+        let hold = server.begin_hold(self.lane.ticked_us(), tx.partitions().into());
         let client = Arc::clone(&self.session.client);
         let limited = self.session.limited_from_now(server);
         let transaction = Transaction { pass, hold, tx, client, limited };
@@ -76,15 +76,15 @@ impl Request<'_> {
         if spec.plan != Plan::Keys || self.location.is_some() || !self.has_many_keys() {
             return None;
         }
-        let mut pass = HeavyPass::to_move(self.worker.server.keyspace);
+        let mut pass = HeavyPass::to_move(self.lane.shared.keyspace);
         if !pass.is_admitted() {
             return None;
         }
         pass.step_aside();
         let undoable = self.may_widen();
-        let options = TxOptions { undoable, ..options(self.worker, self.session) };
+        let options = TxOptions { undoable, ..options(self.lane, self.session) };
         let client = Arc::clone(&self.session.client);
-        let limited = self.session.limited_from_now(self.worker.server);
+        let limited = self.session.limited_from_now(self.lane.shared);
         let unlocked = Unlocked { pass, options, client, limited };
         Some(self.depart(Leaving::Unlocked(unlocked), self.work(handler)))
     }
@@ -101,8 +101,8 @@ impl Request<'_> {
     fn depart(&self, leaving: Leaving, work: Work) -> Step {
         let (sender, receiver) = oneshot::channel();
         if self.is_bulky() {
-            let places = self.worker.handover.places(self.args);
-            self.worker.handover.load(Departing { leaving, work, places, sender });
+            let places = self.handover.places(self.args);
+            self.handover.load(Departing { leaving, work, places, sender });
         } else {
             work.server.background.run_command(leaving, self.args.into(), work, sender);
         }
@@ -112,7 +112,7 @@ impl Request<'_> {
     /// Whether what the request brings is more than a worker should copy, and can go along with it.
     #[inline]
     pub(super) fn is_bulky(&self) -> bool {
-        is_long(self.args) && self.worker.handover.holds(self.args)
+        is_long(self.args) && self.handover.holds(self.args)
     }
 
     /// A transaction that computes without the locks of this one, if the command is of those that

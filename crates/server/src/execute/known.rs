@@ -5,7 +5,7 @@
 use keyspace::{Location, Refusal};
 use proto::Args;
 
-use crate::engine::Engine;
+use crate::shared::Shared;
 use crate::table::Entry;
 
 /// What was found out about a request before its turn.
@@ -28,12 +28,12 @@ pub(crate) struct Recognized<'a> {
 impl Known {
     /// Looks a request's command up, and its key if it has just one.
     #[inline]
-    pub(crate) fn of(server: &'static Engine, args: Args<'_>) -> Result<Self, Refusal> {
+    pub(crate) fn of(server: &'static Shared, args: Args<'_>) -> Result<Self, Refusal> {
         Recognized::behind(None, server, args).map(|recognized| recognized.known)
     }
 
     /// As `of`, for a record of a log: its words may be those of before a command was renamed.
-    pub(crate) fn of_record(server: &'static Engine, args: Args<'_>) -> Option<Self> {
+    pub(crate) fn of_record(server: &'static Shared, args: Args<'_>) -> Option<Self> {
         let declared = || {
             let entry = server.table.resolve_declared(args)?;
             let location = entry.only_key(args).map(|key| server.keyspace.locate(key));
@@ -49,7 +49,7 @@ impl<'a> Recognized<'a> {
     #[inline]
     pub(crate) fn behind(
         before: Option<Self>,
-        server: &'static Engine,
+        server: &'static Shared,
         args: Args<'a>,
     ) -> Result<Self, Refusal> {
         let name = args.get(0).unwrap_or_default();

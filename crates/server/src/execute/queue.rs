@@ -13,10 +13,10 @@ use super::{Known, reject};
 use crate::budget;
 use crate::evict;
 use crate::gates;
+use crate::lane::Lane;
 use crate::session::Session;
 use crate::table::Entry;
 use crate::unit::{Pending, Queue};
-use crate::worker::Worker;
 
 const NOT_IN_MULTI: Refusal = Refusal::error("ERR Command not allowed inside a transaction");
 
@@ -25,7 +25,7 @@ const QUEUED: &[u8] = b"+QUEUED\r\n";
 
 /// Keeps an admitted command for EXEC.
 pub(super) fn queue(
-    worker: &Worker,
+    lane: &Lane,
     session: &mut Session,
     entry: &'static Entry,
     location: Option<Location>,
@@ -33,7 +33,7 @@ pub(super) fn queue(
     out: &mut Output,
 ) {
     if entry.spec.flags.has(Flags::NO_MULTI) {
-        return reject(worker, session, Some(entry), out, &NOT_IN_MULTI);
+        return reject(lane, session, Some(entry), out, &NOT_IN_MULTI);
     }
     let resp = session.resp;
     if let Some(queue) = session.pending.as_deref_mut().and_then(Pending::queue_mut) {
@@ -45,7 +45,7 @@ pub(super) fn queue(
 /// Queues requests that one client sent together, as far as nothing else is to be done for them;
 /// how many.
 pub(crate) fn queue_together<'a>(
-    worker: &Worker,
+    lane: &Lane,
     session: &mut Session,
     requests: impl Iterator<Item = (Args<'a>, Option<Known>)>,
     out: &mut Output,
@@ -65,10 +65,10 @@ pub(crate) fn queue_together<'a>(
             if flags.has(Flags::IMMEDIATE) || flags.has(Flags::NO_MULTI) {
                 break;
             }
-            evict::prepare(worker, || budget::room_for(flags, args));
+            evict::prepare(lane, || budget::room_for(flags, args));
             // Of two scripts each says for itself what it does.
             let alike = before.filter(|_| !gates::may_declare(entry));
-            if !gates::admits_behind(worker, session, alike, entry, args) {
+            if !gates::admits_behind(lane, session, alike, entry, args) {
                 break;
             }
             keep(queue, args, Known { entry, location }, session.resp, out);

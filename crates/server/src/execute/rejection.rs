@@ -6,22 +6,22 @@ use commands::Role;
 use keyspace::Refusal;
 use proto::{Output, Reply, Resp};
 
+use crate::lane::Lane;
 use crate::session::Session;
 use crate::shared::Shared;
 use crate::table::Entry;
-use crate::worker::Worker;
 
 /// Refuses a command that was not admitted. EXEC will be refused too then; and EXEC itself says so
 /// in words of its own, and ends the transaction if there is one.
 #[cold]
 pub(super) fn reject(
-    worker: &Worker,
+    lane: &Lane,
     session: &mut Session,
     entry: Option<&Entry>,
     out: &mut Output,
     refusal: &Refusal,
 ) {
-    let (server, resp) = (worker.server, session.resp);
+    let (server, resp) = (lane.shared, session.resp);
     match entry {
         Some(entry) if is_exec(entry) => {
             refuse(server, entry, refusal, resp, out);
@@ -34,7 +34,7 @@ pub(super) fn reject(
             }
         }
     }
-    let _ = worker.tick();
+    let _ = lane.tick();
 }
 
 /// Replies a refusal of a command that did nothing: EXEC has words of its own.

@@ -9,10 +9,10 @@ use proto::{Args, Mark, Reply};
 use super::{Request, Round, Step};
 use crate::drill;
 use crate::heavy::Errand;
+use crate::lane::Lane;
 use crate::session::{Session, Stage, Steps};
 use crate::table::Entry;
 use crate::unit::{Asked, Needs, Place, Program, Unit};
-use crate::worker::Worker;
 
 /// The locks of a request, if they have come.
 type Granted = Option<(Acquisition, Round)>;
@@ -20,7 +20,7 @@ type Granted = Option<(Acquisition, Round)>;
 impl Request<'_> {
     /// Runs a program, or leaves it until its locks are there.
     pub(super) fn run_unit(&mut self, grant: Granted) -> Step {
-        let (server, entry, resp) = (self.worker.server, self.entry, self.session.resp);
+        let (server, entry, resp) = (self.engine, self.entry, self.session.resp);
         if entry.spec.role == Role::Exec && self.session.is_watch_broken() {
             // Nothing runs, so nothing is waited for.
             self.session.end_transaction(server);
@@ -41,7 +41,7 @@ impl Request<'_> {
                     self.out.truncate(mark);
                 }
                 let (session, database) = (&*self.session, self.session.database);
-                let (rounds, client) = (&self.worker.rounds, &session.client);
+                let (rounds, client) = (&self.lane.rounds, &session.client);
                 server.tell_watchers_unbegun(rounds, client, database, entry, self.args);
                 return Step::Done;
             }
@@ -73,10 +73,10 @@ impl Request<'_> {
             }
         }
         loop {
-            let mut place = Place::Worker(self.worker, &mut *self.session);
+            let mut place = Place::Worker(self.lane, &mut *self.session);
             match unit.carry_out(&mut *program, self.args, &mut place, self.out) {
                 Ok(seen) => {
-                    conclude(self.worker, self.session, self.entry, self.args, &mut *program, seen);
+                    conclude(self.lane, self.session, self.entry, self.args, &mut *program, seen);
                     return Step::Done;
                 }
                 Err(Refusal::Widen) => return self.widen(unit, &mut *program, mark, &round),
@@ -90,7 +90,7 @@ impl Request<'_> {
     }
 
     fn acquisition(&self, needs: Needs) -> Acquisition {
-        let keyspace = self.worker.server.keyspace;
+        let keyspace = self.lane.shared.keyspace;
         if needs.world {
             return Acquisition::of_world(keyspace);
         }
@@ -160,7 +160,7 @@ impl Request<'_> {
             pass = Some(asked);
         }
         program.set_out(self.session);
-        let hold = server.begin_hold(self.worker.ticked_us(), unit.tx.partitions().into());
+        let hold = server.begin_hold(self.lane.ticked_us(), unit.tx.partitions().into());
         let (output, wants_reply) = (self.out.split_off(mark), self.session.replies());
         let (entry, resp, widens, micros) = (self.entry, self.session.resp, false, 0);
         let limited = self.session.limited_from_now(server);
@@ -185,7 +185,7 @@ impl Request<'_> {
 /// A program is over: what it leaves with its session and in the books.
 #[inline]
 pub(super) fn conclude(
-    worker: &Worker,
+    lane: &Lane,
     session: &mut Session,
     entry: &'static Entry,
     args: Args<'_>,
@@ -194,8 +194,8 @@ pub(super) fn conclude(
 ) {
     program.leave(session);
     session.see_by(entry, seen);
-    program.book(args, worker, session);
+    program.book(args, lane, session);
     if program.has_failed() {
-        worker.server.stats.failed(worker.number, entry.id);
+        lane.shared.stats.failed(lane.number, entry.id);
     }
 }

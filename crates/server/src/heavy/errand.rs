@@ -12,10 +12,10 @@ use crate::busy::Hold;
 use crate::execute;
 use crate::gates::{self, FlagsOf};
 use crate::guard::{Limited, Request};
+use crate::lane::Lane;
 use crate::session::{Elsewhere, Ran, Session, Then};
 use crate::table::Entry;
 use crate::unit::{Place, Program, Unit};
-use crate::worker::Worker;
 
 /// A program that moves here, with what it holds beside its locks.
 ///
@@ -164,13 +164,13 @@ impl Errand {
     /// Runs on at its session's worker. An error says that it has to leave again.
     pub(crate) fn go_on(
         mut self,
-        worker: &Worker,
+        lane: &Lane,
         session: &mut Session,
         args: OwnedArgs,
     ) -> Result<Elsewhere, Box<(Self, OwnedArgs)>> {
-        self.unit.come_back(worker.number);
-        let result = self.carry_out(&args, &mut Place::Worker(worker, session));
-        self.micros += u64::try_from(worker.tick()).unwrap_or(0);
+        self.unit.come_back(lane.number);
+        let result = self.carry_out(&args, &mut Place::Worker(lane, session));
+        self.micros += u64::try_from(lane.tick()).unwrap_or(0);
         match result {
             Ok(seen) => Ok(self.end(seen, args)),
             Err(refusal) => {

@@ -71,7 +71,7 @@ impl Turn<'_> {
 
     /// `shutdown [graceful]`, where the operator has allowed it.
     fn shut_down(&mut self, words: &[&[u8]]) -> Step {
-        let server = self.worker.server;
+        let server = self.server;
         if !server.config.get(MEMCACHED_SHUTDOWN) {
             return self.say(Response::Line(b"ERROR: shutdown not enabled"));
         }
@@ -93,7 +93,7 @@ impl Turn<'_> {
         &self,
         work: impl FnOnce(&'static Server, &mut Reply<'_>) + Send + 'static,
     ) -> Step {
-        let server = self.worker.server;
+        let server = self.server;
         self.on_a_lane(move |_, reply| work(server, reply))
     }
 
@@ -102,7 +102,7 @@ impl Turn<'_> {
         &self,
         work: impl FnOnce(usize, &mut Reply<'_>) + Send + 'static,
     ) -> Step {
-        let server = self.worker.server;
+        let server = self.server;
         // What the books say of it is that somebody administered.
         let entry = server.table.entries().iter().find(|entry| entry.spec.name == "CONFIG");
         let entry = entry.or_else(|| server.table.entries().first()).expect("there are commands");

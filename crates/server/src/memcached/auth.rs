@@ -77,7 +77,7 @@ impl Turn<'_> {
 
     /// Serves the requests of SASL.
     pub(super) fn authenticate(&mut self) -> Step {
-        let server = self.worker.server;
+        let server = self.server;
         let response = match self.request.operation {
             _ if !offers_login(server) => Response::Failed(Failure::Unknown),
             Operation::ListMechanisms => Response::Mechanisms(PLAIN),
@@ -114,7 +114,7 @@ impl Turn<'_> {
     }
 
     fn log_in(&mut self, user: &[u8], password: &[u8]) -> bool {
-        let server = self.worker.server;
+        let server = self.server;
         self.count(Figure::AuthCommands);
         let is_ours = *user == *server.config.get(MEMCACHED_USER);
         let found = if server.memcached.users.admits(user, password) {

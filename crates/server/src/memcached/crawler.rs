@@ -34,7 +34,7 @@ pub(super) enum Form {
 impl Turn<'_> {
     /// Names all items; `which` are the classes of slabs to look at, of which there is one.
     pub(super) fn dump(&mut self, which: &[u8], form: Form) -> Step {
-        let server = self.worker.server;
+        let server = self.server;
         if !server.config.get(MEMCACHED_DUMP) {
             return self.say(Response::Line(b"ERROR metadump not allowed"));
         }
@@ -64,7 +64,7 @@ impl Turn<'_> {
 
     /// `stats cachedump CLASS LIMIT`: the items of a class, no more than that if it is not 0.
     pub(super) fn dump_class(&mut self, class: &[u8], limit: &[u8]) -> Step {
-        let server = self.worker.server;
+        let server = self.server;
         if !server.config.get(MEMCACHED_DUMP) {
             return self.fail(Failure::Client("stats cachedump not allowed"));
         }

@@ -25,7 +25,7 @@ const NOT_ALLOWED: Failure<'static> = Failure::Client("flush_all not allowed");
 impl Turn<'_> {
     /// Forgets all items.
     pub(super) fn flush(&mut self, expiry: Expiry) -> Step {
-        let server = self.worker.server;
+        let server = self.server;
         if !server.config.get(MEMCACHED_FLUSH) {
             return self.fail(NOT_ALLOWED);
         }
@@ -39,7 +39,7 @@ impl Turn<'_> {
         self.count(Figure::CmdFlush);
         // There is one moment: who says another has taken back the former one.
         let flush_at = &server.memcached.flush_at;
-        if let Deadline::At(moment) = expiry.deadline(self.worker.now_ms()) {
+        if let Deadline::At(moment) = expiry.deadline(self.lane.now_ms()) {
             flush_at.store(moment, Ordering::Relaxed);
             return self.say(Response::Ok);
         }

@@ -9,6 +9,7 @@ use proto::memcached::{Form, Keys, Operation, Request, Response, Retrieve, answe
 use super::deeds::{self, keys_of};
 use super::{LOADING, Turn};
 use crate::execute::Round;
+use crate::server::Server;
 use crate::session::{Stepped, Steps, Stepwise, Stride};
 use crate::table::Entry;
 
@@ -17,6 +18,7 @@ const TOGETHER: usize = 1000;
 
 /// The keys of a request, one after the other.
 struct EachItem {
+    server: &'static Server,
     entry: &'static Entry,
     with_cas: bool,
     /// The argument that comes next.
@@ -24,7 +26,11 @@ struct EachItem {
 }
 
 /// The request in steps, if its keys are too many to be locked together.
-pub(super) fn in_steps(request: &Request<'_>, entry: &'static Entry) -> Option<Box<Steps>> {
+pub(super) fn in_steps(
+    server: &'static Server,
+    request: &Request<'_>,
+    entry: &'static Entry,
+) -> Option<Box<Steps>> {
     let (Operation::Retrieve(retrieve), Form::Text { with_cas, .. }) =
         (&request.operation, &request.form)
     else {
@@ -33,7 +39,7 @@ pub(super) fn in_steps(request: &Request<'_>, entry: &'static Entry) -> Option<B
     let is_long = retrieve.touch.is_none() && keys_of(&request.operation).nth(TOGETHER).is_some();
     is_long.then(|| {
         let words = deeds::words(request, entry);
-        let work = EachItem { entry, with_cas: *with_cas, next: 1 };
+        let work = EachItem { server, entry, with_cas: *with_cas, next: 1 };
         Steps::begin(entry, words.as_args(), Box::new(work))
     })
 }
@@ -47,15 +53,15 @@ impl EachItem {
 
 impl Stepwise for EachItem {
     fn step(&mut self, stride: &mut Stride<'_, '_>) -> Stepped {
-        let server = stride.worker.server;
+        let server = self.server;
         while let Some(key) = stride.args.get(self.next) {
             let request = self.request_for(Keys::plain(key).expect("the parser has looked at it"));
             let location = server.keyspace.locate(key);
             let locks = stride.acquire(|| PartitionSet::from_slice(&[location.partition()]));
             let Some(locks) = locks else { return Stepped::Waits };
-            let (worker, session) = (stride.worker, &mut *stride.session);
+            let (lane, session) = (stride.lane, &mut *stride.session);
             let (location, out) = (Some(location), &mut *stride.out);
-            let mut turn = Turn { worker, session, request: &request, location, out };
+            let mut turn = Turn { server, lane, session, request: &request, location, out };
             let refusal = if server.loading.is_on() { Some(LOADING) } else { None };
             let denied = || (!turn.session.may_do_everything()).then(|| turn.ask_rules(self.entry));
             let refusal = refusal.or_else(|| denied().flatten());

@@ -39,11 +39,11 @@ use crate::evict;
 use crate::execute::{Grant, Round, Step, account, tell_watchers};
 use crate::gates::{self, Verdict};
 use crate::guard;
+use crate::lane::Lane;
 use crate::loading::progress::LOADING;
 use crate::server::Server;
 use crate::session::{Parked, Session, Stage};
 use crate::table::Entry;
-use crate::worker::Worker;
 
 pub(crate) use auth::{is_known, needs_login};
 
@@ -80,8 +80,8 @@ pub(crate) struct Memcached {
 
 impl Memcached {
     /// Counts something that happened to a worker's client.
-    fn count(&self, worker: &Worker, figure: Figure) {
-        self.figures.count(worker.number, figure);
+    fn count(&self, lane: &Lane, figure: Figure) {
+        self.figures.count(lane.number, figure);
     }
 
     /// Does what has become due, unless all data stand still or it could not be told of; the slow
@@ -191,7 +191,8 @@ fn shows_cas(request: &Request<'_>) -> bool {
 
 /// A request on its way through.
 struct Turn<'a> {
-    worker: &'a Worker,
+    server: &'static Server,
+    lane: &'a Lane,
     session: &'a mut Session,
     request: &'a Request<'a>,
     location: Option<Location>,
@@ -200,15 +201,16 @@ struct Turn<'a> {
 
 /// Runs one request. `grant` is what came of its wait, if it had to wait.
 pub(crate) fn execute(
-    worker: &Worker,
+    server: &'static Server,
+    lane: &Lane,
     session: &mut Session,
     request: &Request<'_>,
     location: Option<Location>,
     out: &mut Output,
     grant: Option<Grant>,
 ) -> Step {
-    let is_known = auth::is_known(worker.server, session);
-    let mut turn = Turn { worker, session, request, location, out };
+    let is_known = auth::is_known(server, session);
+    let mut turn = Turn { server, lane, session, request, location, out };
     if !is_known {
         return turn.serve_stranger();
     }
@@ -253,12 +255,12 @@ impl Turn<'_> {
     }
 
     fn refuse(&mut self, refusal: &Refusal) -> Step {
-        self.worker.server.stats.error(refusal.line().unwrap_or_default());
+        self.server.stats.error(refusal.line().unwrap_or_default());
         self.fail(failure_of(refusal))
     }
 
     fn count(&self, figure: Figure) {
-        self.worker.server.memcached.count(self.worker, figure);
+        self.server.memcached.count(self.lane, figure);
     }
 
     /// Tells a report, or does what a command of administration says.
@@ -277,7 +279,7 @@ impl Turn<'_> {
     /// The command of Redis that stands for what is asked, by whose flags the gates and the books
     /// go; if it is there, and the client's user may run it.
     fn admit(&mut self, deed: Deed) -> Result<&'static Entry, Step> {
-        let server = self.worker.server;
+        let server = self.server;
         let Some(entry) = self.deeds().entry(deed) else {
             return Err(self.fail(Failure::Server("the command is disabled")));
         };
@@ -285,14 +287,14 @@ impl Turn<'_> {
         if !self.session.may_do_everything()
             && let Some(refusal) = self.ask_rules(entry)
         {
-            server.stats.rejected(self.worker.number, entry.id);
+            server.stats.rejected(self.lane.number, entry.id);
             return Err(self.refuse(&refusal));
         }
         Ok(entry)
     }
 
     fn deeds(&self) -> &'static Deeds {
-        let server = self.worker.server;
+        let server = self.server;
         server.memcached.deeds.get_or_init(|| Deeds::find(&server.table))
     }
 
@@ -308,7 +310,7 @@ impl Turn<'_> {
     }
 
     fn ask_rules_of(&self, entry: &'static Entry) -> Option<Refusal> {
-        let (server, name) = (self.worker.server, entry.spec.name.as_bytes());
+        let (server, name) = (self.server, entry.spec.name.as_bytes());
         let mut buffer = [0; KEY_LENGTH_MAX];
         let mut is_alone = true;
         for key in deeds::keys_of(&self.request.operation) {
@@ -325,19 +327,19 @@ impl Turn<'_> {
 
     /// Asks the gates; `Some` is what comes instead of the command.
     fn ask_gates(&mut self, entry: &'static Entry, room: usize) -> Option<Step> {
-        let (worker, flags) = (self.worker, entry.spec.flags);
-        if worker.server.loading.is_on() {
+        let (server, lane, flags) = (self.server, self.lane, entry.spec.flags);
+        if server.loading.is_on() {
             return Some(self.refuse(&LOADING));
         }
-        match gates::admit_deed(worker.server, flags, entry.spec.role, || room, || flags) {
+        match gates::admit_deed(server, flags, entry.spec.role, || room, || flags) {
             Verdict::Admitted => {}
             Verdict::Refused(refusal) => {
-                worker.server.stats.rejected(worker.number, entry.id);
+                server.stats.rejected(lane.number, entry.id);
                 return Some(self.refuse(&refusal));
             }
             Verdict::Postponed(stage) => return Some(Step::Postpone(stage)),
         }
-        match gates::admit_in_pause(worker, || flags) {
+        match gates::admit_in_pause(lane, || flags) {
             Verdict::Postponed(stage) => Some(Step::Postpone(stage)),
             Verdict::Admitted | Verdict::Refused(_) => None,
         }
@@ -358,18 +360,18 @@ impl Turn<'_> {
             },
             Some(Grant::Busy) => return self.refuse(&keyspace::BUSY),
             None => {
-                evict::prepare(self.worker, || room);
+                evict::prepare(self.lane, || room);
                 if let Some(step) = self.ask_gates(entry, room) {
                     return step;
                 }
                 if self.location.is_none()
-                    && let Some(steps) = many::in_steps(self.request, entry)
+                    && let Some(steps) = many::in_steps(self.server, self.request, entry)
                 {
                     return Step::Wait(Stage::Steps(steps));
                 }
-                let keyspace = self.worker.server.keyspace;
+                let keyspace = self.server.keyspace;
                 let mut acquisition = Acquisition::of_partitions(keyspace, self.partitions());
-                if !self.worker.come_in_past_gates(|| entry.spec.flags) || !acquisition.attempt() {
+                if !self.lane.come_in_past_gates(|| entry.spec.flags) || !acquisition.attempt() {
                     return self.park(acquisition, Round::default());
                 }
                 (acquisition, Round::default())
@@ -398,8 +400,8 @@ impl Turn<'_> {
         entry: &'static Entry,
         is_part: bool,
     ) -> Result<bool, Acquisition> {
-        let (worker, server) = (self.worker, self.worker.server);
-        let now_us = worker.now_us();
+        let (lane, server) = (self.lane, self.server);
+        let now_us = lane.now_us();
         let mut tx = Tx::begin(
             acquisition,
             TxOptions {
@@ -407,7 +409,7 @@ impl Turn<'_> {
                 now_us,
                 touches: true,
                 origin: self.session.client.id,
-                ..TxOptions::internal(worker.number, now_us / 1000)
+                ..TxOptions::internal(lane.number, now_us / 1000)
             },
         );
         if let (Some(location), Some(key)) = (self.location, plain_key(&self.request.operation)) {
@@ -428,7 +430,7 @@ impl Turn<'_> {
             items::Work { tx: tx_of, request, out, tally, events, details, size_max, is_part };
         let result = work.run();
         let (tally, events, details) = (work.tally, work.events, work.details);
-        match commit(server, &worker.rounds, &mut tx, Args::default()) {
+        match commit(server, &lane.rounds, &mut tx, Args::default()) {
             Ok(seen) => self.session.see_by(entry, seen),
             Err(_) => {
                 self.out.truncate(mark);
@@ -436,11 +438,11 @@ impl Turn<'_> {
             }
         }
         drop(tx);
-        server.memcached.figures.book(worker.number, &tally);
+        server.memcached.figures.book(lane.number, &tally);
         server.memcached.details.book(details);
         for (class, what) in events.into_lines() {
             lookout.tell(
-                server.outbox(&worker.rounds),
+                server.outbox(&lane.rounds),
                 server.keyspace.clock().now_us(),
                 class,
                 what,
@@ -456,7 +458,7 @@ impl Turn<'_> {
     /// Leaves the request until its locks are there.
     #[cold]
     fn park(&self, acquisition: Acquisition, round: Round) -> Step {
-        Step::Postpone(Stage::Parked(Parked::new(acquisition, round, self.worker.ticked_us())))
+        Step::Postpone(Stage::Parked(Parked::new(acquisition, round, self.lane.ticked_us())))
     }
 
     fn partitions(&self) -> PartitionSet {
@@ -467,7 +469,7 @@ impl Turn<'_> {
         }
         let mut buffer = [0; KEY_LENGTH_MAX];
         for key in deeds::keys_of(&self.request.operation) {
-            let location = self.worker.server.keyspace.locate(key.bytes(&mut buffer));
+            let location = self.server.keyspace.locate(key.bytes(&mut buffer));
             partitions.push(location.partition());
         }
         partitions
@@ -475,18 +477,18 @@ impl Turn<'_> {
 
     /// Books a request that ran.
     fn book(&mut self, entry: &'static Entry, reply_bytes: u64) {
-        let (worker, server) = (self.worker, self.worker.server);
+        let (lane, server) = (self.lane, self.server);
         if matches!(self.request.form, Form::Meta(_)) {
             self.count(Figure::CmdMeta);
         }
-        let micros = u64::try_from(worker.tick()).unwrap_or(0);
-        crate::counters::add(&worker.counters.busy_us, micros);
+        let micros = u64::try_from(lane.tick()).unwrap_or(0);
+        crate::counters::add(&lane.counters.busy_us, micros);
         // Few are ever shown, so few are put in words.
         let is_shown =
             server.watchers.any() || server.command_log.is_remarkable(0, micros, reply_bytes);
         let words = if is_shown { deeds::words(self.request, entry) } else { OwnedArgs::default() };
         let (database, args) = (self.session.database, words.as_args());
-        account(worker, self.session, entry, args, micros, reply_bytes);
-        tell_watchers(worker, self.session, database, entry, args);
+        account(lane, self.session, entry, args, micros, reply_bytes);
+        tell_watchers(lane, self.session, database, entry, args);
     }
 }

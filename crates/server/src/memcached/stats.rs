@@ -40,19 +40,19 @@ impl Turn<'_> {
             }
             (Some(b"conns"), _) if is_text => self.tell_connections(),
             (Some(b"reset"), _) => {
-                let memcached = &self.worker.server.memcached;
+                let memcached = &self.server.memcached;
                 memcached.figures.reset();
                 memcached.details.reset();
                 memcached.idle_kicks.store(0, Ordering::Relaxed);
                 return self.say(Response::Line(b"RESET"));
             }
             (Some(b"detail"), Some(state @ (b"on" | b"off"))) => {
-                self.worker.server.memcached.details.turn(state == b"on");
+                self.server.memcached.details.turn(state == b"on");
                 return self.say(Response::Ok);
             }
             (Some(b"detail"), Some(b"dump")) => {
                 if is_text {
-                    for line in self.worker.server.memcached.details.lines() {
+                    for line in self.server.memcached.details.lines() {
                         self.say(Response::Line(&line));
                     }
                 }
@@ -84,7 +84,7 @@ impl Turn<'_> {
     }
 
     fn tell_general(&mut self) {
-        let server = self.worker.server;
+        let server = self.server;
         let now = server.keyspace.clock().now_ms();
         let Times { user, system, .. } = process_times::of_process();
         self.tell("pid", std::process::id());
@@ -129,7 +129,7 @@ impl Turn<'_> {
     }
 
     fn tell_settings(&mut self) {
-        let server = self.worker.server;
+        let server = self.server;
         let config = &server.config;
         let text = |bytes: &[u8]| match bytes {
             b"" => "NULL".to_owned(),
@@ -180,7 +180,7 @@ impl Turn<'_> {
     }
 
     fn tell_items(&mut self) {
-        let server = self.worker.server;
+        let server = self.server;
         let items = server.keyspace.len(self.session.database);
         if items == 0 {
             return;
@@ -208,7 +208,7 @@ impl Turn<'_> {
 
     /// One class of slabs stands for the arena, which has hundreds, and gives its pages back.
     fn tell_slabs(&mut self) {
-        let server = self.worker.server;
+        let server = self.server;
         let used = server.budget.used_exactly();
         let items = server.keyspace.len(self.session.database);
         if items > 0 {
@@ -230,7 +230,7 @@ impl Turn<'_> {
     }
 
     fn tell_connections(&mut self) {
-        let server = self.worker.server;
+        let server = self.server;
         let now = server.keyspace.clock().now_ms();
         for (descriptor, what) in server.memcached.doors.get().into_iter().flatten() {
             self.tell(&format!("{descriptor}:addr"), what);
@@ -240,7 +240,7 @@ impl Turn<'_> {
             let age_s = (now - server.identity.started) / 1000;
             self.tell(&format!("{descriptor}:secs_since_last_cmd"), age_s);
         }
-        let socket = self.worker.server.config.get(MEMCACHED_UNIXSOCKET);
+        let socket = self.server.config.get(MEMCACHED_UNIXSOCKET);
         let socket = format!("unix:{}", String::from_utf8_lossy(&socket));
         let own = self.session.client.id;
         for client in server.clients.all() {

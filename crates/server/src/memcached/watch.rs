@@ -205,7 +205,7 @@ impl Watch {
 impl Turn<'_> {
     /// `watch [class ...]`.
     pub(super) fn watch(&mut self, words: &[&[u8]]) -> Step {
-        let server = self.worker.server;
+        let server = self.server;
         if !server.config.get(MEMCACHED_WATCH) {
             return self.fail(Failure::Client("watch commands not allowed"));
         }

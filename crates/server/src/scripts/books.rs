@@ -8,10 +8,10 @@ use std::sync::Arc;
 use proto::Args;
 
 use crate::command_log::{Execution, Remark};
+use crate::lane::Lane;
 use crate::session::Session;
 use crate::shared::Shared;
 use crate::table::Entry;
-use crate::worker::Worker;
 
 /// Lines for who watches are kept up to about so many bytes: a script may call any number of
 /// commands, and as many scripts run as there are threads.
@@ -94,23 +94,22 @@ impl Books {
     }
 
     /// Books all of it at a worker, for a session.
-    pub(super) fn close(&self, worker: &Worker, session: &Session) {
-        let Worker { server, .. } = worker;
-        let lane = &worker.number;
+    pub(super) fn close(&self, lane: &Lane, session: &Session) {
+        let server = lane.shared;
         for &Tally { command, calls, micros, failures, rejected } in
             self.first.iter().chain(&self.others)
         {
             if calls > 0 {
-                server.stats.called_often(*lane, command, calls, micros);
+                server.stats.called_often(lane.number, command, calls, micros);
             }
-            crate::counters::add(&worker.counters.commands, calls);
+            crate::counters::add(&lane.counters.commands, calls);
             crate::counters::add(&session.client.live.commands, calls);
             if failures + rejected > 0 {
-                server.stats.failed_often(*lane, command, failures);
-                server.stats.rejected_often(*lane, command, rejected);
+                server.stats.failed_often(lane.number, command, failures);
+                server.stats.rejected_often(lane.number, command, rejected);
             }
         }
-        let outbox = server.outbox(&worker.rounds);
+        let outbox = server.outbox(&lane.rounds);
         self.lines.iter().for_each(|line| server.watchers.publish(outbox, line));
         self.remarks.iter().for_each(|remark| server.command_log.enter(remark));
     }

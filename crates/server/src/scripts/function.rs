@@ -22,10 +22,10 @@ use crate::control::help::{self, container, misused};
 use crate::gates;
 use crate::guard::Request;
 use crate::journal;
+use crate::lane::Lane;
 use crate::patience::busy_since_us;
 use crate::server::Server;
 use crate::table::Entry;
-use crate::worker::Worker;
 
 /// All commands of the family.
 pub(crate) const COMMANDS: &[&ControlCommand] = &[&FUNCTION];
@@ -283,8 +283,8 @@ const RESTORE: ControlCommand = Command {
 /// Whether a change may be made on this thread, where CLIENT PAUSE waits for it: within a unit,
 /// whose beginning was asked for by all gates, or inside a worker's turnstile.
 fn is_for_here(context: &Context<'_>) -> bool {
-    let is_inside = |worker: &Worker| worker.come_in_past_gates(|| Flags::WRITE);
-    context.unit.is_some() || context.worker().is_ok_and(is_inside)
+    let is_inside = |lane: &Lane| lane.come_in_past_gates(|| Flags::WRITE);
+    context.unit.is_some() || context.lane().is_ok_and(is_inside)
 }
 
 /// Makes a short change here, or where it may wait.

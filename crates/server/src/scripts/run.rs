@@ -18,10 +18,10 @@ use super::libraries::Loaded;
 use super::running::{Listed, What};
 use crate::engine::Engine;
 use crate::guard::Limited;
+use crate::lane::Lane;
 use crate::session::Session;
 use crate::table::Entry;
 use crate::unit::{Before, Needs, Place, Program, Unit};
-use crate::worker::Worker;
 
 thread_local! {
     /// For scripts that are run without Lua.
@@ -207,15 +207,15 @@ impl Program for Call {
         self.brevity().note_undone();
     }
 
-    fn book(&self, args: Args<'_>, worker: &Worker, session: &mut Session) {
+    fn book(&self, args: Args<'_>, lane: &Lane, session: &mut Session) {
         if let (true, Code::Script(handle)) = (self.has_claim, &self.code) {
             handle.settle();
         }
         let Self { server, began, entry, .. } = *self;
         if server.watchers.any() {
-            server.tell_watchers_of(&worker.rounds, &session.client, began, entry, args);
+            server.tell_watchers_of(&lane.rounds, &session.client, began, entry, args);
         }
-        self.books.close(worker, session);
+        self.books.close(lane, session);
     }
 }
 

@@ -20,8 +20,10 @@ use super::{Place, Serve, Session, Stage};
 use crate::client_memory;
 use crate::clients::Signal;
 use crate::execute::{CHAIN_MAX, Chain, Grant, Recognized, Step, execute, queue_together};
+use crate::lane::is_over;
+use crate::lanes::READ_SIZE;
 use crate::output_limit;
-use crate::worker::{READ_SIZE, Worker, is_over};
+use crate::worker::Worker;
 
 /// After so many commands, or a turn's time, a session lets others have the worker.
 pub(super) const COMMAND_BUDGET: u32 = 64;
@@ -375,7 +377,7 @@ impl Batch<'_> {
         };
         self.commands += 1;
         let (grant, begun) = (self.grant.take(), output.appended());
-        let step = execute(self.worker, &mut serve.session, args, known, output, grant);
+        let step = execute(self.worker.executor(), &mut serve.session, args, known, output, grant);
         self.renew_ceiling(&serve.session, output);
         // Messages that the command itself brought about come right behind its reply, which another
         // thread may still have to make.
@@ -436,7 +438,8 @@ impl Batch<'_> {
             return 0;
         }
         let mut links = self.window.links(self.data, self.keys_max.min(CHAIN_MAX));
-        let Some(mut chain) = Chain::begin(self.worker, &serve.session, &mut links) else {
+        let Some(mut chain) = Chain::begin(self.worker.executor(), &serve.session, &mut links)
+        else {
             return 0;
         };
         for (done, link) in links.iter().enumerate() {

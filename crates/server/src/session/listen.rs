@@ -20,7 +20,7 @@ use config::settings::CLIENT_QUERY_BUFFER_LIMIT;
 use super::later::Later;
 use super::life::{Heard, Turn};
 use super::{Serve, Stage};
-use crate::worker::READ_SIZE;
+use crate::lanes::READ_SIZE;
 
 /// A read that is for later asks for at least this much.
 const READ_LEAST: usize = 512;

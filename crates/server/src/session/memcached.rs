@@ -18,8 +18,9 @@ use super::life::BACKLOG_LIMIT;
 use super::window::WINDOW;
 use crate::clients::client_flags;
 use crate::execute::{Grant, Step};
+use crate::lane::is_over;
 use crate::memcached::{self, Dialogue};
-use crate::worker::{Worker, is_over};
+use crate::worker::Worker;
 
 /// A request that is not executed yet.
 struct Ahead<'a> {
@@ -89,8 +90,15 @@ impl<'a> Batch<'a> {
             self.commands += 1;
             let (grant, begun) = (self.grant.take(), output.appended());
             let session = &mut serve.session;
-            let step =
-                memcached::execute(self.worker, session, &ahead.request, location, output, grant);
+            let step = memcached::execute(
+                self.worker.server,
+                self.worker,
+                session,
+                &ahead.request,
+                location,
+                output,
+                grant,
+            );
             serve.hold(output, begun);
             if let Step::Postpone(stage) = step {
                 // The request stays in the input, to be parsed again when it is its turn.

@@ -21,6 +21,7 @@ mod memcached;
 mod socket;
 mod stage;
 mod state;
+mod stepping;
 mod steps;
 mod wait;
 mod window;

@@ -22,7 +22,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, Interest};
 use tokio::net::{TcpStream, UnixStream};
 
 use super::Serve;
-use crate::worker::is_over;
+use crate::lane::is_over;
 
 /// Slices given to one write: as many pieces as a pinned value has in 64 KB pages.
 const SLICES: usize = 16;

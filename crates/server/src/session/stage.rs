@@ -51,7 +51,7 @@ pub(crate) struct Parked {
     /// When it began to wait, on the monotonic clock in microseconds.
     pub(crate) began_us: i64,
     /// Rings when its patience may be over.
-    pub(super) timer: Option<Pin<Box<Sleep>>>,
+    pub(crate) timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl Parked {

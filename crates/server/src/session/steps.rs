@@ -7,15 +7,13 @@
 use std::task::Context as TaskContext;
 
 use keyspace::{Acquisition, BUSY, Lsn, PartitionSet, Refusal, Tx};
-use proto::{Args, Output, Reply};
+use proto::{Args, Output};
 
-use super::life::Turn;
+use super::Session;
 use super::stage::{Elsewhere, Parked, Ran, Then};
-use super::{Serve, Session, Stage};
-use crate::counters;
 use crate::execute::{self, Round};
+use crate::lane::Lane;
 use crate::table::Entry;
-use crate::worker::Worker;
 
 /// The clock is looked at after so many parts of a step.
 const PARTS_PER_LOOK: u32 = 16;
@@ -46,12 +44,12 @@ pub(crate) struct Steps {
     /// The wait for locks of its next part.
     parked: Option<Box<Parked>>,
     /// What is passed on in the end.
-    done: Elsewhere,
+    pub(super) done: Elsewhere,
 }
 
 /// Where a step is taken.
 pub(crate) struct Stride<'a, 'c> {
-    pub(crate) worker: &'a Worker,
+    pub(crate) lane: &'a Lane,
     pub(crate) session: &'a mut Session,
     /// Those of the request.
     pub(crate) args: Args<'a>,
@@ -84,21 +82,35 @@ impl Steps {
     }
 }
 
+impl Steps {
+    /// Takes a step of it.
+    pub(crate) fn step(
+        &mut self,
+        lane: &Lane,
+        session: &mut Session,
+        cx: &mut TaskContext<'_>,
+    ) -> Stepped {
+        let Self { work, parked, done } = self;
+        let (args, out) = (done.ran.args.as_args(), &mut done.output);
+        work.step(&mut Stride { lane, session, args, out, parked, cx, parts: 0 })
+    }
+}
+
 impl Stride<'_, '_> {
     /// Called behind each part of a step: whether the step is over.
     pub(crate) fn is_over(&mut self) -> bool {
         self.parts += 1;
-        self.parts.is_multiple_of(PARTS_PER_LOOK) && self.worker.is_batch_over()
+        self.parts.is_multiple_of(PARTS_PER_LOOK) && self.lane.is_batch_over()
     }
 
     /// Begins the transaction of the next part with its locks.
     pub(crate) fn begin(&self, acquisition: Acquisition) -> Tx {
-        Tx::begin(acquisition, execute::options(self.worker, self.session))
+        Tx::begin(acquisition, execute::options(self.lane, self.session))
     }
 
     /// The next part waits for these locks.
     pub(crate) fn park(&mut self, acquisition: Acquisition) {
-        let parked = Parked::new(acquisition, Round::default(), self.worker.ticked_us());
+        let parked = Parked::new(acquisition, Round::default(), self.lane.ticked_us());
         *self.parked = Some(parked);
     }
 
@@ -108,18 +120,18 @@ impl Stride<'_, '_> {
         &mut self,
         wanted: impl FnOnce() -> PartitionSet,
     ) -> Option<Result<Acquisition, Refusal>> {
-        let (worker, server) = (self.worker, self.worker.server);
+        let (lane, server) = (self.lane, self.lane.shared);
         let mut parked = match self.parked.take() {
             Some(parked) => parked,
             None => {
                 let mut acquisition = Acquisition::of_partitions(server.keyspace, wanted());
-                if worker.come_in() && acquisition.attempt() {
+                if lane.come_in() && acquisition.attempt() {
                     return Some(Ok(acquisition));
                 }
-                Parked::new(acquisition, Round::default(), worker.ticked_us())
+                Parked::new(acquisition, Round::default(), lane.ticked_us())
             }
         };
-        if worker.poll_locks(&mut parked.acquisition, self.cx.waker()).is_ready() {
+        if lane.poll_locks(&mut parked.acquisition, self.cx.waker()).is_ready() {
             return Some(Ok(parked.acquisition));
         }
         if parked.has_lost_patience(server, self.cx) {
@@ -127,51 +139,5 @@ impl Stride<'_, '_> {
         }
         *self.parked = Some(parked);
         None
-    }
-}
-
-impl Serve {
-    /// Takes the next step, if the session's turn is not over.
-    pub(super) fn take_step(&mut self, cx: &mut TaskContext<'_>, mut steps: Box<Steps>) -> Turn {
-        if self.worker.is_turn_over() {
-            self.worker.give_way(cx.waker());
-            self.stage = Stage::Steps(steps);
-            return Turn::Wait;
-        }
-        self.worker.start_batch();
-        let Steps { work, parked, done } = &mut *steps;
-        let progress = work.step(&mut Stride {
-            worker: &self.worker,
-            session: &mut self.session,
-            args: done.ran.args.as_args(),
-            out: &mut done.output,
-            parked,
-            cx,
-            parts: 0,
-        });
-        let micros = u64::try_from(self.worker.tick()).unwrap_or(0);
-        counters::add(&self.worker.counters.busy_us, micros);
-        done.ran.micros += micros;
-        self.worker.note_turn(0);
-        match progress {
-            Stepped::GoesOn => {
-                self.worker.give_way(cx.waker());
-                self.stage = Stage::Steps(steps);
-                return Turn::Wait;
-            }
-            Stepped::Waits => {
-                self.stage = Stage::Steps(steps);
-                return Turn::Wait;
-            }
-            Stepped::Failed(refusal) => {
-                let mut reply = Reply::new(&mut done.output, self.session.resp);
-                self.worker.server.refuse(&refusal, &mut reply);
-                done.ran.failed = true;
-            }
-            Stepped::Closes => self.session.close(),
-            Stepped::Done => {}
-        }
-        self.pass_on_result(steps.done);
-        Turn::Again
     }
 }

@@ -25,7 +25,6 @@ use crate::clients::{Signal, client_flags};
 use crate::control::server::wait;
 use crate::execute::{self, Grant};
 use crate::guard;
-use crate::patience;
 use crate::server::Server;
 use crate::worker::unregister;
 
@@ -240,25 +239,6 @@ impl Waits for Serve {
         {
             client.show_waiter(blocked.place.as_ref().map(Place::waiter));
             client.set_flag(client_flags::BLOCKED, true);
-        }
-    }
-}
-
-impl Parked {
-    /// Whether it has waited long enough; if not, the session is woken when that may be so.
-    pub(super) fn has_lost_patience(&mut self, server: &Server, cx: &mut TaskContext<'_>) -> bool {
-        loop {
-            let Some(left) = patience::patience_left(server, self) else { return false };
-            let left = u64::try_from(left).ok().filter(|&left| left > 0);
-            let Some(left) = left else { return true };
-            let timer = self
-                .timer
-                .get_or_insert_with(|| Box::pin(tokio::time::sleep(Duration::from_micros(left))));
-            if timer.as_mut().poll(cx).is_pending() {
-                return false;
-            }
-            // What it waits for now may have begun later than what it waited for first.
-            self.timer = None;
         }
     }
 }

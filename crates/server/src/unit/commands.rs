@@ -14,9 +14,9 @@ use proto::{Args, Output, Reply, Resp};
 use super::pending::Watching;
 use super::{Asked, Needs, Place, Program, Unit, UnitCommand, exec};
 use crate::control::context::{Context, ControlCommand, Next};
-use crate::engine::Engine;
 use crate::looks::FEW;
 use crate::session::{Session, Stepped, Stepwise, Stride};
+use crate::shared::Shared;
 use crate::unregistration::{Registered, Unregistration};
 
 /// Those that run as a unit.
@@ -131,10 +131,10 @@ const UNWATCH: ControlCommand = Command {
 
 /// Ends what was queued and watched; nobody waits for the locks of the watched keys.
 fn end_transaction(context: &mut Context<'_>) -> Result<(), Refusal> {
-    let worker = context.worker()?;
+    let lane = context.lane()?;
     let session = context.session()?;
     if let Some(pending) = session.pending.take() {
-        pending.end_at(worker);
+        pending.end_at(lane);
         session.show_pending();
     }
     Ok(())
@@ -158,7 +158,7 @@ const WATCH: UnitCommand = Command {
 
 /// A watch that begins, or gets more keys.
 struct Watch {
-    server: &'static Engine,
+    server: &'static Shared,
     watch: Arc<keyspace::Watch>,
     /// The keys at which it was entered.
     entered: Vec<Box<[u8]>>,
@@ -234,7 +234,7 @@ struct EachKey {
 
 impl Stepwise for EachKey {
     fn step(&mut self, stride: &mut Stride<'_, '_>) -> Stepped {
-        let keyspace = stride.worker.server.keyspace;
+        let keyspace = stride.lane.shared.keyspace;
         // Nothing that changes any more breaks a watch that is broken.
         while !self.watch.is_broken()
             && let Some(key) = stride.args.get(self.next)

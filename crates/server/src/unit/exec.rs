@@ -21,11 +21,11 @@ use crate::engine::Engine;
 use crate::execute;
 use crate::gates::{self, FlagsOf};
 use crate::guard::{Limited, Request};
+use crate::lane::Lane;
 use crate::loading::progress::LOADING;
 use crate::session::Session;
 use crate::session::fieldsets::Fieldsets;
 use crate::table::{Entry, Run};
-use crate::worker::Worker;
 
 const WITHOUT_MULTI: Refusal = Refusal::error("ERR EXEC without MULTI");
 const SPOILT: Refusal =
@@ -248,21 +248,21 @@ impl Program for Exec {
         self.queue.iter_from(first).any(|queued| needs_session(queued.entry))
     }
 
-    fn book(&self, _: Args<'_>, worker: &Worker, session: &mut Session) {
+    fn book(&self, _: Args<'_>, lane: &Lane, session: &mut Session) {
         for (queued, ran) in self.queue.iter_from(0).zip(&self.ran) {
             let Queued { entry, args, .. } = queued;
             let Ran { database, micros, reply_bytes, failed, ref nested } = *ran;
             match nested {
-                Some(nested) => nested.book(args, worker, session),
+                Some(nested) => nested.book(args, lane, session),
                 None => {
-                    let (server, client) = (worker.server, &session.client);
-                    server.tell_watchers_unbegun(&worker.rounds, client, database, entry, args);
+                    let (server, client) = (lane.shared, &session.client);
+                    server.tell_watchers_unbegun(&lane.rounds, client, database, entry, args);
                 }
             }
-            execute::account(worker, session, entry, args, micros, reply_bytes);
-            execute::tell_watchers(worker, session, database, entry, args);
+            execute::account(lane, session, entry, args, micros, reply_bytes);
+            execute::tell_watchers(lane, session, database, entry, args);
             if failed {
-                worker.server.stats.failed(worker.number, entry.id);
+                lane.shared.stats.failed(lane.number, entry.id);
             }
         }
         if let Some(last) = self.ran.last()
@@ -403,12 +403,12 @@ impl Exec {
         let mark = out.mark();
         let ended = match place {
             _ if entry.spec.role == Role::Select => self.select(&args[1], unit, out),
-            Place::Worker(worker, session) => {
+            Place::Worker(lane, session) => {
                 // It may ask where it is. The session itself follows when all is over.
                 let home = session.database;
                 session.select(unit.tx.database());
                 let mut reply = Reply::new(out, session.resp);
-                let asker = Some(Asker { worker, session });
+                let asker = Some(Asker { lane, session });
                 let request = ControlRequest { entry, asker, unit: Some(&mut *unit) };
                 let next = match self.task.take() {
                     Some(work) => Ok(Next::Elsewhere(work)),
@@ -423,7 +423,7 @@ impl Exec {
                     }
                     next => next,
                 };
-                let ended = next.and_then(|next| next.end_here(worker.number, args, &mut reply));
+                let ended = next.and_then(|next| next.end_here(lane.number, args, &mut reply));
                 if makes_final(entry) {
                     self.look_again(unit, session);
                     out.set_ceiling(server.output_ceiling(&session.client));

@@ -38,6 +38,7 @@ use crate::engine::Engine;
 use crate::gates::FlagsOf;
 use crate::guard::Limited;
 use crate::journal::Deed;
+use crate::lane::Lane;
 use crate::mailbox::Rounds;
 use crate::pubsub::Publication;
 use crate::session::{Session, Stepwise};
@@ -45,7 +46,6 @@ use crate::shared::{Shared, write_refusal};
 use crate::stats;
 use crate::table::Entry;
 use crate::tracking::Reading;
-use crate::worker::Worker;
 
 /// A command that runs as a unit.
 pub(crate) type UnitCommand = Command<Prepare>;
@@ -159,12 +159,12 @@ pub(crate) trait Program: Send {
     fn note_undone(&self) {}
 
     /// Books its commands, and ends its session if one of them did that. At its session's worker.
-    fn book(&self, _: Args<'_>, _: &Worker, _: &mut Session) {}
+    fn book(&self, _: Args<'_>, _: &Lane, _: &mut Session) {}
 }
 
 /// A running unit: its transaction, and what its commands did so far.
 pub(crate) struct Unit {
-    pub(crate) server: &'static Engine,
+    pub(crate) server: &'static Shared,
     pub(crate) tx: Tx,
     /// What was short as its program began, once somebody has looked.
     shortage: Option<Shortage>,
@@ -230,7 +230,7 @@ struct Done {
 
 impl Unit {
     #[inline]
-    pub(crate) fn begin(server: &'static Engine, tx: Tx, reader: Option<ClientId>) -> Self {
+    pub(crate) fn begin(server: &'static Shared, tx: Tx, reader: Option<ClientId>) -> Self {
         let (home, hurries) = (tx.database(), !tx.options().heavy);
         let (done, publications) = (Vec::new(), Vec::new());
         Self {

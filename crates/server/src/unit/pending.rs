@@ -14,11 +14,11 @@ use proto::{Args, ArgsBuffer};
 
 use super::Needs;
 use crate::clients::Client;
+use crate::lane::Lane;
 use crate::looks::FEW;
 use crate::shared::Shared;
 use crate::table::Entry;
 use crate::unregistration::{Registered, Unregistration};
-use crate::worker::Worker;
 
 /// So many commands a new queue has room for.
 const COMMANDS: usize = 16;
@@ -210,18 +210,18 @@ impl Pending {
     }
 
     /// As `end`, and at once where the locks of all watched keys are free.
-    pub(super) fn end_at(self, worker: &Worker) {
+    pub(super) fn end_at(self, lane: &Lane) {
         let Some(watching) = self.watching else { return };
         if watching.keys.len() > FEW {
-            return watching.end_elsewhere(worker.server);
+            return watching.end_elsewhere(lane.shared);
         }
-        let keyspace = worker.server.keyspace;
+        let keyspace = lane.shared.keyspace;
         let partitions = watching.keys.iter().map(|(_, key)| keyspace.locate(key).partition());
         let mut acquisition = Acquisition::of_partitions(keyspace, partitions.collect());
-        if !worker.come_in() || !acquisition.attempt() {
-            return watching.end_elsewhere(worker.server);
+        if !lane.come_in() || !acquisition.attempt() {
+            return watching.end_elsewhere(lane.shared);
         }
-        let options = TxOptions::internal(worker.number, worker.now_ms());
+        let options = TxOptions::internal(lane.number, lane.now_ms());
         watching.end(&mut Tx::begin(acquisition, options));
     }
 

@@ -9,16 +9,16 @@ use proto::{Args, Output};
 
 use super::Unit;
 use crate::control::server::debug_touches_keys;
+use crate::lane::Lane;
 use crate::mailbox::Rounds;
 use crate::session::Session;
 use crate::shared::Shared;
 use crate::table::{Entry, Run};
-use crate::worker::Worker;
 
 /// Where a program runs.
 pub(crate) enum Place<'a> {
     /// At its session's worker.
-    Worker(&'a Worker, &'a mut Session),
+    Worker(&'a Lane, &'a mut Session),
     /// On a heavy-work thread.
     Heavy,
 }
@@ -28,7 +28,7 @@ impl Place<'_> {
     #[inline]
     pub(crate) fn moment(&self, server: &Shared) -> Moment {
         match self {
-            Self::Worker(worker, _) => worker.batch_began(),
+            Self::Worker(lane, _) => lane.batch_began(),
             Self::Heavy => server.keyspace.clock().moment(),
         }
     }
@@ -36,7 +36,7 @@ impl Place<'_> {
     /// Where letters are noted that somebody announces later.
     pub(super) fn rounds(&self) -> Option<&Rounds> {
         match self {
-            Self::Worker(worker, _) => Some(&worker.rounds),
+            Self::Worker(lane, _) => Some(&lane.rounds),
             Self::Heavy => None,
         }
     }

@@ -11,9 +11,9 @@ use proto::{Args, Reply, Resp};
 use super::flags::AT_ANY_TIME;
 use crate::clients::client_flags;
 use crate::control::context::{Context, ControlCommand, Next};
-use crate::server::Server;
+use crate::lane::Lane;
 use crate::session::{Session, Stepped, Stepwise, Stride};
-use crate::worker::Worker;
+use crate::shared::Shared;
 
 pub(super) const PING: ControlCommand = Command {
     spec: Spec {
@@ -117,20 +117,20 @@ pub(super) const QUIT: ControlCommand = Command {
 
 /// Its subscriptions are over before it hears so.
 fn quit(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
-    let (worker, entry) = (context.worker()?, context.entry);
+    let (lane, entry) = (context.lane()?, context.entry);
     let session = context.session()?;
     if session.subscriptions.as_ref().is_some_and(|all| all.are_many()) {
         return Ok(Next::in_steps(entry, args, Silence { closes: true }));
     }
-    end_listening(worker, session, reply);
+    end_listening(lane, session, reply);
     Ok(Next::Close)
 }
 
 /// Ends what is left of subscriptions, and says so.
-fn end_listening(worker: &Worker, session: &mut Session, reply: &mut Reply<'_>) {
+fn end_listening(lane: &Lane, session: &mut Session, reply: &mut Reply<'_>) {
     if let Some(all) = &mut session.subscriptions {
-        all.remove_all(|| worker.hand_out_letters());
-        session.pass_on(worker.server, reply);
+        all.remove_all(|| lane.hand_out_letters());
+        session.pass_on(lane.shared, reply);
         session.subscriptions = None;
     }
     reply.ok();
@@ -144,9 +144,9 @@ struct Silence {
 
 impl Stepwise for Silence {
     fn step(&mut self, stride: &mut Stride<'_, '_>) -> Stepped {
-        let worker = stride.worker;
+        let lane = stride.lane;
         while let Some(all) = &mut stride.session.subscriptions
-            && all.remove_first(|| worker.hand_out_letters())
+            && all.remove_first(|| lane.hand_out_letters())
         {
             if stride.is_over() {
                 return Stepped::GoesOn;
@@ -154,12 +154,12 @@ impl Stepwise for Silence {
         }
         let mut reply = Reply::new(stride.out, stride.session.resp);
         if self.closes {
-            end_listening(worker, stride.session, &mut reply);
+            end_listening(lane, stride.session, &mut reply);
             return Stepped::Closes;
         }
         // Publishers of messages that came meanwhile were told of a receiver.
-        stride.session.pass_on(worker.server, &mut reply);
-        begin_anew(worker.server, stride.session);
+        stride.session.pass_on(lane.shared, &mut reply);
+        begin_anew(lane.shared, stride.session);
         Reply::new(stride.out, stride.session.resp).simple("RESET");
         Stepped::Done
     }
@@ -195,7 +195,7 @@ fn reset(
 }
 
 /// Makes the connection what it was when it came, but for the library's name, which stays true.
-fn begin_anew(server: &'static Server, session: &mut Session) {
+fn begin_anew(server: &'static Shared, session: &mut Session) {
     server.watchers.remove(&session.client);
     session.end_transaction(server);
     session.unsubscribe_all();

@@ -73,7 +73,7 @@ fn publish(
             return Ok(publish_elsewhere(context.server));
         }
         None => {
-            let rounds = &context.worker()?.rounds;
+            let rounds = &context.lane()?.rounds;
             context.server.pubsub.publish(context.server.outbox(rounds), space, channel, message)
         }
     };

@@ -10,11 +10,11 @@ use proto::{Args, Reply};
 
 use crate::clients::SubscriptionKind;
 use crate::control::context::{Context, ControlCommand, Next};
+use crate::lane::Lane;
 use crate::looks::FEW;
 use crate::pubsub::Subscriptions;
-use crate::server::Server;
 use crate::session::{Session, Stepped, Stepwise, Stride};
-use crate::worker::Worker;
+use crate::shared::Shared;
 
 /// What all of them have in common.
 const BASE: Spec = Spec {
@@ -101,7 +101,7 @@ fn begin(
 }
 
 fn begin_one(
-    (server, session): (&'static Server, &mut Session),
+    (server, session): (&'static Shared, &mut Session),
     kind: SubscriptionKind,
     name: &[u8],
     reply: &mut Reply<'_>,
@@ -126,12 +126,12 @@ impl Stepwise for EachName {
     fn step(&mut self, stride: &mut Stride<'_, '_>) -> Stepped {
         let Self { kind, ends, .. } = *self;
         while let Some(name) = stride.args.get(self.next) {
-            let (worker, resp) = (stride.worker, stride.session.resp);
+            let (lane, resp) = (stride.lane, stride.session.resp);
             let mut reply = Reply::new(stride.out, resp);
             match ends {
-                true => end_one(worker, stride.session, kind, (name, true), &mut reply),
+                true => end_one(lane, stride.session, kind, (name, true), &mut reply),
                 false => {
-                    begin_one((worker.server, stride.session), kind, name, &mut reply);
+                    begin_one((lane.shared, stride.session), kind, name, &mut reply);
                 }
             }
             self.next += 1;
@@ -150,9 +150,9 @@ impl Stepwise for All {
     fn step(&mut self, stride: &mut Stride<'_, '_>) -> Stepped {
         let first = |session: &Session| session.subscriptions.as_ref()?.first_name(self.0);
         while let Some(name) = first(stride.session) {
-            let (worker, resp) = (stride.worker, stride.session.resp);
+            let (lane, resp) = (stride.lane, stride.session.resp);
             let mut reply = Reply::new(stride.out, resp);
-            end_one(worker, stride.session, self.0, (&name, true), &mut reply);
+            end_one(lane, stride.session, self.0, (&name, true), &mut reply);
             if stride.is_over() {
                 return Stepped::GoesOn;
             }
@@ -209,13 +209,13 @@ fn end(
     args: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    let (worker, is_alone, entry) = (context.worker()?, context.unit.is_none(), context.entry);
+    let (lane, is_alone, entry) = (context.lane()?, context.unit.is_none(), context.entry);
     let session = context.session()?;
     if args.len() > FEW && is_alone {
         return Ok(Next::in_steps(entry, args, EachName { kind, next: 1, ends: true }));
     }
     for name in args.skip(1).iter() {
-        end_one(worker, session, kind, (name, is_alone), reply);
+        end_one(lane, session, kind, (name, is_alone), reply);
     }
     if args.len() > 1 {
         return Ok(Next::Done);
@@ -226,7 +226,7 @@ fn end(
     }
     let names = all.map(|all| all.names(kind)).unwrap_or_default();
     for name in &names {
-        end_one(worker, session, kind, (name, is_alone), reply);
+        end_one(lane, session, kind, (name, is_alone), reply);
     }
     if names.is_empty() {
         tell(reply, ended(kind), None, left(session, kind));
@@ -236,19 +236,19 @@ fn end(
 
 /// Ends a subscription; `is_alone` says that no unit may still take the reply back.
 fn end_one(
-    worker: &Worker,
+    lane: &Lane,
     session: &mut Session,
     kind: SubscriptionKind,
     (name, is_alone): (&[u8], bool),
     reply: &mut Reply<'_>,
 ) {
     if let Some(all) = &mut session.subscriptions {
-        all.remove(kind, name, || worker.hand_out_letters());
+        all.remove(kind, name, || lane.hand_out_letters());
         if all.is_empty() {
             session.subscriptions = None;
         }
         if is_alone {
-            session.pass_on(worker.server, reply);
+            session.pass_on(lane.shared, reply);
         }
     }
     tell(reply, ended(kind), Some(name), left(session, kind));

@@ -103,7 +103,7 @@ fn end(
             continue;
         }
         drill::point();
-        context.server.mailboxes.signal(client, Signal::Kill, &context.worker()?.rounds);
+        context.server.mailboxes.signal(client, Signal::Kill, &context.lane()?.rounds);
         drill::point();
         if let Some(waiter) = client.names().waiter() {
             blocking::unblock(&waiter, false);
@@ -200,6 +200,6 @@ fn end_wait(
         None if with_error => Signal::UnblockError,
         None => Signal::Unblock,
     };
-    let is_new = context.server.mailboxes.signal(client, signal, &context.worker()?.rounds);
+    let is_new = context.server.mailboxes.signal(client, signal, &context.lane()?.rounds);
     Ok(ended.is_some() || is_new)
 }

@@ -5,7 +5,7 @@
 use base::Random;
 use keyspace::{PARTITIONS, Tx, TxOptions};
 
-use crate::worker::Worker;
+use crate::lane::Lane;
 
 /// Keys with a deadline that are enough to tell.
 const ENOUGH: u64 = 200;
@@ -16,12 +16,12 @@ const ENTRIES: usize = 32;
 
 /// For each database the mean time that its keys with a deadline have left, in milliseconds; 0
 /// where the sample has none.
-pub(super) fn means(worker: &Worker) -> Vec<i64> {
-    let keyspace = worker.server.keyspace;
+pub(super) fn means(lane: &Lane) -> Vec<i64> {
+    let keyspace = lane.shared.keyspace;
     let mut sums = vec![(0_i128, 0_u64); keyspace.database_count()];
     let wanted: Vec<usize> =
         (0..sums.len()).filter(|&database| keyspace.volatile_len(database) > 0).collect();
-    if wanted.is_empty() || !worker.come_in() {
+    if wanted.is_empty() || !lane.come_in() {
         return vec![0; sums.len()];
     }
     // Every partition that may hold a deadline, however late, from a random one on.
@@ -30,7 +30,7 @@ pub(super) fn means(worker: &Worker) -> Vec<i64> {
         keyspace.partitions_due(i64::MAX - 1).partition(|&partition| partition < start);
     for partition in behind.into_iter().chain(before).take(MOST_PARTITIONS) {
         let Some(acquisition) = keyspace.try_acquire(partition) else { continue };
-        let options = TxOptions::internal(worker.number, worker.now_ms());
+        let options = TxOptions::internal(lane.number, lane.now_ms());
         let mut tx = Tx::begin(acquisition, options);
         for &database in &wanted {
             tx.switch_database(database);

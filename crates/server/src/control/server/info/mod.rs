@@ -86,7 +86,7 @@ fn info(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
         }
         if section.title == KEYSPACE {
             // A script may be where others would wait for its look.
-            let means = context.worker().map(lifetimes::means);
+            let means = context.lane().map(lifetimes::means);
             let databases = context.server.keyspace.database_count();
             report.mean_ttls = means.unwrap_or_else(|_| vec![0; databases]);
         }
