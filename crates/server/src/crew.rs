@@ -12,9 +12,9 @@ use std::thread::JoinHandle;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::mpsc::{self, error::SendError};
 
+use crate::connection::Moving;
 use crate::lanes::STACK_BYTES;
 use crate::server::Server;
-use crate::session::Moving;
 use crate::unregistration::Unregistration;
 use crate::worker::{self, Message};
 

@@ -15,9 +15,9 @@ use std::task::{Context, Poll, Waker};
 
 use keyspace::Lsn;
 
+use crate::connection::Serve;
 use crate::journal::Journal;
 use crate::second_turn;
-use crate::session::Serve;
 use crate::worker::Worker;
 
 /// Those who wait at a worker, as they are told to look.

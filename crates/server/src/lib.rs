@@ -24,6 +24,7 @@ mod command_log;
 mod commit;
 mod compaction;
 mod compaction_state;
+mod connection;
 mod control;
 mod control_plane;
 mod cores;

@@ -29,11 +29,12 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::clients::Peer;
+use crate::connection::{Moving, RawStream};
 use crate::gates;
 use crate::log::{log_notice, log_warning};
 use crate::memcached::{self, Dialogue};
 use crate::server::Server;
-use crate::session::{Moving, RawStream, Session};
+use crate::session::Session;
 use crate::whole_file;
 use doors::Doors;
 

@@ -17,9 +17,9 @@ use std::task::{Poll, Waker};
 use keyspace::Location;
 use smallvec::SmallVec;
 
+use crate::connection::{Serve, Slot};
 use crate::gathering::Gathering;
 use crate::panics::contain;
-use crate::session::{Serve, Slot};
 use crate::worker::Worker;
 
 /// A batch that takes longer writes at once: to wake the client is little beside it.

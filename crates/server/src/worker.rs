@@ -24,6 +24,7 @@ use tokio::task::unconstrained;
 
 use crate::audience::{Audience, relocate};
 use crate::clients::{Client, Signal, client_flags};
+use crate::connection::{Exit, Moving, REQUEST_MAX, Serve, Serving, Window};
 use crate::counters::add;
 use crate::courtesy::{self, Courtesy};
 use crate::drill;
@@ -35,7 +36,7 @@ use crate::lanes::READ_SIZE;
 use crate::looks::SocketLooks;
 use crate::second_turn::{self, KEPT, SecondTurns};
 use crate::server::Server;
-use crate::session::{Exit, Moving, REQUEST_MAX, Serve, Serving, Session, Window};
+use crate::session::Session;
 use crate::unregistration::Unregistration;
 
 /// The read buffer that a worker's sessions share: what they set aside, and the next read.

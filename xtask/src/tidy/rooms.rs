@@ -48,7 +48,7 @@ const ROOMS: &[Room] = &[
             "drill.rs",
             "ending.rs",
         ],
-        arrows_up: 1,
+        arrows_up: 0,
     },
     Room { name: "table", places: &["table.rs", "request_keys.rs"], arrows_up: 0 },
     Room {
@@ -101,25 +101,16 @@ const ROOMS: &[Room] = &[
             "scripts/running.rs",
             "scripts/state.rs",
         ],
-        arrows_up: 4,
+        arrows_up: 3,
     },
-    Room { name: "shared", places: &["shared.rs"], arrows_up: 0 },
+    Room { name: "shared", places: &["shared.rs", "lane.rs"], arrows_up: 0 },
     Room {
         name: "session",
-        places: &[
-            "output_ceiling.rs",
-            "patience.rs",
-            "session/state.rs",
-            "session/stage.rs",
-            "session/later.rs",
-            "session/life",
-            "session/fieldsets.rs",
-            "unit/pending.rs",
-        ],
-        arrows_up: 12,
+        places: &["output_ceiling.rs", "patience.rs", "session/", "unit/pending.rs"],
+        arrows_up: 10,
     },
-    Room { name: "commit", places: &["blocking.rs", "client_info.rs", "commit.rs"], arrows_up: 2 },
-    Room { name: "admission", places: &["guard.rs", "gates.rs", "login.rs"], arrows_up: 5 },
+    Room { name: "commit", places: &["blocking.rs", "client_info.rs", "commit.rs"], arrows_up: 1 },
+    Room { name: "admission", places: &["guard.rs", "gates.rs", "login.rs"], arrows_up: 2 },
     Room {
         name: "reclaim",
         places: &[
@@ -130,29 +121,30 @@ const ROOMS: &[Room] = &[
             "expiry.rs",
             "release.rs",
         ],
-        arrows_up: 7,
+        arrows_up: 0,
     },
     Room {
         name: "transaction",
         places: &["control_plane.rs", "engine.rs", "unit/"],
-        arrows_up: 12,
+        arrows_up: 3,
     },
     Room {
         name: "execute",
         places: &["execute.rs", "execute/", "heavy.rs", "heavy/"],
-        arrows_up: 15,
+        arrows_up: 0,
     },
-    Room { name: "scripting", places: &["scripts/"], arrows_up: 9 },
+    Room { name: "scripting", places: &["scripts/"], arrows_up: 5 },
     Room {
         name: "durability",
         places: &["aof/", "snapshot/", "loading/", "backup.rs", "data/", "saves.rs", "shutdown.rs"],
         arrows_up: 20,
     },
-    Room { name: "memcached", places: &["memcached/"], arrows_up: 13 },
+    Room { name: "memcached", places: &["memcached/"], arrows_up: 9 },
     Room {
         name: "net",
         places: &[
-            "session/",
+            "connection/",
+            "housekeeping.rs",
             "output_limit.rs",
             "reception.rs",
             "reception/",
@@ -186,7 +178,7 @@ const ROOMS: &[Room] = &[
 ];
 
 /// Files of the widest circle of imports.
-const WIDEST_CIRCLE: usize = 194;
+const WIDEST_CIRCLE: usize = 165;
 
 /// Names of types that one crate defines more than once, by crate.
 const TYPE_NAMES: &[(&str, usize)] = &[
@@ -197,7 +189,7 @@ const TYPE_NAMES: &[(&str, usize)] = &[
     ("persist", 6),
     ("proto", 3),
     ("script", 3),
-    ("server", 65),
+    ("server", 66),
     ("structs", 21),
 ];
 

@@ -20,9 +20,9 @@ use tokio::net::{UdpSocket, UnixStream};
 use tokio::sync::Semaphore;
 
 use crate::clients::Peer;
+use crate::connection::RawStream;
 use crate::reception::{Tongue, welcome};
 use crate::server::Server;
-use crate::session::RawStream;
 
 /// No answer is longer, frame and all: it fits one packet on any network.
 const ANSWER_MAX: usize = 1400;

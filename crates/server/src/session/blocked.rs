@@ -21,16 +21,16 @@ pub(crate) struct Blocked {
     /// What it replies when it gives up or is unblocked.
     pub(crate) on_timeout: fn(&mut Reply<'_>),
     /// Its place in the queues, if it waits for keys.
-    pub(super) place: Option<Place>,
+    pub(crate) place: Option<Place>,
     /// What it waits for to be on disk.
-    pub(super) safety: Option<Safety>,
+    pub(crate) safety: Option<Safety>,
     /// Rings when its place is to be looked at again.
-    pub(super) again: Option<(UnixMillis, Pin<Box<Sleep>>)>,
-    pub(super) rousing: Rousing,
+    pub(crate) again: Option<(UnixMillis, Pin<Box<Sleep>>)>,
+    pub(crate) rousing: Rousing,
 }
 
 /// Whether the keys that a client waits for are to be looked at though nobody changes them.
-pub(super) enum Rousing {
+pub(crate) enum Rousing {
     No,
     Due,
     /// Once their locks are there; how often these were too few.
@@ -39,9 +39,9 @@ pub(super) enum Rousing {
 
 /// A wait for the journal to be safe, as WAITAOF has it.
 pub(crate) struct Safety {
-    pub(super) lsn: Lsn,
-    pub(super) awaited: Awaited,
-    pub(super) is_queued: bool,
+    pub(crate) lsn: Lsn,
+    pub(crate) awaited: Awaited,
+    pub(crate) is_queued: bool,
 }
 
 /// Where WAITAOF wants copies.

@@ -16,7 +16,7 @@ const ROOM_LEAST: usize = 512;
 
 /// Bytes for later.
 #[derive(Default)]
-pub(super) struct Later {
+pub(crate) struct Later {
     pieces: VecDeque<Vec<u8>>,
     /// How much of the first one has gone.
     gone: usize,
@@ -26,7 +26,7 @@ pub(super) struct Later {
 
 impl Later {
     /// Has more read, by who appends to a vector with room.
-    pub(super) fn take_in(
+    pub(crate) fn take_in(
         &mut self,
         read: impl FnOnce(&mut Vec<u8>) -> Poll<io::Result<usize>>,
     ) -> Poll<io::Result<usize>> {
@@ -45,7 +45,7 @@ impl Later {
     }
 
     /// Adds to an input what of the next piece it has room for; how much that is.
-    pub(super) fn add_to(&mut self, input: &mut Vec<u8>) -> usize {
+    pub(crate) fn add_to(&mut self, input: &mut Vec<u8>) -> usize {
         let Some(piece) = self.pieces.front() else { return 0 };
         let rest = &piece[self.gone..];
         let count = rest.len().min(input.capacity() - input.len());
@@ -60,12 +60,12 @@ impl Later {
     }
 
     /// How many bytes there are.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.bytes
     }
 
     /// How many bytes of memory they take.
-    pub(super) fn room(&self) -> usize {
+    pub(crate) fn room(&self) -> usize {
         self.pieces.len() * PIECE
     }
 }

@@ -23,14 +23,14 @@ use keyspace::Refusal;
 use crate::clients::{Asked, Signal};
 
 /// With more unsent bytes than this nothing more is executed.
-pub(super) const BACKLOG_LIMIT: usize = 1 << 20;
+pub(crate) const BACKLOG_LIMIT: usize = 1 << 20;
 
 /// After so many reads the others of the worker have their turns.
 const READS_PER_TURN: u32 = 8;
 
 /// What a life is lived with. Whatever answers that it is not there yet wakes the session when that
 /// may be another.
-pub(super) trait Body: Waits {
+pub(crate) trait Body: Waits {
     /// What there is to see.
     fn sight(&self) -> Sight;
 
@@ -72,7 +72,7 @@ pub(super) trait Body: Waits {
 }
 
 /// What the first of its requests waits for, and how such a wait ends.
-pub(super) trait Waits {
+pub(crate) trait Waits {
     /// Whether the locks are there.
     fn has_locks(&mut self, cx: &mut TaskContext<'_>) -> bool;
 
@@ -127,10 +127,10 @@ pub(super) trait Waits {
 }
 
 /// The client cannot be reached any more.
-pub(super) struct Gone;
+pub(crate) struct Gone;
 
 /// What came of listening.
-pub(super) enum Heard {
+pub(crate) enum Heard {
     Nothing,
     Bytes,
     /// The client sends nothing more.
@@ -141,7 +141,7 @@ pub(super) enum Heard {
 
 /// How a wait for locks ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Resumption {
+pub(crate) enum Resumption {
     Granted,
     /// The end of its patience.
     Busy,
@@ -149,7 +149,7 @@ pub(super) enum Resumption {
 
 /// How a wait for an event ended, other than by the event.
 #[derive(Debug)]
-pub(super) enum EventEnd {
+pub(crate) enum EventEnd {
     Late,
     Unblocked {
         with_error: bool,
@@ -160,7 +160,7 @@ pub(super) enum EventEnd {
 
 /// How a step of the machine ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(crate) enum Turn {
     /// Go on at once.
     Again,
     /// Nothing to do until woken.
@@ -171,7 +171,7 @@ pub(super) enum Turn {
 
 /// How a session rests when it has done what there was to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rest {
+pub(crate) enum Rest {
     /// Until it is woken.
     Waits,
     /// It is over, and has left.
@@ -182,19 +182,19 @@ pub(super) enum Rest {
 
 /// What a session sees of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Sight {
-    pub(super) wait: Wait,
-    pub(super) outgoing: Outgoing,
-    pub(super) incoming: Incoming,
+pub(crate) struct Sight {
+    pub(crate) wait: Wait,
+    pub(crate) outgoing: Outgoing,
+    pub(crate) incoming: Incoming,
     /// Whether it is to be closed once the replies due have left.
-    pub(super) closing: bool,
+    pub(crate) closing: bool,
     /// Whether its client is gone, and it goes on for what it has begun.
-    pub(super) is_cut_off: bool,
+    pub(crate) is_cut_off: bool,
 }
 
 /// What the first of its requests waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wait {
+pub(crate) enum Wait {
     Nothing,
     /// Locks, or the world; they come by themselves.
     Locks,
@@ -212,7 +212,7 @@ pub(super) enum Wait {
 
 /// The replies that have not left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outgoing {
+pub(crate) enum Outgoing {
     Nothing,
     Little,
     /// More than [`BACKLOG_LIMIT`].
@@ -223,7 +223,7 @@ pub(super) enum Outgoing {
 
 /// What the client has sent and is not executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Incoming {
+pub(crate) enum Incoming {
     /// Nothing, or the beginning of a request.
     Incomplete,
     /// Bytes that may be requests.
@@ -236,7 +236,7 @@ pub(super) enum Incoming {
 
 /// What a session does in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Plan {
+pub(crate) enum Plan {
     /// The session is over.
     End,
     /// The client sends nothing more and has all its replies but those that are due.
@@ -253,7 +253,7 @@ pub(super) enum Plan {
 
 /// What a session that goes on does, besides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Deed {
+pub(crate) enum Deed {
     /// Looks whether the wait is over.
     Await,
     /// Executes requests, or reads the next ones.
@@ -264,7 +264,7 @@ pub(super) enum Deed {
 
 /// What others ask that can be seen to now, the most urgent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Demand {
+pub(crate) enum Demand {
     /// The session ends without a word.
     Kill,
     /// It looks at what its user may still do.
@@ -290,13 +290,13 @@ impl Wait {
     /// Whether the wait goes along to another worker; a request that waits to begin begins there
     /// from the start.
     #[inline]
-    pub(super) fn goes_along(self) -> bool {
+    pub(crate) fn goes_along(self) -> bool {
         matches!(self, Self::Result | Self::Return | Self::Event)
     }
 
     /// Whether the request has begun and is on another thread.
     #[inline]
-    pub(super) fn is_elsewhere(self) -> bool {
+    pub(crate) fn is_elsewhere(self) -> bool {
         matches!(self, Self::Result | Self::Return)
     }
 }
@@ -304,7 +304,7 @@ impl Wait {
 impl Outgoing {
     /// So many bytes, and perhaps some that are still to be made.
     #[inline]
-    pub(super) fn of(bytes: usize, is_streaming: bool) -> Self {
+    pub(crate) fn of(bytes: usize, is_streaming: bool) -> Self {
         match bytes {
             _ if is_streaming => Self::Unfinished,
             _ if bytes > BACKLOG_LIMIT => Self::Much,
@@ -315,14 +315,14 @@ impl Outgoing {
 
     /// Whether nothing is executed before some of it has left.
     #[inline]
-    pub(super) fn is_much(self) -> bool {
+    pub(crate) fn is_much(self) -> bool {
         matches!(self, Self::Much | Self::Unfinished)
     }
 }
 
 impl Incoming {
     #[inline]
-    pub(super) fn of(has_requests: bool, has_ended: bool) -> Self {
+    pub(crate) fn of(has_requests: bool, has_ended: bool) -> Self {
         match (has_requests, has_ended) {
             (false, false) => Self::Incomplete,
             (true, false) => Self::Requests,
@@ -338,7 +338,7 @@ impl Incoming {
 }
 
 /// Lives on until nothing is left to do.
-pub(super) fn live(body: &mut impl Body, cx: &mut TaskContext<'_>) -> Rest {
+pub(crate) fn live(body: &mut impl Body, cx: &mut TaskContext<'_>) -> Rest {
     loop {
         let asked = body.asked();
         let turn = match demand(asked, || body.sight()) {
@@ -368,7 +368,7 @@ pub(super) fn live(body: &mut impl Body, cx: &mut TaskContext<'_>) -> Rest {
 
 /// What to see to first of what is asked.
 #[inline]
-pub(super) fn demand(asked: Asked, sight: impl FnOnce() -> Sight) -> Option<Demand> {
+pub(crate) fn demand(asked: Asked, sight: impl FnOnce() -> Sight) -> Option<Demand> {
     if asked.is_nothing() {
         return None;
     }
@@ -482,7 +482,7 @@ fn step(body: &mut impl Body, cx: &mut TaskContext<'_>, asked: Asked) -> Turn {
 
 /// What to do in view of this.
 #[inline]
-pub(super) fn plan(sight: Sight) -> Plan {
+pub(crate) fn plan(sight: Sight) -> Plan {
     let Sight { wait, outgoing, incoming, closing, is_cut_off } = sight;
     if (closing || is_cut_off) && wait == Wait::Return {
         return Plan::GoOn { listens: false, does: Deed::Await };

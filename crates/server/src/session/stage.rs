@@ -109,13 +109,13 @@ impl Ran {
 
 /// A wait for the end of other sessions.
 pub(crate) struct Departures {
-    pub(super) ids: Vec<ClientId>,
+    pub(crate) ids: Vec<ClientId>,
     /// Rings when the wait has lasted long enough.
-    pub(super) patience: Pin<Box<Sleep>>,
+    pub(crate) patience: Pin<Box<Sleep>>,
     /// On the monotonic clock, in microseconds.
-    pub(super) began_us: i64,
+    pub(crate) began_us: i64,
     /// What is replied then.
-    pub(super) done: Elsewhere,
+    pub(crate) done: Elsewhere,
 }
 
 impl Departures {
@@ -133,7 +133,7 @@ impl Departures {
 impl Stage {
     /// What it is a wait for.
     #[inline]
-    pub(super) fn wait(&self) -> Wait {
+    pub(crate) fn wait(&self) -> Wait {
         match self {
             Self::Requests => Wait::Nothing,
             Self::Parked(_) => Wait::Locks,
@@ -151,7 +151,7 @@ impl Stage {
     }
 
     /// What of it goes along to another worker.
-    pub(super) fn packed(mut self) -> Self {
+    pub(crate) fn packed(mut self) -> Self {
         if let Self::Blocked(blocked) = &mut self
             && let Rousing::Underway(..) = blocked.rousing
         {
@@ -164,7 +164,7 @@ impl Stage {
     }
 
     /// The stage at its new worker, whose timer it is to use.
-    pub(super) fn unpacked(mut self) -> Self {
+    pub(crate) fn unpacked(mut self) -> Self {
         let renew = |sleep: &mut Pin<Box<Sleep>>| {
             *sleep = Box::pin(tokio::time::sleep_until(sleep.deadline()));
         };

@@ -45,7 +45,7 @@ pub(crate) struct Session {
     /// `CLIENT NO-TOUCH`.
     pub(crate) no_touch: bool,
     /// What few sessions have.
-    pub(super) seldom: Option<Box<Seldom>>,
+    pub(crate) seldom: Option<Box<Seldom>>,
     /// What it has subscribed to, if to anything.
     pub(crate) subscriptions: Option<Box<Subscriptions>>,
     /// Its place among those whose copies are tracked, if it has one.
@@ -64,11 +64,11 @@ pub(crate) struct Session {
 
 /// What few sessions have.
 #[derive(Default)]
-pub(super) struct Seldom {
+pub(crate) struct Seldom {
     /// What HIMPORT PREPARE has named.
     fieldsets: Fieldsets,
     /// What has come behind the input.
-    pub(super) later: Later,
+    pub(crate) later: Later,
 }
 
 /// Which replies a client wants, as CLIENT REPLY says. Each is a bit of its own: within EXEC one
@@ -150,7 +150,7 @@ impl Session {
     }
 
     /// All of it, to be taken along; what stays is good for nothing but its client's name.
-    pub(super) fn take(&mut self) -> Self {
+    pub(crate) fn take(&mut self) -> Self {
         let blank = Self::blank(Arc::clone(&self.client));
         std::mem::replace(self, blank)
     }
@@ -173,7 +173,7 @@ impl Session {
 
     /// Bytes that have come behind the input, if there are any.
     #[inline]
-    pub(super) fn later(&self) -> Option<&Later> {
+    pub(crate) fn later(&self) -> Option<&Later> {
         self.seldom.as_ref().map(|seldom| &seldom.later).filter(|later| later.len() > 0)
     }
 
@@ -192,7 +192,7 @@ impl Session {
 
     /// What the replies not yet held back have seen, and whether one of them tells of a write.
     #[inline]
-    pub(super) fn take_seen(&mut self) -> (Lsn, bool) {
+    pub(crate) fn take_seen(&mut self) -> (Lsn, bool) {
         (std::mem::take(&mut self.seen), std::mem::take(&mut self.tells_of_write))
     }
 
@@ -312,13 +312,13 @@ impl Session {
     }
 
     /// Takes what others left for the client.
-    pub(super) fn take_deliveries(&self) -> SmallVec<[Delivery; 1]> {
+    pub(crate) fn take_deliveries(&self) -> SmallVec<[Delivery; 1]> {
         self.client.take(Signal::Deliver);
         self.client.take_deliveries()
     }
 
     /// Passes on what was taken.
-    pub(super) fn pass(&mut self, server: &Shared, deliveries: &[Delivery], reply: &mut Reply<'_>) {
+    pub(crate) fn pass(&mut self, server: &Shared, deliveries: &[Delivery], reply: &mut Reply<'_>) {
         if deliveries.is_empty() {
             return;
         }

@@ -44,7 +44,7 @@ pub(crate) struct Steps {
     /// The wait for locks of its next part.
     parked: Option<Box<Parked>>,
     /// What is passed on in the end.
-    pub(super) done: Elsewhere,
+    pub(crate) done: Elsewhere,
 }
 
 /// Where a step is taken.
@@ -72,12 +72,12 @@ impl Steps {
     }
 
     /// The request.
-    pub(super) fn request(&self) -> (&'static Entry, Args<'_>) {
+    pub(crate) fn request(&self) -> (&'static Entry, Args<'_>) {
         (self.done.ran.entry, self.done.ran.args.as_args())
     }
 
     /// The session goes to another worker, where the next part asks for its locks anew.
-    pub(super) fn pack(&mut self) {
+    pub(crate) fn pack(&mut self) {
         self.parked = None;
     }
 }

@@ -22,9 +22,9 @@ use crate::clients::{Asked, Client, Delivery, Signal};
 /// A request is this long.
 const REQUEST: usize = 100;
 /// So much may wait to be executed.
-pub(super) const INPUT_MOST: usize = 200 * REQUEST;
+pub(crate) const INPUT_MOST: usize = 200 * REQUEST;
 /// So much may wait to leave.
-pub(super) const OWED_MOST: usize = 4 << 20;
+pub(crate) const OWED_MOST: usize = 4 << 20;
 /// So many requests are executed before others have their turns.
 const BUDGET: usize = 8;
 /// A request waits so long for a lock.
@@ -32,30 +32,30 @@ const PATIENCE: u64 = 400;
 
 /// Both directions of a connection, with the client's end.
 #[derive(Default)]
-pub(super) struct Pipe {
-    pub(super) incoming: VecDeque<Kind>,
+pub(crate) struct Pipe {
+    pub(crate) incoming: VecDeque<Kind>,
     /// Nothing comes behind that.
-    pub(super) is_ended: bool,
+    pub(crate) is_ended: bool,
     /// The client is gone.
-    pub(super) is_broken: bool,
+    pub(crate) is_broken: bool,
     reader: Option<Waker>,
     /// So many bytes are taken for now.
-    pub(super) room: usize,
+    pub(crate) room: usize,
     writer: Option<Waker>,
     /// What the client has got.
-    pub(super) received: Vec<What>,
+    pub(crate) received: Vec<What>,
 }
 
 impl Pipe {
     /// The session is to look at it.
-    pub(super) fn wake(&mut self) {
+    pub(crate) fn wake(&mut self) {
         self.reader.take().into_iter().chain(self.writer.take()).for_each(Waker::wake);
     }
 }
 
 impl Pipe {
     /// The client reads whatever comes.
-    pub(super) fn take_all(&mut self) {
+    pub(crate) fn take_all(&mut self) {
         self.room = usize::MAX >> 1;
         self.writer.take().into_iter().for_each(Waker::wake);
     }
@@ -63,7 +63,7 @@ impl Pipe {
 
 /// What a client is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(crate) enum What {
     Reply(Kind),
     Denied(Kind),
     Busy(Kind),
@@ -80,7 +80,7 @@ struct Piece {
 }
 
 /// What it waits for.
-pub(super) enum Stage {
+pub(crate) enum Stage {
     Requests,
     Locks {
         key: usize,
@@ -95,9 +95,9 @@ pub(super) enum Stage {
 }
 
 /// A wait for an element, or for the disk.
-pub(super) struct Event {
+pub(crate) struct Event {
     kind: Kind,
-    pub(super) queue: Option<(usize, Arc<Waiter>)>,
+    pub(crate) queue: Option<(usize, Arc<Waiter>)>,
     lsn: u64,
     until: Option<u64>,
     is_roused: bool,
@@ -113,25 +113,25 @@ enum Step {
 }
 
 /// A session.
-pub(super) struct Model {
-    pub(super) world: Rc<RefCell<World>>,
-    pub(super) id: Id,
-    pub(super) client: Arc<Client>,
-    pub(super) user: usize,
-    pub(super) pipe: Pipe,
+pub(crate) struct Model {
+    pub(crate) world: Rc<RefCell<World>>,
+    pub(crate) id: Id,
+    pub(crate) client: Arc<Client>,
+    pub(crate) user: usize,
+    pub(crate) pipe: Pipe,
     input: VecDeque<Kind>,
     output: VecDeque<Piece>,
-    pub(super) stage: Stage,
-    pub(super) is_closing: bool,
+    pub(crate) stage: Stage,
+    pub(crate) is_closing: bool,
     has_ended: bool,
-    pub(super) is_cut_off: bool,
+    pub(crate) is_cut_off: bool,
     /// Why it may be over.
-    pub(super) is_overrun: bool,
-    pub(super) owes_too_much: bool,
+    pub(crate) is_overrun: bool,
+    pub(crate) owes_too_much: bool,
 }
 
 impl Model {
-    pub(super) fn new(world: Rc<RefCell<World>>, id: Id, client: Arc<Client>, user: usize) -> Self {
+    pub(crate) fn new(world: Rc<RefCell<World>>, id: Id, client: Arc<Client>, user: usize) -> Self {
         Self {
             world,
             id,
@@ -149,7 +149,7 @@ impl Model {
         }
     }
 
-    pub(super) fn wait(&self) -> Wait {
+    pub(crate) fn wait(&self) -> Wait {
         match self.stage {
             Stage::Requests => Wait::Nothing,
             Stage::Locks { .. } => Wait::Locks,
@@ -161,21 +161,21 @@ impl Model {
         }
     }
 
-    pub(super) fn unsent(&self) -> usize {
+    pub(crate) fn unsent(&self) -> usize {
         self.output.iter().map(|piece| piece.made).sum()
     }
 
-    pub(super) fn unexecuted(&self) -> usize {
+    pub(crate) fn unexecuted(&self) -> usize {
         self.input.len() * REQUEST
     }
 
     /// How many elements are in its output.
-    pub(super) fn elements(&self) -> usize {
+    pub(crate) fn elements(&self) -> usize {
         self.output.iter().filter(|it| matches!(it.what, What::Element(..))).count()
     }
 
     /// Goes on at another worker.
-    pub(super) fn move_on(&mut self) {
+    pub(crate) fn move_on(&mut self) {
         if !self.wait().goes_along() {
             self.give_up_wait();
         }

@@ -16,17 +16,17 @@ use keyspace::{GaveUp, Refusal, Waiter};
 use crate::clients::{Client, Signal};
 
 /// A session's number.
-pub(super) type Id = usize;
+pub(crate) type Id = usize;
 
 /// How many keys, and how many users, there are.
-pub(super) const KEYS: u64 = 8;
-pub(super) const USERS: u64 = 5;
+pub(crate) const KEYS: u64 = 8;
+pub(crate) const USERS: u64 = 5;
 
-pub(super) const DENIED: Refusal = Refusal::error("NOPERM");
+pub(crate) const DENIED: Refusal = Refusal::error("NOPERM");
 
 /// What a request does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// Replies so many bytes.
     Echo(usize),
     /// Replies so many bytes, which are made while they are sent.
@@ -48,7 +48,7 @@ pub(super) enum Kind {
 
 /// What a user may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rights {
+pub(crate) enum Rights {
     All,
     Reading,
     /// It is deleted.
@@ -57,7 +57,7 @@ pub(super) enum Rights {
 
 /// What the gates say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(crate) enum Verdict {
     Admitted,
     Refused,
     /// Until a pause is over.
@@ -68,8 +68,8 @@ pub(super) enum Verdict {
 
 /// The lock of a key.
 #[derive(Default)]
-pub(super) struct Lock {
-    pub(super) holder: Option<Holder>,
+pub(crate) struct Lock {
+    pub(crate) holder: Option<Holder>,
     line: VecDeque<(Id, Option<Waker>)>,
     /// Those who look again when it is free.
     onlookers: Vec<Waker>,
@@ -77,7 +77,7 @@ pub(super) struct Lock {
 
 /// Who has a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Holder {
+pub(crate) enum Holder {
     Session(Id),
     Thread,
 }
@@ -100,9 +100,9 @@ enum Deed {
 
 /// Where a result is left.
 #[derive(Default)]
-pub(super) struct Slot {
-    pub(super) is_done: bool,
-    pub(super) waker: Option<Waker>,
+pub(crate) struct Slot {
+    pub(crate) is_done: bool,
+    pub(crate) waker: Option<Waker>,
 }
 
 impl Slot {
@@ -113,7 +113,7 @@ impl Slot {
 }
 
 /// The owner of a waiter.
-pub(super) struct Waiting {
+pub(crate) struct Waiting {
     id: Id,
     client: Arc<Client>,
     outcome: Mutex<Option<u64>>,
@@ -122,28 +122,28 @@ pub(super) struct Waiting {
 }
 
 /// All of it.
-pub(super) struct World {
-    pub(super) random: Random,
-    pub(super) now: u64,
-    pub(super) locks: Vec<Lock>,
-    pub(super) lists: Vec<VecDeque<u64>>,
+pub(crate) struct World {
+    pub(crate) random: Random,
+    pub(crate) now: u64,
+    pub(crate) locks: Vec<Lock>,
+    pub(crate) lists: Vec<VecDeque<u64>>,
     queues: Vec<Vec<Arc<Waiter>>>,
     jobs: Vec<Job>,
-    pub(super) is_paused: bool,
-    pub(super) is_shut: bool,
+    pub(crate) is_paused: bool,
+    pub(crate) is_shut: bool,
     /// Those who wait for the end of a pause, or for room.
     kept_out: Vec<Waker>,
     rights: Vec<Rights>,
     timers: Vec<(u64, Waker)>,
     /// How many elements were pushed, and how many of those are on disk.
-    pub(super) pushed: u64,
-    pub(super) safe: u64,
+    pub(crate) pushed: u64,
+    pub(crate) safe: u64,
     syncing: Vec<Waker>,
-    pub(super) gone: BTreeSet<Id>,
+    pub(crate) gone: BTreeSet<Id>,
     /// Elements given to sessions that ended while they were served.
-    pub(super) swallowed: u64,
+    pub(crate) swallowed: u64,
     /// How many units are half done.
-    pub(super) underway: u64,
+    pub(crate) underway: u64,
 }
 
 impl Kind {
@@ -153,7 +153,7 @@ impl Kind {
 }
 
 impl World {
-    pub(super) fn new(random: Random) -> Self {
+    pub(crate) fn new(random: Random) -> Self {
         let count = KEYS as usize;
         Self {
             random,
@@ -178,7 +178,7 @@ impl World {
 
     // Gates.
 
-    pub(super) fn gates(&self, user: usize, kind: Kind) -> Verdict {
+    pub(crate) fn gates(&self, user: usize, kind: Kind) -> Verdict {
         match self.rights[user] {
             Rights::None => Verdict::Refused,
             Rights::Reading if kind.writes() => Verdict::Refused,
@@ -192,12 +192,12 @@ impl World {
         kind.writes() && (self.is_paused || self.is_shut)
     }
 
-    pub(super) fn rights(&self, user: usize) -> Rights {
+    pub(crate) fn rights(&self, user: usize) -> Rights {
         self.rights[user]
     }
 
     /// Whether a request may begin that was kept out; if not, it is told when to ask again.
-    pub(super) fn lets_in(&mut self, kind: Kind, cx: &Context<'_>) -> bool {
+    pub(crate) fn lets_in(&mut self, kind: Kind, cx: &Context<'_>) -> bool {
         let lets_in = !self.is_kept_out(kind);
         if !lets_in {
             self.kept_out.push(cx.waker().clone());
@@ -205,13 +205,13 @@ impl World {
         lets_in
     }
 
-    pub(super) fn keep_out(&mut self, is_paused: bool, is_shut: bool) {
+    pub(crate) fn keep_out(&mut self, is_paused: bool, is_shut: bool) {
         (self.is_paused, self.is_shut) = (is_paused, is_shut);
         std::mem::take(&mut self.kept_out).into_iter().for_each(Waker::wake);
     }
 
     /// Changes what a user may do; its clients are in doubt before anybody hears of it.
-    pub(super) fn set_rights(&mut self, user: usize, rights: Rights, clients: &[Arc<Client>]) {
+    pub(crate) fn set_rights(&mut self, user: usize, rights: Rights, clients: &[Arc<Client>]) {
         self.rights[user] = rights;
         for client in clients {
             client.ask(Signal::Review);
@@ -221,7 +221,7 @@ impl World {
 
     // Locks.
 
-    pub(super) fn try_lock(&mut self, key: usize, id: Id) -> bool {
+    pub(crate) fn try_lock(&mut self, key: usize, id: Id) -> bool {
         let lock = &mut self.locks[key];
         let is_free = lock.holder.is_none();
         if is_free {
@@ -230,19 +230,19 @@ impl World {
         is_free
     }
 
-    pub(super) fn line_up(&mut self, key: usize, id: Id) {
+    pub(crate) fn line_up(&mut self, key: usize, id: Id) {
         self.locks[key].line.push_back((id, None));
     }
 
     /// Whether a lock has come for which a session stands in line.
-    pub(super) fn is_granted(&mut self, key: usize, id: Id, cx: &Context<'_>) -> bool {
+    pub(crate) fn is_granted(&mut self, key: usize, id: Id, cx: &Context<'_>) -> bool {
         let lock = &mut self.locks[key];
         let place = lock.line.iter_mut().find(|(other, _)| *other == id);
         place.into_iter().for_each(|(_, waker)| *waker = Some(cx.waker().clone()));
         lock.holder == Some(Holder::Session(id))
     }
 
-    pub(super) fn unlock(&mut self, key: usize) {
+    pub(crate) fn unlock(&mut self, key: usize) {
         let lock = &mut self.locks[key];
         std::mem::take(&mut lock.onlookers).into_iter().for_each(Waker::wake);
         let next = lock.line.pop_front();
@@ -251,7 +251,7 @@ impl World {
     }
 
     /// A session wants a lock no more, or has used it.
-    pub(super) fn give_back(&mut self, key: usize, id: Id) {
+    pub(crate) fn give_back(&mut self, key: usize, id: Id) {
         self.locks[key].line.retain(|(other, _)| *other != id);
         if self.locks[key].holder == Some(Holder::Session(id)) {
             self.unlock(key);
@@ -259,7 +259,7 @@ impl World {
     }
 
     /// Whether a key is free; if not, its onlooker is told when it is.
-    pub(super) fn is_free(&mut self, key: usize, cx: &Context<'_>) -> bool {
+    pub(crate) fn is_free(&mut self, key: usize, cx: &Context<'_>) -> bool {
         let lock = &mut self.locks[key];
         if lock.holder.is_some() {
             lock.onlookers.push(cx.waker().clone());
@@ -268,14 +268,14 @@ impl World {
     }
 
     /// Whether a session holds a lock or stands in line for one.
-    pub(super) fn has_locks(&self, id: Id) -> bool {
+    pub(crate) fn has_locks(&self, id: Id) -> bool {
         self.locks.iter().any(|lock| {
             lock.holder == Some(Holder::Session(id)) || lock.line.iter().any(|(it, _)| *it == id)
         })
     }
 
     /// Those to whom a lock was granted and who have not looked.
-    pub(super) fn granted(&self) -> impl Iterator<Item = Id> {
+    pub(crate) fn granted(&self) -> impl Iterator<Item = Id> {
         self.locks.iter().filter_map(|lock| match lock.holder {
             Some(Holder::Session(id)) => Some(id),
             _ => None,
@@ -285,7 +285,7 @@ impl World {
     // Lists, and who waits for their elements.
 
     /// With its lock held.
-    pub(super) fn push(&mut self, key: usize) {
+    pub(crate) fn push(&mut self, key: usize) {
         self.pushed += 1;
         self.lists[key].push_back(self.pushed);
         self.serve(key);
@@ -293,7 +293,7 @@ impl World {
 
     /// Gives elements to those who wait, as long as there are any. One of them may take a while,
     /// with the lock.
-    pub(super) fn serve(&mut self, key: usize) {
+    pub(crate) fn serve(&mut self, key: usize) {
         let mut at = 0;
         while !self.lists[key].is_empty()
             && let Some(waiter) = self.queues[key].get(at).cloned()
@@ -339,7 +339,7 @@ impl World {
         client.wake();
     }
 
-    pub(super) fn stand(&mut self, key: usize, id: Id, client: &Arc<Client>) -> Arc<Waiter> {
+    pub(crate) fn stand(&mut self, key: usize, id: Id, client: &Arc<Client>) -> Arc<Waiter> {
         let (client, outcome, is_abandoned) =
             (Arc::clone(client), Mutex::default(), AtomicBool::default());
         let waiter = Waiter::new(false, Box::new(Waiting { id, client, outcome, is_abandoned }));
@@ -347,18 +347,18 @@ impl World {
         waiter
     }
 
-    pub(super) fn leave_queue(&mut self, key: usize, waiter: &Arc<Waiter>) {
+    pub(crate) fn leave_queue(&mut self, key: usize, waiter: &Arc<Waiter>) {
         self.queues[key].retain(|other| !Arc::ptr_eq(other, waiter));
     }
 
     /// Those who wait and could still be served.
-    pub(super) fn stand_in_queues(&self) -> impl Iterator<Item = Id> {
+    pub(crate) fn stand_in_queues(&self) -> impl Iterator<Item = Id> {
         let waiters = self.queues.iter().flatten().filter(|waiter| !waiter.is_over());
         waiters.map(|waiter| waiting(waiter).id)
     }
 
     /// Those who wait for what is there, and nobody holds it for them.
-    pub(super) fn overlooked(&self) -> impl Iterator<Item = Id> {
+    pub(crate) fn overlooked(&self) -> impl Iterator<Item = Id> {
         let keys = self.locks.iter().zip(&self.lists).zip(&self.queues);
         let idle = keys.filter(|((lock, list), _)| lock.holder.is_none() && !list.is_empty());
         let waiters = idle.flat_map(|(_, queue)| queue).filter(|waiter| !waiter.is_over());
@@ -375,7 +375,7 @@ impl World {
     }
 
     /// `returns` says whether it comes back, with its lock.
-    pub(super) fn begin_job(&mut self, key: usize, left: u32, returns: bool) -> Rc<RefCell<Slot>> {
+    pub(crate) fn begin_job(&mut self, key: usize, left: u32, returns: bool) -> Rc<RefCell<Slot>> {
         let slot = Rc::<RefCell<Slot>>::default();
         let deed = if returns { Deed::Return } else { Deed::Result };
         self.work(key, deed(Rc::clone(&slot)));
@@ -384,7 +384,7 @@ impl World {
     }
 
     /// A step of all other threads; whether there are any.
-    pub(super) fn work_on(&mut self) -> bool {
+    pub(crate) fn work_on(&mut self) -> bool {
         let had_work = !self.jobs.is_empty();
         self.jobs.iter_mut().for_each(|job| job.left -= 1);
         let (done, rest) = std::mem::take(&mut self.jobs).into_iter().partition(|it| it.left == 0);
@@ -415,21 +415,21 @@ impl World {
 
     // Time, and the disk.
 
-    pub(super) fn ring_at(&mut self, time: u64, cx: &Context<'_>) {
+    pub(crate) fn ring_at(&mut self, time: u64, cx: &Context<'_>) {
         self.timers.push((time, cx.waker().clone()));
     }
 
-    pub(super) fn pass_time(&mut self, time: u64) {
+    pub(crate) fn pass_time(&mut self, time: u64) {
         self.now += time;
         let now = self.now;
         self.timers.extract_if(.., |(at, _)| *at <= now).for_each(|(_, waker)| waker.wake());
     }
 
-    pub(super) fn has_timers(&self) -> bool {
+    pub(crate) fn has_timers(&self) -> bool {
         !self.timers.is_empty()
     }
 
-    pub(super) fn is_safe(&mut self, lsn: u64, cx: &Context<'_>) -> bool {
+    pub(crate) fn is_safe(&mut self, lsn: u64, cx: &Context<'_>) -> bool {
         let is_safe = lsn <= self.safe;
         if !is_safe {
             self.syncing.push(cx.waker().clone());
@@ -437,29 +437,29 @@ impl World {
         is_safe
     }
 
-    pub(super) fn sync(&mut self) {
+    pub(crate) fn sync(&mut self) {
         self.safe = self.pushed;
         std::mem::take(&mut self.syncing).into_iter().for_each(Waker::wake);
     }
 }
 
 /// What a waiter got, if it was served.
-pub(super) fn outcome(waiter: &Waiter) -> Option<u64> {
+pub(crate) fn outcome(waiter: &Waiter) -> Option<u64> {
     waiting(waiter).outcome.lock().unwrap().take()
 }
 
 /// Whether a waiter's wait was ended by somebody else, without an element.
-pub(super) fn is_unblocked(waiter: &Waiter) -> bool {
+pub(crate) fn is_unblocked(waiter: &Waiter) -> bool {
     waiter.is_over() && waiting(waiter).outcome.lock().unwrap().is_none()
 }
 
 /// The session of a waiter goes on without it.
-pub(super) fn abandon(waiter: &Waiter) {
+pub(crate) fn abandon(waiter: &Waiter) {
     give_up(waiter);
     waiting(waiter).is_abandoned.store(true, Ordering::Relaxed);
 }
 
-pub(super) fn give_up(waiter: &Waiter) -> bool {
+pub(crate) fn give_up(waiter: &Waiter) -> bool {
     waiter.give_up() == GaveUp::Now
 }
 

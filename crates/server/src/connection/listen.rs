@@ -17,10 +17,10 @@ use std::task::{Context as TaskContext, Poll};
 
 use config::settings::CLIENT_QUERY_BUFFER_LIMIT;
 
-use super::later::Later;
-use super::life::{Heard, Turn};
 use super::{Serve, Stage};
 use crate::lanes::READ_SIZE;
+use crate::session::Later;
+use crate::session::life::{Heard, Turn};
 
 /// A read that is for later asks for at least this much.
 const READ_LEAST: usize = 512;

@@ -13,8 +13,6 @@ use keyspace::Location;
 use proto::{Args, Output, ProtocolError, Reply};
 use smallvec::SmallVec;
 
-use super::later::Later;
-use super::life::{BACKLOG_LIMIT, Turn};
 use super::window::{Slot, WINDOW, Window};
 use super::{Place, Serve, Session, Stage};
 use crate::client_memory;
@@ -23,6 +21,8 @@ use crate::execute::{CHAIN_MAX, Chain, Grant, Recognized, Step, execute, queue_t
 use crate::lane::is_over;
 use crate::lanes::READ_SIZE;
 use crate::output_limit;
+use crate::session::Later;
+use crate::session::life::{BACKLOG_LIMIT, Turn};
 use crate::worker::Worker;
 
 /// After so many commands, or a turn's time, a session lets others have the worker.

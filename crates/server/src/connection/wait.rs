@@ -16,9 +16,6 @@ use proto::{Block, Output, Reply};
 use tokio::sync::oneshot;
 
 use super::Serve;
-use super::blocked::{Awaited, Blocked, Rousing, Safety};
-use super::life::{EventEnd, Resumption, Turn, Waits};
-use super::stage::{Departures, Elsewhere, Parked, Ran, Stage, Then};
 use crate::aof::Phase;
 use crate::blocking::{Place, Served, ServedWith};
 use crate::clients::{Signal, client_flags};
@@ -26,6 +23,9 @@ use crate::control::server::wait;
 use crate::execute::{self, Grant};
 use crate::guard;
 use crate::server::Server;
+use crate::session::life::{EventEnd, Resumption, Turn, Waits};
+use crate::session::{Awaited, Blocked, Rousing, Safety};
+use crate::session::{Departures, Elsewhere, Parked, Ran, Stage, Then};
 use crate::worker::unregister;
 
 /// While all data stand still, who would be served by the clock looks so often whether they do.

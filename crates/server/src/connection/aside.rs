@@ -129,7 +129,8 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use crate::clients::Peer;
-    use crate::session::{Moving, RawStream, Serve, Serving, Session};
+    use crate::connection::{Moving, RawStream, Serve, Serving};
+    use crate::session::Session;
     use crate::worker::Worker;
 
     /// A turn of the session, which is to go on.

@@ -11,10 +11,11 @@ use persist::storage::simulated::{Fault, SimulatedDisk};
 
 use crate::aof::tests::{await_end, end, new_disk, start};
 use crate::clients::Peer;
+use crate::connection::{Moving, RawStream};
 use crate::journal::{JournalReader, Reliance};
 use crate::memcached::Dialogue;
 use crate::server::Server;
-use crate::session::{Moving, RawStream, Session};
+use crate::session::Session;
 use crate::start::test_server_on;
 
 struct Deaf;

@@ -6,10 +6,10 @@ use std::task::Context as TaskContext;
 
 use proto::Reply;
 
-use super::life::Turn;
-use super::steps::{Stepped, Steps};
 use super::{Serve, Stage};
 use crate::counters;
+use crate::session::life::Turn;
+use crate::session::{Stepped, Steps};
 
 impl Serve {
     /// Takes the next step, if the session's turn is not over.
