@@ -24,7 +24,7 @@ use crate::client_id::ClientId;
 use crate::clients::{Client, Signal};
 use crate::commit;
 use crate::drill;
-use crate::execute::Work;
+use crate::handler::Work;
 use crate::journal::Deed;
 use crate::lane::Lane;
 use crate::mailbox::Rounds;

@@ -7,27 +7,22 @@ use std::sync::atomic::Ordering;
 
 use commands::{Flags, Group, Handler, Plan, Role};
 use config::settings::PREFETCH_BATCH_MAX_SIZE;
-use keyspace::{
-    Acquisition, BUSY, HeavyPass, Location, Lsn, PartitionSet, Refusal, Tx, TxOptions, Wait,
-};
-use proto::{Args, Output, Reply, Resp};
+use keyspace::{Acquisition, BUSY, Location, PartitionSet, Refusal, Tx, TxOptions, Wait};
+use proto::{Args, Output, Reply};
 use smallvec::SmallVec;
 
+use crate::accounting::{book, note_wait};
 use crate::blocking::Waiting;
 use crate::budget;
-use crate::client_id::ClientId;
-use crate::clients::client_flags;
-use crate::command_log::Execution;
-use crate::commit::commit;
 use crate::control_plane::{Asker, ControlRequest, Next};
 use crate::drill;
 use crate::engine::Engine;
 use crate::evict;
 use crate::gates::{self, Verdict};
+use crate::handler::{Outcome, Work};
 use crate::heavy::Call;
 use crate::lane::Lane;
-use crate::mailbox::Rounds;
-use crate::session::{Blocked, Parked, Ran, Session, Stage};
+use crate::session::{Blocked, Grant, Parked, Ran, Round, Session, Stage, Step, tx_options};
 use crate::shared::Shared;
 use crate::table::{Entry, Run};
 
@@ -47,48 +42,12 @@ pub(crate) use queue::queue_together;
 use rejection::reject;
 pub(crate) use rejection::{aborted, refuse};
 
-/// What became of a request.
-pub(crate) enum Step {
-    /// It was answered.
-    Done,
-    /// It was answered, and the connection is to be closed.
-    Close,
-    /// It cannot run yet and is to be given again when the stage is over.
-    Postpone(Stage),
-    /// It runs on; the session waits for its end.
-    Wait(Stage),
-}
-
 /// Where the keys of a request belong.
 type Locations = SmallVec<[Location; 10]>;
 
 /// Of the keys of a request so many are fetched from memory together, under its locks. More would
 /// drive each other out of the nearest cache.
 const PREFETCHED_MAX: usize = 64;
-
-/// Which attempt at a request this is.
-#[derive(Default)]
-pub(crate) struct Round {
-    /// How often it was widened.
-    pub(crate) number: u32,
-    /// Leave for heavy work, if that is what it turned out to be.
-    pub(crate) pass: Option<HeavyPass>,
-    /// Whether it turned out to be that in the middle, and moves before it begins.
-    pub(crate) moves: bool,
-    /// When it began to wait for what it has now, or still waits for, if it has waited: on the
-    /// monotonic clock in microseconds.
-    pub(crate) began_us: Option<i64>,
-    /// What of it was ended by others in an attempt before, if it is a program.
-    pub(crate) killed: Vec<usize>,
-}
-
-/// What the wait of a request ended with.
-pub(crate) enum Grant {
-    /// All its locks.
-    Locks(Acquisition, Round),
-    /// The end of its patience.
-    Busy,
-}
 
 /// Where requests are run: what runs them, at which lane, and what of their session's input may
 /// leave with them.
@@ -179,92 +138,6 @@ pub(crate) fn execute(
     }
     let mark = if is_exec { out.mark() } else { mark };
     after(session, Some(entry), out, mark, step)
-}
-
-/// Books a command that this worker has just run, whose reply begins where the output's length was
-/// `length`.
-#[inline]
-fn book(
-    lane: &Lane,
-    session: &Session,
-    entry: &'static Entry,
-    args: Args<'_>,
-    out: &Output,
-    length: usize,
-) {
-    let micros = note_time(lane, entry);
-    let reply_bytes = (out.len() - length) as u64 + out.bytes_to_come();
-    account(lane, session, entry, args, micros, reply_bytes);
-    tell_watchers(lane, session, session.database, entry, args);
-}
-
-/// Notes what a command took that waits now, and tells those who watch.
-#[cold]
-fn note_wait(lane: &Lane, session: &Session, ran: &mut Ran) {
-    ran.micros = note_time(lane, ran.entry);
-    tell_watchers(lane, session, session.database, ran.entry, ran.args.as_args());
-}
-
-/// Notes how long this worker was busy with a command, in microseconds.
-#[inline]
-fn note_time(lane: &Lane, entry: &Entry) -> u64 {
-    let micros = u64::try_from(lane.tick()).unwrap_or(0);
-    crate::counters::add(&lane.counters.busy_us, micros);
-    if lane.shared.keyspace.pauses().is_remarkable(micros) {
-        note_hold(lane.shared, entry, micros);
-    }
-    micros
-}
-
-/// Notes a command that held its locks for long; what held the world is noted with the stop.
-#[cold]
-fn note_hold(server: &Shared, entry: &Entry, micros: u64) {
-    if matches!(entry.run, Run::Data(_)) && entry.spec.plan != Plan::World {
-        server.keyspace.pauses().note_hold(micros);
-    }
-}
-
-/// Books a command that ran: its calls, its time, whether it was slow.
-#[inline]
-pub(crate) fn account(
-    lane: &Lane,
-    session: &Session,
-    entry: &'static Entry,
-    args: Args<'_>,
-    micros: u64,
-    reply_bytes: u64,
-) {
-    let server = lane.shared;
-    server.stats.called(lane.number, entry.id, micros);
-    crate::counters::add(&lane.counters.commands, 1);
-    crate::counters::add(&session.client.live.commands, 1);
-    if server.command_log.is_remarkable(args.extent(), micros, reply_bytes) {
-        let (client, time_s) = (
-            Some(&*session.client),
-            session.client.live.last_active.load(Ordering::Relaxed) / 1000,
-        );
-        let execution = Execution { client, time_s, entry, args, micros, reply_bytes };
-        server.command_log.note(&server.config, execution);
-    }
-    if micros >= server.latency.threshold_us() {
-        server.latency.note_command(server.keyspace.clock(), entry.spec.flags, micros);
-    }
-}
-
-/// Tells those who watch of a command that ran, or began to wait, with the database that its client
-/// was in right after it.
-#[inline]
-pub(crate) fn tell_watchers(
-    lane: &Lane,
-    session: &Session,
-    database: usize,
-    entry: &'static Entry,
-    args: Args<'_>,
-) {
-    let server = lane.shared;
-    if server.watchers.any() {
-        server.tell_watchers(&lane.rounds, &session.client, database, entry, args);
-    }
 }
 
 /// Leaves the reply out where the client wants none. What tells of subscriptions is no reply.
@@ -384,7 +257,7 @@ impl Request<'_> {
     /// an earlier attempt.
     #[inline]
     fn begin(&self, acquisition: Acquisition, undoable: bool) -> Tx {
-        Tx::begin(acquisition, TxOptions { undoable, ..options(self.lane, self.session) })
+        Tx::begin(acquisition, TxOptions { undoable, ..tx_options(self.lane, self.session) })
     }
 
     #[inline]
@@ -482,26 +355,6 @@ impl Request<'_> {
     }
 }
 
-/// How a session's transactions are begun.
-#[inline]
-pub(crate) fn options(lane: &Lane, session: &Session) -> TxOptions {
-    // CLIENT IMPORT-SOURCE has its effect in import mode only.
-    let sees_expired = lane.shared.keyspace.settings().suspends_expiry()
-        && session.client.has_flag(client_flags::IMPORT_SOURCE);
-    let now_us = lane.now_us();
-    TxOptions {
-        lane: lane.number,
-        database: session.database,
-        now: now_us / 1000,
-        now_us,
-        sees_expired,
-        touches: !session.no_touch,
-        undoable: false,
-        heavy: false,
-        origin: session.client.id,
-    }
-}
-
 /// The partitions of very many keys.
 #[cold]
 pub(crate) fn partitions_of(server: &Shared, entry: &Entry, args: Args<'_>) -> PartitionSet {
@@ -519,95 +372,4 @@ pub(crate) fn partitions_of(server: &Shared, entry: &Entry, args: Args<'_>) -> P
 #[inline]
 fn partitions(locations: &[Location]) -> PartitionSet {
     locations.iter().map(|location| location.partition()).collect()
-}
-
-/// Everything needed to run a data command, on whatever thread.
-#[derive(Clone, Copy)]
-pub(crate) struct Work {
-    pub(crate) server: &'static Shared,
-    pub(crate) entry: &'static Entry,
-    pub(crate) handler: Handler,
-    pub(crate) resp: Resp,
-    /// Whose copies of what it reads are tracked.
-    pub(crate) reader: Option<ClientId>,
-}
-
-/// How a handler's run ended.
-pub(crate) enum Outcome {
-    /// It replied and was committed; the reply waits for this LSN.
-    Replied(Lsn),
-    /// It replied an error; nothing but expired keys was committed.
-    Failed(Lsn),
-    /// It is too much for a worker; nothing was changed.
-    Heavy,
-    /// It needs more locks.
-    Widen,
-    /// There is nothing for it yet.
-    Wait(Box<Wait>),
-}
-
-impl Outcome {
-    fn having_seen(self, lsn: Lsn) -> Self {
-        match self {
-            Self::Replied(_) => Self::Replied(lsn),
-            Self::Failed(_) => Self::Failed(lsn),
-            other => other,
-        }
-    }
-}
-
-impl Work {
-    /// Runs the handler and commits what it did; the caller then drops the transaction.
-    #[inline]
-    pub(crate) fn run(
-        self,
-        tx: &mut Tx,
-        args: Args<'_>,
-        out: &mut Output,
-        rounds: &Rounds,
-    ) -> Outcome {
-        let mark = out.mark();
-        let reply = &mut Reply::new(out, self.resp);
-        let result = self.handler.run(tx, args, reply);
-        let outcome = match result {
-            Ok(()) => Outcome::Replied(0),
-            Err(Refusal::Heavy) => {
-                out.truncate(mark);
-                if tx.is_touched() {
-                    // What was over was removed: a change of its own, before the locks may go.
-                    if commit(self.server, rounds, tx, Args::default()).is_err() {
-                        return Outcome::Widen;
-                    }
-                    tx.renew();
-                }
-                return Outcome::Heavy;
-            }
-            Err(Refusal::Widen) => {
-                out.truncate(mark);
-                return Outcome::Widen;
-            }
-            Err(Refusal::Wait(wait)) => {
-                out.truncate(mark);
-                Outcome::Wait(wait)
-            }
-            Err(refusal) => {
-                out.truncate(mark);
-                self.server.refuse(&refusal, &mut Reply::new(out, self.resp));
-                Outcome::Failed(0)
-            }
-        };
-        match commit(self.server, rounds, tx, args) {
-            Ok(seen) => {
-                if let Some(reader) = self.reader {
-                    let Self { server, entry, .. } = self;
-                    server.remember(reader, entry.spec, args);
-                }
-                outcome.having_seen(seen)
-            }
-            Err(_) => {
-                out.truncate(mark);
-                Outcome::Widen
-            }
-        }
-    }
 }

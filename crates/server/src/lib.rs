@@ -3,6 +3,7 @@
 //! It drives everything below it and is driven by nobody: `run` is the whole process.
 #![forbid(unsafe_code)]
 
+mod accounting;
 mod aging;
 mod aging_state;
 mod ailments;
@@ -48,6 +49,7 @@ mod families;
 mod gates;
 mod gathering;
 mod guard;
+mod handler;
 mod heavy;
 mod held_line;
 mod housekeeping;

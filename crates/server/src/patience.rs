@@ -125,8 +125,8 @@ mod tests {
     use keyspace::{Acquisition, HEAVY_TRANSACTIONS, HeavyPass, Obstacle, PartitionSet};
 
     use super::{patience_left, waits_on};
-    use crate::execute::Round;
     use crate::session::Parked;
+    use crate::session::Round;
     use crate::start::test_server;
 
     /// What a request waits for says how long it waits, not what it has beside that.

@@ -116,8 +116,8 @@ pub(crate) struct CommandTable {
 }
 
 impl CommandTable {
-    /// Builds the table, with some commands renamed, or removed where the new name is empty; the error
-    /// says which one cannot be, and why.
+    /// Builds the table, with some commands renamed, or removed where the new name is empty; the
+    /// error says which one cannot be, and why.
     pub(crate) fn build<C: Copy, P: Copy>(
         families: &Families<C, P>,
         renames: &[(String, String)],

@@ -107,9 +107,13 @@ const ROOMS: &[Room] = &[
     Room {
         name: "session",
         places: &["output_ceiling.rs", "patience.rs", "session/", "unit/pending.rs"],
-        arrows_up: 10,
+        arrows_up: 8,
     },
-    Room { name: "commit", places: &["blocking.rs", "client_info.rs", "commit.rs"], arrows_up: 1 },
+    Room {
+        name: "commit",
+        places: &["accounting.rs", "blocking.rs", "client_info.rs", "commit.rs", "handler.rs"],
+        arrows_up: 0,
+    },
     Room { name: "admission", places: &["guard.rs", "gates.rs", "login.rs"], arrows_up: 2 },
     Room {
         name: "reclaim",
@@ -123,11 +127,7 @@ const ROOMS: &[Room] = &[
         ],
         arrows_up: 0,
     },
-    Room {
-        name: "transaction",
-        places: &["control_plane.rs", "engine.rs", "unit/"],
-        arrows_up: 3,
-    },
+    Room { name: "transaction", places: &["control_plane.rs", "engine.rs", "unit/"], arrows_up: 3 },
     Room {
         name: "execute",
         places: &["execute.rs", "execute/", "heavy.rs", "heavy/"],
@@ -178,17 +178,17 @@ const ROOMS: &[Room] = &[
 ];
 
 /// Files of the widest circle of imports.
-const WIDEST_CIRCLE: usize = 165;
+const WIDEST_CIRCLE: usize = 168;
 
 /// Names of types that one crate defines more than once, by crate.
 const TYPE_NAMES: &[(&str, usize)] = &[
-    ("base", 1),
-    ("bench", 5),
+    ("base", 0),
+    ("bench", 0),
     ("commands", 19),
     ("keyspace", 5),
-    ("persist", 6),
-    ("proto", 3),
-    ("script", 3),
+    ("persist", 0),
+    ("proto", 0),
+    ("script", 0),
     ("server", 66),
     ("structs", 21),
 ];

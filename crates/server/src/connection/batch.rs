@@ -17,12 +17,13 @@ use super::window::{Slot, WINDOW, Window};
 use super::{Place, Serve, Session, Stage};
 use crate::client_memory;
 use crate::clients::Signal;
-use crate::execute::{CHAIN_MAX, Chain, Grant, Recognized, Step, execute, queue_together};
+use crate::execute::{CHAIN_MAX, Chain, Recognized, execute, queue_together};
 use crate::lane::is_over;
 use crate::lanes::READ_SIZE;
 use crate::output_limit;
 use crate::session::Later;
 use crate::session::life::{BACKLOG_LIMIT, Turn};
+use crate::session::{Grant, Step};
 use crate::worker::Worker;
 
 /// After so many commands, or a turn's time, a session lets others have the worker.

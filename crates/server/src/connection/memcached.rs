@@ -16,10 +16,10 @@ use super::Serve;
 use super::batch::{COMMAND_BUDGET, End};
 use super::window::WINDOW;
 use crate::clients::client_flags;
-use crate::execute::{Grant, Step};
 use crate::lane::is_over;
 use crate::memcached::{self, Dialogue};
 use crate::session::life::BACKLOG_LIMIT;
+use crate::session::{Grant, Step};
 use crate::worker::Worker;
 
 /// A request that is not executed yet.

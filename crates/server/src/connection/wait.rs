@@ -16,13 +16,15 @@ use proto::{Block, Output, Reply};
 use tokio::sync::oneshot;
 
 use super::Serve;
+use crate::accounting;
 use crate::aof::Phase;
 use crate::blocking::{Place, Served, ServedWith};
 use crate::clients::{Signal, client_flags};
 use crate::control::server::wait;
-use crate::execute::{self, Grant};
+use crate::execute;
 use crate::guard;
 use crate::server::Server;
+use crate::session::Grant;
 use crate::session::life::{EventEnd, Resumption, Turn, Waits};
 use crate::session::{Awaited, Blocked, Rousing, Safety};
 use crate::session::{Departures, Elsewhere, Parked, Ran, Stage, Then};
@@ -315,7 +317,7 @@ impl Serve {
             Poll::Ready(Err(_)) => Turn::End,
             Poll::Ready(Ok(Elsewhere { then: Then::Waits(waiting), ran, .. })) => {
                 let (session, args) = (&self.session, ran.args.as_args());
-                execute::tell_watchers(&self.worker, session, session.database, ran.entry, args);
+                accounting::tell_watchers(&self.worker, session, session.database, ran.entry, args);
                 self.stage = Stage::Blocked(Box::new(Blocked::on_keys(ran, waiting)));
                 Turn::Again
             }
@@ -400,8 +402,8 @@ impl Serve {
         }
         let (session, args) = (&self.session, ran.args.as_args());
         let (database, entry) = (session.database, ran.entry);
-        execute::account(worker, session, entry, args, ran.micros, reply_bytes);
-        execute::tell_watchers(worker, session, database, entry, args);
+        accounting::account(worker, session, entry, args, ran.micros, reply_bytes);
+        accounting::tell_watchers(worker, session, database, entry, args);
         if ran.failed {
             worker.server.stats.failed(worker.number, entry.id);
         }
@@ -441,7 +443,7 @@ impl Serve {
         let Some(Blocked { ran, .. }) = self.blocked() else { return };
         let Ran { entry, args, micros, failed, .. } = ran;
         let (worker, bytes) = (&*self.worker, reply.len() as u64 + reply.bytes_to_come());
-        execute::account(worker, &self.session, entry, args.as_args(), *micros, bytes);
+        accounting::account(worker, &self.session, entry, args.as_args(), *micros, bytes);
         if *failed {
             worker.server.stats.failed(worker.number, entry.id);
         }

@@ -19,13 +19,16 @@ use smallvec::SmallVec;
 
 use super::departure::is_long;
 use super::unit::conclude;
-use super::{Executor, Outcome, Work, book, looks_heavy, options};
+use super::{Executor, looks_heavy};
+use crate::accounting::book;
 use crate::budget;
 use crate::engine::Engine;
 use crate::evict;
 use crate::gates;
+use crate::handler::{Outcome, Work};
 use crate::lane::Lane;
 use crate::session::Session;
+use crate::session::tx_options;
 use crate::table::{Entry, Run};
 use crate::unit::{Asked, Place, Program, Unit};
 
@@ -114,7 +117,7 @@ impl<'a> Chain<'a> {
         }
         // What was done before them holds nobody up.
         lane.tick();
-        let options = TxOptions { undoable: are_programs, ..options(lane, session) };
+        let options = TxOptions { undoable: are_programs, ..tx_options(lane, session) };
         let tx = Tx::begin(acquisition, options);
         // Somebody waits for one of the keys: to serve it may take more locks.
         if tx.meets_waiters() {

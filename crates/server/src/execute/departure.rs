@@ -15,9 +15,11 @@ use keyspace::{HeavyPass, PartitionSet, Tx, TxOptions};
 use proto::{Args, OwnedArgs, Places};
 use tokio::sync::oneshot;
 
-use super::{Request, Round, Step, Work, options};
+use super::Request;
+use crate::handler::Work;
 use crate::heavy::{Leaving, Reading, Transaction, Unlocked};
 use crate::session::{Elsewhere, Stage};
+use crate::session::{Round, Step, tx_options};
 
 /// A request of so many bytes leaves its worker, where these lie by themselves: to copy them takes
 /// longer than the way.
@@ -82,7 +84,7 @@ impl Request<'_> {
         }
         pass.step_aside();
         let undoable = self.may_widen();
-        let options = TxOptions { undoable, ..options(self.lane, self.session) };
+        let options = TxOptions { undoable, ..tx_options(self.lane, self.session) };
         let client = Arc::clone(&self.session.client);
         let limited = self.session.limited_from_now(self.lane.shared);
         let unlocked = Unlocked { pass, options, client, limited };

@@ -6,10 +6,11 @@ use commands::Role;
 use keyspace::{Acquisition, HeavyPass, Lsn, Refusal};
 use proto::{Args, Mark, Reply};
 
-use super::{Request, Round, Step};
+use super::Request;
 use crate::drill;
 use crate::heavy::Errand;
 use crate::lane::Lane;
+use crate::session::{Round, Step};
 use crate::session::{Session, Stage, Steps};
 use crate::table::Entry;
 use crate::unit::{Asked, Needs, Place, Program, Unit};

@@ -15,9 +15,10 @@ use super::{Barred, Transaction, Watch, await_leave};
 use crate::background::wait_for_client;
 use crate::clients::Client;
 use crate::drill;
-use crate::execute::{self, Outcome, Work};
+use crate::execute;
 use crate::gates;
 use crate::guard::{Limited, Request};
+use crate::handler::{Outcome, Work};
 use crate::mailbox::Rounds;
 use crate::session::{Elsewhere, Ran, Then};
 

@@ -9,9 +9,9 @@ use proto::{OwnedArgs, Reply, Resp};
 
 use super::{Turn, crawler, steering};
 use crate::effects;
-use crate::execute::Step;
 use crate::heavy::Call;
 use crate::server::Server;
+use crate::session::Step;
 use keyspace::Refusal;
 
 const MEGABYTE: u64 = 1 << 20;

@@ -11,11 +11,11 @@ use proto::memcached::{Failure, Form, Operation, Request, Response, Store, Store
 
 use super::figures::Figure;
 use super::{MEMCACHED_VERSION, Turn, users};
-use crate::execute::Step;
 use crate::gates;
 use crate::guard::{Login, verify};
 use crate::server::Server;
 use crate::session::Session;
+use crate::session::Step;
 
 /// What a text client is told whose name and password cannot be one.
 const TOO_LONG: &str = "auth token too long";

@@ -14,7 +14,7 @@ use proto::memcached::{Failure, Response};
 use super::items::unix_seconds;
 use super::{Turn, steering};
 use crate::background::visiting;
-use crate::execute::Step;
+use crate::session::Step;
 
 /// How long the dump of a class is at the most, as in memcached.
 const CLASS_DUMP_MAX: usize = 2 << 20;

@@ -15,10 +15,10 @@ use super::figures::Figure;
 use super::{Turn, failure_of};
 use crate::background::{wait_for, wait_for_client};
 use crate::commit::commit;
-use crate::execute::Step;
 use crate::heavy::Call;
 use crate::mailbox::Rounds;
 use crate::server::Server;
+use crate::session::Step;
 
 const NOT_ALLOWED: Failure<'static> = Failure::Client("flush_all not allowed");
 

@@ -8,8 +8,8 @@ use proto::memcached::{Form, Keys, Operation, Request, Response, Retrieve, answe
 
 use super::deeds::{self, keys_of};
 use super::{LOADING, Turn};
-use crate::execute::Round;
 use crate::server::Server;
+use crate::session::Round;
 use crate::session::{Stepped, Steps, Stepwise, Stride};
 use crate::table::Entry;
 

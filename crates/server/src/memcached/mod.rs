@@ -34,14 +34,15 @@ use proto::memcached::{
 };
 use proto::{Args, Output, OwnedArgs};
 
+use crate::accounting::{account, tell_watchers};
 use crate::commit::commit;
 use crate::evict;
-use crate::execute::{Grant, Round, Step, account, tell_watchers};
 use crate::gates::{self, Verdict};
 use crate::guard;
 use crate::lane::Lane;
 use crate::loading::progress::LOADING;
 use crate::server::Server;
+use crate::session::{Grant, Round, Step};
 use crate::session::{Parked, Session, Stage};
 use crate::table::Entry;
 

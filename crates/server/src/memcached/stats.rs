@@ -18,8 +18,8 @@ use super::items::unix_seconds;
 use super::{MEMCACHED_VERSION, Turn, auth};
 use crate::clients::{Peer, client_flags};
 use crate::counters::Totals;
-use crate::execute::Step;
 use crate::process_times::{self, Times};
+use crate::session::Step;
 
 impl Turn<'_> {
     /// Tells a report.

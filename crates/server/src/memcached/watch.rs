@@ -16,10 +16,10 @@ use super::Turn;
 use super::figures::{Figure, Figures};
 use crate::audience::Audience;
 use crate::clients::{Client, Delivery, Peer, client_flags};
-use crate::execute::Step;
 use crate::mailbox::{Mailboxes, Outbox, Rounds};
 use crate::server::Server;
 use crate::session::Session;
+use crate::session::Step;
 
 /// What may be watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

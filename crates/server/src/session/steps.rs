@@ -10,9 +10,10 @@ use keyspace::{Acquisition, BUSY, Lsn, PartitionSet, Refusal, Tx};
 use proto::{Args, Output};
 
 use super::Session;
+use super::request::tx_options;
 use super::stage::{Elsewhere, Parked, Ran, Then};
-use crate::execute::{self, Round};
 use crate::lane::Lane;
+use crate::session::Round;
 use crate::table::Entry;
 
 /// The clock is looked at after so many parts of a step.
@@ -105,7 +106,7 @@ impl Stride<'_, '_> {
 
     /// Begins the transaction of the next part with its locks.
     pub(crate) fn begin(&self, acquisition: Acquisition) -> Tx {
-        Tx::begin(acquisition, execute::options(self.lane, self.session))
+        Tx::begin(acquisition, tx_options(self.lane, self.session))
     }
 
     /// The next part waits for these locks.

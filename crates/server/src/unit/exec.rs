@@ -15,6 +15,7 @@ use smallvec::SmallVec;
 
 use super::pending::{Queue, Queued, Watching};
 use super::{Asked, Needs, Place, Program, Unit, drill};
+use crate::accounting;
 use crate::clients::Client;
 use crate::control_plane::{Asker, ControlRequest, ControlWork, Next};
 use crate::engine::Engine;
@@ -259,8 +260,8 @@ impl Program for Exec {
                     server.tell_watchers_unbegun(&lane.rounds, client, database, entry, args);
                 }
             }
-            execute::account(lane, session, entry, args, micros, reply_bytes);
-            execute::tell_watchers(lane, session, database, entry, args);
+            accounting::account(lane, session, entry, args, micros, reply_bytes);
+            accounting::tell_watchers(lane, session, database, entry, args);
             if failed {
                 lane.shared.stats.failed(lane.number, entry.id);
             }

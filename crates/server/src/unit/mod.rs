@@ -589,13 +589,12 @@ impl Unit {
 
 /// Publishes what commands of a unit have to say, in their order.
 fn tell(server: &Shared, rounds: &Rounds, done: &[Done], publications: &[(usize, Publication)]) {
-    let mut publications = publications.iter().peekable();
+    let (mut publications, outbox) = (publications.iter().peekable(), server.outbox(rounds));
     for (index, command) in done.iter().enumerate() {
         while let Some((_, publication)) = publications.next_if(|(before, _)| *before <= index) {
-            publication.leave(&server.pubsub, server.outbox(rounds));
+            publication.leave(&server.pubsub, outbox);
         }
         server.notify(rounds, &command.effects);
     }
-    publications
-        .for_each(|(_, publication)| publication.leave(&server.pubsub, server.outbox(rounds)));
+    publications.for_each(|(_, publication)| publication.leave(&server.pubsub, outbox));
 }
