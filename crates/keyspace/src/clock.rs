@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering;
 
 use base::time::UnixMillis;
 
-use crate::history::{History, USES_PER_COUNT, used_once_more, uses_left};
+use crate::ghost_list::{GhostList, USES_PER_COUNT, used_once_more, uses_left};
 use crate::keyspace::{Keyspace, Settings};
 
 /// What a new key's frequency counter starts with, so that it is not evicted at once.
@@ -114,7 +114,7 @@ pub struct AccessClock {
     log_factor: u32,
     decay_minutes: u32,
     /// Who is told of uses, and says how long they count; none if nobody learns from them.
-    history: Option<&'static History>,
+    ghost_list: Option<&'static GhostList>,
     use_lasts_ms: u32,
     now: UnixMillis,
     /// A cheap random sequence for the probabilistic counter.
@@ -128,7 +128,7 @@ impl AccessClock {
     pub fn new(settings: &Settings, now: UnixMillis) -> Self {
         Self {
             policy: settings.access_policy(),
-            history: None,
+            ghost_list: None,
             use_lasts_ms: 0,
             log_factor: settings.lfu_log_factor.load(Ordering::Relaxed),
             decay_minutes: settings.lfu_decay_time.load(Ordering::Relaxed),
@@ -141,8 +141,8 @@ impl AccessClock {
     #[inline]
     pub(crate) fn with_history(mut self, keyspace: &'static Keyspace) -> Self {
         if self.policy == AccessPolicy::Worth {
-            self.history = Some(keyspace.history());
-            self.use_lasts_ms = keyspace.history().use_lasts_ms();
+            self.ghost_list = Some(keyspace.ghost_list());
+            self.use_lasts_ms = keyspace.ghost_list().use_lasts_ms();
         }
         self
     }
@@ -186,10 +186,10 @@ impl AccessClock {
             }
             AccessPolicy::Worth => {
                 let ((uses, age_ms), dice) = (self.uses_and_age(clock), self.throw());
-                if let Some(history) = self.history
+                if let Some(ghost_list) = self.ghost_list
                     && dice.is_multiple_of(USES_PER_COUNT)
                 {
-                    history.note_use(clock & USES_MASK, age_ms);
+                    ghost_list.note_use(clock & USES_MASK, age_ms);
                 }
                 self.units() << UNITS_SHIFT | used_once_more(uses, dice / USES_PER_COUNT)
             }
@@ -262,7 +262,7 @@ impl AccessClock {
     /// Whether a key keeps its place for uses long ago.
     pub(crate) fn is_late(&self, clock: u32) -> bool {
         let (_, age_ms) = self.uses_and_age(clock);
-        self.history.is_some_and(|history| history.is_late(clock & USES_MASK, age_ms))
+        self.ghost_list.is_some_and(|ghost_list| ghost_list.is_late(clock & USES_MASK, age_ms))
     }
 
     /// The clock of a key restored with a known idle time.

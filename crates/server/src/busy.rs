@@ -104,7 +104,7 @@ impl Hold {
     fn note(&self) {
         if !self.held.partitions.is_empty() {
             let micros = self.server.keyspace.clock().monotonic_us() - self.locked_us;
-            self.server.keyspace.pauses().note_hold(u64::try_from(micros).unwrap_or(0));
+            self.server.keyspace.stall_stats().note_hold(u64::try_from(micros).unwrap_or(0));
         }
     }
 }

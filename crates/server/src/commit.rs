@@ -31,7 +31,7 @@ pub(crate) fn commit(
     args: Args<'_>,
 ) -> Result<Lsn, Refusal> {
     tx.settle();
-    if tx.has_ready() || tx.has_altered() {
+    if tx.has_ready() || tx.has_modified() {
         let own = tx.take_effects();
         let deed = Deed { effects: &own, database: tx.database(), args };
         let tell = || notify(server, rounds, &own);
@@ -115,9 +115,9 @@ const HALF_TOLD: &str = "a transaction failed while those who follow the data we
 /// Tells those who heed changes of what is final now. Their locks are still held, so nobody can
 /// act on the new state before. What the client itself is to be told is left to the caller.
 pub(crate) fn announce(server: &Server, tx: &mut Tx, readings: &[Reading]) -> Option<Post> {
-    if tx.has_altered() {
+    if tx.has_modified() {
         tx.break_watches();
     }
-    let heeds = tx.has_altered() || !readings.is_empty();
+    let heeds = tx.has_modified() || !readings.is_empty();
     if heeds { server.tracking.settle(server, tx, readings) } else { None }
 }

@@ -197,7 +197,7 @@ fn note_wait(worker: &Worker, session: &Session, ran: &mut Ran) {
 fn note_time(worker: &Worker, entry: &Entry) -> u64 {
     let micros = u64::try_from(worker.tick()).unwrap_or(0);
     crate::counters::add(&worker.counters.busy_us, micros);
-    if worker.server.keyspace.pauses().is_remarkable(micros) {
+    if worker.server.keyspace.stall_stats().is_remarkable(micros) {
         note_hold(worker.server, entry, micros);
     }
     micros
@@ -207,7 +207,7 @@ fn note_time(worker: &Worker, entry: &Entry) -> u64 {
 #[cold]
 fn note_hold(server: &Server, entry: &Entry, micros: u64) {
     if matches!(entry.run, Run::Data(_)) && entry.spec.plan != Plan::World {
-        server.keyspace.pauses().note_hold(micros);
+        server.keyspace.stall_stats().note_hold(micros);
     }
 }
 

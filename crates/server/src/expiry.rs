@@ -84,9 +84,9 @@ fn note_time(worker: &Worker, started: i64) {
 /// Notes how long the last step held its partition.
 fn note_hold(worker: &Worker) {
     let micros = u64::try_from(worker.tick()).unwrap_or(0);
-    let pauses = worker.server.keyspace.pauses();
-    if pauses.is_remarkable(micros) {
-        pauses.note_hold(micros);
+    let stalls = worker.server.keyspace.stall_stats();
+    if stalls.is_remarkable(micros) {
+        stalls.note_hold(micros);
     }
 }
 

@@ -86,7 +86,7 @@ fn ltrim(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
             list.shrink(&limits);
         })?;
         // Redis tells of it even where nothing went, and breaks watches; Valkey 9 does not.
-        tx.alter_unchanged();
+        tx.keep_modified();
         tx.event(EventClass::List, "ltrim", key);
         told_gone(tx, key, outcome);
         tx.effects_mut().add_changes(removed);

@@ -166,7 +166,7 @@ fn create(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
     let group = ReadingGroup::new(last_id, words.entries_read.map(|read| read.min(added)));
     let create = |tx: &mut Tx| edit(tx, key, |stream| stream.create_group(name, group));
     if is_there {
-        tx.unheeded(create)?
+        tx.without_modified_keys(create)?
     } else {
         create(tx)?
     };
@@ -210,7 +210,7 @@ fn destroy(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Ref
         return Ok(());
     };
     tx.charge(group.pending_count())?;
-    tx.unheeded(|tx| edit(tx, key, |stream| stream.destroy_group(name)))?;
+    tx.without_modified_keys(|tx| edit(tx, key, |stream| stream.destroy_group(name)))?;
     tx.event(EventClass::Stream, "xgroup-destroy", key);
     tx.effects_mut().add_changes(1);
     reply.integer(1);
@@ -240,7 +240,7 @@ fn delconsumer(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(),
     tx.charge(consumer.pending_count().saturating_mul(PENDING_NS))?;
     // A client that waits as that consumer makes it anew when it is served.
     let delete = |group: &mut ReadingGroup| group.delete_consumer(&args[4]);
-    let pending = tx.unroused(|tx| edit_group(tx, key, name, delete))?;
+    let pending = tx.without_ready_keys(|tx| edit_group(tx, key, name, delete))?;
     tx.event(EventClass::Stream, "xgroup-delconsumer", key);
     tx.effects_mut().add_changes(1);
     reply.integer(pending.unwrap_or(0) as i64);

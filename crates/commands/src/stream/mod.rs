@@ -92,7 +92,8 @@ fn edit_group<R>(
     name: &[u8],
     change: impl FnOnce(&mut Group) -> R,
 ) -> Result<R, Refusal> {
-    let result = tx.unheeded(|tx| edit(tx, key, |stream| stream.edit_group(name, change)))?;
+    let result =
+        tx.without_modified_keys(|tx| edit(tx, key, |stream| stream.edit_group(name, change)))?;
     Ok(result.expect("the caller saw the group"))
 }
 

@@ -330,7 +330,7 @@ impl<'a> Request<'a> {
             awaited: Awaited::new(head, own, []),
             deadline,
             again,
-            heeds_deletion: self.reader.is_some(),
+            wakes_on_deletion: self.reader.is_some(),
             at_once: EmptyReply::NullArray,
         })))
     }

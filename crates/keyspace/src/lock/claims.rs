@@ -26,11 +26,11 @@ pub(crate) type ClaimNumber = NonZeroU64;
 /// All claims.
 #[derive(Default)]
 pub(crate) struct Claims {
-    state: Mutex<State>,
+    state: Mutex<ClaimsState>,
 }
 
 #[derive(Default)]
-struct State {
+struct ClaimsState {
     last: u64,
     /// The partitions of each, in rising order.
     claims: BTreeMap<ClaimNumber, Box<[PartitionIndex]>>,

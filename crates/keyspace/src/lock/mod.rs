@@ -50,11 +50,11 @@ pub(crate) struct ParkingLot {
 }
 
 /// The queues of some partitions; only those with a ticket have one.
-type Lot = BTreeMap<PartitionIndex, Queue>;
+type Lot = BTreeMap<PartitionIndex, LockQueue>;
 
 /// Who waits for one lock.
 #[derive(Default)]
-struct Queue {
+struct LockQueue {
     hopeful: Vec<Parked>,
     insisting: VecDeque<Parked>,
 }
@@ -137,7 +137,7 @@ impl LockWord {
     /// The holder will keep it for long: those who hold others while they wait do so no more.
     pub(crate) fn prolong(&self, lot: &ParkingLot, index: PartitionIndex) {
         if self.0.fetch_or(LONG, Ordering::Relaxed) & QUEUED != 0 {
-            lot.rouse_holders(self, index);
+            lot.wake_holders(self, index);
         }
     }
 
@@ -171,7 +171,7 @@ impl LockWord {
     }
 }
 
-impl Queue {
+impl LockQueue {
     fn is_empty(&self) -> bool {
         self.hopeful.is_empty() && self.insisting.is_empty()
     }
@@ -270,17 +270,17 @@ impl ParkingLot {
 
     /// Wakes those who hold other locks while they wait for one: it is held for long.
     #[cold]
-    fn rouse_holders(&self, word: &LockWord, index: PartitionIndex) {
+    fn wake_holders(&self, word: &LockWord, index: PartitionIndex) {
         let change = Halfway::begin();
         let mut lot = lock(self.lot(index));
-        let mut roused = VecDeque::new();
+        let mut woken = VecDeque::new();
         if let Some(queue) = lot.get_mut(&index) {
             let (holding, others) = std::mem::take(&mut queue.insisting)
                 .into_iter()
                 .partition(|parked| parked.stance == Stance::InsistsHolding);
             queue.insisting = others;
-            roused = holding;
-            for parked in &roused {
+            woken = holding;
+            for parked in &woken {
                 parked.ticket.0.store(WOKEN, Ordering::Release);
             }
             if queue.is_empty() {
@@ -290,7 +290,7 @@ impl ParkingLot {
         }
         drop(lot);
         steps::step();
-        roused.into_iter().for_each(|parked| parked.waker.wake());
+        woken.into_iter().for_each(|parked| parked.waker.wake());
         change.end();
     }
 

@@ -10,15 +10,15 @@
 //! - nothing outside the grant is reached: `Refusal::Widen` comes back, and `widen` undoes what was
 //!   done and names the union to lock;
 //! - an expired key is absent for every method here, and removed as an effect of its own;
-//! - every change passes `Door::before_change`.
+//! - every change passes `Mutation::before_change`.
 
-mod altered;
 mod beyond;
 mod container;
-mod door;
 mod effects;
 mod evict;
 mod item;
+mod modified;
+mod mutation;
 mod read;
 mod read_phase;
 mod sweep;
@@ -55,8 +55,8 @@ use crate::lock::acquisition::{Acquisition, PartitionSet};
 use crate::lock::partition::{Lsn, PartitionIndex};
 use crate::refusal::Refusal;
 use crate::waiting::{NamedKey, ReadyKeys};
-use altered::Altered;
-use door::Door;
+use modified::ModifiedKeys;
+use mutation::Mutation;
 use read_phase::Phase;
 use undo::UndoLog;
 
@@ -131,8 +131,8 @@ pub struct Tx {
     visited: Lsn,
     /// Keys that somebody waits for and that came, changed or went.
     ready: ReadyKeys,
-    /// Keys that were altered, where somebody heeds that.
-    altered: Altered,
+    /// Keys that were modified, where anybody observes that.
+    modified: ModifiedKeys,
     /// A key that was located before: address and length of its bytes, and where it belongs.
     hint: (usize, usize, Location),
     /// Whether what runs now was called by a script.
@@ -206,7 +206,7 @@ impl Tx {
             beyond: RefCell::default(),
             visited: 0,
             ready: ReadyKeys::default(),
-            altered: Altered::begin(keyspace),
+            modified: ModifiedKeys::begin(keyspace),
             hint: (0, 0, Location::new(0, 0)),
             is_for_script: false,
             touched: false,
@@ -314,11 +314,11 @@ impl Tx {
     }
 
     /// Looks again at what may have become another since the transaction began, where it has given
-    /// locks back or its own commands change it: who follows the data, who heeds changes, which
+    /// locks back or its own commands change it: who follows the data, who observes changes, which
     /// database has which name.
     pub fn renew_views(&mut self) {
         self.effects.renew_followers(self.keyspace.settings());
-        self.altered.look_again(self.keyspace);
+        self.modified.look_again(self.keyspace);
         self.physical = self.keyspace.physical(self.options.database);
     }
 
@@ -385,8 +385,8 @@ impl Tx {
     #[inline]
     pub fn settle(&mut self) {
         self.report_met();
-        if self.has_altered() {
-            self.settle_altered();
+        if self.has_modified() {
+            self.settle_modified();
         }
     }
 
@@ -396,7 +396,7 @@ impl Tx {
     pub fn renew(&mut self) {
         self.seal();
         self.effects.reset();
-        self.altered.forget();
+        self.modified.forget();
     }
 
     /// What a command changed, for a transaction of several, each of which propagates in its own
@@ -526,20 +526,20 @@ impl Tx {
 
     /// Opens a granted partition's table for a change.
     #[inline]
-    fn door(&mut self, location: Location) -> Result<Door<'_>, Refusal> {
+    fn mutation(&mut self, location: Location) -> Result<Mutation<'_>, Refusal> {
         if self.grant.content(location.partition()).is_none() {
             return Err(self.refuse_beyond(location.partition()));
         }
-        let (door, _) = self.door_and_clock(location).expect("just looked");
-        Ok(door)
+        let (mutation, _) = self.mutation_and_clock(location).expect("just looked");
+        Ok(mutation)
     }
 
-    /// As `door`, with the access clock beside it; `None` if the partition is not granted.
+    /// As `mutation`, with the access clock beside it; `None` if the partition is not granted.
     // Built in place: to read it back in larger pieces than it was written in waits for the stores.
     #[inline(always)]
-    fn door_and_clock(&mut self, location: Location) -> Option<(Door<'_>, &AccessClock)> {
+    fn mutation_and_clock(&mut self, location: Location) -> Option<(Mutation<'_>, &AccessClock)> {
         let (partition, position) = (location.partition(), location.position());
-        let door = Door {
+        let mutation = Mutation {
             content: self.grant.content_mut(partition)?,
             keyspace: self.keyspace,
             lane: self.keyspace.lane(self.options.lane),
@@ -549,10 +549,10 @@ impl Tx {
             undo: self.undo.as_mut(),
             logical: self.options.database,
             ready: &mut self.ready,
-            altered: self.altered.notes(),
+            modified: self.modified.notes(),
             touched: &mut self.touched,
         };
-        Some((door, &self.access))
+        Some((mutation, &self.access))
     }
 
     fn counters(&self) -> &LaneCounters {

@@ -104,7 +104,7 @@ impl Tx {
             }
         }
         if self.access.by_worth() {
-            locations.iter().for_each(|location| self.keyspace.history().prefetch(*location));
+            locations.iter().for_each(|location| self.keyspace.ghost_list().prefetch(*location));
         }
     }
 

@@ -459,7 +459,7 @@ impl Unit {
 
     /// Whether nobody waits for what it did, heeds it or follows it.
     fn is_private(&self) -> bool {
-        let heeded = self.tx.has_ready() || self.tx.has_altered() || !self.readings.is_empty();
+        let heeded = self.tx.has_ready() || self.tx.has_modified() || !self.readings.is_empty();
         let followed = self.tx.effects().is_recorded() || !self.done.is_empty();
         !heeded && !followed && self.publications.is_empty()
     }

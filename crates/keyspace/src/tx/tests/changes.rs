@@ -221,16 +221,16 @@ fn a_renewed_transaction_knows_nothing_of_the_command_before() {
     let keyspace = keyspace();
     keyspace.settings().journal_attached.store(true, Ordering::Relaxed);
     keyspace.settings().events.store(EventClass::String as u32, Ordering::Relaxed);
-    let heed = keyspace.heed_changes();
+    let interest = keyspace.register_change_interest();
     let mut tx = on(keyspace, &[b"a", b"b"]);
     for key in [b"a", b"b"] {
         tx.renew();
-        assert!(!tx.has_altered() && !tx.effects().has_followers());
+        assert!(!tx.has_modified() && !tx.effects().has_followers());
         set(&mut tx, key, b"1");
         tx.effects_mut().instead(&[b"SET", key, b"1"]);
         tx.event(EventClass::String, "set", key);
         tx.conclude();
-        assert_eq!(tx.altered(), [(0, Box::from(&key[..]))]);
+        assert_eq!(tx.modified(), [(0, Box::from(&key[..]))]);
         assert_eq!((tx.effects().changes(), tx.effects().events().len()), (1, 1));
         let Propagation::Instead(commands) = tx.effects().propagation() else { panic!("told") };
         assert_eq!(commands.len(), 1);
@@ -238,7 +238,7 @@ fn a_renewed_transaction_knows_nothing_of_the_command_before() {
     tx.renew();
     assert_eq!(tx.effects().propagation(), &Propagation::AsSent);
     assert_eq!((get(&tx, b"a").unwrap(), get(&tx, b"b").unwrap()), (b"1".into(), b"1".into()));
-    drop((tx, heed));
+    drop((tx, interest));
     assert_eq!(keyspace.counters().total(Count::Changes), 2);
     audit(keyspace);
 }

@@ -89,7 +89,8 @@ fn a_lock_that_is_free_is_taken_where_the_command_stands() {
     assert!(other.attempt() && get(&on(keyspace, &[&keys[0]]), &keys[0]).is_none());
 }
 
-/// Who heeds a key is looked at when its lock is taken, not when the transaction began.
+/// Whether changes are observed is looked at when the lock is taken, not when the transaction
+/// began.
 #[test]
 fn a_watch_that_began_before_the_lock_was_taken_breaks() {
     let keyspace = keyspace();
