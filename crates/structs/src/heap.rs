@@ -24,11 +24,11 @@ const SHARED: usize = 64;
 
 /// Alone in its cache lines.
 #[repr(align(128))]
-struct Slot(AtomicIsize);
+struct ShardCount(AtomicIsize);
 
-static SUM: Slot = Slot(AtomicIsize::new(0));
+static SUM: ShardCount = ShardCount(AtomicIsize::new(0));
 
-static SLOT: [Slot; OWN + SHARED] = [const { Slot(AtomicIsize::new(0)) }; OWN + SHARED];
+static SLOT: [ShardCount; OWN + SHARED] = [const { ShardCount(AtomicIsize::new(0)) }; OWN + SHARED];
 
 /// Allocations up to here are of a class; longer ones are whole pages of the system.
 const CLASS_MAX: usize = 64 * 1024;

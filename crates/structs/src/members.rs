@@ -16,7 +16,7 @@
 //!
 //! A deadline is only kept here: whether it has passed, and what then, is for the caller to say.
 
-mod beside;
+mod out_of_line;
 mod build;
 mod item;
 mod page;
@@ -32,7 +32,7 @@ use base::{Random, UnixMillis};
 
 pub use self::build::Builder;
 pub(crate) use self::item::told;
-pub use self::page::{Page, PageSummary};
+pub use self::page::{MemberPage, MemberPageSummary};
 pub use self::sample::sample;
 pub use self::text::{Long, Text};
 use crate::prefetch::Seek;
@@ -89,7 +89,7 @@ pub enum Lifetime {
 /// Dropping the last clone takes time in proportion to the pages: send a big one to another thread
 /// to be dropped.
 pub struct Members<P: Payload> {
-    tree: Tree<Page<P>>,
+    tree: Tree<MemberPage<P>>,
 }
 
 impl<P: Payload> Members<P> {
@@ -208,7 +208,7 @@ impl<P: Payload> Members<P> {
     pub fn take_expired(&mut self, now: UnixMillis, limit: usize) -> Vec<Vec<u8>> {
         let mut taken = Vec::new();
         while taken.len() < limit {
-            let passed = |summary: &PageSummary| summary.has_expired(now);
+            let passed = |summary: &MemberPageSummary| summary.has_expired(now);
             let Some((_, rank)) = self.tree.find_summary(passed) else {
                 break;
             };
@@ -220,7 +220,7 @@ impl<P: Payload> Members<P> {
     /// What [`Members::take_expired`] has to do, counted up to a limit: it looks into no page
     /// without such members.
     pub fn expiry_work(&self, now: UnixMillis, limit: u64) -> u64 {
-        let count = |page: &Page<P>| (page.len() as u64, page.count_expired(now));
+        let count = |page: &MemberPage<P>| (page.len() as u64, page.count_expired(now));
         count_expiry_work(&self.tree, |summary| summary.has_expired(now), count, limit)
     }
 
@@ -248,13 +248,13 @@ impl<P: Payload> Members<P> {
     }
 
     /// All members.
-    pub fn iter(&self) -> Iter<'_, P> {
+    pub fn iter(&self) -> MembersIter<'_, P> {
         self.range(0..self.len())
     }
 
     /// The members of a range of numbers.
-    pub fn range(&self, numbers: Range<u64>) -> Iter<'_, P> {
-        Iter { pages: self.tree.leaves(numbers), page: None, offsets: 0..0 }
+    pub fn range(&self, numbers: Range<u64>) -> MembersIter<'_, P> {
+        MembersIter { pages: self.tree.leaves(numbers), page: None, offsets: 0..0 }
     }
 
     /// Members from a place on, about `count` of them, and the place to go on from: 0 at the end,
@@ -293,7 +293,7 @@ impl<P: Payload> Members<P> {
     fn edit<R>(
         &mut self,
         member: &[u8],
-        edit: impl FnOnce(&mut Page<P>, u64, Option<usize>) -> R,
+        edit: impl FnOnce(&mut MemberPage<P>, u64, Option<usize>) -> R,
     ) -> R {
         let hash = secret::hasher().hash(member);
         self.tree.edit_by(
@@ -307,13 +307,13 @@ impl<P: Payload> Members<P> {
 }
 
 /// The members in the order of their places' pages.
-pub struct Iter<'a, P: Payload> {
-    pages: Leaves<'a, Page<P>>,
-    page: Option<&'a Page<P>>,
+pub struct MembersIter<'a, P: Payload> {
+    pages: Leaves<'a, MemberPage<P>>,
+    page: Option<&'a MemberPage<P>>,
     offsets: Range<usize>,
 }
 
-impl<'a, P: Payload> Iterator for Iter<'a, P> {
+impl<'a, P: Payload> Iterator for MembersIter<'a, P> {
     type Item = MemberRef<'a>;
 
     #[inline]

@@ -5,7 +5,7 @@
 use base::number::parse_i64;
 use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
-use structs::hyperloglog::{self, Place};
+use structs::hyperloglog::{self, RegisterUpdate};
 
 use super::PASSED_NS;
 use super::algebra::{INTERSECTION_COST, Operation, SUM_COST, Sources};
@@ -134,7 +134,7 @@ fn estimate_union(
     let (mut registers, mut buffer) = (hyperloglog::new(), Vec::new());
     hyperloglog::to_dense(&mut registers).expect(OURS);
     for member in sources.present().iter().flat_map(|set| set.alive(tx.vantage())) {
-        let place = Place::of(member.as_bytes(&mut buffer));
+        let place = RegisterUpdate::of(member.as_bytes(&mut buffer));
         hyperloglog::add_dense(&mut registers, place).expect(OURS);
     }
     let estimate = hyperloglog::count(&registers).expect(OURS);

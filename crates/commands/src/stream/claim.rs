@@ -6,7 +6,7 @@
 use base::quote::shown;
 use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
-use structs::stream::{EntryId, Pending, Stream};
+use structs::stream::{EntryId, PendingEntry, Stream};
 
 use super::ids::{self, reply_id};
 use super::{
@@ -192,7 +192,7 @@ fn own(
 }
 
 /// Forgets a pending entry that was deleted. An XCLAIM of it does the same elsewhere.
-fn drop_gone(tx: &mut Tx, claimed: &Claimed<'_>, pending: &Pending) -> Result<(), Refusal> {
+fn drop_gone(tx: &mut Tx, claimed: &Claimed<'_>, pending: &PendingEntry) -> Result<(), Refusal> {
     edit_group(tx, claimed.key, claimed.group, |group| group.acknowledge(pending.id))?;
     tx.effects_mut().add_changes(1);
     claimed.journal(tx, pending.id, pending.delivered_at, pending.deliveries);
@@ -283,8 +283,8 @@ fn xautoclaim(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), 
 
 /// What XAUTOCLAIM came across.
 struct Found {
-    idle: Vec<Pending>,
-    gone: Vec<Pending>,
+    idle: Vec<PendingEntry>,
+    gone: Vec<PendingEntry>,
     /// Where the next call goes on.
     next: EntryId,
 }

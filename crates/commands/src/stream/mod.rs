@@ -22,7 +22,7 @@ mod trim;
 use base::quote::shown;
 use keyspace::{EventClass, Refusal, Tx};
 use proto::{Args, Reply};
-use structs::stream::{EntryId, Fields, Group, Item, NodeLimits, Pending, Stream};
+use structs::stream::{EntryId, EntryFields, ConsumerGroup, StreamEntry, NodeLimits, PendingEntry, Stream};
 
 use self::ids::{IdText, reply_id};
 use crate::DataCommand;
@@ -90,7 +90,7 @@ fn edit_group<R>(
     tx: &mut Tx,
     key: &[u8],
     name: &[u8],
-    change: impl FnOnce(&mut Group) -> R,
+    change: impl FnOnce(&mut ConsumerGroup) -> R,
 ) -> Result<R, Refusal> {
     let result =
         tx.without_modified_keys(|tx| edit(tx, key, |stream| stream.edit_group(name, change)))?;
@@ -160,13 +160,13 @@ fn journal_position(tx: &mut Tx, key: &[u8], group: &[u8], last: EntryId, read: 
 }
 
 /// Replies an entry: its ID, its fields and values.
-fn reply_entry(item: &Item<'_>, reply: &mut Reply<'_>) {
+fn reply_entry(item: &StreamEntry<'_>, reply: &mut Reply<'_>) {
     reply.array(2);
     reply_id(item.id, reply);
     reply_fields(&item.fields, reply);
 }
 
-fn reply_fields(fields: &Fields<'_>, reply: &mut Reply<'_>) {
+fn reply_fields(fields: &EntryFields<'_>, reply: &mut Reply<'_>) {
     reply.array(fields.len() * 2);
     for (field, value) in fields.clone() {
         reply_member(field.into(), reply);
@@ -180,7 +180,7 @@ fn all_ids(args: Args<'_>) -> Result<Vec<EntryId>, Refusal> {
 }
 
 /// How long ago a pending entry was delivered, in milliseconds.
-fn idle(tx: &Tx, pending: &Pending) -> i64 {
+fn idle(tx: &Tx, pending: &PendingEntry) -> i64 {
     tx.now().saturating_sub(pending.delivered_at).max(0)
 }
 

@@ -15,7 +15,7 @@ use structs::hash::HashRef;
 use structs::members::Text;
 use structs::set::SetRef;
 use structs::sorted_set::SortedSetRef;
-use structs::stream::{EntryId, Group, Stream};
+use structs::stream::{EntryId, ConsumerGroup, Stream};
 
 use crate::asides::Aside;
 use crate::rdb::Writer;
@@ -187,7 +187,7 @@ fn write_placeholder(out: &mut Writer, key: &[u8], id: EntryId) {
     tell(out, &[b"XADD", key, id.to_string().as_bytes(), b"x", b"y"]);
 }
 
-fn write_group(out: &mut Writer, key: &[u8], name: &[u8], group: &Group) {
+fn write_group(out: &mut Writer, key: &[u8], name: &[u8], group: &ConsumerGroup) {
     let (last, read) = (group.last_id.to_string(), group.entries_read);
     let read = read.map_or_else(|| "-1".to_owned(), |read| read.to_string());
     let (last, read) = (last.as_bytes(), read.as_bytes());

@@ -35,35 +35,35 @@ pub(super) enum Part<'a> {
     /// Here.
     Within(&'a [u8]),
     /// In a slot beside the page.
-    Beside(u16),
+    OutOfLine(u16),
 }
 
 /// A member with what belongs to it.
 #[derive(Clone, Copy)]
-pub(super) struct Item<'a> {
+pub(super) struct MemberItem<'a> {
     pub(super) member: Part<'a>,
     /// Absent in sets.
     pub(super) value: Option<Part<'a>>,
     pub(super) deadline: Option<UnixMillis>,
 }
 
-impl<'a> Item<'a> {
+impl<'a> MemberItem<'a> {
     /// Reads the item at the front of these bytes.
     #[inline]
-    pub(super) fn read(bytes: &'a [u8], valued: bool) -> Item<'a> {
+    pub(super) fn read(bytes: &'a [u8], valued: bool) -> MemberItem<'a> {
         let mut reader = Reader(bytes);
         let (head, number) = reader.head();
         let deadline = (head & TIMED != 0).then(|| reader.deadline());
         let member = reader.member(head, number);
         let value = valued.then(|| match reader.byte() {
-            VALUE_BESIDE => Part::Beside(reader.number()),
+            VALUE_BESIDE => Part::OutOfLine(reader.number()),
             VALUE_LENGTH_FOLLOWS => {
                 let len = reader.number();
                 Part::Within(reader.take(usize::from(len)))
             }
             len => Part::Within(reader.take(usize::from(len))),
         });
-        Item { member, value, deadline }
+        MemberItem { member, value, deadline }
     }
 
     /// The member of the item at the front of these bytes.
@@ -91,7 +91,7 @@ impl<'a> Item<'a> {
         let member = match self.member {
             Part::Within(bytes) if bytes.len() < usize::from(LENGTH_FOLLOWS) => 1 + bytes.len(),
             Part::Within(bytes) => 3 + bytes.len(),
-            Part::Beside(_) => 3,
+            Part::OutOfLine(_) => 3,
         };
         let value = match self.value {
             None => 0,
@@ -99,7 +99,7 @@ impl<'a> Item<'a> {
                 1 + bytes.len()
             }
             Some(Part::Within(bytes)) => 3 + bytes.len(),
-            Some(Part::Beside(_)) => 3,
+            Some(Part::OutOfLine(_)) => 3,
         };
         member + value + if self.deadline.is_some() { DEADLINE } else { 0 }
     }
@@ -117,7 +117,7 @@ impl<'a> Item<'a> {
                 writer.put(&[timed | LENGTH_FOLLOWS]);
                 writer.put(&number(member.len()));
             }
-            Part::Beside(slot) => {
+            Part::OutOfLine(slot) => {
                 writer.put(&[timed | BESIDE]);
                 writer.put(&slot.to_le_bytes());
             }
@@ -139,7 +139,7 @@ impl<'a> Item<'a> {
                 }
                 writer.put(value);
             }
-            Some(Part::Beside(slot)) => {
+            Some(Part::OutOfLine(slot)) => {
                 writer.put(&[VALUE_BESIDE]);
                 writer.put(&slot.to_le_bytes());
             }
@@ -213,7 +213,7 @@ impl<'a> Reader<'a> {
     #[inline]
     fn member(&mut self, head: u8, number: u16) -> Part<'a> {
         if head & BESIDE != 0 {
-            Part::Beside(number)
+            Part::OutOfLine(number)
         } else {
             Part::Within(self.take(usize::from(number)))
         }

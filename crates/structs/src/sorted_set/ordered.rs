@@ -12,7 +12,7 @@ use base::UnixMillis;
 
 use super::ItemRef;
 use super::index::{Entry, HASHES, Index, LIGHT_MAX, build_light, score_of, short_hash};
-use super::page::{Cut, NewItem, Page, PageSummary, Taken, compare_scores};
+use super::page::{Cut, NewItem, SortedSetPage, SortedSetPageSummary, Taken, compare_scores};
 use crate::members::{Builder, MemberRef, Text, count_expiry_work, told};
 use crate::tree::{LEAF_MAX, Leaf, Tree};
 
@@ -25,17 +25,17 @@ const FEW: u64 = 32;
 /// to be dropped.
 #[derive(Clone, Default)]
 pub struct Ordered {
-    pub(super) tree: Tree<Page>,
+    pub(super) tree: Tree<SortedSetPage>,
     pub(super) index: Index,
 }
 
 /// Where a member is.
-struct Found<'a> {
-    page: &'a Page,
+struct MemberLocation<'a> {
+    page: &'a SortedSetPage,
     offset: usize,
 }
 
-impl Found<'_> {
+impl MemberLocation<'_> {
     fn score(&self) -> f64 {
         self.page.score(self.offset)
     }
@@ -186,7 +186,7 @@ impl Ordered {
     /// What [`Ordered::take_expired`] has to do, counted up to a limit: it looks into no page
     /// without such members.
     pub fn expiry_work(&self, now: UnixMillis, limit: u64) -> u64 {
-        let count = |page: &Page| (page.len() as u64, expired(page, now).count() as u64);
+        let count = |page: &SortedSetPage| (page.len() as u64, expired(page, now).count() as u64);
         count_expiry_work(&self.tree, |summary| summary.has_expired(now), count, limit)
     }
 
@@ -194,7 +194,7 @@ impl Ordered {
     /// Goes only where there are any.
     pub fn take_expired(&mut self, now: UnixMillis, limit: usize) -> Vec<Vec<u8>> {
         let mut taken = Vec::new();
-        let passed = |summary: &PageSummary| summary.has_expired(now);
+        let passed = |summary: &SortedSetPageSummary| summary.has_expired(now);
         while taken.len() < limit {
             let Some((page, first)) = self.tree.find_summary(passed) else {
                 break;
@@ -244,8 +244,8 @@ impl Ordered {
 
     /// A tree of different members that come in order.
     pub fn from_sorted<'a>(items: impl IntoIterator<Item = ItemRef<'a>>) -> Ordered {
-        let mut pages: Vec<Page> = Vec::new();
-        let (mut page, mut entries, mut full) = (Page::default(), Vec::new(), Builder::new());
+        let mut pages: Vec<SortedSetPage> = Vec::new();
+        let (mut page, mut entries, mut full) = (SortedSetPage::default(), Vec::new(), Builder::new());
         let (mut last_score, mut of_score) = (f64::NAN, 0);
         for item in items {
             of_score = if item.score == last_score { of_score + 1 } else { 1 };
@@ -271,25 +271,25 @@ impl Ordered {
         Ordered { tree: Tree::from_leaves(pages), index }
     }
 
-    fn locate(&self, hash: u32, member: &[u8]) -> Option<Found<'_>> {
+    fn locate(&self, hash: u32, member: &[u8]) -> Option<MemberLocation<'_>> {
         let light = self.locate_light(hash, member);
         light.or_else(|| self.find(self.index.full_score(member)?, member))
     }
 
-    fn locate_light(&self, hash: u32, member: &[u8]) -> Option<Found<'_>> {
+    fn locate_light(&self, hash: u32, member: &[u8]) -> Option<MemberLocation<'_>> {
         self.index.light_scores(hash).find_map(|score| self.find(score, member))
     }
 
     /// The element with this score and member.
-    fn find(&self, score: f64, member: &[u8]) -> Option<Found<'_>> {
+    fn find(&self, score: f64, member: &[u8]) -> Option<MemberLocation<'_>> {
         let cut = exactly(score, member);
         let page = self.tree.get(|bound| cut.compare_bound(bound))?;
         let offset = page.count_before(&cut);
-        page.holds(offset, score, member).then_some(Found { page, offset })
+        page.holds(offset, score, member).then_some(MemberLocation { page, offset })
     }
 
     /// Edits the page that an element lies in, or would.
-    fn edit<R>(&mut self, score: f64, member: &[u8], edit: impl FnOnce(&mut Page) -> R) -> R {
+    fn edit<R>(&mut self, score: f64, member: &[u8], edit: impl FnOnce(&mut SortedSetPage) -> R) -> R {
         let cut = exactly(score, member);
         self.tree.edit_by(|bound| cut.compare_bound(bound), edit)
     }
@@ -328,7 +328,7 @@ impl Ordered {
         let score = entry.score();
         let cut = Cut { score: Some(score), member: None, after: false };
         let mut from = self.count_before(&cut);
-        while let Some((page, first)) = self.tree.find_summary_from(from, PageSummary::has_light) {
+        while let Some((page, first)) = self.tree.find_summary_from(from, SortedSetPageSummary::has_light) {
             let start = from.saturating_sub(first) as usize;
             for offset in start..page.len() {
                 if compare_scores(page.score(offset), score).is_gt() {
@@ -390,7 +390,7 @@ enum Former {
 }
 
 /// Takes the element with a score and a member out of the tree, unless it is to keep this score.
-fn take_unless(tree: &mut Tree<Page>, old: f64, member: &[u8], score: f64) -> Option<Former> {
+fn take_unless(tree: &mut Tree<SortedSetPage>, old: f64, member: &[u8], score: f64) -> Option<Former> {
     let cut = exactly(old, member);
     if old == score {
         let page = tree.get(|bound| cut.compare_bound(bound))?;
@@ -406,14 +406,14 @@ fn take_unless(tree: &mut Tree<Page>, old: f64, member: &[u8], score: f64) -> Op
 }
 
 /// The offsets of the members whose time is over, the last one first.
-fn expired(page: &Page, now: UnixMillis) -> impl Iterator<Item = usize> {
+fn expired(page: &SortedSetPage, now: UnixMillis) -> impl Iterator<Item = usize> {
     let is_passed =
         move |offset: &usize| page.deadline(*offset).is_some_and(|deadline| deadline <= now);
     (0..page.len()).rev().filter(is_passed)
 }
 
 /// Takes an element of a page out of the index.
-fn forget(index: &mut Index, page: &Page, offset: usize) {
+fn forget(index: &mut Index, page: &SortedSetPage, offset: usize) {
     let mut buffer = Vec::new();
     let member = page.member(offset).as_bytes(&mut buffer);
     index.remove(short_hash(member), member, page.score(offset), !page.in_index(offset));

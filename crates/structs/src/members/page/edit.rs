@@ -3,12 +3,12 @@
 
 use base::{UnixMillis, steps};
 
-use super::super::item::{self, DEADLINE, Item, Part, told};
+use super::super::item::{self, DEADLINE, MemberItem, Part, told};
 use super::super::text::{Long, Text};
-use super::{ENTRY, MemberRef, NEVER, Page, Payload, beside, size_class};
+use super::{ENTRY, MemberRef, NEVER, MemberPage, Payload, out_of_line, size_class};
 use crate::tree::Leaf;
 
-impl<P: Payload> Page<P> {
+impl<P: Payload> MemberPage<P> {
     /// Adds a member that is not here.
     pub(in crate::members) fn insert(&mut self, hash: u64, new: MemberRef<'_>) {
         steps::step();
@@ -115,18 +115,18 @@ impl<P: Payload> Page<P> {
         hash: u64,
         new: MemberRef<'b>,
         buffers: &'b mut [Vec<u8>; 2],
-    ) -> Item<'b> {
-        let (member_beside, value_beside) = beside(new.member.len(), new.value.len());
+    ) -> MemberItem<'b> {
+        let (member_beside, value_beside) = out_of_line(new.member.len(), new.value.len());
         let [member, value] = buffers;
-        let mut part = |text: Text<'b>, beside: bool, buffer: &'b mut Vec<u8>| {
-            if beside {
-                let slots = self.beside.get_or_insert_default();
-                Part::Beside(slots.add(text.to_long(), hash))
+        let mut part = |text: Text<'b>, out_of_line: bool, buffer: &'b mut Vec<u8>| {
+            if out_of_line {
+                let slots = self.out_of_line.get_or_insert_default();
+                Part::OutOfLine(slots.add(text.to_long(), hash))
             } else {
                 Part::Within(text.as_bytes(buffer))
             }
         };
-        Item {
+        MemberItem {
             member: part(new.member, member_beside, member),
             value: P::VALUED.then(|| part(new.value, value_beside, value)),
             deadline: new.deadline.map(told),
@@ -135,13 +135,13 @@ impl<P: Payload> Page<P> {
 
     /// Empties the slots of an item, and hands out what the member's slot held.
     fn release(&mut self, index: usize) -> Option<Long> {
-        let item = Item::read(&self.page[self.page.len() - self.distance(index)..], P::VALUED);
-        let slots = self.beside.as_deref_mut()?;
-        if let Some(Part::Beside(slot)) = item.value {
+        let item = MemberItem::read(&self.page[self.page.len() - self.distance(index)..], P::VALUED);
+        let slots = self.out_of_line.as_deref_mut()?;
+        if let Some(Part::OutOfLine(slot)) = item.value {
             slots.remove(slot);
         }
         match item.member {
-            Part::Beside(slot) => Some(slots.remove(slot)),
+            Part::OutOfLine(slot) => Some(slots.remove(slot)),
             Part::Within(_) => None,
         }
     }

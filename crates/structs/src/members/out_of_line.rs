@@ -6,24 +6,24 @@ use super::text::Long;
 
 /// The long members and values of a page.
 #[derive(Clone, Default)]
-pub(super) struct Beside {
-    slots: Vec<Option<Slot>>,
+pub(super) struct OutOfLine {
+    slots: Vec<Option<OutOfLineItem>>,
     /// Heap bytes of what the slots hold.
     bytes: usize,
 }
 
 #[derive(Clone)]
-struct Slot {
+struct OutOfLineItem {
     /// Of the member, so that a long one is hashed once.
     hash: u64,
     long: Long,
 }
 
-impl Beside {
+impl OutOfLine {
     /// Fills a slot, and tells which.
     pub(super) fn add(&mut self, long: Long, hash: u64) -> u16 {
         self.bytes += long.memory();
-        let slot = Some(Slot { hash, long });
+        let slot = Some(OutOfLineItem { hash, long });
         let empty = self.slots.iter().position(Option::is_none);
         let number = empty.unwrap_or(self.slots.len());
         match self.slots.get_mut(number) {
@@ -55,8 +55,8 @@ impl Beside {
     }
 
     /// The same with none but these slots full; `None` if there are none.
-    pub(super) fn only(&self, numbers: impl Iterator<Item = u16>) -> Option<Beside> {
-        let mut only = Beside::default();
+    pub(super) fn only(&self, numbers: impl Iterator<Item = u16>) -> Option<OutOfLine> {
+        let mut only = OutOfLine::default();
         for number in numbers {
             let index = usize::from(number);
             if only.slots.len() <= index {
@@ -71,10 +71,10 @@ impl Beside {
 
     /// Heap bytes, this included.
     pub(super) fn memory(&self) -> usize {
-        size_of::<Beside>() + self.slots.capacity() * size_of::<Option<Slot>>() + self.bytes
+        size_of::<OutOfLine>() + self.slots.capacity() * size_of::<Option<OutOfLineItem>>() + self.bytes
     }
 
-    fn slot(&self, number: u16) -> &Slot {
+    fn slot(&self, number: u16) -> &OutOfLineItem {
         self.slots[usize::from(number)].as_ref().expect("an item's slot is full")
     }
 
