@@ -7,7 +7,7 @@ use base::UnixMillis;
 
 use structs::array::INDEX_MAX;
 use structs::listpack::Element;
-use structs::stream::{EntryId, ConsumerGroup, Stream};
+use structs::stream::{ConsumerGroup, EntryId, Stream};
 
 use crate::rdb::value::ValueRef;
 

@@ -111,7 +111,9 @@ impl Blob {
         let is_same_root = match (&self.root, &other.root) {
             (None, None) => true,
             (Some(BlobNode::Leaf(leaf)), Some(BlobNode::Leaf(other))) => Arc::ptr_eq(leaf, other),
-            (Some(BlobNode::Inner(inner)), Some(BlobNode::Inner(other))) => Arc::ptr_eq(inner, other),
+            (Some(BlobNode::Inner(inner)), Some(BlobNode::Inner(other))) => {
+                Arc::ptr_eq(inner, other)
+            }
             _ => false,
         };
         let buffer = |blob: &Blob| blob.ground.as_ref().map(|it| Arc::as_ptr(&it.buffer));
@@ -469,7 +471,7 @@ mod tests {
 
     use proptest::prelude::{Strategy, any, prop, prop_oneof, proptest};
 
-    use super::{Blob, LEAF, BlobLeaf, BlobNode, SharedBytes, capacity};
+    use super::{Blob, BlobLeaf, BlobNode, LEAF, SharedBytes, capacity};
 
     /// Asserts what the head of this file promises, and that the bytes are these.
     fn check(blob: &Blob, bytes: &[u8]) {

@@ -182,7 +182,11 @@ pub fn register(bytes: &[u8], index: usize) -> Result<u8, HllDamage> {
 }
 
 /// Adds one element, as an [`Adder`] does.
-pub fn add(bytes: &mut Vec<u8>, place: RegisterUpdate, sparse_len_max: usize) -> Result<bool, HllDamage> {
+pub fn add(
+    bytes: &mut Vec<u8>,
+    place: RegisterUpdate,
+    sparse_len_max: usize,
+) -> Result<bool, HllDamage> {
     steps::step();
     Adder::new(bytes, sparse_len_max).add(place)
 }

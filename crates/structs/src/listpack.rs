@@ -415,7 +415,9 @@ impl fmt::Display for ListpackDamage {
         match self {
             ListpackDamage::Length => formatter.write_str("a listpack of a wrong length"),
             ListpackDamage::EndMark => formatter.write_str("a listpack without an end mark"),
-            ListpackDamage::Entry(offset) => write!(formatter, "a damaged listpack entry at {offset}"),
+            ListpackDamage::Entry(offset) => {
+                write!(formatter, "a damaged listpack entry at {offset}")
+            }
             ListpackDamage::Count => formatter.write_str("a listpack with a wrong count"),
         }
     }

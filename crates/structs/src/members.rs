@@ -16,9 +16,9 @@
 //!
 //! A deadline is only kept here: whether it has passed, and what then, is for the caller to say.
 
-mod out_of_line;
 mod build;
 mod item;
+mod out_of_line;
 mod page;
 mod sample;
 mod text;

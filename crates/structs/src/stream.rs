@@ -33,8 +33,8 @@ use std::sync::Arc;
 pub use self::group::{Consumer, ConsumerGroup, PendingEntry};
 pub use self::id::EntryId;
 pub use self::idempotence::{Idempotence, IdempotenceLimits};
-pub use self::log::{StreamIter, Removed};
-pub use self::node::{EntryFields, StreamEntry, StreamNode, NotANode, Pair};
+pub use self::log::{Removed, StreamIter};
+pub use self::node::{EntryFields, NotANode, Pair, StreamEntry, StreamNode};
 pub use self::trim::{References, Threshold, Trim, Trimmed};
 
 use self::group::{NAMED, Name};
@@ -270,7 +270,11 @@ impl Stream {
     }
 
     /// Changes a group; `None` if there is none of this name.
-    pub fn edit_group<R>(&mut self, name: &[u8], edit: impl FnOnce(&mut ConsumerGroup) -> R) -> Option<R> {
+    pub fn edit_group<R>(
+        &mut self,
+        name: &[u8],
+        edit: impl FnOnce(&mut ConsumerGroup) -> R,
+    ) -> Option<R> {
         if !self.groups.by_name.contains_key(name) {
             return None;
         }

@@ -62,12 +62,12 @@ fn index(argument: &[u8]) -> Result<u64, Refusal> {
 }
 
 /// A range of indexes, and whether it was given from its end to its start.
-struct Span {
+struct IndexRange {
     range: RangeInclusive<u64>,
     is_reversed: bool,
 }
 
-impl Span {
+impl IndexRange {
     fn new(start: u64, end: u64) -> Self {
         Self { range: start.min(end)..=start.max(end), is_reversed: start > end }
     }

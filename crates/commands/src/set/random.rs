@@ -164,10 +164,10 @@ fn choose(tx: &mut Tx, key: &[u8], reply: &mut Reply<'_>) -> Result<(), Refusal>
         reply.null();
         return Ok(());
     };
-    let urn = Urn::new(tx, set, 1)?;
-    match urn.len() {
+    let pool = MemberPool::new(tx, set, 1)?;
+    match pool.len() {
         0 => reply.null(),
-        len => reply_member(urn.at(Random::from_entropy().below(len)), reply),
+        len => reply_member(pool.at(Random::from_entropy().below(len)), reply),
     }
     Ok(())
 }
@@ -185,23 +185,23 @@ fn choose_many(tx: &mut Tx, key: &[u8], count: i64, reply: &mut Reply<'_>) -> Re
     }
     let drawn = if count < 0 { wanted } else { wanted.min(set.len()) };
     tx.charge(drawn * FOUND_NS)?;
-    let urn = Urn::new(tx, set, drawn)?;
+    let pool = MemberPool::new(tx, set, drawn)?;
     let mut random = Random::from_entropy();
-    if urn.len() == 0 {
+    if pool.len() == 0 {
         reply.array(0);
     } else if count > 0 {
-        let chosen = sample(urn.len(), wanted, &mut random);
+        let chosen = sample(pool.len(), wanted, &mut random);
         reply.array(chosen.len());
-        chosen.into_iter().for_each(|index| reply_member(urn.at(index), reply));
+        chosen.into_iter().for_each(|index| reply_member(pool.at(index), reply));
     } else {
-        repeat(&urn, wanted, &mut random, reply)?;
+        repeat(&pool, wanted, &mut random, reply)?;
     }
     Ok(())
 }
 
 /// Replies members that may be the same.
 fn repeat(
-    urn: &Urn<'_>,
+    pool: &MemberPool<'_>,
     count: u64,
     random: &mut Random,
     reply: &mut Reply<'_>,
@@ -209,7 +209,7 @@ fn repeat(
     reply.array(count as usize);
     let mut len = 0;
     for _ in 0..count {
-        let member = urn.at(random.below(urn.len()));
+        let member = pool.at(random.below(pool.len()));
         // What lies beside a page is shared with the reply.
         let copied = if matches!(member, Text::Long(_)) { 0 } else { member.len() };
         len += copied as u64 + FRAME;
@@ -222,14 +222,14 @@ fn repeat(
 }
 
 /// The members to draw from, by number.
-enum Urn<'a> {
+enum MemberPool<'a> {
     /// Each is found by its number.
     Whole(SetRef<'a>),
     /// Members of a small set, where finding one passes over others, or of one where some expired.
     Listed(Vec<Text<'a>>),
 }
 
-impl<'a> Urn<'a> {
+impl<'a> MemberPool<'a> {
     /// The members of a set from which so many are to be drawn.
     fn new(tx: &Tx, set: SetRef<'a>, draws: u64) -> Result<Self, Refusal> {
         let is_packed = matches!(set, SetRef::Packed(_));

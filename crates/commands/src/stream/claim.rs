@@ -282,7 +282,7 @@ fn xautoclaim(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), 
 }
 
 /// What XAUTOCLAIM came across.
-struct Found {
+struct ClaimScan {
     idle: Vec<PendingEntry>,
     gone: Vec<PendingEntry>,
     /// Where the next call goes on.
@@ -295,10 +295,10 @@ fn find_idle(
     start: EntryId,
     (looks, most): (u64, i64),
     idle_min: i64,
-) -> Result<Found, Refusal> {
+) -> Result<ClaimScan, Refusal> {
     let stream = tx.peek_view::<Stream>(claimed.key)?.expect("it was there");
     let group = stream.group(claimed.group).expect("it was there");
-    let mut found = Found { idle: Vec::new(), gone: Vec::new(), next: EntryId::MIN };
+    let mut found = ClaimScan { idle: Vec::new(), gone: Vec::new(), next: EntryId::MIN };
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     for (looked, pending) in group.pending_from(start).enumerate() {
         if looked as u64 == looks || found.idle.len() + found.gone.len() == most {

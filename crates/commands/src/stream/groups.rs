@@ -4,7 +4,7 @@
 
 use keyspace::{EventClass, Refusal, Tx};
 use proto::{Args, Reply};
-use structs::stream::{EntryId, ConsumerGroup, Stream};
+use structs::stream::{ConsumerGroup, EntryId, Stream};
 
 use super::ids;
 use super::{PENDING_NS, edit, edit_group, no_group_of, wrong_subcommand};

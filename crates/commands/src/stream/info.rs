@@ -4,7 +4,7 @@
 
 use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
-use structs::stream::{self, Consumer, EntryId, StreamEntry, PendingEntry, Stream};
+use structs::stream::{self, Consumer, EntryId, PendingEntry, Stream, StreamEntry};
 
 use super::ids::reply_id;
 use super::{ENTRY_NS, no_group_of, reply_entry, wrong_subcommand};

@@ -22,7 +22,9 @@ mod trim;
 use base::quote::shown;
 use keyspace::{EventClass, Refusal, Tx};
 use proto::{Args, Reply};
-use structs::stream::{EntryId, EntryFields, ConsumerGroup, StreamEntry, NodeLimits, PendingEntry, Stream};
+use structs::stream::{
+    ConsumerGroup, EntryFields, EntryId, NodeLimits, PendingEntry, Stream, StreamEntry,
+};
 
 use self::ids::{IdText, reply_id};
 use crate::DataCommand;

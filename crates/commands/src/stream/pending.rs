@@ -39,7 +39,7 @@ pub(super) const XPENDING: DataCommand = Command {
 };
 
 /// Which pending entries are asked for.
-struct Filter<'a> {
+struct PendingFilter<'a> {
     idle_min: i64,
     from: EntryId,
     to: EntryId,
@@ -49,7 +49,7 @@ struct Filter<'a> {
 
 fn xpending(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let (key, name) = (&args[1], &args[2]);
-    let filter = if args.len() == 3 { None } else { Some(Filter::read(args)?) };
+    let filter = if args.len() == 3 { None } else { Some(PendingFilter::read(args)?) };
     let group = tx.view::<Stream>(key)?.and_then(|stream| stream.group(name));
     let group = group.ok_or_else(|| no_group(key, name, ""))?;
     match filter {
@@ -84,7 +84,7 @@ fn reply_summary(group: &stream::ConsumerGroup, reply: &mut Reply<'_>) {
     reply.finish_array(mark, found);
 }
 
-impl<'a> Filter<'a> {
+impl<'a> PendingFilter<'a> {
     fn read(args: Args<'a>) -> Result<Self, Refusal> {
         if !(6..=9).contains(&args.len()) {
             return Err(SYNTAX);
@@ -102,7 +102,12 @@ impl<'a> Filter<'a> {
         Ok(Self { idle_min, from, to, count, consumer: args.get(first + 3) })
     }
 
-    fn reply(&self, tx: &Tx, group: &stream::ConsumerGroup, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+    fn reply(
+        &self,
+        tx: &Tx,
+        group: &stream::ConsumerGroup,
+        reply: &mut Reply<'_>,
+    ) -> Result<(), Refusal> {
         let seen = match self.consumer {
             Some(name) => group.consumer(name).map_or(0, Consumer::pending_count),
             None => group.pending_count(),

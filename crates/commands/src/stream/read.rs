@@ -6,7 +6,7 @@ use base::number::parse_i64;
 use base::time::UnixMillis;
 use keyspace::{Awaited, EmptyReply, Refusal, Tx, Wait};
 use proto::{Args, Reply, Resp};
-use structs::stream::{EntryId, StreamEntry, Stream};
+use structs::stream::{EntryId, Stream, StreamEntry};
 
 use super::ids::{self, IdText};
 use super::{ENTRY_NS, reply_entry};
@@ -72,7 +72,7 @@ pub(super) const XREAD: DataCommand = Command {
 };
 
 /// What XREAD or XREADGROUP was asked for.
-pub(super) struct Request<'a> {
+pub(super) struct ReadRequest<'a> {
     pub(super) keys: Args<'a>,
     pub(super) ids: Args<'a>,
     /// Group and consumer.
@@ -96,7 +96,7 @@ pub(super) struct Budget {
 }
 
 fn xread(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-    let request = Request::read(args, false)?;
+    let request = ReadRequest::read(args, false)?;
     let deadline = request.deadline(tx.now())?;
     let from = request.resolve(tx)?;
     let mut cost = 0;
@@ -149,7 +149,7 @@ pub(super) fn finish_streams(mark: proto::Mark, streams: usize, reply: &mut Repl
     }
 }
 
-impl<'a> Request<'a> {
+impl<'a> ReadRequest<'a> {
     pub(super) fn read(args: Args<'a>, reads_group: bool) -> Result<Self, Refusal> {
         let mut request = Self {
             keys: args.slice(0..0),

@@ -9,7 +9,7 @@ use proto::{Args, Reply};
 use structs::stream::{Consumer, EntryId, PendingEntry, Stream};
 
 use super::ids::{self, reply_id};
-use super::read::{Budget, Request, begin_stream, finish_streams, streams};
+use super::read::{Budget, ReadRequest, begin_stream, finish_streams, streams};
 use super::{
     Claimed, ENTRY_NS, PENDING_NS, edit_group, idle, journal_position, meet_consumer, no_group,
     reply_entry, reply_fields,
@@ -59,11 +59,11 @@ struct Reader<'a> {
     key: &'a [u8],
     group: &'a [u8],
     consumer: &'a [u8],
-    request: &'a Request<'a>,
+    request: &'a ReadRequest<'a>,
 }
 
 fn xreadgroup(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-    let request = Request::read(args, true)?;
+    let request = ReadRequest::read(args, true)?;
     let deadline = request.deadline(tx.now())?;
     let (group, consumer) = request.reader.expect("the request has a group");
     let mut sources = Vec::with_capacity(request.keys.len());

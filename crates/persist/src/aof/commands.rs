@@ -15,7 +15,7 @@ use structs::hash::HashRef;
 use structs::members::Text;
 use structs::set::SetRef;
 use structs::sorted_set::SortedSetRef;
-use structs::stream::{EntryId, ConsumerGroup, Stream};
+use structs::stream::{ConsumerGroup, EntryId, Stream};
 
 use crate::asides::Aside;
 use crate::rdb::Writer;

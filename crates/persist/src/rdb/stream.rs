@@ -25,7 +25,8 @@ mod tests;
 use std::collections::BTreeSet;
 
 use structs::stream::{
-    Counters, EntryId, ConsumerGroup, Idempotence, IdempotenceLimits, StreamNode, PendingEntry, Stream,
+    ConsumerGroup, Counters, EntryId, Idempotence, IdempotenceLimits, PendingEntry, Stream,
+    StreamNode,
 };
 
 use super::length::{read_length, write_length};
@@ -222,7 +223,11 @@ fn read_counters(reader: &mut Reader<'_>, nodes: Nodes, age: Age) -> Result<Stre
     if is_sound { Ok(Stream::from_nodes(nodes, counters)) } else { Err(Malformed) }
 }
 
-fn read_group(reader: &mut Reader<'_>, stream: &Stream, age: Age) -> Result<ConsumerGroup, Malformed> {
+fn read_group(
+    reader: &mut Reader<'_>,
+    stream: &Stream,
+    age: Age,
+) -> Result<ConsumerGroup, Malformed> {
     let last_id = read_id(reader)?;
     let entries_read = match age {
         Age::Redis5 => stream.entries_up_to(last_id),

@@ -109,7 +109,12 @@ impl Slabs {
     /// # Safety
     /// The page must be in the list of this class, whose blocks have this size.
     #[inline]
-    unsafe fn take_block(&mut self, page: NonNull<PageHeader>, class: usize, size: usize) -> NonNull<u8> {
+    unsafe fn take_block(
+        &mut self,
+        page: NonNull<PageHeader>,
+        class: usize,
+        size: usize,
+    ) -> NonNull<u8> {
         self.count(size as isize);
         let head = page.as_ptr();
         // SAFETY: pages in the lists are live and ours; offsets stay below the page's end.
@@ -141,7 +146,12 @@ impl Slabs {
     /// # Safety
     /// The page must be live and one of these, and the block of this size in use until now.
     #[inline]
-    pub(super) unsafe fn give(&mut self, page: NonNull<PageHeader>, block: NonNull<u8>, size: usize) {
+    pub(super) unsafe fn give(
+        &mut self,
+        page: NonNull<PageHeader>,
+        block: NonNull<u8>,
+        size: usize,
+    ) {
         self.count(-(size as isize));
         self.count_slack(size as isize);
         let head = page.as_ptr();

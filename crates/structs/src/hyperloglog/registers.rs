@@ -3,7 +3,8 @@
 use super::estimate::estimate;
 use super::sparse::{Adder, Runs};
 use super::{
-    DENSE_LEN, HllDamage, Encoding, HEADER, RegisterUpdate, REGISTERS, encoding, forget_count, to_dense,
+    DENSE_LEN, Encoding, HEADER, HllDamage, REGISTERS, RegisterUpdate, encoding, forget_count,
+    to_dense,
 };
 
 /// Four registers fill three bytes.

@@ -3,7 +3,7 @@
 use base::Random;
 
 use super::registers::{dense_register, set_dense_register};
-use super::{DENSE_LEN, HEADER, RegisterUpdate, REGISTERS, add, add_dense, count, new, to_dense};
+use super::{DENSE_LEN, HEADER, REGISTERS, RegisterUpdate, add, add_dense, count, new, to_dense};
 
 /// The standard deviation of an estimate, times the square root of the number of registers.
 const DEVIATION: f64 = 1.04;

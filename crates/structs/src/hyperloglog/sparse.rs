@@ -8,7 +8,8 @@ use std::fmt;
 use base::steps;
 
 use super::{
-    HllDamage, Encoding, HEADER, RegisterUpdate, REGISTERS, STALE, STALE_AT, add_dense, encoding, to_dense,
+    Encoding, HEADER, HllDamage, REGISTERS, RegisterUpdate, STALE, STALE_AT, add_dense, encoding,
+    to_dense,
 };
 
 /// The highest value that a run can say.

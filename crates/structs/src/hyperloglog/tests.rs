@@ -4,9 +4,9 @@
 use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, proptest};
 
 use super::{
-    Adder, DENSE_LEN, HllDamage, Encoding, HEADER, RegisterUpdate, REGISTERS, Registers, add, add_dense,
-    cache_count, cached_count, count, decode, encoding, forget_count, new, register, self_test,
-    to_dense, validate,
+    Adder, DENSE_LEN, Encoding, HEADER, HllDamage, REGISTERS, RegisterUpdate, Registers, add,
+    add_dense, cache_count, cached_count, count, decode, encoding, forget_count, new, register,
+    self_test, to_dense, validate,
 };
 
 const SPARSE_LEN_MAX: usize = 3000;
@@ -110,7 +110,10 @@ fn a_register_above_32_makes_the_form_dense() {
     let mut bytes = added(["a"], SPARSE_LEN_MAX);
     assert_eq!(add(&mut bytes, RegisterUpdate { index: 7, value: 32 }, SPARSE_LEN_MAX), Ok(true));
     assert_eq!(encoding(&bytes), Ok(Encoding::Sparse));
-    assert_eq!(add_dense(&mut bytes, RegisterUpdate { index: 8, value: 3 }), Err(HllDamage::Foreign));
+    assert_eq!(
+        add_dense(&mut bytes, RegisterUpdate { index: 8, value: 3 }),
+        Err(HllDamage::Foreign)
+    );
     assert_eq!(add(&mut bytes, RegisterUpdate { index: 7, value: 33 }, SPARSE_LEN_MAX), Ok(true));
     assert_eq!(encoding(&bytes), Ok(Encoding::Dense));
     assert_eq!(register(&bytes, 7), Ok(33));

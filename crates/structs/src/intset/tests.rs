@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::{Strategy, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
 
-use super::{IntsetDamage, Intset, bytes_for, insert, new, remove, remove_at, validate};
+use super::{Intset, IntsetDamage, bytes_for, insert, new, remove, remove_at, validate};
 
 fn set_of(values: &[i64]) -> Vec<u8> {
     let mut bytes = new();

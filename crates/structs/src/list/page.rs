@@ -223,7 +223,9 @@ impl ListPage {
     /// Gives the long elements from a place on other places.
     fn shift(&mut self, from: usize, place: impl Fn(usize) -> usize) {
         steps::step();
-        for (at, _) in self.long_elements.iter_mut().flat_map(|long_elements| &mut long_elements.longs) {
+        for (at, _) in
+            self.long_elements.iter_mut().flat_map(|long_elements| &mut long_elements.longs)
+        {
             if usize::from(*at) >= from {
                 *at = narrow(place(usize::from(*at)));
             }
@@ -307,8 +309,12 @@ impl Leaf for ListPage {
     type Summary = ListPageSummary;
 
     fn summary(&self) -> ListPageSummary {
-        let long_elements = self.long_elements.as_ref().map_or(0, |long_elements| long_elements.packed_bytes);
-        ListPageSummary { count: self.len() as u64, bytes: self.bytes.len() - EMPTY_LEN + long_elements }
+        let long_elements =
+            self.long_elements.as_ref().map_or(0, |long_elements| long_elements.packed_bytes);
+        ListPageSummary {
+            count: self.len() as u64,
+            bytes: self.bytes.len() - EMPTY_LEN + long_elements,
+        }
     }
 
     fn size(&self) -> usize {
@@ -317,7 +323,9 @@ impl Leaf for ListPage {
 
     fn memory(&self) -> usize {
         let long_elements = self.long_elements.as_ref().map_or(0, |long_elements| {
-            size_of::<LongElements>() + long_elements.longs.capacity() * HANDLE + long_elements.memory
+            size_of::<LongElements>()
+                + long_elements.longs.capacity() * HANDLE
+                + long_elements.memory
         });
         self.bytes.capacity() + long_elements
     }

@@ -4,8 +4,8 @@
 use proptest::prelude::{Strategy, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
 
 use super::{
-    ListpackDamage, EMPTY_LEN, Element, Entry, Listpack, insert, insert_from, new, push_back, push_front,
-    remove, replace, replace_range, split_off, truncate, validate,
+    EMPTY_LEN, Element, Entry, Listpack, ListpackDamage, insert, insert_from, new, push_back,
+    push_front, remove, replace, replace_range, split_off, truncate, validate,
 };
 
 fn listpack_of<T: AsRef<[u8]>>(texts: &[T]) -> Vec<u8> {

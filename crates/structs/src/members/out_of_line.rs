@@ -71,7 +71,9 @@ impl OutOfLine {
 
     /// Heap bytes, this included.
     pub(super) fn memory(&self) -> usize {
-        size_of::<OutOfLine>() + self.slots.capacity() * size_of::<Option<OutOfLineItem>>() + self.bytes
+        size_of::<OutOfLine>()
+            + self.slots.capacity() * size_of::<Option<OutOfLineItem>>()
+            + self.bytes
     }
 
     fn slot(&self, number: u16) -> &OutOfLineItem {

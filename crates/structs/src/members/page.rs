@@ -24,8 +24,8 @@ use base::UnixMillis;
 
 use fingerprint::BLOCK;
 
-use super::out_of_line::OutOfLine;
 use super::item::{MemberItem, Part};
+use super::out_of_line::OutOfLine;
 use super::text::Text;
 use super::{MemberRef, Payload, place};
 use crate::prefetch::{self, Sought};
@@ -357,7 +357,10 @@ impl MemberPageSummary {
 
 impl Summary for MemberPageSummary {
     fn plus(self, other: MemberPageSummary) -> MemberPageSummary {
-        MemberPageSummary { count: self.count + other.count, earliest: self.earliest.min(other.earliest) }
+        MemberPageSummary {
+            count: self.count + other.count,
+            earliest: self.earliest.min(other.earliest),
+        }
     }
 
     fn minus(self, part: MemberPageSummary) -> Option<MemberPageSummary> {

@@ -8,8 +8,8 @@ use base::{Random, UnixMillis};
 use proptest::prelude::{Strategy, any, prop, prop_oneof, proptest};
 
 use super::{
-    Builder, Lifetime, Long, MemberRef, Members, MemberPage, Payload, TAKEN_OUT, Text, Valued, place,
-    sample,
+    Builder, Lifetime, Long, MemberPage, MemberRef, Members, Payload, TAKEN_OUT, Text, Valued,
+    place, sample,
 };
 use crate::prefetch::{Seek, Sought, seek_together};
 use crate::secret;

@@ -245,7 +245,8 @@ impl Ordered {
     /// A tree of different members that come in order.
     pub fn from_sorted<'a>(items: impl IntoIterator<Item = ItemRef<'a>>) -> Ordered {
         let mut pages: Vec<SortedSetPage> = Vec::new();
-        let (mut page, mut entries, mut full) = (SortedSetPage::default(), Vec::new(), Builder::new());
+        let (mut page, mut entries, mut full) =
+            (SortedSetPage::default(), Vec::new(), Builder::new());
         let (mut last_score, mut of_score) = (f64::NAN, 0);
         for item in items {
             of_score = if item.score == last_score { of_score + 1 } else { 1 };
@@ -289,7 +290,12 @@ impl Ordered {
     }
 
     /// Edits the page that an element lies in, or would.
-    fn edit<R>(&mut self, score: f64, member: &[u8], edit: impl FnOnce(&mut SortedSetPage) -> R) -> R {
+    fn edit<R>(
+        &mut self,
+        score: f64,
+        member: &[u8],
+        edit: impl FnOnce(&mut SortedSetPage) -> R,
+    ) -> R {
         let cut = exactly(score, member);
         self.tree.edit_by(|bound| cut.compare_bound(bound), edit)
     }
@@ -328,7 +334,9 @@ impl Ordered {
         let score = entry.score();
         let cut = Cut { score: Some(score), member: None, after: false };
         let mut from = self.count_before(&cut);
-        while let Some((page, first)) = self.tree.find_summary_from(from, SortedSetPageSummary::has_light) {
+        while let Some((page, first)) =
+            self.tree.find_summary_from(from, SortedSetPageSummary::has_light)
+        {
             let start = from.saturating_sub(first) as usize;
             for offset in start..page.len() {
                 if compare_scores(page.score(offset), score).is_gt() {
@@ -390,7 +398,12 @@ enum Former {
 }
 
 /// Takes the element with a score and a member out of the tree, unless it is to keep this score.
-fn take_unless(tree: &mut Tree<SortedSetPage>, old: f64, member: &[u8], score: f64) -> Option<Former> {
+fn take_unless(
+    tree: &mut Tree<SortedSetPage>,
+    old: f64,
+    member: &[u8],
+    score: f64,
+) -> Option<Former> {
     let cut = exactly(old, member);
     if old == score {
         let page = tree.get(|bound| cut.compare_bound(bound))?;

@@ -340,7 +340,8 @@ impl SortedSetPage {
             let moved = long_members.longs.split_off(longs);
             let bytes = moved.iter().map(Long::memory).sum();
             long_members.bytes -= bytes;
-            upper.long_members = (!moved.is_empty()).then(|| Box::new(LongMembers { longs: moved, bytes }));
+            upper.long_members =
+                (!moved.is_empty()).then(|| Box::new(LongMembers { longs: moved, bytes }));
         }
         self.long_members.take_if(|long_members| long_members.longs.is_empty());
         upper.earliest = self.earliest;
@@ -464,9 +465,14 @@ impl Leaf for SortedSetPage {
 
     fn memory(&self) -> usize {
         let long_members = self.long_members.as_ref().map_or(0, |long_members| {
-            size_of::<LongMembers>() + long_members.longs.capacity() * size_of::<Long>() + long_members.bytes
+            size_of::<LongMembers>()
+                + long_members.longs.capacity() * size_of::<Long>()
+                + long_members.bytes
         });
-        self.scores.capacity() * 8 + self.starts.capacity() * 2 + self.items.capacity() + long_members
+        self.scores.capacity() * 8
+            + self.starts.capacity() * 2
+            + self.items.capacity()
+            + long_members
     }
 
     fn bound(&self) -> Separator {

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use super::NodeLimits;
 use super::id::EntryId;
-use super::node::{StreamEntry, StreamNode, Pair, Verdict};
+use super::node::{Pair, StreamEntry, StreamNode, Verdict};
 use crate::tree::{Leaves, Tree};
 
 /// All entries.

@@ -303,7 +303,10 @@ impl StreamNode {
 }
 
 /// Visits the entries that have one of these rising IDs, and none behind the last.
-fn among(ids: &[EntryId], mut visit: impl FnMut(&StreamEntry<'_>)) -> impl FnMut(&StreamEntry<'_>) -> bool {
+fn among(
+    ids: &[EntryId],
+    mut visit: impl FnMut(&StreamEntry<'_>),
+) -> impl FnMut(&StreamEntry<'_>) -> bool {
     let mut rest = ids;
     move |item| {
         rest = &rest[rest.iter().take_while(|id| **id < item.id).count()..];

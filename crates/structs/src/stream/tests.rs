@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop, prop_oneof, proptest};
 
 use super::{
-    Counters, EntryId, ConsumerGroup, Idempotence, IdempotenceLimits, StreamNode, NodeLimits, Pair, References,
-    Stream, Threshold, Trim,
+    ConsumerGroup, Counters, EntryId, Idempotence, IdempotenceLimits, NodeLimits, Pair, References,
+    Stream, StreamNode, Threshold, Trim,
 };
 use crate::listpack::{Element, Listpack};
 
@@ -93,7 +93,8 @@ fn agree(stream: &Stream, model: &Model) {
         assert_eq!(&texts.collect::<Vec<_>>(), fields);
     }
     for node in stream.nodes() {
-        let checked = StreamNode::checked(node.master(), node.bytes().to_vec()).map(|node| node.live());
+        let checked =
+            StreamNode::checked(node.master(), node.bytes().to_vec()).map(|node| node.live());
         assert_eq!(checked, Ok(node.live()));
     }
     assert_eq!(stream.node_count(), stream.nodes().count() as u64);

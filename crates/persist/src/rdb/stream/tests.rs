@@ -1,6 +1,6 @@
 //! Streams as the real servers write them, what only newer ones hold, and bytes of strangers.
 
-use structs::stream::{EntryId, ConsumerGroup, IdempotenceLimits, NodeLimits, Stream};
+use structs::stream::{ConsumerGroup, EntryId, IdempotenceLimits, NodeLimits, Stream};
 
 use super::{read, value_type, write};
 use crate::rdb::{Reader, ValueType, Writer};

@@ -5,7 +5,7 @@ use base::{UnixMillis, steps};
 
 use super::super::item::{self, DEADLINE, MemberItem, Part, told};
 use super::super::text::{Long, Text};
-use super::{ENTRY, MemberRef, NEVER, MemberPage, Payload, out_of_line, size_class};
+use super::{ENTRY, MemberPage, MemberRef, NEVER, Payload, out_of_line, size_class};
 use crate::tree::Leaf;
 
 impl<P: Payload> MemberPage<P> {
@@ -135,7 +135,8 @@ impl<P: Payload> MemberPage<P> {
 
     /// Empties the slots of an item, and hands out what the member's slot held.
     fn release(&mut self, index: usize) -> Option<Long> {
-        let item = MemberItem::read(&self.page[self.page.len() - self.distance(index)..], P::VALUED);
+        let item =
+            MemberItem::read(&self.page[self.page.len() - self.distance(index)..], P::VALUED);
         let slots = self.out_of_line.as_deref_mut()?;
         if let Some(Part::OutOfLine(slot)) = item.value {
             slots.remove(slot);
