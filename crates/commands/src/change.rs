@@ -32,7 +32,7 @@ pub fn expire(tx: &mut Tx, key: &[u8], at: UnixMillis) -> Result<(), Refusal> {
 
 /// Takes the deadline of a key away; whether it had one.
 pub fn persist(tx: &mut Tx, key: &[u8]) -> Result<bool, Refusal> {
-    let expires = tx.want(key)?.is_some_and(|entry| entry.deadline().is_some());
+    let expires = tx.lookup_write(key)?.is_some_and(|entry| entry.deadline().is_some());
     if expires {
         tx.set_deadline(key, None)?;
         tx.event(EventClass::Generic, "persist", key);

@@ -65,7 +65,7 @@ impl<T: FnMut(Range<u64>, &mut Reply<'_>) + Send + 'static> Source for Pieces<T>
 impl<T: Send + 'static> Drop for Pieces<T> {
     fn drop(&mut self) {
         if let Some(tell) = self.tell.take() {
-            self.keyspace.free_elsewhere(tell);
+            self.keyspace.lazy_free(tell);
         }
     }
 }

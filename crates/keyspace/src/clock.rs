@@ -57,7 +57,7 @@ struct Dial {
 
 /// A jump of the wall clock: between these moments no key was used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lapse {
+pub struct ClockJump {
     /// The last moment before.
     pub before: UnixMillis,
     /// The first one after.
@@ -80,11 +80,11 @@ impl Dial {
 
     /// As `age`, where the clock jumped and may have gone round: what came before the jump is at
     /// least as old as that. `unit` is a stamp's, in milliseconds.
-    fn age_over(self, now: UnixMillis, stamp: u32, unit: i64, lapse: Lapse) -> u64 {
+    fn age_over(self, now: UnixMillis, stamp: u32, unit: i64, clock_jump: ClockJump) -> u64 {
         let (round, age) = (u64::from(self.mask) + 1, self.stamp(now / unit).wrapping_sub(stamp));
         let age = u64::from(age & self.mask);
         let units = |since: UnixMillis| (now.saturating_sub(since).max(0) / unit) as u64;
-        let (since_jump, at_least) = (units(lapse.after) + 1, units(lapse.before));
+        let (since_jump, at_least) = (units(clock_jump.after) + 1, units(clock_jump.before));
         if age <= since_jump || age >= at_least {
             return age;
         }
@@ -228,9 +228,9 @@ impl AccessClock {
     /// What a stamp is to be replaced by, so that it does not go round before it is looked at
     /// again, a day from now at most: `None` if it lasts. The clock may have jumped since it was
     /// looked at before.
-    pub(crate) fn renewed(&self, clock: u32, lapse: Option<Lapse>) -> Option<u32> {
-        let age = |dial: Dial, stamp: u32, unit: i64| match lapse {
-            Some(lapse) => dial.age_over(self.now, stamp, unit, lapse),
+    pub(crate) fn renewed(&self, clock: u32, clock_jump: Option<ClockJump>) -> Option<u32> {
+        let age = |dial: Dial, stamp: u32, unit: i64| match clock_jump {
+            Some(clock_jump) => dial.age_over(self.now, stamp, unit, clock_jump),
             None => u64::from(dial.age(self.now / unit, stamp)),
         };
         match self.policy {
@@ -321,7 +321,7 @@ impl AccessClock {
 mod tests {
     use std::sync::atomic::Ordering;
 
-    use super::{AccessClock, AccessPolicy, Lapse};
+    use super::{AccessClock, AccessPolicy, ClockJump};
     use crate::keyspace::Settings;
 
     #[test]
@@ -405,19 +405,19 @@ mod tests {
             settings.access_policy.store(policy as u8, Ordering::Relaxed);
             let before = 1_000_000 * HOUR;
             for jump in [HOUR, 20 * HOUR, (1 << 27) + 5000, (1 << 34) + 5000, (1 << 35) - 5000] {
-                let lapse = Lapse { before, after: before + jump };
-                let now = AccessClock::new(&settings, lapse.after + 2000);
+                let clock_jump = ClockJump { before, after: before + jump };
+                let now = AccessClock::new(&settings, clock_jump.after + 2000);
                 for age in [0, 1000, HOUR, 7 * HOUR] {
                     let clock = AccessClock::new(&settings, before - age).fresh();
-                    let clock = now.renewed(clock, Some(lapse)).unwrap_or(clock);
+                    let clock = now.renewed(clock, Some(clock_jump)).unwrap_or(clock);
                     let right = (age + jump + 2000) / 1000;
                     let found = i64::from(now.idle_seconds(clock));
                     let right =
                         if policy == AccessPolicy::Worth { right } else { right.min(16_604_415) };
                     assert!((right - found).abs() < 300, "{policy:?}, {jump}, {age}: {found}");
                 }
-                let new = AccessClock::new(&settings, lapse.after + 1000).fresh();
-                let new = now.renewed(new, Some(lapse)).unwrap_or(new);
+                let new = AccessClock::new(&settings, clock_jump.after + 1000).fresh();
+                let new = now.renewed(new, Some(clock_jump)).unwrap_or(new);
                 assert!(now.idle_seconds(new) <= 1, "it came after the jump");
             }
         }

@@ -13,6 +13,7 @@ use structs::prefetch;
 use crate::clock::AccessPolicy;
 use crate::containers::ContainerSettings;
 use crate::counters::{Count, Counters, LaneCounters};
+use crate::critical_section::AbortHook;
 use crate::databases::Databases;
 use crate::entry::EntryTable;
 use crate::garbage::{Garbage, Reclaimer};
@@ -20,7 +21,6 @@ use crate::ghost_list::GhostList;
 use crate::lock::ParkingLot;
 use crate::lock::partition::{Partition, PartitionIndex};
 use crate::outside::Outside;
-use crate::ruin::LastWords;
 use crate::stall_stats::StallStats;
 use crate::walk::Walks;
 use crate::watch::ChangeInterest;
@@ -102,7 +102,7 @@ pub struct Keyspace {
     databases: Databases,
     reclaimer: Reclaimer,
     outside: Outside,
-    pub(crate) last_words: OnceLock<LastWords>,
+    pub(crate) abort_hook: OnceLock<AbortHook>,
     walks: Walks,
     ghost_list: GhostList,
     /// Partitions in which somebody waits for a key, and how many such keys there are.
@@ -250,7 +250,7 @@ impl Keyspace {
             databases: Databases::new(databases),
             reclaimer: Reclaimer::default(),
             outside: Outside::default(),
-            last_words: OnceLock::new(),
+            abort_hook: OnceLock::new(),
             walks: Walks::default(),
             ghost_list: GhostList::default(),
             awaited: AtomicU32::new(0),
@@ -445,9 +445,9 @@ impl Keyspace {
         &self.outside
     }
 
-    /// Has something freed off the workers: a clone of a big value, whose pages may be nobody
-    /// else's by now.
-    pub fn free_elsewhere(&self, held: impl Send + 'static) {
+    /// Frees something on a thread of its own, as a lazy free does: a clone of a big value, whose
+    /// pages may be nobody else's by now.
+    pub fn lazy_free(&self, held: impl Send + 'static) {
         self.discard(Garbage::held(Box::new(held)));
     }
 
@@ -488,7 +488,7 @@ impl Keyspace {
     }
 
     /// Makes a partition due for a sweep, whatever its bound; needs no lock.
-    pub fn hint_due(&self, partition: PartitionIndex, now: UnixMillis) {
+    pub fn mark_due(&self, partition: PartitionIndex, now: UnixMillis) {
         self.deadlines[usize::from(partition)].fetch_min(now, Ordering::Relaxed);
     }
 

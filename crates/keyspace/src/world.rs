@@ -21,8 +21,8 @@ use std::task::{Poll, Waker};
 use base::time::Clock;
 use base::{Wakers, steps};
 
+use crate::critical_section::CriticalSection;
 use crate::keyspace::Keyspace;
-use crate::ruin::Halfway;
 use crate::stall_stats::StallStats;
 use crate::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, lock};
@@ -287,7 +287,7 @@ impl World {
 
     /// Ends heavy work, or the wait for it.
     fn withdraw_heavy(&self, request: &Arc<Request>, kind: HeavyKind) {
-        let change = Halfway::begin();
+        let change = CriticalSection::begin();
         let mut state = lock(&self.state);
         let withdrawn = state.line(kind).remove(&request.place());
         let status = request.status.load(Ordering::Acquire);
@@ -392,7 +392,7 @@ impl World {
 
     /// Gives the world back, or withdraws a request that was not granted yet.
     pub(crate) fn release(&self, ticket: &WorldTicket) {
-        let change = Halfway::begin();
+        let change = CriticalSection::begin();
         let withdrawn;
         let waiting = {
             let mut state = lock(&self.state);

@@ -7,7 +7,7 @@
 use std::sync::Mutex;
 
 use base::time::UnixMillis;
-use keyspace::{AccessClock, Lapse, PARTITIONS, PartitionIndex};
+use keyspace::{AccessClock, ClockJump, PARTITIONS, PartitionIndex};
 
 use crate::worker::Worker;
 
@@ -37,7 +37,7 @@ struct State {
     /// The partition that the pass under way is at, and the place there.
     pass: Option<(usize, (usize, u64))>,
     /// What the pass is for, if that is a jump.
-    lapse: Option<Lapse>,
+    clock_jump: Option<ClockJump>,
 }
 
 impl State {
@@ -51,8 +51,8 @@ impl State {
         let passed = steady_ms - steady_seen;
         if now - seen - passed > JUMP_MS {
             // A pass that is not over is made again, for both jumps.
-            let before = self.lapse.map_or(seen + passed, |lapse| lapse.before);
-            self.lapse = Some(Lapse { before, after: now - passed });
+            let before = self.clock_jump.map_or(seen + passed, |clock_jump| clock_jump.before);
+            self.clock_jump = Some(ClockJump { before, after: now - passed });
         } else if self.pass.is_some() || (0..PERIOD_MS).contains(&(now - self.began)) {
             return;
         }
@@ -62,7 +62,7 @@ impl State {
 
     fn finish(&mut self) {
         self.pass = None;
-        self.lapse = None;
+        self.clock_jump = None;
     }
 }
 
@@ -100,13 +100,13 @@ fn step(worker: &Worker, state: &mut State) {
     // A busy partition is tried again; who is in it for long lets the world wait, too.
     let Some(mut grant) = keyspace.try_acquire(index) else { return };
     let access = AccessClock::new(keyspace.settings(), worker.now_ms());
-    let next = grant.age(&access, state.lapse, index, place, STEP);
+    let next = grant.age(&access, state.clock_jump, index, place, STEP);
     state.pass = Some(next.map_or((partition + 1, (0, 0)), |place| (partition, place)));
 }
 
 #[cfg(test)]
 mod tests {
-    use keyspace::Lapse;
+    use keyspace::ClockJump;
 
     use super::{JUMP_MS, PERIOD_MS, State};
 
@@ -120,7 +120,7 @@ mod tests {
             state.note_time(now + minute * 60_000, minute * 60_000);
             if state.pass.is_some() {
                 passes.push(minute);
-                assert_eq!(state.lapse, None);
+                assert_eq!(state.clock_jump, None);
                 state.finish();
             }
         }
@@ -134,9 +134,9 @@ mod tests {
             assert!(state.pass.is_some());
         }
         let before = now - 2 * (JUMP_MS + 600) + 500;
-        assert_eq!(state.lapse, Some(Lapse { before, after: now - 500 }));
+        assert_eq!(state.clock_jump, Some(ClockJump { before, after: now - 500 }));
         state.finish();
         state.note_time(now - 2 * PERIOD_MS, steady + 500);
-        assert!(state.pass.is_some() && state.lapse.is_none(), "the clock was set back");
+        assert!(state.pass.is_some() && state.clock_jump.is_none(), "the clock was set back");
     }
 }

@@ -415,7 +415,7 @@ fn serve_waiter(server: &Server, tx: &mut Tx, standing: &QueuedWaiter) -> Result
             break;
         }
     }
-    tx.settle();
+    tx.finish_command();
     let effects = tx.take_effects();
     tx.switch_database(home);
     let (request, error, is_over) = served;
@@ -435,7 +435,8 @@ fn run_request(
 ) -> Result<Option<Option<String>>, Refusal> {
     let Run::Data(handler) = blocked.entry.run else { unreachable!("only data is waited for") };
     let mark = output.mark();
-    let result = tx.unhurried(|tx| handler.run(tx, args, &mut Reply::new(output, blocked.resp)));
+    let result =
+        tx.without_budget(|tx| handler.run(tx, args, &mut Reply::new(output, blocked.resp)));
     match result {
         Ok(()) => Ok(Some(None)),
         Err(Refusal::Wait(wait)) => {

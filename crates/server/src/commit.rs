@@ -30,7 +30,7 @@ pub(crate) fn commit(
     tx: &mut Tx,
     args: Args<'_>,
 ) -> Result<Lsn, Refusal> {
-    tx.settle();
+    tx.finish_command();
     if tx.has_ready() || tx.has_modified() {
         let own = tx.take_effects();
         let deed = Deed { effects: &own, database: tx.database(), args };
@@ -47,7 +47,7 @@ pub(crate) fn commit(
 /// Counts changes of the data. All that commits comes by here.
 #[inline]
 pub(crate) fn book(server: &Server, tx: &mut Tx, changes: u64) {
-    tx.book(changes);
+    tx.count_final_changes(changes);
     if changes > 0 {
         server.budget.note_change();
     }
@@ -67,11 +67,11 @@ pub(crate) fn publish(journal: &Journal, tx: &mut Tx, args: Args<'_>) -> Lsn {
 #[cold]
 fn append(journal: &Journal, tx: &mut Tx, record: &[u8]) -> Lsn {
     if record.is_empty() {
-        return tx.seen();
+        return tx.observed_lsn();
     }
     let unbroken = Unbroken::begin(tx.keyspace(), HALF_TOLD);
     let lsn = journal.append(record);
-    tx.stamp(lsn);
+    tx.stamp_lsn(lsn);
     unbroken.end();
     // Whatever else it saw was written before.
     lsn

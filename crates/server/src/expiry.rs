@@ -93,7 +93,7 @@ fn note_hold(worker: &Worker) {
 /// Leaves what is unfinished to the workers that stay.
 pub(crate) fn give_up(worker: &Worker) {
     if let Some(sweep) = worker.sweep.borrow_mut().take() {
-        worker.server.keyspace.hint_due(sweep.partition, worker.now_ms());
+        worker.server.keyspace.mark_due(sweep.partition, worker.now_ms());
     }
 }
 

@@ -535,7 +535,7 @@ mod tests {
             let options = TxOptions { database, now, touches: true, ..TxOptions::internal(0, now) };
             let mut tx = Tx::begin(grant, options);
             work(&mut tx);
-            tx.conclude();
+            tx.finish();
             let seen = publish(&self.journal, &mut tx, args.as_args());
             tx.seal();
             drop(tx);

@@ -278,7 +278,7 @@ fn make_server(
     keyspace.set_patience(move |obstacle, began_us| busy::waits_on(server, obstacle, began_us));
     keyspace.set_flush_hook(move || server.saves.note_flush(server));
     keyspace.set_journal_end(move || server.journal.end());
-    keyspace.set_last_words(move |why| log_warning!(server.log, "The process ends: {why}."));
+    keyspace.set_abort_hook(move |why| log_warning!(server.log, "The process ends: {why}."));
     server
 }
 

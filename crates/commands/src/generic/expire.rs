@@ -163,7 +163,7 @@ fn expire(
     let key = &args[1];
     let conditions = ExpireConditions::parse(args.skip(3))?;
     let deadline = deadline.at(integer(args, 2)?)?;
-    let entry = tx.want(key)?;
+    let entry = tx.lookup_write(key)?;
     let admitted = entry.is_some_and(|entry| conditions.admit(entry.deadline(), deadline));
     if admitted {
         change::expire(tx, key, deadline)?;

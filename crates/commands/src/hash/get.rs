@@ -40,7 +40,7 @@ const ONE: Spec = Spec {
 #[inline]
 fn hget(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let hash = tx.view::<Hash>(&args[1])?;
-    reply_value(hash.and_then(|hash| live(hash, &args[2], tx.vantage())), reply);
+    reply_value(hash.and_then(|hash| live(hash, &args[2], tx.expired_until())), reply);
     Ok(())
 }
 
@@ -81,7 +81,7 @@ pub(super) fn reply_values(
 ) {
     reply.array(fields.len());
     for field in fields.iter() {
-        reply_value(hash.and_then(|hash| live(hash, field, tx.vantage())), reply);
+        reply_value(hash.and_then(|hash| live(hash, field, tx.expired_until())), reply);
     }
 }
 
@@ -133,7 +133,7 @@ fn reply_all<'r>(
     head: impl Fn(&mut Reply<'r>, usize),
     tell: fn(MemberRef<'_>, &mut Reply<'_>),
 ) -> Result<(), Refusal> {
-    let now = tx.vantage();
+    let now = tx.expired_until();
     let Some(hash) = tx.view::<Hash>(&args[1])? else {
         head(reply, 0);
         return Ok(());
@@ -191,7 +191,7 @@ pub(super) const HSTRLEN: DataCommand = Command {
     subcommands: &[],
     run: |tx, args, reply| {
         let hash = tx.view::<Hash>(&args[1])?;
-        let field = hash.and_then(|hash| live(hash, &args[2], tx.vantage()));
+        let field = hash.and_then(|hash| live(hash, &args[2], tx.expired_until()));
         reply.integer(field.map_or(0, |field| field.value.len() as i64));
         Ok(())
     },
@@ -209,7 +209,7 @@ pub(super) const HEXISTS: DataCommand = Command {
     subcommands: &[],
     run: |tx, args, reply| {
         let hash = tx.view::<Hash>(&args[1])?;
-        let exists = hash.is_some_and(|hash| live(hash, &args[2], tx.vantage()).is_some());
+        let exists = hash.is_some_and(|hash| live(hash, &args[2], tx.expired_until()).is_some());
         reply.integer(i64::from(exists));
         Ok(())
     },

@@ -42,7 +42,7 @@ pub(super) const HGETEX: DataCommand = Command {
 
 fn hgetex(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let key = &args[1];
-    tx.want_view::<Hash>(key)?;
+    tx.lookup_write_view::<Hash>(key)?;
     let (deadline, next) = if let Some(unit) = TimeUnit::of(&args[2]) {
         (Some(unit.member_deadline(tx, args.get(3), "hgetex")?), 4)
     } else {

@@ -42,7 +42,7 @@ fn hrandfield(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), 
     if args.len() > 2 {
         return hrandfield_with_count(tx, args, reply);
     }
-    tx.shed_members::<Hash>(&args[1])?;
+    tx.expire_many_members::<Hash>(&args[1])?;
     let pool = FieldPool::of(tx, &args[1], 1)?;
     match pool.filter(|pool| pool.len() > 0) {
         Some(pool) => {
@@ -77,7 +77,7 @@ fn hrandfield_with_count(
     if with_values && wanted > i64::MAX as u64 / 2 {
         return Err(OUT_OF_RANGE);
     }
-    tx.shed_members::<Hash>(&args[1])?;
+    tx.expire_many_members::<Hash>(&args[1])?;
     let Some(pool) = FieldPool::of(tx, &args[1], wanted)? else {
         reply.array(0);
         return Ok(());
@@ -113,7 +113,7 @@ enum FieldPool<'t> {
 
 impl<'t> FieldPool<'t> {
     fn of(tx: &'t Tx, key: &[u8], draws: u64) -> Result<Option<Self>, Refusal> {
-        let now = tx.vantage();
+        let now = tx.expired_until();
         let Some(hash) = tx.view::<Hash>(key)? else { return Ok(None) };
         let is_packed = matches!(hash, HashRef::Packed(_));
         if !has_expired(hash, now) && (!is_packed || draws <= 1) {

@@ -152,8 +152,9 @@ impl<'a> SetExRequest<'a> {
 
     /// Whether the conditions hold.
     fn admits(&self, tx: &Tx, key: &[u8]) -> Result<bool, Refusal> {
-        let hash = tx.want_view::<Hash>(key)?;
-        let exists = |field| hash.is_some_and(|hash| live(hash, field, tx.vantage()).is_some());
+        let hash = tx.lookup_write_view::<Hash>(key)?;
+        let exists =
+            |field| hash.is_some_and(|hash| live(hash, field, tx.expired_until()).is_some());
         let wanted = self.fields_exist;
         Ok(self.key_exists.is_none_or(|wanted| hash.is_some() == wanted)
             && wanted.is_none_or(|wanted| self.fields().all(|field| exists(field) == wanted)))

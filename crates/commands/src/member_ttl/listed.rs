@@ -122,7 +122,7 @@ pub(crate) fn expire<C: Listed>(
     command: &str,
 ) -> Result<(), Refusal> {
     let key = &args[1];
-    tx.want_view::<C>(key)?;
+    tx.lookup_write_view::<C>(key)?;
     let deadline = unit.member_deadline(tx, args.get(2), command)?;
     let condition = DeadlineCondition::of(&args[3]);
     let is_conditional = !matches!(condition, DeadlineCondition::Always);
@@ -162,10 +162,10 @@ fn give<'a, C: Listed>(
     deadline: UnixMillis,
     condition: DeadlineCondition,
 ) -> Result<DeadlineResults<'a>, Refusal> {
-    let (vantage, is_over) = (tx.vantage(), tx.is_over_at(deadline));
+    let (expired_until, is_over) = (tx.expired_until(), tx.is_over_at(deadline));
     let mut members_given: Vec<&[u8]> = Vec::new();
     let (answers, outcome) = tx.edit(key, |container: &mut C| {
-        let mut judge = |member| match deadline_of::<C>(container.borrow(), member, vantage) {
+        let mut judge = |member| match deadline_of::<C>(container.borrow(), member, expired_until) {
             None => ABSENT,
             Some(present) if !condition.admits(present, deadline) => UNMET,
             Some(_) => {
@@ -197,7 +197,7 @@ pub(crate) fn answer<C: Listed>(
     charge(tx, members)?;
     reply.array(members.len());
     for member in members.iter() {
-        let deadline = container.and_then(|it| deadline_of::<C>(it, member, tx.vantage()));
+        let deadline = container.and_then(|it| deadline_of::<C>(it, member, tx.expired_until()));
         reply.integer(match deadline {
             None => ABSENT,
             Some(None) => ENDLESS,
@@ -219,12 +219,12 @@ pub(crate) fn persist<C: Listed>(
     reply: &mut Reply<'_>,
     bad_count: Refusal,
 ) -> Result<(), Refusal> {
-    let (key, vantage) = (&args[1], tx.vantage());
-    tx.want_view::<C>(key)?;
+    let (key, expired_until) = (&args[1], tx.expired_until());
+    tx.lookup_write_view::<C>(key)?;
     let members = parse::<C>(args, 2, bad_count)?;
     charge(tx, members)?;
     let (answers, _) = tx.edit(key, |container: &mut C| {
-        let lift = |member| match deadline_of::<C>(container.borrow(), member, vantage) {
+        let lift = |member| match deadline_of::<C>(container.borrow(), member, expired_until) {
             None => ABSENT,
             Some(None) => ENDLESS,
             Some(Some(_)) => {

@@ -170,13 +170,13 @@ fn store(
     event: &'static str,
 ) -> Result<(), Refusal> {
     let (destination, keys, limits) = (&args[1], args.skip(2), limits(tx));
-    let sources = match tx.glance(|tx| Sources::peek(tx, keys)) {
+    let sources = match tx.lookup_ahead(|tx| Sources::peek(tx, keys)) {
         // What reads them refuses them, and counts.
         Err(Refusal::WrongType) => return Sources::read(tx, keys).map(drop),
         sources => sources?,
     };
     tx.charge(sources.cost(operation) + sources.most(operation) * BUILT_NS)?;
-    if sources.sets.iter().flatten().any(|set| set.has_expired(tx.vantage())) {
+    if sources.sets.iter().flatten().any(|set| set.has_expired(tx.expired_until())) {
         // The journal gets the command as it was sent: whoever runs it must find the same members.
         for key in keys.iter() {
             tx.expire_members(key, usize::MAX)?;
@@ -196,13 +196,13 @@ impl<'a> Sources<'a> {
     /// The sets at these keys, as a reading command sees them.
     pub(super) fn read(tx: &'a Tx, keys: Args<'_>) -> Result<Self, Refusal> {
         let sets = keys.iter().map(|key| tx.view::<Set>(key)).collect::<Result<_, _>>()?;
-        Ok(Self { sets, now: tx.vantage() })
+        Ok(Self { sets, now: tx.expired_until() })
     }
 
     /// The same once more, leaving no trace.
     fn peek(tx: &'a Tx, keys: Args<'_>) -> Result<Self, Refusal> {
         let sets = keys.iter().map(|key| tx.peek_view::<Set>(key)).collect::<Result<_, _>>()?;
-        Ok(Self { sets, now: tx.vantage() })
+        Ok(Self { sets, now: tx.expired_until() })
     }
 
     /// Members of all sets, each counted as often as it occurs.

@@ -133,7 +133,7 @@ fn estimate_union(
     tx.charge(sources.len() * PASSED_NS)?;
     let (mut registers, mut buffer) = (hyperloglog::new(), Vec::new());
     hyperloglog::to_dense(&mut registers).expect(OURS);
-    for member in sources.present().iter().flat_map(|set| set.alive(tx.vantage())) {
+    for member in sources.present().iter().flat_map(|set| set.alive(tx.expired_until())) {
         let place = RegisterUpdate::of(member.as_bytes(&mut buffer));
         hyperloglog::add_dense(&mut registers, place).expect(OURS);
     }

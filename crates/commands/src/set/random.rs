@@ -159,7 +159,7 @@ pub(super) const SRANDMEMBER: DataCommand = Command {
 };
 
 fn choose(tx: &mut Tx, key: &[u8], reply: &mut Reply<'_>) -> Result<(), Refusal> {
-    tx.shed_members::<Set>(key)?;
+    tx.expire_many_members::<Set>(key)?;
     let Some(set) = tx.view::<Set>(key)? else {
         reply.null();
         return Ok(());
@@ -173,7 +173,7 @@ fn choose(tx: &mut Tx, key: &[u8], reply: &mut Reply<'_>) -> Result<(), Refusal>
 }
 
 fn choose_many(tx: &mut Tx, key: &[u8], count: i64, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-    tx.shed_members::<Set>(key)?;
+    tx.expire_many_members::<Set>(key)?;
     let set = tx.view::<Set>(key)?.filter(|_| count != 0);
     let Some(set) = set else {
         reply.array(0);
@@ -233,11 +233,11 @@ impl<'a> MemberPool<'a> {
     /// The members of a set from which so many are to be drawn.
     fn new(tx: &Tx, set: SetRef<'a>, draws: u64) -> Result<Self, Refusal> {
         let is_packed = matches!(set, SetRef::Packed(_));
-        if !set.has_expired(tx.vantage()) && (!is_packed || draws <= 1) {
+        if !set.has_expired(tx.expired_until()) && (!is_packed || draws <= 1) {
             return Ok(Self::Whole(set));
         }
         tx.charge(set.len() * PASSED_NS)?;
-        Ok(Self::Listed(set.alive(tx.vantage()).collect()))
+        Ok(Self::Listed(set.alive(tx.expired_until()).collect()))
     }
 
     fn len(&self) -> u64 {

@@ -38,9 +38,9 @@ fn smove(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
         reply.integer(0);
         return Ok(());
     };
-    let found = set.get(member).filter(|found| found.is_alive(tx.vantage()));
+    let found = set.get(member).filter(|found| found.is_alive(tx.expired_until()));
     let there = tx.peek_view::<Set>(destination)?.and_then(|set| set.get(member));
-    let is_there = there.is_some_and(|found| found.is_alive(tx.vantage()));
+    let is_there = there.is_some_and(|found| found.is_alive(tx.expired_until()));
     reply.integer(i64::from(found.is_some()));
     let Some(found) = found.filter(|_| source != destination) else { return Ok(()) };
     let (deadline, limits) = (found.deadline, limits(tx));

@@ -75,7 +75,11 @@ impl<'a> Input<'a> {
             Some(Kind::Set) => tx.view::<Set>(key)?.map(InputSet::Plain),
             _ => tx.view::<SortedSet>(key)?.map(InputSet::Sorted),
         };
-        Ok(Self { source: source.unwrap_or(InputSet::Absent), weight: 1.0, now: tx.vantage() })
+        Ok(Self {
+            source: source.unwrap_or(InputSet::Absent),
+            weight: 1.0,
+            now: tx.expired_until(),
+        })
     }
 
     /// How many members it has.

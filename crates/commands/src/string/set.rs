@@ -120,7 +120,7 @@ pub(super) const SETNX: DataCommand = Command {
 };
 
 fn setnx(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-    let absent = tx.want(&args[1])?.is_none();
+    let absent = tx.lookup_write(&args[1])?.is_none();
     if absent {
         store(tx, &args[1], &args[2], Lifetime::Forever)?;
     }

@@ -26,7 +26,7 @@ use base::steps;
 use claims::Claims;
 use partition::PartitionIndex;
 
-use crate::ruin::Halfway;
+use crate::critical_section::CriticalSection;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{Arc, Mutex, lock, spin_loop};
 
@@ -250,7 +250,7 @@ impl ParkingLot {
     /// Forgets a ticket. If the lock had been handed to it, the lock is now the caller's to
     /// release: `true`.
     pub(crate) fn withdraw(&self, word: &LockWord, ticket: &Ticket) -> bool {
-        let change = Halfway::begin();
+        let change = CriticalSection::begin();
         steps::step();
         let mut lot = lock(self.lot(ticket.index));
         let mut forgotten = None;
@@ -271,7 +271,7 @@ impl ParkingLot {
     /// Wakes those who hold other locks while they wait for one: it is held for long.
     #[cold]
     fn wake_holders(&self, word: &LockWord, index: PartitionIndex) {
-        let change = Halfway::begin();
+        let change = CriticalSection::begin();
         let mut lot = lock(self.lot(index));
         let mut woken = VecDeque::new();
         if let Some(queue) = lot.get_mut(&index) {
@@ -298,7 +298,7 @@ impl ParkingLot {
     /// when they are beaten again they too will insist.
     #[cold]
     fn release_queued(&self, word: &LockWord, index: PartitionIndex) {
-        let change = Halfway::begin();
+        let change = CriticalSection::begin();
         let mut lot = lock(self.lot(index));
         let queue = lot.get_mut(&index);
         let (hopeful, heir, left) = queue.map_or((Vec::new(), None, false), |queue| {

@@ -51,8 +51,11 @@ impl Tx {
 
     /// The container that a writing command asks for, which may change nothing: a use.
     #[inline]
-    pub fn want_view<C: Container>(&self, key: &[u8]) -> Result<Option<C::Ref<'_>>, Refusal> {
-        self.want(key)?.map(view_of::<C>).transpose()
+    pub fn lookup_write_view<C: Container>(
+        &self,
+        key: &[u8],
+    ) -> Result<Option<C::Ref<'_>>, Refusal> {
+        self.lookup_write(key)?.map(view_of::<C>).transpose()
     }
 
     /// Changes the container at a key, or a new one where there is none. The edit counts no change
@@ -81,10 +84,11 @@ impl Tx {
         self.refresh_beyond(key, 0)
     }
 
-    /// The same where it would walk all members of the container to pass over those: where they are
-    /// many, each then costs once, however many commands come. Few are walked: they stay.
+    /// The same for a command that would walk all members of the container to pass over those:
+    /// where they are many, each then costs once, however many commands come. Few are walked: they
+    /// stay.
     #[inline]
-    pub fn shed_members<C: Container>(&mut self, key: &[u8]) -> Result<(), Refusal> {
+    pub fn expire_many_members<C: Container>(&mut self, key: &[u8]) -> Result<(), Refusal> {
         let settings = self.keyspace.settings();
         if !settings.members_expire() || settings.keeps_expired(self.now()) {
             return Ok(());

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use base::steps;
 
 use super::{NamedKey, Tx};
+use crate::critical_section::CriticalSection;
 use crate::entry::EntryRef;
 use crate::keyspace::{Keyspace, PARTITIONS};
 use crate::lock::partition::{PartitionContent, PartitionIndex};
-use crate::ruin::Halfway;
 use crate::watch::Watch;
 
 /// The keys that a transaction modified so far.
@@ -126,7 +126,7 @@ impl Tx {
         let content =
             self.grant.content_mut(partition).expect("the locks of watched keys are held");
         steps::step();
-        let change = Halfway::begin();
+        let change = CriticalSection::begin();
         if content.watched_mut().add(database, key, watch, was_over) {
             self.keyspace.count_watched(true);
         }
@@ -139,7 +139,7 @@ impl Tx {
         let content =
             self.grant.content_mut(partition).expect("the locks of watched keys are held");
         steps::step();
-        let change = Halfway::begin();
+        let change = CriticalSection::begin();
         if content.watched().is_some() && content.watched_mut().remove(database, key, watch) {
             self.keyspace.count_watched(false);
             content.release_rare();
@@ -150,7 +150,12 @@ impl Tx {
     /// Whether a watched key of a database is still there though its time is over, and was not over
     /// when it was watched.
     #[must_use]
-    pub fn has_lapsed(&self, database: usize, key: &[u8], watch: &Arc<Watch>) -> bool {
+    pub fn has_expired_since_watched(
+        &self,
+        database: usize,
+        key: &[u8],
+        watch: &Arc<Watch>,
+    ) -> bool {
         let partition = self.keyspace.locate(key).partition();
         let watched = self.grant.content(partition).and_then(PartitionContent::watched);
         self.is_there_and_over(database, key)

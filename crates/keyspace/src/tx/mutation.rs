@@ -16,11 +16,11 @@ use super::modified::ModifiedKeys;
 use super::undo::UndoLog;
 use crate::clock::AccessPolicy;
 use crate::counters::{DatabaseCounters, LaneCounters, bump};
+use crate::critical_section::CriticalSection;
 use crate::entry::{EntryBox, EntryRef, Identity, NewText, Notes};
 use crate::garbage::{BIG_ENTRY, Garbage};
 use crate::keyspace::{Keyspace, Location};
 use crate::lock::partition::{PartitionContent, PartitionIndex};
-use crate::ruin::Halfway;
 use crate::sizes::SizeClass;
 use crate::waiting::ReadyKeys;
 
@@ -81,7 +81,7 @@ impl Mutation<'_> {
         }
         self.signal_ready(entry.borrow(), false);
         steps::step();
-        let change = Halfway::begin();
+        let change = CriticalSection::begin();
         entry.borrow().set_marks(self.content.marks);
         self.note_hit(entry.borrow());
         let (deadlines, memory) = (Deadlines::of(entry.borrow()), entry.borrow().memory());
@@ -153,7 +153,7 @@ impl Mutation<'_> {
     /// Takes an entry out.
     pub(super) fn remove(&mut self, place: Place) -> EntryBox {
         self.before_change(place);
-        let change = Halfway::begin();
+        let change = CriticalSection::begin();
         let table = self.content.table_mut(self.physical);
         let before = table.memory();
         let entry = table.remove(place);
@@ -174,7 +174,7 @@ impl Mutation<'_> {
     /// Puts another entry with the same key in an entry's place.
     pub(super) fn replace(&mut self, place: Place, entry: EntryBox) {
         self.before_change(place);
-        let change = Halfway::begin();
+        let change = CriticalSection::begin();
         // Whatever is stored there: the key stays.
         if self.entry(place).is_sticky() {
             entry.borrow().set_sticky(true);
@@ -206,7 +206,7 @@ impl Mutation<'_> {
         }
         let size = SizeClass::of(entry);
         self.before_change(place);
-        let change = Halfway::begin();
+        let change = CriticalSection::begin();
         // Same block, same class of size: the memory count stays.
         let overwritten = self.content.table_mut(self.physical).overwrite_text(place, value);
         let Some(entry) = overwritten else {
@@ -232,7 +232,7 @@ impl Mutation<'_> {
         self.before_change(place);
         let members_expire = self.keyspace.settings().members_expire();
         let size = SizeClass::of(self.entry(place));
-        let change = Halfway::begin();
+        let change = CriticalSection::begin();
         let Some(object) = self.content.table_mut(self.physical).object_mut(place) else {
             change.end();
             return None;
@@ -261,7 +261,7 @@ impl Mutation<'_> {
     /// Writes over a part of a string that lies in its block; `false` if nothing was changed.
     pub(super) fn patch_text(&mut self, place: Place, offset: usize, bytes: &[u8]) -> bool {
         self.before_change(place);
-        let change = Halfway::begin();
+        let change = CriticalSection::begin();
         let done = self.content.table_mut(self.physical).patch_text(place, offset, bytes);
         change.end();
         done
@@ -273,7 +273,7 @@ impl Mutation<'_> {
         self.before_change(place);
         let deadlines = Deadlines::before(self.entry(place), self.keyspace);
         let size = SizeClass::of(self.entry(place));
-        let change = Halfway::begin();
+        let change = CriticalSection::begin();
         // Same block, same class of size: the memory count stays.
         let done = self.content.table_mut(self.physical).overwrite_packed(place, packed);
         let after = Deadlines::of(self.entry(place));
@@ -288,7 +288,7 @@ impl Mutation<'_> {
     /// Sets a deadline over one that is there; `false` if the entry has no room for one.
     pub(super) fn overwrite_deadline(&mut self, place: Place, deadline: UnixMillis) -> bool {
         self.before_change(place);
-        let change = Halfway::begin();
+        let change = CriticalSection::begin();
         let done = self.content.table_mut(self.physical).overwrite_deadline(place, deadline);
         if done {
             self.keyspace.note_deadline(self.partition, deadline);
@@ -306,7 +306,7 @@ impl Mutation<'_> {
         let entry = content.table(self.physical).expect("a place is in a table").entry(place);
         let missing = entry.marks() ^ content.marks;
         if missing != 0 {
-            let change = Halfway::begin();
+            let change = CriticalSection::begin();
             self.keyspace.walks().save(missing, self.physical, entry);
             entry.set_marks(content.marks);
             change.end();

@@ -225,10 +225,10 @@ impl Tx {
         if !std::thread::panicking() {
             // What is not sealed by its owner is not in the log. This crate's own tests keep none.
             if cfg!(all(debug_assertions, not(test))) {
-                self.keyspace.ruin("a transaction has changed data, and nobody has sealed it");
+                self.keyspace.abort("a transaction has changed data, and nobody has sealed it");
             }
             return self.seal();
         }
-        self.keyspace.ruin("a command failed half way, and what it changed cannot be undone");
+        self.keyspace.abort("a command failed half way, and what it changed cannot be undone");
     }
 }

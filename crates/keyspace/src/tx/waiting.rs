@@ -8,11 +8,11 @@ use std::sync::Arc;
 use base::steps;
 
 use super::Tx;
+use crate::critical_section::CriticalSection;
 use crate::keyspace::{Keyspace, PARTITIONS};
 use crate::lock::acquisition::{Acquisition, Wanted};
 use crate::lock::partition::{PartitionContent, PartitionIndex};
 use crate::refusal::Refusal;
-use crate::ruin::Halfway;
 use crate::waiting::{QueuedWaiter, WaitQueue, Waiter, WaitingKeys};
 
 impl Tx {
@@ -160,12 +160,12 @@ impl Keyspace {
         content: &mut PartitionContent,
         change: impl FnOnce(&mut WaitingKeys) -> R,
     ) -> R {
-        let stretch = Halfway::begin();
+        let section = CriticalSection::begin();
         let before = waiting_keys(content);
         let result = change(content.waiting_mut());
         steps::step();
         self.note_waiting(before, waiting_keys(content));
-        stretch.end();
+        section.end();
         result
     }
 }

@@ -7,13 +7,13 @@ use base::steps;
 
 use super::Tx;
 use crate::counters::bump;
+use crate::critical_section::CriticalSection;
 use crate::entry::EntryTable;
 use crate::garbage::Garbage;
 use crate::keyspace::{Keyspace, PARTITIONS};
 use crate::lock::acquisition::{Acquisition, PartitionSet};
 use crate::lock::partition::{Lsn, PartitionIndex};
 use crate::refusal::Refusal;
-use crate::ruin::Halfway;
 use crate::sizes::Sizes;
 
 /// The tables of a database that was flushed, and what they counted for.
@@ -51,12 +51,12 @@ impl Tx {
     /// Lends the world to others, who change the data on transactions of their own. What this one
     /// has changed so far is never undone after that; a panic meanwhile ends the process.
     pub fn lend_world<T>(&mut self, work: impl FnOnce(Acquisition) -> (Acquisition, T)) -> T {
-        let lent = Halfway::begin();
+        let lent = CriticalSection::begin();
         let (world, result) = work(self.take_world());
         debug_assert!(world.wants_world() && world.is_complete(), "it comes back as it was");
         self.grant = world;
         lent.end();
-        self.renew_views();
+        self.refresh_views();
         result
     }
 
@@ -89,7 +89,7 @@ impl Tx {
         }
         self.note_modified_database(self.options.database, &[database]);
         self.touched = true;
-        let change = Halfway::begin();
+        let change = CriticalSection::begin();
         let flushed = self.detach(database);
         match &mut self.undo {
             Some(undo) => undo.remember_flush(flushed),
@@ -129,7 +129,7 @@ impl Tx {
 
     /// Puts the tables of a flushed database back, from which all that came since was taken.
     pub(super) fn reattach(&mut self, flushed: FlushedDatabase) {
-        let change = Halfway::begin();
+        let change = CriticalSection::begin();
         self.count_flushed(&flushed, 1);
         let FlushedDatabase { database, tables, .. } = flushed;
         for Detached { index, marks, volatile, table } in tables {
@@ -183,7 +183,7 @@ impl Tx {
         self.note_modified_database(one, &physical);
         self.note_modified_database(other, &physical);
         self.touched = true;
-        let change = Halfway::begin();
+        let change = CriticalSection::begin();
         self.keyspace.databases().swap(one, other);
         if let Some(undo) = &mut self.undo {
             undo.remember_swap(one, other);

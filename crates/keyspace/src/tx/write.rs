@@ -196,7 +196,7 @@ impl Tx {
 
     /// Notes an access to a key though the client's reads are none (`TOUCH`); whether it exists.
     pub fn touch(&mut self, key: &[u8]) -> Result<bool, Refusal> {
-        let Some(entry) = self.inspect(key)? else { return Ok(false) };
+        let Some(entry) = self.lookup_no_touch(key)? else { return Ok(false) };
         if self.access.notes_reads() {
             entry.set_access_clock(self.access.accessed(entry.access_clock()));
         }

@@ -134,7 +134,7 @@ fn append_value(server: &'static Server, number: usize, value: &[u8]) -> Option<
     let args: OwnedArgs = words.into_iter().collect();
     Some(on_key(server, &key, |tx| {
         tx.put_text(&key, NewText::from_client(value), Lifetime::Forever).unwrap();
-        tx.conclude();
+        tx.finish();
         publish(&server.journal, tx, args.as_args())
     }))
 }

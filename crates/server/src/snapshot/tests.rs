@@ -45,7 +45,7 @@ fn fill(server: &'static Server, value: &str) {
         let mut tx = Tx::begin(grant, TxOptions::internal(0, 1000));
         tx.put_text(key.as_bytes(), NewText::from_client(value.as_bytes()), Lifetime::Forever)
             .unwrap();
-        tx.conclude();
+        tx.finish();
         tx.seal();
         drop(tx);
         server.keyspace.leave(0);

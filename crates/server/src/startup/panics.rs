@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
 use std::sync::atomic::Ordering;
 
-use keyspace::{Keyspace, is_halfway};
+use keyspace::{Keyspace, in_critical_section};
 
 use crate::log::log_warning;
 use crate::server::Server;
@@ -42,7 +42,7 @@ impl Unbroken {
 
 impl Drop for Unbroken {
     fn drop(&mut self) {
-        self.0.ruin(self.1);
+        self.0.abort(self.1);
     }
 }
 
@@ -67,14 +67,14 @@ fn note(server: &Server, panic: &PanicHookInfo<'_>) {
         Some(place) => log_warning!(server.log, "Thread {thread} panicked at {place}: {text}"),
         None => log_warning!(server.log, "Thread {thread} panicked at an unknown place: {text}"),
     }
-    if is_halfway() {
-        server.keyspace.ruin("a change of the data failed half way");
+    if in_critical_section() {
+        server.keyspace.abort("a change of the data failed half way");
     }
     // What `expect` says of a lock whose holder panicked.
     if text.contains("PoisonError") {
-        server.keyspace.ruin("a panic left a lock half way");
+        server.keyspace.abort("a panic left a lock half way");
     }
     if CONTAINED.get() == 0 {
-        server.keyspace.ruin("a part that it cannot do without has panicked");
+        server.keyspace.abort("a part that it cannot do without has panicked");
     }
 }

@@ -80,7 +80,7 @@ impl<'a> Pattern<'a> {
         let found = match field {
             None => tx.text(key).map(|text| text.map(Value::Key)),
             Some(field) => tx.view::<Hash>(key).map(|hash| {
-                let field = live(hash?, field, tx.vantage())?;
+                let field = live(hash?, field, tx.expired_until())?;
                 Some(Value::Member(field.value))
             }),
         };

@@ -24,12 +24,12 @@ pub(super) enum SortSource<'a> {
 impl<'a> SortSource<'a> {
     /// The value at a key, as a reading command sees it.
     pub(super) fn read(tx: &'a Tx, key: &[u8]) -> Result<Option<Self>, Refusal> {
-        tx.read(key)?.map(|entry| Self::of(entry, tx.vantage())).transpose()
+        tx.read(key)?.map(|entry| Self::of(entry, tx.expired_until())).transpose()
     }
 
     /// The value at a key, leaving no trace.
     pub(super) fn peek(tx: &'a Tx, key: &[u8]) -> Result<Option<Self>, Refusal> {
-        tx.peek(key)?.map(|entry| Self::of(entry, tx.vantage())).transpose()
+        tx.peek(key)?.map(|entry| Self::of(entry, tx.expired_until())).transpose()
     }
 
     fn of(entry: EntryRef<'a>, now: UnixMillis) -> Result<Self, Refusal> {
