@@ -41,22 +41,22 @@ pub fn persist(tx: &mut Tx, key: &[u8]) -> Result<bool, Refusal> {
     Ok(expires)
 }
 
-/// Stores an entry under `key`, its own, as one change. Says first what `tell` says, then what was
+/// Stores an entry under `key`, its own, as one change. Says first what `notify` says, then what was
 /// overwritten.
 pub fn place_over(
     tx: &mut Tx,
     key: &[u8],
     entry: EntryBox,
-    tell: impl FnOnce(&mut Tx),
+    notify: impl FnOnce(&mut Tx),
 ) -> Result<(), Refusal> {
     let kind = entry.borrow().kind();
     let before = tx.effects().changes();
     let replaced = tx.take(key)?;
     tx.place(entry)?;
     tx.effects_mut().set_changes(before + 1);
-    tell(tx);
+    notify(tx);
     if let Some(replaced) = replaced {
-        tell_overwritten(tx, key, replaced.borrow().kind(), kind);
+        notify_overwritten(tx, key, replaced.borrow().kind(), kind);
         tx.discard(replaced);
     }
     Ok(())
@@ -64,7 +64,7 @@ pub fn place_over(
 
 /// Says that a value was replaced by one that may be of another type.
 #[inline]
-pub fn tell_overwritten(tx: &mut Tx, key: &[u8], before: Kind, after: Kind) {
+pub fn notify_overwritten(tx: &mut Tx, key: &[u8], before: Kind, after: Kind) {
     tx.event(EventClass::Overwritten, "overwritten", key);
     if before != after {
         tx.event(EventClass::TypeChanged, "type_changed", key);
@@ -85,7 +85,7 @@ pub fn store_result<C: Container>(
     let is_stored = tx.exists(key)?;
     match replaced {
         Some(_) if !is_stored => tx.event(EventClass::Generic, "del", key),
-        Some(kind) => tell_overwritten(tx, key, kind, C::KIND),
+        Some(kind) => notify_overwritten(tx, key, kind, C::KIND),
         None => {}
     }
     if is_stored {

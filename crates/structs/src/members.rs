@@ -31,7 +31,7 @@ use std::ops::Range;
 use base::{Random, UnixMillis};
 
 pub use self::build::Builder;
-pub(crate) use self::item::told;
+pub(crate) use self::item::storable_deadline;
 pub use self::page::{MemberPage, MemberPageSummary};
 pub use self::sample::sample;
 pub use self::text::{Long, Text};
@@ -263,26 +263,26 @@ impl<P: Payload> Members<P> {
     /// Whatever is added or removed between the steps, who goes on until the 0 has been told every
     /// member that was there all the time. A member is told twice only if it was added anew.
     pub fn scan(&self, cursor: u64, count: usize) -> (u64, Vec<MemberRef<'_>>) {
-        let mut told = Vec::new();
+        let mut found = Vec::new();
         let Some((mut page, mut rank)) = self.tree.find(|bound| bound.cmp(&cursor)) else {
-            return (0, told);
+            return (0, found);
         };
         loop {
             let mut last = None;
             for (hash, index) in page.by_place(cursor) {
                 // All members of one place are told in one step.
-                if told.len() >= count.max(1) && last != Some(place(hash)) {
-                    return (place(hash), told);
+                if found.len() >= count.max(1) && last != Some(place(hash)) {
+                    return (place(hash), found);
                 }
                 last = Some(place(hash));
-                told.push(page.get(index));
+                found.push(page.get(index));
             }
             rank += page.len() as u64;
             let Some((next, _)) = self.tree.at(rank) else {
-                return (0, told);
+                return (0, found);
             };
-            if let Some(last) = last.filter(|_| told.len() >= count.max(1)) {
-                return (last + 1, told);
+            if let Some(last) = last.filter(|_| found.len() >= count.max(1)) {
+                return (last + 1, found);
             }
             page = next;
         }

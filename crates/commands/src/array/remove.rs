@@ -5,7 +5,7 @@ use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
 use structs::array::Array;
 
-use super::{FOUND_NS, IndexRange, PASSED_NS, index, told_removed};
+use super::{FOUND_NS, IndexRange, PASSED_NS, index, notify_removed};
 use crate::DataCommand;
 use crate::declare::{Command, Flags, Group, Spec, at_least};
 use crate::errors::wrong_arity;
@@ -41,7 +41,7 @@ fn ardel(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
     let removed = tx.edit::<Array, _>(key, |array| {
         indexes.into_iter().filter(|index| array.remove(*index)).count() as u64
     })?;
-    told_removed(tx, key, "ardel", removed, reply);
+    notify_removed(tx, key, "ardel", removed, reply);
     Ok(())
 }
 
@@ -75,7 +75,7 @@ fn ardelrange(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), 
     let removed = tx.edit::<Array, _>(key, |array| {
         ranges.into_iter().map(|indexes| array.remove_range(indexes.range)).sum()
     })?;
-    told_removed(tx, key, "ardelrange", removed, reply);
+    notify_removed(tx, key, "ardelrange", removed, reply);
     Ok(())
 }
 

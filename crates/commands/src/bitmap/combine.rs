@@ -11,7 +11,7 @@ use structs::blob::Blob;
 use super::StringBytes;
 use crate::DataCommand;
 use crate::arguments::is;
-use crate::change::{remove, tell_overwritten};
+use crate::change::{remove, notify_overwritten};
 use crate::declare::{Command, Flags, Group, Spec, at_least};
 use crate::errors::{SYNTAX, showing};
 use crate::keys::{Access, all_from, at};
@@ -72,7 +72,7 @@ fn bitop(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
             Combined::Long(blob) => NewText::Large(blob.clone()),
         };
         if let Some(before) = tx.put_text(destination, text, Lifetime::Forever)? {
-            tell_overwritten(tx, destination, before, Kind::String);
+            notify_overwritten(tx, destination, before, Kind::String);
         }
         tx.event(EventClass::String, "set", destination);
     } else if tx.exists(destination)? {

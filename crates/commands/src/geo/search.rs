@@ -265,8 +265,8 @@ fn radius_by_member(
 }
 
 fn check_store(search: &GeoSearch<'_>, command: &str) -> Result<(), Refusal> {
-    let tells_more = search.with_distance || search.with_hash || search.with_position;
-    if search.destination.is_some() && tells_more {
+    let replies_more = search.with_distance || search.with_hash || search.with_position;
+    if search.destination.is_some() && replies_more {
         return Err(Refusal::owned(format!(
             "ERR {command} is not compatible with WITHDIST, WITHHASH and WITHCOORD options"
         )));
@@ -288,7 +288,7 @@ fn answer(
     let Some(destination) = search.destination else {
         let found = find_at(tx, key, search)?;
         reply.array(found.len());
-        found.iter().for_each(|found| found.tell(search, reply));
+        found.iter().for_each(|found| found.reply_to(search, reply));
         return Ok(());
     };
     let set = tx.compute(|tx| Ok(storable(&find_at(tx, key, search)?, search, &limits(tx))))?;
@@ -330,7 +330,7 @@ struct GeoMatch<'a> {
 }
 
 impl GeoMatch<'_> {
-    fn tell(&self, search: &GeoSearch<'_>, reply: &mut Reply<'_>) {
+    fn reply_to(&self, search: &GeoSearch<'_>, reply: &mut Reply<'_>) {
         let extras = [search.with_distance, search.with_hash, search.with_position];
         let extras = extras.into_iter().filter(|extra| *extra).count();
         if extras > 0 {

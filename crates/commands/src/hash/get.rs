@@ -131,7 +131,7 @@ fn reply_all<'r>(
     args: Args<'_>,
     reply: &mut Reply<'r>,
     head: impl Fn(&mut Reply<'r>, usize),
-    tell: fn(MemberRef<'_>, &mut Reply<'_>),
+    each: fn(MemberRef<'_>, &mut Reply<'_>),
 ) -> Result<(), Refusal> {
     let now = tx.expired_until();
     let Some(hash) = tx.view::<Hash>(&args[1])? else {
@@ -146,17 +146,17 @@ fn reply_all<'r>(
         head(reply, hash.len() as usize);
         let large = large.clone();
         reply_in_pieces(tx, reply, hash.len(), move |places, reply| {
-            large.members().range(places).for_each(|field| tell(field, reply));
+            large.members().range(places).for_each(|field| each(field, reply));
         });
         return Ok(());
     }
     charge(tx, hash.len() as usize)?;
     if expired {
         head(reply, hash.iter().filter(|field| is_live(field, now)).count());
-        hash.iter().filter(|field| is_live(field, now)).for_each(|field| tell(field, reply));
+        hash.iter().filter(|field| is_live(field, now)).for_each(|field| each(field, reply));
     } else {
         head(reply, hash.len() as usize);
-        hash.iter().for_each(|field| tell(field, reply));
+        hash.iter().for_each(|field| each(field, reply));
     }
     Ok(())
 }

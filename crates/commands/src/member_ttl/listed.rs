@@ -141,7 +141,7 @@ pub(crate) fn expire<C: Listed>(
         head.extend(is_conditional.then_some(&args[3]));
         journal::<C>(tx, &head, &results.members);
     }
-    tell(results.answers, reply);
+    reply_answers(results.answers, reply);
     Ok(())
 }
 
@@ -240,7 +240,7 @@ pub(crate) fn persist<C: Listed>(
         let lifted = members.iter().zip(&answers).filter(|(_, answer)| **answer == DONE);
         tx.member_event(C::CLASS, C::LIFTED, key, lifted.map(|(member, _)| member));
     }
-    tell(answers, reply);
+    reply_answers(answers, reply);
     Ok(())
 }
 
@@ -281,7 +281,7 @@ fn charge(tx: &Tx, members: Args<'_>) -> Result<(), Refusal> {
     tx.charge(members.len() as u64 * MEMBER_COST_NS)
 }
 
-fn tell(answers: Vec<i64>, reply: &mut Reply<'_>) {
+fn reply_answers(answers: Vec<i64>, reply: &mut Reply<'_>) {
     reply.array(answers.len());
     answers.into_iter().for_each(|answer| reply.integer(answer));
 }

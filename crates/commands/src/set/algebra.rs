@@ -29,7 +29,7 @@ pub(super) const SINTER: DataCommand = Command {
         ..READING
     },
     subcommands: &[],
-    run: |tx, args, reply| tell(tx, args, reply, SetOperation::Intersection),
+    run: |tx, args, reply| reply_members(tx, args, reply, SetOperation::Intersection),
 };
 
 pub(super) const SUNION: DataCommand = Command {
@@ -40,7 +40,7 @@ pub(super) const SUNION: DataCommand = Command {
         ..READING
     },
     subcommands: &[],
-    run: |tx, args, reply| tell(tx, args, reply, SetOperation::Union),
+    run: |tx, args, reply| reply_members(tx, args, reply, SetOperation::Union),
 };
 
 pub(super) const SDIFF: DataCommand = Command {
@@ -51,7 +51,7 @@ pub(super) const SDIFF: DataCommand = Command {
         ..READING
     },
     subcommands: &[],
-    run: |tx, args, reply| tell(tx, args, reply, SetOperation::Difference),
+    run: |tx, args, reply| reply_members(tx, args, reply, SetOperation::Difference),
 };
 
 pub(super) const SINTERSTORE: DataCommand = Command {
@@ -141,7 +141,7 @@ pub(super) struct Sources<'a> {
     now: UnixMillis,
 }
 
-fn tell(
+fn reply_members(
     tx: &Tx,
     args: Args<'_>,
     reply: &mut Reply<'_>,
@@ -150,13 +150,13 @@ fn tell(
     let sources = Sources::read(tx, args.skip(1))?;
     tx.charge(sources.cost(operation))?;
     let (mark, mut count) = (reply.defer(), 0);
-    let mut tell = |member: Text<'_>| {
+    let mut each = |member: Text<'_>| {
         reply_member(member, reply);
         count += 1;
     };
     match sources.combine(operation) {
-        SetResult::Each(members) => members.for_each(tell),
-        SetResult::All(set) => set.borrow().iter().for_each(|member| tell(member.member)),
+        SetResult::Each(members) => members.for_each(each),
+        SetResult::All(set) => set.borrow().iter().for_each(|member| each(member.member)),
     }
     reply.finish_set(mark, count);
     Ok(())

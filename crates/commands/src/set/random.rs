@@ -10,7 +10,7 @@ use structs::members::{Text, sample};
 use structs::object::Container;
 use structs::set::{Set, SetRef};
 
-use super::{CHANGED_NS, FOUND_NS, PASSED_NS, told};
+use super::{CHANGED_NS, FOUND_NS, PASSED_NS, notify_changed};
 use crate::DataCommand;
 use crate::arguments::symmetric;
 use crate::declare::{Command, Flags, Group, Spec, at_least};
@@ -72,7 +72,7 @@ fn pop(tx: &mut Tx, key: &[u8], reply: &mut Reply<'_>) -> Result<(), Refusal> {
         reply.null();
         return Ok(());
     };
-    told(tx, key, "spop", 1, outcome);
+    notify_changed(tx, key, "spop", 1, outcome);
     tx.effects_mut().instead(&[b"SREM", key, &member]);
     reply.bulk(&member);
     Ok(())
@@ -101,7 +101,7 @@ fn pop_many(tx: &mut Tx, key: &[u8], count: u64, reply: &mut Reply<'_>) -> Resul
     }
     let mut random = Random::from_entropy();
     let (popped, outcome) = tx.edit(key, |set: &mut Set| set.pop_many(count, &mut random))?;
-    told(tx, key, "spop", popped.len() as u64, outcome);
+    notify_changed(tx, key, "spop", popped.len() as u64, outcome);
     for members in popped.chunks(JOURNALLED_MAX) {
         let words: [&[u8]; 2] = [b"SREM", key];
         let words: Vec<&[u8]> =

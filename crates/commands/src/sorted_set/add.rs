@@ -62,8 +62,8 @@ fn zadd(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusa
         scored.push((float(pairs, index)?, &pairs[index + 1]));
     }
     let done = add(tx, key, &scored, options.conditions)?;
-    let told = if options.counts_changed { done.added + done.updated } else { done.added };
-    reply.integer(told as i64);
+    let counted = if options.counts_changed { done.added + done.updated } else { done.added };
+    reply.integer(counted as i64);
     Ok(())
 }
 

@@ -279,12 +279,12 @@ fn for_each(
     key: &[u8],
     ranks: Range<u64>,
     end: End,
-    tell: impl FnMut(ItemRef<'_>),
+    take: impl FnMut(ItemRef<'_>),
 ) -> Result<(), Refusal> {
     let Some(set) = tx.peek_view::<SortedSet>(key)? else { return Ok(()) };
     match end {
-        End::Least => set.items(ranks).for_each(tell),
-        End::Greatest => set.items_back(ranks).for_each(tell),
+        End::Least => set.items(ranks).for_each(take),
+        End::Greatest => set.items_back(ranks).for_each(take),
     }
     Ok(())
 }

@@ -104,7 +104,7 @@ fn meet_consumer(tx: &mut Tx, key: &[u8], group: &[u8], name: &[u8]) -> Result<b
     let now = tx.now();
     let is_new = edit_group(tx, key, group, |group| {
         let is_new = group.create_consumer(name, now);
-        group.see(name, now);
+        group.note_seen(name, now);
         is_new
     })?;
     if is_new {

@@ -436,14 +436,14 @@ impl Tx {
     #[inline]
     fn report_met(&mut self) {
         if !self.stale.get_mut().is_empty() || !self.missed.get_mut().is_empty() {
-            self.tell_met();
+            self.notify_met();
         }
     }
 
     /// Removes the expired keys that reads met and tells of those that they did not find, in the
     /// order of the reads.
     #[cold]
-    fn tell_met(&mut self) {
+    fn notify_met(&mut self) {
         let (stale, missed) = (self.stale.take(), self.missed.take());
         let mut stale = stale.into_iter().enumerate().peekable();
         for Missed { behind, key: (database, key) } in missed {

@@ -145,8 +145,8 @@ impl Mutation<'_> {
     pub(super) fn set_version(&mut self, place: Place, version: u64) {
         let entry = self.entry(place);
         if !entry.set_version(version) {
-            let told = entry.with_version(version);
-            self.replace(place, told);
+            let versioned = entry.with_version(version);
+            self.replace(place, versioned);
         }
     }
 

@@ -278,7 +278,7 @@ impl Tx {
         if !self.stale.get_mut().is_empty() {
             // What reads met goes before anything is written in its place: an entry that comes
             // there, and whose time is over as well, is another one.
-            self.tell_met();
+            self.notify_met();
             self.expire_if_due(key)?;
             return Ok(true);
         }

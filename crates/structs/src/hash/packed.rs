@@ -5,7 +5,7 @@
 use base::UnixMillis;
 
 use crate::listpack::{self, Element, Entries, Entry, Listpack};
-use crate::members::{Lifetime, MemberRef, Text, told};
+use crate::members::{Lifetime, MemberRef, Text, storable_deadline};
 use crate::packing::{Packed, PackedRef, Packing};
 
 /// Bytes that a field may take beside those of field and value: their encodings and lengths, and a
@@ -112,7 +112,7 @@ pub(super) fn set(
     let deadline = match lifetime {
         Lifetime::Keep => old,
         Lifetime::Endless => 0,
-        Lifetime::Until(deadline) => told(deadline),
+        Lifetime::Until(deadline) => storable_deadline(deadline),
     };
     let stays = deadline == old && !matches!(lifetime, Lifetime::Until(_));
     match found {
@@ -138,7 +138,7 @@ pub(super) fn set_deadline(
         let (range, value) = (group.start..group.end, group.value.element.to_vec());
         listpack::replace_range(&mut packed.bytes, range, []);
         let (field, value) = (Element::Bytes(field), Element::Bytes(&value));
-        insert(packed, field, value, deadline.map_or(0, told));
+        insert(packed, field, value, deadline.map_or(0, storable_deadline));
     }
     true
 }

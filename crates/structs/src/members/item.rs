@@ -123,7 +123,7 @@ impl<'a> MemberItem<'a> {
             }
         }
         if let Some(deadline) = self.deadline {
-            writer.put(&told(deadline).to_le_bytes()[..DEADLINE]);
+            writer.put(&storable_deadline(deadline).to_le_bytes()[..DEADLINE]);
         }
         if let Part::Within(member) = self.member {
             writer.put(member);
@@ -155,7 +155,7 @@ pub(super) fn set_deadline(bytes: &mut [u8], deadline: UnixMillis, room: bool) {
         bytes[0] |= TIMED;
     }
     let len = head_len(bytes[0]);
-    bytes[len..len + DEADLINE].copy_from_slice(&told(deadline).to_le_bytes()[..DEADLINE]);
+    bytes[len..len + DEADLINE].copy_from_slice(&storable_deadline(deadline).to_le_bytes()[..DEADLINE]);
 }
 
 /// Takes the deadline out of an item, which then begins later by its bytes.
@@ -166,7 +166,7 @@ pub(super) fn clear_deadline(bytes: &mut [u8]) {
 }
 
 /// A deadline as it can be told. Zero is left out: in a listpack it stands for none.
-pub(crate) fn told(deadline: UnixMillis) -> UnixMillis {
+pub(crate) fn storable_deadline(deadline: UnixMillis) -> UnixMillis {
     deadline.clamp(1, DEADLINE_MAX)
 }
 

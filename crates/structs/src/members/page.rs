@@ -365,8 +365,8 @@ impl Summary for MemberPageSummary {
 
     fn minus(self, part: MemberPageSummary) -> Option<MemberPageSummary> {
         let count = self.count - part.count;
-        let tells = part.earliest > self.earliest || part.earliest == NEVER;
-        tells.then_some(MemberPageSummary { count, earliest: self.earliest })
+        let is_known = part.earliest > self.earliest || part.earliest == NEVER;
+        is_known.then_some(MemberPageSummary { count, earliest: self.earliest })
     }
 
     fn count(self) -> u64 {

@@ -11,9 +11,9 @@ use std::ops::Range;
 use base::UnixMillis;
 
 use super::ItemRef;
-use super::index::{Entry, HASHES, Index, LIGHT_MAX, build_light, score_of, short_hash};
+use super::index::{IndexEntry, HASHES, Index, LIGHT_MAX, build_light, score_of, short_hash};
 use super::page::{Cut, NewItem, SortedSetPage, SortedSetPageSummary, Taken, compare_scores};
-use crate::members::{Builder, MemberRef, Text, count_expiry_work, told};
+use crate::members::{Builder, MemberRef, Text, count_expiry_work, storable_deadline};
 use crate::tree::{LEAF_MAX, Leaf, Tree};
 
 /// Up to so many elements are removed one by one rather than by cutting the tree.
@@ -172,7 +172,7 @@ impl Ordered {
             return false;
         };
         let (score, offset) = (found.score(), found.offset);
-        if found.page.deadline(offset) != deadline.map(told) {
+        if found.page.deadline(offset) != deadline.map(storable_deadline) {
             self.edit(score, member, |page| page.set_deadline(offset, deadline));
         }
         true
@@ -230,16 +230,16 @@ impl Ordered {
         let (full_end, members) = self.scan_full(from, count);
         entries.dedup();
         let end = light_end.min(full_end);
-        let mut told = Vec::new();
+        let mut found = Vec::new();
         for entry in entries.into_iter().filter(|entry| u64::from(entry.hash()) < end) {
-            self.tell_light(entry, &mut told);
+            self.resolve_light(entry, &mut found);
         }
         for (hash, member) in members {
             if u64::from(hash) < end {
-                told.push(self.tell_full(member));
+                found.push(self.resolve_full(member));
             }
         }
-        (if end == HASHES { 0 } else { end }, told)
+        (if end == HASHES { 0 } else { end }, found)
     }
 
     /// A tree of different members that come in order.
@@ -258,7 +258,7 @@ impl Ordered {
                 let value = score.to_bits().to_le_bytes();
                 full.push(MemberRef { member, value: Text::Bytes(&value), deadline: None });
             } else {
-                entries.push(Entry::new(short_hash(member.as_bytes(&mut Vec::new())), score));
+                entries.push(IndexEntry::new(short_hash(member.as_bytes(&mut Vec::new())), score));
             }
             if page.size() > LEAF_MAX {
                 let last = page.cut_at(page.len() - 1);
@@ -330,7 +330,7 @@ impl Ordered {
     }
 
     /// Tells the members that a light entry stands for: one, but for a rare chance.
-    fn tell_light<'a>(&'a self, entry: Entry, told: &mut Vec<ItemRef<'a>>) {
+    fn resolve_light<'a>(&'a self, entry: IndexEntry, found: &mut Vec<ItemRef<'a>>) {
         let score = entry.score();
         let cut = Cut { score: Some(score), member: None, after: false };
         let mut from = self.count_before(&cut);
@@ -347,14 +347,14 @@ impl Ordered {
                 }
                 let item = page.get(offset);
                 if short_hash(item.member.as_bytes(&mut Vec::new())) == entry.hash() {
-                    told.push(item);
+                    found.push(item);
                 }
             }
             from = first + page.len() as u64;
         }
     }
 
-    fn tell_full<'a>(&'a self, member: MemberRef<'a>) -> ItemRef<'a> {
+    fn resolve_full<'a>(&'a self, member: MemberRef<'a>) -> ItemRef<'a> {
         let score = score_of(member.value);
         let deadline = self.earliest_deadline().and_then(|_| {
             let found = self.find(score, member.member.as_bytes(&mut Vec::new()))?;

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use base::{SharedBytes, UnixMillis, steps};
 
 use super::ItemRef;
-use crate::members::{Long, Text, told};
+use crate::members::{Long, Text, storable_deadline};
 use crate::tree::{Growth, Leaf, Summary};
 
 /// Bytes of a member that lies within the page.
@@ -219,7 +219,7 @@ impl SortedSetPage {
         } else {
             self.light += 1;
         }
-        if let Some(deadline) = new.deadline.map(told) {
+        if let Some(deadline) = new.deadline.map(storable_deadline) {
             head[0] |= TIMED;
             head[1..=DEADLINE].copy_from_slice(&deadline.to_le_bytes()[..DEADLINE]);
             used += DEADLINE;
@@ -314,7 +314,7 @@ impl SortedSetPage {
             }
             _ => {}
         }
-        if let Some(deadline) = deadline.map(told) {
+        if let Some(deadline) = deadline.map(storable_deadline) {
             let bytes = &deadline.to_le_bytes()[..DEADLINE];
             self.items[start + 1..=start + DEADLINE].copy_from_slice(bytes);
             self.earliest = self.earliest.min(deadline);
@@ -557,8 +557,8 @@ impl Summary for SortedSetPageSummary {
     #[inline]
     fn minus(self, part: SortedSetPageSummary) -> Option<SortedSetPageSummary> {
         let (count, light) = (self.count - part.count, self.light - part.light);
-        let tells = part.earliest > self.earliest || part.earliest == NEVER;
-        tells.then_some(SortedSetPageSummary { count, light, earliest: self.earliest })
+        let is_known = part.earliest > self.earliest || part.earliest == NEVER;
+        is_known.then_some(SortedSetPageSummary { count, light, earliest: self.earliest })
     }
 
     #[inline]

@@ -192,7 +192,7 @@ impl ConsumerGroup {
     }
 
     /// Notes that a consumer asked for something.
-    pub fn see(&mut self, name: &[u8], now: i64) {
+    pub fn note_seen(&mut self, name: &[u8], now: i64) {
         self.edit_consumer(name, |consumer| consumer.seen_at = now);
     }
 

@@ -156,8 +156,8 @@ impl Summary for Earliest {
 
     fn minus(self, part: Self) -> Option<Self> {
         let count = self.count - part.count;
-        let tells = part.time > self.time || part.time == i64::MAX;
-        tells.then_some(Earliest { count, time: self.time })
+        let is_known = part.time > self.time || part.time == i64::MAX;
+        is_known.then_some(Earliest { count, time: self.time })
     }
 
     fn count(self) -> u64 {

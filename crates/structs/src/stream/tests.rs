@@ -193,7 +193,7 @@ proptest! {
                     assert_eq!(had.unwrap_or(0), count as u64);
                     model.retain(|_, (owner, ..)| !owned(*owner));
                 }
-                _ => group.see(name, time),
+                _ => group.note_seen(name, time),
             });
         }
         let group = stream.group(b"g").expect("it was made");

@@ -121,7 +121,7 @@ fn sort(
     charge(tx, &args[1], &request)?;
     let Some(destination) = request.destination else {
         tx.refresh_members_read(&args[1])?;
-        return tell(tx, &args[1], &request, reply);
+        return reply_elements(tx, &args[1], &request, reply);
     };
     // The journal may get the command as it was sent: who runs it must find the same members.
     tx.refresh_members(&args[1])?;
@@ -161,7 +161,7 @@ fn journal_result(tx: &mut Tx, destination: &[u8], list: ListRef<'_>) {
     }
 }
 
-fn tell(
+fn reply_elements(
     tx: &Tx,
     key: &[u8],
     request: &SortRequest<'_>,
@@ -187,15 +187,15 @@ fn charge(tx: &Tx, key: &[u8], request: &SortRequest<'_>) -> Result<(), Refusal>
     };
     let len = source.len();
     let range = request.limit.range(len);
-    let told = range.end - range.start;
+    let elements = range.end - range.start;
     let taken = match &request.order {
-        SortBy::Found => told * TAKEN_NS,
+        SortBy::Found => elements * TAKEN_NS,
         SortBy::Elements => len * (TAKEN_NS + COMPARED_NS * u64::from(len.max(1).ilog2())),
         SortBy::Pattern(_) => {
             len * (KEY_COST_NS + TAKEN_NS + COMPARED_NS * u64::from(len.max(1).ilog2()))
         }
     };
-    tx.charge(taken + told * request.gets.len() as u64 * KEY_COST_NS)
+    tx.charge(taken + elements * request.gets.len() as u64 * KEY_COST_NS)
 }
 
 /// The elements that a request asks for, in its order.

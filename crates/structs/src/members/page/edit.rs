@@ -3,7 +3,7 @@
 
 use base::{UnixMillis, steps};
 
-use super::super::item::{self, DEADLINE, MemberItem, Part, told};
+use super::super::item::{self, DEADLINE, MemberItem, Part, storable_deadline};
 use super::super::text::{Long, Text};
 use super::{ENTRY, MemberPage, MemberRef, NEVER, Payload, out_of_line, size_class};
 use crate::tree::Leaf;
@@ -32,7 +32,7 @@ impl<P: Payload> MemberPage<P> {
         let (old_len, old_deadline) = (old.len(), old.deadline);
         if let (Some(Part::Within(value)), Text::Bytes(new_value)) = (old.value, new.value)
             && value.len() == new_value.len()
-            && old_deadline == new.deadline.map(told)
+            && old_deadline == new.deadline.map(storable_deadline)
         {
             // The value is the last of an item.
             let start = old_len - value.len();
@@ -69,7 +69,7 @@ impl<P: Payload> MemberPage<P> {
             }
             None => {}
         }
-        self.recount_deadline(old, deadline.map(told));
+        self.recount_deadline(old, deadline.map(storable_deadline));
     }
 
     /// Takes a member out.
@@ -129,7 +129,7 @@ impl<P: Payload> MemberPage<P> {
         MemberItem {
             member: part(new.member, member_beside, member),
             value: P::VALUED.then(|| part(new.value, value_beside, value)),
-            deadline: new.deadline.map(told),
+            deadline: new.deadline.map(storable_deadline),
         }
     }
 
@@ -160,9 +160,9 @@ impl<P: Payload> MemberPage<P> {
         self.items_len = self.items_len.wrapping_add(longer);
         self.page.copy_within(first..end - distance, end - usize::from(self.items_len));
         for other in self.page[count..ENTRY * count].as_chunks_mut::<2>().0 {
-            let told = u16::from_le_bytes(*other);
-            let shift = if usize::from(told) >= distance { longer } else { 0 };
-            *other = told.wrapping_add(shift).to_le_bytes();
+            let distance_there = u16::from_le_bytes(*other);
+            let shift = if usize::from(distance_there) >= distance { longer } else { 0 };
+            *other = distance_there.wrapping_add(shift).to_le_bytes();
         }
     }
 
