@@ -41,8 +41,8 @@ pub fn persist(tx: &mut Tx, key: &[u8]) -> Result<bool, Refusal> {
     Ok(expires)
 }
 
-/// Stores an entry under `key`, its own, as one change. Says first what `notify` says, then what was
-/// overwritten.
+/// Stores an entry under `key`, its own, as one change. The event of `notify` comes first, then
+/// that another value was overwritten.
 pub fn place_over(
     tx: &mut Tx,
     key: &[u8],

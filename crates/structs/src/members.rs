@@ -18,7 +18,7 @@
 
 mod build;
 mod item;
-mod out_of_line;
+mod overflow;
 mod page;
 mod sample;
 mod text;

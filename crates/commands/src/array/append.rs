@@ -9,7 +9,7 @@ use structs::array::{Array, ArrayRef, INDEX_MAX};
 use structs::members::Text;
 
 use super::get::{READ, reply_slot};
-use super::{FOUND_NS, INVALID_INDEX, PASSED_NS, limit, reply_index, notify_changed};
+use super::{FOUND_NS, INVALID_INDEX, PASSED_NS, limit, notify_changed, reply_index};
 use crate::DataCommand;
 use crate::arguments::{Options, is};
 use crate::declare::{Command, Flags, Group, Spec, at_least, exactly};

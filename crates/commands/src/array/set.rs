@@ -7,7 +7,7 @@ use proto::{Args, Reply};
 use structs::array::{Array, INDEX_MAX};
 use structs::members::Text;
 
-use super::{FOUND_NS, INVALID_INDEX, index, reply_index, notify_changed};
+use super::{FOUND_NS, INVALID_INDEX, index, notify_changed, reply_index};
 use crate::DataCommand;
 use crate::declare::{Command, Flags, Group, Spec, at_least};
 use crate::errors::wrong_arity;

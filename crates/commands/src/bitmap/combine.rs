@@ -11,7 +11,7 @@ use structs::blob::Blob;
 use super::StringBytes;
 use crate::DataCommand;
 use crate::arguments::is;
-use crate::change::{remove, notify_overwritten};
+use crate::change::{notify_overwritten, remove};
 use crate::declare::{Command, Flags, Group, Spec, at_least};
 use crate::errors::{SYNTAX, showing};
 use crate::keys::{Access, all_from, at};

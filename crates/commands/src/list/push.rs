@@ -7,7 +7,7 @@ use proto::{Args, Reply};
 use structs::list::{List, Side};
 use structs::members::Text;
 
-use super::{HANDLED_NS, charge_walk, limits, needle, peek_len, push_into, notify_pushed};
+use super::{HANDLED_NS, charge_walk, limits, needle, notify_pushed, peek_len, push_into};
 use crate::DataCommand;
 use crate::arguments::{integer, is};
 use crate::declare::{Command, Flags, Group, Spec, at_least, exactly};

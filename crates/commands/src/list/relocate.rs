@@ -9,7 +9,7 @@ use structs::list::{List, Side};
 
 use super::pop::{COUNT, positive};
 use super::{
-    HANDLED_NS, Owned, limits, outermost, peek_len, push_into, side, notify_popped, notify_pushed,
+    HANDLED_NS, Owned, limits, notify_popped, notify_pushed, outermost, peek_len, push_into, side,
 };
 use crate::DataCommand;
 use crate::arguments::is;

@@ -6,7 +6,7 @@ use keyspace::{EventClass, Refusal, Tx};
 use proto::{Args, Reply};
 use structs::list::{List, Side};
 
-use super::{charge_walk, clip, limits, needle, peek_len, symmetric, notify_gone};
+use super::{charge_walk, clip, limits, needle, notify_gone, peek_len, symmetric};
 use crate::DataCommand;
 use crate::arguments::integer;
 use crate::declare::{Command, Flags, Group, Spec, exactly};

@@ -313,7 +313,10 @@ mod tests {
         assert_eq!((full.borrow().notes().flags, full.borrow().version()), (64, Some(7)));
         assert!(full.borrow().set_version(u64::MAX) && full.borrow().set_notes(NOTES));
         assert_eq!((full.borrow().notes(), full.borrow().version()), (NOTES, Some(u64::MAX)));
-        assert!(versioned.borrow().set_version(0) && versioned.borrow().has_room_for(Notes::of_flags(63)));
+        assert!(
+            versioned.borrow().set_version(0)
+                && versioned.borrow().has_room_for(Notes::of_flags(63))
+        );
         assert!(!versioned.borrow().has_room_for(Notes::of_flags(64)));
     }
 

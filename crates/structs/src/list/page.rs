@@ -25,7 +25,7 @@ const STAND_IN: Text<'static> = Text::Bytes(&[]);
 #[derive(Clone)]
 pub struct ListPage {
     bytes: Vec<u8>,
-    long_elements: Option<Box<LongElements>>,
+    overflow: Option<Box<ElementOverflow>>,
 }
 
 /// How many elements, and the bytes that a listpack takes for them.
@@ -37,7 +37,7 @@ pub struct ListPageSummary {
 
 /// The long elements of a page.
 #[derive(Clone, Default)]
-struct LongElements {
+struct ElementOverflow {
     longs: Vec<Placed>,
     /// Heap bytes of the elements.
     memory: usize,
@@ -71,7 +71,7 @@ impl Summary for ListPageSummary {
 
 impl Default for ListPage {
     fn default() -> ListPage {
-        ListPage { bytes: listpack::new(), long_elements: None }
+        ListPage { bytes: listpack::new(), overflow: None }
     }
 }
 
@@ -84,7 +84,7 @@ impl ListPage {
     /// All elements as one listpack, if none of them lies beside it.
     #[must_use]
     pub fn as_listpack(&self) -> Option<Listpack<'_>> {
-        self.long_elements.is_none().then(|| self.listpack())
+        self.overflow.is_none().then(|| self.listpack())
     }
 
     /// All elements.
@@ -171,7 +171,7 @@ impl ListPage {
         steps::step();
         let offset = self.offset_of(place);
         let bytes = listpack::split_off(&mut self.bytes, offset);
-        let mut upper = ListPage { bytes, long_elements: None };
+        let mut upper = ListPage { bytes, overflow: None };
         let mut lower_longs = self.take_longs();
         let first = lower_longs.partition_point(|(at, _)| usize::from(*at) < place);
         upper.put_longs(lower_longs.split_off(first));
@@ -185,8 +185,8 @@ impl ListPage {
     /// Gives back the room for what will hardly come.
     pub(crate) fn finish(&mut self) {
         self.bytes.shrink_to_fit();
-        if let Some(long_elements) = &mut self.long_elements {
-            long_elements.longs.shrink_to_fit();
+        if let Some(overflow) = &mut self.overflow {
+            overflow.longs.shrink_to_fit();
         }
     }
 
@@ -195,7 +195,7 @@ impl ListPage {
     }
 
     fn longs(&self) -> &[Placed] {
-        self.long_elements.as_ref().map_or(&[], |long_elements| &long_elements.longs)
+        self.overflow.as_ref().map_or(&[], |overflow| &overflow.longs)
     }
 
     #[inline]
@@ -223,9 +223,7 @@ impl ListPage {
     /// Gives the long elements from a place on other places.
     fn shift(&mut self, from: usize, place: impl Fn(usize) -> usize) {
         steps::step();
-        for (at, _) in
-            self.long_elements.iter_mut().flat_map(|long_elements| &mut long_elements.longs)
-        {
+        for (at, _) in self.overflow.iter_mut().flat_map(|overflow| &mut overflow.longs) {
             if usize::from(*at) >= from {
                 *at = narrow(place(usize::from(*at)));
             }
@@ -234,13 +232,13 @@ impl ListPage {
 
     /// Adds a long element at a place where none is.
     fn add_long(&mut self, place: usize, long: Long) {
-        let long_elements = self.long_elements.get_or_insert_default();
-        long_elements.count_in(&long);
-        let index = long_elements.longs.partition_point(|(at, _)| usize::from(*at) < place);
-        if long_elements.longs.len() == long_elements.longs.capacity() {
-            long_elements.longs.reserve_exact(1 + long_elements.longs.len() / 4);
+        let overflow = self.overflow.get_or_insert_default();
+        overflow.count_in(&long);
+        let index = overflow.longs.partition_point(|(at, _)| usize::from(*at) < place);
+        if overflow.longs.len() == overflow.longs.capacity() {
+            overflow.longs.reserve_exact(1 + overflow.longs.len() / 4);
         }
-        long_elements.longs.insert(index, (narrow(place), long));
+        overflow.longs.insert(index, (narrow(place), long));
     }
 
     fn drop_longs(&mut self, places: Range<usize>) {
@@ -252,17 +250,17 @@ impl ListPage {
     }
 
     fn take_longs(&mut self) -> Vec<Placed> {
-        self.long_elements.take().map_or_else(Vec::new, |long_elements| long_elements.longs)
+        self.overflow.take().map_or_else(Vec::new, |overflow| overflow.longs)
     }
 
     fn put_longs(&mut self, longs: Vec<Placed>) {
         if longs.is_empty() {
             return;
         }
-        let mut long_elements = Box::new(LongElements::default());
-        longs.iter().for_each(|(_, long)| long_elements.count_in(long));
-        long_elements.longs = longs;
-        self.long_elements = Some(long_elements);
+        let mut overflow = Box::new(ElementOverflow::default());
+        longs.iter().for_each(|(_, long)| overflow.count_in(long));
+        overflow.longs = longs;
+        self.overflow = Some(overflow);
     }
 
     /// Where the page is best split, if something else takes `apart` bytes for each element.
@@ -296,7 +294,7 @@ impl ListPage {
     }
 }
 
-impl LongElements {
+impl ElementOverflow {
     fn count_in(&mut self, long: &Long) {
         let len = Text::Long(long).len();
         self.memory += long.memory();
@@ -309,12 +307,8 @@ impl Leaf for ListPage {
     type Summary = ListPageSummary;
 
     fn summary(&self) -> ListPageSummary {
-        let long_elements =
-            self.long_elements.as_ref().map_or(0, |long_elements| long_elements.packed_bytes);
-        ListPageSummary {
-            count: self.len() as u64,
-            bytes: self.bytes.len() - EMPTY_LEN + long_elements,
-        }
+        let overflow = self.overflow.as_ref().map_or(0, |overflow| overflow.packed_bytes);
+        ListPageSummary { count: self.len() as u64, bytes: self.bytes.len() - EMPTY_LEN + overflow }
     }
 
     fn size(&self) -> usize {
@@ -322,12 +316,10 @@ impl Leaf for ListPage {
     }
 
     fn memory(&self) -> usize {
-        let long_elements = self.long_elements.as_ref().map_or(0, |long_elements| {
-            size_of::<LongElements>()
-                + long_elements.longs.capacity() * HANDLE
-                + long_elements.memory
+        let overflow = self.overflow.as_ref().map_or(0, |overflow| {
+            size_of::<ElementOverflow>() + overflow.longs.capacity() * HANDLE + overflow.memory
         });
-        self.bytes.capacity() + long_elements
+        self.bytes.capacity() + overflow
     }
 
     fn bound(&self) {}

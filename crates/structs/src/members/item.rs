@@ -35,7 +35,7 @@ pub(super) enum Part<'a> {
     /// Here.
     Within(&'a [u8]),
     /// In a slot beside the page.
-    OutOfLine(u16),
+    PageOverflow(u16),
 }
 
 /// A member with what belongs to it.
@@ -56,7 +56,7 @@ impl<'a> MemberItem<'a> {
         let deadline = (head & TIMED != 0).then(|| reader.deadline());
         let member = reader.member(head, number);
         let value = valued.then(|| match reader.byte() {
-            VALUE_BESIDE => Part::OutOfLine(reader.number()),
+            VALUE_BESIDE => Part::PageOverflow(reader.number()),
             VALUE_LENGTH_FOLLOWS => {
                 let len = reader.number();
                 Part::Within(reader.take(usize::from(len)))
@@ -91,7 +91,7 @@ impl<'a> MemberItem<'a> {
         let member = match self.member {
             Part::Within(bytes) if bytes.len() < usize::from(LENGTH_FOLLOWS) => 1 + bytes.len(),
             Part::Within(bytes) => 3 + bytes.len(),
-            Part::OutOfLine(_) => 3,
+            Part::PageOverflow(_) => 3,
         };
         let value = match self.value {
             None => 0,
@@ -99,7 +99,7 @@ impl<'a> MemberItem<'a> {
                 1 + bytes.len()
             }
             Some(Part::Within(bytes)) => 3 + bytes.len(),
-            Some(Part::OutOfLine(_)) => 3,
+            Some(Part::PageOverflow(_)) => 3,
         };
         member + value + if self.deadline.is_some() { DEADLINE } else { 0 }
     }
@@ -117,7 +117,7 @@ impl<'a> MemberItem<'a> {
                 writer.put(&[timed | LENGTH_FOLLOWS]);
                 writer.put(&number(member.len()));
             }
-            Part::OutOfLine(slot) => {
+            Part::PageOverflow(slot) => {
                 writer.put(&[timed | BESIDE]);
                 writer.put(&slot.to_le_bytes());
             }
@@ -139,7 +139,7 @@ impl<'a> MemberItem<'a> {
                 }
                 writer.put(value);
             }
-            Some(Part::OutOfLine(slot)) => {
+            Some(Part::PageOverflow(slot)) => {
                 writer.put(&[VALUE_BESIDE]);
                 writer.put(&slot.to_le_bytes());
             }
@@ -155,7 +155,8 @@ pub(super) fn set_deadline(bytes: &mut [u8], deadline: UnixMillis, room: bool) {
         bytes[0] |= TIMED;
     }
     let len = head_len(bytes[0]);
-    bytes[len..len + DEADLINE].copy_from_slice(&storable_deadline(deadline).to_le_bytes()[..DEADLINE]);
+    bytes[len..len + DEADLINE]
+        .copy_from_slice(&storable_deadline(deadline).to_le_bytes()[..DEADLINE]);
 }
 
 /// Takes the deadline out of an item, which then begins later by its bytes.
@@ -213,7 +214,7 @@ impl<'a> Reader<'a> {
     #[inline]
     fn member(&mut self, head: u8, number: u16) -> Part<'a> {
         if head & BESIDE != 0 {
-            Part::OutOfLine(number)
+            Part::PageOverflow(number)
         } else {
             Part::Within(self.take(usize::from(number)))
         }

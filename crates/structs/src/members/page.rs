@@ -25,7 +25,7 @@ use base::UnixMillis;
 use fingerprint::BLOCK;
 
 use super::item::{MemberItem, Part};
-use super::out_of_line::OutOfLine;
+use super::overflow::PageOverflow;
 use super::text::Text;
 use super::{MemberRef, Payload, place};
 use crate::prefetch::{self, Sought};
@@ -44,7 +44,7 @@ const NEVER: UnixMillis = UnixMillis::MAX;
 /// A page of members.
 pub struct MemberPage<P> {
     page: Box<[u8]>,
-    out_of_line: Option<Box<OutOfLine>>,
+    overflow: Option<Box<PageOverflow>>,
     earliest: UnixMillis,
     items_len: u16,
     count: u16,
@@ -144,8 +144,8 @@ impl<P: Payload> MemberPage<P> {
     /// Bytes of the fingerprint, distance and item of a member.
     pub(super) fn size_of(new: MemberRef<'_>) -> usize {
         // The longest heads there are.
-        let (member_beside, value_beside) = out_of_line(new.member.len(), new.value.len());
-        let within = |text: Text<'_>, out_of_line: bool| if out_of_line { 0 } else { text.len() };
+        let (member_beside, value_beside) = overflow(new.member.len(), new.value.len());
+        let within = |text: Text<'_>, overflow: bool| if overflow { 0 } else { text.len() };
         ENTRY + 12 + within(new.member, member_beside) + within(new.value, value_beside)
     }
 
@@ -189,19 +189,19 @@ impl<P: Payload> MemberPage<P> {
     fn text<'a>(&'a self, part: Part<'a>) -> Text<'a> {
         match part {
             Part::Within(bytes) => Text::Bytes(bytes),
-            Part::OutOfLine(slot) => Text::Long(self.slots().get(slot)),
+            Part::PageOverflow(slot) => Text::Long(self.slots().get(slot)),
         }
     }
 
-    fn slots(&self) -> &OutOfLine {
-        self.out_of_line.as_deref().expect("an item's slot exists")
+    fn slots(&self) -> &PageOverflow {
+        self.overflow.as_deref().expect("an item's slot exists")
     }
 
     #[inline]
     fn holds(&self, index: usize, hash: u64, member: &[u8]) -> bool {
         match MemberItem::read_member(self.item_bytes(index)) {
             Part::Within(bytes) => bytes == member,
-            Part::OutOfLine(slot) => {
+            Part::PageOverflow(slot) => {
                 let slots = self.slots();
                 slots.hash(slot) == hash && Text::Long(slots.get(slot)) == Text::Bytes(member)
             }
@@ -211,7 +211,7 @@ impl<P: Payload> MemberPage<P> {
     fn hash(&self, index: usize) -> u64 {
         match MemberItem::read_member(self.item_bytes(index)) {
             Part::Within(bytes) => secret::hasher().hash(bytes),
-            Part::OutOfLine(slot) => self.slots().hash(slot),
+            Part::PageOverflow(slot) => self.slots().hash(slot),
         }
     }
 
@@ -231,8 +231,8 @@ impl<P: Payload> MemberPage<P> {
             page.item_bytes_mut(number)[..len].copy_from_slice(bytes);
             page.count_deadline(MemberItem::read_deadline(bytes));
         }
-        if let Some(slots) = &self.out_of_line {
-            page.out_of_line = slots.only(page.slot_numbers()).map(Box::new);
+        if let Some(slots) = &self.overflow {
+            page.overflow = slots.only(page.slot_numbers()).map(Box::new);
         }
         page
     }
@@ -242,7 +242,7 @@ impl<P: Payload> MemberPage<P> {
         (0..self.len()).flat_map(|index| {
             let item = self.item(index);
             [Some(item.member), item.value].into_iter().flatten().filter_map(|part| match part {
-                Part::OutOfLine(slot) => Some(slot),
+                Part::PageOverflow(slot) => Some(slot),
                 Part::Within(_) => None,
             })
         })
@@ -263,7 +263,7 @@ impl<P: Payload> Leaf for MemberPage<P> {
     }
 
     fn memory(&self) -> usize {
-        self.page.len() + self.out_of_line.as_ref().map_or(0, |slots| slots.memory())
+        self.page.len() + self.overflow.as_ref().map_or(0, |slots| slots.memory())
     }
 
     fn bound(&self) -> u64 {
@@ -295,7 +295,7 @@ impl<P: Payload> Leaf for MemberPage<P> {
             // Of a member within the page, only the fingerprint is asked for.
             let hash = match next.item(index).member {
                 Part::Within(_) => u64::from(next.page[index]),
-                Part::OutOfLine(slot) => next.slots().hash(slot),
+                Part::PageOverflow(slot) => next.slots().hash(slot),
             };
             self.insert(hash, next.get(index));
         }
@@ -325,7 +325,7 @@ impl<P> Default for MemberPage<P> {
     fn default() -> MemberPage<P> {
         MemberPage {
             page: Box::default(),
-            out_of_line: None,
+            overflow: None,
             earliest: NEVER,
             items_len: 0,
             count: 0,
@@ -337,7 +337,7 @@ impl<P> Default for MemberPage<P> {
 
 impl<P> Clone for MemberPage<P> {
     fn clone(&self) -> MemberPage<P> {
-        MemberPage { page: self.page.clone(), out_of_line: self.out_of_line.clone(), ..*self }
+        MemberPage { page: self.page.clone(), overflow: self.overflow.clone(), ..*self }
     }
 }
 
@@ -407,7 +407,7 @@ impl<P: Payload> MemberPage<P> {
         assert_eq!(deadlines.min().unwrap_or(NEVER), self.earliest);
         let mut slots: Vec<u16> = self.slot_numbers().collect();
         slots.sort_unstable();
-        assert_eq!(slots, self.out_of_line.as_ref().map_or(Vec::new(), |slots| slots.full()));
+        assert_eq!(slots, self.overflow.as_ref().map_or(Vec::new(), |slots| slots.full()));
     }
 }
 
@@ -429,7 +429,7 @@ fn find_among(
 }
 
 /// Which of member and value lie beside the page: the longer one, and the other if it is long too.
-fn out_of_line(member: usize, value: usize) -> (bool, bool) {
+fn overflow(member: usize, value: usize) -> (bool, bool) {
     let both = member + value > WITHIN_MAX;
     let member_first = member >= value;
     (both && (member_first || member > WITHIN_MAX), both && (!member_first || value > WITHIN_MAX))

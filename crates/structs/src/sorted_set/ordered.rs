@@ -11,7 +11,7 @@ use std::ops::Range;
 use base::UnixMillis;
 
 use super::ItemRef;
-use super::index::{IndexEntry, HASHES, Index, LIGHT_MAX, build_light, score_of, short_hash};
+use super::index::{HASHES, Index, IndexEntry, LIGHT_MAX, build_light, score_of, short_hash};
 use super::page::{Cut, NewItem, SortedSetPage, SortedSetPageSummary, Taken, compare_scores};
 use crate::members::{Builder, MemberRef, Text, count_expiry_work, storable_deadline};
 use crate::tree::{LEAF_MAX, Leaf, Tree};

@@ -46,14 +46,14 @@ pub struct SortedSetPage {
     scores: Vec<f64>,
     starts: Vec<u16>,
     items: Vec<u8>,
-    long_members: Option<Box<LongMembers>>,
+    overflow: Option<Box<MemberOverflow>>,
     earliest: UnixMillis,
     /// How many members the index does not hold.
     light: u16,
 }
 
 #[derive(Clone, Default)]
-struct LongMembers {
+struct MemberOverflow {
     longs: Vec<Long>,
     /// Heap bytes of them.
     bytes: usize,
@@ -168,7 +168,7 @@ impl SortedSetPage {
         let item = self.item(index);
         let body = &item[if item[0] & TIMED != 0 { 1 + DEADLINE } else { 1 }..];
         match item[0] & LENGTH {
-            BESIDE => Text::Long(&self.long_members().longs[self.longs_before(index)]),
+            BESIDE => Text::Long(&self.overflow().longs[self.longs_before(index)]),
             LENGTH_FOLLOWS => Text::Bytes(&body[2..]),
             _ => Text::Bytes(body),
         }
@@ -336,14 +336,13 @@ impl SortedSetPage {
             ..SortedSetPage::default()
         };
         upper.move_starts(0, |later| later - start as u16);
-        if let Some(long_members) = &mut self.long_members {
-            let moved = long_members.longs.split_off(longs);
-            let bytes = moved.iter().map(Long::memory).sum();
-            long_members.bytes -= bytes;
-            upper.long_members =
-                (!moved.is_empty()).then(|| Box::new(LongMembers { longs: moved, bytes }));
+        if let Some(overflow) = &mut self.overflow {
+            let longs = overflow.longs.split_off(longs);
+            let bytes = longs.iter().map(Long::memory).sum();
+            overflow.bytes -= bytes;
+            upper.overflow = (!longs.is_empty()).then(|| Box::new(MemberOverflow { longs, bytes }));
         }
-        self.long_members.take_if(|long_members| long_members.longs.is_empty());
+        self.overflow.take_if(|overflow| overflow.longs.is_empty());
         upper.earliest = self.earliest;
         for page in [self, &mut upper] {
             page.light = (0..page.len()).filter(|index| !page.in_index(*index)).count() as u16;
@@ -387,13 +386,13 @@ impl SortedSetPage {
         self.earliest = deadlines.min().unwrap_or(NEVER);
     }
 
-    fn long_members(&self) -> &LongMembers {
-        self.long_members.as_ref().expect("an item says that there is something beside the page")
+    fn overflow(&self) -> &MemberOverflow {
+        self.overflow.as_ref().expect("an item says that there is something beside the page")
     }
 
     /// The number of the first long member at or behind an offset.
     fn longs_before(&self, index: usize) -> usize {
-        if self.long_members.is_none() {
+        if self.overflow.is_none() {
             return 0;
         }
         (0..index).filter(|before| self.head(*before) & LENGTH == BESIDE).count()
@@ -405,16 +404,16 @@ impl SortedSetPage {
             member => Long::new(member.as_bytes(&mut Vec::new())),
         };
         let number = self.longs_before(index);
-        let long_members = self.long_members.get_or_insert_default();
-        long_members.bytes += long.memory();
-        long_members.longs.insert(number, long);
+        let overflow = self.overflow.get_or_insert_default();
+        overflow.bytes += long.memory();
+        overflow.longs.insert(number, long);
     }
 
     fn take_beside(&mut self, index: usize) {
         let number = self.longs_before(index);
-        let long_members = self.long_members.as_mut().expect("an item lies beside the page");
-        long_members.bytes -= long_members.longs.remove(number).memory();
-        self.long_members.take_if(|long_members| long_members.longs.is_empty());
+        let overflow = self.overflow.as_mut().expect("an item lies beside the page");
+        overflow.bytes -= overflow.longs.remove(number).memory();
+        self.overflow.take_if(|overflow| overflow.longs.is_empty());
     }
 
     fn shrink(&mut self) {
@@ -443,7 +442,7 @@ impl Default for SortedSetPage {
             scores: Vec::new(),
             starts: Vec::new(),
             items: Vec::new(),
-            long_members: None,
+            overflow: None,
             earliest: NEVER,
             light: 0,
         }
@@ -464,15 +463,10 @@ impl Leaf for SortedSetPage {
     }
 
     fn memory(&self) -> usize {
-        let long_members = self.long_members.as_ref().map_or(0, |long_members| {
-            size_of::<LongMembers>()
-                + long_members.longs.capacity() * size_of::<Long>()
-                + long_members.bytes
+        let overflow = self.overflow.as_ref().map_or(0, |own| {
+            size_of::<MemberOverflow>() + own.longs.capacity() * size_of::<Long>() + own.bytes
         });
-        self.scores.capacity() * 8
-            + self.starts.capacity() * 2
-            + self.items.capacity()
-            + long_members
+        self.scores.capacity() * 8 + self.starts.capacity() * 2 + self.items.capacity() + overflow
     }
 
     fn bound(&self) -> Separator {
@@ -513,10 +507,10 @@ impl Leaf for SortedSetPage {
         self.starts.append(&mut next.starts);
         reserve(&mut self.items, next.items.len());
         self.items.append(&mut next.items);
-        if let Some(mut moved) = next.long_members {
-            let long_members = self.long_members.get_or_insert_default();
-            long_members.bytes += moved.bytes;
-            long_members.longs.append(&mut moved.longs);
+        if let Some(mut moved) = next.overflow {
+            let overflow = self.overflow.get_or_insert_default();
+            overflow.bytes += moved.bytes;
+            overflow.longs.append(&mut moved.longs);
         }
         self.earliest = self.earliest.min(next.earliest);
         self.light += next.light;

@@ -58,7 +58,9 @@ unsafe extern "C-unwind" fn pack(state: *mut lua_State) -> c_int {
             // What is missing is nil, as in the messages of Redis.
             ffi::lua_pushnil(state);
             let (out, mut index) = (lend(desk), 1);
-            while let Some((item, width)) = format.next().map_err(|fault| report_fault(desk, fault))? {
+            while let Some((item, width)) =
+                format.next().map_err(|fault| report_fault(desk, fault))?
+            {
                 tick(state, 1);
                 let gap = format.gap(item, width, out.len());
                 out.resize(out.len() + gap, 0);
@@ -67,7 +69,9 @@ unsafe extern "C-unwind" fn pack(state: *mut lua_State) -> c_int {
                         out.push(0);
                         continue;
                     }
-                    Item::Unknown(letter) => return Err(report_fault(desk, FormatError::Unknown(letter))),
+                    Item::Unknown(letter) => {
+                        return Err(report_fault(desk, FormatError::Unknown(letter)));
+                    }
                     _ => index += 1,
                 }
                 match item {
@@ -201,7 +205,9 @@ impl StructUnpacker<'_> {
                 return Err(self.desk.located("stack overflow (too many results)"));
             }
             match item {
-                Item::Unknown(letter) => return Err(report_fault(self.desk, FormatError::Unknown(letter))),
+                Item::Unknown(letter) => {
+                    return Err(report_fault(self.desk, FormatError::Unknown(letter)));
+                }
                 Item::Padding => self.count -= 1,
                 Item::Integer { signed } => {
                     ffi::lua_pushnumber(state, read_integer(&rest[..width], signed, big_endian));

@@ -5,7 +5,7 @@ use base::{UnixMillis, steps};
 
 use super::super::item::{self, DEADLINE, MemberItem, Part, storable_deadline};
 use super::super::text::{Long, Text};
-use super::{ENTRY, MemberPage, MemberRef, NEVER, Payload, out_of_line, size_class};
+use super::{ENTRY, MemberPage, MemberRef, NEVER, Payload, overflow, size_class};
 use crate::tree::Leaf;
 
 impl<P: Payload> MemberPage<P> {
@@ -116,12 +116,12 @@ impl<P: Payload> MemberPage<P> {
         new: MemberRef<'b>,
         buffers: &'b mut [Vec<u8>; 2],
     ) -> MemberItem<'b> {
-        let (member_beside, value_beside) = out_of_line(new.member.len(), new.value.len());
+        let (member_beside, value_beside) = overflow(new.member.len(), new.value.len());
         let [member, value] = buffers;
-        let mut part = |text: Text<'b>, out_of_line: bool, buffer: &'b mut Vec<u8>| {
-            if out_of_line {
-                let slots = self.out_of_line.get_or_insert_default();
-                Part::OutOfLine(slots.add(text.to_long(), hash))
+        let mut part = |text: Text<'b>, overflow: bool, buffer: &'b mut Vec<u8>| {
+            if overflow {
+                let slots = self.overflow.get_or_insert_default();
+                Part::PageOverflow(slots.add(text.to_long(), hash))
             } else {
                 Part::Within(text.as_bytes(buffer))
             }
@@ -137,12 +137,12 @@ impl<P: Payload> MemberPage<P> {
     fn release(&mut self, index: usize) -> Option<Long> {
         let item =
             MemberItem::read(&self.page[self.page.len() - self.distance(index)..], P::VALUED);
-        let slots = self.out_of_line.as_deref_mut()?;
-        if let Some(Part::OutOfLine(slot)) = item.value {
+        let slots = self.overflow.as_deref_mut()?;
+        if let Some(Part::PageOverflow(slot)) = item.value {
             slots.remove(slot);
         }
         match item.member {
-            Part::OutOfLine(slot) => Some(slots.remove(slot)),
+            Part::PageOverflow(slot) => Some(slots.remove(slot)),
             Part::Within(_) => None,
         }
     }

@@ -6,24 +6,24 @@ use super::text::Long;
 
 /// The long members and values of a page.
 #[derive(Clone, Default)]
-pub(super) struct OutOfLine {
-    slots: Vec<Option<OutOfLineItem>>,
+pub(super) struct PageOverflow {
+    slots: Vec<Option<OverflowItem>>,
     /// Heap bytes of what the slots hold.
     bytes: usize,
 }
 
 #[derive(Clone)]
-struct OutOfLineItem {
+struct OverflowItem {
     /// Of the member, so that a long one is hashed once.
     hash: u64,
     long: Long,
 }
 
-impl OutOfLine {
+impl PageOverflow {
     /// Fills a slot, and tells which.
     pub(super) fn add(&mut self, long: Long, hash: u64) -> u16 {
         self.bytes += long.memory();
-        let slot = Some(OutOfLineItem { hash, long });
+        let slot = Some(OverflowItem { hash, long });
         let empty = self.slots.iter().position(Option::is_none);
         let number = empty.unwrap_or(self.slots.len());
         match self.slots.get_mut(number) {
@@ -55,8 +55,8 @@ impl OutOfLine {
     }
 
     /// The same with none but these slots full; `None` if there are none.
-    pub(super) fn only(&self, numbers: impl Iterator<Item = u16>) -> Option<OutOfLine> {
-        let mut only = OutOfLine::default();
+    pub(super) fn only(&self, numbers: impl Iterator<Item = u16>) -> Option<PageOverflow> {
+        let mut only = PageOverflow::default();
         for number in numbers {
             let index = usize::from(number);
             if only.slots.len() <= index {
@@ -71,12 +71,12 @@ impl OutOfLine {
 
     /// Heap bytes, this included.
     pub(super) fn memory(&self) -> usize {
-        size_of::<OutOfLine>()
-            + self.slots.capacity() * size_of::<Option<OutOfLineItem>>()
+        size_of::<PageOverflow>()
+            + self.slots.capacity() * size_of::<Option<OverflowItem>>()
             + self.bytes
     }
 
-    fn slot(&self, number: u16) -> &OutOfLineItem {
+    fn slot(&self, number: u16) -> &OverflowItem {
         self.slots[usize::from(number)].as_ref().expect("an item's slot is full")
     }
 
