@@ -62,7 +62,7 @@ const ROOMS: &[Room] = &[
         ],
         arrows_up: 8,
     },
-    Room { name: "journal", places: &["journal.rs"], arrows_up: 1 },
+    Room { name: "journal", places: &["journal/"], arrows_up: 1 },
     Room {
         name: "observe",
         places: &[
@@ -337,7 +337,7 @@ mod tests {
     fn some() -> [Source; 6] {
         [
             source("crates/server/src/lib.rs", "mod journal;\nmod server;\nmod evict;"),
-            source("crates/server/src/journal.rs", "use crate::server::Server;"),
+            source("crates/server/src/journal/mod.rs", "use crate::server::Server;"),
             source(
                 "crates/server/src/server.rs",
                 "use super::evict::{self, Evictor};\n#[cfg(test)]\nmod tests { use crate::start; }",
@@ -352,13 +352,13 @@ mod tests {
     fn imports_are_read_from_the_code() {
         let house = House::read("crates/server/src/", &some());
         let imports = |file: &str| house.files[file].iter().cloned().collect::<Vec<_>>();
-        assert_eq!(imports("journal.rs"), ["server.rs"]);
+        assert_eq!(imports("journal/mod.rs"), ["server.rs"]);
         assert_eq!(imports("server.rs"), ["evict.rs"], "what tests import is no arrow");
-        assert_eq!(imports("evict.rs"), ["journal.rs"], "a path in the text is an import");
+        assert_eq!(imports("evict.rs"), ["journal/mod.rs"], "a path in the text is an import");
         assert_eq!(imports("aof/mod.rs"), ["aof/files.rs"], "so is a name of a child");
         let up: Vec<String> = (0..20).flat_map(|rank| house.arrows_up(rank)).collect();
-        assert_eq!(up, ["journal.rs -> server.rs"]);
-        assert_eq!(house.widest_circle(), ["evict.rs", "journal.rs", "server.rs"]);
+        assert_eq!(up, ["journal/mod.rs -> server.rs"]);
+        assert_eq!(house.widest_circle(), ["evict.rs", "journal/mod.rs", "server.rs"]);
     }
 
     #[test]
