@@ -146,7 +146,7 @@ impl Server {
             underway: Underway::default(),
             stats,
             pause: Pause::new(keyspace),
-            journal: Journal::new(keyspace.clock().clone()),
+            journal: Journal::new(keyspace.clock().clone(), &keyspace.settings().journal_attached),
             aof: Aof::default(),
             backup: Backup::default(),
             snapshots: Snapshots::default(),

@@ -4,7 +4,6 @@
 //! place, or, where there is no writer, is put there here.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use base::io_text::plain;
@@ -262,7 +261,7 @@ fn mark_cut(server: &'static Server, cut: &Cut, log: Option<&Arc<Queue>>) {
     let present = server.aof.queue();
     let is_wanted = is_same(log, present.as_ref());
     let Some(queue) = present.as_ref().filter(|_| is_wanted) else { return };
-    if !server.keyspace.settings().journal_attached.load(Ordering::Relaxed) {
+    if !server.journal.is_attached(queue.reader) {
         attach(server, queue);
     }
     queue.order(|lsn| {

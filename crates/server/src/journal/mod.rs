@@ -1,15 +1,21 @@
-//! The journal: one sequence of records in commit order, and how far it is safe.
+//! The journal: one sequence of records in commit order, and who reads it.
 //!
-//! A record is what a transaction changed, as the exact bytes of the replication stream; its LSN is
-//! the stream's offset behind it. Without a reader nothing is encoded and nothing waits. With one
-//! that replies wait for, every reply is stamped with the highest LSN it saw and leaves only once
-//! the reader has acknowledged that. Where they do not wait, they do so from the moment on in which
-//! the reader is late: the oldest record that the system does not have is older than [`LATE_US`].
+//! A record is what a transaction changed, as the exact bytes of the replication stream. Every
+//! byte of that stream is a byte of a record, and every byte of a record counts: the SELECT by
+//! which a record leaves database 0 and the one by which it comes back, MULTI, EXEC, and the DEL of
+//! what expired on the way. A record's LSN is the number of bytes up to its end. So the LSN is the
+//! replication offset: a reader that begins at an LSN, which is always the end of a record and in
+//! database 0, and adds up the bytes that it is given, has the LSN of the last one. What a reader
+//! writes for itself, such as the annotations of the append-only file, does not count, and what
+//! the stream is to carry besides writes (PING, GETACK) is to be appended like them.
 //!
-//! Invariants: records that share a key are appended in the order their transactions ran, since
-//! `commit` appends under their locks; what was said to be safe stays safe; while the reader has
-//! failed no reply waits, none of a write that is not safe says that it was done, and none shows it
-//! where they wait for the disk.
+//! Without a reader nothing is encoded, nothing counts and nothing waits: the stream has a hole
+//! there. Every reader is given the same bytes, which belong to whoever appends them; what it keeps
+//! of them, and what becomes of a reader that is too slow for that, is the reader's own rule. How
+//! far each of them is, and what that means for replies, is in `durability`.
+//!
+//! Invariant: records that share a key are appended in the order their transactions ran, since
+//! `commit` appends under their locks.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -17,14 +23,19 @@ use std::task::Waker;
 
 use base::time::Clock;
 use keyspace::{Lsn, Refusal};
+use smallvec::SmallVec;
 
 use crate::gathering;
+use durability::{Line, Rouse, Standing};
 
+mod durability;
 mod record;
 
+pub(crate) use durability::{LATE_US, ReaderId, Reliance};
 pub(crate) use record::{Deed, record, record_of_command};
 
-/// Takes records in order. Called with locks held: it may copy and queue, never wait.
+/// Takes records in order. Called with locks held: it may copy and queue, never wait. What it
+/// keeps has a bound: a reader that is behind keeps writers from beginning, or forgets.
 pub(crate) trait JournalReader: Send {
     /// The record that ends at `lsn`. Where `may_wait` says so, the reader may leave it until
     /// [`rest`](Self::rest) is called, and returns whether it does.
@@ -40,21 +51,37 @@ pub(crate) trait JournalReader: Send {
 /// The sequence of records.
 pub(crate) struct Journal {
     tail: Mutex<Tail>,
-    /// Everything up to here is safe.
+    /// Whether transactions are to make records: there is a reader.
+    is_read: &'static AtomicBool,
+    /// Everything up to here is safe with all readers that replies rely on.
     safe: AtomicU64,
     /// What replies may have seen that leave: what is safe, or anything if none is held.
     durable: AtomicU64,
-    failed: AtomicBool,
-    /// From when on the reader is late, on the monotonic clock; changed under the tail's mutex.
+    /// Whether a reader that replies rely on has failed.
+    has_failed: AtomicBool,
+    /// From when on a reader is late that may not be, on the monotonic clock; changed under the
+    /// tail's mutex.
     late_at_us: AtomicI64,
     line: Mutex<Line>,
     clock: Clock,
 }
 
-/// How long a record may wait for the system to have it before replies wait for that, in
-/// microseconds: as much as a process that is killed may lose of what it acknowledged. A sync that
-/// takes as long keeps replies waiting, too.
-pub(crate) const LATE_US: i64 = 500_000;
+#[derive(Default)]
+struct Tail {
+    lsn: Lsn,
+    readers: Vec<Attached>,
+    /// How many readers were ever named.
+    named: u64,
+}
+
+struct Attached {
+    id: ReaderId,
+    reader: Box<dyn JournalReader>,
+    /// When the oldest record will be late that the system does not have from this reader.
+    late_at_us: i64,
+    /// Whether replies are held where it is late.
+    holds_when_late: bool,
+}
 
 /// When nothing waits.
 const NEVER: i64 = i64::MAX;
@@ -62,113 +89,150 @@ const NEVER: i64 = i64::MAX;
 /// Where in line those stand who wait for a reader that may be relied on: behind all records.
 const RELIANCE: Lsn = Lsn::MAX;
 
-/// What replies may rely on: who has what they saw.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Reliance {
-    /// Nobody needs to: replies never wait.
-    #[default]
-    Nobody,
-    /// The system, but for what is not older than [`LATE_US`].
-    System,
-    /// The disk.
-    Disk,
-}
+impl Tail {
+    fn reader(&mut self, id: ReaderId) -> Option<&mut Attached> {
+        self.readers.iter_mut().find(|attached| attached.id == id)
+    }
 
-#[derive(Default)]
-struct Tail {
-    lsn: Lsn,
-    reader: Option<Box<dyn JournalReader>>,
-}
-
-/// Who waits, and for what.
-#[derive(Default)]
-struct Line {
-    reliance: Reliance,
-    /// Whether replies wait for the system to have what they saw, as the reader is late.
-    is_late: bool,
-    /// The system has everything up to here.
-    written: Lsn,
-    /// Why the reader fails.
-    failure: String,
-    waiting: Vec<(Lsn, Waker)>,
-    /// How often all were to look again.
-    rouses: u64,
-}
-
-impl Line {
-    /// Has all who wait look again. They stay in line: who waits on does not queue again.
-    fn rouse(&mut self) {
-        self.rouses += 1;
-        self.waiting.iter().for_each(|(_, waker)| waker.wake_by_ref());
+    /// When the first reader is late that may not be.
+    fn late_at_us(&self) -> i64 {
+        let strict = self.readers.iter().filter(|attached| attached.holds_when_late);
+        strict.map(|attached| attached.late_at_us).min().unwrap_or(NEVER)
     }
 }
 
 impl Journal {
-    pub(crate) fn new(clock: Clock) -> Self {
+    /// `is_read` tells transactions whether they are to make records.
+    pub(crate) fn new(clock: Clock, is_read: &'static AtomicBool) -> Self {
         Self {
-            clock,
-            late_at_us: AtomicI64::new(NEVER),
             tail: Mutex::default(),
+            is_read,
             safe: AtomicU64::new(0),
             durable: AtomicU64::new(Lsn::MAX),
-            failed: AtomicBool::new(false),
+            has_failed: AtomicBool::new(false),
+            late_at_us: AtomicI64::new(NEVER),
             line: Mutex::default(),
+            clock,
         }
     }
 
-    /// Attaches the reader. The world must be stopped, and the keyspace told to record.
-    pub(crate) fn attach(&self, reader: Box<dyn JournalReader>, reliance: Reliance) {
+    /// A name for a reader that is to be attached, once.
+    pub(crate) fn name_reader(&self) -> ReaderId {
         let mut tail = self.tail();
-        tail.reader = Some(reader);
-        self.late_at_us.store(NEVER, Ordering::Relaxed);
-        self.safe.fetch_max(tail.lsn, Ordering::AcqRel);
-        self.line().written = tail.lsn;
-        drop(tail);
-        self.rely_on(reliance);
+        tail.named += 1;
+        ReaderId(tail.named)
     }
 
-    /// Lets the reader go: nobody waits any more.
-    pub(crate) fn detach(&self) {
+    /// Attaches a reader; returns the LSN behind which it is given all records. The world must be
+    /// stopped. Up to there nothing is asked of it.
+    pub(crate) fn attach(
+        &self,
+        id: ReaderId,
+        reader: Box<dyn JournalReader>,
+        reliance: Reliance,
+    ) -> Lsn {
         let mut tail = self.tail();
-        tail.reader = None;
-        self.late_at_us.store(NEVER, Ordering::Relaxed);
+        let attached = Attached { id, reader, late_at_us: NEVER, holds_when_late: false };
+        tail.readers.push(attached);
+        self.is_read.store(true, Ordering::Relaxed);
+        let lsn = tail.lsn;
+        self.line().add(id, lsn);
         drop(tail);
-        self.failed.store(false, Ordering::Release);
-        self.rely_on(Reliance::Nobody);
-        // Nothing will become safe any more.
-        let waiting = std::mem::take(&mut self.line().waiting);
+        self.rely_on(id, reliance);
+        lsn
+    }
+
+    /// Lets a reader go: nobody waits for it any more. One that is not there is gone already.
+    pub(crate) fn detach(&self, id: ReaderId) {
+        let mut tail = self.tail();
+        tail.readers.retain(|attached| attached.id != id);
+        if tail.readers.is_empty() {
+            self.is_read.store(false, Ordering::Relaxed);
+        }
+        self.late_at_us.store(tail.late_at_us(), Ordering::Relaxed);
+        drop(tail);
+        self.forget(id);
+    }
+
+    /// Whether this reader is given what is appended.
+    pub(crate) fn is_attached(&self, id: ReaderId) -> bool {
+        self.tail().reader(id).is_some()
+    }
+
+    /// Appends a transaction's record; returns the LSN behind it.
+    pub(crate) fn append(&self, record: &[u8]) -> Lsn {
+        let mut tail = self.tail();
+        tail.lsn += record.len() as u64;
+        let lsn = tail.lsn;
+        for attached in &mut tail.readers {
+            if attached.reader.record(lsn, record, gathering::is_open()) {
+                gathering::join();
+            }
+            if attached.late_at_us == NEVER {
+                attached.late_at_us = self.clock.monotonic_us() + LATE_US;
+                if attached.holds_when_late {
+                    self.late_at_us.fetch_min(attached.late_at_us, Ordering::Relaxed);
+                }
+            }
+        }
+        lsn
+    }
+
+    /// Has the readers take what was left for this moment.
+    pub(crate) fn rest(&self) {
+        let mut tail = self.tail();
+        let sleepers = tail.readers.iter_mut().filter_map(|attached| attached.reader.rest());
+        let sleepers: SmallVec<[_; 1]> = sleepers.collect();
+        drop(tail);
+        sleepers.iter().for_each(|sleeper| sleeper.notify_one());
+    }
+
+    /// Where the journal ends.
+    pub(crate) fn end(&self) -> Lsn {
+        self.tail().lsn
+    }
+
+    /// What replies may rely on this reader for, from now on.
+    pub(crate) fn rely_on(&self, id: ReaderId, reliance: Reliance) {
+        let mut tail = self.tail();
+        if let Some(attached) = tail.reader(id) {
+            attached.holds_when_late = reliance == Reliance::System;
+        }
+        self.late_at_us.store(tail.late_at_us(), Ordering::Relaxed);
+        drop(tail);
+        self.change(|line| {
+            line.set_reliance(id, reliance);
+            Rouse::All
+        });
+        if reliance != Reliance::Nobody {
+            self.line().waiting.retain(|(lsn, _)| *lsn != RELIANCE);
+        }
+    }
+
+    /// A reader is there no more: where that was the last one that replies relied on nothing will
+    /// become safe any more, and nobody waits on.
+    fn forget(&self, id: ReaderId) {
+        self.change(|line| {
+            line.readers.retain(|reader| reader.id != id);
+            Rouse::All
+        });
+        let mut line = self.line();
+        let is_last = line.relied_on().next().is_none();
+        let waiting = if is_last { std::mem::take(&mut line.waiting) } else { Vec::new() };
+        drop(line);
         waiting.into_iter().for_each(|(_, waker)| waker.wake());
     }
 
-    /// What replies may rely on from now on.
-    pub(crate) fn rely_on(&self, reliance: Reliance) {
-        let mut line = self.line();
-        line.reliance = reliance;
-        line.is_late = false;
-        let durable = if reliance == Reliance::Disk { self.safe() } else { Lsn::MAX };
-        self.durable.store(durable, Ordering::Release);
-        line.rouse();
-        if reliance != Reliance::Nobody {
-            line.waiting.retain(|(lsn, _)| *lsn != RELIANCE);
-        }
+    /// A reader has everything up to `lsn` safe: replies leave that waited for it alone.
+    pub(crate) fn acknowledge(&self, id: ReaderId, lsn: Lsn) {
+        self.change(|line| {
+            let Some(reader) = line.reader(id) else { return Rouse::Nobody };
+            reader.safe = reader.safe.max(lsn);
+            reader.be_in_time()
+        });
     }
 
-    /// The reader has everything up to `lsn` safe: replies that waited for it leave.
-    pub(crate) fn acknowledge(&self, lsn: Lsn) {
-        let mut line = self.line();
-        let safe = self.safe.fetch_max(lsn, Ordering::AcqRel).max(lsn);
-        if line.reliance == Reliance::Disk {
-            self.durable.fetch_max(safe, Ordering::AcqRel);
-        }
-        self.be_in_time(&mut line);
-        let (ready, waiting) = line.waiting.drain(..).partition(|(wanted, _)| *wanted <= safe);
-        line.waiting = waiting;
-        drop(line);
-        let ready: Vec<(Lsn, Waker)> = ready;
-        ready.into_iter().for_each(|(_, waker)| waker.wake());
-    }
-
-    /// Looks whether the reader is late, at this time of the monotonic clock: then replies wait.
+    /// Looks whether a reader is late, at this time of the monotonic clock: then replies wait.
     #[inline]
     pub(crate) fn look(&self, now_us: i64) {
         if now_us > self.late_at_us.load(Ordering::Relaxed) {
@@ -178,68 +242,98 @@ impl Journal {
 
     #[cold]
     fn hold_late(&self, now_us: i64) {
-        let mut line = self.line();
-        // The reader may have caught up meanwhile.
-        let is_late = now_us > self.late_at_us.load(Ordering::Relaxed);
-        if is_late && line.reliance == Reliance::System && !line.is_late {
-            line.is_late = true;
-            // What is safe may leave in any case.
-            self.durable.store(line.written.max(self.safe()), Ordering::Release);
-        }
-    }
-
-    /// The system has everything up to `lsn`, and what comes behind came since `since_us`.
-    pub(crate) fn note_written(&self, lsn: Lsn, since_us: i64) {
+        // A reader may have caught up meanwhile, or does so behind both.
         let tail = self.tail();
+        self.change(|line| {
+            let is_late = |id| {
+                let mut late = tail.readers.iter().filter(|it| now_us > it.late_at_us);
+                late.any(|attached| attached.id == id)
+            };
+            for reader in &mut line.readers {
+                reader.is_late |= reader.reliance == Reliance::System && is_late(reader.id);
+            }
+            Rouse::Nobody
+        });
+    }
+
+    /// The system has everything up to `lsn` from a reader, and what comes behind came since
+    /// `since_us`.
+    pub(crate) fn note_written(&self, id: ReaderId, lsn: Lsn, since_us: i64) {
+        let mut tail = self.tail();
         let late_at_us = if tail.lsn > lsn { since_us + LATE_US } else { NEVER };
-        self.late_at_us.store(late_at_us, Ordering::Relaxed);
+        if let Some(attached) = tail.reader(id) {
+            attached.late_at_us = late_at_us;
+        }
+        self.late_at_us.store(tail.late_at_us(), Ordering::Relaxed);
         drop(tail);
-        let mut line = self.line();
-        line.written = lsn;
-        self.be_in_time(&mut line);
+        self.change(|line| {
+            let Some(reader) = line.reader(id) else { return Rouse::Nobody };
+            reader.written = lsn;
+            reader.be_in_time()
+        });
     }
 
-    /// Lets replies go that waited for a late reader.
-    fn be_in_time(&self, line: &mut Line) {
-        if std::mem::take(&mut line.is_late) {
-            self.durable.store(Lsn::MAX, Ordering::Release);
-            line.rouse();
-        }
+    /// Replies that saw up to `lsn` leave, though that is not safe with a reader: somebody wants
+    /// it so.
+    pub(crate) fn let_pass(&self, id: ReaderId, lsn: Lsn) {
+        self.change(|line| {
+            if let Some(reader) = line.reader(id) {
+                reader.passed = reader.passed.max(lsn);
+            }
+            // They stay in line: some of them may wait for more than that.
+            Rouse::All
+        });
     }
 
-    /// Replies that saw up to `lsn` leave, though that is not safe: somebody wants it so.
-    pub(crate) fn let_pass(&self, lsn: Lsn) {
-        let mut line = self.line();
-        if line.reliance == Reliance::Disk {
-            self.durable.fetch_max(lsn, Ordering::AcqRel);
-        }
-        // They stay in line: some of them may wait for more than that.
-        line.rouse();
-    }
-
-    /// The reader cannot go on, and why. Nobody waits meanwhile. `bar` keeps further writes from
+    /// A reader cannot go on, and why. Nobody waits meanwhile. `bar` keeps further writes from
     /// running, before anybody is told who could send the next one.
-    pub(crate) fn fail(&self, why: String, bar: impl FnOnce()) {
+    pub(crate) fn fail(&self, id: ReaderId, why: String, bar: impl FnOnce()) {
         self.line().failure = why;
         bar();
+        self.change(|line| {
+            if let Some(reader) = line.reader(id) {
+                reader.has_failed = true;
+            }
+            Rouse::All
+        });
+    }
+
+    /// A reader goes on, and has everything up to `lsn` safe.
+    pub(crate) fn heal(&self, id: ReaderId, lsn: Lsn) {
+        self.change(|line| {
+            let Some(reader) = line.reader(id) else { return Rouse::Nobody };
+            (reader.safe, reader.has_failed) = (reader.safe.max(lsn), false);
+            reader.be_in_time()
+        });
+    }
+
+    /// Changes what is known of the readers, and then says what follows: what is safe, what may
+    /// leave, and who goes on.
+    fn change(&self, change: impl FnOnce(&mut Line) -> Rouse) {
         let mut line = self.line();
-        self.failed.store(true, Ordering::Release);
-        line.rouse();
+        let rouse = change(&mut line);
+        let all = line.relied_on().map(|reader| reader.safe).min();
+        let safe = self.safe().max(all.unwrap_or(0));
+        self.safe.store(safe, Ordering::Release);
+        let durable = line.relied_on().map(Standing::durable).min();
+        self.durable.store(durable.unwrap_or(Lsn::MAX).max(safe), Ordering::Release);
+        let has_failed = line.relied_on().any(|reader| reader.has_failed);
+        self.has_failed.store(has_failed, Ordering::Release);
+        if rouse == Rouse::All {
+            line.rouse();
+        }
+        let ready: Vec<_> = line.waiting.extract_if(.., |(lsn, _)| *lsn <= safe).collect();
+        drop(line);
+        ready.into_iter().for_each(|(_, waker)| waker.wake());
     }
 
-    /// The reader goes on, and has everything up to `lsn` safe.
-    pub(crate) fn heal(&self, lsn: Lsn) {
-        self.acknowledge(lsn);
-        self.failed.store(false, Ordering::Release);
-    }
-
-    /// Whether the reader has failed.
+    /// Whether a reader has failed that replies rely on.
     #[inline]
     pub(crate) fn has_failed(&self) -> bool {
-        self.failed.load(Ordering::Acquire)
+        self.has_failed.load(Ordering::Acquire)
     }
 
-    /// What whoever would write is told while the reader has failed: nothing was done.
+    /// What whoever would write is told while a reader has failed: nothing was done.
     pub(crate) fn refusal(&self) -> Refusal {
         let why = &self.line().failure;
         Refusal::owned(format!("MISCONF Errors writing to the AOF file: {why}"))
@@ -254,17 +348,12 @@ impl Journal {
         ))
     }
 
-    /// Whether what is not safe is shown to nobody, also while the reader has failed.
+    /// Whether what is not safe is shown to nobody, also while a reader has failed.
     pub(crate) fn hides_unsafe(&self) -> bool {
-        self.line().reliance == Reliance::Disk
+        self.line().readers.iter().any(|reader| reader.reliance == Reliance::Disk)
     }
 
-    /// Where the journal ends.
-    pub(crate) fn end(&self) -> Lsn {
-        self.tail().lsn
-    }
-
-    /// Everything up to here is safe, as far as the reader has said.
+    /// Everything up to here is safe, as far as the readers have said that replies rely on.
     pub(crate) fn safe(&self) -> Lsn {
         self.safe.load(Ordering::Acquire)
     }
@@ -299,36 +388,11 @@ impl Journal {
         true
     }
 
-    /// Queues who waits until replies may rely on the reader, or it is let go.
+    /// Queues who waits until replies may rely on a reader, or the last one is let go.
     pub(crate) fn wait_for_reliance(&self, waker: &Waker) {
         let mut line = self.line();
         if !line.waiting.iter().any(|(lsn, own)| *lsn == RELIANCE && own.will_wake(waker)) {
             line.waiting.push((RELIANCE, waker.clone()));
-        }
-    }
-
-    /// Appends a transaction's record; returns the LSN behind it.
-    pub(crate) fn append(&self, record: &[u8]) -> Lsn {
-        let mut tail = self.tail();
-        tail.lsn += record.len() as u64;
-        let lsn = tail.lsn;
-        if let Some(reader) = &mut tail.reader {
-            if reader.record(lsn, record, gathering::is_open()) {
-                gathering::join();
-            }
-            if self.late_at_us.load(Ordering::Relaxed) == NEVER {
-                let late_at_us = self.clock.monotonic_us() + LATE_US;
-                self.late_at_us.store(late_at_us, Ordering::Relaxed);
-            }
-        }
-        lsn
-    }
-
-    /// Has the reader take what was left for this moment.
-    pub(crate) fn rest(&self) {
-        let sleeper = self.tail().reader.as_mut().and_then(|reader| reader.rest());
-        if let Some(sleeper) = sleeper {
-            sleeper.notify_one();
         }
     }
 
@@ -342,161 +406,4 @@ impl Journal {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::{Arc, Mutex};
-
-    use base::time::Clock;
-    use keyspace::{
-        Acquisition, Keyspace, Lifetime, NewText, Options, PartitionSet, Tx, TxOptions,
-    };
-    use proto::OwnedArgs;
-
-    use super::{Journal, JournalReader, LATE_US, Lsn, Reliance};
-    use crate::commit::publish;
-
-    #[derive(Clone, Default)]
-    struct Copy(Arc<Mutex<Vec<u8>>>);
-
-    impl JournalReader for Copy {
-        fn record(&mut self, lsn: u64, bytes: &[u8], _: bool) -> bool {
-            let mut copy = self.0.lock().unwrap();
-            copy.extend_from_slice(bytes);
-            assert_eq!(lsn, copy.len() as u64, "an LSN is the offset behind its record");
-            false
-        }
-    }
-
-    struct Rig {
-        keyspace: &'static Keyspace,
-        journal: Journal,
-        copy: Copy,
-    }
-
-    impl Rig {
-        fn new() -> Self {
-            let keyspace = Keyspace::leak(Options { hash_key: (1, 2), ..Options::new() });
-            let recording = &keyspace.settings().journal_attached;
-            recording.store(true, std::sync::atomic::Ordering::Relaxed);
-            let (journal, copy) = (Journal::new(Clock::system()), Copy::default());
-            journal.attach(Box::new(copy.clone()), Reliance::Disk);
-            Self { keyspace, journal, copy }
-        }
-
-        /// Runs a transaction on a key; returns what its reply must wait for.
-        fn run(&self, database: usize, now: i64, line: &str, work: impl FnOnce(&mut Tx)) -> u64 {
-            let args: OwnedArgs = line.split(' ').map(str::as_bytes).collect();
-            let partition = self.keyspace.locate(&args.as_args()[1]).partition();
-            assert!(self.keyspace.enter(0));
-            let mut grant =
-                Acquisition::of_partitions(self.keyspace, PartitionSet::from_slice(&[partition]));
-            assert!(grant.attempt());
-            let options = TxOptions { database, now, touches: true, ..TxOptions::internal(0, now) };
-            let mut tx = Tx::begin(grant, options);
-            work(&mut tx);
-            tx.finish();
-            let seen = publish(&self.journal, &mut tx, args.as_args());
-            tx.seal();
-            drop(tx);
-            self.keyspace.leave(0);
-            seen
-        }
-
-        fn set(&self, database: usize, lifetime: Lifetime) -> u64 {
-            self.run(database, 1000, "SET k v", |tx| {
-                tx.put_text(b"k", NewText::from_client(b"v"), lifetime).unwrap();
-            })
-        }
-
-        fn written(&self) -> String {
-            let bytes = std::mem::take(&mut *self.copy.0.lock().unwrap());
-            String::from_utf8(bytes).unwrap().replace("\r\n", " ")
-        }
-    }
-
-    #[test]
-    fn a_record_is_the_command_and_begins_and_ends_in_database_0() {
-        let rig = Rig::new();
-        rig.set(0, Lifetime::Forever);
-        assert_eq!(rig.written(), "*3 $3 SET $1 k $1 v ");
-        let rig = Rig::new();
-        rig.set(3, Lifetime::Forever);
-        let expected = "*2 $6 SELECT $1 3 *3 $3 SET $1 k $1 v *2 $6 SELECT $1 0 ";
-        assert_eq!(rig.written(), expected);
-    }
-
-    #[test]
-    fn what_expired_on_the_way_stands_with_the_command_between_multi_and_exec() {
-        let rig = Rig::new();
-        rig.set(0, Lifetime::Until(1500));
-        rig.written();
-        rig.copy.0.lock().unwrap().resize(rig.journal.end() as usize, b' ');
-        rig.run(0, 2000, "APPEND k w", |tx| {
-            tx.append_text(b"k", b"w").unwrap();
-        });
-        let written = rig.written();
-        let expected = "*1 $5 MULTI *2 $3 DEL $1 k *3 $6 APPEND $1 k $1 w *1 $4 EXEC ";
-        assert_eq!(written.trim_start(), expected);
-    }
-
-    #[test]
-    fn a_read_waits_for_the_write_it_saw_and_for_no_other() {
-        let rig = Rig::new();
-        let written = rig.set(0, Lifetime::Forever);
-        assert_eq!(written, rig.journal.end());
-        assert!(!rig.journal.is_durable(written));
-        let read = |line| rig.run(0, 1000, line, |_| {});
-        assert_eq!(read("GET k"), written);
-        let other = (0..).map(|n| format!("GET other{n}")).find(|line| {
-            rig.keyspace.locate(&line.as_bytes()[4..]).partition()
-                != rig.keyspace.locate(b"k").partition()
-        });
-        assert_eq!(read(&other.unwrap()), 0);
-        rig.journal.acknowledge(written);
-        assert!(rig.journal.is_durable(written));
-    }
-
-    #[test]
-    fn without_a_reader_nothing_waits() {
-        let journal = Journal::new(Clock::system());
-        assert!(journal.is_durable(u64::MAX));
-    }
-
-    /// On a clock that is moved by hand.
-    #[test]
-    fn replies_wait_from_the_moment_on_in_which_the_reader_is_late() {
-        let clock = Clock::manual(1000);
-        let journal = Journal::new(clock.clone());
-        journal.attach(Box::new(Copy::default()), Reliance::System);
-        let look = |millis| {
-            clock.advance(millis);
-            journal.look(clock.monotonic_us());
-        };
-        let first = journal.append(b"first");
-        look(LATE_US / 1000);
-        assert!(journal.is_durable(first), "it may take so long");
-        let began_us = clock.monotonic_us();
-        let second = journal.append(b"second");
-        look(1);
-        assert!(!journal.is_durable(first) && !journal.is_durable(second));
-        assert!(journal.is_durable(0), "who saw nothing of it waits for nothing");
-        journal.note_written(first, began_us);
-        assert!(journal.is_durable(second), "it is not late any more");
-        look(LATE_US / 1000);
-        assert!(journal.is_durable(first) && !journal.is_durable(second));
-        // Who wants the disk to have it waits for that.
-        journal.rely_on(Reliance::Disk);
-        journal.note_written(second, began_us);
-        assert!(!journal.is_durable(second));
-        journal.rely_on(Reliance::System);
-        look(LATE_US);
-        assert!(journal.is_durable(second), "nothing waits to be written");
-        journal.append(b"third");
-        journal.rely_on(Reliance::Nobody);
-        look(LATE_US);
-        assert!(journal.is_durable(Lsn::MAX), "nobody relies on it");
-        journal.rely_on(Reliance::System);
-        journal.detach();
-        look(LATE_US);
-        assert!(journal.is_durable(Lsn::MAX), "nobody is there who could be late");
-    }
-}
+pub(crate) mod tests;
