@@ -17,7 +17,7 @@ use super::queue::Queue;
 use super::{Base, Fresh, Order, attach};
 use crate::log::{log_notice, log_warning};
 use crate::server::Server;
-use crate::snapshot::{Cut, Finished, Purpose, Snapshot, Target};
+use crate::snapshot::{Cut, FileSink, Finished, Purpose, Snapshot, SnapshotTarget};
 use crate::unit::drill;
 
 /// So many failures in a row, then automatic rewrites wait longer and longer.
@@ -237,7 +237,8 @@ impl Turn {
         let log = server.aof.queue().clone();
         let cut_log = log.clone();
         let at_cut = Box::new(move |cut| mark_cut(server, &cut, cut_log.as_ref()));
-        let target = Target { path: path.clone(), at_cut };
+        let sink = Box::new(FileSink::new(&*server.storage, path.clone()));
+        let target = SnapshotTarget { sink, at_cut };
         let done = move |result: Result<Finished, String>| {
             hand_over(server, result.map(|it| Fresh { path, form, bytes: it.bytes }), log.as_ref());
         };
