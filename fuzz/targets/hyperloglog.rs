@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use structs::hyperloglog::{self, Adder, Place, Registers};
+use structs::hyperloglog::{self, Adder, RegisterUpdate, Registers};
 
 /// Magic to cached count.
 const HEADER: usize = 16;
@@ -22,7 +22,7 @@ fn run(start: &[u8], elements: &[u8]) {
     let (mut bytes, mut at_once) = (start.to_vec(), start.to_vec());
     let mut adder = Adder::new(&mut at_once, 200);
     for element in elements.chunks(3) {
-        let place = Place::of(element);
+        let place = RegisterUpdate::of(element);
         let did = hyperloglog::add(&mut bytes, place, 200);
         let did_at_once = adder.add(place);
         if valid.is_ok() {

@@ -160,7 +160,7 @@ impl Runner {
                 result.expect("the key is declared and a string");
             }
         }
-        tx.conclude();
+        tx.finish();
         drop(tx);
         if output.len() > 1 << 14 {
             *output = Output::new();

@@ -32,7 +32,7 @@ pub fn expire(tx: &mut Tx, key: &[u8], at: UnixMillis) -> Result<(), Refusal> {
 
 /// Takes the deadline of a key away; whether it had one.
 pub fn persist(tx: &mut Tx, key: &[u8]) -> Result<bool, Refusal> {
-    let expires = tx.want(key)?.is_some_and(|entry| entry.deadline().is_some());
+    let expires = tx.lookup_write(key)?.is_some_and(|entry| entry.deadline().is_some());
     if expires {
         tx.set_deadline(key, None)?;
         tx.event(EventClass::Generic, "persist", key);
@@ -41,22 +41,22 @@ pub fn persist(tx: &mut Tx, key: &[u8]) -> Result<bool, Refusal> {
     Ok(expires)
 }
 
-/// Stores an entry under `key`, its own, as one change. Says first what `tell` says, then what was
-/// overwritten.
+/// Stores an entry under `key`, its own, as one change. The event of `notify` comes first, then
+/// that another value was overwritten.
 pub fn place_over(
     tx: &mut Tx,
     key: &[u8],
     entry: EntryBox,
-    tell: impl FnOnce(&mut Tx),
+    notify: impl FnOnce(&mut Tx),
 ) -> Result<(), Refusal> {
     let kind = entry.borrow().kind();
     let before = tx.effects().changes();
     let replaced = tx.take(key)?;
     tx.place(entry)?;
     tx.effects_mut().set_changes(before + 1);
-    tell(tx);
+    notify(tx);
     if let Some(replaced) = replaced {
-        tell_overwritten(tx, key, replaced.borrow().kind(), kind);
+        notify_overwritten(tx, key, replaced.borrow().kind(), kind);
         tx.discard(replaced);
     }
     Ok(())
@@ -64,7 +64,7 @@ pub fn place_over(
 
 /// Says that a value was replaced by one that may be of another type.
 #[inline]
-pub fn tell_overwritten(tx: &mut Tx, key: &[u8], before: Kind, after: Kind) {
+pub fn notify_overwritten(tx: &mut Tx, key: &[u8], before: Kind, after: Kind) {
     tx.event(EventClass::Overwritten, "overwritten", key);
     if before != after {
         tx.event(EventClass::TypeChanged, "type_changed", key);
@@ -85,7 +85,7 @@ pub fn store_result<C: Container>(
     let is_stored = tx.exists(key)?;
     match replaced {
         Some(_) if !is_stored => tx.event(EventClass::Generic, "del", key),
-        Some(kind) => tell_overwritten(tx, key, kind, C::KIND),
+        Some(kind) => notify_overwritten(tx, key, kind, C::KIND),
         None => {}
     }
     if is_stored {

@@ -34,6 +34,7 @@ pub mod string;
 #[cfg(test)]
 mod testing;
 pub mod text;
+mod time_unit;
 pub mod waiting;
 
 use keyspace::{Refusal, Tx};

@@ -17,16 +17,16 @@ pub(crate) fn is_long(nanoseconds: u64) -> bool {
     nanoseconds > WORKER_BUDGET_NS
 }
 
-/// Replies `count` elements behind the head that was written already. `tell` replies those of a
+/// Replies `count` elements behind the head that was written already. `write` replies those of a
 /// range of places below the count, and owns what it reads.
 pub(crate) fn reply_in_pieces(
     tx: &Tx,
     reply: &mut Reply<'_>,
     count: u64,
-    tell: impl FnMut(Range<u64>, &mut Reply<'_>) + Send + 'static,
+    write: impl FnMut(Range<u64>, &mut Reply<'_>) + Send + 'static,
 ) {
-    let (keyspace, tell) = (tx.keyspace(), Some(tell));
-    let mut pieces = Pieces { keyspace, places: 0..count, bytes: 0, tell };
+    let (keyspace, write) = (tx.keyspace(), Some(write));
+    let mut pieces = Pieces { keyspace, places: 0..count, bytes: 0, write };
     // The first ones say how long the others may be.
     if pieces.write(reply, 1) {
         reply.stream(Box::new(pieces));
@@ -40,16 +40,16 @@ struct Pieces<T: Send + 'static> {
     /// Written so far.
     bytes: u64,
     /// Some until it is dropped.
-    tell: Option<T>,
+    write: Option<T>,
 }
 
 impl<T: FnMut(Range<u64>, &mut Reply<'_>) + Send + 'static> Source for Pieces<T> {
     fn write(&mut self, reply: &mut Reply<'_>, bytes: usize) -> bool {
-        let Some(tell) = &mut self.tell else { return false };
+        let Some(write) = &mut self.write else { return false };
         let before = reply.unsent();
         while !self.places.is_empty() && reply.unsent() - before < bytes {
             let end = self.places.end.min(self.places.start + STEP);
-            tell(self.places.start..end, reply);
+            write(self.places.start..end, reply);
             self.places.start = end;
         }
         self.bytes += (reply.unsent() - before) as u64;
@@ -64,8 +64,8 @@ impl<T: FnMut(Range<u64>, &mut Reply<'_>) + Send + 'static> Source for Pieces<T>
 
 impl<T: Send + 'static> Drop for Pieces<T> {
     fn drop(&mut self) {
-        if let Some(tell) = self.tell.take() {
-            self.keyspace.free_elsewhere(tell);
+        if let Some(write) = self.write.take() {
+            self.keyspace.lazy_free(write);
         }
     }
 }

@@ -141,7 +141,7 @@ impl Session {
         let watch = Watch::new(self.keyspace);
         tx.watch(key, &watch);
         tx.register(key, &Waiter::new(false, Box::new(())), 0).expect("its lock is held");
-        tx.conclude();
+        tx.finish();
         self.watches.push(watch);
     }
 
@@ -188,7 +188,7 @@ impl Session {
                     acquisition = self.plan(command, args);
                 }
                 settled => {
-                    tx.conclude();
+                    tx.finish();
                     self.note(&tx, args);
                     tx.seal();
                     return settled;

@@ -34,14 +34,26 @@ pub fn deadline(seconds: &[u8], now: UnixMillis) -> Result<Option<UnixMillis>, R
 #[must_use]
 pub fn wait(awaited: Awaited, deadline: Option<UnixMillis>) -> Refusal {
     let at_once = EmptyReply::NullArray;
-    Refusal::Wait(Box::new(Wait { awaited, deadline, again: None, heeds_deletion: false, at_once }))
+    Refusal::Wait(Box::new(Wait {
+        awaited,
+        deadline,
+        again: None,
+        wakes_on_deletion: false,
+        at_once,
+    }))
 }
 
 /// The refusal of who waits for one element of one key.
 #[must_use]
 pub fn wait_for_element(awaited: Awaited, deadline: Option<UnixMillis>) -> Refusal {
     let at_once = EmptyReply::Null;
-    Refusal::Wait(Box::new(Wait { awaited, deadline, again: None, heeds_deletion: false, at_once }))
+    Refusal::Wait(Box::new(Wait {
+        awaited,
+        deadline,
+        again: None,
+        wakes_on_deletion: false,
+        at_once,
+    }))
 }
 
 #[cfg(test)]

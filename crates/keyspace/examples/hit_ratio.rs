@@ -76,7 +76,7 @@ impl Ours {
         let mut tx = self.begin(partitions, now);
         let need = Need { bytes: usize::MAX, keys: KEYS, samples };
         self.len -= tx.evict(&looks, self.rule, need, |_, _, _| ()).keys;
-        tx.conclude();
+        tx.finish();
     }
 }
 
@@ -93,7 +93,7 @@ impl Cache for Ours {
         }
         let mut tx = self.begin(partition, now);
         tx.put_text(&key, NewText::Integer(1), Lifetime::Forever).expect("it is granted");
-        tx.conclude();
+        tx.finish();
         self.len += 1;
         false
     }

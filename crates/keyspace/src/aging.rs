@@ -3,7 +3,7 @@
 //! Invariant: a step holds one partition, looks at a bounded number of entries and changes nothing
 //! but what says how long they were not used.
 
-use crate::clock::{AccessClock, Lapse};
+use crate::clock::{AccessClock, ClockJump};
 use crate::lock::acquisition::Acquisition;
 use crate::lock::partition::PartitionIndex;
 
@@ -14,7 +14,7 @@ impl Acquisition {
     pub fn age(
         &mut self,
         access: &AccessClock,
-        lapse: Option<Lapse>,
+        clock_jump: Option<ClockJump>,
         partition: PartitionIndex,
         from: (usize, u64),
         at_least: usize,
@@ -24,7 +24,7 @@ impl Acquisition {
         let next = tables.get(database).and_then(|table| {
             table.walk_ahead(position, at_least, false, |_, _| {});
             table.walk(position, at_least, |entry| {
-                if let Some(clock) = access.renewed(entry.access_clock(), lapse) {
+                if let Some(clock) = access.renewed(entry.access_clock(), clock_jump) {
                     entry.set_access_clock(clock);
                 }
             })

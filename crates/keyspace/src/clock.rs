@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering;
 
 use base::time::UnixMillis;
 
-use crate::history::{History, USES_PER_COUNT, used_once_more, uses_left};
+use crate::ghost_list::{GhostList, USES_PER_COUNT, used_once_more, uses_left};
 use crate::keyspace::{Keyspace, Settings};
 
 /// What a new key's frequency counter starts with, so that it is not evicted at once.
@@ -57,7 +57,7 @@ struct Dial {
 
 /// A jump of the wall clock: between these moments no key was used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lapse {
+pub struct ClockJump {
     /// The last moment before.
     pub before: UnixMillis,
     /// The first one after.
@@ -80,11 +80,11 @@ impl Dial {
 
     /// As `age`, where the clock jumped and may have gone round: what came before the jump is at
     /// least as old as that. `unit` is a stamp's, in milliseconds.
-    fn age_over(self, now: UnixMillis, stamp: u32, unit: i64, lapse: Lapse) -> u64 {
+    fn age_over(self, now: UnixMillis, stamp: u32, unit: i64, clock_jump: ClockJump) -> u64 {
         let (round, age) = (u64::from(self.mask) + 1, self.stamp(now / unit).wrapping_sub(stamp));
         let age = u64::from(age & self.mask);
         let units = |since: UnixMillis| (now.saturating_sub(since).max(0) / unit) as u64;
-        let (since_jump, at_least) = (units(lapse.after) + 1, units(lapse.before));
+        let (since_jump, at_least) = (units(clock_jump.after) + 1, units(clock_jump.before));
         if age <= since_jump || age >= at_least {
             return age;
         }
@@ -114,7 +114,7 @@ pub struct AccessClock {
     log_factor: u32,
     decay_minutes: u32,
     /// Who is told of uses, and says how long they count; none if nobody learns from them.
-    history: Option<&'static History>,
+    ghost_list: Option<&'static GhostList>,
     use_lasts_ms: u32,
     now: UnixMillis,
     /// A cheap random sequence for the probabilistic counter.
@@ -128,7 +128,7 @@ impl AccessClock {
     pub fn new(settings: &Settings, now: UnixMillis) -> Self {
         Self {
             policy: settings.access_policy(),
-            history: None,
+            ghost_list: None,
             use_lasts_ms: 0,
             log_factor: settings.lfu_log_factor.load(Ordering::Relaxed),
             decay_minutes: settings.lfu_decay_time.load(Ordering::Relaxed),
@@ -141,8 +141,8 @@ impl AccessClock {
     #[inline]
     pub(crate) fn with_history(mut self, keyspace: &'static Keyspace) -> Self {
         if self.policy == AccessPolicy::Worth {
-            self.history = Some(keyspace.history());
-            self.use_lasts_ms = keyspace.history().use_lasts_ms();
+            self.ghost_list = Some(keyspace.ghost_list());
+            self.use_lasts_ms = keyspace.ghost_list().use_lasts_ms();
         }
         self
     }
@@ -186,10 +186,10 @@ impl AccessClock {
             }
             AccessPolicy::Worth => {
                 let ((uses, age_ms), dice) = (self.uses_and_age(clock), self.throw());
-                if let Some(history) = self.history
+                if let Some(ghost_list) = self.ghost_list
                     && dice.is_multiple_of(USES_PER_COUNT)
                 {
-                    history.note_use(clock & USES_MASK, age_ms);
+                    ghost_list.note_use(clock & USES_MASK, age_ms);
                 }
                 self.units() << UNITS_SHIFT | used_once_more(uses, dice / USES_PER_COUNT)
             }
@@ -228,9 +228,9 @@ impl AccessClock {
     /// What a stamp is to be replaced by, so that it does not go round before it is looked at
     /// again, a day from now at most: `None` if it lasts. The clock may have jumped since it was
     /// looked at before.
-    pub(crate) fn renewed(&self, clock: u32, lapse: Option<Lapse>) -> Option<u32> {
-        let age = |dial: Dial, stamp: u32, unit: i64| match lapse {
-            Some(lapse) => dial.age_over(self.now, stamp, unit, lapse),
+    pub(crate) fn renewed(&self, clock: u32, clock_jump: Option<ClockJump>) -> Option<u32> {
+        let age = |dial: Dial, stamp: u32, unit: i64| match clock_jump {
+            Some(clock_jump) => dial.age_over(self.now, stamp, unit, clock_jump),
             None => u64::from(dial.age(self.now / unit, stamp)),
         };
         match self.policy {
@@ -262,7 +262,7 @@ impl AccessClock {
     /// Whether a key keeps its place for uses long ago.
     pub(crate) fn is_late(&self, clock: u32) -> bool {
         let (_, age_ms) = self.uses_and_age(clock);
-        self.history.is_some_and(|history| history.is_late(clock & USES_MASK, age_ms))
+        self.ghost_list.is_some_and(|ghost_list| ghost_list.is_late(clock & USES_MASK, age_ms))
     }
 
     /// The clock of a key restored with a known idle time.
@@ -321,7 +321,7 @@ impl AccessClock {
 mod tests {
     use std::sync::atomic::Ordering;
 
-    use super::{AccessClock, AccessPolicy, Lapse};
+    use super::{AccessClock, AccessPolicy, ClockJump};
     use crate::keyspace::Settings;
 
     #[test]
@@ -405,19 +405,19 @@ mod tests {
             settings.access_policy.store(policy as u8, Ordering::Relaxed);
             let before = 1_000_000 * HOUR;
             for jump in [HOUR, 20 * HOUR, (1 << 27) + 5000, (1 << 34) + 5000, (1 << 35) - 5000] {
-                let lapse = Lapse { before, after: before + jump };
-                let now = AccessClock::new(&settings, lapse.after + 2000);
+                let clock_jump = ClockJump { before, after: before + jump };
+                let now = AccessClock::new(&settings, clock_jump.after + 2000);
                 for age in [0, 1000, HOUR, 7 * HOUR] {
                     let clock = AccessClock::new(&settings, before - age).fresh();
-                    let clock = now.renewed(clock, Some(lapse)).unwrap_or(clock);
+                    let clock = now.renewed(clock, Some(clock_jump)).unwrap_or(clock);
                     let right = (age + jump + 2000) / 1000;
                     let found = i64::from(now.idle_seconds(clock));
                     let right =
                         if policy == AccessPolicy::Worth { right } else { right.min(16_604_415) };
                     assert!((right - found).abs() < 300, "{policy:?}, {jump}, {age}: {found}");
                 }
-                let new = AccessClock::new(&settings, lapse.after + 1000).fresh();
-                let new = now.renewed(new, Some(lapse)).unwrap_or(new);
+                let new = AccessClock::new(&settings, clock_jump.after + 1000).fresh();
+                let new = now.renewed(new, Some(clock_jump)).unwrap_or(new);
                 assert!(now.idle_seconds(new) <= 1, "it came after the jump");
             }
         }

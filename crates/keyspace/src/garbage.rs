@@ -19,14 +19,14 @@ pub(crate) const BIG_ENTRY: usize = 256 * 1024;
 
 /// Something to be dropped.
 pub(crate) struct Garbage {
-    content: Content,
+    content: GarbageContent,
     /// What it takes, as far as that is known.
     bytes: usize,
     /// Keys that it was.
     keys: usize,
 }
 
-enum Content {
+enum GarbageContent {
     /// A big value.
     Entry(EntryBox),
     /// All tables of a database that was flushed.
@@ -72,36 +72,36 @@ impl CopiesHeld {
 impl Garbage {
     pub(crate) fn entry(entry: EntryBox) -> Self {
         let bytes = entry.borrow().memory();
-        Self { content: Content::Entry(entry), bytes, keys: 1 }
+        Self { content: GarbageContent::Entry(entry), bytes, keys: 1 }
     }
 
     pub(crate) fn held(held: Box<dyn Send>) -> Self {
-        Self { content: Content::Held(held), bytes: 0, keys: 0 }
+        Self { content: GarbageContent::Held(held), bytes: 0, keys: 0 }
     }
 
     pub(crate) fn tables(tables: Vec<EntryTable>, bytes: usize) -> Self {
         let keys = tables.iter().map(EntryTable::len).sum();
-        Self { content: Content::Tables(tables), bytes, keys }
+        Self { content: GarbageContent::Tables(tables), bytes, keys }
     }
 
     /// Takes one table out, if there are several.
     fn split(&mut self) -> Option<Self> {
-        let Content::Tables(tables) = &mut self.content else { return None };
+        let GarbageContent::Tables(tables) = &mut self.content else { return None };
         let last = if tables.len() > 1 { tables.pop()? } else { return None };
         let keys = last.len();
         let bytes = (self.bytes as u128 * keys as u128).checked_div(self.keys as u128);
         let bytes = bytes.map_or(0, |bytes| bytes as usize);
         self.bytes -= bytes;
         self.keys -= keys;
-        Some(Self { content: Content::Tables(vec![last]), bytes, keys })
+        Some(Self { content: GarbageContent::Tables(vec![last]), bytes, keys })
     }
 
     /// Whether some of it can be freed for who frees at most so many bytes.
     fn has_piece(&self, most: usize) -> bool {
         match &self.content {
-            Content::Entry(_) => self.bytes <= most,
-            Content::Tables(tables) => tables.len() > 1 || self.bytes <= most,
-            Content::Held(_) => false,
+            GarbageContent::Entry(_) => self.bytes <= most,
+            GarbageContent::Tables(tables) => tables.len() > 1 || self.bytes <= most,
+            GarbageContent::Held(_) => false,
         }
     }
 }
@@ -172,9 +172,9 @@ impl Reclaimer {
     fn free(&self, piece: Garbage) {
         let Garbage { content, bytes, keys } = piece;
         match content {
-            Content::Entry(entry) => drop(entry),
-            Content::Tables(tables) => drop(tables),
-            Content::Held(held) => drop(held),
+            GarbageContent::Entry(entry) => drop(entry),
+            GarbageContent::Tables(tables) => drop(tables),
+            GarbageContent::Held(held) => drop(held),
         }
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
         self.keys.fetch_sub(keys, Ordering::Relaxed);
@@ -221,7 +221,7 @@ impl Reclaimer {
         let bytes = before.saturating_sub(bytes_held(&copies));
         self.phases.fetch_sub(1, Ordering::Release);
         if bytes > 0 {
-            self.add(Garbage { content: Content::Held(Box::new(released)), bytes, keys: 0 });
+            self.add(Garbage { content: GarbageContent::Held(Box::new(released)), bytes, keys: 0 });
             return;
         }
         // Without the lock: it may be the last to hold something after all.

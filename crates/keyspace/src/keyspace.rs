@@ -13,17 +13,17 @@ use structs::prefetch;
 use crate::clock::AccessPolicy;
 use crate::containers::ContainerSettings;
 use crate::counters::{Count, Counters, LaneCounters};
+use crate::critical_section::AbortHook;
 use crate::databases::Databases;
 use crate::entry::EntryTable;
 use crate::garbage::{Garbage, Reclaimer};
-use crate::history::History;
+use crate::ghost_list::GhostList;
 use crate::lock::ParkingLot;
 use crate::lock::partition::{Partition, PartitionIndex};
 use crate::outside::Outside;
-use crate::pauses::Pauses;
-use crate::ruin::LastWords;
+use crate::stall_stats::StallStats;
 use crate::walk::Walks;
-use crate::watch::Heed;
+use crate::watch::ChangeInterest;
 use crate::world::{LANES, World};
 
 /// Partitions of the keyspace: as many as Redis Cluster has hash slots.
@@ -102,14 +102,14 @@ pub struct Keyspace {
     databases: Databases,
     reclaimer: Reclaimer,
     outside: Outside,
-    pub(crate) last_words: OnceLock<LastWords>,
+    pub(crate) abort_hook: OnceLock<AbortHook>,
     walks: Walks,
-    history: History,
+    ghost_list: GhostList,
     /// Partitions in which somebody waits for a key, and how many such keys there are.
     awaited: AtomicU32,
     awaited_keys: AtomicU32,
     /// Clients that want to know which keys change.
-    heedful: AtomicU32,
+    change_interests: AtomicU32,
     /// Keys that clients watch.
     watched: AtomicU32,
     /// The version that was told last.
@@ -250,11 +250,11 @@ impl Keyspace {
             databases: Databases::new(databases),
             reclaimer: Reclaimer::default(),
             outside: Outside::default(),
-            last_words: OnceLock::new(),
+            abort_hook: OnceLock::new(),
             walks: Walks::default(),
-            history: History::default(),
+            ghost_list: GhostList::default(),
             awaited: AtomicU32::new(0),
-            heedful: AtomicU32::new(0),
+            change_interests: AtomicU32::new(0),
             awaited_keys: AtomicU32::new(0),
             watched: AtomicU32::new(0),
             versions: AtomicU64::new(first_version),
@@ -401,11 +401,11 @@ impl Keyspace {
         self.awaited_keys.fetch_add(after.wrapping_sub(before), Ordering::Relaxed);
     }
 
-    /// Transactions gather the keys that they alter as long as anybody has such a thing; to be had
-    /// before looking at any key.
+    /// Transactions gather the keys that they modify as long as such an interest lives; to be
+    /// registered before any key is looked at.
     #[must_use]
-    pub fn heed_changes(&'static self) -> Heed {
-        Heed::begin(&self.heedful)
+    pub fn register_change_interest(&'static self) -> ChangeInterest {
+        ChangeInterest::begin(&self.change_interests)
     }
 
     /// How many keys clients watch.
@@ -425,8 +425,8 @@ impl Keyspace {
     /// Whether anybody wants to know which keys change. Who holds a lock sees those who said so
     /// before they held it.
     #[inline]
-    pub(crate) fn changes_are_heeded(&self) -> bool {
-        self.heedful.load(Ordering::Relaxed) != 0
+    pub(crate) fn changes_are_observed(&self) -> bool {
+        self.change_interests.load(Ordering::Relaxed) != 0
     }
 
     /// What is big and waits to be freed.
@@ -445,9 +445,9 @@ impl Keyspace {
         &self.outside
     }
 
-    /// Has something freed off the workers: a clone of a big value, whose pages may be nobody
-    /// else's by now.
-    pub fn free_elsewhere(&self, held: impl Send + 'static) {
+    /// Frees something on a thread of its own, as a lazy free does: a clone of a big value, whose
+    /// pages may be nobody else's by now.
+    pub fn lazy_free(&self, held: impl Send + 'static) {
         self.discard(Garbage::held(Box::new(held)));
     }
 
@@ -478,7 +478,7 @@ impl Keyspace {
 
     /// Tells the policy that learns how many keys there are.
     pub fn note_keys(&self, keys: u32) {
-        self.history.note_keys(keys);
+        self.ghost_list.note_keys(keys);
     }
 
     /// Entries of a partition, in all databases, that have a deadline; a hint.
@@ -488,7 +488,7 @@ impl Keyspace {
     }
 
     /// Makes a partition due for a sweep, whatever its bound; needs no lock.
-    pub fn hint_due(&self, partition: PartitionIndex, now: UnixMillis) {
+    pub fn mark_due(&self, partition: PartitionIndex, now: UnixMillis) {
         self.deadlines[usize::from(partition)].fetch_min(now, Ordering::Relaxed);
     }
 
@@ -527,8 +527,8 @@ impl Keyspace {
         &self.world
     }
 
-    pub(crate) fn history(&self) -> &History {
-        &self.history
+    pub(crate) fn ghost_list(&self) -> &GhostList {
+        &self.ghost_list
     }
 
     pub(crate) fn walks(&self) -> &Walks {
@@ -580,8 +580,8 @@ impl Keyspace {
     /// How long transactions kept others waiting.
     #[inline]
     #[must_use]
-    pub fn pauses(&self) -> &Pauses {
-        self.world.pauses()
+    pub fn stall_stats(&self) -> &StallStats {
+        self.world.stall_stats()
     }
 }
 

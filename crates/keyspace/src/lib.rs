@@ -12,20 +12,20 @@ mod clock;
 mod compaction;
 mod containers;
 mod counters;
+mod critical_section;
 mod databases;
 #[allow(unsafe_code, reason = "the bytes of entries are laid out by hand")]
 mod entry;
 mod garbage;
-mod history;
+mod ghost_list;
 mod keyspace;
 #[allow(unsafe_code, reason = "a lock is what makes shared memory exclusive")]
 mod lock;
 mod outside;
 mod patience;
-mod pauses;
 mod refusal;
-mod ruin;
 mod sizes;
+mod stall_stats;
 mod sync;
 mod tables;
 mod tx;
@@ -35,27 +35,27 @@ mod watch;
 mod world;
 
 pub use awaited::Awaited;
-pub use clock::{AccessClock, AccessPolicy, Lapse};
+pub use clock::{AccessClock, AccessPolicy, ClockJump};
 pub use containers::{ContainerSettings, Threshold};
 pub use counters::{Count, Counters};
+pub use critical_section::in_critical_section;
 pub use entry::{Encoding, EntryBox, EntryRef, INLINE_MAX, Kind, NewText, Notes, Text};
 pub use garbage::Reclaimer;
 pub use keyspace::{EventMask, Keyspace, Location, Options, PARTITIONS, Settings};
 pub use lock::acquisition::{Acquisition, PartitionSet, Wanted};
 pub use lock::partition::{Lsn, PartitionIndex};
 pub use patience::{Obstacle, Patience};
-pub use pauses::{HOLD_LIMITS_US, PauseFigures, Pauses};
 pub use refusal::{BUSY, EmptyReply, Refusal, Wait};
-pub use ruin::is_halfway;
 pub use sizes::Sizes;
+pub use stall_stats::{HOLD_LIMITS_US, StallSnapshot, StallStats};
 pub use structs::{arena, heap};
 pub use tx::{
     Begun, Computed, Effects, Event, EventClass, Evicted, Lifetime, Look, MEMBER_EVENTS, Mark,
     Need, Order, Outcome, Propagation, Rule, Swept, Tx, TxOptions,
 };
-pub use waiting::{GaveUp, Queue, Standing, Waiter};
+pub use waiting::{Cancelled, QueuedWaiter, WaitQueue, Waiter};
 pub use walk::{WALKS, Walk, WalkSink};
-pub use watch::{Heed, Watch};
+pub use watch::{ChangeInterest, Watch};
 pub use world::{HEAVY_TRANSACTIONS, HeavyPass, LANES};
 
 /// What a command may cost before it is handed to a heavy-work thread, in nanoseconds.

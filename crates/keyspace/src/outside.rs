@@ -1,5 +1,5 @@
-//! What the keyspace asks of those who run it: who heeds a flush, how far the journal is, how long
-//! a thread waits.
+//! What the keyspace asks of those who run it: who is told of a flush, how far the journal is, how
+//! long a thread waits.
 //!
 //! Invariant: each is named once, before anybody runs a transaction; one that nobody names asks for
 //! nothing.
@@ -14,22 +14,22 @@ use crate::patience::{Obstacle, WaitsOn};
 /// The answers' sources, each named once.
 #[derive(Default)]
 pub(crate) struct Outside {
-    heed_flush: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    flush_hook: OnceLock<Box<dyn Fn() + Send + Sync>>,
     journal_end: OnceLock<Box<dyn Fn() -> Lsn + Send + Sync>>,
     waits_on: OnceLock<Box<WaitsOn>>,
 }
 
 impl Keyspace {
-    /// Names who heeds that a client had everything removed; called once.
-    pub fn set_flush_heeder(&self, heed: impl Fn() + Send + Sync + 'static) {
-        let first = self.outside().heed_flush.set(Box::new(heed)).is_ok();
-        assert!(first, "one process has one heeder");
+    /// Sets what is called when a client has had everything removed; once.
+    pub fn set_flush_hook(&self, hook: impl Fn() + Send + Sync + 'static) {
+        let first = self.outside().flush_hook.set(Box::new(hook)).is_ok();
+        assert!(first, "one process has one hook");
     }
 
-    /// A client has everything removed; the world stands still.
+    /// A client has everything removed, while the world is stopped.
     pub(crate) fn note_flush(&self) {
-        if let Some(heed) = self.outside().heed_flush.get() {
-            heed();
+        if let Some(hook) = self.outside().flush_hook.get() {
+            hook();
         }
     }
 

@@ -38,7 +38,7 @@ pub struct Wait {
     /// When asking again may find something that only time brought about, if at all.
     pub again: Option<UnixMillis>,
     /// Whether it wants to know when a key goes away, too.
-    pub heeds_deletion: bool,
+    pub wakes_on_deletion: bool,
     /// What it replies where nobody may wait, as within a transaction. Who waits in vain gets a
     /// null array.
     pub at_once: EmptyReply,

@@ -1,6 +1,6 @@
-//! Who waits for which key: the clients of blocking commands.
+//! Which clients of blocking commands wait for which key.
 //!
-//! A waiter stands in the queue of each of its keys, in their partitions, under their locks. Three
+//! A waiter is in the queue of each of its keys, in their partitions, under their locks. Three
 //! may end its wait: who makes a key ready, its deadline, and its client's end; the state word lets
 //! exactly one of them win.
 //!
@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 const WAITING: u8 = 0;
 const SERVED_NOW: u8 = 1;
-/// As `SERVED_NOW`, and its session would like to give up.
-const WEARY: u8 = 2;
+/// As `SERVED_NOW`, and the waiter's session asked to end the wait.
+const CANCEL_REQUESTED: u8 = 2;
 const OVER: u8 = 3;
 
 /// A client in a blocking command.
@@ -26,14 +26,14 @@ pub struct Waiter {
     /// Later waiters have higher ones. It is given under the locks of the waiter's keys.
     number: u64,
     state: AtomicU8,
-    /// Whether it wants to know when a key goes away too (`XREADGROUP`).
-    heeds_deletion: bool,
+    /// Whether the waiter is looked at when a key goes away, too (`XREADGROUP`).
+    wakes_on_deletion: bool,
     owner: Box<dyn Any + Send + Sync>,
 }
 
-/// What became of an attempt to give up waiting.
+/// What became of an attempt to end a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GaveUp {
+pub enum Cancelled {
     /// The wait is over, and nobody will serve it any more.
     Now,
     /// It is being served this moment: its outcome comes soon, or it may try again.
@@ -44,28 +44,28 @@ pub enum GaveUp {
 
 /// The queues of a partition: by logical database and key.
 #[derive(Default)]
-pub(crate) struct WaitingKeys(HashMap<NamedKey, Queue>);
+pub(crate) struct WaitingKeys(HashMap<NamedKey, WaitQueue>);
 
 /// Those who wait for one key, the first to come in front. Mostly that is one, who takes no memory
 /// beside its place here.
-pub struct Queue(Standings);
+pub struct WaitQueue(QueueRepr);
 
-enum Standings {
-    One(Standing),
+enum QueueRepr {
+    One(QueuedWaiter),
     /// Several, or some that are left of several; nobody is none.
     Several(Option<Box<Several>>),
 }
 
 #[derive(Default)]
 struct Several {
-    standing: VecDeque<Standing>,
-    /// How many of them want to know when the key goes away.
-    heedful: usize,
+    queued: VecDeque<QueuedWaiter>,
+    /// How many of them are looked at when the key goes away.
+    wakes_on_deletion: usize,
 }
 
 /// A waiter's place in the queue of one of its keys.
 #[derive(Clone)]
-pub struct Standing {
+pub struct QueuedWaiter {
     /// The waiter.
     pub waiter: Arc<Waiter>,
     /// Which of its keys this is the queue of, in the waiter's own order.
@@ -78,10 +78,10 @@ pub(crate) type NamedKey = (usize, Box<[u8]>);
 /// Keys that those who wait for them are to be told of, each once, in the order of their changes.
 /// Most transactions have none, which is one word.
 #[derive(Default)]
-pub(crate) struct ReadyKeys(Option<Box<Line<NamedKey>>>);
+pub(crate) struct ReadyKeys(Option<Box<DistinctQueue<NamedKey>>>);
 
-/// Distinct things in a line. No step takes longer because it is long.
-struct Line<T> {
+/// A queue without duplicates. No step takes longer because the queue is long.
+struct DistinctQueue<T> {
     order: VecDeque<T>,
     known: HashSet<T>,
 }
@@ -89,11 +89,11 @@ struct Line<T> {
 impl Waiter {
     /// A waiter that nobody knows yet. `owner` is whatever is needed to serve it.
     #[must_use]
-    pub fn new(heeds_deletion: bool, owner: Box<dyn Any + Send + Sync>) -> Arc<Self> {
+    pub fn new(wakes_on_deletion: bool, owner: Box<dyn Any + Send + Sync>) -> Arc<Self> {
         /// The number of the next one.
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        Arc::new(Self { number, state: AtomicU8::new(WAITING), heeds_deletion, owner })
+        Arc::new(Self { number, state: AtomicU8::new(WAITING), wakes_on_deletion, owner })
     }
 
     /// Whatever is needed to serve it.
@@ -111,7 +111,10 @@ impl Waiter {
     /// It was served: the wait is over.
     pub fn conclude(&self) {
         let before = self.state.swap(OVER, Ordering::AcqRel);
-        debug_assert!(matches!(before, SERVED_NOW | WEARY), "only who claimed it concludes");
+        debug_assert!(
+            matches!(before, SERVED_NOW | CANCEL_REQUESTED),
+            "only who claimed it concludes"
+        );
     }
 
     /// It could not be served after all and waits on. Tells whether its session tried to give up
@@ -119,30 +122,33 @@ impl Waiter {
     #[must_use]
     pub fn wait_on(&self) -> bool {
         let before = self.state.swap(WAITING, Ordering::AcqRel);
-        debug_assert!(matches!(before, SERVED_NOW | WEARY), "only who claimed it lets it wait on");
-        before == WEARY
+        debug_assert!(
+            matches!(before, SERVED_NOW | CANCEL_REQUESTED),
+            "only who claimed it lets it wait on"
+        );
+        before == CANCEL_REQUESTED
     }
 
     /// Ends the wait without being served: its time is over, or its client is gone.
-    pub fn give_up(&self) -> GaveUp {
+    pub fn cancel(&self) -> Cancelled {
         if self.turn(WAITING, OVER) {
-            return GaveUp::Now;
+            return Cancelled::Now;
         }
-        if self.turn(SERVED_NOW, WEARY) {
-            return GaveUp::BeingServed;
+        if self.turn(SERVED_NOW, CANCEL_REQUESTED) {
+            return Cancelled::BeingServed;
         }
         // It may wait on since the first look.
         match self.state.compare_exchange(WAITING, OVER, Ordering::AcqRel, Ordering::Acquire) {
-            Ok(_) => GaveUp::Now,
-            Err(OVER) => GaveUp::TooLate,
-            Err(_) => GaveUp::BeingServed,
+            Ok(_) => Cancelled::Now,
+            Err(OVER) => Cancelled::TooLate,
+            Err(_) => Cancelled::BeingServed,
         }
     }
 
-    /// Whether it wants to know when a key goes away too.
+    /// Whether the waiter is looked at when a key goes away, too.
     #[must_use]
-    pub fn heeds_deletion(&self) -> bool {
-        self.heeds_deletion
+    pub fn wakes_on_deletion(&self) -> bool {
+        self.wakes_on_deletion
     }
 
     fn turn(&self, from: u8, to: u8) -> bool {
@@ -179,11 +185,11 @@ impl WaitingKeys {
         self.0.len()
     }
 
-    /// Puts a waiter into a key's queue, unless it stands there already; the key is the waiter's
+    /// Puts a waiter into a key's queue, unless it is there already; the key is the waiter's
     /// `nth`.
     pub(crate) fn add(&mut self, database: usize, key: &[u8], waiter: &Arc<Waiter>, nth: u32) {
-        let standing = Standing { waiter: Arc::clone(waiter), nth };
-        self.0.entry((database, key.into())).or_default().join(standing);
+        let queued = QueuedWaiter { waiter: Arc::clone(waiter), nth };
+        self.0.entry((database, key.into())).or_default().join(queued);
     }
 
     /// Takes a waiter out of a key's queue.
@@ -198,12 +204,12 @@ impl WaitingKeys {
     }
 
     /// Takes a key's queue out.
-    pub(crate) fn take(&mut self, database: usize, key: &[u8]) -> Queue {
+    pub(crate) fn take(&mut self, database: usize, key: &[u8]) -> WaitQueue {
         self.0.remove(&(database, Box::from(key))).unwrap_or_default()
     }
 
     /// Puts a queue back.
-    pub(crate) fn put(&mut self, database: usize, key: &[u8], queue: Queue) {
+    pub(crate) fn put(&mut self, database: usize, key: &[u8], queue: WaitQueue) {
         if queue.is_empty() {
             fit(&mut self.0);
         } else {
@@ -212,91 +218,93 @@ impl WaitingKeys {
     }
 
     /// Whether anybody waits for a key to come, or for it to go.
-    pub(crate) fn heeds(&self, database: usize, key: &[u8], gone: bool) -> bool {
-        self.0.get(&(database, Box::from(key))).is_some_and(|queue| queue.heeds(gone))
+    pub(crate) fn wakes_on(&self, database: usize, key: &[u8], gone: bool) -> bool {
+        self.0.get(&(database, Box::from(key))).is_some_and(|queue| queue.wakes_on(gone))
     }
 
     /// All keys that somebody waits for, with their logical databases and queues.
-    pub(crate) fn queues(&self) -> impl Iterator<Item = (usize, &[u8], &Queue)> {
+    pub(crate) fn queues(&self) -> impl Iterator<Item = (usize, &[u8], &WaitQueue)> {
         self.0.iter().map(|((database, key), queue)| (*database, &**key, queue))
     }
 }
 
-impl Default for Queue {
+impl Default for WaitQueue {
     fn default() -> Self {
-        Self(Standings::Several(None))
+        Self(QueueRepr::Several(None))
     }
 }
 
-impl Queue {
-    /// Whether nobody stands in it.
+impl WaitQueue {
+    /// Whether the queue has no waiter.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many stand in it.
+    /// How many waiters the queue has.
     #[must_use]
     pub fn len(&self) -> usize {
         match &self.0 {
-            Standings::One(_) => 1,
-            Standings::Several(several) => several.as_ref().map_or(0, |it| it.standing.len()),
+            QueueRepr::One(_) => 1,
+            QueueRepr::Several(several) => several.as_ref().map_or(0, |it| it.queued.len()),
         }
     }
 
-    /// Who stands at a place, from the front.
+    /// The waiter at a place, from the front.
     #[must_use]
-    pub fn get(&self, place: usize) -> Option<&Standing> {
+    pub fn get(&self, place: usize) -> Option<&QueuedWaiter> {
         match &self.0 {
-            Standings::One(standing) => (place == 0).then_some(standing),
-            Standings::Several(several) => several.as_ref()?.standing.get(place),
+            QueueRepr::One(queued) => (place == 0).then_some(queued),
+            QueueRepr::Several(several) => several.as_ref()?.queued.get(place),
         }
     }
 
-    /// Whether somebody in it wants to know when the key goes away.
+    /// Whether a waiter in the queue is looked at when the key goes away.
     #[must_use]
-    pub fn heeds_deletion(&self) -> bool {
+    pub fn wakes_on_deletion(&self) -> bool {
         match &self.0 {
-            Standings::One(standing) => standing.waiter.heeds_deletion,
-            Standings::Several(several) => several.as_ref().is_some_and(|it| it.heedful > 0),
+            QueueRepr::One(queued) => queued.waiter.wakes_on_deletion,
+            QueueRepr::Several(several) => {
+                several.as_ref().is_some_and(|it| it.wakes_on_deletion > 0)
+            }
         }
     }
 
-    /// Whether anybody who waits on heeds a key that came or changed, or one that is `gone`.
-    pub(crate) fn heeds(&self, gone: bool) -> bool {
-        let heeds = |waiter: &Waiter| !waiter.is_over() && (!gone || waiter.heeds_deletion);
+    /// Whether a waiter of the queue is looked at when the key came or changed, or is `gone`.
+    pub(crate) fn wakes_on(&self, gone: bool) -> bool {
+        let wakes_on = |waiter: &Waiter| !waiter.is_over() && (!gone || waiter.wakes_on_deletion);
         let all = (0..self.len()).filter_map(|place| self.get(place));
-        (!gone || self.heeds_deletion()) && all.into_iter().any(|it| heeds(&it.waiter))
+        (!gone || self.wakes_on_deletion()) && all.into_iter().any(|it| wakes_on(&it.waiter))
     }
 
-    /// Stands a waiter where its number puts it, unless it stands there already.
-    pub fn join(&mut self, standing: Standing) {
+    /// Puts a waiter where its number puts it, unless the queue has it already.
+    pub fn join(&mut self, queued: QueuedWaiter) {
         if self.is_empty() {
-            self.0 = Standings::One(standing);
+            self.0 = QueueRepr::One(queued);
             return;
         }
-        if let Standings::One(first) = &self.0 {
+        if let QueueRepr::One(first) = &self.0 {
             let mut several = Box::<Several>::default();
             several.join(first.clone());
-            self.0 = Standings::Several(Some(several));
+            self.0 = QueueRepr::Several(Some(several));
         }
-        let Standings::Several(Some(several)) = &mut self.0 else {
+        let QueueRepr::Several(Some(several)) = &mut self.0 else {
             unreachable!("it is not empty")
         };
-        several.join(standing);
+        several.join(queued);
     }
 
     /// Takes out those at these places, which rise.
-    pub fn take_out(&mut self, places: &[usize]) -> Vec<Standing> {
+    pub fn take_out(&mut self, places: &[usize]) -> Vec<QueuedWaiter> {
         let taken = match std::mem::take(self).0 {
-            Standings::One(standing) if places.is_empty() => {
-                self.0 = Standings::One(standing);
+            QueueRepr::One(queued) if places.is_empty() => {
+                self.0 = QueueRepr::One(queued);
                 Vec::new()
             }
-            Standings::One(standing) => vec![standing],
-            Standings::Several(mut several) => {
+            QueueRepr::One(queued) => vec![queued],
+            QueueRepr::Several(mut several) => {
                 let taken = several.as_mut().map_or(Vec::new(), |it| it.take_out(places));
-                self.0 = Standings::Several(several);
+                self.0 = QueueRepr::Several(several);
                 taken
             }
         };
@@ -306,11 +314,11 @@ impl Queue {
 
     fn leave(&mut self, waiter: &Waiter) {
         match &mut self.0 {
-            Standings::One(standing) if standing.waiter.number == waiter.number => {
+            QueueRepr::One(queued) if queued.waiter.number == waiter.number => {
                 *self = Self::default();
             }
-            Standings::One(_) | Standings::Several(None) => {}
-            Standings::Several(Some(several)) => several.leave(waiter),
+            QueueRepr::One(_) | QueueRepr::Several(None) => {}
+            QueueRepr::Several(Some(several)) => several.leave(waiter),
         }
         self.fit();
     }
@@ -324,56 +332,56 @@ impl Queue {
 }
 
 impl Several {
-    fn join(&mut self, standing: Standing) {
-        if let Err(place) = self.place_of(&standing.waiter) {
-            self.heedful += usize::from(standing.waiter.heeds_deletion);
-            self.standing.insert(place, standing);
+    fn join(&mut self, queued: QueuedWaiter) {
+        if let Err(place) = self.place_of(&queued.waiter) {
+            self.wakes_on_deletion += usize::from(queued.waiter.wakes_on_deletion);
+            self.queued.insert(place, queued);
         }
     }
 
-    fn take_out(&mut self, places: &[usize]) -> Vec<Standing> {
+    fn take_out(&mut self, places: &[usize]) -> Vec<QueuedWaiter> {
         let in_front = places.last().is_none_or(|last| last + 1 == places.len());
         let taken: Vec<_> = if in_front {
-            self.standing.drain(..places.len()).collect()
+            self.queued.drain(..places.len()).collect()
         } else {
             let (mut place, mut left, mut taken) = (0, places.iter().peekable(), Vec::new());
-            self.standing.retain(|standing| {
+            self.queued.retain(|queued| {
                 let leaves = left.next_if(|next| **next == place).is_some();
-                taken.extend(leaves.then(|| standing.clone()));
+                taken.extend(leaves.then(|| queued.clone()));
                 place += 1;
                 !leaves
             });
             taken
         };
-        self.heedful -= taken.iter().filter(|it| it.waiter.heeds_deletion).count();
+        self.wakes_on_deletion -= taken.iter().filter(|it| it.waiter.wakes_on_deletion).count();
         self.fit();
         taken
     }
 
     fn leave(&mut self, waiter: &Waiter) {
         if let Ok(place) = self.place_of(waiter) {
-            self.heedful -= usize::from(waiter.heeds_deletion);
-            self.standing.remove(place);
+            self.wakes_on_deletion -= usize::from(waiter.wakes_on_deletion);
+            self.queued.remove(place);
             self.fit();
         }
     }
 
     fn fit(&mut self) {
-        let length = self.standing.len();
-        if self.standing.capacity() > 4 * length + SPARE {
-            self.standing.shrink_to(2 * length);
+        let length = self.queued.len();
+        if self.queued.capacity() > 4 * length + SPARE {
+            self.queued.shrink_to(2 * length);
         }
     }
 
     fn place_of(&self, waiter: &Waiter) -> Result<usize, usize> {
-        self.standing.binary_search_by_key(&waiter.number, |it| it.waiter.number)
+        self.queued.binary_search_by_key(&waiter.number, |it| it.waiter.number)
     }
 }
 
 impl ReadyKeys {
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
-        self.0.as_ref().map_or(0, |line| line.order.len())
+        self.0.as_ref().map_or(0, |keys| keys.order.len())
     }
 
     #[inline]
@@ -388,14 +396,14 @@ impl ReadyKeys {
 
     /// Whether a key is among them.
     pub(crate) fn has(&self, database: usize, key: &[u8]) -> bool {
-        self.0.as_ref().is_some_and(|line| line.known.contains(&(database, key.into())))
+        self.0.as_ref().is_some_and(|keys| keys.known.contains(&(database, key.into())))
     }
 
     /// Takes the first one out.
     pub(crate) fn next(&mut self) -> Option<NamedKey> {
-        let line = self.0.as_mut()?;
-        let first = line.next();
-        if line.order.is_empty() {
+        let keys = self.0.as_mut()?;
+        let first = keys.next();
+        if keys.order.is_empty() {
             self.0 = None;
         }
         first
@@ -404,19 +412,19 @@ impl ReadyKeys {
     /// Forgets all but so many of the first.
     pub(crate) fn truncate(&mut self, len: usize) {
         match &mut self.0 {
-            Some(line) if len > 0 => line.truncate(len),
+            Some(keys) if len > 0 => keys.truncate(len),
             _ => self.0 = None,
         }
     }
 }
 
-impl<T> Default for Line<T> {
+impl<T> Default for DistinctQueue<T> {
     fn default() -> Self {
         Self { order: VecDeque::new(), known: HashSet::new() }
     }
 }
 
-impl<T: Clone + Eq + Hash> Line<T> {
+impl<T: Clone + Eq + Hash> DistinctQueue<T> {
     fn add(&mut self, one: T) {
         if self.known.insert(one.clone()) {
             self.order.push_back(one);
@@ -444,7 +452,7 @@ mod tests {
 
     use std::sync::Arc;
 
-    use super::{Line, Queue, Standing, Waiter};
+    use super::{DistinctQueue, QueuedWaiter, WaitQueue, Waiter};
 
     thread_local! {
         static COMPARED: Cell<usize> = const { Cell::new(0) };
@@ -467,8 +475,8 @@ mod tests {
         }
     }
 
-    fn waiter(heeds_deletion: bool) -> Arc<Waiter> {
-        Waiter::new(heeds_deletion, Box::new(()))
+    fn waiter(wakes_on_deletion: bool) -> Arc<Waiter> {
+        Waiter::new(wakes_on_deletion, Box::new(()))
     }
 
     /// A queue of however many does as a list does that is sorted by arrival.
@@ -476,12 +484,12 @@ mod tests {
     fn a_queue_of_one_and_of_several_do_the_same() {
         let waiters: Vec<_> = (0..6).map(|number| waiter(number % 3 == 0)).collect();
         let mut random = base::random::Random::from_seed(14);
-        let (mut queue, mut model) = (Queue::default(), Vec::<usize>::new());
+        let (mut queue, mut model) = (WaitQueue::default(), Vec::<usize>::new());
         for _ in 0..5_000 {
             let number = random.below(6) as usize;
             match random.below(4) {
                 0 | 1 => {
-                    queue.join(Standing { waiter: Arc::clone(&waiters[number]), nth: 0 });
+                    queue.join(QueuedWaiter { waiter: Arc::clone(&waiters[number]), nth: 0 });
                     if !model.contains(&number) {
                         model.push(number);
                         model.sort_unstable();
@@ -505,12 +513,15 @@ mod tests {
                 }
             }
             assert_eq!((queue.len(), queue.is_empty()), (model.len(), model.is_empty()));
-            let heedful = model.iter().any(|number| number % 3 == 0);
-            assert_eq!((queue.heeds_deletion(), queue.heeds(true)), (heedful, heedful));
-            assert_eq!(queue.heeds(false), !model.is_empty());
+            let wakes_on_deletion = model.iter().any(|number| number % 3 == 0);
+            assert_eq!(
+                (queue.wakes_on_deletion(), queue.wakes_on(true)),
+                (wakes_on_deletion, wakes_on_deletion)
+            );
+            assert_eq!(queue.wakes_on(false), !model.is_empty());
             for (place, number) in model.iter().enumerate() {
-                let standing = queue.get(place).expect("the model has it");
-                assert!(Arc::ptr_eq(&standing.waiter, &waiters[*number]));
+                let queued = queue.get(place).expect("the model has it");
+                assert!(Arc::ptr_eq(&queued.waiter, &waiters[*number]));
             }
             assert!(queue.get(model.len()).is_none());
         }
@@ -520,18 +531,18 @@ mod tests {
 
     #[test]
     fn a_queue_of_one_takes_no_more_than_its_place() {
-        assert_eq!(size_of::<Queue>(), size_of::<Standing>());
+        assert_eq!(size_of::<WaitQueue>(), size_of::<QueuedWaiter>());
     }
 
     #[test]
-    fn a_line_compares_each_with_few_others_however_long_it_is() {
+    fn a_distinct_queue_compares_each_with_few_others_however_long_it_is() {
         const MANY: usize = 20_000;
-        let mut line = Line::default();
+        let mut distinct = DistinctQueue::default();
         for _ in 0..2 {
-            (0..MANY).for_each(|number| line.add(Counted(number)));
+            (0..MANY).for_each(|number| distinct.add(Counted(number)));
         }
-        line.truncate(MANY / 2);
-        assert_eq!(std::iter::from_fn(|| line.next()).count(), MANY / 2);
+        distinct.truncate(MANY / 2);
+        assert_eq!(std::iter::from_fn(|| distinct.next()).count(), MANY / 2);
         assert!(COMPARED.get() < 4 * MANY, "{}", COMPARED.get());
     }
 }

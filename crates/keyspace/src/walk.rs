@@ -3,10 +3,10 @@
 //! A walk (save, full sync, migration) begins at a cut, with the world stopped, and then visits
 //! every partition at leisure. Each entry and each partition have one mark per walk. At the cut the
 //! partitions' marks are flipped, so every entry that is there differs from its partition: it has
-//! not been saved. What is made later is born with its partition's mark. The only door to a mutable
-//! entry (`Door::before_change`) saves first whatever differs, and a database that is flushed is
-//! handed over with its entries. So each walk is given every entry of the cut exactly once, as it
-//! was then.
+//! not been saved. What is made later is born with its partition's mark. The only way to a mutable
+//! entry (`Mutation::before_change`) saves first whatever differs, and a database that is flushed
+//! is handed over with its entries. So each walk is given every entry of the cut exactly once, as
+//! it was then.
 //!
 //! A walk that is given up goes on without saving until all marks agree again: only then may its
 //! bit be used by another.
@@ -49,11 +49,11 @@ pub struct Walk {
     given_up: AtomicBool,
     next: AtomicUsize,
     visited: AtomicUsize,
-    flushed: Mutex<VecDeque<Arc<Flushed>>>,
+    flushed: Mutex<VecDeque<Arc<FlushedTables>>>,
 }
 
 /// The tables of a database that was flushed while walks went on.
-pub(crate) struct Flushed {
+pub(crate) struct FlushedTables {
     database: usize,
     /// With the marks of their partitions at that time.
     tables: Vec<(u8, EntryTable)>,
@@ -82,7 +82,7 @@ impl Walks {
         if walks.peek().is_none() {
             return Some(tables.into_iter().map(|(_, table)| table).collect());
         }
-        let flushed = Arc::new(Flushed { database, tables });
+        let flushed = Arc::new(FlushedTables { database, tables });
         walks.for_each(|walk| walk.flushed().push_back(Arc::clone(&flushed)));
         None
     }
@@ -210,7 +210,7 @@ impl Walk {
         1 << self.place
     }
 
-    fn flushed(&self) -> std::sync::MutexGuard<'_, VecDeque<Arc<Flushed>>> {
+    fn flushed(&self) -> std::sync::MutexGuard<'_, VecDeque<Arc<FlushedTables>>> {
         self.flushed.lock().expect("no critical section here panics")
     }
 }

@@ -1,4 +1,4 @@
-//! Who watches which key: the clients between WATCH and EXEC.
+//! Which clients watch which key, between WATCH and EXEC.
 //!
 //! A watch is one flag per client, entered at each of its keys in their partitions, under their
 //! locks. Whoever changes such a key breaks the watch in its own commit, before the lock is free.
@@ -20,12 +20,12 @@ pub struct Watch {
     broken: AtomicBool,
     /// Of whoever waits for something that it would not wait for if the watch broke.
     waiter: Mutex<Option<Waker>>,
-    _heed: Heed,
+    _interest: ChangeInterest,
 }
 
-/// Somebody who wants to know which keys change, as long as it lives.
-pub struct Heed {
-    heedful: &'static AtomicU32,
+/// An interest in which keys change: as long as one lives, transactions note what they modify.
+pub struct ChangeInterest {
+    change_interests: &'static AtomicU32,
 }
 
 /// The watched keys of a partition, by logical database and name; the watches of a key by address.
@@ -44,7 +44,7 @@ impl Watch {
     #[must_use]
     pub fn new(keyspace: &'static Keyspace) -> Arc<Self> {
         let (broken, waiter) = (AtomicBool::new(false), Mutex::default());
-        Arc::new(Self { broken, waiter, _heed: keyspace.heed_changes() })
+        Arc::new(Self { broken, waiter, _interest: keyspace.register_change_interest() })
     }
 
     /// Whether a watched key changed.
@@ -77,17 +77,17 @@ impl Watch {
     }
 }
 
-impl Heed {
-    /// One more is counted.
-    pub(crate) fn begin(heedful: &'static AtomicU32) -> Self {
-        heedful.fetch_add(1, Ordering::Relaxed);
-        Self { heedful }
+impl ChangeInterest {
+    /// Counts one more.
+    pub(crate) fn begin(change_interests: &'static AtomicU32) -> Self {
+        change_interests.fetch_add(1, Ordering::Relaxed);
+        Self { change_interests }
     }
 }
 
-impl Drop for Heed {
+impl Drop for ChangeInterest {
     fn drop(&mut self) {
-        self.heedful.fetch_sub(1, Ordering::Relaxed);
+        self.change_interests.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -21,9 +21,9 @@ use std::task::{Poll, Waker};
 use base::time::Clock;
 use base::{Wakers, steps};
 
+use crate::critical_section::CriticalSection;
 use crate::keyspace::Keyspace;
-use crate::pauses::Pauses;
-use crate::ruin::Halfway;
+use crate::stall_stats::StallStats;
 use crate::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, lock};
 
@@ -47,9 +47,9 @@ pub(crate) struct World {
     /// How many heavy transactions there may be: as many as there are threads for.
     transactions_most: AtomicUsize,
     lanes: Box<[Lane]>,
-    state: Mutex<State>,
+    state: Mutex<WorldState>,
     clock: Clock,
-    pauses: Pauses,
+    stall_stats: StallStats,
 }
 
 #[repr(align(64))]
@@ -59,17 +59,17 @@ struct Lane(AtomicBool);
 const GOES_ON: i64 = -1;
 
 #[derive(Default)]
-struct State {
+struct WorldState {
     /// Whether somebody has the world now.
     granted: bool,
     /// Who asks for the world, by place.
-    requests: Line<(Arc<Request>, Waker)>,
+    requests: ArrivalQueue<(Arc<Request>, Waker)>,
     /// Sessions that found the world stopped.
     waiting: Wakers,
     /// Heavy transactions that found the world wanted, or no thread free, by place.
-    heavy: Line<Applicant>,
+    heavy: ArrivalQueue<Applicant>,
     /// Visits that found the world wanted, by place.
-    visits: Line<Applicant>,
+    visits: ArrivalQueue<Applicant>,
     /// The next place in a line.
     next_place: u64,
     /// How many of the heavy transactions there may be are there.
@@ -79,7 +79,7 @@ struct State {
 }
 
 /// Those who came first have the lower places.
-type Line<T> = BTreeMap<u64, T>;
+type ArrivalQueue<T> = BTreeMap<u64, T>;
 
 /// Heavy work that waits for leave.
 struct Applicant {
@@ -133,9 +133,9 @@ impl World {
             heavy: AtomicUsize::new(0),
             transactions_most: AtomicUsize::new(HEAVY_TRANSACTIONS),
             lanes: (0..LANES).map(|_| Lane(AtomicBool::new(false))).collect(),
-            state: Mutex::new(State::default()),
+            state: Mutex::new(WorldState::default()),
             clock,
-            pauses: Pauses::default(),
+            stall_stats: StallStats::default(),
         }
     }
 
@@ -157,8 +157,8 @@ impl World {
         (at != GOES_ON).then_some(at)
     }
 
-    pub(crate) fn pauses(&self) -> &Pauses {
-        &self.pauses
+    pub(crate) fn stall_stats(&self) -> &StallStats {
+        &self.stall_stats
     }
 
     /// Comes in; `false` if the world is stopped or about to be.
@@ -201,7 +201,7 @@ impl World {
     }
 
     /// Admits heavy work and counts it in, unless the world is wanted or there is no thread for it.
-    fn admit(&self, state: &mut State, request: &Request, kind: HeavyKind) -> bool {
+    fn admit(&self, state: &mut WorldState, request: &Request, kind: HeavyKind) -> bool {
         let is_transaction = kind == HeavyKind::Transaction;
         let most = self.transactions_most.load(Ordering::Relaxed);
         if is_transaction && state.transactions >= most {
@@ -220,7 +220,7 @@ impl World {
     /// middle, so the world waits for it wherever it goes on. Where the world has stopped, that is
     /// taken back until all heavy work is done: the others need not wait as well. Who is to be
     /// woken.
-    fn admit_begun(&self, state: &mut State, request: &Request) -> Vec<Waker> {
+    fn admit_begun(&self, state: &mut WorldState, request: &Request) -> Vec<Waker> {
         let is_wanted = self.wanted.load(Ordering::SeqCst);
         if state.transactions >= self.transactions_most.load(Ordering::Relaxed)
             || is_wanted && state.moved_on >= MOVED_ON_MAX
@@ -250,7 +250,7 @@ impl World {
     }
 
     /// Admits those who wait, as far as may be; they are to be woken.
-    fn admit_waiting(&self, state: &mut State) -> Vec<Waker> {
+    fn admit_waiting(&self, state: &mut WorldState) -> Vec<Waker> {
         let mut wakers = Vec::new();
         for kind in [HeavyKind::Transaction, HeavyKind::Visit] {
             // What keeps the first one of a kind keeps all.
@@ -287,7 +287,7 @@ impl World {
 
     /// Ends heavy work, or the wait for it.
     fn withdraw_heavy(&self, request: &Arc<Request>, kind: HeavyKind) {
-        let change = Halfway::begin();
+        let change = CriticalSection::begin();
         let mut state = lock(&self.state);
         let withdrawn = state.line(kind).remove(&request.place());
         let status = request.status.load(Ordering::Acquire);
@@ -392,7 +392,7 @@ impl World {
 
     /// Gives the world back, or withdraws a request that was not granted yet.
     pub(crate) fn release(&self, ticket: &WorldTicket) {
-        let change = Halfway::begin();
+        let change = CriticalSection::begin();
         let withdrawn;
         let waiting = {
             let mut state = lock(&self.state);
@@ -418,10 +418,10 @@ impl World {
     /// Opens the turnstiles. Returns who is to be woken: those who waited for the world, heavy work
     /// that is admitted herewith, then those who ask for the world next, who queue again behind
     /// them. So a stream of world operations starves nobody.
-    fn go_on(&self, state: &mut State) -> Vec<Waker> {
+    fn go_on(&self, state: &mut WorldState) -> Vec<Waker> {
         if let Some(since) = self.stopped_since() {
             let micros = self.clock.monotonic_us() - since;
-            self.pauses.note_stop(u64::try_from(micros).unwrap_or(0));
+            self.stall_stats.note_stop(u64::try_from(micros).unwrap_or(0));
             self.stopped_at.store(GOES_ON, Ordering::Relaxed);
         }
         self.stop.store(false, Ordering::SeqCst);
@@ -464,9 +464,9 @@ impl World {
     }
 }
 
-impl State {
+impl WorldState {
     /// Where heavy work of a kind waits for leave.
-    fn line(&mut self, kind: HeavyKind) -> &mut Line<Applicant> {
+    fn line(&mut self, kind: HeavyKind) -> &mut ArrivalQueue<Applicant> {
         match kind {
             HeavyKind::Transaction => &mut self.heavy,
             HeavyKind::Visit => &mut self.visits,

@@ -7,7 +7,7 @@ use base::UnixMillis;
 
 use structs::array::INDEX_MAX;
 use structs::listpack::Element;
-use structs::stream::{EntryId, Group, Stream};
+use structs::stream::{ConsumerGroup, EntryId, Stream};
 
 use crate::rdb::value::ValueRef;
 
@@ -82,7 +82,7 @@ fn show_stream(stream: &Stream, show: &mut impl FnMut(&[&[u8]])) {
     }
 }
 
-fn show_group(group: &Group, show: &mut impl FnMut(&[&[u8]])) {
+fn show_group(group: &ConsumerGroup, show: &mut impl FnMut(&[&[u8]])) {
     for pending in group.pending_from(EntryId::MIN) {
         let known = format!("{} {} {}", pending.id, pending.delivered_at, pending.deliveries);
         show(&[group.owner_of(&pending), known.as_bytes()]);

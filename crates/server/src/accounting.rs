@@ -43,7 +43,7 @@ pub(crate) fn note_wait(lane: &Lane, session: &Session, ran: &mut Ran) {
 fn note_time(lane: &Lane, entry: &Entry) -> u64 {
     let micros = u64::try_from(lane.tick()).unwrap_or(0);
     add(&lane.counters.busy_us, micros);
-    if lane.shared.keyspace.pauses().is_remarkable(micros) {
+    if lane.shared.keyspace.stall_stats().is_remarkable(micros) {
         note_hold(lane.shared, entry, micros);
     }
     micros
@@ -53,7 +53,7 @@ fn note_time(lane: &Lane, entry: &Entry) -> u64 {
 #[cold]
 fn note_hold(server: &Shared, entry: &Entry, micros: u64) {
     if matches!(entry.run, Run::Data(_)) && entry.spec.plan != Plan::World {
-        server.keyspace.pauses().note_hold(micros);
+        server.keyspace.stall_stats().note_hold(micros);
     }
 }
 

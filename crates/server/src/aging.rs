@@ -50,6 +50,6 @@ fn step(lane: &Lane, state: &mut AgingState) {
     // A busy partition is tried again; who is in it for long lets the world wait, too.
     let Some(mut grant) = keyspace.try_acquire(index) else { return };
     let access = AccessClock::new(keyspace.settings(), lane.now_ms());
-    let next = grant.age(&access, state.lapse, index, place, STEP);
+    let next = grant.age(&access, state.clock_jump, index, place, STEP);
     state.pass = Some(next.map_or((partition + 1, (0, 0)), |place| (partition, place)));
 }

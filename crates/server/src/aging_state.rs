@@ -5,7 +5,7 @@
 use std::sync::Mutex;
 
 use base::time::UnixMillis;
-use keyspace::Lapse;
+use keyspace::ClockJump;
 
 /// Between two beginnings of a pass; a clock must last for that, and for the pass.
 const PERIOD_MS: i64 = 6 * 3_600_000;
@@ -26,7 +26,7 @@ pub(crate) struct AgingState {
     /// The partition that the pass under way is at, and the place there.
     pub(crate) pass: Option<(usize, (usize, u64))>,
     /// What the pass is for, if that is a jump.
-    pub(crate) lapse: Option<Lapse>,
+    pub(crate) clock_jump: Option<ClockJump>,
 }
 
 impl AgingState {
@@ -40,8 +40,8 @@ impl AgingState {
         let passed = steady_ms - steady_seen;
         if now - seen - passed > JUMP_MS {
             // A pass that is not over is made again, for both jumps.
-            let before = self.lapse.map_or(seen + passed, |lapse| lapse.before);
-            self.lapse = Some(Lapse { before, after: now - passed });
+            let before = self.clock_jump.map_or(seen + passed, |jump| jump.before);
+            self.clock_jump = Some(ClockJump { before, after: now - passed });
         } else if self.pass.is_some() || (0..PERIOD_MS).contains(&(now - self.began)) {
             return;
         }
@@ -52,13 +52,13 @@ impl AgingState {
     /// The pass is over.
     pub(crate) fn finish(&mut self) {
         self.pass = None;
-        self.lapse = None;
+        self.clock_jump = None;
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use keyspace::Lapse;
+    use keyspace::ClockJump;
 
     use super::{AgingState, JUMP_MS, PERIOD_MS};
 
@@ -72,7 +72,7 @@ mod tests {
             state.note_time(now + minute * 60_000, minute * 60_000);
             if state.pass.is_some() {
                 passes.push(minute);
-                assert_eq!(state.lapse, None);
+                assert_eq!(state.clock_jump, None);
                 state.finish();
             }
         }
@@ -86,9 +86,9 @@ mod tests {
             assert!(state.pass.is_some());
         }
         let before = now - 2 * (JUMP_MS + 600) + 500;
-        assert_eq!(state.lapse, Some(Lapse { before, after: now - 500 }));
+        assert_eq!(state.clock_jump, Some(ClockJump { before, after: now - 500 }));
         state.finish();
         state.note_time(now - 2 * PERIOD_MS, steady + 500);
-        assert!(state.pass.is_some() && state.lapse.is_none(), "the clock was set back");
+        assert!(state.pass.is_some() && state.clock_jump.is_none(), "the clock was set back");
     }
 }

@@ -14,8 +14,8 @@ use std::time::Duration;
 use base::time::UnixMillis;
 use commands::Group;
 use keyspace::{
-    Acquisition, Awaited, Effects, EmptyReply, EntryRef, GaveUp, Keyspace, Kind, Lsn, Queue,
-    Refusal, Standing, Tx, TxOptions, Wait, Waiter,
+    Acquisition, Awaited, Cancelled, Effects, EmptyReply, EntryRef, Keyspace, Kind, Lsn,
+    QueuedWaiter, Refusal, Tx, TxOptions, Wait, WaitQueue, Waiter,
 };
 use proto::{Args, Output, OwnedArgs, Reply, Resp};
 use smallvec::{SmallVec, smallvec};
@@ -98,9 +98,9 @@ pub(crate) struct Services {
     /// Who is being served this moment.
     claimed: Option<Arc<Waiter>>,
     /// The queue that is looked at, and of which key.
-    present: Option<(usize, Box<[u8]>, Queue)>,
+    present: Option<(usize, Box<[u8]>, WaitQueue)>,
     /// Who was taken out of the queues before, to stand there again if all is undone.
-    taken: Vec<(usize, Box<[u8]>, Vec<Standing>)>,
+    taken: Vec<(usize, Box<[u8]>, Vec<QueuedWaiter>)>,
     /// The mailboxes with letters for their clients.
     rounds: Rounds,
 }
@@ -134,7 +134,7 @@ impl Blocked {
             let key = self.awaited.key(*place);
             let kind = || tx.peek(key).ok().flatten().map(EntryRef::kind);
             // A key that is named twice is in the line of those that are ready no more.
-            key == served || tx.is_ready(key) && (waiter.heeds_deletion() || self.heeds(kind()))
+            key == served || tx.is_ready(key) && (waiter.wakes_on_deletion() || self.heeds(kind()))
         };
         let ready = (0..self.awaited.len()).filter(is_ready);
         if self.entry.spec.group != Group::Stream {
@@ -175,7 +175,7 @@ impl Waiting {
             again: AtomicI64::new(wait.again.unwrap_or(NEVER)),
             ends_with_error: AtomicBool::new(false),
         };
-        let waiter = Waiter::new(wait.heeds_deletion, Box::new(blocked));
+        let waiter = Waiter::new(wait.wakes_on_deletion, Box::new(blocked));
         // The waiter leaves the queues by its end, even where it comes to stand in some only.
         let place = Place { server, waiter: Arc::clone(&waiter), stands: Cell::new(true) };
         for (nth, key) in (0..).zip(self::blocked(&waiter).awaited.keys()) {
@@ -207,7 +207,7 @@ impl Place {
     /// Ends the wait. `false` if somebody was quicker: the outcome is there or comes in a moment,
     /// with a signal.
     pub(crate) fn give_up(&self) -> bool {
-        self.waiter.give_up() == GaveUp::Now
+        self.waiter.cancel() == Cancelled::Now
     }
 
     /// Whether CLIENT UNBLOCK has ended the wait, and if so, whether with an error. To be asked
@@ -248,7 +248,7 @@ impl Place {
         // Whoever looks says when to look next.
         blocked(&self.waiter).again.store(NEVER, Ordering::Relaxed);
         let mut tx = self.begin(lane, acquisition);
-        blocked(&self.waiter).awaited.keys().for_each(|key| tx.rouse(key));
+        blocked(&self.waiter).awaited.keys().for_each(|key| tx.signal_key_as_ready(key));
         match commit::commit(lane.shared, &lane.rounds, &mut tx, Args::default()) {
             Ok(_) => Ok(()),
             Err(_) => Err(tx.widen(round)),
@@ -284,7 +284,7 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         // Nobody is to be served whose session is gone, on whatever way that went.
-        self.waiter.give_up();
+        self.waiter.cancel();
         drop(self.leaving());
     }
 }
@@ -335,13 +335,13 @@ fn serve_queue(
     let mut kind = kind_of(tx)?;
     for place in 0.. {
         let queue = services.present.as_ref().map(|(_, _, queue)| queue);
-        let Some(queue) = queue.filter(|queue| kind.is_some() || queue.heeds_deletion()) else {
+        let Some(queue) = queue.filter(|queue| kind.is_some() || queue.wakes_on_deletion()) else {
             // Without a key there is nothing for those who wait for one.
             break;
         };
         let Some(standing) = queue.get(place) else { break };
         let waiter = &standing.waiter;
-        if !blocked(waiter).heeds(kind) && !waiter.heeds_deletion() {
+        if !blocked(waiter).heeds(kind) && !waiter.wakes_on_deletion() {
             continue;
         }
         if blocked(waiter).client.is_in_doubt() {
@@ -392,7 +392,7 @@ fn let_wait_on(server: &Shared, waiter: &Waiter, rounds: &Rounds) {
 }
 
 /// Runs what may serve a claimed waiter, whose wait is over unless there is still nothing for it.
-fn serve_waiter(server: &Shared, tx: &mut Tx, standing: &Standing) -> Result<Service, Refusal> {
+fn serve_waiter(server: &Shared, tx: &mut Tx, standing: &QueuedWaiter) -> Result<Service, Refusal> {
     let waiter = &standing.waiter;
     let blocked = blocked(waiter);
     let home = tx.switch_database(blocked.database);
@@ -412,7 +412,7 @@ fn serve_waiter(server: &Shared, tx: &mut Tx, standing: &Standing) -> Result<Ser
             break;
         }
     }
-    tx.settle();
+    tx.finish_command();
     let effects = tx.take_effects();
     tx.switch_database(home);
     let (request, error, is_over) = served;
@@ -432,7 +432,8 @@ fn run_request(
 ) -> Result<Option<Option<String>>, Refusal> {
     let Run::Data(handler) = blocked.entry.run else { unreachable!("only data is waited for") };
     let mark = output.mark();
-    let result = tx.unhurried(|tx| handler.run(tx, args, &mut Reply::new(output, blocked.resp)));
+    let result =
+        tx.without_budget(|tx| handler.run(tx, args, &mut Reply::new(output, blocked.resp)));
     match result {
         Ok(()) => Ok(Some(None)),
         Err(Refusal::Wait(wait)) => {
@@ -475,7 +476,7 @@ impl Services {
         }
         for (database, key, standing) in self.taken {
             let home = tx.switch_database(database);
-            tx.stand_again(&key, standing);
+            tx.requeue(&key, standing);
             tx.switch_database(home);
         }
         server.mailboxes.ring(&self.rounds);
@@ -523,11 +524,11 @@ pub(crate) fn unblock(waiter: &Waiter, with_error: bool) -> bool {
             return false;
         }
         blocked(waiter).ends_with_error.store(with_error, Ordering::Relaxed);
-        match waiter.give_up() {
-            GaveUp::Now => return true,
-            GaveUp::TooLate => return false,
+        match waiter.cancel() {
+            Cancelled::Now => return true,
+            Cancelled::TooLate => return false,
             // Who serves it is at the end of a transaction, and waits for nothing.
-            GaveUp::BeingServed => std::thread::yield_now(),
+            Cancelled::BeingServed => std::thread::yield_now(),
         }
     }
 }
@@ -554,7 +555,7 @@ pub(crate) fn memory(waiter: &Waiter) -> usize {
 
 /// The keys that a client waits for and whose end it wants to know, with their database.
 pub(crate) fn keys_on_nokey(waiter: &Waiter) -> impl Iterator<Item = (usize, &[u8])> {
-    let blocked = Some(blocked(waiter)).filter(|_| waiter.heeds_deletion());
+    let blocked = Some(blocked(waiter)).filter(|_| waiter.wakes_on_deletion());
     blocked
         .into_iter()
         .flat_map(|blocked| blocked.awaited.keys().map(|key| (blocked.database, key)))

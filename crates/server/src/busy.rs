@@ -101,7 +101,7 @@ impl Hold {
     fn note(&self) {
         if !self.held.partitions.is_empty() {
             let micros = self.keyspace.clock().monotonic_us() - self.locked_us;
-            self.keyspace.pauses().note_hold(u64::try_from(micros).unwrap_or(0));
+            self.keyspace.stall_stats().note_hold(u64::try_from(micros).unwrap_or(0));
         }
     }
 }

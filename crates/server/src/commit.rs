@@ -29,8 +29,8 @@ pub(crate) fn commit(
     tx: &mut Tx,
     args: Args<'_>,
 ) -> Result<Lsn, Refusal> {
-    tx.settle();
-    if tx.has_ready() || tx.has_altered() {
+    tx.finish_command();
+    if tx.has_ready() || tx.has_modified() {
         let own = tx.take_effects();
         let deed = Deed { effects: &own, database: tx.database(), args };
         let tell = || server.notify(rounds, &own);
@@ -46,7 +46,7 @@ pub(crate) fn commit(
 /// Counts changes of the data. All that commits comes by here.
 #[inline]
 pub(crate) fn book(server: &Shared, tx: &mut Tx, changes: u64) {
-    tx.book(changes);
+    tx.count_final_changes(changes);
     if changes > 0 {
         server.budget.note_change();
     }
@@ -66,11 +66,11 @@ pub(crate) fn publish(journal: &Journal, tx: &mut Tx, args: Args<'_>) -> Lsn {
 #[cold]
 fn append(journal: &Journal, tx: &mut Tx, record: &[u8]) -> Lsn {
     if record.is_empty() {
-        return tx.seen();
+        return tx.observed_lsn();
     }
     let unbroken = Unbroken::begin(tx.keyspace(), HALF_TOLD);
     let lsn = journal.append(record);
-    tx.stamp(lsn);
+    tx.stamp_lsn(lsn);
     unbroken.end();
     // Whatever else it saw was written before.
     lsn
@@ -114,9 +114,9 @@ const HALF_TOLD: &str = "a transaction failed while those who follow the data we
 /// Tells those who heed changes of what is final now. Their locks are still held, so nobody can
 /// act on the new state before. What the client itself is to be told is left to the caller.
 pub(crate) fn announce(server: &Shared, tx: &mut Tx, readings: &[Reading]) -> Option<Post> {
-    if tx.has_altered() {
+    if tx.has_modified() {
         tx.break_watches();
     }
-    let heeds = tx.has_altered() || !readings.is_empty();
+    let heeds = tx.has_modified() || !readings.is_empty();
     if heeds { server.tracking.settle(server.surroundings(), tx, readings) } else { None }
 }

@@ -29,7 +29,7 @@ pub(crate) fn note_time(lane: &Lane, started: i64) {
 /// Notes how long the last step held its partition.
 fn note_hold(lane: &Lane) {
     let micros = u64::try_from(lane.tick()).unwrap_or(0);
-    let pauses = lane.shared.keyspace.pauses();
+    let pauses = lane.shared.keyspace.stall_stats();
     if pauses.is_remarkable(micros) {
         pauses.note_hold(micros);
     }
@@ -38,7 +38,7 @@ fn note_hold(lane: &Lane) {
 /// Leaves what is unfinished to the workers that stay.
 pub(crate) fn give_up(lane: &Lane) {
     if let Some(sweep) = lane.sweep.borrow_mut().take() {
-        lane.shared.keyspace.hint_due(sweep.partition, lane.now_ms());
+        lane.shared.keyspace.mark_due(sweep.partition, lane.now_ms());
     }
 }
 

@@ -104,7 +104,7 @@ mod tests {
 
     use super::HeldLine;
     use crate::counting_waker::CountingWaker;
-    use crate::journal::{Journal, JournalReader, LATE_US, Reliance};
+    use crate::journal::{Journal, JournalReader, LATE_US, ReaderId, Reliance};
 
     struct Silent;
 
@@ -117,6 +117,7 @@ mod tests {
     /// A journal with three records, and sessions that wait for each.
     struct Rig {
         journal: Journal,
+        reader: ReaderId,
         clock: Clock,
         line: HeldLine<Arc<CountingWaker>>,
         lsns: [Lsn; 3],
@@ -127,11 +128,13 @@ mod tests {
     impl Rig {
         fn new() -> Self {
             let clock = Clock::manual(1000);
-            let journal = Journal::new(clock.clone());
-            journal.attach(Box::new(Silent), Reliance::Disk);
+            let journal = Journal::new(clock.clone(), Box::leak(Box::default()));
+            let reader = journal.name_reader();
+            journal.attach(reader, Box::new(Silent), Reliance::Disk);
             let lsns = [b"a", b"b", b"c"].map(|record| journal.append(record));
             let (sessions, usher) = Default::default();
-            let rig = Self { journal, clock, line: HeldLine::default(), lsns, sessions, usher };
+            let rig =
+                Self { journal, reader, clock, line: HeldLine::default(), lsns, sessions, usher };
             rig.take_turn();
             rig
         }
@@ -164,11 +167,11 @@ mod tests {
         assert!(rig.wait(0));
         assert_eq!(rig.rung(), (2, [0; 3]), "nobody has waited for so little before");
         rig.take_turn();
-        rig.journal.acknowledge(rig.lsns[0]);
+        rig.journal.acknowledge(rig.reader, rig.lsns[0]);
         assert_eq!(rig.rung(), (3, [0; 3]));
         rig.take_turn();
         assert_eq!(rig.rung(), (3, [1, 0, 0]));
-        rig.journal.acknowledge(rig.lsns[2]);
+        rig.journal.acknowledge(rig.reader, rig.lsns[2]);
         assert_eq!(rig.rung().1, [1, 0, 0]);
         rig.take_turn();
         assert_eq!(rig.rung().1, [1, 1, 1]);
@@ -180,16 +183,16 @@ mod tests {
         let rig = Rig::new();
         assert!(rig.wait(0) && rig.wait(1));
         // Before the usher has looked.
-        rig.journal.acknowledge(rig.lsns[0]);
+        rig.journal.acknowledge(rig.reader, rig.lsns[0]);
         rig.take_turn();
         assert_eq!(rig.rung(), (2, [1, 0, 0]));
-        rig.journal.acknowledge(rig.lsns[1]);
+        rig.journal.acknowledge(rig.reader, rig.lsns[1]);
         assert_eq!(rig.rung().0, 3, "it stands for who is left");
         // Before it has looked again.
         assert!(rig.wait(2));
         rig.take_turn();
         assert_eq!(rig.rung().1, [1, 1, 0]);
-        rig.journal.acknowledge(rig.lsns[2]);
+        rig.journal.acknowledge(rig.reader, rig.lsns[2]);
         rig.take_turn();
         assert_eq!(rig.rung().1, [1, 1, 1]);
     }
@@ -199,21 +202,21 @@ mod tests {
         let rig = Rig::new();
         assert!(rig.wait(0) && rig.wait(2));
         rig.take_turn();
-        rig.journal.fail("no space".to_owned(), || ());
+        rig.journal.fail(rig.reader, "no space".to_owned(), || ());
         rig.take_turn();
         assert_eq!(rig.rung().1, [1, 0, 1]);
         assert!(!rig.wait(1), "nobody waits while it has failed");
-        rig.journal.heal(rig.lsns[1]);
+        rig.journal.heal(rig.reader, rig.lsns[1]);
         rig.take_turn();
         assert_eq!(rig.rung().1, [2, 0, 1]);
-        rig.journal.acknowledge(rig.lsns[2]);
+        rig.journal.acknowledge(rig.reader, rig.lsns[2]);
         rig.take_turn();
         assert_eq!(rig.rung().1, [2, 0, 2]);
         // Replies that need not wait any more leave, whatever they saw.
         let late = rig.journal.append(b"d");
         assert!(rig.line.wait(&rig.journal, late, &rig.sessions[1]));
         rig.take_turn();
-        rig.journal.let_pass(late);
+        rig.journal.let_pass(rig.reader, late);
         rig.take_turn();
         assert_eq!(rig.rung().1, [2, 1, 2]);
     }
@@ -221,7 +224,7 @@ mod tests {
     #[test]
     fn who_was_told_too_early_is_told_again() {
         let rig = Rig::new();
-        rig.journal.rely_on(Reliance::System);
+        rig.journal.rely_on(rig.reader, Reliance::System);
         let be_late = || {
             rig.clock.advance(LATE_US / 1000 + 1);
             rig.journal.look(rig.clock.monotonic_us());
@@ -231,30 +234,38 @@ mod tests {
         rig.take_turn();
         let before = rig.rung().1[2];
         // The reader catches up, and is late again before the session has looked.
-        rig.journal.note_written(rig.lsns[0], rig.clock.monotonic_us());
+        rig.journal.note_written(rig.reader, rig.lsns[0], rig.clock.monotonic_us());
         rig.take_turn();
         be_late();
         assert!(!rig.journal.is_durable(rig.lsns[2]));
-        rig.journal.note_written(rig.lsns[2], rig.clock.monotonic_us());
+        rig.journal.note_written(rig.reader, rig.lsns[2], rig.clock.monotonic_us());
         rig.take_turn();
         assert_eq!(rig.rung().1[2], before + 2);
     }
 
     #[test]
     fn another_log_is_waited_for_as_the_first_was() {
-        let rig = Rig::new();
-        assert!(rig.wait(0));
-        rig.take_turn();
-        rig.journal.detach();
-        rig.take_turn();
-        assert!(!rig.wait(2), "without a reader nothing waits");
-        rig.journal.attach(Box::new(Silent), Reliance::Disk);
-        let lsn = rig.journal.append(b"d");
-        assert!(rig.line.wait(&rig.journal, lsn, &rig.sessions[1]));
-        let before = rig.rung().0;
-        rig.journal.acknowledge(lsn);
-        assert!(rig.rung().0 > before, "the usher hears of it");
-        rig.take_turn();
-        assert_eq!(rig.rung().1[1], 1);
+        // The usher, which hears of the other log, runs before its record is safe, or behind that.
+        for runs_before in [false, true] {
+            let rig = Rig::new();
+            assert!(rig.wait(0));
+            rig.take_turn();
+            rig.journal.detach(rig.reader);
+            rig.take_turn();
+            assert!(!rig.wait(2), "without a reader nothing waits");
+            let before = rig.rung().0;
+            rig.journal.attach(rig.reader, Box::new(Silent), Reliance::Disk);
+            let lsn = rig.journal.append(b"d");
+            assert!(rig.line.wait(&rig.journal, lsn, &rig.sessions[1]));
+            if runs_before {
+                rig.take_turn();
+            }
+            let (told, sessions) = rig.rung();
+            assert!(told > before);
+            rig.journal.acknowledge(rig.reader, lsn);
+            assert!(!runs_before || rig.rung().0 > told, "the usher hears of the record");
+            rig.take_turn();
+            assert_eq!(rig.rung().1[1], sessions[1] + 1);
+        }
     }
 }

@@ -76,7 +76,7 @@ impl Log {
         let sink = Mutex::new(Sink::default());
         let log = Self { sink, clock: Clock::system(), is_daemon };
         log.change(log.prepare(config)?);
-        heap::heed_refusals(tell_refusal);
+        heap::set_refusal_hook(tell_refusal);
         Ok(log)
     }
 

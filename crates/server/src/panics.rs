@@ -36,7 +36,7 @@ impl Unbroken {
 
 impl Drop for Unbroken {
     fn drop(&mut self) {
-        self.0.ruin(self.1);
+        self.0.abort(self.1);
     }
 }
 

@@ -24,7 +24,7 @@ use crate::drill;
 use crate::log::{log_notice, log_warning};
 use crate::scripts::Still;
 use crate::server::Server;
-use crate::snapshot::{Finished, Purpose, Snapshot, Target};
+use crate::snapshot::{FileSink, Finished, Purpose, Snapshot, SnapshotTarget};
 
 /// Between a save that failed and the next that nobody asked for.
 const RETRY_US: i64 = 5 * SECOND_US;
@@ -468,9 +468,11 @@ fn target(
     server: &'static Server,
     changes_at_cut: Arc<AtomicU64>,
     at_cut: impl FnOnce() + Send + 'static,
-) -> Target {
-    Target {
-        path: file(&server.config),
+) -> SnapshotTarget {
+    let claim = || server.snapshot_claim.take(server, &server.config);
+    let sink = FileSink::new(&*server.storage, file(&server.config)).claimed_by(claim);
+    SnapshotTarget {
+        sink: Box::new(sink),
         at_cut: Box::new(move |_| {
             changes_at_cut.store(changes(server), Ordering::Relaxed);
             at_cut();

@@ -142,7 +142,7 @@ impl Shared {
             clients: Clients::default(),
             client_margin: Margin::default(),
             mailboxes: Mailboxes::new(),
-            journal: Journal::new(keyspace.clock().clone()),
+            journal: Journal::new(keyspace.clock().clone(), &keyspace.settings().journal_attached),
             pubsub: PubSub::default(),
             tracking: Tracking::default(),
             watchers: Watchers::default(),

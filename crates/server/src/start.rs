@@ -284,9 +284,9 @@ fn make_server(
     server.set_control_plane(server);
     server.unregistrar.begin(|rest| server.crew.unregister(rest));
     server.set_eviction_observer(&server.memcached);
-    keyspace.set_flush_heeder(move || server.saves.note_flush(server));
+    keyspace.set_flush_hook(move || server.saves.note_flush(server));
     keyspace.set_journal_end(move || server.journal.end());
-    keyspace.set_last_words(move |why| log_warning!(server.log, "The process ends: {why}."));
+    keyspace.set_abort_hook(move |why| log_warning!(server.log, "The process ends: {why}."));
     server
 }
 

@@ -21,7 +21,7 @@ use std::sync::{Mutex, MutexGuard};
 
 pub use self::classes::class_size;
 use self::classes::{CACHE_LINE, SLAB_LIMIT, SMALL_LIMIT, WORD, class_index, page_size};
-use self::slabs::{Page, SLACK, Slabs};
+use self::slabs::{PageHeader, SLACK, Slabs};
 use crate::prefetch;
 
 mod classes;
@@ -128,7 +128,7 @@ pub unsafe fn relocate(memory: NonNull<u8>, size: usize) -> Option<NonNull<u8>> 
 /// # Safety
 /// As for [`relocate`], with the block's page and the size of its class.
 #[cold]
-unsafe fn evacuate(page: NonNull<Page>, memory: NonNull<u8>, size: usize) -> NonNull<u8> {
+unsafe fn evacuate(page: NonNull<PageHeader>, memory: NonNull<u8>, size: usize) -> NonNull<u8> {
     // SAFETY: as in `free`.
     let (number, class) = unsafe { place_of(page) };
     let new = ARENA[number].lock().take(number, class, size);
@@ -209,7 +209,7 @@ impl Shard {
 
 /// The page that a block of a class of this size lies in.
 #[inline]
-fn page_of(memory: NonNull<u8>, size: usize) -> NonNull<Page> {
+fn page_of(memory: NonNull<u8>, size: usize) -> NonNull<PageHeader> {
     let mask = !(page_size(size) - 1);
     let start = memory.as_ptr().map_addr(|address| address & mask);
     NonNull::new(start).expect("no page lies at address zero").cast()
@@ -220,7 +220,7 @@ fn page_of(memory: NonNull<u8>, size: usize) -> NonNull<Page> {
 /// # Safety
 /// The page must be live.
 #[inline]
-unsafe fn place_of(page: NonNull<Page>) -> (usize, usize) {
+unsafe fn place_of(page: NonNull<PageHeader>) -> (usize, usize) {
     // SAFETY: as promised; these fields never change.
     unsafe { (usize::from((*page.as_ptr()).shard), usize::from((*page.as_ptr()).class)) }
 }

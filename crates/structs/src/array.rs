@@ -28,7 +28,7 @@ use std::iter::FlatMap;
 use std::ops::{Range, RangeInclusive};
 
 use self::page::IndexedItems;
-pub use self::page::{Page, PageSummary};
+pub use self::page::{ArrayPage, ArrayPageSummary};
 use crate::members::Text;
 use crate::packing::{Packed, PackedRef};
 use crate::tree::{Leaves, Tree};
@@ -63,7 +63,7 @@ pub enum ArrayRef<'a> {
 /// The large form; a clone shares everything with it.
 #[derive(Clone, Default)]
 pub struct LargeArray {
-    tree: Tree<Page>,
+    tree: Tree<ArrayPage>,
     next: u64,
     ring: u64,
 }
@@ -248,12 +248,12 @@ impl<'a> ArrayRef<'a> {
 
     /// The elements whose indexes lie in a range, from either end.
     #[must_use]
-    pub fn items(self, range: RangeInclusive<u64>) -> Items<'a> {
-        Items(match self {
-            ArrayRef::Packed(packed) => Parts::Packed(packed::items(packed, range)),
+    pub fn items(self, range: RangeInclusive<u64>) -> ArrayIter<'a> {
+        ArrayIter(match self {
+            ArrayRef::Packed(packed) => ArrayIterRepr::Packed(packed::items(packed, range)),
             ArrayRef::Large(large) => {
                 let leaves = large.tree.leaves(large.ranks(&range));
-                Parts::Large(Box::new(leaves.flat_map(items_of)))
+                ArrayIterRepr::Large(Box::new(leaves.flat_map(items_of)))
             }
         })
     }
@@ -415,37 +415,37 @@ impl LargeArray {
 }
 
 /// Elements of an array with their indexes, from either end.
-pub struct Items<'a>(Parts<'a>);
+pub struct ArrayIter<'a>(ArrayIterRepr<'a>);
 
-enum Parts<'a> {
-    Packed(packed::Items<'a>),
-    Large(Box<FlatMap<Leaves<'a, Page>, IndexedItems<'a>, ItemsOf<'a>>>),
+enum ArrayIterRepr<'a> {
+    Packed(packed::PackedArrayIter<'a>),
+    Large(Box<FlatMap<Leaves<'a, ArrayPage>, IndexedItems<'a>, ArrayPageIter<'a>>>),
 }
 
-type ItemsOf<'a> = fn((&'a Page, Range<usize>)) -> IndexedItems<'a>;
+type ArrayPageIter<'a> = fn((&'a ArrayPage, Range<usize>)) -> IndexedItems<'a>;
 
-fn items_of<'a>((page, places): (&'a Page, Range<usize>)) -> IndexedItems<'a> {
+fn items_of<'a>((page, places): (&'a ArrayPage, Range<usize>)) -> IndexedItems<'a> {
     page.items(places)
 }
 
-impl<'a> Iterator for Items<'a> {
+impl<'a> Iterator for ArrayIter<'a> {
     type Item = (u64, Text<'a>);
 
     #[inline]
     fn next(&mut self) -> Option<(u64, Text<'a>)> {
         match &mut self.0 {
-            Parts::Packed(items) => items.next(),
-            Parts::Large(items) => items.next(),
+            ArrayIterRepr::Packed(items) => items.next(),
+            ArrayIterRepr::Large(items) => items.next(),
         }
     }
 }
 
-impl DoubleEndedIterator for Items<'_> {
+impl DoubleEndedIterator for ArrayIter<'_> {
     #[inline]
     fn next_back(&mut self) -> Option<Self::Item> {
         match &mut self.0 {
-            Parts::Packed(items) => items.next_back(),
-            Parts::Large(items) => items.next_back(),
+            ArrayIterRepr::Packed(items) => items.next_back(),
+            ArrayIterRepr::Large(items) => items.next_back(),
         }
     }
 }

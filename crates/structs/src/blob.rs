@@ -50,7 +50,7 @@ static ZEROS: [u8; LEAF] = [0; LEAF];
 /// milliseconds for 512 MB: send it to another thread to be dropped.
 #[derive(Clone, Default)]
 pub struct Blob {
-    root: Option<Node>,
+    root: Option<BlobNode>,
     height: u32,
     len: usize,
     memory: usize,
@@ -68,16 +68,16 @@ struct Ground {
 }
 
 #[derive(Clone)]
-enum Node {
-    Leaf(Arc<Leaf>),
-    Inner(Arc<Inner>),
+enum BlobNode {
+    Leaf(Arc<BlobLeaf>),
+    Inner(Arc<BlobInner>),
 }
 
 #[derive(Clone)]
-struct Leaf([u8; LEAF]);
+struct BlobLeaf([u8; LEAF]);
 
 #[derive(Clone)]
-struct Inner([Option<Node>; CHILDREN]);
+struct BlobInner([Option<BlobNode>; CHILDREN]);
 
 impl Blob {
     /// An empty blob, without memory.
@@ -110,8 +110,10 @@ impl Blob {
     pub fn is_same(&self, other: &Blob) -> bool {
         let is_same_root = match (&self.root, &other.root) {
             (None, None) => true,
-            (Some(Node::Leaf(leaf)), Some(Node::Leaf(other))) => Arc::ptr_eq(leaf, other),
-            (Some(Node::Inner(inner)), Some(Node::Inner(other))) => Arc::ptr_eq(inner, other),
+            (Some(BlobNode::Leaf(leaf)), Some(BlobNode::Leaf(other))) => Arc::ptr_eq(leaf, other),
+            (Some(BlobNode::Inner(inner)), Some(BlobNode::Inner(other))) => {
+                Arc::ptr_eq(inner, other)
+            }
             _ => false,
         };
         let buffer = |blob: &Blob| blob.ground.as_ref().map(|it| Arc::as_ptr(&it.buffer));
@@ -125,8 +127,8 @@ impl Blob {
     /// changed since have the same, and nobody else.
     pub fn address(&self) -> Option<usize> {
         match (&self.root, &self.ground) {
-            (Some(Node::Leaf(leaf)), _) => Some(Arc::as_ptr(leaf).addr()),
-            (Some(Node::Inner(inner)), _) => Some(Arc::as_ptr(inner).addr()),
+            (Some(BlobNode::Leaf(leaf)), _) => Some(Arc::as_ptr(leaf).addr()),
+            (Some(BlobNode::Inner(inner)), _) => Some(Arc::as_ptr(inner).addr()),
             (None, Some(ground)) => Some(ground.from(0).as_ptr().addr()),
             (None, None) => None,
         }
@@ -135,16 +137,16 @@ impl Blob {
     /// Heap bytes that are free once so many clones are gone, of which this is one: none if there
     /// are more; where one was cloned and has changed since, about what they do not share.
     pub fn memory_of_clones(&self, clones: usize) -> usize {
-        let count = |node: &Node| match node {
-            Node::Leaf(leaf) => Arc::strong_count(leaf),
-            Node::Inner(inner) => Arc::strong_count(inner),
+        let count = |node: &BlobNode| match node {
+            BlobNode::Leaf(leaf) => Arc::strong_count(leaf),
+            BlobNode::Inner(inner) => Arc::strong_count(inner),
         };
         let ground = self.ground.as_ref().map_or(0, |ground| ground.memory());
         let leaves = self.memory - ground;
         let of_tree = match &self.root {
             Some(root) if count(root) <= clones => match root {
-                Node::Leaf(_) => leaves,
-                Node::Inner(inner) => {
+                BlobNode::Leaf(_) => leaves,
+                BlobNode::Inner(inner) => {
                     let children = || inner.0.iter().flatten();
                     let own = children().filter(|child| count(child) == 1).count();
                     leaves / children().count().max(1) * own
@@ -284,8 +286,8 @@ impl Blob {
         let mut height = self.height;
         loop {
             match node {
-                Node::Leaf(leaf) => return Some(&leaf.0),
-                Node::Inner(inner) => {
+                BlobNode::Leaf(leaf) => return Some(&leaf.0),
+                BlobNode::Inner(inner) => {
                     height -= 1;
                     node = inner.0[child(index, height)].as_ref()?;
                 }
@@ -301,21 +303,21 @@ impl Blob {
         loop {
             let node = slot.get_or_insert_with(|| {
                 let node = if height > 0 {
-                    Node::new_inner()
+                    BlobNode::new_inner()
                 } else {
-                    let mut leaf = Arc::new(Leaf([0; LEAF]));
+                    let mut leaf = Arc::new(BlobLeaf([0; LEAF]));
                     if self.ground.is_some() {
                         let bytes = &mut Arc::make_mut(&mut leaf).0;
                         self.memory -= cover(&mut self.ground, index, bytes);
                     }
-                    Node::Leaf(leaf)
+                    BlobNode::Leaf(leaf)
                 };
                 self.memory += node.own_memory();
                 node
             });
             match node {
-                Node::Leaf(leaf) => return &mut Arc::make_mut(leaf).0,
-                Node::Inner(inner) => {
+                BlobNode::Leaf(leaf) => return &mut Arc::make_mut(leaf).0,
+                BlobNode::Inner(inner) => {
                     height -= 1;
                     slot = &mut Arc::make_mut(inner).0[child(index, height)];
                 }
@@ -328,9 +330,9 @@ impl Blob {
         steps::step();
         self.height += 1;
         if let Some(root) = self.root.take() {
-            let mut inner = Inner::new();
+            let mut inner = BlobInner::new();
             inner.0[0] = Some(root);
-            let node = Node::Inner(Arc::new(inner));
+            let node = BlobNode::Inner(Arc::new(inner));
             self.memory += node.own_memory();
             self.root = Some(node);
         }
@@ -342,7 +344,7 @@ impl Blob {
         self.height -= 1;
         if let Some(root) = self.root.take() {
             self.memory -= root.own_memory();
-            if let Node::Inner(inner) = root {
+            if let BlobNode::Inner(inner) = root {
                 self.root = inner.0[0].clone();
             }
         }
@@ -378,42 +380,42 @@ fn cover(ground: &mut Option<Box<Ground>>, index: usize, leaf: &mut [u8; LEAF]) 
     ground.take().map_or(0, |below| below.memory())
 }
 
-impl Node {
-    fn new_inner() -> Node {
-        Node::Inner(Arc::new(Inner::new()))
+impl BlobNode {
+    fn new_inner() -> BlobNode {
+        BlobNode::Inner(Arc::new(BlobInner::new()))
     }
 
     /// Heap bytes of the node alone.
     fn own_memory(&self) -> usize {
         ARC_COUNTERS
             + match self {
-                Node::Leaf(_) => size_of::<Leaf>(),
-                Node::Inner(_) => size_of::<Inner>(),
+                BlobNode::Leaf(_) => size_of::<BlobLeaf>(),
+                BlobNode::Inner(_) => size_of::<BlobInner>(),
             }
     }
 
     /// Heap bytes of the node and all below it.
     fn memory(&self) -> usize {
         let below: usize = match self {
-            Node::Leaf(_) => 0,
-            Node::Inner(inner) => inner.0.iter().flatten().map(Node::memory).sum(),
+            BlobNode::Leaf(_) => 0,
+            BlobNode::Inner(inner) => inner.0.iter().flatten().map(BlobNode::memory).sum(),
         };
         self.own_memory() + below
     }
 }
 
-impl Inner {
-    const fn new() -> Inner {
-        Inner([const { None }; CHILDREN])
+impl BlobInner {
+    const fn new() -> BlobInner {
+        BlobInner([const { None }; CHILDREN])
     }
 }
 
 /// Removes all leaves but the first `leaves` below a slot, and says how much memory they had.
-fn cut(slot: &mut Option<Node>, height: u32, leaves: usize) -> usize {
+fn cut(slot: &mut Option<BlobNode>, height: u32, leaves: usize) -> usize {
     if leaves == 0 {
         return slot.take().map_or(0, |node| node.memory());
     }
-    let Some(Node::Inner(inner)) = slot else {
+    let Some(BlobNode::Inner(inner)) = slot else {
         return 0;
     };
     let leaves_per_child = 1 << (CHILD_BITS * (height - 1));
@@ -469,14 +471,14 @@ mod tests {
 
     use proptest::prelude::{Strategy, any, prop, prop_oneof, proptest};
 
-    use super::{Blob, LEAF, Leaf, Node, SharedBytes, capacity};
+    use super::{Blob, BlobLeaf, BlobNode, LEAF, SharedBytes, capacity};
 
     /// Asserts what the head of this file promises, and that the bytes are these.
     fn check(blob: &Blob, bytes: &[u8]) {
         assert!(blob == bytes);
         assert_eq!(blob.len(), bytes.len());
         let ground = blob.ground.as_ref().map_or(0, |ground| ground.memory());
-        assert_eq!(blob.memory(), blob.root.as_ref().map_or(0, Node::memory) + ground);
+        assert_eq!(blob.memory(), blob.root.as_ref().map_or(0, BlobNode::memory) + ground);
         if let Some(ground) = &blob.ground {
             assert!(ground.range.len() <= blob.len());
             let leaves = 0..ground.range.len().div_ceil(LEAF);
@@ -602,8 +604,8 @@ mod tests {
 
     #[test]
     fn a_node_fills_its_size_class() {
-        assert_eq!(Node::Leaf(Arc::new(Leaf([0; LEAF]))).own_memory(), 4096);
-        assert!(Node::new_inner().own_memory() <= 1280);
+        assert_eq!(BlobNode::Leaf(Arc::new(BlobLeaf([0; LEAF]))).own_memory(), 4096);
+        assert!(BlobNode::new_inner().own_memory() <= 1280);
     }
 
     #[test]

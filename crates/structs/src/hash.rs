@@ -223,10 +223,10 @@ impl<'a> HashRef<'a> {
     }
 
     /// All fields: in the order of the listpack, or of the hashes.
-    pub fn iter(self) -> Iter<'a> {
+    pub fn iter(self) -> HashIter<'a> {
         match self {
-            HashRef::Packed(packed) => Iter(Fields::Packed(packed::fields(packed))),
-            HashRef::Large(large) => Iter(Fields::Large(large.members.iter())),
+            HashRef::Packed(packed) => HashIter(HashIterRepr::Packed(packed::fields(packed))),
+            HashRef::Large(large) => HashIter(HashIterRepr::Large(large.members.iter())),
         }
     }
 
@@ -281,9 +281,9 @@ impl<'a> HashRef<'a> {
 
 impl<'a> IntoIterator for HashRef<'a> {
     type Item = MemberRef<'a>;
-    type IntoIter = Iter<'a>;
+    type IntoIter = HashIter<'a>;
 
-    fn into_iter(self) -> Iter<'a> {
+    fn into_iter(self) -> HashIter<'a> {
         self.iter()
     }
 }
@@ -306,21 +306,21 @@ impl LargeHash {
 }
 
 /// The fields of a hash.
-pub struct Iter<'a>(Fields<'a>);
+pub struct HashIter<'a>(HashIterRepr<'a>);
 
-enum Fields<'a> {
-    Packed(packed::Fields<'a>),
-    Large(members::Iter<'a, Valued>),
+enum HashIterRepr<'a> {
+    Packed(packed::PackedFields<'a>),
+    Large(members::MembersIter<'a, Valued>),
 }
 
-impl<'a> Iterator for Iter<'a> {
+impl<'a> Iterator for HashIter<'a> {
     type Item = MemberRef<'a>;
 
     #[inline]
     fn next(&mut self) -> Option<MemberRef<'a>> {
         match &mut self.0 {
-            Fields::Packed(fields) => fields.next(),
-            Fields::Large(fields) => fields.next(),
+            HashIterRepr::Packed(fields) => fields.next(),
+            HashIterRepr::Large(fields) => fields.next(),
         }
     }
 }

@@ -24,11 +24,11 @@ const SHARED: usize = 64;
 
 /// Alone in its cache lines.
 #[repr(align(128))]
-struct Slot(AtomicIsize);
+struct ShardCount(AtomicIsize);
 
-static SUM: Slot = Slot(AtomicIsize::new(0));
+static SUM: ShardCount = ShardCount(AtomicIsize::new(0));
 
-static SLOT: [Slot; OWN + SHARED] = [const { Slot(AtomicIsize::new(0)) }; OWN + SHARED];
+static SLOT: [ShardCount; OWN + SHARED] = [const { ShardCount(AtomicIsize::new(0)) }; OWN + SHARED];
 
 /// Allocations up to here are of a class; longer ones are whole pages of the system.
 const CLASS_MAX: usize = 64 * 1024;
@@ -57,26 +57,26 @@ pub const fn taken(size: usize) -> usize {
 pub struct Counted<A>(pub A);
 
 /// Who is told of each size that the system refuses. It must not allocate.
-static HEEDER: OnceLock<fn(usize)> = OnceLock::new();
+static REFUSAL_HOOK: OnceLock<fn(usize)> = OnceLock::new();
 
 /// Has this told of each allocation that fails. Who is named first counts.
-pub fn heed_refusals(heeder: fn(usize)) {
-    let _ = HEEDER.set(heeder);
+pub fn set_refusal_hook(hook: fn(usize)) {
+    let _ = REFUSAL_HOOK.set(hook);
 }
 
 /// Passes on what was given; where that is nothing somebody is told.
 #[inline]
-fn heeded(memory: *mut u8, size: usize) -> *mut u8 {
+fn checked(memory: *mut u8, size: usize) -> *mut u8 {
     if memory.is_null() {
-        tell_refusal(size);
+        report_refusal(size);
     }
     memory
 }
 
 #[cold]
-pub(crate) fn tell_refusal(size: usize) {
-    if let Some(heeder) = HEEDER.get() {
-        heeder(size);
+pub(crate) fn report_refusal(size: usize) {
+    if let Some(hook) = REFUSAL_HOOK.get() {
+        hook(size);
     }
 }
 
@@ -159,7 +159,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Counted<A> {
         if !memory.is_null() {
             count(taken(layout.size()) as isize);
         }
-        heeded(memory, layout.size())
+        checked(memory, layout.size())
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
@@ -168,7 +168,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Counted<A> {
         if !memory.is_null() {
             count(taken(layout.size()) as isize);
         }
-        heeded(memory, layout.size())
+        checked(memory, layout.size())
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
@@ -183,7 +183,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Counted<A> {
         if !moved.is_null() {
             count(taken(new_size) as isize - taken(layout.size()) as isize);
         }
-        heeded(moved, new_size)
+        checked(moved, new_size)
     }
 }
 

@@ -66,42 +66,42 @@ pub enum Encoding {
 
 /// Why bytes are no HyperLogLog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Damage {
+pub enum HllDamage {
     /// The header tells that they never were one.
     Foreign,
     /// The registers are not what the header says.
     Corrupted,
 }
 
-impl fmt::Display for Damage {
+impl fmt::Display for HllDamage {
     /// The error as Redis replies it.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
-            Damage::Foreign => "WRONGTYPE Key is not a valid HyperLogLog string value.",
-            Damage::Corrupted => "INVALIDOBJ Corrupted HLL object detected",
+            HllDamage::Foreign => "WRONGTYPE Key is not a valid HyperLogLog string value.",
+            HllDamage::Corrupted => "INVALIDOBJ Corrupted HLL object detected",
         })
     }
 }
 
-impl std::error::Error for Damage {}
+impl std::error::Error for HllDamage {}
 
 /// What an element does: a register rises to a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct RegisterUpdate {
     /// Below [`REGISTERS`].
     index: usize,
     /// 1 to 51.
     value: u8,
 }
 
-impl Place {
+impl RegisterUpdate {
     /// The place of an element.
-    pub fn of(element: &[u8]) -> Place {
+    pub fn of(element: &[u8]) -> RegisterUpdate {
         let hash = murmur(element);
         // The bit above the others ends the run of zeros at the latest.
         let rest = hash >> INDEX_BITS | 1 << (64 - INDEX_BITS);
         let value = rest.trailing_zeros() as u8 + 1;
-        Place { index: hash as usize % REGISTERS, value }
+        RegisterUpdate { index: hash as usize % REGISTERS, value }
     }
 }
 
@@ -116,19 +116,19 @@ pub fn new() -> Vec<u8> {
 }
 
 /// How the registers are laid out, from the header; the registers are not looked at.
-pub fn encoding(bytes: &[u8]) -> Result<Encoding, Damage> {
-    let header = bytes.get(..HEADER).ok_or(Damage::Foreign)?;
+pub fn encoding(bytes: &[u8]) -> Result<Encoding, HllDamage> {
+    let header = bytes.get(..HEADER).ok_or(HllDamage::Foreign)?;
     match header[4] {
-        _ if !header.starts_with(MAGIC) => Err(Damage::Foreign),
+        _ if !header.starts_with(MAGIC) => Err(HllDamage::Foreign),
         0 if bytes.len() == DENSE_LEN => Ok(Encoding::Dense),
         1 => Ok(Encoding::Sparse),
-        _ => Err(Damage::Foreign),
+        _ => Err(HllDamage::Foreign),
     }
 }
 
 /// Whether bytes of unknown origin are a HyperLogLog: the header, and that the registers are
 /// neither more nor fewer than they must be.
-pub fn validate(bytes: &[u8]) -> Result<(), Damage> {
+pub fn validate(bytes: &[u8]) -> Result<(), HllDamage> {
     match encoding(bytes)? {
         Encoding::Dense => Ok(()),
         Encoding::Sparse => Runs::new(bytes).try_for_each(|run| run.map(|_| ())),
@@ -136,14 +136,14 @@ pub fn validate(bytes: &[u8]) -> Result<(), Damage> {
 }
 
 /// The count that is kept with the registers, unless they changed since.
-pub fn cached_count(bytes: &[u8]) -> Result<Option<u64>, Damage> {
+pub fn cached_count(bytes: &[u8]) -> Result<Option<u64>, HllDamage> {
     encoding(bytes)?;
     let count = bytes[8..].first_chunk().map(|count| u64::from_le_bytes(*count));
     Ok(count.filter(|_| bytes[STALE_AT] & STALE == 0))
 }
 
 /// How many distinct elements there were, from the registers.
-pub fn count(bytes: &[u8]) -> Result<u64, Damage> {
+pub fn count(bytes: &[u8]) -> Result<u64, HllDamage> {
     let mut histogram = [0_u32; 64];
     match encoding(bytes)? {
         Encoding::Dense => registers::count_dense(&bytes[HEADER..], &mut histogram),
@@ -158,7 +158,7 @@ pub fn count(bytes: &[u8]) -> Result<u64, Damage> {
 }
 
 /// Keeps a count with the registers.
-pub fn cache_count(bytes: &mut [u8], count: u64) -> Result<(), Damage> {
+pub fn cache_count(bytes: &mut [u8], count: u64) -> Result<(), HllDamage> {
     encoding(bytes)?;
     bytes[8..HEADER].copy_from_slice(&count.to_le_bytes());
     Ok(())
@@ -166,7 +166,7 @@ pub fn cache_count(bytes: &mut [u8], count: u64) -> Result<(), Damage> {
 
 /// Marks the kept count as no longer true. Redis does so for a key that PFADD makes, though
 /// without elements it is true, and after PFMERGE.
-pub fn forget_count(bytes: &mut [u8]) -> Result<(), Damage> {
+pub fn forget_count(bytes: &mut [u8]) -> Result<(), HllDamage> {
     steps::step();
     encoding(bytes)?;
     bytes[STALE_AT] |= STALE;
@@ -174,7 +174,7 @@ pub fn forget_count(bytes: &mut [u8]) -> Result<(), Damage> {
 }
 
 /// The value of a register.
-pub fn register(bytes: &[u8], index: usize) -> Result<u8, Damage> {
+pub fn register(bytes: &[u8], index: usize) -> Result<u8, HllDamage> {
     match encoding(bytes)? {
         Encoding::Dense => Ok(dense_register(&bytes[HEADER..], index)),
         Encoding::Sparse => Ok(sparse::find(bytes, index)?.run.value),
@@ -182,7 +182,11 @@ pub fn register(bytes: &[u8], index: usize) -> Result<u8, Damage> {
 }
 
 /// Adds one element, as an [`Adder`] does.
-pub fn add(bytes: &mut Vec<u8>, place: Place, sparse_len_max: usize) -> Result<bool, Damage> {
+pub fn add(
+    bytes: &mut Vec<u8>,
+    place: RegisterUpdate,
+    sparse_len_max: usize,
+) -> Result<bool, HllDamage> {
     steps::step();
     Adder::new(bytes, sparse_len_max).add(place)
 }
@@ -191,10 +195,10 @@ pub fn add(bytes: &mut Vec<u8>, place: Place, sparse_len_max: usize) -> Result<b
 ///
 /// # Errors
 /// Sparse registers are answered as foreign bytes.
-pub fn add_dense(bytes: &mut [u8], place: Place) -> Result<bool, Damage> {
+pub fn add_dense(bytes: &mut [u8], place: RegisterUpdate) -> Result<bool, HllDamage> {
     steps::step();
     if encoding(bytes)? != Encoding::Dense {
-        return Err(Damage::Foreign);
+        return Err(HllDamage::Foreign);
     }
     let rises = dense_register(&bytes[HEADER..], place.index) < place.value;
     if rises {
@@ -205,7 +209,7 @@ pub fn add_dense(bytes: &mut [u8], place: Place) -> Result<bool, Damage> {
 }
 
 /// Makes the registers dense; tells whether they were not.
-pub fn to_dense(bytes: &mut Vec<u8>) -> Result<bool, Damage> {
+pub fn to_dense(bytes: &mut Vec<u8>) -> Result<bool, HllDamage> {
     steps::step();
     if encoding(bytes)? == Encoding::Dense {
         return Ok(false);
@@ -228,7 +232,7 @@ pub fn to_dense(bytes: &mut Vec<u8>) -> Result<bool, Damage> {
 }
 
 /// The sparse form spelled out, as PFDEBUG DECODE replies it; none if it is dense.
-pub fn decode(bytes: &[u8]) -> Result<Option<String>, Damage> {
+pub fn decode(bytes: &[u8]) -> Result<Option<String>, HllDamage> {
     if encoding(bytes)? == Encoding::Dense {
         return Ok(None);
     }

@@ -205,7 +205,7 @@ fn write_count(bytes: &mut [u8]) {
 
 /// Why bytes are no intset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Damage {
+pub enum IntsetDamage {
     /// No width that there is.
     Width,
     /// Too short, or of another length than width and count ask for.
@@ -216,34 +216,34 @@ pub enum Damage {
     Order(usize),
 }
 
-impl fmt::Display for Damage {
+impl fmt::Display for IntsetDamage {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Damage::Width => formatter.write_str("an intset of an unknown width"),
-            Damage::Length => formatter.write_str("an intset of a wrong length"),
-            Damage::Empty => formatter.write_str("an empty intset"),
-            Damage::Order(index) => write!(formatter, "an intset out of order at {index}"),
+            IntsetDamage::Width => formatter.write_str("an intset of an unknown width"),
+            IntsetDamage::Length => formatter.write_str("an intset of a wrong length"),
+            IntsetDamage::Empty => formatter.write_str("an empty intset"),
+            IntsetDamage::Order(index) => write!(formatter, "an intset out of order at {index}"),
         }
     }
 }
 
-impl std::error::Error for Damage {}
+impl std::error::Error for IntsetDamage {}
 
 /// Whether bytes of unknown origin are an intset with at least one value, all rising, as
 /// `sanitize-dump-payload` asks for.
-pub fn validate(bytes: &[u8]) -> Result<(), Damage> {
+pub fn validate(bytes: &[u8]) -> Result<(), IntsetDamage> {
     let said = bytes.get(4..HEADER).and_then(<[u8]>::first_chunk);
-    let said = u64::from(u32::from_le_bytes(*said.ok_or(Damage::Length)?));
-    let width = Width::read(bytes).ok_or(Damage::Width)?;
+    let said = u64::from(u32::from_le_bytes(*said.ok_or(IntsetDamage::Length)?));
+    let width = Width::read(bytes).ok_or(IntsetDamage::Width)?;
     if bytes.len() as u64 != HEADER as u64 + said * width as u64 {
-        return Err(Damage::Length);
+        return Err(IntsetDamage::Length);
     }
     let set = Intset::new(bytes);
     if set.is_empty() {
-        return Err(Damage::Empty);
+        return Err(IntsetDamage::Empty);
     }
     match set.iter().zip(set.iter().skip(1)).position(|(before, value)| before >= value) {
-        Some(index) => Err(Damage::Order(index + 1)),
+        Some(index) => Err(IntsetDamage::Order(index + 1)),
         None => Ok(()),
     }
 }

@@ -22,7 +22,7 @@ use std::iter::{FlatMap, Peekable};
 use std::ops::Range;
 
 pub(crate) use self::page::PageItems;
-pub use self::page::{Page, PageSummary};
+pub use self::page::{ListPage, ListPageSummary};
 use crate::listpack::{self, Listpack};
 use crate::members::Text;
 use crate::packing::{PACKED_MAX, Packed, PackedRef, Packing};
@@ -73,7 +73,7 @@ pub enum ListRef<'a> {
 /// The large form; a clone shares everything with it.
 #[derive(Clone, Default)]
 pub struct LargeList {
-    tree: Tree<Page>,
+    tree: Tree<ListPage>,
     /// Whether the limits ask for the small form.
     within_limits: bool,
 }
@@ -271,19 +271,19 @@ impl<'a> ListRef<'a> {
     }
 
     /// All elements, from either end.
-    pub fn iter(self) -> Items<'a> {
+    pub fn iter(self) -> ListIter<'a> {
         self.range(0..self.len())
     }
 
     /// The elements of a range of indexes that exist, from either end.
-    pub fn range(self, indexes: Range<u64>) -> Items<'a> {
-        Items(match self {
+    pub fn range(self, indexes: Range<u64>) -> ListIter<'a> {
+        ListIter(match self {
             ListRef::Packed(packed) => {
                 let places = indexes.start as usize..indexes.end as usize;
-                Parts::Packed(PageItems::new(Listpack::new(packed.bytes), &[], places))
+                ListIterRepr::Packed(PageItems::new(Listpack::new(packed.bytes), &[], places))
             }
             ListRef::Large(large) => {
-                Parts::Large(Box::new(large.tree.leaves(indexes).flat_map(items_of)))
+                ListIterRepr::Large(Box::new(large.tree.leaves(indexes).flat_map(items_of)))
             }
         })
     }
@@ -316,9 +316,9 @@ impl<'a> ListRef<'a> {
 
 impl<'a> IntoIterator for ListRef<'a> {
     type Item = Text<'a>;
-    type IntoIter = Items<'a>;
+    type IntoIter = ListIter<'a>;
 
-    fn into_iter(self) -> Items<'a> {
+    fn into_iter(self) -> ListIter<'a> {
         self.iter()
     }
 }
@@ -342,7 +342,7 @@ impl LargeList {
     /// A list of these elements, called a quicklist.
     pub fn from_texts<'a>(texts: impl IntoIterator<Item = Text<'a>>) -> LargeList {
         let mut pages = Vec::new();
-        let mut page = Page::default();
+        let mut page = ListPage::default();
         for text in texts {
             if !page.fits(text) {
                 page.finish();
@@ -362,7 +362,7 @@ impl LargeList {
     }
 
     /// The pages, in their order.
-    pub fn pages(&self) -> impl Iterator<Item = &Page> {
+    pub fn pages(&self) -> impl Iterator<Item = &ListPage> {
         self.tree.leaves(0..ListRef::Large(self).len()).map(|(page, _)| page)
     }
 
@@ -447,27 +447,27 @@ impl LargeList {
 }
 
 /// Elements of a list, from either end.
-pub struct Items<'a>(Parts<'a>);
+pub struct ListIter<'a>(ListIterRepr<'a>);
 
-enum Parts<'a> {
+enum ListIterRepr<'a> {
     Packed(PageItems<'a>),
-    Large(Box<FlatMap<Leaves<'a, Page>, PageItems<'a>, ItemsOf<'a>>>),
+    Large(Box<FlatMap<Leaves<'a, ListPage>, PageItems<'a>, ListPageIter<'a>>>),
 }
 
-type ItemsOf<'a> = fn((&'a Page, Range<usize>)) -> PageItems<'a>;
+type ListPageIter<'a> = fn((&'a ListPage, Range<usize>)) -> PageItems<'a>;
 
-fn items_of<'a>((page, places): (&'a Page, Range<usize>)) -> PageItems<'a> {
+fn items_of<'a>((page, places): (&'a ListPage, Range<usize>)) -> PageItems<'a> {
     page.items(places)
 }
 
-impl<'a> Iterator for Items<'a> {
+impl<'a> Iterator for ListIter<'a> {
     type Item = Text<'a>;
 
     #[inline]
     fn next(&mut self) -> Option<Text<'a>> {
         match &mut self.0 {
-            Parts::Packed(items) => items.next(),
-            Parts::Large(items) => items.next(),
+            ListIterRepr::Packed(items) => items.next(),
+            ListIterRepr::Large(items) => items.next(),
         }
     }
 
@@ -475,18 +475,18 @@ impl<'a> Iterator for Items<'a> {
     #[inline]
     fn fold<B, F: FnMut(B, Text<'a>) -> B>(self, start: B, each: F) -> B {
         match self.0 {
-            Parts::Packed(items) => items.fold(start, each),
-            Parts::Large(items) => (*items).fold(start, each),
+            ListIterRepr::Packed(items) => items.fold(start, each),
+            ListIterRepr::Large(items) => (*items).fold(start, each),
         }
     }
 }
 
-impl DoubleEndedIterator for Items<'_> {
+impl DoubleEndedIterator for ListIter<'_> {
     #[inline]
     fn next_back(&mut self) -> Option<Self::Item> {
         match &mut self.0 {
-            Parts::Packed(items) => items.next_back(),
-            Parts::Large(items) => items.next_back(),
+            ListIterRepr::Packed(items) => items.next_back(),
+            ListIterRepr::Large(items) => items.next_back(),
         }
     }
 }

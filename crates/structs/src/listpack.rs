@@ -223,8 +223,8 @@ impl<'a> Listpack<'a> {
     /// Entries in groups of `N`, such as field and value, from either end. An incomplete last
     /// group is left out; from behind, the number of elements must be a multiple of `N`.
     #[inline]
-    pub fn groups<const N: usize>(self) -> Groups<'a, N> {
-        Groups { entries: self.entries() }
+    pub fn chunks<const N: usize>(self) -> EntryChunks<'a, N> {
+        EntryChunks { entries: self.entries() }
     }
 
     /// The first element.
@@ -367,11 +367,11 @@ impl FusedIterator for Entries<'_> {}
 
 /// The entries of a listpack in groups of equal size.
 #[derive(Clone, Debug)]
-pub struct Groups<'a, const N: usize> {
+pub struct EntryChunks<'a, const N: usize> {
     entries: Entries<'a>,
 }
 
-impl<'a, const N: usize> Iterator for Groups<'a, N> {
+impl<'a, const N: usize> Iterator for EntryChunks<'a, N> {
     type Item = [Entry<'a>; N];
 
     #[inline]
@@ -384,7 +384,7 @@ impl<'a, const N: usize> Iterator for Groups<'a, N> {
     }
 }
 
-impl<const N: usize> DoubleEndedIterator for Groups<'_, N> {
+impl<const N: usize> DoubleEndedIterator for EntryChunks<'_, N> {
     #[inline]
     fn next_back(&mut self) -> Option<Self::Item> {
         let mut group = [self.entries.next_back()?; N];
@@ -395,11 +395,11 @@ impl<const N: usize> DoubleEndedIterator for Groups<'_, N> {
     }
 }
 
-impl<const N: usize> FusedIterator for Groups<'_, N> {}
+impl<const N: usize> FusedIterator for EntryChunks<'_, N> {}
 
 /// Why bytes are no listpack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Damage {
+pub enum ListpackDamage {
     /// Too short, or of another length than the header says.
     Length,
     /// The last byte is not the end mark.
@@ -410,43 +410,45 @@ pub enum Damage {
     Count,
 }
 
-impl fmt::Display for Damage {
+impl fmt::Display for ListpackDamage {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Damage::Length => formatter.write_str("a listpack of a wrong length"),
-            Damage::EndMark => formatter.write_str("a listpack without an end mark"),
-            Damage::Entry(offset) => write!(formatter, "a damaged listpack entry at {offset}"),
-            Damage::Count => formatter.write_str("a listpack with a wrong count"),
+            ListpackDamage::Length => formatter.write_str("a listpack of a wrong length"),
+            ListpackDamage::EndMark => formatter.write_str("a listpack without an end mark"),
+            ListpackDamage::Entry(offset) => {
+                write!(formatter, "a damaged listpack entry at {offset}")
+            }
+            ListpackDamage::Count => formatter.write_str("a listpack with a wrong count"),
         }
     }
 }
 
-impl std::error::Error for Damage {}
+impl std::error::Error for ListpackDamage {}
 
 /// Whether bytes of unknown origin are a listpack: every length, every length behind an entry, the
 /// end mark and the count, as `sanitize-dump-payload` asks for.
-pub fn validate(bytes: &[u8]) -> Result<(), Damage> {
+pub fn validate(bytes: &[u8]) -> Result<(), ListpackDamage> {
     let said = bytes.first_chunk().map(|said| u32::from_le_bytes(*said));
     if bytes.len() < EMPTY_LEN || said.map(u64::from) != Some(bytes.len() as u64) {
-        return Err(Damage::Length);
+        return Err(ListpackDamage::Length);
     }
     if bytes.last() != Some(&END_MARK) {
-        return Err(Damage::EndMark);
+        return Err(ListpackDamage::EndMark);
     }
     let listpack = Listpack::new(bytes);
     let (mut offset, mut count) = (HEADER, 0);
     while offset < listpack.end_offset() {
-        let entry = listpack.entry_at(offset).ok_or(Damage::Entry(offset))?;
+        let entry = listpack.entry_at(offset).ok_or(ListpackDamage::Entry(offset))?;
         let is_told = |(len, width)| width == backlen_len(len) && len + width == entry.end - offset;
         let behind = backlen(bytes, entry.end);
         if entry.end > listpack.end_offset() || !behind.is_some_and(is_told) {
-            return Err(Damage::Entry(offset));
+            return Err(ListpackDamage::Entry(offset));
         }
         offset = entry.end;
         count += 1;
     }
     match listpack.count() {
-        Some(said) if said != count => Err(Damage::Count),
+        Some(said) if said != count => Err(ListpackDamage::Count),
         _ => Ok(()),
     }
 }

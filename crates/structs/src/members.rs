@@ -16,9 +16,9 @@
 //!
 //! A deadline is only kept here: whether it has passed, and what then, is for the caller to say.
 
-mod beside;
 mod build;
 mod item;
+mod overflow;
 mod page;
 mod sample;
 mod text;
@@ -31,8 +31,8 @@ use std::ops::Range;
 use base::{Random, UnixMillis};
 
 pub use self::build::Builder;
-pub(crate) use self::item::told;
-pub use self::page::{Page, PageSummary};
+pub(crate) use self::item::storable_deadline;
+pub use self::page::{MemberPage, MemberPageSummary};
 pub use self::sample::sample;
 pub use self::text::{Long, Text};
 use crate::prefetch::Seek;
@@ -89,7 +89,7 @@ pub enum Lifetime {
 /// Dropping the last clone takes time in proportion to the pages: send a big one to another thread
 /// to be dropped.
 pub struct Members<P: Payload> {
-    tree: Tree<Page<P>>,
+    tree: Tree<MemberPage<P>>,
 }
 
 impl<P: Payload> Members<P> {
@@ -208,7 +208,7 @@ impl<P: Payload> Members<P> {
     pub fn take_expired(&mut self, now: UnixMillis, limit: usize) -> Vec<Vec<u8>> {
         let mut taken = Vec::new();
         while taken.len() < limit {
-            let passed = |summary: &PageSummary| summary.has_expired(now);
+            let passed = |summary: &MemberPageSummary| summary.has_expired(now);
             let Some((_, rank)) = self.tree.find_summary(passed) else {
                 break;
             };
@@ -220,7 +220,7 @@ impl<P: Payload> Members<P> {
     /// What [`Members::take_expired`] has to do, counted up to a limit: it looks into no page
     /// without such members.
     pub fn expiry_work(&self, now: UnixMillis, limit: u64) -> u64 {
-        let count = |page: &Page<P>| (page.len() as u64, page.count_expired(now));
+        let count = |page: &MemberPage<P>| (page.len() as u64, page.count_expired(now));
         count_expiry_work(&self.tree, |summary| summary.has_expired(now), count, limit)
     }
 
@@ -248,13 +248,13 @@ impl<P: Payload> Members<P> {
     }
 
     /// All members.
-    pub fn iter(&self) -> Iter<'_, P> {
+    pub fn iter(&self) -> MembersIter<'_, P> {
         self.range(0..self.len())
     }
 
     /// The members of a range of numbers.
-    pub fn range(&self, numbers: Range<u64>) -> Iter<'_, P> {
-        Iter { pages: self.tree.leaves(numbers), page: None, offsets: 0..0 }
+    pub fn range(&self, numbers: Range<u64>) -> MembersIter<'_, P> {
+        MembersIter { pages: self.tree.leaves(numbers), page: None, offsets: 0..0 }
     }
 
     /// Members from a place on, about `count` of them, and the place to go on from: 0 at the end,
@@ -263,26 +263,26 @@ impl<P: Payload> Members<P> {
     /// Whatever is added or removed between the steps, who goes on until the 0 has been told every
     /// member that was there all the time. A member is told twice only if it was added anew.
     pub fn scan(&self, cursor: u64, count: usize) -> (u64, Vec<MemberRef<'_>>) {
-        let mut told = Vec::new();
+        let mut found = Vec::new();
         let Some((mut page, mut rank)) = self.tree.find(|bound| bound.cmp(&cursor)) else {
-            return (0, told);
+            return (0, found);
         };
         loop {
             let mut last = None;
             for (hash, index) in page.by_place(cursor) {
                 // All members of one place are told in one step.
-                if told.len() >= count.max(1) && last != Some(place(hash)) {
-                    return (place(hash), told);
+                if found.len() >= count.max(1) && last != Some(place(hash)) {
+                    return (place(hash), found);
                 }
                 last = Some(place(hash));
-                told.push(page.get(index));
+                found.push(page.get(index));
             }
             rank += page.len() as u64;
             let Some((next, _)) = self.tree.at(rank) else {
-                return (0, told);
+                return (0, found);
             };
-            if let Some(last) = last.filter(|_| told.len() >= count.max(1)) {
-                return (last + 1, told);
+            if let Some(last) = last.filter(|_| found.len() >= count.max(1)) {
+                return (last + 1, found);
             }
             page = next;
         }
@@ -293,7 +293,7 @@ impl<P: Payload> Members<P> {
     fn edit<R>(
         &mut self,
         member: &[u8],
-        edit: impl FnOnce(&mut Page<P>, u64, Option<usize>) -> R,
+        edit: impl FnOnce(&mut MemberPage<P>, u64, Option<usize>) -> R,
     ) -> R {
         let hash = secret::hasher().hash(member);
         self.tree.edit_by(
@@ -307,13 +307,13 @@ impl<P: Payload> Members<P> {
 }
 
 /// The members in the order of their places' pages.
-pub struct Iter<'a, P: Payload> {
-    pages: Leaves<'a, Page<P>>,
-    page: Option<&'a Page<P>>,
+pub struct MembersIter<'a, P: Payload> {
+    pages: Leaves<'a, MemberPage<P>>,
+    page: Option<&'a MemberPage<P>>,
     offsets: Range<usize>,
 }
 
-impl<'a, P: Payload> Iterator for Iter<'a, P> {
+impl<'a, P: Payload> Iterator for MembersIter<'a, P> {
     type Item = MemberRef<'a>;
 
     #[inline]

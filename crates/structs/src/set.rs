@@ -310,10 +310,10 @@ impl<'a> SetRef<'a> {
     }
 
     /// All members: integers rising, others in the order of the listpack, or of the hashes.
-    pub fn iter(self) -> Iter<'a> {
+    pub fn iter(self) -> SetIter<'a> {
         match self {
-            SetRef::Packed(packed) => Iter(Inner::Packed(packed::members(packed))),
-            SetRef::Large(large) => Iter(Inner::Large(large.members.iter())),
+            SetRef::Packed(packed) => SetIter(SetIterRepr::Packed(packed::members(packed))),
+            SetRef::Large(large) => SetIter(SetIterRepr::Large(large.members.iter())),
         }
     }
 
@@ -390,9 +390,9 @@ impl<'a> SetRef<'a> {
 
 impl<'a> IntoIterator for SetRef<'a> {
     type Item = MemberRef<'a>;
-    type IntoIter = Iter<'a>;
+    type IntoIter = SetIter<'a>;
 
-    fn into_iter(self) -> Iter<'a> {
+    fn into_iter(self) -> SetIter<'a> {
         self.iter()
     }
 }
@@ -415,21 +415,21 @@ impl LargeSet {
 }
 
 /// The members of a set.
-pub struct Iter<'a>(Inner<'a>);
+pub struct SetIter<'a>(SetIterRepr<'a>);
 
-enum Inner<'a> {
-    Packed(packed::Members<'a>),
-    Large(members::Iter<'a, ()>),
+enum SetIterRepr<'a> {
+    Packed(packed::PackedMembers<'a>),
+    Large(members::MembersIter<'a, ()>),
 }
 
-impl<'a> Iterator for Iter<'a> {
+impl<'a> Iterator for SetIter<'a> {
     type Item = MemberRef<'a>;
 
     #[inline]
     fn next(&mut self) -> Option<MemberRef<'a>> {
         match &mut self.0 {
-            Inner::Packed(members) => members.next().map(MemberRef::plain),
-            Inner::Large(members) => members.next(),
+            SetIterRepr::Packed(members) => members.next().map(MemberRef::plain),
+            SetIterRepr::Large(members) => members.next(),
         }
     }
 }

@@ -25,7 +25,7 @@ use base::{Random, UnixMillis};
 
 pub use self::ordered::Ordered;
 use self::page::Cut;
-pub use self::page::Page;
+pub use self::page::SortedSetPage;
 use crate::members::Text;
 use crate::packing::{PACKED_MAX, Packed, PackedRef};
 

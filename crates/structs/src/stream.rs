@@ -30,11 +30,11 @@ mod trim;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub use self::group::{Consumer, Group, Pending};
+pub use self::group::{Consumer, ConsumerGroup, PendingEntry};
 pub use self::id::EntryId;
 pub use self::idempotence::{Idempotence, IdempotenceLimits};
-pub use self::log::{Items, Removed};
-pub use self::node::{Fields, Item, Node, NotANode, Pair};
+pub use self::log::{Removed, StreamIter};
+pub use self::node::{EntryFields, NotANode, Pair, StreamEntry, StreamNode};
 pub use self::trim::{References, Threshold, Trim, Trimmed};
 
 use self::group::{NAMED, Name};
@@ -59,7 +59,7 @@ pub struct NodeLimits {
 #[derive(Clone, Default)]
 pub struct Stream {
     log: Log,
-    groups: Groups,
+    groups: ConsumerGroups,
     idempotence: Option<Arc<Idempotence>>,
     first_id: EntryId,
     last_id: EntryId,
@@ -71,8 +71,8 @@ pub struct Stream {
 
 /// Groups by name.
 #[derive(Clone, Default)]
-struct Groups {
-    by_name: Arc<BTreeMap<Name, Arc<Group>>>,
+struct ConsumerGroups {
+    by_name: Arc<BTreeMap<Name, Arc<ConsumerGroup>>>,
     memory: usize,
 }
 
@@ -96,7 +96,7 @@ impl NodeLimits {
 impl Stream {
     /// A stream of nodes in the order of their IDs, without groups.
     #[must_use]
-    pub fn from_nodes(nodes: Vec<Node>, counters: Counters) -> Stream {
+    pub fn from_nodes(nodes: Vec<StreamNode>, counters: Counters) -> Stream {
         let mut stream = Stream { log: Log::from_nodes(nodes), ..Stream::default() };
         stream.set_counters(counters);
         stream.find_first();
@@ -151,7 +151,7 @@ impl Stream {
     }
 
     /// The nodes, in order.
-    pub fn nodes(&self) -> impl DoubleEndedIterator<Item = &Node> {
+    pub fn nodes(&self) -> impl DoubleEndedIterator<Item = &StreamNode> {
         self.log.nodes()
     }
 
@@ -180,17 +180,17 @@ impl Stream {
 
     /// An entry.
     #[must_use]
-    pub fn get(&self, id: EntryId) -> Option<Item<'_>> {
+    pub fn get(&self, id: EntryId) -> Option<StreamEntry<'_>> {
         self.log.get(id)
     }
 
     /// The entries from one ID to another, both included.
-    pub fn range(&self, from: EntryId, to: EntryId) -> Items<'_> {
+    pub fn range(&self, from: EntryId, to: EntryId) -> StreamIter<'_> {
         self.log.range(from, to)
     }
 
     /// As [`Stream::range`], the last entry first.
-    pub fn range_back(&self, from: EntryId, to: EntryId) -> Items<'_> {
+    pub fn range_back(&self, from: EntryId, to: EntryId) -> StreamIter<'_> {
         self.log.range_back(from, to)
     }
 
@@ -238,18 +238,18 @@ impl Stream {
     }
 
     /// All groups by name.
-    pub fn groups(&self) -> impl ExactSizeIterator<Item = (&[u8], &Group)> {
+    pub fn groups(&self) -> impl ExactSizeIterator<Item = (&[u8], &ConsumerGroup)> {
         self.groups.by_name.iter().map(|(name, group)| (&**name, &**group))
     }
 
     /// A group.
     #[must_use]
-    pub fn group(&self, name: &[u8]) -> Option<&Group> {
+    pub fn group(&self, name: &[u8]) -> Option<&ConsumerGroup> {
         self.groups.by_name.get(name).map(|group| &**group)
     }
 
     /// Makes a group; `false` if there is one of this name.
-    pub fn create_group(&mut self, name: &[u8], group: Group) -> bool {
+    pub fn create_group(&mut self, name: &[u8], group: ConsumerGroup) -> bool {
         if self.groups.by_name.contains_key(name) {
             return false;
         }
@@ -270,7 +270,11 @@ impl Stream {
     }
 
     /// Changes a group; `None` if there is none of this name.
-    pub fn edit_group<R>(&mut self, name: &[u8], edit: impl FnOnce(&mut Group) -> R) -> Option<R> {
+    pub fn edit_group<R>(
+        &mut self,
+        name: &[u8],
+        edit: impl FnOnce(&mut ConsumerGroup) -> R,
+    ) -> Option<R> {
         if !self.groups.by_name.contains_key(name) {
             return None;
         }
@@ -290,7 +294,7 @@ impl Stream {
 
     /// Makes every group forget that it has an entry pending; `false` if none has.
     pub fn forget(&mut self, id: EntryId) -> bool {
-        let having = |(name, group): (&Name, &Arc<Group>)| {
+        let having = |(name, group): (&Name, &Arc<ConsumerGroup>)| {
             group.pending(id).is_some().then(|| Arc::clone(name))
         };
         let names: Vec<Name> = self.groups.by_name.iter().filter_map(having).collect();
@@ -378,7 +382,7 @@ impl Stream {
 
     /// How many entries a group has still to read, if that can be told.
     #[must_use]
-    pub fn lag_of(&self, group: &Group) -> Option<i64> {
+    pub fn lag_of(&self, group: &ConsumerGroup) -> Option<i64> {
         if self.is_empty() {
             return Some(0);
         }
@@ -398,7 +402,7 @@ impl Stream {
     }
 }
 
-impl Groups {
+impl ConsumerGroups {
     fn is_empty(&self) -> bool {
         self.by_name.is_empty()
     }

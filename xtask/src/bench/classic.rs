@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use super::contender::{Running, installed};
+use super::peer::{Running, installed};
 use crate::shell;
 
 /// The generator on its cores.

@@ -1,9 +1,9 @@
 //! Measured quantities, their medians and ratios, and the text they become. Invariant: the first
-//! contender is ours; a ratio pairs values of one round, so that what disturbs a round cancels.
+//! peer is ours; a ratio pairs values of one round, so that what disturbs a round cancels.
 
 use std::fmt::Write;
 
-/// One quantity: for each contender its values, in order of rounds.
+/// One quantity: for each peer its values, in order of rounds.
 #[derive(Clone, Debug)]
 pub(super) struct Figure {
     pub(super) name: String,
@@ -11,7 +11,7 @@ pub(super) struct Figure {
     pub(super) values: Vec<Vec<f64>>,
 }
 
-/// Figures of the same contenders.
+/// Figures of the same peers.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
     pub(super) names: Vec<String>,
@@ -20,8 +20,8 @@ pub(super) struct Table {
 
 impl Figure {
     /// Without values yet.
-    pub(super) fn new(name: impl Into<String>, unit: &'static str, contenders: usize) -> Self {
-        Self { name: name.into(), unit, values: vec![Vec::new(); contenders] }
+    pub(super) fn new(name: impl Into<String>, unit: &'static str, peers: usize) -> Self {
+        Self { name: name.into(), unit, values: vec![Vec::new(); peers] }
     }
 
     /// As a table or a chart calls it.
@@ -33,23 +33,23 @@ impl Figure {
         }
     }
 
-    /// The median of one contender.
-    pub(super) fn median(&self, contender: usize) -> f64 {
-        median(&self.values[contender])
+    /// The median of one peer.
+    pub(super) fn median(&self, peer: usize) -> f64 {
+        median(&self.values[peer])
     }
 
-    /// The median of one contender, with its smallest and largest value if they differ.
-    fn spread(&self, contender: usize) -> String {
-        let values = &self.values[contender];
+    /// The median of one peer, with its smallest and largest value if they differ.
+    fn spread(&self, peer: usize) -> String {
+        let values = &self.values[peer];
         let least = number(values.iter().copied().fold(f64::INFINITY, f64::min));
         let most = number(values.iter().copied().fold(f64::NEG_INFINITY, f64::max));
         let middle = number(median(values));
         if least == most { middle } else { format!("{middle} ({least} to {most})") }
     }
 
-    /// The median of our values over those of a contender in the same round; none over zero.
-    pub(super) fn ratio(&self, contender: usize) -> Option<f64> {
-        let pairs = self.values[0].iter().zip(&self.values[contender]);
+    /// The median of our values over those of a peer in the same round; none over zero.
+    pub(super) fn ratio(&self, peer: usize) -> Option<f64> {
+        let pairs = self.values[0].iter().zip(&self.values[peer]);
         let ratios: Vec<f64> = pairs.map(|(ours, theirs)| ours / theirs).collect();
         let ratio = median(&ratios);
         ratio.is_finite().then_some(ratio)
@@ -57,7 +57,7 @@ impl Figure {
 }
 
 impl Table {
-    /// Medians of all contenders, and ratios of the first to each of the others.
+    /// Medians of all peers, and ratios of the first to each of the others.
     pub(super) fn medians(&self) -> String {
         let names = &self.names;
         let mut head = vec![String::new()];
@@ -65,9 +65,9 @@ impl Table {
         head.extend(names[1..].iter().map(|name| format!("{} / {name}", names[0])));
         let rows = self.figures.iter().map(|figure| {
             let mut row = vec![figure.title()];
-            row.extend((0..names.len()).map(|contender| number(figure.median(contender))));
-            row.extend((1..names.len()).map(|contender| {
-                let ratio = figure.ratio(contender);
+            row.extend((0..names.len()).map(|peer| number(figure.median(peer))));
+            row.extend((1..names.len()).map(|peer| {
+                let ratio = figure.ratio(peer);
                 ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}"))
             }));
             row
@@ -75,11 +75,11 @@ impl Table {
         markdown(&head, rows)
     }
 
-    /// The ratios of the first contender to each of the others, a line each.
+    /// The ratios of the first peer to each of the others, a line each.
     pub(super) fn ratios(&self) -> String {
-        let peers = self.names.iter().enumerate().skip(1).map(|(contender, peer)| {
+        let peers = self.names.iter().enumerate().skip(1).map(|(index, peer)| {
             let ratio_of = |figure: &Figure| {
-                let ratio = figure.ratio(contender)?;
+                let ratio = figure.ratio(index)?;
                 Some(format!("{} {ratio:.2}", figure.name))
             };
             let ratios: Vec<String> = self.figures.iter().filter_map(ratio_of).collect();
@@ -88,24 +88,24 @@ impl Table {
         peers.collect()
     }
 
-    /// Medians of all contenders, each with its smallest and its largest value.
+    /// Medians of all peers, each with its smallest and its largest value.
     pub(super) fn spreads(&self) -> String {
         let head: Vec<String> =
             std::iter::once(String::new()).chain(self.names.iter().cloned()).collect();
         let rows = self.figures.iter().map(|figure| {
-            let spreads = (0..self.names.len()).map(|contender| figure.spread(contender));
+            let spreads = (0..self.names.len()).map(|peer| figure.spread(peer));
             std::iter::once(figure.title()).chain(spreads).collect()
         });
         markdown(&head, rows)
     }
 
-    /// The median ratio of the first contender to the one of this name, in the figure of this name.
-    pub(super) fn ratio(&self, figure: &str, contender: &str) -> Option<f64> {
-        let contender = self.names.iter().position(|name| name == contender)?;
-        self.figures.iter().find(|one| one.name == figure)?.ratio(contender)
+    /// The median ratio of the first peer to the one of this name, in the figure of this name.
+    pub(super) fn ratio(&self, figure: &str, peer: &str) -> Option<f64> {
+        let peer = self.names.iter().position(|name| name == peer)?;
+        self.figures.iter().find(|one| one.name == figure)?.ratio(peer)
     }
 
-    /// The ratio of the first contender to the best of the others in one of the table's figures.
+    /// The ratio of the first peer to the best of the others in one of the table's figures.
     pub(super) fn best(&self, figure: &Figure) -> Option<f64> {
         (1..self.names.len()).filter_map(|peer| figure.ratio(peer)).max_by(f64::total_cmp)
     }

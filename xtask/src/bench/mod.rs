@@ -4,7 +4,6 @@
 
 mod build;
 mod classic;
-mod contender;
 mod cores;
 mod exchange;
 mod figure;
@@ -12,6 +11,7 @@ mod generator;
 mod goal;
 mod machine;
 mod page;
+mod peer;
 mod pipe;
 mod plan;
 mod process;
@@ -23,10 +23,10 @@ use std::fs;
 use std::path::Path;
 
 use crate::shell;
-use contender::Contender;
 use cores::Cores;
 use figure::replace_between;
 use machine::Machine;
+use peer::Peer;
 use plan::Plan;
 use sections::{Bench, Finding, Section};
 
@@ -35,7 +35,7 @@ pub(crate) use training::train;
 /// All that was measured.
 struct Run {
     plan: Plan,
-    contenders: Vec<Contender>,
+    peers: Vec<Peer>,
     cores: Cores,
     machine: Machine,
     loads_before: String,
@@ -49,13 +49,13 @@ const MARKERS: (&str, &str) = ("<!-- bench: begin -->\n", "<!-- bench: end -->\n
 /// Measures what is asked for, prints the tables, writes the record and README's table.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let plan = Plan::parse(arguments)?;
-    let (contenders, cores) = (contender::all(plan.build.make()?)?, Cores::read()?);
+    let (peers, cores) = (peer::all(plan.build.make()?)?, Cores::read()?);
     let machine = Machine::read(plan.build)?;
     let loads_before = machine::load_averages()?;
     let mut findings = Vec::new();
     for section in &plan.sections {
         println!("{}: {}", section.name, section.title);
-        let bench = Bench { plan: &plan, contenders: &contenders, cores: &cores };
+        let bench = Bench { plan: &plan, peers: &peers, cores: &cores };
         let mut finding = Finding::default();
         (section.measure)(&bench, &mut finding)
             .map_err(|reason| format!("{}: {reason}", section.name))?;
@@ -65,7 +65,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         findings.push((*section, finding));
     }
     let loads_after = machine::load_averages()?;
-    Run { plan, contenders, cores, machine, loads_before, loads_after, findings }.publish()
+    Run { plan, peers, cores, machine, loads_before, loads_after, findings }.publish()
 }
 
 impl Run {

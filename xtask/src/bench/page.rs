@@ -13,7 +13,7 @@ use super::{Run, machine::Machine};
 
 /// The whole page.
 pub(super) fn html(run: &Run) -> String {
-    let names: Vec<&str> = run.contenders.iter().map(|one| one.version.as_str()).collect();
+    let names: Vec<&str> = run.peers.iter().map(|one| one.version.as_str()).collect();
     let mut body = format!(
         "<p class=\"about\">{} rounds &middot; {} &middot; <code>{}</code></p>\n",
         run.plan.rounds,

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::figure::{Figure, Table};
 use super::sections::{Finding, SEVERAL, Section};
-use super::{Run, contender, goal};
+use super::{Run, goal, peer};
 
 const NOT_SHOWN: &str = "\
 - More than the cores of this machine, and the `io-threads` of the peers: each process of a peer
@@ -96,10 +96,10 @@ fn conditions(run: &Run) -> String {
     for (name, fact) in run.machine.facts() {
         let _ = writeln!(text, "- {name}: {fact}");
     }
-    for one in &run.contenders {
+    for one in &run.peers {
         let _ = writeln!(text, "- {}: {}", one.name, one.version);
     }
-    let flags = contender::FLAGS.iter().map(|flag| if flag.is_empty() { "\"\"" } else { flag });
+    let flags = peer::FLAGS.iter().map(|flag| if flag.is_empty() { "\"\"" } else { flag });
     let flags: Vec<_> = flags.collect();
     let _ = writeln!(text, "- every server: `{}`", flags.join(" "));
     text
@@ -129,7 +129,7 @@ pub(super) fn summary(run: &Run, name: &str) -> String {
         .flat_map(|table| table.figures.iter().cloned())
         .filter(|figure| HEADLINES.contains(&figure.name.as_str()))
         .collect();
-    let names = run.contenders.iter().map(|one| one.name.to_owned()).collect();
+    let names = run.peers.iter().map(|one| one.name.to_owned()).collect();
     let several = run.findings.iter().find(|(section, _)| section.name == SEVERAL);
     let several = several.and_then(|(_, finding)| finding.tables.first());
     let met = run.goals().iter().filter(|goal| goal.is_met() == Some(true)).count();
@@ -160,18 +160,15 @@ does not show are in [the record](bench/records/{name}.md). `{command}` measures
 pub(super) fn json(run: &Run) -> String {
     let facts: Vec<Value> =
         run.machine.facts().iter().map(|(name, text)| json!([name, text])).collect();
-    let contenders: Vec<Value> = run
-        .contenders
-        .iter()
-        .map(|one| json!({"name": one.name, "version": one.version}))
-        .collect();
+    let peers: Vec<Value> =
+        run.peers.iter().map(|one| json!({"name": one.name, "version": one.version})).collect();
     let sections = run.findings.iter().map(|(section, finding)| described(section, finding));
     let head = [
         ("command", json!(run.plan.command())),
         ("facts", json!(facts)),
         ("load_averages", json!({"before": run.loads_before, "after": run.loads_after})),
-        ("flags", json!(contender::FLAGS)),
-        ("contenders", json!(contenders)),
+        ("flags", json!(peer::FLAGS)),
+        ("contenders", json!(peers)),
         ("sections", json!(sections.collect::<Vec<_>>())),
     ];
     let mut text = "{\n".to_owned();
@@ -211,11 +208,11 @@ pub(super) mod tests {
     use serde_json::{Value, json};
 
     use super::super::build::Build;
-    use super::super::contender::{Contender, OURS, REDIS_70};
     use super::super::cores::Cores;
     use super::super::figure::{Figure, Table};
     use super::super::goal::{Bound, Goal};
     use super::super::machine::Machine;
+    use super::super::peer::{OURS, Peer, REDIS_70};
     use super::super::plan::Plan;
     use super::super::sections::{ALL, Finding};
     use super::{Run, markdown, summary};
@@ -235,11 +232,11 @@ pub(super) mod tests {
                 runs: vec![json!({"round": 1}), json!({"round": 2})],
             }
         };
-        let contender =
-            |name| Contender { name, version: format!("{name} v=1"), program: "/bin/true".into() };
+        let peer =
+            |name| Peer { name, version: format!("{name} v=1"), program: "/bin/true".into() };
         Run {
             plan: Plan::parse(&[]).expect("a plan"),
-            contenders: [OURS, REDIS_70].map(contender).into(),
+            peers: [OURS, REDIS_70].map(peer).into(),
             cores: Cores::read().expect("this process has cores"),
             machine: Machine::read(Build::Plain).expect("this is a machine"),
             loads_before: "0.10 0.20 0.30".to_owned(),

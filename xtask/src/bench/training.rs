@@ -4,9 +4,9 @@
 
 use std::path::PathBuf;
 
-use super::contender::{Contender, OURS, Running, Workers, free_port};
 use super::cores::Cores;
 use super::exchange::{Broadcast, Exchange};
+use super::peer::{OURS, Peer, Running, Workers, free_port};
 use super::pipe;
 use crate::shell;
 
@@ -63,22 +63,21 @@ const KEYS: &str = "-t 1 --key-minimum 1 --key-maximum 100000 --distinct-client-
 
 /// Loads the binary in every way that its users are thought to.
 pub(crate) fn train(program: PathBuf) -> Result<(), String> {
-    let trainee =
-        Trainee { contender: Contender::new(OURS, program)?, cores: Cores::read()?.all() };
+    let trainee = Trainee { peer: Peer::new(OURS, program)?, cores: Cores::read()?.all() };
     trainee.in_memory()?;
     trainee.with_a_log()?;
     trainee.with_a_budget()
 }
 
 struct Trainee {
-    contender: Contender,
+    peer: Peer,
     cores: String,
 }
 
 impl Trainee {
     fn start(&self, workers: Workers, flags: &[&str]) -> Result<Running, String> {
         println!("training: apus {}", flags.join(" "));
-        self.contender.start(&self.cores, workers, flags)
+        self.peer.start(&self.cores, workers, flags)
     }
 
     /// All commands, scripts, messages and memcached's protocols; saved and loaded at the end.
@@ -166,7 +165,7 @@ impl Trainee {
     /// A run of the generator, which is the same binary and so is counted as well.
     fn load(&self, port: u16, words: &str, commands: &[&str]) -> Result<(), String> {
         let port = port.to_string();
-        let mut command = shell::command(&self.contender.program, &["bench", "-p", &port]);
+        let mut command = shell::command(&self.peer.program, &["bench", "-p", &port]);
         command.args(format!("--hide-histogram {KEYS} {words}").split_whitespace());
         for line in commands {
             command.args(["--command", line]);

@@ -12,7 +12,7 @@ use structs::array::Array;
 use structs::members::Text;
 
 use super::get::READ;
-use super::{PASSED_NS, Span, reply_index};
+use super::{IndexRange, PASSED_NS, reply_index};
 use crate::DataCommand;
 use crate::arguments::is;
 use crate::declare::{Command, Spec, at_least};
@@ -39,7 +39,7 @@ pub(super) const AROP: DataCommand = Command {
     run: arop,
 };
 
-enum Operation<'a> {
+enum ArrayOperation<'a> {
     Sum,
     Least,
     Greatest,
@@ -48,7 +48,7 @@ enum Operation<'a> {
     Used,
 }
 
-impl<'a> Operation<'a> {
+impl<'a> ArrayOperation<'a> {
     fn read(args: Args<'a>) -> Result<Self, Refusal> {
         let word = &args[4];
         Ok(match args.len() {
@@ -66,34 +66,34 @@ impl<'a> Operation<'a> {
 }
 
 fn arop(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-    let span = Span::read(&args[2], &args[3])?;
-    let operation = Operation::read(args)?;
+    let indexes = IndexRange::read(&args[2], &args[3])?;
+    let operation = ArrayOperation::read(args)?;
     let array = tx.view::<Array>(&args[1])?;
-    let count = array.map_or(0, |array| array.count_in(span.range.clone()));
-    if !matches!(operation, Operation::Used) {
+    let count = array.map_or(0, |array| array.count_in(indexes.range.clone()));
+    if !matches!(operation, ArrayOperation::Used) {
         tx.charge(count * READ_NS)?;
     }
-    let texts = array.into_iter().flat_map(|array| array.items(span.range.clone()));
+    let texts = array.into_iter().flat_map(|array| array.items(indexes.range.clone()));
     let mut texts = texts.map(|(_, text)| text);
     match operation {
-        Operation::Used => reply_index(count, reply),
-        Operation::Match(value) => {
+        ArrayOperation::Used => reply_index(count, reply),
+        ArrayOperation::Match(value) => {
             let equal = texts.filter(|text| *text == value).count();
             reply_index(equal as u64, reply);
         }
-        Operation::Bits(combine) => {
-            match texts.filter_map(number).map(Number::truncate).reduce(combine) {
+        ArrayOperation::Bits(combine) => {
+            match texts.filter_map(number).map(ElementNumber::truncate).reduce(combine) {
                 Some(bits) => reply.integer(bits),
                 None => reply.null(),
             }
         }
-        Operation::Sum => reply_sum(texts.filter_map(number), reply),
-        Operation::Least | Operation::Greatest => {
+        ArrayOperation::Sum => reply_sum(texts.filter_map(number), reply),
+        ArrayOperation::Least | ArrayOperation::Greatest => {
             let wanted = match operation {
-                Operation::Least => Ordering::Less,
+                ArrayOperation::Least => Ordering::Less,
                 _ => Ordering::Greater,
             };
-            let better = |best: Number, number: Number| {
+            let better = |best: ElementNumber, number: ElementNumber| {
                 if number.compare(best) == wanted { number } else { best }
             };
             match texts.by_ref().filter_map(number).reduce(better) {
@@ -107,24 +107,24 @@ fn arop(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusa
 
 /// An element read as a number.
 #[derive(Clone, Copy)]
-enum Number {
+enum ElementNumber {
     Whole(i64),
     /// Finite.
     Fraction(f64),
 }
 
-fn number(text: Text<'_>) -> Option<Number> {
+fn number(text: Text<'_>) -> Option<ElementNumber> {
     if let Some(whole) = text.to_integer() {
-        return Some(Number::Whole(whole));
+        return Some(ElementNumber::Whole(whole));
     }
     if text.len() > NUMBER_MAX {
         return None;
     }
     let fraction = parse_f64(text.as_bytes(&mut Vec::new()))?;
-    fraction.is_finite().then_some(Number::Fraction(fraction))
+    fraction.is_finite().then_some(ElementNumber::Fraction(fraction))
 }
 
-impl Number {
+impl ElementNumber {
     /// The whole number next to it towards zero; the farthest of 64 bits if it is farther.
     fn truncate(self) -> i64 {
         match self {
@@ -153,13 +153,13 @@ impl Number {
 }
 
 /// Replies the sum of numbers, if there are any: exact as long as all are whole.
-fn reply_sum(numbers: impl Iterator<Item = Number>, reply: &mut Reply<'_>) {
+fn reply_sum(numbers: impl Iterator<Item = ElementNumber>, reply: &mut Reply<'_>) {
     let (mut whole, mut fraction, mut count) = (0_i128, None, 0_u64);
     for number in numbers {
         count += 1;
         match number {
-            Number::Whole(number) => whole += i128::from(number),
-            Number::Fraction(number) => fraction = Some(fraction.unwrap_or(0.0) + number),
+            ElementNumber::Whole(number) => whole += i128::from(number),
+            ElementNumber::Fraction(number) => fraction = Some(fraction.unwrap_or(0.0) + number),
         }
     }
     match fraction {

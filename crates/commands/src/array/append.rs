@@ -9,7 +9,7 @@ use structs::array::{Array, ArrayRef, INDEX_MAX};
 use structs::members::Text;
 
 use super::get::{READ, reply_slot};
-use super::{FOUND_NS, INVALID_INDEX, PASSED_NS, limit, reply_index, told};
+use super::{FOUND_NS, INVALID_INDEX, PASSED_NS, limit, notify_changed, reply_index};
 use crate::DataCommand;
 use crate::arguments::{Options, is};
 use crate::declare::{Command, Flags, Group, Spec, at_least, exactly};
@@ -52,7 +52,7 @@ fn arinsert(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Re
         }
         array.seek(end);
     })?;
-    told(tx, key, "arinsert", count);
+    notify_changed(tx, key, "arinsert", count);
     reply_index(end - 1, reply);
     Ok(())
 }
@@ -91,7 +91,7 @@ fn arring(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
         array.seek(next);
         last
     })?;
-    told(tx, key, "arring", values.len() as u64);
+    notify_changed(tx, key, "arring", values.len() as u64);
     reply_index(last, reply);
     Ok(())
 }
@@ -116,7 +116,7 @@ fn arseek(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
     let exists = tx.peek_view::<Array>(key)?.is_some();
     if exists {
         tx.edit::<Array, _>(key, |array| array.seek(next))?;
-        told(tx, key, "arseek", 1);
+        notify_changed(tx, key, "arseek", 1);
     }
     reply.integer(i64::from(exists));
     Ok(())

@@ -8,7 +8,7 @@ use proto::{Args, Reply};
 use structs::array::{Array, ArrayRef};
 use structs::members::Text;
 
-use super::{FOUND_NS, PASSED_NS, Span, index, reply_index};
+use super::{FOUND_NS, IndexRange, PASSED_NS, index, reply_index};
 use crate::DataCommand;
 use crate::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use crate::keys::{Access, first};
@@ -89,7 +89,7 @@ pub(super) const ARGETRANGE: DataCommand = Command {
 };
 
 fn argetrange(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-    let Span { range, is_reversed } = Span::read(&args[2], &args[3])?;
+    let IndexRange { range, is_reversed } = IndexRange::read(&args[2], &args[3])?;
     let count = range.end() - range.start() + 1;
     if count > RANGE_MAX {
         return Err(RANGE_TOO_WIDE);

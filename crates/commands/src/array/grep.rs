@@ -13,7 +13,7 @@ use structs::members::Text;
 
 use super::get::READ;
 use super::scan::{items, reply_pair};
-use super::{PASSED_NS, Span, index, limit, reply_index};
+use super::{IndexRange, PASSED_NS, index, limit, reply_index};
 use crate::DataCommand;
 use crate::arguments::{Options, is};
 use crate::declare::{Command, Spec, at_least};
@@ -53,14 +53,14 @@ enum Predicate<'a> {
 }
 
 /// A command as it was read.
-struct Search<'a> {
+struct Grep<'a> {
     predicates: Vec<Predicate<'a>>,
     needs_all: bool,
     most: u64,
     with_values: bool,
 }
 
-impl<'a> Search<'a> {
+impl<'a> Grep<'a> {
     fn read(args: Args<'a>) -> Result<Self, Refusal> {
         let (mut needs_all, mut most, mut with_values) = (false, u64::MAX, false);
         let (mut asked, mut ignore_case) = (Vec::new(), false);
@@ -163,16 +163,16 @@ fn argrep(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
         b"+" => Ok(INDEX_MAX),
         argument => index(argument),
     };
-    let span = Span::new(bound(&args[2])?, bound(&args[3])?);
-    let search = Search::read(args)?;
+    let indexes = IndexRange::new(bound(&args[2])?, bound(&args[3])?);
+    let search = Grep::read(args)?;
     let Some(array) = tx.view::<Array>(&args[1])? else {
         reply.array(0);
         return Ok(());
     };
-    tx.charge(search.cost_ns(array, array.count_in(span.range.clone())))?;
+    tx.charge(search.cost_ns(array, array.count_in(indexes.range.clone())))?;
     let (mut buffer, mut matcher) = (Vec::new(), Matcher::default());
     let (mark, mut found) = (reply.defer(), 0);
-    for (index, text) in items(array, &span) {
+    for (index, text) in items(array, &indexes) {
         if search.finds(text, &mut buffer, &mut matcher) {
             match search.with_values {
                 true => reply_pair(index, text, reply),

@@ -62,12 +62,12 @@ fn index(argument: &[u8]) -> Result<u64, Refusal> {
 }
 
 /// A range of indexes, and whether it was given from its end to its start.
-struct Span {
+struct IndexRange {
     range: RangeInclusive<u64>,
     is_reversed: bool,
 }
 
-impl Span {
+impl IndexRange {
     fn new(start: u64, end: u64) -> Self {
         Self { range: start.min(end)..=start.max(end), is_reversed: start > end }
     }
@@ -97,13 +97,13 @@ fn reply_index(index: u64, reply: &mut Reply<'_>) {
 }
 
 /// Tells of elements that a command put or moved, as so many changes.
-fn told(tx: &mut Tx, key: &[u8], event: &'static str, changes: u64) {
+fn notify_changed(tx: &mut Tx, key: &[u8], event: &'static str, changes: u64) {
     tx.event(EventClass::Array, event, key);
     tx.effects_mut().add_changes(changes);
 }
 
 /// Tells of elements that were removed, if there were any, and replies their number.
-fn told_removed(
+fn notify_removed(
     tx: &mut Tx,
     key: &[u8],
     event: &'static str,
@@ -111,7 +111,7 @@ fn told_removed(
     reply: &mut Reply<'_>,
 ) {
     if removed > 0 {
-        told(tx, key, event, removed);
+        notify_changed(tx, key, event, removed);
     }
     if outcome == Outcome::Removed {
         tx.event(EventClass::Generic, "del", key);

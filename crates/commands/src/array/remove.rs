@@ -5,7 +5,7 @@ use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
 use structs::array::Array;
 
-use super::{FOUND_NS, PASSED_NS, Span, index, told_removed};
+use super::{FOUND_NS, IndexRange, PASSED_NS, index, notify_removed};
 use crate::DataCommand;
 use crate::declare::{Command, Flags, Group, Spec, at_least};
 use crate::errors::wrong_arity;
@@ -41,7 +41,7 @@ fn ardel(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
     let removed = tx.edit::<Array, _>(key, |array| {
         indexes.into_iter().filter(|index| array.remove(*index)).count() as u64
     })?;
-    told_removed(tx, key, "ardel", removed, reply);
+    notify_removed(tx, key, "ardel", removed, reply);
     Ok(())
 }
 
@@ -65,16 +65,17 @@ fn ardelrange(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), 
     }
     let key = &args[1];
     let places = (2..args.len()).step_by(2);
-    let spans = places.map(|place| Span::read(&args[place], &args[place + 1]));
-    let spans = spans.collect::<Result<Vec<_>, _>>()?;
+    let ranges = places.map(|place| IndexRange::read(&args[place], &args[place + 1]));
+    let ranges = ranges.collect::<Result<Vec<_>, _>>()?;
     let array = tx.peek_view::<Array>(key)?;
-    let held = |span: &Span| array.map_or(0, |array| array.count_in(span.range.clone()));
-    let held: u64 = spans.iter().map(held).sum();
-    tx.charge(spans.len() as u64 * RANGE_NS + held * PASSED_NS)?;
+    let held =
+        |indexes: &IndexRange| array.map_or(0, |array| array.count_in(indexes.range.clone()));
+    let held: u64 = ranges.iter().map(held).sum();
+    tx.charge(ranges.len() as u64 * RANGE_NS + held * PASSED_NS)?;
     let removed = tx.edit::<Array, _>(key, |array| {
-        spans.into_iter().map(|span| array.remove_range(span.range)).sum()
+        ranges.into_iter().map(|indexes| array.remove_range(indexes.range)).sum()
     })?;
-    told_removed(tx, key, "ardelrange", removed, reply);
+    notify_removed(tx, key, "ardelrange", removed, reply);
     Ok(())
 }
 

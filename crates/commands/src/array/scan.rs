@@ -7,7 +7,7 @@ use structs::array::{Array, ArrayRef};
 use structs::members::Text;
 
 use super::get::READ;
-use super::{PASSED_NS, Span, limit, reply_index};
+use super::{IndexRange, PASSED_NS, limit, reply_index};
 use crate::DataCommand;
 use crate::arguments::{Options, is};
 use crate::declare::{Command, Spec, at_least};
@@ -30,7 +30,7 @@ pub(super) const ARSCAN: DataCommand = Command {
 };
 
 fn arscan(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-    let span = Span::read(&args[2], &args[3])?;
+    let indexes = IndexRange::read(&args[2], &args[3])?;
     let mut most = u64::MAX;
     let mut options = Options::from(args, 4);
     while let Some(word) = options.word() {
@@ -43,10 +43,10 @@ fn arscan(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
         reply.array(0);
         return Ok(());
     };
-    let count = array.count_in(span.range.clone()).min(most);
+    let count = array.count_in(indexes.range.clone()).min(most);
     tx.charge(count * PASSED_NS)?;
     reply.array(count as usize);
-    for (index, text) in items(array, &span).take(count as usize) {
+    for (index, text) in items(array, &indexes).take(count as usize) {
         reply_pair(index, text, reply);
     }
     Ok(())
@@ -55,9 +55,9 @@ fn arscan(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
 /// The elements of a range, in the order in which it was given.
 pub(super) fn items<'a>(
     array: ArrayRef<'a>,
-    span: &Span,
+    indexes: &IndexRange,
 ) -> impl Iterator<Item = (u64, Text<'a>)> + use<'a> {
-    let (mut items, is_reversed) = (array.items(span.range.clone()), span.is_reversed);
+    let (mut items, is_reversed) = (array.items(indexes.range.clone()), indexes.is_reversed);
     std::iter::from_fn(move || if is_reversed { items.next_back() } else { items.next() })
 }
 

@@ -7,7 +7,7 @@ use proto::{Args, Reply};
 use structs::array::{Array, INDEX_MAX};
 use structs::members::Text;
 
-use super::{FOUND_NS, INVALID_INDEX, index, reply_index, told};
+use super::{FOUND_NS, INVALID_INDEX, index, notify_changed, reply_index};
 use crate::DataCommand;
 use crate::declare::{Command, Flags, Group, Spec, at_least};
 use crate::errors::wrong_arity;
@@ -79,7 +79,7 @@ fn put<'a>(
             added + u64::from(array.set(index, Text::Bytes(value)))
         })
     })?;
-    told(tx, key, "arset", count);
+    notify_changed(tx, key, "arset", count);
     reply_index(added, reply);
     Ok(())
 }

@@ -6,7 +6,7 @@ use keyspace::{EventClass, Refusal, Tx};
 use proto::{Args, Reply};
 use structs::bits::{bit_of, with_bit};
 
-use super::{Bytes, bit_offset, rewrite};
+use super::{StringBytes, bit_offset, rewrite};
 use crate::DataCommand;
 use crate::declare::{Command, Flags, Group, Spec, exactly};
 use crate::keys::{Access, first};
@@ -41,7 +41,7 @@ fn setbit(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
     };
     let place = (offset / 8) as usize;
     let mut digits = [0; 20];
-    let old = Bytes::of(tx.peek_text(key)?, &mut digits).byte_at(place);
+    let old = StringBytes::of(tx.peek_text(key)?, &mut digits).byte_at(place);
     let before = bit_of(old.unwrap_or(0), offset);
     if old.is_none() || before != bit {
         tx.write_text(key, place, &[with_bit(old.unwrap_or(0), offset, bit)])?;
@@ -73,7 +73,7 @@ pub(super) const GETBIT: DataCommand = Command {
 fn getbit(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let offset = bit_offset(tx, &args[2])?;
     let mut digits = [0; 20];
-    let byte = Bytes::of(tx.text(&args[1])?, &mut digits).byte_at((offset / 8) as usize);
+    let byte = StringBytes::of(tx.text(&args[1])?, &mut digits).byte_at((offset / 8) as usize);
     reply.integer(i64::from(bit_of(byte.unwrap_or(0), offset)));
     Ok(())
 }

@@ -8,10 +8,10 @@ use smallvec::SmallVec;
 use structs::bits::{Operation, combine};
 use structs::blob::Blob;
 
-use super::Bytes;
+use super::StringBytes;
 use crate::DataCommand;
 use crate::arguments::is;
-use crate::change::{remove, tell_overwritten};
+use crate::change::{notify_overwritten, remove};
 use crate::declare::{Command, Flags, Group, Spec, at_least};
 use crate::errors::{SYNTAX, showing};
 use crate::keys::{Access, all_from, at};
@@ -72,7 +72,7 @@ fn bitop(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
             Combined::Long(blob) => NewText::Large(blob.clone()),
         };
         if let Some(before) = tx.put_text(destination, text, Lifetime::Forever)? {
-            tell_overwritten(tx, destination, before, Kind::String);
+            notify_overwritten(tx, destination, before, Kind::String);
         }
         tx.event(EventClass::String, "set", destination);
     } else if tx.exists(destination)? {
@@ -89,9 +89,9 @@ enum Combined {
 
 fn combined(tx: &Tx, operation: Operation, keys: Args<'_>) -> Result<Combined, Refusal> {
     let mut digits: SmallVec<[[u8; 20]; 8]> = SmallVec::from_elem([0; 20], keys.len());
-    let mut sources = SmallVec::<[Bytes<'_>; 8]>::new();
+    let mut sources = SmallVec::<[StringBytes<'_>; 8]>::new();
     for (key, digits) in keys.iter().zip(&mut digits) {
-        sources.push(Bytes::of(tx.text(key)?, digits));
+        sources.push(StringBytes::of(tx.text(key)?, digits));
     }
     let len = sources.iter().map(|source| source.len()).max().unwrap_or(0);
     let work = sources.iter().map(|source| source.len() as u64).sum::<u64>();

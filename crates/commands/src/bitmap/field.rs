@@ -9,7 +9,7 @@ use proto::{Args, Reply};
 use smallvec::SmallVec;
 use structs::bits::{FieldType, FieldWindow, Overflow};
 
-use super::{BAD_OFFSET, Bytes, fits, rewrite};
+use super::{BAD_OFFSET, StringBytes, fits, rewrite};
 use crate::DataCommand;
 use crate::arguments::{Options, is};
 use crate::declare::{Command, Flags, Group, Spec, at_least};
@@ -95,7 +95,7 @@ fn bitfield(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Re
     let mut changes = 0;
     reply.array(tasks.len());
     for task in &tasks {
-        let mut window = task.window_in(Bytes::of(tx.peek_text(key)?, &mut [0; 20]));
+        let mut window = task.window_in(StringBytes::of(tx.peek_text(key)?, &mut [0; 20]));
         let old = window.get();
         let (new, shown) = match task.deed {
             Deed::Get => {
@@ -122,7 +122,7 @@ fn bitfield(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Re
     // Where all fail the value has grown all the same, which Redis does not tell its log.
     tx.effects_mut().set_changes(before + if grows { changes.max(1) } else { changes });
     if changes == 0 {
-        let byte = Bytes::of(tx.peek_text(key)?, &mut [0; 20]).byte_at(0);
+        let byte = StringBytes::of(tx.peek_text(key)?, &mut [0; 20]).byte_at(0);
         rewrite(tx, key, 0, byte.expect("what is written to is not empty"))?;
     } else {
         tx.event(EventClass::String, "setbit", key);
@@ -140,7 +140,7 @@ fn bitfield_ro(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(),
 
 fn reply_fields(tx: &Tx, key: &[u8], tasks: &[Task], reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let mut digits = [0; 20];
-    let bytes = Bytes::of(tx.text(key)?, &mut digits);
+    let bytes = StringBytes::of(tx.text(key)?, &mut digits);
     reply.array(tasks.len());
     for task in tasks {
         reply.integer(task.window_in(bytes).get());
@@ -153,7 +153,7 @@ impl Task {
         FieldWindow::new(self.field, self.offset)
     }
 
-    fn window_in(&self, bytes: Bytes<'_>) -> FieldWindow {
+    fn window_in(&self, bytes: StringBytes<'_>) -> FieldWindow {
         let window = self.window();
         let range = window.range();
         window.filled(bytes.chunks(range))

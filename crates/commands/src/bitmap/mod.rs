@@ -45,12 +45,12 @@ fn rewrite(tx: &mut Tx, key: &[u8], place: usize, byte: u8) -> Result<(), Refusa
 
 /// A string as bytes, wherever they lie.
 #[derive(Clone, Copy)]
-enum Bytes<'a> {
+enum StringBytes<'a> {
     Short(&'a [u8]),
     Long(&'a Blob),
 }
 
-impl<'a> Bytes<'a> {
+impl<'a> StringBytes<'a> {
     /// The bytes of a string; a number is spelled out into `digits`.
     fn of(text: Option<Text<'a>>, digits: &'a mut [u8; 20]) -> Self {
         match text {

@@ -7,7 +7,7 @@ use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
 use structs::bits::{BitRange, count_ones_in, find_bit};
 
-use super::Bytes;
+use super::StringBytes;
 use crate::DataCommand;
 use crate::arguments::{integer, is};
 use crate::declare::{Command, Flags, Group, Spec, at_least};
@@ -44,7 +44,7 @@ fn bitcount(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Re
         _ => return Err(SYNTAX),
     };
     let mut digits = [0; 20];
-    let bytes = Bytes::of(tx.text(&args[1])?, &mut digits);
+    let bytes = StringBytes::of(tx.text(&args[1])?, &mut digits);
     // BITPOS has no such rule.
     let is_empty = range.start < 0 && range.end < 0 && range.start > range.end;
     let range = if is_empty { None } else { range.within(bytes.len()) };
@@ -94,7 +94,7 @@ fn bitpos(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
         reply.integer(if bit { -1 } else { 0 });
         return Ok(());
     };
-    let bytes = Bytes::of(Some(text), &mut digits);
+    let bytes = StringBytes::of(Some(text), &mut digits);
     let Some(range) = range.within(bytes.len()) else {
         reply.integer(-1);
         return Ok(());

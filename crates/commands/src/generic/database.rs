@@ -30,7 +30,7 @@ pub(super) const DBSIZE: DataCommand = Command {
 
 fn dbsize(tx: &mut Tx, _: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let count = tx.keyspace().len(tx.database());
-    tx.see_all();
+    tx.note_journal_end();
     reply.integer(count as i64);
     Ok(())
 }

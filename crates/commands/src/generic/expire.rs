@@ -103,7 +103,7 @@ impl Deadline {
 
 /// Under which conditions the deadline is set.
 #[derive(Default)]
-struct Conditions {
+struct ExpireConditions {
     /// NX: there is none yet.
     none: bool,
     /// XX: there is one.
@@ -114,7 +114,7 @@ struct Conditions {
     earlier: bool,
 }
 
-impl Conditions {
+impl ExpireConditions {
     fn parse(words: Args<'_>) -> Result<Self, Refusal> {
         let mut conditions = Self::default();
         for word in words.iter() {
@@ -161,9 +161,9 @@ fn expire(
     deadline: &Deadline,
 ) -> Result<(), Refusal> {
     let key = &args[1];
-    let conditions = Conditions::parse(args.skip(3))?;
+    let conditions = ExpireConditions::parse(args.skip(3))?;
     let deadline = deadline.at(integer(args, 2)?)?;
-    let entry = tx.want(key)?;
+    let entry = tx.lookup_write(key)?;
     let admitted = entry.is_some_and(|entry| conditions.admit(entry.deadline(), deadline));
     if admitted {
         change::expire(tx, key, deadline)?;

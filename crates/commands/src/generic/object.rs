@@ -86,7 +86,7 @@ const fn introspection(
 }
 
 fn encoding(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-    match tx.examine(&args[2])? {
+    match tx.lookup_no_notify(&args[2])? {
         Some(entry) => reply.bulk(entry.encoding_name().as_bytes()),
         None => reply.null(),
     }
@@ -113,7 +113,7 @@ fn number(
     reply: &mut Reply<'_>,
     measure: impl FnOnce(EntryRef<'_>) -> Result<u32, Refusal>,
 ) -> Result<(), Refusal> {
-    match tx.examine(&args[2])? {
+    match tx.lookup_no_notify(&args[2])? {
         Some(entry) => reply.integer(i64::from(measure(entry)?)),
         None => reply.null(),
     }

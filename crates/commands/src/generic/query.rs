@@ -35,7 +35,7 @@ fn exists(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
     charge_keys(tx, keys)?;
     let mut found = 0;
     for_each_key(tx, keys.iter(), |tx, key| {
-        found += i64::from(tx.inspect(key)?.is_some());
+        found += i64::from(tx.lookup_no_touch(key)?.is_some());
         Ok(())
     })?;
     reply.integer(found);
@@ -60,7 +60,7 @@ pub(super) const TYPE: DataCommand = Command {
 };
 
 fn type_of(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-    let entry = tx.inspect(&args[1])?;
+    let entry = tx.lookup_no_touch(&args[1])?;
     reply.simple(entry.map_or("none", |entry| entry.kind().name()));
     Ok(())
 }

@@ -38,7 +38,7 @@ pub(super) const RENAME: DataCommand = Command {
 
 fn rename(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let (key, new_key) = (&args[1], &args[2]);
-    if tx.want(key)?.is_none() {
+    if tx.lookup_write(key)?.is_none() {
         return Err(NO_SUCH_KEY);
     }
     if key != new_key {
@@ -75,10 +75,10 @@ pub(super) const RENAMENX: DataCommand = Command {
 
 fn renamenx(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let (key, new_key) = (&args[1], &args[2]);
-    if tx.want(key)?.is_none() {
+    if tx.lookup_write(key)?.is_none() {
         return Err(NO_SUCH_KEY);
     }
-    let vacant = tx.want(new_key)?.is_none();
+    let vacant = tx.lookup_write(new_key)?.is_none();
     if vacant {
         give_name(tx, key, new_key)?;
     }
@@ -144,7 +144,7 @@ fn copy(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusa
 
 /// Puts a copy where it belongs, unless that is taken; whether it did.
 fn arrive(tx: &mut Tx, key: &[u8], copy: EntryBox, replaces: bool) -> Result<bool, Refusal> {
-    if !replaces && tx.want(key)?.is_some() {
+    if !replaces && tx.lookup_write(key)?.is_some() {
         return Ok(false);
     }
     place_over(tx, key, copy, |tx| tx.event(EventClass::Generic, "copy_to", key))?;

@@ -51,7 +51,7 @@ pub(super) const SCAN: DataCommand = Command {
 
 fn scan(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let cursor = Cursor::parse(&args[1])?;
-    let filter = Filter::parse(args)?;
+    let filter = ScanFilter::parse(args)?;
     let (next, keys) = step(tx, cursor, &filter)?;
     reply.array(2);
     next.reply(reply);
@@ -83,7 +83,7 @@ pub(super) const RM: DataCommand = Command {
 
 fn rm(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let cursor = Cursor::parse(&args[1])?;
-    let mut filter = Filter::parse(args)?;
+    let mut filter = ScanFilter::parse(args)?;
     filter.count = filter.count.min(REMOVALS_MAX);
     let (next, keys) = step(tx, cursor, &filter)?;
     tx.charge(keys.len() as u64 * KEY_COST_NS)?;
@@ -172,14 +172,14 @@ pub(crate) fn parse_cursor(text: &[u8]) -> Result<u64, Refusal> {
 }
 
 /// What a scan looks for.
-struct Filter<'a> {
+struct ScanFilter<'a> {
     pattern: Option<&'a [u8]>,
     kind: Option<&'a [u8]>,
     /// About how many keys a call looks at.
     count: usize,
 }
 
-impl<'a> Filter<'a> {
+impl<'a> ScanFilter<'a> {
     /// The options behind the cursor. A type that nobody has is one that nothing is of.
     fn parse(args: Args<'a>) -> Result<Self, Refusal> {
         let mut filter = Self { pattern: None, kind: None, count: DEFAULT_COUNT };
@@ -212,7 +212,11 @@ impl<'a> Filter<'a> {
 type Keys = Vec<Box<[u8]>>;
 
 /// Looks at some keys from a cursor on: where to go on, and those that the filter admits.
-fn step(tx: &mut Tx, mut cursor: Cursor, filter: &Filter<'_>) -> Result<(Cursor, Keys), Refusal> {
+fn step(
+    tx: &mut Tx,
+    mut cursor: Cursor,
+    filter: &ScanFilter<'_>,
+) -> Result<(Cursor, Keys), Refusal> {
     let keyspace = tx.keyspace();
     let len = keyspace.len(tx.database());
     charge_pattern(tx, filter.pattern)?;

@@ -107,7 +107,7 @@ fn remainder(
 
 /// Replies the deadline of a key.
 fn answer(tx: &Tx, args: Args<'_>, reply: &mut Reply<'_>, express: Express) -> Result<(), Refusal> {
-    reply.integer(match tx.inspect(&args[1])?.map(EntryRef::deadline) {
+    reply.integer(match tx.lookup_no_touch(&args[1])?.map(EntryRef::deadline) {
         None => -2,
         Some(None) => -1,
         Some(Some(deadline)) => express(deadline, tx.now()),

@@ -11,7 +11,7 @@ use crate::arguments::is;
 use crate::declare::{Command, Flags, Group, Spec, at_least};
 use crate::errors::SYNTAX;
 use crate::keys::{Access, first};
-use crate::sorted_set::add::{Conditions, Scored, add};
+use crate::sorted_set::add::{ScoreConditions, ScoredArgs, add};
 
 pub(super) const GEOADD: DataCommand = Command {
     spec: Spec {
@@ -34,7 +34,7 @@ pub(super) const GEOADD: DataCommand = Command {
 };
 
 fn geoadd(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-    let (mut conditions, mut counts_changed, mut next) = (Conditions::default(), false, 2);
+    let (mut conditions, mut counts_changed, mut next) = (ScoreConditions::default(), false, 2);
     while let Some(word) = args.get(next) {
         match word {
             word if is(word, "NX") => conditions.absent = true,
@@ -49,7 +49,7 @@ fn geoadd(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
     if !is_whole || conditions.absent && conditions.present {
         return Err(SYNTAX);
     }
-    let mut scored = Scored::with_capacity(triples.len() / 3);
+    let mut scored = ScoredArgs::with_capacity(triples.len() / 3);
     for index in (0..triples.len()).step_by(3) {
         let place = position(&triples[index], &triples[index + 1])?;
         scored.push((place.score() as f64, &triples[index + 2]));

@@ -20,7 +20,7 @@ const TOO_FEW_CORNERS: Refusal =
 
 /// A search.
 #[derive(Default)]
-pub(super) struct Search<'a> {
+pub(super) struct GeoSearch<'a> {
     pub(super) centre: Option<Centre>,
     pub(super) shape: Option<Shape>,
     /// Metres of the unit that distances are told in.
@@ -28,7 +28,7 @@ pub(super) struct Search<'a> {
     pub(super) with_distance: bool,
     pub(super) with_hash: bool,
     pub(super) with_position: bool,
-    pub(super) order: Option<Order>,
+    pub(super) order: Option<DistanceOrder>,
     pub(super) count: Option<usize>,
     /// Whether any places will do as long as there are enough.
     pub(super) any: bool,
@@ -49,7 +49,7 @@ pub(super) enum Centre {
 
 /// How results are sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum DistanceOrder {
     NearestFirst,
     FarthestFirst,
 }
@@ -67,7 +67,7 @@ pub(super) enum Dialect {
     RadiusReadOnly,
 }
 
-impl<'a> Search<'a> {
+impl<'a> GeoSearch<'a> {
     /// Reads all words that are left.
     pub(super) fn read(
         &mut self,
@@ -105,9 +105,9 @@ impl<'a> Search<'a> {
         } else if is(word, "ANY") {
             self.any = true;
         } else if is(word, "ASC") {
-            self.order = Some(Order::NearestFirst);
+            self.order = Some(DistanceOrder::NearestFirst);
         } else if is(word, "DESC") {
-            self.order = Some(Order::FarthestFirst);
+            self.order = Some(DistanceOrder::FarthestFirst);
         } else if is(word, "COUNT") {
             let count = usize::try_from(options.integer()?).ok().filter(|count| *count > 0);
             self.count = Some(count.ok_or(Refusal::error("ERR COUNT must be > 0"))?);

@@ -12,7 +12,7 @@ use structs::sorted_set::{ItemRef, SortedSet, SortedSetLimits, SortedSetRef};
 
 use super::cells::covering;
 use super::geohash::Position;
-use super::options::{Centre, Dialect, Order, Search};
+use super::options::{Centre, Dialect, DistanceOrder, GeoSearch};
 use super::query::{place_of, reply_position};
 use super::{distance_text, position};
 use crate::DataCommand;
@@ -94,7 +94,7 @@ fn search(
     reply: &mut Reply<'_>,
     dialect: Dialect,
 ) -> Result<(), Refusal> {
-    let mut search = Search::default();
+    let mut search = GeoSearch::default();
     let source = match dialect {
         Dialect::SearchStore => {
             search.destination = Some(&args[1]);
@@ -180,7 +180,7 @@ fn radius(
     reply: &mut Reply<'_>,
     dialect: Dialect,
 ) -> Result<(), Refusal> {
-    let mut search = Search::default();
+    let mut search = GeoSearch::default();
     let set = tx.view::<SortedSet>(&args[1])?;
     search.centre = Some(Centre::Given(position(&args[2], &args[3])?));
     search.take_circle([&args[4], &args[5]])?;
@@ -252,7 +252,7 @@ fn radius_by_member(
     dialect: Dialect,
 ) -> Result<(), Refusal> {
     const NO_SUCH_MEMBER: Refusal = Refusal::error("ERR could not decode requested zset member");
-    let mut search = Search::default();
+    let mut search = GeoSearch::default();
     let set = tx.view::<SortedSet>(&args[1])?;
     if set.is_some() {
         let place = place_of(set, &args[2]).ok_or(NO_SUCH_MEMBER)?;
@@ -264,9 +264,9 @@ fn radius_by_member(
     answer(tx, &args[1], &search, "georadiusstore", reply)
 }
 
-fn check_store(search: &Search<'_>, command: &str) -> Result<(), Refusal> {
-    let tells_more = search.with_distance || search.with_hash || search.with_position;
-    if search.destination.is_some() && tells_more {
+fn check_store(search: &GeoSearch<'_>, command: &str) -> Result<(), Refusal> {
+    let replies_more = search.with_distance || search.with_hash || search.with_position;
+    if search.destination.is_some() && replies_more {
         return Err(Refusal::owned(format!(
             "ERR {command} is not compatible with WITHDIST, WITHHASH and WITHCOORD options"
         )));
@@ -278,7 +278,7 @@ fn check_store(search: &Search<'_>, command: &str) -> Result<(), Refusal> {
 fn answer(
     tx: &mut Tx,
     key: &[u8],
-    search: &Search<'_>,
+    search: &GeoSearch<'_>,
     event: &'static str,
     reply: &mut Reply<'_>,
 ) -> Result<(), Refusal> {
@@ -288,7 +288,7 @@ fn answer(
     let Some(destination) = search.destination else {
         let found = find_at(tx, key, search)?;
         reply.array(found.len());
-        found.iter().for_each(|found| found.tell(search, reply));
+        found.iter().for_each(|found| found.reply_to(search, reply));
         return Ok(());
     };
     let set = tx.compute(|tx| Ok(storable(&find_at(tx, key, search)?, search, &limits(tx))))?;
@@ -303,8 +303,8 @@ fn answer(
 }
 
 /// What was found as the sorted set that is stored.
-fn storable(found: &[Found<'_>], search: &Search<'_>, limits: &SortedSetLimits) -> SortedSet {
-    let scored = |found: &Found<'_>| {
+fn storable(found: &[GeoMatch<'_>], search: &GeoSearch<'_>, limits: &SortedSetLimits) -> SortedSet {
+    let scored = |found: &GeoMatch<'_>| {
         let distance = found.distance_m / search.unit_m;
         if search.stores_distances { distance } else { found.item.score }
     };
@@ -321,7 +321,7 @@ fn storable(found: &[Found<'_>], search: &Search<'_>, limits: &SortedSetLimits) 
 }
 
 /// A place within the area.
-struct Found<'a> {
+struct GeoMatch<'a> {
     item: ItemRef<'a>,
     place: Position,
     distance_m: f64,
@@ -329,8 +329,8 @@ struct Found<'a> {
     number: usize,
 }
 
-impl Found<'_> {
-    fn tell(&self, search: &Search<'_>, reply: &mut Reply<'_>) {
+impl GeoMatch<'_> {
+    fn reply_to(&self, search: &GeoSearch<'_>, reply: &mut Reply<'_>) {
         let extras = [search.with_distance, search.with_hash, search.with_position];
         let extras = extras.into_iter().filter(|extra| *extra).count();
         if extras > 0 {
@@ -350,7 +350,11 @@ impl Found<'_> {
 }
 
 /// What lies within the area at a key.
-fn find_at<'a>(tx: &'a Tx, key: &[u8], search: &Search<'_>) -> Result<Vec<Found<'a>>, Refusal> {
+fn find_at<'a>(
+    tx: &'a Tx,
+    key: &[u8],
+    search: &GeoSearch<'_>,
+) -> Result<Vec<GeoMatch<'a>>, Refusal> {
     let set = tx.peek_view::<SortedSet>(key)?;
     set.map_or_else(|| Ok(Vec::new()), |set| find(tx, set, search))
 }
@@ -359,8 +363,8 @@ fn find_at<'a>(tx: &'a Tx, key: &[u8], search: &Search<'_>) -> Result<Vec<Found<
 fn find<'a>(
     tx: &Tx,
     set: SortedSetRef<'a>,
-    search: &Search<'_>,
-) -> Result<Vec<Found<'a>>, Refusal> {
+    search: &GeoSearch<'_>,
+) -> Result<Vec<GeoMatch<'a>>, Refusal> {
     let (Some(centre), Some(shape)) = (search.centre, &search.shape) else {
         return Ok(Vec::new());
     };
@@ -380,11 +384,11 @@ fn find<'a>(
     let inside = seen.filter_map(|(number, item)| {
         let place = Position::of_score(item.score);
         let distance_m = shape.distance_m(centre, place)?;
-        Some(Found { item, place, distance_m, number })
+        Some(GeoMatch { item, place, distance_m, number })
     });
-    let mut found: Vec<Found<'a>> = inside.take(enough.unwrap_or(usize::MAX)).collect();
+    let mut found: Vec<GeoMatch<'a>> = inside.take(enough.unwrap_or(usize::MAX)).collect();
     // The nearest are meant where a number is asked for but no order.
-    let nearest = search.count.filter(|_| !search.any).map(|_| Order::NearestFirst);
+    let nearest = search.count.filter(|_| !search.any).map(|_| DistanceOrder::NearestFirst);
     if let Some(order) = search.order.or(nearest) {
         sort(&mut found, order, search.count);
     }
@@ -393,11 +397,11 @@ fn find<'a>(
 }
 
 /// Sorts places, of which only the first few may be needed.
-fn sort(found: &mut Vec<Found<'_>>, order: Order, count: Option<usize>) {
-    let compare = |one: &Found<'_>, other: &Found<'_>| {
+fn sort(found: &mut Vec<GeoMatch<'_>>, order: DistanceOrder, count: Option<usize>) {
+    let compare = |one: &GeoMatch<'_>, other: &GeoMatch<'_>| {
         let by_distance = match order {
-            Order::NearestFirst => compare(one.distance_m, other.distance_m),
-            Order::FarthestFirst => compare(other.distance_m, one.distance_m),
+            DistanceOrder::NearestFirst => compare(one.distance_m, other.distance_m),
+            DistanceOrder::FarthestFirst => compare(other.distance_m, one.distance_m),
         };
         by_distance.then(one.number.cmp(&other.number))
     };

@@ -96,7 +96,7 @@ fn hincrbyfloat(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<()
 
 fn present<'t>(tx: &'t Tx, args: Args<'_>) -> Result<Option<MemberRef<'t>>, Refusal> {
     let hash = tx.peek_view::<Hash>(&args[1])?;
-    Ok(hash.and_then(|hash| live(hash, &args[2], tx.vantage())))
+    Ok(hash.and_then(|hash| live(hash, &args[2], tx.expired_until())))
 }
 
 fn put(tx: &mut Tx, args: Args<'_>, value: Text<'_>, event: &'static str) -> Result<(), Refusal> {

@@ -7,7 +7,8 @@ use structs::hash::Hash;
 use crate::DataCommand;
 use crate::declare::{Command, Flags, Group, Spec, at_least};
 use crate::keys::{Access, first};
-use crate::member_ttl::listed::{Unit, expire};
+use crate::member_ttl::listed::expire;
+use crate::time_unit::TimeUnit;
 
 pub(super) const HEXPIRE: DataCommand = Command {
     spec: Spec {
@@ -17,7 +18,7 @@ pub(super) const HEXPIRE: DataCommand = Command {
         ..FAMILY
     },
     subcommands: &[],
-    run: |tx, args, reply| expire::<Hash>(tx, args, reply, Unit::Seconds, "hexpire"),
+    run: |tx, args, reply| expire::<Hash>(tx, args, reply, TimeUnit::Seconds, "hexpire"),
 };
 
 pub(super) const HPEXPIRE: DataCommand = Command {
@@ -28,7 +29,7 @@ pub(super) const HPEXPIRE: DataCommand = Command {
         ..FAMILY
     },
     subcommands: &[],
-    run: |tx, args, reply| expire::<Hash>(tx, args, reply, Unit::Millis, "hpexpire"),
+    run: |tx, args, reply| expire::<Hash>(tx, args, reply, TimeUnit::Millis, "hpexpire"),
 };
 
 pub(super) const HEXPIREAT: DataCommand = Command {
@@ -39,7 +40,7 @@ pub(super) const HEXPIREAT: DataCommand = Command {
         ..FAMILY
     },
     subcommands: &[],
-    run: |tx, args, reply| expire::<Hash>(tx, args, reply, Unit::UnixSeconds, "hexpireat"),
+    run: |tx, args, reply| expire::<Hash>(tx, args, reply, TimeUnit::UnixSeconds, "hexpireat"),
 };
 
 pub(super) const HPEXPIREAT: DataCommand = Command {
@@ -50,7 +51,7 @@ pub(super) const HPEXPIREAT: DataCommand = Command {
         ..FAMILY
     },
     subcommands: &[],
-    run: |tx, args, reply| expire::<Hash>(tx, args, reply, Unit::UnixMillis, "hpexpireat"),
+    run: |tx, args, reply| expire::<Hash>(tx, args, reply, TimeUnit::UnixMillis, "hpexpireat"),
 };
 
 /// What the four have in common.

@@ -40,7 +40,7 @@ const ONE: Spec = Spec {
 #[inline]
 fn hget(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let hash = tx.view::<Hash>(&args[1])?;
-    reply_value(hash.and_then(|hash| live(hash, &args[2], tx.vantage())), reply);
+    reply_value(hash.and_then(|hash| live(hash, &args[2], tx.expired_until())), reply);
     Ok(())
 }
 
@@ -81,7 +81,7 @@ pub(super) fn reply_values(
 ) {
     reply.array(fields.len());
     for field in fields.iter() {
-        reply_value(hash.and_then(|hash| live(hash, field, tx.vantage())), reply);
+        reply_value(hash.and_then(|hash| live(hash, field, tx.expired_until())), reply);
     }
 }
 
@@ -131,9 +131,9 @@ fn reply_all<'r>(
     args: Args<'_>,
     reply: &mut Reply<'r>,
     head: impl Fn(&mut Reply<'r>, usize),
-    tell: fn(MemberRef<'_>, &mut Reply<'_>),
+    each: fn(MemberRef<'_>, &mut Reply<'_>),
 ) -> Result<(), Refusal> {
-    let now = tx.vantage();
+    let now = tx.expired_until();
     let Some(hash) = tx.view::<Hash>(&args[1])? else {
         head(reply, 0);
         return Ok(());
@@ -146,17 +146,17 @@ fn reply_all<'r>(
         head(reply, hash.len() as usize);
         let large = large.clone();
         reply_in_pieces(tx, reply, hash.len(), move |places, reply| {
-            large.members().range(places).for_each(|field| tell(field, reply));
+            large.members().range(places).for_each(|field| each(field, reply));
         });
         return Ok(());
     }
     charge(tx, hash.len() as usize)?;
     if expired {
         head(reply, hash.iter().filter(|field| is_live(field, now)).count());
-        hash.iter().filter(|field| is_live(field, now)).for_each(|field| tell(field, reply));
+        hash.iter().filter(|field| is_live(field, now)).for_each(|field| each(field, reply));
     } else {
         head(reply, hash.len() as usize);
-        hash.iter().for_each(|field| tell(field, reply));
+        hash.iter().for_each(|field| each(field, reply));
     }
     Ok(())
 }
@@ -191,7 +191,7 @@ pub(super) const HSTRLEN: DataCommand = Command {
     subcommands: &[],
     run: |tx, args, reply| {
         let hash = tx.view::<Hash>(&args[1])?;
-        let field = hash.and_then(|hash| live(hash, &args[2], tx.vantage()));
+        let field = hash.and_then(|hash| live(hash, &args[2], tx.expired_until()));
         reply.integer(field.map_or(0, |field| field.value.len() as i64));
         Ok(())
     },
@@ -209,7 +209,7 @@ pub(super) const HEXISTS: DataCommand = Command {
     subcommands: &[],
     run: |tx, args, reply| {
         let hash = tx.view::<Hash>(&args[1])?;
-        let exists = hash.is_some_and(|hash| live(hash, &args[2], tx.vantage()).is_some());
+        let exists = hash.is_some_and(|hash| live(hash, &args[2], tx.expired_until()).is_some());
         reply.integer(i64::from(exists));
         Ok(())
     },

@@ -17,7 +17,8 @@ use crate::arguments::is;
 use crate::declare::{Command, Flags, Group, Spec, at_least};
 use crate::errors::wrong_arity;
 use crate::keys::{Access, first};
-use crate::member_ttl::listed::{Unit, journal, note_overdue, parse};
+use crate::member_ttl::listed::{journal, note_overdue, parse};
+use crate::time_unit::TimeUnit;
 
 pub(super) const HGETEX: DataCommand = Command {
     spec: Spec {
@@ -41,9 +42,9 @@ pub(super) const HGETEX: DataCommand = Command {
 
 fn hgetex(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let key = &args[1];
-    tx.want_view::<Hash>(key)?;
-    let (deadline, next) = if let Some(unit) = Unit::of(&args[2]) {
-        (Some(unit.deadline(tx, args.get(3), "hgetex")?), 4)
+    tx.lookup_write_view::<Hash>(key)?;
+    let (deadline, next) = if let Some(unit) = TimeUnit::of(&args[2]) {
+        (Some(unit.member_deadline(tx, args.get(3), "hgetex")?), 4)
     } else {
         (None, if is(&args[2], "PERSIST") { 3 } else { 2 })
     };

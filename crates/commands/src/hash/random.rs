@@ -42,12 +42,12 @@ fn hrandfield(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), 
     if args.len() > 2 {
         return hrandfield_with_count(tx, args, reply);
     }
-    tx.shed_members::<Hash>(&args[1])?;
-    let urn = Urn::of(tx, &args[1], 1)?;
-    match urn.filter(|urn| urn.len() > 0) {
-        Some(urn) => {
-            let number = Random::from_entropy().below(urn.len());
-            reply_member(urn.field(number).member, reply);
+    tx.expire_many_members::<Hash>(&args[1])?;
+    let pool = FieldPool::of(tx, &args[1], 1)?;
+    match pool.filter(|pool| pool.len() > 0) {
+        Some(pool) => {
+            let number = Random::from_entropy().below(pool.len());
+            reply_member(pool.field(number).member, reply);
         }
         None => reply.null(),
     }
@@ -77,43 +77,43 @@ fn hrandfield_with_count(
     if with_values && wanted > i64::MAX as u64 / 2 {
         return Err(OUT_OF_RANGE);
     }
-    tx.shed_members::<Hash>(&args[1])?;
-    let Some(urn) = Urn::of(tx, &args[1], wanted)? else {
+    tx.expire_many_members::<Hash>(&args[1])?;
+    let Some(pool) = FieldPool::of(tx, &args[1], wanted)? else {
         reply.array(0);
         return Ok(());
     };
     if count < 0 && wanted > REPEATED_MAX {
         return Err(OUT_OF_RANGE);
     }
-    let len = urn.len();
+    let len = pool.len();
     let mut random = Random::from_entropy();
     if count < 0 && len > 0 {
         charge(tx, wanted as usize)?;
         reply_header(wanted, with_values, reply);
         for _ in 0..wanted {
-            reply_field(urn.field(random.below(len)), with_values, reply);
+            reply_field(pool.field(random.below(len)), with_values, reply);
         }
     } else {
         charge(tx, wanted.min(len) as usize)?;
         reply_header(wanted.min(len), with_values, reply);
         for number in sample(len, wanted, &mut random) {
-            reply_field(urn.field(number), with_values, reply);
+            reply_field(pool.field(number), with_values, reply);
         }
     }
     Ok(())
 }
 
 /// What is drawn from.
-enum Urn<'t> {
+enum FieldPool<'t> {
     /// All fields.
     Whole(HashRef<'t>),
     /// Those whose time is not over; or all of a small hash, where finding one passes over others.
     Listed(Vec<MemberRef<'t>>),
 }
 
-impl<'t> Urn<'t> {
+impl<'t> FieldPool<'t> {
     fn of(tx: &'t Tx, key: &[u8], draws: u64) -> Result<Option<Self>, Refusal> {
-        let now = tx.vantage();
+        let now = tx.expired_until();
         let Some(hash) = tx.view::<Hash>(key)? else { return Ok(None) };
         let is_packed = matches!(hash, HashRef::Packed(_));
         if !has_expired(hash, now) && (!is_packed || draws <= 1) {

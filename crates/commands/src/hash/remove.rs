@@ -67,7 +67,7 @@ pub(super) const HGETDEL: DataCommand = Command {
 
 fn hgetdel(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let key = &args[1];
-    tx.want_view::<Hash>(key)?;
+    tx.lookup_write_view::<Hash>(key)?;
     let fields = parse::<Hash>(args, 2, NOT_POSITIVE)?;
     charge(tx, fields.len())?;
     reply.array(fields.len());

@@ -47,7 +47,7 @@ fn hscan(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
     filter.charge(tx)?;
     charge(tx, filter.count.min(hash.len() as usize))?;
     let (next, mut fields) = hash.scan(cursor, filter.count);
-    let (now, mut buffer) = (tx.vantage(), Vec::new());
+    let (now, mut buffer) = (tx.expired_until(), Vec::new());
     fields.retain(|field| is_live(field, now) && filter.admits(field.member.as_bytes(&mut buffer)));
     reply.array(2);
     reply.bulk_integer(next as i64);

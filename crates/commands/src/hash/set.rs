@@ -110,8 +110,8 @@ pub(super) const HSETNX: DataCommand = Command {
 };
 
 fn hsetnx(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-    let hash = tx.want_view::<Hash>(&args[1])?;
-    let absent = hash.and_then(|hash| live(hash, &args[2], tx.vantage())).is_none();
+    let hash = tx.lookup_write_view::<Hash>(&args[1])?;
+    let absent = hash.and_then(|hash| live(hash, &args[2], tx.expired_until())).is_none();
     if absent {
         put_pairs(tx, &args[1], args.skip(2), Lifetime::Endless)?;
         tx.member_event(EventClass::Hash, "hset", &args[1], [&args[2]]);

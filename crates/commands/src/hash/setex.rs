@@ -17,7 +17,7 @@ use crate::arguments::{Options, is};
 use crate::declare::{Command, Flags, Group, Spec, at_least};
 use crate::errors::{SYNTAX, showing, wrong_arity};
 use crate::keys::{Access, first};
-use crate::member_ttl::listed::Unit;
+use crate::time_unit::TimeUnit;
 
 pub(super) const HSETEX: DataCommand = Command {
     spec: Spec {
@@ -41,7 +41,7 @@ pub(super) const HSETEX: DataCommand = Command {
 
 fn hsetex(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let key = &args[1];
-    let request = Request::read(tx, args)?;
+    let request = SetExRequest::read(tx, args)?;
     charge(tx, request.pairs.len() / 2)?;
     if !request.admits(tx, key)? {
         reply.integer(0);
@@ -81,7 +81,7 @@ fn put_and_remove(tx: &mut Tx, key: &[u8], pairs: Args<'_>) -> Result<(), Refusa
     Ok(())
 }
 
-fn journal_put(tx: &mut Tx, key: &[u8], request: &Request<'_>) {
+fn journal_put(tx: &mut Tx, key: &[u8], request: &SetExRequest<'_>) {
     let mut number = [0; 20];
     let mut words = vec![b"HSETEX".as_slice(), key];
     match request.lifetime {
@@ -99,7 +99,7 @@ fn journal_put(tx: &mut Tx, key: &[u8], request: &Request<'_>) {
 }
 
 /// What a client asks for.
-struct Request<'a> {
+struct SetExRequest<'a> {
     /// `NX` or `XX` (Valkey): whether the key must exist.
     key_exists: Option<bool>,
     /// `FNX` or `FXX`: whether the fields must exist.
@@ -108,7 +108,7 @@ struct Request<'a> {
     pairs: Args<'a>,
 }
 
-impl<'a> Request<'a> {
+impl<'a> SetExRequest<'a> {
     fn read(tx: &Tx, args: Args<'a>) -> Result<Self, Refusal> {
         let (mut key_exists, mut fields_exist, mut lifetime) = (None, None, None);
         let mut options = Options::from(args, 2);
@@ -125,10 +125,10 @@ impl<'a> Request<'a> {
                 _ if is(word, "FXX") => say(&mut fields_exist, true, TWO_CONDITIONS)?,
                 _ if is(word, "KEEPTTL") => say(&mut lifetime, Lifetime::Keep, TWO_TIMES)?,
                 _ => {
-                    let unit = Unit::of(word).ok_or_else(|| unknown(word))?;
+                    let unit = TimeUnit::of(word).ok_or_else(|| unknown(word))?;
                     // A second time is refused before it is read.
                     say(&mut lifetime, Lifetime::Endless, TWO_TIMES)?;
-                    let deadline = unit.deadline(tx, options.word(), "hsetex")?;
+                    let deadline = unit.member_deadline(tx, options.word(), "hsetex")?;
                     lifetime = Some(Lifetime::Until(deadline));
                 }
             }
@@ -152,8 +152,9 @@ impl<'a> Request<'a> {
 
     /// Whether the conditions hold.
     fn admits(&self, tx: &Tx, key: &[u8]) -> Result<bool, Refusal> {
-        let hash = tx.want_view::<Hash>(key)?;
-        let exists = |field| hash.is_some_and(|hash| live(hash, field, tx.vantage()).is_some());
+        let hash = tx.lookup_write_view::<Hash>(key)?;
+        let exists =
+            |field| hash.is_some_and(|hash| live(hash, field, tx.expired_until()).is_some());
         let wanted = self.fields_exist;
         Ok(self.key_exists.is_none_or(|wanted| hash.is_some() == wanted)
             && wanted.is_none_or(|wanted| self.fields().all(|field| exists(field) == wanted)))

@@ -5,7 +5,7 @@
 
 use keyspace::{EventClass, Lifetime, NewText, Refusal, Text, Tx};
 use proto::{Args, Reply};
-use structs::hyperloglog::{self, Adder, Place, Registers};
+use structs::hyperloglog::{self, Adder, RegisterUpdate, Registers};
 
 use super::{FOREIGN, load, refusal};
 use crate::DataCommand;
@@ -41,7 +41,7 @@ fn pfadd(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
     let mut updated = u64::from(created);
     let mut adder = Adder::new(bytes, sparse_max);
     for element in elements.iter() {
-        updated += u64::from(adder.add(Place::of(element)).map_err(refusal)?);
+        updated += u64::from(adder.add(RegisterUpdate::of(element)).map_err(refusal)?);
     }
     if updated > 0 {
         hyperloglog::forget_count(bytes).map_err(refusal)?;

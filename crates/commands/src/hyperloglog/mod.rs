@@ -9,7 +9,7 @@ mod debug;
 mod tests;
 
 use keyspace::{Refusal, Text, Tx};
-use structs::hyperloglog::{self, Damage};
+use structs::hyperloglog::{self, HllDamage};
 
 use crate::DataCommand;
 
@@ -20,10 +20,10 @@ pub const COMMANDS: &[&DataCommand] =
 const FOREIGN: Refusal = Refusal::error("WRONGTYPE Key is not a valid HyperLogLog string value.");
 const CORRUPT: Refusal = Refusal::error("INVALIDOBJ Corrupted HLL object detected");
 
-fn refusal(damage: Damage) -> Refusal {
+fn refusal(damage: HllDamage) -> Refusal {
     match damage {
-        Damage::Foreign => FOREIGN,
-        Damage::Corrupted => CORRUPT,
+        HllDamage::Foreign => FOREIGN,
+        HllDamage::Corrupted => CORRUPT,
     }
 }
 

@@ -181,26 +181,26 @@ fn pop_into_reply(
         list.remove(indexes);
         list.shrink(&limits);
     })?;
-    told_popped(tx, key, side, count, outcome);
+    notify_popped(tx, key, side, count, outcome);
     Ok(())
 }
 
 /// Tells that elements were added.
-fn told_pushed(tx: &mut Tx, key: &[u8], side: Side) {
+fn notify_pushed(tx: &mut Tx, key: &[u8], side: Side) {
     let name = if side == Side::Left { "lpush" } else { "rpush" };
     tx.event(EventClass::List, name, key);
 }
 
 /// Tells that elements were taken.
-fn told_popped(tx: &mut Tx, key: &[u8], side: Side, count: u64, outcome: Outcome) {
+fn notify_popped(tx: &mut Tx, key: &[u8], side: Side, count: u64, outcome: Outcome) {
     let name = if side == Side::Left { "lpop" } else { "rpop" };
     tx.event(EventClass::List, name, key);
-    told_gone(tx, key, outcome);
+    notify_gone(tx, key, outcome);
     tx.effects_mut().add_changes(count);
 }
 
 /// Tells that a list is gone, if it is.
-fn told_gone(tx: &mut Tx, key: &[u8], outcome: Outcome) {
+fn notify_gone(tx: &mut Tx, key: &[u8], outcome: Outcome) {
     if outcome == Outcome::Removed {
         tx.event(EventClass::Generic, "del", key);
     }

@@ -8,7 +8,7 @@ use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
 use structs::list::{List, Side};
 
-use super::{HANDLED_NS, limits, outermost, peek_len, pop_into_reply, side, told_popped};
+use super::{HANDLED_NS, limits, notify_popped, outermost, peek_len, pop_into_reply, side};
 use crate::DataCommand;
 use crate::arguments::{Options, is};
 use crate::declare::{Command, Flags, Group, Spec, at_least};
@@ -85,7 +85,7 @@ fn pop_one(tx: &mut Tx, key: &[u8], side: Side, reply: &mut Reply<'_>) -> Result
         true
     })?;
     if found {
-        told_popped(tx, key, side, 1, outcome);
+        notify_popped(tx, key, side, 1, outcome);
     } else {
         reply.null();
     }

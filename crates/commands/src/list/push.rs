@@ -7,7 +7,7 @@ use proto::{Args, Reply};
 use structs::list::{List, Side};
 use structs::members::Text;
 
-use super::{HANDLED_NS, charge_walk, limits, needle, peek_len, push_into, told_pushed};
+use super::{HANDLED_NS, charge_walk, limits, needle, notify_pushed, peek_len, push_into};
 use crate::DataCommand;
 use crate::arguments::{integer, is};
 use crate::declare::{Command, Flags, Group, Spec, at_least, exactly};
@@ -95,7 +95,7 @@ fn push(tx: &mut Tx, args: Args<'_>, side: Side, reply: &mut Reply<'_>) -> Resul
         push_into(list, side, elements.iter().map(Text::Bytes), &limits);
         list.borrow().len()
     })?;
-    told_pushed(tx, key, side);
+    notify_pushed(tx, key, side);
     tx.effects_mut().add_changes(elements.len() as u64);
     reply.integer(len as i64);
     Ok(())

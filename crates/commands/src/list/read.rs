@@ -137,7 +137,7 @@ pub(super) const LPOS: DataCommand = Command {
 };
 
 /// The options of LPOS.
-struct Search {
+struct PositionSearch {
     /// From which end.
     side: Side,
     /// Matches to pass over.
@@ -148,7 +148,7 @@ struct Search {
     looked_at: usize,
 }
 
-impl Search {
+impl PositionSearch {
     fn read(args: Args<'_>) -> Result<Self, Refusal> {
         let mut search = Self { side: Side::Left, passed: 0, count: None, looked_at: usize::MAX };
         let mut options = Options::from(args, 3);
@@ -177,7 +177,7 @@ fn zero_is_all(argument: &[u8]) -> Option<usize> {
 }
 
 fn lpos(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-    let search = Search::read(args)?;
+    let search = PositionSearch::read(args)?;
     let list = tx.view::<List>(&args[1])?;
     let len = list.map_or(0, ListRef::len);
     tx.charge(len.min(search.looked_at as u64) * PASSED_NS)?;

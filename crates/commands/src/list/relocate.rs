@@ -9,7 +9,7 @@ use structs::list::{List, Side};
 
 use super::pop::{COUNT, positive};
 use super::{
-    HANDLED_NS, Owned, limits, outermost, peek_len, push_into, side, told_popped, told_pushed,
+    HANDLED_NS, Owned, limits, notify_popped, notify_pushed, outermost, peek_len, push_into, side,
 };
 use crate::DataCommand;
 use crate::arguments::is;
@@ -187,8 +187,8 @@ impl<'a> Relocation<'a> {
                 push_into(list, self.to, moved.iter().map(Owned::text), &limits);
             })?;
         }
-        told_pushed(tx, self.destination, self.to);
-        told_popped(tx, self.source, self.from, count, outcome);
+        notify_pushed(tx, self.destination, self.to);
+        notify_popped(tx, self.source, self.from, count, outcome);
         Ok(Some(moved))
     }
 

@@ -6,7 +6,7 @@ use keyspace::{EventClass, Refusal, Tx};
 use proto::{Args, Reply};
 use structs::list::{List, Side};
 
-use super::{charge_walk, clip, limits, needle, peek_len, symmetric, told_gone};
+use super::{charge_walk, clip, limits, needle, notify_gone, peek_len, symmetric};
 use crate::DataCommand;
 use crate::arguments::integer;
 use crate::declare::{Command, Flags, Group, Spec, exactly};
@@ -48,7 +48,7 @@ fn lrem(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusa
     })?;
     if removed > 0 {
         tx.event(EventClass::List, "lrem", key);
-        told_gone(tx, key, outcome);
+        notify_gone(tx, key, outcome);
         tx.effects_mut().add_changes(removed);
     }
     reply.integer(removed as i64);
@@ -86,9 +86,9 @@ fn ltrim(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
             list.shrink(&limits);
         })?;
         // Redis tells of it even where nothing went, and breaks watches; Valkey 9 does not.
-        tx.alter_unchanged();
+        tx.keep_modified();
         tx.event(EventClass::List, "ltrim", key);
-        told_gone(tx, key, outcome);
+        notify_gone(tx, key, outcome);
         tx.effects_mut().add_changes(removed);
     }
     reply.ok();

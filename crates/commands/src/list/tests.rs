@@ -491,7 +491,7 @@ fn who_finds_nothing_waits_for_each_key_by_itself() {
         assert_eq!(wait.deadline, Some(START + 5000), "{line}");
         let waits_for_element = line.starts_with("BLMOVE ") || line.starts_with("BRPOPLPUSH");
         let at_once = if waits_for_element { EmptyReply::Null } else { EmptyReply::NullArray };
-        assert_eq!((wait.heeds_deletion, wait.at_once), (false, at_once), "{line}");
+        assert_eq!((wait.wakes_on_deletion, wait.at_once), (false, at_once), "{line}");
     }
     session.call("BLPOP a 0");
     assert_eq!(session.waits().expect("there is nothing to give").deadline, None);

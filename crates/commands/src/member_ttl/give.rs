@@ -117,9 +117,9 @@ fn field_expire(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<()
     reply.array(given.len());
     for given in given {
         reply.integer(match given {
-            Given::NoSuchMember => -2,
-            Given::Deadline => 1,
-            Given::Removal => 2,
+            DeadlineEffect::NoSuchMember => -2,
+            DeadlineEffect::Deadline => 1,
+            DeadlineEffect::Removal => 2,
         });
     }
     Ok(())
@@ -132,7 +132,7 @@ fn expire_member(
     deadline: UnixMillis,
 ) -> Result<(), Refusal> {
     let given = give(tx, &args[1], args.slice(2..3), deadline)?;
-    reply.integer(i64::from(given[0] != Given::NoSuchMember));
+    reply.integer(i64::from(given[0] != DeadlineEffect::NoSuchMember));
     Ok(())
 }
 
@@ -151,7 +151,7 @@ fn deadline(
 
 /// What a member got.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Given {
+enum DeadlineEffect {
     NoSuchMember,
     Deadline,
     Removal,
@@ -162,10 +162,10 @@ fn give(
     key: &[u8],
     members: Args<'_>,
     deadline: UnixMillis,
-) -> Result<Vec<Given>, Refusal> {
+) -> Result<Vec<DeadlineEffect>, Refusal> {
     tx.charge(members.len() as u64 * MEMBER_COST_NS)?;
     match tx.peek(key)?.map(EntryRef::kind) {
-        None => Ok(vec![Given::NoSuchMember; members.len()]),
+        None => Ok(vec![DeadlineEffect::NoSuchMember; members.len()]),
         Some(Kind::Hash) => give_in::<Hash>(tx, key, members, deadline),
         Some(Kind::Set) => give_in::<Set>(tx, key, members, deadline),
         Some(Kind::SortedSet) => give_in::<SortedSet>(tx, key, members, deadline),
@@ -178,19 +178,19 @@ fn give_in<C: Timed>(
     key: &[u8],
     members: Args<'_>,
     deadline: UnixMillis,
-) -> Result<Vec<Given>, Refusal> {
+) -> Result<Vec<DeadlineEffect>, Refusal> {
     let has_passed = tx.is_over_at(deadline);
     let (given, outcome) = tx.edit(key, |container: &mut C| {
         let give = |member| {
             if C::deadline(container.borrow(), member).is_none() {
-                return Given::NoSuchMember;
+                return DeadlineEffect::NoSuchMember;
             }
             if has_passed {
                 container.remove(member);
-                return Given::Removal;
+                return DeadlineEffect::Removal;
             }
             container.set_deadline(member, Some(deadline));
-            Given::Deadline
+            DeadlineEffect::Deadline
         };
         members.iter().map(give).collect::<Vec<_>>()
     })?;
@@ -199,9 +199,9 @@ fn give_in<C: Timed>(
     let effects = tx.effects_mut();
     for (member, given) in members.iter().zip(&given) {
         match given {
-            Given::NoSuchMember => continue,
-            Given::Deadline => effects.instead(&[b"PEXPIREMEMBERAT", key, member, at]),
-            Given::Removal => effects.instead(&[C::REMOVE.as_bytes(), key, member]),
+            DeadlineEffect::NoSuchMember => continue,
+            DeadlineEffect::Deadline => effects.instead(&[b"PEXPIREMEMBERAT", key, member, at]),
+            DeadlineEffect::Removal => effects.instead(&[C::REMOVE.as_bytes(), key, member]),
         }
         effects.add_changes(1);
     }
@@ -209,11 +209,11 @@ fn give_in<C: Timed>(
         let found = members.iter().zip(&given).filter(move |(_, given)| **given == what);
         found.map(|(member, _)| member)
     };
-    if let Some(event) = C::GIVEN.filter(|_| given.contains(&Given::Deadline)) {
-        tx.member_event(C::CLASS, event, key, those(Given::Deadline));
+    if let Some(event) = C::GIVEN.filter(|_| given.contains(&DeadlineEffect::Deadline)) {
+        tx.member_event(C::CLASS, event, key, those(DeadlineEffect::Deadline));
     }
-    if given.contains(&Given::Removal) {
-        tx.member_event(C::CLASS, C::REMOVED, key, those(Given::Removal));
+    if given.contains(&DeadlineEffect::Removal) {
+        tx.member_event(C::CLASS, C::REMOVED, key, those(DeadlineEffect::Removal));
     }
     if outcome == Outcome::Removed {
         tx.event(EventClass::Generic, "del", key);

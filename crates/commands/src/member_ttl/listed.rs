@@ -13,6 +13,7 @@ use proto::{Args, Reply};
 use super::Timed;
 use crate::arguments::is;
 use crate::errors::{NOT_AN_INTEGER, invalid_expire};
+use crate::time_unit::TimeUnit;
 
 /// The latest time that a member may expire at: what Redis has 46 bits for.
 const DEADLINE_MAX: UnixMillis = (1 << 46) - 1;
@@ -50,30 +51,10 @@ pub(crate) fn parse<C: Listed>(
     if members.len() as i64 == count { Ok(members) } else { Err(C::MISMATCH) }
 }
 
-/// How a time is written.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unit {
-    Seconds,
-    Millis,
-    UnixSeconds,
-    UnixMillis,
-}
-
-impl Unit {
-    /// The unit that an option word stands for.
-    pub(crate) fn of(word: &[u8]) -> Option<Self> {
-        Some(match word {
-            _ if is(word, "EX") => Self::Seconds,
-            _ if is(word, "PX") => Self::Millis,
-            _ if is(word, "EXAT") => Self::UnixSeconds,
-            _ if is(word, "PXAT") => Self::UnixMillis,
-            _ => return None,
-        })
-    }
-
+impl TimeUnit {
     /// The deadline that a client's number means, which may be over; `command` is who refuses it.
     /// In a log any is taken: Valkey knows no latest one.
-    pub(crate) fn deadline(
+    pub(crate) fn member_deadline(
         self,
         tx: &Tx,
         number: Option<&[u8]>,
@@ -94,7 +75,7 @@ impl Unit {
 
 /// What must hold of a member's present deadline.
 #[derive(Clone, Copy)]
-enum Condition {
+enum DeadlineCondition {
     Always,
     None,
     Some,
@@ -102,7 +83,7 @@ enum Condition {
     Earlier,
 }
 
-impl Condition {
+impl DeadlineCondition {
     fn of(word: &[u8]) -> Self {
         match word {
             _ if is(word, "NX") => Self::None,
@@ -137,35 +118,35 @@ pub(crate) fn expire<C: Listed>(
     tx: &mut Tx,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-    unit: Unit,
+    unit: TimeUnit,
     command: &str,
 ) -> Result<(), Refusal> {
     let key = &args[1];
-    tx.want_view::<C>(key)?;
-    let deadline = unit.deadline(tx, args.get(2), command)?;
-    let condition = Condition::of(&args[3]);
-    let is_conditional = !matches!(condition, Condition::Always);
+    tx.lookup_write_view::<C>(key)?;
+    let deadline = unit.member_deadline(tx, args.get(2), command)?;
+    let condition = DeadlineCondition::of(&args[3]);
+    let is_conditional = !matches!(condition, DeadlineCondition::Always);
     let members = parse::<C>(args, if is_conditional { 4 } else { 3 }, C::BAD_COUNT)?;
     charge(tx, members)?;
-    let given = give::<C>(tx, key, members, deadline, condition)?;
-    if !given.members.is_empty() && tx.is_over_at(deadline) {
-        note_overdue::<C>(tx, key, &given.members, given.outcome);
-    } else if !given.members.is_empty() {
-        tx.effects_mut().add_changes(given.members.len() as u64);
+    let results = give::<C>(tx, key, members, deadline, condition)?;
+    if !results.members.is_empty() && tx.is_over_at(deadline) {
+        note_overdue::<C>(tx, key, &results.members, results.outcome);
+    } else if !results.members.is_empty() {
+        tx.effects_mut().add_changes(results.members.len() as u64);
         if let Some(event) = C::GIVEN {
-            tx.member_event(C::CLASS, event, key, given.members.iter().copied());
+            tx.member_event(C::CLASS, event, key, results.members.iter().copied());
         }
         let mut number = [0; 20];
         let mut head = vec![C::JOURNALED.as_bytes(), key, format_i64(deadline, &mut number)];
         head.extend(is_conditional.then_some(&args[3]));
-        journal::<C>(tx, &head, &given.members);
+        journal::<C>(tx, &head, &results.members);
     }
-    tell(given.answers, reply);
+    reply_answers(results.answers, reply);
     Ok(())
 }
 
 /// What became of members that were to get a deadline.
-struct Given<'a> {
+struct DeadlineResults<'a> {
     /// What to reply of each member.
     answers: Vec<i64>,
     /// The members that the condition held for.
@@ -179,16 +160,16 @@ fn give<'a, C: Listed>(
     key: &[u8],
     members: Args<'a>,
     deadline: UnixMillis,
-    condition: Condition,
-) -> Result<Given<'a>, Refusal> {
-    let (vantage, is_over) = (tx.vantage(), tx.is_over_at(deadline));
-    let mut given: Vec<&[u8]> = Vec::new();
+    condition: DeadlineCondition,
+) -> Result<DeadlineResults<'a>, Refusal> {
+    let (expired_until, is_over) = (tx.expired_until(), tx.is_over_at(deadline));
+    let mut members_given: Vec<&[u8]> = Vec::new();
     let (answers, outcome) = tx.edit(key, |container: &mut C| {
-        let mut judge = |member| match deadline_of::<C>(container.borrow(), member, vantage) {
+        let mut judge = |member| match deadline_of::<C>(container.borrow(), member, expired_until) {
             None => ABSENT,
             Some(present) if !condition.admits(present, deadline) => UNMET,
             Some(_) => {
-                given.push(member);
+                members_given.push(member);
                 if is_over {
                     container.remove(member);
                     return REMOVED;
@@ -199,7 +180,7 @@ fn give<'a, C: Listed>(
         };
         members.iter().map(&mut judge).collect()
     })?;
-    Ok(Given { answers, members: given, outcome })
+    Ok(DeadlineResults { answers, members: members_given, outcome })
 }
 
 /// HTTL and its like: replies the deadlines of members, put in figures by `express` with the time
@@ -216,7 +197,7 @@ pub(crate) fn answer<C: Listed>(
     charge(tx, members)?;
     reply.array(members.len());
     for member in members.iter() {
-        let deadline = container.and_then(|it| deadline_of::<C>(it, member, tx.vantage()));
+        let deadline = container.and_then(|it| deadline_of::<C>(it, member, tx.expired_until()));
         reply.integer(match deadline {
             None => ABSENT,
             Some(None) => ENDLESS,
@@ -238,12 +219,12 @@ pub(crate) fn persist<C: Listed>(
     reply: &mut Reply<'_>,
     bad_count: Refusal,
 ) -> Result<(), Refusal> {
-    let (key, vantage) = (&args[1], tx.vantage());
-    tx.want_view::<C>(key)?;
+    let (key, expired_until) = (&args[1], tx.expired_until());
+    tx.lookup_write_view::<C>(key)?;
     let members = parse::<C>(args, 2, bad_count)?;
     charge(tx, members)?;
     let (answers, _) = tx.edit(key, |container: &mut C| {
-        let lift = |member| match deadline_of::<C>(container.borrow(), member, vantage) {
+        let lift = |member| match deadline_of::<C>(container.borrow(), member, expired_until) {
             None => ABSENT,
             Some(None) => ENDLESS,
             Some(Some(_)) => {
@@ -259,7 +240,7 @@ pub(crate) fn persist<C: Listed>(
         let lifted = members.iter().zip(&answers).filter(|(_, answer)| **answer == DONE);
         tx.member_event(C::CLASS, C::LIFTED, key, lifted.map(|(member, _)| member));
     }
-    tell(answers, reply);
+    reply_answers(answers, reply);
     Ok(())
 }
 
@@ -300,7 +281,7 @@ fn charge(tx: &Tx, members: Args<'_>) -> Result<(), Refusal> {
     tx.charge(members.len() as u64 * MEMBER_COST_NS)
 }
 
-fn tell(answers: Vec<i64>, reply: &mut Reply<'_>) {
+fn reply_answers(answers: Vec<i64>, reply: &mut Reply<'_>) {
     reply.array(answers.len());
     answers.into_iter().for_each(|answer| reply.integer(answer));
 }

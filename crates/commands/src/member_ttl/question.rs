@@ -58,7 +58,7 @@ pub(crate) enum Answer {
 
 /// When a member expires, of a container of any type.
 pub(crate) fn ask(tx: &Tx, key: &[u8], member: &[u8]) -> Result<Answer, Refusal> {
-    let deadline = match tx.inspect(key)?.map(EntryRef::kind) {
+    let deadline = match tx.lookup_no_touch(key)?.map(EntryRef::kind) {
         None => return Ok(Answer::NoSuchKey),
         Some(Kind::Hash) => deadline_in::<Hash>(tx, key, member)?,
         Some(Kind::Set) => deadline_in::<Set>(tx, key, member)?,
@@ -68,7 +68,7 @@ pub(crate) fn ask(tx: &Tx, key: &[u8], member: &[u8]) -> Result<Answer, Refusal>
     Ok(match deadline {
         None => Answer::NoSuchMember,
         Some(None) => Answer::Endless,
-        Some(Some(deadline)) if deadline <= tx.vantage() => Answer::NoSuchMember,
+        Some(Some(deadline)) if deadline <= tx.expired_until() => Answer::NoSuchMember,
         Some(Some(deadline)) => Answer::Deadline(deadline),
     })
 }

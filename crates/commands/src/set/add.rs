@@ -10,7 +10,7 @@ use proto::{Args, Reply};
 use structs::members::Text;
 use structs::set::Set;
 
-use super::{CHANGED_NS, expect_members, limits, told};
+use super::{CHANGED_NS, expect_members, limits, notify_changed};
 use crate::DataCommand;
 use crate::arguments::{integer, is};
 use crate::declare::{Command, Flags, Group, Spec, at_least};
@@ -45,7 +45,7 @@ fn sadd(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusa
         members.iter().filter(|member| set.insert(Text::Bytes(member), &limits)).count()
     })?;
     if added > 0 {
-        told(tx, key, "sadd", added as u64, outcome);
+        notify_changed(tx, key, "sadd", added as u64, outcome);
     }
     reply.integer(added as i64);
     Ok(())
@@ -99,7 +99,7 @@ fn saddex(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
         tx.effects_mut().add_changes(touched.len() as u64 - added);
     }
     if added > 0 {
-        told(tx, key, "sadd", added, Outcome::Kept);
+        notify_changed(tx, key, "sadd", added, Outcome::Kept);
     }
     reply.integer(added as i64);
     Ok(())

@@ -29,7 +29,7 @@ pub(super) const SINTER: DataCommand = Command {
         ..READING
     },
     subcommands: &[],
-    run: |tx, args, reply| tell(tx, args, reply, Operation::Intersection),
+    run: |tx, args, reply| reply_members(tx, args, reply, SetOperation::Intersection),
 };
 
 pub(super) const SUNION: DataCommand = Command {
@@ -40,7 +40,7 @@ pub(super) const SUNION: DataCommand = Command {
         ..READING
     },
     subcommands: &[],
-    run: |tx, args, reply| tell(tx, args, reply, Operation::Union),
+    run: |tx, args, reply| reply_members(tx, args, reply, SetOperation::Union),
 };
 
 pub(super) const SDIFF: DataCommand = Command {
@@ -51,7 +51,7 @@ pub(super) const SDIFF: DataCommand = Command {
         ..READING
     },
     subcommands: &[],
-    run: |tx, args, reply| tell(tx, args, reply, Operation::Difference),
+    run: |tx, args, reply| reply_members(tx, args, reply, SetOperation::Difference),
 };
 
 pub(super) const SINTERSTORE: DataCommand = Command {
@@ -62,7 +62,7 @@ pub(super) const SINTERSTORE: DataCommand = Command {
         ..STORING
     },
     subcommands: &[],
-    run: |tx, args, reply| store(tx, args, reply, Operation::Intersection, "sinterstore"),
+    run: |tx, args, reply| store(tx, args, reply, SetOperation::Intersection, "sinterstore"),
 };
 
 pub(super) const SUNIONSTORE: DataCommand = Command {
@@ -73,7 +73,7 @@ pub(super) const SUNIONSTORE: DataCommand = Command {
         ..STORING
     },
     subcommands: &[],
-    run: |tx, args, reply| store(tx, args, reply, Operation::Union, "sunionstore"),
+    run: |tx, args, reply| store(tx, args, reply, SetOperation::Union, "sunionstore"),
 };
 
 pub(super) const SDIFFSTORE: DataCommand = Command {
@@ -84,7 +84,7 @@ pub(super) const SDIFFSTORE: DataCommand = Command {
         ..STORING
     },
     subcommands: &[],
-    run: |tx, args, reply| store(tx, args, reply, Operation::Difference, "sdiffstore"),
+    run: |tx, args, reply| store(tx, args, reply, SetOperation::Difference, "sdiffstore"),
 };
 
 /// What the three that reply have in common.
@@ -123,14 +123,14 @@ const FEW: usize = 4;
 
 /// What is made of several sets.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Operation {
+pub(super) enum SetOperation {
     Intersection,
     Union,
     Difference,
 }
 
 /// Members as they are found, or all of them at once.
-pub(super) enum Found<'a> {
+pub(super) enum SetResult<'a> {
     Each(Box<dyn Iterator<Item = Text<'a>> + 'a>),
     All(Set),
 }
@@ -141,22 +141,22 @@ pub(super) struct Sources<'a> {
     now: UnixMillis,
 }
 
-fn tell(
+fn reply_members(
     tx: &Tx,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-    operation: Operation,
+    operation: SetOperation,
 ) -> Result<(), Refusal> {
     let sources = Sources::read(tx, args.skip(1))?;
     tx.charge(sources.cost(operation))?;
     let (mark, mut count) = (reply.defer(), 0);
-    let mut tell = |member: Text<'_>| {
+    let mut each = |member: Text<'_>| {
         reply_member(member, reply);
         count += 1;
     };
     match sources.combine(operation) {
-        Found::Each(members) => members.for_each(tell),
-        Found::All(set) => set.borrow().iter().for_each(|member| tell(member.member)),
+        SetResult::Each(members) => members.for_each(each),
+        SetResult::All(set) => set.borrow().iter().for_each(|member| each(member.member)),
     }
     reply.finish_set(mark, count);
     Ok(())
@@ -166,17 +166,17 @@ fn store(
     tx: &mut Tx,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-    operation: Operation,
+    operation: SetOperation,
     event: &'static str,
 ) -> Result<(), Refusal> {
     let (destination, keys, limits) = (&args[1], args.skip(2), limits(tx));
-    let sources = match tx.glance(|tx| Sources::peek(tx, keys)) {
+    let sources = match tx.lookup_ahead(|tx| Sources::peek(tx, keys)) {
         // What reads them refuses them, and counts.
         Err(Refusal::WrongType) => return Sources::read(tx, keys).map(drop),
         sources => sources?,
     };
     tx.charge(sources.cost(operation) + sources.most(operation) * BUILT_NS)?;
-    if sources.sets.iter().flatten().any(|set| set.has_expired(tx.vantage())) {
+    if sources.sets.iter().flatten().any(|set| set.has_expired(tx.expired_until())) {
         // The journal gets the command as it was sent: whoever runs it must find the same members.
         for key in keys.iter() {
             tx.expire_members(key, usize::MAX)?;
@@ -196,13 +196,13 @@ impl<'a> Sources<'a> {
     /// The sets at these keys, as a reading command sees them.
     pub(super) fn read(tx: &'a Tx, keys: Args<'_>) -> Result<Self, Refusal> {
         let sets = keys.iter().map(|key| tx.view::<Set>(key)).collect::<Result<_, _>>()?;
-        Ok(Self { sets, now: tx.vantage() })
+        Ok(Self { sets, now: tx.expired_until() })
     }
 
     /// The same once more, leaving no trace.
     fn peek(tx: &'a Tx, keys: Args<'_>) -> Result<Self, Refusal> {
         let sets = keys.iter().map(|key| tx.peek_view::<Set>(key)).collect::<Result<_, _>>()?;
-        Ok(Self { sets, now: tx.vantage() })
+        Ok(Self { sets, now: tx.expired_until() })
     }
 
     /// Members of all sets, each counted as often as it occurs.
@@ -234,24 +234,24 @@ impl<'a> Sources<'a> {
     }
 
     /// The most members that a result can have.
-    fn most(&self, operation: Operation) -> u64 {
+    fn most(&self, operation: SetOperation) -> u64 {
         let sizes = self.sets.iter().map(|set| set.map_or(0, SetRef::len));
         match operation {
-            Operation::Intersection => sizes.min().unwrap_or(0),
-            Operation::Union => sizes.sum(),
-            Operation::Difference => self.sets[0].map_or(0, SetRef::len),
+            SetOperation::Intersection => sizes.min().unwrap_or(0),
+            SetOperation::Union => sizes.sum(),
+            SetOperation::Difference => self.sets[0].map_or(0, SetRef::len),
         }
     }
 
     /// Nanoseconds that an operation takes at most.
-    pub(super) fn cost(&self, operation: Operation) -> u64 {
+    pub(super) fn cost(&self, operation: SetOperation) -> u64 {
         let sets = self.sets.len() as u64;
         let smallest = || self.sets.iter().map(|set| set.map_or(0, SetRef::len)).min();
         match operation {
-            Operation::Intersection => smallest().unwrap_or(0) * sets * FOUND_NS,
-            Operation::Union if self.present().len() <= 1 => self.len() * PASSED_NS,
-            Operation::Union => self.len() * CHANGED_NS,
-            Operation::Difference => {
+            SetOperation::Intersection => smallest().unwrap_or(0) * sets * FOUND_NS,
+            SetOperation::Union if self.present().len() <= 1 => self.len() * PASSED_NS,
+            SetOperation::Union => self.len() * CHANGED_NS,
+            SetOperation::Difference => {
                 let first = self.sets[0].map_or(0, SetRef::len);
                 let others = self.len() - first;
                 first * PASSED_NS + (first * (sets - 1) * FOUND_NS).min(others * CHANGED_NS)
@@ -259,47 +259,47 @@ impl<'a> Sources<'a> {
         }
     }
 
-    pub(super) fn combine(&self, operation: Operation) -> Found<'a> {
+    pub(super) fn combine(&self, operation: SetOperation) -> SetResult<'a> {
         let now = self.now;
         match operation {
-            Operation::Intersection if self.sets.iter().any(Option::is_none) => {
-                Found::All(Set::default())
+            SetOperation::Intersection if self.sets.iter().any(Option::is_none) => {
+                SetResult::All(Set::default())
             }
-            Operation::Intersection => {
-                Found::Each(Box::new(set::intersection(&self.distinct(), now)))
+            SetOperation::Intersection => {
+                SetResult::Each(Box::new(set::intersection(&self.distinct(), now)))
             }
-            Operation::Union => match &self.distinct()[..] {
-                few if few.len() <= FEW => Found::Each(Box::new(set::union(few, now))),
-                many => Found::All(union_of(many, now)),
+            SetOperation::Union => match &self.distinct()[..] {
+                few if few.len() <= FEW => SetResult::Each(Box::new(set::union(few, now))),
+                many => SetResult::All(union_of(many, now)),
             },
-            Operation::Difference => {
-                let Some(first) = self.sets[0] else { return Found::All(Set::default()) };
+            SetOperation::Difference => {
+                let Some(first) = self.sets[0] else { return SetResult::All(Set::default()) };
                 let others = &self.present()[1..];
                 match remainder(first, others, now) {
-                    Some(set) => Found::All(set),
-                    None => Found::Each(Box::new(set::difference(first, others, now))),
+                    Some(set) => SetResult::All(set),
+                    None => SetResult::Each(Box::new(set::difference(first, others, now))),
                 }
             }
         }
     }
 }
 
-impl Found<'_> {
+impl SetResult<'_> {
     /// A set of the form that Redis gives to a result: that of its members added one by one.
     fn into_set(self, limits: &SetLimits) -> Set {
         let small_max = limits.intset_entries.max(limits.listpack_entries);
         match self {
-            Found::All(set) if set.borrow().len() > small_max => set,
-            Found::All(set) => collect(set.borrow().iter().map(|member| member.member), limits),
-            Found::Each(members) => collect(members, limits),
+            SetResult::All(set) if set.borrow().len() > small_max => set,
+            SetResult::All(set) => collect(set.borrow().iter().map(|member| member.member), limits),
+            SetResult::Each(members) => collect(members, limits),
         }
     }
 
     /// How many there are, counted up to a limit.
     pub(super) fn count(self, limit: u64) -> u64 {
         match self {
-            Found::All(set) => set.borrow().len().min(limit),
-            Found::Each(members) => {
+            SetResult::All(set) => set.borrow().len().min(limit),
+            SetResult::Each(members) => {
                 members.take(usize::try_from(limit).unwrap_or(usize::MAX)).count() as u64
             }
         }

@@ -5,10 +5,10 @@
 use base::number::parse_i64;
 use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
-use structs::hyperloglog::{self, Place};
+use structs::hyperloglog::{self, RegisterUpdate};
 
 use super::PASSED_NS;
-use super::algebra::{INTERSECTION_COST, Operation, SUM_COST, Sources};
+use super::algebra::{INTERSECTION_COST, SUM_COST, SetOperation, Sources};
 use crate::DataCommand;
 use crate::arguments::{Options, is};
 use crate::declare::{Command, Flags, Group, Spec, at_least};
@@ -30,8 +30,8 @@ pub(super) const SINTERCARD: DataCommand = Command {
     },
     subcommands: &[],
     run: |tx, args, reply| {
-        let Request { keys, limit, .. } = Request::parse(args, false)?;
-        count(tx, keys, reply, Operation::Intersection, limit)
+        let CardRequest { keys, limit, .. } = CardRequest::parse(args, false)?;
+        count(tx, keys, reply, SetOperation::Intersection, limit)
     },
 };
 
@@ -46,8 +46,8 @@ pub(super) const SDIFFCARD: DataCommand = Command {
     },
     subcommands: &[],
     run: |tx, args, reply| {
-        let Request { keys, limit, .. } = Request::parse(args, false)?;
-        count(tx, keys, reply, Operation::Difference, limit)
+        let CardRequest { keys, limit, .. } = CardRequest::parse(args, false)?;
+        count(tx, keys, reply, SetOperation::Difference, limit)
     },
 };
 
@@ -62,11 +62,11 @@ pub(super) const SUNIONCARD: DataCommand = Command {
     },
     subcommands: &[],
     run: |tx, args, reply| {
-        let Request { keys, limit, is_approximate } = Request::parse(args, true)?;
+        let CardRequest { keys, limit, is_approximate } = CardRequest::parse(args, true)?;
         if is_approximate {
             return estimate_union(tx, keys, reply, limit);
         }
-        count(tx, keys, reply, Operation::Union, limit)
+        count(tx, keys, reply, SetOperation::Union, limit)
     },
 };
 
@@ -80,13 +80,13 @@ const COUNTING: Spec = Spec {
     ..Spec::BASE
 };
 
-struct Request<'a> {
+struct CardRequest<'a> {
     keys: Args<'a>,
     limit: u64,
     is_approximate: bool,
 }
 
-impl<'a> Request<'a> {
+impl<'a> CardRequest<'a> {
     fn parse(args: Args<'a>, has_approx: bool) -> Result<Self, Refusal> {
         let count = parse_i64(&args[1]).filter(|&count| count > 0).ok_or(NO_KEYS)?;
         let count = usize::try_from(count).ok().filter(|&count| count <= args.len() - 2);
@@ -112,7 +112,7 @@ fn count(
     tx: &Tx,
     keys: Args<'_>,
     reply: &mut Reply<'_>,
-    operation: Operation,
+    operation: SetOperation,
     limit: u64,
 ) -> Result<(), Refusal> {
     let sources = Sources::read(tx, keys)?;
@@ -133,8 +133,8 @@ fn estimate_union(
     tx.charge(sources.len() * PASSED_NS)?;
     let (mut registers, mut buffer) = (hyperloglog::new(), Vec::new());
     hyperloglog::to_dense(&mut registers).expect(OURS);
-    for member in sources.present().iter().flat_map(|set| set.alive(tx.vantage())) {
-        let place = Place::of(member.as_bytes(&mut buffer));
+    for member in sources.present().iter().flat_map(|set| set.alive(tx.expired_until())) {
+        let place = RegisterUpdate::of(member.as_bytes(&mut buffer));
         hyperloglog::add_dense(&mut registers, place).expect(OURS);
     }
     let estimate = hyperloglog::count(&registers).expect(OURS);

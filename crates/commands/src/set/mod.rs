@@ -100,7 +100,7 @@ fn expect_members(set: &mut Set, first: &[u8], count: usize, limits: &SetLimits)
 }
 
 /// Says what was done to a set, and that it is gone if it is.
-fn told(tx: &mut Tx, key: &[u8], event: &'static str, changes: u64, outcome: Outcome) {
+fn notify_changed(tx: &mut Tx, key: &[u8], event: &'static str, changes: u64, outcome: Outcome) {
     tx.effects_mut().add_changes(changes);
     tx.event(EventClass::Set, event, key);
     if outcome == Outcome::Removed {

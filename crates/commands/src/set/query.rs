@@ -32,8 +32,8 @@ pub(super) const SCARD: DataCommand = Command {
 };
 
 fn scard(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-    tx.shed_members::<Set>(&args[1])?;
-    let (now, set) = (tx.vantage(), tx.view::<Set>(&args[1])?);
+    tx.expire_many_members::<Set>(&args[1])?;
+    let (now, set) = (tx.expired_until(), tx.view::<Set>(&args[1])?);
     let count = match set {
         None => 0,
         Some(set) if set.has_expired(now) => {
@@ -62,7 +62,7 @@ pub(super) const SISMEMBER: DataCommand = Command {
     subcommands: &[],
     run: |tx, args, reply| {
         let set = tx.view::<Set>(&args[1])?;
-        let is_member = set.is_some_and(|set| set.holds(Text::Bytes(&args[2]), tx.vantage()));
+        let is_member = set.is_some_and(|set| set.holds(Text::Bytes(&args[2]), tx.expired_until()));
         reply.integer(i64::from(is_member));
         Ok(())
     },
@@ -90,7 +90,7 @@ fn smismember(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), 
     tx.charge(members.len() as u64 * FOUND_NS)?;
     reply.array(members.len());
     for member in members.iter() {
-        let is_member = set.is_some_and(|set| set.holds(Text::Bytes(member), tx.vantage()));
+        let is_member = set.is_some_and(|set| set.holds(Text::Bytes(member), tx.expired_until()));
         reply.integer(i64::from(is_member));
     }
     Ok(())
@@ -122,7 +122,7 @@ fn smembers(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Re
     let cost = set.len() * PASSED_NS;
     if let SetRef::Large(large) = set
         && is_long(cost)
-        && !set.has_expired(tx.vantage())
+        && !set.has_expired(tx.expired_until())
     {
         reply.set(set.len() as usize);
         let large = large.clone();
@@ -134,7 +134,7 @@ fn smembers(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Re
     }
     tx.charge(cost)?;
     let (mark, mut count) = (reply.defer(), 0);
-    for member in set.alive(tx.vantage()) {
+    for member in set.alive(tx.expired_until()) {
         reply_member(member, reply);
         count += 1;
     }

@@ -10,7 +10,7 @@ use structs::members::{Text, sample};
 use structs::object::Container;
 use structs::set::{Set, SetRef};
 
-use super::{CHANGED_NS, FOUND_NS, PASSED_NS, told};
+use super::{CHANGED_NS, FOUND_NS, PASSED_NS, notify_changed};
 use crate::DataCommand;
 use crate::arguments::symmetric;
 use crate::declare::{Command, Flags, Group, Spec, at_least};
@@ -72,7 +72,7 @@ fn pop(tx: &mut Tx, key: &[u8], reply: &mut Reply<'_>) -> Result<(), Refusal> {
         reply.null();
         return Ok(());
     };
-    told(tx, key, "spop", 1, outcome);
+    notify_changed(tx, key, "spop", 1, outcome);
     tx.effects_mut().instead(&[b"SREM", key, &member]);
     reply.bulk(&member);
     Ok(())
@@ -101,7 +101,7 @@ fn pop_many(tx: &mut Tx, key: &[u8], count: u64, reply: &mut Reply<'_>) -> Resul
     }
     let mut random = Random::from_entropy();
     let (popped, outcome) = tx.edit(key, |set: &mut Set| set.pop_many(count, &mut random))?;
-    told(tx, key, "spop", popped.len() as u64, outcome);
+    notify_changed(tx, key, "spop", popped.len() as u64, outcome);
     for members in popped.chunks(JOURNALLED_MAX) {
         let words: [&[u8]; 2] = [b"SREM", key];
         let words: Vec<&[u8]> =
@@ -159,21 +159,21 @@ pub(super) const SRANDMEMBER: DataCommand = Command {
 };
 
 fn choose(tx: &mut Tx, key: &[u8], reply: &mut Reply<'_>) -> Result<(), Refusal> {
-    tx.shed_members::<Set>(key)?;
+    tx.expire_many_members::<Set>(key)?;
     let Some(set) = tx.view::<Set>(key)? else {
         reply.null();
         return Ok(());
     };
-    let urn = Urn::new(tx, set, 1)?;
-    match urn.len() {
+    let pool = MemberPool::new(tx, set, 1)?;
+    match pool.len() {
         0 => reply.null(),
-        len => reply_member(urn.at(Random::from_entropy().below(len)), reply),
+        len => reply_member(pool.at(Random::from_entropy().below(len)), reply),
     }
     Ok(())
 }
 
 fn choose_many(tx: &mut Tx, key: &[u8], count: i64, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-    tx.shed_members::<Set>(key)?;
+    tx.expire_many_members::<Set>(key)?;
     let set = tx.view::<Set>(key)?.filter(|_| count != 0);
     let Some(set) = set else {
         reply.array(0);
@@ -185,23 +185,23 @@ fn choose_many(tx: &mut Tx, key: &[u8], count: i64, reply: &mut Reply<'_>) -> Re
     }
     let drawn = if count < 0 { wanted } else { wanted.min(set.len()) };
     tx.charge(drawn * FOUND_NS)?;
-    let urn = Urn::new(tx, set, drawn)?;
+    let pool = MemberPool::new(tx, set, drawn)?;
     let mut random = Random::from_entropy();
-    if urn.len() == 0 {
+    if pool.len() == 0 {
         reply.array(0);
     } else if count > 0 {
-        let chosen = sample(urn.len(), wanted, &mut random);
+        let chosen = sample(pool.len(), wanted, &mut random);
         reply.array(chosen.len());
-        chosen.into_iter().for_each(|index| reply_member(urn.at(index), reply));
+        chosen.into_iter().for_each(|index| reply_member(pool.at(index), reply));
     } else {
-        repeat(&urn, wanted, &mut random, reply)?;
+        repeat(&pool, wanted, &mut random, reply)?;
     }
     Ok(())
 }
 
 /// Replies members that may be the same.
 fn repeat(
-    urn: &Urn<'_>,
+    pool: &MemberPool<'_>,
     count: u64,
     random: &mut Random,
     reply: &mut Reply<'_>,
@@ -209,7 +209,7 @@ fn repeat(
     reply.array(count as usize);
     let mut len = 0;
     for _ in 0..count {
-        let member = urn.at(random.below(urn.len()));
+        let member = pool.at(random.below(pool.len()));
         // What lies beside a page is shared with the reply.
         let copied = if matches!(member, Text::Long(_)) { 0 } else { member.len() };
         len += copied as u64 + FRAME;
@@ -222,22 +222,22 @@ fn repeat(
 }
 
 /// The members to draw from, by number.
-enum Urn<'a> {
+enum MemberPool<'a> {
     /// Each is found by its number.
     Whole(SetRef<'a>),
     /// Members of a small set, where finding one passes over others, or of one where some expired.
     Listed(Vec<Text<'a>>),
 }
 
-impl<'a> Urn<'a> {
+impl<'a> MemberPool<'a> {
     /// The members of a set from which so many are to be drawn.
     fn new(tx: &Tx, set: SetRef<'a>, draws: u64) -> Result<Self, Refusal> {
         let is_packed = matches!(set, SetRef::Packed(_));
-        if !set.has_expired(tx.vantage()) && (!is_packed || draws <= 1) {
+        if !set.has_expired(tx.expired_until()) && (!is_packed || draws <= 1) {
             return Ok(Self::Whole(set));
         }
         tx.charge(set.len() * PASSED_NS)?;
-        Ok(Self::Listed(set.alive(tx.vantage()).collect()))
+        Ok(Self::Listed(set.alive(tx.expired_until()).collect()))
     }
 
     fn len(&self) -> u64 {

@@ -7,7 +7,7 @@ use proto::{Args, Reply};
 use structs::members::Text;
 use structs::set::Set;
 
-use super::{expect_members, limits, told};
+use super::{expect_members, limits, notify_changed};
 use crate::DataCommand;
 use crate::declare::{Command, Flags, Group, Spec, exactly};
 use crate::keys::{Access, at, first};
@@ -38,14 +38,14 @@ fn smove(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
         reply.integer(0);
         return Ok(());
     };
-    let found = set.get(member).filter(|found| found.is_alive(tx.vantage()));
+    let found = set.get(member).filter(|found| found.is_alive(tx.expired_until()));
     let there = tx.peek_view::<Set>(destination)?.and_then(|set| set.get(member));
-    let is_there = there.is_some_and(|found| found.is_alive(tx.vantage()));
+    let is_there = there.is_some_and(|found| found.is_alive(tx.expired_until()));
     reply.integer(i64::from(found.is_some()));
     let Some(found) = found.filter(|_| source != destination) else { return Ok(()) };
     let (deadline, limits) = (found.deadline, limits(tx));
     let (_, outcome) = tx.edit(source, |set: &mut Set| set.remove(member))?;
-    told(tx, source, "srem", 1, outcome);
+    notify_changed(tx, source, "srem", 1, outcome);
     // Where it is already, nothing changes for who watches.
     if is_there {
         return Ok(());
@@ -59,7 +59,7 @@ fn smove(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
         }
     })?;
     if added {
-        told(tx, destination, "sadd", 1, Outcome::Kept);
+        notify_changed(tx, destination, "sadd", 1, Outcome::Kept);
     }
     Ok(())
 }

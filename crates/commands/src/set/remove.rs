@@ -7,7 +7,7 @@ use proto::{Args, Reply};
 use structs::members::Text;
 use structs::set::Set;
 
-use super::{CHANGED_NS, told};
+use super::{CHANGED_NS, notify_changed};
 use crate::DataCommand;
 use crate::declare::{Command, Flags, Group, Spec, at_least};
 use crate::keys::{Access, first};
@@ -38,7 +38,7 @@ fn srem(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusa
         members.iter().filter(|member| set.remove(Text::Bytes(member))).count()
     })?;
     if removed > 0 {
-        told(tx, key, "srem", removed as u64, outcome);
+        notify_changed(tx, key, "srem", removed as u64, outcome);
     }
     reply.integer(removed as i64);
     Ok(())

@@ -46,7 +46,8 @@ fn sscan(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
             let (next, mut members) = set.scan(cursor, filter.count);
             let mut buffer = Vec::new();
             members.retain(|member| {
-                member.is_alive(tx.vantage()) && filter.admits(member.member.as_bytes(&mut buffer))
+                member.is_alive(tx.expired_until())
+                    && filter.admits(member.member.as_bytes(&mut buffer))
             });
             (next, members)
         }

@@ -42,7 +42,7 @@ pub(super) const ZADD: DataCommand = Command {
 };
 
 fn zadd(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-    let (options, first) = Options::parse(args);
+    let (options, first) = AddOptions::parse(args);
     let pairs = args.skip(first);
     if pairs.is_empty() || !pairs.len().is_multiple_of(2) {
         return Err(SYNTAX);
@@ -57,13 +57,13 @@ fn zadd(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusa
         }
         return Ok(());
     }
-    let mut scored = Scored::with_capacity(pairs.len() / 2);
+    let mut scored = ScoredArgs::with_capacity(pairs.len() / 2);
     for index in (0..pairs.len()).step_by(2) {
         scored.push((float(pairs, index)?, &pairs[index + 1]));
     }
     let done = add(tx, key, &scored, options.conditions)?;
-    let told = if options.counts_changed { done.added + done.updated } else { done.added };
-    reply.integer(told as i64);
+    let counted = if options.counts_changed { done.added + done.updated } else { done.added };
+    reply.integer(counted as i64);
     Ok(())
 }
 
@@ -86,22 +86,22 @@ pub(super) const ZINCRBY: DataCommand = Command {
 
 fn zincrby(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let increment = float(args, 2)?;
-    let score = increase(tx, &args[1], increment, &args[3], Conditions::default())?;
+    let score = increase(tx, &args[1], increment, &args[3], ScoreConditions::default())?;
     reply.double(score.expect("without conditions nothing is left out"));
     Ok(())
 }
 
 /// The words before the pairs.
 #[derive(Default)]
-struct Options {
-    conditions: Conditions,
+struct AddOptions {
+    conditions: ScoreConditions,
     counts_changed: bool,
     increments: bool,
 }
 
 /// Which members are given their scores.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Conditions {
+pub(crate) struct ScoreConditions {
     /// Only new ones.
     pub(crate) absent: bool,
     /// Only those that are there.
@@ -113,7 +113,7 @@ pub(crate) struct Conditions {
 }
 
 /// Scores and members as a request brings them.
-pub(crate) type Scored<'a> = SmallVec<[(f64, &'a [u8]); 2]>;
+pub(crate) type ScoredArgs<'a> = SmallVec<[(f64, &'a [u8]); 2]>;
 
 /// What [`add`] did.
 #[derive(Clone, Copy, Default)]
@@ -124,7 +124,7 @@ pub(crate) struct Added {
     pub(crate) updated: u64,
 }
 
-impl Options {
+impl AddOptions {
     /// The options, and where the pairs begin.
     fn parse(args: Args<'_>) -> (Self, usize) {
         let mut options = Self::default();
@@ -146,7 +146,7 @@ impl Options {
     }
 
     fn check(&self, pairs: usize) -> Result<(), Refusal> {
-        let Conditions { absent, present, greater, less } = self.conditions;
+        let ScoreConditions { absent, present, greater, less } = self.conditions;
         if absent && present {
             return Err(Refusal::error(
                 "ERR XX and NX options at the same time are not compatible",
@@ -164,7 +164,7 @@ impl Options {
     }
 }
 
-impl Conditions {
+impl ScoreConditions {
     fn are_none(self) -> bool {
         !(self.absent || self.present || self.greater || self.less)
     }
@@ -183,7 +183,7 @@ pub(crate) fn add(
     tx: &mut Tx,
     key: &[u8],
     scored: &[(f64, &[u8])],
-    conditions: Conditions,
+    conditions: ScoreConditions,
 ) -> Result<Added, Refusal> {
     tx.charge(scored.len() as u64 * SEARCH_COST_NS)?;
     let limits = limits(tx);
@@ -218,7 +218,7 @@ fn insert(
     set: &mut SortedSet,
     score: f64,
     member: &[u8],
-    conditions: Conditions,
+    conditions: ScoreConditions,
     limits: &SortedSetLimits,
 ) -> Option<Option<f64>> {
     if !conditions.are_none() {
@@ -247,7 +247,7 @@ fn increase(
     key: &[u8],
     increment: f64,
     member: &[u8],
-    conditions: Conditions,
+    conditions: ScoreConditions,
 ) -> Result<Option<f64>, Refusal> {
     let old = tx.peek_view::<SortedSet>(key)?.and_then(|set| set.score(member));
     // Conditions that an absent or a present member does not meet come before its new score.

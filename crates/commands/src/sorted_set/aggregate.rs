@@ -25,21 +25,21 @@ pub(super) enum Aggregate {
 /// One input.
 #[derive(Clone, Copy)]
 pub(super) struct Input<'a> {
-    source: Source<'a>,
+    source: InputSet<'a>,
     /// What its scores are multiplied with.
     pub(super) weight: f64,
     now: UnixMillis,
 }
 
 #[derive(Clone, Copy)]
-enum Source<'a> {
+enum InputSet<'a> {
     Sorted(SortedSetRef<'a>),
     Plain(SetRef<'a>),
     Absent,
 }
 
 /// A member of a result.
-pub(super) struct Scored<'a> {
+pub(super) struct ScoredMember<'a> {
     pub(super) member: Cow<'a, [u8]>,
     pub(super) score: f64,
 }
@@ -72,27 +72,31 @@ impl<'a> Input<'a> {
     pub(super) fn of_key(tx: &'a Tx, key: &[u8]) -> Result<Self, Refusal> {
         let kind = tx.peek(key)?.map(EntryRef::kind);
         let source = match kind {
-            Some(Kind::Set) => tx.view::<Set>(key)?.map(Source::Plain),
-            _ => tx.view::<SortedSet>(key)?.map(Source::Sorted),
+            Some(Kind::Set) => tx.view::<Set>(key)?.map(InputSet::Plain),
+            _ => tx.view::<SortedSet>(key)?.map(InputSet::Sorted),
         };
-        Ok(Self { source: source.unwrap_or(Source::Absent), weight: 1.0, now: tx.vantage() })
+        Ok(Self {
+            source: source.unwrap_or(InputSet::Absent),
+            weight: 1.0,
+            now: tx.expired_until(),
+        })
     }
 
     /// How many members it has.
     pub(super) fn len(&self) -> u64 {
         match self.source {
-            Source::Sorted(set) => set.len(),
-            Source::Plain(set) => set.len(),
-            Source::Absent => 0,
+            InputSet::Sorted(set) => set.len(),
+            InputSet::Plain(set) => set.len(),
+            InputSet::Absent => 0,
         }
     }
 
     /// All members with their scores.
     fn each(self) -> impl Iterator<Item = (Cow<'a, [u8]>, f64)> {
         let (sorted, plain) = match self.source {
-            Source::Sorted(set) => (Some(set), None),
-            Source::Plain(set) => (None, Some(set)),
-            Source::Absent => (None, None),
+            InputSet::Sorted(set) => (Some(set), None),
+            InputSet::Plain(set) => (None, Some(set)),
+            InputSet::Absent => (None, None),
         };
         let sorted = sorted.into_iter().flat_map(|set| set.items(0..set.len()));
         let plain = plain.into_iter().flat_map(SetRef::iter);
@@ -103,11 +107,11 @@ impl<'a> Input<'a> {
 
     fn score(&self, member: &[u8]) -> Option<f64> {
         match self.source {
-            Source::Sorted(set) => set.score(member),
-            Source::Plain(set) => {
+            InputSet::Sorted(set) => set.score(member),
+            InputSet::Plain(set) => {
                 set.get(Text::Bytes(member)).filter(|found| found.is_alive(self.now)).map(|_| 1.0)
             }
-            Source::Absent => None,
+            InputSet::Absent => None,
         }
     }
 }
@@ -120,7 +124,7 @@ fn bytes_of(text: Text<'_>) -> Cow<'_, [u8]> {
 }
 
 /// The members of any input.
-pub(super) fn union<'a>(mut inputs: Vec<Input<'a>>, aggregate: Aggregate) -> Vec<Scored<'a>> {
+pub(super) fn union<'a>(mut inputs: Vec<Input<'a>>, aggregate: Aggregate) -> Vec<ScoredMember<'a>> {
     inputs.sort_by_key(Input::len);
     let mut scores: HashMap<Cow<'a, [u8]>, f64> = HashMap::new();
     for input in inputs {
@@ -132,11 +136,14 @@ pub(super) fn union<'a>(mut inputs: Vec<Input<'a>>, aggregate: Aggregate) -> Vec
                 .or_insert(value);
         }
     }
-    in_order(scores.into_iter().map(|(member, score)| Scored { member, score }).collect())
+    in_order(scores.into_iter().map(|(member, score)| ScoredMember { member, score }).collect())
 }
 
 /// The members of all inputs.
-pub(super) fn intersection<'a>(inputs: Vec<Input<'a>>, aggregate: Aggregate) -> Vec<Scored<'a>> {
+pub(super) fn intersection<'a>(
+    inputs: Vec<Input<'a>>,
+    aggregate: Aggregate,
+) -> Vec<ScoredMember<'a>> {
     in_order(common(inputs, aggregate).collect())
 }
 
@@ -148,7 +155,7 @@ pub(super) fn intersection_len(inputs: Vec<Input<'_>>, limit: usize) -> usize {
 fn common<'a>(
     mut inputs: Vec<Input<'a>>,
     aggregate: Aggregate,
-) -> impl Iterator<Item = Scored<'a>> {
+) -> impl Iterator<Item = ScoredMember<'a>> {
     inputs.sort_by_key(Input::len);
     let smallest = inputs.first().copied();
     smallest.into_iter().flat_map(Input::each).filter_map(move |(member, score)| {
@@ -159,19 +166,19 @@ fn common<'a>(
             let value = aggregate.value(other.score(&member)?, other.weight);
             Some(aggregate.combine(score, value))
         })?;
-        Some(Scored { member, score })
+        Some(ScoredMember { member, score })
     })
 }
 
 /// The members of the first input that none of the others has.
-pub(super) fn difference<'a>(inputs: &[Input<'a>]) -> Vec<Scored<'a>> {
+pub(super) fn difference<'a>(inputs: &[Input<'a>]) -> Vec<ScoredMember<'a>> {
     let Some((first, others)) = inputs.split_first() else { return Vec::new() };
     let is_left = |member: &[u8]| others.iter().all(|other| other.score(member).is_none());
     let left = first.each().filter(|(member, _)| is_left(member));
-    in_order(left.map(|(member, score)| Scored { member, score }).collect())
+    in_order(left.map(|(member, score)| ScoredMember { member, score }).collect())
 }
 
-fn in_order(mut members: Vec<Scored<'_>>) -> Vec<Scored<'_>> {
+fn in_order(mut members: Vec<ScoredMember<'_>>) -> Vec<ScoredMember<'_>> {
     members.sort_unstable_by(|this, that| {
         let by_score = this.score.partial_cmp(&that.score).expect("no score is NaN");
         by_score.then_with(|| this.member.cmp(&that.member))
@@ -180,7 +187,7 @@ fn in_order(mut members: Vec<Scored<'_>>) -> Vec<Scored<'_>> {
 }
 
 /// A result as a sorted set.
-pub(super) fn to_sorted_set(members: &[Scored<'_>], limits: &SortedSetLimits) -> SortedSet {
+pub(super) fn to_sorted_set(members: &[ScoredMember<'_>], limits: &SortedSetLimits) -> SortedSet {
     let items: Vec<ItemRef<'_>> = members
         .iter()
         .map(|scored| ItemRef {

@@ -8,7 +8,8 @@ use keyspace::{Refusal, Tx};
 use proto::{Args, Reply, Resp};
 
 use super::aggregate::{
-    Aggregate, Input, Scored, difference, intersection, intersection_len, to_sorted_set, union,
+    Aggregate, Input, ScoredMember, difference, intersection, intersection_len, to_sorted_set,
+    union,
 };
 use super::{SEARCH_COST_NS, limits, reply_header, store};
 use crate::DataCommand;
@@ -81,13 +82,13 @@ fn show(
     tx: &Tx,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-    operation: &Operation,
+    operation: &CombineOperation,
 ) -> Result<(), Refusal> {
-    let request = Request::parse(tx, args, 1, operation)?;
+    let request = CombineRequest::parse(tx, args, 1, operation)?;
     let with_scores = request.with_scores;
     let members = request.carry_out(tx, operation)?;
     reply_header(members.len() as u64, with_scores, reply);
-    for Scored { member, score } in members {
+    for ScoredMember { member, score } in members {
         if with_scores && reply.resp() == Resp::Three {
             reply.array(2);
         }
@@ -172,14 +173,14 @@ fn keep(
     tx: &mut Tx,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-    operation: &Operation,
+    operation: &CombineOperation,
 ) -> Result<(), Refusal> {
     // The journal gets the command as it was sent: whoever runs it must find the same members.
     for key in keys(args, 2, operation.names[1])?.iter() {
         tx.refresh_members(key)?;
     }
     let set = tx.compute(|tx| {
-        let request = Request::parse(tx, args, 2, operation)?;
+        let request = CombineRequest::parse(tx, args, 2, operation)?;
         let members = request.carry_out(tx, operation)?;
         Ok(to_sorted_set(&members, &limits(tx)))
     })?;
@@ -228,7 +229,7 @@ fn zintercard(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), 
 }
 
 /// What the three operations differ in.
-struct Operation {
+struct CombineOperation {
     /// The commands that reply it and store it, as errors name them.
     names: [&'static str; 2],
     event: &'static str,
@@ -242,38 +243,38 @@ enum OperationKind {
     Difference,
 }
 
-const UNION: Operation = Operation {
+const UNION: CombineOperation = CombineOperation {
     names: ["zunion", "zunionstore"],
     event: "zunionstore",
     kind: OperationKind::Union,
 };
 
-const INTERSECTION: Operation = Operation {
+const INTERSECTION: CombineOperation = CombineOperation {
     names: ["zinter", "zinterstore"],
     event: "zinterstore",
     kind: OperationKind::Intersection,
 };
 
-const DIFFERENCE: Operation = Operation {
+const DIFFERENCE: CombineOperation = CombineOperation {
     names: ["zdiff", "zdiffstore"],
     event: "zdiffstore",
     kind: OperationKind::Difference,
 };
 
 /// A request, read to its end.
-struct Request<'a> {
+struct CombineRequest<'a> {
     inputs: Vec<Input<'a>>,
     aggregate: Aggregate,
     with_scores: bool,
 }
 
-impl<'a> Request<'a> {
+impl<'a> CombineRequest<'a> {
     /// Reads a request whose number of keys stands at an index: 1, or 2 behind a destination.
     fn parse(
         tx: &'a Tx,
         args: Args<'_>,
         index: usize,
-        operation: &Operation,
+        operation: &CombineOperation,
     ) -> Result<Self, Refusal> {
         const NOT_A_WEIGHT: Refusal = Refusal::error("ERR weight value is not a float");
         let (mut inputs, options) = read_inputs(tx, args, index, operation.names[index - 1])?;
@@ -299,7 +300,11 @@ impl<'a> Request<'a> {
     }
 
     /// The result, in order.
-    fn carry_out(self, tx: &Tx, operation: &Operation) -> Result<Vec<Scored<'a>>, Refusal> {
+    fn carry_out(
+        self,
+        tx: &Tx,
+        operation: &CombineOperation,
+    ) -> Result<Vec<ScoredMember<'a>>, Refusal> {
         match operation.kind {
             OperationKind::Union => {
                 let members: u64 = self.inputs.iter().map(Input::len).sum();

@@ -6,7 +6,7 @@ use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
 use structs::sorted_set::SortedSet;
 
-use super::span::{By, Span, Spelling};
+use super::range_spec::{By, RangeSpec, Spelling};
 use crate::DataCommand;
 use crate::declare::{Command, Flags, Group, Spec, exactly};
 use crate::keys::{Access, first};
@@ -69,8 +69,8 @@ pub(super) const ZLEXCOUNT: DataCommand = Command {
 };
 
 fn count(tx: &Tx, args: Args<'_>, reply: &mut Reply<'_>, by: By) -> Result<(), Refusal> {
-    let span = Span::parse(by, &args[2], &args[3], Spelling::Present)?;
-    let ranks = tx.view::<SortedSet>(&args[1])?.map(|set| span.ranks(set, false));
+    let spec = RangeSpec::parse(by, &args[2], &args[3], Spelling::Present)?;
+    let ranks = tx.view::<SortedSet>(&args[1])?.map(|set| spec.ranks(set, false));
     reply.integer(ranks.map_or(0, |ranks| (ranks.end - ranks.start) as i64));
     Ok(())
 }

@@ -15,7 +15,8 @@ use structs::sorted_set::SortedSet;
 use crate::DataCommand;
 use crate::declare::{Command, Flags, Group, Spec, at_least};
 use crate::keys::{Access, all_from, first};
-use crate::member_ttl::listed::{Listed, Unit, answer, expire, persist, seconds};
+use crate::member_ttl::listed::{Listed, answer, expire, persist, seconds};
+use crate::time_unit::TimeUnit;
 
 impl Listed for SortedSet {
     const WORD: &'static str = "MEMBERS";
@@ -37,7 +38,7 @@ pub(super) const ZEXPIRE: DataCommand = Command {
         ..GIVING
     },
     subcommands: &[],
-    run: |tx, args, reply| expire::<SortedSet>(tx, args, reply, Unit::Seconds, "zexpire"),
+    run: |tx, args, reply| expire::<SortedSet>(tx, args, reply, TimeUnit::Seconds, "zexpire"),
 };
 
 pub(super) const ZPEXPIRE: DataCommand = Command {
@@ -48,7 +49,7 @@ pub(super) const ZPEXPIRE: DataCommand = Command {
         ..GIVING
     },
     subcommands: &[],
-    run: |tx, args, reply| expire::<SortedSet>(tx, args, reply, Unit::Millis, "zpexpire"),
+    run: |tx, args, reply| expire::<SortedSet>(tx, args, reply, TimeUnit::Millis, "zpexpire"),
 };
 
 pub(super) const ZEXPIREAT: DataCommand = Command {
@@ -59,7 +60,7 @@ pub(super) const ZEXPIREAT: DataCommand = Command {
         ..GIVING
     },
     subcommands: &[],
-    run: |tx, args, reply| expire::<SortedSet>(tx, args, reply, Unit::UnixSeconds, "zexpireat"),
+    run: |tx, args, reply| expire::<SortedSet>(tx, args, reply, TimeUnit::UnixSeconds, "zexpireat"),
 };
 
 pub(super) const ZPEXPIREAT: DataCommand = Command {
@@ -72,7 +73,7 @@ pub(super) const ZPEXPIREAT: DataCommand = Command {
         ..GIVING
     },
     subcommands: &[],
-    run: |tx, args, reply| expire::<SortedSet>(tx, args, reply, Unit::UnixMillis, "zpexpireat"),
+    run: |tx, args, reply| expire::<SortedSet>(tx, args, reply, TimeUnit::UnixMillis, "zpexpireat"),
 };
 
 /// What the four that give have in common.

@@ -11,10 +11,10 @@ mod expire;
 mod pop;
 mod random;
 mod range;
+mod range_spec;
 mod remove;
 mod scan;
 mod score;
-mod span;
 #[cfg(test)]
 mod tests;
 

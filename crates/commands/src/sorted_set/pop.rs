@@ -173,8 +173,8 @@ pub(super) const ZMPOP: DataCommand = Command {
 };
 
 fn zmpop(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-    let wanted = Wanted::parse(args, 1)?;
-    if !wanted.give(tx, reply)? {
+    let request = PopRequest::parse(args, 1)?;
+    if !request.give(tx, reply)? {
         reply.null_array();
     }
     Ok(())
@@ -201,18 +201,18 @@ pub(super) const BZMPOP: DataCommand = Command {
 };
 
 fn bzmpop(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-    let wanted = Wanted::parse(args, 2)?;
+    let request = PopRequest::parse(args, 2)?;
     let deadline = deadline(&args[1], tx.now())?;
-    if wanted.give(tx, reply)? {
+    if request.give(tx, reply)? {
         return Ok(());
     }
-    let own = wanted.keys.iter().map(|key| [key]);
-    let awaited = Awaited::new([&args[0], ENDLESS, b"1"], own, wanted.tail.iter());
+    let own = request.keys.iter().map(|key| [key]);
+    let awaited = Awaited::new([&args[0], ENDLESS, b"1"], own, request.tail.iter());
     Err(wait(awaited, deadline))
 }
 
 /// What ZMPOP and BZMPOP ask for.
-struct Wanted<'a> {
+struct PopRequest<'a> {
     keys: Args<'a>,
     end: End,
     count: u64,
@@ -220,7 +220,7 @@ struct Wanted<'a> {
     tail: Args<'a>,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> PopRequest<'a> {
     /// Reads the request from its number of keys on, which stands at an index.
     fn parse(args: Args<'a>, index: usize) -> Result<Self, Refusal> {
         const NO_KEYS: Refusal = Refusal::error("ERR numkeys should be greater than 0");
@@ -279,12 +279,12 @@ fn for_each(
     key: &[u8],
     ranks: Range<u64>,
     end: End,
-    tell: impl FnMut(ItemRef<'_>),
+    take: impl FnMut(ItemRef<'_>),
 ) -> Result<(), Refusal> {
     let Some(set) = tx.peek_view::<SortedSet>(key)? else { return Ok(()) };
     match end {
-        End::Least => set.items(ranks).for_each(tell),
-        End::Greatest => set.items_back(ranks).for_each(tell),
+        End::Least => set.items(ranks).for_each(take),
+        End::Greatest => set.items_back(ranks).for_each(take),
     }
     Ok(())
 }

@@ -66,15 +66,15 @@ fn zrandmember(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(),
     if count < 0 && magnitude > REPEATED_MAX {
         return Err(OUT_OF_RANGE);
     }
-    let told = if count < 0 { magnitude } else { magnitude.min(set.len()) };
-    tx.charge(told * SEARCH_COST_NS)?;
-    reply_header(told, with_scores, reply);
+    let drawn = if count < 0 { magnitude } else { magnitude.min(set.len()) };
+    tx.charge(drawn * SEARCH_COST_NS)?;
+    reply_header(drawn, with_scores, reply);
     // In a small set, finding one passes over others.
     let listed: Vec<ItemRef<'_>> = match set {
-        SortedSetRef::Packed(_) if told > 1 => set.items(0..set.len()).collect(),
+        SortedSetRef::Packed(_) if drawn > 1 => set.items(0..set.len()).collect(),
         _ => Vec::new(),
     };
-    draw(set.len(), told, count < 0, |rank| {
+    draw(set.len(), drawn, count < 0, |rank| {
         let found = listed.get(rank as usize).copied().or_else(|| set.at(rank));
         reply_item(found.expect("only ranks of members are drawn"), with_scores, reply);
     });
@@ -82,11 +82,11 @@ fn zrandmember(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(),
 }
 
 /// Draws so many ranks, at most as many as there are if none is to come twice.
-fn draw(len: u64, count: u64, repeats: bool, mut tell: impl FnMut(u64)) {
+fn draw(len: u64, count: u64, repeats: bool, mut take: impl FnMut(u64)) {
     let mut random = Random::from_entropy();
     if repeats {
-        (0..count).for_each(|_| tell(random.below(len)));
+        (0..count).for_each(|_| take(random.below(len)));
     } else {
-        sample(len, count, &mut random).into_iter().for_each(tell);
+        sample(len, count, &mut random).into_iter().for_each(take);
     }
 }

@@ -9,7 +9,7 @@ use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
 use structs::sorted_set::{ItemRef, SortedSet, SortedSetRef};
 
-use super::span::{By, Limit, Span, Spelling};
+use super::range_spec::{By, Limit, RangeSpec, Spelling};
 use super::{SEARCH_COST_NS, STEP_COST_NS, limits, reply_header, reply_item, store};
 use crate::DataCommand;
 use crate::arguments::{Options, is};
@@ -146,15 +146,15 @@ fn range(
     by: Option<By>,
     falling: Option<bool>,
 ) -> Result<(), Refusal> {
-    let wanted = Wanted::parse(args, 2, by, falling, None)?;
+    let request = RangeRequest::parse(args, 2, by, falling, None)?;
     let Some(set) = tx.view::<SortedSet>(&args[1])? else {
         reply.array(0);
         return Ok(());
     };
-    let ranks = wanted.limit.apply(wanted.span.ranks(set, wanted.falling), wanted.falling);
+    let ranks = request.limit.apply(request.spec.ranks(set, request.falling), request.falling);
     let count = ranks.end - ranks.start;
-    reply_header(count, wanted.with_scores, reply);
-    let Wanted { falling, with_scores, .. } = wanted;
+    reply_header(count, request.with_scores, reply);
+    let RangeRequest { falling, with_scores, .. } = request;
     if is_long(count * STEP_COST_NS) {
         let set = set.to_owned();
         reply_in_pieces(tx, reply, count, move |places, reply| {
@@ -204,11 +204,11 @@ pub(super) const ZRANGESTORE: DataCommand = Command {
 };
 
 fn zrangestore(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-    let wanted = Wanted::parse(args, 3, None, None, Some(Spelling::of(tx)))?;
+    let request = RangeRequest::parse(args, 3, None, None, Some(Spelling::of(tx)))?;
     let limits = limits(tx);
     let part = tx.compute(|tx| {
         let Some(set) = tx.view::<SortedSet>(&args[2])? else { return Ok(SortedSet::default()) };
-        let ranks = wanted.limit.apply(wanted.span.ranks(set, wanted.falling), wanted.falling);
+        let ranks = request.limit.apply(request.spec.ranks(set, request.falling), request.falling);
         tx.charge((ranks.end - ranks.start) * SEARCH_COST_NS)?;
         let items: Vec<ItemRef<'_>> = set.items(ranks).collect();
         Ok(SortedSet::from_sorted(&items, &limits))
@@ -220,14 +220,14 @@ fn zrangestore(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(),
 }
 
 /// What a request asks for.
-struct Wanted<'a> {
-    span: Span<'a>,
+struct RangeRequest<'a> {
+    spec: RangeSpec<'a>,
     limit: Limit,
     falling: bool,
     with_scores: bool,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> RangeRequest<'a> {
     /// Reads a range at an index and the options behind it. `by` and `falling` are what the
     /// command's name says; one that stores has no use for scores, and says how they may be spelt
     /// in what it journals.
@@ -275,7 +275,7 @@ impl<'a> Wanted<'a> {
             _ => (first, second),
         };
         let limit = if by == By::Rank { Limit::NONE } else { limit };
-        let span = Span::parse(by, least, most, stores.unwrap_or(Spelling::Present))?;
-        Ok(Self { span, limit, falling, with_scores })
+        let spec = RangeSpec::parse(by, least, most, stores.unwrap_or(Spelling::Present))?;
+        Ok(Self { spec, limit, falling, with_scores })
     }
 }

@@ -6,7 +6,7 @@ use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
 use structs::sorted_set::SortedSet;
 
-use super::span::{By, Span, Spelling};
+use super::range_spec::{By, RangeSpec, Spelling};
 use super::{SEARCH_COST_NS, STEP_COST_NS, report_removal};
 use crate::DataCommand;
 use crate::declare::{Command, Flags, Group, Spec, at_least, exactly};
@@ -108,8 +108,8 @@ fn remove(
     event: &'static str,
 ) -> Result<(), Refusal> {
     let key = &args[1];
-    let span = Span::parse(by, &args[2], &args[3], Spelling::of(tx))?;
-    let ranks = tx.peek_view::<SortedSet>(key)?.map(|set| span.ranks(set, false));
+    let spec = RangeSpec::parse(by, &args[2], &args[3], Spelling::of(tx))?;
+    let ranks = tx.peek_view::<SortedSet>(key)?.map(|set| spec.ranks(set, false));
     let ranks = ranks.unwrap_or(0..0);
     let count = ranks.end - ranks.start;
     if count > 0 {

@@ -61,7 +61,7 @@ pub(super) const XADD: DataCommand = Command {
 };
 
 /// What XADD was asked for.
-struct Request<'a> {
+struct AddRequest<'a> {
     key: &'a [u8],
     id: NewId,
     makes_stream: bool,
@@ -78,7 +78,7 @@ struct Sent<'a> {
 }
 
 fn xadd(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-    let request = Request::read(tx, args)?;
+    let request = AddRequest::read(tx, args)?;
     let key = request.key;
     let stream = tx.peek_view::<Stream>(key)?;
     if stream.is_none() && !request.makes_stream {
@@ -125,7 +125,7 @@ fn xadd(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusa
     Ok(())
 }
 
-impl<'a> Request<'a> {
+impl<'a> AddRequest<'a> {
     fn read(tx: &Tx, args: Args<'a>) -> Result<Self, Refusal> {
         let mut options = Options::from(args, 2);
         let (mut words, mut id, mut sent) = (TrimWords::default(), None, None);

@@ -6,7 +6,7 @@
 use base::quote::shown;
 use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
-use structs::stream::{EntryId, Pending, Stream};
+use structs::stream::{EntryId, PendingEntry, Stream};
 
 use super::ids::{self, reply_id};
 use super::{
@@ -192,7 +192,7 @@ fn own(
 }
 
 /// Forgets a pending entry that was deleted. An XCLAIM of it does the same elsewhere.
-fn drop_gone(tx: &mut Tx, claimed: &Claimed<'_>, pending: &Pending) -> Result<(), Refusal> {
+fn drop_gone(tx: &mut Tx, claimed: &Claimed<'_>, pending: &PendingEntry) -> Result<(), Refusal> {
     edit_group(tx, claimed.key, claimed.group, |group| group.acknowledge(pending.id))?;
     tx.effects_mut().add_changes(1);
     claimed.journal(tx, pending.id, pending.delivered_at, pending.deliveries);
@@ -282,9 +282,9 @@ fn xautoclaim(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), 
 }
 
 /// What XAUTOCLAIM came across.
-struct Found {
-    idle: Vec<Pending>,
-    gone: Vec<Pending>,
+struct ClaimScan {
+    idle: Vec<PendingEntry>,
+    gone: Vec<PendingEntry>,
     /// Where the next call goes on.
     next: EntryId,
 }
@@ -295,10 +295,10 @@ fn find_idle(
     start: EntryId,
     (looks, most): (u64, i64),
     idle_min: i64,
-) -> Result<Found, Refusal> {
+) -> Result<ClaimScan, Refusal> {
     let stream = tx.peek_view::<Stream>(claimed.key)?.expect("it was there");
     let group = stream.group(claimed.group).expect("it was there");
-    let mut found = Found { idle: Vec::new(), gone: Vec::new(), next: EntryId::MIN };
+    let mut found = ClaimScan { idle: Vec::new(), gone: Vec::new(), next: EntryId::MIN };
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     for (looked, pending) in group.pending_from(start).enumerate() {
         if looked as u64 == looks || found.idle.len() + found.gone.len() == most {

@@ -4,7 +4,7 @@
 
 use keyspace::{EventClass, Refusal, Tx};
 use proto::{Args, Reply};
-use structs::stream::{EntryId, Group as ReadingGroup, Stream};
+use structs::stream::{ConsumerGroup, EntryId, Stream};
 
 use super::ids;
 use super::{PENDING_NS, edit, edit_group, no_group_of, wrong_subcommand};
@@ -163,10 +163,10 @@ fn create(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
         return Err(GROUP_EXISTS);
     }
     let (added, is_there) = (stream.map_or(0, Stream::entries_added), stream.is_some());
-    let group = ReadingGroup::new(last_id, words.entries_read.map(|read| read.min(added)));
+    let group = ConsumerGroup::new(last_id, words.entries_read.map(|read| read.min(added)));
     let create = |tx: &mut Tx| edit(tx, key, |stream| stream.create_group(name, group));
     if is_there {
-        tx.unheeded(create)?
+        tx.without_modified_keys(create)?
     } else {
         create(tx)?
     };
@@ -177,7 +177,7 @@ fn create(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
 }
 
 /// Refuses unless there is the stream, and the group in it.
-fn look<'a>(tx: &'a Tx, args: Args<'_>) -> Result<(&'a Stream, &'a ReadingGroup), Refusal> {
+fn look<'a>(tx: &'a Tx, args: Args<'_>) -> Result<(&'a Stream, &'a ConsumerGroup), Refusal> {
     let stream = tx.peek_view::<Stream>(&args[2])?.ok_or(NO_STREAM)?;
     let group = stream.group(&args[3]).ok_or_else(|| no_group_of(&args[2], &args[3]))?;
     Ok((stream, group))
@@ -210,7 +210,7 @@ fn destroy(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Ref
         return Ok(());
     };
     tx.charge(group.pending_count())?;
-    tx.unheeded(|tx| edit(tx, key, |stream| stream.destroy_group(name)))?;
+    tx.without_modified_keys(|tx| edit(tx, key, |stream| stream.destroy_group(name)))?;
     tx.event(EventClass::Stream, "xgroup-destroy", key);
     tx.effects_mut().add_changes(1);
     reply.integer(1);
@@ -239,8 +239,8 @@ fn delconsumer(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(),
     };
     tx.charge(consumer.pending_count().saturating_mul(PENDING_NS))?;
     // A client that waits as that consumer makes it anew when it is served.
-    let delete = |group: &mut ReadingGroup| group.delete_consumer(&args[4]);
-    let pending = tx.unroused(|tx| edit_group(tx, key, name, delete))?;
+    let delete = |group: &mut ConsumerGroup| group.delete_consumer(&args[4]);
+    let pending = tx.without_ready_keys(|tx| edit_group(tx, key, name, delete))?;
     tx.event(EventClass::Stream, "xgroup-delconsumer", key);
     tx.effects_mut().add_changes(1);
     reply.integer(pending.unwrap_or(0) as i64);

@@ -4,7 +4,7 @@
 
 use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
-use structs::stream::{self, Consumer, EntryId, Item, Pending, Stream};
+use structs::stream::{self, Consumer, EntryId, PendingEntry, Stream, StreamEntry};
 
 use super::ids::reply_id;
 use super::{ENTRY_NS, no_group_of, reply_entry, wrong_subcommand};
@@ -136,7 +136,7 @@ fn groups(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
 }
 
 /// How far a group has read: three fields.
-fn reply_position(stream: &Stream, group: &stream::Group, reply: &mut Reply<'_>) {
+fn reply_position(stream: &Stream, group: &stream::ConsumerGroup, reply: &mut Reply<'_>) {
     reply_id(group.last_id, &mut field("last-delivered-id", reply));
     let numbers = [
         ("entries-read", group.entries_read.map(|read| read as i64)),
@@ -216,7 +216,7 @@ fn reply_sent(stream: &Stream, reply: &mut Reply<'_>) {
     fields.iter().for_each(|(name, number)| field(name, reply).integer(*number as i64));
 }
 
-fn reply_edge(name: &str, item: Option<Item<'_>>, reply: &mut Reply<'_>) {
+fn reply_edge(name: &str, item: Option<StreamEntry<'_>>, reply: &mut Reply<'_>) {
     let mut value = field(name, reply);
     match item {
         Some(item) => reply_entry(&item, &mut value),
@@ -256,7 +256,7 @@ fn reply_full(stream: &Stream, count: usize, reply: &mut Reply<'_>) {
 }
 
 fn reply_consumer(
-    group: &stream::Group,
+    group: &stream::ConsumerGroup,
     name: &[u8],
     consumer: &Consumer,
     count: usize,
@@ -277,7 +277,7 @@ fn reply_consumer(
     }
 }
 
-fn reply_times(pending: &Pending, reply: &mut Reply<'_>) {
+fn reply_times(pending: &PendingEntry, reply: &mut Reply<'_>) {
     reply.integer(pending.delivered_at);
     reply.integer(pending.deliveries as i64);
 }

@@ -22,7 +22,9 @@ mod trim;
 use base::quote::shown;
 use keyspace::{EventClass, Refusal, Tx};
 use proto::{Args, Reply};
-use structs::stream::{EntryId, Fields, Group, Item, NodeLimits, Pending, Stream};
+use structs::stream::{
+    ConsumerGroup, EntryFields, EntryId, NodeLimits, PendingEntry, Stream, StreamEntry,
+};
 
 use self::ids::{IdText, reply_id};
 use crate::DataCommand;
@@ -90,9 +92,10 @@ fn edit_group<R>(
     tx: &mut Tx,
     key: &[u8],
     name: &[u8],
-    change: impl FnOnce(&mut Group) -> R,
+    change: impl FnOnce(&mut ConsumerGroup) -> R,
 ) -> Result<R, Refusal> {
-    let result = tx.unheeded(|tx| edit(tx, key, |stream| stream.edit_group(name, change)))?;
+    let result =
+        tx.without_modified_keys(|tx| edit(tx, key, |stream| stream.edit_group(name, change)))?;
     Ok(result.expect("the caller saw the group"))
 }
 
@@ -101,7 +104,7 @@ fn meet_consumer(tx: &mut Tx, key: &[u8], group: &[u8], name: &[u8]) -> Result<b
     let now = tx.now();
     let is_new = edit_group(tx, key, group, |group| {
         let is_new = group.create_consumer(name, now);
-        group.see(name, now);
+        group.note_seen(name, now);
         is_new
     })?;
     if is_new {
@@ -159,13 +162,13 @@ fn journal_position(tx: &mut Tx, key: &[u8], group: &[u8], last: EntryId, read: 
 }
 
 /// Replies an entry: its ID, its fields and values.
-fn reply_entry(item: &Item<'_>, reply: &mut Reply<'_>) {
+fn reply_entry(item: &StreamEntry<'_>, reply: &mut Reply<'_>) {
     reply.array(2);
     reply_id(item.id, reply);
     reply_fields(&item.fields, reply);
 }
 
-fn reply_fields(fields: &Fields<'_>, reply: &mut Reply<'_>) {
+fn reply_fields(fields: &EntryFields<'_>, reply: &mut Reply<'_>) {
     reply.array(fields.len() * 2);
     for (field, value) in fields.clone() {
         reply_member(field.into(), reply);
@@ -179,7 +182,7 @@ fn all_ids(args: Args<'_>) -> Result<Vec<EntryId>, Refusal> {
 }
 
 /// How long ago a pending entry was delivered, in milliseconds.
-fn idle(tx: &Tx, pending: &Pending) -> i64 {
+fn idle(tx: &Tx, pending: &PendingEntry) -> i64 {
     tx.now().saturating_sub(pending.delivered_at).max(0)
 }
 

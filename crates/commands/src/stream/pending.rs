@@ -4,7 +4,7 @@
 
 use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
-use structs::stream::{self, Consumer, EntryId, Pending, Stream};
+use structs::stream::{self, Consumer, EntryId, PendingEntry, Stream};
 
 use super::ids::{self, reply_id};
 use super::{ENTRY_NS, idle, no_group};
@@ -39,7 +39,7 @@ pub(super) const XPENDING: DataCommand = Command {
 };
 
 /// Which pending entries are asked for.
-struct Filter<'a> {
+struct PendingFilter<'a> {
     idle_min: i64,
     from: EntryId,
     to: EntryId,
@@ -49,7 +49,7 @@ struct Filter<'a> {
 
 fn xpending(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let (key, name) = (&args[1], &args[2]);
-    let filter = if args.len() == 3 { None } else { Some(Filter::read(args)?) };
+    let filter = if args.len() == 3 { None } else { Some(PendingFilter::read(args)?) };
     let group = tx.view::<Stream>(key)?.and_then(|stream| stream.group(name));
     let group = group.ok_or_else(|| no_group(key, name, ""))?;
     match filter {
@@ -62,7 +62,7 @@ fn xpending(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Re
     }
 }
 
-fn reply_summary(group: &stream::Group, reply: &mut Reply<'_>) {
+fn reply_summary(group: &stream::ConsumerGroup, reply: &mut Reply<'_>) {
     reply.array(4);
     reply.integer(group.pending_count() as i64);
     let Some((least, greatest)) = group.pending_bounds() else {
@@ -84,7 +84,7 @@ fn reply_summary(group: &stream::Group, reply: &mut Reply<'_>) {
     reply.finish_array(mark, found);
 }
 
-impl<'a> Filter<'a> {
+impl<'a> PendingFilter<'a> {
     fn read(args: Args<'a>) -> Result<Self, Refusal> {
         if !(6..=9).contains(&args.len()) {
             return Err(SYNTAX);
@@ -102,7 +102,12 @@ impl<'a> Filter<'a> {
         Ok(Self { idle_min, from, to, count, consumer: args.get(first + 3) })
     }
 
-    fn reply(&self, tx: &Tx, group: &stream::Group, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+    fn reply(
+        &self,
+        tx: &Tx,
+        group: &stream::ConsumerGroup,
+        reply: &mut Reply<'_>,
+    ) -> Result<(), Refusal> {
         let seen = match self.consumer {
             Some(name) => group.consumer(name).map_or(0, Consumer::pending_count),
             None => group.pending_count(),
@@ -111,7 +116,7 @@ impl<'a> Filter<'a> {
         tx.charge(looked_at.saturating_mul(ENTRY_NS))?;
         let mark = reply.defer();
         let mut found = 0;
-        let mut take = |pending: Pending| {
+        let mut take = |pending: PendingEntry| {
             reply.array(4);
             reply_id(pending.id, reply);
             reply.bulk(group.owner_of(&pending));
@@ -140,8 +145,8 @@ impl<'a> Filter<'a> {
     fn take_most(
         &self,
         tx: &Tx,
-        known: impl Iterator<Item = Pending>,
-    ) -> impl Iterator<Item = Pending> {
+        known: impl Iterator<Item = PendingEntry>,
+    ) -> impl Iterator<Item = PendingEntry> {
         let (least, count) = (self.idle_min, self.count);
         known.filter(move |pending| least <= 0 || idle(tx, pending) >= least).take(count)
     }

@@ -6,7 +6,7 @@ use base::number::parse_i64;
 use base::time::UnixMillis;
 use keyspace::{Awaited, EmptyReply, Refusal, Tx, Wait};
 use proto::{Args, Reply, Resp};
-use structs::stream::{EntryId, Item, Stream};
+use structs::stream::{EntryId, Stream, StreamEntry};
 
 use super::ids::{self, IdText};
 use super::{ENTRY_NS, reply_entry};
@@ -72,7 +72,7 @@ pub(super) const XREAD: DataCommand = Command {
 };
 
 /// What XREAD or XREADGROUP was asked for.
-pub(super) struct Request<'a> {
+pub(super) struct ReadRequest<'a> {
     pub(super) keys: Args<'a>,
     pub(super) ids: Args<'a>,
     /// Group and consumer.
@@ -96,7 +96,7 @@ pub(super) struct Budget {
 }
 
 fn xread(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-    let request = Request::read(args, false)?;
+    let request = ReadRequest::read(args, false)?;
     let deadline = request.deadline(tx.now())?;
     let from = request.resolve(tx)?;
     let mut cost = 0;
@@ -149,7 +149,7 @@ pub(super) fn finish_streams(mark: proto::Mark, streams: usize, reply: &mut Repl
     }
 }
 
-impl<'a> Request<'a> {
+impl<'a> ReadRequest<'a> {
     pub(super) fn read(args: Args<'a>, reads_group: bool) -> Result<Self, Refusal> {
         let mut request = Self {
             keys: args.slice(0..0),
@@ -330,7 +330,7 @@ impl<'a> Request<'a> {
             awaited: Awaited::new(head, own, []),
             deadline,
             again,
-            heeds_deletion: self.reader.is_some(),
+            wakes_on_deletion: self.reader.is_some(),
             at_once: EmptyReply::NullArray,
         })))
     }
@@ -338,12 +338,12 @@ impl<'a> Request<'a> {
 
 impl Budget {
     /// Whether an entry may be replied: the first always may.
-    pub(super) fn admits(&self, item: &Item<'_>) -> bool {
+    pub(super) fn admits(&self, item: &StreamEntry<'_>) -> bool {
         self.entries > 0 && (self.is_fresh || self.bytes == u64::MAX || size(item) <= self.bytes)
     }
 
     /// Takes an entry's share; `false` if it may not be replied any more.
-    pub(super) fn take(&mut self, item: &Item<'_>) -> bool {
+    pub(super) fn take(&mut self, item: &StreamEntry<'_>) -> bool {
         if !self.admits(item) {
             self.entries = 0;
             return false;
@@ -358,7 +358,7 @@ impl Budget {
 }
 
 /// Bytes of an entry's reply.
-fn size(item: &Item<'_>) -> u64 {
+fn size(item: &StreamEntry<'_>) -> u64 {
     let digits = |number: usize| number.checked_ilog10().unwrap_or(0) as usize + 1;
     let bulk = |len: usize| 1 + digits(len) + 2 + len + 2;
     let fields = item.fields.clone();

@@ -6,10 +6,10 @@
 use base::time::UnixMillis;
 use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
-use structs::stream::{Consumer, EntryId, Pending, Stream};
+use structs::stream::{Consumer, EntryId, PendingEntry, Stream};
 
 use super::ids::{self, reply_id};
-use super::read::{Budget, Request, begin_stream, finish_streams, streams};
+use super::read::{Budget, ReadRequest, begin_stream, finish_streams, streams};
 use super::{
     Claimed, ENTRY_NS, PENDING_NS, edit_group, idle, journal_position, meet_consumer, no_group,
     reply_entry, reply_fields,
@@ -59,11 +59,11 @@ struct Reader<'a> {
     key: &'a [u8],
     group: &'a [u8],
     consumer: &'a [u8],
-    request: &'a Request<'a>,
+    request: &'a ReadRequest<'a>,
 }
 
 fn xreadgroup(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-    let request = Request::read(args, true)?;
+    let request = ReadRequest::read(args, true)?;
     let deadline = request.deadline(tx.now())?;
     let (group, consumer) = request.reader.expect("the request has a group");
     let mut sources = Vec::with_capacity(request.keys.len());
@@ -181,7 +181,7 @@ impl Reader<'_> {
         let now = tx.now();
         if !again.is_empty() {
             edit_group(tx, self.key, self.group, |group| {
-                for Pending { id, deliveries, .. } in again {
+                for PendingEntry { id, deliveries, .. } in again {
                     group.deliver(id, self.consumer, now, deliveries.saturating_add(1));
                 }
             })?;
@@ -218,7 +218,7 @@ impl Reader<'_> {
     }
 
     /// The pending entries to be claimed, those first that were delivered longest ago.
-    fn idle(&self, tx: &Tx) -> Result<Vec<Pending>, Refusal> {
+    fn idle(&self, tx: &Tx) -> Result<Vec<PendingEntry>, Refusal> {
         let Some(least) = self.request.claim else { return Ok(Vec::new()) };
         let stream = tx.peek_view::<Stream>(self.key)?.expect("it was there");
         let group = stream.group(self.group).expect("it was there");
@@ -232,10 +232,10 @@ impl Reader<'_> {
     fn reply_idle(
         &self,
         tx: &Tx,
-        pending: &[Pending],
+        pending: &[PendingEntry],
         budget: &mut Budget,
         reply: &mut Reply<'_>,
-    ) -> Result<Vec<Pending>, Refusal> {
+    ) -> Result<Vec<PendingEntry>, Refusal> {
         let stream = tx.peek_view::<Stream>(self.key)?.expect("it was there");
         let mut taken = Vec::new();
         for pending in pending {
@@ -284,7 +284,7 @@ impl Reader<'_> {
     }
 
     /// Makes idle entries the consumer's.
-    fn claim(&self, tx: &mut Tx, claimed: &[Pending]) -> Result<(), Refusal> {
+    fn claim(&self, tx: &mut Tx, claimed: &[PendingEntry]) -> Result<(), Refusal> {
         if claimed.is_empty() {
             return Ok(());
         }

@@ -98,7 +98,7 @@ fn xsetid(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
         max_deleted_id: if deleted == EntryId::MIN { stream.max_deleted_id() } else { deleted },
         entries_added: added.unwrap_or(stream.entries_added()),
     };
-    tx.unheeded(|tx| edit(tx, key, |stream| stream.set_counters(counters)))?;
+    tx.without_modified_keys(|tx| edit(tx, key, |stream| stream.set_counters(counters)))?;
     tx.event(EventClass::Stream, "xsetid", key);
     tx.effects_mut().add_changes(1);
     reply.ok();

@@ -202,7 +202,7 @@ fn readers_wait_for_what_comes_behind_an_id() {
     let wanted = ["s 5-5", "t 7-0", "u 0-0"].map(|stream| format!("{limits} {stream}"));
     assert_eq!(requests(&session), wanted);
     let waits = session.waits().expect("the request waits");
-    assert_eq!((waits.deadline, waits.heeds_deletion), (Some(START + 10), false));
+    assert_eq!((waits.deadline, waits.wakes_on_deletion), (Some(START + 10), false));
     talk(
         &mut session,
         r#"
@@ -213,7 +213,7 @@ fn readers_wait_for_what_comes_behind_an_id() {
     assert_eq!(session.events(), ["xgroup-createconsumer s"]);
     assert_eq!(requests(&session), ["XREADGROUP GROUP g c BLOCK 0 STREAMS s >"]);
     let waits = session.waits().expect("the request waits");
-    assert_eq!((waits.deadline, waits.heeds_deletion), (None, true));
+    assert_eq!((waits.deadline, waits.wakes_on_deletion), (None, true));
     talk(
         &mut session,
         r#"

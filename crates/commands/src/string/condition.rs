@@ -70,9 +70,9 @@ impl<'a> Condition<'a> {
     pub(super) fn holds(self, tx: &Tx, key: &[u8]) -> Result<bool, Refusal> {
         match self {
             Self::Always => Ok(true),
-            Self::Absent => Ok(tx.want(key)?.is_none()),
-            Self::Present => Ok(tx.want(key)?.is_some()),
-            Self::Value(comparison) => match tx.want_text(key)? {
+            Self::Absent => Ok(tx.lookup_write(key)?.is_none()),
+            Self::Present => Ok(tx.lookup_write(key)?.is_some()),
+            Self::Value(comparison) => match tx.lookup_write_text(key)? {
                 Some(text) => comparison.holds(tx, text),
                 None => Ok(comparison.wants_difference()),
             },

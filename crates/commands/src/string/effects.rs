@@ -7,7 +7,7 @@
 use base::number::format_i64;
 use keyspace::{EventClass, Kind, Lifetime, Refusal, Tx};
 
-use crate::change::tell_overwritten;
+use crate::change::notify_overwritten;
 
 /// Stores a client's value, whatever was there. The journal gets the command as sent unless
 /// [`journal_set`] follows.
@@ -20,7 +20,7 @@ pub(super) fn store(
 ) -> Result<(), Refusal> {
     let text = tx.text_from_client(value);
     if let Some(before) = tx.put_text(key, text, lifetime)? {
-        tell_overwritten(tx, key, before, Kind::String);
+        notify_overwritten(tx, key, before, Kind::String);
     }
     tx.event(EventClass::String, "set", key);
     if let Lifetime::Until(_) = lifetime {

@@ -7,36 +7,13 @@ use base::number::parse_i64;
 use base::time::UnixMillis;
 use keyspace::{Lifetime, Refusal};
 
-use crate::arguments::{Options, is};
+use crate::arguments::Options;
 use crate::errors::{NOT_AN_INTEGER, SYNTAX, invalid_expire};
+use crate::time_unit::TimeUnit;
 
-/// How a time is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unit {
-    /// `EX`: seconds from now.
-    Seconds,
-    /// `PX`: milliseconds from now.
-    Millis,
-    /// `EXAT`: a Unix time in seconds.
-    UnixSeconds,
-    /// `PXAT`: a Unix time in milliseconds.
-    UnixMillis,
-}
-
-impl Unit {
-    /// The unit that an option word stands for.
-    pub(super) fn of(word: &[u8]) -> Option<Self> {
-        Some(match word {
-            _ if is(word, "EX") => Self::Seconds,
-            _ if is(word, "PX") => Self::Millis,
-            _ if is(word, "EXAT") => Self::UnixSeconds,
-            _ if is(word, "PXAT") => Self::UnixMillis,
-            _ => return None,
-        })
-    }
-
+impl TimeUnit {
     /// The deadline that a client's number means; `command` is who refuses it.
-    pub(super) fn deadline(
+    pub(super) fn key_deadline(
         self,
         number: &[u8],
         now: UnixMillis,
@@ -66,7 +43,7 @@ pub(super) enum Expiry<'a> {
     /// `PERSIST`.
     Persist,
     /// A time, read once all words are known to be right.
-    At(Unit, &'a [u8]),
+    At(TimeUnit, &'a [u8]),
 }
 
 impl<'a> Expiry<'a> {
@@ -76,7 +53,7 @@ impl<'a> Expiry<'a> {
         word: &'a [u8],
         options: &mut Options<'a>,
     ) -> Result<bool, Refusal> {
-        let Some(unit) = Unit::of(word) else { return Ok(false) };
+        let Some(unit) = TimeUnit::of(word) else { return Ok(false) };
         self.say(Self::At(unit, options.value()?))?;
         Ok(true)
     }
@@ -98,7 +75,7 @@ impl<'a> Expiry<'a> {
         Ok(match self {
             Self::Unsaid | Self::Persist => Lifetime::Forever,
             Self::Keep => Lifetime::Keep,
-            Self::At(unit, number) => Lifetime::Until(unit.deadline(number, now, command)?),
+            Self::At(unit, number) => Lifetime::Until(unit.key_deadline(number, now, command)?),
         })
     }
 }

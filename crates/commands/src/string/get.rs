@@ -96,7 +96,7 @@ fn getex(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
         return Ok(());
     }
     match expiry {
-        Expiry::At(unit, number) => expire(tx, key, unit.deadline(number, tx.now(), "getex")?)?,
+        Expiry::At(unit, number) => expire(tx, key, unit.key_deadline(number, tx.now(), "getex")?)?,
         Expiry::Persist => {
             persist(tx, key)?;
         }

@@ -75,17 +75,17 @@ fn increx(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
 fn store(
     tx: &mut Tx,
     key: &[u8],
-    value: Number,
+    value: CounterNumber,
     lifetime: Lifetime,
     had_deadline: bool,
 ) -> Result<(), Refusal> {
     match value {
-        Number::Integer(number) => {
+        CounterNumber::Integer(number) => {
             tx.put_text(key, NewText::Integer(number), lifetime)?;
             tx.event(EventClass::String, "incrby", key);
             journal_set(tx, key, format_i64(number, &mut [0; 20]), lifetime);
         }
-        Number::Float(number) => {
+        CounterNumber::Float(number) => {
             let digits = number.format_human();
             tx.put_text(key, NewText::from_bytes(digits.as_bytes(), false), lifetime)?;
             tx.event(EventClass::String, "incrbyfloat", key);
@@ -158,23 +158,23 @@ impl<'a> IncrexOptions<'a> {
                 let read = |text: &[u8], name| {
                     LongDouble::parse(text).ok_or_else(|| not_a(name, "a valid float"))
                 };
-                let span = Span {
+                let increment = BoundedIncrement {
                     by: read(by, "Increment")?,
                     lower: self.lower.map(|text| read(text, "LBOUND")).transpose()?,
                     upper: self.upper.map(|text| read(text, "UBOUND")).transpose()?,
                 };
-                span.checked().map(Step::Float)
+                increment.checked().map(Step::Float)
             }
             None => {
                 let read = |text: &[u8], name| {
                     parse_i64(text).ok_or_else(|| not_a(name, "an integer or out of range"))
                 };
-                let span = Span {
+                let increment = BoundedIncrement {
                     by: self.by_integer.map_or(Ok(1), |text| read(text, "Increment"))?,
                     lower: self.lower.map(|text| read(text, "LBOUND")).transpose()?,
                     upper: self.upper.map(|text| read(text, "UBOUND")).transpose()?,
                 };
-                span.checked().map(Step::Integer)
+                increment.checked().map(Step::Integer)
             }
         }
     }
@@ -185,13 +185,13 @@ fn not_a(name: &str, kind: &str) -> Refusal {
 }
 
 /// How much to add, and between which bounds the sum must lie.
-struct Span<T> {
+struct BoundedIncrement<T> {
     by: T,
     lower: Option<T>,
     upper: Option<T>,
 }
 
-impl<T: PartialOrd> Span<T> {
+impl<T: PartialOrd> BoundedIncrement<T> {
     fn checked(self) -> Result<Self, Refusal> {
         let crossed = matches!((&self.lower, &self.upper), (Some(low), Some(up)) if low > up);
         if crossed { Err(BOUNDS_CROSSED) } else { Ok(self) }
@@ -199,13 +199,13 @@ impl<T: PartialOrd> Span<T> {
 }
 
 enum Step {
-    Integer(Span<i64>),
-    Float(Span<LongDouble>),
+    Integer(BoundedIncrement<i64>),
+    Float(BoundedIncrement<LongDouble>),
 }
 
 /// A counter's value or increment.
 #[derive(Clone, Copy)]
-enum Number {
+enum CounterNumber {
     Integer(i64),
     Float(LongDouble),
 }
@@ -216,29 +216,36 @@ impl Step {
         &self,
         text: Option<Text<'_>>,
         saturate: bool,
-    ) -> Result<(Number, Option<Number>), Refusal> {
+    ) -> Result<(CounterNumber, Option<CounterNumber>), Refusal> {
         match self {
-            Self::Integer(span) => {
+            Self::Integer(increment) => {
                 let old = integer_of(text)?;
-                let (value, applied) = add_integers(old, span, saturate)?.unzip();
-                Ok((Number::Integer(value.unwrap_or(old)), applied.map(Number::Integer)))
+                let (value, applied) = add_integers(old, increment, saturate)?.unzip();
+                Ok((
+                    CounterNumber::Integer(value.unwrap_or(old)),
+                    applied.map(CounterNumber::Integer),
+                ))
             }
-            Self::Float(span) => {
+            Self::Float(increment) => {
                 let old = float_of(text)?;
-                let (value, applied) = add_floats(old, span, saturate)?.unzip();
-                Ok((Number::Float(value.unwrap_or(old)), applied.map(Number::Float)))
+                let (value, applied) = add_floats(old, increment, saturate)?.unzip();
+                Ok((CounterNumber::Float(value.unwrap_or(old)), applied.map(CounterNumber::Float)))
             }
         }
     }
 }
 
 /// The sum and what was added; `None` where it is out of bounds and must not be.
-fn add_integers(old: i64, span: &Span<i64>, saturate: bool) -> Result<Option<(i64, i64)>, Refusal> {
-    let lower = i128::from(span.lower.unwrap_or(i64::MIN));
-    let upper = i128::from(span.upper.unwrap_or(i64::MAX));
-    let sum = i128::from(old) + i128::from(span.by);
+fn add_integers(
+    old: i64,
+    increment: &BoundedIncrement<i64>,
+    saturate: bool,
+) -> Result<Option<(i64, i64)>, Refusal> {
+    let lower = i128::from(increment.lower.unwrap_or(i64::MIN));
+    let upper = i128::from(increment.upper.unwrap_or(i64::MAX));
+    let sum = i128::from(old) + i128::from(increment.by);
     if (lower..=upper).contains(&sum) {
-        return Ok(Some((sum as i64, span.by)));
+        return Ok(Some((sum as i64, increment.by)));
     }
     if !saturate {
         return Ok(None);
@@ -251,17 +258,18 @@ fn add_integers(old: i64, span: &Span<i64>, saturate: bool) -> Result<Option<(i6
 /// As [`add_integers`]; an infinite sum is out of bounds whatever they are.
 fn add_floats(
     old: LongDouble,
-    span: &Span<LongDouble>,
+    increment: &BoundedIncrement<LongDouble>,
     saturate: bool,
 ) -> Result<Option<(LongDouble, LongDouble)>, Refusal> {
-    let lower = span.lower.filter(|bound| *bound > -LongDouble::MAX).unwrap_or(-LongDouble::MAX);
-    let upper = span.upper.filter(|bound| *bound < LongDouble::MAX).unwrap_or(LongDouble::MAX);
-    let sum = old + span.by;
+    let lower =
+        increment.lower.filter(|bound| *bound > -LongDouble::MAX).unwrap_or(-LongDouble::MAX);
+    let upper = increment.upper.filter(|bound| *bound < LongDouble::MAX).unwrap_or(LongDouble::MAX);
+    let sum = old + increment.by;
     if sum.is_nan() {
         return Err(NOT_FINITE);
     }
     if lower <= sum && sum <= upper {
-        return Ok(Some((sum, span.by)));
+        return Ok(Some((sum, increment.by)));
     }
     if !saturate {
         return Ok(None);
@@ -271,7 +279,7 @@ fn add_floats(
     if applied.is_finite() { Ok(Some((value, applied))) } else { Err(APPLIED_INFINITE) }
 }
 
-impl Number {
+impl CounterNumber {
     fn zero(self) -> Self {
         match self {
             Self::Integer(_) => Self::Integer(0),

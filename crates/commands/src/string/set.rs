@@ -7,13 +7,14 @@ use proto::{Args, Reply};
 
 use super::condition::Condition;
 use super::effects::{journal_set, store};
-use super::expiry::{Expiry, Unit};
+use super::expiry::Expiry;
 use super::get::reply_value;
 use crate::DataCommand;
 use crate::arguments::{Options, is};
 use crate::declare::{Command, Flags, Group, Role, Spec, at_least, exactly};
 use crate::errors::SYNTAX;
 use crate::keys::{Access, first};
+use crate::time_unit::TimeUnit;
 
 pub(super) const SET: DataCommand = Command {
     spec: Spec {
@@ -119,7 +120,7 @@ pub(super) const SETNX: DataCommand = Command {
 };
 
 fn setnx(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-    let absent = tx.want(&args[1])?.is_none();
+    let absent = tx.lookup_write(&args[1])?.is_none();
     if absent {
         store(tx, &args[1], &args[2], Lifetime::Forever)?;
     }
@@ -147,7 +148,7 @@ pub(super) const SETEX: DataCommand = Command {
 };
 
 fn setex(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-    store_for(tx, args, Unit::Seconds, "setex", reply)
+    store_for(tx, args, TimeUnit::Seconds, "setex", reply)
 }
 
 pub(super) const PSETEX: DataCommand = Command {
@@ -170,18 +171,18 @@ pub(super) const PSETEX: DataCommand = Command {
 };
 
 fn psetex(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-    store_for(tx, args, Unit::Millis, "psetex", reply)
+    store_for(tx, args, TimeUnit::Millis, "psetex", reply)
 }
 
 fn store_for(
     tx: &mut Tx,
     args: Args<'_>,
-    unit: Unit,
+    unit: TimeUnit,
     command: &str,
     reply: &mut Reply<'_>,
 ) -> Result<(), Refusal> {
     let (key, value) = (&args[1], &args[3]);
-    let lifetime = Lifetime::Until(unit.deadline(&args[2], tx.now(), command)?);
+    let lifetime = Lifetime::Until(unit.key_deadline(&args[2], tx.now(), command)?);
     store(tx, key, value, lifetime)?;
     journal_set(tx, key, value, lifetime);
     reply.ok();

@@ -307,14 +307,17 @@ mod tests {
         let entry = EntryBox::item(b"k", NewText::from_client(b"v"), None, Notes::of_flags(5));
         assert!(entry.borrow().set_notes(Notes::of_flags(6)));
         assert!(!entry.borrow().set_notes(NOTES));
-        let told = entry.borrow().with_version(7);
-        assert!(!told.borrow().set_notes(Notes::of_flags(64)), "the version takes the room");
-        let full = told.borrow().with_notes(Notes::of_flags(64));
+        let versioned = entry.borrow().with_version(7);
+        assert!(!versioned.borrow().set_notes(Notes::of_flags(64)), "the version takes the room");
+        let full = versioned.borrow().with_notes(Notes::of_flags(64));
         assert_eq!((full.borrow().notes().flags, full.borrow().version()), (64, Some(7)));
         assert!(full.borrow().set_version(u64::MAX) && full.borrow().set_notes(NOTES));
         assert_eq!((full.borrow().notes(), full.borrow().version()), (NOTES, Some(u64::MAX)));
-        assert!(told.borrow().set_version(0) && told.borrow().has_room_for(Notes::of_flags(63)));
-        assert!(!told.borrow().has_room_for(Notes::of_flags(64)));
+        assert!(
+            versioned.borrow().set_version(0)
+                && versioned.borrow().has_room_for(Notes::of_flags(63))
+        );
+        assert!(!versioned.borrow().has_room_for(Notes::of_flags(64)));
     }
 
     #[test]

@@ -26,7 +26,7 @@ use structs::prefetch;
 use super::claims::ClaimNumber;
 use super::{Queued, Stance, Ticket, Woken};
 use crate::keyspace::{Keyspace, PARTITIONS};
-use crate::lock::partition::{Content, PartitionIndex};
+use crate::lock::partition::{PartitionContent, PartitionIndex};
 use crate::patience::Obstacle;
 use crate::world::WorldTicket;
 
@@ -358,7 +358,7 @@ impl Acquisition {
 
     /// What a held partition contains; `None` if it is not held.
     #[inline]
-    pub(crate) fn content(&self, partition: PartitionIndex) -> Option<&Content> {
+    pub(crate) fn content(&self, partition: PartitionIndex) -> Option<&PartitionContent> {
         // SAFETY: held, by lock or by world, as long as `self` is borrowed; exclusive borrows
         // come only from `content_mut`, which borrows `self` exclusively.
         self.holds(partition).then(|| unsafe { &*self.keyspace.partition(partition).content() })
@@ -366,14 +366,17 @@ impl Acquisition {
 
     /// What a held partition contains, to be changed; `None` if it is not held.
     #[inline]
-    pub(crate) fn content_mut(&mut self, partition: PartitionIndex) -> Option<&mut Content> {
+    pub(crate) fn content_mut(
+        &mut self,
+        partition: PartitionIndex,
+    ) -> Option<&mut PartitionContent> {
         // SAFETY: as in `content`, exclusively.
         self.holds(partition).then(|| unsafe { &mut *self.keyspace.partition(partition).content() })
     }
 
     /// The content of every partition that is held by its own lock.
     #[inline]
-    pub(crate) fn each_held(&self) -> impl Iterator<Item = &Content> {
+    pub(crate) fn each_held(&self) -> impl Iterator<Item = &PartitionContent> {
         let held = match &self.wanted {
             Wanted::Partitions(partitions) => &partitions[..self.held],
             Wanted::World => &[],
@@ -383,7 +386,7 @@ impl Acquisition {
     }
 
     /// Does something to the content of every partition that is held by its own lock.
-    pub(crate) fn for_each_held(&mut self, mut change: impl FnMut(&mut Content)) {
+    pub(crate) fn for_each_held(&mut self, mut change: impl FnMut(&mut PartitionContent)) {
         let Wanted::Partitions(partitions) = &self.wanted else { return };
         for &index in &partitions[..self.held] {
             // SAFETY: held, and partitions are distinct; `self` is borrowed exclusively.
@@ -413,7 +416,7 @@ impl Acquisition {
         let since = std::mem::replace(&mut self.held_since, UNTIMED);
         if since != UNTIMED {
             let micros = self.keyspace.clock().monotonic_us() - since;
-            self.keyspace.pauses().note_hold(u64::try_from(micros).unwrap_or(0));
+            self.keyspace.stall_stats().note_hold(u64::try_from(micros).unwrap_or(0));
         }
     }
 

@@ -16,8 +16,8 @@ use std::task::Waker;
 
 use base::{Wakers, steps};
 
+use crate::critical_section::CriticalSection;
 use crate::lock::partition::PartitionIndex;
-use crate::ruin::Halfway;
 use crate::sync::{Mutex, lock};
 
 /// Which claim: an older one has a lower number.
@@ -26,11 +26,11 @@ pub(crate) type ClaimNumber = NonZeroU64;
 /// All claims.
 #[derive(Default)]
 pub(crate) struct Claims {
-    state: Mutex<State>,
+    state: Mutex<ClaimsState>,
 }
 
 #[derive(Default)]
-struct State {
+struct ClaimsState {
     last: u64,
     /// The partitions of each, in rising order.
     claims: BTreeMap<ClaimNumber, Box<[PartitionIndex]>>,
@@ -52,7 +52,7 @@ impl Claims {
     /// Ends a claim, whatever came of it.
     #[cold]
     pub(crate) fn end(&self, number: ClaimNumber) {
-        let change = Halfway::begin();
+        let change = CriticalSection::begin();
         let mut state = lock(&self.state);
         let ended = state.claims.remove(&number);
         let woken = state.waiting.take();

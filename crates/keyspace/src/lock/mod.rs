@@ -26,7 +26,7 @@ use base::steps;
 use claims::Claims;
 use partition::PartitionIndex;
 
-use crate::ruin::Halfway;
+use crate::critical_section::CriticalSection;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{Arc, Mutex, lock, spin_loop};
 
@@ -50,11 +50,11 @@ pub(crate) struct ParkingLot {
 }
 
 /// The queues of some partitions; only those with a ticket have one.
-type Lot = BTreeMap<PartitionIndex, Queue>;
+type Lot = BTreeMap<PartitionIndex, LockQueue>;
 
 /// Who waits for one lock.
 #[derive(Default)]
-struct Queue {
+struct LockQueue {
     hopeful: Vec<Parked>,
     insisting: VecDeque<Parked>,
 }
@@ -137,7 +137,7 @@ impl LockWord {
     /// The holder will keep it for long: those who hold others while they wait do so no more.
     pub(crate) fn prolong(&self, lot: &ParkingLot, index: PartitionIndex) {
         if self.0.fetch_or(LONG, Ordering::Relaxed) & QUEUED != 0 {
-            lot.rouse_holders(self, index);
+            lot.wake_holders(self, index);
         }
     }
 
@@ -171,7 +171,7 @@ impl LockWord {
     }
 }
 
-impl Queue {
+impl LockQueue {
     fn is_empty(&self) -> bool {
         self.hopeful.is_empty() && self.insisting.is_empty()
     }
@@ -250,7 +250,7 @@ impl ParkingLot {
     /// Forgets a ticket. If the lock had been handed to it, the lock is now the caller's to
     /// release: `true`.
     pub(crate) fn withdraw(&self, word: &LockWord, ticket: &Ticket) -> bool {
-        let change = Halfway::begin();
+        let change = CriticalSection::begin();
         steps::step();
         let mut lot = lock(self.lot(ticket.index));
         let mut forgotten = None;
@@ -270,17 +270,17 @@ impl ParkingLot {
 
     /// Wakes those who hold other locks while they wait for one: it is held for long.
     #[cold]
-    fn rouse_holders(&self, word: &LockWord, index: PartitionIndex) {
-        let change = Halfway::begin();
+    fn wake_holders(&self, word: &LockWord, index: PartitionIndex) {
+        let change = CriticalSection::begin();
         let mut lot = lock(self.lot(index));
-        let mut roused = VecDeque::new();
+        let mut woken = VecDeque::new();
         if let Some(queue) = lot.get_mut(&index) {
             let (holding, others) = std::mem::take(&mut queue.insisting)
                 .into_iter()
                 .partition(|parked| parked.stance == Stance::InsistsHolding);
             queue.insisting = others;
-            roused = holding;
-            for parked in &roused {
+            woken = holding;
+            for parked in &woken {
                 parked.ticket.0.store(WOKEN, Ordering::Release);
             }
             if queue.is_empty() {
@@ -290,7 +290,7 @@ impl ParkingLot {
         }
         drop(lot);
         steps::step();
-        roused.into_iter().for_each(|parked| parked.waker.wake());
+        woken.into_iter().for_each(|parked| parked.waker.wake());
         change.end();
     }
 
@@ -298,7 +298,7 @@ impl ParkingLot {
     /// when they are beaten again they too will insist.
     #[cold]
     fn release_queued(&self, word: &LockWord, index: PartitionIndex) {
-        let change = Halfway::begin();
+        let change = CriticalSection::begin();
         let mut lot = lock(self.lot(index));
         let queue = lot.get_mut(&index);
         let (hopeful, heir, left) = queue.map_or((Vec::new(), None, false), |queue| {

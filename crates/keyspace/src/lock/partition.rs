@@ -1,7 +1,7 @@
 //! A partition: the tables of one part of the hash space, behind its lock.
 //!
-//! Invariant: `Content` is reached only through `content`, whose caller holds the lock or the
-//! world; that is the one place where the compiler takes our word for exclusiveness.
+//! Invariant: `PartitionContent` is reached only through `content`, whose caller holds the lock or
+//! the world; that is the one place where the compiler takes our word for exclusiveness.
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,7 +19,7 @@ pub type PartitionIndex = u16;
 pub type Lsn = u64;
 
 /// What a partition's lock protects.
-pub(crate) struct Content {
+pub(crate) struct PartitionContent {
     pub(crate) tables: Tables,
     rare: Option<Box<Rare>>,
     /// The LSN of the last write to any key of the partition: what a reply that saw it must wait
@@ -44,7 +44,7 @@ pub(crate) struct Partition {
     population: AtomicU32,
     /// Of them those with a deadline, at most; a hint as well.
     volatile: AtomicU32,
-    content: UnsafeCell<Content>,
+    content: UnsafeCell<PartitionContent>,
 }
 
 const _: () = assert!(
@@ -58,7 +58,7 @@ unsafe impl Sync for Partition {}
 // SAFETY: as above.
 unsafe impl Send for Partition {}
 
-impl Content {
+impl PartitionContent {
     /// The table of a physical database, if it has keys here.
     #[inline]
     pub(crate) fn table(&self, database: usize) -> Option<&EntryTable> {
@@ -107,7 +107,7 @@ impl Partition {
             word: LockWord::new(),
             population: AtomicU32::new(0),
             volatile: AtomicU32::new(0),
-            content: UnsafeCell::new(Content {
+            content: UnsafeCell::new(PartitionContent {
                 tables: Tables::new(),
                 rare: None,
                 last_write: 0,
@@ -118,7 +118,7 @@ impl Partition {
 
     /// The content, for `Acquisition` to borrow from: shared or exclusive as the acquisition is.
     #[inline]
-    pub(crate) fn content(&self) -> *mut Content {
+    pub(crate) fn content(&self) -> *mut PartitionContent {
         self.content.get()
     }
 
@@ -129,7 +129,7 @@ impl Partition {
         &self,
         lot: &ParkingLot,
         index: PartitionIndex,
-        look: impl FnOnce(&Content),
+        look: impl FnOnce(&PartitionContent),
     ) {
         if self.word.try_acquire() {
             // SAFETY: the lock is held until after the last use, the world is nobody's, and `look`

@@ -32,8 +32,7 @@ impl Tx {
         Begun { counted: self.counted.clone(), changes: self.changes_kept() }
     }
 
-    /// The command that began there did nothing, and may begin again: what it looked up does not
-    /// count.
+    /// Forgets a command that did nothing and may begin again: what it looked up does not count.
     pub fn give_up(&mut self, begun: &Begun) {
         self.counted = begun.counted.clone();
         self.missed.get_mut().clear();
@@ -41,7 +40,7 @@ impl Tx {
 
     /// After `Refusal::Widen`: these partitions are needed, too, where they are not held.
     #[cold]
-    pub fn need_too(&mut self, partitions: &[PartitionIndex]) {
+    pub fn require_partitions(&mut self, partitions: &[PartitionIndex]) {
         let beyond = self.beyond.get_mut();
         let is_new = |it: &&PartitionIndex| self.grant.content(**it).is_none();
         beyond.partitions.extend(partitions.iter().filter(is_new).copied());
@@ -50,7 +49,7 @@ impl Tx {
     /// After `Refusal::Widen`, where the command that began there has changed nothing yet: takes
     /// the locks that it needed if all are free right now. Whether the command may begin again.
     #[cold]
-    pub fn reach(&mut self, begun: &Begun) -> bool {
+    pub fn try_extend(&mut self, begun: &Begun) -> bool {
         let is_possible = self.undo.is_some()
             && self.changes_kept() == begun.changes
             && !self.options.heavy
@@ -67,7 +66,7 @@ impl Tx {
         self.effects.reset();
         self.stale.get_mut().clear();
         // Somebody may have begun to watch such a key, or to wait for it, while it was not held.
-        self.renew_views();
+        self.refresh_views();
         true
     }
 

@@ -12,8 +12,8 @@ use structs::sorted_set::SortedSet;
 use structs::table::Place;
 
 use super::Tx;
-use super::door::Door;
 use super::effects::EventClass;
+use super::mutation::Mutation;
 use super::write::Lifetime;
 use crate::entry::{EntryBox, EntryRef};
 use crate::refusal::Refusal;
@@ -51,8 +51,11 @@ impl Tx {
 
     /// The container that a writing command asks for, which may change nothing: a use.
     #[inline]
-    pub fn want_view<C: Container>(&self, key: &[u8]) -> Result<Option<C::Ref<'_>>, Refusal> {
-        self.want(key)?.map(view_of::<C>).transpose()
+    pub fn lookup_write_view<C: Container>(
+        &self,
+        key: &[u8],
+    ) -> Result<Option<C::Ref<'_>>, Refusal> {
+        self.lookup_write(key)?.map(view_of::<C>).transpose()
     }
 
     /// Changes the container at a key, or a new one where there is none. The edit counts no change
@@ -81,10 +84,11 @@ impl Tx {
         self.refresh_beyond(key, 0)
     }
 
-    /// The same where it would walk all members of the container to pass over those: where they are
-    /// many, each then costs once, however many commands come. Few are walked: they stay.
+    /// The same for a command that would walk all members of the container to pass over those:
+    /// where they are many, each then costs once, however many commands come. Few are walked: they
+    /// stay.
     #[inline]
-    pub fn shed_members<C: Container>(&mut self, key: &[u8]) -> Result<(), Refusal> {
+    pub fn expire_many_members<C: Container>(&mut self, key: &[u8]) -> Result<(), Refusal> {
         let settings = self.keyspace.settings();
         if !settings.members_expire() || settings.keeps_expired(self.now()) {
             return Ok(());
@@ -152,16 +156,16 @@ impl Tx {
     ) -> Result<(R, Outcome), Refusal> {
         let (options, location) = (self.options, self.locate(key));
         let settings = self.keyspace.settings();
-        let Some((mut door, access)) = self.door_and_clock(location) else {
+        let Some((mut mutation, access)) = self.mutation_and_clock(location) else {
             return Err(self.refuse_beyond(location.partition()));
         };
-        let Some((place, entry)) = door.find(key) else {
+        let Some((place, entry)) = mutation.find(key) else {
             let mut container = C::default();
             let result = edit(&mut container);
             let Some(stored) = container.store() else { return Ok((result, Outcome::Absent)) };
             let mut entry = EntryBox::container(key, C::KIND, stored, None);
             entry.set_access_clock(access.fresh());
-            door.insert(entry);
+            mutation.insert(entry);
             self.event(EventClass::New, "new", key);
             return Ok((result, Outcome::Kept));
         };
@@ -187,27 +191,27 @@ impl Tx {
                 (container, result)
             }
             None => {
-                let edited = door.edit_object(place, |object| edit_large(object, edit));
+                let edited = mutation.edit_object(place, |object| edit_large(object, edit));
                 match edited.expect("what is not small is an object") {
                     (Some(container), result) => (container, result),
                     (None, result) => {
-                        door.entry(place).set_access_clock(clock);
+                        mutation.entry(place).set_access_clock(clock);
                         return Ok((result, Outcome::Kept));
                     }
                 }
             }
         };
         let Some(stored) = container.store() else {
-            let entry = door.remove(place);
+            let entry = mutation.remove(place);
             self.discard(entry);
             return Ok((result, Outcome::Removed));
         };
-        if write_back(&mut door, place, &stored) {
-            door.entry(place).set_access_clock(clock);
+        if write_back(&mut mutation, place, &stored) {
+            mutation.entry(place).set_access_clock(clock);
         } else {
             let mut entry = EntryBox::container(key, C::KIND, stored, deadline);
             entry.set_access_clock(clock);
-            door.replace(place, entry);
+            mutation.replace(place, entry);
         }
         Ok((result, Outcome::Kept))
     }
@@ -276,16 +280,16 @@ fn small_of<C: Container>(entry: EntryRef<'_>) -> Result<Option<C>, Refusal> {
 
 /// Writes a small form over the old one, if it fits there and is not as it was; `false` if it needs
 /// another block.
-fn write_back(door: &mut Door<'_>, place: Place, stored: &NewStored) -> bool {
+fn write_back(mutation: &mut Mutation<'_>, place: Place, stored: &NewStored) -> bool {
     let NewStored::Packed(packed) = stored else { return false };
-    let is_as_it_was = match door.entry(place).stored() {
+    let is_as_it_was = match mutation.entry(place).stored() {
         Some(Stored::Packed(old)) => old == packed.borrow(),
         _ => false,
     };
     if is_as_it_was {
-        door.rewritten(place);
+        mutation.rewritten(place);
     }
-    is_as_it_was || door.overwrite_packed(place, packed.borrow())
+    is_as_it_was || mutation.overwrite_packed(place, packed.borrow())
 }
 
 /// Edits a large value where it lies; meanwhile its key holds an empty one. Gives the container

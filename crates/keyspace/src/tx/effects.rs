@@ -177,7 +177,7 @@ impl Effects {
         &self.events
     }
 
-    /// Counts changes that no door saw (FLUSHALL).
+    /// Counts changes that no `Mutation` saw (FLUSHALL).
     pub fn add_changes(&mut self, changes: u64) {
         self.changes += changes;
     }

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 
 use super::Tx;
 use crate::entry::{EntryRef, EntryTable, Identity};
-use crate::history::{Sample, Yardstick};
+use crate::ghost_list::{Sample, Yardstick};
 use crate::keyspace::Location;
 use crate::lock::partition::PartitionIndex;
 
@@ -178,7 +178,7 @@ impl Tx {
             if rule.order == Order::Worth {
                 // What is remembered of a key takes all of its position.
                 location = self.keyspace.locate(entry.key());
-                self.keyspace.history().prefetch(location);
+                self.keyspace.ghost_list().prefetch(location);
             }
             Victim { database, location, entry: entry.identity() }
         });
@@ -264,7 +264,7 @@ impl Tx {
             sample.late += u32::from(self.access.is_late(entry.access_clock()));
             sample.bytes += entry.memory() as u64;
         }
-        self.keyspace.history().note_look(sample);
+        self.keyspace.ghost_list().note_look(sample);
     }
 
     /// Removes a key that was found under the locks that are held; the memory that it took. `None`
@@ -275,12 +275,12 @@ impl Tx {
         rule: Rule,
         witness: &mut impl FnMut(EntryRef<'_>, UnixMillis, u32),
     ) -> Option<usize> {
-        let mut door = self.door(*location).expect("victims are found in held partitions");
-        let place = door.find_same(*entry)?;
-        let entry = door.remove(place);
+        let mut mutation = self.mutation(*location).expect("victims are found in held partitions");
+        let place = mutation.find_same(*entry)?;
+        let entry = mutation.remove(place);
         if rule.order == Order::Worth {
             let (uses, _) = self.access.uses_and_age(entry.borrow().access_clock());
-            self.keyspace.history().note_evicted(*location, uses, self.options.now);
+            self.keyspace.ghost_list().note_evicted(*location, uses, self.options.now);
         }
         let idle_s = self.idle_seconds(entry.borrow()).unwrap_or(0);
         witness(entry.borrow(), self.options.now, idle_s);
@@ -294,7 +294,7 @@ impl Tx {
     /// What worth is measured by, where the rule asks for it.
     fn yardstick(&self, rule: Rule) -> Yardstick {
         match rule.order {
-            Order::Worth => self.keyspace.history().yardstick(),
+            Order::Worth => self.keyspace.ghost_list().yardstick(),
             _ => Yardstick::default(),
         }
     }

@@ -37,11 +37,11 @@ impl Tx {
 
     /// Sets the version of a key's value, if there is one; with 0 who asks next is told a new one.
     pub fn set_version(&mut self, key: &[u8], version: u64) -> Result<(), Refusal> {
-        self.unheeded(|tx| {
+        self.without_modified_keys(|tx| {
             let location = tx.locate(key);
-            let mut door = tx.door(location)?;
-            if let Some((place, _)) = door.find(key) {
-                door.set_version(place, version);
+            let mut mutation = tx.mutation(location)?;
+            if let Some((place, _)) = mutation.find(key) {
+                mutation.set_version(place, version);
             }
             Ok(())
         })
@@ -50,12 +50,12 @@ impl Tx {
     /// Replaces the notes of a key, if it is there; whether it is.
     pub fn set_notes(&mut self, key: &[u8], notes: Notes) -> Result<bool, Refusal> {
         self.expire_if_due(key)?;
-        self.unheeded(|tx| {
+        self.without_modified_keys(|tx| {
             let location = tx.locate(key);
-            let mut door = tx.door(location)?;
-            let Some((place, entry)) = door.find(key) else { return Ok(false) };
+            let mut mutation = tx.mutation(location)?;
+            let Some((place, entry)) = mutation.find(key) else { return Ok(false) };
             if entry.notes() != notes {
-                door.set_notes(place, notes);
+                mutation.set_notes(place, notes);
             }
             Ok(true)
         })

@@ -2,7 +2,7 @@
 //!
 //! A `Tx` is begun with the partitions it was granted, runs one command (or one whole EXEC or
 //! script) at one fixed time, and gathers what the command changed as data: effects for the
-//! journal, events for listeners, statistics. `conclude` settles what reading left behind; then the
+//! journal, events for listeners, statistics. `finish` removes what reading left behind; then the
 //! server commits the effects while the locks are still held, and dropping the `Tx` gives them
 //! back.
 //!
@@ -10,15 +10,15 @@
 //! - nothing outside the grant is reached: `Refusal::Widen` comes back, and `widen` undoes what was
 //!   done and names the union to lock;
 //! - an expired key is absent for every method here, and removed as an effect of its own;
-//! - every change passes `Door::before_change`.
+//! - every change passes `Mutation::before_change`.
 
-mod altered;
 mod beyond;
 mod container;
-mod door;
 mod effects;
 mod evict;
 mod item;
+mod modified;
+mod mutation;
 mod read;
 mod read_phase;
 mod sweep;
@@ -55,8 +55,8 @@ use crate::lock::acquisition::{Acquisition, PartitionSet};
 use crate::lock::partition::{Lsn, PartitionIndex};
 use crate::refusal::Refusal;
 use crate::waiting::{NamedKey, ReadyKeys};
-use altered::Altered;
-use door::Door;
+use modified::ModifiedKeys;
+use mutation::Mutation;
 use read_phase::Phase;
 use undo::UndoLog;
 
@@ -119,7 +119,7 @@ pub struct Tx {
     access: AccessClock,
     effects: Effects,
     undo: Option<UndoLog>,
-    /// Expired keys that reads came across; removed by `conclude`.
+    /// Expired keys that reads came across; removed by `finish`.
     stale: RefCell<SmallVec<[NamedKey; 1]>>,
     /// Keys that reads did not find, where somebody listens; they become events before the next.
     missed: RefCell<Vec<Missed>>,
@@ -131,8 +131,8 @@ pub struct Tx {
     visited: Lsn,
     /// Keys that somebody waits for and that came, changed or went.
     ready: ReadyKeys,
-    /// Keys that were altered, where somebody heeds that.
-    altered: Altered,
+    /// Keys that were modified, where anybody observes that.
+    modified: ModifiedKeys,
     /// A key that was located before: address and length of its bytes, and where it belongs.
     hint: (usize, usize, Location),
     /// Whether what runs now was called by a script.
@@ -206,7 +206,7 @@ impl Tx {
             beyond: RefCell::default(),
             visited: 0,
             ready: ReadyKeys::default(),
-            altered: Altered::begin(keyspace),
+            modified: ModifiedKeys::begin(keyspace),
             hint: (0, 0, Location::new(0, 0)),
             is_for_script: false,
             touched: false,
@@ -273,11 +273,11 @@ impl Tx {
         entry.is_expired(self.options.now) && !self.options.sees_expired
     }
 
-    /// Members with deadlines up to here are absent: the present, or before all time for whoever
-    /// says when they go.
+    /// Members with deadlines up to here are absent: the present, or before all time where expired
+    /// ones are seen.
     #[inline]
     #[must_use]
-    pub fn vantage(&self) -> UnixMillis {
+    pub fn expired_until(&self) -> UnixMillis {
         if self.options.sees_expired { UnixMillis::MIN } else { self.options.now }
     }
 
@@ -313,12 +313,12 @@ impl Tx {
         self.keyspace
     }
 
-    /// Looks again at what may have become another since the transaction began, where it has given
-    /// locks back or its own commands change it: who follows the data, who heeds changes, which
+    /// Reads again what may be another since the transaction began, where it has given locks back
+    /// or its own commands change it: whether walks and watches follow the data, and which
     /// database has which name.
-    pub fn renew_views(&mut self) {
+    pub fn refresh_views(&mut self) {
         self.effects.renew_followers(self.keyspace.settings());
-        self.altered.look_again(self.keyspace);
+        self.modified.look_again(self.keyspace);
         self.physical = self.keyspace.physical(self.options.database);
     }
 
@@ -348,7 +348,7 @@ impl Tx {
     }
 
     /// Runs `work` as if on a heavy-work thread: what it costs is not refused.
-    pub fn unhurried<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+    pub fn without_budget<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
         let heavy = std::mem::replace(&mut self.options.heavy, true);
         let result = work(self);
         self.options.heavy = heavy;
@@ -372,21 +372,21 @@ impl Tx {
         self.options.lane = lane;
     }
 
-    /// Removes the expired keys that reads met and books what happened. Called once, after the
+    /// Removes the expired keys that reads met and counts what happened. Called once, after the
     /// command ran.
     #[inline]
-    pub fn conclude(&mut self) {
-        self.settle();
-        self.book(self.effects.changes());
+    pub fn finish(&mut self) {
+        self.finish_command();
+        self.count_final_changes(self.effects.changes());
     }
 
     /// Removes the expired keys that reads met. Called after each command; where there are
     /// several, `take_effects` follows.
     #[inline]
-    pub fn settle(&mut self) {
+    pub fn finish_command(&mut self) {
         self.report_met();
-        if self.has_altered() {
-            self.settle_altered();
+        if self.has_modified() {
+            self.settle_modified();
         }
     }
 
@@ -396,11 +396,11 @@ impl Tx {
     pub fn renew(&mut self) {
         self.seal();
         self.effects.reset();
-        self.altered.forget();
+        self.modified.forget();
     }
 
     /// What a command changed, for a transaction of several, each of which propagates in its own
-    /// way. The changes are booked when nothing can undo them any more.
+    /// way. The changes are counted when nothing can undo them any more.
     pub fn take_effects(&mut self) -> Effects {
         std::mem::replace(&mut self.effects, Effects::new(self.keyspace.settings()))
     }
@@ -414,7 +414,7 @@ impl Tx {
 
     /// Counts changes that are final, and with them the lookups that led to them.
     #[inline]
-    pub fn book(&mut self, changes: u64) {
+    pub fn count_final_changes(&mut self, changes: u64) {
         let Counted { hits, misses, expired, expired_unread, evicted, expired_members } =
             std::mem::take(&mut self.counted);
         for (count, number) in [
@@ -436,14 +436,14 @@ impl Tx {
     #[inline]
     fn report_met(&mut self) {
         if !self.stale.get_mut().is_empty() || !self.missed.get_mut().is_empty() {
-            self.tell_met();
+            self.notify_met();
         }
     }
 
     /// Removes the expired keys that reads met and tells of those that they did not find, in the
     /// order of the reads.
     #[cold]
-    fn tell_met(&mut self) {
+    fn notify_met(&mut self) {
         let (stale, missed) = (self.stale.take(), self.missed.take());
         let mut stale = stale.into_iter().enumerate().peekable();
         for Missed { behind, key: (database, key) } in missed {
@@ -475,33 +475,34 @@ impl Tx {
     /// The highest LSN that any granted partition, now or before a `visit`, was last written at:
     /// what a reply made here must wait for before it leaves.
     #[must_use]
-    pub fn seen(&self) -> Lsn {
+    pub fn observed_lsn(&self) -> Lsn {
         if self.has_world() {
             return self.seen_by_world().max(self.visited);
         }
         self.grant.each_held().map(|content| content.last_write).fold(self.visited, Lsn::max)
     }
 
-    /// Notes what the reply has seen beside the data, and waits for as well.
-    pub fn see(&mut self, lsn: Lsn) {
+    /// Notes an LSN that the reply has seen beside the data, and waits for as well.
+    pub fn note_lsn(&mut self, lsn: Lsn) {
         self.visited = self.visited.max(lsn);
     }
 
-    /// Notes that the reply tells of what no lock was held for: it waits for all that was written.
-    pub fn see_all(&mut self) {
-        self.see(self.keyspace.journal_end());
+    /// Notes that the reply shows what no lock was held for: it waits for all that was written.
+    pub fn note_journal_end(&mut self) {
+        self.note_lsn(self.keyspace.journal_end());
     }
 
     /// Notes the LSN of this transaction's own record in all its partitions.
-    pub fn stamp(&mut self, lsn: Lsn) {
+    pub fn stamp_lsn(&mut self, lsn: Lsn) {
         if self.has_world() {
             return self.stamp_world(lsn);
         }
         self.grant.for_each_held(|content| content.last_write = lsn);
     }
 
-    /// It will hold its locks for long. `false` if somebody was kept from some of them for long and
-    /// is to have them first: then it is to `defer`, unless it has changed something.
+    /// Says that the locks will be held for long. `false` if another transaction was kept from
+    /// some of them for long and is to have them first: then this one is to `defer`, unless it has
+    /// changed something.
     #[must_use]
     pub fn prolong(&mut self) -> bool {
         self.grant.prolong()
@@ -526,20 +527,20 @@ impl Tx {
 
     /// Opens a granted partition's table for a change.
     #[inline]
-    fn door(&mut self, location: Location) -> Result<Door<'_>, Refusal> {
+    fn mutation(&mut self, location: Location) -> Result<Mutation<'_>, Refusal> {
         if self.grant.content(location.partition()).is_none() {
             return Err(self.refuse_beyond(location.partition()));
         }
-        let (door, _) = self.door_and_clock(location).expect("just looked");
-        Ok(door)
+        let (mutation, _) = self.mutation_and_clock(location).expect("just looked");
+        Ok(mutation)
     }
 
-    /// As `door`, with the access clock beside it; `None` if the partition is not granted.
+    /// As `mutation`, with the access clock beside it; `None` if the partition is not granted.
     // Built in place: to read it back in larger pieces than it was written in waits for the stores.
     #[inline(always)]
-    fn door_and_clock(&mut self, location: Location) -> Option<(Door<'_>, &AccessClock)> {
+    fn mutation_and_clock(&mut self, location: Location) -> Option<(Mutation<'_>, &AccessClock)> {
         let (partition, position) = (location.partition(), location.position());
-        let door = Door {
+        let mutation = Mutation {
             content: self.grant.content_mut(partition)?,
             keyspace: self.keyspace,
             lane: self.keyspace.lane(self.options.lane),
@@ -549,10 +550,10 @@ impl Tx {
             undo: self.undo.as_mut(),
             logical: self.options.database,
             ready: &mut self.ready,
-            altered: self.altered.notes(),
+            modified: self.modified.notes(),
             touched: &mut self.touched,
         };
-        Some((door, &self.access))
+        Some((mutation, &self.access))
     }
 
     fn counters(&self) -> &LaneCounters {

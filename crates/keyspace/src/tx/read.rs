@@ -22,15 +22,15 @@ impl Tx {
     /// access noted.
     #[inline]
     pub fn read(&self, key: &[u8]) -> Result<Option<EntryRef<'_>>, Refusal> {
-        let entry = self.inspect(key)?;
+        let entry = self.lookup_no_touch(key)?;
         entry.into_iter().for_each(|entry| self.note_access(entry));
         Ok(entry)
     }
 
-    /// The entry of a key that a writing command asks for, which may change nothing: neither a hit
-    /// nor a miss, but a use.
+    /// The entry of a key for a writing command, which may change nothing: neither a hit nor a
+    /// miss, but an access.
     #[inline]
-    pub fn want(&self, key: &[u8]) -> Result<Option<EntryRef<'_>>, Refusal> {
+    pub fn lookup_write(&self, key: &[u8]) -> Result<Option<EntryRef<'_>>, Refusal> {
         let entry = self.peek(key)?;
         entry.into_iter().for_each(|entry| self.note_access(entry));
         Ok(entry)
@@ -46,7 +46,7 @@ impl Tx {
     /// The entry of a key, counted as a hit or a miss but not as an access: for what asks about
     /// the key and not for its value (`EXISTS`, `TYPE`, `TTL`).
     #[inline]
-    pub fn inspect(&self, key: &[u8]) -> Result<Option<EntryRef<'_>>, Refusal> {
+    pub fn lookup_no_touch(&self, key: &[u8]) -> Result<Option<EntryRef<'_>>, Refusal> {
         let entry = self.peek(key)?;
         match entry {
             Some(_) => self.counted.hits.update(|hits| hits + 1),
@@ -55,8 +55,8 @@ impl Tx {
         Ok(entry)
     }
 
-    /// As `inspect`, and nobody hears of a miss: for `OBJECT`.
-    pub fn examine(&self, key: &[u8]) -> Result<Option<EntryRef<'_>>, Refusal> {
+    /// As `lookup_no_touch`, without an event for a miss: for `OBJECT`.
+    pub fn lookup_no_notify(&self, key: &[u8]) -> Result<Option<EntryRef<'_>>, Refusal> {
         let entry = self.peek(key)?;
         let counted = if entry.is_some() { &self.counted.hits } else { &self.counted.misses };
         counted.update(|count| count + 1);
@@ -104,7 +104,7 @@ impl Tx {
             }
         }
         if self.access.by_worth() {
-            locations.iter().for_each(|location| self.keyspace.history().prefetch(*location));
+            locations.iter().for_each(|location| self.keyspace.ghost_list().prefetch(*location));
         }
     }
 
@@ -140,12 +140,13 @@ impl Tx {
     }
 
     /// The string that a writing command asks for: a use.
-    pub fn want_text(&self, key: &[u8]) -> Result<Option<Text<'_>>, Refusal> {
-        self.want(key)?.map(text_of).transpose()
+    pub fn lookup_write_text(&self, key: &[u8]) -> Result<Option<Text<'_>>, Refusal> {
+        self.lookup_write(key)?.map(text_of).transpose()
     }
 
-    /// A look before the command's own: what is over is left for that to meet, in its order.
-    pub fn glance<'a, T>(&'a self, look: impl FnOnce(&'a Self) -> T) -> T {
+    /// A lookup ahead of the command's own: what has expired is left for that to meet, in its
+    /// order.
+    pub fn lookup_ahead<'a, T>(&'a self, look: impl FnOnce(&'a Self) -> T) -> T {
         let before = self.stale.borrow().len();
         let seen = look(self);
         self.stale.borrow_mut().truncate(before);

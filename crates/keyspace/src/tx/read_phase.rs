@@ -111,7 +111,7 @@ impl Tx {
         let nothing = Acquisition::of_partitions(self.keyspace, PartitionSet::new());
         let options = TxOptions { undoable: false, heavy: true, ..self.options };
         let mut phase = Self::with_grant(nothing, options);
-        phase.see(self.seen());
+        phase.note_lsn(self.observed_lsn());
         phase.phase = Some(Box::new(Phase::Read(reads, None)));
         Some(phase)
     }

@@ -76,11 +76,11 @@ impl Tx {
         debug_assert_eq!(self.effects.changes(), 0, "who visits changes nothing");
         debug_assert!(self.undo.is_none(), "who may have to undo something keeps its locks");
         self.stale.get_mut().clear();
-        self.visited = self.seen();
+        self.visited = self.observed_lsn();
         self.grant.retarget(partitions);
         if !self.options.heavy {
             let is_granted = self.grant.attempt();
-            self.renew_views();
+            self.refresh_views();
             return if is_granted { Ok(()) } else { Err(Refusal::Heavy) };
         }
         let (keyspace, mut patience) = (self.keyspace, Patience::default());
@@ -93,7 +93,7 @@ impl Tx {
             }
             if self.grant.attempt() {
                 self.grant.time_hold();
-                self.renew_views();
+                self.refresh_views();
                 return Ok(());
             }
             if !patience.lasts(keyspace, self.grant.obstacle()) {

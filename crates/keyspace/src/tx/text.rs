@@ -66,18 +66,19 @@ impl Tx {
         let new_len = old_len.max(offset + bytes.len());
         if matches!(old, Some(Text::Large(_))) {
             let location = self.locate(key);
-            let mut door = self.door(location)?;
-            let (place, _) = door.find(key).expect("just seen");
-            door.edit_object(place, |object| write_object(object, offset, bytes))
+            let mut mutation = self.mutation(location)?;
+            let (place, _) = mutation.find(key).expect("just seen");
+            mutation
+                .edit_object(place, |object| write_object(object, offset, bytes))
                 .expect("a large string is an object");
             self.effects.add_changes(1);
             return Ok(new_len);
         }
         if matches!(old, Some(Text::Inline(_))) && new_len == old_len {
             let location = self.locate(key);
-            let mut door = self.door(location)?;
-            let (place, _) = door.find(key).expect("just seen");
-            if door.patch_text(place, offset, bytes) {
+            let mut mutation = self.mutation(location)?;
+            let (place, _) = mutation.find(key).expect("just seen");
+            if mutation.patch_text(place, offset, bytes) {
                 self.effects.add_changes(1);
                 return Ok(new_len);
             }

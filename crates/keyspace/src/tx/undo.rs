@@ -9,8 +9,8 @@ use std::collections::HashMap;
 
 use base::steps;
 
-use super::altered::AlteredMark;
-use super::world::Flushed;
+use super::modified::ModifiedMark;
+use super::world::FlushedDatabase;
 use super::{Counted, Tx};
 use crate::entry::EntryBox;
 use crate::keyspace::Location;
@@ -38,7 +38,7 @@ struct Turn {
 }
 
 enum Deed {
-    Flushed(Flushed),
+    Flushed(FlushedDatabase),
     /// Two logical databases.
     Swapped(usize, usize),
 }
@@ -47,7 +47,7 @@ enum Deed {
 #[derive(Clone, Debug, Default)]
 pub struct Mark {
     counted: Counted,
-    altered: AlteredMark,
+    modified: ModifiedMark,
     ready: usize,
 }
 
@@ -69,7 +69,7 @@ impl UndoLog {
     }
 
     /// Keeps what was flushed.
-    pub(super) fn remember_flush(&mut self, flushed: Flushed) {
+    pub(super) fn remember_flush(&mut self, flushed: FlushedDatabase) {
         self.turn(Deed::Flushed(flushed));
     }
 
@@ -109,7 +109,7 @@ impl Tx {
         let is_new = self.undo.as_ref().is_some_and(UndoLog::is_empty);
         is_new.then(|| Mark {
             counted: self.counted.clone(),
-            altered: self.altered.mark(),
+            modified: self.modified.mark(),
             ready: self.ready.len(),
         })
     }
@@ -118,9 +118,9 @@ impl Tx {
     pub fn return_to(&mut self, mark: Mark) {
         self.roll_back();
         self.undo = Some(UndoLog::default());
-        let Mark { counted, altered, ready } = mark;
+        let Mark { counted, modified, ready } = mark;
         self.counted = counted;
-        self.altered.return_to(altered);
+        self.modified.return_to(modified);
         self.ready.truncate(ready);
     }
 
@@ -183,22 +183,22 @@ impl Tx {
     fn put_back(&mut self, partition: PartitionIndex, key: &[u8], image: Option<EntryBox>) {
         steps::step();
         let location = Location::new(partition, self.keyspace.locate(key).position());
-        let mut door = self.door(location).expect("what was changed is still granted");
-        let place = door.find(key).map(|(place, _)| place);
+        let mut mutation = self.mutation(location).expect("what was changed is still granted");
+        let place = mutation.find(key).map(|(place, _)| place);
         match (place, image) {
             (Some(place), Some(entry)) => {
                 let is_sticky = entry.borrow().is_sticky();
-                door.replace(place, entry);
-                let (place, entry) = door.find(key).expect("it was just put there");
+                mutation.replace(place, entry);
+                let (place, entry) = mutation.find(key).expect("it was just put there");
                 if entry.is_sticky() != is_sticky {
-                    door.set_sticky(place, is_sticky);
+                    mutation.set_sticky(place, is_sticky);
                 }
             }
             (Some(place), None) => {
-                let entry = door.remove(place);
+                let entry = mutation.remove(place);
                 self.discard(entry);
             }
-            (None, Some(entry)) => door.insert(entry),
+            (None, Some(entry)) => mutation.insert(entry),
             (None, None) => {}
         }
     }
@@ -225,10 +225,10 @@ impl Tx {
         if !std::thread::panicking() {
             // What is not sealed by its owner is not in the log. This crate's own tests keep none.
             if cfg!(all(debug_assertions, not(test))) {
-                self.keyspace.ruin("a transaction has changed data, and nobody has sealed it");
+                self.keyspace.abort("a transaction has changed data, and nobody has sealed it");
             }
             return self.seal();
         }
-        self.keyspace.ruin("a command failed half way, and what it changed cannot be undone");
+        self.keyspace.abort("a command failed half way, and what it changed cannot be undone");
     }
 }

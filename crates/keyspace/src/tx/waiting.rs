@@ -1,4 +1,4 @@
-//! Waiting for keys: standing in their queues, and finding who can be served.
+//! Waiting for keys: joining their queues, and finding which client can be served.
 //!
 //! Invariant: a transaction that changed a key somebody waits for knows it by `next_ready`; nobody
 //! has to look for it.
@@ -8,15 +8,15 @@ use std::sync::Arc;
 use base::steps;
 
 use super::Tx;
+use crate::critical_section::CriticalSection;
 use crate::keyspace::{Keyspace, PARTITIONS};
 use crate::lock::acquisition::{Acquisition, Wanted};
-use crate::lock::partition::{Content, PartitionIndex};
+use crate::lock::partition::{PartitionContent, PartitionIndex};
 use crate::refusal::Refusal;
-use crate::ruin::Halfway;
-use crate::waiting::{Queue, Standing, Waiter, WaitingKeys};
+use crate::waiting::{QueuedWaiter, WaitQueue, Waiter, WaitingKeys};
 
 impl Tx {
-    /// Stands a waiter in the queue of a key of the present database, which is its `nth`.
+    /// Puts a waiter into the queue of a key of the present database, which is its `nth`.
     pub fn register(&mut self, key: &[u8], waiter: &Arc<Waiter>, nth: u32) -> Result<(), Refusal> {
         let (database, partition) = (self.options.database, self.locate(key).partition());
         let Some(content) = self.grant.content_mut(partition) else {
@@ -43,17 +43,17 @@ impl Tx {
         Ok(())
     }
 
-    /// Has those looked at who wait for a key of the present database, though nothing was changed.
-    pub fn rouse(&mut self, key: &[u8]) {
+    /// Has the waiters of a key of the present database looked at, though nothing was changed.
+    pub fn signal_key_as_ready(&mut self, key: &[u8]) {
         let (database, partition) = (self.options.database, self.locate(key).partition());
         let waiting = self.grant.content(partition).and_then(|content| content.waiting());
-        if waiting.is_some_and(|waiting| waiting.heeds(database, key, false)) {
+        if waiting.is_some_and(|waiting| waiting.wakes_on(database, key, false)) {
             self.ready.add(database, key);
         }
     }
 
-    /// Changes what nobody waits for: those who wait for its keys are not looked at.
-    pub fn unroused<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
+    /// Makes a change that nobody waits for: the waiters of its keys are not looked at.
+    pub fn without_ready_keys<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
         let ready = self.ready.len();
         let result = work(self);
         self.ready.truncate(ready);
@@ -63,7 +63,7 @@ impl Tx {
     /// Whether anybody waits for a key of the granted partitions.
     #[inline]
     #[must_use]
-    pub fn meets_waiters(&self) -> bool {
+    pub fn any_waiters(&self) -> bool {
         in_grant(self.keyspace, &self.grant)
     }
 
@@ -86,55 +86,58 @@ impl Tx {
         self.ready.has(self.options.database, key)
     }
 
-    /// Takes out the queue of a key of the present database, to serve those who stand in it; none
-    /// where the key is not granted. `put_queue` puts back who waits on.
-    pub fn take_queue(&mut self, key: &[u8]) -> Queue {
+    /// Takes out the queue of a key of the present database, to serve its waiters; none
+    /// where the key is not granted. `put_queue` puts back those that wait on.
+    pub fn take_queue(&mut self, key: &[u8]) -> WaitQueue {
         let (database, partition) = (self.options.database, self.locate(key).partition());
         match self.grant.content_mut(partition) {
             Some(content) if content.waiting().is_some() => {
                 self.keyspace.change_waiting(content, |waiting| waiting.take(database, key))
             }
-            _ => Queue::default(),
+            _ => WaitQueue::default(),
         }
     }
 
-    /// Stands those in the queue of a key again who were taken out of it.
-    pub fn stand_again(&mut self, key: &[u8], standing: Vec<Standing>) {
+    /// Puts those that were taken out of a key's queue into it again.
+    pub fn requeue(&mut self, key: &[u8], queued: Vec<QueuedWaiter>) {
         let mut queue = self.take_queue(key);
-        standing.into_iter().for_each(|it| queue.join(it));
+        queued.into_iter().for_each(|it| queue.join(it));
         self.put_queue(key, queue);
     }
 
     /// Puts back the queue of a key.
-    pub fn put_queue(&mut self, key: &[u8], queue: Queue) {
+    pub fn put_queue(&mut self, key: &[u8], queue: WaitQueue) {
         let (database, partition) = (self.options.database, self.locate(key).partition());
         let content = self.grant.content_mut(partition).expect("it was taken from there");
         self.keyspace.change_waiting(content, |waiting| waiting.put(database, key, queue));
         content.release_rare();
     }
 
-    /// Notes the keys whose absence somebody heeds, of one database or of all, where that is
-    /// flushed.
-    pub(super) fn rouse_flushed(&mut self, database: Option<usize>) {
-        self.rouse_those(|_, own, _, queue| {
-            database.is_none_or(|database| database == own) && queue.heeds(true)
+    /// Notes the keys of one database or of all that have waiters for their deletion, where those
+    /// databases are flushed.
+    pub(super) fn signal_flushed(&mut self, database: Option<usize>) {
+        self.signal_where(|_, own, _, queue| {
+            database.is_none_or(|database| database == own) && queue.wakes_on(true)
         });
     }
 
     /// Notes the keys of a database that somebody waits for, after it was swapped: those that are
-    /// there now, and those whose absence somebody heeds.
-    pub(super) fn rouse_swapped(&mut self, database: usize) {
+    /// there now, and those with waiters for their deletion.
+    pub(super) fn signal_swapped(&mut self, database: usize) {
         let (keyspace, physical) = (self.keyspace, self.keyspace.physical(database));
-        self.rouse_those(|content, own, key, queue| {
+        self.signal_where(|content, own, key, queue| {
             let is_gone = || {
                 let position = keyspace.locate(key).position();
                 content.table(physical).is_none_or(|it| it.find(position, key).is_none())
             };
-            own == database && queue.heeds(!queue.heeds_deletion() && is_gone())
+            own == database && queue.wakes_on(!queue.wakes_on_deletion() && is_gone())
         });
     }
 
-    fn rouse_those(&mut self, are_told: impl Fn(&Content, usize, &[u8], &Queue) -> bool) {
+    fn signal_where(
+        &mut self,
+        is_ready: impl Fn(&PartitionContent, usize, &[u8], &WaitQueue) -> bool,
+    ) {
         if !self.keyspace.any_waiters() {
             return;
         }
@@ -142,7 +145,7 @@ impl Tx {
             let Some(content) = self.grant.content(index) else { continue };
             let Some(waiting) = content.waiting() else { continue };
             for (database, key, queue) in waiting.queues() {
-                if are_told(content, database, key, queue) {
+                if is_ready(content, database, key, queue) {
                     self.ready.add(database, key);
                 }
             }
@@ -154,21 +157,21 @@ impl Keyspace {
     /// Changes the queues of a partition, and counts what came of it.
     fn change_waiting<R>(
         &self,
-        content: &mut Content,
+        content: &mut PartitionContent,
         change: impl FnOnce(&mut WaitingKeys) -> R,
     ) -> R {
-        let stretch = Halfway::begin();
+        let section = CriticalSection::begin();
         let before = waiting_keys(content);
         let result = change(content.waiting_mut());
         steps::step();
         self.note_waiting(before, waiting_keys(content));
-        stretch.end();
+        section.end();
         result
     }
 }
 
 /// How many keys of a partition somebody waits for.
-fn waiting_keys(content: &Content) -> u32 {
+fn waiting_keys(content: &PartitionContent) -> u32 {
     content.waiting().map_or(0, |waiting| waiting.len() as u32)
 }
 

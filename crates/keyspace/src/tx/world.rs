@@ -7,17 +7,17 @@ use base::steps;
 
 use super::Tx;
 use crate::counters::bump;
+use crate::critical_section::CriticalSection;
 use crate::entry::EntryTable;
 use crate::garbage::Garbage;
 use crate::keyspace::{Keyspace, PARTITIONS};
 use crate::lock::acquisition::{Acquisition, PartitionSet};
 use crate::lock::partition::{Lsn, PartitionIndex};
 use crate::refusal::Refusal;
-use crate::ruin::Halfway;
 use crate::sizes::Sizes;
 
 /// The tables of a database that was flushed, and what they counted for.
-pub(super) struct Flushed {
+pub(super) struct FlushedDatabase {
     database: usize,
     tables: Vec<Detached>,
     keys: i64,
@@ -37,7 +37,7 @@ struct Detached {
     table: EntryTable,
 }
 
-impl Flushed {
+impl FlushedDatabase {
     /// Nobody puts them back any more: walks that go on see them first, and free them.
     pub(super) fn leave(self, keyspace: &Keyspace) {
         let tables = self.tables.into_iter().map(|it| (it.marks, it.table)).collect();
@@ -51,12 +51,12 @@ impl Tx {
     /// Lends the world to others, who change the data on transactions of their own. What this one
     /// has changed so far is never undone after that; a panic meanwhile ends the process.
     pub fn lend_world<T>(&mut self, work: impl FnOnce(Acquisition) -> (Acquisition, T)) -> T {
-        let lent = Halfway::begin();
+        let lent = CriticalSection::begin();
         let (world, result) = work(self.take_world());
         debug_assert!(world.wants_world() && world.is_complete(), "it comes back as it was");
         self.grant = world;
         lent.end();
-        self.renew_views();
+        self.refresh_views();
         result
     }
 
@@ -76,7 +76,7 @@ impl Tx {
     /// Empties the present database. Returns how many keys it had.
     pub fn flush_database(&mut self) -> Result<usize, Refusal> {
         self.require_world()?;
-        self.rouse_flushed(Some(self.options.database));
+        self.signal_flushed(Some(self.options.database));
         Ok(self.empty_database())
     }
 
@@ -84,12 +84,12 @@ impl Tx {
         let database = self.physical;
         let removed = self.keyspace.len(self.options.database);
         if removed == 0 {
-            self.alter_databases();
+            self.note_modified_databases();
             return 0;
         }
-        self.alter_database(self.options.database, &[database]);
+        self.note_modified_database(self.options.database, &[database]);
         self.touched = true;
-        let change = Halfway::begin();
+        let change = CriticalSection::begin();
         let flushed = self.detach(database);
         match &mut self.undo {
             Some(undo) => undo.remember_flush(flushed),
@@ -101,7 +101,7 @@ impl Tx {
     }
 
     /// Takes all tables of a physical database out.
-    fn detach(&mut self, database: usize) -> Flushed {
+    fn detach(&mut self, database: usize) -> FlushedDatabase {
         let mut tables = Vec::new();
         for index in 0..PARTITIONS as PartitionIndex {
             let content = self.grant.content_mut(index).expect("the world is granted");
@@ -114,7 +114,7 @@ impl Tx {
             partition.add_population(-(len as i32));
         }
         let totals = self.keyspace.counters();
-        let flushed = Flushed {
+        let flushed = FlushedDatabase {
             database,
             tables,
             keys: totals.keys(database) as i64,
@@ -128,10 +128,10 @@ impl Tx {
     }
 
     /// Puts the tables of a flushed database back, from which all that came since was taken.
-    pub(super) fn reattach(&mut self, flushed: Flushed) {
-        let change = Halfway::begin();
+    pub(super) fn reattach(&mut self, flushed: FlushedDatabase) {
+        let change = CriticalSection::begin();
         self.count_flushed(&flushed, 1);
-        let Flushed { database, tables, .. } = flushed;
+        let FlushedDatabase { database, tables, .. } = flushed;
         for Detached { index, marks, volatile, table } in tables {
             let content = self.grant.content_mut(index).expect("the world is granted");
             debug_assert_eq!(content.marks, marks, "no walk begins while the world is held");
@@ -144,7 +144,7 @@ impl Tx {
         change.end();
     }
 
-    fn count_flushed(&self, flushed: &Flushed, sign: i64) {
+    fn count_flushed(&self, flushed: &FlushedDatabase, sign: i64) {
         let counters = self.keyspace.counters().database(self.counters(), flushed.database);
         bump(&counters.keys, sign * flushed.keys);
         bump(&counters.volatile, sign * flushed.volatile);
@@ -161,7 +161,7 @@ impl Tx {
     /// Empties all databases. Returns how many keys they had.
     pub fn flush_all(&mut self) -> Result<usize, Refusal> {
         self.require_world()?;
-        self.rouse_flushed(None);
+        self.signal_flushed(None);
         let home = self.options.database;
         let mut removed = 0;
         for database in 0..self.keyspace.database_count() {
@@ -180,10 +180,10 @@ impl Tx {
             return Ok(());
         }
         let physical = [self.keyspace.physical(one), self.keyspace.physical(other)];
-        self.alter_database(one, &physical);
-        self.alter_database(other, &physical);
+        self.note_modified_database(one, &physical);
+        self.note_modified_database(other, &physical);
         self.touched = true;
-        let change = Halfway::begin();
+        let change = CriticalSection::begin();
         self.keyspace.databases().swap(one, other);
         if let Some(undo) = &mut self.undo {
             undo.remember_swap(one, other);
@@ -191,8 +191,8 @@ impl Tx {
         change.end();
         steps::step();
         self.physical = self.keyspace.physical(self.options.database);
-        self.rouse_swapped(one);
-        self.rouse_swapped(other);
+        self.signal_swapped(one);
+        self.signal_swapped(other);
         Ok(())
     }
 

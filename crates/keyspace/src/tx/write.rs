@@ -69,15 +69,15 @@ impl Tx {
     ) -> Result<Option<Kind>, Refusal> {
         let options @ TxOptions { now, sees_expired, .. } = self.options;
         let location = self.locate(key);
-        let Some((mut door, access)) = self.door_and_clock(location) else {
+        let Some((mut mutation, access)) = self.mutation_and_clock(location) else {
             return Err(self.refuse_beyond(location.partition()));
         };
-        let Some((place, old)) = door.find(key) else {
-            door.prefetch_recall();
+        let Some((place, old)) = mutation.find(key) else {
+            mutation.prefetch_ghost();
             let (value, deadline) = (make(None)?, lifetime.applied_to(None));
             let mut entry = EntryBox::item(key, value, deadline, notes.unwrap_or_default());
             entry.set_access_clock(access.fresh());
-            door.insert(entry);
+            mutation.insert(entry);
             self.effects.add_changes(1);
             self.event(EventClass::New, "new", key);
             return Ok(None);
@@ -92,7 +92,7 @@ impl Tx {
         let (was_read, stays) = (old.was_read() && notes.is_none(), old.notes());
         let notes = notes.unwrap_or(stays);
         let fits = old.has_room_for(notes);
-        if fits && let Some(entry) = door.overwrite_text(place, &value, deadline) {
+        if fits && let Some(entry) = mutation.overwrite_text(place, &value, deadline) {
             // Not before: undo and walks keep the entry as it was.
             entry.set_access_clock(clock);
             entry.set_notes(notes);
@@ -101,7 +101,7 @@ impl Tx {
             let mut entry = EntryBox::item(key, value, deadline, notes);
             entry.set_access_clock(clock);
             entry.borrow().set_read(was_read);
-            door.replace(place, entry);
+            mutation.replace(place, entry);
         }
         self.effects.add_changes(1);
         Ok(Some(kind))
@@ -115,19 +115,19 @@ impl Tx {
     ) -> Result<bool, Refusal> {
         self.expire_if_due(key)?;
         let location = self.locate(key);
-        let mut door = self.door(location)?;
-        let Some((place, entry)) = door.find(key) else { return Ok(false) };
+        let mut mutation = self.mutation(location)?;
+        let Some((place, entry)) = mutation.find(key) else { return Ok(false) };
         if entry.deadline() != deadline {
             let overwritten = match deadline {
-                Some(at) => door.overwrite_deadline(place, at),
+                Some(at) => mutation.overwrite_deadline(place, at),
                 None => false,
             };
             if !overwritten {
-                let moved = door.entry(place).duplicate(key, deadline);
-                door.replace(place, moved);
+                let moved = mutation.entry(place).duplicate(key, deadline);
+                mutation.replace(place, moved);
             }
         } else {
-            door.rewritten(place);
+            mutation.rewritten(place);
         }
         self.effects.add_changes(1);
         Ok(true)
@@ -144,9 +144,9 @@ impl Tx {
     pub fn take(&mut self, key: &[u8]) -> Result<Option<EntryBox>, Refusal> {
         self.expire_if_due(key)?;
         let location = self.locate(key);
-        let mut door = self.door(location)?;
-        let Some((place, _)) = door.find(key) else { return Ok(None) };
-        let entry = door.remove(place);
+        let mut mutation = self.mutation(location)?;
+        let Some((place, _)) = mutation.find(key) else { return Ok(None) };
+        let entry = mutation.remove(place);
         self.effects.add_changes(1);
         Ok(Some(entry))
     }
@@ -157,11 +157,11 @@ impl Tx {
         self.expire_if_due(entry.borrow().key())?;
         let announced = self.effects.listens(EventClass::New);
         let announced = announced.then(|| Box::<[u8]>::from(entry.borrow().key()));
-        let mut door = self.door(location)?;
-        match door.find(entry.borrow().key()).map(|(place, _)| place) {
-            Some(place) => door.replace(place, entry),
+        let mut mutation = self.mutation(location)?;
+        match mutation.find(entry.borrow().key()).map(|(place, _)| place) {
+            Some(place) => mutation.replace(place, entry),
             None => {
-                door.insert(entry);
+                mutation.insert(entry);
                 if let Some(key) = announced {
                     self.event(EventClass::New, "new", &key);
                 }
@@ -175,10 +175,10 @@ impl Tx {
     /// anybody is told of: for what comes from a file of the data set itself.
     pub fn load(&mut self, entry: EntryBox) -> Result<bool, Refusal> {
         let location = self.locate(entry.borrow().key());
-        let mut door = self.door(location)?;
-        let is_new = door.find(entry.borrow().key()).is_none();
+        let mut mutation = self.mutation(location)?;
+        let is_new = mutation.find(entry.borrow().key()).is_none();
         if is_new {
-            door.insert(entry);
+            mutation.insert(entry);
         }
         Ok(is_new)
     }
@@ -186,17 +186,17 @@ impl Tx {
     /// As `load`, in the place of an entry that is there.
     pub fn load_over(&mut self, entry: EntryBox) -> Result<(), Refusal> {
         let location = self.locate(entry.borrow().key());
-        let mut door = self.door(location)?;
-        match door.find(entry.borrow().key()).map(|(place, _)| place) {
-            Some(place) => door.replace(place, entry),
-            None => door.insert(entry),
+        let mut mutation = self.mutation(location)?;
+        match mutation.find(entry.borrow().key()).map(|(place, _)| place) {
+            Some(place) => mutation.replace(place, entry),
+            None => mutation.insert(entry),
         }
         Ok(())
     }
 
     /// Notes an access to a key though the client's reads are none (`TOUCH`); whether it exists.
     pub fn touch(&mut self, key: &[u8]) -> Result<bool, Refusal> {
-        let Some(entry) = self.inspect(key)? else { return Ok(false) };
+        let Some(entry) = self.lookup_no_touch(key)? else { return Ok(false) };
         if self.access.notes_reads() {
             entry.set_access_clock(self.access.accessed(entry.access_clock()));
         }
@@ -206,12 +206,12 @@ impl Tx {
     /// Says whether a key may be evicted; whether that is new.
     pub fn set_sticky(&mut self, key: &[u8], is_sticky: bool) -> Result<bool, Refusal> {
         self.expire_if_due(key)?;
-        let mut door = self.door(self.locate(key))?;
-        let Some((place, entry)) = door.find(key) else { return Ok(false) };
+        let mut mutation = self.mutation(self.locate(key))?;
+        let Some((place, entry)) = mutation.find(key) else { return Ok(false) };
         if entry.is_sticky() == is_sticky {
             return Ok(false);
         }
-        door.set_sticky(place, is_sticky);
+        mutation.set_sticky(place, is_sticky);
         self.effects.add_changes(1);
         Ok(true)
     }
@@ -270,20 +270,20 @@ impl Tx {
     pub fn expire_if_due(&mut self, key: &[u8]) -> Result<bool, Refusal> {
         let TxOptions { now, sees_expired, .. } = self.options;
         let location = self.locate(key);
-        let door = self.door(location)?;
+        let mutation = self.mutation(location)?;
         let due = |entry: EntryRef<'_>| entry.is_expired(now) && !sees_expired;
-        let Some((place, _)) = door.find(key).filter(|(_, entry)| due(*entry)) else {
+        let Some((place, _)) = mutation.find(key).filter(|(_, entry)| due(*entry)) else {
             return Ok(false);
         };
         if !self.stale.get_mut().is_empty() {
             // What reads met goes before anything is written in its place: an entry that comes
             // there, and whose time is over as well, is another one.
-            self.tell_met();
+            self.notify_met();
             self.expire_if_due(key)?;
             return Ok(true);
         }
-        let mut door = self.door(location)?;
-        let entry = door.remove(place);
+        let mut mutation = self.mutation(location)?;
+        let entry = mutation.remove(place);
         if entry.borrow().kind() == Kind::String && !entry.borrow().was_read() {
             self.counted.expired_unread.update(|unread| unread + 1);
         }
@@ -301,6 +301,6 @@ impl Tx {
 
     /// Frees an entry, elsewhere if it is big.
     pub fn discard(&self, entry: EntryBox) {
-        super::door::discard(self.keyspace, entry);
+        super::mutation::discard(self.keyspace, entry);
     }
 }

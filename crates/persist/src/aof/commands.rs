@@ -15,7 +15,7 @@ use structs::hash::HashRef;
 use structs::members::Text;
 use structs::set::SetRef;
 use structs::sorted_set::SortedSetRef;
-use structs::stream::{EntryId, Group, Stream};
+use structs::stream::{ConsumerGroup, EntryId, Stream};
 
 use crate::asides::Aside;
 use crate::rdb::Writer;
@@ -29,12 +29,12 @@ const ITEM_BYTES: usize = 1 << 20;
 
 /// Tells the database of what follows.
 pub(crate) fn write_select(out: &mut Writer, database: usize) {
-    tell(out, &[b"SELECT", database.to_string().as_bytes()]);
+    write_command(out, &[b"SELECT", database.to_string().as_bytes()]);
 }
 
 /// Tells a library of functions.
 pub(crate) fn write_library(out: &mut Writer, code: &[u8]) {
-    tell(out, &[b"FUNCTION", b"LOAD", code]);
+    write_command(out, &[b"FUNCTION", b"LOAD", code]);
 }
 
 /// Tells an entry.
@@ -44,9 +44,9 @@ pub(crate) fn write_entry(out: &mut Writer, entry: EntryRef<'_>) {
         ValueRef::String(text) => {
             let flags = entry.notes().flags;
             if flags != 0 {
-                tell(out, &[b"ECHO", &Aside::Flags(flags).word()]);
+                write_command(out, &[b"ECHO", &Aside::Flags(flags).word()]);
             }
-            tell(out, &[b"SET", key, text.contiguous(&mut Vec::new())]);
+            write_command(out, &[b"SET", key, text.contiguous(&mut Vec::new())]);
         }
         ValueRef::List(list) => {
             let mut command = Items::of(out, b"RPUSH", key);
@@ -60,10 +60,10 @@ pub(crate) fn write_entry(out: &mut Writer, entry: EntryRef<'_>) {
         ValueRef::Array(array) => write_array(out, key, array),
     }
     if let Some(deadline) = entry.deadline() {
-        tell(out, &[b"PEXPIREAT", key, deadline.to_string().as_bytes()]);
+        write_command(out, &[b"PEXPIREAT", key, deadline.to_string().as_bytes()]);
     }
     if entry.is_sticky() {
-        tell(out, &[b"ECHO", &Aside::Sticks(key, true).word()]);
+        write_command(out, &[b"ECHO", &Aside::Sticks(key, true).word()]);
     }
 }
 
@@ -96,7 +96,7 @@ fn write_sorted_set(out: &mut Writer, key: &[u8], set: SortedSetRef<'_>) {
 
 fn write_member_deadline(out: &mut Writer, key: &[u8], member: Text<'_>, deadline: i64) {
     let member = member.to_vec();
-    tell(out, &[b"PEXPIREMEMBERAT", key, &member, deadline.to_string().as_bytes()]);
+    write_command(out, &[b"PEXPIREMEMBERAT", key, &member, deadline.to_string().as_bytes()]);
 }
 
 fn write_hash(out: &mut Writer, key: &[u8], hash: HashRef<'_>) {
@@ -107,7 +107,7 @@ fn write_hash(out: &mut Writer, key: &[u8], hash: HashRef<'_>) {
         for field in hash {
             let Some(deadline) = field.deadline else { continue };
             let (deadline, field) = (deadline.to_string(), field.member.to_vec());
-            tell(out, &[b"HPEXPIREAT", key, deadline.as_bytes(), b"FIELDS", b"1", &field]);
+            write_command(out, &[b"HPEXPIREAT", key, deadline.as_bytes(), b"FIELDS", b"1", &field]);
         }
     }
 }
@@ -118,7 +118,7 @@ fn write_array(out: &mut Writer, key: &[u8], array: ArrayRef<'_>) {
     let first = array.get(0);
     if is_ring {
         let text = first.map_or_else(Vec::new, Text::to_vec);
-        tell(out, &[b"ARRING", key, array.ring().to_string().as_bytes(), &text]);
+        write_command(out, &[b"ARRING", key, array.ring().to_string().as_bytes(), &text]);
     }
     let mut command = Items::of(out, b"ARMSET", key);
     for (index, text) in array.items(u64::from(is_ring)..=INDEX_MAX) {
@@ -126,10 +126,10 @@ fn write_array(out: &mut Writer, key: &[u8], array: ArrayRef<'_>) {
     }
     command.finish();
     if is_ring && first.is_none() {
-        tell(out, &[b"ARDEL", key, b"0"]);
+        write_command(out, &[b"ARDEL", key, b"0"]);
     }
     if is_ring || array.next() > 0 {
-        tell(out, &[b"ARSEEK", key, array.next().to_string().as_bytes()]);
+        write_command(out, &[b"ARSEEK", key, array.next().to_string().as_bytes()]);
     }
 }
 
@@ -148,12 +148,12 @@ fn write_stream(out: &mut Writer, key: &[u8], stream: &Stream) {
             item.fields.flat_map(|(field, value)| [field.to_vec(), value.to_vec()]).collect();
         let mut words = vec![&b"XADD"[..], key, id.as_bytes()];
         words.extend(texts.iter().map(Vec::as_slice));
-        tell(out, &words);
+        write_command(out, &words);
     }
     left.for_each(|id| write_placeholder(out, key, id));
     if stream.is_empty() && gone.is_empty() {
         // Nothing else makes a stream without entries.
-        tell(out, &[b"XADD", key, b"MAXLEN", b"0", b"0-1", b"x", b"y"]);
+        write_command(out, &[b"XADD", key, b"MAXLEN", b"0", b"0-1", b"x", b"y"]);
     }
     // Groups have read no more than was ever added, and what was deleted tells how far they are.
     let there = stream.len() + gone.len() as u64;
@@ -167,9 +167,9 @@ fn write_stream(out: &mut Writer, key: &[u8], stream: &Stream) {
             true => stream.last_id().next().unwrap_or(EntryId::MAX),
             false => stream.first_id(),
         };
-        tell(out, &[b"XTRIM", key, b"MINID", first.to_string().as_bytes()]);
+        write_command(out, &[b"XTRIM", key, b"MINID", first.to_string().as_bytes()]);
         let later = gone.split_off(&first);
-        later.iter().for_each(|id| tell(out, &[b"XDEL", key, id.to_string().as_bytes()]));
+        later.iter().for_each(|id| write_command(out, &[b"XDEL", key, id.to_string().as_bytes()]));
         write_place(out, key, stream, stream.entries_added());
     }
     write_idempotence(out, key, stream);
@@ -180,31 +180,31 @@ fn write_place(out: &mut Writer, key: &[u8], stream: &Stream, added: u64) {
     let [last, deleted] = [stream.last_id(), stream.max_deleted_id()].map(|id| id.to_string());
     let (added, last, deleted) = (added.to_string(), last.as_bytes(), deleted.as_bytes());
     let added = added.as_bytes();
-    tell(out, &[b"XSETID", key, last, b"ENTRIESADDED", added, b"MAXDELETEDID", deleted]);
+    write_command(out, &[b"XSETID", key, last, b"ENTRIESADDED", added, b"MAXDELETEDID", deleted]);
 }
 
 fn write_placeholder(out: &mut Writer, key: &[u8], id: EntryId) {
-    tell(out, &[b"XADD", key, id.to_string().as_bytes(), b"x", b"y"]);
+    write_command(out, &[b"XADD", key, id.to_string().as_bytes(), b"x", b"y"]);
 }
 
-fn write_group(out: &mut Writer, key: &[u8], name: &[u8], group: &Group) {
+fn write_group(out: &mut Writer, key: &[u8], name: &[u8], group: &ConsumerGroup) {
     let (last, read) = (group.last_id.to_string(), group.entries_read);
     let read = read.map_or_else(|| "-1".to_owned(), |read| read.to_string());
     let (last, read) = (last.as_bytes(), read.as_bytes());
-    tell(out, &[b"XGROUP", b"CREATE", key, name, last, b"ENTRIESREAD", read]);
+    write_command(out, &[b"XGROUP", b"CREATE", key, name, last, b"ENTRIESREAD", read]);
     for (consumer, _) in group.consumers().filter(|(_, known)| known.pending_count() == 0) {
-        tell(out, &[b"XGROUP", b"CREATECONSUMER", key, name, consumer]);
+        write_command(out, &[b"XGROUP", b"CREATECONSUMER", key, name, consumer]);
     }
     for pending in group.pending_from(EntryId::MIN) {
         let [id, count] = [pending.id.to_string(), pending.deliveries.to_string()];
         let (id, count) = (id.as_bytes(), count.as_bytes());
         if pending.is_given_back() {
             let head = [b"XNACK", key, name, b"SILENT", b"IDS", b"1", id];
-            tell(out, &[&head[..], &[b"RETRYCOUNT", count, b"FORCE"]].concat());
+            write_command(out, &[&head[..], &[b"RETRYCOUNT", count, b"FORCE"]].concat());
         } else {
             let (owner, time) = (group.owner_of(&pending), pending.delivered_at.to_string());
             let head = [b"XCLAIM", key, name, owner, b"0", id, b"TIME", time.as_bytes()];
-            tell(out, &[&head[..], &[b"RETRYCOUNT", count, b"JUSTID", b"FORCE"]].concat());
+            write_command(out, &[&head[..], &[b"RETRYCOUNT", count, b"JUSTID", b"FORCE"]].concat());
         }
     }
 }
@@ -214,16 +214,16 @@ fn write_idempotence(out: &mut Writer, key: &[u8], stream: &Stream) {
     let limits = known.limits();
     let [duration, size] = [limits.duration.to_string(), limits.size.to_string()];
     let (duration, size) = (duration.as_bytes(), size.as_bytes());
-    tell(out, &[b"XCFGSET", key, b"IDMP-DURATION", duration, b"IDMP-MAXSIZE", size]);
+    write_command(out, &[b"XCFGSET", key, b"IDMP-DURATION", duration, b"IDMP-MAXSIZE", size]);
     for (producer, sent) in known.producers() {
         for (iid, id) in sent {
-            tell(out, &[b"XIDMPRECORD", key, producer, iid, id.to_string().as_bytes()]);
+            write_command(out, &[b"XIDMPRECORD", key, producer, iid, id.to_string().as_bytes()]);
         }
     }
 }
 
 /// Tells one command.
-fn tell(out: &mut Writer, words: &[&[u8]]) {
+fn write_command(out: &mut Writer, words: &[&[u8]]) {
     encode_command(words.iter().copied(), out.buffer());
     out.relieve();
 }

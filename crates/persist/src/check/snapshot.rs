@@ -57,8 +57,8 @@ pub(super) fn read(
     let Census { out, keys, volatile, expired, libraries, .. } = census;
     let end = result.map_err(|error| {
         let name = path.display();
-        let told = format_args!("--- RDB ERROR DETECTED ---\n{name}, {error}");
-        Flaw(format!("{told}\n[info] {keys} keys were read before"))
+        let report = format_args!("--- RDB ERROR DETECTED ---\n{name}, {error}");
+        Flaw(format!("{report}\n[info] {keys} keys were read before"))
     })?;
     writeln!(out, "[info] {keys} keys read")?;
     writeln!(out, "[info] {volatile} expires")?;

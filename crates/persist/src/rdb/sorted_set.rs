@@ -189,7 +189,7 @@ fn read_listpack(
     }
     if count > limits.entries || bytes.len() > PACKED_MAX {
         let items: Result<Vec<_>, _> = listpack
-            .groups::<2>()
+            .chunks::<2>()
             .map(|[member, score]| ScoredMember::of(member.element, score.element))
             .collect();
         return build(items?, limits);
@@ -202,7 +202,7 @@ fn read_listpack(
 
 fn is_in_order(listpack: Listpack<'_>) -> bool {
     let mut last = None;
-    listpack.groups::<2>().all(|[member, score]| {
+    listpack.chunks::<2>().all(|[member, score]| {
         let Some(score) = score_of(score.element) else { return false };
         let item = (score, member.element);
         let before = last.replace(item);

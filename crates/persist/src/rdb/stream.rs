@@ -25,7 +25,8 @@ mod tests;
 use std::collections::BTreeSet;
 
 use structs::stream::{
-    Counters, EntryId, Group, Idempotence, IdempotenceLimits, Node, Pending, Stream,
+    ConsumerGroup, Counters, EntryId, Idempotence, IdempotenceLimits, PendingEntry, Stream,
+    StreamNode,
 };
 
 use super::length::{read_length, write_length};
@@ -102,7 +103,7 @@ pub fn write(out: &mut Writer, stream: &Stream) {
     }
 }
 
-fn write_group(out: &mut Writer, group: &Group, age: Age) {
+fn write_group(out: &mut Writer, group: &ConsumerGroup, age: Age) {
     write_id(out, group.last_id);
     write_length(out, group.entries_read.unwrap_or(UNKNOWN));
     write_length(out, group.pending_count());
@@ -126,7 +127,7 @@ fn write_group(out: &mut Writer, group: &Group, age: Age) {
         write_length(out, group.given_back_count());
         let pending = group.pending_from(EntryId::MIN);
         pending
-            .filter(Pending::is_given_back)
+            .filter(PendingEntry::is_given_back)
             .for_each(|pending| out.extend(&bytes_of(pending.id)));
     }
 }
@@ -161,7 +162,7 @@ pub fn read(value_type: ValueType, reader: &mut Reader<'_>) -> Result<Stream, Ma
 /// Nodes that were read, in their order.
 #[derive(Default)]
 pub(super) struct Nodes {
-    nodes: Vec<Node>,
+    nodes: Vec<StreamNode>,
     live: u64,
     last: EntryId,
 }
@@ -172,7 +173,7 @@ impl Nodes {
         let master = read_string(reader)?.into_bytes();
         let master = id_of(master.as_ref().try_into().map_err(|_| Malformed)?);
         let bytes = read_string(reader)?.into_bytes().into_owned();
-        let node = Node::checked(master, bytes).map_err(|_| Malformed)?;
+        let node = StreamNode::checked(master, bytes).map_err(|_| Malformed)?;
         if node.first_id() <= self.last {
             return Err(Malformed);
         }
@@ -222,7 +223,11 @@ fn read_counters(reader: &mut Reader<'_>, nodes: Nodes, age: Age) -> Result<Stre
     if is_sound { Ok(Stream::from_nodes(nodes, counters)) } else { Err(Malformed) }
 }
 
-fn read_group(reader: &mut Reader<'_>, stream: &Stream, age: Age) -> Result<Group, Malformed> {
+fn read_group(
+    reader: &mut Reader<'_>,
+    stream: &Stream,
+    age: Age,
+) -> Result<ConsumerGroup, Malformed> {
     let last_id = read_id(reader)?;
     let entries_read = match age {
         Age::Redis5 => stream.entries_up_to(last_id),
@@ -231,7 +236,7 @@ fn read_group(reader: &mut Reader<'_>, stream: &Stream, age: Age) -> Result<Grou
             read => Some(countable(read)?),
         },
     };
-    let mut group = Group::new(last_id, entries_read);
+    let mut group = ConsumerGroup::new(last_id, entries_read);
     let pending = read_pending(reader)?;
     let find = |id: EntryId| {
         let place = pending.binary_search_by(|(other, ..)| other.cmp(&id));

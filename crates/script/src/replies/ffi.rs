@@ -339,7 +339,7 @@ impl Writer<'_> {
         unsafe {
             if self.enter(&fields.err, ffi::LUA_TSTRING) {
                 reply.error(before_nul(self.string()));
-                self.tell_error();
+                self.report_error();
             } else if self.enter(&fields.ok, ffi::LUA_TSTRING) {
                 reply.simple(before_nul(self.string()));
             } else if self.enter(&fields.double, ffi::LUA_TNUMBER) {
@@ -364,7 +364,7 @@ impl Writer<'_> {
     }
 
     /// Tells of the error whose text is on top, with its table below.
-    unsafe fn tell_error(&self) {
+    unsafe fn report_error(&self) {
         let state = self.state;
         // SAFETY: as for `write_value`; the text stays where it is, as its table is on the stack.
         unsafe {

@@ -175,7 +175,7 @@ impl Aof {
         };
         if let Some(queue) = queue {
             queue.set_urgent(reliance == Reliance::Disk);
-            server.journal.rely_on(reliance);
+            server.journal.rely_on(queue.reader, reliance);
             queue.order(|_| Order::Heed);
         }
     }
@@ -208,8 +208,8 @@ fn base_form(server: &Server) -> BaseForm {
 
 /// Begins to write where a start left off. The world must be stopped.
 fn resume(server: &'static Server, files: Files, last: Last) -> Result<(), String> {
+    let queue = new_queue(server);
     let end = server.journal.end();
-    let queue = Queue::new(&server.log_valve, end);
     spawn(server, Writer::resume(server, Arc::clone(&queue), files, last, end))?;
     server.aof.enter(Phase::On);
     let mut slot = server.aof.queue();
@@ -218,10 +218,17 @@ fn resume(server: &'static Server, files: Files, last: Last) -> Result<(), Strin
     Ok(())
 }
 
-/// Has all changes go to the queue. The world must be stopped, and the queue's mutex held.
+/// A queue for a new log, to be attached.
+fn new_queue(server: &'static Server) -> Arc<Queue> {
+    let journal = &server.journal;
+    Queue::new(&server.log_valve, journal.name_reader(), journal.end())
+}
+
+/// Has all changes go to the queue. The world must be stopped, and the mutex of the queue's place
+/// held.
 fn attach(server: &'static Server, queue: &Arc<Queue>) {
-    server.keyspace.settings().journal_attached.store(true, Ordering::Relaxed);
-    server.journal.attach(Box::new(Inlet(Arc::clone(queue))), Reliance::Nobody);
+    let inlet = Box::new(Inlet(Arc::clone(queue)));
+    queue.begin_at(server.journal.attach(queue.reader, inlet, Reliance::Nobody));
     server.aof.follow_policy(server, Some(&**queue), server.aof.is_relied_on());
 }
 
@@ -258,7 +265,7 @@ fn switch_on(server: &'static Server) -> Result<(), String> {
     files::make_directory(server, None)
         .map_err(|error| fail(files::unmade_directory(server, &error)))?;
     let files = Files::find(server).map_err(fail)?;
-    let queue = Queue::new(&server.log_valve, server.journal.end());
+    let queue = new_queue(server);
     spawn(server, Writer::new(server, Arc::clone(&queue), files)).map_err(fail)?;
     server.aof.enter(Phase::Starting);
     *server.aof.queue() = Some(queue);
@@ -300,13 +307,13 @@ pub(crate) fn switch_off(server: &'static Server) {
     // A writer that panicked will not answer.
     let _ = close(&queue).recv();
     server.aof.enter(Phase::Off);
-    part(server);
+    part(server, &queue);
 }
 
 /// Has a log written in a directory for a backup, from the next base on; the server keeps none.
 pub(crate) fn lend(server: &'static Server, directory: &Path) -> Result<(), String> {
     let files = Files::within(server, directory.to_owned())?;
-    let queue = Queue::new(&server.log_valve, server.journal.end());
+    let queue = new_queue(server);
     spawn(server, Writer::lent(server, Arc::clone(&queue), files))?;
     let mut slot = server.aof.queue();
     *slot = Some(queue);
@@ -322,9 +329,10 @@ pub(crate) fn take_back(server: &'static Server) -> Option<mpsc::Receiver<()>> {
         return None;
     }
     server.aof.rewrite.give_up();
-    let closed = slot.take().map(|queue| close(&queue));
-    part(server);
-    closed
+    let queue = slot.take()?;
+    let closed = close(&queue);
+    part(server, &queue);
+    Some(closed)
 }
 
 /// Ends what a backup consists of, here; the error says why it has failed.
@@ -341,10 +349,9 @@ fn close(queue: &Queue) -> mpsc::Receiver<()> {
     receiver
 }
 
-/// Changes go to no queue any more, and nobody waits for one.
-fn part(server: &Server) {
-    server.keyspace.settings().journal_attached.store(false, Ordering::Relaxed);
-    server.journal.detach();
+/// No change goes to the queue any more, and nobody waits for it.
+fn part(server: &Server, queue: &Queue) {
+    server.journal.detach(queue.reader);
     set_failed(server, false);
     server.aof.set_lacks_base(false);
     server.log_valve.open();

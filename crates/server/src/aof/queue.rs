@@ -12,7 +12,7 @@ use keyspace::Lsn;
 use super::Order;
 use super::aligned::Aligned;
 use super::pieces::Pieces;
-use crate::journal::JournalReader;
+use crate::journal::{JournalReader, ReaderId};
 use crate::valve::Valve;
 
 /// Bytes in the queue beyond which writers wait.
@@ -44,6 +44,8 @@ pub(super) const KEPT: usize = (PIECES_KEPT + 2) * (256 << 10);
 
 /// The queue.
 pub(super) struct Queue {
+    /// As which the journal knows it.
+    pub(super) reader: ReaderId,
     inner: Mutex<Inner>,
     arrived: Arc<Condvar>,
     /// In front of commands that write.
@@ -172,9 +174,15 @@ impl JournalReader for Inlet {
 }
 
 impl Queue {
-    pub(super) fn new(valve: &'static Valve, end: Lsn) -> Arc<Self> {
+    /// For a log that begins where the journal ends now, or later.
+    pub(super) fn new(valve: &'static Valve, reader: ReaderId, end: Lsn) -> Arc<Self> {
         let inner = Inner { end, ..Inner::default() };
-        Arc::new(Self { inner: Mutex::new(inner), arrived: Arc::default(), valve })
+        Arc::new(Self { reader, inner: Mutex::new(inner), arrived: Arc::default(), valve })
+    }
+
+    /// Records come from behind this end of the journal on.
+    pub(super) fn begin_at(&self, end: Lsn) {
+        self.lock().end = end;
     }
 
     /// Whether the record waits for `rest`.
@@ -311,13 +319,17 @@ impl Queue {
 mod tests {
     use std::time::Duration;
 
+    use base::time::Clock;
+
     use super::{Last, MOST, PIECES_KEPT, Pieces, Queue, ROOM, SHORTEST, Trust, Wait, Work};
     use crate::aof::Order;
+    use crate::journal::Journal;
     use crate::valve::Valve;
 
     fn queue() -> (std::sync::Arc<Queue>, &'static Valve) {
         let valve: &'static Valve = Box::leak(Box::default());
-        (Queue::new(valve, 100), valve)
+        let journal = Journal::new(Clock::system(), Box::leak(Box::default()));
+        (Queue::new(valve, journal.name_reader(), 100), valve)
     }
 
     fn all(work: &Work) -> Vec<u8> {

@@ -4,7 +4,6 @@
 //! place, or, where there is no writer, is put there here.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use base::io_text::plain;
@@ -19,7 +18,7 @@ use super::{Base, Fresh, Order, attach};
 use crate::drill;
 use crate::log::{log_notice, log_warning};
 use crate::server::Server;
-use crate::snapshot::{Cut, Finished, Purpose, Snapshot, Target};
+use crate::snapshot::{Cut, FileSink, Finished, Purpose, Snapshot, SnapshotTarget};
 
 /// So many failures in a row, then automatic rewrites wait longer and longer.
 const PATIENT_FAILURES: u64 = 3;
@@ -238,7 +237,8 @@ impl Turn {
         let log = server.aof.queue().clone();
         let cut_log = log.clone();
         let at_cut = Box::new(move |cut| mark_cut(server, &cut, cut_log.as_ref()));
-        let target = Target { path: path.clone(), at_cut };
+        let sink = Box::new(FileSink::new(&*server.storage, path.clone()));
+        let target = SnapshotTarget { sink, at_cut };
         let done = move |result: Result<Finished, String>| {
             hand_over(server, result.map(|it| Fresh { path, form, bytes: it.bytes }), log.as_ref());
         };
@@ -262,7 +262,7 @@ fn mark_cut(server: &'static Server, cut: &Cut, log: Option<&Arc<Queue>>) {
     let present = server.aof.queue();
     let is_wanted = is_same(log, present.as_ref());
     let Some(queue) = present.as_ref().filter(|_| is_wanted) else { return };
-    if !server.keyspace.settings().journal_attached.load(Ordering::Relaxed) {
+    if !server.journal.is_attached(queue.reader) {
         attach(server, queue);
     }
     queue.order(|lsn| {

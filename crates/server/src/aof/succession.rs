@@ -45,7 +45,7 @@ fn succeed(server: &'static Server, queue: Arc<Queue>, is_lent: bool) -> Option<
     server.backup.lose_log(server, BUG);
     if server.aof.is_on() {
         server.aof.set_lacks_base(true);
-        server.journal.fail(BUG.to_owned(), || set_failed(server, true));
+        server.journal.fail(queue.reader, BUG.to_owned(), || set_failed(server, true));
     } else if server.aof.phase() == Phase::Securing {
         server.aof.rely(server, Phase::Starting);
     }

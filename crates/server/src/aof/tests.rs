@@ -18,6 +18,8 @@ use proto::OwnedArgs;
 
 use super::{find, flush, switch_off, switch_on};
 use crate::commit::publish;
+use crate::journal::Reliance;
+use crate::journal::tests::Copy;
 use crate::saves::Manner;
 use crate::server::Server;
 use crate::start::test_server_on;
@@ -134,7 +136,7 @@ fn append_value(server: &'static Server, number: usize, value: &[u8]) -> Option<
     let args: OwnedArgs = words.into_iter().collect();
     Some(on_key(server, &key, |tx| {
         tx.put_text(&key, NewText::from_client(value), Lifetime::Forever).unwrap();
-        tx.conclude();
+        tx.finish();
         publish(&server.journal, tx, args.as_args())
     }))
 }
@@ -573,4 +575,29 @@ fn damage_to_what_was_synced_is_refused() {
     disk.put(&path, &[COMMAND, b"no command\r\n"].concat());
     let error = start(&disk).err().unwrap();
     assert!(error.contains(&format!("at offset {}", COMMAND.len())), "{error}");
+}
+
+/// The log comes and goes beside a reader that stays.
+#[test]
+fn another_reader_is_given_the_whole_stream_whatever_becomes_of_the_log() {
+    let disk = new_disk();
+    let server = start(&disk).unwrap();
+    let (reader, copy) = Copy::attach(&server.journal, Reliance::Nobody);
+    let acknowledged = switch_off_and_on(server);
+    assert_eq!(acknowledged.len(), WRITES, "nothing fails");
+    switch_off(server);
+    assert!(write(server, WRITES), "nobody is waited for");
+    let text = copy.text();
+    assert_eq!(server.journal.end(), text.len() as u64, "and no byte is missing");
+    for number in 0..=WRITES {
+        assert_eq!(text.matches(&*format!("key:{number}\r\n")).count(), 1, "{number}");
+    }
+    server.journal.detach(reader);
+    append(server, 0);
+    assert_eq!(server.journal.end(), text.len() as u64, "nobody is there to be told");
+    let again = start(&disk).unwrap();
+    assert!(
+        (0..WRITES).all(|number| has(again, number)),
+        "the log has all that came while it was on"
+    );
 }

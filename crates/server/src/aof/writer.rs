@@ -197,7 +197,7 @@ impl Writer {
             if self.state != State::Stuck {
                 // What has come since it was taken is younger than that. Where nothing is written
                 // at all, writes are refused, or nobody relies on the log yet.
-                self.server.journal.note_written(end, began_us);
+                self.server.journal.note_written(self.queue.reader, end, began_us);
             }
             self.sync_if_due();
             if self.state == State::Lost && !self.is_lent && self.is_rested() {
@@ -459,7 +459,7 @@ impl Writer {
         let is_due = match self.server.config.get(APPENDFSYNC) {
             _ if self.spares_disk() => {
                 if self.state == State::Sound {
-                    self.server.journal.let_pass(self.end);
+                    self.server.journal.let_pass(self.queue.reader, self.end);
                 }
                 false
             }
@@ -498,7 +498,7 @@ impl Writer {
         (self.synced_length, self.begun_length) = (length, length);
         self.is_slow = false;
         if self.state == State::Sound {
-            self.server.journal.acknowledge(self.end);
+            self.server.journal.acknowledge(self.queue.reader, self.end);
         }
         true
     }
@@ -538,7 +538,8 @@ impl Writer {
     fn fail(&self, error: &io::Error) {
         if self.server.aof.is_on() {
             // Replies do not say where the server keeps its files.
-            self.server.journal.fail(bare(error), || set_failed(self.server, true));
+            let bar = || set_failed(self.server, true);
+            self.server.journal.fail(self.queue.reader, bare(error), bar);
         }
         self.server.log_valve.open();
     }
@@ -548,7 +549,7 @@ impl Writer {
             log_notice!(self.server.log, "{line}");
         }
         self.server.aof.set_lacks_base(false);
-        self.server.journal.heal(self.synced);
+        self.server.journal.heal(self.queue.reader, self.synced);
         drill::point_in_log();
         set_failed(self.server, false);
     }

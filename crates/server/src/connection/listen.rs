@@ -113,7 +113,7 @@ impl Serve {
         let later = self.session.seldom.as_mut().map(|seldom| std::mem::take(&mut seldom.later));
         let later = later.filter(|later| later.len() > 0);
         if later.is_some() || input.capacity() > INPUT_MOST {
-            self.worker.server.keyspace.free_elsewhere((input, later));
+            self.worker.server.keyspace.lazy_free((input, later));
         }
     }
 

@@ -282,7 +282,7 @@ impl AsRef<[u8]> for Apart {
 
 impl Drop for Apart {
     fn drop(&mut self) {
-        self.keyspace.free_elsewhere(std::mem::take(&mut self.bytes));
+        self.keyspace.lazy_free(std::mem::take(&mut self.bytes));
     }
 }
 
@@ -390,7 +390,7 @@ impl Serve {
         self.hold(&output, begun);
         self.keep_output(output);
         if reply_bytes >= LARGE || ran.args.memory() as u64 >= LARGE {
-            keyspace.free_elsewhere((ran.args, ran.program));
+            keyspace.lazy_free((ran.args, ran.program));
         }
     }
 

@@ -80,7 +80,7 @@ impl Source for Packing {
     fn write(&mut self, reply: &mut Reply<'_>, _: usize) -> bool {
         if let Some(copy) = self.copy.take() {
             reply.bulk(&pack(self.keyspace, copy.borrow()));
-            self.keyspace.free_elsewhere(copy);
+            self.keyspace.lazy_free(copy);
         }
         false
     }

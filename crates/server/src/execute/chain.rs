@@ -120,7 +120,7 @@ impl<'a> Chain<'a> {
         let options = TxOptions { undoable: are_programs, ..tx_options(lane, session) };
         let tx = Tx::begin(acquisition, options);
         // Somebody waits for one of the keys: to serve it may take more locks.
-        if tx.meets_waiters() {
+        if tx.any_waiters() {
             return None;
         }
         tx.prefetch(&locations);

@@ -66,7 +66,7 @@ impl Drop for GuardedErrand {
         }
         let server = unit.server;
         if !server.ending.is_asked() {
-            server.keyspace.ruin("a transaction was given up half way and cannot be undone");
+            server.keyspace.abort("a transaction was given up half way and cannot be undone");
         }
         // Its locks end with the process.
         std::mem::forget(errand);

@@ -496,7 +496,7 @@ impl Work<'_> {
         };
         let value_text = NewText::from_client(value);
         if let Some(before) = self.tx.put_item(key, value_text, lifetime, notes)? {
-            change::tell_overwritten(self.tx, key, before, Kind::String);
+            change::notify_overwritten(self.tx, key, before, Kind::String);
         }
         self.tx.event(EventClass::String, "set", key);
         if let Lifetime::Until(_) = lifetime {

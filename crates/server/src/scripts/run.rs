@@ -127,7 +127,7 @@ impl Program for Call {
         // As it begins: what gets short later does not end it half way.
         unit.shortage();
         // What a function tells is told once its library is safe.
-        unit.tx.see(self.saw);
+        unit.tx.note_lsn(self.saw);
         // Where others changed something before, that cannot be undone for this script alone.
         let before = if unit.hurries() { unit.before() } else { None };
         let mut means = match &before {

@@ -1,25 +1,25 @@
-//! Snapshots: the data set as it was at one instant, in a file, while clients are served.
+//! Snapshots: the data set as it was at one instant, while clients are served.
 //!
 //! A snapshot has a thread of its own, and a few that encode. It takes the world for a moment and
 //! makes the cut (`keyspace::Walk`). From then on the encoders visit partitions and take what
-//! transactions are about to change from a queue; the snapshot's own thread writes their chunks.
-//! When the disk is slower than the changes, writing commands wait; when it stands still, the
-//! snapshot fails.
+//! transactions are about to change from a queue; the snapshot's own thread writes their chunks to
+//! a sink: a file, or who reads them right away (`sink`). When that is slower than the changes,
+//! writing commands wait; when it stands still, the snapshot fails.
 //!
-//! Invariant: the file has its name only when all of it is on disk; however a snapshot ends, all
-//! marks agree again before another one uses them.
+//! Invariant: a sink is finished only when it was given all there was at the cut; however a
+//! snapshot ends, all marks agree again before another one uses them.
 
 mod chunks;
 mod encode;
 mod pace;
 mod queue;
 mod scribe;
+mod sink;
 #[cfg(test)]
 mod tests;
 
 use std::cell::RefCell;
 use std::io;
-use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -34,13 +34,11 @@ use config::settings::{
 use keyspace::{AccessClock, Acquisition, Lsn, Obstacle, Patience, Walk};
 use persist::aof::manifest::BaseForm;
 use persist::rdb::file::{Chunk, ChunkWriter, FileWriter, Options, Written};
-use persist::storage::How;
 
 use crate::background::{self, Admission};
 use crate::cores::Duty;
 use crate::drill;
 use crate::panics::contain;
-use crate::saves;
 use crate::scripts::LibrariesState;
 use crate::server::Server;
 use crate::version;
@@ -48,6 +46,8 @@ use chunks::{Outlet, in_order, passage};
 use encode::{Encoder, Hold};
 use queue::{Intake, Queue};
 use scribe::Scribe;
+
+pub(crate) use sink::{FileSink, SnapshotSink};
 
 /// The most threads that encode.
 const ENCODERS_MAX: usize = 4;
@@ -62,8 +62,6 @@ pub(crate) struct Snapshots {
     cuts: AtomicU64,
     /// How long the world stood still for the latest, in microseconds.
     latest_cut_us: AtomicI64,
-    /// Makes the names of unfinished files different.
-    begun: AtomicU64,
 }
 
 /// What a snapshot is for.
@@ -76,9 +74,8 @@ pub(crate) enum Purpose {
 }
 
 /// What is wanted of a snapshot.
-pub(crate) struct Target {
-    /// The file.
-    pub(crate) path: PathBuf,
+pub(crate) struct SnapshotTarget {
+    pub(crate) sink: Box<dyn SnapshotSink>,
     /// Runs at the cut, with the world stopped; it may not wait.
     pub(crate) at_cut: Box<dyn FnOnce(Cut) + Send>,
 }
@@ -89,11 +86,11 @@ pub(crate) type Done = Box<dyn FnOnce(Result<Finished, String>) + Send>;
 /// The instant of a snapshot.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cut {
-    /// The journal's end: what comes behind it is not in the file.
+    /// The journal's end: what comes behind it is not in the snapshot.
     pub(crate) lsn: Lsn,
 }
 
-/// A file that is there.
+/// A snapshot that is there.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Finished {
     /// Its length.
@@ -116,11 +113,11 @@ pub(crate) struct Snapshot {
     given_up: OnceLock<GivenUp>,
     keys_done: AtomicU64,
     keys_total: AtomicU64,
-    /// When the file last grew, on the monotonic clock in microseconds.
+    /// When the sink last took something, on the monotonic clock in microseconds.
     grew_at: AtomicI64,
 }
 
-/// How the file is written, from beginning to end.
+/// How all of it is written, from beginning to end.
 struct Format {
     compresses: bool,
     sums: bool,
@@ -162,7 +159,7 @@ impl Snapshots {
 }
 
 impl Snapshot {
-    /// A snapshot that is to be begun; `syncs` says whether the file is synced as it grows,
+    /// A snapshot that is to be begun; `syncs` says whether the sink is synced as it grows,
     /// `is_awaited` whether a client waits for its cut.
     pub(crate) fn new(
         server: &'static Server,
@@ -207,7 +204,11 @@ impl Snapshot {
 
     /// Begins the snapshot on threads of its own. Where the system gives none it is over at once,
     /// and the error says so.
-    pub(crate) fn start(self: &Arc<Self>, target: Target, done: Done) -> Result<(), String> {
+    pub(crate) fn start(
+        self: &Arc<Self>,
+        target: SnapshotTarget,
+        done: Done,
+    ) -> Result<(), String> {
         let (own, server) = (Arc::clone(self), self.server);
         // Where the system gives no thread, the closure is lost, but its answer is due.
         let work = Arc::new(Mutex::new(Some((target, done))));
@@ -239,7 +240,7 @@ impl Snapshot {
     /// cut on: nothing changes until that is dropped.
     pub(crate) fn hold_world(
         self: &Arc<Self>,
-        target: Target,
+        target: SnapshotTarget,
         world: &mut Acquisition,
     ) -> Result<Finished, String> {
         self.run(target, Some(world))
@@ -312,57 +313,25 @@ impl Snapshot {
 
     fn run(
         self: &Arc<Self>,
-        target: Target,
+        target: SnapshotTarget,
         world: Option<&mut Acquisition>,
     ) -> Result<Finished, String> {
-        if target.path == saves::file(&self.server.config) {
-            self.server.snapshot_claim.take(self.server, &self.server.config)?;
-        }
-        let directory = std::env::current_dir()
-            .map_err(|error| format!("Failed opening the temp RDB file: {}", plain(&error)))?;
-        let path = directory.join(&target.path);
-        let number = self.server.snapshots.begun.fetch_add(1, Ordering::Relaxed);
-        let name = format!("temp-{}-{number}.rdb", std::process::id());
-        let temporary = path.with_file_name(name);
-        // A panic takes its file along, as errors do.
-        let written = contain(|| self.write_file(&temporary, target, world));
-        let result = written.unwrap_or_else(|_| Err(BUG.to_owned())).and_then(|written| {
-            self.install(&temporary, &path)?;
-            Ok(written)
-        });
-        if result.is_err() {
-            // Where it was never made there is nothing to remove.
-            let _ = self.server.storage.remove(&temporary);
-        }
-        Ok(Finished { bytes: result?.bytes, copies_peak: self.queue.peak() })
-    }
-
-    /// Gives the file its name.
-    fn install(&self, temporary: &Path, path: &Path) -> Result<(), String> {
+        // A panic takes the sink along, as errors do.
+        let written = contain(|| self.write(target, world));
+        let (Written { bytes, .. }, sink) = written.unwrap_or_else(|_| Err(BUG.to_owned()))?;
         self.check()?;
-        let storage = &*self.server.storage;
-        storage.rename(temporary, path).map_err(|error| {
-            format!(
-                "Error moving temp DB file {} on the final destination {}: {}",
-                temporary.display(),
-                path.display(),
-                plain(&error)
-            )
-        })?;
-        let directory = path.parent().unwrap_or(Path::new("/"));
-        storage.sync_directory(directory).map_err(write_error(directory))
+        sink.finish()?;
+        Ok(Finished { bytes, copies_peak: self.queue.peak() })
     }
 
-    fn write_file(
+    /// Writes all to the sink.
+    fn write(
         self: &Arc<Self>,
-        temporary: &Path,
-        target: Target,
-        world: Option<&mut Acquisition>,
-    ) -> Result<Written, String> {
-        let file = self.server.storage.open(temporary, How::Create).map_err(|error| {
-            let name = temporary.display();
-            format!("Failed opening the temp RDB file {name} for saving: {}", plain(&error))
-        })?;
+        SnapshotTarget { mut sink, at_cut }: SnapshotTarget,
+        mut world: Option<&mut Acquisition>,
+    ) -> Result<(Written, Box<dyn SnapshotSink>), String> {
+        sink.open()?;
+        let fault = sink.fault();
         let keyspace = self.server.keyspace;
         let (now, used) = (keyspace.clock().now_ms() / 1000, keyspace.memory());
         let notes = [
@@ -372,21 +341,20 @@ impl Snapshot {
             ("used-mem", &used.to_string()),
             ("aof-base", if self.purpose == Purpose::Save { "0" } else { "1" }),
         ];
-        let writer = FileWriter::begin(file, &notes, self.options());
-        let mut writer = writer.map_err(write_error(temporary))?;
-        let mut world = world;
+        let writer = FileWriter::begin(sink, &notes, self.options());
+        let mut writer = writer.map_err(at_fault(&fault))?;
         let AtCut { walk, libraries, sizes } = match &mut world {
-            Some(world) => self.cut(target.at_cut, world)?,
-            None => self.cut(target.at_cut, &mut Acquisition::of_world(keyspace))?,
+            Some(world) => self.cut(at_cut, world)?,
+            None => self.cut(at_cut, &mut Acquisition::of_world(keyspace))?,
         };
         let world = world.as_deref();
         let mut underway = Underway { snapshot: self, walk, world, is_whole: false };
         let head = self.head(&libraries, &sizes);
-        writer.push(&head).map_err(write_error(temporary))?;
-        let writer = self.write_entries((writer, temporary), &underway.walk, world)?;
+        writer.push(&head).map_err(at_fault(&fault))?;
+        let writer = self.write_entries((writer, &fault), &underway.walk, world)?;
         underway.is_whole = true;
         drop(underway);
-        writer.finish().map_err(write_error(temporary))
+        writer.finish_in_sink().map_err(at_fault(&fault))
     }
 
     /// Takes the world, if it is not there yet, and begins the walk.
@@ -450,7 +418,7 @@ impl Snapshot {
         (libraries, sizes)
     }
 
-    /// What the file begins with.
+    /// What it begins with.
     fn head(&self, libraries: &LibrariesState, sizes: &[(usize, usize, usize)]) -> Chunk {
         let mut head = ChunkWriter::new(self.options());
         libraries.libraries().for_each(|loaded| head.library(loaded.library.source()));
@@ -464,15 +432,15 @@ impl Snapshot {
     /// Has all entries of the cut encoded, and writes them.
     fn write_entries(
         self: &Arc<Self>,
-        (writer, path): (FileWriter, &Path),
+        (writer, fault): (SinkWriter, &str),
         walk: &Arc<Walk>,
         world: Option<&Acquisition>,
-    ) -> Result<FileWriter, String> {
+    ) -> Result<SinkWriter, String> {
         let encoders = self.server.cores.count().clamp(1, ENCODERS_MAX);
         let hold = world.map_or(Hold::Each, Hold::World);
-        let writer = self.encode_by(encoders, (writer, path), walk, &|it| it.run(hold))?;
+        let writer = self.encode_by(encoders, (writer, fault), walk, &|it| it.run(hold))?;
         // What came while the last partitions were visited.
-        let writer = self.encode_by(1, (writer, path), walk, &|it| it.run_down())?;
+        let writer = self.encode_by(1, (writer, fault), walk, &|it| it.run_down())?;
         self.check()?;
         Ok(writer)
     }
@@ -481,12 +449,12 @@ impl Snapshot {
     fn encode_by(
         self: &Arc<Self>,
         encoders: usize,
-        (writer, path): (FileWriter, &Path),
+        (writer, fault): (SinkWriter, &str),
         walk: &Arc<Walk>,
         work: &(dyn Fn(&mut Encoder<'_>) + Sync),
-    ) -> Result<FileWriter, String> {
+    ) -> Result<SinkWriter, String> {
         let (inlet, deliveries) = passage(encoders);
-        let mut scribe = Scribe::new(self, (writer, path), walk);
+        let mut scribe = Scribe::new(self, (writer, fault), walk);
         let begun = thread::scope(|scope| {
             let mut threads = Vec::new();
             for number in 0..encoders {
@@ -527,9 +495,12 @@ fn share_of(walk: &Walk, work: impl FnOnce()) -> Option<()> {
 
 const BUG: &str = "A thread of the snapshot did not come to its end";
 
-/// What is told of an error with a file.
-fn write_error(path: &Path) -> impl Fn(io::Error) -> String {
-    |error| format!("Write error saving DB on disk: {}: {}", path.display(), plain(&error))
+/// What writes to the sink.
+type SinkWriter = FileWriter<dyn SnapshotSink>;
+
+/// What is told of an error with the sink.
+fn at_fault(fault: &str) -> impl Fn(io::Error) -> String {
+    move |error| format!("{fault}: {}", plain(&error))
 }
 
 /// A walk that must come to its end.

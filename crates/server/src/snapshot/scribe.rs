@@ -1,23 +1,23 @@
-//! The hand that writes chunks to the file.
+//! The hand that writes chunks to the sink.
 //!
 //! Invariant: behind a chunk that could not be written nothing is, and the walk is given up.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use keyspace::Walk;
-use persist::rdb::file::{Chunk, FileWriter};
+use persist::rdb::file::Chunk;
 
 use super::pace::Pace;
-use super::{Snapshot, write_error};
+use super::{SinkWriter, Snapshot, at_fault};
 
 /// Writes chunks, until one cannot be written.
 pub(super) struct Scribe {
     snapshot: Arc<Snapshot>,
     walk: Arc<Walk>,
-    writer: FileWriter,
-    path: PathBuf,
+    writer: SinkWriter,
+    /// What is said in front of an error.
+    fault: String,
     pace: Pace,
     result: Result<(), String>,
 }
@@ -25,12 +25,12 @@ pub(super) struct Scribe {
 impl Scribe {
     pub(super) fn new(
         snapshot: &Arc<Snapshot>,
-        (writer, path): (FileWriter, &Path),
+        (writer, fault): (SinkWriter, &str),
         walk: &Arc<Walk>,
     ) -> Self {
         let pace = Pace::new(snapshot.server);
-        let (snapshot, walk, path) = (Arc::clone(snapshot), Arc::clone(walk), path.to_owned());
-        Self { snapshot, walk, writer, path, pace, result: Ok(()) }
+        let (snapshot, walk, fault) = (Arc::clone(snapshot), Arc::clone(walk), fault.to_owned());
+        Self { snapshot, walk, writer, fault, pace, result: Ok(()) }
     }
 
     /// Writes a chunk that somebody still wants.
@@ -39,8 +39,13 @@ impl Scribe {
         if self.result.is_err() || walk.is_given_up() {
             return;
         }
-        self.pace.wait(chunk.bytes.len(), || walk.is_given_up());
-        self.result = self.writer.push(chunk).map_err(write_error(&self.path));
+        let length = chunk.bytes.len();
+        self.pace.wait(length, || walk.is_given_up());
+        self.writer.sink().wait_for_room(length, &|| !walk.is_given_up());
+        if walk.is_given_up() {
+            return;
+        }
+        self.result = self.writer.push(chunk).map_err(at_fault(&self.fault));
         if self.result.is_err() {
             walk.give_up();
         }
@@ -49,8 +54,8 @@ impl Scribe {
         self.pace.tell(snapshot.progress(), self.writer.bytes_written());
     }
 
-    /// The file, if all was written.
-    pub(super) fn finish(self) -> Result<FileWriter, String> {
+    /// The writer, if all was written.
+    pub(super) fn finish(self) -> Result<SinkWriter, String> {
         self.result.map(|()| self.writer)
     }
 }

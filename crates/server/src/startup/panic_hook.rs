@@ -7,7 +7,7 @@
 use std::panic::PanicHookInfo;
 use std::sync::atomic::Ordering;
 
-use keyspace::is_halfway;
+use keyspace::in_critical_section;
 
 use crate::log::log_warning;
 use crate::panics::{is_contained, text_of};
@@ -27,14 +27,14 @@ fn note(server: &Shared, panic: &PanicHookInfo<'_>) {
         Some(place) => log_warning!(server.log, "Thread {thread} panicked at {place}: {text}"),
         None => log_warning!(server.log, "Thread {thread} panicked at an unknown place: {text}"),
     }
-    if is_halfway() {
-        server.keyspace.ruin("a change of the data failed half way");
+    if in_critical_section() {
+        server.keyspace.abort("a change of the data failed half way");
     }
     // What `expect` says of a lock whose holder panicked.
     if text.contains("PoisonError") {
-        server.keyspace.ruin("a panic left a lock half way");
+        server.keyspace.abort("a panic left a lock half way");
     }
     if !is_contained() {
-        server.keyspace.ruin("a part that it cannot do without has panicked");
+        server.keyspace.abort("a part that it cannot do without has panicked");
     }
 }

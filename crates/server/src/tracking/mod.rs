@@ -22,7 +22,7 @@ use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use commands::Spec;
 use config::Config;
 use config::settings::TRACKING_TABLE_MAX_KEYS;
-use keyspace::{Heed, Keyspace, Tx};
+use keyspace::{ChangeInterest, Keyspace, Tx};
 use proto::Args;
 
 pub(crate) use options::{Mode, TrackingOptions};
@@ -64,13 +64,13 @@ pub(crate) struct Tracked {
     pub(crate) tracker: Arc<Tracker>,
     /// What it was told of and has not read.
     pub(crate) unsent: Unsent,
-    _heed: Heed,
+    _interest: ChangeInterest,
 }
 
 /// What a command within a unit read.
 pub(crate) struct Reading {
     /// How many keys the unit had altered by then.
-    altered: usize,
+    modified: usize,
     reader: ClientId,
     keys: Vec<Box<[u8]>>,
 }
@@ -101,7 +101,7 @@ impl Tracked {
         options: TrackingOptions,
     ) -> Self {
         // From here on changes are heeded; the client has not read anything yet.
-        let heed = keyspace.heed_changes();
+        let interest = keyspace.register_change_interest();
         let redirect = options.redirect.map_or(0, |target| target as i64);
         client.live.redirect.store(redirect, Ordering::Relaxed);
         client.set_flag(client_flags::TRACKING, true);
@@ -110,7 +110,7 @@ impl Tracked {
         client.names().holdings.prefixes = options.prefixes.iter().map(|it| bytes_of(it)).sum();
         let tracker = Arc::new(Tracker { client: Arc::clone(client), options });
         tracking.enter(&tracker);
-        Self { tracking, keyspace, tracker, unsent: Unsent::default(), _heed: heed }
+        Self { tracking, keyspace, tracker, unsent: Unsent::default(), _interest: interest }
     }
 }
 
@@ -140,7 +140,7 @@ impl Reading {
     pub(crate) fn new(reader: ClientId, tx: &mut Tx, spec: &Spec, args: Args<'_>) -> Self {
         let mut keys = Vec::new();
         visit_keys(spec, args, |key| keys.push(key.into()));
-        Self { altered: tx.fence_altered(), reader, keys }
+        Self { modified: tx.fence_modified(), reader, keys }
     }
 }
 
@@ -180,20 +180,20 @@ impl Tracking {
         let Surroundings { keyspace, directory, .. } = surroundings;
         let roster = self.roster();
         let mut post = Post::new(tx.options().origin);
-        if tx.has_altered_databases() {
+        if tx.has_modified_databases() {
             self.table.clear(keyspace);
             roster.trackers.values().for_each(|tracker| post.add_all_keys(tracker));
         }
-        let (altered, mut from) = (tx.altered(), 0);
-        for Reading { altered: until, reader, keys } in readings {
-            self.invalidate(keyspace, &roster, &altered[from..*until], &mut post);
+        let (modified, mut from) = (tx.modified(), 0);
+        for Reading { modified: until, reader, keys } in readings {
+            self.invalidate(keyspace, &roster, &modified[from..*until], &mut post);
             from = *until;
             for key in keys {
                 self.table.add(keyspace.locate(key).partition(), key, *reader);
             }
         }
-        self.invalidate(keyspace, &roster, &altered[from..], &mut post);
-        for (prefix, matching) in roster.matching(altered.iter().map(|(_, key)| &**key)) {
+        self.invalidate(keyspace, &roster, &modified[from..], &mut post);
+        for (prefix, matching) in roster.matching(modified.iter().map(|(_, key)| &**key)) {
             let ids = roster.prefixes.get(prefix).into_iter().flatten();
             let trackers = ids.filter_map(|id| roster.trackers.get(id));
             post.add_keys(trackers, &matching);
@@ -209,10 +209,10 @@ impl Tracking {
         &self,
         keyspace: &Keyspace,
         roster: &Roster,
-        altered: &[(usize, Box<[u8]>)],
+        modified: &[(usize, Box<[u8]>)],
         post: &mut Post,
     ) {
-        for (_, key) in altered {
+        for (_, key) in modified {
             let readers = self.table.take(keyspace.locate(key).partition(), key);
             let trackers = readers.iter().filter_map(|id| roster.reader(*id));
             post.add_keys(trackers, &BTreeSet::from([&**key]));

@@ -98,7 +98,7 @@ impl Table {
             let part = std::mem::take(&mut *shard.part());
             self.size.fetch_sub(part.keys.len(), Ordering::Relaxed);
             if !part.keys.is_empty() {
-                keyspace.free_elsewhere(part);
+                keyspace.lazy_free(part);
             }
         }
     }

@@ -28,17 +28,17 @@ impl Unit {
         let run = |tx: &mut Tx, out: &mut Output| {
             let reply = &mut Reply::new(out, resp);
             let mut run = |tx: &mut Tx| handler.run(tx, args, reply);
-            if hurries { run(tx) } else { tx.unhurried(run) }
+            if hurries { run(tx) } else { tx.without_budget(run) }
         };
         let mut result = run(&mut self.tx, out);
         if result == Err(Refusal::Widen) {
             // It met the first of its keys: those that it names come with it.
             let mut needs = Needs::default();
             needs.add(self.server, entry, args);
-            self.tx.need_too(&needs.partitions);
+            self.tx.require_partitions(&needs.partitions);
         }
         for _ in 0..REACHES_MAX {
-            if result != Err(Refusal::Widen) || !self.tx.reach(begun) {
+            if result != Err(Refusal::Widen) || !self.tx.try_extend(begun) {
                 break;
             }
             out.truncate(mark);

@@ -307,8 +307,9 @@ impl Exec {
     fn is_watch_whole(&self, unit: &Unit) -> bool {
         let Some(watching) = &self.watching else { return true };
         let watch = &watching.watch;
-        let lapsed =
-            |(database, key): &(usize, Box<[u8]>)| unit.tx.has_lapsed(*database, key, watch);
+        let lapsed = |(database, key): &(usize, Box<[u8]>)| {
+            unit.tx.has_expired_since_watched(*database, key, watch)
+        };
         !watching.watch.is_broken() && !watching.keys.iter().any(lapsed)
     }
 
@@ -462,7 +463,7 @@ impl Exec {
             None => server.control(request, args, &mut reply),
         };
         let ended = next.and_then(|next| next.end_here(lane, args, &mut reply));
-        unit.renew_views(unit.reader());
+        unit.refresh_views(unit.reader());
         // The command may have changed the limits.
         if let Some(client) = &self.out_for {
             out.set_ceiling(server.output_ceiling(client));
@@ -484,7 +485,7 @@ impl Exec {
         self.is_mute = !session.replies();
         self.limited = session.limited(self.server);
         self.fieldsets = session.fieldsets().clone();
-        unit.renew_views(session.reader());
+        unit.refresh_views(session.reader());
         unit.tx.switch_database(session.database);
     }
 
@@ -503,7 +504,7 @@ impl Exec {
                     Place::Worker(_, session) => Some(&mut **session),
                     Place::Heavy => {
                         // A function's session would see to it that its library is safe first.
-                        unit.tx.see(self.server.scripts.libraries.state().changed_at());
+                        unit.tx.note_lsn(self.server.scripts.libraries.state().changed_at());
                         None
                     }
                 };

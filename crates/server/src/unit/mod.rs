@@ -205,7 +205,7 @@ struct Finality(&'static Keyspace);
 impl Drop for Finality {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.ruin("a transaction failed after a command whose effects cannot be undone");
+            self.0.abort("a transaction failed after a command whose effects cannot be undone");
         }
     }
 }
@@ -372,10 +372,10 @@ impl Unit {
     /// A command beside the data ran: whose copies of what comes are tracked, and who else follows
     /// the data and heeds it, may be another now. What it changed has records of its own: all of
     /// them are seen.
-    pub(crate) fn renew_views(&mut self, reader: Option<ClientId>) {
+    pub(crate) fn refresh_views(&mut self, reader: Option<ClientId>) {
         self.reader = reader;
-        self.tx.see(self.server.journal.end());
-        self.tx.renew_views();
+        self.tx.note_lsn(self.server.journal.end());
+        self.tx.refresh_views();
     }
 
     /// The data were loaded anew from the log, which has nothing of what it changed so far: that is
@@ -397,7 +397,7 @@ impl Unit {
 
     /// A command is over: keeps what it changed for those who follow the data.
     pub(crate) fn settle(&mut self, args: Args<'_>) {
-        self.tx.settle();
+        self.tx.finish_command();
         if !self.tx.effects().has_followers() {
             self.changes += self.tx.forget_effects();
             return;
@@ -459,7 +459,7 @@ impl Unit {
 
     /// Whether nobody waits for what it did, heeds it or follows it.
     fn is_private(&self) -> bool {
-        let heeded = self.tx.has_ready() || self.tx.has_altered() || !self.readings.is_empty();
+        let heeded = self.tx.has_ready() || self.tx.has_modified() || !self.readings.is_empty();
         let followed = self.tx.effects().is_recorded() || !self.done.is_empty();
         !heeded && !followed && self.publications.is_empty()
     }

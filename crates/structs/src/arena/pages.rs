@@ -73,7 +73,7 @@ fn map(size: usize) -> *mut u8 {
     let mapped = unsafe { mmap_anonymous(null_mut(), size, access, MapFlags::PRIVATE) };
     let layout = Layout::from_size_align(size, PAGE_SIZES[0]).expect("a region has a sane size");
     let refuse = |_| {
-        heap::tell_refusal(layout.size());
+        heap::report_refusal(layout.size());
         handle_alloc_error(layout)
     };
     mapped.unwrap_or_else(refuse).cast()

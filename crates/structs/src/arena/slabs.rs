@@ -21,7 +21,7 @@ use super::classes::{CLASSES, FIRST_BLOCK, blocks_of, page_kind, page_size, size
 use super::pages;
 use crate::heap;
 
-const _: () = assert!(size_of::<Page>() <= FIRST_BLOCK);
+const _: () = assert!(size_of::<PageHeader>() <= FIRST_BLOCK);
 
 /// Pages with room are told apart by so many degrees of fullness.
 const DEGREES: usize = 16;
@@ -37,7 +37,7 @@ pub(super) static SLACK: AtomicIsize = AtomicIsize::new(0);
 
 /// The head of a page.
 #[repr(C)]
-pub(super) struct Page {
+pub(super) struct PageHeader {
     /// Never changes.
     pub(super) shard: u16,
     /// Never changes.
@@ -54,18 +54,18 @@ pub(super) struct Page {
     /// Offset from which on no block was ever handed out.
     fresh: u32,
     /// The neighbours in the page's list.
-    previous: *mut Page,
-    next: *mut Page,
+    previous: *mut PageHeader,
+    next: *mut PageHeader,
 }
 
 /// The pages of a shard.
 pub(super) struct Slabs {
     /// For each class and degree of fullness the pages with room, the one that changed last first.
-    with_room: [[*mut Page; DEGREES]; CLASSES],
+    with_room: [[*mut PageHeader; DEGREES]; CLASSES],
     /// For each class a bit for each degree of which there are pages.
     degrees: [u16; CLASSES],
     /// Pages that are being emptied, of all classes.
-    leaving: *mut Page,
+    leaving: *mut PageHeader,
     spare: [u32; CLASSES],
     leaving_blocks: [u32; CLASSES],
     /// Bytes in blocks that are in use.
@@ -109,7 +109,12 @@ impl Slabs {
     /// # Safety
     /// The page must be in the list of this class, whose blocks have this size.
     #[inline]
-    unsafe fn take_block(&mut self, page: NonNull<Page>, class: usize, size: usize) -> NonNull<u8> {
+    unsafe fn take_block(
+        &mut self,
+        page: NonNull<PageHeader>,
+        class: usize,
+        size: usize,
+    ) -> NonNull<u8> {
         self.count(size as isize);
         let head = page.as_ptr();
         // SAFETY: pages in the lists are live and ours; offsets stay below the page's end.
@@ -141,7 +146,12 @@ impl Slabs {
     /// # Safety
     /// The page must be live and one of these, and the block of this size in use until now.
     #[inline]
-    pub(super) unsafe fn give(&mut self, page: NonNull<Page>, block: NonNull<u8>, size: usize) {
+    pub(super) unsafe fn give(
+        &mut self,
+        page: NonNull<PageHeader>,
+        block: NonNull<u8>,
+        size: usize,
+    ) {
         self.count(-(size as isize));
         self.count_slack(size as isize);
         let head = page.as_ptr();
@@ -201,7 +211,7 @@ impl Slabs {
     ///
     /// # Safety
     /// The page must be in the list of this class, whose blocks have this size.
-    unsafe fn mark(&mut self, head: *mut Page, class: usize, size: usize) -> Option<usize> {
+    unsafe fn mark(&mut self, head: *mut PageHeader, class: usize, size: usize) -> Option<usize> {
         // SAFETY: by the caller's promise.
         unsafe {
             let (touched, used) = (touched_blocks(head, size), (*head).used);
@@ -246,13 +256,13 @@ impl Slabs {
 
     /// The page with room that has least of it.
     #[inline]
-    fn fullest(&self, class: usize) -> Option<NonNull<Page>> {
+    fn fullest(&self, class: usize) -> Option<NonNull<PageHeader>> {
         let degree = self.degrees[class].checked_ilog2()?;
         NonNull::new(self.with_room[class][degree as usize])
     }
 
     /// The page with most room, if that is worth emptying it.
-    fn emptiest(&self, class: usize) -> Option<NonNull<Page>> {
+    fn emptiest(&self, class: usize) -> Option<NonNull<PageHeader>> {
         let degree = self.degrees[class].trailing_zeros() as usize;
         NonNull::new(*self.with_room[class][..DEGREES_CHOSEN].get(degree)?)
     }
@@ -278,9 +288,9 @@ impl Slabs {
     }
 
     #[cold]
-    fn add_page(&mut self, shard: usize, class: usize) -> NonNull<Page> {
-        let page = pages::take(page_kind(size_of_class(class))).cast::<Page>();
-        let head = Page {
+    fn add_page(&mut self, shard: usize, class: usize) -> NonNull<PageHeader> {
+        let page = pages::take(page_kind(size_of_class(class))).cast::<PageHeader>();
+        let head = PageHeader {
             shard: shard as u16,
             class: class as u16,
             is_leaving: AtomicBool::new(false),
@@ -306,7 +316,7 @@ impl Slabs {
     /// # Safety
     /// The page must be one of these, empty, and in no list.
     #[cold]
-    unsafe fn release(&mut self, page: *mut Page) {
+    unsafe fn release(&mut self, page: *mut PageHeader) {
         // SAFETY: by the caller's promise nobody uses the page any more.
         unsafe {
             self.count_slack(-((*page).fresh as isize));
@@ -319,7 +329,7 @@ impl Slabs {
     ///
     /// # Safety
     /// The page must be one of these, in the list of its class.
-    unsafe fn is_only_one(&self, page: *mut Page) -> bool {
+    unsafe fn is_only_one(&self, page: *mut PageHeader) -> bool {
         // SAFETY: by the caller's promise.
         unsafe {
             self.degrees[usize::from((*page).class)] == 1 << (*page).degree
@@ -332,7 +342,7 @@ impl Slabs {
     ///
     /// # Safety
     /// The page must be one of these, live, and in no list.
-    unsafe fn link(&mut self, page: *mut Page) {
+    unsafe fn link(&mut self, page: *mut PageHeader) {
         // SAFETY: by the caller's promise; pages in a list are live.
         unsafe {
             let class = usize::from((*page).class);
@@ -354,7 +364,7 @@ impl Slabs {
 
     /// # Safety
     /// The page must be one of these, live, and in its list.
-    unsafe fn unlink(&mut self, page: *mut Page) {
+    unsafe fn unlink(&mut self, page: *mut PageHeader) {
         // SAFETY: by the caller's promise; pages in a list are live.
         unsafe {
             let (previous, next) = ((*page).previous, (*page).next);
@@ -380,7 +390,7 @@ impl Slabs {
 ///
 /// # Safety
 /// The page must be live and its shard's mutex held.
-unsafe fn classify(page: *mut Page) -> usize {
+unsafe fn classify(page: *mut PageHeader) -> usize {
     // SAFETY: by the caller's promise.
     unsafe {
         let size = size_of_class(usize::from((*page).class));
@@ -398,7 +408,7 @@ unsafe fn classify(page: *mut Page) -> usize {
 ///
 /// # Safety
 /// The page must be live and its shard's mutex held.
-unsafe fn touched_blocks(page: *mut Page, size: usize) -> u32 {
+unsafe fn touched_blocks(page: *mut PageHeader, size: usize) -> u32 {
     // SAFETY: by the caller's promise.
     unsafe { (((*page).fresh as usize - FIRST_BLOCK) / size) as u32 }
 }
@@ -406,7 +416,7 @@ unsafe fn touched_blocks(page: *mut Page, size: usize) -> u32 {
 /// # Safety
 /// The page must be live and its shard's mutex held.
 #[inline]
-unsafe fn has_room(page: *mut Page, size: usize) -> bool {
+unsafe fn has_room(page: *mut PageHeader, size: usize) -> bool {
     // SAFETY: by the caller's promise.
     unsafe { (*page).free != 0 || (*page).fresh as usize + size <= page_size(size) }
 }

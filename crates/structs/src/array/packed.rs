@@ -9,7 +9,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::listpack::{self, Element, Entry, Groups, Listpack};
+use crate::listpack::{self, Element, Entry, EntryChunks, Listpack};
 use crate::members::Text;
 use crate::packing::{Packed, PackedRef, Packing};
 
@@ -51,8 +51,8 @@ pub(super) fn len_with(packed: &Packed, text: Text<'_>) -> usize {
 }
 
 /// The elements whose indexes lie in a range, from either end.
-pub(super) fn items(packed: PackedRef<'_>, range: RangeInclusive<u64>) -> Items<'_> {
-    Items { groups: groups(packed.bytes), range }
+pub(super) fn items(packed: PackedRef<'_>, range: RangeInclusive<u64>) -> PackedArrayIter<'_> {
+    PackedArrayIter { chunks: chunks(packed.bytes), range }
 }
 
 /// The element with an index.
@@ -62,7 +62,7 @@ pub(super) fn get<'a>(packed: PackedRef<'a>, index: u64) -> Option<Text<'a>> {
 
 /// Puts an element under an index; tells whether there was none.
 pub(super) fn set(packed: &mut Packed, index: u64, text: Text<'_>) -> bool {
-    let behind = groups(&packed.bytes).find(|[entry, _]| number(entry.element) >= index);
+    let behind = chunks(&packed.bytes).find(|[entry, _]| number(entry.element) >= index);
     let found = behind.filter(|[entry, _]| number(entry.element) == index).map(|[_, value]| value);
     let mut buffer = Vec::new();
     let element = match text {
@@ -83,7 +83,7 @@ pub(super) fn set(packed: &mut Packed, index: u64, text: Text<'_>) -> bool {
 /// Takes the elements whose indexes lie in a range out; tells how many.
 pub(super) fn remove_range(packed: &mut Packed, range: RangeInclusive<u64>) -> u64 {
     let mut gone =
-        groups(&packed.bytes).filter(|[entry, _]| range.contains(&number(entry.element)));
+        chunks(&packed.bytes).filter(|[entry, _]| range.contains(&number(entry.element)));
     let Some(offset) = gone.next().map(|[entry, _]| entry.offset) else { return 0 };
     let count = 1 + gone.count();
     listpack::remove(&mut packed.bytes, offset, 2 * count);
@@ -92,42 +92,42 @@ pub(super) fn remove_range(packed: &mut Packed, range: RangeInclusive<u64>) -> u
 
 /// Elements of a range of indexes, from either end.
 #[derive(Clone)]
-pub(super) struct Items<'a> {
-    groups: Groups<'a, 2>,
+pub(super) struct PackedArrayIter<'a> {
+    chunks: EntryChunks<'a, 2>,
     range: RangeInclusive<u64>,
 }
 
-impl<'a> Iterator for Items<'a> {
+impl<'a> Iterator for PackedArrayIter<'a> {
     type Item = (u64, Text<'a>);
 
     fn next(&mut self) -> Option<(u64, Text<'a>)> {
         let range = &self.range;
         let [index, element] =
-            self.groups.find(|[entry, _]| number(entry.element) >= *range.start())?;
+            self.chunks.find(|[entry, _]| number(entry.element) >= *range.start())?;
         let index = number(index.element);
         range.contains(&index).then(|| (index, element.element.into()))
     }
 }
 
-impl DoubleEndedIterator for Items<'_> {
+impl DoubleEndedIterator for PackedArrayIter<'_> {
     fn next_back(&mut self) -> Option<Self::Item> {
         let range = &self.range;
         let [index, element] =
-            self.groups.rfind(|[entry, _]| number(entry.element) <= *range.end())?;
+            self.chunks.rfind(|[entry, _]| number(entry.element) <= *range.end())?;
         let index = number(index.element);
         range.contains(&index).then(|| (index, element.element.into()))
     }
 }
 
 /// Indexes and elements.
-fn groups(bytes: &[u8]) -> Groups<'_, 2> {
-    let mut groups = Listpack::new(bytes).groups();
-    groups.next();
-    groups
+fn chunks(bytes: &[u8]) -> EntryChunks<'_, 2> {
+    let mut chunks = Listpack::new(bytes).chunks();
+    chunks.next();
+    chunks
 }
 
 fn state_entries(bytes: &[u8]) -> [Entry<'_>; 2] {
-    Listpack::new(bytes).groups().next().expect("the state comes before all elements")
+    Listpack::new(bytes).chunks().next().expect("the state comes before all elements")
 }
 
 /// The number that an element tells; only numbers are asked.

@@ -23,14 +23,14 @@ const INDEX_BYTES: usize = size_of::<u64>();
 
 /// Elements of an array, packed.
 #[derive(Clone, Default)]
-pub struct Page {
+pub struct ArrayPage {
     indexes: Indexes,
-    values: list::Page,
+    values: list::ListPage,
 }
 
 /// How many elements, on how many pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PageSummary {
+pub struct ArrayPageSummary {
     count: u64,
     pages: u64,
 }
@@ -42,7 +42,7 @@ pub(super) struct IndexedItems<'a> {
     values: PageItems<'a>,
 }
 
-impl Page {
+impl ArrayPage {
     /// The number of elements.
     pub(super) fn len(&self) -> usize {
         self.indexes.len()
@@ -97,18 +97,18 @@ impl Page {
     }
 
     /// Moves the elements from a place on into a new page.
-    pub(super) fn cut_at(&mut self, place: usize) -> Page {
+    pub(super) fn cut_at(&mut self, place: usize) -> ArrayPage {
         steps::step();
-        Page { indexes: self.indexes.split_off(place), values: self.values.split_off(place) }
+        ArrayPage { indexes: self.indexes.split_off(place), values: self.values.split_off(place) }
     }
 }
 
-impl Leaf for Page {
+impl Leaf for ArrayPage {
     type Bound = u64;
-    type Summary = PageSummary;
+    type Summary = ArrayPageSummary;
 
-    fn summary(&self) -> PageSummary {
-        PageSummary { count: self.len() as u64, pages: 1 }
+    fn summary(&self) -> ArrayPageSummary {
+        ArrayPageSummary { count: self.len() as u64, pages: 1 }
     }
 
     fn size(&self) -> usize {
@@ -123,32 +123,32 @@ impl Leaf for Page {
         self.indexes.get(0)
     }
 
-    fn split(&mut self, growth: Growth) -> Option<(u64, Page)> {
+    fn split(&mut self, growth: Growth) -> Option<(u64, ArrayPage)> {
         let place = self.values.split_place(growth, INDEX_BYTES)?;
         let upper = self.cut_at(place);
         Some((upper.bound(), upper))
     }
 
-    fn absorb(&mut self, next: Page) {
+    fn absorb(&mut self, next: ArrayPage) {
         self.indexes.append(&next.indexes);
         self.values.absorb(next.values);
     }
 }
 
-impl PageSummary {
+impl ArrayPageSummary {
     /// How many pages.
     pub(super) fn pages(self) -> u64 {
         self.pages
     }
 }
 
-impl Summary for PageSummary {
-    fn plus(self, other: PageSummary) -> PageSummary {
-        PageSummary { count: self.count + other.count, pages: self.pages + other.pages }
+impl Summary for ArrayPageSummary {
+    fn plus(self, other: ArrayPageSummary) -> ArrayPageSummary {
+        ArrayPageSummary { count: self.count + other.count, pages: self.pages + other.pages }
     }
 
-    fn minus(self, part: PageSummary) -> Option<PageSummary> {
-        Some(PageSummary { count: self.count - part.count, pages: self.pages - part.pages })
+    fn minus(self, part: ArrayPageSummary) -> Option<ArrayPageSummary> {
+        Some(ArrayPageSummary { count: self.count - part.count, pages: self.pages - part.pages })
     }
 
     fn count(self) -> u64 {

@@ -5,7 +5,7 @@
 use base::UnixMillis;
 
 use crate::listpack::{self, Element, Entries, Entry, Listpack};
-use crate::members::{Lifetime, MemberRef, Text, told};
+use crate::members::{Lifetime, MemberRef, Text, storable_deadline};
 use crate::packing::{Packed, PackedRef, Packing};
 
 /// Bytes that a field may take beside those of field and value: their encodings and lengths, and a
@@ -13,7 +13,7 @@ use crate::packing::{Packed, PackedRef, Packing};
 pub(super) const OVERHEAD_MAX: usize = 2 * 10 + 10;
 
 /// A field and where it lies.
-struct Group<'a> {
+struct PackedField<'a> {
     start: usize,
     /// Where the next one starts.
     end: usize,
@@ -23,8 +23,8 @@ struct Group<'a> {
     deadline: UnixMillis,
 }
 
-impl<'a> Group<'a> {
-    fn read(listpack: Listpack<'a>, stride: usize, start: usize) -> Option<Group<'a>> {
+impl<'a> PackedField<'a> {
+    fn read(listpack: Listpack<'a>, stride: usize, start: usize) -> Option<PackedField<'a>> {
         let field = listpack.entry_at(start)?;
         let value = listpack.entry_at(field.end)?;
         let (end, deadline) = if stride == 2 {
@@ -33,7 +33,7 @@ impl<'a> Group<'a> {
             let deadline = listpack.entry_at(value.end)?;
             (deadline.end, deadline.element.to_integer().unwrap_or(0))
         };
-        Some(Group { start, end, field: field.element, value, deadline })
+        Some(PackedField { start, end, field: field.element, value, deadline })
     }
 
     fn to_member(&self) -> MemberRef<'a> {
@@ -67,19 +67,19 @@ pub(super) fn earliest_deadline(packed: PackedRef<'_>) -> Option<UnixMillis> {
 }
 
 /// All fields, in the order of the listpack.
-pub(super) fn fields(packed: PackedRef<'_>) -> Fields<'_> {
-    Fields {
+pub(super) fn fields(packed: PackedRef<'_>) -> PackedFields<'_> {
+    PackedFields {
         entries: Listpack::new(packed.bytes).entries(),
         timed: packed.packing == Packing::TimedListpack,
     }
 }
 
-pub(super) struct Fields<'a> {
+pub(super) struct PackedFields<'a> {
     entries: Entries<'a>,
     timed: bool,
 }
 
-impl<'a> Iterator for Fields<'a> {
+impl<'a> Iterator for PackedFields<'a> {
     type Item = MemberRef<'a>;
 
     #[inline]
@@ -112,7 +112,7 @@ pub(super) fn set(
     let deadline = match lifetime {
         Lifetime::Keep => old,
         Lifetime::Endless => 0,
-        Lifetime::Until(deadline) => told(deadline),
+        Lifetime::Until(deadline) => storable_deadline(deadline),
     };
     let stays = deadline == old && !matches!(lifetime, Lifetime::Until(_));
     match found {
@@ -138,7 +138,7 @@ pub(super) fn set_deadline(
         let (range, value) = (group.start..group.end, group.value.element.to_vec());
         listpack::replace_range(&mut packed.bytes, range, []);
         let (field, value) = (Element::Bytes(field), Element::Bytes(&value));
-        insert(packed, field, value, deadline.map_or(0, told));
+        insert(packed, field, value, deadline.map_or(0, storable_deadline));
     }
     true
 }
@@ -176,7 +176,7 @@ pub(super) fn make_timed(packed: &mut Packed) {
         return;
     }
     let mut timed = Packed { packing: Packing::TimedListpack, bytes: listpack::new() };
-    for [field, value] in Listpack::new(&packed.bytes).groups() {
+    for [field, value] in Listpack::new(&packed.bytes).chunks() {
         let end = Listpack::new(&timed.bytes).end_offset();
         let group = [field.element, value.element, Element::Integer(0)];
         listpack::insert(&mut timed.bytes, end, group);
@@ -193,7 +193,7 @@ fn insert(packed: &mut Packed, field: Element<'_>, value: Element<'_>, deadline:
         return;
     }
     let mut offset = if deadline == 0 { end } else { listpack.start_offset() };
-    while let Some(group) = Group::read(listpack, 3, offset) {
+    while let Some(group) = PackedField::read(listpack, 3, offset) {
         if group.deadline == 0 || group.deadline >= deadline {
             break;
         }
@@ -203,17 +203,17 @@ fn insert(packed: &mut Packed, field: Element<'_>, value: Element<'_>, deadline:
 }
 
 #[inline]
-fn find<'a>(packed: PackedRef<'a>, field: &[u8]) -> Option<Group<'a>> {
+fn find<'a>(packed: PackedRef<'a>, field: &[u8]) -> Option<PackedField<'a>> {
     let listpack = Listpack::new(packed.bytes);
     let stride = stride(packed.packing);
-    Group::read(listpack, stride, listpack.find(field, stride)?.offset)
+    PackedField::read(listpack, stride, listpack.find(field, stride)?.offset)
 }
 
-fn group_at(packed: PackedRef<'_>, index: u64) -> Option<Group<'_>> {
+fn group_at(packed: PackedRef<'_>, index: u64) -> Option<PackedField<'_>> {
     let listpack = Listpack::new(packed.bytes);
     let stride = stride(packed.packing);
     let element = i64::try_from(index.checked_mul(stride as u64)?).ok()?;
-    Group::read(listpack, stride, listpack.get(element)?.offset)
+    PackedField::read(listpack, stride, listpack.get(element)?.offset)
 }
 
 fn stride(packing: Packing) -> usize {

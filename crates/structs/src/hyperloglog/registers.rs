@@ -3,7 +3,8 @@
 use super::estimate::estimate;
 use super::sparse::{Adder, Runs};
 use super::{
-    DENSE_LEN, Damage, Encoding, HEADER, Place, REGISTERS, encoding, forget_count, to_dense,
+    DENSE_LEN, Encoding, HEADER, HllDamage, REGISTERS, RegisterUpdate, encoding, forget_count,
+    to_dense,
 };
 
 /// Four registers fill three bytes.
@@ -24,7 +25,7 @@ impl Default for Registers {
 
 impl Registers {
     /// Makes this the union with another HyperLogLog. After an error it is of no use.
-    pub fn merge(&mut self, bytes: &[u8]) -> Result<(), Damage> {
+    pub fn merge(&mut self, bytes: &[u8]) -> Result<(), HllDamage> {
         match encoding(bytes)? {
             Encoding::Dense => {
                 self.any_dense = true;
@@ -72,7 +73,7 @@ impl Registers {
 
     /// Raises the registers of a HyperLogLog to those of the union, which it should be part of,
     /// as PFMERGE does. It becomes dense if any part was, or if it must (see [`super::add`]).
-    pub fn store(&self, bytes: &mut Vec<u8>, sparse_len_max: usize) -> Result<(), Damage> {
+    pub fn store(&self, bytes: &mut Vec<u8>, sparse_len_max: usize) -> Result<(), HllDamage> {
         if self.any_dense {
             to_dense(bytes)?;
         }
@@ -83,7 +84,7 @@ impl Registers {
                 if adder.is_dense() {
                     break;
                 }
-                adder.add(Place { index, value: *value })?;
+                adder.add(RegisterUpdate { index, value: *value })?;
             }
         }
         if encoding(bytes)? == Encoding::Dense {

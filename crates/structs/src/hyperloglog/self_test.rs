@@ -3,7 +3,7 @@
 use base::Random;
 
 use super::registers::{dense_register, set_dense_register};
-use super::{DENSE_LEN, HEADER, Place, REGISTERS, add, add_dense, count, new, to_dense};
+use super::{DENSE_LEN, HEADER, REGISTERS, RegisterUpdate, add, add_dense, count, new, to_dense};
 
 /// The standard deviation of an estimate, times the square root of the number of registers.
 const DEVIATION: f64 = 1.04;
@@ -50,7 +50,7 @@ fn test_estimates(elements: u64, seed: u64) -> Result<(), String> {
     to_dense(&mut dense).map_err(failed)?;
     let mut checkpoint = 1;
     for number in 1..=elements {
-        let place = Place::of(&(number ^ seed).to_le_bytes());
+        let place = RegisterUpdate::of(&(number ^ seed).to_le_bytes());
         add_dense(&mut dense, place).map_err(failed)?;
         if number <= SPARSE_ELEMENTS_MAX {
             add(&mut sparse, place, usize::MAX).map_err(failed)?;

@@ -8,7 +8,8 @@ use std::fmt;
 use base::steps;
 
 use super::{
-    Damage, Encoding, HEADER, Place, REGISTERS, STALE, STALE_AT, add_dense, encoding, to_dense,
+    Encoding, HEADER, HllDamage, REGISTERS, RegisterUpdate, STALE, STALE_AT, add_dense, encoding,
+    to_dense,
 };
 
 /// The highest value that a run can say.
@@ -89,9 +90,9 @@ impl<'a> Runs<'a> {
 }
 
 impl Iterator for Runs<'_> {
-    type Item = Result<Run, Damage>;
+    type Item = Result<Run, HllDamage>;
 
-    fn next(&mut self) -> Option<Result<Run, Damage>> {
+    fn next(&mut self) -> Option<Result<Run, HllDamage>> {
         if self.failed || (self.rest.is_empty() && self.registers == REGISTERS) {
             return None;
         }
@@ -104,14 +105,14 @@ impl Iterator for Runs<'_> {
             }
             None => {
                 self.failed = true;
-                Some(Err(Damage::Corrupted))
+                Some(Err(HllDamage::Corrupted))
             }
         }
     }
 }
 
 /// A run and where it lies.
-pub(super) struct Found {
+pub(super) struct RunLocation {
     pub(super) run: Run,
     /// Of its first byte.
     at: usize,
@@ -122,7 +123,7 @@ pub(super) struct Found {
 }
 
 /// The run that holds a register.
-pub(super) fn find(bytes: &[u8], index: usize) -> Result<Found, Damage> {
+pub(super) fn find(bytes: &[u8], index: usize) -> Result<RunLocation, HllDamage> {
     walk(bytes, Anchor::START, index, |_, _, _| {})
 }
 
@@ -133,21 +134,21 @@ fn walk(
     start: Anchor,
     index: usize,
     mut pass: impl FnMut(Anchor, usize, Run),
-) -> Result<Found, Damage> {
+) -> Result<RunLocation, HllDamage> {
     let (mut at, mut first) = (start.at as usize, usize::from(start.first));
     let mut before = None;
     loop {
         steps::step();
-        let run = bytes.get(at..).and_then(Run::read).ok_or(Damage::Corrupted)?;
+        let run = bytes.get(at..).and_then(Run::read).ok_or(HllDamage::Corrupted)?;
         if first + run.len > REGISTERS {
-            return Err(Damage::Corrupted);
+            return Err(HllDamage::Corrupted);
         }
         if let Some(before) = before {
             pass(before, first, run);
         }
         if index < first + run.len {
             let before = before.map_or(at, |before| before.at as usize);
-            return Ok(Found { run, at, before, first });
+            return Ok(RunLocation { run, at, before, first });
         }
         before = Some(Anchor { at: at as u32, first: first as u16 });
         at += run.bytes();
@@ -187,7 +188,7 @@ impl<'b> Adder<'b> {
     }
 
     /// Adds an element; tells whether a register rose.
-    pub fn add(&mut self, place: Place) -> Result<bool, Damage> {
+    pub fn add(&mut self, place: RegisterUpdate) -> Result<bool, HllDamage> {
         match encoding(self.bytes)? {
             Encoding::Dense => add_dense(self.bytes, place),
             Encoding::Sparse if place.value > VALUE_MAX => self.add_beyond(place),
@@ -201,8 +202,8 @@ impl<'b> Adder<'b> {
     }
 
     /// Raises a register where it fits.
-    fn raise(&mut self, place: Place) -> Result<bool, Damage> {
-        let Found { run, at, before, first } = self.find(place.index)?;
+    fn raise(&mut self, place: RegisterUpdate) -> Result<bool, HllDamage> {
+        let RunLocation { run, at, before, first } = self.find(place.index)?;
         if run.value >= place.value {
             return Ok(false);
         }
@@ -229,14 +230,14 @@ impl<'b> Adder<'b> {
     }
 
     /// Adds what the sparse form cannot say or has no room for.
-    fn add_beyond(&mut self, place: Place) -> Result<bool, Damage> {
+    fn add_beyond(&mut self, place: RegisterUpdate) -> Result<bool, HllDamage> {
         to_dense(self.bytes)?;
         add_dense(self.bytes, place)
     }
 
     /// The run that holds a register, from its block's anchor. Anchors of the blocks that are come
     /// to on the way move up to where they can be.
-    fn find(&mut self, index: usize) -> Result<Found, Damage> {
+    fn find(&mut self, index: usize) -> Result<RunLocation, HllDamage> {
         let (last, anchors) = (index / BLOCK, &mut self.anchors);
         walk(self.bytes, anchors[last], index, |before, first, run| {
             let mut block = first.div_ceil(BLOCK);

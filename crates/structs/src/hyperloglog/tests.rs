@@ -4,9 +4,9 @@
 use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, proptest};
 
 use super::{
-    Adder, DENSE_LEN, Damage, Encoding, HEADER, Place, REGISTERS, Registers, add, add_dense,
-    cache_count, cached_count, count, decode, encoding, forget_count, new, register, self_test,
-    to_dense, validate,
+    Adder, DENSE_LEN, Encoding, HEADER, HllDamage, REGISTERS, RegisterUpdate, Registers, add,
+    add_dense, cache_count, cached_count, count, decode, encoding, forget_count, new, register,
+    self_test, to_dense, validate,
 };
 
 const SPARSE_LEN_MAX: usize = 3000;
@@ -14,7 +14,7 @@ const SPARSE_LEN_MAX: usize = 3000;
 fn added<T: AsRef<[u8]>>(elements: impl IntoIterator<Item = T>, sparse_len_max: usize) -> Vec<u8> {
     let mut bytes = new();
     for element in elements {
-        let place = Place::of(element.as_ref());
+        let place = RegisterUpdate::of(element.as_ref());
         let rises = register(&bytes, place.index).unwrap() < place.value;
         assert_eq!(add(&mut bytes, place, sparse_len_max), Ok(rises));
         assert!(register(&bytes, place.index).unwrap() >= place.value);
@@ -88,7 +88,7 @@ fn bytes_and_counts_of_many_are_those_of_redis() {
     for (elements, len, expected, expected_count, expected_encoding) in table {
         let mut bytes = new();
         for element in numbered(0..elements) {
-            add(&mut bytes, Place::of(element.as_bytes()), SPARSE_LEN_MAX).unwrap();
+            add(&mut bytes, RegisterUpdate::of(element.as_bytes()), SPARSE_LEN_MAX).unwrap();
         }
         assert_eq!((bytes.len(), encoding(&bytes)), (len, Ok(expected_encoding)));
         assert_eq!(digest(&bytes), expected, "{elements}");
@@ -108,14 +108,17 @@ fn the_dense_form_is_taken_when_the_sparse_one_would_pass_its_bound() {
 #[test]
 fn a_register_above_32_makes_the_form_dense() {
     let mut bytes = added(["a"], SPARSE_LEN_MAX);
-    assert_eq!(add(&mut bytes, Place { index: 7, value: 32 }, SPARSE_LEN_MAX), Ok(true));
+    assert_eq!(add(&mut bytes, RegisterUpdate { index: 7, value: 32 }, SPARSE_LEN_MAX), Ok(true));
     assert_eq!(encoding(&bytes), Ok(Encoding::Sparse));
-    assert_eq!(add_dense(&mut bytes, Place { index: 8, value: 3 }), Err(Damage::Foreign));
-    assert_eq!(add(&mut bytes, Place { index: 7, value: 33 }, SPARSE_LEN_MAX), Ok(true));
+    assert_eq!(
+        add_dense(&mut bytes, RegisterUpdate { index: 8, value: 3 }),
+        Err(HllDamage::Foreign)
+    );
+    assert_eq!(add(&mut bytes, RegisterUpdate { index: 7, value: 33 }, SPARSE_LEN_MAX), Ok(true));
     assert_eq!(encoding(&bytes), Ok(Encoding::Dense));
     assert_eq!(register(&bytes, 7), Ok(33));
-    assert_eq!(add_dense(&mut bytes, Place { index: 8, value: 3 }), Ok(true));
-    assert_eq!(add_dense(&mut bytes, Place { index: 8, value: 2 }), Ok(false));
+    assert_eq!(add_dense(&mut bytes, RegisterUpdate { index: 8, value: 3 }), Ok(true));
+    assert_eq!(add_dense(&mut bytes, RegisterUpdate { index: 8, value: 2 }), Ok(false));
 }
 
 #[test]
@@ -148,15 +151,15 @@ fn forged_bytes_are_refused_as_redis_does() {
     let sparse = |registers: &[u8]| [b"HYLL\x01\0\0\0\0\0\0\0\0\0\0\x80", registers].concat();
     let dense_too_short = [b"HYLL\0".as_slice(), &[0; DENSE_LEN - 6]].concat();
     let table = [
-        (b"HYLL".to_vec(), Damage::Foreign),
-        (b"HYLL\x02\0\0\0\0\0\0\0\0\0\0\0\0\0".to_vec(), Damage::Foreign),
-        (b"HYLX\x01\0\0\0\0\0\0\0\0\0\0\0\x7f\xff".to_vec(), Damage::Foreign),
-        (dense_too_short, Damage::Foreign),
-        (sparse(b""), Damage::Corrupted),
-        (sparse(b"\x7f"), Damage::Corrupted),
-        (sparse(b"\x7f\xfe"), Damage::Corrupted),
-        (sparse(b"\x7f\xff\0"), Damage::Corrupted),
-        (sparse(b"\x7f\xff\x7f\xff"), Damage::Corrupted),
+        (b"HYLL".to_vec(), HllDamage::Foreign),
+        (b"HYLL\x02\0\0\0\0\0\0\0\0\0\0\0\0\0".to_vec(), HllDamage::Foreign),
+        (b"HYLX\x01\0\0\0\0\0\0\0\0\0\0\0\x7f\xff".to_vec(), HllDamage::Foreign),
+        (dense_too_short, HllDamage::Foreign),
+        (sparse(b""), HllDamage::Corrupted),
+        (sparse(b"\x7f"), HllDamage::Corrupted),
+        (sparse(b"\x7f\xfe"), HllDamage::Corrupted),
+        (sparse(b"\x7f\xff\0"), HllDamage::Corrupted),
+        (sparse(b"\x7f\xff\x7f\xff"), HllDamage::Corrupted),
     ];
     for (bytes, damage) in table {
         assert_eq!(validate(&bytes), Err(damage));
@@ -188,7 +191,7 @@ proptest! {
         let mut model = vec![0; REGISTERS];
         for (index, value) in places {
             let index = [0, 5000, REGISTERS - 1 - 79 * spread][start] + index * spread;
-            let place = Place { index: index.min(REGISTERS - 1), value };
+            let place = RegisterUpdate { index: index.min(REGISTERS - 1), value };
             let rises = model[place.index] < value;
             prop_assert_eq!(add(&mut sparse, place, 400), Ok(rises));
             prop_assert_eq!(add_dense(&mut dense, place), Ok(rises));
@@ -217,7 +220,7 @@ proptest! {
         }
         let (mut one_by_one, mut at_once) = (new(), new());
         let places = indexes.iter().zip((0..=u8::MAX).cycle()).map(|(index, number)| {
-            Place { index: *index, value: number % values + 1 }
+            RegisterUpdate { index: *index, value: number % values + 1 }
         });
         let mut adder = Adder::new(&mut at_once, len_max);
         for place in places {
@@ -233,7 +236,7 @@ proptest! {
         let mut bytes = new();
         bytes.truncate(HEADER);
         bytes.extend_from_slice(&registers);
-        let place = Place::of(&element.to_le_bytes());
+        let place = RegisterUpdate::of(&element.to_le_bytes());
         prop_assert_eq!(validate(&bytes).is_ok(), count(&bytes).is_ok());
         if add(&mut bytes, place, 70) == Ok(true) {
             prop_assert!(register(&bytes, place.index) == Ok(place.value));

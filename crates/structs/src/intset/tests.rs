@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::{Strategy, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
 
-use super::{Damage, Intset, bytes_for, insert, new, remove, remove_at, validate};
+use super::{Intset, IntsetDamage, bytes_for, insert, new, remove, remove_at, validate};
 
 fn set_of(values: &[i64]) -> Vec<u8> {
     let mut bytes = new();
@@ -21,7 +21,7 @@ fn check(bytes: &[u8], model: &BTreeSet<i64>) {
     assert_eq!(set.len(), model.len());
     assert_eq!(set.is_empty(), model.is_empty());
     assert_eq!(set.get(model.len()), None);
-    let expected = if model.is_empty() { Err(Damage::Empty) } else { Ok(()) };
+    let expected = if model.is_empty() { Err(IntsetDamage::Empty) } else { Ok(()) };
     assert_eq!(validate(bytes), expected);
 }
 
@@ -54,16 +54,16 @@ fn removing_makes_nothing_narrower() {
 
 #[test]
 fn damage_is_found() {
-    let table: [(&[u8], Damage); 9] = [
-        (b"", Damage::Length),
-        (b"\x02\0\0\0\x01\0\0", Damage::Length),
-        (b"\x02\0\0\0\0\0\0\0", Damage::Empty),
-        (b"\x03\0\0\0\x01\0\0\0\x01\0\0", Damage::Width),
-        (b"\x02\0\0\0\x02\0\0\0\x01\0", Damage::Length),
-        (b"\x02\0\0\0\x01\0\0\0\x01\0\0", Damage::Length),
-        (b"\x08\0\0\0\xff\xff\xff\xff\x01\0", Damage::Length),
-        (b"\x02\0\0\0\x02\0\0\0\x01\0\x01\0", Damage::Order(1)),
-        (b"\x02\0\0\0\x03\0\0\0\x01\0\x02\0\xff\xff", Damage::Order(2)),
+    let table: [(&[u8], IntsetDamage); 9] = [
+        (b"", IntsetDamage::Length),
+        (b"\x02\0\0\0\x01\0\0", IntsetDamage::Length),
+        (b"\x02\0\0\0\0\0\0\0", IntsetDamage::Empty),
+        (b"\x03\0\0\0\x01\0\0\0\x01\0\0", IntsetDamage::Width),
+        (b"\x02\0\0\0\x02\0\0\0\x01\0", IntsetDamage::Length),
+        (b"\x02\0\0\0\x01\0\0\0\x01\0\0", IntsetDamage::Length),
+        (b"\x08\0\0\0\xff\xff\xff\xff\x01\0", IntsetDamage::Length),
+        (b"\x02\0\0\0\x02\0\0\0\x01\0\x01\0", IntsetDamage::Order(1)),
+        (b"\x02\0\0\0\x03\0\0\0\x01\0\x02\0\xff\xff", IntsetDamage::Order(2)),
     ];
     for (bytes, expected) in table {
         assert_eq!(validate(bytes), Err(expected), "{bytes:?}");

@@ -23,21 +23,21 @@ const STAND_IN: Text<'static> = Text::Bytes(&[]);
 
 /// Elements of a list, packed.
 #[derive(Clone)]
-pub struct Page {
+pub struct ListPage {
     bytes: Vec<u8>,
-    beside: Option<Box<Beside>>,
+    overflow: Option<Box<ElementOverflow>>,
 }
 
 /// How many elements, and the bytes that a listpack takes for them.
 #[derive(Clone, Copy, Default, PartialEq)]
-pub struct PageSummary {
+pub struct ListPageSummary {
     count: u64,
     bytes: usize,
 }
 
 /// The long elements of a page.
 #[derive(Clone, Default)]
-struct Beside {
+struct ElementOverflow {
     longs: Vec<Placed>,
     /// Heap bytes of the elements.
     memory: usize,
@@ -48,20 +48,20 @@ struct Beside {
 /// A long element and its place among the elements of the page.
 pub(super) type Placed = (u16, Long);
 
-impl PageSummary {
+impl ListPageSummary {
     /// Bytes that a listpack of the elements takes, without header and end mark.
     pub(super) fn listpack_bytes(self) -> usize {
         self.bytes
     }
 }
 
-impl Summary for PageSummary {
-    fn plus(self, other: PageSummary) -> PageSummary {
-        PageSummary { count: self.count + other.count, bytes: self.bytes + other.bytes }
+impl Summary for ListPageSummary {
+    fn plus(self, other: ListPageSummary) -> ListPageSummary {
+        ListPageSummary { count: self.count + other.count, bytes: self.bytes + other.bytes }
     }
 
-    fn minus(self, part: PageSummary) -> Option<PageSummary> {
-        Some(PageSummary { count: self.count - part.count, bytes: self.bytes - part.bytes })
+    fn minus(self, part: ListPageSummary) -> Option<ListPageSummary> {
+        Some(ListPageSummary { count: self.count - part.count, bytes: self.bytes - part.bytes })
     }
 
     fn count(self) -> u64 {
@@ -69,13 +69,13 @@ impl Summary for PageSummary {
     }
 }
 
-impl Default for Page {
-    fn default() -> Page {
-        Page { bytes: listpack::new(), beside: None }
+impl Default for ListPage {
+    fn default() -> ListPage {
+        ListPage { bytes: listpack::new(), overflow: None }
     }
 }
 
-impl Page {
+impl ListPage {
     /// The number of elements.
     pub(crate) fn len(&self) -> usize {
         self.listpack().len()
@@ -84,7 +84,7 @@ impl Page {
     /// All elements as one listpack, if none of them lies beside it.
     #[must_use]
     pub fn as_listpack(&self) -> Option<Listpack<'_>> {
-        self.beside.is_none().then(|| self.listpack())
+        self.overflow.is_none().then(|| self.listpack())
     }
 
     /// All elements.
@@ -167,11 +167,11 @@ impl Page {
     }
 
     /// Moves the elements from a place on into a new page.
-    pub(crate) fn split_off(&mut self, place: usize) -> Page {
+    pub(crate) fn split_off(&mut self, place: usize) -> ListPage {
         steps::step();
         let offset = self.offset_of(place);
         let bytes = listpack::split_off(&mut self.bytes, offset);
-        let mut upper = Page { bytes, beside: None };
+        let mut upper = ListPage { bytes, overflow: None };
         let mut lower_longs = self.take_longs();
         let first = lower_longs.partition_point(|(at, _)| usize::from(*at) < place);
         upper.put_longs(lower_longs.split_off(first));
@@ -185,8 +185,8 @@ impl Page {
     /// Gives back the room for what will hardly come.
     pub(crate) fn finish(&mut self) {
         self.bytes.shrink_to_fit();
-        if let Some(beside) = &mut self.beside {
-            beside.longs.shrink_to_fit();
+        if let Some(overflow) = &mut self.overflow {
+            overflow.longs.shrink_to_fit();
         }
     }
 
@@ -195,7 +195,7 @@ impl Page {
     }
 
     fn longs(&self) -> &[Placed] {
-        self.beside.as_ref().map_or(&[], |beside| &beside.longs)
+        self.overflow.as_ref().map_or(&[], |overflow| &overflow.longs)
     }
 
     #[inline]
@@ -223,7 +223,7 @@ impl Page {
     /// Gives the long elements from a place on other places.
     fn shift(&mut self, from: usize, place: impl Fn(usize) -> usize) {
         steps::step();
-        for (at, _) in self.beside.iter_mut().flat_map(|beside| &mut beside.longs) {
+        for (at, _) in self.overflow.iter_mut().flat_map(|overflow| &mut overflow.longs) {
             if usize::from(*at) >= from {
                 *at = narrow(place(usize::from(*at)));
             }
@@ -232,13 +232,13 @@ impl Page {
 
     /// Adds a long element at a place where none is.
     fn add_long(&mut self, place: usize, long: Long) {
-        let beside = self.beside.get_or_insert_default();
-        beside.count_in(&long);
-        let index = beside.longs.partition_point(|(at, _)| usize::from(*at) < place);
-        if beside.longs.len() == beside.longs.capacity() {
-            beside.longs.reserve_exact(1 + beside.longs.len() / 4);
+        let overflow = self.overflow.get_or_insert_default();
+        overflow.count_in(&long);
+        let index = overflow.longs.partition_point(|(at, _)| usize::from(*at) < place);
+        if overflow.longs.len() == overflow.longs.capacity() {
+            overflow.longs.reserve_exact(1 + overflow.longs.len() / 4);
         }
-        beside.longs.insert(index, (narrow(place), long));
+        overflow.longs.insert(index, (narrow(place), long));
     }
 
     fn drop_longs(&mut self, places: Range<usize>) {
@@ -250,17 +250,17 @@ impl Page {
     }
 
     fn take_longs(&mut self) -> Vec<Placed> {
-        self.beside.take().map_or_else(Vec::new, |beside| beside.longs)
+        self.overflow.take().map_or_else(Vec::new, |overflow| overflow.longs)
     }
 
     fn put_longs(&mut self, longs: Vec<Placed>) {
         if longs.is_empty() {
             return;
         }
-        let mut beside = Box::new(Beside::default());
-        longs.iter().for_each(|(_, long)| beside.count_in(long));
-        beside.longs = longs;
-        self.beside = Some(beside);
+        let mut overflow = Box::new(ElementOverflow::default());
+        longs.iter().for_each(|(_, long)| overflow.count_in(long));
+        overflow.longs = longs;
+        self.overflow = Some(overflow);
     }
 
     /// Where the page is best split, if something else takes `apart` bytes for each element.
@@ -294,7 +294,7 @@ impl Page {
     }
 }
 
-impl Beside {
+impl ElementOverflow {
     fn count_in(&mut self, long: &Long) {
         let len = Text::Long(long).len();
         self.memory += long.memory();
@@ -302,13 +302,13 @@ impl Beside {
     }
 }
 
-impl Leaf for Page {
+impl Leaf for ListPage {
     type Bound = ();
-    type Summary = PageSummary;
+    type Summary = ListPageSummary;
 
-    fn summary(&self) -> PageSummary {
-        let beside = self.beside.as_ref().map_or(0, |beside| beside.packed_bytes);
-        PageSummary { count: self.len() as u64, bytes: self.bytes.len() - EMPTY_LEN + beside }
+    fn summary(&self) -> ListPageSummary {
+        let overflow = self.overflow.as_ref().map_or(0, |overflow| overflow.packed_bytes);
+        ListPageSummary { count: self.len() as u64, bytes: self.bytes.len() - EMPTY_LEN + overflow }
     }
 
     fn size(&self) -> usize {
@@ -316,20 +316,20 @@ impl Leaf for Page {
     }
 
     fn memory(&self) -> usize {
-        let beside = self.beside.as_ref().map_or(0, |beside| {
-            size_of::<Beside>() + beside.longs.capacity() * HANDLE + beside.memory
+        let overflow = self.overflow.as_ref().map_or(0, |overflow| {
+            size_of::<ElementOverflow>() + overflow.longs.capacity() * HANDLE + overflow.memory
         });
-        self.bytes.capacity() + beside
+        self.bytes.capacity() + overflow
     }
 
     fn bound(&self) {}
 
-    fn split(&mut self, growth: Growth) -> Option<((), Page)> {
+    fn split(&mut self, growth: Growth) -> Option<((), ListPage)> {
         let place = self.split_place(growth, 0)?;
         Some(((), self.split_off(place)))
     }
 
-    fn absorb(&mut self, mut next: Page) {
+    fn absorb(&mut self, mut next: ListPage) {
         let before = self.len();
         let source = Listpack::new(&next.bytes);
         let (end, all) = (self.listpack().end_offset(), source.start_offset()..source.end_offset());

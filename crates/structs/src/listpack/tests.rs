@@ -4,8 +4,8 @@
 use proptest::prelude::{Strategy, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
 
 use super::{
-    Damage, EMPTY_LEN, Element, Entry, Listpack, insert, insert_from, new, push_back, push_front,
-    remove, replace, replace_range, split_off, truncate, validate,
+    EMPTY_LEN, Element, Entry, Listpack, ListpackDamage, insert, insert_from, new, push_back,
+    push_front, remove, replace, replace_range, split_off, truncate, validate,
 };
 
 fn listpack_of<T: AsRef<[u8]>>(texts: &[T]) -> Vec<u8> {
@@ -138,9 +138,9 @@ fn a_stride_skips_values() {
     assert_eq!(at(listpack.find(b"b", 3)), None);
     let second = listpack.get(1).unwrap().offset;
     assert_eq!(at(listpack.find_from(second, b"a", 2)), at(listpack.get(3)));
-    let pairs: Vec<_> = listpack.groups::<2>().map(|[field, _]| field.element.to_vec()).collect();
+    let pairs: Vec<_> = listpack.chunks::<2>().map(|[field, _]| field.element.to_vec()).collect();
     assert_eq!(pairs, [b"a".to_vec(), b"12".to_vec(), b"b".to_vec()]);
-    let last = listpack.groups::<3>().next_back().unwrap();
+    let last = listpack.chunks::<3>().next_back().unwrap();
     assert_eq!(last.map(|entry| entry.element.to_vec()), [b"a", b"b", b"x"]);
 }
 
@@ -177,21 +177,21 @@ fn a_foreign_encoding_is_read_and_not_kept() {
 
 #[test]
 fn damage_is_found() {
-    let table: [(&[u8], Damage); 13] = [
-        (b"", Damage::Length),
-        (b"\x06\0\0\0\0\0", Damage::Length),
-        (b"\x08\0\0\0\0\0\xff", Damage::Length),
-        (b"\x07\0\0\0\0\0\xfe", Damage::EndMark),
-        (b"\x07\0\0\0\x01\0\xff", Damage::Count),
-        (b"\x09\0\0\0\0\0\x01\x01\xff", Damage::Count),
-        (b"\x09\0\0\0\x01\0\x01\x02\xff", Damage::Entry(6)),
-        (b"\x09\0\0\0\x01\0\xf5\x01\xff", Damage::Entry(6)),
-        (b"\x09\0\0\0\x01\0\x83\x01\xff", Damage::Entry(6)),
+    let table: [(&[u8], ListpackDamage); 13] = [
+        (b"", ListpackDamage::Length),
+        (b"\x06\0\0\0\0\0", ListpackDamage::Length),
+        (b"\x08\0\0\0\0\0\xff", ListpackDamage::Length),
+        (b"\x07\0\0\0\0\0\xfe", ListpackDamage::EndMark),
+        (b"\x07\0\0\0\x01\0\xff", ListpackDamage::Count),
+        (b"\x09\0\0\0\0\0\x01\x01\xff", ListpackDamage::Count),
+        (b"\x09\0\0\0\x01\0\x01\x02\xff", ListpackDamage::Entry(6)),
+        (b"\x09\0\0\0\x01\0\xf5\x01\xff", ListpackDamage::Entry(6)),
+        (b"\x09\0\0\0\x01\0\x83\x01\xff", ListpackDamage::Entry(6)),
         // The entry's own byte would be half of the length behind it.
-        (b"\x09\0\0\0\x01\0\0\x80\xff", Damage::Entry(6)),
-        (b"\x08\0\0\0\x01\0\x01\xff", Damage::Entry(6)),
-        (b"\x0b\0\0\0\x02\0\x01\x01\xff\x01\xff", Damage::Entry(8)),
-        (b"\x0d\0\0\0\x01\0\xf0\xff\xff\xff\xff\x01\xff", Damage::Entry(6)),
+        (b"\x09\0\0\0\x01\0\0\x80\xff", ListpackDamage::Entry(6)),
+        (b"\x08\0\0\0\x01\0\x01\xff", ListpackDamage::Entry(6)),
+        (b"\x0b\0\0\0\x02\0\x01\x01\xff\x01\xff", ListpackDamage::Entry(8)),
+        (b"\x0d\0\0\0\x01\0\xf0\xff\xff\xff\xff\x01\xff", ListpackDamage::Entry(6)),
     ];
     for (bytes, expected) in table {
         assert_eq!(validate(bytes), Err(expected), "{bytes:?}");

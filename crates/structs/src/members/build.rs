@@ -5,7 +5,7 @@
 
 use base::UnixMillis;
 
-use super::page::Page;
+use super::page::MemberPage;
 use super::text::{Long, Text};
 use super::{Lifetime, MemberRef, Members, Payload, place};
 use crate::secret;
@@ -24,13 +24,13 @@ const COPIED_MAX: usize = 1024;
 /// Collects members.
 pub struct Builder<P: Payload> {
     members: Members<P>,
-    run: Vec<Pending>,
+    run: Vec<StagedMember>,
     /// The short members and values of the run.
     bytes: Vec<u8>,
     run_bytes: usize,
 }
 
-struct Pending {
+struct StagedMember {
     hash: u64,
     member: Kept,
     value: Kept,
@@ -54,8 +54,8 @@ impl<P: Payload> Builder<P> {
         let mut buffer = Vec::new();
         let hash = secret::hasher().hash(new.member.as_bytes(&mut buffer));
         let (member, value) = (self.keep(new.member), self.keep(new.value));
-        self.run.push(Pending { hash, member, value, deadline: new.deadline });
-        self.run_bytes += size_of::<Pending>() + new.member.len() + new.value.len();
+        self.run.push(StagedMember { hash, member, value, deadline: new.deadline });
+        self.run_bytes += size_of::<StagedMember>() + new.member.len() + new.value.len();
         if self.run_bytes >= RUN {
             self.end_run();
         }
@@ -77,7 +77,7 @@ impl<P: Payload> Builder<P> {
     }
 
     fn end_run(&mut self) {
-        self.run.sort_unstable_by_key(|pending| pending.hash);
+        self.run.sort_unstable_by_key(|staged| staged.hash);
         let bytes = std::mem::take(&mut self.bytes);
         let run = std::mem::take(&mut self.run);
         self.run_bytes = 0;
@@ -85,8 +85,8 @@ impl<P: Payload> Builder<P> {
             self.members.tree = Tree::from_leaves(Pages::new(&run, &bytes));
             return;
         }
-        for pending in &run {
-            let new = pending.read(&bytes);
+        for staged in &run {
+            let new = staged.read(&bytes);
             let lifetime = new.deadline.map_or(Lifetime::Endless, Lifetime::Until);
             self.members.insert(new.member, new.value, lifetime);
         }
@@ -99,7 +99,7 @@ impl<P: Payload> Default for Builder<P> {
     }
 }
 
-impl Pending {
+impl StagedMember {
     fn read<'a>(&'a self, bytes: &'a [u8]) -> MemberRef<'a> {
         let text = |kept: &'a Kept| match kept {
             Kept::Short { start, len } => Text::Bytes(&bytes[*start as usize..][..*len as usize]),
@@ -111,34 +111,34 @@ impl Pending {
 
 /// The pages of a sorted run.
 struct Pages<'a, P> {
-    run: std::iter::Peekable<std::slice::Iter<'a, Pending>>,
+    run: std::iter::Peekable<std::slice::Iter<'a, StagedMember>>,
     bytes: &'a [u8],
     payload: std::marker::PhantomData<P>,
 }
 
 impl<'a, P: Payload> Pages<'a, P> {
-    fn new(run: &'a [Pending], bytes: &'a [u8]) -> Pages<'a, P> {
+    fn new(run: &'a [StagedMember], bytes: &'a [u8]) -> Pages<'a, P> {
         Pages { run: run.iter().peekable(), bytes, payload: std::marker::PhantomData }
     }
 }
 
 impl<P: Payload> Iterator for Pages<'_, P> {
-    type Item = Page<P>;
+    type Item = MemberPage<P>;
 
-    fn next(&mut self) -> Option<Page<P>> {
-        let mut page = Page::with_room(FILL);
+    fn next(&mut self) -> Option<MemberPage<P>> {
+        let mut page = MemberPage::with_room(FILL);
         let mut last = place(self.run.peek()?.hash);
-        while let Some(pending) = self.run.next_if(|pending| {
+        while let Some(staged) = self.run.next_if(|staged| {
             // Members of one place stay together.
-            let size = Page::<P>::size_of(pending.read(self.bytes));
-            place(pending.hash) == last || page.size() + size <= FILL
+            let size = MemberPage::<P>::size_of(staged.read(self.bytes));
+            place(staged.hash) == last || page.size() + size <= FILL
         }) {
-            let new = pending.read(self.bytes);
-            last = place(pending.hash);
+            let new = staged.read(self.bytes);
+            last = place(staged.hash);
             let mut buffer = Vec::new();
-            match page.find(pending.hash, new.member.as_bytes(&mut buffer)) {
-                Some(index) => page.replace(index, pending.hash, new),
-                None => page.insert(pending.hash, new),
+            match page.find(staged.hash, new.member.as_bytes(&mut buffer)) {
+                Some(index) => page.replace(index, staged.hash, new),
+                None => page.insert(staged.hash, new),
             }
         }
         page.trim();

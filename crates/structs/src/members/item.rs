@@ -35,35 +35,35 @@ pub(super) enum Part<'a> {
     /// Here.
     Within(&'a [u8]),
     /// In a slot beside the page.
-    Beside(u16),
+    PageOverflow(u16),
 }
 
 /// A member with what belongs to it.
 #[derive(Clone, Copy)]
-pub(super) struct Item<'a> {
+pub(super) struct MemberItem<'a> {
     pub(super) member: Part<'a>,
     /// Absent in sets.
     pub(super) value: Option<Part<'a>>,
     pub(super) deadline: Option<UnixMillis>,
 }
 
-impl<'a> Item<'a> {
+impl<'a> MemberItem<'a> {
     /// Reads the item at the front of these bytes.
     #[inline]
-    pub(super) fn read(bytes: &'a [u8], valued: bool) -> Item<'a> {
+    pub(super) fn read(bytes: &'a [u8], valued: bool) -> MemberItem<'a> {
         let mut reader = Reader(bytes);
         let (head, number) = reader.head();
         let deadline = (head & TIMED != 0).then(|| reader.deadline());
         let member = reader.member(head, number);
         let value = valued.then(|| match reader.byte() {
-            VALUE_BESIDE => Part::Beside(reader.number()),
+            VALUE_BESIDE => Part::PageOverflow(reader.number()),
             VALUE_LENGTH_FOLLOWS => {
                 let len = reader.number();
                 Part::Within(reader.take(usize::from(len)))
             }
             len => Part::Within(reader.take(usize::from(len))),
         });
-        Item { member, value, deadline }
+        MemberItem { member, value, deadline }
     }
 
     /// The member of the item at the front of these bytes.
@@ -91,7 +91,7 @@ impl<'a> Item<'a> {
         let member = match self.member {
             Part::Within(bytes) if bytes.len() < usize::from(LENGTH_FOLLOWS) => 1 + bytes.len(),
             Part::Within(bytes) => 3 + bytes.len(),
-            Part::Beside(_) => 3,
+            Part::PageOverflow(_) => 3,
         };
         let value = match self.value {
             None => 0,
@@ -99,7 +99,7 @@ impl<'a> Item<'a> {
                 1 + bytes.len()
             }
             Some(Part::Within(bytes)) => 3 + bytes.len(),
-            Some(Part::Beside(_)) => 3,
+            Some(Part::PageOverflow(_)) => 3,
         };
         member + value + if self.deadline.is_some() { DEADLINE } else { 0 }
     }
@@ -117,13 +117,13 @@ impl<'a> Item<'a> {
                 writer.put(&[timed | LENGTH_FOLLOWS]);
                 writer.put(&number(member.len()));
             }
-            Part::Beside(slot) => {
+            Part::PageOverflow(slot) => {
                 writer.put(&[timed | BESIDE]);
                 writer.put(&slot.to_le_bytes());
             }
         }
         if let Some(deadline) = self.deadline {
-            writer.put(&told(deadline).to_le_bytes()[..DEADLINE]);
+            writer.put(&storable_deadline(deadline).to_le_bytes()[..DEADLINE]);
         }
         if let Part::Within(member) = self.member {
             writer.put(member);
@@ -139,7 +139,7 @@ impl<'a> Item<'a> {
                 }
                 writer.put(value);
             }
-            Some(Part::Beside(slot)) => {
+            Some(Part::PageOverflow(slot)) => {
                 writer.put(&[VALUE_BESIDE]);
                 writer.put(&slot.to_le_bytes());
             }
@@ -155,7 +155,8 @@ pub(super) fn set_deadline(bytes: &mut [u8], deadline: UnixMillis, room: bool) {
         bytes[0] |= TIMED;
     }
     let len = head_len(bytes[0]);
-    bytes[len..len + DEADLINE].copy_from_slice(&told(deadline).to_le_bytes()[..DEADLINE]);
+    bytes[len..len + DEADLINE]
+        .copy_from_slice(&storable_deadline(deadline).to_le_bytes()[..DEADLINE]);
 }
 
 /// Takes the deadline out of an item, which then begins later by its bytes.
@@ -166,7 +167,7 @@ pub(super) fn clear_deadline(bytes: &mut [u8]) {
 }
 
 /// A deadline as it can be told. Zero is left out: in a listpack it stands for none.
-pub(crate) fn told(deadline: UnixMillis) -> UnixMillis {
+pub(crate) fn storable_deadline(deadline: UnixMillis) -> UnixMillis {
     deadline.clamp(1, DEADLINE_MAX)
 }
 
@@ -213,7 +214,7 @@ impl<'a> Reader<'a> {
     #[inline]
     fn member(&mut self, head: u8, number: u16) -> Part<'a> {
         if head & BESIDE != 0 {
-            Part::Beside(number)
+            Part::PageOverflow(number)
         } else {
             Part::Within(self.take(usize::from(number)))
         }

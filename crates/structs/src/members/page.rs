@@ -24,8 +24,8 @@ use base::UnixMillis;
 
 use fingerprint::BLOCK;
 
-use super::beside::Beside;
-use super::item::{Item, Part};
+use super::item::{MemberItem, Part};
+use super::overflow::PageOverflow;
 use super::text::Text;
 use super::{MemberRef, Payload, place};
 use crate::prefetch::{self, Sought};
@@ -42,9 +42,9 @@ const ENTRY: usize = 3;
 const NEVER: UnixMillis = UnixMillis::MAX;
 
 /// A page of members.
-pub struct Page<P> {
+pub struct MemberPage<P> {
     page: Box<[u8]>,
-    beside: Option<Box<Beside>>,
+    overflow: Option<Box<PageOverflow>>,
     earliest: UnixMillis,
     items_len: u16,
     count: u16,
@@ -55,12 +55,12 @@ pub struct Page<P> {
 
 /// What a tree keeps of each page.
 #[derive(Clone, Copy, PartialEq)]
-pub struct PageSummary {
+pub struct MemberPageSummary {
     count: u64,
     earliest: UnixMillis,
 }
 
-impl<P: Payload> Page<P> {
+impl<P: Payload> MemberPage<P> {
     /// The number of members.
     #[inline]
     pub fn len(&self) -> usize {
@@ -116,7 +116,7 @@ impl<P: Payload> Page<P> {
 
     /// When a member expires.
     pub(super) fn deadline(&self, index: usize) -> Option<UnixMillis> {
-        Item::read_deadline(self.item_bytes(index))
+        MemberItem::read_deadline(self.item_bytes(index))
     }
 
     /// How many members have a deadline at or before `now`.
@@ -137,15 +137,15 @@ impl<P: Payload> Page<P> {
     }
 
     /// An empty page with room for so many bytes of elements.
-    pub(super) fn with_room(bytes: usize) -> Page<P> {
-        Page { page: new_page(bytes), ..Page::default() }
+    pub(super) fn with_room(bytes: usize) -> MemberPage<P> {
+        MemberPage { page: new_page(bytes), ..MemberPage::default() }
     }
 
     /// Bytes of the fingerprint, distance and item of a member.
     pub(super) fn size_of(new: MemberRef<'_>) -> usize {
         // The longest heads there are.
-        let (member_beside, value_beside) = beside(new.member.len(), new.value.len());
-        let within = |text: Text<'_>, beside: bool| if beside { 0 } else { text.len() };
+        let (member_beside, value_beside) = overflow(new.member.len(), new.value.len());
+        let within = |text: Text<'_>, overflow: bool| if overflow { 0 } else { text.len() };
         ENTRY + 12 + within(new.member, member_beside) + within(new.value, value_beside)
     }
 
@@ -181,27 +181,27 @@ impl<P: Payload> Page<P> {
     }
 
     #[inline]
-    fn item(&self, index: usize) -> Item<'_> {
-        Item::read(self.item_bytes(index), P::VALUED)
+    fn item(&self, index: usize) -> MemberItem<'_> {
+        MemberItem::read(self.item_bytes(index), P::VALUED)
     }
 
     #[inline]
     fn text<'a>(&'a self, part: Part<'a>) -> Text<'a> {
         match part {
             Part::Within(bytes) => Text::Bytes(bytes),
-            Part::Beside(slot) => Text::Long(self.slots().get(slot)),
+            Part::PageOverflow(slot) => Text::Long(self.slots().get(slot)),
         }
     }
 
-    fn slots(&self) -> &Beside {
-        self.beside.as_deref().expect("an item's slot exists")
+    fn slots(&self) -> &PageOverflow {
+        self.overflow.as_deref().expect("an item's slot exists")
     }
 
     #[inline]
     fn holds(&self, index: usize, hash: u64, member: &[u8]) -> bool {
-        match Item::read_member(self.item_bytes(index)) {
+        match MemberItem::read_member(self.item_bytes(index)) {
             Part::Within(bytes) => bytes == member,
-            Part::Beside(slot) => {
+            Part::PageOverflow(slot) => {
                 let slots = self.slots();
                 slots.hash(slot) == hash && Text::Long(slots.get(slot)) == Text::Bytes(member)
             }
@@ -209,17 +209,17 @@ impl<P: Payload> Page<P> {
     }
 
     fn hash(&self, index: usize) -> u64 {
-        match Item::read_member(self.item_bytes(index)) {
+        match MemberItem::read_member(self.item_bytes(index)) {
             Part::Within(bytes) => secret::hasher().hash(bytes),
-            Part::Beside(slot) => self.slots().hash(slot),
+            Part::PageOverflow(slot) => self.slots().hash(slot),
         }
     }
 
     /// A page of some of these members.
-    fn gather(&self, chosen: &[(u64, usize)]) -> Page<P> {
+    fn gather(&self, chosen: &[(u64, usize)]) -> MemberPage<P> {
         let lens: Vec<usize> = chosen.iter().map(|(_, index)| self.item(*index).len()).collect();
         let items_len: usize = lens.iter().sum();
-        let mut page = Page::with_room(ENTRY * chosen.len() + items_len);
+        let mut page = MemberPage::with_room(ENTRY * chosen.len() + items_len);
         page.count = chosen.len() as u16;
         page.items_len = items_len as u16;
         let mut distance = 0;
@@ -229,10 +229,10 @@ impl<P: Payload> Page<P> {
             page.set_distance(number, distance);
             let bytes = &self.item_bytes(*index)[..len];
             page.item_bytes_mut(number)[..len].copy_from_slice(bytes);
-            page.count_deadline(Item::read_deadline(bytes));
+            page.count_deadline(MemberItem::read_deadline(bytes));
         }
-        if let Some(slots) = &self.beside {
-            page.beside = slots.only(page.slot_numbers()).map(Box::new);
+        if let Some(slots) = &self.overflow {
+            page.overflow = slots.only(page.slot_numbers()).map(Box::new);
         }
         page
     }
@@ -242,20 +242,20 @@ impl<P: Payload> Page<P> {
         (0..self.len()).flat_map(|index| {
             let item = self.item(index);
             [Some(item.member), item.value].into_iter().flatten().filter_map(|part| match part {
-                Part::Beside(slot) => Some(slot),
+                Part::PageOverflow(slot) => Some(slot),
                 Part::Within(_) => None,
             })
         })
     }
 }
 
-impl<P: Payload> Leaf for Page<P> {
+impl<P: Payload> Leaf for MemberPage<P> {
     /// A place in hash space: all members are at or above it.
     type Bound = u64;
-    type Summary = PageSummary;
+    type Summary = MemberPageSummary;
 
-    fn summary(&self) -> PageSummary {
-        PageSummary { count: u64::from(self.count), earliest: self.earliest }
+    fn summary(&self) -> MemberPageSummary {
+        MemberPageSummary { count: u64::from(self.count), earliest: self.earliest }
     }
 
     fn size(&self) -> usize {
@@ -263,14 +263,14 @@ impl<P: Payload> Leaf for Page<P> {
     }
 
     fn memory(&self) -> usize {
-        self.page.len() + self.beside.as_ref().map_or(0, |slots| slots.memory())
+        self.page.len() + self.overflow.as_ref().map_or(0, |slots| slots.memory())
     }
 
     fn bound(&self) -> u64 {
         (0..self.len()).map(|index| place(self.hash(index))).min().unwrap_or(0)
     }
 
-    fn split(&mut self, _: Growth) -> Option<(u64, Page<P>)> {
+    fn split(&mut self, _: Growth) -> Option<(u64, MemberPage<P>)> {
         let order = self.by_place(0);
         let mut below = 0;
         let mut cut = None;
@@ -289,20 +289,20 @@ impl<P: Payload> Leaf for Page<P> {
         Some((place(upper[0].0), upper_page))
     }
 
-    fn absorb(&mut self, next: Page<P>) {
+    fn absorb(&mut self, next: MemberPage<P>) {
         self.make_room(next.size());
         for index in 0..next.len() {
             // Of a member within the page, only the fingerprint is asked for.
             let hash = match next.item(index).member {
                 Part::Within(_) => u64::from(next.page[index]),
-                Part::Beside(slot) => next.slots().hash(slot),
+                Part::PageOverflow(slot) => next.slots().hash(slot),
             };
             self.insert(hash, next.get(index));
         }
     }
 }
 
-impl<P: Payload> Sought for Page<P> {
+impl<P: Payload> Sought for MemberPage<P> {
     #[inline]
     fn approach(&self, hash: u64, step: usize, place: &mut usize) {
         match step {
@@ -321,11 +321,11 @@ impl<P: Payload> Sought for Page<P> {
     }
 }
 
-impl<P> Default for Page<P> {
-    fn default() -> Page<P> {
-        Page {
+impl<P> Default for MemberPage<P> {
+    fn default() -> MemberPage<P> {
+        MemberPage {
             page: Box::default(),
-            beside: None,
+            overflow: None,
             earliest: NEVER,
             items_len: 0,
             count: 0,
@@ -335,13 +335,13 @@ impl<P> Default for Page<P> {
     }
 }
 
-impl<P> Clone for Page<P> {
-    fn clone(&self) -> Page<P> {
-        Page { page: self.page.clone(), beside: self.beside.clone(), ..*self }
+impl<P> Clone for MemberPage<P> {
+    fn clone(&self) -> MemberPage<P> {
+        MemberPage { page: self.page.clone(), overflow: self.overflow.clone(), ..*self }
     }
 }
 
-impl PageSummary {
+impl MemberPageSummary {
     /// The earliest deadline.
     #[must_use]
     pub fn earliest(self) -> Option<UnixMillis> {
@@ -355,15 +355,18 @@ impl PageSummary {
     }
 }
 
-impl Summary for PageSummary {
-    fn plus(self, other: PageSummary) -> PageSummary {
-        PageSummary { count: self.count + other.count, earliest: self.earliest.min(other.earliest) }
+impl Summary for MemberPageSummary {
+    fn plus(self, other: MemberPageSummary) -> MemberPageSummary {
+        MemberPageSummary {
+            count: self.count + other.count,
+            earliest: self.earliest.min(other.earliest),
+        }
     }
 
-    fn minus(self, part: PageSummary) -> Option<PageSummary> {
+    fn minus(self, part: MemberPageSummary) -> Option<MemberPageSummary> {
         let count = self.count - part.count;
-        let tells = part.earliest > self.earliest || part.earliest == NEVER;
-        tells.then_some(PageSummary { count, earliest: self.earliest })
+        let is_known = part.earliest > self.earliest || part.earliest == NEVER;
+        is_known.then_some(MemberPageSummary { count, earliest: self.earliest })
     }
 
     fn count(self) -> u64 {
@@ -371,14 +374,14 @@ impl Summary for PageSummary {
     }
 }
 
-impl Default for PageSummary {
-    fn default() -> PageSummary {
-        PageSummary { count: 0, earliest: NEVER }
+impl Default for MemberPageSummary {
+    fn default() -> MemberPageSummary {
+        MemberPageSummary { count: 0, earliest: NEVER }
     }
 }
 
 #[cfg(test)]
-impl<P: Payload> Page<P> {
+impl<P: Payload> MemberPage<P> {
     /// Bytes of the page itself.
     pub(super) fn page_len(&self) -> usize {
         self.page.len()
@@ -404,7 +407,7 @@ impl<P: Payload> Page<P> {
         assert_eq!(deadlines.min().unwrap_or(NEVER), self.earliest);
         let mut slots: Vec<u16> = self.slot_numbers().collect();
         slots.sort_unstable();
-        assert_eq!(slots, self.beside.as_ref().map_or(Vec::new(), |slots| slots.full()));
+        assert_eq!(slots, self.overflow.as_ref().map_or(Vec::new(), |slots| slots.full()));
     }
 }
 
@@ -426,7 +429,7 @@ fn find_among(
 }
 
 /// Which of member and value lie beside the page: the longer one, and the other if it is long too.
-fn beside(member: usize, value: usize) -> (bool, bool) {
+fn overflow(member: usize, value: usize) -> (bool, bool) {
     let both = member + value > WITHIN_MAX;
     let member_first = member >= value;
     (both && (member_first || member > WITHIN_MAX), both && (!member_first || value > WITHIN_MAX))

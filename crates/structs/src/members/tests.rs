@@ -8,8 +8,8 @@ use base::{Random, UnixMillis};
 use proptest::prelude::{Strategy, any, prop, prop_oneof, proptest};
 
 use super::{
-    Builder, Lifetime, Long, MemberRef, Members, Page, Payload, TAKEN_OUT, Text, Valued, place,
-    sample,
+    Builder, Lifetime, Long, MemberPage, MemberRef, Members, Payload, TAKEN_OUT, Text, Valued,
+    place, sample,
 };
 use crate::prefetch::{Seek, Sought, seek_together};
 use crate::secret;
@@ -369,7 +369,7 @@ fn a_long_member_or_value_lies_beside_the_page_and_is_shared() {
 fn members_of_one_place_stay_in_one_page() {
     // What lies beside a page brings its hash, so that here it can be chosen.
     let page_of = |hashes: &[u64]| {
-        let mut page = Page::<()>::default();
+        let mut page = MemberPage::<()>::default();
         for (number, hash) in hashes.iter().enumerate() {
             let member = vec![number as u8; 1_100];
             page.insert(*hash, MemberRef::plain(Text::Bytes(&member)));

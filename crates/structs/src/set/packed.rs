@@ -43,29 +43,29 @@ pub(super) fn at(packed: PackedRef<'_>, index: u64) -> Option<Text<'_>> {
     }
 }
 
-pub(super) fn members(packed: PackedRef<'_>) -> Members<'_> {
+pub(super) fn members(packed: PackedRef<'_>) -> PackedMembers<'_> {
     match packed.packing {
-        Packing::Intset => Members::Integers { intset: Intset::new(packed.bytes), next: 0 },
-        _ => Members::Elements(Listpack::new(packed.bytes).entries()),
+        Packing::Intset => PackedMembers::Integers { intset: Intset::new(packed.bytes), next: 0 },
+        _ => PackedMembers::Elements(Listpack::new(packed.bytes).entries()),
     }
 }
 
-pub(super) enum Members<'a> {
+pub(super) enum PackedMembers<'a> {
     Integers { intset: Intset<'a>, next: usize },
     Elements(Entries<'a>),
 }
 
-impl<'a> Iterator for Members<'a> {
+impl<'a> Iterator for PackedMembers<'a> {
     type Item = Text<'a>;
 
     #[inline]
     fn next(&mut self) -> Option<Text<'a>> {
         match self {
-            Members::Integers { intset, next } => {
+            PackedMembers::Integers { intset, next } => {
                 *next += 1;
                 intset.get(*next - 1).map(Text::Integer)
             }
-            Members::Elements(entries) => entries.next().map(|entry| entry.element.into()),
+            PackedMembers::Elements(entries) => entries.next().map(|entry| entry.element.into()),
         }
     }
 }

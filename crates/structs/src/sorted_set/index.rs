@@ -63,7 +63,7 @@ impl Index {
 
     pub(super) fn insert(&mut self, hash: u32, member: Text<'_>, score: f64, light: bool) {
         if light {
-            let entry = Entry::new(hash, score);
+            let entry = IndexEntry::new(hash, score);
             self.light.edit_by(|bound| bound.cmp(&hash), |page| page.insert(entry));
         } else {
             let value = score.to_bits().to_le_bytes();
@@ -73,7 +73,7 @@ impl Index {
 
     pub(super) fn remove(&mut self, hash: u32, member: &[u8], score: f64, light: bool) {
         if light {
-            let entry = Entry::new(hash, score);
+            let entry = IndexEntry::new(hash, score);
             self.light.edit_by(|bound| bound.cmp(&hash), |page| page.remove(entry));
         } else {
             self.full.remove(member);
@@ -91,7 +91,7 @@ impl Index {
         if was_light && is_light {
             self.light.edit_by(
                 |bound| bound.cmp(&hash),
-                |page| page.replace(Entry::new(hash, old), Entry::new(hash, new)),
+                |page| page.replace(IndexEntry::new(hash, old), IndexEntry::new(hash, new)),
             );
             return;
         }
@@ -107,8 +107,8 @@ impl Index {
 
     /// Light entries from a hash on, at least `count` of them, all of a hash together; and the
     /// hash to go on from, beyond all at the end.
-    pub(super) fn scan_light(&self, from: u32, count: usize) -> (u64, Vec<Entry>) {
-        let mut entries: Vec<Entry> = Vec::new();
+    pub(super) fn scan_light(&self, from: u32, count: usize) -> (u64, Vec<IndexEntry>) {
+        let mut entries: Vec<IndexEntry> = Vec::new();
         let Some((page, rank)) = self.light.find(|bound| bound.cmp(&from)) else {
             return (HASHES, entries);
         };
@@ -137,13 +137,13 @@ pub(super) fn score_of(value: Text<'_>) -> f64 {
 
 /// A short hash, and the halves of a score's bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Entry(u32, u32, u32);
+pub(super) struct IndexEntry(u32, u32, u32);
 
-impl Entry {
-    pub(super) fn new(hash: u32, score: f64) -> Entry {
+impl IndexEntry {
+    pub(super) fn new(hash: u32, score: f64) -> IndexEntry {
         // Adding zero makes minus zero zero, since both are the same score.
         let bits = (score + 0.0).to_bits();
-        Entry(hash, (bits >> 32) as u32, bits as u32)
+        IndexEntry(hash, (bits >> 32) as u32, bits as u32)
     }
 
     pub(super) fn hash(self) -> u32 {
@@ -157,7 +157,7 @@ impl Entry {
 
 /// Light entries in order.
 #[derive(Clone, Default)]
-pub(super) struct HashPage(Vec<Entry>);
+pub(super) struct HashPage(Vec<IndexEntry>);
 
 /// How many entries.
 #[derive(Clone, Copy, Default, PartialEq)]
@@ -184,13 +184,13 @@ impl HashPage {
     }
 
     /// Where an entry is or belongs.
-    fn place(&self, entry: Entry) -> usize {
+    fn place(&self, entry: IndexEntry) -> usize {
         let first = self.before(entry.0);
         first + self.0[first..].iter().take_while(|other| **other < entry).count()
     }
 
     /// Puts another entry of the same hash in the place of one.
-    fn replace(&mut self, old: Entry, new: Entry) {
+    fn replace(&mut self, old: IndexEntry, new: IndexEntry) {
         let mut at = self.place(old);
         assert_eq!(self.0.get(at), Some(&old), "a light member has an entry");
         self.0[at] = new;
@@ -206,19 +206,19 @@ impl HashPage {
     }
 
     #[inline]
-    fn of_hash(&self, hash: u32) -> &[Entry] {
+    fn of_hash(&self, hash: u32) -> &[IndexEntry] {
         let rest = &self.0[self.before(hash)..];
         let count = rest.iter().take_while(|entry| entry.0 == hash).count();
         &rest[..count]
     }
 
-    fn insert(&mut self, entry: Entry) {
+    fn insert(&mut self, entry: IndexEntry) {
         let at = self.place(entry);
         reserve(&mut self.0, 1);
         self.0.insert(at, entry);
     }
 
-    fn remove(&mut self, entry: Entry) {
+    fn remove(&mut self, entry: IndexEntry) {
         let at = self.place(entry);
         let removed = self.0.remove(at);
         assert_eq!(removed, entry, "a light member has an entry");
@@ -280,7 +280,7 @@ impl Summary for Count {
 }
 
 /// A tree of entries in any order.
-pub(super) fn build_light(mut entries: Vec<Entry>) -> Tree<HashPage> {
+pub(super) fn build_light(mut entries: Vec<IndexEntry>) -> Tree<HashPage> {
     /// So full that the first inserts split no page.
     const FILL: usize = crate::tree::LEAF_MAX / ENTRY * 7 / 8;
     entries.sort_unstable();

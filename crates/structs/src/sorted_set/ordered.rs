@@ -11,9 +11,9 @@ use std::ops::Range;
 use base::UnixMillis;
 
 use super::ItemRef;
-use super::index::{Entry, HASHES, Index, LIGHT_MAX, build_light, score_of, short_hash};
-use super::page::{Cut, NewItem, Page, PageSummary, Taken, compare_scores};
-use crate::members::{Builder, MemberRef, Text, count_expiry_work, told};
+use super::index::{HASHES, Index, IndexEntry, LIGHT_MAX, build_light, score_of, short_hash};
+use super::page::{Cut, NewItem, SortedSetPage, SortedSetPageSummary, Taken, compare_scores};
+use crate::members::{Builder, MemberRef, Text, count_expiry_work, storable_deadline};
 use crate::tree::{LEAF_MAX, Leaf, Tree};
 
 /// Up to so many elements are removed one by one rather than by cutting the tree.
@@ -25,17 +25,17 @@ const FEW: u64 = 32;
 /// to be dropped.
 #[derive(Clone, Default)]
 pub struct Ordered {
-    pub(super) tree: Tree<Page>,
+    pub(super) tree: Tree<SortedSetPage>,
     pub(super) index: Index,
 }
 
 /// Where a member is.
-struct Found<'a> {
-    page: &'a Page,
+struct MemberLocation<'a> {
+    page: &'a SortedSetPage,
     offset: usize,
 }
 
-impl Found<'_> {
+impl MemberLocation<'_> {
     fn score(&self) -> f64 {
         self.page.score(self.offset)
     }
@@ -172,7 +172,7 @@ impl Ordered {
             return false;
         };
         let (score, offset) = (found.score(), found.offset);
-        if found.page.deadline(offset) != deadline.map(told) {
+        if found.page.deadline(offset) != deadline.map(storable_deadline) {
             self.edit(score, member, |page| page.set_deadline(offset, deadline));
         }
         true
@@ -186,7 +186,7 @@ impl Ordered {
     /// What [`Ordered::take_expired`] has to do, counted up to a limit: it looks into no page
     /// without such members.
     pub fn expiry_work(&self, now: UnixMillis, limit: u64) -> u64 {
-        let count = |page: &Page| (page.len() as u64, expired(page, now).count() as u64);
+        let count = |page: &SortedSetPage| (page.len() as u64, expired(page, now).count() as u64);
         count_expiry_work(&self.tree, |summary| summary.has_expired(now), count, limit)
     }
 
@@ -194,7 +194,7 @@ impl Ordered {
     /// Goes only where there are any.
     pub fn take_expired(&mut self, now: UnixMillis, limit: usize) -> Vec<Vec<u8>> {
         let mut taken = Vec::new();
-        let passed = |summary: &PageSummary| summary.has_expired(now);
+        let passed = |summary: &SortedSetPageSummary| summary.has_expired(now);
         while taken.len() < limit {
             let Some((page, first)) = self.tree.find_summary(passed) else {
                 break;
@@ -230,22 +230,23 @@ impl Ordered {
         let (full_end, members) = self.scan_full(from, count);
         entries.dedup();
         let end = light_end.min(full_end);
-        let mut told = Vec::new();
+        let mut found = Vec::new();
         for entry in entries.into_iter().filter(|entry| u64::from(entry.hash()) < end) {
-            self.tell_light(entry, &mut told);
+            self.resolve_light(entry, &mut found);
         }
         for (hash, member) in members {
             if u64::from(hash) < end {
-                told.push(self.tell_full(member));
+                found.push(self.resolve_full(member));
             }
         }
-        (if end == HASHES { 0 } else { end }, told)
+        (if end == HASHES { 0 } else { end }, found)
     }
 
     /// A tree of different members that come in order.
     pub fn from_sorted<'a>(items: impl IntoIterator<Item = ItemRef<'a>>) -> Ordered {
-        let mut pages: Vec<Page> = Vec::new();
-        let (mut page, mut entries, mut full) = (Page::default(), Vec::new(), Builder::new());
+        let mut pages: Vec<SortedSetPage> = Vec::new();
+        let (mut page, mut entries, mut full) =
+            (SortedSetPage::default(), Vec::new(), Builder::new());
         let (mut last_score, mut of_score) = (f64::NAN, 0);
         for item in items {
             of_score = if item.score == last_score { of_score + 1 } else { 1 };
@@ -257,7 +258,7 @@ impl Ordered {
                 let value = score.to_bits().to_le_bytes();
                 full.push(MemberRef { member, value: Text::Bytes(&value), deadline: None });
             } else {
-                entries.push(Entry::new(short_hash(member.as_bytes(&mut Vec::new())), score));
+                entries.push(IndexEntry::new(short_hash(member.as_bytes(&mut Vec::new())), score));
             }
             if page.size() > LEAF_MAX {
                 let last = page.cut_at(page.len() - 1);
@@ -271,25 +272,30 @@ impl Ordered {
         Ordered { tree: Tree::from_leaves(pages), index }
     }
 
-    fn locate(&self, hash: u32, member: &[u8]) -> Option<Found<'_>> {
+    fn locate(&self, hash: u32, member: &[u8]) -> Option<MemberLocation<'_>> {
         let light = self.locate_light(hash, member);
         light.or_else(|| self.find(self.index.full_score(member)?, member))
     }
 
-    fn locate_light(&self, hash: u32, member: &[u8]) -> Option<Found<'_>> {
+    fn locate_light(&self, hash: u32, member: &[u8]) -> Option<MemberLocation<'_>> {
         self.index.light_scores(hash).find_map(|score| self.find(score, member))
     }
 
     /// The element with this score and member.
-    fn find(&self, score: f64, member: &[u8]) -> Option<Found<'_>> {
+    fn find(&self, score: f64, member: &[u8]) -> Option<MemberLocation<'_>> {
         let cut = exactly(score, member);
         let page = self.tree.get(|bound| cut.compare_bound(bound))?;
         let offset = page.count_before(&cut);
-        page.holds(offset, score, member).then_some(Found { page, offset })
+        page.holds(offset, score, member).then_some(MemberLocation { page, offset })
     }
 
     /// Edits the page that an element lies in, or would.
-    fn edit<R>(&mut self, score: f64, member: &[u8], edit: impl FnOnce(&mut Page) -> R) -> R {
+    fn edit<R>(
+        &mut self,
+        score: f64,
+        member: &[u8],
+        edit: impl FnOnce(&mut SortedSetPage) -> R,
+    ) -> R {
         let cut = exactly(score, member);
         self.tree.edit_by(|bound| cut.compare_bound(bound), edit)
     }
@@ -324,11 +330,13 @@ impl Ordered {
     }
 
     /// Tells the members that a light entry stands for: one, but for a rare chance.
-    fn tell_light<'a>(&'a self, entry: Entry, told: &mut Vec<ItemRef<'a>>) {
+    fn resolve_light<'a>(&'a self, entry: IndexEntry, found: &mut Vec<ItemRef<'a>>) {
         let score = entry.score();
         let cut = Cut { score: Some(score), member: None, after: false };
         let mut from = self.count_before(&cut);
-        while let Some((page, first)) = self.tree.find_summary_from(from, PageSummary::has_light) {
+        while let Some((page, first)) =
+            self.tree.find_summary_from(from, SortedSetPageSummary::has_light)
+        {
             let start = from.saturating_sub(first) as usize;
             for offset in start..page.len() {
                 if compare_scores(page.score(offset), score).is_gt() {
@@ -339,14 +347,14 @@ impl Ordered {
                 }
                 let item = page.get(offset);
                 if short_hash(item.member.as_bytes(&mut Vec::new())) == entry.hash() {
-                    told.push(item);
+                    found.push(item);
                 }
             }
             from = first + page.len() as u64;
         }
     }
 
-    fn tell_full<'a>(&'a self, member: MemberRef<'a>) -> ItemRef<'a> {
+    fn resolve_full<'a>(&'a self, member: MemberRef<'a>) -> ItemRef<'a> {
         let score = score_of(member.value);
         let deadline = self.earliest_deadline().and_then(|_| {
             let found = self.find(score, member.member.as_bytes(&mut Vec::new()))?;
@@ -390,7 +398,12 @@ enum Former {
 }
 
 /// Takes the element with a score and a member out of the tree, unless it is to keep this score.
-fn take_unless(tree: &mut Tree<Page>, old: f64, member: &[u8], score: f64) -> Option<Former> {
+fn take_unless(
+    tree: &mut Tree<SortedSetPage>,
+    old: f64,
+    member: &[u8],
+    score: f64,
+) -> Option<Former> {
     let cut = exactly(old, member);
     if old == score {
         let page = tree.get(|bound| cut.compare_bound(bound))?;
@@ -406,14 +419,14 @@ fn take_unless(tree: &mut Tree<Page>, old: f64, member: &[u8], score: f64) -> Op
 }
 
 /// The offsets of the members whose time is over, the last one first.
-fn expired(page: &Page, now: UnixMillis) -> impl Iterator<Item = usize> {
+fn expired(page: &SortedSetPage, now: UnixMillis) -> impl Iterator<Item = usize> {
     let is_passed =
         move |offset: &usize| page.deadline(*offset).is_some_and(|deadline| deadline <= now);
     (0..page.len()).rev().filter(is_passed)
 }
 
 /// Takes an element of a page out of the index.
-fn forget(index: &mut Index, page: &Page, offset: usize) {
+fn forget(index: &mut Index, page: &SortedSetPage, offset: usize) {
     let mut buffer = Vec::new();
     let member = page.member(offset).as_bytes(&mut buffer);
     index.remove(short_hash(member), member, page.score(offset), !page.in_index(offset));

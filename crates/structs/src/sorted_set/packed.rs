@@ -27,7 +27,7 @@ pub(super) fn len(packed: PackedRef<'_>) -> u64 {
 
 /// All members in order, from both ends.
 pub(super) fn items(packed: PackedRef<'_>) -> impl DoubleEndedIterator<Item = ItemRef<'_>> {
-    Listpack::new(packed.bytes).groups::<2>().map(item_of)
+    Listpack::new(packed.bytes).chunks::<2>().map(item_of)
 }
 
 fn item_of<'a>([member, score]: [Entry<'a>; 2]) -> ItemRef<'a> {
@@ -37,7 +37,7 @@ fn item_of<'a>([member, score]: [Entry<'a>; 2]) -> ItemRef<'a> {
 
 /// The rank of a member, and what it is.
 pub(super) fn find<'a>(packed: PackedRef<'a>, member: &[u8]) -> Option<(u64, ItemRef<'a>)> {
-    let mut items = (0..).zip(Listpack::new(packed.bytes).groups::<2>());
+    let mut items = (0..).zip(Listpack::new(packed.bytes).chunks::<2>());
     let (rank, found) = items.find(|(_, [entry, _])| entry.element.equals(member))?;
     Some((rank, item_of(found)))
 }
@@ -45,7 +45,7 @@ pub(super) fn find<'a>(packed: PackedRef<'a>, member: &[u8]) -> Option<(u64, Ite
 /// How many members lie before a place.
 pub(super) fn count_before(packed: PackedRef<'_>, cut: &Cut<'_>) -> u64 {
     let before = |[member, score]: &[Entry<'_>; 2]| is_before(cut, member.element, score.element);
-    Listpack::new(packed.bytes).groups::<2>().take_while(before).count() as u64
+    Listpack::new(packed.bytes).chunks::<2>().take_while(before).count() as u64
 }
 
 /// The ranks of the members in a range of bytes. Where scores differ the members are in no order:
@@ -58,7 +58,7 @@ pub(super) fn ranks_by_member(
     most: Bound<&[u8]>,
     falling: bool,
 ) -> Range<u64> {
-    let members = || Listpack::new(packed.bytes).groups::<2>().map(|[member, _]| member.element);
+    let members = || Listpack::new(packed.bytes).chunks::<2>().map(|[member, _]| member.element);
     let is_above = |member: &Element<'_>| match least {
         Bound::Unbounded => true,
         Bound::Included(least) => member.compare(least).is_ge(),
@@ -93,7 +93,7 @@ pub(super) fn insert(packed: &mut Packed, member: Text<'_>, score: f64) {
     let cut = Cut { score: Some(score), member: Some(bytes), after: false };
     let listpack = Listpack::new(&packed.bytes);
     let behind = listpack
-        .groups::<2>()
+        .chunks::<2>()
         .find(|[member, score]| !is_before(&cut, member.element, score.element));
     let offset = behind.map_or(listpack.end_offset(), |[member, _]| member.offset);
     let text = format_f64(score);

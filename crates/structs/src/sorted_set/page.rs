@@ -19,7 +19,7 @@ use std::sync::Arc;
 use base::{SharedBytes, UnixMillis, steps};
 
 use super::ItemRef;
-use crate::members::{Long, Text, told};
+use crate::members::{Long, Text, storable_deadline};
 use crate::tree::{Growth, Leaf, Summary};
 
 /// Bytes of a member that lies within the page.
@@ -42,18 +42,18 @@ const NEVER: UnixMillis = UnixMillis::MAX;
 
 /// A page of members and scores.
 #[derive(Clone)]
-pub struct Page {
+pub struct SortedSetPage {
     scores: Vec<f64>,
     starts: Vec<u16>,
     items: Vec<u8>,
-    beside: Option<Box<Beside>>,
+    overflow: Option<Box<MemberOverflow>>,
     earliest: UnixMillis,
     /// How many members the index does not hold.
     light: u16,
 }
 
 #[derive(Clone, Default)]
-struct Beside {
+struct MemberOverflow {
     longs: Vec<Long>,
     /// Heap bytes of them.
     bytes: usize,
@@ -61,7 +61,7 @@ struct Beside {
 
 /// What a tree keeps of each page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PageSummary {
+pub struct SortedSetPageSummary {
     count: u64,
     light: u64,
     earliest: UnixMillis,
@@ -128,7 +128,7 @@ pub(super) fn compare_scores(this: f64, that: f64) -> Ordering {
     this.partial_cmp(&that).expect("no score is NaN")
 }
 
-impl Page {
+impl SortedSetPage {
     /// The number of members.
     #[inline]
     pub fn len(&self) -> usize {
@@ -168,7 +168,7 @@ impl Page {
         let item = self.item(index);
         let body = &item[if item[0] & TIMED != 0 { 1 + DEADLINE } else { 1 }..];
         match item[0] & LENGTH {
-            BESIDE => Text::Long(&self.beside().longs[self.longs_before(index)]),
+            BESIDE => Text::Long(&self.overflow().longs[self.longs_before(index)]),
             LENGTH_FOLLOWS => Text::Bytes(&body[2..]),
             _ => Text::Bytes(body),
         }
@@ -219,7 +219,7 @@ impl Page {
         } else {
             self.light += 1;
         }
-        if let Some(deadline) = new.deadline.map(told) {
+        if let Some(deadline) = new.deadline.map(storable_deadline) {
             head[0] |= TIMED;
             head[1..=DEADLINE].copy_from_slice(&deadline.to_le_bytes()[..DEADLINE]);
             used += DEADLINE;
@@ -314,7 +314,7 @@ impl Page {
             }
             _ => {}
         }
-        if let Some(deadline) = deadline.map(told) {
+        if let Some(deadline) = deadline.map(storable_deadline) {
             let bytes = &deadline.to_le_bytes()[..DEADLINE];
             self.items[start + 1..=start + DEADLINE].copy_from_slice(bytes);
             self.earliest = self.earliest.min(deadline);
@@ -325,24 +325,24 @@ impl Page {
     }
 
     /// Moves the members from an offset on into a new page.
-    pub(super) fn cut_at(&mut self, index: usize) -> Page {
+    pub(super) fn cut_at(&mut self, index: usize) -> SortedSetPage {
         steps::step();
         let start = self.item_range(index).start;
         let longs = self.longs_before(index);
-        let mut upper = Page {
+        let mut upper = SortedSetPage {
             scores: self.scores.split_off(index),
             starts: self.starts.split_off(index),
             items: self.items.split_off(start),
-            ..Page::default()
+            ..SortedSetPage::default()
         };
         upper.move_starts(0, |later| later - start as u16);
-        if let Some(beside) = &mut self.beside {
-            let moved = beside.longs.split_off(longs);
-            let bytes = moved.iter().map(Long::memory).sum();
-            beside.bytes -= bytes;
-            upper.beside = (!moved.is_empty()).then(|| Box::new(Beside { longs: moved, bytes }));
+        if let Some(overflow) = &mut self.overflow {
+            let longs = overflow.longs.split_off(longs);
+            let bytes = longs.iter().map(Long::memory).sum();
+            overflow.bytes -= bytes;
+            upper.overflow = (!longs.is_empty()).then(|| Box::new(MemberOverflow { longs, bytes }));
         }
-        self.beside.take_if(|beside| beside.longs.is_empty());
+        self.overflow.take_if(|overflow| overflow.longs.is_empty());
         upper.earliest = self.earliest;
         for page in [self, &mut upper] {
             page.light = (0..page.len()).filter(|index| !page.in_index(*index)).count() as u16;
@@ -386,13 +386,13 @@ impl Page {
         self.earliest = deadlines.min().unwrap_or(NEVER);
     }
 
-    fn beside(&self) -> &Beside {
-        self.beside.as_ref().expect("an item says that there is something beside the page")
+    fn overflow(&self) -> &MemberOverflow {
+        self.overflow.as_ref().expect("an item says that there is something beside the page")
     }
 
     /// The number of the first long member at or behind an offset.
     fn longs_before(&self, index: usize) -> usize {
-        if self.beside.is_none() {
+        if self.overflow.is_none() {
             return 0;
         }
         (0..index).filter(|before| self.head(*before) & LENGTH == BESIDE).count()
@@ -404,16 +404,16 @@ impl Page {
             member => Long::new(member.as_bytes(&mut Vec::new())),
         };
         let number = self.longs_before(index);
-        let beside = self.beside.get_or_insert_default();
-        beside.bytes += long.memory();
-        beside.longs.insert(number, long);
+        let overflow = self.overflow.get_or_insert_default();
+        overflow.bytes += long.memory();
+        overflow.longs.insert(number, long);
     }
 
     fn take_beside(&mut self, index: usize) {
         let number = self.longs_before(index);
-        let beside = self.beside.as_mut().expect("an item lies beside the page");
-        beside.bytes -= beside.longs.remove(number).memory();
-        self.beside.take_if(|beside| beside.longs.is_empty());
+        let overflow = self.overflow.as_mut().expect("an item lies beside the page");
+        overflow.bytes -= overflow.longs.remove(number).memory();
+        self.overflow.take_if(|overflow| overflow.longs.is_empty());
     }
 
     fn shrink(&mut self) {
@@ -436,26 +436,26 @@ impl Page {
     }
 }
 
-impl Default for Page {
-    fn default() -> Page {
-        Page {
+impl Default for SortedSetPage {
+    fn default() -> SortedSetPage {
+        SortedSetPage {
             scores: Vec::new(),
             starts: Vec::new(),
             items: Vec::new(),
-            beside: None,
+            overflow: None,
             earliest: NEVER,
             light: 0,
         }
     }
 }
 
-impl Leaf for Page {
+impl Leaf for SortedSetPage {
     type Bound = Separator;
-    type Summary = PageSummary;
+    type Summary = SortedSetPageSummary;
 
-    fn summary(&self) -> PageSummary {
+    fn summary(&self) -> SortedSetPageSummary {
         let (count, light) = (self.len() as u64, u64::from(self.light));
-        PageSummary { count, light, earliest: self.earliest }
+        SortedSetPageSummary { count, light, earliest: self.earliest }
     }
 
     fn size(&self) -> usize {
@@ -463,10 +463,10 @@ impl Leaf for Page {
     }
 
     fn memory(&self) -> usize {
-        let beside = self.beside.as_ref().map_or(0, |beside| {
-            size_of::<Beside>() + beside.longs.capacity() * size_of::<Long>() + beside.bytes
+        let overflow = self.overflow.as_ref().map_or(0, |own| {
+            size_of::<MemberOverflow>() + own.longs.capacity() * size_of::<Long>() + own.bytes
         });
-        self.scores.capacity() * 8 + self.starts.capacity() * 2 + self.items.capacity() + beside
+        self.scores.capacity() * 8 + self.starts.capacity() * 2 + self.items.capacity() + overflow
     }
 
     fn bound(&self) -> Separator {
@@ -479,7 +479,7 @@ impl Leaf for Page {
         bound.member.as_ref().map_or(0, |member| 2 * size_of::<usize>() + member.len())
     }
 
-    fn split(&mut self, growth: Growth) -> Option<(Separator, Page)> {
+    fn split(&mut self, growth: Growth) -> Option<(Separator, SortedSetPage)> {
         let len = self.len();
         if len < 2 {
             return None;
@@ -498,7 +498,7 @@ impl Leaf for Page {
         Some((bound, self.cut_at(at)))
     }
 
-    fn absorb(&mut self, mut next: Page) {
+    fn absorb(&mut self, mut next: SortedSetPage) {
         let start = self.items.len() as u16;
         next.move_starts(0, |later| later + start);
         reserve(&mut self.scores, next.len());
@@ -507,17 +507,17 @@ impl Leaf for Page {
         self.starts.append(&mut next.starts);
         reserve(&mut self.items, next.items.len());
         self.items.append(&mut next.items);
-        if let Some(mut moved) = next.beside {
-            let beside = self.beside.get_or_insert_default();
-            beside.bytes += moved.bytes;
-            beside.longs.append(&mut moved.longs);
+        if let Some(mut moved) = next.overflow {
+            let overflow = self.overflow.get_or_insert_default();
+            overflow.bytes += moved.bytes;
+            overflow.longs.append(&mut moved.longs);
         }
         self.earliest = self.earliest.min(next.earliest);
         self.light += next.light;
     }
 }
 
-impl PageSummary {
+impl SortedSetPageSummary {
     pub(super) fn has_light(&self) -> bool {
         self.light > 0
     }
@@ -532,16 +532,16 @@ impl PageSummary {
     }
 }
 
-impl Default for PageSummary {
-    fn default() -> PageSummary {
-        PageSummary { count: 0, light: 0, earliest: NEVER }
+impl Default for SortedSetPageSummary {
+    fn default() -> SortedSetPageSummary {
+        SortedSetPageSummary { count: 0, light: 0, earliest: NEVER }
     }
 }
 
-impl Summary for PageSummary {
+impl Summary for SortedSetPageSummary {
     #[inline]
-    fn plus(self, other: PageSummary) -> PageSummary {
-        PageSummary {
+    fn plus(self, other: SortedSetPageSummary) -> SortedSetPageSummary {
+        SortedSetPageSummary {
             count: self.count + other.count,
             light: self.light + other.light,
             earliest: self.earliest.min(other.earliest),
@@ -549,10 +549,10 @@ impl Summary for PageSummary {
     }
 
     #[inline]
-    fn minus(self, part: PageSummary) -> Option<PageSummary> {
+    fn minus(self, part: SortedSetPageSummary) -> Option<SortedSetPageSummary> {
         let (count, light) = (self.count - part.count, self.light - part.light);
-        let tells = part.earliest > self.earliest || part.earliest == NEVER;
-        tells.then_some(PageSummary { count, light, earliest: self.earliest })
+        let is_known = part.earliest > self.earliest || part.earliest == NEVER;
+        is_known.then_some(SortedSetPageSummary { count, light, earliest: self.earliest })
     }
 
     #[inline]

@@ -21,7 +21,7 @@ const NOBODY: u32 = u32::MAX;
 
 /// An entry that was delivered and not acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pending {
+pub struct PendingEntry {
     /// The entry, which may be deleted since.
     pub id: EntryId,
     /// When it was delivered last, in Unix milliseconds; 0 once it was given back.
@@ -33,12 +33,12 @@ pub struct Pending {
 
 /// A consumer group.
 #[derive(Clone)]
-pub struct Group {
+pub struct ConsumerGroup {
     /// The last entry that was delivered.
     pub last_id: EntryId,
     /// How many entries of all that the stream ever had were read, if that is known.
     pub entries_read: Option<u64>,
-    pending: Records<Pending>,
+    pending: Records<PendingEntry>,
     consumers: BTreeMap<Name, Arc<Consumer>>,
     names: BTreeMap<u32, Name>,
     given_back: u64,
@@ -56,7 +56,7 @@ pub struct Consumer {
     owned: Records<EntryId>,
 }
 
-impl Pending {
+impl PendingEntry {
     /// Whether it was given back to its group, so that nobody owns it.
     #[must_use]
     pub fn is_given_back(&self) -> bool {
@@ -64,7 +64,7 @@ impl Pending {
     }
 }
 
-impl Record for Pending {
+impl Record for PendingEntry {
     fn id(&self) -> EntryId {
         self.id
     }
@@ -91,11 +91,11 @@ impl Consumer {
     }
 }
 
-impl Group {
+impl ConsumerGroup {
     /// A group that goes on behind an ID.
     #[must_use]
-    pub fn new(last_id: EntryId, entries_read: Option<u64>) -> Group {
-        Group {
+    pub fn new(last_id: EntryId, entries_read: Option<u64>) -> ConsumerGroup {
+        ConsumerGroup {
             last_id,
             entries_read,
             pending: Records::default(),
@@ -108,7 +108,7 @@ impl Group {
 
     /// Heap bytes, in O(1).
     pub(super) fn memory(&self) -> usize {
-        size_of::<Group>() + self.pending.memory() + self.memory_below
+        size_of::<ConsumerGroup>() + self.pending.memory() + self.memory_below
     }
 
     /// How many entries are pending.
@@ -131,23 +131,23 @@ impl Group {
 
     /// What is known of a pending entry.
     #[must_use]
-    pub fn pending(&self, id: EntryId) -> Option<Pending> {
+    pub fn pending(&self, id: EntryId) -> Option<PendingEntry> {
         self.pending.get(id)
     }
 
     /// The pending entries from an ID on.
-    pub fn pending_from(&self, id: EntryId) -> impl Iterator<Item = Pending> {
+    pub fn pending_from(&self, id: EntryId) -> impl Iterator<Item = PendingEntry> {
         self.pending.from(id)
     }
 
     /// The pending entries that were delivered at a time or before, in the order of their IDs.
-    pub fn pending_not_after(&self, time: i64) -> impl Iterator<Item = Pending> {
+    pub fn pending_not_after(&self, time: i64) -> impl Iterator<Item = PendingEntry> {
         self.pending.not_after(time)
     }
 
     /// The name of an entry's owner; empty if there is none.
     #[must_use]
-    pub fn owner_of(&self, pending: &Pending) -> &[u8] {
+    pub fn owner_of(&self, pending: &PendingEntry) -> &[u8] {
         self.names.get(&pending.owner).map_or(&[], |name| name)
     }
 
@@ -192,7 +192,7 @@ impl Group {
     }
 
     /// Notes that a consumer asked for something.
-    pub fn see(&mut self, name: &[u8], now: i64) {
+    pub fn note_seen(&mut self, name: &[u8], now: i64) {
         self.edit_consumer(name, |consumer| consumer.seen_at = now);
     }
 
@@ -216,14 +216,14 @@ impl Group {
             self.part(old);
             self.edit_consumer(name, |consumer| consumer.owned.put(id));
         }
-        self.pending.put(Pending { id, delivered_at, deliveries, owner });
+        self.pending.put(PendingEntry { id, delivered_at, deliveries, owner });
     }
 
     /// Gives a pending entry back to the group, or makes one pending that nobody owns.
     pub fn give_back(&mut self, id: EntryId, deliveries: u64) {
         self.part(self.pending.get(id));
         self.given_back += 1;
-        self.pending.put(Pending { id, delivered_at: 0, deliveries, owner: NOBODY });
+        self.pending.put(PendingEntry { id, delivered_at: 0, deliveries, owner: NOBODY });
     }
 
     /// Forgets a pending entry; `false` if there is none.
@@ -234,7 +234,7 @@ impl Group {
     }
 
     /// Takes an entry from its owner.
-    fn part(&mut self, pending: Option<Pending>) {
+    fn part(&mut self, pending: Option<PendingEntry>) {
         let Some(pending) = pending else { return };
         if pending.is_given_back() {
             self.given_back -= 1;

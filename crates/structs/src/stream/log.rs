@@ -7,17 +7,17 @@ use std::ops::Range;
 
 use super::NodeLimits;
 use super::id::EntryId;
-use super::node::{Item, Node, Pair, Verdict};
+use super::node::{Pair, StreamEntry, StreamNode, Verdict};
 use crate::tree::{Leaves, Tree};
 
 /// All entries.
 #[derive(Clone, Default)]
 pub(super) struct Log {
-    tree: Tree<Node>,
+    tree: Tree<StreamNode>,
 }
 
 impl Log {
-    pub(super) fn from_nodes(nodes: Vec<Node>) -> Log {
+    pub(super) fn from_nodes(nodes: Vec<StreamNode>) -> Log {
         Log { tree: Tree::from_leaves(nodes) }
     }
 
@@ -29,7 +29,7 @@ impl Log {
         self.tree.memory()
     }
 
-    pub(super) fn nodes(&self) -> impl DoubleEndedIterator<Item = &Node> {
+    pub(super) fn nodes(&self) -> impl DoubleEndedIterator<Item = &StreamNode> {
         self.tree.leaves(0..self.tree.len()).map(|(node, _)| node)
     }
 
@@ -47,9 +47,9 @@ impl Log {
             return;
         }
         if !self.tree.is_empty() {
-            self.tree.edit_by(last, Node::finish);
+            self.tree.edit_by(last, StreamNode::finish);
         }
-        self.tree.append(Tree::from_leaves([Node::with_first(id, pairs)]));
+        self.tree.append(Tree::from_leaves([StreamNode::with_first(id, pairs)]));
     }
 
     /// Deletes the entries of these rising IDs, each node in one sweep; tells which there were.
@@ -71,7 +71,7 @@ impl Log {
         found
     }
 
-    pub(super) fn get(&self, id: EntryId) -> Option<Item<'_>> {
+    pub(super) fn get(&self, id: EntryId) -> Option<StreamEntry<'_>> {
         self.range(id, id).next()
     }
 
@@ -93,42 +93,42 @@ impl Log {
     }
 
     /// The entries from one ID to another, both included.
-    pub(super) fn range(&self, from: EntryId, to: EntryId) -> Items<'_> {
+    pub(super) fn range(&self, from: EntryId, to: EntryId) -> StreamIter<'_> {
         let first = self.tree.find(|bound| bound.cmp(&from)).map_or(0, |(_, rank)| rank);
         let nodes = self.tree.leaves(first..self.tree.len());
-        Items { nodes, node: None, from, to, is_backward: false }
+        StreamIter { nodes, node: None, from, to, is_backward: false }
     }
 
     /// As [`Log::range`], the last entry first.
-    pub(super) fn range_back(&self, from: EntryId, to: EntryId) -> Items<'_> {
+    pub(super) fn range_back(&self, from: EntryId, to: EntryId) -> StreamIter<'_> {
         let found = self.tree.find(|bound| bound.cmp(&to));
         let end = found.map_or(0, |(node, rank)| rank + node.live() as u64);
-        Items { nodes: self.tree.leaves(0..end), node: None, from, to, is_backward: true }
+        StreamIter { nodes: self.tree.leaves(0..end), node: None, from, to, is_backward: true }
     }
 
     /// Removes the entries of these ranks, which are those of whole nodes.
     pub(super) fn remove_nodes(&mut self, ranks: Range<u64>) -> Removed {
-        let between = |_: &mut Node, _| unreachable!("the ranks lie between nodes");
+        let between = |_: &mut StreamNode, _| unreachable!("the ranks lie between nodes");
         Removed(self.tree.remove_range(ranks, between))
     }
 
-    /// Sweeps the node with the entry of this rank: see [`Node::sweep`].
+    /// Sweeps the node with the entry of this rank: see [`StreamNode::sweep`].
     pub(super) fn sweep(&mut self, rank: u64, decide: impl FnMut(EntryId) -> Verdict) -> usize {
         self.tree.edit_at(rank, |node, _| node.sweep(decide))
     }
 
     /// The node with the entry of this rank.
-    pub(super) fn node_at(&self, rank: u64) -> Option<&Node> {
+    pub(super) fn node_at(&self, rank: u64) -> Option<&StreamNode> {
         self.tree.at(rank).map(|(node, _)| node)
     }
 
-    fn last_node(&self) -> Option<&Node> {
+    fn last_node(&self) -> Option<&StreamNode> {
         self.tree.get(last)
     }
 }
 
 /// Nodes that were taken out at once. Dropping them takes time in proportion to their number.
-pub struct Removed(Tree<Node>);
+pub struct Removed(Tree<StreamNode>);
 
 impl Removed {
     /// How many entries they have.
@@ -150,19 +150,19 @@ fn last(_: &EntryId) -> Ordering {
 }
 
 /// Entries of a range of IDs, in one of both directions.
-pub struct Items<'a> {
-    nodes: Leaves<'a, Node>,
+pub struct StreamIter<'a> {
+    nodes: Leaves<'a, StreamNode>,
     /// The node at hand, and where the walk is in it.
-    node: Option<(&'a Node, usize)>,
+    node: Option<(&'a StreamNode, usize)>,
     from: EntryId,
     to: EntryId,
     is_backward: bool,
 }
 
-impl<'a> Iterator for Items<'a> {
-    type Item = Item<'a>;
+impl<'a> Iterator for StreamIter<'a> {
+    type Item = StreamEntry<'a>;
 
-    fn next(&mut self) -> Option<Item<'a>> {
+    fn next(&mut self) -> Option<StreamEntry<'a>> {
         loop {
             let (node, offset) = match self.node {
                 Some(place) => place,
@@ -199,7 +199,7 @@ impl<'a> Iterator for Items<'a> {
 
 /// Where to begin looking for entries at or above an ID: a walk from behind finds it sooner when
 /// it is among the last, where readers who follow a stream ask.
-fn start_in(node: &Node, from: EntryId) -> usize {
+fn start_in(node: &StreamNode, from: EntryId) -> usize {
     if from <= node.master() {
         return node.items_start();
     }
@@ -220,7 +220,7 @@ fn start_in(node: &Node, from: EntryId) -> usize {
 
 impl NodeLimits {
     /// Whether a node may take an entry of so many bytes. Redis goes by these numbers.
-    fn admit(self, node: &Node, text: usize) -> bool {
+    fn admit(self, node: &StreamNode, text: usize) -> bool {
         let within_bytes = node.bytes().len() + text < self.bytes_max();
         let entries = || node.live() + node.deleted();
         within_bytes && (self.entries == 0 || entries() < self.entries)

@@ -29,7 +29,7 @@ pub type Pair<'a> = (&'a [u8], &'a [u8]);
 
 /// Consecutive entries.
 #[derive(Clone, Default)]
-pub struct Node {
+pub struct StreamNode {
     master: EntryId,
     bytes: Vec<u8>,
     live: usize,
@@ -44,11 +44,11 @@ pub struct Live {
 
 /// An entry where it lies.
 #[derive(Clone, Debug)]
-pub struct Item<'a> {
+pub struct StreamEntry<'a> {
     /// Its ID.
     pub id: EntryId,
     /// Its fields and values.
-    pub fields: Fields<'a>,
+    pub fields: EntryFields<'a>,
     flags: i64,
     start: usize,
     end: usize,
@@ -56,7 +56,7 @@ pub struct Item<'a> {
 
 /// Fields and values of an entry.
 #[derive(Clone, Debug)]
-pub struct Fields<'a> {
+pub struct EntryFields<'a> {
     /// The names, if they lie in the master entry.
     names: Option<Entries<'a>>,
     body: Entries<'a>,
@@ -78,9 +78,9 @@ pub(super) enum Verdict {
     Stop,
 }
 
-impl Node {
+impl StreamNode {
     /// A node with one entry.
-    pub(super) fn with_first(id: EntryId, pairs: &[Pair<'_>]) -> Node {
+    pub(super) fn with_first(id: EntryId, pairs: &[Pair<'_>]) -> StreamNode {
         let mut bytes = listpack::new();
         let push = |bytes: &mut Vec<u8>, element: Element<'_>| listpack::push_back(bytes, element);
         for number in [0, 0, pairs.len() as i64] {
@@ -88,16 +88,16 @@ impl Node {
         }
         pairs.iter().for_each(|(field, _)| push(&mut bytes, Element::Bytes(field)));
         push(&mut bytes, Element::Integer(0));
-        let mut node = Node { master: id, bytes, live: 0 };
+        let mut node = StreamNode { master: id, bytes, live: 0 };
         node.push(id, pairs);
         node
     }
 
     /// A node of the given ID of bytes of unknown origin: the listpack itself, every entry's
     /// elements, rising IDs and the counts are checked, and that there is a live entry.
-    pub fn checked(master: EntryId, bytes: Vec<u8>) -> Result<Node, NotANode> {
+    pub fn checked(master: EntryId, bytes: Vec<u8>) -> Result<StreamNode, NotANode> {
         listpack::validate(&bytes).map_err(|_| NotANode)?;
-        let mut node = Node { master, bytes, live: 0 };
+        let mut node = StreamNode { master, bytes, live: 0 };
         node.live = count_checked(&node)?;
         Ok(node)
     }
@@ -191,7 +191,7 @@ impl Node {
     }
 
     /// Shows each live entry, from the first on, for as long as more are wanted.
-    fn visit(&self, mut wants_more: impl FnMut(&Item<'_>) -> bool) {
+    fn visit(&self, mut wants_more: impl FnMut(&StreamEntry<'_>) -> bool) {
         let mut next = self.items_start();
         while let Some(item) = self.item_at(next) {
             next = item.end;
@@ -224,7 +224,7 @@ impl Node {
     }
 
     /// The entry that begins at an offset.
-    pub(super) fn item_at(&self, offset: usize) -> Option<Item<'_>> {
+    pub(super) fn item_at(&self, offset: usize) -> Option<StreamEntry<'_>> {
         let listpack = self.listpack();
         let mut elements = listpack.entries_from(offset);
         let mut integer = || elements.next()?.element.to_integer();
@@ -236,13 +236,13 @@ impl Node {
             let left = usize::try_from(integer()?).ok()?;
             (None, left, left.checked_mul(2)?)
         };
-        let fields = Fields { names, body: elements.clone(), left };
+        let fields = EntryFields { names, body: elements.clone(), left };
         let end = elements.nth(width)?.end;
-        Some(Item { id: self.master.shifted(ms, seq), fields, flags, start: offset, end })
+        Some(StreamEntry { id: self.master.shifted(ms, seq), fields, flags, start: offset, end })
     }
 
     /// The entry that ends where the one at an offset, or the listpack's end mark, begins.
-    pub(super) fn item_before(&self, offset: usize) -> Option<Item<'_>> {
+    pub(super) fn item_before(&self, offset: usize) -> Option<StreamEntry<'_>> {
         let listpack = self.listpack();
         if offset <= self.layout().items {
             return None;
@@ -303,7 +303,10 @@ impl Node {
 }
 
 /// Visits the entries that have one of these rising IDs, and none behind the last.
-fn among(ids: &[EntryId], mut visit: impl FnMut(&Item<'_>)) -> impl FnMut(&Item<'_>) -> bool {
+fn among(
+    ids: &[EntryId],
+    mut visit: impl FnMut(&StreamEntry<'_>),
+) -> impl FnMut(&StreamEntry<'_>) -> bool {
     let mut rest = ids;
     move |item| {
         rest = &rest[rest.iter().take_while(|id| **id < item.id).count()..];
@@ -314,7 +317,7 @@ fn among(ids: &[EntryId], mut visit: impl FnMut(&Item<'_>)) -> impl FnMut(&Item<
     }
 }
 
-impl Item<'_> {
+impl StreamEntry<'_> {
     pub(super) fn is_deleted(&self) -> bool {
         self.flags & DELETED != 0
     }
@@ -328,7 +331,7 @@ impl Item<'_> {
     }
 }
 
-impl<'a> Iterator for Fields<'a> {
+impl<'a> Iterator for EntryFields<'a> {
     type Item = (Element<'a>, Element<'a>);
 
     #[inline]
@@ -346,7 +349,7 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-impl ExactSizeIterator for Fields<'_> {}
+impl ExactSizeIterator for EntryFields<'_> {}
 
 impl Summary for Live {
     fn plus(self, other: Live) -> Live {
@@ -365,7 +368,7 @@ impl Summary for Live {
 
 /// The limits of Redis decide how large a node is, so the tree sees them all as full: none is
 /// split, and none joined.
-impl Leaf for Node {
+impl Leaf for StreamNode {
     type Bound = EntryId;
     type Summary = Live;
 
@@ -385,11 +388,11 @@ impl Leaf for Node {
         self.master
     }
 
-    fn split(&mut self, _: Growth) -> Option<(EntryId, Node)> {
+    fn split(&mut self, _: Growth) -> Option<(EntryId, StreamNode)> {
         None
     }
 
-    fn absorb(&mut self, _: Node) {
+    fn absorb(&mut self, _: StreamNode) {
         unreachable!("a full node is never joined with another")
     }
 }
@@ -399,7 +402,7 @@ impl Leaf for Node {
 pub struct NotANode;
 
 /// How many live entries a node has whose listpack is sound.
-fn count_checked(node: &Node) -> Result<usize, NotANode> {
+fn count_checked(node: &StreamNode) -> Result<usize, NotANode> {
     let listpack = node.listpack();
     let integer = |index: i64| listpack.get(index).and_then(|entry| entry.element.to_integer());
     let (Some(live), Some(deleted), Some(fields)) = (integer(0), integer(1), integer(2)) else {
@@ -421,7 +424,7 @@ fn count_checked(node: &Node) -> Result<usize, NotANode> {
 }
 
 /// Whether an entry says rightly of how many elements it is.
-fn is_sound(node: &Node, item: &Item<'_>) -> bool {
+fn is_sound(node: &StreamNode, item: &StreamEntry<'_>) -> bool {
     let elements = node.listpack().entries_from(item.start).take_while(|it| it.end <= item.end);
     let known = item.flags & !(DELETED | SAME_FIELDS) == 0;
     let last = node.listpack().entry_before(item.end);

@@ -28,11 +28,11 @@ impl Record for EntryId {
 /// Records by ID.
 #[derive(Clone)]
 pub(super) struct Records<R: Record> {
-    tree: Tree<Page<R>>,
+    tree: Tree<RecordPage<R>>,
 }
 
 #[derive(Clone)]
-pub(super) struct Page<R>(Vec<R>);
+pub(super) struct RecordPage<R>(Vec<R>);
 
 /// How many records there are, and the earliest of their times.
 #[derive(Clone, Copy, PartialEq)]
@@ -47,9 +47,9 @@ impl<R: Record> Default for Records<R> {
     }
 }
 
-impl<R: Record> Default for Page<R> {
+impl<R: Record> Default for RecordPage<R> {
     fn default() -> Self {
-        Page(Vec::new())
+        RecordPage(Vec::new())
     }
 }
 
@@ -132,7 +132,7 @@ impl<R: Record> Records<R> {
     }
 }
 
-impl<R: Record> Page<R> {
+impl<R: Record> RecordPage<R> {
     fn find(&self, id: EntryId) -> Result<usize, usize> {
         // Most records are added at the end.
         match self.0.last() {
@@ -156,8 +156,8 @@ impl Summary for Earliest {
 
     fn minus(self, part: Self) -> Option<Self> {
         let count = self.count - part.count;
-        let tells = part.time > self.time || part.time == i64::MAX;
-        tells.then_some(Earliest { count, time: self.time })
+        let is_known = part.time > self.time || part.time == i64::MAX;
+        is_known.then_some(Earliest { count, time: self.time })
     }
 
     fn count(self) -> u64 {
@@ -171,7 +171,7 @@ impl Default for Earliest {
     }
 }
 
-impl<R: Record> Leaf for Page<R> {
+impl<R: Record> Leaf for RecordPage<R> {
     type Bound = EntryId;
     type Summary = Earliest;
 
@@ -192,7 +192,7 @@ impl<R: Record> Leaf for Page<R> {
         self.0[0].id()
     }
 
-    fn split(&mut self, growth: Growth) -> Option<(EntryId, Page<R>)> {
+    fn split(&mut self, growth: Growth) -> Option<(EntryId, RecordPage<R>)> {
         let len = self.0.len();
         let at = match growth {
             Growth::Within => len / 2,
@@ -202,12 +202,12 @@ impl<R: Record> Leaf for Page<R> {
         if at == 0 {
             return None;
         }
-        let upper = Page(self.0.split_off(at));
+        let upper = RecordPage(self.0.split_off(at));
         self.0.shrink_to_fit();
         Some((upper.bound(), upper))
     }
 
-    fn absorb(&mut self, mut next: Page<R>) {
+    fn absorb(&mut self, mut next: RecordPage<R>) {
         self.0.append(&mut next.0);
     }
 }

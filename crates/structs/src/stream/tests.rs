@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop, prop_oneof, proptest};
 
 use super::{
-    Counters, EntryId, Group, Idempotence, IdempotenceLimits, Node, NodeLimits, Pair, References,
-    Stream, Threshold, Trim,
+    ConsumerGroup, Counters, EntryId, Idempotence, IdempotenceLimits, NodeLimits, Pair, References,
+    Stream, StreamNode, Threshold, Trim,
 };
 use crate::listpack::{Element, Listpack};
 
@@ -93,7 +93,8 @@ fn agree(stream: &Stream, model: &Model) {
         assert_eq!(&texts.collect::<Vec<_>>(), fields);
     }
     for node in stream.nodes() {
-        let checked = Node::checked(node.master(), node.bytes().to_vec()).map(|node| node.live());
+        let checked =
+            StreamNode::checked(node.master(), node.bytes().to_vec()).map(|node| node.live());
         assert_eq!(checked, Ok(node.live()));
     }
     assert_eq!(stream.node_count(), stream.nodes().count() as u64);
@@ -169,7 +170,7 @@ proptest! {
     ) {
         let names: [&[u8]; 3] = [b"a", b"b", b"c"];
         let mut stream = Stream::default();
-        assert!(stream.create_group(b"g", Group::new(EntryId::MIN, None)));
+        assert!(stream.create_group(b"g", ConsumerGroup::new(EntryId::MIN, None)));
         let empty = stream.memory();
         let mut model: BTreeMap<EntryId, (Option<&[u8]>, i64, u64)> = BTreeMap::new();
         for (kind, number, name, time) in steps {
@@ -192,7 +193,7 @@ proptest! {
                     assert_eq!(had.unwrap_or(0), count as u64);
                     model.retain(|_, (owner, ..)| !owned(*owner));
                 }
-                _ => group.see(name, time),
+                _ => group.note_seen(name, time),
             });
         }
         let group = stream.group(b"g").expect("it was made");
@@ -222,18 +223,18 @@ proptest! {
             stream.edit_group(b"g", |group| group.delete_consumer(name));
         }
         assert_eq!(stream.memory(), empty);
-        assert_eq!(kept.group(b"g").map(Group::pending_count), Some(model.len() as u64));
+        assert_eq!(kept.group(b"g").map(ConsumerGroup::pending_count), Some(model.len() as u64));
     }
 
     #[test]
     fn no_bytes_make_validation_panic(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
-        let _ = Node::checked(EntryId::MIN, bytes.clone());
+        let _ = StreamNode::checked(EntryId::MIN, bytes.clone());
         let mut listpack = crate::listpack::new();
         for byte in bytes {
             let element = Element::Integer(i64::from(byte) % 7 - 1);
             crate::listpack::push_back(&mut listpack, element);
         }
-        let _ = Node::checked(EntryId::MIN, listpack);
+        let _ = StreamNode::checked(EntryId::MIN, listpack);
     }
 }
 
@@ -259,7 +260,7 @@ fn nodes_grow_as_far_as_the_limits_say() {
     let nodes_of = |limits: NodeLimits| {
         let mut stream = Stream::default();
         (1..=20).for_each(|ms| stream.append(id(ms, 0), &[(b"field", b"value")], limits));
-        stream.nodes().map(super::Node::live).collect::<Vec<_>>()
+        stream.nodes().map(super::StreamNode::live).collect::<Vec<_>>()
     };
     assert_eq!(nodes_of(NodeLimits { bytes: 0, entries: 0 }), [20]);
     assert_eq!(nodes_of(NodeLimits { bytes: 0, entries: 8 }), [8, 8, 4]);
@@ -270,7 +271,7 @@ fn nodes_grow_as_far_as_the_limits_say() {
 fn acknowledged_entries_go_and_references_go_with_entries() {
     let mut stream = Stream::default();
     (1..=9).for_each(|ms| stream.append(id(ms, 0), &[(b"f", b"v")], LIMITS));
-    let mut group = Group::new(id(7, 0), Some(7));
+    let mut group = ConsumerGroup::new(id(7, 0), Some(7));
     group.create_consumer(b"c", 0);
     [2, 5].iter().for_each(|ms| group.deliver(id(*ms, 0), b"c", 1, 1));
     stream.create_group(b"g", group);
@@ -282,7 +283,7 @@ fn acknowledged_entries_go_and_references_go_with_entries() {
         let threshold = Threshold::Length(3);
         let trim = Trim { threshold, approximate: false, limit: 0, references };
         let deleted = stream.trim(&trim).deleted;
-        let pending = stream.group(b"g").map(Group::pending_count);
+        let pending = stream.group(b"g").map(ConsumerGroup::pending_count);
         (deleted, ids(&stream), pending.unwrap_or(0), stream.first_id().ms)
     };
     assert_eq!(trim(&stream, References::Keep), (6, vec![7, 8, 9], 2, 7));
@@ -317,7 +318,7 @@ fn the_lag_of_a_group_is_known_or_not() {
     (1..=4).for_each(|ms| stream.append(id(ms, 0), &[(b"f", b"v")], LIMITS));
     let groups = [(4, Some(1)), (3, Some(1)), (9, Some(1)), (2, Some(1)), (0, Some(2)), (3, None)];
     let lags = |stream: &Stream| {
-        groups.map(|(ms, read)| stream.lag_of(&Group::new(id(ms, 0), read)).unwrap_or(-1))
+        groups.map(|(ms, read)| stream.lag_of(&ConsumerGroup::new(id(ms, 0), read)).unwrap_or(-1))
     };
     assert_eq!(lags(&stream), [3, 3, 3, 3, 4, -1]);
     let trim = |stream: &mut Stream, length| {
@@ -353,7 +354,7 @@ proptest! {
         let mut stream = Stream::default();
         (1..=40).for_each(|ms| stream.append(id(ms, 0), &[(b"f", b"v")], LIMITS));
         for (number, (last, pending)) in groups.iter().enumerate() {
-            let mut group = Group::new(id(*last, 0), None);
+            let mut group = ConsumerGroup::new(id(*last, 0), None);
             group.create_consumer(b"c", 0);
             pending.iter().for_each(|ms| group.deliver(id(*ms, 0), b"c", 1, 1));
             stream.create_group(number.to_string().as_bytes(), group);

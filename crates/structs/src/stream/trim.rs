@@ -4,11 +4,11 @@
 
 use std::sync::Arc;
 
-use super::group::{Group, Name};
+use super::group::{ConsumerGroup, Name};
 use super::id::EntryId;
 use super::log::Removed;
 use super::node::Verdict;
-use super::{Groups, Stream};
+use super::{ConsumerGroups, Stream};
 
 /// Up to where a stream is trimmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,10 +173,10 @@ pub(super) struct Referrers {
     last: usize,
 }
 
-impl Groups {
+impl ConsumerGroups {
     fn referrers(&self) -> Referrers {
         let read = self.by_name.values().map(|group| group.last_id);
-        let first = |(name, group): (&Name, &Arc<Group>)| {
+        let first = |(name, group): (&Name, &Arc<ConsumerGroup>)| {
             group.pending_bounds().map(|(first, _)| (first, Arc::clone(name)))
         };
         let mut pending: Vec<(EntryId, Name)> = self.by_name.iter().filter_map(first).collect();
@@ -187,7 +187,7 @@ impl Groups {
 
 impl Referrers {
     /// Whether a group has not read an entry, or has it pending.
-    fn refer_to(&mut self, id: EntryId, groups: &Groups) -> bool {
+    fn refer_to(&mut self, id: EntryId, groups: &ConsumerGroups) -> bool {
         if id > self.least_read {
             return true;
         }

@@ -22,14 +22,14 @@ const JOINED_MAX: usize = BUCKETS_MAX * 3;
 pub(super) struct Directory {
     depth: u32,
     indexes: Vec<u32>,
-    nodes: Vec<Node>,
+    nodes: Vec<DirectoryNode>,
     deepest: usize,
     len: usize,
     buckets: usize,
 }
 
 /// A segment and which part of the hashes it holds: those whose top `depth` bits are `prefix`.
-pub(super) struct Node {
+pub(super) struct DirectoryNode {
     pub(super) segment: Segment,
     pub(super) depth: u32,
     prefix: u32,
@@ -39,7 +39,7 @@ impl Directory {
     /// A directory of depth 0, with one segment.
     pub(super) fn new(segment: Segment) -> Directory {
         let (len, buckets) = (segment.len(), segment.count());
-        let nodes = vec![Node { segment, depth: 0, prefix: 0 }];
+        let nodes = vec![DirectoryNode { segment, depth: 0, prefix: 0 }];
         Directory { depth: 0, indexes: vec![0], nodes, deepest: 1, len, buckets }
     }
 
@@ -64,10 +64,10 @@ impl Directory {
         size_of::<Directory>()
             + self.buckets * size_of::<super::bucket::Bucket>()
             + self.indexes.capacity() * size_of::<u32>()
-            + self.nodes.capacity() * size_of::<Node>()
+            + self.nodes.capacity() * size_of::<DirectoryNode>()
     }
 
-    pub(super) fn nodes(&self) -> &[Node] {
+    pub(super) fn nodes(&self) -> &[DirectoryNode] {
         &self.nodes
     }
 
@@ -78,7 +78,7 @@ impl Directory {
     }
 
     #[inline]
-    pub(super) fn node(&self, node: u32) -> &Node {
+    pub(super) fn node(&self, node: u32) -> &DirectoryNode {
         &self.nodes[node as usize]
     }
 
@@ -142,7 +142,7 @@ impl Directory {
         self.buckets += left.count() + right.count();
         self.buckets -= old.count();
         node.segment = left;
-        self.nodes.push(Node { segment: right, depth, prefix });
+        self.nodes.push(DirectoryNode { segment: right, depth, prefix });
         if depth == self.depth {
             self.deepest += 2;
         }

@@ -4,9 +4,9 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use super::super::contender::{OURS, Running, Workers};
 use super::super::figure::{Figure, Table};
 use super::super::goal::{Bound, Goal};
+use super::super::peer::{OURS, Running, Workers};
 use super::super::pipe;
 use super::{Bench, Finding};
 
@@ -40,15 +40,15 @@ pub(super) fn memory(bench: &Bench<'_>, finding: &mut Finding) -> Result<(), Str
     for (policy, more) in POLICIES {
         let mut rss = Figure::new(format!("highest RSS, {policy}"), "of the budget", names.len());
         let mut bytes = Figure::new(format!("keys and values, {policy}"), "of RSS", names.len());
-        for (index, contender) in bench.contenders.iter().enumerate() {
-            if contender.name != OURS && policy != COMMON {
+        for (index, peer) in bench.peers.iter().enumerate() {
+            if peer.name != OURS && policy != COMMON {
                 continue;
             }
-            println!("  {policy}, {}", contender.name);
+            println!("  {policy}, {}", peer.name);
             let limit = budget.to_string();
             let flags = ["--maxmemory", &limit, "--maxmemory-policy", policy];
             let core = bench.cores.server();
-            let server = contender.start(&core, Workers::Exactly(1), &flags)?;
+            let server = peer.start(&core, Workers::Exactly(1), &flags)?;
             let highest = overload(bench, finding, &server, more)?;
             rss.values[index].push(highest / budget as f64);
             bytes.values[index].push(contents(&server)? / server.resident()?);

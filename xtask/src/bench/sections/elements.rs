@@ -1,9 +1,9 @@
 //! Memory of elements: of a million in one container, and of small hashes. Measured once on a
 //! fresh server each: memory does not vary as time does.
 
-use super::super::contender::Workers;
 use super::super::figure::{Figure, Table};
 use super::super::goal::{Bound, Goal};
+use super::super::peer::Workers;
 use super::super::pipe;
 use super::{Bench, Finding};
 
@@ -42,9 +42,9 @@ pub(super) fn measure(bench: &Bench<'_>, finding: &mut Finding) -> Result<(), St
     let mut figures = Vec::new();
     for (name, bound, request) in FILLINGS {
         let mut figure = Figure::new(*name, "B", names.len());
-        for (index, contender) in bench.contenders.iter().enumerate() {
-            println!("  {name}, {}", contender.name);
-            let server = contender.start(&bench.cores.server(), Workers::Exactly(1), &[])?;
+        for (index, peer) in bench.peers.iter().enumerate() {
+            println!("  {name}, {}", peer.name);
+            let server = peer.start(&bench.cores.server(), Workers::Exactly(1), &[])?;
             let empty = server.resident()?;
             let requests = if *name == FILLINGS[4].0 { count } else { count / EACH };
             pipe::feed(server.port, (0..requests).map(request))?;

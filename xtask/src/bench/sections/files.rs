@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::Instant;
 
-use super::super::contender::{Contender, REDIS_70, Running, Workers};
 use super::super::figure::{Figure, Table};
 use super::super::goal::{Bound, Goal};
+use super::super::peer::{Peer, REDIS_70, Running, Workers};
 use super::super::pipe;
 use super::{Bench, Finding, IN_MEMORY};
 
@@ -15,8 +15,8 @@ const KEY_BYTES: u64 = 16;
 const VALUES: [u64; 2] = [1024, 64];
 
 pub(super) fn measure(bench: &Bench<'_>, finding: &mut Finding) -> Result<(), String> {
-    let contenders = [bench.ours(), bench.peer(REDIS_70)?];
-    let names = contenders.map(|contender| contender.name.to_owned()).to_vec();
+    let peers = [bench.ours(), bench.peer(REDIS_70)?];
+    let names = peers.map(|peer| peer.name.to_owned()).to_vec();
     let mut figures = Vec::new();
     for value in VALUES {
         let count = bench.plan.scaled(BYTES) / (KEY_BYTES + value);
@@ -29,8 +29,8 @@ pub(super) fn measure(bench: &Bench<'_>, finding: &mut Finding) -> Result<(), St
         let mut loading = Figure::new(title("loading"), "GB/s", 2);
         let gigabytes = (count * (KEY_BYTES + value)) as f64 / 1e9;
         let mut series = Vec::new();
-        for contender in contenders {
-            series.push(Series::begin(bench, contender, &words, finding)?);
+        for peer in peers {
+            series.push(Series::begin(bench, peer, &words, finding)?);
         }
         bench.rounds(2, |_, index| {
             let (saved, loaded) = series[index].round(bench)?;
@@ -63,22 +63,22 @@ const FIRST: u64 = 10_000_000;
 
 /// A server that is started again from what it has saved.
 struct Series<'a> {
-    contender: &'a Contender,
+    peer: &'a Peer,
     server: Option<Running>,
 }
 
 impl<'a> Series<'a> {
     fn begin(
         bench: &Bench<'_>,
-        contender: &'a Contender,
+        peer: &'a Peer,
         words: &str,
         finding: &mut Finding,
     ) -> Result<Self, String> {
         let (root, cores) = (Path::new(IN_MEMORY), bench.cores.all());
-        let server = contender.start_in(root, None, &cores, (Workers::Default, &[]))?;
+        let server = peer.start_in(root, None, &cores, (Workers::Default, &[]))?;
         let generator = bench.generator(cores);
         finding.remember(&generator.fill(server.port, words)?);
-        Ok(Self { contender, server: Some(server) })
+        Ok(Self { peer, server: Some(server) })
     }
 
     /// Saves and loads once; how long each took, in seconds.
@@ -93,7 +93,7 @@ impl<'a> Series<'a> {
         std::fs::rename(server.snapshot(), &kept).map_err(|error| error.to_string())?;
         drop(server);
         let began = Instant::now();
-        let server = self.contender.start_in(root, Some(&kept), &cores, (Workers::Default, &[]))?;
+        let server = self.peer.start_in(root, Some(&kept), &cores, (Workers::Default, &[]))?;
         server.reaches("persistence", "loading", "0")?;
         let loaded = began.elapsed().as_secs_f64();
         let again = pipe::line(&pipe::connect(server.port)?, &["DBSIZE"])?;

@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 use base::Random;
 use bench::usage::Watch;
 
-use super::super::contender::{Contender, REDIS_70, Running, Workers, free_port, installed};
 use super::super::figure::{Figure, Table};
 use super::super::goal::{Bound, Goal};
+use super::super::peer::{Peer, REDIS_70, Running, Workers, free_port, installed};
 use super::super::pipe;
 use super::{Bench, Finding};
 
@@ -210,9 +210,9 @@ impl Cache {
         let bytes = limit.to_string();
         // All four are asked at the same time, and what they keep does not depend on where.
         let cores = bench.cores.all();
-        let start = |contender: &Contender, policy: &str| {
+        let start = |peer: &Peer, policy: &str| {
             let flags = ["--maxmemory", &bytes, "--maxmemory-policy", policy];
-            contender.start(&cores, Workers::Exactly(1), &flags).map(Cache::Resp)
+            peer.start(&cores, Workers::Exactly(1), &flags).map(Cache::Resp)
         };
         match index {
             0 => start(bench.ours(), "allkeys-apus"),

@@ -1,8 +1,8 @@
 //! One hot key against many uniform ones on two workers of ours: the preset `garnet-hotkey`.
 
-use super::super::contender::Workers;
 use super::super::figure::{Figure, Table};
 use super::super::goal::{Bound, Goal};
+use super::super::peer::Workers;
 use super::{Bench, Finding};
 
 const SECONDS: u64 = 2;

@@ -3,9 +3,9 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::super::contender::{Running, Workers};
 use super::super::figure::{Figure, Table};
 use super::super::goal::{Bound, Goal};
+use super::super::peer::{Running, Workers};
 use super::super::process::{iowait_seconds, wakeups};
 use super::{Bench, Finding};
 
@@ -23,10 +23,9 @@ pub(super) fn measure(bench: &Bench<'_>, finding: &mut Finding) -> Result<(), St
     let mut waited: f64 = 0.0;
     for round in 0..bench.plan.rounds {
         println!("  round {} of {}", round + 1, bench.plan.rounds);
-        let servers = bench.contenders.iter();
-        let servers: Result<Vec<Running>, String> = servers
-            .map(|contender| contender.start(&bench.cores.all(), Workers::Default, &[]))
-            .collect();
+        let servers = bench.peers.iter();
+        let servers: Result<Vec<Running>, String> =
+            servers.map(|peer| peer.start(&bench.cores.all(), Workers::Default, &[])).collect();
         let servers = servers?;
         for (values, server) in start.values.iter_mut().zip(&servers) {
             values.push(server.started_in.as_secs_f64() * 1e3);

@@ -1,9 +1,9 @@
 //! Latencies at fixed rates, sent by the clock: the preset `putra`, in parts of what Redis 8.2 can
 //! do at most.
 
-use super::super::contender::REDIS_82;
 use super::super::figure::{Figure, Table};
 use super::super::goal::{Bound, Goal};
+use super::super::peer::REDIS_82;
 use super::{Bench, Finding};
 
 /// Percentages of the maximum.

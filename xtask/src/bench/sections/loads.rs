@@ -1,9 +1,9 @@
 //! CPU time per request and throughput of GET and SET, pipelined and not.
 
-use super::super::contender::{REDIS_70, REDIS_82, Running, VALKEY_91};
 use super::super::figure::{Figure, Table};
 use super::super::generator::{Generator, Load};
 use super::super::goal::{Bound, Goal};
+use super::super::peer::{REDIS_70, REDIS_82, Running, VALKEY_91};
 use super::{Bench, Finding};
 
 /// One kind of load: its name, its ratio of SET and GET, its pipeline.

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use super::super::contender::{Contender, REDIS_70, Running, Workers};
 use super::super::figure::{Figure, Table};
 use super::super::generator::Load;
 use super::super::goal::{Bound, Goal};
+use super::super::peer::{Peer, REDIS_70, Running, Workers};
 use super::{Bench, Finding, IN_MEMORY};
 
 const SECONDS: u64 = 4;
@@ -13,7 +13,7 @@ const SECONDS: u64 = 4;
 /// A server and its flags.
 struct Kind<'a> {
     name: String,
-    contender: &'a Contender,
+    peer: &'a Peer,
     flags: &'static [&'static str],
 }
 
@@ -94,9 +94,9 @@ pub(super) fn measure(bench: &Bench<'_>, finding: &mut Finding) -> Result<(), St
     for setting in SETTINGS {
         let policy = setting.policy;
         let flags = if policy == EACH_WRITE.policy { ALWAYS } else { EVERYSEC };
-        let kind = |contender, name: &str, flags| {
-            let contender: &Contender = contender;
-            Kind { name: format!("{}, {name}", contender.name), contender, flags }
+        let kind = |peer, name: &str, flags| {
+            let peer: &Peer = peer;
+            Kind { name: format!("{}, {name}", peer.name), peer, flags }
         };
         let kinds = [
             kind(bench.ours(), policy, flags),
@@ -141,9 +141,9 @@ fn with_setting(
         let server = match setting.place {
             Place::InMemory => {
                 let with = (workers, &flags[..]);
-                kind.contender.start_in(Path::new(IN_MEMORY), None, &cores, with)?
+                kind.peer.start_in(Path::new(IN_MEMORY), None, &cores, with)?
             }
-            Place::OneCore | Place::Apart => kind.contender.start(&cores, workers, &flags)?,
+            Place::OneCore | Place::Apart => kind.peer.start(&cores, workers, &flags)?,
         };
         finding.remember(&generator.fill(server.port, keys)?);
         servers.push(server);

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use bench::usage::Watch;
 
-use super::super::contender::{OURS, REDIS_70, Running, Workers, free_port, installed};
 use super::super::figure::{Figure, Table};
 use super::super::goal::{Bound, Goal};
+use super::super::peer::{OURS, REDIS_70, Running, Workers, free_port, installed};
 use super::super::pipe;
 use super::loads::{Figures, WORKLOADS};
 use super::{Bench, Finding};

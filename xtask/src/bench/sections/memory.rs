@@ -1,9 +1,9 @@
 //! Resident memory: of keys, of `DEBUG POPULATE`, of connections. A quantity is that of a fresh
 //! server, measured once: memory does not vary as time does.
 
-use super::super::contender::{Contender, REDIS_70, Running, Workers};
 use super::super::figure::{Figure, Table};
 use super::super::goal::{Bound, Goal};
+use super::super::peer::{Peer, REDIS_70, Running, Workers};
 use super::super::pipe;
 use super::super::process::{field, read};
 use super::{Bench, Finding};
@@ -21,10 +21,10 @@ pub(super) fn keys(bench: &Bench<'_>, finding: &mut Finding) -> Result<(), Strin
     let mut figures = Vec::new();
     for (value, bound) in VALUES {
         let name = format!("overhead per key, values of {value} bytes");
-        let mut figure = Figure::new(name.clone(), "B", bench.contenders.len());
-        for (index, contender) in bench.contenders.iter().enumerate() {
-            println!("  {value} bytes, {}", contender.name);
-            let server = start(bench, contender, &[])?;
+        let mut figure = Figure::new(name.clone(), "B", bench.peers.len());
+        for (index, peer) in bench.peers.iter().enumerate() {
+            println!("  {value} bytes, {}", peer.name);
+            let server = start(bench, peer, &[])?;
             let empty = server.resident()?;
             let last = FIRST_KEY + count - 1;
             let words = format!("-d {value} --key-minimum {FIRST_KEY} --key-maximum {last}");
@@ -54,9 +54,9 @@ pub(super) fn populate(bench: &Bench<'_>, finding: &mut Finding) -> Result<(), S
     let count = bench.plan.scaled(1_000_000).to_string();
     let words = ["DEBUG", "POPULATE", &count, "key", "1024"];
     let name = "RSS after DEBUG POPULATE";
-    let mut figure = Figure::new(name, "MB", bench.contenders.len());
-    for (index, contender) in bench.contenders.iter().enumerate() {
-        let server = start(bench, contender, &["--enable-debug-command", "yes"])?;
+    let mut figure = Figure::new(name, "MB", bench.peers.len());
+    for (index, peer) in bench.peers.iter().enumerate() {
+        let server = start(bench, peer, &["--enable-debug-command", "yes"])?;
         pipe::order(server.port, &words)?;
         bench.settle();
         figure.values[index].push(server.resident()? / 1e6);
@@ -83,9 +83,9 @@ pub(super) fn connections(bench: &Bench<'_>, finding: &mut Finding) -> Result<()
     let limit = limit.parse().unwrap_or(u64::MAX);
     let count = bench.plan.scaled(CONNECTIONS).min(limit.saturating_sub(OTHER_FILES));
     let name = "RSS added by connections";
-    let mut figure = Figure::new(name, "MB", bench.contenders.len());
-    for (index, contender) in bench.contenders.iter().enumerate() {
-        let server = start(bench, contender, &[])?;
+    let mut figure = Figure::new(name, "MB", bench.peers.len());
+    for (index, peer) in bench.peers.iter().enumerate() {
+        let server = start(bench, peer, &[])?;
         let before = server.resident()?;
         let mut streams = Vec::new();
         for _ in 0..count {
@@ -109,6 +109,6 @@ pub(super) fn connections(bench: &Bench<'_>, finding: &mut Finding) -> Result<()
     Ok(())
 }
 
-fn start(bench: &Bench<'_>, contender: &Contender, more: &[&str]) -> Result<Running, String> {
-    contender.start(&bench.cores.server(), Workers::Exactly(1), more)
+fn start(bench: &Bench<'_>, peer: &Peer, more: &[&str]) -> Result<Running, String> {
+    peer.start(&bench.cores.server(), Workers::Exactly(1), more)
 }

@@ -27,11 +27,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::contender::{Contender, Running, Workers};
 use super::cores::Cores;
 use super::figure::Table;
 use super::generator::{Generator, Report};
 use super::goal::Goal;
+use super::peer::{Peer, Running, Workers};
 use super::plan::Plan;
 
 /// A part of the record that can be measured by itself.
@@ -39,7 +39,7 @@ pub(super) struct Section {
     /// As the command line calls it.
     pub(super) name: &'static str,
     pub(super) title: &'static str,
-    /// Whether its table is the four contenders' and belongs into README.
+    /// Whether its table is the four peers' and belongs into README.
     pub(super) is_summed_up: bool,
     pub(super) measure: fn(&Bench<'_>, &mut Finding) -> Result<(), String>,
 }
@@ -227,7 +227,7 @@ pub(super) static ALL: &[Section] = &[
 /// What every section is given.
 pub(super) struct Bench<'a> {
     pub(super) plan: &'a Plan,
-    pub(super) contenders: &'a [Contender],
+    pub(super) peers: &'a [Peer],
     pub(super) cores: &'a Cores,
 }
 
@@ -254,25 +254,25 @@ impl Bench<'_> {
         Generator { program: self.ours().program.clone(), cores }
     }
 
-    fn ours(&self) -> &Contender {
-        &self.contenders[0]
+    fn ours(&self) -> &Peer {
+        &self.peers[0]
     }
 
-    fn peer(&self, name: &str) -> Result<&Contender, String> {
-        let found = self.contenders.iter().find(|contender| contender.name == name);
+    fn peer(&self, name: &str) -> Result<&Peer, String> {
+        let found = self.peers.iter().find(|peer| peer.name == name);
         found.ok_or_else(|| format!("there is no {name}"))
     }
 
-    /// The contenders' names.
+    /// The peers' names.
     fn names(&self) -> Vec<String> {
-        self.contenders.iter().map(|contender| contender.name.to_owned()).collect()
+        self.peers.iter().map(|peer| peer.name.to_owned()).collect()
     }
 
-    /// All contenders on one core, ours with one worker.
+    /// All peers on one core, ours with one worker.
     fn start_all(&self) -> Result<Vec<Running>, String> {
         let core = self.cores.server();
-        let all = self.contenders.iter();
-        all.map(|contender| contender.start(&core, Workers::Exactly(1), &[])).collect()
+        let all = self.peers.iter();
+        all.map(|peer| peer.start(&core, Workers::Exactly(1), &[])).collect()
     }
 
     /// Does something with each of so many, round by round.

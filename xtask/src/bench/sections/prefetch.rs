@@ -1,8 +1,8 @@
 //! Prefetch over pipelined batches, on against off, over few keys and over many.
 
-use super::super::contender::Workers;
 use super::super::figure::{Figure, Table};
 use super::super::goal::{Bound, Goal};
+use super::super::peer::Workers;
 use super::super::pipe;
 use super::{Bench, Finding};
 

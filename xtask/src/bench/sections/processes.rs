@@ -1,8 +1,8 @@
 //! Ours on several cores against several processes of Redis, and against a cluster of them, on the
 //! same cores: what a record must not leave out beside the ratio to one process.
 
-use super::super::contender::{REDIS_82, Running, Workers};
 use super::super::generator::{Generator, Load, Report};
+use super::super::peer::{REDIS_82, Running, Workers};
 use super::loads::{Figures, WORKLOADS, keys};
 use super::{Bench, Finding};
 

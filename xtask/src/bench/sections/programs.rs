@@ -3,10 +3,10 @@
 use base::Random;
 
 use super::super::classic::Classic;
-use super::super::contender::{REDIS_70, Running, Workers};
 use super::super::exchange::{Broadcast, Exchange, stay_on};
 use super::super::figure::{Figure, Table};
 use super::super::goal::{Bound, Goal};
+use super::super::peer::{REDIS_70, Running, Workers};
 use super::super::pipe;
 use super::{Bench, Finding};
 

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
-use super::super::contender::{Contender, REDIS_70, Running, Workers};
 use super::super::figure::{Figure, Table};
 use super::super::goal::{Bound, Goal};
+use super::super::peer::{Peer, REDIS_70, Running, Workers};
 use super::super::pipe;
 use super::super::process::{field, read};
 use super::{Bench, Finding};
@@ -24,16 +24,16 @@ fn keys(bench: &Bench<'_>) -> String {
 }
 
 /// Ours and Redis 7.0.
-fn two<'a>(bench: &'a Bench<'_>) -> Result<[&'a Contender; 2], String> {
+fn two<'a>(bench: &'a Bench<'_>) -> Result<[&'a Peer; 2], String> {
     Ok([bench.ours(), bench.peer(REDIS_70)?])
 }
 
-fn names(contenders: [&Contender; 2]) -> Vec<String> {
-    contenders.map(|contender| contender.name.to_owned()).to_vec()
+fn names(peers: [&Peer; 2]) -> Vec<String> {
+    peers.map(|peer| peer.name.to_owned()).to_vec()
 }
 
 pub(super) fn memory(bench: &Bench<'_>, finding: &mut Finding) -> Result<(), String> {
-    let contenders = two(bench)?;
+    let peers = two(bench)?;
     let generator = bench.generator(bench.cores.all());
     let keys = keys(bench);
     let words = format!(
@@ -46,7 +46,7 @@ pub(super) fn memory(bench: &Bench<'_>, finding: &mut Finding) -> Result<(), Str
         Figure::new("SETs meanwhile", "requests/s", 2),
     ];
     bench.rounds(2, |round, index| {
-        let server = contenders[index].start(&bench.cores.all(), Workers::Default, &[])?;
+        let server = peers[index].start(&bench.cores.all(), Workers::Default, &[])?;
         finding.remember(&generator.fill(server.port, &keys)?);
         let run = generator.start(server.port, &words)?;
         sleep(Duration::from_secs(1));
@@ -61,12 +61,12 @@ pub(super) fn memory(bench: &Bench<'_>, finding: &mut Finding) -> Result<(), Str
         let report = run.finish()?;
         figures[0].values[index].push((most / before - 1.0) * 100.0);
         figures[1].values[index].push(report.rate()?);
-        finding.keep(round, contenders[index].name, "SET", &report, &[]);
+        finding.keep(round, peers[index].name, "SET", &report, &[]);
         Ok(())
     })?;
     let what = "memory that BGSAVE adds at full load of SETs, %";
     finding.goals.push(Goal::new(what, Bound::AtMost(10.0), Some(figures[0].median(0))));
-    finding.tables.push(Table { names: names(contenders), figures });
+    finding.tables.push(Table { names: names(peers), figures });
     finding.method = format!(
         "{} keys of 8 bytes with random values of 1 KB; 50 connections SET them as fast as they \
          can while BGSAVE runs. Memory is the proportional set size of the server and its \
@@ -102,13 +102,13 @@ fn proportional(pid: u32) -> Result<f64, String> {
 }
 
 pub(super) fn latency(bench: &Bench<'_>, finding: &mut Finding) -> Result<(), String> {
-    let contenders = two(bench)?;
+    let peers = two(bench)?;
     let generator = bench.generator(bench.cores.generator());
     let core = bench.cores.server();
     let keys = keys(bench);
     let mut servers = Vec::new();
-    for contender in contenders {
-        let server = contender.start(&core, Workers::Exactly(1), &[])?;
+    for peer in peers {
+        let server = peer.start(&core, Workers::Exactly(1), &[])?;
         finding.remember(&generator.fill(server.port, &keys)?);
         servers.push(server);
     }
@@ -129,10 +129,10 @@ pub(super) fn latency(bench: &Bench<'_>, finding: &mut Finding) -> Result<(), St
         let report = while_saving(server, || generator.run(server.port, &words))?;
         figures[0].values[index].push(report.rate()? / rate);
         figures[1].values[index].push(report.percentile_of_gets("p99.90")?);
-        finding.keep(round, contenders[index].name, "GET and SET", &report, &[]);
+        finding.keep(round, peers[index].name, "GET and SET", &report, &[]);
         Ok(())
     })?;
-    let table = Table { names: names(contenders), figures };
+    let table = Table { names: names(peers), figures };
     let what = "rate kept during BGSAVE at half the maximum, all on one core";
     let kept = Some(table.figures[0].median(0));
     finding.goals.push(Goal::new(what, Bound::AtLeast(0.98), kept));
@@ -174,13 +174,13 @@ fn while_saving<T>(
 
 pub(super) fn cuts(bench: &Bench<'_>, finding: &mut Finding) -> Result<(), String> {
     const KEYS: u64 = 10_000_000;
-    let contenders = two(bench)?;
+    let peers = two(bench)?;
     let generator = bench.generator(bench.cores.all());
     let count = bench.plan.scaled(KEYS).to_string();
     let mut servers = Vec::new();
-    for contender in contenders {
+    for peer in peers {
         let flags = ["--enable-debug-command", "yes"];
-        let server = contender.start(&bench.cores.all(), Workers::Default, &flags)?;
+        let server = peer.start(&bench.cores.all(), Workers::Default, &flags)?;
         pipe::order(server.port, &["DEBUG", "POPULATE", &count])?;
         servers.push(server);
     }
@@ -198,13 +198,13 @@ pub(super) fn cuts(bench: &Bench<'_>, finding: &mut Finding) -> Result<(), Strin
         saved(server)?;
         let report = run.finish()?;
         figure.values[index].push(server.number("stats", "latest_fork_usec")? / 1000.0);
-        finding.keep(round, contenders[index].name, "GET and SET", &report, &[]);
+        finding.keep(round, peers[index].name, "GET and SET", &report, &[]);
         Ok(())
     })?;
     let longest = figure.values[0].iter().copied().fold(0.0, f64::max);
     let what = format!("longest pause that begins a snapshot of {count} keys, ms");
     finding.goals.push(Goal::new(what, Bound::AtMost(1.0), Some(longest)));
-    finding.tables.push(Table { names: names(contenders), figures: vec![figure] });
+    finding.tables.push(Table { names: names(peers), figures: vec![figure] });
     finding.method = format!(
         "`latest_fork_usec` of INFO after a BGSAVE of {count} keys beside GET and SET from 50 \
          connections; ours counts from the moment when the world is told to stop until it goes on."

@@ -3,9 +3,9 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::super::contender::{Running, Workers};
 use super::super::figure::{Figure, Table};
 use super::super::goal::{Bound, Goal};
+use super::super::peer::{Running, Workers};
 use super::super::pipe;
 use super::{Bench, Finding};
 

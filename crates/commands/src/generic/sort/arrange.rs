@@ -11,8 +11,8 @@ use smallvec::SmallVec;
 use structs::members::Text;
 
 use super::pattern::{Pattern, TOGETHER, Value, prefetch};
-use super::request::{Order, Request};
-use super::source::Source;
+use super::request::{SortBy, SortRequest};
+use super::source::SortSource;
 
 const NOT_DOUBLES: Refusal =
     Refusal::error("ERR One or more scores can't be converted into double");
@@ -28,16 +28,16 @@ struct Weighed<'t, W> {
 /// The elements of a range of places in the order that a request asks for.
 pub(super) fn arrange<'t>(
     tx: &'t Tx,
-    source: Source<'t>,
-    request: &Request<'_>,
+    source: SortSource<'t>,
+    request: &SortRequest<'_>,
     range: Range<u64>,
 ) -> Result<Vec<Text<'t>>, Refusal> {
     let directed = |order: Ordering| if request.falling { order.reverse() } else { order };
     let pattern = match &request.order {
-        Order::Pattern(pattern) => pattern,
-        Order::Elements | Order::Found => &Pattern::Element,
+        SortBy::Pattern(pattern) => pattern,
+        SortBy::Elements | SortBy::Found => &Pattern::Element,
     };
-    let by_text = request.by_text || matches!(request.order, Order::Found);
+    let by_text = request.by_text || matches!(request.order, SortBy::Found);
     if !by_text {
         let number = |value: Option<Value<'t>>| value.map_or(Some(0.0), Value::number);
         let weighed = weigh(tx, source, pattern, number)?;
@@ -62,7 +62,7 @@ pub(super) fn arrange<'t>(
 /// All elements with their weights; those that have none spoil it for all.
 fn weigh<'t, W>(
     tx: &'t Tx,
-    source: Source<'t>,
+    source: SortSource<'t>,
     pattern: &Pattern<'_>,
     weight: impl Fn(Option<Value<'t>>) -> Option<W>,
 ) -> Result<Vec<Weighed<'t, W>>, Refusal> {

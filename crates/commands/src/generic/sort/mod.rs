@@ -18,8 +18,8 @@ use structs::members::Text;
 
 use self::arrange::arrange;
 use self::pattern::{Pattern, Storable, TOGETHER, Value, prefetch};
-use self::request::{Order, Request};
-use self::source::Source;
+use self::request::{SortBy, SortRequest};
+use self::source::SortSource;
 use super::KEY_COST_NS;
 use crate::DataCommand;
 use crate::change::store_result;
@@ -108,7 +108,7 @@ const COMPARED_NS: u64 = 30;
 /// Which option of a request names keys by a pattern, if one does: it is for those who may read
 /// every key.
 pub fn pattern_option(args: Args<'_>) -> Option<&'static str> {
-    Request::parse(args, true).ok()?.pattern_option()
+    SortRequest::parse(args, true).ok()?.pattern_option()
 }
 
 fn sort(
@@ -117,11 +117,11 @@ fn sort(
     reply: &mut Reply<'_>,
     may_store: bool,
 ) -> Result<(), Refusal> {
-    let request = Request::parse(args, may_store)?;
+    let request = SortRequest::parse(args, may_store)?;
     charge(tx, &args[1], &request)?;
     let Some(destination) = request.destination else {
         tx.refresh_members_read(&args[1])?;
-        return tell(tx, &args[1], &request, reply);
+        return reply_elements(tx, &args[1], &request, reply);
     };
     // The journal may get the command as it was sent: who runs it must find the same members.
     tx.refresh_members(&args[1])?;
@@ -161,7 +161,12 @@ fn journal_result(tx: &mut Tx, destination: &[u8], list: ListRef<'_>) {
     }
 }
 
-fn tell(tx: &Tx, key: &[u8], request: &Request<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+fn reply_elements(
+    tx: &Tx,
+    key: &[u8],
+    request: &SortRequest<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<(), Refusal> {
     let elements = find(tx, key, request)?;
     let values = look_up(tx, &elements, &request.gets)?;
     reply.array(values.len());
@@ -173,8 +178,8 @@ fn tell(tx: &Tx, key: &[u8], request: &Request<'_>, reply: &mut Reply<'_>) -> Re
 }
 
 /// Refuses a value that is too large for a worker.
-fn charge(tx: &Tx, key: &[u8], request: &Request<'_>) -> Result<(), Refusal> {
-    let source = match Source::peek(tx, key) {
+fn charge(tx: &Tx, key: &[u8], request: &SortRequest<'_>) -> Result<(), Refusal> {
+    let source = match SortSource::peek(tx, key) {
         Ok(Some(source)) => source,
         // What reads it refuses it, and counts.
         Ok(None) | Err(Refusal::WrongType) => return Ok(()),
@@ -182,26 +187,26 @@ fn charge(tx: &Tx, key: &[u8], request: &Request<'_>) -> Result<(), Refusal> {
     };
     let len = source.len();
     let range = request.limit.range(len);
-    let told = range.end - range.start;
+    let elements = range.end - range.start;
     let taken = match &request.order {
-        Order::Found => told * TAKEN_NS,
-        Order::Elements => len * (TAKEN_NS + COMPARED_NS * u64::from(len.max(1).ilog2())),
-        Order::Pattern(_) => {
+        SortBy::Found => elements * TAKEN_NS,
+        SortBy::Elements => len * (TAKEN_NS + COMPARED_NS * u64::from(len.max(1).ilog2())),
+        SortBy::Pattern(_) => {
             len * (KEY_COST_NS + TAKEN_NS + COMPARED_NS * u64::from(len.max(1).ilog2()))
         }
     };
-    tx.charge(taken + told * request.gets.len() as u64 * KEY_COST_NS)
+    tx.charge(taken + elements * request.gets.len() as u64 * KEY_COST_NS)
 }
 
 /// The elements that a request asks for, in its order.
-fn find<'t>(tx: &'t Tx, key: &[u8], request: &Request<'_>) -> Result<Vec<Text<'t>>, Refusal> {
-    let Some(source) = Source::read(tx, key)? else { return Ok(Vec::new()) };
+fn find<'t>(tx: &'t Tx, key: &[u8], request: &SortRequest<'_>) -> Result<Vec<Text<'t>>, Refusal> {
+    let Some(source) = SortSource::read(tx, key)? else { return Ok(Vec::new()) };
     let range = request.limit.range(source.len());
     // What is stored, or seen by a script, must not depend on the order in which a set happens to
     // lie.
     let is_found = !(source.is_set() && (request.destination.is_some() || tx.is_for_script()));
     match request.order {
-        Order::Found if is_found => Ok(source.range(range, request.falling).collect()),
+        SortBy::Found if is_found => Ok(source.range(range, request.falling).collect()),
         _ => arrange(tx, source, request, range),
     }
 }

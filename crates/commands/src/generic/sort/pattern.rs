@@ -36,7 +36,7 @@ pub(super) enum Value<'a> {
 }
 
 /// The bytes of a value to be compared: many that lie in pieces stay where they are.
-pub(super) enum Bytes<'a> {
+pub(super) enum SortKey<'a> {
     Here(&'a [u8]),
     Made(Box<[u8]>),
     Pieces(&'a dyn SharedBytes),
@@ -80,7 +80,7 @@ impl<'a> Pattern<'a> {
         let found = match field {
             None => tx.text(key).map(|text| text.map(Value::Key)),
             Some(field) => tx.view::<Hash>(key).map(|hash| {
-                let field = live(hash?, field, tx.vantage())?;
+                let field = live(hash?, field, tx.expired_until())?;
                 Some(Value::Member(field.value))
             }),
         };
@@ -146,24 +146,24 @@ impl<'a> Value<'a> {
         }
     }
 
-    pub(super) fn bytes(self) -> Bytes<'a> {
+    pub(super) fn bytes(self) -> SortKey<'a> {
         match self {
             Self::Member(Text::Integer(number)) | Self::Key(KeyText::Integer(number)) => {
-                Bytes::Made(format_i64(number, &mut [0; 20]).into())
+                SortKey::Made(format_i64(number, &mut [0; 20]).into())
             }
             Self::Member(Text::Bytes(bytes)) | Self::Key(KeyText::Inline(bytes)) => {
-                Bytes::Here(bytes)
+                SortKey::Here(bytes)
             }
             Self::Member(Text::Long(long)) => match long.as_slice() {
-                Some(bytes) => Bytes::Here(bytes),
-                None => Bytes::Pieces(long),
+                Some(bytes) => SortKey::Here(bytes),
+                None => SortKey::Pieces(long),
             },
-            Self::Key(KeyText::Large(blob)) => Bytes::Pieces(blob),
+            Self::Key(KeyText::Large(blob)) => SortKey::Pieces(blob),
         }
     }
 }
 
-impl Bytes<'_> {
+impl SortKey<'_> {
     /// The bytes from an offset on, as far as they lie together; none at the end.
     fn chunk_at(&self, offset: usize) -> &[u8] {
         match self {

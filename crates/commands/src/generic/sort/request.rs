@@ -12,18 +12,18 @@ use crate::arguments::{Options, is};
 use crate::errors::SYNTAX;
 
 /// A request.
-pub(super) struct Request<'a> {
-    pub(super) order: Order<'a>,
+pub(super) struct SortRequest<'a> {
+    pub(super) order: SortBy<'a>,
     pub(super) falling: bool,
     /// Whether bytes are compared, not numbers.
     pub(super) by_text: bool,
-    pub(super) limit: Limit,
+    pub(super) limit: SortLimit,
     pub(super) gets: Vec<Pattern<'a>>,
     pub(super) destination: Option<&'a [u8]>,
 }
 
 /// What the elements are ordered by.
-pub(super) enum Order<'a> {
+pub(super) enum SortBy<'a> {
     /// As they are found.
     Found,
     /// By themselves.
@@ -33,18 +33,18 @@ pub(super) enum Order<'a> {
 }
 
 /// How many come, after how many.
-pub(super) struct Limit {
+pub(super) struct SortLimit {
     offset: i64,
     count: i64,
 }
 
-impl<'a> Request<'a> {
+impl<'a> SortRequest<'a> {
     pub(super) fn parse(args: Args<'a>, may_store: bool) -> Result<Self, Refusal> {
         let mut request = Self {
-            order: Order::Elements,
+            order: SortBy::Elements,
             falling: false,
             by_text: false,
-            limit: Limit { offset: 0, count: -1 },
+            limit: SortLimit { offset: 0, count: -1 },
             gets: Vec::new(),
             destination: None,
         };
@@ -57,14 +57,14 @@ impl<'a> Request<'a> {
             } else if is(word, "ALPHA") {
                 request.by_text = true;
             } else if is(word, "LIMIT") && options.remaining() >= 2 {
-                request.limit = Limit { offset: options.integer()?, count: options.integer()? };
+                request.limit = SortLimit { offset: options.integer()?, count: options.integer()? };
             } else if may_store && is(word, "STORE") {
                 request.destination = Some(options.value()?);
             } else if is(word, "BY") {
                 let pattern = Pattern::parse(options.value()?);
                 request.order = match pattern {
-                    Pattern::Element | Pattern::Nothing => Order::Found,
-                    Pattern::Key { .. } => Order::Pattern(pattern),
+                    Pattern::Element | Pattern::Nothing => SortBy::Found,
+                    Pattern::Key { .. } => SortBy::Pattern(pattern),
                 };
             } else if is(word, "GET") {
                 request.gets.push(Pattern::parse(options.value()?));
@@ -78,20 +78,20 @@ impl<'a> Request<'a> {
     /// Which option names keys by a pattern; GET counts as one even where it names none.
     pub(super) fn pattern_option(&self) -> Option<&'static str> {
         match self.order {
-            Order::Pattern(_) => Some("BY"),
-            Order::Found | Order::Elements if self.gets.is_empty() => None,
-            Order::Found | Order::Elements => Some("GET"),
+            SortBy::Pattern(_) => Some("BY"),
+            SortBy::Found | SortBy::Elements if self.gets.is_empty() => None,
+            SortBy::Found | SortBy::Elements => Some("GET"),
         }
     }
 
     /// Whether keys of other names are looked into.
     pub(super) fn looks_elsewhere(&self) -> bool {
-        let by_pattern = matches!(self.order, Order::Pattern(_));
+        let by_pattern = matches!(self.order, SortBy::Pattern(_));
         by_pattern || self.gets.iter().any(|get| matches!(get, Pattern::Key { .. }))
     }
 }
 
-impl Limit {
+impl SortLimit {
     /// Which of so many elements come.
     pub(super) fn range(&self, len: u64) -> Range<u64> {
         let start = u64::try_from(self.offset).unwrap_or(0).min(len);

@@ -14,22 +14,22 @@ use structs::sorted_set::{SortedSet, SortedSetRef};
 
 /// A value with elements.
 #[derive(Clone, Copy)]
-pub(super) enum Source<'a> {
+pub(super) enum SortSource<'a> {
     List(ListRef<'a>),
     /// With the time that its members' deadlines are compared with.
     Set(SetRef<'a>, UnixMillis),
     SortedSet(SortedSetRef<'a>),
 }
 
-impl<'a> Source<'a> {
+impl<'a> SortSource<'a> {
     /// The value at a key, as a reading command sees it.
     pub(super) fn read(tx: &'a Tx, key: &[u8]) -> Result<Option<Self>, Refusal> {
-        tx.read(key)?.map(|entry| Self::of(entry, tx.vantage())).transpose()
+        tx.read(key)?.map(|entry| Self::of(entry, tx.expired_until())).transpose()
     }
 
     /// The value at a key, leaving no trace.
     pub(super) fn peek(tx: &'a Tx, key: &[u8]) -> Result<Option<Self>, Refusal> {
-        tx.peek(key)?.map(|entry| Self::of(entry, tx.vantage())).transpose()
+        tx.peek(key)?.map(|entry| Self::of(entry, tx.expired_until())).transpose()
     }
 
     fn of(entry: EntryRef<'a>, now: UnixMillis) -> Result<Self, Refusal> {

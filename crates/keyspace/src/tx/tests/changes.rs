@@ -116,16 +116,16 @@ fn reading_counts_hits_and_misses_and_touches_only_when_told() {
     let mut quiet = begin(keyspace, &[b"k"], TxOptions { touches: false, ..later });
     assert!(quiet.read(b"k").unwrap().is_some());
     assert_eq!(quiet.idle_seconds(quiet.peek(b"k").unwrap().unwrap()), Some(50));
-    quiet.conclude();
+    quiet.finish();
     drop(quiet);
     let mut tx = begin(keyspace, &[b"k"], later);
     assert!(tx.read(b"k").unwrap().is_some());
     assert_eq!(tx.idle_seconds(tx.peek(b"k").unwrap().unwrap()), Some(0));
-    tx.conclude();
+    tx.finish();
     drop(tx);
     let mut tx = on(keyspace, &[b"absent"]);
     assert!(tx.read(b"absent").unwrap().is_none());
-    tx.conclude();
+    tx.finish();
     let counters = keyspace.counters();
     assert_eq!((counters.total(Count::Hits), counters.total(Count::Misses)), (2, 1));
     counters.reset(Count::Hits);
@@ -151,7 +151,7 @@ fn events_and_effects_are_kept_only_when_wanted() {
         tx.event(EventClass::String, "set", b"k");
         tx.event(EventClass::Generic, "del", b"k");
         tx.effects_mut().instead(&[b"SET", b"k", b"v"]);
-        tx.conclude();
+        tx.finish();
         tx
     };
     let tx = work();
@@ -189,20 +189,20 @@ fn databases_are_apart() {
 fn replies_wait_for_the_last_write_they_saw() {
     let keyspace = keyspace();
     let (a, b) = (&b"a"[..], &b"b"[..]);
-    on(keyspace, &[a]).stamp(10);
-    on(keyspace, &[b]).stamp(20);
-    assert_eq!(on(keyspace, &[a]).seen(), 10);
-    assert_eq!(on(keyspace, &[a, b]).seen(), 20);
+    on(keyspace, &[a]).stamp_lsn(10);
+    on(keyspace, &[b]).stamp_lsn(20);
+    assert_eq!(on(keyspace, &[a]).observed_lsn(), 10);
+    assert_eq!(on(keyspace, &[a, b]).observed_lsn(), 20);
     let mut visitor = on(keyspace, &[]);
-    assert_eq!(visitor.seen(), 0);
+    assert_eq!(visitor.observed_lsn(), 0);
     for key in [b, a] {
         visitor.visit(keyspace.locate(key).partition()).unwrap();
     }
-    assert_eq!(visitor.seen(), 20, "what was visited before counts");
+    assert_eq!(visitor.observed_lsn(), 20, "what was visited before counts");
     drop(visitor);
-    assert_eq!(world(keyspace, OPTIONS).seen(), 20);
-    world(keyspace, OPTIONS).stamp(30);
-    assert_eq!(on(keyspace, &[b"c"]).seen(), 30);
+    assert_eq!(world(keyspace, OPTIONS).observed_lsn(), 20);
+    world(keyspace, OPTIONS).stamp_lsn(30);
+    assert_eq!(on(keyspace, &[b"c"]).observed_lsn(), 30);
 }
 
 #[test]
@@ -221,16 +221,16 @@ fn a_renewed_transaction_knows_nothing_of_the_command_before() {
     let keyspace = keyspace();
     keyspace.settings().journal_attached.store(true, Ordering::Relaxed);
     keyspace.settings().events.store(EventClass::String as u32, Ordering::Relaxed);
-    let heed = keyspace.heed_changes();
+    let interest = keyspace.register_change_interest();
     let mut tx = on(keyspace, &[b"a", b"b"]);
     for key in [b"a", b"b"] {
         tx.renew();
-        assert!(!tx.has_altered() && !tx.effects().has_followers());
+        assert!(!tx.has_modified() && !tx.effects().has_followers());
         set(&mut tx, key, b"1");
         tx.effects_mut().instead(&[b"SET", key, b"1"]);
         tx.event(EventClass::String, "set", key);
-        tx.conclude();
-        assert_eq!(tx.altered(), [(0, Box::from(&key[..]))]);
+        tx.finish();
+        assert_eq!(tx.modified(), [(0, Box::from(&key[..]))]);
         assert_eq!((tx.effects().changes(), tx.effects().events().len()), (1, 1));
         let Propagation::Instead(commands) = tx.effects().propagation() else { panic!("told") };
         assert_eq!(commands.len(), 1);
@@ -238,7 +238,7 @@ fn a_renewed_transaction_knows_nothing_of_the_command_before() {
     tx.renew();
     assert_eq!(tx.effects().propagation(), &Propagation::AsSent);
     assert_eq!((get(&tx, b"a").unwrap(), get(&tx, b"b").unwrap()), (b"1".into(), b"1".into()));
-    drop((tx, heed));
+    drop((tx, interest));
     assert_eq!(keyspace.counters().total(Count::Changes), 2);
     audit(keyspace);
 }

@@ -150,7 +150,7 @@ fn of_all_that_were_looked_at_only_as_much_goes_as_is_needed() {
     let oldest = (34..40).rev().map(|age| (keys[age].clone(), age as u32));
     assert!(gone.into_iter().eq(oldest), "the oldest first");
     assert!(get(&tx, &keys[33]).is_some() && get(&tx, &keys[34]).is_none());
-    tx.conclude();
+    tx.finish();
     drop(tx);
     assert_eq!(keyspace.counters().total(Count::Evicted), 6);
 }
@@ -165,7 +165,7 @@ fn what_is_evicted_leaves_nothing_behind() {
     let mut evict =
         |random| tx.evict(&[Look { partition, random, count: 5 }], IDLE, all, |_, _, _| ()).keys;
     assert_eq!((evict(3), evict(3)), (1, 0));
-    tx.conclude();
+    tx.finish();
     drop(tx);
     assert_eq!((keyspace.len(0), keyspace.memory()), (0, keyspace.fixed_memory()));
 }

@@ -20,7 +20,7 @@ fn a_read_finds_nothing_and_conclude_removes_it() {
         assert!(tx.read(b"k").unwrap().is_none());
     }
     assert_eq!(keyspace.len(0), 1);
-    tx.conclude();
+    tx.finish();
     assert_eq!(keyspace.len(0), 0);
     assert_eq!(tx.effects().changes(), 0, "expiry is no change of the command");
     assert_eq!(tx.effects().expired(), [(0, Box::from(&b"k"[..]))]);
@@ -56,7 +56,7 @@ fn a_database_left_again_is_settled_too() {
     set_until(&mut tx, b"k", b"v", NOW - 1);
     assert!(tx.read(b"k").unwrap().is_none());
     tx.switch_database(0);
-    tx.conclude();
+    tx.finish();
     assert_eq!(keyspace.len(2), 0);
     assert_eq!(tx.database(), 0);
 }
@@ -68,7 +68,7 @@ fn a_replica_hides_but_keeps_what_expired() {
     keyspace.settings().expiry_suspended.store(true, Ordering::Relaxed);
     let mut tx = on(keyspace, &[b"k"]);
     assert!(tx.read(b"k").unwrap().is_none());
-    tx.conclude();
+    tx.finish();
     assert_eq!(keyspace.len(0), 1);
     let partition = keyspace.locate(b"k").partition();
     tx.begin_sweep(partition);
@@ -136,7 +136,7 @@ fn writers_during_a_sweep_lower_the_bound() {
     set_until(&mut on(keyspace, &[&other]), &other, b"v", NOW + 50);
     on(keyspace, &[b"k"]).end_sweep(partition, NOW + 100);
     assert_eq!(keyspace.next_deadline(), Some(NOW + 50));
-    keyspace.hint_due(partition, NOW);
+    keyspace.mark_due(partition, NOW);
     assert_eq!(keyspace.next_deadline(), Some(NOW));
 }
 

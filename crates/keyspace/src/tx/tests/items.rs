@@ -66,7 +66,7 @@ fn telling_a_version_or_noting_something_is_no_change() {
     let keyspace = keyspace();
     let mut tx = on(keyspace, &[b"k"]);
     tx.put_text(b"k", text(b"v"), Lifetime::Forever).unwrap();
-    tx.conclude();
+    tx.finish();
     drop(tx);
     let mut tx = on(keyspace, &[b"k"]);
     tx.version(b"k").unwrap();

@@ -63,7 +63,7 @@ fn an_edit_finds_no_member_whose_time_is_over() {
     assert_eq!(removals(&tx), ["HDEL h goes"]);
     assert_eq!(events(&tx), ["hexpired"]);
     assert_eq!(tx.effects().changes(), 0, "an edit counts no change by itself");
-    tx.conclude();
+    tx.finish();
     drop(tx);
     assert_eq!(keyspace.counters().total(Count::ExpiredMembers), 1);
     assert_eq!(keyspace.members_volatile_len(0), 0);

@@ -192,7 +192,7 @@ impl Pair {
             step => {
                 let mut tx = begin(self.keyspace, &all, self.options());
                 apply(&mut tx, &mut self.model, &keys, step);
-                tx.conclude();
+                tx.finish();
             }
         }
     }

@@ -266,7 +266,7 @@ fn lookups_count_once() {
     let keyspace = keyspace();
     let mut tx = on(keyspace, &[b"a"]);
     set(&mut tx, b"a", b"v");
-    tx.conclude();
+    tx.finish();
     drop(tx);
     let counted = || [Count::Hits, Count::Misses].map(|count| keyspace.counters().total(count));
     let before = counted();
@@ -278,7 +278,7 @@ fn lookups_count_once() {
     let mut tx = on(keyspace, &keys);
     assert!(tx.validate(&mut computed));
     assert_eq!(run(&mut tx), Ok([true, false]));
-    tx.conclude();
+    tx.finish();
     drop(tx);
     assert_eq!(counted(), [before[0] + 1, before[1] + 1]);
 }

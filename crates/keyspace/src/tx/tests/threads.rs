@@ -67,7 +67,7 @@ fn transact_widening<R>(
             let mut tx = Tx::begin(acquisition, TxOptions { lane, ..options });
             result = run(&mut tx).ok();
             if result.is_some() {
-                tx.conclude();
+                tx.finish();
                 tx.seal();
                 acquisition = Acquisition::of_partitions(keyspace, PartitionSet::new());
                 drop(tx);
@@ -126,7 +126,7 @@ fn transfer_reaching(keyspace: &'static Keyspace, lane: usize, random: &mut Rand
         let mut add = |tx: &mut Tx, key: &[u8], amount: i64| {
             let begun = tx.begin_command();
             while tx.text(key).is_err() {
-                if !tx.reach(&begun) {
+                if !tx.try_extend(&begun) {
                     return Err(Refusal::Widen);
                 }
                 reached += 1;

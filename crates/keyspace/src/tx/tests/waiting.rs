@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{OPTIONS, keyspace, neighbour, on, scattered, set, world};
-use crate::waiting::{GaveUp, ReadyKeys, Waiter};
+use crate::waiting::{Cancelled, ReadyKeys, Waiter};
 
 fn waiter() -> Arc<Waiter> {
     Waiter::new(false, Box::new(()))
@@ -26,8 +26,8 @@ fn a_change_of_an_awaited_key_is_told_once_and_the_order_is_that_of_arrival() {
     assert_eq!(tx.next_ready(), None);
     let queue = tx.take_queue(b"k");
     assert_eq!(queue.len(), 2);
-    let stands = |place: usize, who| Arc::ptr_eq(&queue.get(place).unwrap().waiter, who);
-    assert!(stands(0, &first) && stands(1, &second));
+    let is_at = |place: usize, who| Arc::ptr_eq(&queue.get(place).unwrap().waiter, who);
+    assert!(is_at(0, &first) && is_at(1, &second));
     tx.put_queue(b"k", queue);
     tx.switch_database(1);
     assert!(tx.take_queue(b"k").is_empty(), "another database");
@@ -51,7 +51,7 @@ fn other_keys_and_departures_tell_nobody() {
     set(&mut tx, &other, b"1");
     assert_eq!(tx.next_ready(), None);
     tx.delete(b"k").unwrap();
-    // The removal passes the door of changes first, which is heeded; the key itself is gone.
+    // The removal is a mutation first, which is signalled; the key itself is gone.
     while tx.next_ready().is_some() {}
     tx.delete(&other).unwrap();
     assert_eq!(tx.next_ready(), None);
@@ -62,15 +62,15 @@ fn exactly_one_ends_a_wait() {
     let one = waiter();
     assert!(one.claim());
     assert!(!one.claim());
-    assert_eq!(one.give_up(), GaveUp::BeingServed);
+    assert_eq!(one.cancel(), Cancelled::BeingServed);
     assert!(one.wait_on(), "somebody wanted to give up");
     assert!(one.claim());
     assert!(!one.wait_on());
     assert!(one.claim());
     one.conclude();
-    assert_eq!(one.give_up(), GaveUp::TooLate);
+    assert_eq!(one.cancel(), Cancelled::TooLate);
     let other = waiter();
-    assert_eq!(other.give_up(), GaveUp::Now);
+    assert_eq!(other.cancel(), Cancelled::Now);
     assert!(!other.claim());
 }
 
@@ -81,14 +81,14 @@ fn whoever_gave_up_is_passed_over() {
     let mut tx = on(keyspace, &[b"k"]);
     tx.register(b"k", &first, 0).unwrap();
     tx.register(b"k", &second, 0).unwrap();
-    assert_eq!(first.give_up(), GaveUp::Now);
-    assert_eq!(second.give_up(), GaveUp::Now);
+    assert_eq!(first.cancel(), Cancelled::Now);
+    assert_eq!(second.cancel(), Cancelled::Now);
     set(&mut tx, b"k", b"1");
     assert_eq!(tx.next_ready(), None, "nobody waits any more");
 }
 
 #[test]
-fn swapping_databases_tells_those_whose_keys_are_there_then_or_who_heed_their_absence() {
+fn swapping_databases_wakes_those_whose_keys_are_there_then_or_who_wait_for_their_deletion() {
     let keyspace = keyspace();
     let keys = scattered(keyspace, 4);
     let mut tx = world(keyspace, OPTIONS);
@@ -101,8 +101,8 @@ fn swapping_databases_tells_those_whose_keys_are_there_then_or_who_heed_their_ab
         on(keyspace, &[key]).register(key, &waiter(), 0).unwrap();
     }
     for key in &keys[2..] {
-        let heedful = Waiter::new(true, Box::new(()));
-        on(keyspace, &[key]).register(key, &heedful, 0).unwrap();
+        let wakes_on_deletion = Waiter::new(true, Box::new(()));
+        on(keyspace, &[key]).register(key, &wakes_on_deletion, 0).unwrap();
     }
     let mut tx = world(keyspace, OPTIONS);
     tx.swap_databases(0, 1).unwrap();
@@ -114,12 +114,12 @@ fn swapping_databases_tells_those_whose_keys_are_there_then_or_who_heed_their_ab
 }
 
 #[test]
-fn flushing_tells_only_those_who_heed_departures() {
+fn flushing_wakes_only_those_who_wait_for_deletion() {
     let keyspace = keyspace();
-    let heedful = Waiter::new(true, Box::new(()));
+    let wakes_on_deletion = Waiter::new(true, Box::new(()));
     let mut tx = on(keyspace, &[b"k", b"l"]);
     set(&mut tx, b"k", b"1");
-    tx.register(b"k", &heedful, 0).unwrap();
+    tx.register(b"k", &wakes_on_deletion, 0).unwrap();
     tx.register(b"l", &waiter(), 0).unwrap();
     drop(tx);
     let mut tx = world(keyspace, OPTIONS);
@@ -154,9 +154,9 @@ fn a_queue_keeps_its_order_whoever_is_taken_out_and_stands_again() {
         let expected = places.iter().map(|place| Arc::as_ptr(&waiters[*place]));
         assert!(taken.iter().map(|it| Arc::as_ptr(&it.waiter)).eq(expected));
         assert_eq!(queue.len(), waiters.len() - places.len());
-        assert_eq!(queue.heeds_deletion(), places.len() < waiters.len());
+        assert_eq!(queue.wakes_on_deletion(), places.len() < waiters.len());
         tx.put_queue(b"k", queue);
-        tx.stand_again(b"k", taken);
+        tx.requeue(b"k", taken);
         let queue = tx.take_queue(b"k");
         let all = (0..queue.len()).map(|place| &queue.get(place).unwrap().waiter);
         assert!(all.map(Arc::as_ptr).eq(waiters.iter().map(Arc::as_ptr)));

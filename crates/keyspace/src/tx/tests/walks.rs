@@ -114,7 +114,7 @@ fn expiry_renames_and_undo_pass_the_same_door() {
     let (walk, saved) = cut(keyspace);
     let mut tx = begin(keyspace, &keys, undoable());
     assert!(tx.read(b"a").unwrap().is_none());
-    tx.conclude();
+    tx.finish();
     let taken = tx.take(b"b").unwrap().unwrap();
     tx.place(taken.renamed(b"c")).unwrap();
     let all = [

@@ -66,10 +66,10 @@ fn a_lock_that_is_free_is_taken_where_the_command_stands() {
     set(&mut on(keyspace, &[&keys[1]]), &keys[1], b"1");
     let mut tx = begin(keyspace, &[&keys[0]], undoable());
     set(&mut tx, &keys[0], b"0");
-    tx.settle();
+    tx.finish_command();
     let begun = tx.begin_command();
     assert_eq!(tx.read(&keys[1]).unwrap_err(), Refusal::Widen);
-    assert!(tx.reach(&begun));
+    assert!(tx.try_extend(&begun));
     tx.give_up(&begun);
     assert_eq!(get(&tx, &keys[1]).unwrap(), b"1");
     let place = |key: &[u8]| PartitionSet::from_slice(&[keyspace.locate(key).partition()]);
@@ -79,7 +79,7 @@ fn a_lock_that_is_free_is_taken_where_the_command_stands() {
     let held = on(keyspace, &[&keys[2]]);
     let begun = tx.begin_command();
     assert_eq!(tx.read(&keys[2]).unwrap_err(), Refusal::Widen);
-    assert!(!tx.reach(&begun));
+    assert!(!tx.try_extend(&begun));
     drop(held);
     let acquisition = tx.widen(0);
     let mut all: PartitionSet = keys.iter().map(|key| keyspace.locate(key).partition()).collect();
@@ -89,7 +89,8 @@ fn a_lock_that_is_free_is_taken_where_the_command_stands() {
     assert!(other.attempt() && get(&on(keyspace, &[&keys[0]]), &keys[0]).is_none());
 }
 
-/// Who heeds a key is looked at when its lock is taken, not when the transaction began.
+/// Whether changes are observed is looked at when the lock is taken, not when the transaction
+/// began.
 #[test]
 fn a_watch_that_began_before_the_lock_was_taken_breaks() {
     let keyspace = keyspace();
@@ -99,9 +100,9 @@ fn a_watch_that_began_before_the_lock_was_taken_breaks() {
     on(keyspace, &[&keys[1]]).watch(&keys[1], &watch);
     let begun = tx.begin_command();
     assert_eq!(tx.read(&keys[1]).unwrap_err(), Refusal::Widen);
-    assert!(tx.reach(&begun));
+    assert!(tx.try_extend(&begun));
     set(&mut tx, &keys[1], b"v");
-    tx.settle();
+    tx.finish_command();
     tx.break_watches();
     assert!(watch.is_broken());
     tx.seal();
@@ -118,7 +119,7 @@ fn a_command_is_not_begun_again_alone_where_it_changed_something_or_cannot_be_un
         }
         assert_eq!(tx.read(&keys[1]).unwrap_err(), Refusal::Widen);
         assert!(!wants_world || tx.flush_all().is_err());
-        tx.reach(&begun)
+        tx.try_extend(&begun)
     };
     let start = |options| begin(keyspace, &[&keys[0]], options);
     assert!(!meets(&mut start(undoable()), true, false));
@@ -134,7 +135,7 @@ fn what_was_done_before_it_was_renewed_is_not_undone() {
     let keyspace = keyspace();
     let mut tx = begin(keyspace, &[b"k", b"l"], undoable());
     set(&mut tx, b"k", b"1");
-    tx.conclude();
+    tx.finish();
     tx.renew();
     set(&mut tx, b"k", b"2");
     set(&mut tx, b"l", b"2");
@@ -251,7 +252,7 @@ fn lookups_of_a_round_that_was_undone_do_not_count() {
     assert!(acquisition.poll(Waker::noop()).is_ready());
     let mut tx = Tx::begin(acquisition, undoable());
     assert!(tx.read(&keys[0]).unwrap().is_none() && tx.read(&keys[1]).unwrap().is_none());
-    tx.conclude();
+    tx.finish();
     assert_eq!(keyspace.counters().total(Count::Misses), 2);
 }
 

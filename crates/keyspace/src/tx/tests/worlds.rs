@@ -231,7 +231,7 @@ fn the_turnstiles_stay_open_until_heavy_work_is_done_and_no_more_begins() {
     drop(later);
     assert!(next.poll(&flusher).is_ready());
     drop(next);
-    assert_eq!((keyspace.pauses().figures().stops, keyspace.stopped_since()), (2, None));
+    assert_eq!((keyspace.stall_stats().snapshot().stops, keyspace.stopped_since()), (2, None));
 }
 
 #[test]
@@ -278,7 +278,7 @@ fn who_visits_elsewhere_makes_way_for_the_world_at_every_step() {
             let mut tx = super::begin(keyspace, &[], TxOptions { heavy: true, ..OPTIONS });
             let visits = (1..).find(|_| {
                 tx.visit(partition).unwrap();
-                keyspace.pauses().figures().stops > 0
+                keyspace.stall_stats().snapshot().stops > 0
             });
             visits.is_some()
         });
@@ -337,9 +337,9 @@ fn parked_locks_are_timed() {
     assert!(waiting.poll(Waker::noop()).is_pending(), "it insists");
     assert!(keyspace.try_acquire(sorted[0]).is_none(), "and keeps what it has");
     keyspace.clock().advance(2);
-    assert_eq!(keyspace.pauses().figures().longest_hold_us, 0);
+    assert_eq!(keyspace.stall_stats().snapshot().longest_hold_us, 0);
     drop((holder, waiting));
-    let figures = keyspace.pauses().figures();
+    let figures = keyspace.stall_stats().snapshot();
     assert!(figures.longest_hold_us == 2000 && figures.long_holds[0] == 1, "{figures:?}");
 }
 

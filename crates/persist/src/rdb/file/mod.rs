@@ -8,8 +8,8 @@
 //! belongs to it, or an entry: what is known of the key, each with an opcode, then type, key and
 //! value.
 //!
-//! Invariant: what is written has the lowest version that says it all; what is read is all that
-//! was written or an error that names the place.
+//! Invariant: a file that is written has the lowest version that says it all; what is read is all
+//! that was written or an error that names the place.
 
 mod damage;
 mod gather;
@@ -21,7 +21,7 @@ mod write;
 
 pub use damage::{Damage, FileError};
 pub use read::{Access, Batch, End, Gatherer, Made, RawEntry, Rules, Sink, read_file};
-pub use write::{Chunk, ChunkWriter, FileWriter, Options, Written};
+pub use write::{ByteSink, Chunk, ChunkWriter, FileWriter, Options, Written};
 
 pub(crate) use opcode::LIBRARY;
 

@@ -2,7 +2,8 @@
 //!
 //! Invariants: a chunk says itself which database its entries are in, so chunks may come in any
 //! order; the head tells the lowest version that all of them need, or the one that was asked for,
-//! and then nothing needs a higher one.
+//! and then nothing needs a higher one. What is read while it is written begins with the one that
+//! was asked for, or with our own, which holds everything.
 
 use std::io;
 
@@ -16,7 +17,7 @@ use crate::asides;
 use crate::rdb::length::write_length;
 use crate::rdb::string::write_bytes;
 use crate::rdb::value::ValueRef;
-use crate::rdb::{REDIS_7_2, VALKEY, Writer};
+use crate::rdb::{OWN, REDIS_7_2, VALKEY, Writer};
 use crate::storage::{File, write_all};
 
 /// Bytes after which a file that is synced as it grows is synced, so that the end is not one long
@@ -196,9 +197,43 @@ impl ChunkWriter {
     }
 }
 
+/// Where the bytes of a file go, in their order: to a disk, or on to whoever reads them there.
+pub trait ByteSink: Send {
+    /// Takes the next bytes; after an error any part of them may be taken.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// Makes what was taken outlive a crash, where that can be said of it.
+    fn sync(&mut self) -> io::Result<()>;
+
+    /// Whether the first bytes can be written anew. Where they are gone by then the head tells from
+    /// the beginning on which version is needed: the one that is asked for, or our own.
+    fn keeps_head(&self) -> bool;
+
+    /// Writes them anew.
+    fn rewrite_head(&mut self, head: &[u8]) -> io::Result<()>;
+}
+
+impl ByteSink for dyn File {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        write_all(self, bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        File::sync(self)
+    }
+
+    fn keeps_head(&self) -> bool {
+        true
+    }
+
+    fn rewrite_head(&mut self, head: &[u8]) -> io::Result<()> {
+        self.write_at(0, head)
+    }
+}
+
 /// A file that is being written.
-pub struct FileWriter {
-    file: Box<dyn File>,
+pub struct FileWriter<S: ByteSink + ?Sized = dyn File> {
+    sink: Box<S>,
     options: Options,
     /// The checksum of all but the head.
     sum: u64,
@@ -217,19 +252,19 @@ pub struct Written {
     pub version: u16,
 }
 
-impl FileWriter {
+impl<S: ByteSink + ?Sized> FileWriter<S> {
     /// Begins a new file with some notes about it, if there is a word for them.
-    pub fn begin(
-        file: Box<dyn File>,
-        notes: &[(&str, &str)],
-        options: Options,
-    ) -> io::Result<Self> {
-        let version = if options.version == 0 { OLDEST } else { options.version };
-        let mut writer = Self { file, options, sum: 0, len: 0, version, unsynced: 0 };
+    pub fn begin(sink: Box<S>, notes: &[(&str, &str)], options: Options) -> io::Result<Self> {
+        let version = match options.version {
+            0 if sink.keeps_head() => OLDEST,
+            0 => OWN,
+            asked => asked,
+        };
+        let mut writer = Self { sink, options, sum: 0, len: 0, version, unsynced: 0 };
         if writer.options.form == BaseForm::Commands {
             return Ok(writer);
         }
-        write_all(&mut *writer.file, &head(version))?;
+        writer.sink.write(&head(version))?;
         let mut out = Writer::new(false);
         for (name, text) in notes {
             write_note(&mut out, name, text);
@@ -257,11 +292,21 @@ impl FileWriter {
         self.write(&chunk.bytes, chunk.sum)
     }
 
+    /// Where it goes.
+    pub fn sink(&mut self) -> &mut S {
+        &mut self.sink
+    }
+
     /// Ends the file and makes it outlive a crash.
-    pub fn finish(mut self) -> io::Result<Written> {
+    pub fn finish(self) -> io::Result<Written> {
+        self.finish_in_sink().map(|(written, _)| written)
+    }
+
+    /// The same for who has more to do with the sink.
+    pub fn finish_in_sink(mut self) -> io::Result<(Written, Box<S>)> {
         if self.options.form == BaseForm::Commands {
-            self.file.sync()?;
-            return Ok(Written { bytes: self.len, version: self.version });
+            self.sink.sync()?;
+            return Ok((Written { bytes: self.len, version: self.version }, self.sink));
         }
         self.append(&[opcode::END])?;
         let head = head(self.version);
@@ -269,12 +314,14 @@ impl FileWriter {
             true => crc64_combine(crc64(0, &head), self.sum, self.len),
             false => 0,
         };
-        write_all(&mut *self.file, &sum.to_le_bytes())?;
-        // Only now is it known which version the data need.
-        self.file.write_at(0, &head)?;
-        self.file.sync()?;
+        self.sink.write(&sum.to_le_bytes())?;
+        if self.sink.keeps_head() {
+            // Only now is it known which version the data need.
+            self.sink.rewrite_head(&head)?;
+        }
+        self.sink.sync()?;
         let bytes = head.len() as u64 + self.len + size_of_val(&sum) as u64;
-        Ok(Written { bytes, version: self.version })
+        Ok((Written { bytes, version: self.version }, self.sink))
     }
 
     /// Bytes written so far.
@@ -291,13 +338,13 @@ impl FileWriter {
     }
 
     fn write(&mut self, bytes: &[u8], sum: u64) -> io::Result<()> {
-        write_all(&mut *self.file, bytes)?;
+        self.sink.write(bytes)?;
         let len = bytes.len() as u64;
         self.sum = crc64_combine(self.sum, sum, len);
         self.len += len;
         self.unsynced += len;
         if self.options.syncs && self.unsynced >= SYNC_STEP {
-            self.file.sync()?;
+            self.sink.sync()?;
             self.unsynced = 0;
         }
         Ok(())

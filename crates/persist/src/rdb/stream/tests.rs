@@ -1,6 +1,6 @@
 //! Streams as the real servers write them, what only newer ones hold, and bytes of strangers.
 
-use structs::stream::{EntryId, Group, IdempotenceLimits, NodeLimits, Stream};
+use structs::stream::{ConsumerGroup, EntryId, IdempotenceLimits, NodeLimits, Stream};
 
 use super::{read, value_type, write};
 use crate::rdb::{Reader, ValueType, Writer};
@@ -36,7 +36,7 @@ fn stream() -> Stream {
         stream.append(id(number), &[(b"field", value.as_bytes())], LIMITS);
     }
     stream.delete_all(&[id(3)]);
-    let mut group = Group::new(id(5), Some(4));
+    let mut group = ConsumerGroup::new(id(5), Some(4));
     for name in [b"c", b"d"] {
         group.create_consumer(name, 1000);
         group.set_times(name, 1000, Some(1000));
@@ -44,7 +44,7 @@ fn stream() -> Stream {
     group.deliver(id(4), b"c", 900, 1);
     group.deliver(id(5), b"d", 950, 7);
     stream.create_group(b"g", group);
-    stream.create_group(b"", Group::new(EntryId::MIN, None));
+    stream.create_group(b"", ConsumerGroup::new(EntryId::MIN, None));
     stream
 }
 

@@ -24,7 +24,7 @@ pub(crate) fn structs(lua: &Lua, desk: &Rc<Desk>) -> mlua::Result<Table> {
 
 /// Puts what is wrong with a format on the desk.
 #[cold]
-fn tell(desk: &Desk, fault: FormatError) -> Problem {
+fn report_fault(desk: &Desk, fault: FormatError) -> Problem {
     let problem = match fault {
         FormatError::Unknown(_) => Problem::Argument(1),
         _ => Problem::Located,
@@ -58,7 +58,9 @@ unsafe extern "C-unwind" fn pack(state: *mut lua_State) -> c_int {
             // What is missing is nil, as in the messages of Redis.
             ffi::lua_pushnil(state);
             let (out, mut index) = (lend(desk), 1);
-            while let Some((item, width)) = format.next().map_err(|fault| tell(desk, fault))? {
+            while let Some((item, width)) =
+                format.next().map_err(|fault| report_fault(desk, fault))?
+            {
                 tick(state, 1);
                 let gap = format.gap(item, width, out.len());
                 out.resize(out.len() + gap, 0);
@@ -67,7 +69,9 @@ unsafe extern "C-unwind" fn pack(state: *mut lua_State) -> c_int {
                         out.push(0);
                         continue;
                     }
-                    Item::Unknown(letter) => return Err(tell(desk, FormatError::Unknown(letter))),
+                    Item::Unknown(letter) => {
+                        return Err(report_fault(desk, FormatError::Unknown(letter)));
+                    }
                     _ => index += 1,
                 }
                 match item {
@@ -159,7 +163,7 @@ unsafe extern "C-unwind" fn unpack(state: *mut lua_State) -> c_int {
                 if format.is_at_setting() && unpacker.position > data.len() {
                     return Err(unpacker.too_short());
                 }
-                let next = format.next().map_err(|fault| tell(desk, fault))?;
+                let next = format.next().map_err(|fault| report_fault(desk, fault))?;
                 let Some((item, width)) = next else { break };
                 tick(state, 1);
                 unpacker.item(&format, item, width)?;
@@ -201,7 +205,9 @@ impl StructUnpacker<'_> {
                 return Err(self.desk.located("stack overflow (too many results)"));
             }
             match item {
-                Item::Unknown(letter) => return Err(tell(self.desk, FormatError::Unknown(letter))),
+                Item::Unknown(letter) => {
+                    return Err(report_fault(self.desk, FormatError::Unknown(letter)));
+                }
                 Item::Padding => self.count -= 1,
                 Item::Integer { signed } => {
                     ffi::lua_pushnumber(state, read_integer(&rest[..width], signed, big_endian));
@@ -281,7 +287,7 @@ unsafe extern "C-unwind" fn size(state: *mut lua_State) -> c_int {
         let mut format = Format::new(unsafe { text_at(state, 1) });
         let without_size = |text| Err(desk.problem(Problem::Argument(1), text));
         let mut total = 0_usize;
-        while let Some((item, width)) = format.next().map_err(|fault| tell(desk, fault))? {
+        while let Some((item, width)) = format.next().map_err(|fault| report_fault(desk, fault))? {
             match item {
                 Item::Unknown(_) => continue,
                 Item::Text => return without_size("option 's' has no fixed size"),

@@ -2,7 +2,6 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
@@ -12,7 +11,7 @@ use persist::storage::simulated::{Fault, SimulatedDisk};
 use crate::aof::tests::{await_end, end, new_disk, start};
 use crate::clients::Peer;
 use crate::connection::{Moving, RawStream};
-use crate::journal::{JournalReader, Reliance};
+use crate::journal::{JournalReader, ReaderId, Reliance};
 use crate::memcached::Dialogue;
 use crate::server::Server;
 use crate::session::Session;
@@ -24,6 +23,13 @@ impl JournalReader for Deaf {
     fn record(&mut self, _: Lsn, _: &[u8], _: bool) -> bool {
         false
     }
+}
+
+/// Attaches a reader to the server's journal, as which it is known there.
+fn attach(server: &Server, reader: impl JournalReader + 'static, reliance: Reliance) -> ReaderId {
+    let id = server.journal.name_reader();
+    server.journal.attach(id, Box::new(reader), reliance);
+    id
 }
 
 /// Leaves all records for the end of the gathering: how many it left, and how many are done.
@@ -46,9 +52,8 @@ impl JournalReader for Patient {
 #[test]
 fn records_of_a_turn_may_wait_and_are_seen_to_behind_it() {
     let server = crate::start::test_server();
-    server.keyspace.settings().journal_attached.store(true, Ordering::Relaxed);
     let patient = Patient::default();
-    server.journal.attach(Box::new(patient.clone()), Reliance::Disk);
+    attach(server, patient.clone(), Reliance::Disk);
     server.crew.resize(server, 1).unwrap();
     let mut writers: Vec<UnixStream> = (0..3).map(|_| connect(server)).collect();
     for round in 1..=5 {
@@ -101,8 +106,7 @@ fn is_silent(stream: &mut UnixStream) -> bool {
 #[test]
 fn replies_leave_in_order_once_the_journal_is_safe() {
     let server = crate::start::test_server();
-    server.keyspace.settings().journal_attached.store(true, Ordering::Relaxed);
-    server.journal.attach(Box::new(Deaf), Reliance::Disk);
+    let log = attach(server, Deaf, Reliance::Disk);
     server.crew.resize(server, 1).unwrap();
     let (mut writer, mut reader) = (connect(server), connect(server));
     writer.write_all(b"SET k v\r\n").unwrap();
@@ -113,7 +117,7 @@ fn replies_leave_in_order_once_the_journal_is_safe() {
     assert!(is_silent(&mut writer), "what comes later does not overtake");
     reader.write_all(b"GET k\r\n").unwrap();
     assert!(is_silent(&mut reader), "a read that saw the write waits for it too");
-    server.journal.acknowledge(written);
+    server.journal.acknowledge(log, written);
     assert_eq!(receive(&mut writer, 12), "+OK\r\n+PONG\r\n");
     assert_eq!(receive(&mut reader, 7), "$1\r\nv\r\n");
     reader.write_all(b"GET k\r\n").unwrap();
@@ -136,8 +140,7 @@ fn a_reply_behind_a_silent_one_waits_for_its_own_record() {
     ];
     for requests in quiet {
         let server = crate::start::test_server();
-        server.keyspace.settings().journal_attached.store(true, Ordering::Relaxed);
-        server.journal.attach(Box::new(Deaf), Reliance::Disk);
+        let log = attach(server, Deaf, Reliance::Disk);
         server.crew.resize(server, 1).unwrap();
         let is_memcached = requests.len() == 2 && requests[1] == "1";
         let mut writer = connect_as(server, is_memcached);
@@ -155,12 +158,12 @@ fn a_reply_behind_a_silent_one_waits_for_its_own_record() {
         writer.write_all(next.as_bytes()).unwrap();
         await_end("another write", || server.keyspace.len(0) == 2);
         assert!(is_silent(&mut writer), "{requests:?}: no write is safe yet");
-        server.journal.acknowledge(first);
+        server.journal.acknowledge(log, first);
         if requests.ends_with(&["CLIENT REPLY ON"]) {
             assert_eq!(receive(&mut writer, 5), "+OK\r\n", "{requests:?}: replies are on");
         }
         assert!(is_silent(&mut writer), "{requests:?}: the second write is not safe yet");
-        server.journal.acknowledge(server.journal.end());
+        server.journal.acknowledge(log, server.journal.end());
         assert_eq!(receive(&mut writer, reply.len()), reply, "{requests:?}");
         server.crew.dismiss();
     }
@@ -170,8 +173,7 @@ fn a_reply_behind_a_silent_one_waits_for_its_own_record() {
 #[test]
 fn a_reply_behind_a_message_that_cannot_be_shown_waits_for_its_own_record() {
     let server = crate::start::test_server();
-    server.keyspace.settings().journal_attached.store(true, Ordering::Relaxed);
-    server.journal.attach(Box::new(Deaf), Reliance::Disk);
+    let log = attach(server, Deaf, Reliance::Disk);
     server.crew.resize(server, 1).unwrap();
     let [mut own, mut other, mut third] = [(); 3].map(|()| connect(server));
     own.write_all(b"CLIENT TRACKING ON\r\nGET a\r\n").unwrap();
@@ -183,9 +185,9 @@ fn a_reply_behind_a_message_that_cannot_be_shown_waits_for_its_own_record() {
     line(&mut third);
     own.write_all(b"SET b 2\r\n").unwrap();
     await_end("the other write", || server.journal.end() > first);
-    server.journal.acknowledge(first);
+    server.journal.acknowledge(log, first);
     assert!(is_silent(&mut own), "its own write is not safe");
-    server.journal.acknowledge(server.journal.end());
+    server.journal.acknowledge(log, server.journal.end());
     assert_eq!(receive(&mut own, 5), "+OK\r\n");
     server.crew.dismiss();
 }
@@ -193,8 +195,7 @@ fn a_reply_behind_a_message_that_cannot_be_shown_waits_for_its_own_record() {
 #[test]
 fn what_was_seen_before_a_reply_is_waited_for_in_any_output() {
     let server = crate::start::test_server();
-    server.keyspace.settings().journal_attached.store(true, Ordering::Relaxed);
-    server.journal.attach(Box::new(Deaf), Reliance::Disk);
+    let log = attach(server, Deaf, Reliance::Disk);
     server.crew.resize(server, 1).unwrap();
     server.background.begin().unwrap();
     let [mut loader, mut caller, mut other] = [(); 3].map(|()| connect(server));
@@ -216,7 +217,7 @@ fn what_was_seen_before_a_reply_is_waited_for_in_any_output() {
         std::thread::yield_now();
     }
     assert!(is_silent(&mut caller), "the library is not safe");
-    server.journal.acknowledge(server.journal.end());
+    server.journal.acknowledge(log, server.journal.end());
     assert_eq!(receive(&mut caller, 4), ":1\r\n");
     server.crew.dismiss();
 }
@@ -224,8 +225,7 @@ fn what_was_seen_before_a_reply_is_waited_for_in_any_output() {
 #[test]
 fn replies_wait_while_the_journal_is_late_and_for_no_longer() {
     let server = crate::start::test_server();
-    server.keyspace.settings().journal_attached.store(true, Ordering::Relaxed);
-    server.journal.attach(Box::new(Deaf), Reliance::System);
+    let log = attach(server, Deaf, Reliance::System);
     server.crew.resize(server, 1).unwrap();
     let (mut writer, mut reader) = (connect(server), connect(server));
     writer.write_all(b"SET k v\r\n").unwrap();
@@ -238,7 +238,7 @@ fn replies_wait_while_the_journal_is_late_and_for_no_longer() {
     assert!(is_silent(&mut reader), "nor shown it");
     reader.write_all(b"PING\r\n").unwrap();
     let now_us = server.keyspace.clock().monotonic_us();
-    server.journal.note_written(server.journal.end(), now_us);
+    server.journal.note_written(log, server.journal.end(), now_us);
     assert_eq!(receive(&mut writer, 5), "+OK\r\n");
     assert_eq!(receive(&mut reader, 14), "$1\r\nw\r\n+PONG\r\n");
     server.crew.dismiss();

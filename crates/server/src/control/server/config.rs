@@ -163,7 +163,7 @@ fn reset_statistics(
     server.keyspace.reclaimer().reset();
     server.budget.excess.reset();
     server.compaction.spell.reset();
-    server.keyspace.pauses().reset();
+    server.keyspace.stall_stats().reset();
     server.acl_log.reset_counters();
     server.loops.reset();
     server.all_worker_counters().iter().for_each(crate::counters::WorkerCounters::reset);

@@ -3,12 +3,12 @@
 
 use base::{UnixMillis, steps};
 
-use super::super::item::{self, DEADLINE, Item, Part, told};
+use super::super::item::{self, DEADLINE, MemberItem, Part, storable_deadline};
 use super::super::text::{Long, Text};
-use super::{ENTRY, MemberRef, NEVER, Page, Payload, beside, size_class};
+use super::{ENTRY, MemberPage, MemberRef, NEVER, Payload, overflow, size_class};
 use crate::tree::Leaf;
 
-impl<P: Payload> Page<P> {
+impl<P: Payload> MemberPage<P> {
     /// Adds a member that is not here.
     pub(in crate::members) fn insert(&mut self, hash: u64, new: MemberRef<'_>) {
         steps::step();
@@ -32,7 +32,7 @@ impl<P: Payload> Page<P> {
         let (old_len, old_deadline) = (old.len(), old.deadline);
         if let (Some(Part::Within(value)), Text::Bytes(new_value)) = (old.value, new.value)
             && value.len() == new_value.len()
-            && old_deadline == new.deadline.map(told)
+            && old_deadline == new.deadline.map(storable_deadline)
         {
             // The value is the last of an item.
             let start = old_len - value.len();
@@ -69,7 +69,7 @@ impl<P: Payload> Page<P> {
             }
             None => {}
         }
-        self.recount_deadline(old, deadline.map(told));
+        self.recount_deadline(old, deadline.map(storable_deadline));
     }
 
     /// Takes a member out.
@@ -115,33 +115,34 @@ impl<P: Payload> Page<P> {
         hash: u64,
         new: MemberRef<'b>,
         buffers: &'b mut [Vec<u8>; 2],
-    ) -> Item<'b> {
-        let (member_beside, value_beside) = beside(new.member.len(), new.value.len());
+    ) -> MemberItem<'b> {
+        let (member_beside, value_beside) = overflow(new.member.len(), new.value.len());
         let [member, value] = buffers;
-        let mut part = |text: Text<'b>, beside: bool, buffer: &'b mut Vec<u8>| {
-            if beside {
-                let slots = self.beside.get_or_insert_default();
-                Part::Beside(slots.add(text.to_long(), hash))
+        let mut part = |text: Text<'b>, overflow: bool, buffer: &'b mut Vec<u8>| {
+            if overflow {
+                let slots = self.overflow.get_or_insert_default();
+                Part::PageOverflow(slots.add(text.to_long(), hash))
             } else {
                 Part::Within(text.as_bytes(buffer))
             }
         };
-        Item {
+        MemberItem {
             member: part(new.member, member_beside, member),
             value: P::VALUED.then(|| part(new.value, value_beside, value)),
-            deadline: new.deadline.map(told),
+            deadline: new.deadline.map(storable_deadline),
         }
     }
 
     /// Empties the slots of an item, and hands out what the member's slot held.
     fn release(&mut self, index: usize) -> Option<Long> {
-        let item = Item::read(&self.page[self.page.len() - self.distance(index)..], P::VALUED);
-        let slots = self.beside.as_deref_mut()?;
-        if let Some(Part::Beside(slot)) = item.value {
+        let item =
+            MemberItem::read(&self.page[self.page.len() - self.distance(index)..], P::VALUED);
+        let slots = self.overflow.as_deref_mut()?;
+        if let Some(Part::PageOverflow(slot)) = item.value {
             slots.remove(slot);
         }
         match item.member {
-            Part::Beside(slot) => Some(slots.remove(slot)),
+            Part::PageOverflow(slot) => Some(slots.remove(slot)),
             Part::Within(_) => None,
         }
     }
@@ -159,9 +160,9 @@ impl<P: Payload> Page<P> {
         self.items_len = self.items_len.wrapping_add(longer);
         self.page.copy_within(first..end - distance, end - usize::from(self.items_len));
         for other in self.page[count..ENTRY * count].as_chunks_mut::<2>().0 {
-            let told = u16::from_le_bytes(*other);
-            let shift = if usize::from(told) >= distance { longer } else { 0 };
-            *other = told.wrapping_add(shift).to_le_bytes();
+            let distance_there = u16::from_le_bytes(*other);
+            let shift = if usize::from(distance_there) >= distance { longer } else { 0 };
+            *other = distance_there.wrapping_add(shift).to_le_bytes();
         }
     }
 

@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
 
-use super::super::contender::{REDIS_82, Running, Workers};
 use super::super::figure::{Figure, Table};
 use super::super::goal::{Bound, Goal};
+use super::super::peer::{REDIS_82, Running, Workers};
 use super::super::{pipe, process};
 use super::{Bench, Finding};
 
@@ -45,8 +45,8 @@ struct Worst {
 }
 
 pub(super) fn measure(bench: &Bench<'_>, finding: &mut Finding) -> Result<(), String> {
-    let contenders = [bench.ours(), bench.peer(REDIS_82)?];
-    let names = contenders.map(|contender| contender.name.to_owned()).to_vec();
+    let peers = [bench.ours(), bench.peer(REDIS_82)?];
+    let names = peers.map(|peer| peer.name.to_owned()).to_vec();
     let table = |what: &str| {
         let figure =
             |(_, asked): &Row| Figure::new(format!("{}, {what}", asked.label()), "ms", names.len());
@@ -54,8 +54,8 @@ pub(super) fn measure(bench: &Bench<'_>, finding: &mut Finding) -> Result<(), St
     };
     let what = ["CPU in the worst wait for another key", "worst wait for the same key", "CPU"];
     let mut figures = what.map(table);
-    bench.rounds(contenders.len(), |_, index| {
-        let start = || contenders[index].start(&bench.cores.all(), Workers::Exactly(2), &OPTIONS);
+    bench.rounds(peers.len(), |_, index| {
+        let start = || peers[index].start(&bench.cores.all(), Workers::Exactly(2), &OPTIONS);
         let watched = start()?;
         prepare(bench, &watched)?;
         for (place, (key, asked)) in ROWS.iter().enumerate() {

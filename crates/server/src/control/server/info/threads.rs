@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ::keyspace::{HOLD_LIMITS_US, PauseFigures};
+use ::keyspace::{HOLD_LIMITS_US, StallSnapshot};
 
 use super::report::Report;
 use crate::server::Server;
@@ -43,15 +43,15 @@ pub(super) fn write_workers(server: &Server, report: &mut Report) {
         line += &format!(",letters={},letter_wakes={}", mail.letters, mail.wakes);
         report.field(&format!("worker_{lane}"), line);
     }
-    write_pauses(&server.keyspace.pauses().figures(), report);
+    write_stalls(&server.keyspace.stall_stats().snapshot(), report);
 }
 
-fn write_pauses(pauses: &PauseFigures, report: &mut Report) {
-    report.field("longest_lock_hold_us", pauses.longest_hold_us);
-    for (limit, count) in HOLD_LIMITS_US.iter().zip(pauses.long_holds) {
+fn write_stalls(stalls: &StallSnapshot, report: &mut Report) {
+    report.field("longest_lock_hold_us", stalls.longest_hold_us);
+    for (limit, count) in HOLD_LIMITS_US.iter().zip(stalls.long_holds) {
         report.field(&format!("lock_holds_from_{}_ms", limit / 1000), count);
     }
-    report.field("world_stops", pauses.stops);
-    report.field("last_world_stop_us", pauses.last_stop_us);
-    report.field("longest_world_stop_us", pauses.longest_stop_us);
+    report.field("world_stops", stalls.stops);
+    report.field("last_world_stop_us", stalls.last_stop_us);
+    report.field("longest_world_stop_us", stalls.longest_stop_us);
 }

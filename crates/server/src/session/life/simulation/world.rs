@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Waker};
 
 use base::random::Random;
-use keyspace::{GaveUp, Refusal, Waiter};
+use keyspace::{Cancelled, Refusal, Waiter};
 
 use crate::clients::{Client, Signal};
 
@@ -460,7 +460,7 @@ pub(crate) fn abandon(waiter: &Waiter) {
 }
 
 pub(crate) fn give_up(waiter: &Waiter) -> bool {
-    waiter.give_up() == GaveUp::Now
+    waiter.cancel() == Cancelled::Now
 }
 
 fn waiting(waiter: &Waiter) -> &Waiting {

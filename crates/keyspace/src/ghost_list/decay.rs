@@ -5,7 +5,7 @@
 //! place kept like that must bring many times the uses that one more place for a key evicted lately
 //! would bring, or half those of any place. If it does, uses fade more slowly, else faster.
 //!
-//! Invariant: as of `History`, all of it is a guess; a wrong one costs a hit.
+//! Invariant: as of `GhostList`, all of it is a guess; a wrong one costs a hit.
 
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
@@ -54,7 +54,7 @@ pub(crate) struct Sample {
 
 /// What is learned of uses, of how long keys stay, and of how large they are.
 #[derive(Debug)]
-pub(super) struct Fading {
+pub(super) struct Decay {
     tally: Tally,
     fade: AtomicU32,
     /// Evictions since `marked`.
@@ -65,7 +65,7 @@ pub(super) struct Fading {
     mean_bytes: AtomicU64,
 }
 
-impl Default for Fading {
+impl Default for Decay {
     fn default() -> Self {
         Self {
             tally: Tally::default(),
@@ -79,7 +79,7 @@ impl Default for Fading {
     }
 }
 
-impl Fading {
+impl Decay {
     /// How long it takes a key to lose a use; 0 while that is not known.
     #[inline]
     pub(super) fn use_lasts_ms(&self) -> u32 {
@@ -175,43 +175,43 @@ impl Tally {
 mod tests {
     use std::sync::atomic::Ordering;
 
-    use super::{FADE_FIRST, Fading, Sample};
+    use super::{Decay, FADE_FIRST, Sample};
 
     const KEYS: u32 = 800;
 
     /// A turnover in which a tenth of the places are kept for their past, of 100 bytes each, so
     /// many of those uses that are counted are uses of theirs, and so many keys come back.
-    fn after(late_uses: u32, returns: u32) -> Fading {
-        let fading = Fading::default();
+    fn after(late_uses: u32, returns: u32) -> Decay {
+        let decay = Decay::default();
         for part in 0..8 {
             for use_number in 0..100 {
                 let age_ms = if use_number < late_uses && part > 0 { 7000 } else { 0 };
-                fading.note_use(2, age_ms);
+                decay.note_use(2, age_ms);
             }
-            (0..returns).for_each(|_| fading.note_return());
-            fading.note_look(Sample { keys: 100, late: 10, bytes: 10_000 });
+            (0..returns).for_each(|_| decay.note_return());
+            decay.note_look(Sample { keys: 100, late: 10, bytes: 10_000 });
             for _ in 0..=KEYS / 8 {
-                fading.note_evicted(KEYS, KEYS, 1000 * (part + 1));
+                decay.note_evicted(KEYS, KEYS, 1000 * (part + 1));
             }
         }
-        fading
+        decay
     }
 
     #[test]
     fn uses_last_where_keys_that_rested_are_used_again() {
         let (steady, changing) = (after(50, 10), after(0, 100));
-        let fade = |fading: &Fading| fading.fade.load(Ordering::Relaxed);
+        let fade = |decay: &Decay| decay.fade.load(Ordering::Relaxed);
         assert!(fade(&steady) < FADE_FIRST && fade(&changing) > FADE_FIRST);
         assert!(steady.use_lasts_ms() > 8 * changing.use_lasts_ms());
     }
 
     #[test]
     fn a_key_is_late_after_half_a_turnover_if_it_was_used_twice() {
-        let fading = after(0, 0);
-        let turnover = u64::from(fading.turnover_ms.load(Ordering::Relaxed));
+        let decay = after(0, 0);
+        let turnover = u64::from(decay.turnover_ms.load(Ordering::Relaxed));
         assert!((7900..=8100).contains(&turnover), "{turnover}");
-        assert!(fading.is_late(2, 5000) && !fading.is_late(2, 3000) && !fading.is_late(1, 5000));
-        assert!(!Fading::default().is_late(7, 1 << 40), "nothing is known of turnovers");
-        assert!(fading.mean_bytes().abs_diff(100) <= 1, "older counts are rounded");
+        assert!(decay.is_late(2, 5000) && !decay.is_late(2, 3000) && !decay.is_late(1, 5000));
+        assert!(!Decay::default().is_late(7, 1 << 40), "nothing is known of turnovers");
+        assert!(decay.mean_bytes().abs_diff(100) <= 1, "older counts are rounded");
     }
 }

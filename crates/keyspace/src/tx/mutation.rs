@@ -1,4 +1,4 @@
-//! The door: every change to a table passes here.
+//! A mutation of one key: every change to a table passes here.
 //!
 //! Invariant: before an entry changes or leaves, walks that have not saved it get it and undo keeps
 //! its image; after a change, counters of keys, deadlines, sizes and memory agree with the tables.
@@ -12,21 +12,21 @@ use structs::object::Object;
 use structs::packing::PackedRef;
 use structs::table::Place;
 
-use super::altered::Altered;
+use super::modified::ModifiedKeys;
 use super::undo::UndoLog;
 use crate::clock::AccessPolicy;
 use crate::counters::{DatabaseCounters, LaneCounters, bump};
+use crate::critical_section::CriticalSection;
 use crate::entry::{EntryBox, EntryRef, Identity, NewText, Notes};
 use crate::garbage::{BIG_ENTRY, Garbage};
 use crate::keyspace::{Keyspace, Location};
-use crate::lock::partition::{Content, PartitionIndex};
-use crate::ruin::Halfway;
+use crate::lock::partition::{PartitionContent, PartitionIndex};
 use crate::sizes::SizeClass;
 use crate::waiting::ReadyKeys;
 
 /// One key's table, open for a change.
-pub(super) struct Door<'a> {
-    pub(super) content: &'a mut Content,
+pub(super) struct Mutation<'a> {
+    pub(super) content: &'a mut PartitionContent,
     pub(super) keyspace: &'static Keyspace,
     pub(super) lane: &'static LaneCounters,
     pub(super) partition: PartitionIndex,
@@ -35,7 +35,7 @@ pub(super) struct Door<'a> {
     pub(super) undo: Option<&'a mut UndoLog>,
     pub(super) logical: usize,
     pub(super) ready: &'a mut ReadyKeys,
-    pub(super) altered: Option<&'a mut Altered>,
+    pub(super) modified: Option<&'a mut ModifiedKeys>,
     pub(super) touched: &'a mut bool,
 }
 
@@ -61,7 +61,7 @@ impl Deadlines {
     }
 }
 
-impl Door<'_> {
+impl Mutation<'_> {
     #[inline]
     pub(super) fn find(&self, key: &[u8]) -> Option<(Place, EntryRef<'_>)> {
         let found = self.content.table(self.physical)?.find(self.position, key)?;
@@ -79,11 +79,11 @@ impl Door<'_> {
         if let Some(undo) = &mut self.undo {
             undo.remember(self.partition, self.physical, entry.borrow().key(), || None);
         }
-        self.rouse(entry.borrow(), false);
+        self.signal_ready(entry.borrow(), false);
         steps::step();
-        let change = Halfway::begin();
+        let change = CriticalSection::begin();
         entry.borrow().set_marks(self.content.marks);
-        self.recall(entry.borrow());
+        self.note_hit(entry.borrow());
         let (deadlines, memory) = (Deadlines::of(entry.borrow()), entry.borrow().memory());
         self.database().sizes.count(None, SizeClass::of(entry.borrow()));
         let (keyspace, position) = (self.keyspace, self.position);
@@ -99,19 +99,19 @@ impl Door<'_> {
         change.end();
     }
 
-    /// Has a key that was evicted lately count as used.
+    /// Has a key that is in the ghost list count as used.
     #[inline]
-    fn recall(&self, entry: EntryRef<'_>) {
-        if self.remembers() && self.keyspace.history().recall(self.location()) {
+    fn note_hit(&self, entry: EntryRef<'_>) {
+        if self.remembers() && self.keyspace.ghost_list().note_hit(self.location()) {
             entry.set_access_clock(entry.access_clock() | 1);
         }
     }
 
     /// Has what says whether the key was evicted lately on its way from memory.
     #[inline]
-    pub(super) fn prefetch_recall(&self) {
+    pub(super) fn prefetch_ghost(&self) {
         if self.remembers() {
-            self.keyspace.history().prefetch(self.location());
+            self.keyspace.ghost_list().prefetch(self.location());
         }
     }
 
@@ -145,22 +145,22 @@ impl Door<'_> {
     pub(super) fn set_version(&mut self, place: Place, version: u64) {
         let entry = self.entry(place);
         if !entry.set_version(version) {
-            let told = entry.with_version(version);
-            self.replace(place, told);
+            let versioned = entry.with_version(version);
+            self.replace(place, versioned);
         }
     }
 
     /// Takes an entry out.
     pub(super) fn remove(&mut self, place: Place) -> EntryBox {
         self.before_change(place);
-        let change = Halfway::begin();
+        let change = CriticalSection::begin();
         let table = self.content.table_mut(self.physical);
         let before = table.memory();
         let entry = table.remove(place);
         let after = table.memory();
         let shrunk = before as i64 - after as i64;
         self.content.tables.prune(self.physical);
-        self.rouse(entry.borrow(), true);
+        self.signal_ready(entry.borrow(), true);
         bump(&self.database().memory, -shrunk - entry.borrow().memory() as i64);
         bump(&self.database().keys, -1);
         self.database().sizes.count(SizeClass::of(entry.borrow()), None);
@@ -174,7 +174,7 @@ impl Door<'_> {
     /// Puts another entry with the same key in an entry's place.
     pub(super) fn replace(&mut self, place: Place, entry: EntryBox) {
         self.before_change(place);
-        let change = Halfway::begin();
+        let change = CriticalSection::begin();
         // Whatever is stored there: the key stays.
         if self.entry(place).is_sticky() {
             entry.borrow().set_sticky(true);
@@ -206,7 +206,7 @@ impl Door<'_> {
         }
         let size = SizeClass::of(entry);
         self.before_change(place);
-        let change = Halfway::begin();
+        let change = CriticalSection::begin();
         // Same block, same class of size: the memory count stays.
         let overwritten = self.content.table_mut(self.physical).overwrite_text(place, value);
         let Some(entry) = overwritten else {
@@ -232,7 +232,7 @@ impl Door<'_> {
         self.before_change(place);
         let members_expire = self.keyspace.settings().members_expire();
         let size = SizeClass::of(self.entry(place));
-        let change = Halfway::begin();
+        let change = CriticalSection::begin();
         let Some(object) = self.content.table_mut(self.physical).object_mut(place) else {
             change.end();
             return None;
@@ -261,7 +261,7 @@ impl Door<'_> {
     /// Writes over a part of a string that lies in its block; `false` if nothing was changed.
     pub(super) fn patch_text(&mut self, place: Place, offset: usize, bytes: &[u8]) -> bool {
         self.before_change(place);
-        let change = Halfway::begin();
+        let change = CriticalSection::begin();
         let done = self.content.table_mut(self.physical).patch_text(place, offset, bytes);
         change.end();
         done
@@ -273,7 +273,7 @@ impl Door<'_> {
         self.before_change(place);
         let deadlines = Deadlines::before(self.entry(place), self.keyspace);
         let size = SizeClass::of(self.entry(place));
-        let change = Halfway::begin();
+        let change = CriticalSection::begin();
         // Same block, same class of size: the memory count stays.
         let done = self.content.table_mut(self.physical).overwrite_packed(place, packed);
         let after = Deadlines::of(self.entry(place));
@@ -288,7 +288,7 @@ impl Door<'_> {
     /// Sets a deadline over one that is there; `false` if the entry has no room for one.
     pub(super) fn overwrite_deadline(&mut self, place: Place, deadline: UnixMillis) -> bool {
         self.before_change(place);
-        let change = Halfway::begin();
+        let change = CriticalSection::begin();
         let done = self.content.table_mut(self.physical).overwrite_deadline(place, deadline);
         if done {
             self.keyspace.note_deadline(self.partition, deadline);
@@ -306,7 +306,7 @@ impl Door<'_> {
         let entry = content.table(self.physical).expect("a place is in a table").entry(place);
         let missing = entry.marks() ^ content.marks;
         if missing != 0 {
-            let change = Halfway::begin();
+            let change = CriticalSection::begin();
             self.keyspace.walks().save(missing, self.physical, entry);
             entry.set_marks(content.marks);
             change.end();
@@ -318,28 +318,28 @@ impl Door<'_> {
         if content.waiting().is_some() {
             note_ready(content, self.logical, entry.key(), false, self.ready);
         }
-        if let Some(altered) = &mut self.altered {
-            altered.note(self.logical, entry.key());
+        if let Some(modified) = &mut self.modified {
+            modified.note(self.logical, entry.key());
         }
     }
 
-    /// Notes an entry that is written again as it was, which is a change to who heeds.
+    /// Notes an entry that is written again as it was, which counts as modified.
     #[inline]
     pub(super) fn rewritten(&mut self, place: Place) {
-        if let Some(altered) = &mut self.altered {
+        if let Some(modified) = &mut self.modified {
             let table = self.content.table(self.physical).expect("a place is in a table");
-            altered.note(self.logical, table.entry(place).key());
+            modified.note(self.logical, table.entry(place).key());
         }
     }
 
-    /// Notes a key that came or went, for those who wait for that or heed it.
+    /// Notes a key that came or went, for those who wait for that, watch it or cache it.
     #[inline]
-    fn rouse(&mut self, entry: EntryRef<'_>, gone: bool) {
+    fn signal_ready(&mut self, entry: EntryRef<'_>, gone: bool) {
         if self.content.waiting().is_some() {
             note_ready(self.content, self.logical, entry.key(), gone, self.ready);
         }
-        if let Some(altered) = &mut self.altered {
-            altered.note(self.logical, entry.key());
+        if let Some(modified) = &mut self.modified {
+            modified.note(self.logical, entry.key());
         }
     }
 
@@ -395,8 +395,14 @@ pub(super) fn discard(keyspace: &Keyspace, entry: EntryBox) {
 
 /// Notes a key for whoever waits for it.
 #[cold]
-fn note_ready(content: &Content, database: usize, key: &[u8], gone: bool, ready: &mut ReadyKeys) {
-    if content.waiting().is_some_and(|waiting| waiting.heeds(database, key, gone)) {
+fn note_ready(
+    content: &PartitionContent,
+    database: usize,
+    key: &[u8],
+    gone: bool,
+    ready: &mut ReadyKeys,
+) {
+    if content.waiting().is_some_and(|waiting| waiting.wakes_on(database, key, gone)) {
         ready.add(database, key);
     }
 }

@@ -6,24 +6,24 @@ use super::text::Long;
 
 /// The long members and values of a page.
 #[derive(Clone, Default)]
-pub(super) struct Beside {
-    slots: Vec<Option<Slot>>,
+pub(super) struct PageOverflow {
+    slots: Vec<Option<OverflowItem>>,
     /// Heap bytes of what the slots hold.
     bytes: usize,
 }
 
 #[derive(Clone)]
-struct Slot {
+struct OverflowItem {
     /// Of the member, so that a long one is hashed once.
     hash: u64,
     long: Long,
 }
 
-impl Beside {
+impl PageOverflow {
     /// Fills a slot, and tells which.
     pub(super) fn add(&mut self, long: Long, hash: u64) -> u16 {
         self.bytes += long.memory();
-        let slot = Some(Slot { hash, long });
+        let slot = Some(OverflowItem { hash, long });
         let empty = self.slots.iter().position(Option::is_none);
         let number = empty.unwrap_or(self.slots.len());
         match self.slots.get_mut(number) {
@@ -55,8 +55,8 @@ impl Beside {
     }
 
     /// The same with none but these slots full; `None` if there are none.
-    pub(super) fn only(&self, numbers: impl Iterator<Item = u16>) -> Option<Beside> {
-        let mut only = Beside::default();
+    pub(super) fn only(&self, numbers: impl Iterator<Item = u16>) -> Option<PageOverflow> {
+        let mut only = PageOverflow::default();
         for number in numbers {
             let index = usize::from(number);
             if only.slots.len() <= index {
@@ -71,10 +71,12 @@ impl Beside {
 
     /// Heap bytes, this included.
     pub(super) fn memory(&self) -> usize {
-        size_of::<Beside>() + self.slots.capacity() * size_of::<Option<Slot>>() + self.bytes
+        size_of::<PageOverflow>()
+            + self.slots.capacity() * size_of::<Option<OverflowItem>>()
+            + self.bytes
     }
 
-    fn slot(&self, number: u16) -> &Slot {
+    fn slot(&self, number: u16) -> &OverflowItem {
         self.slots[usize::from(number)].as_ref().expect("an item's slot is full")
     }
 

@@ -1,24 +1,24 @@
-//! Which keys a transaction alters, for those who heed it: watches, and caches of clients.
+//! Which keys a transaction modifies, for those who observe it: watches, and caches of clients.
 //!
 //! Invariant: nobody is told of a key that a command opened and left as it was, unless it says so;
-//! with nobody who heeds, nothing is gathered.
+//! while nobody observes, nothing is gathered.
 
 use std::sync::Arc;
 
 use base::steps;
 
 use super::{NamedKey, Tx};
+use crate::critical_section::CriticalSection;
 use crate::entry::EntryRef;
 use crate::keyspace::{Keyspace, PARTITIONS};
-use crate::lock::partition::{Content, PartitionIndex};
-use crate::ruin::Halfway;
+use crate::lock::partition::{PartitionContent, PartitionIndex};
 use crate::watch::Watch;
 
-/// The keys that a transaction altered so far.
+/// The keys that a transaction modified so far.
 #[derive(Default)]
-pub(super) struct Altered {
-    /// Whether anybody heeds.
-    is_heeded: bool,
+pub(super) struct ModifiedKeys {
+    /// Whether anybody observes changes.
+    is_observed: bool,
     keys: Vec<NamedKey>,
     /// Whether whole databases were flushed or swapped.
     databases: bool,
@@ -28,13 +28,13 @@ pub(super) struct Altered {
     settled: usize,
     /// Keys and members that had expired or been evicted when the last command was over.
     gone: u64,
-    /// How many of them somebody has read past: a key that is altered again is another one.
+    /// How many of them somebody has read past: a key that is modified again is another one.
     fence: usize,
 }
 
 /// How far it was at some time.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct AlteredMark {
+pub(super) struct ModifiedMark {
     keys: usize,
     databases: bool,
     swept: usize,
@@ -43,16 +43,16 @@ pub(super) struct AlteredMark {
     fence: usize,
 }
 
-impl Altered {
+impl ModifiedKeys {
     #[inline]
     pub(super) fn begin(keyspace: &Keyspace) -> Self {
-        Self { is_heeded: keyspace.changes_are_heeded(), ..Self::default() }
+        Self { is_observed: keyspace.changes_are_observed(), ..Self::default() }
     }
 
-    /// Where a door notes keys, if it is to.
+    /// Where a mutation notes keys, if it is to.
     #[inline]
     pub(super) fn notes(&mut self) -> Option<&mut Self> {
-        self.is_heeded.then_some(self)
+        self.is_observed.then_some(self)
     }
 
     /// Notes a key, once for steps that follow each other.
@@ -64,59 +64,59 @@ impl Altered {
         }
     }
 
-    pub(super) fn mark(&self) -> AlteredMark {
+    pub(super) fn mark(&self) -> ModifiedMark {
         let Self { databases, settled, gone, fence, .. } = *self;
         let (keys, swept) = (self.keys.len(), self.swept.len());
-        AlteredMark { keys, databases, swept, settled, gone, fence }
+        ModifiedMark { keys, databases, swept, settled, gone, fence }
     }
 
-    pub(super) fn return_to(&mut self, mark: AlteredMark) {
+    pub(super) fn return_to(&mut self, mark: ModifiedMark) {
         self.keys.truncate(mark.keys);
         self.swept.truncate(mark.swept);
         (self.databases, self.settled) = (mark.databases, mark.settled);
         (self.gone, self.fence) = (mark.gone, mark.fence);
     }
 
-    /// Looks whether anybody heeds by now.
+    /// Looks whether anybody observes changes by now.
     #[inline]
     pub(super) fn look_again(&mut self, keyspace: &Keyspace) {
-        self.is_heeded |= keyspace.changes_are_heeded();
+        self.is_observed |= keyspace.changes_are_observed();
     }
 
     #[inline]
     pub(super) fn forget(&mut self) {
-        if self.is_heeded {
-            *self = Self { is_heeded: true, ..Self::default() };
+        if self.is_observed {
+            *self = Self { is_observed: true, ..Self::default() };
         }
     }
 }
 
 impl Tx {
-    /// Whether anything was altered that somebody may heed.
+    /// Whether anything was modified that somebody may observe.
     #[inline]
     #[must_use]
-    pub fn has_altered(&self) -> bool {
-        // Without anybody to heed it nothing is noted: one look.
-        self.altered.is_heeded && (!self.altered.keys.is_empty() || self.altered.databases)
+    pub fn has_modified(&self) -> bool {
+        // While nobody observes, nothing is noted: one look.
+        self.modified.is_observed && (!self.modified.keys.is_empty() || self.modified.databases)
     }
 
-    /// Whether whole databases were flushed or swapped, where anybody heeds changes. Their keys are
-    /// not among the altered ones.
+    /// Whether whole databases were flushed or swapped, where anybody observes changes. Their keys
+    /// are not among the modified ones.
     #[must_use]
-    pub fn has_altered_databases(&self) -> bool {
-        self.altered.databases
+    pub fn has_modified_databases(&self) -> bool {
+        self.modified.databases
     }
 
-    /// The keys that were altered so far and have been read since by who heeds them: how many.
-    pub fn fence_altered(&mut self) -> usize {
-        self.altered.fence = self.altered.keys.len();
-        self.altered.fence
+    /// How many keys were modified so far and have been read by their observers since.
+    pub fn fence_modified(&mut self) -> usize {
+        self.modified.fence = self.modified.keys.len();
+        self.modified.fence
     }
 
-    /// The keys that the transaction's commands altered, with their logical databases.
+    /// The keys that the transaction's commands modified, with their logical databases.
     #[must_use]
-    pub fn altered(&self) -> &[(usize, Box<[u8]>)] {
-        &self.altered.keys
+    pub fn modified(&self) -> &[(usize, Box<[u8]>)] {
+        &self.modified.keys
     }
 
     /// Enters a watch at a key of the present database, whose lock is held.
@@ -126,7 +126,7 @@ impl Tx {
         let content =
             self.grant.content_mut(partition).expect("the locks of watched keys are held");
         steps::step();
-        let change = Halfway::begin();
+        let change = CriticalSection::begin();
         if content.watched_mut().add(database, key, watch, was_over) {
             self.keyspace.count_watched(true);
         }
@@ -139,7 +139,7 @@ impl Tx {
         let content =
             self.grant.content_mut(partition).expect("the locks of watched keys are held");
         steps::step();
-        let change = Halfway::begin();
+        let change = CriticalSection::begin();
         if content.watched().is_some() && content.watched_mut().remove(database, key, watch) {
             self.keyspace.count_watched(false);
             content.release_rare();
@@ -150,9 +150,14 @@ impl Tx {
     /// Whether a watched key of a database is still there though its time is over, and was not over
     /// when it was watched.
     #[must_use]
-    pub fn has_lapsed(&self, database: usize, key: &[u8], watch: &Arc<Watch>) -> bool {
+    pub fn has_expired_since_watched(
+        &self,
+        database: usize,
+        key: &[u8],
+        watch: &Arc<Watch>,
+    ) -> bool {
         let partition = self.keyspace.locate(key).partition();
-        let watched = self.grant.content(partition).and_then(Content::watched);
+        let watched = self.grant.content(partition).and_then(PartitionContent::watched);
         self.is_there_and_over(database, key)
             && !watched.is_some_and(|watched| watched.was_over(database, key, watch))
     }
@@ -172,51 +177,52 @@ impl Tx {
         Some(table.find(location.position(), key)?.entry)
     }
 
-    /// Does something that is no change to those who heed the keys: to a stream, where its readers
+    /// Does something that does not count as modifying the keys: to a stream, where its readers
     /// are.
-    pub fn unheeded<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
-        let before = self.altered.keys.len();
+    pub fn without_modified_keys<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
+        let before = self.modified.keys.len();
         let result = work(self);
-        self.altered.keys.truncate(before);
+        self.modified.keys.truncate(before);
         result
     }
 
-    /// Breaks the watches of all keys that were altered.
+    /// Breaks the watches of all keys that were modified.
     pub fn break_watches(&mut self) {
-        for (database, key) in self.altered.keys.iter().chain(&self.altered.swept) {
+        for (database, key) in self.modified.keys.iter().chain(&self.modified.swept) {
             let partition = self.keyspace.locate(key).partition();
-            if let Some(watched) = self.grant.content(partition).and_then(Content::watched) {
+            if let Some(watched) = self.grant.content(partition).and_then(PartitionContent::watched)
+            {
                 watched.break_up(*database, key, || self.is_absent(*database, key));
             }
         }
     }
 
-    /// What the command opened so far is altered to those who heed it, even if it changes nothing.
-    pub fn alter_unchanged(&mut self) {
-        self.altered.settled = self.altered.keys.len();
+    /// The keys that the command opened so far count as modified, even if it changes nothing.
+    pub fn keep_modified(&mut self) {
+        self.modified.settled = self.modified.keys.len();
     }
 
-    /// A command is over: if it changed nothing, the keys it opened are not altered.
+    /// A command is over: if it changed nothing, the keys it opened are not modified.
     #[cold]
-    pub(super) fn settle_altered(&mut self) {
+    pub(super) fn settle_modified(&mut self) {
         let gone = self.counted.gone();
-        let altered = &mut self.altered;
-        if self.effects.changes() == 0 && gone == altered.gone {
-            altered.keys.truncate(altered.settled);
+        let modified = &mut self.modified;
+        if self.effects.changes() == 0 && gone == modified.gone {
+            modified.keys.truncate(modified.settled);
         }
-        (altered.settled, altered.gone) = (altered.keys.len(), gone);
+        (modified.settled, modified.gone) = (modified.keys.len(), gone);
     }
 
     /// Notes that a whole database is flushed or swapped.
-    pub(super) fn alter_databases(&mut self) {
-        self.altered.databases |= self.altered.is_heeded;
+    pub(super) fn note_modified_databases(&mut self) {
+        self.modified.databases |= self.modified.is_observed;
     }
 
     /// Notes a database before it is flushed or swapped, and its watched keys that are in any of
     /// these physical ones.
-    pub(super) fn alter_database(&mut self, database: usize, physical: &[usize]) {
-        self.alter_databases();
-        if !self.altered.is_heeded {
+    pub(super) fn note_modified_database(&mut self, database: usize, physical: &[usize]) {
+        self.note_modified_databases();
+        if !self.modified.is_observed {
             return;
         }
         for index in 0..PARTITIONS as PartitionIndex {
@@ -227,9 +233,9 @@ impl Tx {
                 let tables = physical.iter().filter_map(|&it| content.table(it));
                 tables.into_iter().any(|table| table.find(position, key).is_some())
             };
-            let altered = watched.keys(database).filter(is_there);
-            let named = altered.map(|key| -> NamedKey { (database, key.into()) });
-            self.altered.swept.extend(named);
+            let modified = watched.keys(database).filter(is_there);
+            let named = modified.map(|key| -> NamedKey { (database, key.into()) });
+            self.modified.swept.extend(named);
         }
     }
 }

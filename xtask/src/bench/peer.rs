@@ -30,8 +30,8 @@ const OFTEN: Duration = Duration::from_millis(20);
 /// How often a starting server is asked: what a start takes is known to this.
 const ASKING: Duration = Duration::from_millis(1);
 
-/// A server that can be started.
-pub(super) struct Contender {
+/// A server that takes part: ours, or one that it is compared with.
+pub(super) struct Peer {
     pub(super) name: &'static str,
     pub(super) version: String,
     pub(super) program: PathBuf,
@@ -46,12 +46,12 @@ pub(super) enum Workers {
 }
 
 /// Ours first, then the peers that `setup` has found.
-pub(super) fn all(ours: PathBuf) -> Result<Vec<Contender>, String> {
-    let mut contenders = vec![Contender::new(OURS, ours)?];
+pub(super) fn all(ours: PathBuf) -> Result<Vec<Peer>, String> {
+    let mut peers = vec![Peer::new(OURS, ours)?];
     for (name, key) in [(REDIS_70, "redis70"), (REDIS_82, "redis82"), (VALKEY_91, "valkey91")] {
-        contenders.push(Contender::new(name, installed(key)?)?);
+        peers.push(Peer::new(name, installed(key)?)?);
     }
-    Ok(contenders)
+    Ok(peers)
 }
 
 /// A program that `setup` has found, by its key.
@@ -69,7 +69,7 @@ pub(super) const REDIS_70: &str = "Redis 7.0";
 pub(super) const REDIS_82: &str = "Redis 8.2";
 pub(super) const VALKEY_91: &str = "Valkey 9.1";
 
-impl Contender {
+impl Peer {
     pub(super) fn new(name: &'static str, program: PathBuf) -> Result<Self, String> {
         let banner = shell::output(&mut shell::command(&program, &["--version"]))?;
         let version = banner.lines().next().unwrap_or_default().to_owned();

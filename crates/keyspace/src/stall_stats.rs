@@ -1,4 +1,4 @@
-//! How long others were kept from data: by the holders of partition locks, and by the world's
+//! How long transactions were kept from data: by the holders of partition locks, and by the world's
 //! stops.
 //!
 //! Invariant: who reports reads the clock anyway, or is on a slow path; on the path of an ordinary
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The records since the start or the last reset, in microseconds.
 #[derive(Default)]
-pub struct Pauses {
+pub struct StallStats {
     longest_hold: AtomicU64,
     /// Holds at or above each of `HOLD_LIMITS_US`.
     long_holds: [AtomicU64; HOLD_LIMITS_US.len()],
@@ -22,7 +22,7 @@ pub const HOLD_LIMITS_US: [u64; 4] = [1_000, 10_000, 100_000, 1_000_000];
 
 /// A copy of the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PauseFigures {
+pub struct StallSnapshot {
     /// The longest time that one transaction held partitions.
     pub longest_hold_us: u64,
     /// How many held theirs at least as long as each of `HOLD_LIMITS_US`.
@@ -35,7 +35,7 @@ pub struct PauseFigures {
     pub longest_stop_us: u64,
 }
 
-impl Pauses {
+impl StallStats {
     /// Whether a hold of so many microseconds would change anything here.
     #[inline]
     #[must_use]
@@ -60,9 +60,9 @@ impl Pauses {
 
     /// The records of this moment.
     #[must_use]
-    pub fn figures(&self) -> PauseFigures {
+    pub fn snapshot(&self) -> StallSnapshot {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        PauseFigures {
+        StallSnapshot {
             longest_hold_us: get(&self.longest_hold),
             long_holds: self.long_holds.each_ref().map(get),
             stops: get(&self.stops),
@@ -84,27 +84,27 @@ impl Pauses {
 #[cfg(test)]
 #[cfg(not(feature = "shuttle"))]
 mod tests {
-    use super::Pauses;
+    use super::StallStats;
 
     #[test]
     fn holds_are_counted_from_a_millisecond_on() {
-        let pauses = Pauses::default();
-        assert!(pauses.is_remarkable(1) && !pauses.is_remarkable(0));
+        let stall_stats = StallStats::default();
+        assert!(stall_stats.is_remarkable(1) && !stall_stats.is_remarkable(0));
         for micros in [500, 999, 1_000, 25_000, 20_000, 3_000_000] {
-            pauses.note_hold(micros);
+            stall_stats.note_hold(micros);
         }
-        let figures = pauses.figures();
-        assert_eq!((figures.longest_hold_us, figures.long_holds), (3_000_000, [4, 3, 1, 1]));
-        assert!(pauses.is_remarkable(1_000), "a long one counts even when it is no record");
-        pauses.reset();
-        assert_eq!(pauses.figures(), Pauses::default().figures());
+        let snapshot = stall_stats.snapshot();
+        assert_eq!((snapshot.longest_hold_us, snapshot.long_holds), (3_000_000, [4, 3, 1, 1]));
+        assert!(stall_stats.is_remarkable(1_000), "a long one counts even when it is no record");
+        stall_stats.reset();
+        assert_eq!(stall_stats.snapshot(), StallStats::default().snapshot());
     }
 
     #[test]
     fn the_last_stop_and_the_longest_are_kept() {
-        let pauses = Pauses::default();
-        [30, 70, 50].into_iter().for_each(|micros| pauses.note_stop(micros));
-        let figures = pauses.figures();
-        assert_eq!((figures.stops, figures.last_stop_us, figures.longest_stop_us), (3, 50, 70));
+        let stall_stats = StallStats::default();
+        [30, 70, 50].into_iter().for_each(|micros| stall_stats.note_stop(micros));
+        let snapshot = stall_stats.snapshot();
+        assert_eq!((snapshot.stops, snapshot.last_stop_us, snapshot.longest_stop_us), (3, 50, 70));
     }
 }

@@ -1,14 +1,15 @@
-//! What the policy `allkeys-apus` remembers: which keys it evicted lately, and what that taught it.
+//! The ghost list of the policy `allkeys-apus`: which keys it evicted lately, and what it learned
+//! from those that came back.
 //!
 //! A key that was never used again since it came is on probation; one that was is proven. Keys on
 //! probation age faster. How much faster is learned: when a key comes back that was evicted on
 //! probation, probation was too short; when one comes back that was proven, it was too long. What
-//! comes back is proven at once. How long a use counts is learned, too (`fading.rs`). Of two keys
+//! comes back is proven at once. How long a use counts is learned, too (`decay.rs`). Of two keys
 //! used alike the smaller one is worth more. `docs/decisions/eviction.md` has the measurements.
 //!
 //! Invariant: all of it is a guess that any thread may change at any time; a wrong one costs a hit.
 
-mod fading;
+mod decay;
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicU16, AtomicU32, Ordering};
@@ -16,8 +17,8 @@ use std::sync::atomic::{AtomicI32, AtomicU16, AtomicU32, Ordering};
 use base::time::UnixMillis;
 use structs::prefetch;
 
-use self::fading::Fading;
-pub(crate) use self::fading::{Sample, USES_PER_COUNT};
+use self::decay::Decay;
+pub(crate) use self::decay::{Sample, USES_PER_COUNT};
 use crate::keyspace::Location;
 
 /// Fingerprints that are remembered, two bytes each: about as many as there are keys when the first
@@ -68,20 +69,20 @@ const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 /// The highest count of uses.
 const USES_MAX: u32 = WEIGHTS.len() as u32 - 1;
 
-/// The policy's memory.
+/// Fingerprints of keys evicted lately, and what their returns taught.
 #[derive(Debug)]
-pub(crate) struct History {
+pub(crate) struct GhostList {
     ghosts: OnceLock<Box<[AtomicU16]>>,
     lean: AtomicI32,
     /// Lessons of the latest kind in a row; those that made probation longer count as negative.
     streak: AtomicI32,
     /// Keys evicted lately, on probation and proven.
     evicted: [AtomicU32; 2],
-    /// Ghosts that are neither recalled nor replaced yet.
+    /// Ghosts that are neither hit nor replaced yet.
     remembered: AtomicU32,
     /// Keys that there are, as of late.
     keys: AtomicU32,
-    fading: Fading,
+    decay: Decay,
 }
 
 /// What the worth of keys is measured by, as of now.
@@ -93,7 +94,7 @@ pub(crate) struct Yardstick {
     mean_bytes: u64,
 }
 
-impl Default for History {
+impl Default for GhostList {
     fn default() -> Self {
         Self {
             ghosts: OnceLock::new(),
@@ -102,7 +103,7 @@ impl Default for History {
             evicted: Default::default(),
             remembered: AtomicU32::new(0),
             keys: AtomicU32::new(1),
-            fading: Fading::default(),
+            decay: Decay::default(),
         }
     }
 }
@@ -144,34 +145,34 @@ impl Yardstick {
     }
 }
 
-impl History {
+impl GhostList {
     /// How long it takes a key to lose a use; 0 while that is not known.
     #[inline]
     pub(crate) fn use_lasts_ms(&self) -> u32 {
-        self.fading.use_lasts_ms()
+        self.decay.use_lasts_ms()
     }
 
     /// What worth is measured by now.
     pub(crate) fn yardstick(&self) -> Yardstick {
         let lean = f64::from(self.lean.load(Ordering::Relaxed)) / f64::from(LEAN_ONE);
         let haste = (16.0 * lean.exp2()) as u64;
-        Yardstick { haste, mean_bytes: self.fading.mean_bytes() }
+        Yardstick { haste, mean_bytes: self.decay.mean_bytes() }
     }
 
     /// Whether a key that was used so often, the last time so long ago, keeps its place for that.
     #[inline]
     pub(crate) fn is_late(&self, uses: u32, age_ms: u64) -> bool {
-        self.fading.is_late(uses, age_ms)
+        self.decay.is_late(uses, age_ms)
     }
 
     /// Notes one of [`USES_PER_COUNT`] uses, before which the key had these.
     pub(crate) fn note_use(&self, uses: u32, age_ms: u64) {
-        self.fading.note_use(uses, age_ms);
+        self.decay.note_use(uses, age_ms);
     }
 
     /// Notes what keys looked like, one as likely as any other.
     pub(crate) fn note_look(&self, sample: Sample) {
-        self.fading.note_look(sample);
+        self.decay.note_look(sample);
     }
 
     /// Notes how many keys there are.
@@ -208,11 +209,11 @@ impl History {
             });
         }
         let remembered = self.remembered.load(Ordering::Relaxed);
-        self.fading.note_evicted(keys, remembered, now);
+        self.decay.note_evicted(keys, remembered, now);
     }
 
     /// Whether a key that comes was evicted lately; what that says of probation is learned.
-    pub(crate) fn recall(&self, location: Location) -> bool {
+    pub(crate) fn note_hit(&self, location: Location) -> bool {
         let Some(ghosts) = self.ghosts.get() else { return false };
         let (place, mark) = ghost_of(location, ghosts.len());
         let ghost = ghosts[place].load(Ordering::Relaxed);
@@ -223,7 +224,7 @@ impl History {
             return false;
         }
         self.remembered.fetch_sub(1, Ordering::Relaxed);
-        self.fading.note_return();
+        self.decay.note_return();
         let [probation, proven] = [0, 1].map(|kind| {
             let count: &AtomicU32 = &self.evicted[kind];
             f64::from(count.load(Ordering::Relaxed).max(1))
@@ -266,7 +267,7 @@ fn ghost_of(location: Location, count: usize) -> (usize, u16) {
 #[cfg(test)]
 mod tests {
     use super::{
-        GHOSTS_MIN, HASTE_MAX, History, LEAN_FIRST, LUCK_LEAST, LUCK_MOST, Location, STREAK,
+        GHOSTS_MIN, GhostList, HASTE_MAX, LEAN_FIRST, LUCK_LEAST, LUCK_MOST, Location, STREAK,
         Yardstick, ghost_of, luck_of, used_once_more, uses_left,
     };
     use std::sync::atomic::Ordering;
@@ -278,40 +279,40 @@ mod tests {
 
     #[test]
     fn a_key_that_comes_back_is_recalled_once() {
-        let history = History::default();
-        assert!(!history.recall(location(1)));
-        history.note_evicted(location(1), 0, 1000);
-        assert!(!history.recall(location(2)));
-        assert!(history.recall(location(1)));
-        assert!(!history.recall(location(1)));
+        let ghost_list = GhostList::default();
+        assert!(!ghost_list.note_hit(location(1)));
+        ghost_list.note_evicted(location(1), 0, 1000);
+        assert!(!ghost_list.note_hit(location(2)));
+        assert!(ghost_list.note_hit(location(1)));
+        assert!(!ghost_list.note_hit(location(1)));
         assert!(ghost_of(location(7), GHOSTS_MIN).0 < GHOSTS_MIN);
     }
 
     #[test]
     fn probation_becomes_longer_by_what_it_lost_and_shorter_by_what_was_proven() {
-        let history = History::default();
-        history.note_keys(1000);
-        let lean = || history.lean.load(Ordering::Relaxed);
-        history.note_evicted(location(1), 0, 1000);
-        assert!(history.recall(location(1)));
+        let ghost_list = GhostList::default();
+        ghost_list.note_keys(1000);
+        let lean = || ghost_list.lean.load(Ordering::Relaxed);
+        ghost_list.note_evicted(location(1), 0, 1000);
+        assert!(ghost_list.note_hit(location(1)));
         let longer = lean();
         assert!(longer < LEAN_FIRST);
-        history.note_evicted(location(2), 3, 1000);
-        assert!(history.recall(location(2)));
+        ghost_list.note_evicted(location(2), 3, 1000);
+        assert!(ghost_list.note_hit(location(2)));
         assert!(lean() > longer);
-        assert!((16..=16 * 64).contains(&history.yardstick().haste));
-        assert_eq!(history.remembered.load(Ordering::Relaxed), 0, "both came back");
+        assert!((16..=16 * 64).contains(&ghost_list.yardstick().haste));
+        assert_eq!(ghost_list.remembered.load(Ordering::Relaxed), 0, "both came back");
     }
 
     #[test]
     fn lessons_of_one_kind_in_a_row_count_for_more() {
-        let history = History::default();
-        history.note_keys(100_000);
-        let lean = || history.lean.load(Ordering::Relaxed);
+        let ghost_list = GhostList::default();
+        ghost_list.note_keys(100_000);
+        let lean = || ghost_list.lean.load(Ordering::Relaxed);
         let mut lesson = |number| {
             let before = lean();
-            history.note_evicted(location(number), 0, 1000);
-            assert!(history.recall(location(number)));
+            ghost_list.note_evicted(location(number), 0, 1000);
+            assert!(ghost_list.note_hit(location(number)));
             before - lean()
         };
         let lessons: Vec<i32> = (0..20 * u64::from(STREAK)).map(&mut lesson).collect();
@@ -323,7 +324,7 @@ mod tests {
 
     #[test]
     fn a_key_in_use_is_worth_more_than_one_that_is_not() {
-        let yardstick = History::default().yardstick();
+        let yardstick = GhostList::default().yardstick();
         let rank = |uses, age| yardstick.rank(uses, age, 100, 1 << 60);
         assert!(rank(0, 1000) > rank(1, 1000) && rank(2, 1000) > rank(7, 1000));
         assert!(rank(1, 2000) > rank(1, 1000) && rank(1, 1000) > rank(2, 1000));

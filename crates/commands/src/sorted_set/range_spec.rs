@@ -42,7 +42,7 @@ impl Spelling {
 
 /// A range of a sorted set.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Span<'a> {
+pub(super) enum RangeSpec<'a> {
     /// From this rank to that one, both included.
     Rank(i64, i64),
     /// From this score to that one.
@@ -53,7 +53,7 @@ pub(super) enum Span<'a> {
     Nothing,
 }
 
-impl<'a> Span<'a> {
+impl<'a> RangeSpec<'a> {
     /// The range between two words of a request, the lesser one first.
     pub(super) fn parse(
         by: By,
