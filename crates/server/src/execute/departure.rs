@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use commands::{Flags, Handler, Plan};
 use keyspace::{HeavyPass, PartitionSet, Tx, TxOptions};
-use proto::{Args, OwnedArgs, Places};
+use proto::{ArgSpans, Args, OwnedArgs};
 use tokio::sync::oneshot;
 
 use super::{Request, Round, Step, Work, options};
@@ -163,7 +163,7 @@ pub(crate) struct Departing {
     leaving: Leaving,
     work: Work,
     /// Where its arguments lie in the input.
-    places: Places,
+    places: ArgSpans,
     sender: oneshot::Sender<Elsewhere>,
 }
 
@@ -193,7 +193,7 @@ impl InputHandover {
     }
 
     /// Where arguments lie that it holds.
-    fn places(&self, args: Args<'_>) -> Places {
+    fn places(&self, args: Args<'_>) -> ArgSpans {
         args.places(self.input.get().0)
     }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use keyspace::{Lsn, Refusal};
 use proto::{Args, Output, Reply, Resp};
-use script::{Fault, Input, Interpreter, Leave, Limits, Stop, Version, Workbench};
+use script::{DirectExit, DirectState, Fault, Input, Interpreter, Limits, Stop, Version};
 
 use super::books::Books;
 use super::brevity::Brevity;
@@ -31,7 +31,7 @@ thread_local! {
     /// Not there while it runs.
     static INTERPRETER: RefCell<Option<Box<Own>>> = const { RefCell::new(None) };
     /// For scripts that are run without Lua.
-    static BENCH: RefCell<Workbench> = RefCell::default();
+    static BENCH: RefCell<DirectState> = RefCell::default();
 }
 
 /// A thread's interpreter, and where others read how much memory it takes.
@@ -420,9 +420,9 @@ impl Call {
                 match result {
                     Ok(()) => Ok(()),
                     // How it ends is said in Lua, which comes no further than here.
-                    Err(Leave::Stop(Stop::Killed)) => return None,
-                    Err(Leave::Stop(stop)) => Err(Fault::Stop(stop)),
-                    Err(Leave::GaveUp) => {
+                    Err(DirectExit::Stop(Stop::Killed)) => return None,
+                    Err(DirectExit::Stop(stop)) => Err(Fault::Stop(stop)),
+                    Err(DirectExit::GaveUp) => {
                         script.in_lua.begin();
                         return None;
                     }
