@@ -190,7 +190,7 @@ fn again(
         && let Some(pass) = pass
         && pass.is_admitted()
     {
-        pass.step_aside();
+        pass.suspend();
     }
     loop {
         if !wait_for_client_while(keyspace, &mut acquisition, &mut are_wanted)? {
@@ -199,7 +199,7 @@ fn again(
             if let Some(pass) = pass
                 && !pass.is_admitted()
             {
-                pass.come_back(|| true);
+                pass.resume(|| true);
             }
             acquisition = Acquisition::of_partitions(keyspace, PartitionSet::new());
             let is_there = acquisition.attempt();
@@ -241,7 +241,7 @@ fn await_leave(
     drop(acquisition);
     let mut aside = pass.filter(|pass| pass.is_admitted());
     if let Some(pass) = &mut aside {
-        pass.step_aside();
+        pass.suspend();
     }
     let leave = loop {
         match gates.hold() {
@@ -252,7 +252,7 @@ fn await_leave(
         }
     };
     if let Some(pass) = aside {
-        pass.come_back(|| true);
+        pass.resume(|| true);
     }
     leave
 }
@@ -521,7 +521,7 @@ impl Admission {
     }
 
     fn wait_while(keyspace: &'static Keyspace, waits_on: impl FnMut() -> bool) -> Option<Self> {
-        let mut pass = HeavyPass::to_visit(keyspace);
+        let mut pass = HeavyPass::for_visit(keyspace);
         pass.wait_while(waits_on).then_some(Self { keyspace, pass })
     }
 
@@ -559,7 +559,7 @@ impl Admission {
         mut waits_on: impl FnMut(Obstacle<'_>) -> bool,
     ) -> Option<Acquisition> {
         loop {
-            if !self.pass.make_way(|| waits_on(Obstacle::World)) {
+            if !self.pass.safepoint(|| waits_on(Obstacle::World)) {
                 return None;
             }
             if let Some(mut acquisition) = self.keyspace.try_acquire(partition) {
@@ -604,7 +604,7 @@ mod tests {
         let server = test_server();
         let (heavy, keyspace) = (&server.heavy, server.keyspace);
         let admitted = || {
-            let passes: Vec<_> = (0..40).map(|_| HeavyPass::to_move(keyspace)).collect();
+            let passes: Vec<_> = (0..40).map(|_| HeavyPass::for_offload(keyspace)).collect();
             passes.iter().filter(|pass| pass.is_admitted()).count()
         };
         heavy.begin().unwrap();
@@ -626,7 +626,8 @@ mod tests {
         heavy.tend();
         assert_eq!(admitted(), 1);
         // Who waits for leave gets it as soon as there are threads again.
-        let (first, mut second) = (HeavyPass::to_move(keyspace), HeavyPass::to_move(keyspace));
+        let (first, mut second) =
+            (HeavyPass::for_offload(keyspace), HeavyPass::for_offload(keyspace));
         assert!(first.is_admitted() && second.poll(Waker::noop()).is_pending());
         heavy.transactions.refuse_threads(false);
         heavy.tend();

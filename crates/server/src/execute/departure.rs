@@ -47,7 +47,8 @@ impl Request<'_> {
         let mut pass = None;
         // A transaction that has the world needs no leave, and would wait for itself.
         if !tx.has_world() {
-            let asked = round.pass.take().unwrap_or_else(|| HeavyPass::to_move(server.keyspace));
+            let asked =
+                round.pass.take().unwrap_or_else(|| HeavyPass::for_offload(server.keyspace));
             if !asked.is_admitted() {
                 let round = Round { pass: Some(asked), moves: false, ..round };
                 drop(tx);
@@ -77,11 +78,11 @@ impl Request<'_> {
         if spec.plan != Plan::Keys || self.location.is_some() || !self.has_many_keys() {
             return None;
         }
-        let mut pass = HeavyPass::to_move(self.worker.server.keyspace);
+        let mut pass = HeavyPass::for_offload(self.worker.server.keyspace);
         if !pass.is_admitted() {
             return None;
         }
-        pass.step_aside();
+        pass.suspend();
         let undoable = self.may_widen();
         let options = TxOptions { undoable, ..options(self.worker, self.session) };
         let client = Arc::clone(&self.session.client);
@@ -142,7 +143,7 @@ impl Request<'_> {
         let (options, partitions) = (tx.options(), PartitionSet::from(tx.partitions()));
         // The locks go first, as the world may be granted right after the pass.
         drop(tx);
-        pass.step_aside();
+        pass.suspend();
         let client = Arc::clone(&self.session.client);
         let limited = self.session.limited_from_now(work.server);
         let reading = Reading { pass, phase, options, partitions, client, limited };

@@ -269,7 +269,7 @@ mod tests {
         Errand {
             unit: Unit::begin(server, tx, None),
             hold: Hold::begin(server, 0, partitions),
-            pass: Some(HeavyPass::to_move(keyspace)),
+            pass: Some(HeavyPass::for_offload(keyspace)),
             program: Box::new(Idle),
             limited: None,
             output: Output::new(),
