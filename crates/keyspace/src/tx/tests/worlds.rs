@@ -335,7 +335,7 @@ fn parked_locks_are_timed() {
         holder = keyspace.try_acquire(sorted[1]).unwrap();
     }
     keyspace.clock().advance(1);
-    assert!(waiting.poll(Waker::noop()).is_pending(), "it insists");
+    assert!(waiting.poll(Waker::noop()).is_pending(), "the lock is handed to it in turn");
     assert!(keyspace.try_acquire(sorted[0]).is_none(), "and keeps what it has");
     keyspace.clock().advance(2);
     assert_eq!(keyspace.stall_stats().snapshot().longest_hold_us, 0);
@@ -393,9 +393,9 @@ fn who_is_beaten_often_and_for_a_millisecond_is_handed_the_lock() {
     assert!(keyspace.try_acquire(partition).is_some());
 }
 
-/// Else a stream of insisting ones would starve the hopeful, who insist only after being beaten.
+/// Else a stream of handoffs would starve barging ones, which ask for one only after being beaten.
 #[test]
-fn the_hopeful_are_woken_even_when_the_lock_is_handed_to_another() {
+fn barging_tickets_are_woken_even_when_the_lock_is_handed_to_another() {
     let keyspace = keyspace_by(Clock::manual(NOW));
     let bells = [Arc::new(Bell::default()), Arc::new(Bell::default())];
     let [first, second] = bells.clone().map(Waker::from);
