@@ -62,7 +62,7 @@ const GOES_ON: i64 = -1;
 struct WorldState {
     /// Whether somebody has the world now.
     granted: bool,
-    /// Who asks for the world, by place.
+    /// Requests for the world, by place.
     requests: ArrivalQueue<(Arc<Request>, Waker)>,
     /// Sessions that found the world stopped.
     waiting: Wakers,
@@ -78,7 +78,7 @@ struct WorldState {
     moved_on: usize,
 }
 
-/// Those who came first have the lower places.
+/// Requests in order of arrival: the first to come have the lower places.
 type ArrivalQueue<T> = BTreeMap<u64, T>;
 
 /// Heavy work that waits for leave.
@@ -87,12 +87,12 @@ struct Applicant {
     waker: Waker,
 }
 
-/// Who does heavy work.
+/// What kind of heavy work it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HeavyKind {
     /// One of [`HEAVY_TRANSACTIONS`].
     Transaction,
-    /// Who has a thread already and holds nothing while it waits.
+    /// A visit: it has a thread already and holds nothing while it waits.
     Visit,
 }
 

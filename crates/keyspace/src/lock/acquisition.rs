@@ -307,7 +307,7 @@ impl Acquisition {
     pub fn prolong(&mut self) -> bool {
         let Wanted::Partitions(partitions) = &self.wanted else { return true };
         if !self.is_complete() {
-            // Who goes from lock to lock holds none while it moves to where it may wait.
+            // A visitor goes from lock to lock and holds none while it moves to where it may wait.
             debug_assert_eq!(self.held, 0, "who waits for locks holds none for long");
             return true;
         }

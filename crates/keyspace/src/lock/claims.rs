@@ -34,7 +34,7 @@ struct ClaimsState {
     last: u64,
     /// The partitions of each, in rising order.
     claims: BTreeMap<ClaimNumber, Box<[PartitionIndex]>>,
-    /// Who waits for the end of one.
+    /// The wakers of what waits for the end of one.
     waiting: Wakers,
 }
 

@@ -197,7 +197,7 @@ impl ParkingLot {
         Self { lots, claims: Claims::default() }
     }
 
-    /// Who was kept from locks for long.
+    /// The claims of what was kept from locks for long.
     pub(crate) fn claims(&self) -> &Claims {
         &self.claims
     }

@@ -73,7 +73,7 @@ pub(super) fn read(
 impl Sink for Census<'_> {
     fn note(&mut self, name: &[u8], text: &[u8]) {
         let (name, text) = (escape(name), escape(text));
-        // Who does not listen to this hears the result.
+        // An operator that does not listen to this hears the result.
         let _ = writeln!(self.out, "[info] AUX FIELD {name} = '{text}'");
     }
 

@@ -48,7 +48,7 @@ pub enum Fault {
     Full,
     /// The call takes its time and succeeds.
     Delay,
-    /// Whoever calls panics, if the thread has a name and so is none of the test's own.
+    /// The caller panics, if the thread has a name and so is none of the test's own.
     Panic,
 }
 

@@ -58,8 +58,8 @@ pub trait Sink {
     /// Entries; why no more are wanted.
     fn batch(&mut self, batch: Batch) -> Result<(), FileError>;
 
-    /// Who takes entries that are made while they are read. Without, they come in batches, however
-    /// large they are.
+    /// What takes entries that are built while they are read. Without, they come in batches,
+    /// however large they are.
     fn gatherer(&mut self) -> Option<&mut dyn Gatherer> {
         None
     }
