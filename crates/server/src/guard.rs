@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use acl::{AccessRequest, Context, Database, Denial, Event, KeyAccess, Reason, Rules, User};
 use commands::arguments::{database, is};
 use commands::declare::{Channels, Flags, Group};
-use commands::keys::{Access, Begin};
+use commands::keys::{Access, BeginSearch};
 use config::settings::{ACLLOG_MAX_LEN, DATABASES};
 use keyspace::Refusal;
 use proto::Args;
@@ -260,7 +260,7 @@ impl Member {
     /// SORT may look into keys of any name, which is for those who may read all of them.
     fn refuse_pattern(&self, request: Request<'_>) -> Option<Refusal> {
         let Request { entry, args, .. } = request;
-        if !entry.spec.keys.iter().any(|spec| matches!(spec.begin, Begin::Undeclared)) {
+        if !entry.spec.keys.iter().any(|spec| matches!(spec.begin, BeginSearch::Undeclared)) {
             return None;
         }
         let option = commands::generic::pattern_option(args)?;
