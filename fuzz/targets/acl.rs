@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use acl::{Asked, Catalogue, Database, Listed, Needs, Rules, Users};
+use acl::{AccessRequest, Catalogue, CatalogueEntry, Database, KeyAccess, Rules, Users};
 use libfuzzer_sys::fuzz_target;
 use proto::OwnedArgs;
 
@@ -19,12 +19,14 @@ const COMMANDS: [(&str, Option<usize>); 6] = [
 ];
 
 static CATALOGUE: LazyLock<Arc<Catalogue>> = LazyLock::new(|| {
-    Arc::new(Catalogue::new(COMMANDS.iter().enumerate().map(|(id, (name, container))| Listed {
-        id,
-        name: (*name).to_owned(),
-        categories: vec![if id % 2 == 0 { "@read" } else { "@write" }, "@fast"],
-        container: *container,
-        is_exempt: *name == "auth",
+    Arc::new(Catalogue::new(COMMANDS.iter().enumerate().map(|(id, (name, container))| {
+        CatalogueEntry {
+            id,
+            name: (*name).to_owned(),
+            categories: vec![if id % 2 == 0 { "@read" } else { "@write" }, "@fast"],
+            container: *container,
+            is_exempt: *name == "auth",
+        }
     })))
 });
 
@@ -63,11 +65,11 @@ fn comes_back(users: &Users, data: &[u8]) {
 fn allowed(rules: &Rules, data: &[u8]) -> Vec<bool> {
     let part = &data[..data.len().min(8)];
     let args: OwnedArgs = [b"x", part].into_iter().collect();
-    let needs = [Needs::NOTHING, Needs::READ, Needs::WRITE];
+    let needs = [KeyAccess::NOTHING, KeyAccess::READ, KeyAccess::WRITE];
     let asked = (0..COMMANDS.len()).flat_map(|command| needs.map(|needs| (command, needs)));
     let may = |(command, needs)| {
         let keys = [(1, needs)];
-        let asked = Asked {
+        let asked = AccessRequest {
             command,
             args: args.as_args(),
             keys: &keys,

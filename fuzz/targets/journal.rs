@@ -9,7 +9,7 @@ use libfuzzer_sys::fuzz_target;
 use persist::aof::manifest::Manifest;
 use persist::aof::{CutPoint, UnitReader, check_line};
 use persist::storage::simulated::SimulatedDisk;
-use persist::storage::{How, Storage, read_whole};
+use persist::storage::{OpenMode, Storage, read_whole};
 
 /// What the file is called.
 const NAME: &str = "aof";
@@ -63,7 +63,7 @@ fn expect(bytes: &[u8], units: &Units) {
 
 /// The whole units, and where the last one ends.
 fn read(disk: &SimulatedDisk) -> (Units, CutPoint) {
-    let mut file = disk.open(Path::new(NAME), How::Read).expect("it was just put there");
+    let mut file = disk.open(Path::new(NAME), OpenMode::Read).expect("it was just put there");
     let mut reader = UnitReader::new(&mut *file);
     let mut units = Units::new();
     while let Ok(Some(unit)) = reader.next_unit() {

@@ -13,7 +13,7 @@ use persist::rdb::file::{
 };
 use persist::rdb::value::Limits;
 use persist::storage::simulated::SimulatedDisk;
-use persist::storage::{How, Storage, read_whole};
+use persist::storage::{OpenMode, Storage, read_whole};
 
 const PATH: &str = "dump.rdb";
 
@@ -40,7 +40,7 @@ fuzz_target!(|data: &[u8]| {
 fn entries_of(bytes: &[u8]) -> Option<Vec<(u64, EntryBox)>> {
     let disk = SimulatedDisk::new();
     disk.put(Path::new(PATH), bytes);
-    let mut file = disk.open(Path::new(PATH), How::Read).expect("it was just put there");
+    let mut file = disk.open(Path::new(PATH), OpenMode::Read).expect("it was just put there");
     let limits = Limits::from(&ContainerSettings::default());
     let mut found = Found { limits, entries: Vec::new() };
     let rules = Rules { skips_modules: true, ..Rules::default() };
@@ -58,7 +58,7 @@ fn written(entries: &[(u64, EntryBox)]) -> Vec<u8> {
     let form = BaseForm::Snapshot;
     let options =
         Options { form, compresses: true, sums: true, access: None, version: 0, syncs: false };
-    let file = disk.open(Path::new(PATH), How::Create).expect("the disk is sound");
+    let file = disk.open(Path::new(PATH), OpenMode::Create).expect("the disk is sound");
     let mut writer = FileWriter::begin(file, &[], options.clone()).expect("the disk is sound");
     let mut chunk = ChunkWriter::new(options);
     for (database, entry) in entries {

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use ::commands::categories;
 
 /// One command or subcommand, as it is told to [`Catalogue::new`].
-pub struct Listed {
+pub struct CatalogueEntry {
     /// Its number.
     pub id: usize,
     /// In lower case, `container|subcommand` for a subcommand.
@@ -38,9 +38,9 @@ struct Command {
 
 impl Catalogue {
     /// The catalogue of these commands, whose ids are the numbers from 0 on.
-    pub fn new(listed: impl IntoIterator<Item = Listed>) -> Catalogue {
+    pub fn new(listed: impl IntoIterator<Item = CatalogueEntry>) -> Catalogue {
         let mut commands: Vec<Command> = Vec::new();
-        for Listed { id, name, categories, container, is_exempt } in listed {
+        for CatalogueEntry { id, name, categories, container, is_exempt } in listed {
             let bits = categories.iter().filter_map(|name| category(name.as_bytes()));
             let command = at(&mut commands, id);
             command.categories = bits.fold(0, |all, bit| all | 1 << bit);

@@ -4,7 +4,7 @@ use proto::Args;
 
 /// What a request does with a key. Neither bit: any permission on the key will do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Needs(u8);
+pub struct KeyAccess(u8);
 
 /// The databases that a request touches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,15 +15,15 @@ pub enum Database {
     All,
 }
 
-/// A request, taken apart.
+/// What a request asks access to.
 #[derive(Clone, Copy)]
-pub struct Asked<'a> {
+pub struct AccessRequest<'a> {
     /// The id of the command, or of the subcommand if it is one.
     pub command: usize,
     /// The whole request, its name first.
     pub args: Args<'a>,
     /// Where keys stand in `args`, and what is done with them.
-    pub keys: &'a [(usize, Needs)],
+    pub keys: &'a [(usize, KeyAccess)],
     /// Where channels stand in `args`.
     pub channels: &'a [usize],
     /// Whether they are patterns, which must then be allowed letter by letter.
@@ -45,23 +45,23 @@ pub enum Denial {
     Channel(usize),
 }
 
-impl Needs {
+impl KeyAccess {
     /// Nothing in particular.
-    pub const NOTHING: Needs = Needs(0);
+    pub const NOTHING: KeyAccess = KeyAccess(0);
     /// To read the value.
-    pub const READ: Needs = Needs(1);
+    pub const READ: KeyAccess = KeyAccess(1);
     /// To change the value.
-    pub const WRITE: Needs = Needs(2);
+    pub const WRITE: KeyAccess = KeyAccess(2);
 
     /// Both together.
     #[must_use]
-    pub const fn and(self, other: Needs) -> Needs {
-        Needs(self.0 | other.0)
+    pub const fn and(self, other: KeyAccess) -> KeyAccess {
+        KeyAccess(self.0 | other.0)
     }
 
     /// Whether whoever may do `self` may do what is needed.
     #[must_use]
-    pub(crate) const fn covers(self, needed: Needs) -> bool {
+    pub(crate) const fn covers(self, needed: KeyAccess) -> bool {
         self.0 & needed.0 == needed.0
     }
 }

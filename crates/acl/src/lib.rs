@@ -21,8 +21,8 @@ mod tests;
 mod user;
 mod users;
 
-pub use catalogue::{Catalogue, Listed};
-pub use check::{Asked, Database, Denial, Needs};
+pub use catalogue::{Catalogue, CatalogueEntry};
+pub use check::{AccessRequest, Database, Denial, KeyAccess};
 pub use fault::{Fault, RuleError};
 pub use log::{Context, Entry, Event, Log, Reason};
 pub use rules::{Permissions, Rules};

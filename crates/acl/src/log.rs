@@ -42,7 +42,7 @@ pub struct Event<'a> {
     /// What was not allowed: the command's full name, the key, the channel, or for a login the
     /// command that tried it.
     pub object: &'a [u8],
-    /// Who tried.
+    /// The user that tried.
     pub user: &'a [u8],
     /// The client, as CLIENT LIST shows it.
     pub client: String,
@@ -59,7 +59,7 @@ pub struct Entry {
     pub context: Context,
     /// What was not allowed.
     pub object: Vec<u8>,
-    /// Who tried.
+    /// The user that tried.
     pub user: Vec<u8>,
     /// The client that tried last.
     pub client: String,

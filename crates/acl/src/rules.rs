@@ -6,7 +6,7 @@ use base::quote::{quote, split_arguments};
 use proto::Args;
 
 use crate::catalogue::Catalogue;
-use crate::check::{Asked, Denial};
+use crate::check::{AccessRequest, Denial};
 use crate::fault::{Fault, RuleError};
 use crate::ordered::Ordered;
 use crate::password::Digest;
@@ -79,7 +79,7 @@ impl Rules {
 
     /// Whether the request is allowed, by the root or by one selector alone. The denial is that of
     /// whichever got furthest.
-    pub fn check(&self, asked: &Asked<'_>) -> Result<(), Denial> {
+    pub fn check(&self, asked: &AccessRequest<'_>) -> Result<(), Denial> {
         let Err(mut denial) = self.root.check(asked) else { return Ok(()) };
         for selector in &self.selectors {
             match selector.check(asked) {

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use proto::Args;
 
 use crate::catalogue::Catalogue;
-use crate::check::{Asked, Database, Denial, Needs};
+use crate::check::{AccessRequest, Database, Denial, KeyAccess};
 use crate::commands::Commands;
 use crate::fault::Fault;
 use crate::patterns::Patterns;
@@ -18,7 +18,7 @@ use crate::patterns::Patterns;
 pub(crate) struct Selector {
     commands: Commands,
     /// Patterns with what may be done with the keys that match.
-    keys: Scope<Needs>,
+    keys: Scope<KeyAccess>,
     channels: Scope<()>,
     /// All of them where there is no list.
     databases: Option<BTreeSet<usize>>,
@@ -59,7 +59,7 @@ impl Selector {
     }
 
     /// Whether the request is allowed, and where not.
-    pub(crate) fn check(&self, asked: &Asked<'_>) -> Result<(), Denial> {
+    pub(crate) fn check(&self, asked: &AccessRequest<'_>) -> Result<(), Denial> {
         if let Some((index, _)) = asked.databases.iter().find(|it| !self.may_enter(it.1)) {
             return Err(Denial::Database(*index));
         }
@@ -90,12 +90,12 @@ impl Selector {
     }
 
     /// Whether one pattern alone allows all that is needed.
-    fn may_use_key(&self, key: &[u8], needs: Needs) -> bool {
+    fn may_use_key(&self, key: &[u8], needs: KeyAccess) -> bool {
         self.keys.match_any(key, |granted| granted.covers(needs))
     }
 
     pub(crate) fn may_read_all_keys(&self) -> bool {
-        self.keys.any(|pattern, granted| granted.covers(Needs::READ) && pattern == b"*")
+        self.keys.any(|pattern, granted| granted.covers(KeyAccess::READ) && pattern == b"*")
     }
 
     /// A pattern is allowed letter by letter only: what it matches nobody can tell.
@@ -122,7 +122,7 @@ impl Selector {
             [b'~' | b'%', ..] if matches!(self.keys, Scope::All) => {
                 return Err(Fault::PatternBehindAll);
             }
-            [b'~', pattern @ ..] => self.add_key(pattern, Needs::READ.and(Needs::WRITE))?,
+            [b'~', pattern @ ..] => self.add_key(pattern, KeyAccess::READ.and(KeyAccess::WRITE))?,
             [b'%', rest @ ..] => {
                 let (pattern, granted) = permissions(rest)?;
                 self.add_key(pattern, granted)?;
@@ -146,14 +146,14 @@ impl Selector {
 
     /// Both permissions on `*` are all keys, whichever words give them: Redis has a pattern then
     /// that its own description, read again, does not give back.
-    fn add_key(&mut self, pattern: &[u8], granted: Needs) -> Result<(), Fault> {
+    fn add_key(&mut self, pattern: &[u8], granted: KeyAccess) -> Result<(), Fault> {
         check_pattern(pattern)?;
         let Scope::Matching(patterns) = &mut self.keys else { return Ok(()) };
         let all = patterns.get_mut(pattern).map_or(granted, |before| {
             *before = before.and(granted);
             *before
         });
-        if pattern == b"*" && all == Needs::READ.and(Needs::WRITE) {
+        if pattern == b"*" && all == KeyAccess::READ.and(KeyAccess::WRITE) {
             self.keys = Scope::All;
         } else if patterns.get_mut(pattern).is_none() {
             patterns.push(pattern, granted);
@@ -181,8 +181,8 @@ impl Selector {
 
     pub(crate) fn key_words(&self) -> Vec<Vec<u8>> {
         self.keys.words(b"~*", |granted| match *granted {
-            Needs::READ => b"%R~",
-            Needs::WRITE => b"%W~",
+            KeyAccess::READ => b"%R~",
+            KeyAccess::WRITE => b"%W~",
             _ => b"~",
         })
     }
@@ -239,12 +239,12 @@ impl<V> Scope<V> {
 }
 
 /// What stands between `%` and `~`, and the pattern behind.
-fn permissions(rest: &[u8]) -> Result<(&[u8], Needs), Fault> {
+fn permissions(rest: &[u8]) -> Result<(&[u8], KeyAccess), Fault> {
     let end = rest.iter().position(|byte| *byte == b'~').unwrap_or(rest.len());
     let granted = match &*rest[..end].to_ascii_uppercase() {
-        b"R" => Needs::READ,
-        b"W" => Needs::WRITE,
-        b"RW" | b"WR" => Needs::READ.and(Needs::WRITE),
+        b"R" => KeyAccess::READ,
+        b"W" => KeyAccess::WRITE,
+        b"RW" | b"WR" => KeyAccess::READ.and(KeyAccess::WRITE),
         _ => return Err(Fault::Syntax),
     };
     Ok((rest.get(end + 1..).unwrap_or_default(), granted))

@@ -68,7 +68,7 @@ impl User {
         let mut current = self.rules.write().unwrap_or_else(PoisonError::into_inner);
         let state = self.state.load(Ordering::Relaxed);
         let version = state / ONE_VERSION * ONE_VERSION + ONE_VERSION;
-        // Whoever sees the new version finds the lock held, or the new rules.
+        // A reader that sees the new version finds the lock held, or the new rules.
         self.state.store(version | state & DELETED | bits(&rules), Ordering::Release);
         *current = rules;
     }

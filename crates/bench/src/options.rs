@@ -58,7 +58,7 @@ pub struct Options {
     /// `-x`, default 1.
     pub run_count: u32,
     /// `--against` (ours): servers that get the same load in turn with the first.
-    pub against: Vec<Rival>,
+    pub against: Vec<Peer>,
     /// What is sent.
     pub load: Load,
     /// What is printed and written.
@@ -76,7 +76,7 @@ pub enum Family {
 
 /// A server of `--against`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rival {
+pub struct Peer {
     /// Its host.
     pub server: String,
     /// Its port.

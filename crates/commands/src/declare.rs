@@ -51,7 +51,7 @@ pub struct Spec {
     pub history: &'static [(&'static str, &'static str)],
     /// Since when one should use something else, and what.
     pub deprecated: Option<(&'static str, &'static str)>,
-    /// Who else has it, when it is not Redis'.
+    /// The servers that have it, when it is not Redis'.
     pub origin: &'static str,
 }
 

@@ -16,18 +16,18 @@ use crate::arguments::is;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeySpec {
     /// Where the first key stands.
-    pub begin: Begin,
+    pub begin: BeginSearch,
     /// Where the others stand.
-    pub find: Find,
+    pub find: FindKeys,
     /// What happens to them.
     pub access: Access,
     /// What clients are told of that besides; mostly nothing.
     pub notes: &'static str,
 }
 
-/// Where the first key of a group stands.
+/// Where the first key of a group stands, as the `begin_search` of Redis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Begin {
+pub enum BeginSearch {
     /// At this index; the name is index 0.
     Index(usize),
     /// After this word, looked for from an index on (from the end if negative).
@@ -49,9 +49,9 @@ pub struct KeyOption {
     pub others: &'static [(&'static str, usize)],
 }
 
-/// Where the other keys of a group stand.
+/// Where the other keys of a group stand, as the `find_keys` of Redis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Find {
+pub enum FindKeys {
     /// Up to `last` (relative to the first; negative counts from the end), every `step`-th; `limit`
     /// of 2 takes the first half, 3 the first third.
     Range {
@@ -145,15 +145,15 @@ pub const fn all_from(index: usize, access: Access) -> KeySpec {
 /// Keys from an index to `last` (relative to the first, or from the end if negative).
 #[must_use]
 pub const fn range(index: usize, last: i64, step: usize, access: Access) -> KeySpec {
-    let find = Find::Range { last, step, limit: 0 };
-    KeySpec { begin: Begin::Index(index), find, access, notes: "" }
+    let find = FindKeys::Range { last, step, limit: 0 };
+    KeySpec { begin: BeginSearch::Index(index), find, access, notes: "" }
 }
 
 /// A number of keys at an index, the keys right after it, `step` apart.
 #[must_use]
 pub const fn counted(index: usize, step: usize, access: Access) -> KeySpec {
-    let find = Find::Count { count: 0, first: 1, step };
-    KeySpec { begin: Begin::Index(index), find, access, notes: "" }
+    let find = FindKeys::Count { count: 0, first: 1, step };
+    KeySpec { begin: BeginSearch::Index(index), find, access, notes: "" }
 }
 
 impl KeySpec {
@@ -169,7 +169,7 @@ impl KeySpec {
     pub const fn is_first(&self) -> bool {
         matches!(
             (self.begin, self.find),
-            (Begin::Index(1), Find::Range { last: 0, step: 1, limit: 0 })
+            (BeginSearch::Index(1), FindKeys::Range { last: 0, step: 1, limit: 0 })
         )
     }
 
@@ -177,14 +177,16 @@ impl KeySpec {
     #[inline]
     #[must_use]
     pub const fn is_counted_at(&self, index: usize) -> bool {
-        let is_count = matches!(self.find, Find::Count { count: 0, first: 1, step: 1 });
-        is_count && matches!(self.begin, Begin::Index(begin) if begin == index)
+        let is_count = matches!(self.find, FindKeys::Count { count: 0, first: 1, step: 1 });
+        is_count && matches!(self.begin, BeginSearch::Index(begin) if begin == index)
     }
 
     /// Calls `visit` with the index of every key of the group.
     #[inline]
     pub fn visit(&self, args: Args<'_>, mut visit: impl FnMut(usize)) -> Result<(), Refusal> {
-        if let (Begin::Keyword(word, from), Find::Range { last: 0, .. }) = (self.begin, self.find) {
+        if let (BeginSearch::Keyword(word, from), FindKeys::Range { last: 0, .. }) =
+            (self.begin, self.find)
+        {
             visit_options(args, word, from, visit);
             return Ok(());
         }
@@ -199,19 +201,19 @@ impl KeySpec {
     #[inline]
     fn bounds(&self, args: Args<'_>) -> Result<Option<(usize, usize, usize)>, Refusal> {
         let begin = match self.begin {
-            Begin::Index(index) => index,
-            Begin::Keyword(word, from) => match find_keyword(args, word, from) {
+            BeginSearch::Index(index) => index,
+            BeginSearch::Keyword(word, from) => match find_keyword(args, word, from) {
                 Some(index) => index + 1,
                 None => return Ok(None),
             },
-            Begin::Option(option) => match option.find(args) {
+            BeginSearch::Option(option) => match option.find(args) {
                 Some(index) => index,
                 None => return Ok(None),
             },
-            Begin::Undeclared => return Ok(None),
+            BeginSearch::Undeclared => return Ok(None),
         };
         match self.find {
-            Find::Range { last, step, limit } => {
+            FindKeys::Range { last, step, limit } => {
                 let end = if last >= 0 {
                     begin.saturating_add(last as usize)
                 } else {
@@ -227,7 +229,7 @@ impl KeySpec {
                 }
                 Ok(Some((begin, end, step)))
             }
-            Find::Count { count, first, step } => {
+            FindKeys::Count { count, first, step } => {
                 let number = args.get(begin + count).and_then(base::number::parse_i64);
                 let Some(number) = number.and_then(|number| usize::try_from(number).ok()) else {
                     return Err(INVALID_COUNT);

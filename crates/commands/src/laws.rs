@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::declare::{Flags, Plan, Spec};
-use crate::keys::{Access, Begin, Find};
+use crate::keys::{Access, BeginSearch, FindKeys};
 use crate::{DataCommand, FAMILIES};
 
 /// Every command and subcommand with its full name.
@@ -37,14 +37,17 @@ fn the_arity_covers_the_keys() {
         let least = least_arguments(&command.spec);
         assert!(least >= 1, "{name}");
         for keys in command.spec.keys {
-            let Begin::Index(begin) = keys.begin else { continue };
+            let BeginSearch::Index(begin) = keys.begin else { continue };
             let last = match keys.find {
-                Find::Range { last, .. } => begin + usize::try_from(last).unwrap_or(0),
-                Find::Count { count, first, .. } => begin + count.max(first),
+                FindKeys::Range { last, .. } => begin + usize::try_from(last).unwrap_or(0),
+                FindKeys::Count { count, first, .. } => begin + count.max(first),
             };
             // Of all the rest, the rest may be nothing.
-            let needed =
-                if matches!(keys.find, Find::Range { last: ..0, .. }) { begin - 1 } else { last };
+            let needed = if matches!(keys.find, FindKeys::Range { last: ..0, .. }) {
+                begin - 1
+            } else {
+                last
+            };
             assert!(begin >= 1 && needed < least, "{name}: key {last} of {least} arguments");
         }
     }

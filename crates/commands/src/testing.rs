@@ -203,7 +203,7 @@ impl Session {
         TxOptions {
             database: self.database,
             touches: true,
-            // Who goes from lock to lock has nothing to undo.
+            // A visitor has nothing to undo.
             undoable: plan != Plan::Visits,
             heavy,
             ..TxOptions::internal(0, self.now)

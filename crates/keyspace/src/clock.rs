@@ -113,7 +113,7 @@ pub struct AccessClock {
     policy: AccessPolicy,
     log_factor: u32,
     decay_minutes: u32,
-    /// Who is told of uses, and says how long they count; none if nobody learns from them.
+    /// The ghost list, which learns from uses and says how long they count, under its policy.
     ghost_list: Option<&'static GhostList>,
     use_lasts_ms: u32,
     now: UnixMillis,

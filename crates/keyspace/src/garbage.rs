@@ -179,7 +179,7 @@ impl Reclaimer {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
         self.keys.fetch_sub(keys, Ordering::Relaxed);
         self.freed.fetch_add(keys as i64, Ordering::Relaxed);
-        // Who shuts out others until it is freed looks at it again behind a fence of its own.
+        // A thread that shuts out others until it is freed looks at it again behind its own fence.
         fence(Ordering::SeqCst);
     }
 

@@ -287,7 +287,7 @@ fn withdrawn_heavy_work_keeps_nobody_waiting() {
         let stage = Stage::new();
         tasks!(stage;
             for _ in 0..3 {
-                let mut pass = HeavyPass::to_move(stage.keyspace);
+                let mut pass = HeavyPass::for_offload(stage.keyspace);
                 let _ = pass.poll(&Waker::from(Arc::new(Bell::default())));
             },
             { transact_heavily(&stage, 1, &[0]); stage.transact(1, &[0]) },
@@ -334,7 +334,7 @@ fn transact_heavily(stage: &Stage, lane: usize, partitions: &[PartitionIndex]) {
     let bell = Arc::new(Bell::default());
     let waker = Waker::from(Arc::clone(&bell));
     let mut acquisition = stage.acquire(lane, partitions);
-    let mut pass = HeavyPass::to_move(stage.keyspace);
+    let mut pass = HeavyPass::for_offload(stage.keyspace);
     if !pass.is_admitted() {
         drop(acquisition);
         stage.keyspace.leave(lane);
@@ -351,17 +351,17 @@ fn transact_heavily(stage: &Stage, lane: usize, partitions: &[PartitionIndex]) {
 
 fn take_world_heavily(stage: &Stage) {
     let bell = Arc::new(Bell::default());
-    let mut pass = HeavyPass::to_move(stage.keyspace);
+    let mut pass = HeavyPass::for_offload(stage.keyspace);
     while pass.poll(&Waker::from(Arc::clone(&bell))).is_pending() {
         bell.wait();
     }
-    pass.step_aside();
+    pass.suspend();
     stage.take_world();
     drop(pass);
 }
 
 fn visit_heavily(stage: &Stage, partitions: &[PartitionIndex]) {
-    let mut pass = HeavyPass::to_visit(stage.keyspace);
+    let mut pass = HeavyPass::for_visit(stage.keyspace);
     assert!(pass.wait_while(|| true));
     let options = TxOptions { touches: true, heavy: true, ..TxOptions::internal(1, 0) };
     let mut tx = Tx::begin(stage.plan(&[]), options);

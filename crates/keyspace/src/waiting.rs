@@ -46,7 +46,7 @@ pub enum Cancelled {
 #[derive(Default)]
 pub(crate) struct WaitingKeys(HashMap<NamedKey, WaitQueue>);
 
-/// Those who wait for one key, the first to come in front. Mostly that is one, who takes no memory
+/// The waiters for one key, the first to come in front. Mostly that is one, which takes no memory
 /// beside its place here.
 pub struct WaitQueue(QueueRepr);
 

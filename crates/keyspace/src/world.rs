@@ -62,7 +62,7 @@ const GOES_ON: i64 = -1;
 struct WorldState {
     /// Whether somebody has the world now.
     granted: bool,
-    /// Who asks for the world, by place.
+    /// Requests for the world, by place.
     requests: ArrivalQueue<(Arc<Request>, Waker)>,
     /// Sessions that found the world stopped.
     waiting: Wakers,
@@ -78,7 +78,7 @@ struct WorldState {
     moved_on: usize,
 }
 
-/// Those who came first have the lower places.
+/// Requests in order of arrival: the first to come have the lower places.
 type ArrivalQueue<T> = BTreeMap<u64, T>;
 
 /// Heavy work that waits for leave.
@@ -87,12 +87,12 @@ struct Applicant {
     waker: Waker,
 }
 
-/// Who does heavy work.
+/// What kind of heavy work it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HeavyKind {
     /// One of [`HEAVY_TRANSACTIONS`].
     Transaction,
-    /// Who has a thread already and holds nothing while it waits.
+    /// A visit: it has a thread already and holds nothing while it waits.
     Visit,
 }
 
@@ -111,7 +111,7 @@ const GRANTED: u32 = 1;
 /// Taken off the queue to let those who waited for the world come in first; to be queued again.
 const DEFERRED: u32 = 2;
 /// Of a heavy transaction that asks for the world: it keeps its thread and counts no more.
-const ASIDE: u32 = 3;
+const SUSPENDED: u32 = 3;
 
 /// A request for the world, from asking to giving it back.
 pub(crate) struct WorldTicket(Arc<Request>);
@@ -291,7 +291,7 @@ impl World {
         let mut state = lock(&self.state);
         let withdrawn = state.line(kind).remove(&request.place());
         let status = request.status.load(Ordering::Acquire);
-        let gives_thread = kind == HeavyKind::Transaction && matches!(status, GRANTED | ASIDE);
+        let gives_thread = kind == HeavyKind::Transaction && matches!(status, GRANTED | SUSPENDED);
         let admitted = if gives_thread {
             state.transactions -= 1;
             self.admit_waiting(&mut state)
@@ -308,21 +308,22 @@ impl World {
         change.end();
     }
 
-    /// Lets the world pass: for heavy work that holds nothing at the moment. Blocks meanwhile, so
-    /// it is not for workers. `false` if it does not wait on before the world has passed: then it
-    /// counts as heavy work again, so that its leave ends as any other, but touches nothing more.
+    /// A safepoint: heavy work that holds nothing at the moment lets the world be stopped. Blocks
+    /// meanwhile, so it is not for workers. `false` if `waits_on` says so before the world goes on:
+    /// then the work counts as heavy again, so that its leave ends as any other, but touches
+    /// nothing more.
     #[cold]
-    pub(crate) fn step_aside(&self, waits_on: impl FnMut() -> bool) -> bool {
+    pub(crate) fn safepoint(&self, waits_on: impl FnMut() -> bool) -> bool {
         self.leave_heavy();
-        self.step_back(waits_on)
+        self.await_world(waits_on)
     }
 
-    /// The second half of `step_aside`, which others may have done in between.
-    fn step_back(&self, mut waits_on: impl FnMut() -> bool) -> bool {
+    /// The second half of a safepoint: waits until the world goes on.
+    fn await_world(&self, mut waits_on: impl FnMut() -> bool) -> bool {
         let request = Request::new();
         while self.poll_heavy(&request, HeavyKind::Visit, Waker::noop()).is_pending() {
             if !waits_on() {
-                return self.come_back(&request);
+                return self.readmit(&request);
             }
             crate::sync::pause();
         }
@@ -330,7 +331,7 @@ impl World {
     }
 
     /// Counts heavy work in again that waits for its turn no longer; whether it had come.
-    fn come_back(&self, request: &Arc<Request>) -> bool {
+    fn readmit(&self, request: &Arc<Request>) -> bool {
         let mut state = lock(&self.state);
         if request.is_granted() {
             return true;
@@ -510,14 +511,14 @@ impl HeavyPass {
     /// Asks for leave to visit partitions on a thread that the caller has; it is there at once
     /// unless the world is wanted.
     #[must_use]
-    pub fn to_visit(keyspace: &'static Keyspace) -> Self {
+    pub fn for_visit(keyspace: &'static Keyspace) -> Self {
         Self::request(keyspace, HeavyKind::Visit)
     }
 
     /// Asks for leave for a transaction that moves to another thread; it is there at once unless
     /// the world is wanted or as many as may do so.
     #[must_use]
-    pub fn to_move(keyspace: &'static Keyspace) -> Self {
+    pub fn for_offload(keyspace: &'static Keyspace) -> Self {
         Self::request(keyspace, HeavyKind::Transaction)
     }
 
@@ -525,7 +526,7 @@ impl HeavyPass {
     /// another thread with its locks: it is there at once unless as many as may do so. While the
     /// world is wanted these are few, as others come behind them.
     #[must_use]
-    pub fn to_move_on(keyspace: &'static Keyspace) -> Self {
+    pub fn for_handover(keyspace: &'static Keyspace) -> Self {
         let (world, request) = (keyspace.world(), Request::new());
         let woken = world.admit_begun(&mut lock(&world.state), &request);
         woken.into_iter().for_each(Waker::wake);
@@ -563,28 +564,29 @@ impl HeavyPass {
         true
     }
 
-    /// Keeps the thread and gives the rest of the leave back: for a transaction that asks for the
+    /// Keeps the thread, and gives the rest of the leave back: for a transaction that asks for the
     /// world, which waits for all who have leave, and for one that holds nothing for long.
-    pub fn step_aside(&mut self) {
-        debug_assert!(self.is_admitted(), "who waits is in nobody's way");
-        self.request.status.store(ASIDE, Ordering::Release);
+    pub fn suspend(&mut self) {
+        debug_assert!(self.is_admitted(), "a pass that waits keeps nothing");
+        self.request.status.store(SUSPENDED, Ordering::Release);
         self.keyspace.world().leave_heavy();
     }
 
-    /// Takes the rest of the leave again that `step_aside` gave back, once the world is not wanted.
+    /// Takes the rest of the leave again that `suspend` gave back, once the world is not wanted.
     /// `false` if `waits_on` says so before: the work is over.
-    pub fn come_back(&mut self, waits_on: impl FnMut() -> bool) -> bool {
-        let is_back = self.keyspace.world().step_back(waits_on);
+    pub fn resume(&mut self, waits_on: impl FnMut() -> bool) -> bool {
+        let is_back = self.keyspace.world().await_world(waits_on);
         self.request.status.store(GRANTED, Ordering::Release);
         is_back
     }
 
-    /// Lets the world pass if it is wanted: for work that holds no lock at the moment, on a thread
-    /// that may wait. `false` if `waits_on` says so before the world has passed: the work is over.
-    pub fn make_way(&mut self, waits_on: impl FnMut() -> bool) -> bool {
-        debug_assert!(self.is_admitted(), "who waits is in nobody's way");
+    /// A safepoint: lets the world be stopped if it is wanted, for work that holds no lock at the
+    /// moment, on a thread that may wait. `false` if `waits_on` says so before the world goes on:
+    /// the work is over.
+    pub fn safepoint(&mut self, waits_on: impl FnMut() -> bool) -> bool {
+        debug_assert!(self.is_admitted(), "a pass that waits keeps nothing");
         let world = self.keyspace.world();
-        !world.is_wanted() || world.step_aside(waits_on)
+        !world.is_wanted() || world.safepoint(waits_on)
     }
 }
 

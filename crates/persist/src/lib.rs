@@ -8,10 +8,10 @@
 #![forbid(unsafe_code)]
 
 pub mod aof;
-pub mod asides;
 pub mod check;
 pub mod contents;
 pub mod dump;
+pub mod entry_notes;
 pub mod functions;
 pub mod lzf;
 pub mod rdb;

@@ -110,8 +110,8 @@ impl<'a> Args<'a> {
 
     /// Where the arguments lie in a buffer that begins at this address, for
     /// [`OwnedArgs::within`].
-    pub fn places(&self, begin: usize) -> Places {
-        Places { skipped: self.bytes.as_ptr().addr() - begin, spans: self.spans.into() }
+    pub fn places(&self, begin: usize) -> ArgSpans {
+        ArgSpans { skipped: self.bytes.as_ptr().addr() - begin, spans: self.spans.into() }
     }
 
     /// The length of all arguments together.
@@ -167,7 +167,7 @@ impl std::fmt::Debug for Args<'_> {
 }
 
 /// Where arguments lie in a buffer, while nobody borrows it.
-pub struct Places {
+pub struct ArgSpans {
     /// Bytes before those that the spans count from.
     skipped: usize,
     spans: Box<[Span]>,
@@ -234,8 +234,8 @@ impl OwnedArgs {
     ///
     /// # Panics
     /// If there is no such place in the buffer.
-    pub fn within(buffer: Vec<u8>, places: Places) -> OwnedArgs {
-        let Places { skipped, spans } = places;
+    pub fn within(buffer: Vec<u8>, places: ArgSpans) -> OwnedArgs {
+        let ArgSpans { skipped, spans } = places;
         let ends = spans.iter().map(|span| skipped + span.range().end);
         assert!(ends.max().is_none_or(|end| end <= buffer.len()), "they lie in the buffer");
         OwnedArgs { bytes: Bytes::Within(Arc::new(buffer), skipped), spans }

@@ -13,7 +13,7 @@ pub mod request;
 pub mod source;
 pub mod value;
 
-pub use args::{Args, ArgsBuffer, OwnedArgs, Places};
+pub use args::{ArgSpans, Args, ArgsBuffer, OwnedArgs};
 pub use output::{Block, Mark, Output};
 pub use reply::{Reply, Resp};
 pub use request::{Limits, Progress, ProtocolError, RequestParser};

@@ -7,7 +7,6 @@
 #![deny(unsafe_code)]
 
 mod call;
-mod desk;
 mod direct;
 mod error;
 mod host;
@@ -16,12 +15,13 @@ mod library;
 mod modules;
 mod program;
 mod replies;
-mod room;
+mod result_budget;
+mod scratch;
 mod shebang;
 #[cfg(test)]
 mod tests;
 
-pub use direct::{Leave, Workbench};
+pub use direct::{DirectExit, DirectState};
 pub use error::{Fault, ScriptError};
 pub use host::{Host, LogLevel, Replication, Stop};
 pub use interpreter::{Input, Interpreter, Limits, Version};

@@ -9,7 +9,7 @@ use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use proto::Reply;
 use sha1::Digest;
 
-use crate::direct::{Direct, Leave, Workbench};
+use crate::direct::{Direct, DirectExit, DirectState};
 use crate::error::ScriptError;
 use crate::host::Host;
 use crate::interpreter::{Input, Limits};
@@ -112,25 +112,25 @@ pub struct Program {
     flags: Flags,
     /// Where the Lua begins.
     body: usize,
-    sight: Sight,
+    sight: VisibleLists,
     /// How it is run without Lua, if it can be.
     direct: Option<Box<Direct>>,
 }
 
 /// Which of the lists that it is given a script can see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Sight {
+pub(crate) struct VisibleLists {
     pub(crate) keys: bool,
     pub(crate) arguments: bool,
 }
 
-impl Sight {
+impl VisibleLists {
     /// A global is seen by who writes its name; or by who makes up names, which takes the table of
     /// all globals, or a function that compiles.
-    fn of(body: &[u8]) -> Sight {
+    fn of(body: &[u8]) -> VisibleLists {
         let has = |word: &[u8]| body.windows(word.len()).any(|text| text == word);
         let makes_names = has(b"_G") || has(b"load");
-        Sight { keys: makes_names || has(b"KEYS"), arguments: makes_names || has(b"ARGV") }
+        VisibleLists { keys: makes_names || has(b"KEYS"), arguments: makes_names || has(b"ARGV") }
     }
 }
 
@@ -160,7 +160,7 @@ impl Program {
             }
             body = source.len() - shebang.body.len();
         }
-        let (sha1, sight) = (Sha1::of(source), Sight::of(&source[body..]));
+        let (sha1, sight) = (Sha1::of(source), VisibleLists::of(&source[body..]));
         let direct = Direct::read(&source[body..]).map(Box::new);
         Ok(Program { sha1, source: source.into(), flags, body, sight, direct })
     }
@@ -199,15 +199,15 @@ impl Program {
         input: Input<'_>,
         host: &mut dyn Host,
         limits: Limits,
-        bench: &mut Workbench,
+        bench: &mut DirectState,
         reply: &mut Reply<'_>,
-    ) -> Result<(), Leave> {
-        let direct = self.direct.as_ref().ok_or(Leave::GaveUp)?;
+    ) -> Result<(), DirectExit> {
+        let direct = self.direct.as_ref().ok_or(DirectExit::GaveUp)?;
         direct.run(input, host, limits, bench, reply)
     }
 
     /// What it can see.
-    pub(crate) fn sight(&self) -> Sight {
+    pub(crate) fn sight(&self) -> VisibleLists {
         self.sight
     }
 

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use proto::{Args, Output, OwnedArgs, Reply, Resp};
 
 use crate::{
-    Fault, Host, Input, Interpreter, Leave, Limits, LogLevel, Program, Replication, Stop, Version,
-    Workbench,
+    DirectExit, DirectState, Fault, Host, Input, Interpreter, Limits, LogLevel, Program,
+    Replication, Stop, Version,
 };
 
 mod direct;
@@ -126,8 +126,8 @@ impl Bench {
                 assert_eq!(self.shop, shop, "{}", script.escape_ascii());
             }
             // Lua words it where a run is killed.
-            Err(Leave::GaveUp | Leave::Stop(Stop::Killed)) => {}
-            Err(Leave::Stop(stop)) => assert_eq!(result, Err(Fault::Stop(*stop))),
+            Err(DirectExit::GaveUp | DirectExit::Stop(Stop::Killed)) => {}
+            Err(DirectExit::Stop(stop)) => assert_eq!(result, Err(Fault::Stop(*stop))),
         }
         result
     }
@@ -160,8 +160,8 @@ fn run_directly(
     input: Input<'_>,
     resp: Resp,
     shop: &mut Shop,
-) -> Result<Vec<u8>, Leave> {
-    let (mut output, mut bench) = (Output::new(), Workbench::default());
+) -> Result<Vec<u8>, DirectExit> {
+    let (mut output, mut bench) = (Output::new(), DirectState::default());
     let mut reply = Reply::new(&mut output, resp);
     let result = program.run_directly(input, shop, LIMITS, &mut bench, &mut reply);
     result.map(|()| bytes_of(output))

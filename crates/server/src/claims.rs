@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use base::io_text::plain;
 use config::Config;
 use config::settings::SAVE;
-use persist::storage::{Claim, Claimed, How};
+use persist::storage::{Claim, Claimed, OpenMode};
 
 use crate::saves;
 use crate::server::Server;
@@ -33,7 +33,7 @@ impl SnapshotClaim {
         name.push(".lock");
         let beside = path.with_file_name(name);
         // Where none can be made no snapshot can be, either.
-        drop(server.storage.open(&beside, How::Append));
+        drop(server.storage.open(&beside, OpenMode::Append));
         let claimed = self::claim(server, &beside, || format!("The snapshot {}", path.display()))?;
         *claim = Some((path, claimed));
         Ok(())

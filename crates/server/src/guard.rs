@@ -7,10 +7,10 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use acl::{Asked, Context, Database, Denial, Event, Needs, Reason, Rules, User};
+use acl::{AccessRequest, Context, Database, Denial, Event, KeyAccess, Reason, Rules, User};
 use commands::arguments::{database, is};
 use commands::declare::{Channels, Flags, Group};
-use commands::keys::{Access, Begin};
+use commands::keys::{Access, BeginSearch};
 use config::settings::{ACLLOG_MAX_LEN, DATABASES};
 use keyspace::Refusal;
 use proto::Args;
@@ -261,7 +261,7 @@ impl Member {
     /// SORT may look into keys of any name, which is for those who may read all of them.
     fn refuse_pattern(&self, request: Request<'_>) -> Option<Refusal> {
         let Request { entry, args, .. } = request;
-        if !entry.spec.keys.iter().any(|spec| matches!(spec.begin, Begin::Undeclared)) {
+        if !entry.spec.keys.iter().any(|spec| matches!(spec.begin, BeginSearch::Undeclared)) {
             return None;
         }
         let option = commands::generic::pattern_option(args)?;
@@ -283,14 +283,16 @@ pub(crate) fn denial(server: &Shared, rules: &Rules, request: Request<'_>) -> Op
     }
     // Where the counts of a request lie it has no keys, locks none, and is refused by its handler.
     let keys = request_keys::find(entry, args).unwrap_or_default();
-    let keys: SmallVec<[(usize, Needs); 4]> =
+    let keys: SmallVec<[(usize, KeyAccess); 4]> =
         keys.into_iter().map(|(index, access)| (index, needs(access))).collect();
     let (channels, channels_are_patterns) = channels_of(entry, args);
     let channels: SmallVec<[usize; 4]> = channels.collect();
     let databases = databases(server, request);
     let (keys, channels, databases) = (&keys[..], &channels[..], &databases[..]);
     let command = entry.id;
-    rules.check(&Asked { command, args, keys, channels, channels_are_patterns, databases }).err()
+    rules
+        .check(&AccessRequest { command, args, keys, channels, channels_are_patterns, databases })
+        .err()
 }
 
 /// Where the channels of a request stand, and whether they are patterns.
@@ -304,14 +306,14 @@ fn channels_of(entry: &Entry, args: Args<'_>) -> (Range<usize>, bool) {
 }
 
 /// What must be allowed of a key for what is done to it.
-fn needs(access: Access) -> Needs {
+fn needs(access: Access) -> KeyAccess {
     let reads = access.has(Access::ACCESS);
     let changes = [Access::UPDATE, Access::INSERT, Access::DELETE];
     match (reads, changes.into_iter().any(|change| access.has(change))) {
-        (false, false) => Needs::NOTHING,
-        (true, false) => Needs::READ,
-        (false, true) => Needs::WRITE,
-        (true, true) => Needs::READ.and(Needs::WRITE),
+        (false, false) => KeyAccess::NOTHING,
+        (true, false) => KeyAccess::READ,
+        (false, true) => KeyAccess::WRITE,
+        (true, true) => KeyAccess::READ.and(KeyAccess::WRITE),
     }
 }
 

@@ -162,7 +162,7 @@ fn again(
         && let Some(pass) = pass
         && pass.is_admitted()
     {
-        pass.step_aside();
+        pass.suspend();
     }
     loop {
         if !wait_for_client_while(keyspace, &mut acquisition, &mut are_wanted)? {
@@ -171,7 +171,7 @@ fn again(
             if let Some(pass) = pass
                 && !pass.is_admitted()
             {
-                pass.come_back(|| true);
+                pass.resume(|| true);
             }
             acquisition = Acquisition::of_partitions(keyspace, PartitionSet::new());
             let is_there = acquisition.attempt();
@@ -213,7 +213,7 @@ fn await_leave(
     drop(acquisition);
     let mut aside = pass.filter(|pass| pass.is_admitted());
     if let Some(pass) = &mut aside {
-        pass.step_aside();
+        pass.suspend();
     }
     let leave = loop {
         match gates.hold() {
@@ -224,7 +224,7 @@ fn await_leave(
         }
     };
     if let Some(pass) = aside {
-        pass.come_back(|| true);
+        pass.resume(|| true);
     }
     leave
 }

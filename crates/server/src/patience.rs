@@ -143,7 +143,7 @@ mod tests {
             let round = Round { pass, ..Round::default() };
             patience_left(server, &Parked::new(acquisition, round, now)).unwrap() > 0
         };
-        let ask = || HeavyPass::to_move(keyspace);
+        let ask = || HeavyPass::for_offload(keyspace);
         assert!(is_patient(2, None));
         assert!(is_patient(2, Some(ask())), "it has leave, and waits for its locks");
         let all: Vec<_> = (0..HEAVY_TRANSACTIONS).map(|_| ask()).collect();

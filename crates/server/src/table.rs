@@ -8,7 +8,7 @@
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use acl::{Catalogue, Listed};
+use acl::{Catalogue, CatalogueEntry};
 use base::quote::shown;
 use commands::errors;
 use commands::{
@@ -316,7 +316,7 @@ fn is_brief(spec: &Spec, run: Run) -> bool {
 
 fn catalogue(entries: &[Entry]) -> Catalogue {
     let listed = entries.iter().flat_map(|top| {
-        top.family().map(|entry| Listed {
+        top.family().map(|entry| CatalogueEntry {
             id: entry.id,
             name: entry.full_name.clone(),
             categories: categories::of(entry.spec, !entry.subcommands.is_empty()).collect(),

@@ -20,7 +20,7 @@
 //! where there is no leaf, before the zeros. A change puts a leaf over it; when nothing of the
 //! ground shows any more, it goes.
 //!
-//! Whoever clones a blob holds what it was. A change copies those nodes on its path that another
+//! A clone of a blob stays what it was. A change copies those nodes on its path that another
 //! clone holds too, and no others. What was never written takes no memory: a write far past the
 //! end allocates one leaf and its path, never in proportion to the offset. Hence nothing here
 //! allocates more than 4 KB at a time, nor more in all than what the bytes at hand fill.

@@ -74,14 +74,14 @@ const LINE: usize = 64;
 
 /// A lookup of a member on its way to the member's item, for when there are several of them.
 pub struct Seek<'a> {
-    page: &'a dyn Sought,
+    page: &'a dyn PrefetchTarget,
     hash: u64,
     /// What a step leaves for the next.
     place: usize,
 }
 
 /// A page that a lookup ends in.
-pub(crate) trait Sought {
+pub(crate) trait PrefetchTarget {
     /// Asks for what a lookup reads next: at each step for that which can be told once what the
     /// steps before asked for has come.
     fn approach(&self, hash: u64, step: usize, place: &mut usize);
@@ -91,7 +91,7 @@ pub(crate) trait Sought {
 const STEPS: usize = 4;
 
 impl<'a> Seek<'a> {
-    pub(crate) fn new(page: &'a dyn Sought, hash: u64) -> Seek<'a> {
+    pub(crate) fn new(page: &'a dyn PrefetchTarget, hash: u64) -> Seek<'a> {
         Seek { page, hash, place: 0 }
     }
 }

@@ -7,7 +7,10 @@ use std::sync::Arc;
 
 use proto::{Args, OwnedArgs};
 
-use crate::{Asked, Catalogue, Database, DeclareError, Declared, Denial, Listed, Needs, Users};
+use crate::{
+    AccessRequest, Catalogue, CatalogueEntry, Database, DeclareError, Declared, Denial, KeyAccess,
+    Users,
+};
 
 /// The commands of the tests: names, categories, and which container each belongs to.
 const COMMANDS: &[(&str, &[&str])] = &[
@@ -24,7 +27,7 @@ const COMMANDS: &[(&str, &[&str])] = &[
 
 fn catalogue() -> Catalogue {
     let id = |name: &str| COMMANDS.iter().position(|(it, _)| *it == name);
-    Catalogue::new(COMMANDS.iter().enumerate().map(|(number, (name, categories))| Listed {
+    Catalogue::new(COMMANDS.iter().enumerate().map(|(number, (name, categories))| CatalogueEntry {
         id: number,
         name: (*name).to_owned(),
         categories: categories.to_vec(),
@@ -153,11 +156,11 @@ fn faults_are_those_of_redis() {
 }
 
 /// A request for `words` that reads the keys at these places.
-fn ask(users: &Users, words: &str, keys: &[(usize, Needs)]) -> Result<(), Denial> {
+fn ask(users: &Users, words: &str, keys: &[(usize, KeyAccess)]) -> Result<(), Denial> {
     let args: OwnedArgs = words.split(' ').map(str::as_bytes).collect();
     let command = users.catalogue().find(words.split(' ').next().unwrap().as_bytes()).unwrap();
     let channels: &[usize] = if words.starts_with("publish") { &[1] } else { &[] };
-    let asked = Asked {
+    let asked = AccessRequest {
         command,
         args: args.as_args(),
         keys,
@@ -170,8 +173,8 @@ fn ask(users: &Users, words: &str, keys: &[(usize, Needs)]) -> Result<(), Denial
 
 #[test]
 fn the_denial_told_is_that_of_whoever_got_furthest() {
-    let read = |places: &[usize]| -> Vec<(usize, Needs)> {
-        places.iter().map(|place| (*place, Needs::READ)).collect()
+    let read = |places: &[usize]| -> Vec<(usize, KeyAccess)> {
+        places.iter().map(|place| (*place, KeyAccess::READ)).collect()
     };
     for (rules, request, keys, expected) in [
         ("+mget ~a (+mget ~b)", "mget b c", &[1, 2][..], Err(Denial::Key(2))),
@@ -203,9 +206,9 @@ fn one_pattern_must_allow_all_that_is_needed() {
     let users = users();
     users.set(b"u", &["+set", "%R~a*", "%W~*b"]).unwrap();
     let asked = |key: &str, needs| ask(&users, &format!("set {key}"), &[(1, needs)]).is_ok();
-    let both = Needs::READ.and(Needs::WRITE);
-    assert!(asked("ab", Needs::READ) && asked("ab", Needs::WRITE) && !asked("ab", both));
-    assert!(asked("ax", Needs::NOTHING) && !asked("xx", Needs::NOTHING));
+    let both = KeyAccess::READ.and(KeyAccess::WRITE);
+    assert!(asked("ab", KeyAccess::READ) && asked("ab", KeyAccess::WRITE) && !asked("ab", both));
+    assert!(asked("ax", KeyAccess::NOTHING) && !asked("xx", KeyAccess::NOTHING));
 }
 
 #[test]
@@ -214,7 +217,7 @@ fn all_databases_must_be_open_to_who_touches_all() {
         let users = users();
         let rules = users.set(b"u", &["+@all", rules]).unwrap().rules();
         let command = users.catalogue().find(b"set").unwrap();
-        let asked = Asked {
+        let asked = AccessRequest {
             command,
             args: Args::default(),
             keys: &[],

@@ -4,7 +4,7 @@
 use base::glob;
 
 use super::COMMANDS;
-use crate::Needs;
+use crate::KeyAccess;
 
 /// The words of the root and of the selectors.
 #[derive(Clone, Default, Debug)]
@@ -16,7 +16,7 @@ pub(super) struct Model {
 pub(super) struct Question<'a> {
     pub(super) command: &'a str,
     pub(super) argument: &'a str,
-    pub(super) key: Option<(&'a str, Needs)>,
+    pub(super) key: Option<(&'a str, KeyAccess)>,
     pub(super) channel: Option<&'a str>,
     pub(super) database: usize,
 }
@@ -74,7 +74,7 @@ fn since<'a>(words: &'a [String], all: [&str; 2], reset: &str) -> Option<&'a [St
     (!is_all).then_some(&words[from..])
 }
 
-fn may_use_key(words: &[String], key: &str, needs: Needs) -> bool {
+fn may_use_key(words: &[String], key: &str, needs: KeyAccess) -> bool {
     let Some(words) = since(words, ["~*", "allkeys"], "resetkeys") else { return true };
     let pattern = |word: &String| {
         let (sign, pattern) = word.split_once('~')?;
@@ -90,7 +90,7 @@ fn may_use_key(words: &[String], key: &str, needs: Needs) -> bool {
     patterns.iter().any(|(it, _)| {
         let same = patterns.iter().filter(|(other, _)| other == it);
         let granted = same.fold(0, |all, (_, granted)| all | granted);
-        let needed = [Needs::READ, Needs::WRITE].map(|need| needs.and(need) == needs);
+        let needed = [KeyAccess::READ, KeyAccess::WRITE].map(|need| needs.and(need) == needs);
         let is_enough = (!needed[0] || granted & 1 != 0) && (!needed[1] || granted & 2 != 0);
         is_enough && glob::matches(it.as_bytes(), key.as_bytes(), false)
     })

@@ -8,7 +8,7 @@ use proto::OwnedArgs;
 
 use super::model::{Model, Question};
 use super::{COMMANDS, users};
-use crate::{Asked, Database, Needs, Users};
+use crate::{AccessRequest, Database, KeyAccess, Users};
 
 /// Words that are rules of a selector, most of the time.
 fn word() -> impl Strategy<Value = String> {
@@ -70,9 +70,9 @@ fn check(users: &Users, asked: &Question<'_>) -> bool {
         [asked.command, asked.key.map_or("", |it| it.0)].iter().map(|it| it.as_bytes()).collect();
     // The key stands where an argument of SELECT would.
     let args = if asked.key.is_some() { keyed.as_args() } else { args.as_args() };
-    let keys: Vec<(usize, Needs)> = asked.key.iter().map(|(_, needs)| (1, *needs)).collect();
+    let keys: Vec<(usize, KeyAccess)> = asked.key.iter().map(|(_, needs)| (1, *needs)).collect();
     let channels: &[usize] = if asked.channel.is_some() { &[2] } else { &[] };
-    let asked = Asked {
+    let asked = AccessRequest {
         command: users.catalogue().find(asked.command.as_bytes()).expect("it is listed"),
         args,
         keys: &keys,
@@ -85,7 +85,12 @@ fn check(users: &Users, asked: &Question<'_>) -> bool {
 
 /// Every command with some keys, channels and databases: where the two disagree.
 fn disagreement(users: &Users, model: &Model) -> Option<String> {
-    let needs = [Needs::NOTHING, Needs::READ, Needs::WRITE, Needs::READ.and(Needs::WRITE)];
+    let needs = [
+        KeyAccess::NOTHING,
+        KeyAccess::READ,
+        KeyAccess::WRITE,
+        KeyAccess::READ.and(KeyAccess::WRITE),
+    ];
     let keys = ["a", "b", "ab", "()", ""].into_iter().flat_map(|key| needs.map(|it| (key, it)));
     let mut questions: Vec<Question<'_>> = Vec::new();
     for (command, _) in COMMANDS {

@@ -1,5 +1,5 @@
-//! Who serves which slot. Invariant: every slot names a node of the list, though not necessarily
-//! the right one: a wrong one answers MOVED, and the map learns.
+//! Which node serves which slot. Invariant: every slot names a node of the list, though not
+//! necessarily the right one: a wrong one answers MOVED, and the map learns.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -116,13 +116,13 @@ impl SlotMap {
         &self.addresses
     }
 
-    /// Who serves a slot.
+    /// The node that serves a slot.
     #[inline]
     pub(super) fn owner(&self, slot: u16) -> usize {
         usize::from(self.owners[usize::from(slot) % SLOTS])
     }
 
-    /// Who serves a request that node `by` redirected. MOVED is remembered.
+    /// The node that serves a request that node `by` redirected. MOVED is remembered.
     pub(super) fn follow(&mut self, to: &Redirection, by: usize) -> Result<usize, String> {
         let host = self.nodes[by].host.clone();
         let node = self.node(&to.endpoint, &host)?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use proptest::prelude::{ProptestConfig, any, prop, prop_oneof};
 use proptest::strategy::{Just, Strategy};
 
-use super::Rival;
+use super::Peer;
 use super::{
     CustomCommand, DataSize, Family, KeyPattern, Mix, Options, Protocol, Ramp, Request, Statsd,
     Until, Verify, Wait, flags, help,
@@ -91,9 +91,9 @@ static FLAGS: &[(&[&str], Holds)] = &[
     (&["--open-loop 2.5"], |o| o.open_loop == Some(2.5)),
     (&["--silence-limit 7"], |o| o.silence_limit == Duration::from_secs(7)),
     (&["--against 127.0.0.1:7001", "--against 7001"], |o| {
-        o.against == [Rival { server: "127.0.0.1".into(), port: 7001 }]
+        o.against == [Peer { server: "127.0.0.1".into(), port: 7001 }]
     }),
-    (&["--against [::1]:7001"], |o| o.against == [Rival { server: "::1".into(), port: 7001 }]),
+    (&["--against [::1]:7001"], |o| o.against == [Peer { server: "::1".into(), port: 7001 }]),
     (&["-c 9", "--clients=9"], |o| o.clients == 9),
     (&["-t 9", "-t9", "--threads=9"], |o| o.threads == 9),
     (&["--clients-start 2 --clients-step 3 --step-duration 4"], |o| {

@@ -5,7 +5,7 @@ use base::quote::split_arguments;
 
 use super::draft::Uri;
 use super::parse::is_dash;
-use super::{CustomCommand, DataSize, KeyPattern, Rival};
+use super::{CustomCommand, DataSize, KeyPattern, Peer};
 
 /// Values larger than a server takes, and close to what memory takes.
 const SIZE_MAX: u32 = 1 << 30;
@@ -44,13 +44,13 @@ pub(super) fn port(flag: &str, text: &str) -> Result<u16, String> {
 }
 
 /// HOST:PORT, or a port of this machine.
-pub(super) fn rival(flag: &str, text: &str) -> Result<Rival, String> {
+pub(super) fn rival(flag: &str, text: &str) -> Result<Peer, String> {
     let (host, number) = text.rsplit_once(':').unwrap_or(("127.0.0.1", text));
     let server = host.trim_start_matches('[').trim_end_matches(']').to_owned();
     if server.is_empty() {
         return Err(format!("error: {flag} '{text}' names no host."));
     }
-    Ok(Rival { server, port: port(flag, number)? })
+    Ok(Peer { server, port: port(flag, number)? })
 }
 
 /// A number of keys.

@@ -19,15 +19,15 @@ use crate::DataCommand;
 use crate::arguments::Options;
 use crate::declare::{Command, Flags, Group, Spec, at_least};
 use crate::errors::showing;
-use crate::keys::{Access, Begin, Find, KeySpec, at, first};
+use crate::keys::{Access, BeginSearch, FindKeys, KeySpec, at, first};
 use crate::sorted_set::{SEARCH_COST_NS, limits, store};
 use crate::text::reply_member;
 
 /// The key that follows a word.
 const fn after(word: &'static str, from: i64) -> KeySpec {
     KeySpec {
-        begin: Begin::Keyword(word, from),
-        find: Find::Range { last: 0, step: 1, limit: 0 },
+        begin: BeginSearch::Keyword(word, from),
+        find: FindKeys::Range { last: 0, step: 1, limit: 0 },
         access: Access::OW.and(Access::UPDATE),
         notes: "",
     }

@@ -81,7 +81,7 @@ fn hincrbyfloat(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<()
     let digits = sum.format_human();
     put(tx, args, Text::Bytes(digits.as_bytes()), "hincrbyfloat")?;
     let value = digits.as_bytes();
-    // Whoever replays it need not add as we do.
+    // A server that replays it need not add as we do.
     let (key, field) = (&args[1], &args[2]);
     if is_mortal {
         let effects = tx.effects_mut();

@@ -70,7 +70,7 @@ struct AddRequest<'a> {
     pairs: SmallVec<[Pair<'a>; 8]>,
 }
 
-/// Who sent the entry, and under which ID, if not one made of what it holds.
+/// The producer of the entry, and its ID there, if not one made of what it holds.
 #[derive(Clone, Copy)]
 struct Sent<'a> {
     producer: &'a [u8],

@@ -14,7 +14,7 @@ use crate::DataCommand;
 use crate::arguments::{Options, is};
 use crate::declare::{Command, Flags, Group, Spec, at_least};
 use crate::errors::SYNTAX;
-use crate::keys::{Access, Begin, Find, KeySpec};
+use crate::keys::{Access, BeginSearch, FindKeys, KeySpec};
 use crate::waiting::ENDLESS;
 
 const NOT_A_TIMEOUT: Refusal = Refusal::error("ERR timeout is not an integer or out of range");
@@ -43,8 +43,8 @@ const NOT_AN_IDLE_TIME: Refusal = Refusal::error("ERR min-idle-time must be a po
 /// The keys behind the word STREAMS.
 pub(super) const fn streams(from: i64, access: Access) -> KeySpec {
     KeySpec {
-        begin: Begin::Keyword("STREAMS", from),
-        find: Find::Range { last: -1, step: 1, limit: 2 },
+        begin: BeginSearch::Keyword("STREAMS", from),
+        find: FindKeys::Range { last: -1, step: 1, limit: 2 },
         access,
         notes: "",
     }

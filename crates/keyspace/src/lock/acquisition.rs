@@ -2,13 +2,13 @@
 //!
 //! An `Acquisition` is owned by a session. It tries all its partitions; at a busy one it gives
 //! back what it got, queues a ticket and is polled again when woken. After `PATIENCE` beaten rounds
-//! and `PATIENCE_US` it insists: it keeps what it holds and queues for the lock itself, still
-//! parked. Locks are taken in rising order only, and who insists waits only for higher ones, so
-//! there is no cycle.
+//! and `PATIENCE_US` it asks for a handoff: it keeps what it holds and queues for the lock itself,
+//! still parked. Locks are taken in rising order only, and a handoff is waited for at higher ones,
+//! so there is no cycle.
 //!
-//! For a lock that is held for long nobody waits with others in hand: who would insist gives back
-//! what it got and claims its partitions, so that those who would hold them for long later wait for
-//! it (`claims`).
+//! For a lock that is held for long nobody waits with others in hand: an acquisition that would ask
+//! for a handoff gives back what it got and claims its partitions, so that those that would hold
+//! them for long later wait for it (`claims`).
 //!
 //! How long locks are held is timed by the worker that runs the command; an acquisition times
 //! itself where no worker does: while it is parked, and on heavy-work threads.
@@ -24,7 +24,7 @@ use smallvec::SmallVec;
 use structs::prefetch;
 
 use super::claims::ClaimNumber;
-use super::{Queued, Stance, Ticket, Woken};
+use super::{Queued, Ticket, WaitMode, Woken};
 use crate::keyspace::{Keyspace, PARTITIONS};
 use crate::lock::partition::{PartitionContent, PartitionIndex};
 use crate::patience::Obstacle;
@@ -248,20 +248,20 @@ impl Acquisition {
     #[cold]
     fn queue(&mut self, index: PartitionIndex, waker: &Waker) -> bool {
         let (word, lot) = (&self.keyspace.partition(index).word, self.keyspace.lot());
-        let insists = self.is_out_of_patience();
-        if insists && word.is_held_for_long() {
+        let asks_handoff = self.is_out_of_patience();
+        if asks_handoff && word.is_held_for_long() {
             self.claim();
         }
-        let stance = match (insists, self.held > 0) {
-            (false, _) => Stance::Hopes,
-            (true, false) => Stance::Insists,
-            (true, true) => Stance::InsistsHolding,
+        let mode = match (asks_handoff, self.held > 0) {
+            (false, _) => WaitMode::Barging,
+            (true, false) => WaitMode::Handoff,
+            (true, true) => WaitMode::HandoffHolding,
         };
-        let mut queued = lot.park(word, index, stance, waker);
+        let mut queued = lot.park(word, index, mode, waker);
         if matches!(queued, Queued::Refused) {
             self.claim();
             self.release_held();
-            queued = lot.park(word, index, Stance::Hopes, waker);
+            queued = lot.park(word, index, WaitMode::Barging, waker);
             if matches!(queued, Queued::Acquired) {
                 // It is not the first of all: to keep it would be to wait for lower ones with it.
                 word.release(lot, index);
@@ -277,7 +277,7 @@ impl Acquisition {
         }
         self.rounds = self.rounds.saturating_add(1);
         self.ticket = Some(ticket);
-        if !insists {
+        if !asks_handoff {
             self.release_held();
         } else if self.held > 0 {
             self.time_hold();
@@ -285,7 +285,7 @@ impl Acquisition {
         true
     }
 
-    /// Whether it was beaten often and long enough to insist.
+    /// Whether the acquisition was beaten often and long enough to ask for a handoff.
     fn is_out_of_patience(&self) -> bool {
         self.rounds >= PATIENCE
             && self.keyspace.clock().monotonic_us() - self.beaten_since >= PATIENCE_US
@@ -307,7 +307,7 @@ impl Acquisition {
     pub fn prolong(&mut self) -> bool {
         let Wanted::Partitions(partitions) = &self.wanted else { return true };
         if !self.is_complete() {
-            // Who goes from lock to lock holds none while it moves to where it may wait.
+            // A visitor goes from lock to lock and holds none while it moves to where it may wait.
             debug_assert_eq!(self.held, 0, "who waits for locks holds none for long");
             return true;
         }

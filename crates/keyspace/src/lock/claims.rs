@@ -34,7 +34,7 @@ struct ClaimsState {
     last: u64,
     /// The partitions of each, in rising order.
     claims: BTreeMap<ClaimNumber, Box<[PartitionIndex]>>,
-    /// Who waits for the end of one.
+    /// The wakers of what waits for the end of one.
     waiting: Wakers,
 }
 
@@ -143,7 +143,8 @@ mod tests {
         }
     }
 
-    /// The large one is beaten often and long enough to insist, by some partitions of its in turn.
+    /// The large one is beaten often and long enough to ask for a handoff, by some partitions of
+    /// its in turn.
     fn beat(stage: &Stage, large: &mut Acquisition, beaters: &[PartitionIndex]) {
         for beater in beaters {
             let mut held = stage.take(&[*beater]);

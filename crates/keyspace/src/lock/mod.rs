@@ -5,8 +5,8 @@
 //! one nobody queues for is one compare-and-swap. A busy lock is not waited for: the caller queues
 //! a `Ticket` with a waker in the parking lot and goes away.
 //!
-//! Two kinds of tickets: a *hopeful* one is woken when the lock is given back and tries again with
-//! everybody else; an *insisting* one (its owner was beaten several times, for long) is handed the
+//! Two kinds of tickets: a *barging* one is woken when the lock is given back and tries again with
+//! everybody else; a *handoff* one (its owner was beaten several times, for long) is handed the
 //! lock itself, in turn, so nobody starves. One that holds other locks meanwhile is not queued for
 //! a lock that is held for long, and is woken when its holder says so. Invariants:
 //! - QUEUED is set exactly while a ticket of the partition is queued (both change under the lot's
@@ -52,11 +52,11 @@ pub(crate) struct ParkingLot {
 /// The queues of some partitions; only those with a ticket have one.
 type Lot = BTreeMap<PartitionIndex, LockQueue>;
 
-/// Who waits for one lock.
+/// The tickets that wait for one lock.
 #[derive(Default)]
 struct LockQueue {
-    hopeful: Vec<Parked>,
-    insisting: VecDeque<Parked>,
+    barging: Vec<Parked>,
+    handoff: VecDeque<Parked>,
 }
 
 /// A place in a lock's queue.
@@ -68,18 +68,18 @@ pub(crate) struct Ticket {
 struct Parked {
     ticket: Arc<TicketState>,
     waker: Waker,
-    stance: Stance,
+    mode: WaitMode,
 }
 
-/// How somebody waits for a lock.
+/// How a ticket waits for a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stance {
+pub(crate) enum WaitMode {
     /// To be told when it is free.
-    Hopes,
+    Barging,
     /// To be handed it, holding nothing.
-    Insists,
+    Handoff,
     /// To be handed it, holding others.
-    InsistsHolding,
+    HandoffHolding,
 }
 
 /// What came of an attempt to queue for a busy lock.
@@ -173,21 +173,21 @@ impl LockWord {
 
 impl LockQueue {
     fn is_empty(&self) -> bool {
-        self.hopeful.is_empty() && self.insisting.is_empty()
+        self.barging.is_empty() && self.handoff.is_empty()
     }
 
     fn find_mut(&mut self, ticket: &Ticket) -> Option<&mut Parked> {
-        let mut parked = self.hopeful.iter_mut().chain(&mut self.insisting);
+        let mut parked = self.barging.iter_mut().chain(&mut self.handoff);
         parked.find(|parked| Arc::ptr_eq(&parked.ticket, &ticket.shared))
     }
 
     fn remove(&mut self, ticket: &Ticket) -> Option<Parked> {
         let is_it = |parked: &Parked| Arc::ptr_eq(&parked.ticket, &ticket.shared);
-        if let Some(at) = self.hopeful.iter().position(is_it) {
-            return Some(self.hopeful.swap_remove(at));
+        if let Some(at) = self.barging.iter().position(is_it) {
+            return Some(self.barging.swap_remove(at));
         }
-        let at = self.insisting.iter().position(is_it)?;
-        self.insisting.remove(at)
+        let at = self.handoff.iter().position(is_it)?;
+        self.handoff.remove(at)
     }
 }
 
@@ -197,7 +197,7 @@ impl ParkingLot {
         Self { lots, claims: Claims::default() }
     }
 
-    /// Who was kept from locks for long.
+    /// The claims of what was kept from locks for long.
     pub(crate) fn claims(&self) -> &Claims {
         &self.claims
     }
@@ -207,14 +207,14 @@ impl ParkingLot {
         &self,
         word: &LockWord,
         index: PartitionIndex,
-        stance: Stance,
+        mode: WaitMode,
         waker: &Waker,
     ) -> Queued {
         steps::step();
         let mut lot = lock(self.lot(index));
         loop {
             let seen = word.0.load(Ordering::Relaxed);
-            if seen & LONG != 0 && stance == Stance::InsistsHolding {
+            if seen & LONG != 0 && mode == WaitMode::HandoffHolding {
                 return Queued::Refused;
             }
             let next = if seen & HELD == 0 { seen | HELD } else { seen | QUEUED };
@@ -226,11 +226,11 @@ impl ParkingLot {
             }
         }
         let shared = Arc::new(TicketState(AtomicU32::new(WAITING)));
-        let parked = Parked { ticket: Arc::clone(&shared), waker: waker.clone(), stance };
+        let parked = Parked { ticket: Arc::clone(&shared), waker: waker.clone(), mode };
         let queue = lot.entry(index).or_default();
-        match stance {
-            Stance::Hopes => queue.hopeful.push(parked),
-            Stance::Insists | Stance::InsistsHolding => queue.insisting.push_back(parked),
+        match mode {
+            WaitMode::Barging => queue.barging.push(parked),
+            WaitMode::Handoff | WaitMode::HandoffHolding => queue.handoff.push_back(parked),
         }
         Queued::At(Ticket { shared, index })
     }
@@ -275,10 +275,10 @@ impl ParkingLot {
         let mut lot = lock(self.lot(index));
         let mut woken = VecDeque::new();
         if let Some(queue) = lot.get_mut(&index) {
-            let (holding, others) = std::mem::take(&mut queue.insisting)
+            let (holding, others) = std::mem::take(&mut queue.handoff)
                 .into_iter()
-                .partition(|parked| parked.stance == Stance::InsistsHolding);
-            queue.insisting = others;
+                .partition(|parked| parked.mode == WaitMode::HandoffHolding);
+            queue.handoff = others;
             woken = holding;
             for parked in &woken {
                 parked.ticket.0.store(WOKEN, Ordering::Release);
@@ -294,21 +294,21 @@ impl ParkingLot {
         change.end();
     }
 
-    /// The slow half of a release: hand the lock to the first who insists, and wake all who hope:
-    /// when they are beaten again they too will insist.
+    /// The slow half of a release: hands the lock to the first handoff ticket, and wakes all
+    /// barging ones: when they are beaten again they, too, will ask for a handoff.
     #[cold]
     fn release_queued(&self, word: &LockWord, index: PartitionIndex) {
         let change = CriticalSection::begin();
         let mut lot = lock(self.lot(index));
         let queue = lot.get_mut(&index);
-        let (hopeful, heir, left) = queue.map_or((Vec::new(), None, false), |queue| {
-            let heir = queue.insisting.pop_front();
-            (std::mem::take(&mut queue.hopeful), heir, !queue.insisting.is_empty())
+        let (barging, heir, left) = queue.map_or((Vec::new(), None, false), |queue| {
+            let heir = queue.handoff.pop_front();
+            (std::mem::take(&mut queue.barging), heir, !queue.handoff.is_empty())
         });
         if !left {
             lot.remove(&index);
         }
-        for parked in &hopeful {
+        for parked in &barging {
             parked.ticket.0.store(WOKEN, Ordering::Release);
         }
         // While the lock is held nobody else changes the word without the mutex.
@@ -319,7 +319,7 @@ impl ParkingLot {
         }
         drop(lot);
         steps::step();
-        heir.into_iter().chain(hopeful).for_each(|parked| parked.waker.wake());
+        heir.into_iter().chain(barging).for_each(|parked| parked.waker.wake());
         change.end();
     }
 

@@ -71,7 +71,7 @@ impl PartitionContent {
         self.tables.get_mut(database).expect("a place is in a table")
     }
 
-    /// Who waits for keys here, if anyone does.
+    /// The waiters for keys here, if there are any.
     #[inline]
     pub(crate) fn waiting(&self) -> Option<&WaitingKeys> {
         self.rare.as_ref().map(|rare| &rare.waiting).filter(|waiting| !waiting.is_empty())

@@ -65,7 +65,7 @@ impl Tx {
         }
         self.effects.reset();
         self.stale.get_mut().clear();
-        // Somebody may have begun to watch such a key, or to wait for it, while it was not held.
+        // A client may have begun to watch such a key, or to wait for it, while it was not held.
         self.refresh_views();
         true
     }

@@ -189,7 +189,7 @@ impl Tx {
     fn expired_entry<'a>(&self, entry: EntryRef<'a>) -> Option<EntryRef<'a>> {
         let settings = self.keyspace.settings();
         if settings.keeps_expired(self.options.now) {
-            // Somebody else decides when the key goes; until then it is absent for clients.
+            // Another server decides when the key goes; until then it is absent for clients.
             return None;
         }
         let mut stale = self.stale.borrow_mut();

@@ -87,7 +87,7 @@ impl Tx {
         loop {
             // At every step, as the world waits for us.
             if keyspace.world().is_wanted()
-                && !keyspace.world().step_aside(|| patience.lasts(keyspace, Obstacle::World))
+                && !keyspace.world().safepoint(|| patience.lasts(keyspace, Obstacle::World))
             {
                 return Err(BUSY);
             }

@@ -17,7 +17,7 @@ use structs::set::SetRef;
 use structs::sorted_set::SortedSetRef;
 use structs::stream::{ConsumerGroup, EntryId, Stream};
 
-use crate::asides::Aside;
+use crate::entry_notes::EntryNote;
 use crate::rdb::Writer;
 use crate::rdb::value::ValueRef;
 
@@ -44,7 +44,7 @@ pub(crate) fn write_entry(out: &mut Writer, entry: EntryRef<'_>) {
         ValueRef::String(text) => {
             let flags = entry.notes().flags;
             if flags != 0 {
-                write_command(out, &[b"ECHO", &Aside::Flags(flags).word()]);
+                write_command(out, &[b"ECHO", &EntryNote::Flags(flags).word()]);
             }
             write_command(out, &[b"SET", key, text.contiguous(&mut Vec::new())]);
         }
@@ -63,7 +63,7 @@ pub(crate) fn write_entry(out: &mut Writer, entry: EntryRef<'_>) {
         write_command(out, &[b"PEXPIREAT", key, deadline.to_string().as_bytes()]);
     }
     if entry.is_sticky() {
-        write_command(out, &[b"ECHO", &Aside::Sticks(key, true).word()]);
+        write_command(out, &[b"ECHO", &EntryNote::Sticks(key, true).word()]);
     }
 }
 

@@ -9,7 +9,7 @@ use std::io;
 use std::path::Path;
 
 use super::check::Check;
-use crate::storage::{How, Storage, write_all};
+use crate::storage::{OpenMode, Storage, write_all};
 
 /// The end of a whole unit, or of a file.
 #[derive(Clone, Copy, Debug)]
@@ -36,12 +36,12 @@ impl CutPoint {
     pub fn cut(self, storage: &dyn Storage, path: &Path) -> io::Result<u64> {
         let line = match self.batch {
             Some(begin) => {
-                let mut file = storage.open(path, How::Read)?;
+                let mut file = storage.open(path, OpenMode::Read)?;
                 Check::of_part(&mut *file, begin, self.offset)?.cut_line()
             }
             None => Vec::new(),
         };
-        let mut file = storage.open(path, How::Append)?;
+        let mut file = storage.open(path, OpenMode::Append)?;
         file.truncate(self.offset)?;
         write_all(&mut *file, &line)?;
         file.sync()?;

@@ -70,7 +70,7 @@ mod tests {
 
     use super::{SyncMark, is_synced_beyond};
     use crate::storage::simulated::SimulatedDisk;
-    use crate::storage::{How, Storage};
+    use crate::storage::{OpenMode, Storage};
 
     #[test]
     fn marks_are_found_wherever_they_lie_and_only_those_of_the_file() {
@@ -81,7 +81,7 @@ mod tests {
             let bytes = [&mark(5000, 8), &vec![b'#'; padding], &*own, &[0; 200]].concat();
             disk.put(Path::new("log"), &bytes);
             let is_beyond = |number, place| {
-                let mut file = disk.open(Path::new("log"), How::Read).unwrap();
+                let mut file = disk.open(Path::new("log"), OpenMode::Read).unwrap();
                 is_synced_beyond(&mut *file, number, place).unwrap()
             };
             assert!(is_beyond(7, 999) && !is_beyond(7, 1000) && !is_beyond(9, 0), "{padding}");

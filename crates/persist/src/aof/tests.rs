@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::{AofDamage, AofError, CutPoint, UnitReader, check_line};
 use crate::storage::simulated::SimulatedDisk;
-use crate::storage::{How, Storage, read_whole};
+use crate::storage::{OpenMode, Storage, read_whole};
 
 /// Commands of each unit, with the time.
 type Units = Vec<(Vec<Vec<String>>, Option<i64>)>;
@@ -39,7 +39,7 @@ fn disk(bytes: &[u8]) -> SimulatedDisk {
 }
 
 fn find(disk: &SimulatedDisk) -> Found {
-    let mut file = disk.open(Path::new("aof"), How::Read).unwrap();
+    let mut file = disk.open(Path::new("aof"), OpenMode::Read).unwrap();
     let mut reader = UnitReader::new(&mut *file);
     let (mut units, mut ends) = (Units::new(), Vec::new());
     let error = loop {
@@ -316,7 +316,7 @@ fn what_is_no_journal_is_refused_with_the_place() {
 fn a_disk_that_fails_is_no_end() {
     let disk = SimulatedDisk::new();
     disk.put(Path::new("aof"), &journal());
-    let mut file = disk.open(Path::new("aof"), How::Read).unwrap();
+    let mut file = disk.open(Path::new("aof"), OpenMode::Read).unwrap();
     let mut reader = UnitReader::new(&mut *file);
     disk.fail_at(disk.calls() + 2, crate::storage::simulated::Fault::Error(5));
     let error = loop {

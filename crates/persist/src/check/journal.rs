@@ -10,7 +10,7 @@ use std::path::Path;
 use super::{Flaw, Operator, Repair, snapshot};
 use crate::aof::manifest::{AofFile, Manifest};
 use crate::aof::{AofDamage, AofError, CutPoint, Unit, UnitReader};
-use crate::storage::{Claim, Claimed, How, Storage, read_full, read_whole};
+use crate::storage::{Claim, Claimed, OpenMode, Storage, read_full, read_whole};
 
 /// Checks a journal, and repairs it as far as that is wanted.
 pub(super) fn check(
@@ -88,11 +88,11 @@ fn check_file(
     let fault = |error: io::Error| Flaw::of_file(path, &error);
     let begins_with_snapshot = {
         let mut head = [0; 5];
-        let mut file = storage.open(path, How::Read).map_err(fault)?;
+        let mut file = storage.open(path, OpenMode::Read).map_err(fault)?;
         let len = read_full(&mut *file, &mut head).map_err(fault)?;
         matches!(&head[..len], b"REDIS" | b"VALKE")
     };
-    let mut file = storage.open(path, How::Read).map_err(fault)?;
+    let mut file = storage.open(path, OpenMode::Read).map_err(fault)?;
     let size = file.length().map_err(fault)?;
     let (offset, rest) = match begins_with_snapshot {
         true => {

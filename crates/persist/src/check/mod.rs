@@ -55,7 +55,7 @@ impl From<io::Error> for Flaw {
     }
 }
 
-/// Whoever has asked: hears what is found, and is asked before anything is lost.
+/// The person at the terminal: hears what is found, and is asked before anything is lost.
 pub struct Operator<'a> {
     /// Where answers come from.
     pub answers: &'a mut dyn BufRead,

@@ -10,9 +10,9 @@ use base::time::{Clock, UnixMillis};
 use keyspace::ContainerSettings;
 
 use super::{Flaw, Operator};
-use crate::rdb::file::{Batch, End, FileError, Gatherer, Made, Rules, Sink, read_file};
+use crate::rdb::file::{Batch, BuiltEntry, End, FileError, Gatherer, Rules, Sink, read_file};
 use crate::rdb::value::Limits;
-use crate::storage::{File, How, Storage};
+use crate::storage::{File, OpenMode, Storage};
 
 /// What a snapshot holds.
 struct Census<'o> {
@@ -32,7 +32,7 @@ pub(super) fn check(
     path: &Path,
     operator: &mut Operator<'_>,
 ) -> Result<(), Flaw> {
-    let file = storage.open(path, How::Read);
+    let file = storage.open(path, OpenMode::Read);
     let mut file = file.map_err(|error| Flaw::of_file(path, &error))?;
     writeln!(operator.out, "[offset 0] Checking RDB file {}", path.display())?;
     let end = read(&mut *file, path, operator)?;
@@ -73,7 +73,7 @@ pub(super) fn read(
 impl Sink for Census<'_> {
     fn note(&mut self, name: &[u8], text: &[u8]) {
         let (name, text) = (escape(name), escape(text));
-        // Who does not listen to this hears the result.
+        // An operator that does not listen to this hears the result.
         let _ = writeln!(self.out, "[info] AUX FIELD {name} = '{text}'");
     }
 
@@ -103,7 +103,7 @@ impl Gatherer for Census<'_> {
 
     fn advance(&mut self, _: u64) {}
 
-    fn entry(&mut self, made: Made) -> Result<(), FileError> {
+    fn entry(&mut self, made: BuiltEntry) -> Result<(), FileError> {
         self.count(made.entry.borrow().deadline());
         Ok(())
     }

@@ -7,7 +7,7 @@ use crate::aof::check_line;
 use crate::aof::manifest::{BaseForm, Manifest};
 use crate::rdb::file::{ChunkWriter, FileWriter, Options};
 use crate::storage::simulated::SimulatedDisk;
-use crate::storage::{How, Storage, read_whole};
+use crate::storage::{OpenMode, Storage, read_whole};
 
 /// What a check says, with whether all is well, where the operator agrees to everything.
 fn check(disk: &SimulatedDisk, arguments: &[&str]) -> (bool, String) {
@@ -37,7 +37,7 @@ fn snapshot(disk: &SimulatedDisk, path: &str) {
     let form = BaseForm::Snapshot;
     let options =
         Options { form, compresses: true, sums: true, access: None, version: 0, syncs: false };
-    let file = disk.open(Path::new(path), How::Create).unwrap();
+    let file = disk.open(Path::new(path), OpenMode::Create).unwrap();
     let notes = [("redis-ver", "7.0.0"), ("by\u{7}", "a\u{1b}[2J\n[info] 9 keys read")];
     let mut writer = FileWriter::begin(file, &notes, options.clone()).unwrap();
     let mut chunk = ChunkWriter::new(options);

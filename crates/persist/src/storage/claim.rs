@@ -54,7 +54,7 @@ pub(super) fn claim(path: &Path) -> Result<Claim, Claimed> {
     Err(Claimed { pid: holder(&file) })
 }
 
-/// Who has the lock, by the system's list.
+/// The process that has the lock, by the system's list.
 fn holder(file: &fs::File) -> Option<u32> {
     let inode = file.metadata().ok()?.ino();
     let locks = fs::read_to_string("/proc/locks").ok()?;

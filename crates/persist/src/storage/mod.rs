@@ -28,7 +28,7 @@ pub const BLOCK: usize = 4096;
 
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
+pub enum OpenMode {
     /// To be read from its beginning.
     Read,
     /// To be written anew; what was there is gone.
@@ -40,7 +40,7 @@ pub enum How {
 /// Where files lie.
 pub trait Storage: Send + Sync {
     /// Opens a file.
-    fn open(&self, path: &Path, how: How) -> io::Result<Box<dyn File>>;
+    fn open(&self, path: &Path, how: OpenMode) -> io::Result<Box<dyn File>>;
 
     /// Gives a file another name, in the place of whatever had it.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
@@ -125,7 +125,7 @@ pub fn read_full(file: &mut dyn File, buffer: &mut [u8]) -> io::Result<usize> {
 
 /// All that a file holds.
 pub fn read_whole(storage: &dyn Storage, path: &Path) -> io::Result<Vec<u8>> {
-    let mut file = storage.open(path, How::Read)?;
+    let mut file = storage.open(path, OpenMode::Read)?;
     let mut bytes = Vec::new();
     loop {
         let filled = bytes.len();
@@ -146,17 +146,17 @@ const READ_STEP: usize = 64 * 1024;
 pub struct Disk;
 
 impl Storage for Disk {
-    fn open(&self, path: &Path, how: How) -> io::Result<Box<dyn File>> {
+    fn open(&self, path: &Path, how: OpenMode) -> io::Result<Box<dyn File>> {
         let mut options = fs::OpenOptions::new();
         match how {
-            How::Read => options.read(true),
-            How::Create => options.write(true).create(true).truncate(true),
+            OpenMode::Read => options.read(true),
+            OpenMode::Create => options.write(true).create(true).truncate(true),
             // Not as the system appends, which would write what is to go over something else at
             // the end, too.
-            How::Append => options.write(true).create(true).truncate(false),
+            OpenMode::Append => options.write(true).create(true).truncate(false),
         };
         let mut file = options.open(path)?;
-        if how == How::Append {
+        if how == OpenMode::Append {
             file.seek(SeekFrom::End(0))?;
         }
         Ok(Box::new(Regular { file, is_direct: false }))

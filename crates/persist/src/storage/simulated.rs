@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use base::random::Random;
 
-use super::{Claim, Claimed, File, How, Storage};
+use super::{Claim, Claimed, File, OpenMode, Storage};
 
 /// A disk; its clones are the same one.
 #[derive(Clone, Default)]
@@ -48,7 +48,7 @@ pub enum Fault {
     Full,
     /// The call takes its time and succeeds.
     Delay,
-    /// Whoever calls panics, if the thread has a name and so is none of the test's own.
+    /// The caller panics, if the thread has a name and so is none of the test's own.
     Panic,
 }
 
@@ -308,11 +308,11 @@ fn lock(content: &Mutex<Content>) -> MutexGuard<'_, Content> {
 }
 
 impl Storage for SimulatedDisk {
-    fn open(&self, path: &Path, how: How) -> io::Result<Box<dyn File>> {
+    fn open(&self, path: &Path, how: OpenMode) -> io::Result<Box<dyn File>> {
         let mut state = self.call()?;
         let found = state.names.get(path).map(Arc::clone);
         let content = match (found, how) {
-            (None, How::Read) => return Err(io::Error::from_raw_os_error(NOT_FOUND)),
+            (None, OpenMode::Read) => return Err(io::Error::from_raw_os_error(NOT_FOUND)),
             (None, _) => {
                 let parent = path.parent().unwrap_or(Path::new(""));
                 let is_root = matches!(parent.to_str(), Some("" | "/" | "."));
@@ -326,12 +326,12 @@ impl Storage for SimulatedDisk {
             }
             (Some(content), _) => content,
         };
-        if how == How::Create {
+        if how == OpenMode::Create {
             lock(&content).change(Write::Cut(0));
         }
         let crashes = state.crashes;
         drop(state);
-        let place = if how == How::Append { lock(&content).bytes.len() } else { 0 };
+        let place = if how == OpenMode::Append { lock(&content).bytes.len() } else { 0 };
         Ok(Box::new(Handle { disk: self.clone(), content, place, crashes }))
     }
 
@@ -520,7 +520,7 @@ mod tests {
     use rustix::fs::{Mode, OFlags};
 
     use super::{Fault, SimulatedDisk};
-    use crate::storage::{BLOCK, How, Storage, read_whole, write_all};
+    use crate::storage::{BLOCK, OpenMode, Storage, read_whole, write_all};
 
     #[test]
     fn a_crash_keeps_what_was_synced_and_some_beginning_of_the_rest() {
@@ -528,7 +528,7 @@ mod tests {
         let mut lengths = [false; 13];
         for seed in 0..200 {
             let disk = SimulatedDisk::new();
-            let mut file = disk.open(path, How::Create).unwrap();
+            let mut file = disk.open(path, OpenMode::Create).unwrap();
             write_all(&mut *file, b"safe").unwrap();
             file.sync().unwrap();
             disk.sync_directory(Path::new("")).unwrap();
@@ -570,7 +570,7 @@ mod tests {
         simulated.make_directory(&directory).unwrap();
         let disks: [&dyn Storage; 2] = [&crate::storage::Disk, &simulated];
         for disk in disks {
-            for how in [How::Create, How::Append] {
+            for how in [OpenMode::Create, OpenMode::Append] {
                 let mut file = disk.open(&path, how).unwrap();
                 write_all(&mut *file, b"whole, torn").unwrap();
                 file.truncate(5).unwrap();
@@ -592,7 +592,7 @@ mod tests {
         let direct = OFlags::WRONLY | OFlags::DIRECT;
         let disks: [&dyn Storage; 2] = [&crate::storage::Disk, &simulated];
         for disk in disks {
-            let mut file = disk.open(&path, How::Append).unwrap();
+            let mut file = disk.open(&path, OpenMode::Append).unwrap();
             write_all(&mut *file, &[b'x'; BLOCK]).unwrap();
             let mut slices = [&aligned[..2 * BLOCK], &aligned[..BLOCK]].map(IoSlice::new);
             // Some file systems have no such way.
@@ -611,7 +611,7 @@ mod tests {
             disk.remove(&path).unwrap();
         }
         simulated.refuse_direct();
-        let mut file = simulated.open(&path, How::Append).unwrap();
+        let mut file = simulated.open(&path, OpenMode::Append).unwrap();
         assert!(!file.write_direct(0, &mut [IoSlice::new(&aligned[..BLOCK])]).unwrap());
         assert_eq!(file.length().unwrap(), 0, "nothing was written");
     }
@@ -626,7 +626,7 @@ mod tests {
         let disks: [&dyn Storage; 2] = [&crate::storage::Disk, &simulated];
         for disk in disks {
             assert!(disk.link(&first, &second).is_err(), "there is nothing yet");
-            let mut file = disk.open(&first, How::Create).unwrap();
+            let mut file = disk.open(&first, OpenMode::Create).unwrap();
             disk.link(&first, &second).unwrap();
             let refused = disk.link(&first, &second).unwrap_err();
             assert_eq!(refused.kind(), std::io::ErrorKind::AlreadyExists);
@@ -657,7 +657,7 @@ mod tests {
     fn calls_fail_when_they_are_told_to() {
         let disk = SimulatedDisk::new();
         disk.fail_at(1, Fault::Error(5));
-        let mut file = disk.open(Path::new("file"), How::Append).unwrap();
+        let mut file = disk.open(Path::new("file"), OpenMode::Append).unwrap();
         assert_eq!(file.write(b"ab").unwrap_err().raw_os_error(), Some(5));
         disk.fail_at(2, Fault::Short);
         assert_eq!(file.write(b"ab").unwrap(), 1);

@@ -177,7 +177,7 @@ fn storage<'a>(
         if limits.is_strict {
             return alone(Operation::refuse(Failure::Client("auth token too long")), false);
         }
-        // Who may have been told that it was stored is not to find what was there before.
+        // A client that may have been told that it was stored is not to find what was there before.
         let removes = (mode == StoreMode::Set && !has_cas).then_some(key);
         let refusal = Refusal { removes, ..Refusal::of(Failure::TooLarge) };
         let request = Request { operation: Operation::Refuse(refusal), form };

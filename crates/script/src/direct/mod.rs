@@ -16,7 +16,7 @@ mod value;
 
 use crate::host::Stop;
 
-pub use run::Workbench;
+pub use run::DirectState;
 
 /// A script that can be run without Lua.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl Direct {
 
 /// Why a run without Lua ended without a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Leave {
+pub enum DirectExit {
     /// Its host ended it.
     Stop(Stop),
     /// Only Lua can tell what comes of it: undo what it did, and run it there.

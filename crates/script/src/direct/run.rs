@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use super::parser::LOCALS_MAX;
 use super::value::{Head, Replies, Span, Value, decimal, number};
-use super::{Binary, Branch, Direct, Expression, Leave, List, Returned, Statement, Unary};
+use super::{Binary, Branch, Direct, DirectExit, Expression, List, Returned, Statement, Unary};
 use crate::call::{push_number, to_i64};
 use crate::host::Host;
 use crate::interpreter::{Input, Limits};
@@ -21,7 +21,7 @@ const KEPT_MAX: usize = 64 << 10;
 
 /// What one run after another needs.
 #[derive(Default)]
-pub struct Workbench {
+pub struct DirectState {
     args: ArgsBuffer,
     output: Output,
     /// The texts and tables that the run has made, one behind the other.
@@ -37,8 +37,8 @@ type Values<'a> = SmallVec<[Value<'a>; 8]>;
 struct Run<'a, 'h> {
     input: Input<'a>,
     host: &'h mut dyn Host,
-    bench: &'h mut Workbench,
-    room: usize,
+    bench: &'h mut DirectState,
+    budget: usize,
     /// How much had been made when it last looked at the time.
     ticked: usize,
     locals: [Value<'a>; LOCALS_MAX],
@@ -52,13 +52,13 @@ impl Direct {
         input: Input<'_>,
         host: &mut dyn Host,
         limits: Limits,
-        bench: &mut Workbench,
+        bench: &mut DirectState,
         reply: &mut Reply<'_>,
-    ) -> Result<(), Leave> {
+    ) -> Result<(), DirectExit> {
         let mark = reply.mark();
         bench.made.clear();
         let locals = [Value::Nil; LOCALS_MAX];
-        let mut run = Run { input, host, bench, room: limits.memory, ticked: 0, locals };
+        let mut run = Run { input, host, bench, budget: limits.memory, ticked: 0, locals };
         let result = match run.block(&self.body, reply) {
             // What returns nothing returns nil.
             Ok(ControlFlow::Continue(())) => {
@@ -76,7 +76,7 @@ impl Direct {
     }
 }
 
-impl Workbench {
+impl DirectState {
     fn give_back(&mut self) {
         if self.args.memory() > KEPT_MAX {
             self.args = ArgsBuffer::default();
@@ -95,7 +95,7 @@ impl<'a> Run<'a, '_> {
         &mut self,
         statements: &'a [Statement],
         reply: &mut Reply<'_>,
-    ) -> Result<ControlFlow<()>, Leave> {
+    ) -> Result<ControlFlow<()>, DirectExit> {
         for statement in statements {
             match statement {
                 Statement::Set(slot, value) => self.locals[*slot] = self.value(value)?,
@@ -127,7 +127,7 @@ impl<'a> Run<'a, '_> {
     }
 
     /// The first branch whose condition holds.
-    fn branch(&mut self, branches: &'a [Branch]) -> Result<Option<&'a Branch>, Leave> {
+    fn branch(&mut self, branches: &'a [Branch]) -> Result<Option<&'a Branch>, DirectExit> {
         for branch in branches {
             let is_it = match &branch.condition {
                 Some(condition) => self.value(condition)?.holds(),
@@ -140,11 +140,11 @@ impl<'a> Run<'a, '_> {
         Ok(None)
     }
 
-    fn values(&mut self, expressions: &'a [Expression]) -> Result<Values<'a>, Leave> {
+    fn values(&mut self, expressions: &'a [Expression]) -> Result<Values<'a>, DirectExit> {
         expressions.iter().map(|expression| self.value(expression)).collect()
     }
 
-    fn value(&mut self, expression: &'a Expression) -> Result<Value<'a>, Leave> {
+    fn value(&mut self, expression: &'a Expression) -> Result<Value<'a>, DirectExit> {
         Ok(match expression {
             Expression::Nil => Value::Nil,
             Expression::Boolean(value) => Value::Boolean(*value),
@@ -180,7 +180,7 @@ impl<'a> Run<'a, '_> {
     }
 
     /// A value that is computed with: a number, or a text of one.
-    fn operand(&self, value: Value<'a>) -> Result<f64, Leave> {
+    fn operand(&self, value: Value<'a>) -> Result<f64, DirectExit> {
         match value {
             Value::Number(number) => Ok(number),
             value => sure(value.text(&self.bench.made).and_then(decimal)),
@@ -209,7 +209,7 @@ impl<'a> Run<'a, '_> {
         operator: Binary,
         left: &'a Expression,
         right: &'a Expression,
-    ) -> Result<Value<'a>, Leave> {
+    ) -> Result<Value<'a>, DirectExit> {
         let left = self.value(left)?;
         match (operator, left.holds()) {
             (Binary::Or, true) | (Binary::And, false) => return Ok(left),
@@ -234,7 +234,7 @@ impl<'a> Run<'a, '_> {
             Binary::Divide => left / right,
             Binary::Modulo => left - (left / right).floor() * right,
             // To compare anything but two numbers is for Lua.
-            _ => return Err(Leave::GaveUp),
+            _ => return Err(DirectExit::GaveUp),
         };
         sure(number(result))
     }
@@ -252,7 +252,7 @@ impl<'a> Run<'a, '_> {
         })
     }
 
-    fn concatenate(&mut self, left: Value<'a>, right: Value<'a>) -> Result<Value<'a>, Leave> {
+    fn concatenate(&mut self, left: Value<'a>, right: Value<'a>) -> Result<Value<'a>, DirectExit> {
         let start = self.bench.made.len();
         for value in [left, right] {
             let made = &mut self.bench.made;
@@ -260,23 +260,23 @@ impl<'a> Run<'a, '_> {
                 Value::Number(number) => made.extend_from_slice(&format_f64_digits(number, 14)),
                 Value::Lent(bytes) => made.extend_from_slice(bytes),
                 Value::Made(span) => {
-                    check_room(made.len() + span.length, self.room)?;
+                    check_result_budget(made.len() + span.length, self.budget)?;
                     made.extend_from_within(span.start..span.start + span.length);
                 }
-                _ => return Err(Leave::GaveUp),
+                _ => return Err(DirectExit::GaveUp),
             }
         }
         let length = self.bench.made.len();
-        check_room(length, self.room)?;
+        check_result_budget(length, self.budget)?;
         self.tick(length)?;
         Ok(Value::Made(Span { start, length: length - start }))
     }
 
     /// Looks at the time when much was made: a few words double a text thirty times.
-    fn tick(&mut self, length: usize) -> Result<(), Leave> {
+    fn tick(&mut self, length: usize) -> Result<(), DirectExit> {
         if length - self.ticked > TICK {
             self.ticked = length;
-            self.host.check_time().map_err(Leave::Stop)?;
+            self.host.check_time().map_err(DirectExit::Stop)?;
         }
         Ok(())
     }
@@ -310,9 +310,9 @@ impl<'a> Run<'a, '_> {
     }
 
     /// Calls a command.
-    fn call(&mut self, arguments: &'a [Expression]) -> Result<Value<'a>, Leave> {
+    fn call(&mut self, arguments: &'a [Expression]) -> Result<Value<'a>, DirectExit> {
         let values = self.values(arguments)?;
-        let Workbench { args, output, made } = &mut *self.bench;
+        let DirectState { args, output, made } = &mut *self.bench;
         args.clear();
         let mut total = 0;
         for value in values {
@@ -320,23 +320,23 @@ impl<'a> Run<'a, '_> {
                 (Value::Number(number), _) => push_number(args, number),
                 (_, Some(text)) => {
                     total += text.len();
-                    check_room(total, self.room)?;
+                    check_result_budget(total, self.budget)?;
                     args.push(text)
                 }
                 _ => false,
             };
             if !fits {
-                return Err(Leave::GaveUp);
+                return Err(DirectExit::GaveUp);
             }
         }
         output.clear();
-        self.host.call(args.as_args(), Resp::Two, output).map_err(Leave::Stop)?;
+        self.host.call(args.as_args(), Resp::Two, output).map_err(DirectExit::Stop)?;
         output.finish();
         if output.front().starts_with(b"-") {
-            return Err(Leave::GaveUp);
+            return Err(DirectExit::GaveUp);
         }
         let start = made.len();
-        check_room(start + output.len(), self.room)?;
+        check_result_budget(start + output.len(), self.budget)?;
         while !output.is_empty() {
             let count = output.front().len();
             made.extend_from_slice(output.front());
@@ -346,7 +346,7 @@ impl<'a> Run<'a, '_> {
     }
 
     /// Writes a value as a reply.
-    fn write(&self, value: Value<'a>, reply: &mut Reply<'_>) -> Result<(), Leave> {
+    fn write(&self, value: Value<'a>, reply: &mut Reply<'_>) -> Result<(), DirectExit> {
         let made = &self.bench.made;
         match value {
             Value::Nil | Value::Boolean(false) => reply.null(),
@@ -361,12 +361,12 @@ impl<'a> Run<'a, '_> {
 }
 
 /// What is not known here is for Lua.
-fn sure<T>(known: Option<T>) -> Result<T, Leave> {
-    known.ok_or(Leave::GaveUp)
+fn sure<T>(known: Option<T>) -> Result<T, DirectExit> {
+    known.ok_or(DirectExit::GaveUp)
 }
 
-fn check_room(bytes: usize, room: usize) -> Result<(), Leave> {
-    if bytes > room { Err(Leave::GaveUp) } else { Ok(()) }
+fn check_result_budget(bytes: usize, budget: usize) -> Result<(), DirectExit> {
+    if bytes > budget { Err(DirectExit::GaveUp) } else { Ok(()) }
 }
 
 /// Compares two numbers, if both are and that is asked for.

@@ -16,7 +16,7 @@ use super::shared::Shared;
 use crate::call::{Call, Raised, ReplyError, define, located, place_at, to_i64};
 use crate::host::{LogLevel, Replication};
 use crate::program::Sha1;
-use crate::room::check_room;
+use crate::result_budget::check_result_budget;
 
 /// Makes the table that scripts see.
 pub(super) fn script_api(lua: &Lua, version: &Version, shared: &Rc<Shared>) -> mlua::Result<Table> {
@@ -98,7 +98,7 @@ fn explain(lua: &Lua, shared: &Shared, purpose: Purpose) -> mlua::Result<Value> 
     let outcome = shared.outcome.get();
     let error = match outcome {
         Outcome::Over => return Err(Raised::Stop.into()),
-        Outcome::NoRoom => return Err(Raised::Text(b"not enough memory".to_vec()).into()),
+        Outcome::ResultTooLarge => return Err(Raised::Text(b"not enough memory".to_vec()).into()),
         Outcome::Malformed => {
             return Err(Raised::Text(b"ERR a command's reply is malformed".to_vec()).into());
         }
@@ -170,7 +170,7 @@ fn log(call: &Call<'_>, shared: &Shared) -> mlua::Result<()> {
             line.push(b' ');
         }
         line.extend_from_slice(&text.as_bytes());
-        check_room(call.lua, line.len())?;
+        check_result_budget(call.lua, line.len())?;
     }
     if shared.loads_again.get() {
         return Ok(());

@@ -23,8 +23,8 @@ use super::guarded::set_readonly;
 use super::shared::Shared;
 use crate::call::push_number;
 use crate::host::{Host, Stop};
-use crate::program::Sight;
-use crate::replies::{Fields, NoRoom, push_reply, write_value};
+use crate::program::VisibleLists;
+use crate::replies::{Fields, ResultTooLarge, push_reply, write_value};
 
 /// The host of the run that is under way, while nobody talks to it.
 #[derive(Default)]
@@ -93,7 +93,7 @@ pub(super) enum Outcome {
     /// Its arguments exceed 4 GiB.
     TooLong,
     /// Its arguments exceed what the run may take.
-    NoRoom,
+    ResultTooLarge,
     /// The run is over.
     Over,
     /// No run is under way.
@@ -221,7 +221,7 @@ unsafe fn gather(state: *mut lua_State, shared: &Shared) -> Result<(), Outcome> 
     }
     let mut args = shared.args.borrow_mut();
     args.clear();
-    let (mut total, room) = (0, shared.room.get());
+    let (mut total, budget) = (0, shared.budget.get());
     for index in 1..=count {
         // SAFETY: the index is of a value. Of a string no other is made, so nothing is raised and
         // its bytes stay while it is on the stack.
@@ -231,8 +231,8 @@ unsafe fn gather(state: *mut lua_State, shared: &Shared) -> Result<(), Outcome> 
                     let mut length = 0;
                     let bytes = ffi::lua_tolstring(state, index, &mut length);
                     total += length;
-                    if total > room {
-                        return Err(Outcome::NoRoom);
+                    if total > budget {
+                        return Err(Outcome::ResultTooLarge);
                     }
                     args.push(std::slice::from_raw_parts(bytes.cast(), length))
                 }
@@ -279,7 +279,7 @@ struct Kept {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Body<'a> {
     /// A script, which finds what it is given in its globals, as far as it can see them.
-    Script(&'a RegistryKey, Sight),
+    Script(&'a RegistryKey, VisibleLists),
     /// A function, which is given it.
     Function(&'a RegistryKey),
 }
@@ -289,7 +289,7 @@ pub(super) enum Ending {
     /// Something was raised; the text that Lua has for it, if it is one.
     Raised(Option<Vec<u8>>),
     /// There is no room for its reply.
-    NoRoom,
+    ResultTooLarge,
 }
 
 impl Gate {
@@ -343,13 +343,14 @@ impl Gate {
         // What Lua holds from here on it gives back soon; nothing fails for the want of memory.
         let _ = lua.set_memory_limit(0);
         let result = if status == ffi::LUA_OK {
-            let (room, resp) = (shared.room.get(), shared.resp.get());
+            let (budget, resp) = (shared.budget.get(), shared.resp.get());
             let on_error = |text: &[u8], is_new| {
                 shared.host.ask(|host| host.note_returned_error(text, is_new));
             };
             // SAFETY: the value is on top, memory has no limit, and the fields are of this Lua.
-            let written = unsafe { write_value(state, &self.fields, room, resp, &on_error, reply) };
-            written.map_err(|NoRoom| Ending::NoRoom)
+            let written =
+                unsafe { write_value(state, &self.fields, budget, resp, &on_error, reply) };
+            written.map_err(|ResultTooLarge| Ending::ResultTooLarge)
         } else {
             // It may have been raised while the lists were made.
             shared.has_ticked.set(true);

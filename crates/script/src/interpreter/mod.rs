@@ -102,10 +102,11 @@ impl Interpreter {
         let native = lua.create_table()?;
         native.raw_set("bit", modules::bit(&lua)?)?;
         let json_arrays = lua.create_table()?;
-        native.raw_set("cjson", modules::cjson(&lua, &shared.desk, &shared.json, &json_arrays)?)?;
+        native
+            .raw_set("cjson", modules::cjson(&lua, &shared.scratch, &shared.json, &json_arrays)?)?;
         native.raw_set("json_arrays", json_arrays)?;
-        native.raw_set("cmsgpack", modules::cmsgpack(&lua, &shared.desk)?)?;
-        native.raw_set("struct", modules::structs(&lua, &shared.desk)?)?;
+        native.raw_set("cmsgpack", modules::cmsgpack(&lua, &shared.scratch)?)?;
+        native.raw_set("struct", modules::structs(&lua, &shared.scratch)?)?;
         native.raw_set("math", modules::random(&lua, &shared.seed)?)?;
         native.raw_set("script_api", api::script_api(&lua, version, &shared)?)?;
         native.raw_set("loading_api", api::loading_api(&lua, version, &shared)?)?;
@@ -305,7 +306,7 @@ impl Interpreter {
         reply.rollback(mark);
         self.shared.forget_reply();
         Err(match ending {
-            Ending::NoRoom => failure::without_handler(Some(b"not enough memory")),
+            Ending::ResultTooLarge => failure::without_handler(Some(b"not enough memory")),
             Ending::Raised(text) => {
                 let failure = shared.failure.take();
                 failure.unwrap_or_else(|| failure::without_handler(text.as_deref()))

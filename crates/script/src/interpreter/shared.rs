@@ -11,12 +11,12 @@ use proto::{ArgsBuffer, Output, Resp};
 
 use super::ffi::{Lent, Outcome, Panic};
 use crate::call::{Place, Raised};
-use crate::desk::Desk;
 use crate::error::{ScriptError, before_nul};
 use crate::host::{Host, Stop};
 use crate::library::Registration;
 use crate::modules::{JsonSettings, Seed};
-use crate::room::Room;
+use crate::result_budget::ResultBudget;
+use crate::scratch::Scratch;
 
 /// The state of an interpreter beside Lua's own.
 pub(super) struct Shared {
@@ -33,7 +33,7 @@ pub(super) struct Shared {
     /// have made anything large.
     pub(super) has_ticked: Cell<bool>,
     /// How much the run may make.
-    pub(super) room: Room,
+    pub(super) budget: ResultBudget,
     /// The command that is called, and what it answers.
     pub(super) args: RefCell<ArgsBuffer>,
     output: RefCell<Output>,
@@ -47,7 +47,7 @@ pub(super) struct Shared {
     pub(super) loads_again: Cell<bool>,
     pub(super) seed: Rc<Seed>,
     pub(super) json: Rc<JsonSettings>,
-    pub(super) desk: Rc<Desk>,
+    pub(super) scratch: Rc<Scratch>,
 }
 
 /// What a library has registered so far: its functions in their order, and the body of each by its
@@ -67,16 +67,16 @@ pub(super) struct Failure {
 
 impl Shared {
     pub(super) fn new(lua: &Lua) -> Shared {
-        let room = Room::new(lua);
+        let budget = ResultBudget::new(lua);
         Shared {
-            desk: Desk::new(room.clone()),
+            scratch: Scratch::new(budget.clone()),
             host: Lent::default(),
             stop: Cell::new(None),
             failure: RefCell::new(None),
             panic: RefCell::new(None),
             resp: Cell::new(Resp::Two),
             has_ticked: Cell::new(true),
-            room,
+            budget,
             args: RefCell::default(),
             output: RefCell::default(),
             whole: RefCell::default(),
@@ -89,12 +89,12 @@ impl Shared {
     }
 
     /// Begins a run that may make so many bytes.
-    pub(super) fn begin(&self, room: usize) {
+    pub(super) fn begin(&self, budget: usize) {
         self.stop.set(None);
         self.failure.replace(None);
         self.resp.set(Resp::Two);
         self.json.reset();
-        self.room.set(room);
+        self.budget.set(budget);
     }
 
     /// Asks the host, unless the run is over; `None` outside of a run.

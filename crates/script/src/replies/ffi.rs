@@ -243,7 +243,7 @@ const STACK_LIMIT: &str = "ERR reached lua stack limit";
 
 /// The value takes more than there is room for.
 #[derive(Debug)]
-pub(crate) struct NoRoom;
+pub(crate) struct ResultTooLarge;
 
 /// Writes the value on top of the stack; `resp` is what the script speaks, which may differ from
 /// what its client does. Each error in it is told to `on_error`, and whether it is new: see
@@ -256,12 +256,12 @@ pub(crate) struct NoRoom;
 pub(crate) unsafe fn write_value(
     state: *mut lua_State,
     fields: &Fields,
-    room: usize,
+    budget: usize,
     resp: Resp,
     on_error: &dyn Fn(&[u8], bool),
     reply: &mut Reply<'_>,
-) -> Result<(), NoRoom> {
-    let end = reply.unsent().saturating_add(room);
+) -> Result<(), ResultTooLarge> {
+    let end = reply.unsent().saturating_add(budget);
     let writer = Writer { state, fields, resp, on_error, end };
     // SAFETY: as the caller promises.
     unsafe { writer.value(reply, 0) }
@@ -280,14 +280,14 @@ struct Writer<'a> {
 /// leave it as it was unless room runs out.
 impl Writer<'_> {
     /// Writes the value on top.
-    unsafe fn value(&self, reply: &mut Reply<'_>, depth: usize) -> Result<(), NoRoom> {
+    unsafe fn value(&self, reply: &mut Reply<'_>, depth: usize) -> Result<(), ResultTooLarge> {
         let state = self.state;
         // SAFETY: as for `write_value`.
         unsafe {
             match ffi::lua_type(state, -1) {
                 ffi::LUA_TSTRING => {
                     let bytes = self.string();
-                    self.check_room(reply.unsent() + bytes.len())?;
+                    self.check_result_budget(reply.unsent() + bytes.len())?;
                     reply.bulk(bytes);
                 }
                 ffi::LUA_TNUMBER => reply.integer(to_i64(ffi::lua_tonumber(state, -1))),
@@ -303,8 +303,8 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn check_room(&self, length: usize) -> Result<(), NoRoom> {
-        if length > self.end { Err(NoRoom) } else { Ok(()) }
+    fn check_result_budget(&self, length: usize) -> Result<(), ResultTooLarge> {
+        if length > self.end { Err(ResultTooLarge) } else { Ok(()) }
     }
 
     /// The bytes of the string on top, for as long as it is there.
@@ -318,7 +318,7 @@ impl Writer<'_> {
         }
     }
 
-    unsafe fn table(&self, reply: &mut Reply<'_>, depth: usize) -> Result<(), NoRoom> {
+    unsafe fn table(&self, reply: &mut Reply<'_>, depth: usize) -> Result<(), ResultTooLarge> {
         // SAFETY: as for `write_value`; the slots are there.
         unsafe {
             if depth > DEPTH_MAX || ffi::lua_checkstack(self.state, LEVEL_SLOTS) == 0 {
@@ -326,14 +326,14 @@ impl Writer<'_> {
                 (self.on_error)(STACK_LIMIT.as_bytes(), true);
                 return Ok(());
             }
-            self.check_room(reply.unsent())?;
+            self.check_result_budget(reply.unsent())?;
             let is_special = self.named(reply, depth)?;
             if is_special { Ok(()) } else { self.array(reply, depth) }
         }
     }
 
     /// Writes a table that is more than an array, because of a field that it has.
-    unsafe fn named(&self, reply: &mut Reply<'_>, depth: usize) -> Result<bool, NoRoom> {
+    unsafe fn named(&self, reply: &mut Reply<'_>, depth: usize) -> Result<bool, ResultTooLarge> {
         let fields = self.fields;
         // SAFETY: as for `write_value`.
         unsafe {
@@ -429,7 +429,7 @@ impl Writer<'_> {
         reply: &mut Reply<'_>,
         depth: usize,
         has_values: bool,
-    ) -> Result<(), NoRoom> {
+    ) -> Result<(), ResultTooLarge> {
         let (state, mark) = (self.state, reply.defer());
         let mut count = 0;
         // SAFETY: as for `write_value`; the table does not change, so `lua_next` finds each key.
@@ -455,7 +455,7 @@ impl Writer<'_> {
     }
 
     /// Writes the elements before the first nil.
-    unsafe fn array(&self, reply: &mut Reply<'_>, depth: usize) -> Result<(), NoRoom> {
+    unsafe fn array(&self, reply: &mut Reply<'_>, depth: usize) -> Result<(), ResultTooLarge> {
         let mark = reply.defer();
         for index in 1.. {
             // SAFETY: as for `write_value`.

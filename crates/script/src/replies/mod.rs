@@ -3,4 +3,4 @@
 #[allow(unsafe_code, reason = "values are read and made on Lua's own stack")]
 mod ffi;
 
-pub(crate) use ffi::{Fields, NoRoom, push_reply, write_value};
+pub(crate) use ffi::{Fields, ResultTooLarge, push_reply, write_value};

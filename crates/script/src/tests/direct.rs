@@ -9,7 +9,7 @@ use proptest::{prop_assert, prop_assert_eq};
 use proto::{OwnedArgs, Resp};
 
 use super::{Bench, Shop, on_deep_stack, run_directly};
-use crate::{Input, Leave, Program, Stop};
+use crate::{DirectExit, Input, Program, Stop};
 
 /// What a script came to without Lua, after it was compared with what it came to there.
 fn compare(
@@ -17,16 +17,16 @@ fn compare(
     script: &str,
     keys: &[&str],
     arguments: &[&str],
-) -> Result<String, Leave> {
+) -> Result<String, DirectExit> {
     let program = Program::parse(script.as_bytes()).expect("it has no shebang");
     if !program.is_direct() {
-        return Err(Leave::GaveUp);
+        return Err(DirectExit::GaveUp);
     }
     let args = |texts: &[&str]| texts.iter().map(|text| text.as_bytes()).collect::<OwnedArgs>();
     let (keys, arguments) = (args(keys), args(arguments));
     let input = Input { keys: keys.as_args(), arguments: arguments.as_args(), seed: None };
     bench.lua.check(&program).unwrap_or_else(|error| panic!("{script}: {error:?}"));
-    let mut last = Err(Leave::GaveUp);
+    let mut last = Err(DirectExit::GaveUp);
     for resp in [Resp::Two, Resp::Three] {
         let mut shop = stocked();
         bench.shop = stocked();
@@ -139,7 +139,7 @@ fn what_is_lua_s_business_is_left_to_it() {
         for script in UNCLEAR.split('|') {
             assert!(Program::parse(script.as_bytes()).unwrap().is_direct(), "{script}");
             let result = compare(&mut bench, script, &["number"], &[]);
-            assert_eq!(result, Err(Leave::GaveUp), "{script}");
+            assert_eq!(result, Err(DirectExit::GaveUp), "{script}");
         }
         let deep = format!("return {}1{}", "(".repeat(200), ")".repeat(200));
         let long = format!("return 1{}", " + 1".repeat(300));
@@ -314,7 +314,7 @@ fn what_is_written_at_random_comes_to_the_same() {
             match compare(&mut bench.borrow_mut(), &script, &["number"], &ARGUMENTS) {
                 Ok(_) => known.set(known.get() + 1),
                 Err(leave) => {
-                    prop_assert_eq!(leave, Leave::GaveUp);
+                    prop_assert_eq!(leave, DirectExit::GaveUp);
                     unknown.set(unknown.get() + 1);
                 }
             }
@@ -367,7 +367,7 @@ fn who_makes_much_is_looked_at_meanwhile() {
     let args = |text: &str| [text.as_bytes()].into_iter().collect::<OwnedArgs>();
     let (keys, arguments) = (args("k"), args(&argument));
     let input = Input { keys: keys.as_args(), arguments: arguments.as_args(), seed: None };
-    for (patience, expected) in [(2, Err(Leave::Stop(Stop::Heavy))), (100, Ok(()))] {
+    for (patience, expected) in [(2, Err(DirectExit::Stop(Stop::Heavy))), (100, Ok(()))] {
         let mut shop =
             Shop { patience: Some(patience), stop: Some(Stop::Heavy), ..Shop::default() };
         let result = run_directly(&program, input, Resp::Two, &mut shop);

@@ -172,7 +172,7 @@ mod tests {
 
     use persist::aof::UnitReader;
     use persist::storage::simulated::SimulatedDisk;
-    use persist::storage::{How, Storage};
+    use persist::storage::{OpenMode, Storage};
 
     use super::thread;
     use super::{AHEAD, PIECE, Running, Sorter, Stopped, Stretch, Underway, run_alone, run_each};
@@ -195,7 +195,7 @@ mod tests {
     fn units_come_in_their_order_and_the_damage_behind_them() {
         const COUNT: usize = 2_000;
         let disk = disk(COUNT);
-        let mut file = disk.open(Path::new("log"), How::Read).unwrap();
+        let mut file = disk.open(Path::new("log"), OpenMode::Read).unwrap();
         let (mut next, mut last) = (0, 0);
         let reader = UnitReader::new(&mut *file);
         let read = run_each(reader, Sorter::new(test_server(), 1), |stretches, end| {
@@ -220,7 +220,7 @@ mod tests {
         let disk = disk(2_000);
         let mut ends = [Vec::new(), Vec::new()];
         for (is_alone, ends) in ends.iter_mut().enumerate() {
-            let mut file = disk.open(Path::new("log"), How::Read).unwrap();
+            let mut file = disk.open(Path::new("log"), OpenMode::Read).unwrap();
             let source = (UnitReader::new(&mut *file), Sorter::new(test_server(), 1));
             let run = |stretches: Vec<Stretch>, end| {
                 ends.push((stretches.len(), end));
@@ -234,7 +234,7 @@ mod tests {
         }
         assert!(ends[0].len() > 3);
         assert_eq!(ends[0], ends[1]);
-        let mut file = disk.open(Path::new("log"), How::Read).unwrap();
+        let mut file = disk.open(Path::new("log"), OpenMode::Read).unwrap();
         let (source, mut count) = ((UnitReader::new(&mut *file), Sorter::new(test_server(), 1)), 0);
         let stopped = run_alone(source, |_, _| {
             count += 1;
@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn who_cannot_go_on_waits_for_nobody() {
         let disk = disk(2_000);
-        let mut file = disk.open(Path::new("log"), How::Read).unwrap();
+        let mut file = disk.open(Path::new("log"), OpenMode::Read).unwrap();
         let mut count = 0;
         let reader = UnitReader::new(&mut *file);
         let stopped = run_each(reader, Sorter::new(test_server(), 1), |_, _| {

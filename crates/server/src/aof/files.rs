@@ -13,7 +13,7 @@ use std::{fmt, io};
 use base::io_text::plain;
 use config::settings::{APPENDDIRNAME, APPENDFILENAME};
 use persist::aof::manifest::{AofFile, BaseForm, Manifest};
-use persist::storage::{Claim, File, How, Storage, read_whole, write_all};
+use persist::storage::{Claim, File, OpenMode, Storage, read_whole, write_all};
 
 use crate::claims;
 use crate::server::Server;
@@ -151,11 +151,11 @@ impl Files {
     pub(super) fn begin(&mut self, beginning: Beginning) -> io::Result<Box<dyn File>> {
         if beginning == Beginning::Apart {
             let path = self.apart_path();
-            return self.storage.open(&path, How::Create).map_err(naming(&path));
+            return self.storage.open(&path, OpenMode::Create).map_err(naming(&path));
         }
         let mut next = self.manifest.clone();
         let path = self.path(next.add_increment(&self.name));
-        let file = self.storage.open(&path, How::Create).map_err(naming(&path))?;
+        let file = self.storage.open(&path, OpenMode::Create).map_err(naming(&path))?;
         if let Err(error) = self.replace_manifest(next) {
             if !self.is_sure {
                 // Where that fails, too, it stays unsure.
@@ -231,7 +231,7 @@ impl Files {
         let name = Manifest::name(&self.name);
         let temporary = directory.join(OsStr::from_bytes(&[b"temp-", &*name].concat()));
         let path = directory.join(OsStr::from_bytes(&name));
-        let written = self.storage.open(&temporary, How::Create).and_then(|mut file| {
+        let written = self.storage.open(&temporary, OpenMode::Create).and_then(|mut file| {
             write_all(&mut *file, &manifest.encode())?;
             file.sync()
         });
@@ -313,7 +313,7 @@ impl Error for FileError {}
 
 /// Whether a file is there. An error says that it may be: a start without it would lose all of it.
 fn exists(storage: &dyn Storage, path: &Path) -> io::Result<bool> {
-    match storage.open(path, How::Read) {
+    match storage.open(path, OpenMode::Read) {
         Ok(_) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),

@@ -268,7 +268,7 @@ mod tests {
     use std::path::Path;
 
     use persist::storage::simulated::{Fault, SimulatedDisk};
-    use persist::storage::{How, Storage, read_whole};
+    use persist::storage::{OpenMode, Storage, read_whole};
 
     use super::{BARE, BLOCK, DIRECT, Increment, OVER_PADDING};
     use crate::aof::aligned::Aligned;
@@ -276,7 +276,7 @@ mod tests {
     const PATH: &str = "/increment";
 
     fn open(disk: &SimulatedDisk) -> Increment {
-        Increment::new(disk.open(Path::new(PATH), How::Append).unwrap(), 0)
+        Increment::new(disk.open(Path::new(PATH), OpenMode::Append).unwrap(), 0)
     }
 
     fn read(disk: &SimulatedDisk) -> Vec<u8> {

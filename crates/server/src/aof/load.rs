@@ -13,7 +13,7 @@ use keyspace::{Acquisition, Tx, TxOptions};
 use persist::aof::manifest::AofFile;
 use persist::aof::{AofDamage, AofError, CutPoint, UnitReader, is_synced_beyond};
 use persist::rdb::file::{Damage, FileWriter, Options};
-use persist::storage::{File, How, read_full};
+use persist::storage::{File, OpenMode, read_full};
 
 use super::ahead::{Read, Stopped, run_each};
 use super::files::{Beginning, Files, make_directory, naming, new_base_path, unmade_directory};
@@ -81,7 +81,7 @@ fn measure(server: &Server, files: Files) -> Result<Stock, String> {
     let mut total = 0;
     for file in files.manifest().files() {
         let path = files.path(file);
-        let length = server.storage.open(&path, How::Read).and_then(|file| file.length());
+        let length = server.storage.open(&path, OpenMode::Read).and_then(|file| file.length());
         let fault = |error| format!("The AOF file {}: {}", path.display(), plain(&error));
         total += length.map_err(fault)?;
     }
@@ -275,7 +275,7 @@ impl Source<'_> {
     }
 
     fn open(&self) -> Result<Box<dyn File>, String> {
-        let file = self.server.storage.open(self.path, How::Read);
+        let file = self.server.storage.open(self.path, OpenMode::Read);
         file.map_err(|error| self.give_up(&plain(&error)))
     }
 
@@ -357,7 +357,7 @@ fn begin_base(server: &'static Server, files: &mut Files) -> io::Result<()> {
     let form = base_form(server);
     let options =
         Options { form, compresses: false, sums: true, access: None, version: 0, syncs: false };
-    let opened = server.storage.open(&path, How::Create);
+    let opened = server.storage.open(&path, OpenMode::Create);
     let begun = opened.and_then(|file| FileWriter::begin(file, &[("aof-base", "1")], options));
     begun.and_then(FileWriter::finish).map_err(naming(&path))?;
     files.install(&path, form, Beginning::Absent)
@@ -368,7 +368,7 @@ fn open_last(server: &'static Server, files: &mut Files, number: Option<u64>) ->
     let last = files.manifest().increments().last().map(|file| files.path(file));
     let path = last.clone().unwrap_or_else(|| files.directory().to_path_buf());
     let opened = match last {
-        Some(path) => server.storage.open(&path, How::Append),
+        Some(path) => server.storage.open(&path, OpenMode::Append),
         None => files.begin(Beginning::Joined),
     };
     let measured = opened.and_then(|mut file: Box<dyn File>| {

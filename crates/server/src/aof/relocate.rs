@@ -6,7 +6,7 @@
 
 use std::io;
 
-use persist::storage::{File, How, read_full, write_all};
+use persist::storage::{File, OpenMode, read_full, write_all};
 
 use super::Fresh;
 use super::files::{Beginning, Files, naming};
@@ -25,14 +25,14 @@ impl Writer {
         let storage = &*self.server.storage;
         let mut files = Files::within(self.server, directory.clone()).map_err(io::Error::other)?;
         let increment = self.files.written(beginning).ok_or(io::ErrorKind::NotFound)?;
-        let mut from = storage.open(&increment, How::Read).map_err(naming(&increment))?;
+        let mut from = storage.open(&increment, OpenMode::Read).map_err(naming(&increment))?;
         let length = self.length();
         let copied = copy(&mut *from, &mut *files.begin(Beginning::Apart)?, length);
         copied.map_err(naming(&directory))?;
         let installed = files.install(&base.path, base.form, Beginning::Apart);
         let opened = installed.and_then(|()| {
             let last = files.written(Beginning::Joined).ok_or(io::ErrorKind::NotFound)?;
-            storage.open(&last, How::Append).map_err(naming(&last))
+            storage.open(&last, OpenMode::Append).map_err(naming(&last))
         });
         // Whether it is named there nobody knows after an error: then only the next base helps.
         let file = opened.inspect_err(|error| self.lose(error))?;

@@ -11,7 +11,7 @@ use commands::arguments::database;
 use config::AofLoadErrors;
 use config::settings::AOF_LOAD_ERRORS;
 use keyspace::{Acquisition, Notes, Refusal, Tx, TxOptions};
-use persist::asides::Aside;
+use persist::entry_notes::EntryNote;
 use proto::{Args, Output, Reply, Resp};
 
 use super::ahead::Stopped;
@@ -75,12 +75,12 @@ impl Replayer {
     }
 
     fn run_one(&mut self, args: Args<'_>, known: Option<Known>) -> Result<(), Stopped> {
-        match aside(args) {
-            Some(Aside::Flags(flags)) => {
+        match entry_note(args) {
+            Some(EntryNote::Flags(flags)) => {
                 self.flags = flags;
                 return Ok(());
             }
-            Some(Aside::Sticks(key, is_sticky)) => {
+            Some(EntryNote::Sticks(key, is_sticky)) => {
                 self.unit.tx.set_sticky(key, is_sticky).expect("its key is granted");
                 self.unit.book_alone();
                 return Ok(());
@@ -158,9 +158,9 @@ pub(super) fn options(lane: usize, now: UnixMillis) -> TxOptions {
 }
 
 /// What a command says that is none of Redis.
-pub(super) fn aside(args: Args<'_>) -> Option<Aside<'_>> {
+pub(super) fn entry_note(args: Args<'_>) -> Option<EntryNote<'_>> {
     let is_echo = args.len() == 2 && args[0].eq_ignore_ascii_case(b"ECHO");
-    is_echo.then(|| Aside::parse(args.get(1)?)).flatten()
+    is_echo.then(|| EntryNote::parse(args.get(1)?)).flatten()
 }
 
 fn text(bytes: &[u8]) -> String {

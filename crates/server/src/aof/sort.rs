@@ -11,10 +11,10 @@ use commands::arguments::database;
 use commands::{Flags, Plan, Role};
 use keyspace::PartitionSet;
 use persist::aof::Unit;
-use persist::asides::Aside;
+use persist::entry_notes::EntryNote;
 use proto::Args;
 
-use super::replay::aside;
+use super::replay::entry_note;
 use crate::execute::Known;
 use crate::server::Server;
 use crate::table::Run;
@@ -142,12 +142,12 @@ impl Sorter {
         known: Option<Known>,
         partitions: &mut PartitionSet,
     ) -> Reach {
-        match aside(args) {
-            Some(Aside::Flags(flags)) => {
+        match entry_note(args) {
+            Some(EntryNote::Flags(flags)) => {
                 self.footing.flags = flags;
                 return Reach::Footing;
             }
-            Some(Aside::Sticks(key, _)) => {
+            Some(EntryNote::Sticks(key, _)) => {
                 let partition = self.server.keyspace.locate(key).partition();
                 partitions.push(partition);
                 return Reach::Share(usize::from(partition) % self.shares);

@@ -174,7 +174,7 @@ mod tests {
         let server = test_server();
         let (background, keyspace) = (&server.background, server.keyspace);
         let admitted = || {
-            let passes: Vec<_> = (0..40).map(|_| HeavyPass::to_move(keyspace)).collect();
+            let passes: Vec<_> = (0..40).map(|_| HeavyPass::for_offload(keyspace)).collect();
             passes.iter().filter(|pass| pass.is_admitted()).count()
         };
         background.begin().unwrap();
@@ -196,7 +196,8 @@ mod tests {
         background.tend();
         assert_eq!(admitted(), 1);
         // Who waits for leave gets it as soon as there are threads again.
-        let (first, mut second) = (HeavyPass::to_move(keyspace), HeavyPass::to_move(keyspace));
+        let (first, mut second) =
+            (HeavyPass::for_offload(keyspace), HeavyPass::for_offload(keyspace));
         assert!(first.is_admitted() && second.poll(Waker::noop()).is_pending());
         background.transactions.refuse_threads(false);
         background.tend();

@@ -102,7 +102,7 @@ impl Admission {
     }
 
     fn wait_while(keyspace: &'static Keyspace, waits_on: impl FnMut() -> bool) -> Option<Self> {
-        let mut pass = HeavyPass::to_visit(keyspace);
+        let mut pass = HeavyPass::for_visit(keyspace);
         pass.wait_while(waits_on).then_some(Self { keyspace, pass })
     }
 
@@ -140,7 +140,7 @@ impl Admission {
         mut waits_on: impl FnMut(Obstacle<'_>) -> bool,
     ) -> Option<Acquisition> {
         loop {
-            if !self.pass.make_way(|| waits_on(Obstacle::World)) {
+            if !self.pass.safepoint(|| waits_on(Obstacle::World)) {
                 return None;
             }
             if let Some(mut acquisition) = self.keyspace.try_acquire(partition) {

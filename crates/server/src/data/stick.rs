@@ -8,7 +8,7 @@ use commands::declare::{Command, Flags, Group, Spec, at_least};
 use commands::generic::{SHARDED_SUM, charge_keys};
 use commands::keys::{Access, all_from};
 use keyspace::{Refusal, Tx};
-use persist::asides::Aside;
+use persist::entry_notes::EntryNote;
 use proto::{Args, Reply};
 
 const STICKING: Spec = Spec {
@@ -57,7 +57,7 @@ fn stick(
     for key in keys.iter() {
         if tx.set_sticky(key, is_sticky)? {
             changed += 1;
-            tx.effects_mut().instead(&[b"ECHO", &Aside::Sticks(key, is_sticky).word()]);
+            tx.effects_mut().instead(&[b"ECHO", &EntryNote::Sticks(key, is_sticky).word()]);
         }
     }
     reply.integer(changed);

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use commands::{Flags, Handler, Plan};
 use keyspace::{HeavyPass, PartitionSet, Tx, TxOptions};
-use proto::{Args, OwnedArgs, Places};
+use proto::{ArgSpans, Args, OwnedArgs};
 use tokio::sync::oneshot;
 
 use super::Request;
@@ -48,7 +48,8 @@ impl Request<'_> {
         let mut pass = None;
         // A transaction that has the world needs no leave, and would wait for itself.
         if !tx.has_world() {
-            let asked = round.pass.take().unwrap_or_else(|| HeavyPass::to_move(server.keyspace));
+            let asked =
+                round.pass.take().unwrap_or_else(|| HeavyPass::for_offload(server.keyspace));
             if !asked.is_admitted() {
                 let round = Round { pass: Some(asked), moves: false, ..round };
                 drop(tx);
@@ -78,11 +79,11 @@ impl Request<'_> {
         if spec.plan != Plan::Keys || self.location.is_some() || !self.has_many_keys() {
             return None;
         }
-        let mut pass = HeavyPass::to_move(self.lane.shared.keyspace);
+        let mut pass = HeavyPass::for_offload(self.lane.shared.keyspace);
         if !pass.is_admitted() {
             return None;
         }
-        pass.step_aside();
+        pass.suspend();
         let undoable = self.may_widen();
         let options = TxOptions { undoable, ..tx_options(self.lane, self.session) };
         let client = Arc::clone(&self.session.client);
@@ -143,7 +144,7 @@ impl Request<'_> {
         let (options, partitions) = (tx.options(), PartitionSet::from(tx.partitions()));
         // The locks go first, as the world may be granted right after the pass.
         drop(tx);
-        pass.step_aside();
+        pass.suspend();
         let client = Arc::clone(&self.session.client);
         let limited = self.session.limited_from_now(work.server);
         let reading = Reading { pass, phase, options, partitions, client, limited };
@@ -164,7 +165,7 @@ pub(crate) struct Departing {
     leaving: Leaving,
     work: Work,
     /// Where its arguments lie in the input.
-    places: Places,
+    places: ArgSpans,
     sender: oneshot::Sender<Elsewhere>,
 }
 
@@ -194,7 +195,7 @@ impl InputHandover {
     }
 
     /// Where arguments lie that it holds.
-    fn places(&self, args: Args<'_>) -> Places {
+    fn places(&self, args: Args<'_>) -> ArgSpans {
         args.places(self.input.get().0)
     }
 

@@ -126,7 +126,7 @@ impl Request<'_> {
         // Who has the world needs no leave, and would wait for itself.
         if !unit.tx.has_world() {
             let mut asked =
-                round.pass.take().unwrap_or_else(|| HeavyPass::to_move(server.keyspace));
+                round.pass.take().unwrap_or_else(|| HeavyPass::for_offload(server.keyspace));
             let may_be_undone = unit.tx.is_undoable() && !unit.is_final();
             if !asked.is_admitted() && (unit.is_fresh() || may_be_undone) {
                 self.out.truncate(mark);
@@ -143,7 +143,7 @@ impl Request<'_> {
             }
             if !asked.is_admitted() {
                 // Whoever wants the world waits for it in any case.
-                asked = HeavyPass::to_move_on(server.keyspace);
+                asked = HeavyPass::for_handover(server.keyspace);
             }
             if !asked.is_admitted() {
                 // No thread is free. There is no script in it, so it comes to its end.

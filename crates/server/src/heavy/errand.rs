@@ -238,7 +238,7 @@ mod tests {
         Errand {
             unit: Unit::begin(server, tx, None),
             hold: server.begin_hold(0, partitions),
-            pass: Some(HeavyPass::to_move(keyspace)),
+            pass: Some(HeavyPass::for_offload(keyspace)),
             program: Box::new(Idle),
             limited: None,
             output: Output::new(),

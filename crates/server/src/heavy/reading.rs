@@ -137,7 +137,7 @@ fn begin_again(
     computed: &mut Option<Computed>,
 ) -> Result<Tx, Barred> {
     let (keyspace, mut patience) = (gates.server.keyspace, Patience::default());
-    if !pass.come_back(|| patience.lasts(keyspace, Obstacle::World)) {
+    if !pass.resume(|| patience.lasts(keyspace, Obstacle::World)) {
         return Err(BUSY.into());
     }
     let mut acquisition = Acquisition::of_partitions(keyspace, partitions.clone());

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base::time::UnixMillis;
 use keyspace::{AccessClock, EntryBox, Keyspace, Location, Tx, TxOptions};
-use persist::rdb::file::{Access, Batch, Damage, FileError, Made};
+use persist::rdb::file::{Access, Batch, BuiltEntry, Damage, FileError};
 use persist::rdb::value::Limits;
 
 use crate::server::Server;
@@ -95,8 +95,12 @@ impl<'t> Ground<'t> {
                 continue;
             }
             let entry = raw.decode(&self.limits)?;
-            let made =
-                Made { offset: raw.offset, database: raw.database, access: raw.access, entry };
+            let made = BuiltEntry {
+                offset: raw.offset,
+                database: raw.database,
+                access: raw.access,
+                entry,
+            };
             let loaded = self.locate(made, &clock)?;
             self.group.push(loaded);
             if self.group.len() == GROUP {
@@ -107,7 +111,7 @@ impl<'t> Ground<'t> {
     }
 
     /// Places an entry.
-    pub(super) fn place_made(&mut self, made: Made) -> Result<(), FileError> {
+    pub(super) fn place_made(&mut self, made: BuiltEntry) -> Result<(), FileError> {
         let keyspace = self.server.keyspace;
         let now = keyspace.clock().now_ms();
         if self.is_over(made.entry.borrow().deadline(), now) {
@@ -129,9 +133,9 @@ impl<'t> Ground<'t> {
     }
 
     /// Finds out where an entry belongs.
-    fn locate(&self, made: Made, clock: &AccessClock) -> Result<Loaded, FileError> {
+    fn locate(&self, made: BuiltEntry, clock: &AccessClock) -> Result<Loaded, FileError> {
         let keyspace = self.server.keyspace;
-        let Made { offset, database, access, mut entry } = made;
+        let BuiltEntry { offset, database, access, mut entry } = made;
         let unknown = || FileError::at(offset, Damage::Database(database));
         let database = usize::try_from(database).map_err(|_| unknown())?;
         if database >= keyspace.database_count() {

@@ -20,7 +20,7 @@ use std::task::Poll;
 
 use base::io_text::plain;
 use config::settings::{APPENDONLY, DBFILENAME, PRELOAD_FILE};
-use persist::storage::{File, How};
+use persist::storage::{File, OpenMode};
 use tokio::sync::oneshot;
 
 pub(crate) use insert::{Inside, Twice};
@@ -63,7 +63,7 @@ pub(crate) fn find(server: &'static Server) -> Result<Option<Found>, String> {
     let path = PathBuf::from(OsStr::from_bytes(&server.config.get(DBFILENAME)));
     let name = path.display().to_string();
     let failed = |error: io::Error| format!("Can't read {name}: {}. Exiting.", plain(&error));
-    match server.storage.open(&path, How::Read) {
+    match server.storage.open(&path, OpenMode::Read) {
         Ok(file) => {
             server.loading.begin_start(server.keyspace.clock(), file.length().map_err(failed)?);
             Ok(Some(Found::Snapshot(file, name)))
@@ -84,7 +84,8 @@ fn preloaded(server: &'static Server, kind: &[u8], path: &Path) -> Result<Found,
         return Ok(Found::ForeignLog(stock));
     }
     let name = path.display().to_string();
-    let opened = server.storage.open(path, How::Read).and_then(|file| Ok((file.length()?, file)));
+    let opened =
+        server.storage.open(path, OpenMode::Read).and_then(|file| Ok((file.length()?, file)));
     let failed = |error: io::Error| format!("Can't read {name}: {}. Exiting.", plain(&error));
     let (length, file) = opened.map_err(failed)?;
     server.loading.begin_start(server.keyspace.clock(), length);

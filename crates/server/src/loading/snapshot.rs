@@ -10,7 +10,9 @@ use std::time::Duration;
 use config::RdbVersionCheck;
 use config::settings::{KEY_LOAD_DELAY, RDB_SKIP_MODULE_DATA, RDB_VERSION_CHECK, RDBCHECKSUM};
 use keyspace::Tx;
-use persist::rdb::file::{Batch, Damage, End, FileError, Gatherer, Made, Rules, Sink, read_file};
+use persist::rdb::file::{
+    Batch, BuiltEntry, Damage, End, FileError, Gatherer, Rules, Sink, read_file,
+};
 use persist::rdb::value::Limits;
 use persist::storage::File;
 
@@ -93,7 +95,7 @@ trait Placer {
 /// What is placed at once.
 enum Load {
     Batch(Batch),
-    Made(Made),
+    BuiltEntry(BuiltEntry),
 }
 
 impl<P: Placer> Sink for Reading<P> {
@@ -127,9 +129,9 @@ impl<P: Placer> Gatherer for Reading<P> {
         loading.advance_to(offset, keyspace.clock(), log);
     }
 
-    fn entry(&mut self, made: Made) -> Result<(), FileError> {
+    fn entry(&mut self, made: BuiltEntry) -> Result<(), FileError> {
         delay(self.server, 1);
-        self.placer.place(Load::Made(made))
+        self.placer.place(Load::BuiltEntry(made))
     }
 }
 
@@ -138,7 +140,7 @@ impl Placer for Ground<'_> {
     fn place(&mut self, load: Load) -> Result<(), FileError> {
         match load {
             Load::Batch(batch) => self.place_batch(&batch),
-            Load::Made(made) => self.place_made(made),
+            Load::BuiltEntry(made) => self.place_made(made),
         }
     }
 }
@@ -148,7 +150,7 @@ impl Placer for &Crew {
     fn place(&mut self, load: Load) -> Result<(), FileError> {
         let offset = match &load {
             Load::Batch(batch) => batch.end(),
-            Load::Made(made) => made.offset,
+            Load::BuiltEntry(made) => made.offset,
         };
         if self.has_failed.load(Ordering::Relaxed) || self.loads.send(load).is_err() {
             return Err(FileError::at(offset, Damage::Stopped));

@@ -8,7 +8,7 @@ use base::number::format_i64;
 use base::time::UnixMillis;
 use commands::change;
 use keyspace::{EntryRef, EventClass, Kind, Lifetime, NewText, Notes, Refusal, Text, Tx};
-use persist::asides::Aside;
+use persist::entry_notes::EntryNote;
 use proto::Output;
 use proto::memcached::{
     Arithmetic, Deadline, Delete, Expiry, Failure, Item, ItemValue, Number, Operation, Request,
@@ -538,7 +538,7 @@ impl Work<'_> {
     fn journal(&mut self, key: &[u8], value: &[u8], deadline: Option<UnixMillis>, flags: u32) {
         let effects = self.tx.effects_mut();
         if flags != 0 {
-            effects.instead(&[b"ECHO", &Aside::Flags(flags).word()]);
+            effects.instead(&[b"ECHO", &EntryNote::Flags(flags).word()]);
         }
         match deadline {
             Some(at) => {

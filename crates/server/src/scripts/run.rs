@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use keyspace::{Lsn, Refusal};
 use proto::{Args, Output, Reply, Resp};
-use script::{Fault, Input, Interpreter, Leave, Stop, Workbench};
+use script::{DirectExit, DirectState, Fault, Input, Interpreter, Stop};
 
 use super::books::Books;
 use super::brevity::Brevity;
@@ -25,7 +25,7 @@ use crate::unit::{Before, Needs, Place, Program, Unit};
 
 thread_local! {
     /// For scripts that are run without Lua.
-    static BENCH: RefCell<Workbench> = RefCell::default();
+    static BENCH: RefCell<DirectState> = RefCell::default();
 }
 
 /// What is called.
@@ -262,9 +262,9 @@ impl Call {
                 match result {
                     Ok(()) => Ok(()),
                     // How it ends is said in Lua, which comes no further than here.
-                    Err(Leave::Stop(Stop::Killed)) => return None,
-                    Err(Leave::Stop(stop)) => Err(Fault::Stop(stop)),
-                    Err(Leave::GaveUp) => {
+                    Err(DirectExit::Stop(Stop::Killed)) => return None,
+                    Err(DirectExit::Stop(stop)) => Err(Fault::Stop(stop)),
+                    Err(DirectExit::GaveUp) => {
                         script.in_lua.begin();
                         return None;
                     }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use base::io_text::plain;
 use persist::rdb::file::ByteSink;
-use persist::storage::{File, How, Storage, write_all};
+use persist::storage::{File, OpenMode, Storage, write_all};
 
 /// Takes the bytes of a snapshot, in their order. Dropped before it is finished, as after an error,
 /// it aborts.
@@ -92,7 +92,7 @@ impl SnapshotSink for FileSink {
         let number = BEGUN.fetch_add(1, Ordering::Relaxed);
         let name = format!("temp-{}-{number}.rdb", std::process::id());
         self.temporary = self.path.with_file_name(name);
-        let file = self.storage.open(&self.temporary, How::Create).map_err(|error| {
+        let file = self.storage.open(&self.temporary, OpenMode::Create).map_err(|error| {
             let name = self.temporary.display();
             format!("Failed opening the temp RDB file {name} for saving: {}", plain(&error))
         })?;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use keyspace::{Acquisition, Lifetime, NewText, PartitionSet, Tx, TxOptions};
 use persist::rdb::file::{Batch, ByteSink, FileError, Rules, Sink, read_file};
 use persist::storage::simulated::{Fault, SimulatedDisk};
-use persist::storage::{How, Storage};
+use persist::storage::{OpenMode, Storage};
 
 use super::{FileSink, Finished, Purpose, Snapshot, SnapshotSink, SnapshotTarget};
 use crate::server::Server;
@@ -97,7 +97,7 @@ impl Sink for Held {
 
 /// Asserts that the file is whole and all its keys have one value; returns that as it is written.
 fn read(disk: &SimulatedDisk) -> Vec<u8> {
-    let mut file = disk.open(&path(), How::Read).expect("there is a file");
+    let mut file = disk.open(&path(), OpenMode::Read).expect("there is a file");
     let rules = Rules { skips_modules: false, any_version: false, ignores_sum: false };
     let mut held = Held::default();
     read_file(&mut *file, rules, &mut held).expect("the file is whole");

@@ -7,7 +7,7 @@
 //! What random removals leave half empty is emptied on purpose: `choose` takes the emptiest pages
 //! out of the lists, as many as the free blocks of the others can take the content of, or whose
 //! content would touch much less of a new page, and from then on no block is taken from them.
-//! Whoever owns blocks there moves them.
+//! The owners of blocks there move them.
 //!
 //! Invariants: a page is in the list of its class and fullness exactly while it has room, or in
 //! `leaving` while it is being emptied; `spare` are the free blocks, once touched, of pages in the

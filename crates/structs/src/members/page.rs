@@ -28,7 +28,7 @@ use super::item::{MemberItem, Part};
 use super::overflow::PageOverflow;
 use super::text::Text;
 use super::{MemberRef, Payload, place};
-use crate::prefetch::{self, Sought};
+use crate::prefetch::{self, PrefetchTarget};
 use crate::secret;
 use crate::tree::{Growth, Leaf, Summary};
 
@@ -302,7 +302,7 @@ impl<P: Payload> Leaf for MemberPage<P> {
     }
 }
 
-impl<P: Payload> Sought for MemberPage<P> {
+impl<P: Payload> PrefetchTarget for MemberPage<P> {
     #[inline]
     fn approach(&self, hash: u64, step: usize, place: &mut usize) {
         match step {

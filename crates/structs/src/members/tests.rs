@@ -11,7 +11,7 @@ use super::{
     Builder, Lifetime, Long, MemberPage, MemberRef, Members, Payload, TAKEN_OUT, Text, Valued,
     place, sample,
 };
-use crate::prefetch::{Seek, Sought, seek_together};
+use crate::prefetch::{PrefetchTarget, Seek, seek_together};
 use crate::secret;
 use crate::tree::{Growth, Leaf};
 

@@ -37,7 +37,7 @@ pub struct StreamNode {
 
 /// How many entries there are, and in how many nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Live {
+pub struct NodeSummary {
     entries: u64,
     pub(super) nodes: u64,
 }
@@ -351,14 +351,14 @@ impl<'a> Iterator for EntryFields<'a> {
 
 impl ExactSizeIterator for EntryFields<'_> {}
 
-impl Summary for Live {
-    fn plus(self, other: Live) -> Live {
-        Live { entries: self.entries + other.entries, nodes: self.nodes + other.nodes }
+impl Summary for NodeSummary {
+    fn plus(self, other: NodeSummary) -> NodeSummary {
+        NodeSummary { entries: self.entries + other.entries, nodes: self.nodes + other.nodes }
     }
 
-    fn minus(self, part: Live) -> Option<Live> {
+    fn minus(self, part: NodeSummary) -> Option<NodeSummary> {
         let entries = self.entries - part.entries;
-        Some(Live { entries, nodes: self.nodes - part.nodes })
+        Some(NodeSummary { entries, nodes: self.nodes - part.nodes })
     }
 
     fn count(self) -> u64 {
@@ -370,10 +370,10 @@ impl Summary for Live {
 /// split, and none joined.
 impl Leaf for StreamNode {
     type Bound = EntryId;
-    type Summary = Live;
+    type Summary = NodeSummary;
 
-    fn summary(&self) -> Live {
-        Live { entries: self.live as u64, nodes: 1 }
+    fn summary(&self) -> NodeSummary {
+        NodeSummary { entries: self.live as u64, nodes: 1 }
     }
 
     fn size(&self) -> usize {

@@ -24,7 +24,7 @@ use super::KEY_COST_NS;
 use crate::DataCommand;
 use crate::change::store_result;
 use crate::declare::{Command, Flags, Group, Spec, at_least};
-use crate::keys::{Access, Begin, Find, KeyOption, KeySpec, first};
+use crate::keys::{Access, BeginSearch, FindKeys, KeyOption, KeySpec, first};
 use crate::list::limits;
 
 pub(super) const SORT: DataCommand = Command {
@@ -74,7 +74,7 @@ const COMMON: Spec = Spec {
 
 /// The keys that BY and GET name.
 const PATTERNS: KeySpec = KeySpec {
-    begin: Begin::Undeclared,
+    begin: BeginSearch::Undeclared,
     find: ONE,
     access: Access::RO.and(Access::ACCESS),
     notes: "For the optional BY/GET keyword. It is marked 'unknown' because the key names derive \
@@ -83,7 +83,7 @@ const PATTERNS: KeySpec = KeySpec {
 
 /// The key that STORE names.
 const DESTINATION: KeySpec = KeySpec {
-    begin: Begin::Option(KeyOption {
+    begin: BeginSearch::Option(KeyOption {
         word: "STORE",
         from: 2,
         others: &[("LIMIT", 2), ("BY", 1), ("GET", 1)],
@@ -94,7 +94,7 @@ const DESTINATION: KeySpec = KeySpec {
         anywhere in the argument array",
 };
 
-const ONE: Find = Find::Range { last: 0, step: 1, limit: 0 };
+const ONE: FindKeys = FindKeys::Range { last: 0, step: 1, limit: 0 };
 
 /// Taking an element over, in nanoseconds.
 const TAKEN_NS: u64 = 60;

@@ -206,16 +206,16 @@ fn the_turnstiles_stay_open_until_heavy_work_is_done_and_no_more_begins() {
     let bells = [Arc::new(Bell::default()), Arc::new(Bell::default())];
     let [flusher, worker] = bells.clone().map(Waker::from);
     let rung = || bells.clone().map(|bell| bell.0.load(Ordering::SeqCst));
-    let under_way = [HeavyPass::to_visit(keyspace), HeavyPass::to_visit(keyspace)];
+    let under_way = [HeavyPass::for_visit(keyspace), HeavyPass::for_visit(keyspace)];
     assert!(under_way.iter().all(HeavyPass::is_admitted));
     let mut acquisition = Acquisition::of_world(keyspace);
     assert_eq!(acquisition.poll(&flusher), Poll::Pending);
     let [first, second] = under_way;
     drop(first);
     assert!(!keyspace.is_stopping() && keyspace.enter(2), "others go on");
-    let mut later = HeavyPass::to_visit(keyspace);
+    let mut later = HeavyPass::for_visit(keyspace);
     assert!(!later.is_admitted() && later.poll(&worker).is_pending());
-    let withdrawn = HeavyPass::to_visit(keyspace).poll(&worker);
+    let withdrawn = HeavyPass::for_visit(keyspace).poll(&worker);
     assert!(withdrawn.is_pending());
     drop(second);
     assert!(keyspace.is_stopping() && keyspace.stopped_since().is_some());
@@ -240,17 +240,18 @@ fn so_many_transactions_move_to_other_threads_and_no_more() {
     let bells = [Arc::new(Bell::default()), Arc::new(Bell::default())];
     let wakers = bells.clone().map(Waker::from);
     let rung = || bells.clone().map(|bell| bell.0.load(Ordering::SeqCst));
-    let mut moved: Vec<_> = (0..HEAVY_TRANSACTIONS).map(|_| HeavyPass::to_move(keyspace)).collect();
+    let mut moved: Vec<_> =
+        (0..HEAVY_TRANSACTIONS).map(|_| HeavyPass::for_offload(keyspace)).collect();
     assert!(moved.iter().all(HeavyPass::is_admitted));
-    assert!(HeavyPass::to_visit(keyspace).is_admitted(), "who has a thread needs none");
-    let mut waiting = [HeavyPass::to_move(keyspace), HeavyPass::to_move(keyspace)];
+    assert!(HeavyPass::for_visit(keyspace).is_admitted(), "who has a thread needs none");
+    let mut waiting = [HeavyPass::for_offload(keyspace), HeavyPass::for_offload(keyspace)];
     for (pass, waker) in waiting.iter_mut().zip(&wakers) {
         assert!(pass.poll(waker).is_pending());
     }
     drop(moved.pop());
     assert_eq!((rung(), waiting[0].is_admitted()), ([1, 0], true), "in the order they came");
     // One that asks for the world keeps its thread.
-    moved[0].step_aside();
+    moved[0].suspend();
     assert_eq!(rung(), [1, 0]);
     let mut acquisition = Acquisition::of_world(keyspace);
     assert!(acquisition.poll(Waker::noop()).is_pending());
@@ -262,7 +263,7 @@ fn so_many_transactions_move_to_other_threads_and_no_more() {
     drop((acquisition, moved));
     assert_eq!((rung(), second.is_admitted()), ([1, 1], true));
     drop(second);
-    let all: Vec<_> = (0..=HEAVY_TRANSACTIONS).map(|_| HeavyPass::to_move(keyspace)).collect();
+    let all: Vec<_> = (0..=HEAVY_TRANSACTIONS).map(|_| HeavyPass::for_offload(keyspace)).collect();
     assert!(all[..HEAVY_TRANSACTIONS].iter().all(HeavyPass::is_admitted));
     assert!(!all[HEAVY_TRANSACTIONS].is_admitted());
 }
@@ -273,7 +274,7 @@ fn who_visits_elsewhere_makes_way_for_the_world_at_every_step() {
     let partition = keyspace.locate(b"k").partition();
     std::thread::scope(|scope| {
         let visitor = scope.spawn(move || {
-            let mut pass = HeavyPass::to_visit(keyspace);
+            let mut pass = HeavyPass::for_visit(keyspace);
             assert!(pass.wait_while(|| true));
             let mut tx = super::begin(keyspace, &[], TxOptions { heavy: true, ..OPTIONS });
             let visits = (1..).find(|_| {
@@ -297,27 +298,27 @@ fn who_visits_loses_patience_and_keeps_nobody_waiting() {
     let keyspace = keyspace();
     keyspace.set_patience(|_, _| false);
     let partition = keyspace.locate(b"k").partition();
-    let mut pass = HeavyPass::to_visit(keyspace);
+    let mut pass = HeavyPass::for_visit(keyspace);
     assert!(pass.is_admitted());
     let mut tx = super::begin(keyspace, &[], TxOptions { heavy: true, ..OPTIONS });
     let holder = on(keyspace, &[b"k"]);
     assert_eq!(tx.visit(partition), Err(BUSY));
     drop(holder);
     tx.visit(partition).unwrap();
-    let other = HeavyPass::to_visit(keyspace);
+    let other = HeavyPass::for_visit(keyspace);
     let mut acquisition = Acquisition::of_world(keyspace);
     assert!(acquisition.poll(Waker::noop()).is_pending());
     assert_eq!(tx.visit(partition), Err(BUSY), "the world is wanted, and does not come");
     assert!(keyspace.try_acquire(partition).is_some(), "nothing is held");
-    assert!(!pass.make_way(|| false));
-    let mut late = HeavyPass::to_visit(keyspace);
+    assert!(!pass.safepoint(|| false));
+    let mut late = HeavyPass::for_visit(keyspace);
     assert!(!late.wait_while(|| false));
     drop((other, late));
     assert!(acquisition.poll(Waker::noop()).is_pending(), "its leave is not over yet");
     drop((tx, pass));
     assert!(acquisition.poll(Waker::noop()).is_ready());
     drop(acquisition);
-    assert!(HeavyPass::to_visit(keyspace).is_admitted());
+    assert!(HeavyPass::for_visit(keyspace).is_admitted());
 }
 
 #[test]
@@ -334,7 +335,7 @@ fn parked_locks_are_timed() {
         holder = keyspace.try_acquire(sorted[1]).unwrap();
     }
     keyspace.clock().advance(1);
-    assert!(waiting.poll(Waker::noop()).is_pending(), "it insists");
+    assert!(waiting.poll(Waker::noop()).is_pending(), "the lock is handed to it in turn");
     assert!(keyspace.try_acquire(sorted[0]).is_none(), "and keeps what it has");
     keyspace.clock().advance(2);
     assert_eq!(keyspace.stall_stats().snapshot().longest_hold_us, 0);
@@ -392,9 +393,9 @@ fn who_is_beaten_often_and_for_a_millisecond_is_handed_the_lock() {
     assert!(keyspace.try_acquire(partition).is_some());
 }
 
-/// Else a stream of insisting ones would starve the hopeful, who insist only after being beaten.
+/// Else a stream of handoffs would starve barging ones, which ask for one only after being beaten.
 #[test]
-fn the_hopeful_are_woken_even_when_the_lock_is_handed_to_another() {
+fn barging_tickets_are_woken_even_when_the_lock_is_handed_to_another() {
     let keyspace = keyspace_by(Clock::manual(NOW));
     let bells = [Arc::new(Bell::default()), Arc::new(Bell::default())];
     let [first, second] = bells.clone().map(Waker::from);
@@ -420,19 +421,19 @@ fn the_hopeful_are_woken_even_when_the_lock_is_handed_to_another() {
 #[test]
 fn the_world_passes_beside_work_that_stepped_aside_and_that_comes_back_behind_it() {
     let keyspace = keyspace();
-    let mut pass = HeavyPass::to_move(keyspace);
-    pass.step_aside();
+    let mut pass = HeavyPass::for_offload(keyspace);
+    pass.suspend();
     let mut acquisition = Acquisition::of_world(keyspace);
     assert!(acquisition.poll(Waker::noop()).is_ready(), "it holds nothing");
     let mut looks = 0;
-    let is_back = pass.come_back(|| {
+    let is_back = pass.resume(|| {
         looks += 1;
         looks < 3
     });
     assert!(!is_back && looks == 3, "it waits no longer");
     drop(acquisition);
-    pass.step_aside();
-    assert!(pass.come_back(|| false), "nobody wants the world");
+    pass.suspend();
+    assert!(pass.resume(|| false), "nobody wants the world");
     let mut next = Acquisition::of_world(keyspace);
     assert!(next.poll(Waker::noop()).is_pending(), "it is at work again");
     drop(pass);
@@ -446,14 +447,14 @@ fn what_has_begun_moves_while_the_world_is_wanted() {
     for others in [0, 1] {
         let keyspace = keyspace();
         let waker = Waker::noop();
-        let under_way: Vec<_> = (0..others).map(|_| HeavyPass::to_move(keyspace)).collect();
+        let under_way: Vec<_> = (0..others).map(|_| HeavyPass::for_offload(keyspace)).collect();
         assert!(keyspace.enter(0), "it begins on a lane");
         let mut world = Acquisition::of_world(keyspace);
         assert!(world.poll(waker).is_pending());
         assert_eq!(keyspace.enter(1), others > 0, "without heavy work the world has stopped");
         keyspace.leave(1);
-        assert!(!HeavyPass::to_move(keyspace).is_admitted(), "what has not begun waits");
-        let pass = HeavyPass::to_move_on(keyspace);
+        assert!(!HeavyPass::for_offload(keyspace).is_admitted(), "what has not begun waits");
+        let pass = HeavyPass::for_handover(keyspace);
         assert!(pass.is_admitted());
         keyspace.leave(0);
         assert!(world.poll(waker).is_pending(), "it is under way");
@@ -468,9 +469,9 @@ fn what_has_begun_moves_while_the_world_is_wanted() {
         keyspace.leave(0);
     }
     let keyspace = keyspace();
-    let most: Vec<_> = (0..HEAVY_TRANSACTIONS).map(|_| HeavyPass::to_move_on(keyspace)).collect();
+    let most: Vec<_> = (0..HEAVY_TRANSACTIONS).map(|_| HeavyPass::for_handover(keyspace)).collect();
     assert!(most.iter().all(HeavyPass::is_admitted));
-    assert!(!HeavyPass::to_move_on(keyspace).is_admitted(), "there is no thread for it");
+    assert!(!HeavyPass::for_handover(keyspace).is_admitted(), "there is no thread for it");
 }
 
 /// A stream of those does not keep the world from being granted.
@@ -478,14 +479,14 @@ fn what_has_begun_moves_while_the_world_is_wanted() {
 fn few_move_on_while_the_world_is_wanted() {
     let keyspace = keyspace();
     for _ in 0..2 {
-        let first = HeavyPass::to_move(keyspace);
+        let first = HeavyPass::for_offload(keyspace);
         let mut world = Acquisition::of_world(keyspace);
         assert!(world.poll(Waker::noop()).is_pending());
         // Each comes before the one before it is over.
         let mut last = first;
         let mut moves = 0;
         loop {
-            let next = HeavyPass::to_move_on(keyspace);
+            let next = HeavyPass::for_handover(keyspace);
             if !next.is_admitted() {
                 break;
             }

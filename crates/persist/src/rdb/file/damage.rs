@@ -39,7 +39,7 @@ pub enum Damage {
     Database(u64),
     /// What is there is not wanted, for this reason.
     Refused(String),
-    /// Whoever was to take it has ended.
+    /// The sink that was to take it has ended.
     Stopped,
     /// The disk does not give it.
     Unread(io::Error),

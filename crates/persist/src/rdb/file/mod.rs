@@ -20,7 +20,7 @@ mod tests;
 mod write;
 
 pub use damage::{Damage, FileError};
-pub use read::{Access, Batch, End, Gatherer, Made, RawEntry, Rules, Sink, read_file};
+pub use read::{Access, Batch, BuiltEntry, End, Gatherer, RawEntry, Rules, Sink, read_file};
 pub use write::{ByteSink, Chunk, ChunkWriter, FileWriter, Options, Written};
 
 pub(crate) use opcode::LIBRARY;

@@ -14,7 +14,7 @@ use keyspace::{EntryBox, Notes};
 use super::gather::Gathering;
 use super::skim::{Skim, Stop};
 use super::{Damage, FileError, HEAD_LEN, opcode};
-use crate::asides;
+use crate::entry_notes;
 use crate::rdb::string::{Decoded, read_string};
 use crate::rdb::value::{Limits, Value};
 use crate::rdb::{Malformed, REDIS_NEWEST, Reader, VALKEY, ValueType, is_readable};
@@ -58,8 +58,8 @@ pub trait Sink {
     /// Entries; why no more are wanted.
     fn batch(&mut self, batch: Batch) -> Result<(), FileError>;
 
-    /// Who takes entries that are made while they are read. Without, they come in batches, however
-    /// large they are.
+    /// What takes entries that are built while they are read. Without, they come in batches,
+    /// however large they are.
     fn gatherer(&mut self) -> Option<&mut dyn Gatherer> {
         None
     }
@@ -74,11 +74,11 @@ pub trait Gatherer {
     fn advance(&mut self, offset: u64);
 
     /// An entry; why no more are wanted.
-    fn entry(&mut self, made: Made) -> Result<(), FileError>;
+    fn entry(&mut self, made: BuiltEntry) -> Result<(), FileError>;
 }
 
 /// An entry that was made while it was read.
-pub struct Made {
+pub struct BuiltEntry {
     /// Where in the file it begins.
     pub offset: u64,
     /// The database, by the number that clients select.
@@ -127,7 +127,7 @@ struct EntryLocation {
 struct Known {
     deadline: Option<UnixMillis>,
     access: Access,
-    aside: Noted,
+    note: Noted,
 }
 
 /// What is noted of an entry that comes.
@@ -141,9 +141,9 @@ impl Noted {
     /// Takes a note in, if it is about the next entry.
     fn take(&mut self, name: &[u8], text: &[u8]) -> bool {
         let (is_flags, is_sticky) =
-            (*name == *asides::FLAGS.as_bytes(), *name == *asides::STICKY.as_bytes());
+            (*name == *entry_notes::FLAGS.as_bytes(), *name == *entry_notes::STICKY.as_bytes());
         if is_flags {
-            self.flags = asides::parse_flags(text).unwrap_or(0);
+            self.flags = entry_notes::parse_flags(text).unwrap_or(0);
         }
         self.is_sticky |= is_sticky;
         is_flags || is_sticky
@@ -216,8 +216,8 @@ impl Batch {
                 key: key.into_bytes(),
                 deadline: place.known.deadline,
                 access: place.known.access,
-                flags: place.known.aside.flags,
-                is_sticky: place.known.aside.is_sticky,
+                flags: place.known.note.flags,
+                is_sticky: place.known.note.is_sticky,
                 value_type: place.value_type,
                 value: &self.bytes[place.value.clone()],
             })
@@ -354,7 +354,7 @@ impl<'f> Splitter<'f> {
                         added.map_err(|why| FileError::at(here, Damage::Refused(why)))?;
                     }
                     FileItem::Entry(mut place) => {
-                        place.known.aside = std::mem::take(&mut self.noted);
+                        place.known.note = std::mem::take(&mut self.noted);
                         self.places.push(place);
                     }
                     FileItem::Slot => {}
@@ -442,7 +442,7 @@ impl<'f> Splitter<'f> {
         entry.borrow().set_sticky(is_sticky);
         self.pass(rest_len);
         let (database, access) = (place.database, place.known.access);
-        gatherer.entry(Made { offset: here, database, access, entry })?;
+        gatherer.entry(BuiltEntry { offset: here, database, access, entry })?;
         Ok(true)
     }
 

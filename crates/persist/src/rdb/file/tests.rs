@@ -8,7 +8,7 @@ use proptest::prelude::{any, prop};
 use proptest::{prop_assert, proptest};
 
 use super::{
-    Access, Batch, ChunkWriter, Damage, End, FileError, FileWriter, Gatherer, Made, Options,
+    Access, Batch, BuiltEntry, ChunkWriter, Damage, End, FileError, FileWriter, Gatherer, Options,
     RawEntry, Rules, Sink, Written, read_file,
 };
 use crate::aof::manifest::BaseForm;
@@ -18,7 +18,7 @@ use crate::rdb::length::write_length;
 use crate::rdb::tests::{Contents, PAYLOADS, contents_of, from_hex, types_of_old};
 use crate::rdb::value::Limits;
 use crate::storage::simulated::SimulatedDisk;
-use crate::storage::{How, Storage, read_whole};
+use crate::storage::{OpenMode, Storage, read_whole};
 
 const PATH: &str = "dump.rdb";
 
@@ -78,7 +78,7 @@ impl Gatherer for Found {
 
     fn advance(&mut self, _: u64) {}
 
-    fn entry(&mut self, made: Made) -> Result<(), FileError> {
+    fn entry(&mut self, made: BuiltEntry) -> Result<(), FileError> {
         self.gathered += 1;
         self.add(made.database, made.access, &made.entry);
         Ok(())
@@ -102,7 +102,7 @@ impl Found {
 fn read_by(found: Found, bytes: &[u8], rules: Rules) -> Result<(Found, End), FileError> {
     let disk = SimulatedDisk::new();
     disk.put(Path::new(PATH), bytes);
-    let mut file = disk.open(Path::new(PATH), How::Read).unwrap();
+    let mut file = disk.open(Path::new(PATH), OpenMode::Read).unwrap();
     let mut found = found;
     let end = read_file(&mut *file, rules, &mut found)?;
     Ok((found, end))
@@ -145,7 +145,7 @@ fn written(
     fill: impl Fn(&mut ChunkWriter) -> Vec<super::Chunk>,
 ) -> std::io::Result<(Vec<u8>, Written)> {
     let disk = SimulatedDisk::new();
-    let file = disk.open(Path::new(PATH), How::Create)?;
+    let file = disk.open(Path::new(PATH), OpenMode::Create)?;
     let notes = [("redis-ver", "7.0.0"), ("redis-bits", "64")];
     let mut writer = FileWriter::begin(file, &notes, options.clone())?;
     for chunk in fill(&mut ChunkWriter::new(options)) {

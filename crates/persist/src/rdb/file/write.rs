@@ -13,7 +13,7 @@ use keyspace::{AccessClock, EntryRef};
 use super::{OLDEST, opcode};
 use crate::aof::manifest::BaseForm;
 use crate::aof::{check_line, commands};
-use crate::asides;
+use crate::entry_notes;
 use crate::rdb::length::write_length;
 use crate::rdb::string::write_bytes;
 use crate::rdb::value::ValueRef;
@@ -130,10 +130,10 @@ impl ChunkWriter {
         // First of all: who knows no such note forgets what it has read of the entry.
         let flags = entry.notes().flags;
         if flags != 0 {
-            write_note(out, asides::FLAGS, &flags.to_string());
+            write_note(out, entry_notes::FLAGS, &flags.to_string());
         }
         if entry.is_sticky() {
-            write_note(out, asides::STICKY, "yes");
+            write_note(out, entry_notes::STICKY, "yes");
         }
         if let Some(deadline) = entry.deadline() {
             out.push(opcode::DEADLINE_MS);

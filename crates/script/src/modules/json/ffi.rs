@@ -13,7 +13,7 @@ use super::super::DEPTH_MAX;
 use super::decode::{JsonToken, Kind, Scanner};
 use super::encode::{ESCAPED_MAX, Keys, Shape, push_number, push_text, text_len};
 use super::{JsonSettings, Settings};
-use crate::desk::{Desk, Problem, bytes_at, finish, function, lend, tick};
+use crate::scratch::{Problem, Scratch, bytes_at, finish, function, lend, tick};
 
 /// So many slots each level of nesting needs.
 const LEVEL_SLOTS: c_int = 8;
@@ -26,7 +26,7 @@ const SETTINGS: c_int = ffi::lua_upvalueindex(3);
 pub(super) fn add(
     lua: &Lua,
     table: &Table,
-    desk: &Rc<Desk>,
+    scratch: &Rc<Scratch>,
     settings: &Rc<JsonSettings>,
     arrays: &Table,
 ) -> mlua::Result<()> {
@@ -34,7 +34,7 @@ pub(super) fn add(
         let pointer = LightUserData(Rc::as_ptr(settings).cast_mut().cast());
         let keeper = lua.create_any_userdata(Rc::clone(settings))?;
         let upvalues = (arrays.clone(), pointer, keeper);
-        table.raw_set(name, function(lua, desk, body, upvalues)?)?;
+        table.raw_set(name, function(lua, scratch, body, upvalues)?)?;
     }
     Ok(())
 }
@@ -55,14 +55,15 @@ unsafe fn settings(state: *mut lua_State) -> Settings {
 ///
 /// Called by Lua as `add` made it.
 unsafe extern "C-unwind" fn encode(state: *mut lua_State) -> c_int {
-    unsafe fn work(state: *mut lua_State, desk: &Desk) -> Result<c_int, Problem> {
+    unsafe fn work(state: *mut lua_State, scratch: &Scratch) -> Result<c_int, Problem> {
         // SAFETY: the bytes are given up at the end of this function; see `Encoder`.
         unsafe {
             if ffi::lua_gettop(state) != 1 {
-                return Err(desk.problem(Problem::Argument(1), "expected 1 argument"));
+                return Err(scratch.problem(Problem::Argument(1), "expected 1 argument"));
             }
             let settings = settings(state);
-            let mut encoder = Encoder { state, settings, out: lend(desk), room: desk.room() };
+            let mut encoder =
+                Encoder { state, settings, out: lend(scratch), budget: scratch.budget() };
             encoder.value(0)?;
             ffi::lua_pushlstring_(state, encoder.out.as_ptr().cast(), encoder.out.len());
         }
@@ -76,15 +77,15 @@ struct Encoder<'a> {
     state: *mut lua_State,
     settings: Settings,
     out: &'a mut Vec<u8>,
-    room: usize,
+    budget: usize,
 }
 
 /// The functions that are `unsafe` read the value on top of the stack of `state`, leave it there,
 /// and find `LEVEL_SLOTS` free slots.
 impl Encoder<'_> {
     unsafe fn value(&mut self, depth: usize) -> Result<(), Problem> {
-        if self.out.len() > self.room {
-            return Err(Problem::NoRoom);
+        if self.out.len() > self.budget {
+            return Err(Problem::ResultTooLarge);
         }
         let state = self.state;
         // SAFETY: as said above.
@@ -111,11 +112,11 @@ impl Encoder<'_> {
     /// One text can be as long as memory allows, and six times as long in the end: whether there is
     /// room is asked before it grows.
     fn text(&mut self, text: &[u8]) -> Result<(), Problem> {
-        let room = self.room.saturating_sub(self.out.len());
-        if text.len().saturating_mul(ESCAPED_MAX) > room {
+        let budget = self.budget.saturating_sub(self.out.len());
+        if text.len().saturating_mul(ESCAPED_MAX) > budget {
             let len = text_len(text);
-            if len > room {
-                return Err(Problem::NoRoom);
+            if len > budget {
+                return Err(Problem::ResultTooLarge);
             }
             self.out.reserve_exact(len);
         }
@@ -137,7 +138,7 @@ impl Encoder<'_> {
         // SAFETY: as said above.
         unsafe {
             if ffi::lua_checkstack(self.state, LEVEL_SLOTS) == 0 {
-                return Err(Problem::NoRoom);
+                return Err(Problem::ResultTooLarge);
             }
             match self.keys().shape(&self.settings) {
                 Shape::Array(length) => self.array(length, depth),
@@ -266,21 +267,21 @@ fn name_of(kind: c_int) -> &'static str {
 ///
 /// Called by Lua as `add` made it.
 unsafe extern "C-unwind" fn decode(state: *mut lua_State) -> c_int {
-    unsafe fn work(state: *mut lua_State, desk: &Desk) -> Result<c_int, Problem> {
+    unsafe fn work(state: *mut lua_State, scratch: &Scratch) -> Result<c_int, Problem> {
         // SAFETY: the text stays at the bottom of the stack, and the bytes are given up at the end
         // of this function; see `Decoder`.
         unsafe {
             if ffi::lua_gettop(state) != 1 {
-                return Err(desk.problem(Problem::Argument(1), "expected 1 argument"));
+                return Err(scratch.problem(Problem::Argument(1), "expected 1 argument"));
             }
             ffi::luaL_checklstring(state, 1, std::ptr::null_mut());
             let text: &[u8] = bytes_at(state, 1);
             if matches!(*text, [0, _, ..] | [_, 0, ..]) {
-                return Err(desk.located("JSON parser does not support UTF-16 or UTF-32"));
+                return Err(scratch.located("JSON parser does not support UTF-16 or UTF-32"));
             }
             let settings = settings(state);
             let scanner = Scanner::new(text, settings.decodes_invalid);
-            let mut decoder = Decoder { state, settings, scanner, scratch: lend(desk) };
+            let mut decoder = Decoder { state, settings, scanner, scratch: lend(scratch) };
             let first = decoder.token();
             decoder.value(first, 0)?;
             let last = decoder.token();

@@ -15,7 +15,7 @@ use mlua::{Lua, MultiValue, Table, Value};
 
 use super::DEPTH_MAX;
 use crate::call::{Call, define, type_name};
-use crate::desk::Desk;
+use crate::scratch::Scratch;
 
 /// What a script can set.
 #[derive(Clone, Copy)]
@@ -89,12 +89,12 @@ impl JsonSettings {
 /// Makes an instance of the library; arrays that it marks get the metatable `arrays`.
 pub(crate) fn cjson(
     lua: &Lua,
-    desk: &Rc<Desk>,
+    scratch: &Rc<Scratch>,
     settings: &Rc<JsonSettings>,
     arrays: &Table,
 ) -> mlua::Result<Table> {
     let table = lua.create_table()?;
-    ffi::add(lua, &table, desk, settings, arrays)?;
+    ffi::add(lua, &table, scratch, settings, arrays)?;
     let setters: [(&str, Setter); 8] = [
         ("encode_sparse_array", set_sparse),
         ("encode_max_depth", |call, settings| set_depth(call, &mut settings.encode_depth)),
@@ -119,7 +119,7 @@ pub(crate) fn cjson(
             own.change(|settings| set(call, settings))
         })?;
     }
-    let (own, mark) = (Rc::clone(desk), arrays.clone());
+    let (own, mark) = (Rc::clone(scratch), arrays.clone());
     define(lua, &table, "new", move |call| cjson(call.lua, &own, &Rc::default(), &mark))?;
     table.raw_set("null", Value::NULL)?;
     table.raw_set("_NAME", "cjson")?;

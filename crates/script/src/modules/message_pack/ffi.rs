@@ -10,7 +10,7 @@ use mlua::ffi::{self, lua_State};
 use mlua::{Lua, Table};
 
 use super::super::DEPTH_MAX;
-use crate::desk::{Desk, Problem, bytes_at, finish, function, lend, tick};
+use crate::scratch::{Problem, Scratch, bytes_at, finish, function, lend, tick};
 
 /// What lies deeper than this is packed as nil.
 const PACKED_DEPTH_MAX: usize = 16;
@@ -20,7 +20,7 @@ const LEVEL_SLOTS: c_int = 8;
 const RESERVED_MAX: usize = 64;
 
 /// Makes the library.
-pub(crate) fn cmsgpack(lua: &Lua, desk: &Rc<Desk>) -> mlua::Result<Table> {
+pub(crate) fn cmsgpack(lua: &Lua, scratch: &Rc<Scratch>) -> mlua::Result<Table> {
     let table = lua.create_table()?;
     for (name, body) in [
         ("pack", pack as ffi::lua_CFunction),
@@ -28,7 +28,7 @@ pub(crate) fn cmsgpack(lua: &Lua, desk: &Rc<Desk>) -> mlua::Result<Table> {
         ("unpack_one", unpack_one),
         ("unpack_limit", unpack_limit),
     ] {
-        table.raw_set(name, function(lua, desk, body, ())?)?;
+        table.raw_set(name, function(lua, scratch, body, ())?)?;
     }
     for (name, text) in [
         ("_NAME", "cmsgpack"),
@@ -45,20 +45,20 @@ pub(crate) fn cmsgpack(lua: &Lua, desk: &Rc<Desk>) -> mlua::Result<Table> {
 ///
 /// # Safety
 ///
-/// Called by Lua as a function of the desk, as the functions below that Lua calls.
+/// Called by Lua as a function of the scratch buffer, as the functions below that Lua calls.
 unsafe extern "C-unwind" fn pack(state: *mut lua_State) -> c_int {
-    unsafe fn work(state: *mut lua_State, desk: &Desk) -> Result<c_int, Problem> {
+    unsafe fn work(state: *mut lua_State, scratch: &Scratch) -> Result<c_int, Problem> {
         // SAFETY: the bytes are given up at the end of this function; see `Packer`.
         unsafe {
             let count = ffi::lua_gettop(state);
             if count == 0 {
                 let text = "bad argument #0 to 'pack' (MessagePack pack needs input.)";
-                return Err(desk.located(text));
+                return Err(scratch.located(text));
             }
             if ffi::lua_checkstack(state, LEVEL_SLOTS) == 0 {
-                return Err(desk.located("stack overflow (too many arguments)"));
+                return Err(scratch.located("stack overflow (too many arguments)"));
             }
-            let mut packer = Packer { state, out: lend(desk), room: desk.room() };
+            let mut packer = Packer { state, out: lend(scratch), budget: scratch.budget() };
             for index in 1..=count {
                 ffi::lua_pushvalue(state, index);
                 packer.value(0)?;
@@ -75,15 +75,15 @@ unsafe extern "C-unwind" fn pack(state: *mut lua_State) -> c_int {
 struct Packer<'a> {
     state: *mut lua_State,
     out: &'a mut Vec<u8>,
-    room: usize,
+    budget: usize,
 }
 
 /// The functions that are `unsafe` read the value on top of the stack of `state`, leave it there,
 /// and find `LEVEL_SLOTS` free slots.
 impl Packer<'_> {
     unsafe fn value(&mut self, depth: usize) -> Result<(), Problem> {
-        if self.out.len() > self.room {
-            return Err(Problem::NoRoom);
+        if self.out.len() > self.budget {
+            return Err(Problem::ResultTooLarge);
         }
         let state = self.state;
         // SAFETY: as said above.
@@ -92,8 +92,8 @@ impl Packer<'_> {
             match ffi::lua_type(state, -1) {
                 ffi::LUA_TSTRING => {
                     let text = bytes_at(state, -1);
-                    if text.len() > self.room {
-                        return Err(Problem::NoRoom);
+                    if text.len() > self.budget {
+                        return Err(Problem::ResultTooLarge);
                     }
                     push_text(self.out, text);
                 }
@@ -113,7 +113,7 @@ impl Packer<'_> {
         // SAFETY: as said above; the table does not change while it is gone through.
         unsafe {
             if ffi::lua_checkstack(state, LEVEL_SLOTS) == 0 {
-                return Err(Problem::NoRoom);
+                return Err(Problem::ResultTooLarge);
             }
             let (pairs, greatest) = self.shape();
             if greatest == Some(pairs) {
@@ -221,9 +221,9 @@ fn push_count(out: &mut Vec<u8>, count: usize, short: [Option<(u8, usize)>; 2], 
 ///
 /// As for `pack`.
 unsafe extern "C-unwind" fn unpack(state: *mut lua_State) -> c_int {
-    unsafe fn work(state: *mut lua_State, desk: &Desk) -> Result<c_int, Problem> {
+    unsafe fn work(state: *mut lua_State, scratch: &Scratch) -> Result<c_int, Problem> {
         // SAFETY: as for `pack`.
-        unsafe { unpack_some(state, desk, None, 0) }
+        unsafe { unpack_some(state, scratch, None, 0) }
     }
     // SAFETY: Lua calls it.
     unsafe { finish(state, work) }
@@ -235,11 +235,11 @@ unsafe extern "C-unwind" fn unpack(state: *mut lua_State) -> c_int {
 ///
 /// As for `pack`.
 unsafe extern "C-unwind" fn unpack_one(state: *mut lua_State) -> c_int {
-    unsafe fn work(state: *mut lua_State, desk: &Desk) -> Result<c_int, Problem> {
+    unsafe fn work(state: *mut lua_State, scratch: &Scratch) -> Result<c_int, Problem> {
         // SAFETY: as for `pack`.
         unsafe {
             let offset = ffi::luaL_optinteger(state, 2, 0);
-            unpack_some(state, desk, Some(1), offset as i64)
+            unpack_some(state, scratch, Some(1), offset as i64)
         }
     }
     // SAFETY: Lua calls it.
@@ -252,12 +252,12 @@ unsafe extern "C-unwind" fn unpack_one(state: *mut lua_State) -> c_int {
 ///
 /// As for `pack`.
 unsafe extern "C-unwind" fn unpack_limit(state: *mut lua_State) -> c_int {
-    unsafe fn work(state: *mut lua_State, desk: &Desk) -> Result<c_int, Problem> {
+    unsafe fn work(state: *mut lua_State, scratch: &Scratch) -> Result<c_int, Problem> {
         // SAFETY: as for `pack`.
         unsafe {
             let limit = ffi::luaL_checkinteger(state, 2);
             let offset = ffi::luaL_optinteger(state, 3, 0);
-            unpack_some(state, desk, Some(limit as i64), offset as i64)
+            unpack_some(state, scratch, Some(limit as i64), offset as i64)
         }
     }
     // SAFETY: Lua calls it.
@@ -269,10 +269,10 @@ unsafe extern "C-unwind" fn unpack_limit(state: *mut lua_State) -> c_int {
 ///
 /// # Safety
 ///
-/// Called by a function of the desk whose first argument is the input.
+/// Called by a function of the scratch buffer whose first argument is the input.
 unsafe fn unpack_some(
     state: *mut lua_State,
-    desk: &Desk,
+    scratch: &Scratch,
     limit: Option<i64>,
     offset: i64,
 ) -> Result<c_int, Problem> {
@@ -285,23 +285,23 @@ unsafe fn unpack_some(
         if offset < 0 || limit.is_some_and(|limit| limit < 0) {
             let text =
                 format!("Invalid request to unpack with offset of {offset} and limit of {length}.");
-            return Err(desk.located(&text));
+            return Err(scratch.located(&text));
         }
         let Some(rest) = usize::try_from(offset).ok().and_then(|offset| input.get(offset..)) else {
             let text = format!("Start offset {offset} greater than input length {length}.");
-            return Err(desk.located(&text));
+            return Err(scratch.located(&text));
         };
         let limit = limit.filter(|limit| *limit > 0);
         if limit.is_some() {
             // Where to go on comes here.
             ffi::lua_pushnil(state);
         }
-        let mut unpacker = MessageUnpacker { state, desk, rest };
+        let mut unpacker = MessageUnpacker { state, scratch, rest };
         let most = limit.map_or(usize::MAX, |limit| limit as usize);
         let mut count = 0;
         while count < most && !unpacker.rest.is_empty() {
             if ffi::lua_checkstack(state, LEVEL_SLOTS) == 0 {
-                return Err(desk.located("stack overflow (too many results)"));
+                return Err(scratch.located("stack overflow (too many results)"));
             }
             unpacker.value(0)?;
             count += 1;
@@ -318,7 +318,7 @@ unsafe fn unpack_some(
 
 struct MessageUnpacker<'a> {
     state: *mut lua_State,
-    desk: &'a Desk,
+    scratch: &'a Scratch,
     rest: &'a [u8],
 }
 
@@ -375,14 +375,14 @@ impl<'a> MessageUnpacker<'a> {
                     ffi::lua_pushboolean(self.state, c_int::from(mark == 0xc3));
                     Ok(())
                 }
-                _ => Err(self.desk.located("Bad data format in input.")),
+                _ => Err(self.scratch.located("Bad data format in input.")),
             }
         }
     }
 
     fn take(&mut self, count: usize) -> Result<&'a [u8], Problem> {
         let parts = self.rest.split_at_checked(count);
-        let (taken, rest) = parts.ok_or_else(|| self.desk.located("Missing bytes in input."))?;
+        let (taken, rest) = parts.ok_or_else(|| self.scratch.located("Missing bytes in input."))?;
         self.rest = rest;
         Ok(taken)
     }
@@ -430,7 +430,7 @@ impl<'a> MessageUnpacker<'a> {
         // SAFETY: as said above.
         unsafe {
             if depth >= DEPTH_MAX || ffi::lua_checkstack(self.state, LEVEL_SLOTS) == 0 {
-                return Err(self.desk.located("stack overflow (nested too deep)"));
+                return Err(self.scratch.located("stack overflow (nested too deep)"));
             }
             let most = self.rest.len().min(RESERVED_MAX);
             ffi::lua_createtable(self.state, list.min(most) as c_int, pairs.min(most) as c_int);

@@ -11,32 +11,32 @@ use mlua::{Lua, Table};
 
 use super::format::{Format, FormatError, INTEGER_MAX, Item};
 use crate::call::{to_i64, to_u64};
-use crate::desk::{Desk, Problem, bytes_at, finish, function, lend, tick};
+use crate::scratch::{Problem, Scratch, bytes_at, finish, function, lend, tick};
 
 /// Makes the library.
-pub(crate) fn structs(lua: &Lua, desk: &Rc<Desk>) -> mlua::Result<Table> {
+pub(crate) fn structs(lua: &Lua, scratch: &Rc<Scratch>) -> mlua::Result<Table> {
     let table = lua.create_table()?;
     for (name, body) in [("pack", pack as ffi::lua_CFunction), ("unpack", unpack), ("size", size)] {
-        table.raw_set(name, function(lua, desk, body, ())?)?;
+        table.raw_set(name, function(lua, scratch, body, ())?)?;
     }
     Ok(table)
 }
 
-/// Puts what is wrong with a format on the desk.
+/// Puts what is wrong with a format into the scratch buffer.
 #[cold]
-fn report_fault(desk: &Desk, fault: FormatError) -> Problem {
+fn report_fault(scratch: &Scratch, fault: FormatError) -> Problem {
     let problem = match fault {
         FormatError::Unknown(_) => Problem::Argument(1),
         _ => Problem::Located,
     };
-    desk.problem(problem, &fault.to_string())
+    scratch.problem(problem, &fault.to_string())
 }
 
 /// The bytes of an argument that is to be a string or a number.
 ///
 /// # Safety
 ///
-/// Called by a function of the desk, which leaves the argument where it is.
+/// Called by a function of the scratch buffer, which leaves the argument where it is.
 unsafe fn text_at<'a>(state: *mut lua_State, index: c_int) -> &'a [u8] {
     // SAFETY: what is neither raises; nothing is held.
     unsafe {
@@ -49,17 +49,17 @@ unsafe fn text_at<'a>(state: *mut lua_State, index: c_int) -> &'a [u8] {
 ///
 /// # Safety
 ///
-/// Called by Lua as a function of the desk, as the functions below that Lua calls.
+/// Called by Lua as a function of the scratch buffer, as the functions below that Lua calls.
 unsafe extern "C-unwind" fn pack(state: *mut lua_State) -> c_int {
-    unsafe fn work(state: *mut lua_State, desk: &Desk) -> Result<c_int, Problem> {
+    unsafe fn work(state: *mut lua_State, scratch: &Scratch) -> Result<c_int, Problem> {
         // SAFETY: the bytes are given up at the end of this function, or before a problem is told.
         unsafe {
             let mut format = Format::new(text_at(state, 1));
             // What is missing is nil, as in the messages of Redis.
             ffi::lua_pushnil(state);
-            let (out, mut index) = (lend(desk), 1);
+            let (out, mut index) = (lend(scratch), 1);
             while let Some((item, width)) =
-                format.next().map_err(|fault| report_fault(desk, fault))?
+                format.next().map_err(|fault| report_fault(scratch, fault))?
             {
                 tick(state, 1);
                 let gap = format.gap(item, width, out.len());
@@ -70,7 +70,7 @@ unsafe extern "C-unwind" fn pack(state: *mut lua_State) -> c_int {
                         continue;
                     }
                     Item::Unknown(letter) => {
-                        return Err(report_fault(desk, FormatError::Unknown(letter)));
+                        return Err(report_fault(scratch, FormatError::Unknown(letter)));
                     }
                     _ => index += 1,
                 }
@@ -92,25 +92,25 @@ unsafe extern "C-unwind" fn pack(state: *mut lua_State) -> c_int {
                         let width = if width == 0 { bytes.len() } else { width };
                         let Some(taken) = bytes.get(..width) else {
                             let problem = Problem::Argument(index + 1);
-                            return Err(desk.problem(problem, "string too short"));
+                            return Err(scratch.problem(problem, "string too short"));
                         };
-                        if taken.len() > desk.room() {
-                            return Err(Problem::NoRoom);
+                        if taken.len() > scratch.budget() {
+                            return Err(Problem::ResultTooLarge);
                         }
                         out.extend_from_slice(taken);
                     }
                     Item::Text => {
                         let text = text_at(state, index);
-                        if text.len() > desk.room() {
-                            return Err(Problem::NoRoom);
+                        if text.len() > scratch.budget() {
+                            return Err(Problem::ResultTooLarge);
                         }
                         out.extend_from_slice(text);
                         out.push(0);
                     }
                     Item::Padding | Item::Unknown(_) => {}
                 }
-                if out.len() > desk.room() {
-                    return Err(Problem::NoRoom);
+                if out.len() > scratch.budget() {
+                    return Err(Problem::ResultTooLarge);
                 }
             }
             ffi::lua_pushlstring_(state, out.as_ptr().cast(), out.len());
@@ -143,7 +143,7 @@ fn push_ordered(out: &mut Vec<u8>, little: &[u8], big_endian: bool) {
 ///
 /// As for `pack`.
 unsafe extern "C-unwind" fn unpack(state: *mut lua_State) -> c_int {
-    unsafe fn work(state: *mut lua_State, desk: &Desk) -> Result<c_int, Problem> {
+    unsafe fn work(state: *mut lua_State, scratch: &Scratch) -> Result<c_int, Problem> {
         // SAFETY: format and data stay where they are until the function returns.
         unsafe {
             let (text, data) = (text_at(state, 1), text_at(state, 2));
@@ -152,18 +152,18 @@ unsafe extern "C-unwind" fn unpack(state: *mut lua_State) -> c_int {
                 _ => to_i64(ffi::luaL_checknumber(state, 3)),
             };
             if first == 0 {
-                return Err(desk.problem(Problem::Argument(3), "offset must be 1 or greater"));
+                return Err(scratch.problem(Problem::Argument(3), "offset must be 1 or greater"));
             }
             ffi::lua_settop(state, 2);
             // One that is negative lies behind everything, and is told as it was.
             let position = (first as usize).wrapping_sub(1);
-            let mut unpacker = StructUnpacker { state, desk, data, position, count: 0 };
+            let mut unpacker = StructUnpacker { state, scratch, data, position, count: 0 };
             let mut format = Format::new(text);
             loop {
                 if format.is_at_setting() && unpacker.position > data.len() {
                     return Err(unpacker.too_short());
                 }
-                let next = format.next().map_err(|fault| report_fault(desk, fault))?;
+                let next = format.next().map_err(|fault| report_fault(scratch, fault))?;
                 let Some((item, width)) = next else { break };
                 tick(state, 1);
                 unpacker.item(&format, item, width)?;
@@ -179,7 +179,7 @@ unsafe extern "C-unwind" fn unpack(state: *mut lua_State) -> c_int {
 
 struct StructUnpacker<'a> {
     state: *mut lua_State,
-    desk: &'a Desk,
+    scratch: &'a Scratch,
     data: &'a [u8],
     position: usize,
     /// How many values it has pushed.
@@ -202,11 +202,11 @@ impl StructUnpacker<'_> {
         // SAFETY: there is place for two more; nothing is held that must be dropped.
         unsafe {
             if ffi::lua_checkstack(state, 2) == 0 {
-                return Err(self.desk.located("stack overflow (too many results)"));
+                return Err(self.scratch.located("stack overflow (too many results)"));
             }
             match item {
                 Item::Unknown(letter) => {
-                    return Err(report_fault(self.desk, FormatError::Unknown(letter)));
+                    return Err(report_fault(self.scratch, FormatError::Unknown(letter)));
                 }
                 Item::Padding => self.count -= 1,
                 Item::Integer { signed } => {
@@ -229,7 +229,7 @@ impl StructUnpacker<'_> {
                 }
                 Item::Text => {
                     let Some(end) = rest.iter().position(|byte| *byte == 0) else {
-                        return Err(self.desk.located("unfinished string in data"));
+                        return Err(self.scratch.located("unfinished string in data"));
                     };
                     width = end + 1;
                     ffi::lua_pushlstring_(state, rest.as_ptr().cast(), end);
@@ -246,7 +246,7 @@ impl StructUnpacker<'_> {
         // SAFETY: as for `item`.
         unsafe {
             if self.count == 0 || ffi::lua_isnumber(self.state, -1) == 0 {
-                return Err(self.desk.located("format 'c0' needs a previous size"));
+                return Err(self.scratch.located("format 'c0' needs a previous size"));
             }
             let width = to_u64(ffi::lua_tonumber(self.state, -1));
             ffi::lua_pop(self.state, 1);
@@ -257,7 +257,7 @@ impl StructUnpacker<'_> {
 
     #[cold]
     fn too_short(&self) -> Problem {
-        self.desk.problem(Problem::Argument(2), "data string too short")
+        self.scratch.problem(Problem::Argument(2), "data string too short")
     }
 }
 
@@ -282,12 +282,14 @@ fn read_unsigned(bytes: &[u8], big_endian: bool) -> u64 {
 ///
 /// As for `pack`.
 unsafe extern "C-unwind" fn size(state: *mut lua_State) -> c_int {
-    unsafe fn work(state: *mut lua_State, desk: &Desk) -> Result<c_int, Problem> {
+    unsafe fn work(state: *mut lua_State, scratch: &Scratch) -> Result<c_int, Problem> {
         // SAFETY: the format stays where it is until the function returns.
         let mut format = Format::new(unsafe { text_at(state, 1) });
-        let without_size = |text| Err(desk.problem(Problem::Argument(1), text));
+        let without_size = |text| Err(scratch.problem(Problem::Argument(1), text));
         let mut total = 0_usize;
-        while let Some((item, width)) = format.next().map_err(|fault| report_fault(desk, fault))? {
+        while let Some((item, width)) =
+            format.next().map_err(|fault| report_fault(scratch, fault))?
+        {
             match item {
                 Item::Unknown(_) => continue,
                 Item::Text => return without_size("option 's' has no fixed size"),

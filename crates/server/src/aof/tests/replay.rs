@@ -8,7 +8,7 @@ use keyspace::{Acquisition, Tx};
 use persist::aof::{AofError, UnitReader};
 use persist::dump::dump;
 use persist::storage::simulated::SimulatedDisk;
-use persist::storage::{How, Storage};
+use persist::storage::{OpenMode, Storage};
 use proto::OwnedArgs;
 
 use super::LANE;
@@ -68,7 +68,7 @@ fn data_of(server: &'static Server) -> Vec<Item> {
 fn run(server: &'static Server, log: &[u8], shares: usize, is_held: bool) -> Outcome {
     let disk = SimulatedDisk::new();
     disk.put(Path::new("log"), log);
-    let mut file = disk.open(Path::new("log"), How::Read).unwrap();
+    let mut file = disk.open(Path::new("log"), OpenMode::Read).unwrap();
     let held = is_held.then(|| {
         let mut world = Acquisition::of_world(server.keyspace);
         wait_for(&mut world);
@@ -199,7 +199,7 @@ fn sorted(server: &'static Server, lines: &[String]) -> Vec<(usize, usize)> {
     lines.iter().for_each(|line| push(&mut log, line));
     let disk = SimulatedDisk::new();
     disk.put(Path::new("log"), &log);
-    let mut file = disk.open(Path::new("log"), How::Read).unwrap();
+    let mut file = disk.open(Path::new("log"), OpenMode::Read).unwrap();
     let mut reader = UnitReader::new(&mut *file);
     let mut sorter = Sorter::new(server, 2);
     while let Some(unit) = reader.next_unit().unwrap() {

@@ -4,7 +4,7 @@
 
 use commands::categories;
 use commands::declare::{Flags, Spec};
-use commands::keys::{Begin, Find, KeySpec};
+use commands::keys::{BeginSearch, FindKeys, KeySpec};
 use proto::Reply;
 
 use crate::table::Entry;
@@ -42,7 +42,7 @@ pub(super) fn write_access(access: commands::Access, reply: &mut Reply<'_>) {
 /// The declared flags, and those that follow from the keys.
 fn flags(spec: &Spec) -> Flags {
     let moves = |keys: &KeySpec| {
-        !matches!(keys.begin, Begin::Index(_)) || !matches!(keys.find, Find::Range { .. })
+        !matches!(keys.begin, BeginSearch::Index(_)) || !matches!(keys.find, FindKeys::Range { .. })
     };
     if spec.keys.iter().any(moves) { spec.flags.and(Flags::MOVABLEKEYS) } else { spec.flags }
 }
@@ -66,7 +66,8 @@ impl KeyRange {
     fn of(keys: &[KeySpec]) -> Self {
         let mut range = Self::default();
         for spec in keys {
-            let (Begin::Index(index), Find::Range { last, step, .. }) = (spec.begin, spec.find)
+            let (BeginSearch::Index(index), FindKeys::Range { last, step, .. }) =
+                (spec.begin, spec.find)
             else {
                 continue;
             };
@@ -93,16 +94,16 @@ fn write_keys(keys: &KeySpec, reply: &mut Reply<'_>) {
     write_access(keys.access, reply);
     reply.bulk(b"begin_search");
     match keys.begin {
-        Begin::Index(index) => {
+        BeginSearch::Index(index) => {
             write_search(reply, "index", &[("index", index as i64)]);
         }
-        Begin::Keyword(word, from) => {
+        BeginSearch::Keyword(word, from) => {
             begin_search(reply, "keyword", 2);
             reply.bulk(b"keyword");
             reply.bulk(word.as_bytes());
             write_number(reply, "startfrom", from);
         }
-        Begin::Option(_) | Begin::Undeclared => {
+        BeginSearch::Option(_) | BeginSearch::Undeclared => {
             write_search(reply, "unknown", &[]);
             reply.bulk(b"find_keys");
             write_search(reply, "unknown", &[]);
@@ -111,11 +112,11 @@ fn write_keys(keys: &KeySpec, reply: &mut Reply<'_>) {
     }
     reply.bulk(b"find_keys");
     match keys.find {
-        Find::Range { last, step, limit } => {
+        FindKeys::Range { last, step, limit } => {
             let numbers = [("lastkey", last), ("keystep", step as i64), ("limit", limit as i64)];
             write_search(reply, "range", &numbers);
         }
-        Find::Count { count, first, step } => {
+        FindKeys::Count { count, first, step } => {
             let numbers =
                 [("keynumidx", count as i64), ("firstkey", first as i64), ("keystep", step as i64)];
             write_search(reply, "keynum", &numbers);

@@ -10,7 +10,7 @@ use std::sync::MutexGuard;
 use base::io_text::plain;
 use commands::arguments::is;
 use keyspace::{Acquisition, BUSY, Refusal, Tx, TxOptions};
-use persist::storage::How;
+use persist::storage::OpenMode;
 use proto::{Args, Reply};
 
 use crate::aof::{self, Stock};
@@ -224,7 +224,7 @@ fn empty(server: &'static Server, tx: &mut Tx) -> Result<(), Refusal> {
 
 fn load(server: &'static Server, twice: Twice, tx: &mut Tx) -> Result<(), Refusal> {
     let path = saves::file(&server.config);
-    let mut file = server.storage.open(&path, How::Read).map_err(|error| {
+    let mut file = server.storage.open(&path, OpenMode::Read).map_err(|error| {
         log_warning!(server.log, "Can't read {}: {}", path.display(), plain(&error));
         NOT_LOADED
     })?;

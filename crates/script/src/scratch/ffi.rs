@@ -1,8 +1,8 @@
 //! Functions of Lua's C interface: how they are made, what they work with, and how they fail.
 //!
 //! Invariants: what such a function holds when something raises need not be dropped, because Lua
-//! jumps over it: its bytes lie on the desk, and a [`Problem`] is plain; a desk is used by one
-//! function at a time, since none of them calls back into a script.
+//! jumps over it: its bytes lie in the scratch buffer, and a [`Problem`] is plain; a buffer is used
+//! by one function at a time, since none of them calls back into a script.
 
 use std::cell::UnsafeCell;
 use std::ffi::c_int;
@@ -11,7 +11,7 @@ use std::rc::Rc;
 use mlua::ffi::{self, lua_State};
 use mlua::{Function, IntoLuaMulti, Lua};
 
-use crate::room::Room;
+use crate::result_budget::ResultBudget;
 
 /// A buffer larger than this is not kept for the next call.
 const KEPT_MAX: usize = 64 << 10;
@@ -21,35 +21,35 @@ unsafe extern "C-unwind" {
     fn lua_tick(state: *mut lua_State, count: c_int);
 }
 
-/// Where bytes are put together.
-pub(crate) struct Desk {
-    room: Room,
+/// Where bytes for Lua are put together.
+pub(crate) struct Scratch {
+    budget: ResultBudget,
     bytes: UnsafeCell<Vec<u8>>,
 }
 
-/// Why a function of the desk failed.
+/// Why a function of the scratch buffer failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Problem {
-    /// The text on the desk, behind the place of the call.
+    /// The text in the scratch buffer, behind the place of the call.
     Located,
-    /// The text on the desk is about an argument, by its number from one.
+    /// The text in the scratch buffer is about an argument, by its number from one.
     Argument(c_int),
     /// What would be made is too long.
-    NoRoom,
+    ResultTooLarge,
 }
 
-impl Desk {
-    /// Makes the desk of an interpreter.
-    pub(crate) fn new(room: Room) -> Rc<Desk> {
-        Rc::new(Desk { room, bytes: UnsafeCell::default() })
+impl Scratch {
+    /// Makes the scratch buffer of an interpreter.
+    pub(crate) fn new(budget: ResultBudget) -> Rc<Scratch> {
+        Rc::new(Scratch { budget, bytes: UnsafeCell::default() })
     }
 
-    /// The most that may lie on the desk.
-    pub(crate) fn room(&self) -> usize {
-        self.room.get()
+    /// The most bytes that the buffer may have.
+    pub(crate) fn budget(&self) -> usize {
+        self.budget.get()
     }
 
-    /// Puts the text of a problem on the desk.
+    /// Puts the text of a problem into the buffer.
     pub(crate) fn problem(&self, problem: Problem, text: &str) -> Problem {
         // SAFETY: the one function that works here calls this when it is done with the bytes.
         let bytes = unsafe { &mut *self.bytes.get() };
@@ -58,21 +58,21 @@ impl Desk {
         problem
     }
 
-    /// Puts the text of a problem that names no argument on the desk.
+    /// Puts the text of a problem that names no argument into the buffer.
     pub(crate) fn located(&self, text: &str) -> Problem {
         self.problem(Problem::Located, text)
     }
 }
 
-/// Lends the bytes of a desk, empty.
+/// Lends the bytes of a scratch buffer, empty.
 ///
 /// # Safety
 ///
 /// They are given up before anybody else asks for them: no script runs meanwhile.
 #[allow(clippy::mut_from_ref, reason = "the caller promises to be the only one")]
-pub(crate) unsafe fn lend(desk: &Desk) -> &mut Vec<u8> {
+pub(crate) unsafe fn lend(scratch: &Scratch) -> &mut Vec<u8> {
     // SAFETY: as the caller promises.
-    let bytes = unsafe { &mut *desk.bytes.get() };
+    let bytes = unsafe { &mut *scratch.bytes.get() };
     bytes.clear();
     if bytes.capacity() > KEPT_MAX {
         *bytes = Vec::new();
@@ -80,20 +80,20 @@ pub(crate) unsafe fn lend(desk: &Desk) -> &mut Vec<u8> {
     bytes
 }
 
-/// Makes a function; its first upvalue is the desk, `others` come behind.
+/// Makes a function; its first upvalue is the scratch buffer, `others` come behind.
 pub(crate) fn function(
     lua: &Lua,
-    desk: &Rc<Desk>,
+    scratch: &Rc<Scratch>,
     body: ffi::lua_CFunction,
     others: impl IntoLuaMulti,
 ) -> mlua::Result<Function> {
-    let desk = Rc::as_ptr(desk).cast_mut().cast();
+    let scratch = Rc::as_ptr(scratch).cast_mut().cast();
     let others = others.into_lua_multi(lua)?;
     let count = others.len() as c_int + 1;
-    // SAFETY: it runs in protected mode and holds nothing. The interpreter has the desk.
+    // SAFETY: it runs in protected mode and holds nothing. The interpreter has the buffer.
     unsafe {
         lua.exec_raw(others, |state| {
-            ffi::lua_pushlightuserdata(state, desk);
+            ffi::lua_pushlightuserdata(state, scratch);
             ffi::lua_insert(state, 1);
             ffi::lua_pushcclosure(state, body, count);
         })
@@ -107,16 +107,16 @@ pub(crate) fn function(
 /// Called by Lua's call of that function, first and last.
 pub(crate) unsafe fn finish(
     state: *mut lua_State,
-    work: unsafe fn(*mut lua_State, &Desk) -> Result<c_int, Problem>,
+    work: unsafe fn(*mut lua_State, &Scratch) -> Result<c_int, Problem>,
 ) -> c_int {
-    // SAFETY: the upvalue is the desk; what raises jumps over nothing that must be dropped.
+    // SAFETY: the upvalue is the buffer; what raises jumps over nothing that must be dropped.
     unsafe {
-        let desk = &*ffi::lua_touserdata(state, ffi::lua_upvalueindex(1)).cast::<Desk>();
-        let problem = match work(state, desk) {
+        let scratch = &*ffi::lua_touserdata(state, ffi::lua_upvalueindex(1)).cast::<Scratch>();
+        let problem = match work(state, scratch) {
             Ok(count) => return count,
             Err(problem) => problem,
         };
-        let text = &mut *desk.bytes.get();
+        let text = &mut *scratch.bytes.get();
         match problem {
             Problem::Located => {
                 ffi::luaL_where(state, 1);
@@ -127,7 +127,7 @@ pub(crate) unsafe fn finish(
                 text.push(0);
                 return ffi::luaL_argerror(state, number, text.as_ptr().cast());
             }
-            Problem::NoRoom => {
+            Problem::ResultTooLarge => {
                 let text = "not enough memory";
                 ffi::lua_pushlstring_(state, text.as_ptr().cast(), text.len());
             }

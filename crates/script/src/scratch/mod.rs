@@ -3,4 +3,4 @@
 #[allow(unsafe_code, reason = "functions of Lua's C interface are made and ended here")]
 mod ffi;
 
-pub(crate) use ffi::{Desk, Problem, bytes_at, finish, function, lend, tick};
+pub(crate) use ffi::{Problem, Scratch, bytes_at, finish, function, lend, tick};

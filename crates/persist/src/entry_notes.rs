@@ -16,16 +16,16 @@ pub(crate) const STICKY: &str = "apus-sticky";
 const STICK: &str = "apus-stick";
 const UNSTICK: &str = "apus-unstick";
 
-/// What an ECHO says.
+/// What an ECHO of the log or a note of a snapshot says of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Aside<'a> {
+pub enum EntryNote<'a> {
     /// These are the flags of the string that the next command stores.
     Flags(u32),
     /// Whether a key is never evicted from now on.
     Sticks(&'a [u8], bool),
 }
 
-impl<'a> Aside<'a> {
+impl<'a> EntryNote<'a> {
     /// The word of the ECHO that says it.
     #[must_use]
     pub fn word(&self) -> Vec<u8> {
@@ -57,23 +57,23 @@ pub(crate) fn parse_flags(text: &[u8]) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::Aside;
+    use super::EntryNote;
 
     #[test]
     fn words_come_back_and_nothing_else_is_one() {
         let key = b"a=b\r\n\xff";
-        for aside in [
-            Aside::Flags(0),
-            Aside::Flags(u32::MAX),
-            Aside::Sticks(key, true),
-            Aside::Sticks(key, false),
-            Aside::Sticks(b"", true),
+        for note in [
+            EntryNote::Flags(0),
+            EntryNote::Flags(u32::MAX),
+            EntryNote::Sticks(key, true),
+            EntryNote::Sticks(key, false),
+            EntryNote::Sticks(b"", true),
         ] {
-            assert_eq!(Aside::parse(&aside.word()), Some(aside));
+            assert_eq!(EntryNote::parse(&note.word()), Some(note));
         }
         for word in ["", "memcached-flags", "memcached-flags=", "memcached-flags=-1", "hello=1"] {
-            assert_eq!(Aside::parse(word.as_bytes()), None);
+            assert_eq!(EntryNote::parse(word.as_bytes()), None);
         }
-        assert_eq!(Aside::parse(b"memcached-flags=4294967296"), None);
+        assert_eq!(EntryNote::parse(b"memcached-flags=4294967296"), None);
     }
 }
