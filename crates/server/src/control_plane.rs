@@ -103,3 +103,10 @@ impl Next {
         Self::Visit(Box::new(work))
     }
 }
+
+/// Replies a time in microseconds as TIME does.
+pub(crate) fn write_time(now_us: i64, reply: &mut Reply<'_>) {
+    reply.array(2);
+    reply.bulk_integer(now_us.div_euclid(1_000_000));
+    reply.bulk_integer(now_us.rem_euclid(1_000_000));
+}

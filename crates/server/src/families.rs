@@ -20,9 +20,9 @@ pub(crate) const FAMILIES: Families<ControlHandler, Prepare> = Families {
         control::pubsub::COMMANDS,
         control::replication::COMMANDS,
         control::server::COMMANDS,
-        scripts::CONTROL_COMMANDS[0],
-        scripts::CONTROL_COMMANDS[1],
-        unit::CONTROL_COMMANDS,
+        control::scripting::COMMANDS[0],
+        control::scripting::COMMANDS[1],
+        control::transactions::COMMANDS,
     ],
     programs: &[unit::COMMANDS, scripts::COMMANDS[0], scripts::COMMANDS[1]],
 };

@@ -14,7 +14,7 @@ use crate::clients::client_flags;
 use crate::guard::{self, Limited, Request};
 use crate::lane::Lane;
 use crate::loading::progress::LOADING;
-use crate::scripts;
+use crate::scripts::declared;
 use crate::session::{Session, Stage};
 use crate::shared::Shared;
 use crate::table::Entry;
@@ -128,7 +128,7 @@ fn refuse_for_want(
     declared: impl FnOnce() -> Flags,
 ) -> Option<Refusal> {
     let may_be_refused = || server.ailments.are_there() || server.budget.is_out_of_memory(0);
-    let speaks_for_others = scripts::may_declare(role) || role == Role::Exec;
+    let speaks_for_others = declared::may_declare(role) || role == Role::Exec;
     let flags = if speaks_for_others && may_be_refused() { declared() } else { effective };
     let refusal = server.ailments.refuse(&server.config, &server.journal, flags, role);
     refusal.or_else(|| server.budget.refuse(flags, room))
@@ -139,7 +139,7 @@ pub(crate) type FlagsOf<'a> = &'a dyn Fn(&Entry, Args<'_>) -> Flags;
 
 /// Finds what any command says that it does, as the server's scripts have it now.
 pub(crate) fn declared_by(server: &Shared) -> impl Fn(&Entry, Args<'_>) -> Flags {
-    move |entry, args| scripts::declared_flags(server, entry, args)
+    move |entry, args| declared::declared_flags(server, entry, args)
 }
 
 /// The gates for one that begins a second time: its locks were given back in its middle, and others
@@ -238,7 +238,7 @@ pub(crate) fn admits_behind(
 /// Whether a command may say of itself what it does, so that two with one name differ.
 #[inline]
 pub(crate) fn may_declare(entry: &Entry) -> bool {
-    scripts::may_declare(entry.spec.role)
+    declared::may_declare(entry.spec.role)
 }
 
 /// Whether a command may leave something behind: scripts may, whatever they say.

@@ -14,4 +14,6 @@ pub(crate) mod help;
 pub(crate) mod module;
 pub(crate) mod pubsub;
 pub(crate) mod replication;
+pub(crate) mod scripting;
 pub(crate) mod server;
+pub(crate) mod transactions;

@@ -17,7 +17,7 @@ use script::{Host, LogLevel, Replication, Stop};
 use super::books::Books;
 use super::running::{Listed, What};
 use crate::command_log::Execution;
-use crate::control::server::write_time;
+use crate::control_plane::write_time;
 use crate::control_plane::{ControlRequest, NOT_FROM_SCRIPT};
 use crate::drill;
 use crate::engine::Engine;
@@ -40,7 +40,7 @@ const WORKER_TIME_US: i64 = 500;
 const LOADING_TIME_US: i64 = 500_000;
 
 /// The host of a library that is loaded: it can call nothing.
-pub(super) struct Loader {
+pub(crate) struct Loader {
     server: &'static Engine,
     /// On the monotonic clock, in microseconds.
     deadline_us: i64,
@@ -69,18 +69,18 @@ impl Lines {
 
 impl Loader {
     /// For a thread that nobody waits for.
-    pub(super) fn begin(server: &'static Engine) -> Self {
+    pub(crate) fn begin(server: &'static Engine) -> Self {
         Self::with(server, LOADING_TIME_US, Stop::Killed, None)
     }
 
     /// For a library that was accepted before, here or by another server, and comes back from a
     /// file: it takes the time it takes. A slower machine must not lose what a faster one had.
-    pub(super) fn begin_accepted(server: &'static Engine) -> Self {
+    pub(crate) fn begin_accepted(server: &'static Engine) -> Self {
         Self { server, deadline_us: i64::MAX, at_deadline: Stop::Killed, lines: None }
     }
 
     /// For a worker, which a library that takes longer leaves.
-    pub(super) fn begin_briefly(server: &'static Engine) -> Self {
+    pub(crate) fn begin_briefly(server: &'static Engine) -> Self {
         Self::with(server, WORKER_TIME_US, Stop::Heavy, Some(Lines::default()))
     }
 
@@ -96,7 +96,7 @@ impl Loader {
 
     /// Writes what the library wrote to the log and has not been written. `Heavy` if that is too
     /// much: the library is to be loaded elsewhere.
-    pub(super) fn write_lines(self) -> Result<(), Refusal> {
+    pub(crate) fn write_lines(self) -> Result<(), Refusal> {
         let lines = self.lines.unwrap_or_default();
         if lines.are_too_many() {
             return Err(Refusal::Heavy);
@@ -112,35 +112,35 @@ impl Loader {
 const WORKER_COPY: usize = 256 * 1024;
 
 /// The host of one call.
-pub(super) struct Caller<'a> {
-    pub(super) server: &'static Engine,
-    pub(super) unit: &'a mut Unit,
+pub(crate) struct Caller<'a> {
+    pub(crate) server: &'static Engine,
+    pub(crate) unit: &'a mut Unit,
     /// The key that the script was called with, and where it belongs, if that is known.
-    pub(super) known: Option<(&'a [u8], Location)>,
+    pub(crate) known: Option<(&'a [u8], Location)>,
     /// Whose rules its commands have to keep, if there are any.
-    pub(super) limited: Option<&'a Limited>,
-    pub(super) is_read_only: bool,
-    pub(super) allows_oom: bool,
+    pub(crate) limited: Option<&'a Limited>,
+    pub(crate) is_read_only: bool,
+    pub(crate) allows_oom: bool,
     /// Whether all the unit did may be undone for the script's sake.
-    pub(super) may_restart: bool,
+    pub(crate) may_restart: bool,
     /// Whether all it did is undone, and done again, if a command fails.
-    pub(super) is_tentative: bool,
+    pub(crate) is_tentative: bool,
     /// A moment before, which the times of its commands are told from.
-    pub(super) moment: Moment,
+    pub(crate) moment: Moment,
     /// When it first looked at the time, on the monotonic clock in microseconds.
-    pub(super) began_us: Option<i64>,
-    pub(super) has_written: bool,
+    pub(crate) began_us: Option<i64>,
+    pub(crate) has_written: bool,
     /// Whether it has run for so long that others are told of it.
-    pub(super) is_long: bool,
-    pub(super) books: Books,
+    pub(crate) is_long: bool,
+    pub(crate) books: Books,
     /// The errors in what the script returns: the code of each, unless it is counted already.
-    pub(super) returned_errors: Vec<Option<String>>,
+    pub(crate) returned_errors: Vec<Option<String>>,
     /// From an earlier run, too.
-    pub(super) listed: &'a mut Option<Listed>,
+    pub(crate) listed: &'a mut Option<Listed>,
     /// For who asks what runs: the name of the function, if it is one.
-    pub(super) function: Option<&'a [u8]>,
+    pub(crate) function: Option<&'a [u8]>,
     /// And the request.
-    pub(super) request: Args<'a>,
+    pub(crate) request: Args<'a>,
 }
 
 impl Host for Loader {

@@ -9,7 +9,6 @@ use proto::Args;
 use script::{ScriptError, Sha1};
 
 use super::books::Books;
-use super::control::NO_DEBUGGER;
 use super::interpreter::with_interpreter;
 use super::run::{Call, Code};
 use crate::unit::{Asked, Program, Shortage, UnitCommand};
@@ -17,6 +16,8 @@ use crate::unit::{Asked, Program, Shortage, UnitCommand};
 /// All of them.
 pub(crate) const COMMANDS: &[&UnitCommand] = &[&EVAL, &EVALSHA, &EVAL_RO, &EVALSHA_RO];
 
+pub(crate) const NO_DEBUGGER: Refusal =
+    Refusal::error("ERR There is no debugger of scripts here: SCRIPT DEBUG takes NO only");
 const NO_SCRIPT: Refusal = Refusal::error("NOSCRIPT No matching script. Please use EVAL.");
 const NOT_READ_ONLY: Refusal =
     Refusal::error("ERR Can not execute a script with write flag using *_ro command.");
@@ -26,7 +27,7 @@ const TOO_MANY_KEYS: Refusal =
 const NEGATIVE_KEYS: Refusal = Refusal::error("ERR Number of keys can't be negative");
 
 /// What all have in common.
-pub(super) const COMMON: Spec = Spec {
+pub(crate) const COMMON: Spec = Spec {
     since: "2.6.0",
     group: Group::Scripting,
     syntax: "script numkeys [key [key ...]] [arg [arg ...]]",
@@ -44,16 +45,16 @@ pub(super) const COMMON: Spec = Spec {
 
 /// The keys of a script, and what clients are told of them where its text is given.
 const ANY_USE: KeySpec = keys::counted(2, 1, Access::RW.and(Access::ACCESS).and(Access::UPDATE));
-pub(super) const NOTED_USE: KeySpec =
+pub(crate) const NOTED_USE: KeySpec =
     ANY_USE.noted("We cannot tell how the keys will be used so we assume the worst, RW and UPDATE");
 
 /// The same where it only reads.
 const ANY_READING: KeySpec = keys::counted(2, 1, Access::RO.and(Access::ACCESS));
-pub(super) const NOTED_READING: KeySpec = ANY_READING
+pub(crate) const NOTED_READING: KeySpec = ANY_READING
     .noted("We cannot tell how the keys will be used so we assume the worst, RO and ACCESS");
 
 /// What the forms that only read have in common.
-pub(super) const READ_ONLY: Spec = Spec {
+pub(crate) const READ_ONLY: Spec = Spec {
     since: "7.0.0",
     flags: Flags::READONLY
         .and(Flags::NOSCRIPT)
@@ -144,7 +145,7 @@ fn evaluate_digest(asked: &Asked<'_>, args: Args<'_>) -> Result<Box<dyn Program>
     Ok(Box::new(prepare(asked, keys, Code::Script(program), flags)?))
 }
 
-pub(super) fn prepare(
+pub(crate) fn prepare(
     asked: &Asked<'_>,
     keys: usize,
     code: Code,
@@ -187,7 +188,7 @@ pub(super) fn prepare(
 }
 
 /// How many keys a request says it has.
-pub(super) fn count_keys(
+pub(crate) fn count_keys(
     args: Args<'_>,
     no_number: impl FnOnce() -> Refusal,
 ) -> Result<usize, Refusal> {
@@ -196,6 +197,6 @@ pub(super) fn count_keys(
     if keys > args.len() - 3 { Err(TOO_MANY_KEYS) } else { Ok(keys) }
 }
 
-pub(super) fn refusal(error: ScriptError) -> Refusal {
+pub(crate) fn refusal(error: ScriptError) -> Refusal {
     Refusal::owned(error.text)
 }

@@ -14,7 +14,7 @@ use crate::shared::Shared;
 use crate::version;
 
 /// The most that one run may take.
-pub(super) const LIMITS: Limits = Limits { memory: 1 << 30 };
+pub(crate) const LIMITS: Limits = Limits { memory: 1 << 30 };
 
 thread_local! {
     /// Not there while it runs.
@@ -38,7 +38,7 @@ struct Own {
 const GARBAGE_MAX: usize = 4 << 20;
 
 /// Lends the thread's interpreter, which first forgets what is there no more.
-pub(super) fn with_interpreter<T>(server: &Shared, work: impl FnOnce(&mut Interpreter) -> T) -> T {
+pub(crate) fn with_interpreter<T>(server: &Shared, work: impl FnOnce(&mut Interpreter) -> T) -> T {
     let scripts = &server.scripts;
     let present = present(server);
     let there = INTERPRETER.with_borrow_mut(Option::take);

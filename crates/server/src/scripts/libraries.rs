@@ -55,7 +55,7 @@ pub(crate) struct Loaded {
     pub(crate) library: Library,
     pub(crate) functions: Vec<Registration>,
     /// Of all its functions together.
-    pub(super) brevity: Brevity,
+    pub(crate) brevity: Brevity,
 }
 
 impl State {
@@ -160,7 +160,7 @@ impl Libraries {
     }
 
     /// Counts a client's change; to be called where it is told.
-    pub(super) fn count_change(&self) {
+    pub(crate) fn count_change(&self) {
         self.changes.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -172,7 +172,7 @@ impl Libraries {
 
     /// Refuses a client's change; to be asked where the change is made. A change takes long to be
     /// prepared, and the gates were asked before that.
-    pub(super) fn check_changes(&self) -> Result<(), Refusal> {
+    pub(crate) fn check_changes(&self) -> Result<(), Refusal> {
         if self.stills.load(Ordering::Acquire) == 0 { Ok(()) } else { Err(STILL) }
     }
 

@@ -17,7 +17,7 @@ const TIMEOUT: Refusal =
 impl Loaded {
     /// Runs a library's code on this thread, if its name is admitted. What takes too long for the
     /// loader's thread is refused as heavy, and nothing of it is left.
-    pub(super) fn load(
+    pub(crate) fn load(
         mut loader: Loader,
         server: &'static Engine,
         source: &[u8],

@@ -29,7 +29,7 @@ thread_local! {
 }
 
 /// What is called.
-pub(super) enum Code {
+pub(crate) enum Code {
     Script(Arc<Handle>),
     /// A function of a library, by its name there.
     Function(Arc<Loaded>, Box<[u8]>),
@@ -77,33 +77,33 @@ impl Code {
 }
 
 /// A call of a script or of a function.
-pub(super) struct Call {
-    pub(super) server: &'static Engine,
-    pub(super) code: Code,
-    pub(super) entry: &'static Entry,
+pub(crate) struct Call {
+    pub(crate) server: &'static Engine,
+    pub(crate) code: Code,
+    pub(crate) entry: &'static Entry,
     /// How many of the arguments behind the third are keys.
-    pub(super) keys: usize,
-    pub(super) resp: Resp,
+    pub(crate) keys: usize,
+    pub(crate) resp: Resp,
     /// Whose rules its commands have to keep, if there are any.
-    pub(super) limited: Option<Limited>,
-    pub(super) is_read_only: bool,
+    pub(crate) limited: Option<Limited>,
+    pub(crate) is_read_only: bool,
     /// Whether it may write when no memory is left.
-    pub(super) allows_oom: bool,
+    pub(crate) allows_oom: bool,
     /// Where the sequence of random numbers stood when it first ran.
-    pub(super) seed: Option<u64>,
-    pub(super) has_failed: bool,
+    pub(crate) seed: Option<u64>,
+    pub(crate) has_failed: bool,
     /// Whether the cache may have its script from it alone.
-    pub(super) has_claim: bool,
+    pub(crate) has_claim: bool,
     /// Where it stands for SCRIPT KILL, once it has taken long.
-    pub(super) listed: Option<Listed>,
+    pub(crate) listed: Option<Listed>,
     /// Whether its last run was ended by SCRIPT KILL.
-    pub(super) was_killed: bool,
+    pub(crate) was_killed: bool,
     /// Of the run that was the last.
-    pub(super) books: Books,
+    pub(crate) books: Books,
     /// Where the journal was behind the change that made the function what it is.
-    pub(super) saw: Lsn,
+    pub(crate) saw: Lsn,
     /// When it began, on the clock of the wall in microseconds, and in which database.
-    pub(super) began: (i64, usize),
+    pub(crate) began: (i64, usize),
 }
 
 impl Program for Call {

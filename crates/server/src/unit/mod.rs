@@ -25,7 +25,7 @@ use proto::{Args, Output, OwnedArgs, Reply, Resp};
 use ::commands::declare::Command;
 use ::commands::{Flags, Handler, Plan};
 
-pub(crate) use commands::{COMMANDS, CONTROL_COMMANDS};
+pub(crate) use commands::{COMMANDS, COMMON as COMMON_OF_TRANSACTIONS};
 pub(crate) use pending::{Pending, Queue};
 pub(crate) use place::{Needs, Place};
 pub(crate) use remark::Remark;

@@ -32,8 +32,8 @@ thread_local! {
 #[derive(Clone, Default)]
 pub(crate) struct Pending {
     /// The commands since MULTI.
-    pub(super) queue: Option<Arc<Queue>>,
-    pub(super) watching: Option<Watching>,
+    pub(crate) queue: Option<Arc<Queue>>,
+    pub(crate) watching: Option<Watching>,
 }
 
 /// Commands that wait for EXEC.
@@ -47,7 +47,7 @@ pub(crate) struct Queue {
     /// Whether one of them is refused while data are loaded.
     is_kept_from_loading: bool,
     /// Whether one was refused, so that EXEC will be.
-    pub(super) is_spoilt: bool,
+    pub(crate) is_spoilt: bool,
 }
 
 /// Where a command is that waits for EXEC.
@@ -64,11 +64,11 @@ struct Slot {
 
 /// A command of a queue, to be run.
 #[derive(Clone, Copy)]
-pub(super) struct Queued<'a> {
-    pub(super) entry: &'static Entry,
-    pub(super) args: Args<'a>,
+pub(crate) struct Queued<'a> {
+    pub(crate) entry: &'static Entry,
+    pub(crate) args: Args<'a>,
     /// Where its one key belongs, if it has just one, at index 1.
-    pub(super) location: Option<Location>,
+    pub(crate) location: Option<Location>,
 }
 
 impl Queue {
@@ -97,7 +97,7 @@ impl Queue {
     }
 
     /// Leaves its memory to the thread's next one, unless it is much.
-    pub(super) fn recycle(&mut self) {
+    pub(crate) fn recycle(&mut self) {
         let Self { mut commands, mut arguments, .. } = std::mem::take(self);
         let Some(first) = arguments.first_mut() else { return };
         if commands.capacity() <= 4 * COMMANDS {
@@ -108,16 +108,16 @@ impl Queue {
         }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.commands.len()
     }
 
     /// Whether a command of it is refused while data are loaded.
-    pub(super) fn is_kept_from_loading(&self) -> bool {
+    pub(crate) fn is_kept_from_loading(&self) -> bool {
         self.is_kept_from_loading
     }
 
-    pub(super) fn get(&self, index: usize) -> Option<Queued<'_>> {
+    pub(crate) fn get(&self, index: usize) -> Option<Queued<'_>> {
         let &Slot { entry, buffer, first, count, location } = self.commands.get(index)?;
         let (first, count) = (first as usize, count as usize);
         let args = self.arguments[buffer as usize].as_args().slice(first..first + count);
@@ -125,7 +125,7 @@ impl Queue {
     }
 
     /// What all commands lock.
-    pub(super) fn needs(&self, server: &Shared) -> Needs {
+    pub(crate) fn needs(&self, server: &Shared) -> Needs {
         let mut needs = Needs::default();
         needs.partitions.reserve(self.commands.len());
         for (index, slot) in self.commands.iter().enumerate() {
@@ -139,7 +139,7 @@ impl Queue {
     }
 
     /// The commands from one on.
-    pub(super) fn iter_from(&self, index: usize) -> impl Iterator<Item = Queued<'_>> {
+    pub(crate) fn iter_from(&self, index: usize) -> impl Iterator<Item = Queued<'_>> {
         (index..self.len()).filter_map(|index| self.get(index))
     }
 
@@ -173,11 +173,11 @@ impl Queue {
 /// A client's watch and its keys, by logical database.
 #[derive(Clone)]
 pub(crate) struct Watching {
-    pub(super) watch: Arc<Watch>,
+    pub(crate) watch: Arc<Watch>,
     /// Shared with the program that EXEC makes of it.
-    pub(super) keys: Arc<HashSet<(usize, Box<[u8]>)>>,
+    pub(crate) keys: Arc<HashSet<(usize, Box<[u8]>)>>,
     /// What the keys take, here and in their partitions.
-    pub(super) bytes: usize,
+    pub(crate) bytes: usize,
 }
 
 impl Pending {
@@ -210,7 +210,7 @@ impl Pending {
     }
 
     /// As `end`, and at once where the locks of all watched keys are free.
-    pub(super) fn end_at(self, lane: &Lane) {
+    pub(crate) fn end_at(self, lane: &Lane) {
         let Some(watching) = self.watching else { return };
         if watching.keys.len() > FEW {
             return watching.end_elsewhere(lane.shared);
@@ -239,7 +239,7 @@ impl Pending {
             && self.is_broken()
     }
 
-    pub(super) fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         self.queue = Some(Arc::new(Queue::with_room()));
     }
 
@@ -276,12 +276,12 @@ impl Pending {
 }
 
 impl Watching {
-    pub(super) fn begin(keyspace: &'static Keyspace) -> Self {
+    pub(crate) fn begin(keyspace: &'static Keyspace) -> Self {
         Self { watch: Watch::new(keyspace), keys: Arc::default(), bytes: 0 }
     }
 
     /// Adds a key unless it is there.
-    pub(super) fn add(&mut self, key: (usize, Box<[u8]>)) {
+    pub(crate) fn add(&mut self, key: (usize, Box<[u8]>)) {
         /// Its place in the partition's map, and what allocations cost.
         const PLACE: usize = 160;
         let length = key.1.len();
@@ -291,12 +291,12 @@ impl Watching {
     }
 
     /// Takes the watch off its keys, which the transaction holds.
-    pub(super) fn end(&self, tx: &mut Tx) {
+    pub(crate) fn end(&self, tx: &mut Tx) {
         self.keys.iter().for_each(|(database, key)| tx.unwatch(*database, key, &self.watch));
     }
 
     /// As `end`, at some time soon: nobody waits for it.
-    pub(super) fn end_elsewhere(self, server: &'static Shared) {
+    pub(crate) fn end_elsewhere(self, server: &'static Shared) {
         let is_much = self.keys.len() > FEW;
         let begin = move || {
             let keys = self.keys.iter().cloned().collect();

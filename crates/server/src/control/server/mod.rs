@@ -20,7 +20,6 @@ mod small;
 pub(crate) mod wait;
 
 pub(crate) use debug::touches_keys as debug_touches_keys;
-pub(crate) use small::write_time;
 
 use super::context::ControlCommand;
 

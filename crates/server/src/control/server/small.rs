@@ -3,9 +3,9 @@
 //! Invariant: neither of them changes anything.
 
 use commands::declare::{Command, Flags, Group, Role, Spec, exactly};
-use proto::Reply;
 
 use crate::control::context::{ControlCommand, Next};
+use crate::control_plane::write_time;
 
 pub(super) const TIME: ControlCommand = Command {
     spec: Spec {
@@ -32,13 +32,6 @@ pub(super) const TIME: ControlCommand = Command {
         Ok(Next::Done)
     },
 };
-
-/// Replies a time in microseconds as TIME does.
-pub(crate) fn write_time(now_us: i64, reply: &mut Reply<'_>) {
-    reply.array(2);
-    reply.bulk_integer(now_us.div_euclid(1_000_000));
-    reply.bulk_integer(now_us.rem_euclid(1_000_000));
-}
 
 pub(super) const ROLE: ControlCommand = Command {
     spec: Spec {

@@ -8,19 +8,17 @@ use keyspace::Refusal;
 use proto::{Args, Reply};
 use script::{Program, Sha1};
 
-use super::eval::refusal;
-use super::interpreter::with_interpreter;
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::help::{self, container};
 use crate::patience::busy_since_us;
+use crate::scripts::eval::{NO_DEBUGGER, refusal};
+use crate::scripts::interpreter::with_interpreter;
 
 /// All commands of the family.
 pub(crate) const COMMANDS: &[&ControlCommand] = &[&SCRIPT];
 
 const FLUSH_MODE: Refusal = Refusal::error("ERR SCRIPT FLUSH only support SYNC|ASYNC option");
 const DEBUG_MODE: Refusal = Refusal::error("ERR Use SCRIPT DEBUG YES/SYNC/NO");
-pub(super) const NO_DEBUGGER: Refusal =
-    Refusal::error("ERR There is no debugger of scripts here: SCRIPT DEBUG takes NO only");
 const NO_SCRIPT: Refusal = Refusal::error("NOSCRIPT No matching script.");
 
 /// What the subcommands have in common.

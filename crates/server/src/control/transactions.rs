@@ -1,0 +1,97 @@
+//! MULTI, DISCARD and UNWATCH.
+//!
+//! Invariants: none of them is ever queued but UNWATCH, which then does nothing. Who ends a
+//! transaction waits for nobody.
+
+use commands::declare::{Command, Flags, Role, Spec, exactly};
+use keyspace::Refusal;
+use proto::{Args, Reply};
+
+use super::context::{Context, ControlCommand, Next};
+use crate::unit::COMMON_OF_TRANSACTIONS as COMMON;
+
+/// All commands of the family.
+pub(crate) const COMMANDS: &[&ControlCommand] = &[&DISCARD, &MULTI, &UNWATCH];
+
+const NESTED: Refusal = Refusal::error("ERR MULTI calls can not be nested");
+const DISCARD_WITHOUT_MULTI: Refusal = Refusal::error("ERR DISCARD without MULTI");
+
+const MULTI: ControlCommand = Command {
+    spec: Spec {
+        name: "MULTI",
+        role: Role::Multi,
+        summary: "Starts a transaction.",
+        complexity: "O(1)",
+        arity: exactly(1),
+        flags: COMMON.flags.and(Flags::IMMEDIATE),
+        ..COMMON
+    },
+    subcommands: &[],
+    run: multi,
+};
+
+fn multi(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+    let session = context.session()?;
+    let pending = session.pending.get_or_insert_default();
+    if pending.is_queueing() {
+        return Err(NESTED);
+    }
+    pending.begin();
+    session.show_pending();
+    reply.ok();
+    Ok(Next::Done)
+}
+
+const DISCARD: ControlCommand = Command {
+    spec: Spec {
+        name: "DISCARD",
+        since: "2.0.0",
+        summary: "Discards a transaction.",
+        complexity: "O(N), when N is the number of queued commands",
+        arity: exactly(1),
+        flags: COMMON.flags.and(Flags::IMMEDIATE),
+        ..COMMON
+    },
+    subcommands: &[],
+    run: |context, _, reply| {
+        if !context.session()?.is_queueing() {
+            return Err(DISCARD_WITHOUT_MULTI);
+        }
+        end_transaction(context)?;
+        reply.ok();
+        Ok(Next::Done)
+    },
+};
+
+const UNWATCH: ControlCommand = Command {
+    spec: Spec {
+        name: "UNWATCH",
+        role: Role::Unwatch,
+        since: "2.2.0",
+        summary: "Forgets about watched keys of a transaction.",
+        complexity: "O(1)",
+        arity: exactly(1),
+        flags: COMMON.flags.and(Flags::REPEATABLE),
+        ..COMMON
+    },
+    subcommands: &[],
+    run: |context, _, reply| {
+        // Within EXEC all that was watched is forgotten anyway, once it is over.
+        if context.session().is_ok_and(|session| !session.is_queueing()) {
+            end_transaction(context)?;
+        }
+        reply.ok();
+        Ok(Next::Done)
+    },
+};
+
+/// Ends what was queued and watched; nobody waits for the locks of the watched keys.
+fn end_transaction(context: &mut Context<'_>) -> Result<(), Refusal> {
+    let lane = context.lane()?;
+    let session = context.session()?;
+    if let Some(pending) = session.pending.take() {
+        pending.end_at(lane);
+        session.show_pending();
+    }
+    Ok(())
+}
