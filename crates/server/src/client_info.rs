@@ -9,8 +9,8 @@ use std::sync::atomic::Ordering;
 use base::time::UnixMillis;
 use config::settings::UNIXSOCKET;
 
-use crate::blocking;
 use crate::clients::{Client, Peer, SubscriptionKind, client_flags};
+use crate::session;
 use crate::shared::Shared;
 use crate::table::Entry;
 
@@ -38,7 +38,7 @@ fn held_for(client: &Client) -> usize {
     let names = client.names();
     let waits = client.has_flag(client_flags::BLOCKED);
     let waiter = names.waiter().filter(|_| waits);
-    names.holdings.bytes() + waiter.map_or(0, |waiter| blocking::memory(&waiter))
+    names.holdings.bytes() + waiter.map_or(0, |waiter| session::memory(&waiter))
 }
 
 /// The letters of a client's state, `N` if there is nothing to say.

@@ -12,7 +12,6 @@ use proto::{Args, Output, Reply};
 use smallvec::SmallVec;
 
 use crate::accounting::{book, note_wait};
-use crate::blocking::Waiting;
 use crate::budget;
 use crate::control_plane::{Asker, ControlRequest, Next};
 use crate::drill;
@@ -22,6 +21,7 @@ use crate::gates::{self, Verdict};
 use crate::handler::{Outcome, Work};
 use crate::heavy::Call;
 use crate::lane::Lane;
+use crate::session::Waiting;
 use crate::session::{Blocked, Grant, Parked, Ran, Round, Session, Stage, Step, tx_options};
 use crate::shared::Shared;
 use crate::table::{Entry, Run};
@@ -237,7 +237,7 @@ impl Request<'_> {
     /// Stands the client in the queues of the keys it waits for, under their locks.
     #[cold]
     fn block(&self, tx: &mut Tx, work: Work, wait: Wait) -> Step {
-        let waiting = Waiting::begin(tx, &self.session.client, work, wait);
+        let waiting = Waiting::begin(tx, &self.session.client, work.waiting(), wait);
         Step::Wait(Stage::Blocked(Box::new(Blocked::on_keys(self.ran(), waiting))))
     }
 

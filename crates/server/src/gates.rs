@@ -11,10 +11,11 @@ use proto::Args;
 
 use crate::budget;
 use crate::clients::client_flags;
-use crate::guard::{self, Limited, Request};
+use crate::guard;
 use crate::lane::Lane;
 use crate::loading::progress::LOADING;
 use crate::scripts::declared;
+use crate::session::{Limited, Request};
 use crate::session::{Session, Stage};
 use crate::shared::Shared;
 use crate::table::Entry;
@@ -313,10 +314,4 @@ fn protect(lane: &Lane, session: &Session, entry: &Entry) -> Option<Refusal> {
          configuration file, and then restart the server.",
         word.to_ascii_uppercase()
     )))
-}
-
-/// Whether clients have to say who they are: the default user has a password, or is off.
-#[cold]
-pub(crate) fn needs_password(server: &Shared) -> bool {
-    !server.users.default_user().is_open()
 }

@@ -9,6 +9,7 @@ use proto::{Args, Output, Reply, Resp};
 use crate::client_id::ClientId;
 use crate::commit::commit;
 use crate::mailbox::Rounds;
+use crate::session::WaitingCommand;
 use crate::shared::Shared;
 use crate::table::Entry;
 
@@ -100,5 +101,11 @@ impl Work {
                 Outcome::Widen
             }
         }
+    }
+
+    /// The command, as what a client waits with.
+    pub(crate) fn waiting(self) -> WaitingCommand {
+        let Self { server, entry, resp, reader, .. } = self;
+        WaitingCommand { server, entry, resp, reader }
     }
 }

@@ -13,17 +13,17 @@ use proto::{Output, OwnedArgs, Reply, Resp};
 use tokio::sync::oneshot;
 
 use crate::background::{BETWEEN_LOOKS, Background, wait_for_client_while};
-use crate::blocking::Waiting;
 use crate::busy::Hold;
 use crate::clients::Client;
 use crate::control_plane::ControlWork;
 use crate::drill;
 use crate::execute;
 use crate::gates;
-use crate::guard::{Limited, Request};
 use crate::handler::{Outcome, Work};
 use crate::mailbox::Rounds;
+use crate::session::Waiting;
 use crate::session::{Elsewhere, Ran, Stage, Then};
+use crate::session::{Limited, Request};
 use crate::shared::Shared;
 use crate::table::Entry;
 
@@ -106,7 +106,7 @@ impl Transaction {
                 Outcome::Replied(lsn) => seen = lsn,
                 Outcome::Failed(lsn) => (failed, seen) = (true, lsn),
                 Outcome::Wait(wait) => {
-                    waits = Some(Waiting::begin(&mut tx, &client, work, *wait));
+                    waits = Some(Waiting::begin(&mut tx, &client, work.waiting(), *wait));
                 }
                 Outcome::Widen => match again(tx, round, &mut pass, &mut hold, &gates, || true) {
                     Ok(widened) => {

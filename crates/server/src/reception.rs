@@ -30,7 +30,6 @@ use tokio::task::JoinHandle;
 
 use crate::clients::Peer;
 use crate::connection::{Moving, RawStream};
-use crate::gates;
 use crate::log::{log_notice, log_warning};
 use crate::memcached::{self, Dialogue};
 use crate::server::Server;
@@ -446,7 +445,7 @@ pub(crate) fn welcome(
         return;
     }
     let has_password = match tongue {
-        Tongue::Redis => gates::needs_password(server),
+        Tongue::Redis => crate::session::needs_password(server),
         Tongue::Memcached => memcached::needs_login(server),
     };
     if server.config.get(PROTECTED_MODE) && !has_password && !is_local {

@@ -18,16 +18,17 @@ use tokio::sync::oneshot;
 use super::Serve;
 use crate::accounting;
 use crate::aof::Phase;
-use crate::blocking::{Place, Served, ServedWith};
 use crate::clients::{Signal, client_flags};
 use crate::control::server::wait;
 use crate::execute;
 use crate::guard;
 use crate::server::Server;
 use crate::session::Grant;
+use crate::session::Resumed;
 use crate::session::life::{EventEnd, Resumption, Turn, Waits};
 use crate::session::{Awaited, Blocked, Rousing, Safety};
 use crate::session::{Departures, Elsewhere, Parked, Ran, Stage, Then};
+use crate::session::{Place, Served, ServedWith};
 use crate::worker::unregister;
 
 /// While all data stand still, who would be served by the clock looks so often whether they do.
@@ -327,12 +328,9 @@ impl Serve {
             }
             Poll::Ready(Ok(Elsewhere { then: Then::GoesOn(errand), ran, .. })) => {
                 self.worker.start_batch();
-                match errand.take().go_on(&self.worker, &mut self.session, ran.args) {
-                    Ok(done) => self.pass_on_what_came(done),
-                    Err(leaves) => {
-                        let (errand, args) = *leaves;
-                        self.stage = self.worker.server.background.run_errand(errand, args);
-                    }
+                match errand.resume(&self.worker, &mut self.session, ran.args) {
+                    Resumed::Over(done) => self.pass_on_what_came(done),
+                    Resumed::Away(stage) => self.stage = stage,
                 }
                 Turn::Again
             }

@@ -15,8 +15,8 @@ use crate::evict;
 use crate::gates;
 use crate::lane::Lane;
 use crate::session::Session;
+use crate::session::{Pending, Queue};
 use crate::table::Entry;
-use crate::unit::{Pending, Queue};
 
 const NOT_IN_MULTI: Refusal = Refusal::error("ERR Command not allowed inside a transaction");
 

@@ -10,10 +10,11 @@ use super::Request;
 use crate::drill;
 use crate::heavy::Errand;
 use crate::lane::Lane;
+use crate::session::Needs;
 use crate::session::{Round, Step};
 use crate::session::{Session, Stage, Steps};
 use crate::table::Entry;
-use crate::unit::{Asked, Needs, Place, Program, Unit};
+use crate::unit::{Asked, Place, Program, Unit};
 
 /// The locks of a request, if they have come.
 type Granted = Option<(Acquisition, Round)>;

@@ -11,9 +11,10 @@ use crate::background::CountedErrand;
 use crate::busy::Hold;
 use crate::execute;
 use crate::gates::{self, FlagsOf};
-use crate::guard::{Limited, Request};
 use crate::lane::Lane;
+use crate::session::{Accounted, Resumable, Resumed};
 use crate::session::{Elsewhere, Ran, Session, Then};
+use crate::session::{Limited, Request};
 use crate::table::Entry;
 use crate::unit::{Place, Program, Unit};
 
@@ -53,6 +54,18 @@ impl GuardedErrand {
     /// The errand, which has come to where it runs on.
     pub(crate) fn take(mut self) -> Box<Errand> {
         self.0.take().expect("it is taken once")
+    }
+}
+
+impl Resumable for GuardedErrand {
+    fn resume(self: Box<Self>, lane: &Lane, session: &mut Session, args: OwnedArgs) -> Resumed {
+        match self.take().go_on(lane, session, args) {
+            Ok(over) => Resumed::Over(over),
+            Err(leaves) => {
+                let (errand, args) = *leaves;
+                Resumed::Away(lane.shared.background.run_errand(errand, args))
+            }
+        }
     }
 }
 
@@ -123,7 +136,7 @@ impl Errand {
                             }
                             drop((self.hold, self.pass));
                             let micros = self.micros + watch.micros();
-                            let program = Some(self.program);
+                            let program: Option<Box<dyn Accounted>> = Some(self.program);
                             let ran =
                                 Ran { entry: self.entry, args, micros, failed: true, program };
                             return over(self.output, 0, ran);
@@ -157,12 +170,12 @@ impl Errand {
 
     fn come_back(self, args: OwnedArgs) -> Elsewhere {
         let ran = Ran { args, ..Ran::begun(self.entry, Args::default()) };
-        let then = Then::GoesOn(GuardedErrand::new(self));
+        let then = Then::GoesOn(Box::new(GuardedErrand::new(self)));
         Elsewhere { output: Output::new(), seen: 0, ran, then }
     }
 
     /// Runs on at its session's worker. An error says that it has to leave again.
-    pub(crate) fn go_on(
+    fn go_on(
         mut self,
         lane: &Lane,
         session: &mut Session,
@@ -202,11 +215,15 @@ mod tests {
 
     use super::Errand;
     use crate::server::Server;
+    use crate::session::Accounted;
+    use crate::session::Needs;
     use crate::start::test_server;
-    use crate::unit::{Needs, Place, Program, Unit};
+    use crate::unit::{Place, Program, Unit};
 
     /// A program that is never run.
     struct Idle;
+
+    impl Accounted for Idle {}
 
     impl Program for Idle {
         fn needs(&self, _: Args<'_>) -> Needs {

@@ -17,10 +17,10 @@ use crate::clients::Client;
 use crate::drill;
 use crate::execute;
 use crate::gates;
-use crate::guard::{Limited, Request};
 use crate::handler::{Outcome, Work};
 use crate::mailbox::Rounds;
 use crate::session::{Elsewhere, Ran, Then};
+use crate::session::{Limited, Request};
 
 /// A command that moves here without its locks.
 pub(crate) struct Reading {

@@ -11,7 +11,6 @@ use proto::memcached::{Failure, Form, Operation, Request, Response, Store, Store
 
 use super::figures::Figure;
 use super::{MEMCACHED_VERSION, Turn, users};
-use crate::gates;
 use crate::guard::{Login, verify};
 use crate::server::Server;
 use crate::session::Session;
@@ -38,7 +37,7 @@ fn offers_login(server: &Server) -> bool {
 /// Whether clients have to say who they are.
 #[cold]
 pub(crate) fn needs_login(server: &Server) -> bool {
-    gates::needs_password(server) || users::is_configured(server)
+    crate::session::needs_password(server) || users::is_configured(server)
 }
 
 impl Turn<'_> {
@@ -125,7 +124,9 @@ impl Turn<'_> {
             let login = Login { context, word: b"AUTH", name, password };
             let found = verify(server, &self.session.client, login).ok();
             // Without a password the default user is nobody who could say who it is.
-            found.filter(|user| user.name() != DEFAULT_USER || gates::needs_password(server))
+            found.filter(|user| {
+                user.name() != DEFAULT_USER || crate::session::needs_password(server)
+            })
         };
         let is_right = found.is_some();
         if is_right {

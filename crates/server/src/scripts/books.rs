@@ -23,7 +23,7 @@ const LINE_HEAD: usize = 64;
 
 /// The commands of one run.
 #[derive(Default)]
-pub(super) struct Books {
+pub(crate) struct Books {
     /// Of the command that was called first: many a script calls one only.
     first: Option<Tally>,
     others: Vec<Tally>,

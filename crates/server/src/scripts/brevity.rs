@@ -40,7 +40,7 @@ impl Pause {
 /// Whether a script is brief, as far as its last runs tell. Where threads share it, a count may be
 /// lost.
 #[derive(Default)]
-pub(super) struct Brevity {
+pub(crate) struct Brevity {
     /// While it lasts, it goes alone.
     alone: Pause,
     /// For how many runs in company it is remembered that one took long.

@@ -17,11 +17,13 @@ use super::interpreter::{LIMITS, with_interpreter};
 use super::libraries::Loaded;
 use super::running::{Listed, What};
 use crate::engine::Engine;
-use crate::guard::Limited;
 use crate::lane::Lane;
+use crate::session::Accounted;
+use crate::session::Limited;
+use crate::session::Needs;
 use crate::session::Session;
 use crate::table::Entry;
-use crate::unit::{Before, Needs, Place, Program, Unit};
+use crate::unit::{Before, Place, Program, Unit};
 
 thread_local! {
     /// For scripts that are run without Lua.
@@ -104,6 +106,19 @@ pub(crate) struct Call {
     pub(crate) saw: Lsn,
     /// When it began, on the clock of the wall in microseconds, and in which database.
     pub(crate) began: (i64, usize),
+}
+
+impl Accounted for Call {
+    fn book(&self, args: Args<'_>, lane: &Lane, session: &mut Session) {
+        if let (true, Code::Script(handle)) = (self.has_claim, &self.code) {
+            handle.settle();
+        }
+        let Self { server, began, entry, .. } = *self;
+        if server.watchers.any() {
+            server.tell_watchers_of(&lane.rounds, &session.client, began, entry, args);
+        }
+        self.books.close(lane, session);
+    }
 }
 
 impl Program for Call {
@@ -205,17 +220,6 @@ impl Program for Call {
 
     fn note_undone(&self) {
         self.brevity().note_undone();
-    }
-
-    fn book(&self, args: Args<'_>, lane: &Lane, session: &mut Session) {
-        if let (true, Code::Script(handle)) = (self.has_claim, &self.code) {
-            handle.settle();
-        }
-        let Self { server, began, entry, .. } = *self;
-        if server.watchers.any() {
-            server.tell_watchers_of(&lane.rounds, &session.client, began, entry, args);
-        }
-        self.books.close(lane, session);
     }
 }
 

@@ -10,7 +10,7 @@ use proto::Reply;
 use tokio::time::Sleep;
 
 use super::stage::Ran;
-use crate::blocking::{Place, Waiting};
+use super::waiting::{Place, Waiting};
 
 /// A blocking command that waits.
 pub(crate) struct Blocked {

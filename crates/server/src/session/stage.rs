@@ -11,15 +11,15 @@ use proto::{Args, Output, OwnedArgs};
 use tokio::sync::oneshot;
 use tokio::time::Sleep;
 
+use super::Session;
 use super::blocked::{Blocked, Rousing};
 use super::life::Wait;
 use super::steps::Steps;
-use crate::blocking::Waiting;
+use super::waiting::Waiting;
 use crate::client_id::ClientId;
-use crate::heavy::GuardedErrand;
+use crate::lane::Lane;
 use crate::session::Round;
 use crate::table::Entry;
-use crate::unit::Program;
 use crate::valve::Valve;
 
 /// What the session awaits.
@@ -85,9 +85,32 @@ pub(crate) enum Then {
     /// It found nothing and stands in queues now.
     Waits(Waiting),
     /// The program needs its session, with which it goes on.
-    GoesOn(GuardedErrand),
+    GoesOn(Box<dyn Resumable>),
     /// A gate holds it. Nothing is left of it, and it begins anew.
     PutOff,
+}
+
+/// What goes on at its session's worker, where it is half done.
+pub(crate) trait Resumable: Send {
+    /// Goes on.
+    fn resume(self: Box<Self>, lane: &Lane, session: &mut Session, args: OwnedArgs) -> Resumed;
+}
+
+/// What came of that.
+pub(crate) enum Resumed {
+    /// It is over.
+    Over(Elsewhere),
+    /// It has left again; the session waits so.
+    Away(Stage),
+}
+
+/// What is to be booked of a program that is over, at its session's worker.
+pub(crate) trait Accounted: Send {
+    /// The program needs nothing of its session any more.
+    fn leave(&mut self, _: &mut Session) {}
+
+    /// Books its commands, and ends its session if one of them did that.
+    fn book(&self, _: Args<'_>, _: &Lane, _: &mut Session) {}
 }
 
 /// A command that ran on another thread, or waits, for the books of its session's worker.
@@ -97,7 +120,7 @@ pub(crate) struct Ran {
     pub(crate) micros: u64,
     pub(crate) failed: bool,
     /// The program that it was, if it was one, with what its own commands have to be booked for.
-    pub(crate) program: Option<Box<dyn Program>>,
+    pub(crate) program: Option<Box<dyn Accounted>>,
 }
 
 impl Ran {

@@ -13,16 +13,16 @@ use proto::{Reply, Resp};
 use smallvec::SmallVec;
 
 use super::later::Later;
+use super::multi::Pending;
 use crate::client_id::ClientId;
 use crate::clients::{Client, Delivery, Signal, client_flags};
-use crate::guard::Limited;
 use crate::memcached::Dialogue;
 use crate::pubsub::Subscriptions;
+use crate::session::Limited;
 use crate::session::fieldsets::Fieldsets;
 use crate::shared::Shared;
 use crate::table::Entry;
 use crate::tracking::Tracked;
-use crate::unit::Pending;
 
 /// The state of one client's session.
 pub(crate) struct Session {

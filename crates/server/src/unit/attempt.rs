@@ -6,7 +6,8 @@ use commands::Handler;
 use keyspace::{Begun, Refusal, Tx};
 use proto::{Args, Output, Reply, Resp};
 
-use super::{Needs, Unit};
+use super::Unit;
+use crate::session::Needs;
 use crate::table::Entry;
 
 /// A command takes locks beyond the grant where it stands so many times.

@@ -10,9 +10,11 @@ use commands::keys::all_from;
 use keyspace::{PartitionSet, Refusal};
 use proto::{Args, Output, Reply, Resp};
 
-use super::pending::Watching;
-use super::{Asked, Needs, Place, Program, Unit, UnitCommand, exec};
+use super::{Asked, Place, Program, Unit, UnitCommand, exec};
 use crate::looks::FEW;
+use crate::session::Accounted;
+use crate::session::Needs;
+use crate::session::multi::Watching;
 use crate::session::{Session, Stepped, Stepwise, Stride};
 use crate::shared::Shared;
 use crate::unregistration::{Registered, Unregistration};
@@ -93,6 +95,16 @@ fn prepare_watch(asked: Asked<'_>, _: Args<'_>) -> Result<Box<dyn Program>, Refu
     Ok(Box::new(Watch { server, watch, entered, database, resp }))
 }
 
+impl Accounted for Watch {
+    fn leave(&mut self, session: &mut Session) {
+        let pending = session.pending.get_or_insert_default();
+        if let Some(watching) = &mut pending.watching {
+            self.entered.drain(..).for_each(|key| watching.add((self.database, key)));
+        }
+        session.show_pending();
+    }
+}
+
 impl Program for Watch {
     fn needs(&self, args: Args<'_>) -> Needs {
         let keys = args.skip(1);
@@ -126,14 +138,6 @@ impl Program for Watch {
             self.entered.push(key.into());
             unit.tx.watch(key, &self.watch);
         }
-    }
-
-    fn leave(&mut self, session: &mut Session) {
-        let pending = session.pending.get_or_insert_default();
-        if let Some(watching) = &mut pending.watching {
-            self.entered.drain(..).for_each(|key| watching.add((self.database, key)));
-        }
-        session.show_pending();
     }
 }
 

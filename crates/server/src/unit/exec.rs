@@ -13,19 +13,21 @@ use keyspace::{Location, Refusal, Tx};
 use proto::{Args, Output, Reply, Resp};
 use smallvec::SmallVec;
 
-use super::pending::{Queue, Queued, Watching};
-use super::{Asked, Needs, Place, Program, Unit, drill};
+use super::{Asked, Place, Program, Unit, drill};
 use crate::accounting;
 use crate::clients::Client;
 use crate::control_plane::{Asker, ControlRequest, ControlWork, Next};
 use crate::engine::Engine;
 use crate::execute;
 use crate::gates::{self, FlagsOf};
-use crate::guard::{Limited, Request};
 use crate::lane::Lane;
 use crate::loading::progress::LOADING;
+use crate::session::Accounted;
+use crate::session::Needs;
 use crate::session::Session;
 use crate::session::fieldsets::Fieldsets;
+use crate::session::multi::{Queue, Queued, Watching};
+use crate::session::{Limited, Request};
 use crate::table::{Entry, Run};
 
 const WITHOUT_MULTI: Refusal = Refusal::error("ERR EXEC without MULTI");
@@ -108,6 +110,40 @@ pub(super) fn prepare(asked: Asked<'_>, _: Args<'_>) -> Result<Box<dyn Program>,
         is_mute,
         out_for: None,
     }))
+}
+
+impl Accounted for Exec {
+    fn leave(&mut self, session: &mut Session) {
+        session.pending = None;
+        session.show_pending();
+    }
+
+    fn book(&self, _: Args<'_>, lane: &Lane, session: &mut Session) {
+        for (queued, ran) in self.queue.iter_from(0).zip(&self.ran) {
+            let Queued { entry, args, .. } = queued;
+            let Ran { database, micros, reply_bytes, failed, ref nested } = *ran;
+            match nested {
+                Some(nested) => nested.book(args, lane, session),
+                None => {
+                    let (server, client) = (lane.shared, &session.client);
+                    server.tell_watchers_unbegun(&lane.rounds, client, database, entry, args);
+                }
+            }
+            accounting::account(lane, session, entry, args, micros, reply_bytes);
+            accounting::tell_watchers(lane, session, database, entry, args);
+            if failed {
+                lane.shared.stats.failed(lane.number, entry.id);
+            }
+        }
+        if let Some(last) = self.ran.last()
+            && last.database != session.database
+        {
+            session.select(last.database);
+        }
+        if self.closes {
+            session.close();
+        }
+    }
 }
 
 impl Program for Exec {
@@ -237,43 +273,11 @@ impl Program for Exec {
         self.limited = Some(Arc::clone(limited));
     }
 
-    fn leave(&mut self, session: &mut Session) {
-        session.pending = None;
-        session.show_pending();
-    }
-
     fn returns(&self, unit: &Unit) -> bool {
         // What may have to begin at its beginning has to find all there.
         let done = self.ran.len() + usize::from(self.task.is_some());
         let first = if unit.may_begin_again() { 0 } else { done };
         self.queue.iter_from(first).any(|queued| needs_session(queued.entry))
-    }
-
-    fn book(&self, _: Args<'_>, lane: &Lane, session: &mut Session) {
-        for (queued, ran) in self.queue.iter_from(0).zip(&self.ran) {
-            let Queued { entry, args, .. } = queued;
-            let Ran { database, micros, reply_bytes, failed, ref nested } = *ran;
-            match nested {
-                Some(nested) => nested.book(args, lane, session),
-                None => {
-                    let (server, client) = (lane.shared, &session.client);
-                    server.tell_watchers_unbegun(&lane.rounds, client, database, entry, args);
-                }
-            }
-            accounting::account(lane, session, entry, args, micros, reply_bytes);
-            accounting::tell_watchers(lane, session, database, entry, args);
-            if failed {
-                lane.shared.stats.failed(lane.number, entry.id);
-            }
-        }
-        if let Some(last) = self.ran.last()
-            && last.database != session.database
-        {
-            session.select(last.database);
-        }
-        if self.closes {
-            session.close();
-        }
     }
 }
 

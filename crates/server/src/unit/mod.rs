@@ -12,9 +12,9 @@ mod attempt;
 mod commands;
 mod drill;
 mod exec;
-mod pending;
 mod place;
 mod remark;
+mod rights;
 mod shortage;
 
 use std::collections::BTreeMap;
@@ -26,8 +26,7 @@ use ::commands::declare::Command;
 use ::commands::{Flags, Handler, Plan};
 
 pub(crate) use commands::{COMMANDS, COMMON as COMMON_OF_TRANSACTIONS};
-pub(crate) use pending::{Pending, Queue};
-pub(crate) use place::{Needs, Place};
+pub(crate) use place::Place;
 pub(crate) use remark::Remark;
 pub(crate) use shortage::Shortage;
 
@@ -36,11 +35,11 @@ use crate::client_id::ClientId;
 use crate::commit;
 use crate::engine::Engine;
 use crate::gates::FlagsOf;
-use crate::guard::Limited;
 use crate::journal::Deed;
-use crate::lane::Lane;
 use crate::mailbox::Rounds;
 use crate::pubsub::Publication;
+use crate::session::Limited;
+use crate::session::{Accounted, Needs};
 use crate::session::{Session, Stepwise};
 use crate::shared::{Shared, write_refusal};
 use crate::stats;
@@ -67,7 +66,7 @@ pub(crate) struct Asked<'a> {
 }
 
 /// What runs as one transaction.
-pub(crate) trait Program: Send {
+pub(crate) trait Program: Accounted {
     /// What it locks. Here and below `args` are those of its request.
     fn needs(&self, args: Args<'_>) -> Needs;
 
@@ -119,9 +118,6 @@ pub(crate) trait Program: Send {
     /// The program leaves its session's worker, with what it has to end itself.
     fn set_out(&mut self, _: &mut Session) {}
 
-    /// The program is over and needs nothing of its session any more. At its session's worker.
-    fn leave(&mut self, _: &mut Session) {}
-
     /// Whether its session has all that it was made of, and can have it prepared anew. Asked where
     /// all it did was undone.
     fn may_be_put_off(&self) -> bool {
@@ -157,9 +153,6 @@ pub(crate) trait Program: Send {
 
     /// It could not be run in company.
     fn note_undone(&self) {}
-
-    /// Books its commands, and ends its session if one of them did that. At its session's worker.
-    fn book(&self, _: Args<'_>, _: &Lane, _: &mut Session) {}
 }
 
 /// A running unit: its transaction, and what its commands did so far.

@@ -4,7 +4,7 @@
 
 use config::LogLevel;
 
-use crate::guard::Noted;
+use crate::session::Noted;
 use crate::shared::Shared;
 
 /// What a log of the server is told.

@@ -16,12 +16,12 @@ use crate::background::Admission;
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::help::{self, container, misused};
 use crate::gates;
-use crate::guard::Request;
 use crate::lane::Lane;
 use crate::patience::busy_since_us;
 use crate::scripts::caller::Loader;
 use crate::scripts::libraries::{Loaded, State};
 use crate::scripts::library_changes::{Change, Policy};
+use crate::session::Request;
 
 /// All commands of the family.
 pub(crate) const COMMANDS: &[&ControlCommand] = &[&FUNCTION];

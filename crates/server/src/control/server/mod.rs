@@ -19,8 +19,6 @@ mod slow_log;
 mod small;
 pub(crate) mod wait;
 
-pub(crate) use debug::touches_keys as debug_touches_keys;
-
 use super::context::ControlCommand;
 
 /// All commands of the family.

@@ -13,13 +13,13 @@ use proto::{Args, Output, Reply};
 
 use super::filter::{Filter, Purpose, Viewer};
 use super::specs::OF_OTHERS;
-use crate::blocking;
 use crate::client_id::ClientId;
 use crate::client_info::address;
 use crate::clients::{Client, Signal, client_flags};
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::help::misused;
 use crate::drill;
+use crate::session;
 use crate::session::{Departures, Elsewhere, Ran, Stage, Then};
 
 /// How long who kills others waits for their workers, which may be busy with something long.
@@ -106,7 +106,7 @@ fn end(
         context.server.mailboxes.signal(client, Signal::Kill, &context.lane()?.rounds);
         drill::point();
         if let Some(waiter) = client.names().waiter() {
-            blocking::unblock(&waiter, false);
+            session::unblock(&waiter, false);
         }
         ids.push(client.id);
     }
@@ -190,7 +190,7 @@ fn end_wait(
     let names = client.names();
     // One at a time says how the wait ends.
     let ended = match names.waiter() {
-        Some(waiter) => Some(blocking::unblock(&waiter, with_error)),
+        Some(waiter) => Some(session::unblock(&waiter, with_error)),
         None => names.waits_for_keys().then_some(false),
     };
     drop(names);

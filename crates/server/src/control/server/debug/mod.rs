@@ -15,7 +15,6 @@ mod protocol;
 mod reload;
 mod switches;
 
-use commands::arguments::is;
 use commands::declare::{Command, Flags, Group, Role, Spec, at_least};
 use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
@@ -110,25 +109,6 @@ fn debug(
         Some(word) => (word.run)(context, args, reply),
         None => Err(misused("DEBUG", &args[1])),
     }
-}
-
-/// The words that look at keys, or make some: within a unit they need the world.
-const OF_KEYS: &[&str] = &[
-    "OBJECT",
-    "SDSLEN",
-    "LISTPACK",
-    "HTSTATS",
-    "HTSTATS-KEY",
-    "POPULATE",
-    "DIGEST",
-    "DIGEST-VALUE",
-    "RELOAD",
-    "LOADAOF",
-];
-
-/// Whether a request of DEBUG touches keys.
-pub(crate) fn touches_keys(args: Args<'_>) -> bool {
-    args.get(1).is_some_and(|it| OF_KEYS.iter().any(|word| is(it, word)))
 }
 
 /// Looks at the data of the database that is asked about: within a unit on its own transaction,

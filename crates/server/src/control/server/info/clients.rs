@@ -9,9 +9,9 @@ use std::sync::atomic::Ordering;
 use config::settings::MAXCLIENTS;
 
 use super::report::Report;
-use crate::blocking;
 use crate::clients::{Client, client_flags};
 use crate::server::Server;
+use crate::session;
 
 pub(super) fn write(server: &Server, report: &mut Report) {
     let clients = server.clients.all();
@@ -43,5 +43,5 @@ pub(super) fn write(server: &Server, report: &mut Report) {
 fn keys_on_nokey(clients: &[Arc<Client>]) -> usize {
     let blocked = clients.iter().filter(|client| client.has_flag(client_flags::BLOCKED));
     let waiters: Vec<_> = blocked.filter_map(|client| client.names().waiter()).collect();
-    waiters.iter().flat_map(|waiter| blocking::keys_on_nokey(waiter)).collect::<HashSet<_>>().len()
+    waiters.iter().flat_map(|waiter| session::keys_on_nokey(waiter)).collect::<HashSet<_>>().len()
 }

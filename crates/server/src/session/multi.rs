@@ -12,7 +12,7 @@ use commands::Flags;
 use keyspace::{Acquisition, Keyspace, Location, Tx, TxOptions, Watch};
 use proto::{Args, ArgsBuffer};
 
-use super::Needs;
+use super::needs::Needs;
 use crate::clients::Client;
 use crate::lane::Lane;
 use crate::looks::FEW;
