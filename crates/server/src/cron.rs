@@ -19,6 +19,7 @@ use crate::evict;
 use crate::log::log_warning;
 use crate::loops::Turns;
 use crate::mailbox::Rounds;
+use crate::main_thread;
 use crate::release;
 use crate::server::Server;
 
@@ -38,6 +39,7 @@ pub(crate) async fn run(server: &'static Server) {
         let is_busy = totals.commands != commands;
         commands = totals.commands;
         server.rates.note(now_us, totals, server.loops.turns());
+        main_thread::note_cpu_time();
         release::look(server, now_us);
         garbage = tend_garbage(server, garbage);
         if now_us >= next_round {

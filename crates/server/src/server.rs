@@ -115,6 +115,8 @@ pub(crate) struct Server {
     /// `DEBUG SET-ACTIVE-EXPIRE`.
     active_expiry: AtomicBool,
     workers: Box<[WorkerCounters]>,
+    /// How many lanes ever had a worker.
+    worker_lanes: AtomicUsize,
 }
 
 impl Server {
@@ -177,7 +179,14 @@ impl Server {
             peak_memory_time: AtomicI64::new(started / 1000),
             active_expiry: AtomicBool::new(true),
             workers: (0..MAX_WORKERS).map(|_| WorkerCounters::default()).collect(),
+            worker_lanes: AtomicUsize::new(0),
         }
+    }
+
+    /// The counters that a new worker is to write.
+    pub(crate) fn counters_of_new_worker(&self, lane: usize) -> &WorkerCounters {
+        self.worker_lanes.fetch_max(lane + 1, Ordering::Relaxed);
+        self.worker_counters(lane)
     }
 
     /// The counters of one worker.
@@ -187,7 +196,7 @@ impl Server {
 
     /// The counters of all lanes that ever had a worker.
     pub(crate) fn all_worker_counters(&self) -> &[WorkerCounters] {
-        &self.workers
+        &self.workers[..self.worker_lanes.load(Ordering::Relaxed)]
     }
 
     /// Looks whether more memory is used than ever; to be called now and then.

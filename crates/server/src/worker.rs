@@ -115,7 +115,7 @@ impl Worker {
             server,
             lane,
             input: RefCell::new(vec![0; INPUT_SIZE].into_boxed_slice()),
-            counters: server.worker_counters(lane),
+            counters: server.counters_of_new_worker(lane),
             outputs: RefCell::default(),
             window: RefCell::default(),
             inside: Cell::new(false),

@@ -43,7 +43,7 @@ const ROOMS: &[Room] = &[
             "aging.rs",
             "allocator.rs",
             "lanes.rs",
-            "process_times.rs",
+            "main_thread.rs",
             "heavy/pool.rs",
         ],
         arrows_up: 4,

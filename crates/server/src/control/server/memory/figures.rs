@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use keyspace::{Keyspace, arena};
 
-use crate::budget::resident;
+use crate::budget::Resident;
 use crate::client_memory;
 use crate::server::Server;
 
@@ -46,7 +46,8 @@ impl Figures {
             server.clients.all().iter().map(|client| client_memory::bytes_of(client)).sum();
         let used = server.budget.used_exactly();
         server.note_memory(used);
-        let (resident, of_files) = resident();
+        let now_us = keyspace.clock().monotonic_us();
+        let Resident { all: resident, of_files } = server.budget.resident(now_us);
         let startup = server.budget.startup();
         let tables = tables(keyspace);
         let overhead = startup + clients + tables.iter().map(|(_, bytes)| bytes).sum::<usize>();
