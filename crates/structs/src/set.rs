@@ -18,7 +18,7 @@ mod tests;
 use base::number::format_i64;
 use base::{Random, UnixMillis};
 
-pub use self::algebra::{difference, intersection, union};
+pub use self::algebra::{difference, grown_union, intersection, union};
 use crate::intset;
 use crate::listpack;
 use crate::members::{self, Builder, Lifetime, MemberRef, Members, Text};
@@ -72,6 +72,15 @@ impl Set {
         } else {
             Set::Large(LargeSet::default())
         }
+    }
+
+    /// An intset of different integers, if it is to be no larger than a small set.
+    #[must_use]
+    pub fn of_integers(values: &mut [i64]) -> Option<Set> {
+        values.sort_unstable();
+        let bytes = intset::from_rising(values);
+        let is_small = bytes.len() <= PACKED_MAX;
+        is_small.then_some(Set::Packed(Packed { packing: Packing::Intset, bytes }))
     }
 
     /// The set, to be read.
