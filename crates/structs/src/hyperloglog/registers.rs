@@ -95,7 +95,10 @@ impl Registers {
         groups.filter(|(_, values)| u64::from_ne_bytes(**values) != 0).flat_map(
             |(group, values)| {
                 let places = values.iter().enumerate().filter(|(_, value)| **value > 0);
-                places.map(move |(place, value)| RegisterUpdate { index: 8 * group + place, value: *value })
+                places.map(move |(place, value)| RegisterUpdate {
+                    index: 8 * group + place,
+                    value: *value,
+                })
             },
         )
     }
