@@ -32,6 +32,7 @@ use crate::crew::Crew;
 use crate::cron::RateMeter;
 use crate::heavy::Heavy;
 use crate::journal::Journal;
+use crate::journal::snapshot_fence::SnapshotFence;
 use crate::lanes::MAX_WORKERS;
 use crate::latency::LatencyMonitor;
 use crate::loading::Loading;
@@ -77,6 +78,7 @@ pub(crate) struct Server {
     pub(crate) backup: Backup,
     pub(crate) snapshots: Snapshots,
     pub(crate) saves: Saves,
+    pub(crate) snapshot_fence: SnapshotFence,
     pub(crate) snapshot_claim: SnapshotClaim,
     /// Why writes are refused.
     pub(crate) ailments: Ailments,
@@ -153,6 +155,7 @@ impl Server {
             backup: Backup::default(),
             snapshots: Snapshots::default(),
             saves: Saves::new(keyspace.clock()),
+            snapshot_fence: SnapshotFence::default(),
             snapshot_claim: SnapshotClaim::default(),
             ailments: Ailments::default(),
             log,

@@ -87,7 +87,7 @@ const ROOMS: &[Room] = &[
             "claims.rs",
             "loading/progress.rs",
         ],
-        arrows_up: 9,
+        arrows_up: 8,
     },
     Room {
         name: "session",
