@@ -56,6 +56,7 @@ mod pause;
 mod pubsub;
 mod reception;
 mod release;
+mod replay;
 mod request_keys;
 mod saves;
 mod scripts;

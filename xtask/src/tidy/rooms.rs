@@ -117,7 +117,16 @@ const ROOMS: &[Room] = &[
     Room { name: "scripting", places: &["scripts/"], arrows_up: 17 },
     Room {
         name: "durability",
-        places: &["aof/", "snapshot/", "loading/", "backup.rs", "data/", "saves.rs", "shutdown.rs"],
+        places: &[
+            "aof/",
+            "snapshot/",
+            "loading/",
+            "replay/",
+            "backup.rs",
+            "data/",
+            "saves.rs",
+            "shutdown.rs",
+        ],
         arrows_up: 22,
     },
     Room { name: "memcached", places: &["memcached/"], arrows_up: 14 },

@@ -15,16 +15,17 @@ use persist::aof::{AofDamage, AofError, CutPoint, UnitReader, is_synced_beyond};
 use persist::rdb::file::{Damage, FileWriter, Options};
 use persist::storage::{File, OpenMode, read_full};
 
-use super::ahead::{Read, Stopped, run_each};
 use super::files::{Beginning, Files, make_directory, naming, new_base_path, unmade_directory};
-use super::runner::Runner;
-use super::sort::Sorter;
 use super::writer::Last;
 use super::{base_form, resume};
 use crate::effects::set_replays;
 use crate::heavy::wait_for;
 use crate::loading::{self, Twice, snapshot};
 use crate::log::{log_notice, log_warning};
+use crate::replay::partitioner::Sorter;
+use crate::replay::pipeline::Runner;
+use crate::replay::read_ahead::{Read, Stopped, run_each};
+use crate::replay::replayer;
 use crate::server::Server;
 
 /// How snapshots begin.
@@ -156,7 +157,7 @@ impl Stock {
 
 /// How a transaction is begun that has the world while our own log is loaded.
 pub(crate) fn options_within(server: &Server, lane: usize) -> TxOptions {
-    super::replay::options(lane, server.keyspace.clock().now_ms())
+    replayer::options(lane, server.keyspace.clock().now_ms())
 }
 
 fn seconds_since(server: &Server, began_us: i64) -> f64 {

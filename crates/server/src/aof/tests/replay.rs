@@ -12,12 +12,12 @@ use persist::storage::{OpenMode, Storage};
 use proto::OwnedArgs;
 
 use super::LANE;
-use crate::aof::ahead::{Read, Stopped, run_each};
 use crate::aof::options_within;
-use crate::aof::runner::Runner;
-use crate::aof::sort::{Sorter, Stretch};
 use crate::effects::set_replays;
 use crate::heavy::{visiting, wait_for};
+use crate::replay::partitioner::{Sorter, Stretch};
+use crate::replay::pipeline::Runner;
+use crate::replay::read_ahead::{Read, Stopped, run_each};
 use crate::server::Server;
 use crate::start::test_server;
 

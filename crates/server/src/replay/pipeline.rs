@@ -9,17 +9,17 @@ use base::io_text::plain;
 use keyspace::Tx;
 use proto::Output;
 
-use super::ahead::Stopped;
-use super::apart::Crew;
-use super::replay::Replayer;
-use super::sort::{Stretch, Task};
+use super::parallel::Crew;
+use super::partitioner::{Stretch, Task};
+use super::read_ahead::Stopped;
+use super::replayer::Replayer;
 use crate::server::Server;
 
 /// After so many units it is told how far loading has come.
 const REPORT_EACH: usize = 256;
 
 /// Runs a file.
-pub(super) struct Runner {
+pub(crate) struct Runner {
     server: &'static Server,
     /// At which time all is run.
     now: UnixMillis,
@@ -35,7 +35,7 @@ pub(super) struct Runner {
 
 impl Runner {
     /// With a transaction that has the world all is run on that, by one share.
-    pub(super) fn new(
+    pub(crate) fn new(
         server: &'static Server,
         shares: usize,
         before: u64,
@@ -48,7 +48,7 @@ impl Runner {
     }
 
     /// Runs the next stretches, which end there in the file.
-    pub(super) fn run(&mut self, stretches: Vec<Stretch>, end: u64) -> Result<(), Stopped> {
+    pub(crate) fn run(&mut self, stretches: Vec<Stretch>, end: u64) -> Result<(), Stopped> {
         for stretch in stretches {
             match stretch {
                 Stretch::Together(tasks) => self.run_together(&tasks)?,
@@ -61,7 +61,7 @@ impl Runner {
     }
 
     /// Waits until all is done; the transaction that was given, if one was.
-    pub(super) fn finish(mut self) -> Result<Option<Tx>, Stopped> {
+    pub(crate) fn finish(mut self) -> Result<Option<Tx>, Stopped> {
         self.crew.as_mut().map_or(Ok(()), Crew::wait)?;
         Ok(self.replayer.filter(|_| self.is_held).map(Replayer::into_transaction))
     }

@@ -10,7 +10,7 @@ use std::thread;
 
 use persist::aof::{AofError, CutPoint, UnitReader};
 
-use super::sort::{Sorter, Stretch};
+use super::partitioner::{Sorter, Stretch};
 
 /// About how many bytes of the file are handed over at once.
 const PIECE: u64 = if cfg!(test) { 4 << 10 } else { 256 << 10 };
@@ -19,18 +19,18 @@ const PIECE: u64 = if cfg!(test) { 4 << 10 } else { 256 << 10 };
 const AHEAD: u64 = 4 * PIECE;
 
 /// What a file was found to be.
-pub(super) struct Read {
+pub(crate) struct Read {
     /// Why it was not read to its end.
-    pub(super) end: Result<(), AofError>,
+    pub(crate) end: Result<(), AofError>,
     /// Where the last whole unit ends.
-    pub(super) cut_point: CutPoint,
+    pub(crate) cut_point: CutPoint,
     /// What its sync marks are known by, as far as it was read.
-    pub(super) number: Option<u64>,
+    pub(crate) number: Option<u64>,
 }
 
 /// Why not all was done.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Stopped {
+pub(crate) enum Stopped {
     /// The file cannot be one of ours or theirs.
     Malformed(String),
     /// A command of it was answered with an error.
@@ -94,7 +94,7 @@ impl Drop for Running<'_> {
 
 /// Has all of a file run, in its order. What cannot be read comes behind it. `run` is told where
 /// in the file the stretches end. Where the system gives no thread all is done by this one.
-pub(super) fn run_each(
+pub(crate) fn run_each(
     reader: UnitReader<'_>,
     sorter: Sorter,
     mut run: impl FnMut(Vec<Stretch>, u64) -> Result<(), Stopped>,

@@ -14,7 +14,7 @@ use persist::aof::Unit;
 use persist::entry_notes::EntryNote;
 use proto::Args;
 
-use super::replay::entry_note;
+use super::replayer::entry_note;
 use crate::execute::Known;
 use crate::server::Server;
 use crate::table::Run;
@@ -26,7 +26,7 @@ const APART_MIN: usize = if cfg!(test) { 4 } else { 512 };
 const LARGE: u64 = if cfg!(test) { 1 << 10 } else { 4 << 20 };
 
 /// Units that follow each other in the file.
-pub(super) enum Stretch {
+pub(crate) enum Stretch {
     /// To be run in this order, with nothing beside them.
     Together(Vec<Task>),
     /// To be run share by share.
@@ -34,26 +34,26 @@ pub(super) enum Stretch {
 }
 
 /// A unit to be run.
-pub(super) struct Task {
-    pub(super) unit: Unit,
-    pub(super) footing: Footing,
+pub(crate) struct Task {
+    pub(crate) unit: Unit,
+    pub(crate) footing: Footing,
     /// What was found out about the first command.
-    pub(super) known: Option<Known>,
+    pub(crate) known: Option<Known>,
     /// Where all its keys lie, if it may be run apart.
-    pub(super) partitions: PartitionSet,
+    pub(crate) partitions: PartitionSet,
 }
 
 /// What earlier units leave behind for the next one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Footing {
+pub(crate) struct Footing {
     /// The logical database.
-    pub(super) database: usize,
+    pub(crate) database: usize,
     /// What memcached's clients noted of the next string.
-    pub(super) flags: u32,
+    pub(crate) flags: u32,
 }
 
 /// Makes stretches of units.
-pub(super) struct Sorter {
+pub(crate) struct Sorter {
     server: &'static Server,
     shares: usize,
     footing: Footing,
@@ -74,13 +74,13 @@ enum Reach {
 
 impl Sorter {
     /// For so many shares.
-    pub(super) fn new(server: &'static Server, shares: usize) -> Self {
+    pub(crate) fn new(server: &'static Server, shares: usize) -> Self {
         let (done, together, apart) = (Vec::new(), Vec::new(), Vec::new());
         Self { server, shares, footing: Footing::default(), done, together, apart }
     }
 
     /// Adds the next unit.
-    pub(super) fn add(&mut self, unit: Unit) {
+    pub(crate) fn add(&mut self, unit: Unit) {
         let footing = self.footing;
         let first = unit.commands.first().map(|command| command.as_args());
         let known = first.and_then(|args| Known::of_record(self.server, args));
@@ -111,7 +111,7 @@ impl Sorter {
     }
 
     /// What was made of the units so far.
-    pub(super) fn take(&mut self) -> Vec<Stretch> {
+    pub(crate) fn take(&mut self) -> Vec<Stretch> {
         self.settle();
         self.end_together();
         std::mem::take(&mut self.done)

@@ -11,9 +11,9 @@ use base::UnixMillis;
 use keyspace::{Acquisition, Location, Tx};
 use proto::Output;
 
-use super::ahead::Stopped;
-use super::replay::{Replayer, options};
-use super::sort::Task;
+use super::partitioner::Task;
+use super::read_ahead::Stopped;
+use super::replayer::{Replayer, options};
 use crate::execute::Known;
 use crate::lanes::LOADER_LANE;
 use crate::lanes::STACK_BYTES;
