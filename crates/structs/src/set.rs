@@ -177,6 +177,10 @@ impl Set {
                 let drawn = members::sample(packed::len(packed.borrow()), count, random);
                 packed::take_all_at(packed, drawn)
             }
+            Set::Large(large) if count > large.members.len() / 2 => {
+                let kept = large.members.len().saturating_sub(count);
+                large.keep_some(members::sample(large.members.len(), kept, random))
+            }
             Set::Large(_) => (0..count).map_while(|_| self.pop(random)).collect(),
         }
     }
@@ -407,6 +411,21 @@ impl<'a> IntoIterator for SetRef<'a> {
 }
 
 impl LargeSet {
+    /// Makes itself anew of the members of these numbers, and tells the others.
+    fn keep_some(&mut self, mut numbers: Vec<u64>) -> Vec<Vec<u8>> {
+        numbers.sort_unstable();
+        let (mut kept, mut others) = (Builder::new(), Vec::new());
+        let mut numbers = numbers.into_iter().peekable();
+        for (number, member) in (0..).zip(self.members.iter()) {
+            match numbers.next_if_eq(&number) {
+                Some(_) => kept.push(member),
+                None => others.push(member.member.to_vec()),
+            }
+        }
+        self.members = kept.finish();
+        others
+    }
+
     /// A hash table, by its name too, of these members.
     pub fn new(members: Members<()>) -> LargeSet {
         LargeSet { members, within_limits: None }

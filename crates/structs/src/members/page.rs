@@ -127,14 +127,26 @@ impl<P: Payload> MemberPage<P> {
         (0..self.len()).filter(is_passed).count() as u64
     }
 
-    /// The hashes and numbers of the members from a place on, in the order of their hashes.
-    pub(super) fn by_place(&self, least: u64) -> Vec<(u64, usize)> {
+    /// The hashes and numbers of the members, in the order of their hashes.
+    fn by_place(&self) -> Vec<(u64, usize)> {
+        self.first_by_place(0, usize::MAX).0
+    }
+
+    /// Those of the first members from a place on: so many, and all that are of the place behind
+    /// them. Whether these are all.
+    pub(super) fn first_by_place(&self, least: u64, most: usize) -> (Vec<(u64, usize)>, bool) {
         let mut order: Vec<(u64, usize)> = (0..self.len())
             .map(|index| (self.hash(index), index))
             .filter(|(hash, _)| place(*hash) >= least)
             .collect();
+        let is_whole = order.len() <= most.saturating_add(1);
+        if !is_whole {
+            let (_, (behind, _), _) = order.select_nth_unstable(most);
+            let end = place(*behind);
+            order.retain(|(hash, _)| place(*hash) <= end);
+        }
         order.sort_unstable();
-        order
+        (order, is_whole)
     }
 
     /// An empty page with room for so many bytes of elements.
@@ -282,7 +294,7 @@ impl<P: Payload> Leaf for MemberPage<P> {
     }
 
     fn split(&mut self, _: Growth) -> Option<(u64, MemberPage<P>)> {
-        let order = self.by_place(0);
+        let order = self.by_place();
         let mut below = 0;
         let mut cut = None;
         for number in 1..order.len() {

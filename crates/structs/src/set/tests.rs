@@ -224,6 +224,24 @@ fn a_union_grows_from_the_largest_set_and_leaves_that_as_it_is() {
 }
 
 #[test]
+fn what_is_popped_of_a_large_set_and_what_stays_are_all_of_it() {
+    for count in [1, 400, 501, 999, 1000, 2000] {
+        let mut set = Set::Large(LargeSet::default());
+        for number in 0..1000_u32 {
+            set.insert_until(Text::Bytes(&number.to_be_bytes()), 5 + i64::from(number % 7));
+        }
+        let whole = set.clone();
+        let popped = set.pop_many(count, &mut Random::from_seed(count));
+        assert_eq!(popped.len() as u64, count.min(1000));
+        assert_eq!(popped.len() as u64 + set.borrow().len(), 1000);
+        assert!(popped.iter().all(|it| !set.borrow().contains(Text::Bytes(it))));
+        for member in set.borrow().iter() {
+            assert_eq!(whole.borrow().get(member.member), Some(member));
+        }
+    }
+}
+
+#[test]
 fn integers_make_the_intset_that_they_make_one_by_one() {
     for values in [vec![], vec![5], vec![3, -1, 2], vec![1 << 40, -70_000, 9], vec![i64::MIN, 0]] {
         let mut grown = Set::default();

@@ -145,7 +145,7 @@ impl Stream {
         });
         if let (References::Delete, Some(referrers)) = (references, referrers) {
             for id in gone {
-                for name in referrers.up_to(id) {
+                for name in referrers.up_to(id, &self.groups) {
                     self.forget_in(name, id);
                 }
             }
@@ -167,8 +167,8 @@ impl Trim {
 pub(super) struct Referrers {
     /// What one of the groups has not read yet lies above this.
     least_read: EntryId,
-    /// The first pending entry of each group that has any, rising.
-    pending: Vec<(EntryId, Name)>,
+    /// The first pending entry of each group that has any, rising; once somebody asked.
+    pending: Option<Vec<(EntryId, Name)>>,
     /// Which of them referred to an entry last: the next one is likely pending there, too.
     last: usize,
 }
@@ -176,12 +176,17 @@ pub(super) struct Referrers {
 impl ConsumerGroups {
     fn referrers(&self) -> Referrers {
         let read = self.by_name.values().map(|group| group.last_id);
+        Referrers { least_read: read.min().unwrap_or(EntryId::MAX), pending: None, last: 0 }
+    }
+
+    /// The first pending entry of each group that has any, rising.
+    fn first_pending(&self) -> Vec<(EntryId, Name)> {
         let first = |(name, group): (&Name, &Arc<ConsumerGroup>)| {
             group.pending_bounds().map(|(first, _)| (first, Arc::clone(name)))
         };
         let mut pending: Vec<(EntryId, Name)> = self.by_name.iter().filter_map(first).collect();
         pending.sort_unstable();
-        Referrers { least_read: read.min().unwrap_or(EntryId::MAX), pending, last: 0 }
+        pending
     }
 }
 
@@ -191,9 +196,10 @@ impl Referrers {
         if id > self.least_read {
             return true;
         }
-        let candidates = self.pending.partition_point(|(first, _)| *first <= id);
+        let pending = self.pending.get_or_insert_with(|| groups.first_pending());
+        let candidates = pending.partition_point(|(first, _)| *first <= id);
         let has = |place: &usize| {
-            let group = groups.by_name.get(&self.pending[*place].1);
+            let group = groups.by_name.get(&pending[*place].1);
             group.is_some_and(|group| group.pending(id).is_some())
         };
         let likely = Some(self.last).filter(|last| *last < candidates && has(last));
@@ -203,8 +209,13 @@ impl Referrers {
     }
 
     /// The groups that may have an entry pending.
-    fn up_to(&self, id: EntryId) -> impl Iterator<Item = &Name> {
-        let candidates = self.pending.partition_point(|(first, _)| *first <= id);
-        self.pending[..candidates].iter().map(|(_, name)| name)
+    fn up_to(
+        &mut self,
+        id: EntryId,
+        groups: &ConsumerGroups,
+    ) -> impl Iterator<Item = &Name> + use<'_> {
+        let pending = self.pending.get_or_insert_with(|| groups.first_pending());
+        let candidates = pending.partition_point(|(first, _)| *first <= id);
+        pending[..candidates].iter().map(|(_, name)| name)
     }
 }
