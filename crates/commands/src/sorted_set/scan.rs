@@ -47,19 +47,24 @@ fn zscan(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
     let filter = MemberFilter::parse(args, Some("NOSCORES"))?;
     filter.charge(tx)?;
     tx.charge((filter.count as u64).min(set.len()) * SEARCH_COST_NS)?;
-    let (next, mut items) = set.scan(cursor, filter.count);
     // Redis writes the scores of a table with all their digits.
     let write = if set.encoding() == "skiplist" { format_f64_long } else { format_f64 };
-    let mut buffer = Vec::new();
-    items.retain(|item| filter.admits(item.member.as_bytes(&mut buffer)));
-    reply.array(2);
-    reply.bulk_integer(next as i64);
-    reply.array(items.len() * if filter.is_bare { 1 } else { 2 });
-    for item in items {
-        reply_member(item.member, reply);
-        if !filter.is_bare {
-            reply.bulk(&write(item.score));
+    let (mark, mut count, mut buffer) = (reply.defer(), 0, Vec::new());
+    let next = filter.go_over(cursor, |cursor, most| {
+        let (next, items) = set.scan(cursor, most);
+        let met = items.len();
+        for item in items {
+            if !filter.admits(item.member.as_bytes(&mut buffer)) {
+                continue;
+            }
+            reply_member(item.member, reply);
+            if !filter.is_bare {
+                reply.bulk(&write(item.score));
+            }
+            count += if filter.is_bare { 1 } else { 2 };
         }
-    }
+        (next, met)
+    });
+    reply.finish_scan(mark, next, count);
     Ok(())
 }
