@@ -11,7 +11,7 @@ use base::io_text::plain;
 use config::settings::{AOF_LOAD_CORRUPT_TAIL_MAX_SIZE, AOF_LOAD_TRUNCATED};
 use keyspace::{Acquisition, Tx, TxOptions};
 use persist::aof::manifest::AofFile;
-use persist::aof::{AofDamage, AofError, CutPoint, UnitReader, is_synced_beyond};
+use persist::aof::{AofDamage, AofError, CutPoint, Unit, UnitReader, is_synced_beyond};
 use persist::rdb::file::{Damage, FileWriter, Options};
 use persist::storage::{File, OpenMode, read_full};
 
@@ -22,9 +22,9 @@ use crate::effects::set_replays;
 use crate::heavy::wait_for;
 use crate::loading::{self, Twice, snapshot};
 use crate::log::{log_notice, log_warning};
-use crate::replay::partitioner::Sorter;
-use crate::replay::pipeline::Runner;
-use crate::replay::read_ahead::{Read, Stopped, run_each};
+use crate::replay::partitioner::Partitioner;
+use crate::replay::pipeline::Pipeline;
+use crate::replay::read_ahead::{SourceEnd, Stopped, UnitSource, run_each};
 use crate::replay::replayer;
 use crate::server::Server;
 
@@ -250,16 +250,19 @@ impl Source<'_> {
         held: &mut Option<Tx>,
     ) -> Result<Replayed, String> {
         let shares = if held.is_some() { 1 } else { loading::threads(self.server) };
-        let mut runner = Runner::new(self.server, shares, self.before, held.take());
-        let sorter = Sorter::new(self.server, shares);
-        let read = run_each(reader, sorter, |stretches, end| runner.run(stretches, end));
+        let Server { loading, keyspace, log, .. } = self.server;
+        let report = |at| loading.advance_to(self.before + at, keyspace.clock(), log);
+        let mut pipeline = Pipeline::new(self.server, shares, held.take(), report);
+        let partitioner = Partitioner::new(self.server, shares);
+        let read = run_each(reader, partitioner, |segments, end| pipeline.run(segments, end));
         let told = |stopped| match stopped {
             Stopped::Malformed(why) => self.refuse(&why),
             Stopped::Refused(why) => self.refuse_command(&why),
             Stopped::Alone(why) => self.give_up(&why),
         };
-        let Read { end, cut_point, number } = read.map_err(told)?;
-        *held = runner.finish().map_err(told)?;
+        let SourceEnd { end, source } = read.map_err(told)?;
+        let (cut_point, number) = (source.cut_point(), source.number());
+        *held = pipeline.finish().map_err(told)?;
         let bytes = match end {
             // Padding is no part of it. And what is appended to a part of a batch would seem to be
             // of what was cut off.
@@ -349,6 +352,16 @@ impl Source<'_> {
              file, then use apus check aof --fix <filename.manifest>",
             self.path.display()
         )
+    }
+}
+
+impl UnitSource for UnitReader<'_> {
+    fn next_unit(&mut self) -> Result<Option<Unit>, AofError> {
+        UnitReader::next_unit(self)
+    }
+
+    fn position(&self) -> u64 {
+        self.cut_point().offset()
     }
 }
 

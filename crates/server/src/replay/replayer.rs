@@ -59,8 +59,8 @@ impl Replayer {
 
     /// Runs the commands of a unit. The error says where and why that cannot be.
     pub(crate) fn run(&mut self, task: &Task) -> Result<(), Stopped> {
-        self.unit.tx.switch_database(task.footing.database);
-        self.flags = task.footing.flags;
+        self.unit.tx.switch_database(task.state.database);
+        self.flags = task.state.flags;
         let mut known = task.known;
         for command in &task.unit.commands {
             let ran = self.run_one(command.as_args(), known.take());
