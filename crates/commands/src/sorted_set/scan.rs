@@ -6,7 +6,7 @@
 use base::number::{format_f64, format_f64_long};
 use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
-use structs::sorted_set::SortedSet;
+use structs::sorted_set::{ItemRef, SortedSet};
 
 use super::SEARCH_COST_NS;
 use crate::DataCommand;
@@ -50,21 +50,28 @@ fn zscan(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
     // Redis writes the scores of a table with all their digits.
     let write = if set.encoding() == "skiplist" { format_f64_long } else { format_f64 };
     let (mark, mut count, mut buffer) = (reply.defer(), 0, Vec::new());
-    let next = filter.go_over(cursor, |cursor, most| {
-        let (next, items) = set.scan(cursor, most);
-        let met = items.len();
-        for item in items {
-            if !filter.admits(item.member.as_bytes(&mut buffer)) {
-                continue;
-            }
-            reply_member(item.member, reply);
-            if !filter.is_bare {
-                reply.bulk(&write(item.score));
-            }
-            count += if filter.is_bare { 1 } else { 2 };
+    let mut tell = |item: ItemRef<'_>| {
+        if !filter.admits(item.member.as_bytes(&mut buffer)) {
+            return;
         }
-        (next, met)
-    });
+        reply_member(item.member, reply);
+        if !filter.is_bare {
+            reply.bulk(&write(item.score));
+        }
+        count += if filter.is_bare { 1 } else { 2 };
+    };
+    let next = if cursor == 0 && filter.count as u64 >= set.len() {
+        // Nobody is to go on: the order of the scores is as good, and costs no search for each.
+        set.items(0..set.len()).for_each(tell);
+        0
+    } else {
+        filter.go_over(cursor, |cursor, most| {
+            let (next, items) = set.scan(cursor, most);
+            let met = items.len();
+            items.into_iter().for_each(&mut tell);
+            (next, met)
+        })
+    };
     reply.finish_scan(mark, next, count);
     Ok(())
 }
