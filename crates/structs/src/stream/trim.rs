@@ -4,6 +4,8 @@
 
 use std::sync::Arc;
 
+use base::steps;
+
 use super::group::{ConsumerGroup, Name};
 use super::id::EntryId;
 use super::log::Removed;
@@ -57,6 +59,13 @@ pub struct Trimmed {
 impl Stream {
     /// Takes the oldest entries out.
     pub fn trim(&mut self, trim: &Trim) -> Trimmed {
+        if trim.references == References::Acknowledged && self.is_wholly_unread() {
+            return Trimmed {
+                deleted: 0,
+                removed: self.log.remove_nodes(0..0),
+                reach: self.first_id,
+            };
+        }
         let by_reference = trim.references != References::Keep && !self.groups.is_empty();
         let (mut deleted, removed) = match by_reference {
             true => (0, self.log.remove_nodes(0..0)),
@@ -68,6 +77,14 @@ impl Stream {
             self.find_first();
         }
         Trimmed { deleted, removed, reach }
+    }
+
+    /// Whether a group has read no entry that is there, so that all have acknowledged none.
+    pub fn is_wholly_unread(&self) -> bool {
+        self.groups.by_name.values().any(|group| {
+            steps::step();
+            group.last_id < self.first_id
+        })
     }
 
     /// Takes out whole nodes while that is right.
