@@ -7,6 +7,7 @@
 #![deny(unsafe_code)]
 
 pub mod base64;
+pub mod cpu_time;
 pub mod crc;
 mod float_text;
 pub mod glob;
@@ -26,6 +27,7 @@ pub mod time;
 pub mod title;
 pub mod wakers;
 
+pub use cpu_time::CpuTime;
 pub use hash::KeyHasher;
 pub use long_double::LongDouble;
 pub use random::Random;

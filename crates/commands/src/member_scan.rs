@@ -11,6 +11,9 @@ use crate::errors::SYNTAX;
 
 const DEFAULT_COUNT: usize = 10;
 
+/// Members that are gathered at a time, however many a call looks at.
+const STEP: usize = 1024;
+
 /// What a scan over members looks for.
 pub(crate) struct MemberFilter<'a> {
     pattern: Option<&'a [u8]>,
@@ -45,6 +48,24 @@ impl<'a> MemberFilter<'a> {
     /// Leaves the worker if the pattern may take long.
     pub(crate) fn charge(&self, tx: &Tx) -> Result<(), Refusal> {
         charge_pattern(tx, self.pattern)
+    }
+
+    /// Goes over the members from a cursor on, some at a time: `step` is given a cursor and how
+    /// many it is to look at, and tells the next cursor and how many it met. Where to go on from.
+    pub(crate) fn go_over(
+        &self,
+        mut cursor: u64,
+        mut step: impl FnMut(u64, usize) -> (u64, usize),
+    ) -> u64 {
+        let mut left = self.count;
+        loop {
+            let (next, met) = step(cursor, left.min(STEP));
+            left = left.saturating_sub(met);
+            if next == 0 || left == 0 {
+                return next;
+            }
+            cursor = next;
+        }
     }
 
     /// Whether a member is looked for.

@@ -1,22 +1,25 @@
 //! Statistics of the keyspace: kept per lane by its one thread, summed by whoever reads.
 //!
 //! Invariant: a lane's counters are written by the thread that owns the lane, so load-add-store
-//! loses nothing, and no two lanes share a cache line. Counters of databases that a lane never
-//! changed take no memory.
+//! loses nothing, and no two lanes share a cache line. Counters of lanes that never ran anything,
+//! and of databases that a lane never changed, take no memory and no time of who sums.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use crate::sizes::{LaneSizes, Sizes};
 
 /// All lanes.
 pub struct Counters {
-    lanes: Box<[LaneCounters]>,
+    lanes: Box<[OnceLock<Box<LaneCounters>>]>,
+    /// A bit for each lane that ever counted.
+    used_lanes: Box<[AtomicU64]>,
     /// For each group of databases whether any lane counts for one of them.
-    used: Box<[AtomicBool]>,
+    used_groups: Box<[AtomicBool]>,
 }
 
 /// What one lane counted.
+#[derive(Default)]
 #[repr(align(128))]
 pub(crate) struct LaneCounters {
     events: [AtomicI64; EVENTS],
@@ -73,33 +76,54 @@ const EVENTS: usize = 10;
 
 impl Counters {
     pub(crate) fn new(lanes: usize, databases: usize) -> Self {
-        let lane = |_| LaneCounters {
-            events: [const { AtomicI64::new(0) }; EVENTS],
-            first: Group::default(),
-            others: OnceLock::new(),
-        };
+        let words = lanes.div_ceil(u64::BITS as usize);
         let groups = databases.div_ceil(GROUP);
         Self {
-            lanes: (0..lanes).map(lane).collect(),
-            used: (0..groups).map(|_| AtomicBool::new(false)).collect(),
+            lanes: (0..lanes).map(|_| OnceLock::new()).collect(),
+            used_lanes: (0..words).map(|_| AtomicU64::new(0)).collect(),
+            used_groups: (0..groups).map(|_| AtomicBool::new(false)).collect(),
         }
     }
 
     /// How often something happened since the last reset.
     #[must_use]
     pub fn total(&self, count: Count) -> u64 {
-        let events = self.lanes.iter().map(|lane| &lane.events[count as usize]);
+        let events = self.used_lanes().map(|lane| &lane.events[count as usize]);
         let total: i64 = events.map(|count| count.load(Ordering::Relaxed)).sum();
         u64::try_from(total).unwrap_or(0)
     }
 
     /// Starts a count again from zero. A count of another thread that races may survive.
     pub fn reset(&self, count: Count) {
-        self.lanes.iter().for_each(|lane| lane.events[count as usize].store(0, Ordering::Relaxed));
+        self.used_lanes().for_each(|lane| lane.events[count as usize].store(0, Ordering::Relaxed));
     }
 
+    #[inline]
     pub(crate) fn lane(&self, lane: usize) -> &LaneCounters {
-        &self.lanes[lane]
+        self.lanes[lane].get_or_init(|| self.first_of(lane))
+    }
+
+    #[cold]
+    fn first_of(&self, lane: usize) -> Box<LaneCounters> {
+        let (word, bit) = (lane / u64::BITS as usize, lane % u64::BITS as usize);
+        self.used_lanes[word].fetch_or(1 << bit, Ordering::Relaxed);
+        Box::default()
+    }
+
+    /// The counters of all lanes that ever counted.
+    fn used_lanes(&self) -> impl Iterator<Item = &LaneCounters> {
+        self.used_lanes
+            .iter()
+            .zip(self.lanes.chunks(u64::BITS as usize))
+            .flat_map(|(used, lanes)| {
+                let mut left = used.load(Ordering::Relaxed);
+                std::iter::from_fn(move || {
+                    let lane = lanes.get(left.trailing_zeros() as usize)?;
+                    left &= left - 1;
+                    Some(lane)
+                })
+            })
+            .filter_map(|lane| Some(&**lane.get()?))
     }
 
     /// What a lane counts for a physical database, to be bumped by its thread.
@@ -117,10 +141,10 @@ impl Counters {
 
     fn other<'a>(&'a self, lane: &'a LaneCounters, physical: usize) -> &'a DatabaseCounters {
         let groups =
-            lane.others.get_or_init(|| self.used.iter().map(|_| OnceLock::new()).collect());
+            lane.others.get_or_init(|| self.used_groups.iter().map(|_| OnceLock::new()).collect());
         let group = physical / GROUP;
         &groups[group].get_or_init(|| {
-            self.used[group].store(true, Ordering::Release);
+            self.used_groups[group].store(true, Ordering::Release);
             Box::default()
         })[physical % GROUP]
     }
@@ -154,8 +178,8 @@ impl Counters {
     /// What each lane counted for a database, where there is anything.
     fn of_database(&self, physical: usize) -> impl Iterator<Item = &DatabaseCounters> {
         let group = physical / GROUP;
-        let is_used = group == 0 || self.used[group].load(Ordering::Acquire);
-        self.lanes.iter().filter(move |_| is_used).filter_map(move |lane| match group {
+        let is_used = group == 0 || self.used_groups[group].load(Ordering::Acquire);
+        self.used_lanes().filter(move |_| is_used).filter_map(move |lane| match group {
             0 => Some(&lane.first[physical]),
             _ => Some(&lane.others.get()?[group].get()?[physical % GROUP]),
         })

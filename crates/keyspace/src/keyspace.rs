@@ -21,6 +21,7 @@ use crate::ghost_list::GhostList;
 use crate::lock::ParkingLot;
 use crate::lock::partition::{Partition, PartitionIndex};
 use crate::outside::Outside;
+use crate::populated::Populated;
 use crate::stall_stats::StallStats;
 use crate::walk::Walks;
 use crate::watch::ChangeInterest;
@@ -105,6 +106,7 @@ pub struct Keyspace {
     pub(crate) abort_hook: OnceLock<AbortHook>,
     walks: Walks,
     ghost_list: GhostList,
+    populated: Populated,
     /// Partitions in which somebody waits for a key, and how many such keys there are.
     awaited: AtomicU32,
     awaited_keys: AtomicU32,
@@ -253,6 +255,7 @@ impl Keyspace {
             abort_hook: OnceLock::new(),
             walks: Walks::default(),
             ghost_list: GhostList::default(),
+            populated: Populated::default(),
             awaited: AtomicU32::new(0),
             change_interests: AtomicU32::new(0),
             awaited_keys: AtomicU32::new(0),
@@ -517,6 +520,10 @@ impl Keyspace {
 
     pub(crate) fn partition(&self, index: PartitionIndex) -> &Partition {
         &self.partitions[usize::from(index)]
+    }
+
+    pub(crate) fn populated_bits(&self) -> &Populated {
+        &self.populated
     }
 
     pub(crate) fn lot(&self) -> &ParkingLot {

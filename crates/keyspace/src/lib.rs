@@ -23,6 +23,7 @@ mod keyspace;
 mod lock;
 mod outside;
 mod patience;
+mod populated;
 mod refusal;
 mod sizes;
 mod stall_stats;

@@ -25,6 +25,12 @@ const TRUSTED_MAX: usize = 64 * 1024;
 /// From this length on a copy takes a byte more.
 const LONG_COPY: usize = 9;
 
+/// What is packed is shorter by at least so much.
+const SAVED_MIN: usize = 4;
+
+/// Bytes that are put together where they lie in pieces.
+const WINDOW: usize = 64 * 1024;
+
 /// After so many bytes without a copy one more is passed over at each step: what does not shrink
 /// shall not take long.
 const IMPATIENCE: usize = 64;
@@ -113,38 +119,167 @@ impl Unpacker {
 #[derive(Debug, Default)]
 pub struct Packer {
     seen: Seen,
-    out: Vec<u8>,
+    out: Out,
+    /// Where bytes that lie in pieces are put together.
+    window: Vec<u8>,
 }
 
 impl Packer {
     /// Packs bytes; `None` if that does not save four of them.
     pub fn pack(&mut self, bytes: &[u8]) -> Option<&[u8]> {
-        let limit = bytes.len().checked_sub(4)?;
-        u32::try_from(bytes.len()).ok()?;
-        self.seen.begin(bytes.len());
-        self.out.clear();
-        let (mut at, mut literals_from) = (0, 0);
-        while let Some(head) = bytes.get(at..).and_then(<[u8]>::first_chunk::<COPY_MIN>) {
-            let earlier = self.seen.replace(*head, at);
-            let earlier = earlier.filter(|&earlier| {
-                at - earlier <= DISTANCE_MAX && bytes[earlier..earlier + COPY_MIN] == *head
-            });
-            let Some(earlier) = earlier else {
-                at += 1 + (at - literals_from) / IMPATIENCE;
-                continue;
-            };
-            let count = common(&bytes[earlier..], &bytes[at..]);
-            push_literals(&mut self.out, &bytes[literals_from..at]);
-            push_copy(&mut self.out, at - earlier, count);
-            at += count;
-            literals_from = at;
+        let mut progress = self.begin(bytes.len())?;
+        progress.go_over(bytes, true, &mut self.seen, &mut self.out);
+        self.end(bytes.len(), &bytes[progress.literals_from..])
+    }
+
+    /// The same of so many bytes that lie in pieces: what is looked at together is a window, which
+    /// moves over them.
+    pub fn pack_pieces<'b>(
+        &mut self,
+        len: usize,
+        mut pieces: impl Iterator<Item = &'b [u8]>,
+    ) -> Option<&[u8]> {
+        let mut progress = self.begin(len)?;
+        let mut window = std::mem::take(&mut self.window);
+        window.clear();
+        let mut is_last = false;
+        while !is_last {
+            while window.len() < WINDOW && !is_last {
+                match pieces.next() {
+                    Some(piece) => window.extend_from_slice(piece),
+                    None => is_last = true,
+                }
+            }
+            progress.go_over(&window, is_last, &mut self.seen, &mut self.out);
+            if !is_last {
+                progress.move_on(&mut window, &mut self.out);
+            }
         }
+        let is_shorter = self.end(len, &window[progress.literals_from..]).is_some();
+        self.window = window;
+        is_shorter.then(|| self.out.bytes())
+    }
+
+    fn begin(&mut self, len: usize) -> Option<Progress> {
+        u32::try_from(len).ok().filter(|len| *len >= SAVED_MIN as u32)?;
+        self.seen.begin(len);
+        self.out.len = 0;
+        Some(Progress::default())
+    }
+
+    /// Ends a string with its last literals.
+    fn end(&mut self, len: usize, literals: &[u8]) -> Option<&[u8]> {
+        let limit = len - SAVED_MIN;
         // What is hardly any shorter need not be copied first.
-        if self.out.len() + bytes.len() - literals_from > limit {
+        if self.out.len + literals.len() > limit {
             return None;
         }
-        push_literals(&mut self.out, &bytes[literals_from..]);
-        (self.out.len() <= limit).then_some(&self.out)
+        self.out.push_literals(literals, literals.len());
+        (self.out.len <= limit).then(|| self.out.bytes())
+    }
+}
+
+/// How far a string is packed; places count from the start of the window, but for two.
+#[derive(Debug, Default)]
+struct Progress {
+    at: usize,
+    /// What of it is to be told as it is.
+    literals_from: usize,
+    /// Where the window starts, and where the latest copy ended, counted from the string's start.
+    start: usize,
+    copied_to: usize,
+}
+
+impl Progress {
+    /// Packs what is in the window, but for the last bytes of one that is not the last: a copy
+    /// from there on may be longer.
+    fn go_over(&mut self, window: &[u8], is_last: bool, seen: &mut Seen, out: &mut Out) {
+        let ahead = if is_last { COPY_MIN } else { COPY_MAX };
+        while let Some(head) = window.get(self.at..).and_then(<[u8]>::first_chunk::<COPY_MIN>)
+            && self.at + ahead <= window.len()
+        {
+            let (at, place) = (self.at, self.start + self.at);
+            let earlier = seen.replace(*head, place).filter(|it| place - it <= DISTANCE_MAX);
+            // So far back the window always reaches.
+            let earlier = earlier.map(|earlier| earlier - self.start);
+            let Some(earlier) = earlier.filter(|it| window[*it..it + COPY_MIN] == *head) else {
+                self.at += 1 + (place - self.copied_to) / IMPATIENCE;
+                continue;
+            };
+            let count = common(&window[earlier..], &window[at..]);
+            out.push_literals(&window[self.literals_from..], at - self.literals_from);
+            out.push_copy(at - earlier, count);
+            self.at += count;
+            self.literals_from = self.at;
+            self.copied_to = self.start + self.at;
+        }
+    }
+
+    /// Takes out of the window what nothing more is asked of.
+    fn move_on(&mut self, window: &mut Vec<u8>, out: &mut Out) {
+        let at = self.at.min(window.len());
+        // Whole runs: the same as if all of them were told at once.
+        let literals = (at - self.literals_from) / LITERALS_MAX * LITERALS_MAX;
+        out.push_literals(&window[self.literals_from..], literals);
+        self.literals_from += literals;
+        let gone = at.saturating_sub(DISTANCE_MAX).min(self.literals_from);
+        window.drain(..gone);
+        self.at -= gone;
+        self.literals_from -= gone;
+        self.start += gone;
+    }
+}
+
+/// What was packed, with room behind it.
+#[derive(Debug, Default)]
+struct Out {
+    room: Vec<u8>,
+    len: usize,
+}
+
+impl Out {
+    fn bytes(&self) -> &[u8] {
+        &self.room[..self.len]
+    }
+
+    /// Room for a copy, or for a run with what it says of itself.
+    #[inline]
+    fn make_room(&mut self) {
+        let needed = self.len + LITERALS_MAX + 1;
+        if needed > self.room.len() {
+            self.room.resize(needed.max(2 * self.room.len()).next_multiple_of(1024), 0);
+        }
+    }
+
+    /// Appends the first bytes of these as they are.
+    #[inline]
+    fn push_literals(&mut self, mut from: &[u8], mut count: usize) {
+        while count > 0 {
+            self.make_room();
+            let now = count.min(LITERALS_MAX);
+            self.room[self.len] = now as u8 - 1;
+            let target = &mut self.room[self.len + 1..][..LITERALS_MAX];
+            match from.first_chunk::<LITERALS_MAX>() {
+                // As many at a time as there is room for: what is too much is written over.
+                Some(block) => target.copy_from_slice(block),
+                None => target[..now].copy_from_slice(&from[..now]),
+            }
+            self.len += 1 + now;
+            from = &from[now..];
+            count -= now;
+        }
+    }
+
+    #[inline]
+    fn push_copy(&mut self, distance: usize, count: usize) {
+        self.make_room();
+        let [high, low] = (distance as u16 - 1).to_be_bytes();
+        let (copy, len) = match count.checked_sub(LONG_COPY) {
+            None => ([(count as u8 - 2) << 5 | high, low, 0], 2),
+            Some(extra) => ([7 << 5 | high, extra as u8, low], 3),
+        };
+        self.room[self.len..][..3].copy_from_slice(&copy);
+        self.len += len;
     }
 }
 
@@ -213,21 +348,6 @@ fn common(earlier: &[u8], later: &[u8]) -> usize {
     }
     let rest = earlier[alike..].iter().zip(&later[alike..]);
     alike + rest.take_while(|(one, other)| one == other).count()
-}
-
-fn push_literals(out: &mut Vec<u8>, literals: &[u8]) {
-    for run in literals.chunks(LITERALS_MAX) {
-        out.push(run.len() as u8 - 1);
-        out.extend_from_slice(run);
-    }
-}
-
-fn push_copy(out: &mut Vec<u8>, distance: usize, count: usize) {
-    let [high, low] = (distance as u16 - 1).to_be_bytes();
-    match count.checked_sub(LONG_COPY) {
-        None => out.extend_from_slice(&[(count as u8 - 2) << 5 | high, low]),
-        Some(extra) => out.extend_from_slice(&[7 << 5 | high, extra as u8, low]),
-    }
 }
 
 #[cfg(test)]
@@ -313,6 +433,18 @@ mod tests {
             }
             prop_assert!(unpacker.is_done() && at == packed.len());
             prop_assert_eq!(out, bytes);
+        }
+
+        #[test]
+        fn pieces_are_packed_as_they_are_in_one(
+            bytes in repetitive(),
+            times in 1..40_usize,
+            piece in prop::sample::select(vec![1_usize, 100, 4080, 70_000]),
+        ) {
+            let bytes = bytes.repeat(times);
+            let mut packer = Packer::default();
+            let packed = packer.pack_pieces(bytes.len(), bytes.chunks(piece)).map(<[u8]>::to_vec);
+            prop_assert_eq!(packed, compress(&bytes));
         }
 
         #[test]

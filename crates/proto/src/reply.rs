@@ -240,6 +240,18 @@ impl<'a> Reply<'a> {
         self.finish(mark, self.choose(b'*', b'~'), count);
     }
 
+    /// Makes all that came since `mark` what a scan found: `count` elements, behind the cursor.
+    pub fn finish_scan(&mut self, mark: Mark, cursor: u64, count: usize) {
+        let (mut head, mut digits) = (Vec::with_capacity(3 * FRAME), [0; 20]);
+        let digits = format_i64(cursor as i64, &mut digits);
+        push_header(&mut head, b'*', 2);
+        push_header(&mut head, b'$', digits.len());
+        head.extend_from_slice(digits);
+        head.extend_from_slice(b"\r\n");
+        push_header(&mut head, b'*', count);
+        self.out.insert(mark, &head);
+    }
+
     /// The present end of the output, for [`rollback`](Self::rollback).
     pub fn mark(&self) -> Mark {
         self.out.mark()

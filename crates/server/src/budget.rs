@@ -69,6 +69,9 @@ const RELEASE_US: i64 = 2_000_000;
 const RETRY_US: i64 = 2 * RELEASE_US;
 const RETRY_MAX_US: i64 = 64 * RETRY_US;
 
+/// What the system told of the resident set is told on for so long.
+const RESIDENT_US: i64 = 100_000;
+
 /// Both where what becomes free goes back at once.
 const RELEASE_AT_ONCE_US: i64 = 20_000;
 
@@ -123,6 +126,16 @@ struct Looks {
     retry_pause_us: i64,
     /// Whether what becomes free goes back at once.
     at_once: bool,
+    /// The resident set as it was last read, and when.
+    resident: Option<(i64, Resident)>,
+}
+
+/// The resident set in bytes.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Resident {
+    pub(crate) all: usize,
+    /// What of it is shared with files.
+    pub(crate) of_files: usize,
 }
 
 /// So many bytes that a round is about to free; others need not free them, too.
@@ -311,8 +324,8 @@ impl Budget {
             return None;
         }
         let counted = heap::used_exactly() + arena::slack();
-        let (resident, of_files) = resident();
-        let beyond = resident.saturating_sub(of_files + counted);
+        let Resident { all, of_files } = looks.read_resident(now_us);
+        let beyond = all.saturating_sub(of_files + counted);
         let at_startup = *looks.at_startup.get_or_insert_with(|| {
             self.startup.store(heap::used_exactly(), Ordering::Relaxed);
             beyond
@@ -322,6 +335,15 @@ impl Budget {
         let at_once = looks.turns(idle, idle_max);
         self.look_due_us.store(now_us + looks.pause_us(), Ordering::Relaxed);
         Some(Advice { release: looks.wants_release(idle, now_us), at_once })
+    }
+
+    /// The resident set, as it was a tenth of a second ago at the latest.
+    pub(crate) fn resident(&self, now_us: i64) -> Resident {
+        let mut looks = self.looks();
+        match looks.resident {
+            Some((read_us, resident)) if now_us - read_us < RESIDENT_US => resident,
+            _ => looks.read_resident(now_us),
+        }
     }
 
     /// How often workers were asked to give back what their allocator holds.
@@ -343,6 +365,13 @@ impl Looks {
     /// How long to let go by until the next look.
     fn pause_us(&self) -> i64 {
         if self.at_once { LOOK_PAUSE_AT_ONCE_US } else { LOOK_PAUSE_US }
+    }
+
+    /// The resident set of this moment.
+    fn read_resident(&mut self, now_us: i64) -> Resident {
+        let resident = resident();
+        self.resident = Some((now_us, resident));
+        resident
     }
 
     /// Whether what becomes free should go back at once, if that is no longer as it was.
@@ -406,15 +435,15 @@ fn limit_in_bytes(config: &Config) -> u64 {
     }
 }
 
-/// The resident set, and what of it is shared with files; nothing where the system does not tell.
-pub(crate) fn resident() -> (usize, usize) {
+/// The resident set; nothing where the system does not tell.
+fn resident() -> Resident {
     // Not as a whole file, whose size would be asked for first.
     let mut buffer = [0; 128];
     let read = File::open("/proc/self/statm").and_then(|mut file| file.read(&mut buffer));
     let text = str::from_utf8(&buffer[..read.unwrap_or(0)]).unwrap_or_default();
     let mut pages = text.split(' ').skip(1).map(|field| field.parse().unwrap_or(0));
     let mut next = || pages.next().unwrap_or(0) * rustix::param::page_size();
-    (next(), next())
+    Resident { all: next(), of_files: next() }
 }
 
 #[cfg(test)]

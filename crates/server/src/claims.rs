@@ -2,16 +2,16 @@
 //!
 //! Invariant: whatever is loaded to be written again is claimed before it is read.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use base::io_text::plain;
 use config::Config;
-use config::settings::SAVE;
+use config::settings::{DBFILENAME, SAVE};
 use persist::storage::{Claim, Claimed, OpenMode};
 
-use crate::saves;
 use crate::server::Server;
 
 /// The claim of the snapshot's file, and which that is.
@@ -23,7 +23,7 @@ impl SnapshotClaim {
     /// another file, a file beside it is claimed, whose name begins with a dot.
     pub(crate) fn take(&self, server: &Server, config: &Config) -> Result<(), String> {
         let here = std::env::current_dir().map_err(|error| plain(&error))?;
-        let path = here.join(saves::file(config));
+        let path = here.join(snapshot_file(config));
         let mut claim = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if claim.as_ref().is_some_and(|(claimed, _)| *claimed == path) {
             return Ok(());
@@ -43,6 +43,11 @@ impl SnapshotClaim {
     pub(crate) fn take_if_due(&self, server: &Server, config: &Config) -> Result<(), String> {
         if config.get(SAVE).is_empty() { Ok(()) } else { self.take(server, config) }
     }
+}
+
+/// The snapshot file, within the working directory.
+pub(crate) fn snapshot_file(config: &Config) -> PathBuf {
+    PathBuf::from(OsStr::from_bytes(&config.get(DBFILENAME)))
 }
 
 /// Keeps other processes from what lies at a path. The error says what is theirs.

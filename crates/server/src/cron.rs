@@ -16,6 +16,7 @@ use crate::counters::Totals;
 use crate::evict;
 use crate::log::log_warning;
 use crate::mailbox::Rounds;
+use crate::main_thread;
 use crate::release;
 use crate::server::Server;
 
@@ -32,6 +33,7 @@ pub(crate) async fn run(server: &'static Server) {
         let is_busy = totals.commands != commands;
         commands = totals.commands;
         server.rates.note(now_us, totals, server.loops.turns());
+        main_thread::note_cpu_time();
         release::look(server, now_us);
         garbage = tend_garbage(server, garbage);
         if now_us >= next_round {

@@ -53,7 +53,7 @@ impl Lane {
         let lane = Self {
             shared,
             number,
-            counters: shared.worker_counters(number),
+            counters: shared.counters_of_new_worker(number),
             inside: Cell::new(false),
             rounds: Rounds::default(),
             letters: RefCell::default(),

@@ -4,22 +4,18 @@
 //! a save does not hold stay counted as unsaved; while the file is to follow a FLUSHALL, no reply
 //! that tells of a write leaves.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::task::Waker;
 
-use base::Wakers;
 use base::time::Clock;
-use config::Config;
 use config::Schedule;
-use config::settings::{DBFILENAME, RDB_SAVE_INCREMENTAL_FSYNC, SAVE, SNAPSHOT_CRON};
+use config::settings::{RDB_SAVE_INCREMENTAL_FSYNC, SAVE, SNAPSHOT_CRON};
 use keyspace::{Acquisition, Count};
 
 use crate::ailments::SNAPSHOT_FAILED;
+use crate::claims::snapshot_file;
 use crate::drill;
 use crate::log::{log_notice, log_warning};
 use crate::scripts::Still;
@@ -38,9 +34,6 @@ pub(crate) struct Saves {
     state: Mutex<State>,
     /// A save is over.
     over: Condvar,
-    /// Whether the file still holds what a FLUSHALL removed, and is about to follow; changed under
-    /// the mutex.
-    is_behind: AtomicBool,
 }
 
 struct State {
@@ -48,8 +41,6 @@ struct State {
     is_scheduled: bool,
     /// The file holds what was removed since: the next save begins when the present one is over.
     is_outdated: bool,
-    /// Sessions whose replies wait for the file to follow a FLUSHALL.
-    waiting: Wakers,
     figures: Figures,
     /// The changes that the latest save holds.
     saved_changes: u64,
@@ -156,15 +147,13 @@ impl Saves {
             running: None,
             is_scheduled: false,
             is_outdated: false,
-            waiting: Wakers::default(),
             figures,
             saved_changes: 0,
             saved_at_us: clock.monotonic_us(),
             tried_at_us: 0,
             minute: clock.now_ms() / MINUTE_MS,
         };
-        let (state, is_behind) = (Mutex::new(state), AtomicBool::new(false));
-        Self { state, over: Condvar::new(), is_behind }
+        Self { state: Mutex::new(state), over: Condvar::new() }
     }
 
     /// Begins a save; who listens learns how it goes.
@@ -241,34 +230,23 @@ impl Saves {
         let follows = !server.config.get(SAVE).is_empty();
         let mut state = self.state();
         state.is_outdated = follows && state.running.is_some();
-        self.is_behind.store(follows, Ordering::Relaxed);
-        match &state.running {
-            Some(running) if running.manner == Manner::Background => running.snapshot.cancel(),
-            Some(_) => {}
-            None => {
-                drop(state);
-                if follows {
-                    // Whoever was faster saves less than a moment later.
-                    let _ = self.begin(server, Manner::Awaited, None);
-                }
+        let ready = match follows {
+            true => {
+                server.snapshot_fence.raise();
+                Vec::new()
             }
+            false => server.snapshot_fence.lower(),
+        };
+        let begins = follows && state.running.is_none();
+        if let Some(Running { snapshot, manner: Manner::Background, .. }) = &state.running {
+            snapshot.cancel();
         }
-    }
-
-    /// Whether replies that tell of a write wait for the file: one load.
-    #[inline]
-    pub(crate) fn is_behind(&self) -> bool {
-        self.is_behind.load(Ordering::Relaxed)
-    }
-
-    /// Queues a session until the file has followed the last FLUSHALL; `false` if it has.
-    pub(crate) fn wait_for_file(&self, waker: &Waker) -> bool {
-        let mut state = self.state();
-        let is_behind = self.is_behind();
-        if is_behind {
-            state.waiting.add(waker);
+        drop(state);
+        ready.into_iter().for_each(Waker::wake);
+        if begins {
+            // Whoever was faster saves less than a moment later.
+            let _ = self.begin(server, Manner::Awaited, None);
         }
-        is_behind
     }
 
     /// Counts saves anew (`CONFIG RESETSTAT`).
@@ -428,9 +406,8 @@ impl Saves {
         }
         server.ailments.set(SNAPSHOT_FAILED, !state.figures.is_well);
         let is_outdated = std::mem::take(&mut state.is_outdated) && manner != Manner::Final;
-        self.is_behind.fetch_and(is_outdated, Ordering::Relaxed);
         // Where it failed nobody waits any more, as in Redis: the log and INFO tell of it.
-        let ready = if is_outdated { Vec::new() } else { state.waiting.take() };
+        let ready = if is_outdated { Vec::new() } else { server.snapshot_fence.lower() };
         drop(state);
         ready.into_iter().for_each(Waker::wake);
         if is_outdated {
@@ -470,7 +447,7 @@ fn target(
     at_cut: impl FnOnce() + Send + 'static,
 ) -> SnapshotTarget {
     let claim = || server.snapshot_claim.take(server, &server.config);
-    let sink = FileSink::new(&*server.storage, file(&server.config)).claimed_by(claim);
+    let sink = FileSink::new(&*server.storage, snapshot_file(&server.config)).claimed_by(claim);
     SnapshotTarget {
         sink: Box::new(sink),
         at_cut: Box::new(move |_| {
@@ -482,11 +459,6 @@ fn target(
 
 fn lock(still: &Mutex<Option<Still>>) -> MutexGuard<'_, Option<Still>> {
     still.lock().expect("no critical section here panics")
-}
-
-/// The snapshot file, within the working directory.
-pub(crate) fn file(config: &Config) -> PathBuf {
-    PathBuf::from(OsStr::from_bytes(&config.get(DBFILENAME)))
 }
 
 fn tell(listener: &Option<Sender<News>>, news: News) {

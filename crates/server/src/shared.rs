@@ -31,6 +31,7 @@ use crate::counters::WorkerCounters;
 use crate::ending::Ending;
 use crate::eviction_observer::EvictionObserver;
 use crate::journal::Journal;
+use crate::journal::snapshot_fence::SnapshotFence;
 use crate::lanes::MAX_WORKERS;
 use crate::latency::LatencyMonitor;
 use crate::loading::progress::Loading;
@@ -66,6 +67,7 @@ pub(crate) struct Shared {
     pub(crate) client_margin: Margin,
     pub(crate) mailboxes: Mailboxes,
     pub(crate) journal: Journal,
+    pub(crate) snapshot_fence: SnapshotFence,
     pub(crate) pubsub: PubSub,
     pub(crate) tracking: Tracking,
     /// Who watches with MONITOR.
@@ -101,6 +103,8 @@ pub(crate) struct Shared {
     /// `DEBUG SET-ACTIVE-EXPIRE`.
     active_expiry: AtomicBool,
     workers: Box<[WorkerCounters]>,
+    /// How many lanes ever had a worker.
+    worker_lanes: AtomicUsize,
 }
 
 /// Which process this is.
@@ -143,6 +147,7 @@ impl Shared {
             client_margin: Margin::default(),
             mailboxes: Mailboxes::new(),
             journal: Journal::new(keyspace.clock().clone(), &keyspace.settings().journal_attached),
+            snapshot_fence: SnapshotFence::default(),
             pubsub: PubSub::default(),
             tracking: Tracking::default(),
             watchers: Watchers::default(),
@@ -169,7 +174,14 @@ impl Shared {
             peak_memory: PeakMemory::new(keyspace),
             active_expiry: AtomicBool::new(true),
             workers: (0..MAX_WORKERS).map(|_| WorkerCounters::default()).collect(),
+            worker_lanes: AtomicUsize::new(0),
         }
+    }
+
+    /// The counters that a new worker is to write.
+    pub(crate) fn counters_of_new_worker(&self, lane: usize) -> &WorkerCounters {
+        self.worker_lanes.fetch_max(lane + 1, Ordering::Relaxed);
+        self.worker_counters(lane)
     }
 
     /// The counters of one worker.
@@ -179,7 +191,7 @@ impl Shared {
 
     /// The counters of all lanes that ever had a worker.
     pub(crate) fn all_worker_counters(&self) -> &[WorkerCounters] {
-        &self.workers
+        &self.workers[..self.worker_lanes.load(Ordering::Relaxed)]
     }
 
     /// Whoever books and tells evictions, if anybody does.

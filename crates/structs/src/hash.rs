@@ -120,14 +120,37 @@ impl Hash {
         }
     }
 
+    /// Gives a field the deadline, or none, that `judge` makes of its present one, if any; tells
+    /// whether there is such a field.
+    pub fn judge_deadline(
+        &mut self,
+        field: &[u8],
+        judge: impl FnOnce(Option<UnixMillis>) -> Option<Option<UnixMillis>>,
+    ) -> bool {
+        if let Hash::Packed(packed) = self
+            && packed.packing == Packing::TimedListpack
+        {
+            return packed::judge_deadline(packed, field, judge);
+        }
+        let Some(present) = self.borrow().get(field) else { return false };
+        match judge(present.deadline) {
+            Some(deadline) => self.set_deadline(field, deadline),
+            None => true,
+        }
+    }
+
     /// Gives a field a deadline, or takes it away; tells whether there is such a field.
     pub fn set_deadline(&mut self, field: &[u8], deadline: Option<UnixMillis>) -> bool {
-        let may_be_small = !matches!(self, Hash::Large(LargeHash { within_limits: None, .. }));
-        if may_be_small && deadline.is_some() && self.borrow().get(field).is_some() {
+        let packing = match self {
+            Hash::Packed(packed) => Some(packed.packing),
+            Hash::Large(large) => large.within_limits,
+        };
+        let may_be_timed = packing.is_some_and(|packing| packing != Packing::TimedListpack);
+        if may_be_timed && deadline.is_some() && self.borrow().get(field).is_some() {
             self.make_timed();
         }
         match self {
-            Hash::Packed(packed) => packed::set_deadline(packed, field, deadline),
+            Hash::Packed(packed) => packed::judge_deadline(packed, field, |_| Some(deadline)),
             Hash::Large(large) => large.members.set_deadline(field, deadline),
         }
     }

@@ -27,6 +27,8 @@ mod self_test;
 mod sparse;
 #[cfg(test)]
 mod tests;
+#[cfg(target_arch = "x86_64")]
+mod wide;
 
 use std::fmt;
 

@@ -141,6 +141,20 @@ pub fn bytes_for(count: usize, widest: i64) -> usize {
     HEADER + count * Width::of(widest) as usize
 }
 
+/// An intset of integers that rise.
+pub fn from_rising(values: &[i64]) -> Vec<u8> {
+    let ends = [values.first(), values.last()].into_iter().flatten();
+    let width = ends.map(|value| Width::of(*value)).max().unwrap_or(Width::Two);
+    let mut bytes = Vec::with_capacity(HEADER + values.len() * width as usize);
+    bytes.extend_from_slice(&(width as u32).to_le_bytes());
+    bytes.extend_from_slice(&[0; 4]);
+    for value in values {
+        bytes.extend_from_slice(&value.to_le_bytes()[..width as usize]);
+    }
+    write_count(&mut bytes);
+    bytes
+}
+
 /// Adds a value; tells whether it is new. The intset must be valid, and the caller bounds its size.
 pub fn insert(bytes: &mut Vec<u8>, value: i64) -> bool {
     let set = Intset::new(bytes);

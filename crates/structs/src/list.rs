@@ -288,6 +288,50 @@ impl<'a> ListRef<'a> {
         })
     }
 
+    /// The indexes of a range that exist whose elements are these bytes, the outermost first as
+    /// seen from an end.
+    pub fn indexes_of(
+        self,
+        text: &'a [u8],
+        indexes: Range<u64>,
+        from: Side,
+    ) -> impl Iterator<Item = u64> + use<'a> {
+        let mut parts = match self {
+            ListRef::Packed(_) => None,
+            ListRef::Large(large) => Some(large.tree.leaves(indexes.clone())),
+        };
+        let mut left = indexes;
+        let part = move || {
+            let (mut found, places) = match (self, &mut parts) {
+                (ListRef::Packed(packed), _) => {
+                    let places = left.start as usize..left.end as usize;
+                    let listpack = Listpack::new(packed.bytes);
+                    (page::places_of(listpack, &[], text, places.clone()), places)
+                }
+                (ListRef::Large(_), parts) => {
+                    let parts = parts.as_mut()?;
+                    let part = if from == Side::Left { parts.next() } else { parts.next_back() };
+                    let (page, places) = part?;
+                    (page.places_of(text, places.clone()), places)
+                }
+            };
+            let count = places.len() as u64;
+            if count == 0 {
+                return None;
+            }
+            let first = if from == Side::Left { left.start } else { left.end - count };
+            left = match from {
+                Side::Left => first + count..left.end,
+                Side::Right => left.start..first,
+            };
+            if from == Side::Right {
+                found.reverse();
+            }
+            Some(found.into_iter().map(move |place| first + (place - places.start) as u64))
+        };
+        std::iter::from_fn(part).flatten()
+    }
+
     /// The form by the name that Redis gives it.
     pub fn encoding(self) -> &'static str {
         match self {

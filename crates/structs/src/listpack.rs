@@ -28,6 +28,7 @@
 
 mod edit;
 mod encoding;
+mod search;
 #[cfg(test)]
 mod tests;
 
@@ -44,6 +45,7 @@ pub use self::edit::{
 };
 pub use self::encoding::string_entry_len;
 use self::encoding::{backlen, backlen_before, backlen_len, decode, encoded_len_of};
+pub use self::search::Search;
 
 /// Total bytes and count.
 const HEADER: usize = 6;
@@ -286,26 +288,14 @@ impl<'a> Listpack<'a> {
     /// element: with a stride of 2, fields and no values.
     #[inline]
     pub fn find(self, needle: &[u8], stride: usize) -> Option<Entry<'a>> {
-        self.find_from(HEADER, needle, stride)
+        self.search(needle, stride).next().map(|(_, entry)| entry)
     }
 
-    /// As [`Listpack::find`], beginning with the element at `offset`.
-    pub fn find_from(self, offset: usize, needle: &[u8], stride: usize) -> Option<Entry<'a>> {
-        let integer = parse_i64(needle);
-        let mut entries = self.entries_from(offset);
-        loop {
-            let entry = entries.next()?;
-            let found = match entry.element {
-                Element::Bytes(bytes) => bytes == needle,
-                Element::Integer(number) => Some(number) == integer,
-            };
-            if found {
-                return Some(entry);
-            }
-            for _ in 1..stride {
-                entries.next()?;
-            }
-        }
+    /// All of every `stride` elements that equal the needle, beginning with the first element, each
+    /// with its place among these.
+    #[inline]
+    pub fn search<'n>(self, needle: &'n [u8], stride: usize) -> Search<'a, 'n> {
+        Search::new(self, needle, stride)
     }
 
     /// The count as the header has it, unless that says that it does not know.

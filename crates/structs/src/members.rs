@@ -269,13 +269,18 @@ impl<P: Payload> Members<P> {
         };
         loop {
             let mut last = None;
-            for (hash, index) in page.by_place(cursor) {
+            let most = count.max(1) - found.len();
+            let (order, is_whole) = page.first_by_place(cursor, most);
+            for (hash, index) in order {
                 // All members of one place are told in one step.
                 if found.len() >= count.max(1) && last != Some(place(hash)) {
                     return (place(hash), found);
                 }
                 last = Some(place(hash));
                 found.push(page.get(index));
+            }
+            if let Some(last) = last.filter(|_| !is_whole) {
+                return (last + 1, found);
             }
             rank += page.len() as u64;
             let Some((next, _)) = self.tree.at(rank) else {

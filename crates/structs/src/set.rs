@@ -18,7 +18,7 @@ mod tests;
 use base::number::format_i64;
 use base::{Random, UnixMillis};
 
-pub use self::algebra::{difference, intersection, union};
+pub use self::algebra::{difference, grown_union, intersection, union};
 use crate::intset;
 use crate::listpack;
 use crate::members::{self, Builder, Lifetime, MemberRef, Members, Text};
@@ -72,6 +72,15 @@ impl Set {
         } else {
             Set::Large(LargeSet::default())
         }
+    }
+
+    /// An intset of different integers, if it is to be no larger than a small set.
+    #[must_use]
+    pub fn of_integers(values: &mut [i64]) -> Option<Set> {
+        values.sort_unstable();
+        let bytes = intset::from_rising(values);
+        let is_small = bytes.len() <= PACKED_MAX;
+        is_small.then_some(Set::Packed(Packed { packing: Packing::Intset, bytes }))
     }
 
     /// The set, to be read.
@@ -167,6 +176,10 @@ impl Set {
             Set::Packed(packed) => {
                 let drawn = members::sample(packed::len(packed.borrow()), count, random);
                 packed::take_all_at(packed, drawn)
+            }
+            Set::Large(large) if count > large.members.len() / 2 => {
+                let kept = large.members.len().saturating_sub(count);
+                large.keep_some(members::sample(large.members.len(), kept, random))
             }
             Set::Large(_) => (0..count).map_while(|_| self.pop(random)).collect(),
         }
@@ -398,6 +411,21 @@ impl<'a> IntoIterator for SetRef<'a> {
 }
 
 impl LargeSet {
+    /// Makes itself anew of the members of these numbers, and tells the others.
+    fn keep_some(&mut self, mut numbers: Vec<u64>) -> Vec<Vec<u8>> {
+        numbers.sort_unstable();
+        let (mut kept, mut others) = (Builder::new(), Vec::new());
+        let mut numbers = numbers.into_iter().peekable();
+        for (number, member) in (0..).zip(self.members.iter()) {
+            match numbers.next_if_eq(&number) {
+                Some(_) => kept.push(member),
+                None => others.push(member.member.to_vec()),
+            }
+        }
+        self.members = kept.finish();
+        others
+    }
+
     /// A hash table, by its name too, of these members.
     pub fn new(members: Members<()>) -> LargeSet {
         LargeSet { members, within_limits: None }

@@ -48,7 +48,7 @@ fn keys(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusa
     tx.charge(tx.keyspace().len(tx.database()) as u64 * VISIT_COST_NS)?;
     let mark = reply.defer();
     let mut count = 0;
-    for partition in populated(tx) {
+    for partition in tx.keyspace().populated(0) {
         enter(tx, partition)?;
         tx.walk(partition, 0, usize::MAX, |entry| {
             if pattern == b"*" || base::glob::matches(pattern, entry.key(), false) {
@@ -127,69 +127,34 @@ fn remove_expired(tx: &mut Tx, expired: &[Box<[u8]>]) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// Draws of a key of any database until one is of the present database: where a sixteenth of all
+/// keys are, one of a hundred such draws finds none.
+const DRAWN_TOGETHER: usize = 72;
+
 /// Chooses a partition by the number of keys it has in the present database; `None` if keys have
 /// gone meanwhile.
 fn draw(tx: &mut Tx, random: &mut Random) -> Result<Option<PartitionIndex>, Refusal> {
     let keyspace = tx.keyspace();
     let len = keyspace.len(tx.database());
     let all: usize = (0..keyspace.database_count()).map(|database| keyspace.len(database)).sum();
-    // Populations count all databases.
-    let is_alone = all == len;
-    if !is_alone && let Some(drawn) = draw_among_others(tx, random, all)? {
-        return Ok(Some(drawn));
-    }
-    if !is_alone {
-        tx.charge(PARTITIONS as u64 * VISIT_COST_NS)?;
-    }
-    let mut left = random.below(len as u64) as usize;
-    for partition in populated(tx) {
-        let weight = if is_alone {
-            keyspace.population(partition)
-        } else {
-            enter(tx, partition)?;
-            tx.partition_len(partition)
-        };
-        match left.checked_sub(weight) {
-            Some(rest) => left = rest,
-            None => return Ok(Some(partition)),
+    for _ in 0..DRAWN_TOGETHER {
+        let Some((partition, number)) = keyspace.draw_partition(all, random) else { break };
+        if all == len {
+            return Ok(Some(partition));
         }
-    }
-    Ok(None)
-}
-
-/// Partitions drawn by the keys of all databases, before each of them is asked for those of the
-/// present one: with a sixteenth of all keys, one of a hundred such draws finds none.
-const DRAWN_TOGETHER: usize = 72;
-
-/// Draws keys of any database until one is of the present database; its partition. `None` if all
-/// are of others.
-fn draw_among_others(
-    tx: &mut Tx,
-    random: &mut Random,
-    all: usize,
-) -> Result<Option<PartitionIndex>, Refusal> {
-    let keyspace = tx.keyspace();
-    let mut numbers: Vec<(usize, usize)> =
-        (0..DRAWN_TOGETHER).map(|turn| (random.below(all as u64) as usize, turn)).collect();
-    numbers.sort_unstable();
-    // In one walk over the populations: which draw met which partition, at which of its keys.
-    let (mut met, mut passed) = (Vec::with_capacity(DRAWN_TOGETHER), 0);
-    let mut numbers = numbers.into_iter().peekable();
-    for partition in populated(tx) {
-        let population = keyspace.population(partition);
-        while let Some((number, turn)) = numbers.next_if(|(it, _)| *it < passed + population) {
-            met.push((turn, partition, number - passed));
-        }
-        passed += population;
-        if numbers.peek().is_none() {
-            break;
-        }
-    }
-    met.sort_unstable();
-    for (_, partition, number) in met {
         enter(tx, partition)?;
         if number < tx.partition_len(partition) {
             return Ok(Some(partition));
+        }
+    }
+    // Few of all keys are here.
+    tx.charge(PARTITIONS as u64 * VISIT_COST_NS)?;
+    let mut left = random.below(len as u64) as usize;
+    for partition in keyspace.populated(0) {
+        enter(tx, partition)?;
+        match left.checked_sub(tx.partition_len(partition)) {
+            Some(rest) => left = rest,
+            None => return Ok(Some(partition)),
         }
     }
     Ok(None)
@@ -198,7 +163,7 @@ fn draw_among_others(
 /// The first key that is not expired.
 fn any_key(tx: &mut Tx) -> Result<Option<Box<[u8]>>, Refusal> {
     tx.charge(tx.keyspace().len(tx.database()) as u64 * VISIT_COST_NS)?;
-    for partition in populated(tx) {
+    for partition in tx.keyspace().populated(0) {
         enter(tx, partition)?;
         let mut next = Some(0);
         while let Some(position) = next {
@@ -210,12 +175,6 @@ fn any_key(tx: &mut Tx) -> Result<Option<Box<[u8]>>, Refusal> {
         }
     }
     Ok(None)
-}
-
-/// The partitions that hold a key of any database.
-fn populated(tx: &Tx) -> impl Iterator<Item = PartitionIndex> + use<> {
-    let keyspace = tx.keyspace();
-    (0..PARTITIONS as PartitionIndex).filter(|&index| keyspace.population(index) > 0)
 }
 
 #[cfg(test)]

@@ -135,14 +135,12 @@ impl Cursor {
 
     /// Goes past partitions that hold no key of any database; `None` at the end.
     fn skip_empty(&mut self, keyspace: &Keyspace) -> Option<PartitionIndex> {
-        while self.partition < PARTITIONS {
-            let partition = self.partition as PartitionIndex;
-            if keyspace.population(partition) > 0 {
-                return Some(partition);
-            }
-            self.advance(None);
+        let present = PartitionIndex::try_from(self.partition).ok()?;
+        let populated = keyspace.populated(present).next();
+        if populated != Some(present) {
+            *self = Self { partition: populated.map_or(PARTITIONS, usize::from), position: 0 };
         }
-        None
+        populated
     }
 
     /// Goes on in the present partition, or in the next one.

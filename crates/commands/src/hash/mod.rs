@@ -76,6 +76,14 @@ impl Timed for Hash {
         self.set_deadline(field, deadline);
     }
 
+    fn judge_deadline(
+        &mut self,
+        field: &[u8],
+        judge: impl FnOnce(Option<UnixMillis>) -> Option<Option<UnixMillis>>,
+    ) {
+        self.judge_deadline(field, judge);
+    }
+
     fn remove(&mut self, field: &[u8]) {
         self.remove(field);
     }

@@ -46,17 +46,23 @@ fn hscan(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
     let filter = MemberFilter::parse(args, Some("NOVALUES"))?;
     filter.charge(tx)?;
     charge(tx, filter.count.min(hash.len() as usize))?;
-    let (next, mut fields) = hash.scan(cursor, filter.count);
     let (now, mut buffer) = (tx.expired_until(), Vec::new());
-    fields.retain(|field| is_live(field, now) && filter.admits(field.member.as_bytes(&mut buffer)));
-    reply.array(2);
-    reply.bulk_integer(next as i64);
-    reply.array(fields.len() * if filter.is_bare { 1 } else { 2 });
-    for field in fields {
-        reply_member(field.member, reply);
-        if !filter.is_bare {
-            reply_member(field.value, reply);
+    let (mark, mut count) = (reply.defer(), 0);
+    let next = filter.go_over(cursor, |cursor, most| {
+        let (next, fields) = hash.scan(cursor, most);
+        let met = fields.len();
+        for field in fields {
+            if !is_live(&field, now) || !filter.admits(field.member.as_bytes(&mut buffer)) {
+                continue;
+            }
+            reply_member(field.member, reply);
+            if !filter.is_bare {
+                reply_member(field.value, reply);
+            }
+            count += if filter.is_bare { 1 } else { 2 };
         }
-    }
+        (next, met)
+    });
+    reply.finish_scan(mark, next, count);
     Ok(())
 }

@@ -12,8 +12,9 @@ use crate::DataCommand;
 use crate::declare::{Command, Flags, Group, Spec, at_least};
 use crate::keys::{Access, all_from, first};
 
-/// About what it takes to merge the registers of one key, in nanoseconds.
-const MERGE_NS: u64 = 4_000;
+/// About what it takes to find a key and to merge 16 bytes of its registers, in nanoseconds.
+const MERGE_NS: u64 = 100;
+const MERGE_16_NS: u64 = 5;
 
 pub(super) const PFADD: DataCommand = Command {
     spec: Spec {
@@ -142,12 +143,17 @@ fn pfmerge(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Ref
 
 /// The registers of several keys together.
 fn union(tx: &Tx, keys: Args<'_>) -> Result<Registers, Refusal> {
-    tx.charge(keys.len() as u64 * MERGE_NS)?;
+    let mut cost = keys.len() as u64 * MERGE_NS;
+    tx.charge(cost)?;
     let mut registers = Registers::default();
     for key in keys.iter() {
         match tx.text(key)? {
             None => {}
-            Some(Text::Inline(bytes)) => registers.merge(bytes).map_err(refusal)?,
+            Some(Text::Inline(bytes)) => {
+                cost += bytes.len() as u64 / 16 * MERGE_16_NS;
+                tx.charge(cost)?;
+                registers.merge(bytes).map_err(refusal)?;
+            }
             Some(_) => return Err(FOREIGN),
         }
     }

@@ -8,7 +8,7 @@ use proto::{Args, Reply};
 use structs::list::{List, ListRef, Side};
 
 use super::push::index_within;
-use super::{HANDLED_NS, PASSED_NS, clip, needle, outermost_first, symmetric};
+use super::{HANDLED_NS, PASSED_NS, clip, outermost, symmetric};
 use crate::DataCommand;
 use crate::arguments::{Options, integer, is};
 use crate::declare::{Command, Flags, Group, Spec, at_least, exactly};
@@ -181,16 +181,10 @@ fn lpos(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusa
     let list = tx.view::<List>(&args[1])?;
     let len = list.map_or(0, ListRef::len);
     tx.charge(len.min(search.looked_at as u64) * PASSED_NS)?;
-    let needle = needle(&args[2]);
-    let items = list.into_iter().flat_map(|list| outermost_first(list, 0..len, search.side));
-    let mut matches = (0..)
-        .zip(items.take(search.looked_at))
-        .filter(|(_, text)| *text == needle)
-        .skip(search.passed)
-        .map(|(place, _)| match search.side {
-            Side::Left => place,
-            Side::Right => len as i64 - 1 - place,
-        });
+    let looked_at = outermost(len, len.min(search.looked_at as u64), search.side);
+    let found =
+        list.into_iter().flat_map(|it| it.indexes_of(&args[2], looked_at.clone(), search.side));
+    let mut matches = found.skip(search.passed).map(|index| index as i64);
     match search.count {
         Some(count) => {
             let (mark, mut found) = (reply.defer(), 0);

@@ -165,20 +165,26 @@ fn give<'a, C: Listed>(
     let (expired_until, is_over) = (tx.expired_until(), tx.is_over_at(deadline));
     let mut members_given: Vec<&[u8]> = Vec::new();
     let (answers, outcome) = tx.edit(key, |container: &mut C| {
-        let mut judge = |member| match deadline_of::<C>(container.borrow(), member, expired_until) {
-            None => ABSENT,
-            Some(present) if !condition.admits(present, deadline) => UNMET,
-            Some(_) => {
-                members_given.push(member);
-                if is_over {
-                    container.remove(member);
-                    return REMOVED;
-                }
-                container.set_deadline(member, Some(deadline));
-                DONE
+        let mut give = |member| {
+            let mut answer = ABSENT;
+            container.judge_deadline(member, |present| {
+                answer = match present {
+                    Some(present) if present <= expired_until => ABSENT,
+                    _ if !condition.admits(present, deadline) => UNMET,
+                    _ if is_over => REMOVED,
+                    _ => DONE,
+                };
+                (answer == DONE).then_some(Some(deadline))
+            });
+            if answer == REMOVED {
+                container.remove(member);
             }
+            if matches!(answer, REMOVED | DONE) {
+                members_given.push(member);
+            }
+            answer
         };
-        members.iter().map(&mut judge).collect()
+        members.iter().map(&mut give).collect()
     })?;
     Ok(DeadlineResults { answers, members: members_given, outcome })
 }
@@ -224,13 +230,17 @@ pub(crate) fn persist<C: Listed>(
     let members = parse::<C>(args, 2, bad_count)?;
     charge(tx, members)?;
     let (answers, _) = tx.edit(key, |container: &mut C| {
-        let lift = |member| match deadline_of::<C>(container.borrow(), member, expired_until) {
-            None => ABSENT,
-            Some(None) => ENDLESS,
-            Some(Some(_)) => {
-                container.set_deadline(member, None);
-                DONE
-            }
+        let lift = |member| {
+            let mut answer = ABSENT;
+            container.judge_deadline(member, |present| {
+                answer = match present {
+                    Some(present) if present <= expired_until => ABSENT,
+                    Some(_) => DONE,
+                    None => ENDLESS,
+                };
+                (answer == DONE).then_some(None)
+            });
+            answer
         };
         members.iter().map(lift).collect::<Vec<_>>()
     })?;

@@ -42,6 +42,18 @@ pub(crate) trait Timed: Expiring {
     fn borrow(&self) -> <Self as Container>::Ref<'_>;
     /// Gives a member that is there a deadline, or takes it away.
     fn set_deadline(&mut self, member: &[u8], deadline: Option<UnixMillis>);
+    /// Gives a member the deadline, or none, that `judge` makes of its present one, if any; does
+    /// nothing where there is no such member.
+    fn judge_deadline(
+        &mut self,
+        member: &[u8],
+        judge: impl FnOnce(Option<UnixMillis>) -> Option<Option<UnixMillis>>,
+    ) {
+        let present = Self::deadline(self.borrow(), member);
+        if let Some(deadline) = present.and_then(judge) {
+            self.set_deadline(member, deadline);
+        }
+    }
     /// Takes a member out.
     fn remove(&mut self, member: &[u8]);
 }

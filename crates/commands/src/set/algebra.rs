@@ -10,6 +10,7 @@ use std::collections::HashSet;
 use base::UnixMillis;
 use keyspace::{EventClass, Refusal, Tx};
 use proto::{Args, Reply};
+use smallvec::SmallVec;
 use structs::members::{Builder, MemberRef, Text};
 use structs::set::{self, LargeSet, Set, SetLimits, SetRef};
 use xxhash_rust::xxh3::xxh3_64;
@@ -137,7 +138,7 @@ pub(super) enum SetResult<'a> {
 
 /// What is where a command's keys point.
 pub(super) struct Sources<'a> {
-    sets: Vec<Option<SetRef<'a>>>,
+    sets: SmallVec<[Option<SetRef<'a>>; 4]>,
     now: UnixMillis,
 }
 
@@ -176,7 +177,9 @@ fn store(
         sources => sources?,
     };
     tx.charge(sources.cost(operation) + sources.most(operation) * BUILT_NS)?;
-    if sources.sets.iter().flatten().any(|set| set.has_expired(tx.expired_until())) {
+    let has_expired = sources.sets.iter().flatten().any(|set| set.has_expired(tx.expired_until()));
+    drop(sources);
+    if has_expired {
         // The journal gets the command as it was sent: whoever runs it must find the same members.
         for key in keys.iter() {
             tx.expire_members(key, usize::MAX)?;
@@ -184,7 +187,11 @@ fn store(
     }
     let result = tx.compute(|tx| {
         let sources = Sources::read(tx, keys)?;
-        Ok(sources.combine(operation).into_set(&limits))
+        let found = match operation {
+            SetOperation::Union => sources.grown_union(),
+            SetOperation::Intersection | SetOperation::Difference => None,
+        };
+        Ok(found.unwrap_or_else(|| sources.combine(operation)).into_set(&limits))
     })?;
     let count = result.borrow().len();
     store_result(tx, destination, result, EventClass::Set, event)?;
@@ -248,7 +255,9 @@ impl<'a> Sources<'a> {
         let sets = self.sets.len() as u64;
         let smallest = || self.sets.iter().map(|set| set.map_or(0, SetRef::len)).min();
         match operation {
-            SetOperation::Intersection => smallest().unwrap_or(0) * sets * FOUND_NS,
+            SetOperation::Intersection => {
+                smallest().unwrap_or(0) * (PASSED_NS + (sets - 1) * FOUND_NS)
+            }
             SetOperation::Union if self.present().len() <= 1 => self.len() * PASSED_NS,
             SetOperation::Union => self.len() * CHANGED_NS,
             SetOperation::Difference => {
@@ -259,6 +268,13 @@ impl<'a> Sources<'a> {
         }
     }
 
+    /// The union of a few sets as the largest of them with what it lacks, which is less work than a
+    /// set of its own.
+    fn grown_union(&self) -> Option<SetResult<'a>> {
+        let few = self.distinct();
+        if few.len() > FEW { None } else { set::grown_union(&few, self.now).map(SetResult::All) }
+    }
+
     pub(super) fn combine(&self, operation: SetOperation) -> SetResult<'a> {
         let now = self.now;
         match operation {
@@ -266,16 +282,17 @@ impl<'a> Sources<'a> {
                 SetResult::All(Set::default())
             }
             SetOperation::Intersection => {
-                SetResult::Each(Box::new(set::intersection(&self.distinct(), now)))
+                SetResult::Each(Box::new(set::intersection(self.distinct(), now)))
             }
-            SetOperation::Union => match &self.distinct()[..] {
+            SetOperation::Union => match self.distinct() {
                 few if few.len() <= FEW => SetResult::Each(Box::new(set::union(few, now))),
-                many => SetResult::All(union_of(many, now)),
+                many => SetResult::All(union_of(&many, now)),
             },
             SetOperation::Difference => {
                 let Some(first) = self.sets[0] else { return SetResult::All(Set::default()) };
-                let others = &self.present()[1..];
-                match remainder(first, others, now) {
+                let mut others = self.present();
+                others.remove(0);
+                match remainder(first, &others, now) {
                     Some(set) => SetResult::All(set),
                     None => SetResult::Each(Box::new(set::difference(first, others, now))),
                 }
@@ -376,7 +393,11 @@ fn collect<'a>(members: impl Iterator<Item = Text<'a>>, limits: &SetLimits) -> S
         first_ones.extend(first(more, &mut members));
     }
     let count = first_ones.len() as u64;
-    let are_few = count <= limits.intset_entries && are_integers(&first_ones);
+    let integers: Option<Vec<i64>> = first_ones.iter().map(|text| text.to_integer()).collect();
+    let are_few = count <= limits.intset_entries && integers.is_some();
+    if are_few && let Some(set) = integers.and_then(|mut it| Set::of_integers(&mut it)) {
+        return set;
+    }
     if count <= limits.listpack_entries || are_few {
         // These are all.
         let mut set = Set::default();

@@ -47,10 +47,10 @@ pub const COMMANDS: &[&DataCommand] = &[
 ];
 
 /// Looking at a member in passing, and replying it, in nanoseconds.
-const PASSED_NS: u64 = 40;
+const PASSED_NS: u64 = 30;
 
 /// Finding a member, in nanoseconds.
-const FOUND_NS: u64 = 100;
+const FOUND_NS: u64 = 70;
 
 /// Adding a member or taking one out, in nanoseconds.
 const CHANGED_NS: u64 = 200;

@@ -36,26 +36,26 @@ pub(super) const SSCAN: DataCommand = Command {
 
 fn sscan(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let cursor = parse_cursor(&args[2])?;
+    let (mark, mut count) = (reply.defer(), 0);
     // Without a set the options are not looked at.
-    let (next, members) = match tx.view::<Set>(&args[1])? {
-        None => (0, Vec::new()),
-        Some(set) => {
-            let filter = MemberFilter::parse(args, None)?;
-            filter.charge(tx)?;
-            tx.charge((filter.count as u64).min(set.len()) * PASSED_NS)?;
-            let (next, mut members) = set.scan(cursor, filter.count);
-            let mut buffer = Vec::new();
-            members.retain(|member| {
-                member.is_alive(tx.expired_until())
-                    && filter.admits(member.member.as_bytes(&mut buffer))
-            });
-            (next, members)
-        }
+    let Some(set) = tx.view::<Set>(&args[1])? else {
+        reply.finish_scan(mark, 0, 0);
+        return Ok(());
     };
-    reply.array(2);
-    // Places lie below 2^53.
-    reply.bulk_integer(next as i64);
-    reply.array(members.len());
-    members.iter().for_each(|member| reply_member(member.member, reply));
+    let filter = MemberFilter::parse(args, None)?;
+    filter.charge(tx)?;
+    tx.charge((filter.count as u64).min(set.len()) * PASSED_NS)?;
+    let (now, mut buffer) = (tx.expired_until(), Vec::new());
+    let next = filter.go_over(cursor, |cursor, most| {
+        let (next, members) = set.scan(cursor, most);
+        for member in &members {
+            if member.is_alive(now) && filter.admits(member.member.as_bytes(&mut buffer)) {
+                reply_member(member.member, reply);
+                count += 1;
+            }
+        }
+        (next, members.len())
+    });
+    reply.finish_scan(mark, next, count);
     Ok(())
 }

@@ -6,7 +6,7 @@
 use base::number::{format_f64, format_f64_long};
 use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
-use structs::sorted_set::SortedSet;
+use structs::sorted_set::{ItemRef, SortedSet};
 
 use super::SEARCH_COST_NS;
 use crate::DataCommand;
@@ -47,19 +47,31 @@ fn zscan(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
     let filter = MemberFilter::parse(args, Some("NOSCORES"))?;
     filter.charge(tx)?;
     tx.charge((filter.count as u64).min(set.len()) * SEARCH_COST_NS)?;
-    let (next, mut items) = set.scan(cursor, filter.count);
     // Redis writes the scores of a table with all their digits.
     let write = if set.encoding() == "skiplist" { format_f64_long } else { format_f64 };
-    let mut buffer = Vec::new();
-    items.retain(|item| filter.admits(item.member.as_bytes(&mut buffer)));
-    reply.array(2);
-    reply.bulk_integer(next as i64);
-    reply.array(items.len() * if filter.is_bare { 1 } else { 2 });
-    for item in items {
+    let (mark, mut count, mut buffer) = (reply.defer(), 0, Vec::new());
+    let mut tell = |item: ItemRef<'_>| {
+        if !filter.admits(item.member.as_bytes(&mut buffer)) {
+            return;
+        }
         reply_member(item.member, reply);
         if !filter.is_bare {
             reply.bulk(&write(item.score));
         }
-    }
+        count += if filter.is_bare { 1 } else { 2 };
+    };
+    let next = if cursor == 0 && filter.count as u64 >= set.len() {
+        // Nobody is to go on: the order of the scores is as good, and costs no search for each.
+        set.items(0..set.len()).for_each(tell);
+        0
+    } else {
+        filter.go_over(cursor, |cursor, most| {
+            let (next, items) = set.scan(cursor, most);
+            let met = items.len();
+            items.into_iter().for_each(&mut tell);
+            (next, met)
+        })
+    };
+    reply.finish_scan(mark, next, count);
     Ok(())
 }

@@ -144,14 +144,16 @@ impl Partition {
         self.population.load(Ordering::Relaxed) as usize
     }
 
-    /// Counts entries that came or went; called by the holder after a change.
-    pub(crate) fn add_population(&self, by: i32) {
-        let population = self.population.load(Ordering::Relaxed).wrapping_add_signed(by);
+    /// Counts entries that came or went; how many there were and are.
+    pub(crate) fn add_population(&self, by: i32) -> (u32, u32) {
+        let before = self.population.load(Ordering::Relaxed);
+        let population = before.wrapping_add_signed(by);
         self.population.store(population, Ordering::Relaxed);
         // Of what a flush takes away nobody knows how many had a deadline.
         if self.volatile.load(Ordering::Relaxed) > population {
             self.volatile.store(population, Ordering::Relaxed);
         }
+        (before, population)
     }
 
     /// Entries in all databases that have a deadline.

@@ -95,7 +95,7 @@ impl Mutation<'_> {
         bump(&self.database().keys, 1);
         steps::step();
         self.count_deadlines(Deadlines::default(), deadlines);
-        self.keyspace.partition(self.partition).add_population(1);
+        self.keyspace.add_population(self.partition, 1);
         change.end();
     }
 
@@ -166,7 +166,7 @@ impl Mutation<'_> {
         self.database().sizes.count(SizeClass::of(entry.borrow()), None);
         steps::step();
         self.count_deadlines(Deadlines::of(entry.borrow()), Deadlines::default());
-        self.keyspace.partition(self.partition).add_population(-1);
+        self.keyspace.add_population(self.partition, -1);
         change.end();
         entry
     }

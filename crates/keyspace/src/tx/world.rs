@@ -111,7 +111,7 @@ impl Tx {
             let partition = self.keyspace.partition(index);
             let volatile = partition.volatile();
             tables.push(Detached { index, marks: content.marks, volatile, table });
-            partition.add_population(-(len as i32));
+            self.keyspace.add_population(index, -(len as i32));
         }
         let totals = self.keyspace.counters();
         let flushed = FlushedDatabase {
@@ -137,7 +137,7 @@ impl Tx {
             debug_assert_eq!(content.marks, marks, "no walk begins while the world is held");
             debug_assert_eq!(content.table(database).map_or(0, EntryTable::len), 0);
             let partition = self.keyspace.partition(index);
-            partition.add_population(table.len() as i32);
+            self.keyspace.add_population(index, table.len() as i32);
             partition.add_volatile(volatile as i32 - partition.volatile() as i32);
             *content.tables.get_or_add(database) = table;
         }

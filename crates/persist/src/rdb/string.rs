@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use structs::blob::Blob;
 use structs::listpack::Element;
 use structs::members;
 
@@ -93,8 +94,21 @@ pub fn read_string<'a>(reader: &mut Reader<'a>) -> Result<Decoded<'a>, Malformed
 pub fn write_string(out: &mut Writer, text: &keyspace::Text<'_>) {
     match text {
         keyspace::Text::Integer(number) if write_integer(out, *number) => {}
+        keyspace::Text::Large(blob) => write_blob(out, blob),
         text => write_bytes(out, text.contiguous(&mut Vec::new())),
     }
+}
+
+/// Appends a string that lies in pieces and is too long for an integer.
+fn write_blob(out: &mut Writer, blob: &Blob) {
+    let (len, pieces) = (blob.len(), || blob.chunks(0..blob.len()));
+    let write_packed = |out: &mut Writer, packed: &[u8]| write_packed(out, packed, len);
+    if out.pack(|packer| packer.pack_pieces(len, pieces()), write_packed) {
+        return;
+    }
+    write_length(out, len as u64);
+    out.buffer().reserve(len);
+    pieces().for_each(|piece| out.extend(piece));
 }
 
 /// Appends a member, value or element as a string.
@@ -112,17 +126,20 @@ pub fn write_bytes(out: &mut Writer, bytes: &[u8]) {
     if is_integer {
         return;
     }
-    let write_packed = |out: &mut Writer, packed: &[u8]| {
-        write_encoding(out, COMPRESSED);
-        write_length(out, packed.len() as u64);
-        write_length(out, bytes.len() as u64);
-        out.extend(packed);
-    };
-    if bytes.len() > INCOMPRESSIBLE_MAX && out.pack(bytes, write_packed) {
+    let write_packed = |out: &mut Writer, packed: &[u8]| write_packed(out, packed, bytes.len());
+    if bytes.len() > INCOMPRESSIBLE_MAX && out.pack(|packer| packer.pack(bytes), write_packed) {
         return;
     }
     write_length(out, bytes.len() as u64);
     out.extend(bytes);
+}
+
+/// Appends the packed form of a string of so many bytes.
+fn write_packed(out: &mut Writer, packed: &[u8], len: usize) {
+    write_encoding(out, COMPRESSED);
+    write_length(out, packed.len() as u64);
+    write_length(out, len as u64);
+    out.extend(packed);
 }
 
 /// Appends an integer if it fits 32 bits; whether it does.

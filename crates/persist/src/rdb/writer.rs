@@ -83,10 +83,14 @@ impl Writer {
         std::mem::replace(&mut self.bytes, room)
     }
 
-    /// Shows `write` the packed form of a string; `false` if there is none that is shorter.
-    pub(super) fn pack(&mut self, bytes: &[u8], write: impl FnOnce(&mut Self, &[u8])) -> bool {
+    /// Shows `write` the form of a string that `pack` makes; `false` if there is none.
+    pub(super) fn pack(
+        &mut self,
+        pack: impl FnOnce(&mut Packer) -> Option<&[u8]>,
+        write: impl FnOnce(&mut Self, &[u8]),
+    ) -> bool {
         let Some(mut packer) = self.packer.take() else { return false };
-        let packed = packer.pack(bytes);
+        let packed = pack(&mut packer);
         let is_shorter = packed.is_some();
         if let Some(packed) = packed {
             write(self, packed);

@@ -11,21 +11,23 @@ use base::io_text::plain;
 use config::settings::{AOF_LOAD_CORRUPT_TAIL_MAX_SIZE, AOF_LOAD_TRUNCATED};
 use keyspace::{Acquisition, Tx, TxOptions};
 use persist::aof::manifest::AofFile;
-use persist::aof::{AofDamage, AofError, CutPoint, UnitReader, is_synced_beyond};
+use persist::aof::{AofDamage, AofError, CutPoint, Unit, UnitReader, is_synced_beyond};
 use persist::rdb::file::{Damage, FileWriter, Options};
 use persist::storage::{File, OpenMode, read_full};
 
-use super::ahead::{Read, Stopped, run_each};
 use super::files::{Beginning, Files, make_directory, naming, new_base_path, unmade_directory};
-use super::runner::Runner;
-use super::sort::Sorter;
 use super::writer::Last;
 use super::{base_form, resume};
 use crate::background::wait_for;
 use crate::effects::set_replays;
 use crate::loading::{self, Twice, snapshot};
 use crate::log::{log_notice, log_warning};
+use crate::replay::partitioner::Partitioner;
+use crate::replay::pipeline::Pipeline;
+use crate::replay::read_ahead::{SourceEnd, Stopped, UnitSource, run_each};
+use crate::replay::replayer;
 use crate::server::Server;
+use crate::shared::Shared;
 
 /// How snapshots begin.
 const MAGICS: [&[u8]; 2] = [b"REDIS", b"VALKEY"];
@@ -156,7 +158,7 @@ impl Stock {
 
 /// How a transaction is begun that has the world while our own log is loaded.
 pub(crate) fn options_within(server: &Server, lane: usize) -> TxOptions {
-    super::replay::options(lane, server.keyspace.clock().now_ms())
+    replayer::options(lane, server.keyspace.clock().now_ms())
 }
 
 fn seconds_since(server: &Server, began_us: i64) -> f64 {
@@ -249,16 +251,19 @@ impl Source<'_> {
         held: &mut Option<Tx>,
     ) -> Result<Replayed, String> {
         let shares = if held.is_some() { 1 } else { loading::threads(self.server) };
-        let mut runner = Runner::new(self.server, shares, self.before, held.take());
-        let sorter = Sorter::new(self.server, shares);
-        let read = run_each(reader, sorter, |stretches, end| runner.run(stretches, end));
+        let Shared { loading, keyspace, log, .. } = &***self.server;
+        let report = |at| loading.advance_to(self.before + at, keyspace.clock(), log);
+        let mut pipeline = Pipeline::new(self.server, shares, held.take(), report);
+        let partitioner = Partitioner::new(self.server, shares);
+        let read = run_each(reader, partitioner, |segments, end| pipeline.run(segments, end));
         let told = |stopped| match stopped {
             Stopped::Malformed(why) => self.refuse(&why),
             Stopped::Refused(why) => self.refuse_command(&why),
             Stopped::Alone(why) => self.give_up(&why),
         };
-        let Read { end, cut_point, number } = read.map_err(told)?;
-        *held = runner.finish().map_err(told)?;
+        let SourceEnd { end, source } = read.map_err(told)?;
+        let (cut_point, number) = (source.cut_point(), source.number());
+        *held = pipeline.finish().map_err(told)?;
         let bytes = match end {
             // Padding is no part of it. And what is appended to a part of a batch would seem to be
             // of what was cut off.
@@ -348,6 +353,16 @@ impl Source<'_> {
              file, then use apus check aof --fix <filename.manifest>",
             self.path.display()
         )
+    }
+}
+
+impl UnitSource for UnitReader<'_> {
+    fn next_unit(&mut self) -> Result<Option<Unit>, AofError> {
+        UnitReader::next_unit(self)
+    }
+
+    fn position(&self) -> u64 {
+        self.cut_point().offset()
     }
 }
 

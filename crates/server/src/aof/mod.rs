@@ -4,13 +4,11 @@
 //! journal how far it is safe (`writer`). The files are Redis' own: a base, increments and a
 //! manifest that names them (`files`). A base is a snapshot; it is taken while all goes on, and
 //! what comes after its cut goes to a new increment (`rewrite`). At the start all of it is run
-//! again (`replay`), by several threads where its order allows that (`sort`, `apart`).
+//! again (`crate::replay`), by several threads where its order allows that.
 //!
 //! Invariant: there is one writer at most, and it alone touches the files while it runs.
 
-mod ahead;
 mod aligned;
-mod apart;
 mod figures;
 mod files;
 mod increment;
@@ -19,11 +17,8 @@ mod pieces;
 mod pin;
 mod queue;
 mod relocate;
-mod replay;
 mod rewrite;
-mod runner;
 mod settle;
-mod sort;
 mod succession;
 mod writer;
 

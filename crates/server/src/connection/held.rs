@@ -66,7 +66,7 @@ impl Serve {
     pub(super) fn hold(&mut self, output: &Output, begun: u64) {
         let (lsn, tells_of_write) = self.session.take_seen();
         let server = self.worker.server;
-        let awaits_file = tells_of_write && server.saves.is_behind();
+        let awaits_file = tells_of_write && server.snapshot_fence.is_up();
         if awaits_file || !server.journal.is_durable(lsn) {
             let tells = if tells_of_write { Tells::Write } else { Tells::Read };
             self.hold_until(output, begun, (lsn, tells, awaits_file));
@@ -119,11 +119,12 @@ impl Serve {
 
     #[cold]
     fn release(&mut self, cx: &TaskContext<'_>, output: &mut Output) -> usize {
-        let (journal, saves) = (&self.worker.server.journal, &self.worker.server.saves);
+        let server = self.worker.server;
+        let (journal, fence) = (&server.journal, &server.snapshot_fence);
         let Some(held) = &mut self.held else { return usize::MAX };
         let (mut passed, mut free) = (0, None);
         while let Some(&Mark { ref reply, lsn, awaits_file, .. }) = held.marks.get(passed) {
-            if awaits_file && saves.wait_for_file(cx.waker()) {
+            if awaits_file && fence.wait(cx.waker()) {
                 free = Some(reply.start);
                 break;
             }

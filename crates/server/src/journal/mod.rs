@@ -30,6 +30,7 @@ use durability::{Line, Rouse, Standing};
 
 mod durability;
 mod record;
+pub(crate) mod snapshot_fence;
 
 pub(crate) use durability::{LATE_US, ReaderId, Reliance};
 pub(crate) use record::{Deed, record, record_of_command};

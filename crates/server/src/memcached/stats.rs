@@ -5,6 +5,7 @@
 
 use std::sync::atomic::Ordering;
 
+use base::CpuTime;
 use config::settings::{
     BIND, LOGLEVEL, MAXCLIENTS, MAXMEMORY_POLICY, MEMCACHED_DUMP, MEMCACHED_FLUSH,
     MEMCACHED_ITEM_SIZE_MAX, MEMCACHED_PORT, MEMCACHED_PROTOCOL, MEMCACHED_SHUTDOWN,
@@ -18,7 +19,6 @@ use super::items::unix_seconds;
 use super::{MEMCACHED_VERSION, Turn, auth};
 use crate::clients::{Peer, client_flags};
 use crate::counters::Totals;
-use crate::process_times::{self, Times};
 use crate::session::Step;
 
 impl Turn<'_> {
@@ -86,15 +86,15 @@ impl Turn<'_> {
     fn tell_general(&mut self) {
         let server = self.server;
         let now = server.keyspace.clock().now_ms();
-        let Times { user, system, .. } = process_times::of_process();
+        let CpuTime { user, system } = CpuTime::of_process();
         self.tell("pid", std::process::id());
         self.tell("uptime", (now - server.identity.started) / 1000);
         self.tell("time", unix_seconds(now));
         self.tell("version", MEMCACHED_VERSION);
         self.tell("libevent", "2.1.12-stable");
         self.tell("pointer_size", usize::BITS);
-        self.tell("rusage_user", format_args!("{user:.6}"));
-        self.tell("rusage_system", format_args!("{system:.6}"));
+        self.tell("rusage_user", format_args!("{:.6}", user.as_secs_f64()));
+        self.tell("rusage_system", format_args!("{:.6}", system.as_secs_f64()));
         self.tell("max_connections", server.config.get(MAXCLIENTS));
         self.tell("curr_connections", server.clients.len());
         self.tell("total_connections", server.stats.connections.load(Ordering::Relaxed));

@@ -3,14 +3,18 @@
 //! Invariant: a limit that cannot be read is no limit.
 
 use std::fs;
+use std::sync::LazyLock;
 
 /// Version 1 says "no limit" with a number that no machine has.
 const UNLIMITED: u64 = 1 << 62;
 
-/// The memory of the machine.
+/// The memory that the machine had when that was first asked.
 pub(crate) fn of_machine() -> u64 {
-    let system = rustix::system::sysinfo();
-    (system.totalram as u64).saturating_mul(u64::from(system.mem_unit))
+    static MEMORY: LazyLock<u64> = LazyLock::new(|| {
+        let system = rustix::system::sysinfo();
+        (system.totalram as u64).saturating_mul(u64::from(system.mem_unit))
+    });
+    *MEMORY
 }
 
 /// The limit of our cgroup, version 1 or 2.

@@ -110,6 +110,9 @@ impl Table {
 
     /// How many keys there are, and how many readers they have together.
     pub(super) fn figures(&self) -> (usize, usize) {
+        if self.len() == 0 {
+            return (0, 0);
+        }
         let figures = self.shards.iter().map(|shard| {
             let part = shard.part();
             (part.keys.len(), part.items)

@@ -126,13 +126,18 @@ pub(super) fn set(
     found.is_none()
 }
 
-pub(super) fn set_deadline(
+/// Gives a field the deadline, or none, that `judge` makes of its present one. For a deadline there
+/// must be place.
+pub(super) fn judge_deadline(
     packed: &mut Packed,
     field: &[u8],
-    deadline: Option<UnixMillis>,
+    judge: impl FnOnce(Option<UnixMillis>) -> Option<Option<UnixMillis>>,
 ) -> bool {
     let Some(group) = find(packed.borrow(), field) else {
         return false;
+    };
+    let Some(deadline) = judge((group.deadline != 0).then_some(group.deadline)) else {
+        return true;
     };
     if group.deadline != 0 || deadline.is_some() {
         let (range, value) = (group.start..group.end, group.value.element.to_vec());

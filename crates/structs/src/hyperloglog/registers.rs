@@ -29,13 +29,7 @@ impl Registers {
         match encoding(bytes)? {
             Encoding::Dense => {
                 self.any_dense = true;
-                let (values, _) = self.values.as_chunks_mut::<8>();
-                let (packed, _) = bytes[HEADER..].as_chunks::<{ 2 * PACKED }>();
-                for (values, packed) in values.iter_mut().zip(packed) {
-                    for (value, other) in values.iter_mut().zip(unpack_eight(*packed)) {
-                        *value = (*value).max(other);
-                    }
-                }
+                raise(&mut self.values, &bytes[HEADER..]);
             }
             Encoding::Sparse => {
                 let mut index = 0;
@@ -56,18 +50,16 @@ impl Registers {
     /// How many distinct elements there were in all of the union.
     pub fn count(&self) -> u64 {
         let mut histogram = [0; 64];
-        let mut counters = [[0_u32; 64]; 4];
+        let mut counters = Tally::default();
         for values in self.values.as_chunks::<8>().0 {
             // Of a few elements nearly all registers are zero.
             if u64::from_ne_bytes(*values) == 0 {
                 histogram[0] += 8;
-                continue;
-            }
-            for (place, value) in values.iter().enumerate() {
-                counters[place % 4][usize::from(value & 63)] += 1;
+            } else {
+                counters.count(*values);
             }
         }
-        add_up(&counters, &mut histogram);
+        counters.add_to(&mut histogram);
         estimate(&histogram)
     }
 
@@ -79,16 +71,15 @@ impl Registers {
         }
         if encoding(bytes)? == Encoding::Sparse {
             let mut adder = Adder::new(bytes, sparse_len_max);
-            let risen = (0..).zip(self.values.iter()).filter(|(_, value)| **value > 0);
-            for (index, value) in risen {
+            for RegisterUpdate { index, value } in self.risen() {
                 if adder.is_dense() {
                     break;
                 }
-                adder.add(RegisterUpdate { index, value: *value })?;
+                adder.add(RegisterUpdate { index, value })?;
             }
         }
         if encoding(bytes)? == Encoding::Dense {
-            self.store_dense(&mut bytes[HEADER..]);
+            raise_packed(&mut bytes[HEADER..], &self.values);
         }
         forget_count(bytes)
     }
@@ -98,35 +89,91 @@ impl Registers {
         &self.values
     }
 
-    fn store_dense(&self, target: &mut [u8]) {
-        let (packed, _) = target.as_chunks_mut::<{ 2 * PACKED }>();
-        let (values, _) = self.values.as_chunks::<8>();
-        for (packed, values) in packed.iter_mut().zip(values) {
-            let mut risen = unpack_eight(*packed);
-            for (value, other) in risen.iter_mut().zip(values) {
-                *value = (*value).max(*other);
-            }
-            *packed = pack_eight(risen);
+    /// The registers that are not zero. Of a few elements nearly all are.
+    fn risen(&self) -> impl Iterator<Item = RegisterUpdate> {
+        let groups = self.values.as_chunks::<8>().0.iter().enumerate();
+        groups.filter(|(_, values)| u64::from_ne_bytes(**values) != 0).flat_map(
+            |(group, values)| {
+                let places = values.iter().enumerate().filter(|(_, value)| **value > 0);
+                places.map(move |(place, value)| RegisterUpdate {
+                    index: 8 * group + place,
+                    value: *value,
+                })
+            },
+        )
+    }
+}
+
+/// Raises registers to packed ones.
+fn raise(values: &mut [u8; REGISTERS], packed: &[u8]) {
+    #[cfg(target_arch = "x86_64")]
+    if super::wide::raise(values, packed) {
+        return;
+    }
+    raise_by_eights(values, packed);
+}
+
+/// Raises packed registers to others.
+fn raise_packed(packed: &mut [u8], values: &[u8; REGISTERS]) {
+    #[cfg(target_arch = "x86_64")]
+    if super::wide::raise_packed(packed, values) {
+        return;
+    }
+    raise_packed_by_eights(packed, values);
+}
+
+fn raise_by_eights(values: &mut [u8; REGISTERS], packed: &[u8]) {
+    let (packed, _) = packed.as_chunks::<{ 2 * PACKED }>();
+    for (values, packed) in values.as_chunks_mut::<8>().0.iter_mut().zip(packed) {
+        for (value, other) in values.iter_mut().zip(unpack_eight(*packed)) {
+            *value = (*value).max(other);
         }
+    }
+}
+
+fn raise_packed_by_eights(packed: &mut [u8], values: &[u8; REGISTERS]) {
+    let (packed, _) = packed.as_chunks_mut::<{ 2 * PACKED }>();
+    for (packed, values) in packed.iter_mut().zip(values.as_chunks::<8>().0) {
+        let mut risen = unpack_eight(*packed);
+        for (value, other) in risen.iter_mut().zip(values) {
+            *value = (*value).max(*other);
+        }
+        *packed = pack_eight(risen);
     }
 }
 
 /// Adds up how many registers have which value.
 pub(super) fn count_dense(packed: &[u8], histogram: &mut [u32; 64]) {
-    // Four counters, so that equal neighbours do not wait for each other.
-    let mut counters = [[0_u32; 64]; 4];
-    for packed in packed.as_chunks::<PACKED>().0 {
-        for (counter, value) in counters.iter_mut().zip(unpack(*packed)) {
+    let mut counters = Tally::default();
+    for packed in packed.as_chunks::<{ 2 * PACKED }>().0 {
+        counters.count(unpack_eight(*packed));
+    }
+    counters.add_to(histogram);
+}
+
+/// How many registers have which value, of each eighth: equal neighbours, as most are, do not wait
+/// for each other.
+struct Tally([[u32; 64]; 8]);
+
+impl Default for Tally {
+    fn default() -> Tally {
+        Tally([[0; 64]; 8])
+    }
+}
+
+impl Tally {
+    #[inline]
+    fn count(&mut self, values: [u8; 8]) {
+        for (counter, value) in self.0.iter_mut().zip(values) {
             counter[usize::from(value & 63)] += 1;
         }
     }
-    add_up(&counters, histogram);
-}
 
-fn add_up(counters: &[[u32; 64]; 4], histogram: &mut [u32; 64]) {
-    for counter in counters {
-        for (sum, registers) in histogram.iter_mut().zip(counter) {
-            *sum += registers;
+    fn add_to(&self, histogram: &mut [u32; 64]) {
+        for counter in &self.0 {
+            for (sum, registers) in histogram.iter_mut().zip(counter) {
+                *sum += registers;
+            }
         }
     }
 }
@@ -170,3 +217,31 @@ fn pack_eight(values: [u8; 8]) -> [u8; 2 * PACKED] {
 }
 
 const _: () = assert!((DENSE_LEN - HEADER) / PACKED * 4 == REGISTERS);
+
+#[cfg(test)]
+mod tests {
+    use base::Random;
+
+    use super::{
+        DENSE_LEN, HEADER, REGISTERS, raise, raise_by_eights, raise_packed, raise_packed_by_eights,
+    };
+
+    #[test]
+    fn the_width_does_not_show() {
+        let mut random = Random::from_seed(9);
+        for limit in [1, 8, 64] {
+            let mut values = [0; REGISTERS];
+            values.fill_with(|| random.below(limit) as u8);
+            let mut packed = vec![0; DENSE_LEN - HEADER];
+            packed.fill_with(|| random.next_u64() as u8);
+            let (mut wide, mut narrow) = (values, values);
+            raise(&mut wide, &packed);
+            raise_by_eights(&mut narrow, &packed);
+            assert!(wide == narrow);
+            let (mut wide, mut narrow) = (packed.clone(), packed);
+            raise_packed(&mut wide, &values);
+            raise_packed_by_eights(&mut narrow, &values);
+            assert!(wide == narrow);
+        }
+    }
+}

@@ -105,6 +105,11 @@ impl ListPage {
         PageItems::new(self.listpack(), self.longs(), places)
     }
 
+    /// Which of a range of places hold these bytes.
+    pub(super) fn places_of(&self, text: &[u8], places: Range<usize>) -> Vec<usize> {
+        places_of(self.listpack(), self.longs(), text, places)
+    }
+
     /// Whether there is room for an element. An empty page has room for any.
     pub(super) fn fits(&self, text: Text<'_>) -> bool {
         let len = text.len();
@@ -399,6 +404,35 @@ impl DoubleEndedIterator for PageItems<'_> {
     fn next_back(&mut self) -> Option<Self::Item> {
         self.next_entry_back().map(|(place, entry)| text_at(&entry, place, self.longs))
     }
+}
+
+/// Which of a range of places hold these bytes, of a page or of a small list.
+pub(super) fn places_of(
+    listpack: Listpack<'_>,
+    longs: &[Placed],
+    text: &[u8],
+    places: Range<usize>,
+) -> Vec<usize> {
+    let Some(first) = i64::try_from(places.start).ok().and_then(|first| listpack.get(first)) else {
+        return Vec::new();
+    };
+    let long_at = |place: usize| {
+        longs.binary_search_by_key(&place, |(at, _)| usize::from(*at)).ok().map(|at| &longs[at].1)
+    };
+    let found = listpack.search(text, 1).starting_at(first.offset, places.start);
+    let mut found: Vec<usize> = found
+        .map(|(place, _)| place)
+        .take_while(|place| *place < places.end)
+        // A long element has an empty string in its place.
+        .filter(|place| !text.is_empty() || long_at(*place).is_none())
+        .collect();
+    if text.len() > INLINE_MAX && !longs.is_empty() {
+        let longs = longs.iter().map(|(at, long)| (usize::from(*at), Text::Long(long)));
+        let equal = longs.filter(|(at, long)| places.contains(at) && *long == Text::Bytes(text));
+        found.extend(equal.map(|(at, _)| at));
+        found.sort_unstable();
+    }
+    found
 }
 
 /// What an entry at a place stands for.

@@ -30,6 +30,44 @@ pub(super) fn decode(at: &[u8]) -> Option<(Element<'_>, usize)> {
     }
 }
 
+/// The length of the entry that these bytes begin with, with that behind it, as its first bytes
+/// tell it; `None` where they begin none.
+#[inline]
+pub(super) fn entry_len(at: &[u8]) -> Option<usize> {
+    let first = *at.first()?;
+    let told = usize::from(ENTRY_LENS[usize::from(first)]);
+    if told != 0 {
+        return Some(told);
+    }
+    let len = match first {
+        0xE0..=0xEF => 2 + usize::from(u16::from_be_bytes([first & 0x0F, *at.get(1)?])),
+        0xF0 => {
+            let length = at.get(1..)?.first_chunk()?;
+            usize::try_from(u32::from_le_bytes(*length)).ok()?.checked_add(5)?
+        }
+        _ => return None,
+    };
+    len.checked_add(backlen_len(len))
+}
+
+/// By its first byte the length of a whole entry; 0 where that does not tell.
+static ENTRY_LENS: [u8; 256] = {
+    let mut lens = [0; 256];
+    let mut first = 0;
+    while first < lens.len() {
+        lens[first] = match first {
+            0x00..=0x7F => 2,
+            0x80..=0xBF => (first as u8 & 0x3F) + 2,
+            0xC0..=0xDF => 3,
+            0xF1..=0xF3 => first as u8 - 0xF1 + 4,
+            0xF4 => 10,
+            _ => 0,
+        };
+        first += 1;
+    }
+    lens
+};
+
 #[inline]
 fn string(at: &[u8], header: usize, len: usize) -> Option<(Element<'_>, usize)> {
     let end = header.checked_add(len)?;

@@ -137,7 +137,9 @@ fn a_stride_skips_values() {
     assert_eq!(at(listpack.find(b"x", 2)), None);
     assert_eq!(at(listpack.find(b"b", 3)), None);
     let second = listpack.get(1).unwrap().offset;
-    assert_eq!(at(listpack.find_from(second, b"a", 2)), at(listpack.get(3)));
+    let mut from_second = listpack.search(b"a", 2).starting_at(second, 7);
+    assert_eq!(from_second.next(), listpack.get(3).map(|entry| (8, entry)));
+    assert_eq!(from_second.next(), None);
     let pairs: Vec<_> = listpack.chunks::<2>().map(|[field, _]| field.element.to_vec()).collect();
     assert_eq!(pairs, [b"a".to_vec(), b"12".to_vec(), b"b".to_vec()]);
     let last = listpack.chunks::<3>().next_back().unwrap();
@@ -168,7 +170,9 @@ fn a_foreign_encoding_is_read_and_not_kept() {
     assert_eq!(validate(&bytes), Ok(()));
     let listpack = Listpack::new(&bytes);
     assert_eq!(listpack.find(b"5", 1).map(|entry| entry.offset), Some(6));
-    assert_eq!(listpack.find_from(9, b"5", 1).map(|entry| entry.offset), Some(9));
+    let both: Vec<_> =
+        listpack.search(b"5", 1).map(|(place, entry)| (place, entry.offset)).collect();
+    assert_eq!(both, [(0, 6), (1, 9)]);
     let element = listpack.first().unwrap().element;
     assert_eq!(element.to_integer(), Some(5));
     push_back(&mut bytes, Element::Bytes(b"5"));
@@ -235,6 +239,12 @@ proptest! {
                 listpack.find(&one, 1).map(|entry| entry.offset),
                 model.iter().position(|text| *text == one).map(offset_of)
             );
+            for stride in [1, 2, 3] {
+                let found = listpack.search(&one, stride).map(|(place, _)| place * stride);
+                let every = (0..model.len()).step_by(stride);
+                let equal: Vec<usize> = every.filter(|place| model[*place] == one).collect();
+                prop_assert_eq!(found.collect::<Vec<_>>(), equal);
+            }
             match kind {
                 0 => {
                     push_back(&mut bytes, first);

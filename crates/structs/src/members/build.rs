@@ -9,7 +9,7 @@ use super::page::MemberPage;
 use super::text::{Long, Text};
 use super::{Lifetime, MemberRef, Members, Payload, place};
 use crate::secret;
-use crate::tree::{Leaf, Tree};
+use crate::tree::Tree;
 
 /// Bytes of members and values that are sorted together.
 const RUN: usize = 4 * 1024 * 1024;
@@ -77,16 +77,19 @@ impl<P: Payload> Builder<P> {
     }
 
     fn end_run(&mut self) {
-        self.run.sort_unstable_by_key(|staged| staged.hash);
         let bytes = std::mem::take(&mut self.bytes);
         let run = std::mem::take(&mut self.run);
         self.run_bytes = 0;
+        // A hash and a number are quicker to move than what is collected.
+        let mut order: Vec<(u64, u32)> =
+            run.iter().zip(0..).map(|(staged, number)| (staged.hash, number)).collect();
+        order.sort_unstable();
         if self.members.is_empty() {
-            self.members.tree = Tree::from_leaves(Pages::new(&run, &bytes));
+            self.members.tree = Tree::from_leaves(Pages::new(&run, &order, &bytes));
             return;
         }
-        for staged in &run {
-            let new = staged.read(&bytes);
+        for (_, number) in order {
+            let new = run[number as usize].read(&bytes);
             let lifetime = new.deadline.map_or(Lifetime::Endless, Lifetime::Until);
             self.members.insert(new.member, new.value, lifetime);
         }
@@ -109,16 +112,24 @@ impl StagedMember {
     }
 }
 
-/// The pages of a sorted run.
+/// The pages of a run.
 struct Pages<'a, P> {
-    run: std::iter::Peekable<std::slice::Iter<'a, StagedMember>>,
+    run: &'a [StagedMember],
+    /// The members that are to come, in the order of their hashes.
+    order: std::slice::Iter<'a, (u64, u32)>,
     bytes: &'a [u8],
     payload: std::marker::PhantomData<P>,
 }
 
 impl<'a, P: Payload> Pages<'a, P> {
-    fn new(run: &'a [StagedMember], bytes: &'a [u8]) -> Pages<'a, P> {
-        Pages { run: run.iter().peekable(), bytes, payload: std::marker::PhantomData }
+    fn new(run: &'a [StagedMember], order: &'a [(u64, u32)], bytes: &'a [u8]) -> Pages<'a, P> {
+        Pages { run, order: order.iter(), bytes, payload: std::marker::PhantomData }
+    }
+
+    /// The member that comes next, and its hash.
+    fn peek(&self) -> Option<(u64, MemberRef<'a>)> {
+        let (hash, number) = self.order.as_slice().first()?;
+        Some((*hash, self.run[*number as usize].read(self.bytes)))
     }
 }
 
@@ -126,22 +137,24 @@ impl<P: Payload> Iterator for Pages<'_, P> {
     type Item = MemberPage<P>;
 
     fn next(&mut self) -> Option<MemberPage<P>> {
-        let mut page = MemberPage::with_room(FILL);
-        let mut last = place(self.run.peek()?.hash);
-        while let Some(staged) = self.run.next_if(|staged| {
+        let mut last = place(self.peek()?.0);
+        let (mut members, mut size) = (Vec::<(u64, MemberRef<'_>)>::new(), 0);
+        while let Some((hash, new)) = self.peek() {
             // Members of one place stay together.
-            let size = MemberPage::<P>::size_of(staged.read(self.bytes));
-            place(staged.hash) == last || page.size() + size <= FILL
-        }) {
-            let new = staged.read(self.bytes);
-            last = place(staged.hash);
-            let mut buffer = Vec::new();
-            match page.find(staged.hash, new.member.as_bytes(&mut buffer)) {
-                Some(index) => page.replace(index, staged.hash, new),
-                None => page.insert(staged.hash, new),
+            let more = MemberPage::<P>::size_of(new);
+            if place(hash) != last && size + more > FILL {
+                break;
+            }
+            last = place(hash);
+            size += more;
+            self.order.next();
+            // Equal ones have one hash.
+            let alike = members.iter_mut().rev().take_while(|(other, _)| *other == hash);
+            match alike.into_iter().find(|(_, member)| member.member == new.member) {
+                Some((_, member)) => *member = new,
+                None => members.push((hash, new)),
             }
         }
-        page.trim();
-        Some(page)
+        Some(MemberPage::of(&members))
     }
 }

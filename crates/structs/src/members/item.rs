@@ -88,20 +88,11 @@ impl<'a> MemberItem<'a> {
     /// How many bytes it takes.
     #[inline]
     pub(super) fn len(&self) -> usize {
-        let member = match self.member {
-            Part::Within(bytes) if bytes.len() < usize::from(LENGTH_FOLLOWS) => 1 + bytes.len(),
-            Part::Within(bytes) => 3 + bytes.len(),
-            Part::PageOverflow(_) => 3,
+        let within = |part: Part<'_>| match part {
+            Part::Within(bytes) => Some(bytes.len()),
+            Part::PageOverflow(_) => None,
         };
-        let value = match self.value {
-            None => 0,
-            Some(Part::Within(bytes)) if bytes.len() < usize::from(VALUE_LENGTH_FOLLOWS) => {
-                1 + bytes.len()
-            }
-            Some(Part::Within(bytes)) => 3 + bytes.len(),
-            Some(Part::PageOverflow(_)) => 3,
-        };
-        member + value + if self.deadline.is_some() { DEADLINE } else { 0 }
+        len_of(within(self.member), self.value.map(within), self.deadline.is_some())
     }
 
     /// Writes it into bytes of exactly its length.
@@ -145,6 +136,22 @@ impl<'a> MemberItem<'a> {
             }
         }
     }
+}
+
+/// How many bytes an item takes by the lengths of its parts, of those that lie within.
+#[inline]
+pub(super) fn len_of(
+    member: Option<usize>,
+    value: Option<Option<usize>>,
+    has_deadline: bool,
+) -> usize {
+    let part = |len: Option<usize>, longer: u8| match len {
+        Some(len) if len < usize::from(longer) => 1 + len,
+        Some(len) => 3 + len,
+        None => 3,
+    };
+    let value = value.map_or(0, |value| part(value, VALUE_LENGTH_FOLLOWS));
+    part(member, LENGTH_FOLLOWS) + value + if has_deadline { DEADLINE } else { 0 }
 }
 
 /// Writes the deadline of an item that has one, or has room for it before it.

@@ -24,7 +24,7 @@ use base::UnixMillis;
 
 use fingerprint::BLOCK;
 
-use super::item::{MemberItem, Part};
+use super::item::{self, MemberItem, Part};
 use super::overflow::PageOverflow;
 use super::text::Text;
 use super::{MemberRef, Payload, place};
@@ -48,8 +48,9 @@ pub struct MemberPage<P> {
     earliest: UnixMillis,
     items_len: u16,
     count: u16,
-    /// How many members have a deadline.
+    /// How many members have a deadline, and of them the earliest.
     timed: u16,
+    at_earliest: u16,
     payload: PhantomData<P>,
 }
 
@@ -126,14 +127,26 @@ impl<P: Payload> MemberPage<P> {
         (0..self.len()).filter(is_passed).count() as u64
     }
 
-    /// The hashes and numbers of the members from a place on, in the order of their hashes.
-    pub(super) fn by_place(&self, least: u64) -> Vec<(u64, usize)> {
+    /// The hashes and numbers of the members, in the order of their hashes.
+    fn by_place(&self) -> Vec<(u64, usize)> {
+        self.first_by_place(0, usize::MAX).0
+    }
+
+    /// Those of the first members from a place on: so many, and all that are of the place behind
+    /// them. Whether these are all.
+    pub(super) fn first_by_place(&self, least: u64, most: usize) -> (Vec<(u64, usize)>, bool) {
         let mut order: Vec<(u64, usize)> = (0..self.len())
             .map(|index| (self.hash(index), index))
             .filter(|(hash, _)| place(*hash) >= least)
             .collect();
+        let is_whole = order.len() <= most.saturating_add(1);
+        if !is_whole {
+            let (_, (behind, _), _) = order.select_nth_unstable(most);
+            let end = place(*behind);
+            order.retain(|(hash, _)| place(*hash) <= end);
+        }
         order.sort_unstable();
-        order
+        (order, is_whole)
     }
 
     /// An empty page with room for so many bytes of elements.
@@ -141,12 +154,22 @@ impl<P: Payload> MemberPage<P> {
         MemberPage { page: new_page(bytes), ..MemberPage::default() }
     }
 
+    /// A page of different members, each with its hash.
+    pub(super) fn of(members: &[(u64, MemberRef<'_>)]) -> MemberPage<P> {
+        let size = members.iter().map(|(_, member)| Self::size_of(*member)).sum();
+        let mut page = MemberPage { count: members.len() as u16, ..MemberPage::with_room(size) };
+        for (index, (hash, member)) in members.iter().enumerate() {
+            page.fill_in(index, *hash, *member);
+        }
+        page
+    }
+
     /// Bytes of the fingerprint, distance and item of a member.
     pub(super) fn size_of(new: MemberRef<'_>) -> usize {
-        // The longest heads there are.
         let (member_beside, value_beside) = overflow(new.member.len(), new.value.len());
-        let within = |text: Text<'_>, overflow: bool| if overflow { 0 } else { text.len() };
-        ENTRY + 12 + within(new.member, member_beside) + within(new.value, value_beside)
+        let within = |text: Text<'_>, beside: bool| (!beside).then(|| text.len());
+        let (member, value) = (within(new.member, member_beside), within(new.value, value_beside));
+        ENTRY + item::len_of(member, P::VALUED.then_some(value), new.deadline.is_some())
     }
 
     fn fingerprints(&self) -> &[u8] {
@@ -271,7 +294,7 @@ impl<P: Payload> Leaf for MemberPage<P> {
     }
 
     fn split(&mut self, _: Growth) -> Option<(u64, MemberPage<P>)> {
-        let order = self.by_place(0);
+        let order = self.by_place();
         let mut below = 0;
         let mut cut = None;
         for number in 1..order.len() {
@@ -330,6 +353,7 @@ impl<P> Default for MemberPage<P> {
             items_len: 0,
             count: 0,
             timed: 0,
+            at_earliest: 0,
             payload: PhantomData,
         }
     }
@@ -404,7 +428,9 @@ impl<P: Payload> MemberPage<P> {
         }
         let deadlines = (0..self.len()).filter_map(|index| self.deadline(index));
         assert_eq!(deadlines.clone().count(), usize::from(self.timed));
-        assert_eq!(deadlines.min().unwrap_or(NEVER), self.earliest);
+        assert_eq!(deadlines.clone().min().unwrap_or(NEVER), self.earliest);
+        let earliest = deadlines.filter(|deadline| *deadline == self.earliest);
+        assert_eq!(earliest.count(), usize::from(self.at_earliest));
         let mut slots: Vec<u16> = self.slot_numbers().collect();
         slots.sort_unstable();
         assert_eq!(slots, self.overflow.as_ref().map_or(Vec::new(), |slots| slots.full()));

@@ -440,6 +440,25 @@ fn samples_are_distinct_and_each_number_equally_likely() {
     }
 }
 
+/// Redis looks at no field but the one whose time is lifted.
+#[test]
+fn lifting_all_of_many_deadlines_that_are_alike_takes_steps_in_proportion() {
+    let steps_of = |count: u32| {
+        let mut members = Members::<Valued>::new();
+        let names: Vec<String> = (0..count).map(|number| format!("field:{number}")).collect();
+        for name in &names {
+            let until = Lifetime::Until(1_000_000);
+            members.insert(Text::Bytes(name.as_bytes()), Text::Bytes(b"value"), until);
+        }
+        let before = base::steps::taken()?;
+        names.iter().for_each(|name| _ = members.set_deadline(name.as_bytes(), None));
+        assert_eq!(members.earliest_deadline(), None);
+        Some((base::steps::taken()? - before) / u64::from(count))
+    };
+    let (Some(few), Some(many)) = (steps_of(100), steps_of(20_000)) else { return };
+    assert!(few <= 12 && many <= 12, "{few} and {many} steps for each");
+}
+
 #[test]
 fn a_deadline_costs_nothing_where_there_is_none_and_six_bytes_where_there_is() {
     let mut members = Members::<Valued>::new();

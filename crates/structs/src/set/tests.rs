@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use base::{Random, UnixMillis};
 use proptest::prelude::{Just, Strategy, any, prop, prop_oneof, proptest};
 
-use super::{LargeSet, Set, SetLimits, SetRef, difference, intersection, union};
-use crate::members::Text;
+use super::{LargeSet, Set, SetLimits, SetRef, difference, grown_union, intersection, union};
+use crate::members::{Builder, MemberRef, Text};
 use crate::packing::{PACKED_MAX, Packed, Packing};
 
 type Model = BTreeMap<Vec<u8>, Option<UnixMillis>>;
@@ -192,17 +192,73 @@ proptest! {
             set
         };
         let meet = models.iter().skip(1).fold(models[0].clone(), |meet, model| &meet & model);
-        assert_eq!(collect(intersection(&refs, now).collect()), meet);
+        assert_eq!(collect(intersection(refs.clone(), now).collect()), meet);
         let join = models.iter().fold(BTreeSet::new(), |join, model| &join | model);
-        assert_eq!(collect(union(&refs, now).collect()), join);
+        assert_eq!(collect(union(refs.clone(), now).collect()), join);
+        if let Some(grown) = grown_union(&refs, now) {
+            assert!(grown.borrow().iter().all(|member| member.deadline.is_none()));
+            let members = grown.borrow().iter().map(|member| member.member);
+            assert_eq!(collect(members.collect()), join);
+        }
         let rest = models.iter().skip(1).fold(models[0].clone(), |rest, model| &rest - model);
-        assert_eq!(collect(difference(refs[0], &refs[1..], now).collect()), rest);
+        assert_eq!(collect(difference(refs[0], refs[1..].to_vec(), now).collect()), rest);
     }
 }
 
 #[test]
+fn a_union_grows_from_the_largest_set_and_leaves_that_as_it_is() {
+    let members_of = |numbers: std::ops::Range<u32>| {
+        let mut builder = Builder::new();
+        let texts: Vec<String> = numbers.map(|number| format!("m:{number}")).collect();
+        texts.iter().for_each(|it| builder.push(MemberRef::plain(Text::Bytes(it.as_bytes()))));
+        Set::Large(LargeSet::new(builder.finish()))
+    };
+    let (small, large, mut few) = (members_of(0..1000), members_of(900..3000), Set::default());
+    few.insert(Text::Integer(7), &LIMITS);
+    let sets = [small.borrow(), large.borrow(), few.borrow()];
+    let grown = grown_union(&sets, 0).expect("the largest has no deadlines");
+    assert_eq!(grown.borrow().len(), 3001);
+    assert!(sets.iter().flat_map(|set| set.alive(0)).all(|it| grown.borrow().contains(it)));
+    assert_eq!(large.borrow().len(), 2100);
+    assert!(grown_union(&[few.borrow()], 0).is_none(), "the largest is a small one");
+}
+
+#[test]
+fn what_is_popped_of_a_large_set_and_what_stays_are_all_of_it() {
+    for count in [1, 400, 501, 999, 1000, 2000] {
+        let mut set = Set::Large(LargeSet::default());
+        for number in 0..1000_u32 {
+            set.insert_until(Text::Bytes(&number.to_be_bytes()), 5 + i64::from(number % 7));
+        }
+        let whole = set.clone();
+        let popped = set.pop_many(count, &mut Random::from_seed(count));
+        assert_eq!(popped.len() as u64, count.min(1000));
+        assert_eq!(popped.len() as u64 + set.borrow().len(), 1000);
+        assert!(popped.iter().all(|it| !set.borrow().contains(Text::Bytes(it))));
+        for member in set.borrow().iter() {
+            assert_eq!(whole.borrow().get(member.member), Some(member));
+        }
+    }
+}
+
+#[test]
+fn integers_make_the_intset_that_they_make_one_by_one() {
+    for values in [vec![], vec![5], vec![3, -1, 2], vec![1 << 40, -70_000, 9], vec![i64::MIN, 0]] {
+        let mut grown = Set::default();
+        values.iter().for_each(|value| _ = grown.insert(Text::Integer(*value), &LIMITS));
+        let made = Set::of_integers(&mut values.clone()).expect("they are few");
+        let bytes = |set: &Set| match set {
+            Set::Packed(packed) => (packed.packing, packed.bytes.clone()),
+            Set::Large(_) => unreachable!("they are few"),
+        };
+        assert_eq!(bytes(&made), bytes(&grown), "{values:?}");
+    }
+    assert!(Set::of_integers(&mut (0..1 << 20).collect::<Vec<_>>()).is_none());
+}
+
+#[test]
 fn the_algebra_of_no_sets_is_empty() {
-    assert_eq!(intersection(&[], 0).count() + union(&[], 0).count(), 0);
+    assert_eq!(intersection(vec![], 0).count() + union(vec![], 0).count(), 0);
 }
 
 #[test]

@@ -37,9 +37,10 @@ fn item_of<'a>([member, score]: [Entry<'a>; 2]) -> ItemRef<'a> {
 
 /// The rank of a member, and what it is.
 pub(super) fn find<'a>(packed: PackedRef<'a>, member: &[u8]) -> Option<(u64, ItemRef<'a>)> {
-    let mut items = (0..).zip(Listpack::new(packed.bytes).chunks::<2>());
-    let (rank, found) = items.find(|(_, [entry, _])| entry.element.equals(member))?;
-    Some((rank, item_of(found)))
+    let listpack = Listpack::new(packed.bytes);
+    let (rank, entry) = listpack.search(member, 2).next()?;
+    let score = listpack.entry_at(entry.end)?;
+    Some((rank as u64, item_of([entry, score])))
 }
 
 /// How many members lie before a place.

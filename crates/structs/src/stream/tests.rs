@@ -294,6 +294,24 @@ fn acknowledged_entries_go_and_references_go_with_entries() {
 }
 
 #[test]
+fn a_trim_of_what_is_acknowledged_does_not_grow_with_what_a_group_has_not_read() {
+    let steps_of = |entries: u64| {
+        let mut stream = Stream::default();
+        (1..=entries).for_each(|ms| stream.append(id(ms, 0), &[(b"f", b"v")], LIMITS));
+        for (name, last_id) in [(b"a", id(entries, 0)), (b"b", EntryId::MIN)] {
+            stream.create_group(name, ConsumerGroup::new(last_id, Some(0)));
+        }
+        let (threshold, references) = (Threshold::Length(10), References::Acknowledged);
+        let trim = Trim { threshold, approximate: false, limit: 0, references };
+        let before = base::steps::taken()?;
+        assert_eq!(stream.trim(&trim).deleted, 0);
+        assert_eq!(stream.len(), entries);
+        Some(base::steps::taken()? - before)
+    };
+    assert_eq!(steps_of(100), steps_of(10_000));
+}
+
+#[test]
 fn producers_are_remembered_for_a_time_and_up_to_a_number() {
     let mut sent = Idempotence::new(IdempotenceLimits { duration: 10, size: 3 });
     let empty = sent.memory();

@@ -4,6 +4,8 @@
 
 use std::sync::Arc;
 
+use base::steps;
+
 use super::group::{ConsumerGroup, Name};
 use super::id::EntryId;
 use super::log::Removed;
@@ -57,6 +59,13 @@ pub struct Trimmed {
 impl Stream {
     /// Takes the oldest entries out.
     pub fn trim(&mut self, trim: &Trim) -> Trimmed {
+        if trim.references == References::Acknowledged && self.is_wholly_unread() {
+            return Trimmed {
+                deleted: 0,
+                removed: self.log.remove_nodes(0..0),
+                reach: self.first_id,
+            };
+        }
         let by_reference = trim.references != References::Keep && !self.groups.is_empty();
         let (mut deleted, removed) = match by_reference {
             true => (0, self.log.remove_nodes(0..0)),
@@ -68,6 +77,14 @@ impl Stream {
             self.find_first();
         }
         Trimmed { deleted, removed, reach }
+    }
+
+    /// Whether a group has read no entry that is there, so that all have acknowledged none.
+    pub fn is_wholly_unread(&self) -> bool {
+        self.groups.by_name.values().any(|group| {
+            steps::step();
+            group.last_id < self.first_id
+        })
     }
 
     /// Takes out whole nodes while that is right.
@@ -145,7 +162,7 @@ impl Stream {
         });
         if let (References::Delete, Some(referrers)) = (references, referrers) {
             for id in gone {
-                for name in referrers.up_to(id) {
+                for name in referrers.up_to(id, &self.groups) {
                     self.forget_in(name, id);
                 }
             }
@@ -167,8 +184,8 @@ impl Trim {
 pub(super) struct Referrers {
     /// What one of the groups has not read yet lies above this.
     least_read: EntryId,
-    /// The first pending entry of each group that has any, rising.
-    pending: Vec<(EntryId, Name)>,
+    /// The first pending entry of each group that has any, rising; once somebody asked.
+    pending: Option<Vec<(EntryId, Name)>>,
     /// Which of them referred to an entry last: the next one is likely pending there, too.
     last: usize,
 }
@@ -176,12 +193,17 @@ pub(super) struct Referrers {
 impl ConsumerGroups {
     fn referrers(&self) -> Referrers {
         let read = self.by_name.values().map(|group| group.last_id);
+        Referrers { least_read: read.min().unwrap_or(EntryId::MAX), pending: None, last: 0 }
+    }
+
+    /// The first pending entry of each group that has any, rising.
+    fn first_pending(&self) -> Vec<(EntryId, Name)> {
         let first = |(name, group): (&Name, &Arc<ConsumerGroup>)| {
             group.pending_bounds().map(|(first, _)| (first, Arc::clone(name)))
         };
         let mut pending: Vec<(EntryId, Name)> = self.by_name.iter().filter_map(first).collect();
         pending.sort_unstable();
-        Referrers { least_read: read.min().unwrap_or(EntryId::MAX), pending, last: 0 }
+        pending
     }
 }
 
@@ -191,9 +213,10 @@ impl Referrers {
         if id > self.least_read {
             return true;
         }
-        let candidates = self.pending.partition_point(|(first, _)| *first <= id);
+        let pending = self.pending.get_or_insert_with(|| groups.first_pending());
+        let candidates = pending.partition_point(|(first, _)| *first <= id);
         let has = |place: &usize| {
-            let group = groups.by_name.get(&self.pending[*place].1);
+            let group = groups.by_name.get(&pending[*place].1);
             group.is_some_and(|group| group.pending(id).is_some())
         };
         let likely = Some(self.last).filter(|last| *last < candidates && has(last));
@@ -203,8 +226,13 @@ impl Referrers {
     }
 
     /// The groups that may have an entry pending.
-    fn up_to(&self, id: EntryId) -> impl Iterator<Item = &Name> {
-        let candidates = self.pending.partition_point(|(first, _)| *first <= id);
-        self.pending[..candidates].iter().map(|(_, name)| name)
+    fn up_to(
+        &mut self,
+        id: EntryId,
+        groups: &ConsumerGroups,
+    ) -> impl Iterator<Item = &Name> + use<'_> {
+        let pending = self.pending.get_or_insert_with(|| groups.first_pending());
+        let candidates = pending.partition_point(|(first, _)| *first <= id);
+        pending[..candidates].iter().map(|(_, name)| name)
     }
 }

@@ -369,11 +369,14 @@ impl<L: Leaf> Inner<L> {
             self.remove(index);
         } else if self.children[index].is_oversize() {
             self.split_child(index, edges);
-        } else if !(after.size < before.size && self.join_if_small(index))
-            && let Some(others) = self.summary.minus(old)
-        {
-            self.summary = others.plus(after.summary);
-            return;
+        } else if !(after.size < before.size && self.join_if_small(index)) {
+            if old == after.summary {
+                return;
+            }
+            if let Some(others) = self.summary.minus(old) {
+                self.summary = others.plus(after.summary);
+                return;
+            }
         }
         self.sum_up();
     }

@@ -12,12 +12,12 @@ use persist::storage::{OpenMode, Storage};
 use proto::OwnedArgs;
 
 use super::LANE;
-use crate::aof::ahead::{Read, Stopped, run_each};
 use crate::aof::options_within;
-use crate::aof::runner::Runner;
-use crate::aof::sort::{Sorter, Stretch};
 use crate::background::{visiting, wait_for};
 use crate::effects::set_replays;
+use crate::replay::partitioner::{Partitioner, Segment};
+use crate::replay::pipeline::Pipeline;
+use crate::replay::read_ahead::{SourceEnd, Stopped, run_each};
 use crate::server::Server;
 use crate::start::test_server;
 
@@ -74,14 +74,14 @@ fn run(server: &'static Server, log: &[u8], shares: usize, is_held: bool) -> Out
         wait_for(&mut world);
         Tx::begin(world, options_within(server, LANE))
     });
-    let mut runner = Runner::new(server, shares, 0, held);
-    let (reader, sorter) = (UnitReader::new(&mut *file), Sorter::new(server, shares));
-    let read = run_each(reader, sorter, |stretches, end| runner.run(stretches, end));
+    let mut pipeline = Pipeline::new(server, shares, held, |_| ());
+    let (reader, partitioner) = (UnitReader::new(&mut *file), Partitioner::new(server, shares));
+    let read = run_each(reader, partitioner, |segments, end| pipeline.run(segments, end));
     let (refusal, damage) = match read {
-        Ok(Read { end, .. }) => (runner.finish().err(), end.err()),
+        Ok(SourceEnd { end, .. }) => (pipeline.finish().err(), end.err()),
         Err(Stopped::Malformed(why)) => {
             // It may have the world.
-            drop(runner);
+            drop(pipeline);
             (Some(Stopped::Malformed(why)), None)
         }
         Err(stopped) => panic!("{stopped:?}"),
@@ -201,15 +201,15 @@ fn sorted(server: &'static Server, lines: &[String]) -> Vec<(usize, usize)> {
     disk.put(Path::new("log"), &log);
     let mut file = disk.open(Path::new("log"), OpenMode::Read).unwrap();
     let mut reader = UnitReader::new(&mut *file);
-    let mut sorter = Sorter::new(server, 2);
+    let mut partitioner = Partitioner::new(server, 2);
     while let Some(unit) = reader.next_unit().unwrap() {
-        sorter.add(unit);
+        partitioner.add(unit);
     }
-    let count = |stretch| match stretch {
-        Stretch::Together(tasks) => (tasks.len(), 0),
-        Stretch::Apart(shares) => (0, shares.iter().map(Vec::len).sum()),
+    let count = |segment| match segment {
+        Segment::Serial(tasks) => (tasks.len(), 0),
+        Segment::Parallel(shares) => (0, shares.iter().map(Vec::len).sum()),
     };
-    sorter.take().into_iter().map(count).collect()
+    partitioner.take().into_iter().map(count).collect()
 }
 
 #[test]

@@ -12,16 +12,23 @@ impl<P: Payload> MemberPage<P> {
     /// Adds a member that is not here.
     pub(in crate::members) fn insert(&mut self, hash: u64, new: MemberRef<'_>) {
         steps::step();
+        let count = self.len();
+        self.make_room(Self::size_of(new));
+        self.page.copy_within(count..ENTRY * count, count + 1);
+        self.count += 1;
+        self.fill_in(count, hash, new);
+    }
+
+    /// Puts a member in front of the others, for whose item there is room and whose number counts
+    /// already.
+    pub(super) fn fill_in(&mut self, index: usize, hash: u64, new: MemberRef<'_>) {
         let mut buffers = [Vec::new(), Vec::new()];
         let item = self.lay(hash, new, &mut buffers);
-        let (len, count) = (item.len(), self.len());
-        self.make_room(ENTRY + len);
-        self.page.copy_within(count..ENTRY * count, count + 1);
-        self.page[count] = hash as u8;
-        self.count += 1;
+        let len = item.len();
         self.items_len += len as u16;
-        self.set_distance(count, self.items_len);
-        item.write(&mut self.item_bytes_mut(count)[..len]);
+        self.page[index] = hash as u8;
+        self.set_distance(index, self.items_len);
+        item.write(&mut self.item_bytes_mut(index)[..len]);
         self.count_deadline(item.deadline);
     }
 
@@ -75,10 +82,8 @@ impl<P: Payload> MemberPage<P> {
     /// Takes a member out.
     pub(in crate::members) fn remove(&mut self, index: usize) {
         steps::step();
-        let deadline = self.remove_unsettled(index);
-        if deadline == Some(self.earliest) {
-            self.find_earliest();
-        }
+        self.remove_unsettled(index);
+        self.settle_earliest();
         self.shrink();
     }
 
@@ -98,7 +103,7 @@ impl<P: Payload> MemberPage<P> {
                 self.remove_unsettled(index);
             }
         }
-        self.find_earliest();
+        self.settle_earliest();
         self.shrink();
     }
 
@@ -166,8 +171,8 @@ impl<P: Payload> MemberPage<P> {
         }
     }
 
-    /// Takes a member out without looking for the earliest deadline; tells its deadline.
-    fn remove_unsettled(&mut self, index: usize) -> Option<UnixMillis> {
+    /// Takes a member out without looking for the earliest deadline.
+    fn remove_unsettled(&mut self, index: usize) {
         steps::step();
         let item = self.item(index);
         let (len, deadline) = (item.len(), item.deadline);
@@ -180,34 +185,46 @@ impl<P: Payload> MemberPage<P> {
         self.page.copy_within(count..ENTRY * count - 2, last);
         self.count -= 1;
         self.uncount_deadline(deadline);
-        deadline
     }
 
     pub(super) fn count_deadline(&mut self, deadline: Option<UnixMillis>) {
-        if let Some(deadline) = deadline {
-            self.timed += 1;
-            self.earliest = self.earliest.min(deadline);
+        let Some(deadline) = deadline else { return };
+        self.timed += 1;
+        if deadline < self.earliest {
+            (self.earliest, self.at_earliest) = (deadline, 0);
         }
+        self.at_earliest += u16::from(deadline == self.earliest);
     }
 
+    /// Leaves it to others to look for the earliest deadline, if no member has it any more.
     fn uncount_deadline(&mut self, deadline: Option<UnixMillis>) {
-        self.timed -= u16::from(deadline.is_some());
+        let Some(deadline) = deadline else { return };
+        self.timed -= 1;
+        self.at_earliest -= u16::from(deadline == self.earliest);
     }
 
     fn recount_deadline(&mut self, old: Option<UnixMillis>, new: Option<UnixMillis>) {
         self.uncount_deadline(old);
         self.count_deadline(new);
-        if old == Some(self.earliest) && new != old {
-            self.find_earliest();
-        }
+        self.settle_earliest();
     }
 
-    fn find_earliest(&mut self) {
-        self.earliest = if self.timed == 0 {
-            NEVER
-        } else {
-            (0..self.len()).filter_map(|index| self.deadline(index)).min().unwrap_or(NEVER)
-        };
+    /// Looks for the earliest deadline where no member has it any more.
+    fn settle_earliest(&mut self) {
+        if self.at_earliest > 0 {
+            return;
+        }
+        let timed = if self.timed > 0 { self.len() } else { 0 };
+        let deadlines = (0..timed).filter_map(|index| self.deadline(index));
+        let (mut earliest, mut count) = (NEVER, 0);
+        for deadline in deadlines {
+            steps::step();
+            if deadline < earliest {
+                (earliest, count) = (deadline, 0);
+            }
+            count += u16::from(deadline == earliest);
+        }
+        (self.earliest, self.at_earliest) = (earliest, count);
     }
 
     pub(super) fn make_room(&mut self, more: usize) {

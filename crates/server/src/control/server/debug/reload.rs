@@ -15,12 +15,13 @@ use proto::{Args, Reply};
 
 use crate::aof::{self, Stock};
 use crate::background;
+use crate::claims::snapshot_file;
 use crate::commit::announce;
 use crate::control::context::{Context, Next};
 use crate::loading::progress::LOADING;
 use crate::loading::{Twice, snapshot};
 use crate::log::{log_notice, log_warning};
-use crate::saves::{self, Unsaved};
+use crate::saves::Unsaved;
 use crate::scripts::{LibrariesState, Still};
 use crate::server::Server;
 
@@ -223,7 +224,7 @@ fn empty(server: &'static Server, tx: &mut Tx) -> Result<(), Refusal> {
 }
 
 fn load(server: &'static Server, twice: Twice, tx: &mut Tx) -> Result<(), Refusal> {
-    let path = saves::file(&server.config);
+    let path = snapshot_file(&server.config);
     let mut file = server.storage.open(&path, OpenMode::Read).map_err(|error| {
         log_warning!(server.log, "Can't read {}: {}", path.display(), plain(&error));
         NOT_LOADED

@@ -2,18 +2,24 @@
 //!
 //! Invariant: where the system does not tell, the figure is zero.
 
+use std::time::Duration;
+
+use base::CpuTime;
+
 use super::report::Report;
-use crate::process_times;
+use crate::main_thread;
 use crate::server::Server;
 
 pub(super) fn write_cpu(_: &Server, report: &mut Report) {
-    let process = process_times::of_process();
-    let main_thread = process_times::of_main_thread();
-    let mut seconds = |name: &str, value: f64| report.field(name, format_args!("{value:.6}"));
-    seconds("used_cpu_sys", process.system);
-    seconds("used_cpu_user", process.user);
-    seconds("used_cpu_sys_children", process.children_system);
-    seconds("used_cpu_user_children", process.children_user);
-    seconds("used_cpu_sys_main_thread", main_thread.system);
-    seconds("used_cpu_user_main_thread", main_thread.user);
+    let mut seconds = |name: &str, time: Duration| {
+        report.field(name, format_args!("{:.6}", time.as_secs_f64()));
+    };
+    for (whose, CpuTime { user, system }) in [
+        ("", CpuTime::of_process()),
+        ("_children", CpuTime::of_children()),
+        ("_main_thread", main_thread::cpu_time()),
+    ] {
+        seconds(&format!("used_cpu_sys{whose}"), system);
+        seconds(&format!("used_cpu_user{whose}"), user);
+    }
 }

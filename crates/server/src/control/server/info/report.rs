@@ -15,7 +15,10 @@ pub(super) struct Report {
 impl Report {
     /// A line of the form `name:value`.
     pub(super) fn field(&mut self, name: &str, value: impl Display) {
-        self.line(format_args!("{name}:{value}"));
+        // INFO is asked for often: a format within a format takes twice as long.
+        self.text.push_str(name);
+        self.text.push(':');
+        self.line(value);
     }
 
     /// Many fields of the same value.
@@ -29,6 +32,7 @@ impl Report {
     }
 
     pub(super) fn line(&mut self, line: impl Display) {
-        write!(self.text, "{line}\r\n").expect("a string takes everything");
+        write!(self.text, "{line}").expect("a string takes everything");
+        self.text.push_str("\r\n");
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Invariant: `redis_version` is what clients may rely on; what we are stands beside it.
 
-use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::ffi::CStr;
+use std::sync::LazyLock;
 
 use config::settings::HZ;
 
@@ -14,12 +14,20 @@ use crate::version::{self, APUS_VERSION};
 /// Bits of the clock that ages keys.
 const LRU_BITS: u32 = 24;
 
+/// What stays the same, and takes the system longer to tell than most sections take.
+static SYSTEM: LazyLock<String> = LazyLock::new(|| {
+    let system = rustix::system::uname();
+    let parts = [system.sysname(), system.release(), system.machine()];
+    parts.map(CStr::to_string_lossy).join(" ")
+});
+static EXECUTABLE: LazyLock<String> = LazyLock::new(|| {
+    std::env::current_exe().map(|path| path.display().to_string()).unwrap_or_default()
+});
+
 pub(super) fn write(server: &Server, report: &mut Report) {
     let now_us = server.keyspace.clock().now_us();
     let seconds = now_us / 1_000_000;
     let uptime = (now_us / 1000 - server.identity.started).max(0) / 1000;
-    let system = rustix::system::uname();
-    let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
     let shown = |name: &[u8]| {
         let value = server.config.show(name).unwrap_or_default();
         String::from_utf8_lossy(&value).into_owned()
@@ -32,15 +40,7 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     report.field("redis_git_dirty", u8::from(commit.is_altered));
     report.field("redis_build_id", commit.date);
     report.field("redis_mode", "standalone");
-    report.field(
-        "os",
-        format_args!(
-            "{} {} {}",
-            text(system.sysname()),
-            text(system.release()),
-            text(system.machine())
-        ),
-    );
+    report.field("os", &*SYSTEM);
     report.field("arch_bits", usize::BITS);
     report.field("monotonic_clock", "POSIX clock_gettime");
     report.field("multiplexing_api", "epoll");
@@ -58,12 +58,9 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     report.field("hz", hz);
     report.field("configured_hz", hz);
     report.field("lru_clock", seconds & ((1 << LRU_BITS) - 1));
-    let path = |path: Option<&std::path::Path>| path.map(|path| path.display().to_string());
-    // It stays the same, and to ask for it takes the system longer than most sections.
-    static EXECUTABLE: OnceLock<Option<PathBuf>> = OnceLock::new();
-    let executable = EXECUTABLE.get_or_init(|| std::env::current_exe().ok());
-    report.field("executable", path(executable.as_deref()).unwrap_or_default());
-    report.field("config_file", path(server.config.path()).unwrap_or_default());
+    report.field("executable", &*EXECUTABLE);
+    let file = server.config.path().map(|path| path.display().to_string());
+    report.field("config_file", file.unwrap_or_default());
     report.field("io_threads_active", 0);
     write_listeners(report, &shown(b"bind"), port, &shown(b"unixsocket"));
 }

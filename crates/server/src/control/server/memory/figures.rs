@@ -5,7 +5,7 @@
 
 use keyspace::{Keyspace, arena};
 
-use crate::budget::resident;
+use crate::budget::Resident;
 use crate::client_info::bytes_of;
 use crate::server::Server;
 
@@ -42,8 +42,9 @@ impl Figures {
         let keyspace = server.keyspace;
         let clients = server.clients.all().iter().map(|client| bytes_of(client)).sum();
         let used = server.budget.used_exactly();
-        server.peak_memory.note(used, server.keyspace.clock().now_ms());
-        let (resident, of_files) = resident();
+        server.peak_memory.note(used, keyspace.clock().now_ms());
+        let now_us = keyspace.clock().monotonic_us();
+        let Resident { all: resident, of_files } = server.budget.resident(now_us);
         let startup = server.budget.startup();
         let tables = tables(keyspace);
         let overhead = startup + clients + tables.iter().map(|(_, bytes)| bytes).sum::<usize>();

@@ -1,4 +1,4 @@
-//! Threads that run stretches of a log side by side, each the units of one share.
+//! Threads that run segments of a log side by side, each the units of one share.
 //!
 //! Invariants: the units of a share are run in the order in which they were handed over; whoever
 //! waits for the crew sees all that it did.
@@ -11,16 +11,16 @@ use base::UnixMillis;
 use keyspace::{Acquisition, Location, Tx};
 use proto::Output;
 
-use super::ahead::Stopped;
-use super::replay::{Replayer, options};
-use super::sort::Task;
+use super::partitioner::Task;
+use super::read_ahead::Stopped;
+use super::replayer::{Replayer, options};
 use crate::execute::Known;
 use crate::lanes::LOADER_LANE;
 use crate::lanes::STACK_BYTES;
 use crate::loading::Inside;
 use crate::server::Server;
 
-/// Stretches that wait for a thread; more would only take memory.
+/// Segments that wait for a thread; more would only take memory.
 const QUEUE_LEN: usize = 2;
 
 /// Units whose keys are fetched from memory together.
@@ -32,19 +32,21 @@ fn stopped() -> Stopped {
 }
 
 /// One thread for each share.
-pub(super) struct Crew {
+pub(super) struct ShareThreads {
     members: Vec<Member>,
 }
 
 /// Who runs a share.
 struct Member {
     tasks: SyncSender<Vec<Task>>,
-    done: Receiver<Result<(), Stopped>>,
-    /// Stretches that were handed over and are not known to be done.
+    reports: Receiver<Result<(), Stopped>>,
+    /// Segments that were handed over and are not known to be done.
     underway: usize,
+    /// Those that are done, beyond what all members have done.
+    ahead: usize,
 }
 
-impl Crew {
+impl ShareThreads {
     /// For so many shares. All they run is run at this time. They are no heavy-work threads, which
     /// let all others go first: clients wait for what is loaded.
     pub(super) fn hire(
@@ -54,17 +56,17 @@ impl Crew {
     ) -> io::Result<Self> {
         let hire = |index| {
             let (tasks, queue) = sync_channel(QUEUE_LEN);
-            let (reporter, done) = channel();
+            let (reporter, reports) = channel();
             let share = Share { server, lane: LOADER_LANE + 1 + index, now };
             let thread = Builder::new().name(format!("aof-share-{index}")).stack_size(STACK_BYTES);
             thread.spawn(move || run_all(&share, &queue, &reporter))?;
-            Ok(Member { tasks, done, underway: 0 })
+            Ok(Member { tasks, reports, underway: 0, ahead: 0 })
         };
         let members: io::Result<_> = (0..shares).map(hire).collect();
         Ok(Self { members: members? })
     }
 
-    /// Has a stretch run, behind those that were handed over before.
+    /// Has a segment run, behind those that were handed over before.
     pub(super) fn hand_over(&mut self, shares: Vec<Vec<Task>>) -> Result<(), Stopped> {
         for (member, tasks) in self.members.iter_mut().zip(shares) {
             member.tasks.send(tasks).map_err(|_| stopped())?;
@@ -73,15 +75,38 @@ impl Crew {
         Ok(())
     }
 
+    /// How many more segments all have done since that was asked.
+    pub(super) fn take_done(&mut self) -> Result<usize, Stopped> {
+        for member in &mut self.members {
+            while member.underway > 0
+                && let Ok(report) = member.reports.try_recv()
+            {
+                member.note(report)?;
+            }
+        }
+        let done = self.members.iter().map(|member| member.ahead).min().unwrap_or(0);
+        self.members.iter_mut().for_each(|member| member.ahead -= done);
+        Ok(done)
+    }
+
     /// Waits until all is done.
     pub(super) fn wait(&mut self) -> Result<(), Stopped> {
         for member in &mut self.members {
             while member.underway > 0 {
-                member.done.recv().unwrap_or_else(|_| Err(stopped()))?;
-                member.underway -= 1;
+                let report = member.reports.recv().unwrap_or_else(|_| Err(stopped()));
+                member.note(report)?;
             }
         }
         Ok(())
+    }
+}
+
+impl Member {
+    /// It has done a segment, or could not.
+    fn note(&mut self, report: Result<(), Stopped>) -> Result<(), Stopped> {
+        self.underway -= 1;
+        self.ahead += 1;
+        report
     }
 }
 
@@ -111,7 +136,7 @@ impl Share {
             let locate = |task: &Task| task.known.and_then(|Known { location, .. }| location);
             let locations: Vec<Location> = group.iter().filter_map(locate).collect();
             // Where the database changes within a group, some of this is in vain.
-            keyspace.prefetch(self.lane, &locations, group[0].footing.database);
+            keyspace.prefetch(self.lane, &locations, group[0].state.database);
             group.iter().try_for_each(|task| self.run_one(task, out))?;
         }
         Ok(())

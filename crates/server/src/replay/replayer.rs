@@ -14,8 +14,8 @@ use keyspace::{Acquisition, Notes, Refusal, Tx, TxOptions};
 use persist::entry_notes::EntryNote;
 use proto::{Args, Output, Reply, Resp};
 
-use super::ahead::Stopped;
-use super::sort::Task;
+use super::partitioner::Task;
+use super::read_ahead::Stopped;
 use crate::background::wait_for;
 use crate::execute::Known;
 use crate::lanes::LOADER_LANE;
@@ -26,7 +26,7 @@ use crate::table::{Entry, Run};
 use crate::unit::{Asked, Place, Unit};
 
 /// Runs commands again.
-pub(super) struct Replayer {
+pub(crate) struct Replayer {
     server: &'static Server,
     unit: Unit,
     out: Output,
@@ -36,31 +36,31 @@ pub(super) struct Replayer {
 
 impl Replayer {
     /// Waits until it has the world. All it runs is run at this time.
-    pub(super) fn begin(server: &'static Server, now: UnixMillis) -> Self {
+    pub(crate) fn begin(server: &'static Server, now: UnixMillis) -> Self {
         let mut world = Acquisition::of_world(server.keyspace);
         wait_for(&mut world);
         Self::with(server, Tx::begin(world, options(LOADER_LANE, now)), Output::new())
     }
 
     /// On a transaction that has all that its commands touch. The output is used again.
-    pub(super) fn with(server: &'static Server, tx: Tx, out: Output) -> Self {
+    pub(crate) fn with(server: &'static Server, tx: Tx, out: Output) -> Self {
         Self { server, unit: Unit::begin(server, tx, None), out, flags: 0 }
     }
 
     /// The transaction, when it has run all it should.
-    pub(super) fn into_transaction(self) -> Tx {
+    pub(crate) fn into_transaction(self) -> Tx {
         self.unit.tx
     }
 
     /// The output, when it has run all it should.
-    pub(super) fn into_output(self) -> Output {
+    pub(crate) fn into_output(self) -> Output {
         self.out
     }
 
     /// Runs the commands of a unit. The error says where and why that cannot be.
-    pub(super) fn run(&mut self, task: &Task) -> Result<(), Stopped> {
-        self.unit.tx.switch_database(task.footing.database);
-        self.flags = task.footing.flags;
+    pub(crate) fn run(&mut self, task: &Task) -> Result<(), Stopped> {
+        self.unit.tx.switch_database(task.state.database);
+        self.flags = task.state.flags;
         let mut known = task.known;
         for command in &task.unit.commands {
             let ran = self.run_one(command.as_args(), known.take());
@@ -153,12 +153,12 @@ impl Replayer {
 }
 
 /// How transactions are begun that run a log.
-pub(super) fn options(lane: usize, now: UnixMillis) -> TxOptions {
+pub(crate) fn options(lane: usize, now: UnixMillis) -> TxOptions {
     TxOptions { sees_expired: true, heavy: true, ..TxOptions::internal(lane, now) }
 }
 
 /// What a command says that is none of Redis.
-pub(super) fn entry_note(args: Args<'_>) -> Option<EntryNote<'_>> {
+pub(crate) fn entry_note(args: Args<'_>) -> Option<EntryNote<'_>> {
     let is_echo = args.len() == 2 && args[0].eq_ignore_ascii_case(b"ECHO");
     is_echo.then(|| EntryNote::parse(args.get(1)?)).flatten()
 }

@@ -1,11 +1,11 @@
 //! What of a log may be run by several threads.
 //!
 //! Each key belongs to a share, by its partition. A unit whose keys all belong to one share, and
-//! that touches nothing else, depends on units of that share only. Stretches of such units are run
+//! that touches nothing else, depends on units of that share only. Segments of such units are run
 //! apart, each share in its order; all other units are run together with what is around them.
 //!
-//! Invariant: two units that may touch the same data are in one share of one stretch, in the order
-//! of the file, or in stretches that follow each other.
+//! Invariant: two units that may touch the same data are in one share of one segment, in the order
+//! of the file, or in segments that follow each other.
 
 use commands::arguments::database;
 use commands::{Flags, Plan, Role};
@@ -14,7 +14,7 @@ use persist::aof::Unit;
 use persist::entry_notes::EntryNote;
 use proto::Args;
 
-use super::replay::entry_note;
+use super::replayer::entry_note;
 use crate::execute::Known;
 use crate::server::Server;
 use crate::table::Run;
@@ -26,38 +26,38 @@ const APART_MIN: usize = if cfg!(test) { 4 } else { 512 };
 const LARGE: u64 = if cfg!(test) { 1 << 10 } else { 4 << 20 };
 
 /// Units that follow each other in the file.
-pub(super) enum Stretch {
+pub(crate) enum Segment {
     /// To be run in this order, with nothing beside them.
-    Together(Vec<Task>),
+    Serial(Vec<Task>),
     /// To be run share by share.
-    Apart(Vec<Vec<Task>>),
+    Parallel(Vec<Vec<Task>>),
 }
 
 /// A unit to be run.
-pub(super) struct Task {
-    pub(super) unit: Unit,
-    pub(super) footing: Footing,
+pub(crate) struct Task {
+    pub(crate) unit: Unit,
+    pub(crate) state: ReplayState,
     /// What was found out about the first command.
-    pub(super) known: Option<Known>,
+    pub(crate) known: Option<Known>,
     /// Where all its keys lie, if it may be run apart.
-    pub(super) partitions: PartitionSet,
+    pub(crate) partitions: PartitionSet,
 }
 
 /// What earlier units leave behind for the next one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Footing {
+pub(crate) struct ReplayState {
     /// The logical database.
-    pub(super) database: usize,
+    pub(crate) database: usize,
     /// What memcached's clients noted of the next string.
-    pub(super) flags: u32,
+    pub(crate) flags: u32,
 }
 
-/// Makes stretches of units.
-pub(super) struct Sorter {
+/// Makes segments of units.
+pub(crate) struct Partitioner {
     server: &'static Server,
     shares: usize,
-    footing: Footing,
-    done: Vec<Stretch>,
+    state: ReplayState,
+    done: Vec<Segment>,
     together: Vec<Task>,
     /// The latest ones, which may be run apart, each with its share.
     apart: Vec<(usize, Task)>,
@@ -65,41 +65,41 @@ pub(super) struct Sorter {
 
 /// What a command touches.
 enum Reach {
-    /// Nothing but what the next command stands on.
-    Footing,
+    /// Nothing but the state for the next command.
+    State,
     /// Keys of one share.
     Share(usize),
     Anything,
 }
 
-impl Sorter {
+impl Partitioner {
     /// For so many shares.
-    pub(super) fn new(server: &'static Server, shares: usize) -> Self {
+    pub(crate) fn new(server: &'static Server, shares: usize) -> Self {
         let (done, together, apart) = (Vec::new(), Vec::new(), Vec::new());
-        Self { server, shares, footing: Footing::default(), done, together, apart }
+        Self { server, shares, state: ReplayState::default(), done, together, apart }
     }
 
     /// Adds the next unit.
-    pub(super) fn add(&mut self, unit: Unit) {
-        let footing = self.footing;
+    pub(crate) fn add(&mut self, unit: Unit) {
+        let state = self.state;
         let first = unit.commands.first().map(|command| command.as_args());
         let known = first.and_then(|args| Known::of_record(self.server, args));
         let mut partitions = PartitionSet::new();
-        let mut reach = Reach::Footing;
+        let mut reach = Reach::State;
         for (index, command) in unit.commands.iter().enumerate() {
             let args = command.as_args();
             let known = if index == 0 { known } else { Known::of_record(self.server, args) };
             reach = match (reach, self.look(args, known, &mut partitions)) {
-                (reach, Reach::Footing) => reach,
-                (Reach::Footing, reach) => reach,
+                (reach, Reach::State) => reach,
+                (Reach::State, reach) => reach,
                 (Reach::Share(one), Reach::Share(other)) if one == other => Reach::Share(one),
                 _ => Reach::Anything,
             };
         }
         let is_large = unit.end - unit.offset > LARGE;
-        let task = Task { unit, footing, known, partitions };
+        let task = Task { unit, state, known, partitions };
         match reach {
-            Reach::Footing => {}
+            Reach::State => {}
             Reach::Share(share) if self.shares > 1 && !is_large => {
                 self.apart.push((share, task));
             }
@@ -111,7 +111,7 @@ impl Sorter {
     }
 
     /// What was made of the units so far.
-    pub(super) fn take(&mut self) -> Vec<Stretch> {
+    pub(crate) fn take(&mut self) -> Vec<Segment> {
         self.settle();
         self.end_together();
         std::mem::take(&mut self.done)
@@ -126,12 +126,12 @@ impl Sorter {
         self.end_together();
         let mut shares: Vec<Vec<Task>> = (0..self.shares).map(|_| Vec::new()).collect();
         self.apart.drain(..).for_each(|(share, task)| shares[share].push(task));
-        self.done.push(Stretch::Apart(shares));
+        self.done.push(Segment::Parallel(shares));
     }
 
     fn end_together(&mut self) {
         if !self.together.is_empty() {
-            self.done.push(Stretch::Together(std::mem::take(&mut self.together)));
+            self.done.push(Segment::Serial(std::mem::take(&mut self.together)));
         }
     }
 
@@ -144,8 +144,8 @@ impl Sorter {
     ) -> Reach {
         match entry_note(args) {
             Some(EntryNote::Flags(flags)) => {
-                self.footing.flags = flags;
-                return Reach::Footing;
+                self.state.flags = flags;
+                return Reach::State;
             }
             Some(EntryNote::Sticks(key, _)) => {
                 let partition = self.server.keyspace.locate(key).partition();
@@ -154,7 +154,7 @@ impl Sorter {
             }
             None => {}
         }
-        self.footing.flags = 0;
+        self.state.flags = 0;
         // What is no command is refused where it is run.
         let Some(Known { entry, location }) = known else { return Reach::Anything };
         let (spec, keyspace) = (entry.spec, self.server.keyspace);
@@ -165,8 +165,8 @@ impl Sorter {
             let Ok(database) = database(&args[1], keyspace.database_count()) else {
                 return Reach::Anything;
             };
-            self.footing.database = database;
-            return Reach::Footing;
+            self.state.database = database;
+            return Reach::State;
         }
         let goes_on = [Flags::TOUCHES_ARBITRARY_KEYS, Flags::BLOCKING, Flags::USES_FIELDSET];
         let is_bound = matches!(entry.run, Run::Data(_))

@@ -1,37 +1,44 @@
-//! Reading ahead: while commands of a log are run again, those behind them are read, checked, taken
-//! apart and sorted by another thread.
+//! Reading ahead: while units of a source are run again, those behind them are read, checked, taken
+//! apart and partitioned by another thread.
 //!
-//! Invariants: units come in the order of the file; a few pieces of it are in memory at most, or
+//! Invariants: units come in the order of the source; a few pieces of it are in memory at most, or
 //! two units where they are larger: one that is run, and one that is read.
 
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::thread;
 
-use persist::aof::{AofError, CutPoint, UnitReader};
+use persist::aof::{AofError, Unit};
 
-use super::sort::{Sorter, Stretch};
+use super::partitioner::{Partitioner, Segment};
 
-/// About how many bytes of the file are handed over at once.
+/// About how many bytes of the source are handed over at once.
 const PIECE: u64 = if cfg!(test) { 4 << 10 } else { 256 << 10 };
 
 /// So many bytes wait to be run, or one piece that is larger.
 const AHEAD: u64 = 4 * PIECE;
 
-/// What a file was found to be.
-pub(super) struct Read {
-    /// Why it was not read to its end.
-    pub(super) end: Result<(), AofError>,
+/// Where units come from, in their order.
+pub(crate) trait UnitSource: Send {
+    /// The next unit; `None` at the end.
+    fn next_unit(&mut self) -> Result<Option<Unit>, AofError>;
+
     /// Where the last whole unit ends.
-    pub(super) cut_point: CutPoint,
-    /// What its sync marks are known by, as far as it was read.
-    pub(super) number: Option<u64>,
+    fn position(&self) -> u64;
+}
+
+/// What a source was found to be.
+pub(crate) struct SourceEnd<S> {
+    /// Why it was not read to its end.
+    pub(crate) end: Result<(), AofError>,
+    /// The source, as far as it was read.
+    pub(crate) source: S,
 }
 
 /// Why not all was done.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Stopped {
-    /// The file cannot be one of ours or theirs.
+pub(crate) enum Stopped {
+    /// It cannot be of ours or theirs.
     Malformed(String),
     /// A command of it was answered with an error.
     Refused(String),
@@ -39,9 +46,9 @@ pub(super) enum Stopped {
     Alone(String),
 }
 
-/// A part of the file.
+/// A part of the source.
 struct Piece {
-    stretches: Vec<Stretch>,
+    segments: Vec<Segment>,
     /// Where it ends.
     end: u64,
     bytes: u64,
@@ -49,7 +56,7 @@ struct Piece {
 
 /// What was handed over and is not run.
 #[derive(Default)]
-struct Underway {
+struct InFlight {
     amount: Mutex<Amount>,
     less: Condvar,
 }
@@ -61,7 +68,7 @@ struct Amount {
     is_over: bool,
 }
 
-impl Underway {
+impl InFlight {
     /// Waits until so many bytes more may wait; `false` if nobody will run them.
     fn grow(&self, bytes: u64) -> bool {
         let is_full = |amount: &mut Amount| {
@@ -83,38 +90,38 @@ impl Underway {
 }
 
 /// Ends it when dropped, however that comes about.
-struct Running<'a>(&'a Underway);
+struct RunGuard<'a>(&'a InFlight);
 
-impl Drop for Running<'_> {
+impl Drop for RunGuard<'_> {
     fn drop(&mut self) {
         self.0.lock().is_over = true;
         self.0.less.notify_one();
     }
 }
 
-/// Has all of a file run, in its order. What cannot be read comes behind it. `run` is told where
-/// in the file the stretches end. Where the system gives no thread all is done by this one.
-pub(super) fn run_each(
-    reader: UnitReader<'_>,
-    sorter: Sorter,
-    mut run: impl FnMut(Vec<Stretch>, u64) -> Result<(), Stopped>,
-) -> Result<Read, Stopped> {
-    let underway = Underway::default();
-    let source = Mutex::new(Some((reader, sorter)));
+/// Has all of a source run, in its order. What cannot be read comes behind it. `run` is told where
+/// in the source the segments end. Where the system gives no thread all is done by this one.
+pub(crate) fn run_each<S: UnitSource>(
+    source: S,
+    partitioner: Partitioner,
+    mut run: impl FnMut(Vec<Segment>, u64) -> Result<(), Stopped>,
+) -> Result<SourceEnd<S>, Stopped> {
+    let in_flight = InFlight::default();
+    let source = Mutex::new(Some((source, partitioner)));
     let take = || source.lock().expect("nobody panics in it").take().expect("one thread reads");
     thread::scope(|scope| {
         let (sender, receiver): (_, Receiver<Piece>) = channel();
-        let (builder, underway, take) =
-            (thread::Builder::new().name("aof-reader".to_owned()), &underway, &take);
-        let running = Running(underway);
+        let (builder, in_flight, take) =
+            (thread::Builder::new().name("aof-reader".to_owned()), &in_flight, &take);
+        let running = RunGuard(in_flight);
         let reading = builder.spawn_scoped(scope, move || {
             // Where nobody runs them any more that is said there.
-            read(take(), |piece| underway.grow(piece.bytes) && sender.send(piece).is_ok())
+            read(take(), |piece| in_flight.grow(piece.bytes) && sender.send(piece).is_ok())
         });
         let Ok(reading) = reading else { return run_alone(take(), run) };
-        for Piece { stretches, end, bytes } in receiver {
-            run(stretches, end)?;
-            underway.shrink(bytes);
+        for Piece { segments, end, bytes } in receiver {
+            run(segments, end)?;
+            in_flight.shrink(bytes);
         }
         drop(running);
         Ok(reading.join().expect("who reads a log does not panic"))
@@ -122,35 +129,35 @@ pub(super) fn run_each(
 }
 
 /// The same, piece by piece.
-fn run_alone(
-    source: (UnitReader<'_>, Sorter),
-    mut run: impl FnMut(Vec<Stretch>, u64) -> Result<(), Stopped>,
-) -> Result<Read, Stopped> {
+fn run_alone<S: UnitSource>(
+    source: (S, Partitioner),
+    mut run: impl FnMut(Vec<Segment>, u64) -> Result<(), Stopped>,
+) -> Result<SourceEnd<S>, Stopped> {
     let mut result = Ok(());
     let read = read(source, |piece| {
-        result = run(piece.stretches, piece.end);
+        result = run(piece.segments, piece.end);
         result.is_ok()
     });
     result.map(|()| read)
 }
 
-/// Reads a file to its end, or until a piece is not taken.
-fn read(
-    (mut reader, mut sorter): (UnitReader<'_>, Sorter),
+/// Reads a source to its end, or until a piece is not taken.
+fn read<S: UnitSource>(
+    (mut source, mut partitioner): (S, Partitioner),
     mut take: impl FnMut(Piece) -> bool,
-) -> Read {
-    let mut begin = reader.cut_point().offset();
+) -> SourceEnd<S> {
+    let mut begin = source.position();
     let mut goes_on = true;
     let end = loop {
-        match reader.next_unit() {
+        match source.next_unit() {
             Ok(Some(unit)) => {
                 let end = unit.end;
-                sorter.add(unit);
+                partitioner.add(unit);
                 if end - begin < PIECE {
                     continue;
                 }
                 let bytes = end - std::mem::replace(&mut begin, end);
-                goes_on = take(Piece { stretches: sorter.take(), end, bytes });
+                goes_on = take(Piece { segments: partitioner.take(), end, bytes });
                 if !goes_on {
                     break Ok(());
                 }
@@ -161,9 +168,9 @@ fn read(
     };
     if goes_on {
         // What is left is less than a piece.
-        take(Piece { stretches: sorter.take(), end: reader.cut_point().offset(), bytes: 0 });
+        take(Piece { segments: partitioner.take(), end: source.position(), bytes: 0 });
     }
-    Read { end, cut_point: reader.cut_point(), number: reader.number() }
+    SourceEnd { end, source }
 }
 
 #[cfg(test)]
@@ -175,7 +182,9 @@ mod tests {
     use persist::storage::{OpenMode, Storage};
 
     use super::thread;
-    use super::{AHEAD, PIECE, Running, Sorter, Stopped, Stretch, Underway, run_alone, run_each};
+    use super::{
+        AHEAD, InFlight, PIECE, Partitioner, RunGuard, Segment, Stopped, run_alone, run_each,
+    };
     use crate::start::test_server;
 
     /// A file of this many commands, several pieces of them, and a torn one.
@@ -198,9 +207,9 @@ mod tests {
         let mut file = disk.open(Path::new("log"), OpenMode::Read).unwrap();
         let (mut next, mut last) = (0, 0);
         let reader = UnitReader::new(&mut *file);
-        let read = run_each(reader, Sorter::new(test_server(), 1), |stretches, end| {
-            for stretch in stretches {
-                let Stretch::Together(tasks) = stretch else { panic!("one thread runs it") };
+        let read = run_each(reader, Partitioner::new(test_server(), 1), |segments, end| {
+            for segment in segments {
+                let Segment::Serial(tasks) = segment else { panic!("one thread runs it") };
                 for task in tasks {
                     let args = task.unit.commands[0].as_args();
                     assert_eq!(&args[1], format!("{next:09}").as_bytes());
@@ -221,9 +230,9 @@ mod tests {
         let mut ends = [Vec::new(), Vec::new()];
         for (is_alone, ends) in ends.iter_mut().enumerate() {
             let mut file = disk.open(Path::new("log"), OpenMode::Read).unwrap();
-            let source = (UnitReader::new(&mut *file), Sorter::new(test_server(), 1));
-            let run = |stretches: Vec<Stretch>, end| {
-                ends.push((stretches.len(), end));
+            let source = (UnitReader::new(&mut *file), Partitioner::new(test_server(), 1));
+            let run = |segments: Vec<Segment>, end| {
+                ends.push((segments.len(), end));
                 Ok(())
             };
             let read = match is_alone {
@@ -235,7 +244,8 @@ mod tests {
         assert!(ends[0].len() > 3);
         assert_eq!(ends[0], ends[1]);
         let mut file = disk.open(Path::new("log"), OpenMode::Read).unwrap();
-        let (source, mut count) = ((UnitReader::new(&mut *file), Sorter::new(test_server(), 1)), 0);
+        let (source, mut count) =
+            ((UnitReader::new(&mut *file), Partitioner::new(test_server(), 1)), 0);
         let stopped = run_alone(source, |_, _| {
             count += 1;
             if count < 3 { Ok(()) } else { Err(Stopped::Alone("enough".to_owned())) }
@@ -246,16 +256,16 @@ mod tests {
 
     #[test]
     fn a_large_piece_waits_alone() {
-        let underway = Underway::default();
-        assert!(underway.grow(AHEAD - 1) && underway.grow(1));
+        let in_flight = InFlight::default();
+        assert!(in_flight.grow(AHEAD - 1) && in_flight.grow(1));
         thread::scope(|scope| {
-            let large = scope.spawn(|| underway.grow(10 * AHEAD));
-            underway.shrink(1);
+            let large = scope.spawn(|| in_flight.grow(10 * AHEAD));
+            in_flight.shrink(1);
             assert!(!large.is_finished(), "there is another");
-            underway.shrink(AHEAD - 1);
+            in_flight.shrink(AHEAD - 1);
             assert!(large.join().unwrap());
-            let next = scope.spawn(|| underway.grow(1));
-            drop(Running(&underway));
+            let next = scope.spawn(|| in_flight.grow(1));
+            drop(RunGuard(&in_flight));
             assert!(!next.join().unwrap(), "nobody will run it");
         });
     }
@@ -266,7 +276,7 @@ mod tests {
         let mut file = disk.open(Path::new("log"), OpenMode::Read).unwrap();
         let mut count = 0;
         let reader = UnitReader::new(&mut *file);
-        let stopped = run_each(reader, Sorter::new(test_server(), 1), |_, _| {
+        let stopped = run_each(reader, Partitioner::new(test_server(), 1), |_, _| {
             count += 1;
             if count < 3 { Ok(()) } else { Err(Stopped::Alone("enough".to_owned())) }
         });
