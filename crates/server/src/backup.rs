@@ -19,8 +19,8 @@ use base::io_text::plain;
 use config::settings::{APPENDDIRNAME, APPENDFILENAME, BACKUP_SEALED_TTL, BACKUPDIRNAME};
 
 use crate::aof::{self, Phase};
+use crate::durability::Durability;
 use crate::log::{log_notice, log_warning};
-use crate::server::Server;
 
 /// The backup of a server.
 #[derive(Default)]
@@ -96,7 +96,7 @@ impl Backup {
     }
 
     /// BACKUP START.
-    pub(crate) fn start(&self, server: &'static Server) -> Outcome {
+    pub(crate) fn start(&self, server: &'static Durability) -> Outcome {
         // Nobody turns the log on or off meanwhile.
         let _turn = take_turn(server);
         let (stage, old) = self.place();
@@ -126,7 +126,7 @@ impl Backup {
     }
 
     /// BACKUP SEAL.
-    pub(crate) fn seal(&self, server: &'static Server) -> Outcome {
+    pub(crate) fn seal(&self, server: &'static Durability) -> Outcome {
         if self.books().told.stage != Stage::Incrementing {
             return Err("No backup is in the incrementing state".into());
         }
@@ -139,7 +139,7 @@ impl Backup {
     }
 
     /// BACKUP ABORT.
-    pub(crate) fn abort(&self, server: &'static Server) -> Outcome {
+    pub(crate) fn abort(&self, server: &'static Durability) -> Outcome {
         let _turn = take_turn(server);
         match self.abandon(server, "aborted by user") {
             true => Ok(()),
@@ -151,7 +151,7 @@ impl Backup {
     }
 
     /// BACKUP CLEANUP; without a backup, it removes what an earlier process left.
-    pub(crate) fn clean_up(&self, server: &'static Server) -> Outcome {
+    pub(crate) fn clean_up(&self, server: &'static Durability) -> Outcome {
         let _turn = take_turn(server);
         let (stage, old) = self.place();
         match stage {
@@ -163,7 +163,7 @@ impl Backup {
 
     /// Gives up the backup that is under way; whether one was. For who may wait and has the turn
     /// of the configuration, or is the last one to act.
-    pub(crate) fn abandon(&self, server: &'static Server, why: &str) -> bool {
+    pub(crate) fn abandon(&self, server: &'static Durability, why: &str) -> bool {
         let directory = {
             let mut books = self.books();
             if !books.told.stage.is_underway() {
@@ -182,7 +182,7 @@ impl Backup {
     }
 
     /// Forgets a backup that is over, and its files.
-    fn clear(&self, server: &'static Server, directory: &Path) -> Outcome {
+    fn clear(&self, server: &'static Durability, directory: &Path) -> Outcome {
         if let Some(closed) = aof::take_back(server) {
             // As above.
             let _ = closed.recv();
@@ -193,7 +193,7 @@ impl Backup {
     }
 
     /// Looks what is to be done; called by the slow clock.
-    pub(crate) fn turn(&self, server: &'static Server) {
+    pub(crate) fn turn(&self, server: &'static Durability) {
         let mut books = self.books();
         match books.told.stage {
             _ if server.loading.is_on() => {}
@@ -209,7 +209,7 @@ impl Backup {
         }
     }
 
-    fn expire(&self, server: &'static Server) {
+    fn expire(&self, server: &'static Durability) {
         let _turn = take_turn(server);
         let mut books = self.books();
         books.is_expiring = false;
@@ -231,7 +231,7 @@ impl Backup {
     }
 
     /// Its base is there; `false` if it does not want it any more.
-    pub(crate) fn has_base(&self, server: &Server, base: PathBuf) -> bool {
+    pub(crate) fn has_base(&self, server: &Durability, base: PathBuf) -> bool {
         let mut books = self.books();
         let is_wanted = books.told.stage == Stage::Snapshotting;
         if is_wanted {
@@ -249,7 +249,7 @@ impl Backup {
     }
 
     /// All of it is there; `false` if it does not want it any more.
-    pub(crate) fn is_whole(&self, server: &Server, files: Vec<PathBuf>) -> bool {
+    pub(crate) fn is_whole(&self, server: &Durability, files: Vec<PathBuf>) -> bool {
         let mut books = self.books();
         let is_wanted = books.told.stage == Stage::Incrementing;
         if is_wanted {
@@ -263,7 +263,7 @@ impl Backup {
     }
 
     /// What a backup under way needs is not to be had. Its files stay until the next one.
-    pub(crate) fn fail(&self, server: &Server, why: &str) {
+    pub(crate) fn fail(&self, server: &Durability, why: &str) {
         let mut books = self.books();
         if matches!(books.told.stage, Stage::Snapshotting | Stage::Incrementing) {
             books.fail(server, why);
@@ -272,7 +272,7 @@ impl Backup {
 
     /// The log that is written now is lost, with what a backup would take from it: one that is to
     /// begin fails, too, where the log is written for it alone.
-    pub(crate) fn lose_log(&self, server: &Server, why: &str) {
+    pub(crate) fn lose_log(&self, server: &Durability, why: &str) {
         let mut books = self.books();
         let waits_for_it = books.told.stage == Stage::Pending && server.aof.is_lent();
         if waits_for_it || matches!(books.told.stage, Stage::Snapshotting | Stage::Incrementing) {
@@ -293,7 +293,7 @@ impl Backup {
 
 impl Books {
     /// Has its base begun, or joins a rewrite of the log; if neither can be, it waits.
-    fn ask_for_base(&mut self, server: &'static Server) {
+    fn ask_for_base(&mut self, server: &'static Durability) {
         let is_lent = server.aof.is_lent();
         let lent = is_lent.then(|| self.directory.clone());
         let begins = !server.saves.is_running() && aof::begin_elsewhere(server, lent);
@@ -301,14 +301,14 @@ impl Books {
         self.told.stage = if begins || joins { Stage::Snapshotting } else { Stage::Pending };
     }
 
-    fn fail(&mut self, server: &Server, why: &str) {
+    fn fail(&mut self, server: &Durability, why: &str) {
         log_warning!(server.log, "Backup failed: {why}");
         self.told.stage = Stage::Failed;
         self.told.error = why.to_owned();
         self.told.files.clear();
     }
 
-    fn has_expired(&self, server: &Server) -> bool {
+    fn has_expired(&self, server: &Durability) -> bool {
         let seconds = server.config.get(BACKUP_SEALED_TTL);
         let age_us = server.keyspace.clock().monotonic_us() - self.sealed_us;
         seconds > 0 && age_us.unsigned_abs() / 1_000_000 >= seconds
@@ -316,12 +316,12 @@ impl Books {
 }
 
 /// Who changes the configuration has a turn of its own, and so has who begins or removes a backup.
-fn take_turn(server: &Server) -> MutexGuard<'_, ()> {
+fn take_turn(server: &Durability) -> MutexGuard<'_, ()> {
     server.take_config_turn()
 }
 
 /// Where the next backup lies, whatever working directory the process turns to later.
-fn directory(server: &Server) -> Result<PathBuf, String> {
+fn directory(server: &Durability) -> Result<PathBuf, String> {
     let name = server.config.get(BACKUPDIRNAME);
     if name == server.config.get(APPENDDIRNAME) {
         return Err("backupdirname is the directory of the append-only file".into());
@@ -331,7 +331,7 @@ fn directory(server: &Server) -> Result<PathBuf, String> {
 }
 
 /// Removes what backups consist of, whole or not.
-fn remove_files(server: &Server, directory: &Path) -> Outcome {
+fn remove_files(server: &Durability, directory: &Path) -> Outcome {
     let log = server.config.get(APPENDFILENAME);
     let is_ours = |name: &[u8]| name.starts_with(&log) || name.starts_with(b"temp-");
     let names = match server.storage.list(directory) {
@@ -350,6 +350,6 @@ fn remove_files(server: &Server, directory: &Path) -> Outcome {
     Ok(())
 }
 
-fn now(server: &Server) -> i64 {
+fn now(server: &Durability) -> i64 {
     server.keyspace.clock().now_ms() / 1000
 }

@@ -12,7 +12,7 @@ use config::Config;
 use config::settings::{DBFILENAME, SAVE};
 use persist::storage::{Claim, Claimed, OpenMode};
 
-use crate::server::Server;
+use crate::durability::Durability;
 
 /// The claim of the snapshot's file, and which that is.
 #[derive(Default)]
@@ -21,7 +21,7 @@ pub(crate) struct SnapshotClaim(Mutex<Option<(PathBuf, Claim)>>);
 impl SnapshotClaim {
     /// Sees to it that no other process writes snapshots where this one does. As each snapshot is
     /// another file, a file beside it is claimed, whose name begins with a dot.
-    pub(crate) fn take(&self, server: &Server, config: &Config) -> Result<(), String> {
+    pub(crate) fn take(&self, server: &Durability, config: &Config) -> Result<(), String> {
         let here = std::env::current_dir().map_err(|error| plain(&error))?;
         let path = here.join(snapshot_file(config));
         let mut claim = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -40,7 +40,7 @@ impl SnapshotClaim {
     }
 
     /// The same, if snapshots are made without being asked for.
-    pub(crate) fn take_if_due(&self, server: &Server, config: &Config) -> Result<(), String> {
+    pub(crate) fn take_if_due(&self, server: &Durability, config: &Config) -> Result<(), String> {
         if config.get(SAVE).is_empty() { Ok(()) } else { self.take(server, config) }
     }
 }
@@ -52,7 +52,7 @@ pub(crate) fn snapshot_file(config: &Config) -> PathBuf {
 
 /// Keeps other processes from what lies at a path. The error says what is theirs.
 pub(crate) fn claim(
-    server: &Server,
+    server: &Durability,
     path: &Path,
     what: impl Fn() -> String,
 ) -> Result<Claim, String> {

@@ -17,9 +17,9 @@ use keyspace::{Acquisition, Count};
 use crate::ailments::SNAPSHOT_FAILED;
 use crate::claims::snapshot_file;
 use crate::drill;
+use crate::durability::Durability;
 use crate::log::{log_notice, log_warning};
 use crate::scripts::Still;
-use crate::server::Server;
 use crate::snapshot::{FileSink, Finished, Purpose, Snapshot, SnapshotTarget};
 
 /// Between a save that failed and the next that nobody asked for.
@@ -120,7 +120,7 @@ pub(crate) enum Unbegun {
 }
 
 /// Somebody's turn to save, until the snapshot sees to its end: a panic meanwhile ends it.
-struct Turn(&'static Server, Arc<Snapshot>);
+struct Turn(&'static Durability, Arc<Snapshot>);
 
 impl Drop for Turn {
     fn drop(&mut self) {
@@ -159,7 +159,7 @@ impl Saves {
     /// Begins a save; who listens learns how it goes.
     pub(crate) fn begin(
         &self,
-        server: &'static Server,
+        server: &'static Durability,
         manner: Manner,
         listener: Option<Sender<News>>,
     ) -> Result<(), Unbegun> {
@@ -189,7 +189,7 @@ impl Saves {
     /// change without the world: they stand still from the cut on as well.
     pub(crate) fn hold_world(
         &self,
-        server: &'static Server,
+        server: &'static Durability,
         is_awaited: bool,
         world: &mut Acquisition,
     ) -> Result<Still, Unsaved> {
@@ -223,7 +223,7 @@ impl Saves {
     /// A client has everything removed, with the world stopped: where saves are made by themselves
     /// the file follows at once, and replies that tell of a write wait for it, so that a start
     /// does not bring back what somebody was told is gone.
-    pub(crate) fn note_flush(&self, server: &'static Server) {
+    pub(crate) fn note_flush(&self, server: &'static Durability) {
         if server.loading.is_on() {
             return;
         }
@@ -277,7 +277,7 @@ impl Saves {
     }
 
     /// What there is to tell.
-    pub(crate) fn figures(&self, server: &Server) -> Figures {
+    pub(crate) fn figures(&self, server: &Durability) -> Figures {
         let (now, changes) = (now(server), changes(server));
         let state = self.state();
         let mut figures = state.figures;
@@ -290,13 +290,13 @@ impl Saves {
     }
 
     /// All that is in memory is in the file that it was loaded from.
-    pub(crate) fn note_loaded(&self, server: &Server) {
+    pub(crate) fn note_loaded(&self, server: &Durability) {
         let changes = changes(server);
         self.state().saved_changes = changes;
     }
 
     /// Has a save begun as soon as can be if the schedule says so.
-    fn heed_schedule(&self, server: &Server) {
+    fn heed_schedule(&self, server: &Durability) {
         let minute = server.keyspace.clock().now_ms() / MINUTE_MS;
         let last = std::mem::replace(&mut self.state().minute, minute);
         if minute == last {
@@ -311,7 +311,7 @@ impl Saves {
     }
 
     /// Looks whether a save is due. Called by the slow clock.
-    pub(crate) fn turn(&self, server: &'static Server) {
+    pub(crate) fn turn(&self, server: &'static Durability) {
         if server.loading.is_on() {
             return;
         }
@@ -331,7 +331,7 @@ impl Saves {
     }
 
     /// Whether a point of `save` is reached.
-    fn is_due(&self, server: &Server) -> bool {
+    fn is_due(&self, server: &Durability) -> bool {
         let (now_us, changes) = (server.keyspace.clock().monotonic_us(), changes(server));
         let mut state = self.state();
         let unsaved = changes.saturating_sub(state.saved_changes);
@@ -359,7 +359,7 @@ impl Saves {
 
     fn take_turn(
         &self,
-        server: &'static Server,
+        server: &'static Durability,
         manner: Manner,
         is_awaited: bool,
     ) -> Result<Arc<Snapshot>, Unbegun> {
@@ -376,14 +376,19 @@ impl Saves {
     }
 
     /// Ends a turn that met a bug, if it is still that one's.
-    fn end_broken_turn(&self, server: &'static Server, of: &Arc<Snapshot>) {
+    fn end_broken_turn(&self, server: &'static Durability, of: &Arc<Snapshot>) {
         let is_its = |running: &Running| Arc::ptr_eq(&running.snapshot, of);
         if self.state().running.as_ref().is_some_and(is_its) {
             self.end_turn(server, Err("The save met a bug".to_owned()), 0);
         }
     }
 
-    fn end_turn(&self, server: &'static Server, result: Result<Finished, String>, changes: u64) {
+    fn end_turn(
+        &self,
+        server: &'static Durability,
+        result: Result<Finished, String>,
+        changes: u64,
+    ) {
         let now = now(server);
         let mut state = self.state();
         let running = state.running.take().expect("it is this one's turn");
@@ -442,7 +447,7 @@ impl Saves {
 
 /// Where a save goes, and what happens at its cut.
 fn target(
-    server: &'static Server,
+    server: &'static Durability,
     changes_at_cut: Arc<AtomicU64>,
     at_cut: impl FnOnce() + Send + 'static,
 ) -> SnapshotTarget {
@@ -468,10 +473,10 @@ fn tell(listener: &Option<Sender<News>>, news: News) {
     }
 }
 
-fn changes(server: &Server) -> u64 {
+fn changes(server: &Durability) -> u64 {
     server.keyspace.counters().total(Count::Changes) + server.scripts.libraries.changes()
 }
 
-fn now(server: &Server) -> i64 {
+fn now(server: &Durability) -> i64 {
     server.keyspace.clock().now_ms() / 1000
 }

@@ -5,59 +5,45 @@
 //! atomic or behind a lock of its own.
 
 use std::ops::Deref;
+use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use config::Config;
 use keyspace::Keyspace;
 use persist::storage::Storage;
 use proto::ProtocolError;
 
-use crate::aof::Aof;
 use crate::background::BetweenJobs;
-use crate::backup::Backup;
-use crate::claims::SnapshotClaim;
 use crate::client_id::ClientId;
 use crate::control::context::ControlHandler;
 use crate::crew::Crew;
+use crate::durability::Durability;
 use crate::engine::Engine;
 use crate::log::{Log, log_notice, log_warning};
 use crate::memcached::Memcached;
 use crate::reception::ReceptionDesk;
-use crate::saves::Saves;
 use crate::scripts;
 use crate::session::Session;
 use crate::shared::Shared;
-use crate::snapshot::Snapshots;
 use crate::table::{Built, Handlers};
 use crate::unit::Prepare;
 
-/// What is shared by all threads, with those who serve it. It is its [`Engine`] and more.
+/// What keeps the data, with those who serve it. It is its [`Durability`] and more.
 pub(crate) struct Server {
-    engine: Engine,
+    durability: Durability,
     pub(crate) control_handlers: Handlers<ControlHandler>,
-    pub(crate) aof: Aof,
-    pub(crate) backup: Backup,
-    pub(crate) snapshots: Snapshots,
-    pub(crate) saves: Saves,
-    pub(crate) snapshot_claim: SnapshotClaim,
-    /// Where files lie.
-    pub(crate) storage: Box<dyn Storage>,
-    pub(crate) shutdown: crate::shutdown::Shutdown,
     pub(crate) memcached: Memcached,
     pub(crate) crew: Crew,
     /// The way to the reception; set before the first client comes.
     pub(crate) reception: OnceLock<ReceptionDesk>,
-    /// Held by who changes the configuration or writes its file, or begins or removes a backup.
-    config_turn: Mutex<()>,
 }
 
 impl Deref for Server {
-    type Target = Engine;
+    type Target = Durability;
 
     #[inline]
-    fn deref(&self) -> &Engine {
-        &self.engine
+    fn deref(&self) -> &Durability {
+        &self.durability
     }
 }
 
@@ -69,31 +55,17 @@ impl Server {
         keyspace: &'static Keyspace,
         storage: Box<dyn Storage>,
     ) -> Self {
+        let Built { table, control, programs } = built;
         let between_jobs =
             BetweenJobs { tidy_up: scripts::collect_garbage, drop_stale: scripts::drop_stale };
-        let Built { table, control, programs } = built;
         let shared = Shared::new(config, table, log, keyspace, between_jobs);
         Self {
-            aof: Aof::default(),
-            backup: Backup::default(),
-            snapshots: Snapshots::default(),
-            saves: Saves::new(keyspace.clock()),
-            snapshot_claim: SnapshotClaim::default(),
-            storage,
-            shutdown: crate::shutdown::Shutdown::default(),
+            durability: Durability::new(Engine::new(shared, programs), storage),
+            control_handlers: control,
             memcached: Memcached::default(),
             crew: Crew::new(),
             reception: OnceLock::new(),
-            config_turn: Mutex::default(),
-            control_handlers: control,
-            engine: Engine::new(shared, programs),
         }
-    }
-
-    /// Who changes the configuration, or writes down what is part of it, has a turn of its own.
-    /// What a panic left behind was either published as a whole or not at all.
-    pub(crate) fn take_config_turn(&self) -> MutexGuard<'_, ()> {
-        self.config_turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends the books of a client whose session is over.

@@ -11,9 +11,9 @@ use config::settings::SAVE;
 use keyspace::Acquisition;
 
 use crate::aof;
+use crate::durability::Durability;
 use crate::log::{log_notice, log_warning};
 use crate::scripts::Still;
-use crate::server::Server;
 
 const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 
@@ -36,7 +36,7 @@ impl Shutdown {
     /// for workers.
     pub(crate) fn carry_out(
         &self,
-        server: &'static Server,
+        server: &'static Durability,
         how: ShutdownFlags,
     ) -> Result<(), GoesOn> {
         let _turn = self.take_turn(server, how.nosave);
@@ -66,7 +66,7 @@ impl Shutdown {
     }
 
     /// Waits for its turn; what is saved for an end meanwhile is given up where nobody wants it.
-    fn take_turn(&self, server: &'static Server, gives_up: bool) -> MutexGuard<'_, ()> {
+    fn take_turn(&self, server: &'static Durability, gives_up: bool) -> MutexGuard<'_, ()> {
         if !gives_up {
             return self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         }
@@ -82,18 +82,18 @@ impl Shutdown {
     }
 
     /// Calls off an end that is being prepared; `false` if none is, or it is too late.
-    pub(crate) fn call_off(&self, server: &Server) -> bool {
+    pub(crate) fn call_off(&self, server: &Durability) -> bool {
         !server.ending.is_asked() && self.is_begun(server) && server.saves.cancel()
     }
 
     /// Whether an end is being prepared, or has come.
-    pub(crate) fn is_begun(&self, server: &Server) -> bool {
+    pub(crate) fn is_begun(&self, server: &Durability) -> bool {
         server.ending.is_asked() || matches!(self.turn.try_lock(), Err(TryLockError::WouldBlock))
     }
 }
 
 /// Saves the data for good: nobody can change them while what is returned is kept.
-fn save(server: &'static Server, force: bool) -> Result<Option<Saved>, GoesOn> {
+fn save(server: &'static Durability, force: bool) -> Result<Option<Saved>, GoesOn> {
     log_notice!(server.log, "Saving the final RDB snapshot before exiting.");
     let mut world = Acquisition::of_world(server.keyspace);
     match server.saves.hold_world(server, false, &mut world) {
@@ -110,7 +110,7 @@ fn save(server: &'static Server, force: bool) -> Result<Option<Saved>, GoesOn> {
 }
 
 /// Waits until a log whose writer met a bug is whole again: what it lacks is in memory alone.
-fn await_base(server: &'static Server, force: bool) -> Result<(), GoesOn> {
+fn await_base(server: &'static Durability, force: bool) -> Result<(), GoesOn> {
     if aof::flush_once_whole(server) {
         return Ok(());
     }
@@ -122,7 +122,7 @@ fn await_base(server: &'static Server, force: bool) -> Result<(), GoesOn> {
     Err(go_on(server))
 }
 
-fn go_on(server: &Server) -> GoesOn {
+fn go_on(server: &Durability) -> GoesOn {
     log_warning!(
         server.log,
         "Errors trying to shut down the server. Check the logs for more information."

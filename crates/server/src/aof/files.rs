@@ -16,7 +16,7 @@ use persist::aof::manifest::{AofFile, BaseForm, Manifest};
 use persist::storage::{Claim, File, OpenMode, Storage, read_whole, write_all};
 
 use crate::claims;
-use crate::server::Server;
+use crate::durability::Durability;
 
 /// The files and where they lie.
 pub(super) struct Files {
@@ -48,18 +48,18 @@ fn unopened(error: &io::Error) -> String {
 
 impl Files {
     /// What the manifest names that is there, or nothing; no other process may write it.
-    pub(super) fn find(server: &'static Server) -> Result<Self, String> {
+    pub(super) fn find(server: &'static Durability) -> Result<Self, String> {
         Self::within(server, directory(server).map_err(|error| unopened(&error))?)
     }
 
     /// The same, only to be read.
-    pub(super) fn peek(server: &'static Server) -> Result<Self, String> {
+    pub(super) fn peek(server: &'static Durability) -> Result<Self, String> {
         let directory = directory(server).map_err(|error| unopened(&error))?;
         Self::named(server, directory, server.config.get(APPENDFILENAME).to_vec(), Claim::none())
     }
 
     /// What a manifest names, wherever it lies.
-    pub(super) fn of_manifest(server: &'static Server, path: &Path) -> Result<Self, String> {
+    pub(super) fn of_manifest(server: &'static Durability, path: &Path) -> Result<Self, String> {
         let name = path.file_name().and_then(|name| name.as_bytes().strip_suffix(b".manifest"));
         let name = name.ok_or_else(|| format!("{} is no AOF manifest", path.display()))?;
         let directory = path.parent().unwrap_or(Path::new("")).to_path_buf();
@@ -67,14 +67,14 @@ impl Files {
     }
 
     /// A log of our name in another directory, to be written.
-    pub(super) fn within(server: &'static Server, directory: PathBuf) -> Result<Self, String> {
+    pub(super) fn within(server: &'static Durability, directory: PathBuf) -> Result<Self, String> {
         let what = || format!("The append-only file in {}", directory.display());
         let claim = claims::claim(server, &directory, what)?;
         Self::named(server, directory, server.config.get(APPENDFILENAME).to_vec(), claim)
     }
 
     fn named(
-        server: &'static Server,
+        server: &'static Durability,
         directory: PathBuf,
         name: Vec<u8>,
         claim: Claim,
@@ -321,29 +321,29 @@ fn exists(storage: &dyn Storage, path: &Path) -> io::Result<bool> {
 }
 
 /// Where the files lie, whatever working directory the process turns to later.
-fn directory(server: &Server) -> io::Result<PathBuf> {
+fn directory(server: &Durability) -> io::Result<PathBuf> {
     let name = server.config.get(APPENDDIRNAME);
     Ok(std::env::current_dir()?.join(OsStr::from_bytes(&name)))
 }
 
 /// Makes the directory of the log where there is none, or the one of a log that was lent.
-pub(super) fn make_directory(server: &Server, lent: Option<&Path>) -> io::Result<()> {
+pub(super) fn make_directory(server: &Durability, lent: Option<&Path>) -> io::Result<()> {
     server.storage.make_directory(&lent_or_own(server, lent)?)
 }
 
 /// Why there is no directory of the log.
-pub(super) fn unmade_directory(server: &Server, error: &io::Error) -> String {
+pub(super) fn unmade_directory(server: &Durability, error: &io::Error) -> String {
     let name = server.config.get(APPENDDIRNAME);
     let path = directory(server).unwrap_or_else(|_| OsStr::from_bytes(&name).into());
     format!("Can't open or create append-only dir {}: {}", path.display(), plain(error))
 }
 
 /// Where the base is written that is under way.
-pub(super) fn new_base_path(server: &Server, lent: Option<&Path>) -> io::Result<PathBuf> {
+pub(super) fn new_base_path(server: &Durability, lent: Option<&Path>) -> io::Result<PathBuf> {
     let name = format!("temp-rewriteaof-bg-{}.aof", std::process::id());
     Ok(lent_or_own(server, lent)?.join(name))
 }
 
-fn lent_or_own(server: &Server, lent: Option<&Path>) -> io::Result<PathBuf> {
+fn lent_or_own(server: &Durability, lent: Option<&Path>) -> io::Result<PathBuf> {
     lent.map_or_else(|| directory(server), |lent| Ok(lent.to_owned()))
 }

@@ -19,14 +19,14 @@ use super::files::{Beginning, Files, make_directory, naming, new_base_path, unma
 use super::writer::Last;
 use super::{base_form, resume};
 use crate::background::wait_for;
-use crate::effects::set_replays;
+use crate::durability::Durability;
+use crate::keyspace_settings::set_replays;
 use crate::loading::{self, Twice, snapshot};
 use crate::log::{log_notice, log_warning};
 use crate::replay::partitioner::Partitioner;
 use crate::replay::pipeline::Pipeline;
 use crate::replay::read_ahead::{SourceEnd, Stopped, UnitSource, run_each};
 use crate::replay::replayer;
-use crate::server::Server;
 use crate::shared::Shared;
 
 /// How snapshots begin.
@@ -50,7 +50,7 @@ enum Ending {
 }
 
 /// Looks what there is. The error is for the operator.
-pub(crate) fn find(server: &'static Server) -> Result<Stock, String> {
+pub(crate) fn find(server: &'static Durability) -> Result<Stock, String> {
     let made = make_directory(server, None);
     made.map_err(|error| unmade_directory(server, &error))?;
     let mut files = Files::find(server)?;
@@ -66,12 +66,12 @@ pub(crate) fn find(server: &'static Server) -> Result<Stock, String> {
 }
 
 /// Looks what there is of our own log, which is written meanwhile.
-pub(crate) fn find_own(server: &'static Server) -> Result<Stock, String> {
+pub(crate) fn find_own(server: &'static Durability) -> Result<Stock, String> {
     measure(server, Files::peek(server)?)
 }
 
 /// Looks what a manifest names, which is not our own. The error is for the operator.
-pub(crate) fn find_foreign(server: &'static Server, manifest: &Path) -> Result<Stock, String> {
+pub(crate) fn find_foreign(server: &'static Durability, manifest: &Path) -> Result<Stock, String> {
     let stock = measure(server, Files::of_manifest(server, manifest)?)?;
     match stock.is_empty() {
         true => Err(format!("There is no log at {}", manifest.display())),
@@ -79,7 +79,7 @@ pub(crate) fn find_foreign(server: &'static Server, manifest: &Path) -> Result<S
     }
 }
 
-fn measure(server: &Server, files: Files) -> Result<Stock, String> {
+fn measure(server: &Durability, files: Files) -> Result<Stock, String> {
     let mut total = 0;
     for file in files.manifest().files() {
         let path = files.path(file);
@@ -96,7 +96,7 @@ impl Stock {
     }
 
     /// Loads all there is and begins to write behind it. The error is for the operator.
-    pub(crate) fn load(self, server: &'static Server) -> Result<(), String> {
+    pub(crate) fn load(self, server: &'static Durability) -> Result<(), String> {
         let mut files = self.files;
         let is_new = files.manifest().files().len() == 0;
         let began_us = server.keyspace.clock().monotonic_us();
@@ -136,19 +136,19 @@ impl Stock {
     }
 
     /// Loads all there is and leaves it as it is.
-    pub(crate) fn read(&self, server: &'static Server) -> Result<(), String> {
+    pub(crate) fn read(&self, server: &'static Durability) -> Result<(), String> {
         self.read_on(server, &mut None)
     }
 
     /// The same on a transaction that has the world, with nothing beside it; it comes back. If it
     /// is our own log, nothing may be written to it meanwhile, nor a base be under way.
-    pub(crate) fn read_within(&self, server: &'static Server, tx: Tx) -> Result<Tx, String> {
+    pub(crate) fn read_within(&self, server: &'static Durability, tx: Tx) -> Result<Tx, String> {
         let mut held = Some(tx);
         self.read_on(server, &mut held)?;
         Ok(held.expect("what was held comes back"))
     }
 
-    fn read_on(&self, server: &'static Server, held: &mut Option<Tx>) -> Result<(), String> {
+    fn read_on(&self, server: &'static Durability, held: &mut Option<Tx>) -> Result<(), String> {
         set_replays(server, true);
         let replayed = replay(server, &self.files, Ending::Kept, held);
         set_replays(server, false);
@@ -157,11 +157,11 @@ impl Stock {
 }
 
 /// How a transaction is begun that has the world while our own log is loaded.
-pub(crate) fn options_within(server: &Server, lane: usize) -> TxOptions {
+pub(crate) fn options_within(server: &Durability, lane: usize) -> TxOptions {
     replayer::options(lane, server.keyspace.clock().now_ms())
 }
 
-fn seconds_since(server: &Server, began_us: i64) -> f64 {
+fn seconds_since(server: &Durability, began_us: i64) -> f64 {
     (server.keyspace.clock().monotonic_us() - began_us) as f64 / 1e6
 }
 
@@ -178,7 +178,7 @@ struct Replayed {
 
 /// Runs all files again, on a transaction that has the world, if there is one.
 fn replay(
-    server: &'static Server,
+    server: &'static Durability,
     files: &Files,
     ending: Ending,
     held: &mut Option<Tx>,
@@ -209,7 +209,7 @@ fn replay(
 
 /// A file that is loaded.
 struct Source<'a> {
-    server: &'static Server,
+    server: &'static Durability,
     path: &'a Path,
     /// The bytes of the files before it.
     before: u64,
@@ -367,7 +367,7 @@ impl UnitSource for UnitReader<'_> {
 }
 
 /// Begins with a base that holds nothing.
-fn begin_base(server: &'static Server, files: &mut Files) -> io::Result<()> {
+fn begin_base(server: &'static Durability, files: &mut Files) -> io::Result<()> {
     let path = new_base_path(server, None)?;
     let form = base_form(server);
     let options =
@@ -379,7 +379,11 @@ fn begin_base(server: &'static Server, files: &mut Files) -> io::Result<()> {
 }
 
 /// The last increment, to be written on; what it holds is on disk.
-fn open_last(server: &'static Server, files: &mut Files, number: Option<u64>) -> io::Result<Last> {
+fn open_last(
+    server: &'static Durability,
+    files: &mut Files,
+    number: Option<u64>,
+) -> io::Result<Last> {
     let last = files.manifest().increments().last().map(|file| files.path(file));
     let path = last.clone().unwrap_or_else(|| files.directory().to_path_buf());
     let opened = match last {

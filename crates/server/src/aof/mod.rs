@@ -38,9 +38,9 @@ use persist::aof::manifest::BaseForm;
 
 use crate::ailments::LOG_FAILED;
 use crate::cores::Duty;
+use crate::durability::Durability;
 use crate::journal::Reliance;
 use crate::log::log_warning;
-use crate::server::Server;
 use figures::Figures;
 use files::Files;
 use queue::{Inlet, Queue};
@@ -149,20 +149,20 @@ impl Aof {
     }
 
     /// Follows a change of `appendfsync`: from now on replies wait, or do not.
-    pub(crate) fn policy_changed(&self, server: &Server) {
+    pub(crate) fn policy_changed(&self, server: &Durability) {
         let queue = self.queue();
         self.follow_policy(server, queue.as_deref(), self.is_relied_on());
     }
 
     /// Replies rely on what is written from now on, or do not after all.
-    fn rely(&self, server: &Server, phase: Phase) {
+    fn rely(&self, server: &Durability, phase: Phase) {
         let queue = self.queue();
         self.enter(phase);
         self.follow_policy(server, queue.as_deref(), self.is_relied_on());
     }
 
     /// Called with the queue's mutex held, so that of two changes the later one counts.
-    fn follow_policy(&self, server: &Server, queue: Option<&Queue>, is_on: bool) {
+    fn follow_policy(&self, server: &Durability, queue: Option<&Queue>, is_on: bool) {
         let reliance = match server.config.get(APPENDFSYNC) {
             _ if !is_on => Reliance::Nobody,
             AppendFsync::Always => Reliance::Disk,
@@ -194,7 +194,7 @@ impl Aof {
 }
 
 /// How the next base is written.
-fn base_form(server: &Server) -> BaseForm {
+fn base_form(server: &Durability) -> BaseForm {
     match server.config.get(AOF_USE_RDB_PREAMBLE) {
         true => BaseForm::Snapshot,
         false => BaseForm::Commands,
@@ -202,7 +202,7 @@ fn base_form(server: &Server) -> BaseForm {
 }
 
 /// Begins to write where a start left off. The world must be stopped.
-fn resume(server: &'static Server, files: Files, last: Last) -> Result<(), String> {
+fn resume(server: &'static Durability, files: Files, last: Last) -> Result<(), String> {
     let queue = new_queue(server);
     let end = server.journal.end();
     spawn(server, Writer::resume(server, Arc::clone(&queue), files, last, end))?;
@@ -214,14 +214,14 @@ fn resume(server: &'static Server, files: Files, last: Last) -> Result<(), Strin
 }
 
 /// A queue for a new log, to be attached.
-fn new_queue(server: &'static Server) -> Arc<Queue> {
+fn new_queue(server: &'static Durability) -> Arc<Queue> {
     let journal = &server.journal;
     Queue::new(&server.log_valve, journal.name_reader(), journal.end())
 }
 
 /// Has all changes go to the queue. The world must be stopped, and the mutex of the queue's place
 /// held.
-fn attach(server: &'static Server, queue: &Arc<Queue>) {
+fn attach(server: &'static Durability, queue: &Arc<Queue>) {
     let inlet = Box::new(Inlet(Arc::clone(queue)));
     queue.begin_at(server.journal.attach(queue.reader, inlet, Reliance::Nobody));
     server.aof.follow_policy(server, Some(&**queue), server.aof.is_relied_on());
@@ -234,12 +234,12 @@ pub(crate) fn buffered() -> usize {
 }
 
 /// Turns the log on or off, as `appendonly` says. For who has the turn of the configuration.
-pub(crate) fn follow_config(server: &'static Server) -> Result<(), String> {
+pub(crate) fn follow_config(server: &'static Durability) -> Result<(), String> {
     follow(server, server.config.get(APPENDONLY))
 }
 
 /// The same for what it is about to say.
-pub(crate) fn follow(server: &'static Server, wanted: bool) -> Result<(), String> {
+pub(crate) fn follow(server: &'static Durability, wanted: bool) -> Result<(), String> {
     match (wanted, server.aof.phase()) {
         (true, Phase::Off) => switch_on(server),
         (false, Phase::Starting | Phase::Securing | Phase::On) => {
@@ -251,7 +251,7 @@ pub(crate) fn follow(server: &'static Server, wanted: bool) -> Result<(), String
 }
 
 /// `CONFIG SET appendonly yes`: asks for a base, from whose cut on all changes are written.
-fn switch_on(server: &'static Server) -> Result<(), String> {
+fn switch_on(server: &'static Durability) -> Result<(), String> {
     let fail = |why: String| {
         log_warning!(server.log, "Can't turn the AOF on: {why}");
         "Unable to turn on AOF. Check server logs.".to_owned()
@@ -270,7 +270,7 @@ fn switch_on(server: &'static Server) -> Result<(), String> {
 
 /// Waits until what is queued has reached the disk, if it takes it. `false` if the writer met a bug
 /// meanwhile, or before: what it had is in memory alone until the next writer has a base.
-pub(crate) fn flush(server: &Server) -> bool {
+pub(crate) fn flush(server: &Durability) -> bool {
     let (sender, receiver) = mpsc::channel();
     if !server.aof.order(|lsn| Order::Flush(lsn, sender)) {
         return true;
@@ -279,7 +279,7 @@ pub(crate) fn flush(server: &Server) -> bool {
 }
 
 /// The same behind a bug of the writer: waits for the next one's base; whether it came.
-pub(crate) fn flush_once_whole(server: &Server) -> bool {
+pub(crate) fn flush_once_whole(server: &Durability) -> bool {
     /// A base of much data takes its time; that none comes at all is for the operator to see.
     const PATIENCE_US: i64 = 60_000_000;
     const BETWEEN_TRIES: Duration = Duration::from_millis(10);
@@ -295,7 +295,7 @@ pub(crate) fn flush_once_whole(server: &Server) -> bool {
 }
 
 /// `CONFIG SET appendonly no`, and the end of the process: what is queued reaches the disk first.
-pub(crate) fn switch_off(server: &'static Server) {
+pub(crate) fn switch_off(server: &'static Durability) {
     server.backup.abandon(server, "the append-only file was turned off");
     server.aof.rewrite.cancel();
     let Some(queue) = server.aof.queue().take() else { return };
@@ -306,7 +306,7 @@ pub(crate) fn switch_off(server: &'static Server) {
 }
 
 /// Has a log written in a directory for a backup, from the next base on; the server keeps none.
-pub(crate) fn lend(server: &'static Server, directory: &Path) -> Result<(), String> {
+pub(crate) fn lend(server: &'static Durability, directory: &Path) -> Result<(), String> {
     let files = Files::within(server, directory.to_owned())?;
     let queue = new_queue(server);
     spawn(server, Writer::lent(server, Arc::clone(&queue), files))?;
@@ -317,7 +317,7 @@ pub(crate) fn lend(server: &'static Server, directory: &Path) -> Result<(), Stri
 }
 
 /// Ends a log that was lent, if one is; who likes may wait until nothing is written any more.
-pub(crate) fn take_back(server: &'static Server) -> Option<mpsc::Receiver<()>> {
+pub(crate) fn take_back(server: &'static Durability) -> Option<mpsc::Receiver<()>> {
     // Until all is done, so that nobody lends the next one in between.
     let mut slot = server.aof.queue();
     if !server.aof.is_lent.swap(false, Ordering::AcqRel) {
@@ -331,7 +331,7 @@ pub(crate) fn take_back(server: &'static Server) -> Option<mpsc::Receiver<()>> {
 }
 
 /// Ends what a backup consists of, here; the error says why it has failed.
-pub(crate) fn seal(server: &Server) -> Result<(), String> {
+pub(crate) fn seal(server: &Durability) -> Result<(), String> {
     let (sender, receiver) = mpsc::channel();
     server.aof.order(|lsn| Order::Seal(lsn, sender));
     receiver.recv().unwrap_or_else(|_| Err("nothing is written to the log any more".to_owned()))
@@ -345,7 +345,7 @@ fn close(queue: &Queue) -> mpsc::Receiver<()> {
 }
 
 /// No change goes to the queue any more, and nobody waits for it.
-fn part(server: &Server, queue: &Queue) {
+fn part(server: &Durability, queue: &Queue) {
     server.journal.detach(queue.reader);
     set_failed(server, false);
     server.aof.set_lacks_base(false);
@@ -353,12 +353,12 @@ fn part(server: &Server, queue: &Queue) {
 }
 
 /// Writes are refused from now on, or are not any more. What goes by itself would be a write, too.
-fn set_failed(server: &Server, has_failed: bool) {
+fn set_failed(server: &Durability, has_failed: bool) {
     server.ailments.set(LOG_FAILED, has_failed);
     server.keyspace.settings().expiry_barred.store(has_failed, Ordering::Relaxed);
 }
 
-fn spawn(server: &'static Server, writer: Writer) -> Result<(), String> {
+fn spawn(server: &'static Durability, writer: Writer) -> Result<(), String> {
     let thread = std::thread::Builder::new().name("aof".to_owned());
     let run = move || {
         server.cores.take_up(Duty::Background);

@@ -16,8 +16,8 @@ use super::files::{Beginning, Files, make_directory, new_base_path, unmade_direc
 use super::queue::Queue;
 use super::{Base, Fresh, Order, attach};
 use crate::drill;
+use crate::durability::Durability;
 use crate::log::{log_notice, log_warning};
-use crate::server::Server;
 use crate::snapshot::{Cut, FileSink, Finished, Purpose, Snapshot, SnapshotTarget};
 
 /// So many failures in a row, then automatic rewrites wait longer and longer.
@@ -146,7 +146,7 @@ impl Rewrite {
 }
 
 /// Looks whether a rewrite is due; to be called now and then.
-pub(crate) fn tend(server: &'static Server) {
+pub(crate) fn tend(server: &'static Durability) {
     let aof = &server.aof;
     let now_us = server.keyspace.clock().monotonic_us();
     let told = aof.rewrite.told(now_us);
@@ -176,13 +176,13 @@ pub(crate) fn tend(server: &'static Server) {
 
 /// Begins a rewrite, unless one is under way, data are loaded, or the system gives no thread for
 /// it; whether it did. The disk is waited for.
-pub(crate) fn begin(server: &'static Server) -> bool {
+pub(crate) fn begin(server: &'static Durability) -> bool {
     Turn::take(server).is_some_and(|turn| turn.begin(None))
 }
 
 /// The same without waiting for the disk, in the directory of a log that was lent, if one is named;
 /// whether the rewrite is under way now.
-pub(crate) fn begin_elsewhere(server: &'static Server, lent: Option<PathBuf>) -> bool {
+pub(crate) fn begin_elsewhere(server: &'static Durability, lent: Option<PathBuf>) -> bool {
     let turn = Turn::take(server);
     let is_taken = turn.is_some();
     if let Some(turn) = turn {
@@ -196,7 +196,7 @@ pub(crate) fn begin_elsewhere(server: &'static Server, lent: Option<PathBuf>) ->
 
 /// The rewrite that is under way, until its snapshot is: what ends before, ends it.
 struct Turn {
-    server: &'static Server,
+    server: &'static Durability,
     form: BaseForm,
     snapshot: Arc<Snapshot>,
     is_over: bool,
@@ -204,7 +204,7 @@ struct Turn {
 
 impl Turn {
     /// Nobody else begins one from now on.
-    fn take(server: &'static Server) -> Option<Self> {
+    fn take(server: &'static Durability) -> Option<Self> {
         let form = super::base_form(server);
         let syncs = server.config.get(AOF_REWRITE_INCREMENTAL_FSYNC);
         let snapshot = Snapshot::new(server, Purpose::Base(form), syncs, false);
@@ -257,7 +257,7 @@ impl Drop for Turn {
 }
 
 /// With the world stopped: what comes now is not in the base.
-fn mark_cut(server: &'static Server, cut: &Cut, log: Option<&Arc<Queue>>) {
+fn mark_cut(server: &'static Durability, cut: &Cut, log: Option<&Arc<Queue>>) {
     // Held meanwhile, so that a queue that is taken away is not attached any more.
     let present = server.aof.queue();
     let is_wanted = is_same(log, present.as_ref());
@@ -272,7 +272,7 @@ fn mark_cut(server: &'static Server, cut: &Cut, log: Option<&Arc<Queue>>) {
 }
 
 /// The base is there, or why not. It is for the log that there was when it was begun, or for none.
-fn hand_over(server: &'static Server, base: Base, log: Option<&Arc<Queue>>) {
+fn hand_over(server: &'static Durability, base: Base, log: Option<&Arc<Queue>>) {
     let present = server.aof.queue();
     let is_wanted = is_same(log, present.as_ref());
     if let Some(present) = present.as_ref().filter(|_| is_wanted) {
@@ -304,7 +304,7 @@ pub(super) fn is_same(one: Option<&Arc<Queue>>, other: Option<&Arc<Queue>>) -> b
 }
 
 /// Puts a base in its place that nothing follows, as the file is off.
-fn install_alone(server: &'static Server, base: Fresh) -> Result<u64, String> {
+fn install_alone(server: &'static Durability, base: Fresh) -> Result<u64, String> {
     let mut files = Files::find(server)?;
     let installed = files.install(&base.path, base.form, Beginning::Absent);
     match installed.and_then(|()| files.take_leftovers()) {
@@ -320,7 +320,7 @@ fn install_alone(server: &'static Server, base: Fresh) -> Result<u64, String> {
 }
 
 /// Tells the operator why the rewrite under way comes to nothing.
-pub(super) fn tell_failure(server: &Server, why: &str) {
+pub(super) fn tell_failure(server: &Durability, why: &str) {
     match server.aof.rewrite.is_called_off() {
         true => log_notice!(server.log, "Background AOF rewrite called off: {why}"),
         false => log_warning!(server.log, "Background AOF rewrite failed: {why}"),
@@ -328,7 +328,7 @@ pub(super) fn tell_failure(server: &Server, why: &str) {
 }
 
 /// A rewrite is over, with the sizes of its base and of what follows it, if it went well.
-pub(super) fn done(server: &Server, sizes: Option<(u64, u64)>) {
+pub(super) fn done(server: &Durability, sizes: Option<(u64, u64)>) {
     let now_us = server.keyspace.clock().monotonic_us();
     let mut books = server.aof.rewrite.books();
     let underway = books.underway.take();
@@ -350,7 +350,7 @@ pub(super) fn done(server: &Server, sizes: Option<(u64, u64)>) {
 }
 
 /// Removes files that nobody names any more, off this thread: big ones take time.
-pub(super) fn remove(server: &'static Server, files: Vec<PathBuf>) {
+pub(super) fn remove(server: &'static Durability, files: Vec<PathBuf>) {
     server.background.spawn(move |_| {
         for file in files {
             // Another start may have removed it.

@@ -12,9 +12,9 @@ use super::pieces::Pieces;
 use super::queue::{Last, Queue};
 use super::writer::Writer;
 use super::{Order, Phase, rewrite, set_failed};
+use crate::durability::Durability;
 use crate::log::{log_notice, log_warning};
 use crate::panics::contain;
-use crate::server::Server;
 
 /// Between two tries to begin anew.
 const RETRY: Duration = Duration::from_millis(250);
@@ -23,7 +23,7 @@ const RETRY: Duration = Duration::from_millis(250);
 const BUG: &str = "the thread that writes it met a bug";
 
 /// Has a writer work until it is told to close, and after a panic the next one.
-pub(super) fn run(server: &'static Server, mut writer: Writer) {
+pub(super) fn run(server: &'static Durability, mut writer: Writer) {
     loop {
         let worked = contain(|| writer.run());
         if worked.is_ok() {
@@ -40,7 +40,7 @@ pub(super) fn run(server: &'static Server, mut writer: Writer) {
 }
 
 /// The next writer, unless the log ends.
-fn succeed(server: &'static Server, queue: Arc<Queue>, is_lent: bool) -> Option<Writer> {
+fn succeed(server: &'static Durability, queue: Arc<Queue>, is_lent: bool) -> Option<Writer> {
     log_warning!(server.log, "The AOF begins anew, as {BUG}");
     server.backup.lose_log(server, BUG);
     if server.aof.is_on() {

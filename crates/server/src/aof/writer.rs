@@ -30,10 +30,10 @@ use super::increment::{Increment, OVER_PADDING};
 use super::pieces::Pieces;
 use super::queue::{self, Queue, Work};
 use super::{Order, Phase, rewrite, set_failed};
-use crate::courtesy::LogCourtesy;
 use crate::drill;
+use crate::durability::Durability;
 use crate::log::{log_notice, log_warning};
-use crate::server::Server;
+use crate::log_courtesy::LogCourtesy;
 
 /// Between two tries while the disk fails.
 const RETRY_US: i64 = 250_000;
@@ -59,7 +59,7 @@ const ANNOTATIONS: usize = 160;
 
 /// What the writer has to do.
 pub(super) struct Writer {
-    pub(super) server: &'static Server,
+    pub(super) server: &'static Durability,
     pub(super) queue: Arc<Queue>,
     pub(super) files: Files,
     /// Whether only a backup needs it.
@@ -128,7 +128,7 @@ enum Next {
 impl Writer {
     /// One that goes on with a file of whole batches, up to `end` of the journal.
     pub(super) fn resume(
-        server: &'static Server,
+        server: &'static Durability,
         queue: Arc<Queue>,
         files: Files,
         Last { file, length, number }: Last,
@@ -142,7 +142,7 @@ impl Writer {
     }
 
     /// One that waits for a base.
-    pub(super) fn new(server: &'static Server, queue: Arc<Queue>, files: Files) -> Self {
+    pub(super) fn new(server: &'static Durability, queue: Arc<Queue>, files: Files) -> Self {
         Self {
             server,
             queue,
@@ -169,7 +169,7 @@ impl Writer {
     }
 
     /// The same, for a backup.
-    pub(super) fn lent(server: &'static Server, queue: Arc<Queue>, files: Files) -> Self {
+    pub(super) fn lent(server: &'static Durability, queue: Arc<Queue>, files: Files) -> Self {
         Self { is_lent: true, ..Self::new(server, queue, files) }
     }
 

@@ -9,7 +9,7 @@ use keyspace::{AccessClock, EntryBox, Keyspace, Location, Tx, TxOptions};
 use persist::rdb::file::{Access, Batch, BuiltEntry, Damage, FileError};
 use persist::rdb::value::Limits;
 
-use crate::server::Server;
+use crate::durability::Durability;
 
 /// Entries whose places are fetched from memory together.
 const GROUP: usize = 16;
@@ -37,7 +37,7 @@ pub(crate) enum Twice {
 
 /// Where one thread puts entries.
 pub(super) struct Ground<'t> {
-    server: &'static Server,
+    server: &'static Durability,
     twice: Twice,
     footing: Footing<'t>,
     limits: Limits,
@@ -64,16 +64,16 @@ struct Loaded {
 
 impl<'t> Ground<'t> {
     /// For the thread that a lane was given to.
-    pub(super) fn new(server: &'static Server, lane: usize, twice: Twice) -> Self {
+    pub(super) fn new(server: &'static Durability, lane: usize, twice: Twice) -> Self {
         Self::on(server, twice, Footing::Lane(lane))
     }
 
     /// For a transaction that has the world.
-    pub(super) fn within(server: &'static Server, twice: Twice, tx: &'t mut Tx) -> Self {
+    pub(super) fn within(server: &'static Durability, twice: Twice, tx: &'t mut Tx) -> Self {
         Self::on(server, twice, Footing::World(tx))
     }
 
-    fn on(server: &'static Server, twice: Twice, footing: Footing<'t>) -> Self {
+    fn on(server: &'static Durability, twice: Twice, footing: Footing<'t>) -> Self {
         let limits = Limits::from(&server.keyspace.settings().containers);
         let group = Vec::with_capacity(GROUP);
         Self { server, twice, footing, limits, counts: Counts::default(), group }

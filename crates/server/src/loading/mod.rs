@@ -26,15 +26,15 @@ use tokio::sync::oneshot;
 pub(crate) use insert::{Inside, Twice};
 
 use crate::aof;
+use crate::durability::Durability;
 use crate::lanes::STACK_BYTES;
 use crate::log::log_notice;
-use crate::server::Server;
 
 /// The most threads that load side by side.
 const THREADS_MAX: usize = 8;
 
 /// How many threads load side by side, beside the one that reads.
-pub(crate) fn threads(server: &Server) -> usize {
+pub(crate) fn threads(server: &Durability) -> usize {
     server.cores.count().clamp(1, THREADS_MAX)
 }
 
@@ -50,7 +50,7 @@ pub(crate) enum Found {
 
 /// Looks for what is to be loaded at the start; if there is anything, commands are refused until
 /// [`run`] is done with it.
-pub(crate) fn find(server: &'static Server) -> Result<Option<Found>, String> {
+pub(crate) fn find(server: &'static Durability) -> Result<Option<Found>, String> {
     let preload = server.config.get(PRELOAD_FILE);
     if let Some((kind, path)) = preload.split_at_checked(PRELOAD_KIND_LEN) {
         return preloaded(server, kind, Path::new(OsStr::from_bytes(path))).map(Some);
@@ -77,7 +77,7 @@ pub(crate) fn find(server: &'static Server) -> Result<Option<Found>, String> {
 const PRELOAD_KIND_LEN: usize = 4;
 
 /// What `preload-file` names, which must be there.
-fn preloaded(server: &'static Server, kind: &[u8], path: &Path) -> Result<Found, String> {
+fn preloaded(server: &'static Durability, kind: &[u8], path: &Path) -> Result<Found, String> {
     if kind == b"aof:" {
         let stock = aof::find_foreign(server, path)?;
         server.loading.begin_start(server.keyspace.clock(), stock.total_bytes());
@@ -94,7 +94,7 @@ fn preloaded(server: &'static Server, kind: &[u8], path: &Path) -> Result<Found,
 
 /// Loads what was found, on a thread of its own; the error is for the operator. Ends early when the
 /// server is to end, and then goes on refusing commands.
-pub(crate) async fn run(server: &'static Server, found: Found) -> Result<(), String> {
+pub(crate) async fn run(server: &'static Durability, found: Found) -> Result<(), String> {
     let (sender, mut receiver) = oneshot::channel();
     let thread = std::thread::Builder::new().name("loader".into()).stack_size(STACK_BYTES);
     let thread = thread.spawn(move || {
@@ -114,7 +114,7 @@ pub(crate) async fn run(server: &'static Server, found: Found) -> Result<(), Str
     Ok(())
 }
 
-fn load(server: &'static Server, found: Found) -> Result<(), String> {
+fn load(server: &'static Durability, found: Found) -> Result<(), String> {
     let loaded = match found {
         Found::Snapshot(mut file, name) => load_snapshot(server, &mut *file, &name),
         Found::Log(stock) => stock.load(server),
@@ -136,7 +136,11 @@ fn load(server: &'static Server, found: Found) -> Result<(), String> {
     Ok(())
 }
 
-fn load_snapshot(server: &'static Server, file: &mut dyn File, name: &str) -> Result<(), String> {
+fn load_snapshot(
+    server: &'static Durability,
+    file: &mut dyn File,
+    name: &str,
+) -> Result<(), String> {
     let started = server.keyspace.clock().monotonic_us();
     let loaded = snapshot::load(server, file, Twice::Refused);
     loaded.map_err(|error| format!("Fatal error loading the DB from {name}, {error}. Exiting."))?;

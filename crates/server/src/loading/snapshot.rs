@@ -18,9 +18,9 @@ use persist::storage::File;
 
 use super::insert::{Counts, Ground, Twice};
 use super::threads;
+use crate::durability::Durability;
 use crate::log::{log_notice, log_warning};
 use crate::scripts;
-use crate::server::Server;
 use crate::shared::Shared;
 
 /// Batches, or large entries, that wait for a thread; more would only take memory.
@@ -32,7 +32,7 @@ const NAP_US: u64 = 10_000;
 /// Loads a snapshot into a data set that nobody else changes, on several threads. Gives where it
 /// ended, and what was read beyond.
 pub(crate) fn load(
-    server: &'static Server,
+    server: &'static Durability,
     file: &mut dyn File,
     twice: Twice,
 ) -> Result<End, FileError> {
@@ -48,7 +48,7 @@ pub(crate) fn load(
 
 /// The same on this thread and on a transaction that has the world: nobody is let in meanwhile.
 pub(crate) fn load_within(
-    server: &'static Server,
+    server: &'static Durability,
     file: &mut dyn File,
     twice: Twice,
     tx: &mut Tx,
@@ -60,7 +60,7 @@ pub(crate) fn load_within(
 }
 
 /// Tells what was loaded.
-fn note(server: &Server, counts: Counts, end: &End) {
+fn note(server: &Durability, counts: Counts, end: &End) {
     let Counts { keys, expired } = counts;
     server.loading.keys.store(keys, Ordering::Relaxed);
     server.loading.expired.store(expired, Ordering::Relaxed);
@@ -72,7 +72,7 @@ fn note(server: &Server, counts: Counts, end: &End) {
 }
 
 /// What the configuration allows in a file.
-fn rules(server: &Server) -> Rules {
+fn rules(server: &Durability) -> Rules {
     Rules {
         skips_modules: server.config.get(RDB_SKIP_MODULE_DATA),
         any_version: server.config.get(RDB_VERSION_CHECK) == RdbVersionCheck::Relaxed,
@@ -82,7 +82,7 @@ fn rules(server: &Server) -> Rules {
 
 /// Reads a file, and has what it holds placed.
 struct Reading<P> {
-    server: &'static Server,
+    server: &'static Durability,
     twice: Twice,
     placer: P,
 }
@@ -160,7 +160,7 @@ impl Placer for &Crew {
 }
 
 /// Logs what a file says about itself.
-fn tell(server: &Server, name: &[u8], text: &[u8]) {
+fn tell(server: &Durability, name: &[u8], text: &[u8]) {
     let text = String::from_utf8_lossy(text);
     match name {
         b"redis-ver" | b"valkey-ver" => {
@@ -183,7 +183,7 @@ fn tell(server: &Server, name: &[u8], text: &[u8]) {
     }
 }
 
-fn take_library(server: &'static Server, code: &[u8], twice: Twice) -> Result<(), String> {
+fn take_library(server: &'static Durability, code: &[u8], twice: Twice) -> Result<(), String> {
     let replaces = twice == Twice::Replaced;
     let added = server.scripts.libraries.load(server, code, replaces);
     added.map_err(|refusal| {
@@ -193,7 +193,7 @@ fn take_library(server: &'static Server, code: &[u8], twice: Twice) -> Result<()
 }
 
 /// Does as `key-load-delay` says about so many keys.
-fn delay(server: &Server, keys: u64) {
+fn delay(server: &Durability, keys: u64) {
     let mut slept_us = 0;
     loop {
         let micros = i64::from(server.config.get(KEY_LOAD_DELAY));
@@ -219,7 +219,7 @@ struct Crew {
 }
 
 impl Crew {
-    fn hire(server: &'static Server, twice: Twice) -> Self {
+    fn hire(server: &'static Durability, twice: Twice) -> Self {
         let hired = threads(server);
         let (loads, queue) = sync_channel(QUEUE_LEN);
         let (reporter, reports) = channel();

@@ -14,11 +14,11 @@ use proto::Output;
 use super::partitioner::Task;
 use super::read_ahead::Stopped;
 use super::replayer::{Replayer, options};
+use crate::durability::Durability;
 use crate::execute::Known;
 use crate::lanes::LOADER_LANE;
 use crate::lanes::STACK_BYTES;
 use crate::loading::Inside;
-use crate::server::Server;
 
 /// Segments that wait for a thread; more would only take memory.
 const QUEUE_LEN: usize = 2;
@@ -50,7 +50,7 @@ impl ShareThreads {
     /// For so many shares. All they run is run at this time. They are no heavy-work threads, which
     /// let all others go first: clients wait for what is loaded.
     pub(super) fn hire(
-        server: &'static Server,
+        server: &'static Durability,
         shares: usize,
         now: UnixMillis,
     ) -> io::Result<Self> {
@@ -123,7 +123,7 @@ fn run_all(share: &Share, queue: &Receiver<Vec<Task>>, reporter: &Sender<Result<
 
 /// Where a thread runs the units of a share.
 struct Share {
-    server: &'static Server,
+    server: &'static Durability,
     lane: usize,
     now: UnixMillis,
 }

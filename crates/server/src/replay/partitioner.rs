@@ -15,8 +15,8 @@ use persist::entry_notes::EntryNote;
 use proto::Args;
 
 use super::replayer::entry_note;
+use crate::durability::Durability;
 use crate::execute::Known;
-use crate::server::Server;
 use crate::table::Run;
 
 /// Fewer units than this are not worth waking anybody for.
@@ -54,7 +54,7 @@ pub(crate) struct ReplayState {
 
 /// Makes segments of units.
 pub(crate) struct Partitioner {
-    server: &'static Server,
+    server: &'static Durability,
     shares: usize,
     state: ReplayState,
     done: Vec<Segment>,
@@ -74,7 +74,7 @@ enum Reach {
 
 impl Partitioner {
     /// For so many shares.
-    pub(crate) fn new(server: &'static Server, shares: usize) -> Self {
+    pub(crate) fn new(server: &'static Durability, shares: usize) -> Self {
         let (done, together, apart) = (Vec::new(), Vec::new(), Vec::new());
         Self { server, shares, state: ReplayState::default(), done, together, apart }
     }

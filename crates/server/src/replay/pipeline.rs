@@ -16,7 +16,7 @@ use super::parallel::ShareThreads;
 use super::partitioner::{Segment, Task};
 use super::read_ahead::Stopped;
 use super::replayer::Replayer;
-use crate::server::Server;
+use crate::durability::Durability;
 
 /// After so many units it is told how far it has come.
 const REPORT_EACH: usize = 256;
@@ -26,7 +26,7 @@ type Report<'r> = Box<dyn Fn(u64) + 'r>;
 
 /// Runs a source.
 pub(crate) struct Pipeline<'r> {
-    server: &'static Server,
+    server: &'static Durability,
     /// At which time all is run.
     now: UnixMillis,
     shares: usize,
@@ -43,7 +43,7 @@ pub(crate) struct Pipeline<'r> {
 impl<'r> Pipeline<'r> {
     /// With a transaction that has the world all is run on that, by one share.
     pub(crate) fn new(
-        server: &'static Server,
+        server: &'static Durability,
         shares: usize,
         held: Option<Tx>,
         report: impl Fn(u64) + 'r,

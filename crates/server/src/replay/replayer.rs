@@ -17,17 +17,17 @@ use proto::{Args, Output, Reply, Resp};
 use super::partitioner::Task;
 use super::read_ahead::Stopped;
 use crate::background::wait_for;
+use crate::durability::Durability;
 use crate::execute::Known;
 use crate::lanes::LOADER_LANE;
 use crate::log::log_warning;
 use crate::scripts;
-use crate::server::Server;
 use crate::table::{Entry, Run};
 use crate::unit::{Asked, Place, Unit};
 
 /// Runs commands again.
 pub(crate) struct Replayer {
-    server: &'static Server,
+    server: &'static Durability,
     unit: Unit,
     out: Output,
     /// What memcached's clients noted of the next string.
@@ -36,14 +36,14 @@ pub(crate) struct Replayer {
 
 impl Replayer {
     /// Waits until it has the world. All it runs is run at this time.
-    pub(crate) fn begin(server: &'static Server, now: UnixMillis) -> Self {
+    pub(crate) fn begin(server: &'static Durability, now: UnixMillis) -> Self {
         let mut world = Acquisition::of_world(server.keyspace);
         wait_for(&mut world);
         Self::with(server, Tx::begin(world, options(LOADER_LANE, now)), Output::new())
     }
 
     /// On a transaction that has all that its commands touch. The output is used again.
-    pub(crate) fn with(server: &'static Server, tx: Tx, out: Output) -> Self {
+    pub(crate) fn with(server: &'static Durability, tx: Tx, out: Output) -> Self {
         Self { server, unit: Unit::begin(server, tx, None), out, flags: 0 }
     }
 

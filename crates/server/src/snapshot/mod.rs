@@ -38,9 +38,9 @@ use persist::rdb::file::{Chunk, ChunkWriter, FileWriter, Options, Written};
 use crate::background::{self, Admission};
 use crate::cores::Duty;
 use crate::drill;
+use crate::durability::Durability;
 use crate::panics::contain;
 use crate::scripts::LibrariesState;
-use crate::server::Server;
 use crate::version;
 use chunks::{Outlet, in_order, passage};
 use encode::{Encoder, Hold};
@@ -101,7 +101,7 @@ pub(crate) struct Finished {
 
 /// A snapshot under way.
 pub(crate) struct Snapshot {
-    server: &'static Server,
+    server: &'static Durability,
     purpose: Purpose,
     queue: Arc<Queue>,
     format: Format,
@@ -162,7 +162,7 @@ impl Snapshot {
     /// A snapshot that is to be begun; `syncs` says whether the sink is synced as it grows,
     /// `is_awaited` whether a client waits for its cut.
     pub(crate) fn new(
-        server: &'static Server,
+        server: &'static Durability,
         purpose: Purpose,
         syncs: bool,
         is_awaited: bool,

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use config::settings::RDB_SAVE_MAX_BYTES_PER_SECOND;
 
+use crate::durability::Durability;
 use crate::log::log_notice;
-use crate::server::Server;
 
 /// The longest sleep before looking whether anybody still wants the snapshot.
 const NAP_US: i64 = 50_000;
@@ -17,14 +17,14 @@ const TELL_US: i64 = 5_000_000;
 
 /// The pace of one snapshot.
 pub(super) struct Pace {
-    server: &'static Server,
+    server: &'static Durability,
     /// When the next byte may be written, on the monotonic clock in microseconds.
     due: i64,
     tell_at: i64,
 }
 
 impl Pace {
-    pub(super) fn new(server: &'static Server) -> Self {
+    pub(super) fn new(server: &'static Durability) -> Self {
         let now = server.keyspace.clock().monotonic_us();
         Self { server, due: now, tell_at: now + TELL_US }
     }

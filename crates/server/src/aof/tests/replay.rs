@@ -14,7 +14,7 @@ use proto::OwnedArgs;
 use super::LANE;
 use crate::aof::options_within;
 use crate::background::{visiting, wait_for};
-use crate::effects::set_replays;
+use crate::keyspace_settings::set_replays;
 use crate::replay::partitioner::{Partitioner, Segment};
 use crate::replay::pipeline::Pipeline;
 use crate::replay::read_ahead::{SourceEnd, Stopped, run_each};

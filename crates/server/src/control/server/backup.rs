@@ -13,7 +13,7 @@ use proto::{Args, Reply};
 use crate::backup::{Backup, Told};
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::help::{self, container};
-use crate::server::Server;
+use crate::durability::Durability;
 
 pub(super) const BACKUP: ControlCommand = Command {
     spec: Spec {
@@ -83,7 +83,7 @@ const CLEANUP: ControlCommand = Command {
 /// Has it done where it may wait.
 fn act(
     context: &Context<'_>,
-    act: fn(&Backup, &'static Server) -> Result<(), String>,
+    act: fn(&Backup, &'static Durability) -> Result<(), String>,
 ) -> Result<Next, Refusal> {
     let server = context.server;
     Ok(Next::elsewhere(move |_, _, reply| {
