@@ -2,8 +2,8 @@
 //! which a server starts.
 //!
 //! START has the log begin anew; where the server keeps none, one is lent to the backup and lies in
-//! its directory. The base is given a second name there (`aof::pin`); SEAL does the same for the
-//! increment behind it, and the log goes on in another file.
+//! its directory. The base is given a second name there (`aof::hard_link`); SEAL does the same for
+//! the increment behind it, and the log goes on in another file.
 //!
 //! Invariants: a file that is told of never changes; one backup is there at most, under way or
 //! sealed; while one is under way no other base is begun, so that one increment follows its base;
@@ -24,11 +24,11 @@ use crate::log::{log_notice, log_warning};
 
 /// The backup of a server.
 #[derive(Default)]
-pub(crate) struct Backup(Mutex<Books>);
+pub(crate) struct Backup(Mutex<BackupState>);
 
 #[derive(Default)]
-struct Books {
-    told: Told,
+struct BackupState {
+    told: BackupStatus,
     /// Where its files lie.
     directory: PathBuf,
     /// When it was sealed, on the monotonic clock in microseconds.
@@ -39,8 +39,8 @@ struct Books {
 
 /// What there is to tell.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Told {
-    pub(crate) stage: Stage,
+pub(crate) struct BackupStatus {
+    pub(crate) stage: BackupStage,
     /// Why it failed.
     pub(crate) error: String,
     /// When it was begun and sealed, in Unix seconds; 0 if it was not.
@@ -52,7 +52,7 @@ pub(crate) struct Told {
 
 /// How far a backup is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum BackupStage {
     #[default]
     Idle,
     /// A snapshot or a rewrite is in its way.
@@ -65,7 +65,7 @@ pub(crate) enum Stage {
     Failed,
 }
 
-impl Stage {
+impl BackupStage {
     /// The word of BACKUP STATUS.
     pub(crate) fn word(self) -> &'static str {
         match self {
@@ -84,10 +84,10 @@ impl Stage {
 }
 
 /// What whoever commands a backup may wait for; the error is for the client.
-type Outcome = Result<(), String>;
+type BackupResult = Result<(), String>;
 
 impl Backup {
-    pub(crate) fn told(&self) -> Told {
+    pub(crate) fn told(&self) -> BackupStatus {
         self.books().told.clone()
     }
 
@@ -96,14 +96,16 @@ impl Backup {
     }
 
     /// BACKUP START.
-    pub(crate) fn start(&self, server: &'static Durability) -> Outcome {
+    pub(crate) fn start(&self, server: &'static Durability) -> BackupResult {
         // Nobody turns the log on or off meanwhile.
         let _turn = take_turn(server);
         let (stage, old) = self.place();
         match stage {
-            Stage::Idle => {}
-            Stage::Failed => self.clear(server, &old)?,
-            Stage::Sealed => return Err("A sealed backup is there, use BACKUP CLEANUP".into()),
+            BackupStage::Idle => {}
+            BackupStage::Failed => self.clear(server, &old)?,
+            BackupStage::Sealed => {
+                return Err("A sealed backup is there, use BACKUP CLEANUP".into());
+            }
             _ => return Err("A backup is already in progress".into()),
         }
         let directory = directory(server)?;
@@ -118,32 +120,32 @@ impl Backup {
             aof::lend(server, &directory)?;
         }
         log_notice!(server.log, "Backup started in {}", directory.display());
-        let told = Told { began: now(server), ..Told::default() };
+        let told = BackupStatus { began: now(server), ..BackupStatus::default() };
         let mut books = self.books();
-        *books = Books { told, directory, ..Books::default() };
+        *books = BackupState { told, directory, ..BackupState::default() };
         books.ask_for_base(server);
         Ok(())
     }
 
     /// BACKUP SEAL.
-    pub(crate) fn seal(&self, server: &'static Durability) -> Outcome {
-        if self.books().told.stage != Stage::Incrementing {
+    pub(crate) fn seal(&self, server: &'static Durability) -> BackupResult {
+        if self.books().told.stage != BackupStage::Incrementing {
             return Err("No backup is in the incrementing state".into());
         }
         let sealed = aof::seal(server);
         let books = self.books();
-        if books.told.stage == Stage::Sealed {
+        if books.told.stage == BackupStage::Sealed {
             aof::take_back(server);
         }
         sealed.map_err(|why| format!("The backup has failed: {why}"))
     }
 
     /// BACKUP ABORT.
-    pub(crate) fn abort(&self, server: &'static Durability) -> Outcome {
+    pub(crate) fn abort(&self, server: &'static Durability) -> BackupResult {
         let _turn = take_turn(server);
         match self.abandon(server, "aborted by user") {
             true => Ok(()),
-            false if self.books().told.stage == Stage::Sealed => {
+            false if self.books().told.stage == BackupStage::Sealed => {
                 Err("The backup is sealed, use BACKUP CLEANUP".into())
             }
             false => Err("No backup is in progress".into()),
@@ -151,12 +153,12 @@ impl Backup {
     }
 
     /// BACKUP CLEANUP; without a backup, it removes what an earlier process left.
-    pub(crate) fn clean_up(&self, server: &'static Durability) -> Outcome {
+    pub(crate) fn clean_up(&self, server: &'static Durability) -> BackupResult {
         let _turn = take_turn(server);
         let (stage, old) = self.place();
         match stage {
-            Stage::Idle => remove_files(server, &directory(server)?),
-            Stage::Failed | Stage::Sealed => self.clear(server, &old),
+            BackupStage::Idle => remove_files(server, &directory(server)?),
+            BackupStage::Failed | BackupStage::Sealed => self.clear(server, &old),
             _ => Err("A backup is in progress, use BACKUP ABORT".into()),
         }
     }
@@ -182,13 +184,13 @@ impl Backup {
     }
 
     /// Forgets a backup that is over, and its files.
-    fn clear(&self, server: &'static Durability, directory: &Path) -> Outcome {
+    fn clear(&self, server: &'static Durability, directory: &Path) -> BackupResult {
         if let Some(closed) = aof::take_back(server) {
             // As above.
             let _ = closed.recv();
         }
         remove_files(server, directory)?;
-        *self.books() = Books::default();
+        *self.books() = BackupState::default();
         Ok(())
     }
 
@@ -197,11 +199,13 @@ impl Backup {
         let mut books = self.books();
         match books.told.stage {
             _ if server.loading.is_on() => {}
-            Stage::Pending => books.ask_for_base(server),
+            BackupStage::Pending => books.ask_for_base(server),
             // The rewrite that it had joined was over too early.
-            Stage::Snapshotting if !server.aof.rewrite.is_underway() => books.ask_for_base(server),
-            Stage::Failed => drop(aof::take_back(server)),
-            Stage::Sealed if !books.is_expiring && books.has_expired(server) => {
+            BackupStage::Snapshotting if !server.aof.rewrite.is_underway() => {
+                books.ask_for_base(server);
+            }
+            BackupStage::Failed => drop(aof::take_back(server)),
+            BackupStage::Sealed if !books.is_expiring && books.has_expired(server) => {
                 books.is_expiring = true;
                 server.background.spawn(move |_| server.backup.expire(server));
             }
@@ -213,7 +217,7 @@ impl Backup {
         let _turn = take_turn(server);
         let mut books = self.books();
         books.is_expiring = false;
-        if books.told.stage != Stage::Sealed || !books.has_expired(server) {
+        if books.told.stage != BackupStage::Sealed || !books.has_expired(server) {
             return;
         }
         let directory = books.directory.clone();
@@ -227,16 +231,16 @@ impl Backup {
     /// Where a backup wants its base, if it waits for one.
     pub(crate) fn awaits_base(&self) -> Option<PathBuf> {
         let books = self.books();
-        (books.told.stage == Stage::Snapshotting).then(|| books.directory.clone())
+        (books.told.stage == BackupStage::Snapshotting).then(|| books.directory.clone())
     }
 
     /// Its base is there; `false` if it does not want it any more.
     pub(crate) fn has_base(&self, server: &Durability, base: PathBuf) -> bool {
         let mut books = self.books();
-        let is_wanted = books.told.stage == Stage::Snapshotting;
+        let is_wanted = books.told.stage == BackupStage::Snapshotting;
         if is_wanted {
             log_notice!(server.log, "Backup has its base {}", base.display());
-            books.told.stage = Stage::Incrementing;
+            books.told.stage = BackupStage::Incrementing;
             books.told.files.push(base);
         }
         is_wanted
@@ -245,16 +249,16 @@ impl Backup {
     /// Where a backup wants what comes behind its base, if it waits for that.
     pub(crate) fn awaits_end(&self) -> Option<PathBuf> {
         let books = self.books();
-        (books.told.stage == Stage::Incrementing).then(|| books.directory.clone())
+        (books.told.stage == BackupStage::Incrementing).then(|| books.directory.clone())
     }
 
     /// All of it is there; `false` if it does not want it any more.
     pub(crate) fn is_whole(&self, server: &Durability, files: Vec<PathBuf>) -> bool {
         let mut books = self.books();
-        let is_wanted = books.told.stage == Stage::Incrementing;
+        let is_wanted = books.told.stage == BackupStage::Incrementing;
         if is_wanted {
             log_notice!(server.log, "Backup sealed");
-            books.told.stage = Stage::Sealed;
+            books.told.stage = BackupStage::Sealed;
             books.told.sealed = now(server);
             books.told.files.extend(files);
             books.sealed_us = server.keyspace.clock().monotonic_us();
@@ -265,7 +269,7 @@ impl Backup {
     /// What a backup under way needs is not to be had. Its files stay until the next one.
     pub(crate) fn fail(&self, server: &Durability, why: &str) {
         let mut books = self.books();
-        if matches!(books.told.stage, Stage::Snapshotting | Stage::Incrementing) {
+        if matches!(books.told.stage, BackupStage::Snapshotting | BackupStage::Incrementing) {
             books.fail(server, why);
         }
     }
@@ -274,36 +278,39 @@ impl Backup {
     /// begin fails, too, where the log is written for it alone.
     pub(crate) fn lose_log(&self, server: &Durability, why: &str) {
         let mut books = self.books();
-        let waits_for_it = books.told.stage == Stage::Pending && server.aof.is_lent();
-        if waits_for_it || matches!(books.told.stage, Stage::Snapshotting | Stage::Incrementing) {
+        let waits_for_it = books.told.stage == BackupStage::Pending && server.aof.is_lent();
+        if waits_for_it
+            || matches!(books.told.stage, BackupStage::Snapshotting | BackupStage::Incrementing)
+        {
             books.fail(server, why);
         }
     }
 
     /// How far it is, and where.
-    fn place(&self) -> (Stage, PathBuf) {
+    fn place(&self) -> (BackupStage, PathBuf) {
         let books = self.books();
         (books.told.stage, books.directory.clone())
     }
 
-    fn books(&self) -> MutexGuard<'_, Books> {
+    fn books(&self) -> MutexGuard<'_, BackupState> {
         self.0.lock().expect("no critical section here panics")
     }
 }
 
-impl Books {
+impl BackupState {
     /// Has its base begun, or joins a rewrite of the log; if neither can be, it waits.
     fn ask_for_base(&mut self, server: &'static Durability) {
         let is_lent = server.aof.is_lent();
         let lent = is_lent.then(|| self.directory.clone());
         let begins = !server.saves.is_running() && aof::begin_elsewhere(server, lent);
         let joins = !is_lent && server.aof.rewrite.is_underway();
-        self.told.stage = if begins || joins { Stage::Snapshotting } else { Stage::Pending };
+        self.told.stage =
+            if begins || joins { BackupStage::Snapshotting } else { BackupStage::Pending };
     }
 
     fn fail(&mut self, server: &Durability, why: &str) {
         log_warning!(server.log, "Backup failed: {why}");
-        self.told.stage = Stage::Failed;
+        self.told.stage = BackupStage::Failed;
         self.told.error = why.to_owned();
         self.told.files.clear();
     }
@@ -331,7 +338,7 @@ fn directory(server: &Durability) -> Result<PathBuf, String> {
 }
 
 /// Removes what backups consist of, whole or not.
-fn remove_files(server: &Durability, directory: &Path) -> Outcome {
+fn remove_files(server: &Durability, directory: &Path) -> BackupResult {
     let log = server.config.get(APPENDFILENAME);
     let is_ours = |name: &[u8]| name.starts_with(&log) || name.starts_with(b"temp-");
     let names = match server.storage.list(directory) {

@@ -1,5 +1,5 @@
-//! Whether the log's thread, which a disk wakes while a worker is in the midst of what the next sync
-//! is for, interrupts whoever has its core.
+//! Whether the log's thread, which a disk wakes while a worker is in the midst of what the next
+//! sync is for, interrupts whoever has its core.
 //!
 //! All who write wait for that thread; so it is no longer courteous, for a while, where somebody
 //! else has the core whom it may wait for long. `docs/decisions/courtesy.md` has what was measured.

@@ -20,7 +20,7 @@ use crate::drill;
 use crate::durability::Durability;
 use crate::log::{log_notice, log_warning};
 use crate::scripts::Still;
-use crate::snapshot::{FileSink, Finished, Purpose, Snapshot, SnapshotTarget};
+use crate::snapshot::{FileSink, Finished, Snapshot, SnapshotPurpose, SnapshotTarget};
 
 /// Between a save that failed and the next that nobody asked for.
 const RETRY_US: i64 = 5 * SECOND_US;
@@ -31,17 +31,17 @@ const MINUTE_MS: i64 = 60_000;
 
 /// What is known of saves.
 pub(crate) struct Saves {
-    state: Mutex<State>,
+    state: Mutex<SavesState>,
     /// A save is over.
     over: Condvar,
 }
 
-struct State {
-    running: Option<Running>,
+struct SavesState {
+    running: Option<RunningSave>,
     is_scheduled: bool,
     /// The file holds what was removed since: the next save begins when the present one is over.
     is_outdated: bool,
-    figures: Figures,
+    figures: SaveStatus,
     /// The changes that the latest save holds.
     saved_changes: u64,
     /// When the latest save ended well, on the monotonic clock: the wall clock may be set back, and
@@ -53,16 +53,16 @@ struct State {
     minute: i64,
 }
 
-struct Running {
+struct RunningSave {
     snapshot: Arc<Snapshot>,
-    manner: Manner,
+    manner: SaveMode,
     /// When it began, in Unix seconds.
     began: i64,
 }
 
 /// How a save is made: INFO and the log tell of those in the background only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Manner {
+pub(crate) enum SaveMode {
     /// Nobody waits for its end.
     Background,
     /// A client does.
@@ -73,7 +73,7 @@ pub(crate) enum Manner {
 
 /// What INFO tells of saves.
 #[derive(Clone, Copy)]
-pub(crate) struct Figures {
+pub(crate) struct SaveStatus {
     /// When the latest save ended well, in Unix seconds; what a server starts with counts as saved.
     pub(crate) last_save: i64,
     /// Whether the latest save in the background ended well.
@@ -94,7 +94,7 @@ pub(crate) struct Figures {
 
 /// What whoever asked for a save learns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum News {
+pub(crate) enum SaveProgress {
     /// It holds all that came before.
     Cut,
     /// It is over; whether it ended well.
@@ -120,9 +120,9 @@ pub(crate) enum Unbegun {
 }
 
 /// Somebody's turn to save, until the snapshot sees to its end: a panic meanwhile ends it.
-struct Turn(&'static Durability, Arc<Snapshot>);
+struct SaveTurn(&'static Durability, Arc<Snapshot>);
 
-impl Drop for Turn {
+impl Drop for SaveTurn {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.saves.end_broken_turn(self.0, &self.1);
@@ -133,7 +133,7 @@ impl Drop for Turn {
 impl Saves {
     /// None yet.
     pub(crate) fn new(clock: &Clock) -> Self {
-        let figures = Figures {
+        let figures = SaveStatus {
             last_save: clock.now_ms() / 1000,
             is_well: true,
             last_seconds: None,
@@ -143,7 +143,7 @@ impl Saves {
             begun: 0,
             copies_peak: 0,
         };
-        let state = State {
+        let state = SavesState {
             running: None,
             is_scheduled: false,
             is_outdated: false,
@@ -160,24 +160,25 @@ impl Saves {
     pub(crate) fn begin(
         &self,
         server: &'static Durability,
-        manner: Manner,
-        listener: Option<Sender<News>>,
+        manner: SaveMode,
+        listener: Option<Sender<SaveProgress>>,
     ) -> Result<(), Unbegun> {
         let snapshot = self.take_turn(server, manner, listener.is_some())?;
-        let turn = Turn(server, Arc::clone(&snapshot));
+        let turn = SaveTurn(server, Arc::clone(&snapshot));
         drill::point();
-        if manner == Manner::Background {
+        if manner == SaveMode::Background {
             log_notice!(server.log, "Background saving started by pid {}", std::process::id());
         }
         let changes = Arc::new(AtomicU64::new(0));
         let cut_listener = listener.clone();
-        let target = target(server, Arc::clone(&changes), move || tell(&cut_listener, News::Cut));
+        let target =
+            target(server, Arc::clone(&changes), move || tell(&cut_listener, SaveProgress::Cut));
         let own = Arc::clone(&snapshot);
         let done = move |result: Result<Finished, String>| {
             let is_well = result.is_ok();
             server.saves.end_turn(server, result, changes.load(Ordering::Relaxed));
             let is_busy = own.is_given_up_as_busy();
-            tell(&listener, if is_busy { News::Busy } else { News::Over(is_well) });
+            tell(&listener, if is_busy { SaveProgress::Busy } else { SaveProgress::Over(is_well) });
         };
         drop(turn);
         snapshot.start(target, Box::new(done)).map_err(Unbegun::NoThread)
@@ -193,9 +194,9 @@ impl Saves {
         is_awaited: bool,
         world: &mut Acquisition,
     ) -> Result<Still, Unsaved> {
-        let snapshot = self.take_turn(server, Manner::Final, is_awaited);
+        let snapshot = self.take_turn(server, SaveMode::Final, is_awaited);
         let snapshot = snapshot.map_err(|_| Unsaved::Failed)?;
-        let turn = Turn(server, Arc::clone(&snapshot));
+        let turn = SaveTurn(server, Arc::clone(&snapshot));
         let changes = Arc::new(AtomicU64::new(0));
         let still = Arc::new(Mutex::new(None));
         let at_cut = {
@@ -238,14 +239,14 @@ impl Saves {
             false => server.snapshot_fence.lower(),
         };
         let begins = follows && state.running.is_none();
-        if let Some(Running { snapshot, manner: Manner::Background, .. }) = &state.running {
+        if let Some(RunningSave { snapshot, manner: SaveMode::Background, .. }) = &state.running {
             snapshot.cancel();
         }
         drop(state);
         ready.into_iter().for_each(Waker::wake);
         if begins {
             // Whoever was faster saves less than a moment later.
-            let _ = self.begin(server, Manner::Awaited, None);
+            let _ = self.begin(server, SaveMode::Awaited, None);
         }
     }
 
@@ -277,12 +278,12 @@ impl Saves {
     }
 
     /// What there is to tell.
-    pub(crate) fn figures(&self, server: &Durability) -> Figures {
+    pub(crate) fn figures(&self, server: &Durability) -> SaveStatus {
         let (now, changes) = (now(server), changes(server));
         let state = self.state();
         let mut figures = state.figures;
         figures.unsaved = changes.saturating_sub(state.saved_changes);
-        if let Some(Running { snapshot, began, .. }) = &state.running {
+        if let Some(RunningSave { snapshot, began, .. }) = &state.running {
             figures.current_seconds = Some(now - began);
             figures.progress = snapshot.progress();
         }
@@ -326,7 +327,7 @@ impl Saves {
         }
         if self.call_off() || self.is_due(server) {
             // Somebody else may have been faster.
-            let _ = self.begin(server, Manner::Background, None);
+            let _ = self.begin(server, SaveMode::Background, None);
         }
     }
 
@@ -360,7 +361,7 @@ impl Saves {
     fn take_turn(
         &self,
         server: &'static Durability,
-        manner: Manner,
+        manner: SaveMode,
         is_awaited: bool,
     ) -> Result<Arc<Snapshot>, Unbegun> {
         let mut state = self.state();
@@ -368,16 +369,16 @@ impl Saves {
             return Err(Unbegun::Busy);
         }
         let syncs = server.config.get(RDB_SAVE_INCREMENTAL_FSYNC);
-        let snapshot = Snapshot::new(server, Purpose::Save, syncs, is_awaited);
+        let snapshot = Snapshot::new(server, SnapshotPurpose::Save, syncs, is_awaited);
         let now = now(server);
-        state.running = Some(Running { snapshot: Arc::clone(&snapshot), manner, began: now });
-        state.figures.begun += u64::from(manner != Manner::Final);
+        state.running = Some(RunningSave { snapshot: Arc::clone(&snapshot), manner, began: now });
+        state.figures.begun += u64::from(manner != SaveMode::Final);
         Ok(snapshot)
     }
 
     /// Ends a turn that met a bug, if it is still that one's.
     fn end_broken_turn(&self, server: &'static Durability, of: &Arc<Snapshot>) {
-        let is_its = |running: &Running| Arc::ptr_eq(&running.snapshot, of);
+        let is_its = |running: &RunningSave| Arc::ptr_eq(&running.snapshot, of);
         if self.state().running.as_ref().is_some_and(is_its) {
             self.end_turn(server, Err("The save met a bug".to_owned()), 0);
         }
@@ -392,8 +393,8 @@ impl Saves {
         let now = now(server);
         let mut state = self.state();
         let running = state.running.take().expect("it is this one's turn");
-        let Running { snapshot, manner, began } = running;
-        let is_background = manner == Manner::Background;
+        let RunningSave { snapshot, manner, began } = running;
+        let is_background = manner == SaveMode::Background;
         if is_background {
             state.figures.last_seconds = Some(now - began);
         }
@@ -410,14 +411,14 @@ impl Saves {
             Err(_) => state.figures.is_well &= !is_background,
         }
         server.ailments.set(SNAPSHOT_FAILED, !state.figures.is_well);
-        let is_outdated = std::mem::take(&mut state.is_outdated) && manner != Manner::Final;
+        let is_outdated = std::mem::take(&mut state.is_outdated) && manner != SaveMode::Final;
         // Where it failed nobody waits any more, as in Redis: the log and INFO tell of it.
         let ready = if is_outdated { Vec::new() } else { server.snapshot_fence.lower() };
         drop(state);
         ready.into_iter().for_each(Waker::wake);
         if is_outdated {
             // Somebody may have been faster, which does as well.
-            let _ = self.begin(server, Manner::Awaited, None);
+            let _ = self.begin(server, SaveMode::Awaited, None);
         }
         self.over.notify_all();
         match result {
@@ -440,7 +441,7 @@ impl Saves {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SavesState> {
         self.state.lock().expect("no critical section here panics")
     }
 }
@@ -466,7 +467,7 @@ fn lock(still: &Mutex<Option<Still>>) -> MutexGuard<'_, Option<Still>> {
     still.lock().expect("no critical section here panics")
 }
 
-fn tell(listener: &Option<Sender<News>>, news: News) {
+fn tell(listener: &Option<Sender<SaveProgress>>, news: SaveProgress) {
     if let Some(listener) = listener {
         // Who does not listen any more has learned enough.
         let _ = listener.send(news);

@@ -88,7 +88,6 @@ const ROOMS: &[Room] = &[
             "busy.rs",
             "budget.rs",
             "pause.rs",
-            "claims.rs",
             "loading/progress.rs",
             "aging_state.rs",
             "compaction_state.rs",
@@ -102,9 +101,13 @@ const ROOMS: &[Room] = &[
             "scripts/running.rs",
             "scripts/state.rs",
         ],
-        arrows_up: 2,
+        arrows_up: 1,
     },
-    Room { name: "shared", places: &["shared.rs", "lane.rs"], arrows_up: 0 },
+    Room {
+        name: "shared",
+        places: &["shared.rs", "lane.rs", "keyspace_settings.rs"],
+        arrows_up: 0,
+    },
     Room {
         name: "session",
         places: &["client_info.rs", "output_ceiling.rs", "patience.rs", "session/"],
@@ -148,10 +151,13 @@ const ROOMS: &[Room] = &[
             "replay/",
             "backup.rs",
             "data/",
+            "claims.rs",
+            "durability.rs",
+            "log_courtesy.rs",
             "saves.rs",
             "shutdown.rs",
         ],
-        arrows_up: 20,
+        arrows_up: 0,
     },
     Room { name: "memcached", places: &["memcached/"], arrows_up: 9 },
     Room {
@@ -182,10 +188,10 @@ const ROOMS: &[Room] = &[
 ];
 
 /// Files of the widest circle of imports.
-const WIDEST_CIRCLE: usize = 132;
+const WIDEST_CIRCLE: usize = 135;
 
 /// Names of types that one crate defines more than once, by crate.
-const TYPE_NAMES: &[(&str, usize)] = &[("server", 75)];
+const TYPE_NAMES: &[(&str, usize)] = &[("server", 101)];
 
 /// Holds the rooms against their pins.
 pub(super) fn check(sources: &[Source]) -> Vec<String> {

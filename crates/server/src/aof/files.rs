@@ -19,7 +19,7 @@ use crate::claims;
 use crate::durability::Durability;
 
 /// The files and where they lie.
-pub(super) struct Files {
+pub(super) struct AofDirectory {
     storage: &'static dyn Storage,
     directory: PathBuf,
     /// `appendfilename`, which all names begin with.
@@ -46,7 +46,7 @@ fn unopened(error: &io::Error) -> String {
     format!("cannot open its directory: {}", plain(error))
 }
 
-impl Files {
+impl AofDirectory {
     /// What the manifest names that is there, or nothing; no other process may write it.
     pub(super) fn find(server: &'static Durability) -> Result<Self, String> {
         Self::within(server, directory(server).map_err(|error| unopened(&error))?)

@@ -45,7 +45,7 @@ const DIRECT: RangeInclusive<usize> =
 
 /// A file and how it stands with it.
 pub(super) struct Increment {
-    target: Target,
+    target: DirectTarget,
     /// Blocks on their way; over padding they begin with what is in the last one already.
     blocks: Aligned,
     /// Lines as most of padding is made of, and the block that is its last.
@@ -64,7 +64,7 @@ impl Increment {
         // The first block and the last of what is long. The last may be two, if there is no
         // annotation as short as to fill one up.
         let blocks = Aligned::with_capacity(3 * BLOCK);
-        let target = Target { file, refuses_direct: false };
+        let target = DirectTarget { file, refuses_direct: false };
         let lines = Aligned::with_capacity(0);
         Self { target, blocks, lines, length, padded: None, bare_until: 0 }
     }
@@ -237,13 +237,13 @@ impl Increment {
 }
 
 /// Where it is written.
-struct Target {
+struct DirectTarget {
     file: Box<dyn File>,
     /// Whether the file system writes nothing past the memory of the system.
     refuses_direct: bool,
 }
 
-impl Target {
+impl DirectTarget {
     /// Writes whole blocks, past the memory of the system if that is wanted and can be.
     fn write_blocks(&mut self, mut at: u64, all: &[&[u8]], is_direct: bool) -> io::Result<()> {
         if is_direct && !self.refuses_direct {

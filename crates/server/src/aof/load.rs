@@ -15,13 +15,15 @@ use persist::aof::{AofDamage, AofError, CutPoint, Unit, UnitReader, is_synced_be
 use persist::rdb::file::{Damage, FileWriter, Options};
 use persist::storage::{File, OpenMode, read_full};
 
-use super::files::{Beginning, Files, make_directory, naming, new_base_path, unmade_directory};
-use super::writer::Last;
+use super::files::{
+    AofDirectory, Beginning, make_directory, naming, new_base_path, unmade_directory,
+};
+use super::writer::LastIncrement;
 use super::{base_form, resume};
 use crate::background::wait_for;
 use crate::durability::Durability;
 use crate::keyspace_settings::set_replays;
-use crate::loading::{self, Twice, snapshot};
+use crate::loading::{self, OnDuplicate, snapshot};
 use crate::log::{log_notice, log_warning};
 use crate::replay::partitioner::Partitioner;
 use crate::replay::pipeline::Pipeline;
@@ -34,8 +36,8 @@ const MAGICS: [&[u8]; 2] = [b"REDIS", b"VALKEY"];
 const MAGIC_LEN: usize = 6;
 
 /// What is there to be loaded.
-pub(crate) struct Stock {
-    files: Files,
+pub(crate) struct AofFiles {
+    files: AofDirectory,
     /// In bytes.
     total: u64,
 }
@@ -50,10 +52,10 @@ enum Ending {
 }
 
 /// Looks what there is. The error is for the operator.
-pub(crate) fn find(server: &'static Durability) -> Result<Stock, String> {
+pub(crate) fn find(server: &'static Durability) -> Result<AofFiles, String> {
     let made = make_directory(server, None);
     made.map_err(|error| unmade_directory(server, &error))?;
-    let mut files = Files::find(server)?;
+    let mut files = AofDirectory::find(server)?;
     let taken = files.take_over_single();
     taken.map_err(|error| {
         format!(
@@ -66,20 +68,23 @@ pub(crate) fn find(server: &'static Durability) -> Result<Stock, String> {
 }
 
 /// Looks what there is of our own log, which is written meanwhile.
-pub(crate) fn find_own(server: &'static Durability) -> Result<Stock, String> {
-    measure(server, Files::peek(server)?)
+pub(crate) fn find_own(server: &'static Durability) -> Result<AofFiles, String> {
+    measure(server, AofDirectory::peek(server)?)
 }
 
 /// Looks what a manifest names, which is not our own. The error is for the operator.
-pub(crate) fn find_foreign(server: &'static Durability, manifest: &Path) -> Result<Stock, String> {
-    let stock = measure(server, Files::of_manifest(server, manifest)?)?;
+pub(crate) fn find_foreign(
+    server: &'static Durability,
+    manifest: &Path,
+) -> Result<AofFiles, String> {
+    let stock = measure(server, AofDirectory::of_manifest(server, manifest)?)?;
     match stock.is_empty() {
         true => Err(format!("There is no log at {}", manifest.display())),
         false => Ok(stock),
     }
 }
 
-fn measure(server: &Durability, files: Files) -> Result<Stock, String> {
+fn measure(server: &Durability, files: AofDirectory) -> Result<AofFiles, String> {
     let mut total = 0;
     for file in files.manifest().files() {
         let path = files.path(file);
@@ -87,10 +92,10 @@ fn measure(server: &Durability, files: Files) -> Result<Stock, String> {
         let fault = |error| format!("The AOF file {}: {}", path.display(), plain(&error));
         total += length.map_err(fault)?;
     }
-    Ok(Stock { files, total })
+    Ok(AofFiles { files, total })
 }
 
-impl Stock {
+impl AofFiles {
     pub(crate) fn total_bytes(&self) -> u64 {
         self.total
     }
@@ -179,7 +184,7 @@ struct Replayed {
 /// Runs all files again, on a transaction that has the world, if there is one.
 fn replay(
     server: &'static Durability,
-    files: &Files,
+    files: &AofDirectory,
     ending: Ending,
     held: &mut Option<Tx>,
 ) -> Result<Replayed, String> {
@@ -231,8 +236,10 @@ impl Source<'_> {
             log_notice!(self.server.log, "Reading RDB base file on AOF loading...");
             file = self.open()?;
             let end = match held {
-                None => snapshot::load(self.server, &mut *file, Twice::Refused),
-                Some(tx) => snapshot::load_within(self.server, &mut *file, Twice::Refused, tx),
+                None => snapshot::load(self.server, &mut *file, OnDuplicate::Refused),
+                Some(tx) => {
+                    snapshot::load_within(self.server, &mut *file, OnDuplicate::Refused, tx)
+                }
             };
             let end = end.map_err(|error| match error.damage {
                 Damage::Unread(_) | Damage::Stopped => self.give_up(&error.to_string()),
@@ -367,7 +374,7 @@ impl UnitSource for UnitReader<'_> {
 }
 
 /// Begins with a base that holds nothing.
-fn begin_base(server: &'static Durability, files: &mut Files) -> io::Result<()> {
+fn begin_base(server: &'static Durability, files: &mut AofDirectory) -> io::Result<()> {
     let path = new_base_path(server, None)?;
     let form = base_form(server);
     let options =
@@ -381,9 +388,9 @@ fn begin_base(server: &'static Durability, files: &mut Files) -> io::Result<()> 
 /// The last increment, to be written on; what it holds is on disk.
 fn open_last(
     server: &'static Durability,
-    files: &mut Files,
+    files: &mut AofDirectory,
     number: Option<u64>,
-) -> io::Result<Last> {
+) -> io::Result<LastIncrement> {
     let last = files.manifest().increments().last().map(|file| files.path(file));
     let path = last.clone().unwrap_or_else(|| files.directory().to_path_buf());
     let opened = match last {
@@ -393,7 +400,7 @@ fn open_last(
     let measured = opened.and_then(|mut file: Box<dyn File>| {
         file.sync()?;
         let length = file.length()?;
-        Ok(Last { file, length, number })
+        Ok(LastIncrement { file, length, number })
     });
     measured.map_err(naming(&path))
 }

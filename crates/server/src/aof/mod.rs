@@ -9,16 +9,16 @@
 //! Invariant: there is one writer at most, and it alone touches the files while it runs.
 
 mod aligned;
-mod figures;
+mod buffers;
 mod files;
+mod hard_link;
 mod increment;
 mod load;
-mod pieces;
-mod pin;
 mod queue;
 mod relocate;
 mod rewrite;
 mod settle;
+mod stats;
 mod succession;
 mod writer;
 
@@ -41,33 +41,33 @@ use crate::cores::Duty;
 use crate::durability::Durability;
 use crate::journal::Reliance;
 use crate::log::log_warning;
-use figures::Figures;
-use files::Files;
-use queue::{Inlet, Queue};
-use writer::{Last, Writer};
+use files::AofDirectory;
+use queue::{QueueReader, RecordQueue};
+use stats::AofStats;
+use writer::{LastIncrement, LogWriter};
 
-pub(crate) use load::{Stock, find, find_foreign, find_own, options_within};
-pub(crate) use rewrite::{Rewrite, Told, begin as begin_rewrite, begin_elsewhere, tend};
+pub(crate) use load::{AofFiles, find, find_foreign, find_own, options_within};
+pub(crate) use rewrite::{Rewrite, RewriteStatus, begin as begin_rewrite, begin_elsewhere, tend};
 
 /// A base that is made, or why there is none.
-type Base = Result<Fresh, String>;
+type BaseResult = Result<NewBase, String>;
 
 /// A base that is not in its place yet.
 #[derive(Clone)]
-struct Fresh {
+struct NewBase {
     path: PathBuf,
     form: BaseForm,
     bytes: u64,
 }
 
 /// What the writer is told between two records.
-enum Order {
+enum WriterCommand {
     /// To look at the configuration again.
-    Heed,
+    Reconfigure,
     /// Up to here, all is in the base that is begun now.
     Cut(Lsn),
     /// That base is done.
-    Base(Base),
+    Base(BaseResult),
     /// The log has its first base, and replies wait for it: what was told before is up to here.
     Secure(Lsn),
     /// To end a backup here, and to say whether it is whole.
@@ -81,14 +81,14 @@ enum Order {
 /// The append-only file of a server.
 #[derive(Default)]
 pub(crate) struct Aof {
-    pub(crate) figures: Figures,
+    pub(crate) figures: AofStats,
     pub(crate) rewrite: Rewrite,
     phase: AtomicU8,
     /// Whether it is written for a backup only, while the server keeps none.
     is_lent: AtomicBool,
     /// Whether the writer met a bug, and the base of the next one is not there yet.
     lacks_base: AtomicBool,
-    queue: Mutex<Option<Arc<Queue>>>,
+    queue: Mutex<Option<Arc<RecordQueue>>>,
 }
 
 /// How far the file is there.
@@ -129,7 +129,7 @@ impl Aof {
 
     /// How far the log is, and its rewrites: a log that waits for its first base waits for a
     /// rewrite, whether that has begun or not.
-    pub(crate) fn told(&self, now_us: i64) -> (Phase, Told) {
+    pub(crate) fn told(&self, now_us: i64) -> (Phase, RewriteStatus) {
         // In this order: a rewrite that was not under way before the log was found to be on was
         // over by then, and all of it safe.
         let mut told = self.rewrite.told(now_us);
@@ -162,7 +162,7 @@ impl Aof {
     }
 
     /// Called with the queue's mutex held, so that of two changes the later one counts.
-    fn follow_policy(&self, server: &Durability, queue: Option<&Queue>, is_on: bool) {
+    fn follow_policy(&self, server: &Durability, queue: Option<&RecordQueue>, is_on: bool) {
         let reliance = match server.config.get(APPENDFSYNC) {
             _ if !is_on => Reliance::Nobody,
             AppendFsync::Always => Reliance::Disk,
@@ -171,12 +171,12 @@ impl Aof {
         if let Some(queue) = queue {
             queue.set_urgent(reliance == Reliance::Disk);
             server.journal.rely_on(queue.reader, reliance);
-            queue.order(|_| Order::Heed);
+            queue.order(|_| WriterCommand::Reconfigure);
         }
     }
 
     /// Tells the writer something; `false` if there is none.
-    fn order(&self, make: impl FnOnce(Lsn) -> Order) -> bool {
+    fn order(&self, make: impl FnOnce(Lsn) -> WriterCommand) -> bool {
         let queue = self.queue();
         if let Some(queue) = &*queue {
             queue.order(make);
@@ -184,7 +184,7 @@ impl Aof {
         queue.is_some()
     }
 
-    fn queue(&self) -> MutexGuard<'_, Option<Arc<Queue>>> {
+    fn queue(&self) -> MutexGuard<'_, Option<Arc<RecordQueue>>> {
         self.queue.lock().expect("no critical section here panics")
     }
 
@@ -202,10 +202,14 @@ fn base_form(server: &Durability) -> BaseForm {
 }
 
 /// Begins to write where a start left off. The world must be stopped.
-fn resume(server: &'static Durability, files: Files, last: Last) -> Result<(), String> {
+fn resume(
+    server: &'static Durability,
+    files: AofDirectory,
+    last: LastIncrement,
+) -> Result<(), String> {
     let queue = new_queue(server);
     let end = server.journal.end();
-    spawn(server, Writer::resume(server, Arc::clone(&queue), files, last, end))?;
+    spawn(server, LogWriter::resume(server, Arc::clone(&queue), files, last, end))?;
     server.aof.enter(Phase::On);
     let mut slot = server.aof.queue();
     attach(server, &queue);
@@ -214,15 +218,15 @@ fn resume(server: &'static Durability, files: Files, last: Last) -> Result<(), S
 }
 
 /// A queue for a new log, to be attached.
-fn new_queue(server: &'static Durability) -> Arc<Queue> {
+fn new_queue(server: &'static Durability) -> Arc<RecordQueue> {
     let journal = &server.journal;
-    Queue::new(&server.log_valve, journal.name_reader(), journal.end())
+    RecordQueue::new(&server.log_valve, journal.name_reader(), journal.end())
 }
 
 /// Has all changes go to the queue. The world must be stopped, and the mutex of the queue's place
 /// held.
-fn attach(server: &'static Durability, queue: &Arc<Queue>) {
-    let inlet = Box::new(Inlet(Arc::clone(queue)));
+fn attach(server: &'static Durability, queue: &Arc<RecordQueue>) {
+    let inlet = Box::new(QueueReader(Arc::clone(queue)));
     queue.begin_at(server.journal.attach(queue.reader, inlet, Reliance::Nobody));
     server.aof.follow_policy(server, Some(&**queue), server.aof.is_relied_on());
 }
@@ -259,9 +263,9 @@ fn switch_on(server: &'static Durability) -> Result<(), String> {
     server.backup.abandon(server, "the append-only file was turned on");
     files::make_directory(server, None)
         .map_err(|error| fail(files::unmade_directory(server, &error)))?;
-    let files = Files::find(server).map_err(fail)?;
+    let files = AofDirectory::find(server).map_err(fail)?;
     let queue = new_queue(server);
-    spawn(server, Writer::new(server, Arc::clone(&queue), files)).map_err(fail)?;
+    spawn(server, LogWriter::new(server, Arc::clone(&queue), files)).map_err(fail)?;
     server.aof.enter(Phase::Starting);
     *server.aof.queue() = Some(queue);
     rewrite::begin(server);
@@ -272,7 +276,7 @@ fn switch_on(server: &'static Durability) -> Result<(), String> {
 /// meanwhile, or before: what it had is in memory alone until the next writer has a base.
 pub(crate) fn flush(server: &Durability) -> bool {
     let (sender, receiver) = mpsc::channel();
-    if !server.aof.order(|lsn| Order::Flush(lsn, sender)) {
+    if !server.aof.order(|lsn| WriterCommand::Flush(lsn, sender)) {
         return true;
     }
     receiver.recv().is_ok() && !server.aof.lacks_base.load(Ordering::Acquire)
@@ -307,9 +311,9 @@ pub(crate) fn switch_off(server: &'static Durability) {
 
 /// Has a log written in a directory for a backup, from the next base on; the server keeps none.
 pub(crate) fn lend(server: &'static Durability, directory: &Path) -> Result<(), String> {
-    let files = Files::within(server, directory.to_owned())?;
+    let files = AofDirectory::within(server, directory.to_owned())?;
     let queue = new_queue(server);
-    spawn(server, Writer::lent(server, Arc::clone(&queue), files))?;
+    spawn(server, LogWriter::lent(server, Arc::clone(&queue), files))?;
     let mut slot = server.aof.queue();
     *slot = Some(queue);
     server.aof.is_lent.store(true, Ordering::Release);
@@ -333,19 +337,19 @@ pub(crate) fn take_back(server: &'static Durability) -> Option<mpsc::Receiver<()
 /// Ends what a backup consists of, here; the error says why it has failed.
 pub(crate) fn seal(server: &Durability) -> Result<(), String> {
     let (sender, receiver) = mpsc::channel();
-    server.aof.order(|lsn| Order::Seal(lsn, sender));
+    server.aof.order(|lsn| WriterCommand::Seal(lsn, sender));
     receiver.recv().unwrap_or_else(|_| Err("nothing is written to the log any more".to_owned()))
 }
 
 /// Tells the writer to end; it says when it has.
-fn close(queue: &Queue) -> mpsc::Receiver<()> {
+fn close(queue: &RecordQueue) -> mpsc::Receiver<()> {
     let (sender, receiver) = mpsc::channel();
-    queue.order(|lsn| Order::Close(lsn, sender));
+    queue.order(|lsn| WriterCommand::Close(lsn, sender));
     receiver
 }
 
 /// No change goes to the queue any more, and nobody waits for it.
-fn part(server: &Durability, queue: &Queue) {
+fn part(server: &Durability, queue: &RecordQueue) {
     server.journal.detach(queue.reader);
     set_failed(server, false);
     server.aof.set_lacks_base(false);
@@ -358,7 +362,7 @@ fn set_failed(server: &Durability, has_failed: bool) {
     server.keyspace.settings().expiry_barred.store(has_failed, Ordering::Relaxed);
 }
 
-fn spawn(server: &'static Durability, writer: Writer) -> Result<(), String> {
+fn spawn(server: &'static Durability, writer: LogWriter) -> Result<(), String> {
     let thread = std::thread::Builder::new().name("aof".to_owned());
     let run = move || {
         server.cores.take_up(Duty::Background);

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use keyspace::Lsn;
 
-use super::Order;
+use super::WriterCommand;
 use super::aligned::Aligned;
-use super::pieces::Pieces;
+use super::buffers::Pieces;
 use crate::journal::{JournalReader, ReaderId};
 use crate::valve::Valve;
 
@@ -43,7 +43,7 @@ const PIECES_KEPT: usize = 4;
 pub(super) const KEPT: usize = (PIECES_KEPT + 2) * (256 << 10);
 
 /// The queue.
-pub(super) struct Queue {
+pub(super) struct RecordQueue {
     /// As which the journal knows it.
     pub(super) reader: ReaderId,
     inner: Mutex<Inner>,
@@ -66,8 +66,8 @@ struct Inner {
     taken: usize,
     end: Lsn,
     /// Each with how many of the bytes come before it.
-    orders: Vec<(usize, Order)>,
-    wait: Wait,
+    orders: Vec<(usize, WriterCommand)>,
+    wait: WriterWait,
     /// Whether replies wait for what is here.
     is_urgent: bool,
     /// Whether any of the records that are here does not wait for `rest`.
@@ -79,7 +79,7 @@ struct Inner {
 /// What the writer did last: who was answered by that comes again soon, and one sync for them and
 /// for those who came meanwhile takes less than two.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Last {
+pub(super) struct LastBatch {
     pub(super) records: usize,
     /// How long it took to make them safe.
     pub(super) took: Duration,
@@ -87,7 +87,7 @@ pub(super) struct Last {
     pub(super) left: usize,
 }
 
-impl Last {
+impl LastBatch {
     /// How long those who were answered are waited for.
     fn linger(&self) -> Duration {
         let records = u32::try_from(self.records).unwrap_or(u32::MAX);
@@ -122,7 +122,7 @@ impl Trust {
 
 /// What the writer waits for.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Wait {
+enum WriterWait {
     #[default]
     Nothing,
     /// Anything.
@@ -140,30 +140,30 @@ impl Inner {
     /// Whether the writer waits for no more than there is. Then it is to be woken, once.
     fn is_enough(&mut self) -> bool {
         let is_enough = match self.wait {
-            Wait::Nothing => false,
-            Wait::Anything => self.has_work(),
-            Wait::More => self.bytes.len() > LARGE || self.records >= self.company,
+            WriterWait::Nothing => false,
+            WriterWait::Anything => self.has_work(),
+            WriterWait::More => self.bytes.len() > LARGE || self.records >= self.company,
         };
         if is_enough {
-            self.wait = Wait::Nothing;
+            self.wait = WriterWait::Nothing;
         }
         is_enough
     }
 }
 
 /// What the writer takes at once.
-pub(super) struct Work {
+pub(super) struct QueuedWork {
     pub(super) bytes: Pieces,
     pub(super) records: usize,
     /// Where the journal is behind these bytes.
     pub(super) end: Lsn,
-    pub(super) orders: Vec<(usize, Order)>,
+    pub(super) orders: Vec<(usize, WriterCommand)>,
 }
 
 /// The queue's end at the journal.
-pub(super) struct Inlet(pub(super) Arc<Queue>);
+pub(super) struct QueueReader(pub(super) Arc<RecordQueue>);
 
-impl JournalReader for Inlet {
+impl JournalReader for QueueReader {
     fn record(&mut self, lsn: Lsn, bytes: &[u8], may_wait: bool) -> bool {
         self.0.put(lsn, bytes, may_wait)
     }
@@ -173,7 +173,7 @@ impl JournalReader for Inlet {
     }
 }
 
-impl Queue {
+impl RecordQueue {
     /// For a log that begins where the journal ends now, or later.
     pub(super) fn new(valve: &'static Valve, reader: ReaderId, end: Lsn) -> Arc<Self> {
         let inner = Inner { end, ..Inner::default() };
@@ -213,7 +213,7 @@ impl Queue {
     }
 
     /// Tells the writer to do something behind the records that are here; with the LSN there.
-    pub(super) fn order(&self, make: impl FnOnce(Lsn) -> Order) {
+    pub(super) fn order(&self, make: impl FnOnce(Lsn) -> WriterCommand) {
         let mut inner = self.lock();
         let (at, order) = (inner.bytes.len(), make(inner.end));
         if inner.is_forsaken {
@@ -221,7 +221,7 @@ impl Queue {
             return;
         }
         inner.orders.push((at, order));
-        inner.wait = Wait::Nothing;
+        inner.wait = WriterWait::Nothing;
         drop(inner);
         self.arrived.notify_one();
     }
@@ -251,13 +251,18 @@ impl Queue {
 
     /// Takes all there is, waiting for it so long, and then a little for more. `done` is what was
     /// taken before.
-    pub(super) fn take(&self, patience: Option<Duration>, done: Pieces, last: Last) -> Work {
+    pub(super) fn take(
+        &self,
+        patience: Option<Duration>,
+        done: Pieces,
+        last: LastBatch,
+    ) -> QueuedWork {
         drop(self.recycle(done));
         let mut inner = self.lock();
         inner.taken = last.left;
         let company = inner.records + last.records;
         while !inner.has_work() {
-            inner = self.pause(inner, Wait::Anything, patience);
+            inner = self.pause(inner, WriterWait::Anything, patience);
             if patience.is_some() {
                 break;
             }
@@ -271,7 +276,7 @@ impl Queue {
         let is_worth_it = is_alone && inner.orders.is_empty() && linger >= SHORTEST;
         if is_worth_it && (!is_urgent || inner.trust.holds()) {
             inner.company = company;
-            inner = self.pause(inner, Wait::More, Some(linger));
+            inner = self.pause(inner, WriterWait::More, Some(linger));
             if is_urgent {
                 let have_come = inner.records >= company || inner.bytes.len() > LARGE;
                 inner.trust.note(have_come);
@@ -281,7 +286,7 @@ impl Queue {
         let orders = std::mem::take(&mut inner.orders);
         let (bytes, end) = (std::mem::take(&mut inner.bytes), inner.end);
         inner.taken += bytes.len();
-        Work { bytes, records: std::mem::take(&mut inner.records), end, orders }
+        QueuedWork { bytes, records: std::mem::take(&mut inner.records), end, orders }
     }
 
     /// Has pieces filled again; those that are too many where nothing comes, to be dropped while
@@ -297,7 +302,7 @@ impl Queue {
     fn pause<'a>(
         &self,
         mut inner: MutexGuard<'a, Inner>,
-        wait: Wait,
+        wait: WriterWait,
         time: Option<Duration>,
     ) -> MutexGuard<'a, Inner> {
         inner.wait = wait;
@@ -306,7 +311,7 @@ impl Queue {
             Some(time) => self.arrived.wait_timeout(inner, time).expect(WHY).0,
             None => self.arrived.wait(inner).expect(WHY),
         };
-        inner.wait = Wait::Nothing;
+        inner.wait = WriterWait::Nothing;
         inner
     }
 
@@ -321,18 +326,21 @@ mod tests {
 
     use base::time::Clock;
 
-    use super::{Last, MOST, PIECES_KEPT, Pieces, Queue, ROOM, SHORTEST, Trust, Wait, Work};
-    use crate::aof::Order;
+    use super::{
+        LastBatch, MOST, PIECES_KEPT, Pieces, QueuedWork, ROOM, RecordQueue, SHORTEST, Trust,
+        WriterWait,
+    };
+    use crate::aof::WriterCommand;
     use crate::journal::Journal;
     use crate::valve::Valve;
 
-    fn queue() -> (std::sync::Arc<Queue>, &'static Valve) {
+    fn queue() -> (std::sync::Arc<RecordQueue>, &'static Valve) {
         let valve: &'static Valve = Box::leak(Box::default());
         let journal = Journal::new(Clock::system(), Box::leak(Box::default()));
-        (Queue::new(valve, journal.name_reader(), 100), valve)
+        (RecordQueue::new(valve, journal.name_reader(), 100), valve)
     }
 
-    fn all(work: &Work) -> Vec<u8> {
+    fn all(work: &QueuedWork) -> Vec<u8> {
         work.bytes.slices(0, work.bytes.len()).collect::<Vec<_>>().concat()
     }
 
@@ -342,14 +350,14 @@ mod tests {
         queue.put(103, b"abc", false);
         queue.order(|lsn| {
             assert_eq!(lsn, 103);
-            Order::Heed
+            WriterCommand::Reconfigure
         });
         queue.put(105, b"de", false);
-        let work = queue.take(None, Pieces::default(), Last::default());
+        let work = queue.take(None, Pieces::default(), LastBatch::default());
         assert_eq!((all(&work), work.end), (b"abcde".to_vec(), 105));
-        assert!(matches!(work.orders[..], [(3, Order::Heed)]));
+        assert!(matches!(work.orders[..], [(3, WriterCommand::Reconfigure)]));
         assert_eq!(queue.len(), 5, "they are not written yet");
-        let last = Last { left: 2, ..Last::default() };
+        let last = LastBatch { left: 2, ..LastBatch::default() };
         let nothing = queue.take(Some(Duration::ZERO), work.bytes, last);
         assert!(nothing.bytes.is_empty() && nothing.end == 105);
         assert_eq!(queue.len(), 2, "the writer has some of them still");
@@ -361,7 +369,7 @@ mod tests {
         let (queue, _) = queue();
         let order = || {
             let (sender, receiver) = std::sync::mpsc::channel();
-            queue.order(|lsn| Order::Close(lsn, sender));
+            queue.order(|lsn| WriterCommand::Close(lsn, sender));
             receiver
         };
         let before = order();
@@ -374,11 +382,11 @@ mod tests {
     fn who_comes_again_soon_is_waited_for() {
         let (queue, _) = queue();
         queue.set_urgent(true);
-        let last = Last { records: 2, took: Duration::from_secs(1000), left: 0 };
+        let last = LastBatch { records: 2, took: Duration::from_secs(1000), left: 0 };
         queue.put(1, b"a", false);
         std::thread::scope(|scope| {
             let taking = scope.spawn(|| queue.take(None, Pieces::default(), last));
-            while queue.lock().wait != Wait::More {
+            while queue.lock().wait != WriterWait::More {
                 std::thread::yield_now();
             }
             queue.put(2, b"b", false);
@@ -387,7 +395,7 @@ mod tests {
             assert_eq!((all(&work), work.records), (b"abc".to_vec(), 3));
         });
         queue.put(4, b"d", false);
-        let last = Last { took: Duration::ZERO, ..last };
+        let last = LastBatch { took: Duration::ZERO, ..last };
         assert_eq!(
             queue.take(None, Pieces::default(), last).records,
             1,
@@ -397,7 +405,7 @@ mod tests {
 
     #[test]
     fn who_was_answered_is_waited_for_as_long_as_all_of_them_or_the_disk_may_take() {
-        let linger = |records, took| Last { records, took, left: 0 }.linger();
+        let linger = |records, took| LastBatch { records, took, left: 0 }.linger();
         assert!(linger(1, Duration::ZERO) < SHORTEST, "one client alone");
         assert!(linger(2, Duration::from_micros(150)) < SHORTEST, "two, and a quick disk");
         assert!((SHORTEST..=MOST).contains(&linger(50, Duration::ZERO)));
@@ -422,25 +430,25 @@ mod tests {
     fn records_wait_for_those_of_the_same_gathering_where_replies_wait_for_them() {
         let (queue, _) = queue();
         assert!(!queue.put(1, b"a", true), "no reply waits");
-        queue.take(None, Pieces::default(), Last::default());
+        queue.take(None, Pieces::default(), LastBatch::default());
         queue.set_urgent(true);
         assert!(queue.put(2, b"b", true));
         std::thread::scope(|scope| {
-            let taking = scope.spawn(|| queue.take(None, Pieces::default(), Last::default()));
-            while queue.lock().wait != Wait::Anything {
+            let taking = scope.spawn(|| queue.take(None, Pieces::default(), LastBatch::default()));
+            while queue.lock().wait != WriterWait::Anything {
                 std::thread::yield_now();
             }
             assert!(queue.put(3, b"c", true));
-            assert!(queue.lock().wait == Wait::Anything, "it still waits");
+            assert!(queue.lock().wait == WriterWait::Anything, "it still waits");
             queue.rest().expect("the writer waits").notify_one();
             assert_eq!(taking.join().unwrap().records, 2);
         });
         assert!(queue.put(4, b"d", true));
         assert!(!queue.put(5, b"e", false), "whoever has no gathering waits for none");
-        assert_eq!(queue.take(None, Pieces::default(), Last::default()).records, 2);
+        assert_eq!(queue.take(None, Pieces::default(), LastBatch::default()).records, 2);
         assert!(queue.put(6, b"f", true));
         queue.set_urgent(false);
-        assert_eq!(queue.take(None, Pieces::default(), Last::default()).records, 1);
+        assert_eq!(queue.take(None, Pieces::default(), LastBatch::default()).records, 1);
         assert!(queue.rest().is_none());
         assert!(!queue.lock().has_work(), "there is nothing to be seen to");
     }
@@ -450,11 +458,11 @@ mod tests {
         let (queue, _) = queue();
         let put = || queue.put(1, &vec![b'x'; ROOM / 2], false);
         put();
-        let work = queue.take(None, Pieces::default(), Last::default());
+        let work = queue.take(None, Pieces::default(), LastBatch::default());
         put();
-        let work = queue.take(None, work.bytes, Last::default());
+        let work = queue.take(None, work.bytes, LastBatch::default());
         assert!(queue.lock().spare.len() > PIECES_KEPT, "there was more");
-        queue.take(Some(Duration::ZERO), work.bytes, Last::default());
+        queue.take(Some(Duration::ZERO), work.bytes, LastBatch::default());
         assert_eq!(queue.lock().spare.len(), PIECES_KEPT);
     }
 

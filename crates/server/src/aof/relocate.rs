@@ -8,22 +8,23 @@ use std::io;
 
 use persist::storage::{File, OpenMode, read_full, write_all};
 
-use super::Fresh;
-use super::files::{Beginning, Files, naming};
+use super::NewBase;
+use super::files::{AofDirectory, Beginning, naming};
 use super::increment::Increment;
-use super::writer::Writer;
+use super::writer::LogWriter;
 use crate::drill;
 use crate::log::log_notice;
 
 /// Bytes that are copied at once.
 const STEP: usize = 256 << 10;
 
-impl Writer {
+impl LogWriter {
     /// Puts a base in its place, which lies in another directory, and goes on behind it there.
-    pub(super) fn relocate(&mut self, base: &Fresh, beginning: Beginning) -> io::Result<()> {
+    pub(super) fn relocate(&mut self, base: &NewBase, beginning: Beginning) -> io::Result<()> {
         let directory = base.path.parent().ok_or(io::ErrorKind::NotFound)?.to_owned();
         let storage = &*self.server.storage;
-        let mut files = Files::within(self.server, directory.clone()).map_err(io::Error::other)?;
+        let mut files =
+            AofDirectory::within(self.server, directory.clone()).map_err(io::Error::other)?;
         let increment = self.files.written(beginning).ok_or(io::ErrorKind::NotFound)?;
         let mut from = storage.open(&increment, OpenMode::Read).map_err(naming(&increment))?;
         let length = self.length();

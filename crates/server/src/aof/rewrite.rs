@@ -12,13 +12,13 @@ use config::settings::{
 };
 use persist::aof::manifest::BaseForm;
 
-use super::files::{Beginning, Files, make_directory, new_base_path, unmade_directory};
-use super::queue::Queue;
-use super::{Base, Fresh, Order, attach};
+use super::files::{AofDirectory, Beginning, make_directory, new_base_path, unmade_directory};
+use super::queue::RecordQueue;
+use super::{BaseResult, NewBase, WriterCommand, attach};
 use crate::drill;
 use crate::durability::Durability;
 use crate::log::{log_notice, log_warning};
-use crate::snapshot::{Cut, FileSink, Finished, Purpose, Snapshot, SnapshotTarget};
+use crate::snapshot::{Cut, FileSink, Finished, Snapshot, SnapshotPurpose, SnapshotTarget};
 
 /// So many failures in a row, then automatic rewrites wait longer and longer.
 const PATIENT_FAILURES: u64 = 3;
@@ -30,11 +30,11 @@ const MINUTE_US: i64 = 60_000_000;
 
 /// The books of rewrites.
 #[derive(Default)]
-pub(crate) struct Rewrite(Mutex<Books>);
+pub(crate) struct Rewrite(Mutex<RewriteState>);
 
 #[derive(Default)]
-struct Books {
-    underway: Option<Underway>,
+struct RewriteState {
+    underway: Option<RewriteUnderway>,
     is_scheduled: bool,
     seconds: Option<i64>,
     has_failed: bool,
@@ -43,7 +43,7 @@ struct Books {
     failures: u64,
 }
 
-struct Underway {
+struct RewriteUnderway {
     began_us: i64,
     /// Whether its base was given to the writer.
     is_handed_over: bool,
@@ -53,7 +53,7 @@ struct Underway {
 }
 
 /// What INFO tells of rewrites.
-pub(crate) struct Told {
+pub(crate) struct RewriteStatus {
     pub(crate) is_underway: bool,
     pub(crate) is_scheduled: bool,
     /// How long the last one took.
@@ -112,10 +112,10 @@ impl Rewrite {
         self.books().underway.is_some()
     }
 
-    pub(crate) fn told(&self, now_us: i64) -> Told {
+    pub(crate) fn told(&self, now_us: i64) -> RewriteStatus {
         let books = self.books();
-        let seconds = |it: &Underway| (now_us - it.began_us) / 1_000_000;
-        Told {
+        let seconds = |it: &RewriteUnderway| (now_us - it.began_us) / 1_000_000;
+        RewriteStatus {
             is_underway: books.underway.is_some(),
             is_scheduled: books.is_scheduled,
             seconds: books.seconds,
@@ -140,7 +140,7 @@ impl Rewrite {
         self.books().ended_us
     }
 
-    fn books(&self) -> MutexGuard<'_, Books> {
+    fn books(&self) -> MutexGuard<'_, RewriteState> {
         self.0.lock().expect("no critical section here panics")
     }
 }
@@ -177,13 +177,13 @@ pub(crate) fn tend(server: &'static Durability) {
 /// Begins a rewrite, unless one is under way, data are loaded, or the system gives no thread for
 /// it; whether it did. The disk is waited for.
 pub(crate) fn begin(server: &'static Durability) -> bool {
-    Turn::take(server).is_some_and(|turn| turn.begin(None))
+    RewriteTurn::take(server).is_some_and(|turn| turn.begin(None))
 }
 
 /// The same without waiting for the disk, in the directory of a log that was lent, if one is named;
 /// whether the rewrite is under way now.
 pub(crate) fn begin_elsewhere(server: &'static Durability, lent: Option<PathBuf>) -> bool {
-    let turn = Turn::take(server);
+    let turn = RewriteTurn::take(server);
     let is_taken = turn.is_some();
     if let Some(turn) = turn {
         server.background.spawn(move |_| {
@@ -195,19 +195,19 @@ pub(crate) fn begin_elsewhere(server: &'static Durability, lent: Option<PathBuf>
 }
 
 /// The rewrite that is under way, until its snapshot is: what ends before, ends it.
-struct Turn {
+struct RewriteTurn {
     server: &'static Durability,
     form: BaseForm,
     snapshot: Arc<Snapshot>,
     is_over: bool,
 }
 
-impl Turn {
+impl RewriteTurn {
     /// Nobody else begins one from now on.
     fn take(server: &'static Durability) -> Option<Self> {
         let form = super::base_form(server);
         let syncs = server.config.get(AOF_REWRITE_INCREMENTAL_FSYNC);
-        let snapshot = Snapshot::new(server, Purpose::Base(form), syncs, false);
+        let snapshot = Snapshot::new(server, SnapshotPurpose::Base(form), syncs, false);
         let mut books = server.aof.rewrite.books();
         if books.underway.is_some() || server.loading.is_on() {
             return None;
@@ -216,7 +216,7 @@ impl Turn {
         let began_us = server.keyspace.clock().monotonic_us();
         let (is_handed_over, is_called_off) = (false, false);
         let own = Arc::clone(&snapshot);
-        let underway = Underway { began_us, is_handed_over, is_called_off, snapshot: own };
+        let underway = RewriteUnderway { began_us, is_handed_over, is_called_off, snapshot: own };
         books.underway = Some(underway);
         drop(books);
         Some(Self { server, form, snapshot, is_over: false })
@@ -240,7 +240,11 @@ impl Turn {
         let sink = Box::new(FileSink::new(&*server.storage, path.clone()));
         let target = SnapshotTarget { sink, at_cut };
         let done = move |result: Result<Finished, String>| {
-            hand_over(server, result.map(|it| Fresh { path, form, bytes: it.bytes }), log.as_ref());
+            hand_over(
+                server,
+                result.map(|it| NewBase { path, form, bytes: it.bytes }),
+                log.as_ref(),
+            );
         };
         self.is_over = true;
         // What goes wrong is told by `done`.
@@ -248,7 +252,7 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for RewriteTurn {
     fn drop(&mut self) {
         if !self.is_over {
             done(self.server, None);
@@ -257,7 +261,7 @@ impl Drop for Turn {
 }
 
 /// With the world stopped: what comes now is not in the base.
-fn mark_cut(server: &'static Durability, cut: &Cut, log: Option<&Arc<Queue>>) {
+fn mark_cut(server: &'static Durability, cut: &Cut, log: Option<&Arc<RecordQueue>>) {
     // Held meanwhile, so that a queue that is taken away is not attached any more.
     let present = server.aof.queue();
     let is_wanted = is_same(log, present.as_ref());
@@ -267,19 +271,19 @@ fn mark_cut(server: &'static Durability, cut: &Cut, log: Option<&Arc<Queue>>) {
     }
     queue.order(|lsn| {
         debug_assert_eq!(lsn, cut.lsn, "the world stands still");
-        Order::Cut(lsn)
+        WriterCommand::Cut(lsn)
     });
 }
 
 /// The base is there, or why not. It is for the log that there was when it was begun, or for none.
-fn hand_over(server: &'static Durability, base: Base, log: Option<&Arc<Queue>>) {
+fn hand_over(server: &'static Durability, base: BaseResult, log: Option<&Arc<RecordQueue>>) {
     let present = server.aof.queue();
     let is_wanted = is_same(log, present.as_ref());
     if let Some(present) = present.as_ref().filter(|_| is_wanted) {
         if let Some(underway) = &mut server.aof.rewrite.books().underway {
             underway.is_handed_over = true;
         }
-        return present.order(|_| Order::Base(base));
+        return present.order(|_| WriterCommand::Base(base));
     }
     drop(present);
     let installed = base.and_then(|base| match is_wanted {
@@ -296,7 +300,7 @@ fn hand_over(server: &'static Durability, base: Base, log: Option<&Arc<Queue>>) 
 }
 
 /// Whether these are one log, or both are none.
-pub(super) fn is_same(one: Option<&Arc<Queue>>, other: Option<&Arc<Queue>>) -> bool {
+pub(super) fn is_same(one: Option<&Arc<RecordQueue>>, other: Option<&Arc<RecordQueue>>) -> bool {
     match (one, other) {
         (Some(one), Some(other)) => Arc::ptr_eq(one, other),
         (one, other) => one.is_none() && other.is_none(),
@@ -304,8 +308,8 @@ pub(super) fn is_same(one: Option<&Arc<Queue>>, other: Option<&Arc<Queue>>) -> b
 }
 
 /// Puts a base in its place that nothing follows, as the file is off.
-fn install_alone(server: &'static Durability, base: Fresh) -> Result<u64, String> {
-    let mut files = Files::find(server)?;
+fn install_alone(server: &'static Durability, base: NewBase) -> Result<u64, String> {
+    let mut files = AofDirectory::find(server)?;
     let installed = files.install(&base.path, base.form, Beginning::Absent);
     match installed.and_then(|()| files.take_leftovers()) {
         Ok(leftovers) => {

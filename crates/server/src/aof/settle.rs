@@ -8,19 +8,19 @@ use base::io_text::plain;
 use keyspace::Lsn;
 
 use super::files::Beginning;
-use super::writer::{State, Writer};
-use super::{Base, Fresh, Order, Phase, rewrite};
+use super::writer::{LogState, LogWriter};
+use super::{BaseResult, NewBase, Phase, WriterCommand, rewrite};
 use crate::drill;
 use crate::log::log_warning;
 
-impl Writer {
+impl LogWriter {
     /// Begins the increment that follows a base, whose cut is here.
     pub(super) fn begin_increment(&mut self) {
         if let Some(file) = &mut self.file {
             // Padding that stays says nothing.
             let _ = file.cut_off();
         }
-        let is_sound = self.state == State::Sound && self.sync();
+        let is_sound = self.state == LogState::Healthy && self.sync();
         let beginning = if is_sound { Beginning::Joined } else { Beginning::Apart };
         match self.files.begin(beginning) {
             Ok(file) => {
@@ -28,14 +28,14 @@ impl Writer {
                 self.turn_to(file);
                 self.cut = Some(beginning);
                 if beginning == Beginning::Apart {
-                    self.state = State::Apart;
+                    self.state = LogState::Rebuilding;
                 }
             }
             Err(error) => {
                 let why = plain(&error);
                 log_warning!(self.server.log, "Can't open a new AOF increment: {why}");
                 self.cut = None;
-                if self.state != State::Sound || !self.files.is_sure() {
+                if self.state != LogState::Healthy || !self.files.is_sure() {
                     self.lose(&error);
                 }
             }
@@ -43,7 +43,7 @@ impl Writer {
     }
 
     /// Puts a base that is done in its place.
-    pub(super) fn settle(&mut self, base: Base) {
+    pub(super) fn settle(&mut self, base: BaseResult) {
         let path = base.as_ref().ok().map(|base| base.path.clone());
         let result = match (base, self.cut.take()) {
             (Ok(base), Some(beginning)) => self.install(&base, beginning).map(|()| base.bytes),
@@ -54,8 +54,8 @@ impl Writer {
             rewrite::tell_failure(self.server, why);
             self.server.backup.fail(self.server, why);
             rewrite::remove(self.server, path.into_iter().collect());
-            if self.state == State::Apart {
-                self.state = State::Lost;
+            if self.state == LogState::Rebuilding {
+                self.state = LogState::NeedsBase;
             }
         }
         drill::point_in_log();
@@ -78,7 +78,7 @@ impl Writer {
         rewrite::done(self.server, Some((base, self.length())));
     }
 
-    fn install(&mut self, base: &Fresh, beginning: Beginning) -> Result<(), String> {
+    fn install(&mut self, base: &NewBase, beginning: Beginning) -> Result<(), String> {
         if beginning == Beginning::Apart && !self.sync() {
             return Err("the log that follows it is not safe".to_owned());
         }
@@ -90,14 +90,14 @@ impl Writer {
         drill::point_in_log();
         installed.map_err(|error| plain(&error))?;
         if beginning == Beginning::Apart {
-            self.state = State::Sound;
+            self.state = LogState::Healthy;
             if self.server.aof.is_on() {
                 self.heal("The AOF has a new base. The server can write again.");
             } else if !self.is_lent {
                 // From here on replies wait for the disk; those that have left did not.
                 self.securing = Some(base.bytes);
                 self.server.aof.rely(self.server, Phase::Securing);
-                self.queue.order(Order::Secure);
+                self.queue.order(WriterCommand::Secure);
             }
         }
         self.pin_base();

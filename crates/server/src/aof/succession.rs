@@ -7,11 +7,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::files::Files;
-use super::pieces::Pieces;
-use super::queue::{Last, Queue};
-use super::writer::Writer;
-use super::{Order, Phase, rewrite, set_failed};
+use super::buffers::Pieces;
+use super::files::AofDirectory;
+use super::queue::{LastBatch, RecordQueue};
+use super::writer::LogWriter;
+use super::{Phase, WriterCommand, rewrite, set_failed};
 use crate::durability::Durability;
 use crate::log::{log_notice, log_warning};
 use crate::panics::contain;
@@ -23,7 +23,7 @@ const RETRY: Duration = Duration::from_millis(250);
 const BUG: &str = "the thread that writes it met a bug";
 
 /// Has a writer work until it is told to close, and after a panic the next one.
-pub(super) fn run(server: &'static Durability, mut writer: Writer) {
+pub(super) fn run(server: &'static Durability, mut writer: LogWriter) {
     loop {
         let worked = contain(|| writer.run());
         if worked.is_ok() {
@@ -40,7 +40,11 @@ pub(super) fn run(server: &'static Durability, mut writer: Writer) {
 }
 
 /// The next writer, unless the log ends.
-fn succeed(server: &'static Durability, queue: Arc<Queue>, is_lent: bool) -> Option<Writer> {
+fn succeed(
+    server: &'static Durability,
+    queue: Arc<RecordQueue>,
+    is_lent: bool,
+) -> Option<LogWriter> {
     log_warning!(server.log, "The AOF begins anew, as {BUG}");
     server.backup.lose_log(server, BUG);
     if server.aof.is_on() {
@@ -56,19 +60,22 @@ fn succeed(server: &'static Durability, queue: Arc<Queue>, is_lent: bool) -> Opt
             // Whoever closes it does not wait for an answer that was lost.
             return None;
         }
-        let orders = queue.take(Some(RETRY), Pieces::default(), Last::default()).orders;
+        let orders = queue.take(Some(RETRY), Pieces::default(), LastBatch::default()).orders;
         let mut has_base = false;
         for (_, order) in orders {
             match order {
                 // Whoever waits for these learns that nobody answers.
-                Order::Heed | Order::Cut(_) | Order::Secure(_) | Order::Seal(..) => {}
-                Order::Flush(..) => {}
-                Order::Close(_, done) => {
+                WriterCommand::Reconfigure
+                | WriterCommand::Cut(_)
+                | WriterCommand::Secure(_)
+                | WriterCommand::Seal(..) => {}
+                WriterCommand::Flush(..) => {}
+                WriterCommand::Close(_, done) => {
                     // As above.
                     let _ = done.send(());
                     return None;
                 }
-                Order::Base(base) => {
+                WriterCommand::Base(base) => {
                     has_base = true;
                     rewrite::remove(server, base.into_iter().map(|base| base.path).collect());
                 }
@@ -79,12 +86,12 @@ fn succeed(server: &'static Durability, queue: Arc<Queue>, is_lent: bool) -> Opt
             rewrite::done(server, None);
         }
         is_first = false;
-        match Files::find(server) {
+        match AofDirectory::find(server) {
             // What a backup needed is lost, and the log that was lent ends.
             _ if is_lent => {}
             Ok(files) => {
                 log_notice!(server.log, "The AOF is written by another writer");
-                return Some(Writer::new(server, queue, files));
+                return Some(LogWriter::new(server, queue, files));
             }
             Err(why) => log_warning!(server.log, "Can't begin the AOF anew: {why}"),
         }

@@ -20,7 +20,7 @@ use super::{find, flush, switch_off, switch_on};
 use crate::commit::publish;
 use crate::journal::Reliance;
 use crate::journal::tests::Copy;
-use crate::saves::Manner;
+use crate::saves::SaveMode;
 use crate::server::Server;
 use crate::start::test_server_on;
 
@@ -392,7 +392,7 @@ fn nothing_is_synced_while_a_snapshot_keeps_the_disk_busy_if_that_is_wanted() {
     let pairs: [&[u8]; 4] =
         [b"no-appendfsync-on-rewrite", b"yes", b"rdb-key-save-delay", b"100000000"];
     server.config.set_many(&pairs, true).unwrap();
-    assert!(server.saves.begin(server, Manner::Background, None).is_ok());
+    assert!(server.saves.begin(server, SaveMode::Background, None).is_ok());
     assert!(write(server, 2), "who writes need not wait for a sync");
     assert!(server.journal.safe() < server.journal.end(), "and is not told that there was one");
     server.saves.cancel();

@@ -25,11 +25,11 @@ use keyspace::Lsn;
 use persist::aof::{SyncMark, check_line_of};
 use persist::storage::File;
 
-use super::files::{Beginning, Files, bare};
+use super::buffers::Pieces;
+use super::files::{AofDirectory, Beginning, bare};
 use super::increment::{Increment, OVER_PADDING};
-use super::pieces::Pieces;
-use super::queue::{self, Queue, Work};
-use super::{Order, Phase, rewrite, set_failed};
+use super::queue::{self, QueuedWork, RecordQueue};
+use super::{Phase, WriterCommand, rewrite, set_failed};
 use crate::drill;
 use crate::durability::Durability;
 use crate::log::{log_notice, log_warning};
@@ -58,13 +58,13 @@ const SLOW_US: i64 = 50_000;
 const ANNOTATIONS: usize = 160;
 
 /// What the writer has to do.
-pub(super) struct Writer {
+pub(super) struct LogWriter {
     pub(super) server: &'static Durability,
-    pub(super) queue: Arc<Queue>,
-    pub(super) files: Files,
+    pub(super) queue: Arc<RecordQueue>,
+    pub(super) files: AofDirectory,
     /// Whether only a backup needs it.
     pub(super) is_lent: bool,
-    pub(super) state: State,
+    pub(super) state: LogState,
     /// The present increment; none before the first base.
     pub(super) file: Option<Increment>,
     /// How much of it is on disk, and what the last mark in it says of that.
@@ -98,7 +98,7 @@ pub(super) struct Writer {
 }
 
 /// The increment that a start goes on with: whole batches, on disk.
-pub(super) struct Last {
+pub(super) struct LastIncrement {
     pub(super) file: Box<dyn File>,
     pub(super) length: u64,
     /// What its marks are known by, if it has any.
@@ -107,48 +107,52 @@ pub(super) struct Last {
 
 /// How it stands with the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum LogState {
     /// It goes on what the manifest names.
-    Sound,
+    Healthy,
     /// A write failed. Everything since is kept, and written when the disk takes it.
-    Stuck,
+    WriteFailed,
     /// Only a new base helps; nothing is written before its cut.
-    Lost,
+    NeedsBase,
     /// A new base is under way, and what came since its cut is written beside.
-    Apart,
+    Rebuilding,
 }
 
 /// Whether the thread goes on.
 #[derive(PartialEq, Eq)]
-enum Next {
+enum AfterCommand {
     On,
     End,
 }
 
-impl Writer {
+impl LogWriter {
     /// One that goes on with a file of whole batches, up to `end` of the journal.
     pub(super) fn resume(
         server: &'static Durability,
-        queue: Arc<Queue>,
-        files: Files,
-        Last { file, length, number }: Last,
+        queue: Arc<RecordQueue>,
+        files: AofDirectory,
+        LastIncrement { file, length, number }: LastIncrement,
         end: Lsn,
     ) -> Self {
         let new = Self::new(server, queue, files);
         let number = number.unwrap_or(new.number);
-        let (state, file) = (State::Sound, Some(Increment::new(file, length)));
+        let (state, file) = (LogState::Healthy, Some(Increment::new(file, length)));
         let (synced, synced_length, begun_length) = (end, length, length);
         Self { state, file, synced_length, begun_length, number, end, synced, ..new }
     }
 
     /// One that waits for a base.
-    pub(super) fn new(server: &'static Durability, queue: Arc<Queue>, files: Files) -> Self {
+    pub(super) fn new(
+        server: &'static Durability,
+        queue: Arc<RecordQueue>,
+        files: AofDirectory,
+    ) -> Self {
         Self {
             server,
             queue,
             files,
             is_lent: false,
-            state: State::Lost,
+            state: LogState::NeedsBase,
             file: None,
             synced_length: 0,
             marked: None,
@@ -169,45 +173,50 @@ impl Writer {
     }
 
     /// The same, for a backup.
-    pub(super) fn lent(server: &'static Durability, queue: Arc<Queue>, files: Files) -> Self {
+    pub(super) fn lent(
+        server: &'static Durability,
+        queue: Arc<RecordQueue>,
+        files: AofDirectory,
+    ) -> Self {
         Self { is_lent: true, ..Self::new(server, queue, files) }
     }
 
     /// Works until it is told to close.
     pub(super) fn run(&mut self) {
-        let (mut done, mut last) = (Pieces::default(), queue::Last::default());
+        let (mut done, mut last) = (Pieces::default(), queue::LastBatch::default());
         loop {
-            let Work { bytes, records, end, orders } = self.queue.take(self.patience(), done, last);
+            let QueuedWork { bytes, records, end, orders } =
+                self.queue.take(self.patience(), done, last);
             let began_us = self.now_us();
             self.courtesy.turn(self.server, began_us);
             let mut from = 0;
             for (at, order) in orders {
                 self.write(bytes.slices(from, at));
                 from = at;
-                if self.obey(order) == Next::End {
+                if self.obey(order) == AfterCommand::End {
                     return;
                 }
             }
             self.write(bytes.slices(from, bytes.len()));
             self.end = end;
             done = bytes;
-            if self.state == State::Stuck {
+            if self.state == LogState::WriteFailed {
                 self.retry();
             }
-            if self.state != State::Stuck {
+            if self.state != LogState::WriteFailed {
                 // What has come since it was taken is younger than that. Where nothing is written
                 // at all, writes are refused, or nobody relies on the log yet.
                 self.server.journal.note_written(self.queue.reader, end, began_us);
             }
             self.sync_if_due();
-            if self.state == State::Lost && !self.is_lent && self.is_rested() {
+            if self.state == LogState::NeedsBase && !self.is_lent && self.is_rested() {
                 self.began_us = self.now_us();
                 rewrite::begin(self.server);
             }
             self.server.log_valve.open();
             let took = u64::try_from(self.now_us() - began_us).unwrap_or(0);
             let (took, left) = (Duration::from_micros(took), self.unwritten.len());
-            last = queue::Last { records, took, left };
+            last = queue::LastBatch { records, took, left };
             self.pad_ahead();
         }
     }
@@ -221,7 +230,7 @@ impl Writer {
 
     /// How long to wait for records; for ever if `None`.
     fn patience(&self) -> Option<Duration> {
-        if matches!(self.state, State::Stuck | State::Lost) {
+        if matches!(self.state, LogState::WriteFailed | LogState::NeedsBase) {
             return Some(Duration::from_micros(RETRY_US.unsigned_abs()));
         }
         let policy = self.server.config.get(APPENDFSYNC);
@@ -235,23 +244,23 @@ impl Writer {
         Some(Duration::from_micros(u64::try_from(due).unwrap_or(0).max(1000)))
     }
 
-    fn obey(&mut self, order: Order) -> Next {
+    fn obey(&mut self, order: WriterCommand) -> AfterCommand {
         drill::point_in_log();
         match order {
-            Order::Heed => {}
-            Order::Cut(lsn) => {
+            WriterCommand::Reconfigure => {}
+            WriterCommand::Cut(lsn) => {
                 self.end = lsn;
                 self.begin_increment();
             }
-            Order::Base(base) => self.settle(base),
-            Order::Secure(lsn) => self.establish(lsn),
-            Order::Seal(lsn, done) => {
+            WriterCommand::Base(base) => self.settle(base),
+            WriterCommand::Secure(lsn) => self.establish(lsn),
+            WriterCommand::Seal(lsn, done) => {
                 self.end = lsn;
                 // Who waits may have lost patience.
                 let _ = done.send(self.seal());
             }
-            Order::Flush(lsn, done) => self.flush(lsn, &done),
-            Order::Close(lsn, done) => {
+            WriterCommand::Flush(lsn, done) => self.flush(lsn, &done),
+            WriterCommand::Close(lsn, done) => {
                 self.end = lsn;
                 // Whoever starts cuts off what is there of a torn mark.
                 self.mark_end();
@@ -259,18 +268,18 @@ impl Writer {
                 if self.securing.take().is_some() {
                     rewrite::done(self.server, None);
                 }
-                return Next::End;
+                return AfterCommand::End;
             }
         }
-        Next::On
+        AfterCommand::On
     }
 
     /// Writes a batch of whole records.
     fn write<'a>(&mut self, batch: impl Iterator<Item = &'a [u8]> + Clone) {
-        if self.state == State::Lost {
+        if self.state == LogState::NeedsBase {
             return;
         }
-        if self.state == State::Stuck {
+        if self.state == LogState::WriteFailed {
             self.keep(batch);
             return;
         }
@@ -283,10 +292,10 @@ impl Writer {
     /// Keeps a batch that could not be written; what a failed write left is cut off later. A log
     /// that is not relied on yet begins anew instead, and nobody is refused for a backup's sake.
     fn wait_for_disk<'a>(&mut self, batch: impl Iterator<Item = &'a [u8]>, error: &io::Error) {
-        if self.state == State::Apart || self.is_lent || self.securing.is_some() {
+        if self.state == LogState::Rebuilding || self.is_lent || self.securing.is_some() {
             return self.lose(error);
         }
-        self.state = State::Stuck;
+        self.state = LogState::WriteFailed;
         self.keep(batch);
         self.fail(error);
     }
@@ -340,7 +349,7 @@ impl Writer {
     /// the disk less time; whether all that was written before is on disk, if it had to be.
     fn make_room(&mut self, length: usize) -> io::Result<bool> {
         let is_synced = self.server.config.get(APPENDFSYNC) == AppendFsync::Always;
-        let pads = is_synced && self.state == State::Sound && !self.is_lent;
+        let pads = is_synced && self.state == LogState::Healthy && !self.is_lent;
         let count = length + ANNOTATIONS;
         let wants = |file: &Increment| count <= OVER_PADDING && file.wants_padding(count);
         if !pads || !self.file.as_ref().is_some_and(wants) {
@@ -410,7 +419,7 @@ impl Writer {
     /// At an end in good order: what is on disk was all, so that damage to it is seen as such.
     /// Whether all of it is on disk.
     pub(super) fn mark_end(&mut self) -> bool {
-        if self.state != State::Sound || !self.sync() {
+        if self.state != LogState::Healthy || !self.sync() {
             return false;
         }
         self.piece.clear();
@@ -435,7 +444,7 @@ impl Writer {
             self.unwritten = batch;
             return self.fail(&error);
         }
-        self.state = State::Sound;
+        self.state = LogState::Healthy;
         if self.sync() {
             self.heal("AOF write error looks solved. The server can write again.");
         }
@@ -444,7 +453,7 @@ impl Writer {
     /// Has the disk keep all there is, as far as it does, and tells who waits for that.
     fn flush(&mut self, end: Lsn, done: &Sender<()>) {
         self.end = end;
-        if self.state == State::Stuck {
+        if self.state == LogState::WriteFailed {
             self.retry();
         }
         self.sync();
@@ -458,7 +467,7 @@ impl Writer {
         }
         let is_due = match self.server.config.get(APPENDFSYNC) {
             _ if self.spares_disk() => {
-                if self.state == State::Sound {
+                if self.state == LogState::Healthy {
                     self.server.journal.let_pass(self.queue.reader, self.end);
                 }
                 false
@@ -481,7 +490,7 @@ impl Writer {
 
     /// Has the disk keep what was written, and says so; whether that is true now.
     pub(super) fn sync(&mut self) -> bool {
-        if matches!(self.state, State::Stuck | State::Lost) {
+        if matches!(self.state, LogState::WriteFailed | LogState::NeedsBase) {
             return false;
         }
         let Some(file) = &mut self.file else { return false };
@@ -497,7 +506,7 @@ impl Writer {
         self.synced = self.end;
         (self.synced_length, self.begun_length) = (length, length);
         self.is_slow = false;
-        if self.state == State::Sound {
+        if self.state == LogState::Healthy {
             self.server.journal.acknowledge(self.queue.reader, self.end);
         }
         true
@@ -513,7 +522,7 @@ impl Writer {
 
     /// Nothing that was written can be relied on any more.
     pub(super) fn lose(&mut self, error: &io::Error) {
-        self.state = State::Lost;
+        self.state = LogState::NeedsBase;
         self.cut = None;
         self.unwritten = Pieces::default();
         self.server.backup.fail(self.server, &plain(error));
@@ -527,7 +536,7 @@ impl Writer {
     /// Tells the operator what went wrong with the increment that is written.
     fn report(&self, what: &str, error: &io::Error) {
         let beginning = match self.state {
-            State::Apart => Beginning::Apart,
+            LogState::Rebuilding => Beginning::Apart,
             _ => Beginning::Joined,
         };
         let path = self.files.written(beginning);

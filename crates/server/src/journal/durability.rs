@@ -46,7 +46,7 @@ pub(super) enum Rouse {
 
 /// The readers, and who waits for them.
 #[derive(Default)]
-pub(super) struct Line {
+pub(super) struct WaitingLine {
     pub(super) readers: Vec<Standing>,
     /// Why a reader fails, or failed last.
     pub(super) failure: String,
@@ -86,7 +86,7 @@ impl Standing {
     }
 }
 
-impl Line {
+impl WaitingLine {
     /// A reader begins behind this LSN.
     pub(super) fn add(&mut self, id: ReaderId, lsn: Lsn) {
         self.readers.push(Standing {

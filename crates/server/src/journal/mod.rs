@@ -26,7 +26,7 @@ use keyspace::{Lsn, Refusal};
 use smallvec::SmallVec;
 
 use crate::gathering;
-use durability::{Line, Rouse, Standing};
+use durability::{Rouse, Standing, WaitingLine};
 
 mod durability;
 mod record;
@@ -63,7 +63,7 @@ pub(crate) struct Journal {
     /// From when on a reader is late that may not be, on the monotonic clock; changed under the
     /// tail's mutex.
     late_at_us: AtomicI64,
-    line: Mutex<Line>,
+    line: Mutex<WaitingLine>,
     clock: Clock,
 }
 
@@ -310,7 +310,7 @@ impl Journal {
 
     /// Changes what is known of the readers, and then says what follows: what is safe, what may
     /// leave, and who goes on.
-    fn change(&self, change: impl FnOnce(&mut Line) -> Rouse) {
+    fn change(&self, change: impl FnOnce(&mut WaitingLine) -> Rouse) {
         let mut line = self.line();
         let rouse = change(&mut line);
         let all = line.relied_on().map(|reader| reader.safe).min();
@@ -401,7 +401,7 @@ impl Journal {
         self.tail.lock().expect("no reader panics")
     }
 
-    fn line(&self) -> MutexGuard<'_, Line> {
+    fn line(&self) -> MutexGuard<'_, WaitingLine> {
         self.line.lock().expect("no critical section here panics")
     }
 }

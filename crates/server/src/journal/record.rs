@@ -12,7 +12,7 @@ use proto::args::encode_command;
 
 /// The record of one command that no transaction ran, such as FUNCTION LOAD.
 pub(crate) fn record_of_command(args: Args<'_>) -> Vec<u8> {
-    let mut writer = Writer { bytes: Vec::new(), database: 0 };
+    let mut writer = RecordWriter { bytes: Vec::new(), database: 0 };
     writer.command(0, args.iter());
     writer.bytes
 }
@@ -71,7 +71,7 @@ pub(crate) fn record<'a>(deeds: &[Deed<'_, 'a>]) -> Record<'a> {
     {
         return Record::Sent(bytes);
     }
-    let mut writer = Writer { bytes: SPARE.take(), database: 0 };
+    let mut writer = RecordWriter { bytes: SPARE.take(), database: 0 };
     let is_group = deeds.iter().map(Deed::commands).sum::<usize>() > 1;
     if is_group {
         writer.command(0, [b"MULTI".as_slice()].into_iter());
@@ -105,7 +105,7 @@ impl<'a> Deed<'_, 'a> {
         }
     }
 
-    fn write(&self, writer: &mut Writer) {
+    fn write(&self, writer: &mut RecordWriter) {
         for (database, key) in self.effects.expired() {
             writer.command(*database, [b"DEL".as_slice(), key].into_iter());
         }
@@ -124,12 +124,12 @@ impl<'a> Deed<'_, 'a> {
     }
 }
 
-struct Writer {
+struct RecordWriter {
     bytes: Vec<u8>,
     database: usize,
 }
 
-impl Writer {
+impl RecordWriter {
     fn command<'a>(
         &mut self,
         database: usize,

@@ -28,7 +28,7 @@ pub(crate) struct Counts {
 
 /// What becomes of a key that is there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Twice {
+pub(crate) enum OnDuplicate {
     /// The file is refused.
     Refused,
     /// It is replaced.
@@ -36,17 +36,17 @@ pub(crate) enum Twice {
 }
 
 /// Where one thread puts entries.
-pub(super) struct Ground<'t> {
+pub(super) struct Inserter<'t> {
     server: &'static Durability,
-    twice: Twice,
-    footing: Footing<'t>,
+    twice: OnDuplicate,
+    footing: InsertRight<'t>,
     limits: Limits,
     counts: Counts,
-    group: Vec<Loaded>,
+    group: Vec<LoadedEntry>,
 }
 
 /// By what right.
-enum Footing<'t> {
+enum InsertRight<'t> {
     /// As others only load meanwhile, under the lock of each key, on this lane.
     Lane(usize),
     /// It has the world.
@@ -54,7 +54,7 @@ enum Footing<'t> {
 }
 
 /// An entry and where it belongs.
-struct Loaded {
+struct LoadedEntry {
     entry: EntryBox,
     location: Location,
     database: usize,
@@ -62,18 +62,18 @@ struct Loaded {
     offset: u64,
 }
 
-impl<'t> Ground<'t> {
+impl<'t> Inserter<'t> {
     /// For the thread that a lane was given to.
-    pub(super) fn new(server: &'static Durability, lane: usize, twice: Twice) -> Self {
-        Self::on(server, twice, Footing::Lane(lane))
+    pub(super) fn new(server: &'static Durability, lane: usize, twice: OnDuplicate) -> Self {
+        Self::on(server, twice, InsertRight::Lane(lane))
     }
 
     /// For a transaction that has the world.
-    pub(super) fn within(server: &'static Durability, twice: Twice, tx: &'t mut Tx) -> Self {
-        Self::on(server, twice, Footing::World(tx))
+    pub(super) fn within(server: &'static Durability, twice: OnDuplicate, tx: &'t mut Tx) -> Self {
+        Self::on(server, twice, InsertRight::World(tx))
     }
 
-    fn on(server: &'static Durability, twice: Twice, footing: Footing<'t>) -> Self {
+    fn on(server: &'static Durability, twice: OnDuplicate, footing: InsertRight<'t>) -> Self {
         let limits = Limits::from(&server.keyspace.settings().containers);
         let group = Vec::with_capacity(GROUP);
         Self { server, twice, footing, limits, counts: Counts::default(), group }
@@ -126,14 +126,14 @@ impl<'t> Ground<'t> {
     /// over: the log has the key, and is told of its end by the expiry that meets it.
     fn is_over(&mut self, deadline: Option<UnixMillis>, now: UnixMillis) -> bool {
         let is_over = deadline.is_some_and(|deadline| deadline < now)
-            && matches!(self.footing, Footing::Lane(_))
+            && matches!(self.footing, InsertRight::Lane(_))
             && !self.server.keyspace.settings().suspends_expiry();
         self.counts.expired += u64::from(is_over);
         is_over
     }
 
     /// Finds out where an entry belongs.
-    fn locate(&self, made: BuiltEntry, clock: &AccessClock) -> Result<Loaded, FileError> {
+    fn locate(&self, made: BuiltEntry, clock: &AccessClock) -> Result<LoadedEntry, FileError> {
         let keyspace = self.server.keyspace;
         let BuiltEntry { offset, database, access, mut entry } = made;
         let unknown = || FileError::at(offset, Damage::Database(database));
@@ -147,7 +147,7 @@ impl<'t> Ground<'t> {
             _ => clock.fresh(),
         });
         let location = keyspace.locate(entry.borrow().key());
-        Ok(Loaded { entry, location, database, offset })
+        Ok(LoadedEntry { entry, location, database, offset })
     }
 
     /// Puts the entries at hand in their places.
@@ -155,8 +155,8 @@ impl<'t> Ground<'t> {
         let keyspace = self.server.keyspace;
         let Some(first) = self.group.first() else { return Ok(()) };
         let lane = match &mut self.footing {
-            Footing::Lane(lane) => *lane,
-            Footing::World(tx) => {
+            InsertRight::Lane(lane) => *lane,
+            InsertRight::World(tx) => {
                 for loaded in self.group.drain(..) {
                     loaded.put(tx, self.twice)?;
                     self.counts.keys += 1;
@@ -187,17 +187,17 @@ impl<'t> Ground<'t> {
     }
 }
 
-impl Loaded {
+impl LoadedEntry {
     /// Puts the entry where it belongs, which is granted.
-    fn put(self, tx: &mut Tx, twice: Twice) -> Result<(), FileError> {
+    fn put(self, tx: &mut Tx, twice: OnDuplicate) -> Result<(), FileError> {
         let Self { entry, location, database, offset } = self;
         tx.switch_database(database);
         tx.hint(entry.borrow().key(), location);
         const HELD: &str = "the partition of the key is held";
         match twice {
-            Twice::Replaced => tx.load_over(entry).expect(HELD),
-            Twice::Refused if tx.load(entry).expect(HELD) => {}
-            Twice::Refused => return Err(FileError::at(offset, Damage::Twice)),
+            OnDuplicate::Replaced => tx.load_over(entry).expect(HELD),
+            OnDuplicate::Refused if tx.load(entry).expect(HELD) => {}
+            OnDuplicate::Refused => return Err(FileError::at(offset, Damage::Twice)),
         }
         // The bytes of the next one may lie where these lay.
         tx.forget_hint();

@@ -23,7 +23,7 @@ use config::settings::{APPENDONLY, DBFILENAME, PRELOAD_FILE};
 use persist::storage::{File, OpenMode};
 use tokio::sync::oneshot;
 
-pub(crate) use insert::{Inside, Twice};
+pub(crate) use insert::{Inside, OnDuplicate};
 
 use crate::aof;
 use crate::durability::Durability;
@@ -43,9 +43,9 @@ pub(crate) enum Found {
     /// A snapshot, with its name.
     Snapshot(Box<dyn File>, String),
     /// An append-only file.
-    Log(aof::Stock),
+    Log(aof::AofFiles),
     /// One that is not our own.
-    ForeignLog(aof::Stock),
+    ForeignLog(aof::AofFiles),
 }
 
 /// Looks for what is to be loaded at the start; if there is anything, commands are refused until
@@ -142,7 +142,7 @@ fn load_snapshot(
     name: &str,
 ) -> Result<(), String> {
     let started = server.keyspace.clock().monotonic_us();
-    let loaded = snapshot::load(server, file, Twice::Refused);
+    let loaded = snapshot::load(server, file, OnDuplicate::Refused);
     loaded.map_err(|error| format!("Fatal error loading the DB from {name}, {error}. Exiting."))?;
     let seconds = (server.keyspace.clock().monotonic_us() - started) as f64 / 1e6;
     log_notice!(server.log, "DB loaded from disk: {seconds:.3} seconds");

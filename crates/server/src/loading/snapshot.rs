@@ -16,7 +16,7 @@ use persist::rdb::file::{
 use persist::rdb::value::Limits;
 use persist::storage::File;
 
-use super::insert::{Counts, Ground, Twice};
+use super::insert::{Counts, Inserter, OnDuplicate};
 use super::threads;
 use crate::durability::Durability;
 use crate::log::{log_notice, log_warning};
@@ -34,10 +34,10 @@ const NAP_US: u64 = 10_000;
 pub(crate) fn load(
     server: &'static Durability,
     file: &mut dyn File,
-    twice: Twice,
+    twice: OnDuplicate,
 ) -> Result<End, FileError> {
-    let crew = Crew::hire(server, twice);
-    let mut sink = Reading { server, twice, placer: &crew };
+    let crew = LoaderThreads::hire(server, twice);
+    let mut sink = SnapshotReading { server, twice, placer: &crew };
     let result = read_file(file, rules(server), &mut sink);
     // What went wrong on another thread is why reading ended.
     let counts = crew.dismiss()?;
@@ -50,10 +50,10 @@ pub(crate) fn load(
 pub(crate) fn load_within(
     server: &'static Durability,
     file: &mut dyn File,
-    twice: Twice,
+    twice: OnDuplicate,
     tx: &mut Tx,
 ) -> Result<End, FileError> {
-    let mut sink = Reading { server, twice, placer: Ground::within(server, twice, tx) };
+    let mut sink = SnapshotReading { server, twice, placer: Inserter::within(server, twice, tx) };
     let end = read_file(file, rules(server), &mut sink)?;
     note(server, sink.placer.counts(), &end);
     Ok(end)
@@ -81,9 +81,9 @@ fn rules(server: &Durability) -> Rules {
 }
 
 /// Reads a file, and has what it holds placed.
-struct Reading<P> {
+struct SnapshotReading<P> {
     server: &'static Durability,
-    twice: Twice,
+    twice: OnDuplicate,
     placer: P,
 }
 
@@ -98,7 +98,7 @@ enum Load {
     BuiltEntry(BuiltEntry),
 }
 
-impl<P: Placer> Sink for Reading<P> {
+impl<P: Placer> Sink for SnapshotReading<P> {
     fn note(&mut self, name: &[u8], text: &[u8]) {
         tell(self.server, name, text);
     }
@@ -119,7 +119,7 @@ impl<P: Placer> Sink for Reading<P> {
     }
 }
 
-impl<P: Placer> Gatherer for Reading<P> {
+impl<P: Placer> Gatherer for SnapshotReading<P> {
     fn limits(&self) -> Limits {
         Limits::from(&self.server.keyspace.settings().containers)
     }
@@ -136,7 +136,7 @@ impl<P: Placer> Gatherer for Reading<P> {
 }
 
 /// On this thread, as it is read.
-impl Placer for Ground<'_> {
+impl Placer for Inserter<'_> {
     fn place(&mut self, load: Load) -> Result<(), FileError> {
         match load {
             Load::Batch(batch) => self.place_batch(&batch),
@@ -146,7 +146,7 @@ impl Placer for Ground<'_> {
 }
 
 /// On the crew's threads.
-impl Placer for &Crew {
+impl Placer for &LoaderThreads {
     fn place(&mut self, load: Load) -> Result<(), FileError> {
         let offset = match &load {
             Load::Batch(batch) => batch.end(),
@@ -183,8 +183,12 @@ fn tell(server: &Durability, name: &[u8], text: &[u8]) {
     }
 }
 
-fn take_library(server: &'static Durability, code: &[u8], twice: Twice) -> Result<(), String> {
-    let replaces = twice == Twice::Replaced;
+fn take_library(
+    server: &'static Durability,
+    code: &[u8],
+    twice: OnDuplicate,
+) -> Result<(), String> {
+    let replaces = twice == OnDuplicate::Replaced;
     let added = server.scripts.libraries.load(server, code, replaces);
     added.map_err(|refusal| {
         let line = refusal.line().unwrap_or_default();
@@ -211,15 +215,15 @@ fn delay(server: &Durability, keys: u64) {
 }
 
 /// Threads that place entries.
-struct Crew {
+struct LoaderThreads {
     loads: SyncSender<Load>,
     reports: Receiver<Result<Counts, FileError>>,
     hired: usize,
     has_failed: Arc<AtomicBool>,
 }
 
-impl Crew {
-    fn hire(server: &'static Durability, twice: Twice) -> Self {
+impl LoaderThreads {
+    fn hire(server: &'static Durability, twice: OnDuplicate) -> Self {
         let hired = threads(server);
         let (loads, queue) = sync_channel(QUEUE_LEN);
         let (reporter, reports) = channel();
@@ -228,7 +232,7 @@ impl Crew {
             let (queue, reporter) = (Arc::clone(&queue), Sender::clone(&reporter));
             let has_failed = Arc::clone(&has_failed);
             server.background.spawn(move |lane| {
-                let report = place_all(Ground::new(server, lane, twice), &queue);
+                let report = place_all(Inserter::new(server, lane, twice), &queue);
                 if report.is_err() {
                     has_failed.store(true, Ordering::Relaxed);
                 }
@@ -256,7 +260,7 @@ impl Crew {
 }
 
 /// Places all that comes.
-fn place_all(mut ground: Ground<'_>, queue: &Mutex<Receiver<Load>>) -> Result<Counts, FileError> {
+fn place_all(mut ground: Inserter<'_>, queue: &Mutex<Receiver<Load>>) -> Result<Counts, FileError> {
     // The queue is let go before what came is worked on.
     let next = || queue.lock().ok()?.recv().ok();
     while let Some(load) = next() {

@@ -33,11 +33,11 @@ fn stopped() -> Stopped {
 
 /// One thread for each share.
 pub(super) struct ShareThreads {
-    members: Vec<Member>,
+    members: Vec<ShareThread>,
 }
 
 /// Who runs a share.
-struct Member {
+struct ShareThread {
     tasks: SyncSender<Vec<Task>>,
     reports: Receiver<Result<(), Stopped>>,
     /// Segments that were handed over and are not known to be done.
@@ -60,7 +60,7 @@ impl ShareThreads {
             let share = Share { server, lane: LOADER_LANE + 1 + index, now };
             let thread = Builder::new().name(format!("aof-share-{index}")).stack_size(STACK_BYTES);
             thread.spawn(move || run_all(&share, &queue, &reporter))?;
-            Ok(Member { tasks, reports, underway: 0, ahead: 0 })
+            Ok(ShareThread { tasks, reports, underway: 0, ahead: 0 })
         };
         let members: io::Result<_> = (0..shares).map(hire).collect();
         Ok(Self { members: members? })
@@ -101,7 +101,7 @@ impl ShareThreads {
     }
 }
 
-impl Member {
+impl ShareThread {
     /// It has done a segment, or could not.
     fn note(&mut self, report: Result<(), Stopped>) -> Result<(), Stopped> {
         self.underway -= 1;

@@ -22,7 +22,7 @@ use crate::durability::Durability;
 const REPORT_EACH: usize = 256;
 
 /// Is told up to which position all is applied, every now and then.
-type Report<'r> = Box<dyn Fn(u64) + 'r>;
+type ReportPosition<'r> = Box<dyn Fn(u64) + 'r>;
 
 /// Runs a source.
 pub(crate) struct Pipeline<'r> {
@@ -30,7 +30,7 @@ pub(crate) struct Pipeline<'r> {
     /// At which time all is run.
     now: UnixMillis,
     shares: usize,
-    report: Report<'r>,
+    report: ReportPosition<'r>,
     /// Where the segments end that several threads run now.
     in_flight: VecDeque<u64>,
     /// Whether the world was given and is to be given back.

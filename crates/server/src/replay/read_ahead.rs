@@ -47,7 +47,7 @@ pub(crate) enum Stopped {
 }
 
 /// A part of the source.
-struct Piece {
+struct SourcePart {
     segments: Vec<Segment>,
     /// Where it ends.
     end: u64,
@@ -110,7 +110,7 @@ pub(crate) fn run_each<S: UnitSource>(
     let source = Mutex::new(Some((source, partitioner)));
     let take = || source.lock().expect("nobody panics in it").take().expect("one thread reads");
     thread::scope(|scope| {
-        let (sender, receiver): (_, Receiver<Piece>) = channel();
+        let (sender, receiver): (_, Receiver<SourcePart>) = channel();
         let (builder, in_flight, take) =
             (thread::Builder::new().name("aof-reader".to_owned()), &in_flight, &take);
         let running = RunGuard(in_flight);
@@ -119,7 +119,7 @@ pub(crate) fn run_each<S: UnitSource>(
             read(take(), |piece| in_flight.grow(piece.bytes) && sender.send(piece).is_ok())
         });
         let Ok(reading) = reading else { return run_alone(take(), run) };
-        for Piece { segments, end, bytes } in receiver {
+        for SourcePart { segments, end, bytes } in receiver {
             run(segments, end)?;
             in_flight.shrink(bytes);
         }
@@ -144,7 +144,7 @@ fn run_alone<S: UnitSource>(
 /// Reads a source to its end, or until a piece is not taken.
 fn read<S: UnitSource>(
     (mut source, mut partitioner): (S, Partitioner),
-    mut take: impl FnMut(Piece) -> bool,
+    mut take: impl FnMut(SourcePart) -> bool,
 ) -> SourceEnd<S> {
     let mut begin = source.position();
     let mut goes_on = true;
@@ -157,7 +157,7 @@ fn read<S: UnitSource>(
                     continue;
                 }
                 let bytes = end - std::mem::replace(&mut begin, end);
-                goes_on = take(Piece { segments: partitioner.take(), end, bytes });
+                goes_on = take(SourcePart { segments: partitioner.take(), end, bytes });
                 if !goes_on {
                     break Ok(());
                 }
@@ -168,7 +168,7 @@ fn read<S: UnitSource>(
     };
     if goes_on {
         // What is left is less than a piece.
-        take(Piece { segments: partitioner.take(), end: source.position(), bytes: 0 });
+        take(SourcePart { segments: partitioner.take(), end: source.position(), bytes: 0 });
     }
     SourceEnd { end, source }
 }

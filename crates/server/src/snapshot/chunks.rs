@@ -16,7 +16,7 @@ use super::scribe::Scribe;
 const AHEAD: usize = 2;
 
 /// A chunk, and those that have to follow it.
-pub(super) struct Delivery {
+pub(super) struct ChunkRun {
     first: Chunk,
     rest: Option<Receiver<Chunk>>,
 }
@@ -24,29 +24,29 @@ pub(super) struct Delivery {
 /// Where a thread that encodes passes its chunks on.
 pub(super) enum Outlet {
     /// To the thread that writes.
-    Passage(Inlet),
+    Passage(ChunkSender),
     /// It writes them itself.
     Own(Rc<RefCell<Scribe>>),
 }
 
 /// The end of a passage that chunks are put in.
 #[derive(Clone)]
-pub(super) struct Inlet {
-    deliveries: SyncSender<Delivery>,
+pub(super) struct ChunkSender {
+    deliveries: SyncSender<ChunkRun>,
     /// Where the rest of a value goes.
     rest: Option<SyncSender<Chunk>>,
 }
 
 /// For so many threads: where each puts its chunks in, and where they come out.
-pub(super) fn passage(threads: usize) -> (Inlet, Receiver<Delivery>) {
+pub(super) fn passage(threads: usize) -> (ChunkSender, Receiver<ChunkRun>) {
     let (deliveries, receiver) = sync_channel(threads * AHEAD);
-    (Inlet { deliveries, rest: None }, receiver)
+    (ChunkSender { deliveries, rest: None }, receiver)
 }
 
 /// The chunks in the order of the file, until no thread makes any more.
-pub(super) fn in_order(deliveries: Receiver<Delivery>) -> impl Iterator<Item = Chunk> {
+pub(super) fn in_order(deliveries: Receiver<ChunkRun>) -> impl Iterator<Item = Chunk> {
     let chunks =
-        |Delivery { first, rest }| std::iter::once(first).chain(rest.into_iter().flatten());
+        |ChunkRun { first, rest }| std::iter::once(first).chain(rest.into_iter().flatten());
     deliveries.into_iter().flat_map(chunks)
 }
 
@@ -60,7 +60,7 @@ impl Outlet {
     }
 }
 
-impl Inlet {
+impl ChunkSender {
     fn pass(&mut self, chunk: Chunk) {
         let is_followed = chunk.is_followed;
         if let Some(rest) = self.rest.take() {
@@ -68,10 +68,10 @@ impl Inlet {
             self.rest = is_followed.then_some(rest);
         } else if is_followed {
             let (sender, receiver) = sync_channel(AHEAD);
-            let _ = self.deliveries.send(Delivery { first: chunk, rest: Some(receiver) });
+            let _ = self.deliveries.send(ChunkRun { first: chunk, rest: Some(receiver) });
             self.rest = Some(sender);
         } else {
-            let _ = self.deliveries.send(Delivery { first: chunk, rest: None });
+            let _ = self.deliveries.send(ChunkRun { first: chunk, rest: None });
         }
     }
 }

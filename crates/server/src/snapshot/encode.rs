@@ -41,7 +41,7 @@ const REST_US: u64 = 4000;
 
 /// How partitions are held.
 #[derive(Clone, Copy)]
-pub(super) enum Hold<'a> {
+pub(super) enum PartitionHold<'a> {
     /// One by one.
     Each,
     /// All at once: the world stands still meanwhile.
@@ -85,7 +85,7 @@ impl<'a> Encoder<'a> {
     }
 
     /// Encodes until nothing is left to begin with.
-    pub(super) fn run(&mut self, hold: Hold<'_>) {
+    pub(super) fn run(&mut self, hold: PartitionHold<'_>) {
         while !self.walk.is_given_up() {
             // First what takes memory for as long as it waits.
             if self.encode_waiting() {
@@ -125,12 +125,12 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    fn visit(&mut self, partition: PartitionIndex, hold: Hold<'_>) {
+    fn visit(&mut self, partition: PartitionIndex, hold: PartitionHold<'_>) {
         let mut from = Some((0, 0));
         while let Some(place) = from {
             from = match hold {
-                Hold::World(world) => self.take(world, partition, place),
-                Hold::Each => {
+                PartitionHold::World(world) => self.take(world, partition, place),
+                PartitionHold::Each => {
                     let grant = self.admission().acquire_next(partition);
                     self.take(&grant, partition, place)
                 }
@@ -140,7 +140,7 @@ impl<'a> Encoder<'a> {
             }
             self.pass_on_full();
             while self.encode_waiting() {}
-            if matches!(hold, Hold::Each) {
+            if matches!(hold, PartitionHold::Each) {
                 self.leave_cores();
             }
         }

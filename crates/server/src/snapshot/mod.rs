@@ -11,12 +11,12 @@
 
 mod chunks;
 mod encode;
-mod pace;
 mod queue;
 mod scribe;
 mod sink;
 #[cfg(test)]
 mod tests;
+mod throttle;
 
 use std::cell::RefCell;
 use std::io;
@@ -43,8 +43,8 @@ use crate::panics::contain;
 use crate::scripts::LibrariesState;
 use crate::version;
 use chunks::{Outlet, in_order, passage};
-use encode::{Encoder, Hold};
-use queue::{Intake, Queue};
+use encode::{Encoder, PartitionHold};
+use queue::{EntryQueue, Intake};
 use scribe::Scribe;
 
 pub(crate) use sink::{FileSink, SnapshotSink};
@@ -66,7 +66,7 @@ pub(crate) struct Snapshots {
 
 /// What a snapshot is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub(crate) enum SnapshotPurpose {
     /// To be loaded at a start.
     Save,
     /// To begin an append-only file, in this form.
@@ -81,7 +81,7 @@ pub(crate) struct SnapshotTarget {
 }
 
 /// Runs when all is over, on the snapshot's thread.
-pub(crate) type Done = Box<dyn FnOnce(Result<Finished, String>) + Send>;
+pub(crate) type WhenDone = Box<dyn FnOnce(Result<Finished, String>) + Send>;
 
 /// The instant of a snapshot.
 #[derive(Clone, Copy, Debug)]
@@ -102,15 +102,15 @@ pub(crate) struct Finished {
 /// A snapshot under way.
 pub(crate) struct Snapshot {
     server: &'static Durability,
-    purpose: Purpose,
-    queue: Arc<Queue>,
+    purpose: SnapshotPurpose,
+    queue: Arc<EntryQueue>,
     format: Format,
     key_delay: i32,
     /// Whether a client waits for its cut, who is told BUSY where others hold keys for too long.
     is_awaited: bool,
     walk: OnceLock<Arc<Walk>>,
     /// Why it was given up.
-    given_up: OnceLock<GivenUp>,
+    given_up: OnceLock<Aborted>,
     keys_done: AtomicU64,
     keys_total: AtomicU64,
     /// When the sink last took something, on the monotonic clock in microseconds.
@@ -129,7 +129,7 @@ struct Format {
 
 /// Why a snapshot was given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum GivenUp {
+enum Aborted {
     /// Nobody wants it any more.
     Unwanted,
     /// Writing commands waited for it, and nothing was written.
@@ -163,7 +163,7 @@ impl Snapshot {
     /// `is_awaited` whether a client waits for its cut.
     pub(crate) fn new(
         server: &'static Durability,
-        purpose: Purpose,
+        purpose: SnapshotPurpose,
         syncs: bool,
         is_awaited: bool,
     ) -> Arc<Self> {
@@ -186,7 +186,7 @@ impl Snapshot {
             syncs,
         };
         let clock = server.keyspace.clock().clone();
-        let queue = Queue::new(&server.snapshot_valve, clock, server.budget.limit());
+        let queue = EntryQueue::new(&server.snapshot_valve, clock, server.budget.limit());
         Arc::new(Self {
             server,
             purpose,
@@ -207,7 +207,7 @@ impl Snapshot {
     pub(crate) fn start(
         self: &Arc<Self>,
         target: SnapshotTarget,
-        done: Done,
+        done: WhenDone,
     ) -> Result<(), String> {
         let (own, server) = (Arc::clone(self), self.server);
         // Where the system gives no thread, the closure is lost, but its answer is due.
@@ -231,8 +231,8 @@ impl Snapshot {
 
     fn duty(&self) -> Duty {
         match self.purpose {
-            Purpose::Base(_) => Duty::Rewriting,
-            Purpose::Save => Duty::Saving,
+            SnapshotPurpose::Base(_) => Duty::Rewriting,
+            SnapshotPurpose::Save => Duty::Saving,
         }
     }
 
@@ -249,17 +249,17 @@ impl Snapshot {
     /// Gives up a snapshot that nobody wants any more; it says so itself when it has come to its
     /// end.
     pub(crate) fn cancel(&self) {
-        self.give_up(GivenUp::Unwanted);
+        self.give_up(Aborted::Unwanted);
     }
 
     /// Whether nobody wanted it any more.
     pub(crate) fn is_cancelled(&self) -> bool {
-        self.given_up.get() == Some(&GivenUp::Unwanted) || self.is_given_up_as_busy()
+        self.given_up.get() == Some(&Aborted::Unwanted) || self.is_given_up_as_busy()
     }
 
     /// Whether others held keys for longer than its client is kept waiting.
     pub(crate) fn is_given_up_as_busy(&self) -> bool {
-        self.given_up.get() == Some(&GivenUp::Busy)
+        self.given_up.get() == Some(&Aborted::Busy)
     }
 
     /// Gives the snapshot up if writing commands wait for it and nothing is written.
@@ -267,11 +267,11 @@ impl Snapshot {
         let Some(shut_since) = self.queue.shut_since() else { return };
         let since = shut_since.max(self.grew_at.load(Ordering::Relaxed));
         if self.server.keyspace.clock().monotonic_us() - since > STANDSTILL_US {
-            self.give_up(GivenUp::TooSlow);
+            self.give_up(Aborted::TooSlow);
         }
     }
 
-    fn give_up(&self, why: GivenUp) {
+    fn give_up(&self, why: Aborted) {
         // It can be given up once.
         let _ = self.given_up.set(why);
         if let Some(walk) = self.walk.get() {
@@ -284,11 +284,11 @@ impl Snapshot {
     fn check(&self) -> Result<(), String> {
         match self.given_up.get() {
             None => Ok(()),
-            Some(GivenUp::Unwanted) => Err("The snapshot was cancelled".to_owned()),
-            Some(GivenUp::Busy) => {
+            Some(Aborted::Unwanted) => Err("The snapshot was cancelled".to_owned()),
+            Some(Aborted::Busy) => {
                 Err("The snapshot was given up, as a long command holds keys".to_owned())
             }
-            Some(GivenUp::TooSlow) => {
+            Some(Aborted::TooSlow) => {
                 Err("The disk is too slow for the snapshot, and writes waited for it".to_owned())
             }
         }
@@ -296,8 +296,8 @@ impl Snapshot {
 
     fn options(&self) -> Options {
         let form = match self.purpose {
-            Purpose::Save => BaseForm::Snapshot,
-            Purpose::Base(form) => form,
+            SnapshotPurpose::Save => BaseForm::Snapshot,
+            SnapshotPurpose::Base(form) => form,
         };
         let Format { compresses, sums, tells_access, version, syncs } = self.format;
         let keyspace = self.server.keyspace;
@@ -339,7 +339,7 @@ impl Snapshot {
             ("redis-bits", "64"),
             ("ctime", &now.to_string()),
             ("used-mem", &used.to_string()),
-            ("aof-base", if self.purpose == Purpose::Save { "0" } else { "1" }),
+            ("aof-base", if self.purpose == SnapshotPurpose::Save { "0" } else { "1" }),
         ];
         let writer = FileWriter::begin(sink, &notes, self.options());
         let mut writer = writer.map_err(at_fault(&fault))?;
@@ -348,7 +348,7 @@ impl Snapshot {
             None => self.cut(at_cut, &mut Acquisition::of_world(keyspace))?,
         };
         let world = world.as_deref();
-        let mut underway = Underway { snapshot: self, walk, world, is_whole: false };
+        let mut underway = WalkGuard { snapshot: self, walk, world, is_whole: false };
         let head = self.head(&libraries, &sizes);
         writer.push(&head).map_err(at_fault(&fault))?;
         let writer = self.write_entries((writer, &fault), &underway.walk, world)?;
@@ -370,7 +370,7 @@ impl Snapshot {
         let mut lasts = || !self.is_awaited || patience.lasts(keyspace, Obstacle::World);
         if !background::wait_while(world, || self.given_up.get().is_none() && lasts()) {
             // Where it was given up already, it stays so.
-            self.give_up(GivenUp::Busy);
+            self.give_up(Aborted::Busy);
             self.check()?;
         }
         let stopped_at = keyspace.stopped_since();
@@ -378,7 +378,7 @@ impl Snapshot {
         let walk = walk.ok_or("As many snapshots as can be are under way")?;
         let Ok((libraries, sizes)) = contain(|| self.note_cut(&walk, at_cut, stopped_at)) else {
             // The marks agree again before the world goes on.
-            drop(Underway { snapshot: self, walk, world: Some(world), is_whole: false });
+            drop(WalkGuard { snapshot: self, walk, world: Some(world), is_whole: false });
             return Err(BUG.to_owned());
         };
         Ok(AtCut { walk, libraries, sizes })
@@ -437,7 +437,7 @@ impl Snapshot {
         world: Option<&Acquisition>,
     ) -> Result<SinkWriter, String> {
         let encoders = self.server.cores.count().clamp(1, ENCODERS_MAX);
-        let hold = world.map_or(Hold::Each, Hold::World);
+        let hold = world.map_or(PartitionHold::Each, PartitionHold::World);
         let writer = self.encode_by(encoders, (writer, fault), walk, &|it| it.run(hold))?;
         // What came while the last partitions were visited.
         let writer = self.encode_by(1, (writer, fault), walk, &|it| it.run_down())?;
@@ -504,7 +504,7 @@ fn at_fault(fault: &str) -> impl Fn(io::Error) -> String {
 }
 
 /// A walk that must come to its end.
-struct Underway<'a> {
+struct WalkGuard<'a> {
     snapshot: &'a Snapshot,
     walk: Arc<Walk>,
     /// The world, where it stands still meanwhile.
@@ -513,7 +513,7 @@ struct Underway<'a> {
     is_whole: bool,
 }
 
-impl Drop for Underway<'_> {
+impl Drop for WalkGuard<'_> {
     fn drop(&mut self) {
         if !self.is_whole {
             self.sweep();
@@ -523,7 +523,7 @@ impl Drop for Underway<'_> {
     }
 }
 
-impl Underway<'_> {
+impl WalkGuard<'_> {
     /// Makes all marks agree without saving anything.
     fn sweep(&self) {
         self.walk.give_up();

@@ -22,7 +22,7 @@ const FULL_LEAST: usize = 1 << 20;
 const OPEN: i64 = -1;
 
 /// Entries that wait to be encoded, each with its physical database.
-pub(super) struct Queue {
+pub(super) struct EntryQueue {
     entries: Mutex<VecDeque<(usize, EntryBox)>>,
     bytes: AtomicUsize,
     /// From how many bytes on writing commands wait.
@@ -36,7 +36,7 @@ pub(super) struct Queue {
 }
 
 /// The queue as transactions see it.
-pub(super) struct Intake(pub(super) Arc<Queue>);
+pub(super) struct Intake(pub(super) Arc<EntryQueue>);
 
 impl WalkSink for Intake {
     fn save(&self, database: usize, entry: EntryRef<'_>) {
@@ -57,7 +57,7 @@ fn full_beside(limit: u64) -> usize {
     }
 }
 
-impl Queue {
+impl EntryQueue {
     /// An empty one, where so many bytes of memory may be in use; 0 is no limit.
     pub(super) fn new(valve: &'static Valve, clock: Clock, limit: u64) -> Self {
         Self {
@@ -140,13 +140,13 @@ mod tests {
     use base::time::Clock;
     use keyspace::{EntryBox, NewText, WalkSink};
 
-    use super::{FULL, FULL_LEAST, FULL_PART, Intake, Queue, full_beside};
+    use super::{EntryQueue, FULL, FULL_LEAST, FULL_PART, Intake, full_beside};
     use crate::valve::Valve;
 
     #[test]
     fn writers_wait_while_it_holds_too_much() {
         let valve: &'static Valve = Box::leak(Box::default());
-        let queue = Arc::new(Queue::new(valve, Clock::system(), 0));
+        let queue = Arc::new(EntryQueue::new(valve, Clock::system(), 0));
         let intake = Intake(Arc::clone(&queue));
         let value = [b'x'; 60_000];
         let entry = EntryBox::text(b"k", NewText::from_client(&value), None);

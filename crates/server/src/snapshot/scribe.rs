@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use keyspace::Walk;
 use persist::rdb::file::Chunk;
 
-use super::pace::Pace;
+use super::throttle::Throttle;
 use super::{SinkWriter, Snapshot, at_fault};
 
 /// Writes chunks, until one cannot be written.
@@ -18,7 +18,7 @@ pub(super) struct Scribe {
     writer: SinkWriter,
     /// What is said in front of an error.
     fault: String,
-    pace: Pace,
+    throttle: Throttle,
     result: Result<(), String>,
 }
 
@@ -28,9 +28,9 @@ impl Scribe {
         (writer, fault): (SinkWriter, &str),
         walk: &Arc<Walk>,
     ) -> Self {
-        let pace = Pace::new(snapshot.server);
+        let throttle = Throttle::new(snapshot.server);
         let (snapshot, walk, fault) = (Arc::clone(snapshot), Arc::clone(walk), fault.to_owned());
-        Self { snapshot, walk, writer, fault, pace, result: Ok(()) }
+        Self { snapshot, walk, writer, fault, throttle, result: Ok(()) }
     }
 
     /// Writes a chunk that somebody still wants.
@@ -40,7 +40,7 @@ impl Scribe {
             return;
         }
         let length = chunk.bytes.len();
-        self.pace.wait(length, || walk.is_given_up());
+        self.throttle.wait(length, || walk.is_given_up());
         self.writer.sink().wait_for_room(length, &|| !walk.is_given_up());
         if walk.is_given_up() {
             return;
@@ -51,7 +51,7 @@ impl Scribe {
         }
         let now_us = snapshot.server.keyspace.clock().monotonic_us();
         snapshot.grew_at.store(now_us, Ordering::Relaxed);
-        self.pace.tell(snapshot.progress(), self.writer.bytes_written());
+        self.throttle.tell(snapshot.progress(), self.writer.bytes_written());
     }
 
     /// The writer, if all was written.

@@ -13,7 +13,7 @@ use persist::rdb::file::{Batch, ByteSink, FileError, Rules, Sink, read_file};
 use persist::storage::simulated::{Fault, SimulatedDisk};
 use persist::storage::{OpenMode, Storage};
 
-use super::{FileSink, Finished, Purpose, Snapshot, SnapshotSink, SnapshotTarget};
+use super::{FileSink, Finished, Snapshot, SnapshotPurpose, SnapshotSink, SnapshotTarget};
 use crate::server::Server;
 use crate::start::test_server_on;
 
@@ -71,7 +71,7 @@ fn begin(
 ) -> (Arc<Snapshot>, Receiver<Result<Finished, String>>) {
     let (sender, receiver) = mpsc::channel();
     let target = SnapshotTarget { sink: Box::new(sink), at_cut: Box::new(|_| ()) };
-    let snapshot = Snapshot::new(server, Purpose::Save, true, false);
+    let snapshot = Snapshot::new(server, SnapshotPurpose::Save, true, false);
     snapshot.start(target, Box::new(move |result| sender.send(result).unwrap())).unwrap();
     (snapshot, receiver)
 }

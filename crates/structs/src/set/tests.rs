@@ -235,7 +235,7 @@ fn what_is_popped_of_a_large_set_and_what_stays_are_all_of_it() {
         assert_eq!(popped.len() as u64, count.min(1000));
         assert_eq!(popped.len() as u64 + set.borrow().len(), 1000);
         assert!(popped.iter().all(|it| !set.borrow().contains(Text::Bytes(it))));
-        for member in set.borrow().iter() {
+        for member in set.borrow() {
             assert_eq!(whole.borrow().get(member.member), Some(member));
         }
     }

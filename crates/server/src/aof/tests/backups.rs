@@ -7,7 +7,7 @@ use persist::storage::simulated::{Fault, SimulatedDisk};
 
 use super::{FAULTS, await_end, end, for_each, has, new_disk, start, write};
 use crate::aof::find_foreign;
-use crate::backup::Stage;
+use crate::backup::BackupStage;
 use crate::server::Server;
 use crate::start::test_server_on;
 
@@ -22,7 +22,7 @@ fn server_on(disk: &SimulatedDisk, is_logged: bool) -> &'static Server {
     }
 }
 
-fn stage(server: &Server) -> Stage {
+fn stage(server: &Server) -> BackupStage {
     server.backup.told().stage
 }
 
@@ -30,7 +30,7 @@ fn stage(server: &Server) -> Stage {
 fn await_base(server: &'static Server) {
     await_end("a backup's base", || {
         server.backup.turn(server);
-        !matches!(stage(server), Stage::Pending | Stage::Snapshotting)
+        !matches!(stage(server), BackupStage::Pending | BackupStage::Snapshotting)
     });
 }
 
@@ -90,7 +90,7 @@ fn a_sealed_backup_is_whole_whatever_the_disk_did_and_a_failed_one_is_followed_b
             let server = server_on(&disk, is_logged);
             disk.fail_at(disk.calls() + call, fault);
             let sealed = back_up(server, 0).unwrap_or_else(|| {
-                assert!(matches!(stage(server), Stage::Failed | Stage::Idle), "{what}");
+                assert!(matches!(stage(server), BackupStage::Failed | BackupStage::Idle), "{what}");
                 disk.heal();
                 await_end(&what, || !server.journal.has_failed());
                 back_up(server, 3 * EACH).unwrap_or_else(|| {
@@ -123,7 +123,7 @@ fn what_is_sealed_never_changes_and_cleanup_leaves_nothing() {
         assert_eq!(read(), before, "with a log: {is_logged}");
         server.backup.clean_up(server).unwrap();
         assert!(files.iter().all(|file| read_whole(&disk, file).is_err()));
-        assert_eq!(stage(server), Stage::Idle);
+        assert_eq!(stage(server), BackupStage::Idle);
         end(server);
     }
 }

@@ -11,7 +11,7 @@ use super::{
     new_disk, run, start, write,
 };
 use crate::aof::{Phase, switch_off, switch_on};
-use crate::saves::Manner;
+use crate::saves::SaveMode;
 use crate::server::Server;
 
 /// How often a log is turned off and on again.
@@ -128,7 +128,7 @@ fn a_file_of_the_old_name_beside_a_log_that_was_taken_over_is_left_alone() {
 
 /// Saves a snapshot.
 fn save(server: &'static Server) -> Vec<usize> {
-    let begun = server.saves.begin(server, Manner::Background, None);
+    let begun = server.saves.begin(server, SaveMode::Background, None);
     await_end("a save", || begun.is_err() || !server.saves.is_running());
     Vec::new()
 }

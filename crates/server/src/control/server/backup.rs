@@ -10,7 +10,7 @@ use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use crate::backup::{Backup, Told};
+use crate::backup::{Backup, BackupStatus};
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::help::{self, container};
 use crate::durability::Durability;
@@ -100,7 +100,7 @@ const STATUS: ControlCommand = Command {
 };
 
 fn status(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
-    let Told { stage, error, began, sealed, .. } = context.server.backup.told();
+    let BackupStatus { stage, error, began, sealed, .. } = context.server.backup.told();
     let (began, sealed) = (began.to_string(), sealed.to_string());
     let fields = [
         ("state", stage.word()),

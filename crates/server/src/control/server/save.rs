@@ -13,7 +13,7 @@ use keyspace::{BUSY, Refusal};
 use proto::{Args, Reply};
 
 use crate::control::context::{Context, ControlCommand, Next};
-use crate::saves::{Manner, News, Unbegun};
+use crate::saves::{SaveMode, SaveProgress, Unbegun};
 
 const IN_PROGRESS: Refusal = Refusal::error("ERR Background save already in progress");
 const REWRITING: Refusal = Refusal::error(
@@ -52,14 +52,14 @@ fn save(context: &mut Context<'_>, _: Args<'_>, _: &mut Reply<'_>) -> Result<Nex
     let server = context.server;
     Ok(Next::visit(move |_, _, reply| {
         let (sender, news) = mpsc::channel();
-        let begun = server.saves.begin(server, Manner::Awaited, Some(sender));
+        let begun = server.saves.begin(server, SaveMode::Awaited, Some(sender));
         begun.map_err(unbegun)?;
         match news.iter().last() {
-            Some(News::Over(true)) => {
+            Some(SaveProgress::Over(true)) => {
                 reply.ok();
                 Ok(())
             }
-            Some(News::Busy) => Err(BUSY),
+            Some(SaveProgress::Busy) => Err(BUSY),
             _ => Err(FAILED),
         }
     }))
@@ -109,10 +109,10 @@ fn save_in_background(
     }
     Ok(Next::visit(move |_, _, reply| {
         let (sender, news) = mpsc::channel();
-        let begun = server.saves.begin(server, Manner::Background, Some(sender));
+        let begun = server.saves.begin(server, SaveMode::Background, Some(sender));
         begun.map_err(unbegun)?;
         // Where it fails before its cut, the log and INFO say so, as they do of a later failure.
-        if news.recv() == Ok(News::Busy) {
+        if news.recv() == Ok(SaveProgress::Busy) {
             return Err(BUSY);
         }
         reply.simple("Background saving started");

@@ -13,13 +13,13 @@ use keyspace::{Acquisition, BUSY, Refusal, Tx, TxOptions};
 use persist::storage::OpenMode;
 use proto::{Args, Reply};
 
-use crate::aof::{self, Stock};
+use crate::aof::{self, AofFiles};
 use crate::background;
 use crate::claims::snapshot_file;
 use crate::commit::announce;
 use crate::control::context::{Context, Next};
 use crate::loading::progress::LOADING;
-use crate::loading::{Twice, snapshot};
+use crate::loading::{OnDuplicate, snapshot};
 use crate::log::{log_notice, log_warning};
 use crate::saves::Unsaved;
 use crate::scripts::{LibrariesState, Still};
@@ -40,12 +40,12 @@ pub(super) fn reload(
     args: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    let mut how = Reloading { saves: true, empties: true, twice: Twice::Refused };
+    let mut how = Reloading { saves: true, empties: true, twice: OnDuplicate::Refused };
     for word in args.iter().skip(2) {
         match word {
             _ if is(word, "NOSAVE") => how.saves = false,
             _ if is(word, "NOFLUSH") => how.empties = false,
-            _ if is(word, "MERGE") => how.twice = Twice::Replaced,
+            _ if is(word, "MERGE") => how.twice = OnDuplicate::Replaced,
             _ => return Err(UNKNOWN),
         }
     }
@@ -102,7 +102,7 @@ type Loaded = (Acquisition, Result<(), Refusal>);
 struct Reloading {
     saves: bool,
     empties: bool,
-    twice: Twice,
+    twice: OnDuplicate,
 }
 
 impl Reloading {
@@ -175,7 +175,7 @@ fn load_log_into(server: &'static Server, world: Acquisition, lane: usize) -> Lo
 }
 
 /// What the log holds, all of it written.
-fn find_log(server: &'static Server) -> Result<Stock, Refusal> {
+fn find_log(server: &'static Server) -> Result<AofFiles, Refusal> {
     if server.aof.rewrite.is_underway() {
         return Err(REWRITING);
     }
@@ -223,7 +223,7 @@ fn empty(server: &'static Server, tx: &mut Tx) -> Result<(), Refusal> {
     server.scripts.libraries.change_once(forget, || 0)
 }
 
-fn load(server: &'static Server, twice: Twice, tx: &mut Tx) -> Result<(), Refusal> {
+fn load(server: &'static Server, twice: OnDuplicate, tx: &mut Tx) -> Result<(), Refusal> {
     let path = snapshot_file(&server.config);
     let mut file = server.storage.open(&path, OpenMode::Read).map_err(|error| {
         log_warning!(server.log, "Can't read {}: {}", path.display(), plain(&error));

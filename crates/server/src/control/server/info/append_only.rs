@@ -3,7 +3,7 @@
 //! Invariant: sizes are told only where there is such a file, as in Redis.
 
 use super::report::Report;
-use crate::aof::{Phase, Told};
+use crate::aof::{Phase, RewriteStatus};
 use crate::server::Server;
 
 /// What tells of processes that are not forked here.
@@ -18,7 +18,7 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     let now_us = server.keyspace.clock().monotonic_us();
     let aof = &server.aof;
     let (phase, told) = aof.told(now_us);
-    let Told { is_underway, is_scheduled, count, failures, .. } = told;
+    let RewriteStatus { is_underway, is_scheduled, count, failures, .. } = told;
     let is_on = phase != Phase::Off;
     let status = |has_failed: bool| if has_failed { "err" } else { "ok" };
     report.field("aof_enabled", u8::from(is_on));

@@ -4,7 +4,7 @@
 
 use super::append_only;
 use super::report::Report;
-use crate::saves::Figures;
+use crate::saves::SaveStatus;
 use crate::server::Server;
 
 pub(super) fn write(server: &Server, report: &mut Report) {
@@ -34,7 +34,7 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     }
 }
 
-fn write_saves(figures: &Figures, report: &mut Report) {
+fn write_saves(figures: &SaveStatus, report: &mut Report) {
     report.field("rdb_changes_since_last_save", figures.unsaved);
     report.field("rdb_bgsave_in_progress", u8::from(figures.current_seconds.is_some()));
     report.field("rdb_last_save_time", figures.last_save);

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use base::io_text::plain;
 
 use super::files::Beginning;
-use super::writer::{State, Writer};
+use super::writer::{LogState, LogWriter};
 use crate::drill;
 
-impl Writer {
+impl LogWriter {
     /// A base is in its place: a backup that waits for one has it now.
     pub(super) fn pin_base(&self) {
         let backup = &self.server.backup;
@@ -41,7 +41,7 @@ impl Writer {
 
     /// Ends the increment and begins the next one, if the log goes on.
     fn pin_increment(&mut self, directory: &Path) -> Result<Vec<PathBuf>, String> {
-        if self.state == State::Stuck {
+        if self.state == LogState::WriteFailed {
             self.retry();
         }
         if !self.mark_end() {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Sizes and counts.
 #[derive(Default)]
-pub(crate) struct Figures {
+pub(crate) struct AofStats {
     /// Bytes of all files that the manifest names but history.
     total: AtomicU64,
     /// What they were when the last base was put in its place; at the start, what the base has.
@@ -15,7 +15,7 @@ pub(crate) struct Figures {
     delayed: AtomicU64,
 }
 
-impl Figures {
+impl AofStats {
     /// Bytes of all files, and what they were after the last rewrite; after a start, those of the
     /// base.
     pub(crate) fn sizes(&self) -> (u64, u64) {

@@ -16,14 +16,14 @@ const NAP_US: i64 = 50_000;
 const TELL_US: i64 = 5_000_000;
 
 /// The pace of one snapshot.
-pub(super) struct Pace {
+pub(super) struct Throttle {
     server: &'static Durability,
     /// When the next byte may be written, on the monotonic clock in microseconds.
     due: i64,
     tell_at: i64,
 }
 
-impl Pace {
+impl Throttle {
     pub(super) fn new(server: &'static Durability) -> Self {
         let now = server.keyspace.clock().monotonic_us();
         Self { server, due: now, tell_at: now + TELL_US }
