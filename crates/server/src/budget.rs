@@ -18,7 +18,7 @@ use config::{Config, MaxmemoryPolicy};
 use keyspace::{Refusal, arena, heap};
 use proto::Args;
 
-use crate::aof;
+use crate::aof::aligned;
 use crate::lanes::READ_SIZE;
 use crate::spell::Spell;
 use crate::startup::memory::{cgroup_limit, of_machine};
@@ -199,7 +199,7 @@ impl Budget {
             return 0;
         }
         // No key that goes makes the log's way to the disk any shorter.
-        let data = heap::used().saturating_sub(aof::buffered());
+        let data = heap::used().saturating_sub(aligned::buffered());
         ((data + more) as u64).saturating_sub(limit) as usize
     }
 

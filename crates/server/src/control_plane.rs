@@ -3,6 +3,7 @@
 //!
 //! Invariant: nothing here knows a command.
 
+use config::SetError;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
@@ -20,6 +21,10 @@ pub(crate) trait ControlPlane: Send + Sync {
         args: Args<'_>,
         reply: &mut Reply<'_>,
     ) -> Result<Next, Refusal>;
+
+    /// CONFIG SET of these pairs, for a client that may be of this machine. It may wait, so it is
+    /// not for workers.
+    fn configure(&'static self, pairs: &[&[u8]], is_local: bool) -> Result<(), SetError>;
 }
 
 /// Whose request it is, and where it runs.

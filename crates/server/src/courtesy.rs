@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 use base::scheduler;
 use config::settings::SERVER_BATCH_SCHEDULING;
 
-use crate::server::Server;
+use crate::network::Network;
 use crate::worker::Worker;
 
 /// Time between two looks of a worker at least, in microseconds.
@@ -52,7 +52,7 @@ impl Courtesy {
     }
 
     /// Notes whether the worker is busy where the log's thread looks.
-    fn note(&self, server: &Server, is_busy: bool) {
+    fn note(&self, server: &Network, is_busy: bool) {
         match (self.is_busy.replace(is_busy), is_busy) {
             (false, true) => server.busy_workers.fetch_add(1, Ordering::Relaxed),
             (true, false) => server.busy_workers.fetch_sub(1, Ordering::Relaxed),

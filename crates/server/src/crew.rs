@@ -14,7 +14,7 @@ use tokio::sync::mpsc::{self, error::SendError};
 
 use crate::connection::Moving;
 use crate::lanes::STACK_BYTES;
-use crate::server::Server;
+use crate::network::Network;
 use crate::unregistration::Unregistration;
 use crate::worker::{self, Message};
 
@@ -37,7 +37,7 @@ impl Crew {
 
     /// Makes the crew `size` workers strong. Sessions of workers that go are taken over by others;
     /// if the system does not give us all the threads, the crew stays as strong as it is.
-    pub(crate) fn resize(&self, server: &'static Server, size: usize) -> io::Result<()> {
+    pub(crate) fn resize(&self, server: &'static Network, size: usize) -> io::Result<()> {
         let mut roster = self.roster();
         let before = roster.inboxes.len();
         let mut result = Ok(());
@@ -54,7 +54,7 @@ impl Crew {
     }
 
     /// Gives a connection to the worker with the fewest.
-    pub(crate) fn hand_over(&self, server: &Server, moving: Box<Moving>) {
+    pub(crate) fn hand_over(&self, server: &Network, moving: Box<Moving>) {
         let roster = self.roster();
         let load = |lane: &usize| server.worker_counters(*lane).sessions.load(Ordering::Relaxed);
         let Some(lane) = (0..roster.inboxes.len()).min_by_key(load) else {
@@ -106,7 +106,7 @@ impl Crew {
 
 impl Roster {
     /// Sets one more worker to work.
-    fn hire(&mut self, server: &'static Server) -> io::Result<()> {
+    fn hire(&mut self, server: &'static Network) -> io::Result<()> {
         let lane = self.inboxes.len();
         if self.threads.len() == lane {
             self.threads.push(None);

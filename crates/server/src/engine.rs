@@ -5,6 +5,7 @@
 use std::ops::Deref;
 use std::sync::OnceLock;
 
+use config::SetError;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
@@ -49,6 +50,12 @@ impl Engine {
     ) -> Result<Next, Refusal> {
         let control = self.control.get().expect("it is set before the first command comes");
         control.run(request, args, reply)
+    }
+
+    /// CONFIG SET of these pairs. It may wait, so it is not for workers.
+    pub(crate) fn configure(&self, pairs: &[&[u8]], is_local: bool) -> Result<(), SetError> {
+        let control = self.control.get().expect("it is set before the first command comes");
+        control.configure(pairs, is_local)
     }
 
     /// Makes the program of a request, whose entry says that it is one.

@@ -5,7 +5,7 @@
 
 use std::sync::atomic::Ordering;
 
-use commands::{Flags, Group, Handler, Plan, Role};
+use commands::{Flags, Handler, Plan, Role};
 use config::settings::PREFETCH_BATCH_MAX_SIZE;
 use keyspace::{Acquisition, BUSY, Location, PartitionSet, Refusal, Tx, TxOptions, Wait};
 use proto::{Args, Output, Reply};
@@ -39,8 +39,8 @@ pub(crate) use departure::computes_apart;
 pub(crate) use departure::{InputHandover, looks_heavy};
 pub(crate) use known::{Known, Recognized};
 pub(crate) use queue::queue_together;
+pub(crate) use rejection::refuse;
 use rejection::reject;
-pub(crate) use rejection::{aborted, refuse};
 
 /// Where the keys of a request belong.
 type Locations = SmallVec<[Location; 10]>;
@@ -149,17 +149,12 @@ fn after(
     step: Step,
 ) -> Step {
     if matches!(step, Step::Done | Step::Close) {
-        if !session.replies() && !ran.is_some_and(answers_with_messages) {
+        if !session.replies() && !ran.is_some_and(Entry::answers_with_messages) {
             out.truncate(mark);
         }
         session.command_done(ran);
     }
     step
-}
-
-/// Whether a command confirms what it did by messages, which are no replies.
-pub(crate) fn answers_with_messages(entry: &Entry) -> bool {
-    entry.spec.group == Group::PubSub && entry.spec.flags.has(Flags::SUBSCRIBED)
 }
 
 impl Request<'_> {

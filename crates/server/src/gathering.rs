@@ -11,30 +11,11 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-use crate::journal::Journal;
+use crate::journal::{Journal, batch};
 use crate::worker::Worker;
 
 /// While a worker is never idle, a gathering takes no longer than about so many microseconds.
 const LONGEST_US: i64 = 1_000;
-
-thread_local! {
-    /// Whether this thread is in a session's turn.
-    static IS_OPEN: Cell<bool> = const { Cell::new(false) };
-    /// How many records it ever left waiting.
-    static JOINED: Cell<u64> = const { Cell::new(0) };
-}
-
-/// Whether what this thread appends may wait.
-#[inline]
-pub(crate) fn is_open() -> bool {
-    IS_OPEN.get()
-}
-
-/// A record of this thread waits.
-#[inline]
-pub(crate) fn join() {
-    JOINED.set(JOINED.get() + 1);
-}
 
 /// The gathering of a worker.
 #[derive(Default)]
@@ -51,14 +32,14 @@ impl Gathering {
     /// A session's turn begins.
     #[inline]
     pub(crate) fn open() {
-        IS_OPEN.set(true);
+        batch::open();
     }
 
     /// A session's turn is over, at this time.
     #[inline]
     pub(crate) fn note_turn(&self, journal: &Journal, now_us: i64) {
-        IS_OPEN.set(false);
-        if JOINED.get() != self.closed.get() {
+        batch::close();
+        if batch::joined() != self.closed.get() {
             self.go_on(journal, now_us);
         }
     }
@@ -80,7 +61,7 @@ impl Gathering {
     /// Whoever waits is seen to.
     pub(crate) fn close(&self, journal: &Journal) {
         self.since_us.set(None);
-        if self.closed.replace(JOINED.get()) != JOINED.get() {
+        if self.closed.replace(batch::joined()) != batch::joined() {
             journal.rest();
         }
     }
@@ -107,10 +88,10 @@ pub(crate) async fn run(worker: Rc<Worker>) {
 /// left something for that.
 async fn until_nobody_writes(is_over: impl Fn() -> bool) {
     loop {
-        let joined = JOINED.get();
+        let joined = batch::joined();
         // All who are ready have their turn, and then sockets are looked at.
         tokio::task::yield_now().await;
-        if joined == JOINED.get() && is_over() {
+        if joined == batch::joined() && is_over() {
             return;
         }
     }
@@ -120,7 +101,8 @@ async fn until_nobody_writes(is_over: impl Fn() -> bool) {
 mod tests {
     use std::cell::Cell;
 
-    use super::{JOINED, join, until_nobody_writes};
+    use super::until_nobody_writes;
+    use crate::journal::batch::{self, join};
 
     #[test]
     fn a_gathering_goes_on_while_somebody_has_left_a_request_for_a_second_turn_or_writes() {
@@ -131,9 +113,9 @@ mod tests {
                 tokio::task::yield_now().await;
             }
         });
-        let (before, line) = (JOINED.get(), Cell::new(5));
+        let (before, line) = (batch::joined(), Cell::new(5));
         let is_over = || line.replace(line.get() - 1) == 1;
         runtime.block_on(until_nobody_writes(is_over));
-        assert_eq!((line.get(), JOINED.get() - before), (0, 3));
+        assert_eq!((line.get(), batch::joined() - before), (0, 3));
     }
 }

@@ -69,6 +69,7 @@ mod mailbox;
 mod main_thread;
 mod memcached;
 mod monitor;
+mod network;
 mod notifications;
 mod output_ceiling;
 mod output_limit;
@@ -103,6 +104,7 @@ mod unregistration;
 mod users;
 mod valve;
 mod version;
+mod waitaof;
 mod whole_file;
 mod worker;
 

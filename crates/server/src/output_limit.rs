@@ -25,8 +25,8 @@ use config::settings::CLIENT_OUTPUT_BUFFER_LIMIT;
 use crate::client_info::describe;
 use crate::clients::{Client, client_flags};
 use crate::log::log_warning;
+use crate::network::Network;
 use crate::output_ceiling::limit_of;
-use crate::server::Server;
 
 /// However patient the limit is: timers have an end.
 const LONGEST: Duration = Duration::from_secs(3600);
@@ -41,7 +41,7 @@ pub(crate) struct Owed {
 
 /// Whether a client to which so much is unsent is to be closed; says so in the log.
 pub(crate) fn is_exceeded(
-    server: &Server,
+    server: &Network,
     client: &Arc<Client>,
     owed: Owed,
     now: UnixMillis,
@@ -66,7 +66,7 @@ pub(crate) fn is_exceeded(
 }
 
 /// Says that a client is closed for its limits.
-pub(crate) fn note(server: &Server, client: &Arc<Client>, now: UnixMillis) {
+pub(crate) fn note(server: &Network, client: &Arc<Client>, now: UnixMillis) {
     server.stats.output_limit_disconnections.fetch_add(1, Ordering::Relaxed);
     let client = describe(server, client, now);
     log_warning!(
@@ -76,7 +76,7 @@ pub(crate) fn note(server: &Server, client: &Arc<Client>, now: UnixMillis) {
 }
 
 /// Has all sessions look that have something unsent: the limits are others now.
-pub(crate) fn review(server: &Server) {
+pub(crate) fn review(server: &Network) {
     for client in server.clients.all() {
         if client.live.output_bytes.load(Ordering::Relaxed) > 0 {
             client.wake();

@@ -31,8 +31,9 @@ use tokio::task::JoinHandle;
 use crate::clients::Peer;
 use crate::connection::{Moving, RawStream};
 use crate::log::{log_notice, log_warning};
-use crate::memcached::{self, Dialogue};
-use crate::server::Server;
+use crate::memcached;
+use crate::network::Network;
+use crate::session::Dialogue;
 use crate::session::Session;
 use crate::whole_file;
 use doors::Doors;
@@ -93,7 +94,7 @@ enum Order {
 }
 
 /// Binds what `config` asks for; `settle` comes behind. The reason is in the log.
-pub(crate) fn reserve(server: &Server, config: &Config) -> Result<(), ()> {
+pub(crate) fn reserve(server: &Network, config: &Config) -> Result<(), ()> {
     let (answer, answered) = sync_channel(1);
     let (port, binds) = (config.get(PORT), config.get(BIND));
     let desk = server.reception.get().ok_or(())?;
@@ -102,7 +103,7 @@ pub(crate) fn reserve(server: &Server, config: &Config) -> Result<(), ()> {
 }
 
 /// Ends what `reserve` began.
-pub(crate) fn settle(server: &Server, keeps: bool) {
+pub(crate) fn settle(server: &Network, keeps: bool) {
     let (answer, answered) = sync_channel(1);
     let sent = server.reception.get().map(|desk| desk.orders.send(Order::Settle { keeps, answer }));
     if sent.is_some_and(|sent| sent.is_ok()) {
@@ -114,7 +115,7 @@ pub(crate) fn settle(server: &Server, keeps: bool) {
 impl Listeners {
     /// Opens all sockets that the configuration names; the error is for the operator. Called
     /// within the reception's runtime, which accepts once it runs.
-    pub(crate) fn open(server: &'static Server) -> Result<Self, String> {
+    pub(crate) fn open(server: &'static Network) -> Result<Self, String> {
         let has_unix = open_unix(server, Tongue::Redis)?.is_some();
         let memcached = open_memcached(server)?;
         let configured_port = server.config.get(PORT);
@@ -137,7 +138,7 @@ impl Listeners {
     }
 
     /// Says in the log where we listen.
-    pub(crate) fn announce(&self, server: &Server) {
+    pub(crate) fn announce(&self, server: &Network) {
         for (address, _) in &self.doors.tcp {
             log_notice!(server.log, "Listening on {address}");
         }
@@ -152,7 +153,7 @@ impl Listeners {
     }
 
     /// Follows changes of where to listen from now on.
-    pub(crate) fn serve(self, server: &'static Server) {
+    pub(crate) fn serve(self, server: &'static Network) {
         let (orders, receiver) = mpsc::unbounded_channel();
         let runtime = tokio::runtime::Handle::current();
         let first = server.reception.set(ReceptionDesk { orders, runtime }).is_ok();
@@ -179,7 +180,7 @@ fn addresses(binds: Vec<BindAddress>, port: u16) -> Result<Vec<Wanted>, String> 
 }
 
 /// Opens what clients of memcached come in by; where that is.
-fn open_memcached(server: &'static Server) -> Result<Vec<String>, String> {
+fn open_memcached(server: &'static Network) -> Result<Vec<String>, String> {
     let config = &server.config;
     let (database, databases) = (config.get(MEMCACHED_DATABASE), config.get(DATABASES));
     if database >= databases {
@@ -279,7 +280,7 @@ fn tell_ports(config: &Config, opened: &[(Way, RawFd)]) -> Result<(), String> {
 
 /// Opens sockets and lets clients in by them, all or none.
 fn open_all(
-    server: &'static Server,
+    server: &'static Network,
     wanted: &[Wanted],
     tongue: Tongue,
 ) -> Result<Vec<Door>, String> {
@@ -293,13 +294,13 @@ type Bound = (SocketAddr, TcpListener);
 /// A socket with the task that lets clients in by it.
 type Door = (SocketAddr, JoinHandle<()>);
 
-fn let_in(server: &'static Server, (address, listener): Bound, tongue: Tongue) -> Door {
+fn let_in(server: &'static Network, (address, listener): Bound, tongue: Tongue) -> Door {
     (address, tokio::spawn(accept_tcp(server, listener, tongue)))
 }
 
 /// Binds sockets, all or none; where the port is 0, all get the one that the first was given. The
 /// error says whether somebody listens there.
-fn bind_all(server: &Server, wanted: &[Wanted]) -> Result<Vec<Bound>, (String, bool)> {
+fn bind_all(server: &Network, wanted: &[Wanted]) -> Result<Vec<Bound>, (String, bool)> {
     let mut bound: Vec<Bound> = Vec::new();
     for &Wanted { mut address, optional } in wanted {
         if let (0, Some((first, _))) = (address.port(), bound.first()) {
@@ -347,7 +348,7 @@ fn listen_tcp(address: SocketAddr, backlog: i32) -> io::Result<std::net::TcpList
 }
 
 /// Opens a Unix socket, if the configuration names one; its descriptor.
-fn open_unix(server: &'static Server, tongue: Tongue) -> Result<Option<RawFd>, String> {
+fn open_unix(server: &'static Network, tongue: Tongue) -> Result<Option<RawFd>, String> {
     let (path, mode) = match tongue {
         Tongue::Redis => (UNIXSOCKET, UNIXSOCKETPERM),
         Tongue::Memcached => (MEMCACHED_UNIXSOCKET, MEMCACHED_UNIXSOCKETPERM),
@@ -378,7 +379,7 @@ fn open_unix(server: &'static Server, tongue: Tongue) -> Result<Option<RawFd>, S
     Ok(Some(descriptor))
 }
 
-async fn accept_tcp(server: &'static Server, listener: TcpListener, tongue: Tongue) {
+async fn accept_tcp(server: &'static Network, listener: TcpListener, tongue: Tongue) {
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {
@@ -393,7 +394,7 @@ async fn accept_tcp(server: &'static Server, listener: TcpListener, tongue: Tong
     }
 }
 
-async fn accept_unix(server: &'static Server, listener: UnixListener, tongue: Tongue) {
+async fn accept_unix(server: &'static Network, listener: UnixListener, tongue: Tongue) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
@@ -408,7 +409,7 @@ async fn accept_unix(server: &'static Server, listener: UnixListener, tongue: To
 
 /// A client that hung up before we looked is no reason to wait, nor is a signal; a lack of
 /// descriptors is.
-async fn pause_after(server: &Server, error: &io::Error) {
+async fn pause_after(server: &Network, error: &io::Error) {
     let kind = error.kind();
     if kind != io::ErrorKind::ConnectionAborted && kind != io::ErrorKind::Interrupted {
         log_warning!(server.log, "Accepting client connection: {}", plain(error));
@@ -416,7 +417,7 @@ async fn pause_after(server: &Server, error: &io::Error) {
     }
 }
 
-fn prepare(stream: &std::net::TcpStream, server: &Server) {
+fn prepare(stream: &std::net::TcpStream, server: &Network) {
     let socket = SockRef::from(stream);
     // Neither failing keeps the client from being served.
     let _ = socket.set_tcp_nodelay(true);
@@ -433,7 +434,7 @@ fn prepare(stream: &std::net::TcpStream, server: &Server) {
 
 /// Registers a connection and gives it to a worker, or turns it away.
 pub(crate) fn welcome(
-    server: &'static Server,
+    server: &'static Network,
     tongue: Tongue,
     stream: RawStream,
     ends: (Peer, Peer),

@@ -49,6 +49,11 @@ impl Entry {
         if has_one { args.get(PROGRAM_COUNT + 1) } else { None }
     }
 
+    /// Whether it confirms what it did by messages, which are no replies.
+    pub(crate) fn answers_with_messages(&self) -> bool {
+        self.spec.group == Group::PubSub && self.spec.flags.has(Flags::SUBSCRIBED)
+    }
+
     /// Whether it may change the data; EXEC and scripts may, unless they say that they do not.
     #[inline]
     pub(crate) fn may_write(&self) -> bool {

@@ -34,8 +34,8 @@ use crate::held_line::{self, HeldLine};
 use crate::lane::{Lane, is_over};
 use crate::lanes::READ_SIZE;
 use crate::looks::SocketLooks;
+use crate::network::Network;
 use crate::second_turn::{self, KEPT, SecondTurns};
-use crate::server::Server;
 use crate::session::Session;
 use crate::unregistration::Unregistration;
 
@@ -49,7 +49,7 @@ const SPARE_OUTPUTS: usize = 64;
 pub(crate) struct Worker {
     /// What it knows of its own while it runs transactions.
     lane: Lane,
-    pub(crate) server: &'static Server,
+    pub(crate) server: &'static Network,
     pub(crate) input: RefCell<Box<[u8]>>,
     #[expect(clippy::vec_box, reason = "sessions keep them boxed, so boxes are what is spared")]
     outputs: RefCell<Vec<Box<Output>>>,
@@ -95,7 +95,7 @@ impl Deref for Worker {
 
 impl Worker {
     /// That of this thread.
-    pub(crate) fn new(server: &'static Server, lane: usize) -> Self {
+    pub(crate) fn new(server: &'static Network, lane: usize) -> Self {
         Self {
             lane: Lane::new(server, lane),
             server,
@@ -202,7 +202,7 @@ impl Worker {
 
 /// Runs a worker until it is retired. The thread is its own.
 pub(crate) fn run(
-    server: &'static Server,
+    server: &'static Network,
     lane: usize,
     runtime: &LocalRuntime,
     inbox: mpsc::UnboundedReceiver<Message>,
@@ -381,7 +381,7 @@ async fn take_off(worker: Rc<Worker>, mut unregistration: Unregistration) {
 }
 
 /// All audiences that a session belongs to.
-pub(crate) fn audiences_of<'a>(server: &'a Server, session: &'a Session) -> Vec<&'a Audience> {
+pub(crate) fn audiences_of<'a>(server: &'a Network, session: &'a Session) -> Vec<&'a Audience> {
     let subscribed = session.subscriptions.iter().flat_map(|all| all.audiences());
     let watch = session.memcached.iter().filter_map(|dialogue| dialogue.watch.as_ref());
     let watched = watch.flat_map(|watch| watch.audiences(&server.memcached.lookout));

@@ -44,6 +44,7 @@ const ROOMS: &[Room] = &[
             "allocator.rs",
             "lanes.rs",
             "main_thread.rs",
+            "aof/aligned.rs",
             "background/",
             "panics.rs",
             "drill.rs",
@@ -65,7 +66,7 @@ const ROOMS: &[Room] = &[
         ],
         arrows_up: 0,
     },
-    Room { name: "journal", places: &["journal/"], arrows_up: 1 },
+    Room { name: "journal", places: &["journal/"], arrows_up: 0 },
     Room {
         name: "observe",
         places: &[
@@ -101,7 +102,7 @@ const ROOMS: &[Room] = &[
             "scripts/running.rs",
             "scripts/state.rs",
         ],
-        arrows_up: 1,
+        arrows_up: 0,
     },
     Room {
         name: "shared",
@@ -111,11 +112,11 @@ const ROOMS: &[Room] = &[
     Room {
         name: "session",
         places: &["client_info.rs", "output_ceiling.rs", "patience.rs", "session/"],
-        arrows_up: 2,
+        arrows_up: 0,
     },
     Room {
         name: "commit",
-        places: &["accounting.rs", "blocking.rs", "client_info.rs", "commit.rs", "handler.rs"],
+        places: &["accounting.rs", "blocking.rs", "commit.rs", "handler.rs"],
         arrows_up: 0,
     },
     Room {
@@ -135,7 +136,7 @@ const ROOMS: &[Room] = &[
         ],
         arrows_up: 0,
     },
-    Room { name: "transaction", places: &["control_plane.rs", "engine.rs", "unit/"], arrows_up: 1 },
+    Room { name: "transaction", places: &["control_plane.rs", "engine.rs", "unit/"], arrows_up: 0 },
     Room {
         name: "execute",
         places: &["execute.rs", "execute/", "heavy.rs", "heavy/"],
@@ -154,12 +155,13 @@ const ROOMS: &[Room] = &[
             "claims.rs",
             "durability.rs",
             "log_courtesy.rs",
+            "waitaof.rs",
             "saves.rs",
             "shutdown.rs",
         ],
         arrows_up: 0,
     },
-    Room { name: "memcached", places: &["memcached/"], arrows_up: 9 },
+    Room { name: "memcached", places: &["memcached/"], arrows_up: 1 },
     Room {
         name: "net",
         places: &[
@@ -169,6 +171,7 @@ const ROOMS: &[Room] = &[
             "reception.rs",
             "reception/",
             "memcached/udp.rs",
+            "network.rs",
             "courtesy.rs",
             "second_turn.rs",
             "held_line.rs",
@@ -176,7 +179,7 @@ const ROOMS: &[Room] = &[
             "worker.rs",
             "crew.rs",
         ],
-        arrows_up: 9,
+        arrows_up: 0,
     },
     Room { name: "state", places: &["server.rs", "control/context.rs"], arrows_up: 0 },
     Room { name: "control", places: &["control/", "users.rs", "effects.rs"], arrows_up: 1 },
@@ -188,7 +191,7 @@ const ROOMS: &[Room] = &[
 ];
 
 /// Files of the widest circle of imports.
-const WIDEST_CIRCLE: usize = 135;
+const WIDEST_CIRCLE: usize = 34;
 
 /// Names of types that one crate defines more than once, by crate.
 const TYPE_NAMES: &[(&str, usize)] = &[("server", 45)];

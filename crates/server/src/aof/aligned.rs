@@ -9,12 +9,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// The length of a block; in tests smaller than any is, so that small files have many.
 pub(super) const BLOCK: usize = if cfg!(test) { 256 } else { persist::storage::BLOCK };
 
-/// Bytes that all there is of it takes.
+/// What all there is of it takes.
 static MEMORY: AtomicUsize = AtomicUsize::new(0);
 
-/// Bytes that all there is of it takes.
-pub(super) fn memory() -> usize {
-    MEMORY.load(Ordering::Relaxed)
+/// So many pieces are kept when there is nothing to do.
+pub(super) const PIECES_KEPT: usize = 4;
+
+/// What these take, with those of the writer.
+const KEPT: usize = (PIECES_KEPT + 2) * (256 << 10);
+
+/// Bytes that the log's records take until the disk has them, beyond what is always kept for them.
+/// They are in use, and no key that goes makes them less.
+pub(crate) fn buffered() -> usize {
+    MEMORY.load(Ordering::Relaxed).saturating_sub(KEPT)
 }
 
 /// Bytes with a bound.

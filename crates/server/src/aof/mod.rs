@@ -8,7 +8,7 @@
 //!
 //! Invariant: there is one writer at most, and it alone touches the files while it runs.
 
-mod aligned;
+pub(crate) mod aligned;
 mod buffers;
 mod files;
 mod hard_link;
@@ -229,12 +229,6 @@ fn attach(server: &'static Durability, queue: &Arc<RecordQueue>) {
     let inlet = Box::new(QueueReader(Arc::clone(queue)));
     queue.begin_at(server.journal.attach(queue.reader, inlet, Reliance::Nobody));
     server.aof.follow_policy(server, Some(&**queue), server.aof.is_relied_on());
-}
-
-/// Bytes that the log's records take until the disk has them, beyond what is always kept for them.
-/// They are in use, and no key that goes makes them less.
-pub(crate) fn buffered() -> usize {
-    aligned::memory().saturating_sub(queue::KEPT)
 }
 
 /// Turns the log on or off, as `appendonly` says. For who has the turn of the configuration.

@@ -11,6 +11,7 @@ use keyspace::Lsn;
 
 use super::WriterCommand;
 use super::aligned::Aligned;
+use super::aligned::PIECES_KEPT;
 use super::buffers::Pieces;
 use crate::journal::{JournalReader, ReaderId};
 use crate::valve::Valve;
@@ -35,12 +36,6 @@ const DOUBLINGS: u32 = 6;
 
 /// So many bytes are taken at once without lingering.
 const LARGE: usize = 1 << 20;
-
-/// So many pieces are kept when there is nothing to do.
-const PIECES_KEPT: usize = 4;
-
-/// What these take, with those of the writer.
-pub(super) const KEPT: usize = (PIECES_KEPT + 2) * (256 << 10);
 
 /// The queue.
 pub(super) struct RecordQueue {

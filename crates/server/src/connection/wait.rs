@@ -19,16 +19,15 @@ use super::Serve;
 use crate::accounting;
 use crate::aof::Phase;
 use crate::clients::{Signal, client_flags};
-use crate::control::server::wait;
-use crate::execute;
 use crate::guard;
-use crate::server::Server;
+use crate::network::Network;
 use crate::session::Grant;
 use crate::session::Resumed;
 use crate::session::life::{EventEnd, Resumption, Turn, Waits};
 use crate::session::{Awaited, Blocked, Rousing, Safety};
 use crate::session::{Departures, Elsewhere, Parked, Ran, Stage, Then};
 use crate::session::{Place, Served, ServedWith};
+use crate::waitaof;
 use crate::worker::unregister;
 
 /// While all data stand still, who would be served by the clock looks so often whether they do.
@@ -112,10 +111,10 @@ impl Waits for Serve {
         let mut output = Output::new();
         let mut reply = Reply::new(&mut output, resp);
         if server.aof.phase() == Phase::Off {
-            server.refuse(&wait::NO_FILE, &mut reply);
+            server.refuse(&waitaof::NO_FILE, &mut reply);
             blocked.ran.failed = true;
         } else if safety.look(server, cx) && safety.awaited == Awaited::File {
-            wait::reply_copies(server, safety.lsn, &mut reply);
+            waitaof::reply_copies(server, safety.lsn, &mut reply);
         } else {
             return false;
         }
@@ -166,7 +165,7 @@ impl Waits for Serve {
                 server.refuse(&UNBLOCKED, &mut reply);
                 blocked.ran.failed = true;
             }
-            (_, Some(safety)) => wait::reply_copies(server, safety.lsn, &mut reply),
+            (_, Some(safety)) => waitaof::reply_copies(server, safety.lsn, &mut reply),
             (_, None) => (blocked.on_timeout)(&mut reply),
         }
         self.end_wait(output);
@@ -248,7 +247,7 @@ impl Waits for Serve {
 
 impl Safety {
     /// Whether what was written is safe; if not, the session is woken when it is.
-    fn look(&mut self, server: &Server, cx: &TaskContext<'_>) -> bool {
+    fn look(&mut self, server: &Network, cx: &TaskContext<'_>) -> bool {
         let journal = &server.journal;
         if !server.aof.is_relied_on() {
             journal.wait_for_reliance(cx.waker());
@@ -329,7 +328,7 @@ impl Serve {
             Poll::Ready(Ok(Elsewhere { then: Then::GoesOn(errand), ran, .. })) => {
                 self.worker.start_batch();
                 match errand.resume(&self.worker, &mut self.session, ran.args) {
-                    Resumed::Over(done) => self.pass_on_what_came(done),
+                    Resumed::Over(done) => self.pass_on_what_came(*done),
                     Resumed::Away(stage) => self.stage = stage,
                 }
                 Turn::Again
@@ -378,8 +377,7 @@ impl Serve {
         let mut output = self.output();
         let begun = output.appended();
         // EXEC has left out itself what its client does not want.
-        let is_made =
-            ran.entry.spec.role == Role::Exec || execute::answers_with_messages(ran.entry);
+        let is_made = ran.entry.spec.role == Role::Exec || ran.entry.answers_with_messages();
         if self.session.replies() || is_made {
             output.adopt(reply, |bytes| held_apart(keyspace, bytes));
         }
@@ -428,10 +426,8 @@ impl Serve {
 
     /// The client does not wait for keys any more.
     fn leave_queues(&self, blocked: Blocked) {
-        if let Some(place) = blocked.place {
-            if let Some(leaving) = place.leave() {
-                unregister(&self.worker, leaving);
-            }
+        if let Some(leaving) = blocked.place.and_then(Place::leave) {
+            unregister(&self.worker, leaving);
         }
     }
 

@@ -7,7 +7,6 @@ use keyspace::Refusal;
 use proto::{Args, Reply};
 
 pub(crate) use crate::control_plane::{Asker, NOT_FROM_SCRIPT, Next};
-use crate::control_plane::{ControlPlane, ControlRequest};
 use crate::execute::looks_heavy;
 use crate::lane::Lane;
 use crate::server::Server;
@@ -55,19 +54,6 @@ impl Next {
             work(server, args, reply);
             Ok(())
         })
-    }
-}
-
-impl ControlPlane for Server {
-    fn run(
-        &'static self,
-        request: ControlRequest<'_>,
-        args: Args<'_>,
-        reply: &mut Reply<'_>,
-    ) -> Result<Next, Refusal> {
-        let ControlRequest { entry, asker, unit } = request;
-        let handler = self.control_handlers.of(entry);
-        handler(&mut Context { server: self, asker, entry, unit }, args, reply)
     }
 }
 

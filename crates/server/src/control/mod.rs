@@ -12,6 +12,7 @@ pub(crate) mod context;
 pub(crate) mod fieldsets;
 pub(crate) mod help;
 pub(crate) mod module;
+mod plane;
 pub(crate) mod pubsub;
 pub(crate) mod replication;
 pub(crate) mod scripting;

@@ -8,6 +8,7 @@ use proto::{Output, Reply, Resp};
 
 use crate::lane::Lane;
 use crate::session::Session;
+use crate::session::aborted;
 use crate::shared::Shared;
 use crate::table::Entry;
 
@@ -51,13 +52,6 @@ pub(crate) fn refuse(
         return server.refuse(refusal, &mut reply);
     }
     server.refuse(&aborted(refusal), &mut reply);
-}
-
-/// What EXEC says where it is refused.
-pub(crate) fn aborted(refusal: &Refusal) -> Refusal {
-    let line = refusal.line().unwrap_or_default();
-    let why = line.strip_prefix(b"ERR ").unwrap_or(line);
-    Refusal::owned([b"EXECABORT Transaction discarded because of: ", why].concat())
 }
 
 fn is_exec(entry: &Entry) -> bool {

@@ -60,7 +60,7 @@ impl GuardedErrand {
 impl Resumable for GuardedErrand {
     fn resume(self: Box<Self>, lane: &Lane, session: &mut Session, args: OwnedArgs) -> Resumed {
         match self.take().go_on(lane, session, args) {
-            Ok(over) => Resumed::Over(over),
+            Ok(over) => Resumed::Over(Box::new(over)),
             Err(leaves) => {
                 let (errand, args) = *leaves;
                 Resumed::Away(lane.shared.background.run_errand(errand, args))

@@ -25,9 +25,9 @@ use base::time::Clock;
 use keyspace::{Lsn, Refusal};
 use smallvec::SmallVec;
 
-use crate::gathering;
 use durability::{Rouse, Standing, WaitingLine};
 
+pub(crate) mod batch;
 mod durability;
 mod record;
 pub(crate) mod snapshot_fence;
@@ -166,8 +166,8 @@ impl Journal {
         tail.lsn += record.len() as u64;
         let lsn = tail.lsn;
         for attached in &mut tail.readers {
-            if attached.reader.record(lsn, record, gathering::is_open()) {
-                gathering::join();
+            if attached.reader.record(lsn, record, batch::is_open()) {
+                batch::join();
             }
             if attached.late_at_us == NEVER {
                 attached.late_at_us = self.clock.monotonic_us() + LATE_US;

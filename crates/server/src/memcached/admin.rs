@@ -7,10 +7,9 @@ use config::settings::{MEMCACHED_SHUTDOWN, SAVE};
 use proto::memcached::{Administration, Failure, Form, Response, Words};
 use proto::{OwnedArgs, Reply, Resp};
 
+use super::Front;
 use super::{Turn, crawler, steering};
-use crate::effects;
 use crate::heavy::Call;
-use crate::server::Server;
 use crate::session::Step;
 use keyspace::Refusal;
 
@@ -56,7 +55,7 @@ impl Turn<'_> {
                 let is_quiet = matches!(self.request.form, Form::Text { quiet: true, .. });
                 return self.elsewhere(move |server, reply| {
                     let pairs: [&[u8]; 2] = [b"maxmemory", bytes.as_bytes()];
-                    let line: &[u8] = match effects::change_config(server, &pairs, is_local) {
+                    let line: &[u8] = match server.configure(&pairs, is_local) {
                         Ok(()) => b"OK\r\n",
                         Err(_) => b"MEMLIMIT_ADJUST_FAILED out of bounds or unable to adjust\r\n",
                     };
@@ -91,7 +90,7 @@ impl Turn<'_> {
     /// Leaves work to a thread where it may wait; its answer goes out as it is.
     pub(super) fn elsewhere(
         &self,
-        work: impl FnOnce(&'static Server, &mut Reply<'_>) + Send + 'static,
+        work: impl FnOnce(&'static Front, &mut Reply<'_>) + Send + 'static,
     ) -> Step {
         let server = self.server;
         self.on_a_lane(move |_, reply| work(server, reply))

@@ -9,10 +9,10 @@ use acl::DEFAULT_USER;
 use config::settings::MEMCACHED_USER;
 use proto::memcached::{Failure, Form, Operation, Request, Response, Store, StoreMode, answer};
 
+use super::Front;
 use super::figures::Figure;
 use super::{MEMCACHED_VERSION, Turn, users};
 use crate::guard::{Login, verify};
-use crate::server::Server;
 use crate::session::Session;
 use crate::session::Step;
 
@@ -24,19 +24,19 @@ const PLAIN: &[u8] = b"PLAIN";
 
 /// Whether the client need not say who it is, or has done so.
 #[inline]
-pub(crate) fn is_known(server: &Server, session: &Session) -> bool {
+pub(crate) fn is_known(server: &Front, session: &Session) -> bool {
     session.is_known() || !needs_login(server)
 }
 
 /// Whether clients may say who they are: who need not can still be somebody else than the default
 /// user.
-fn offers_login(server: &Server) -> bool {
+fn offers_login(server: &Front) -> bool {
     needs_login(server) || server.users.all().len() > 1
 }
 
 /// Whether clients have to say who they are.
 #[cold]
-pub(crate) fn needs_login(server: &Server) -> bool {
+pub(crate) fn needs_login(server: &Front) -> bool {
     crate::session::needs_password(server) || users::is_configured(server)
 }
 

@@ -13,9 +13,9 @@ use proto::memcached::{Failure, Form, Request, Response, Store, StoreMode};
 use super::Memcached;
 use super::crawler::percent_encoded;
 use super::figures::Figure;
-use super::watch::{Class, Classes};
 use crate::eviction_observer::EvictionObserver;
 use crate::mailbox::Outbox;
+use crate::session::{Class, Classes};
 
 /// What is to be told of a request.
 pub(super) struct Events {

@@ -10,6 +10,7 @@ use keyspace::{Acquisition, BUSY, Tx, TxOptions};
 use proto::memcached::{Deadline, Expiry, Failure, Response, answer};
 use proto::{Args, Output, OwnedArgs, Resp};
 
+use super::Front;
 use super::deeds::Deed;
 use super::figures::Figure;
 use super::{Turn, failure_of};
@@ -17,7 +18,6 @@ use crate::background::{wait_for, wait_for_client};
 use crate::commit::commit;
 use crate::heavy::Call;
 use crate::mailbox::Rounds;
-use crate::server::Server;
 use crate::session::Step;
 
 const NOT_ALLOWED: Failure<'static> = Failure::Client("flush_all not allowed");
@@ -70,13 +70,13 @@ impl Turn<'_> {
 }
 
 /// Empties the database as soon as the world can be had, on the thread that `lane` was given to.
-pub(super) fn flush_when_due(server: &'static Server, lane: usize) {
+pub(super) fn flush_when_due(server: &'static Front, lane: usize) {
     let mut world = Acquisition::of_world(server.keyspace);
     wait_for(&mut world);
     flush(server, world, lane);
 }
 
-fn flush(server: &'static Server, world: Acquisition, lane: usize) {
+fn flush(server: &'static Front, world: Acquisition, lane: usize) {
     let internal = TxOptions::internal(lane, server.keyspace.clock().now_ms());
     let database = server.config.get(MEMCACHED_DATABASE) as usize;
     let mut tx = Tx::begin(world, TxOptions { database, heavy: true, ..internal });

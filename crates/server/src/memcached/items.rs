@@ -21,7 +21,7 @@ use super::events::{self, Events, size_of_item};
 use super::figures::{Figure, Tally};
 use super::number::number_of;
 use super::shows_cas;
-use super::watch::Class;
+use crate::session::Class;
 
 /// The outcome of a request on one key.
 type Done = Result<Response<'static>, Refusal>;

@@ -6,9 +6,9 @@
 use keyspace::PartitionSet;
 use proto::memcached::{Form, Keys, Operation, Request, Response, Retrieve, answer};
 
+use super::Front;
 use super::deeds::{self, keys_of};
 use super::{LOADING, Turn};
-use crate::server::Server;
 use crate::session::Round;
 use crate::session::{Stepped, Steps, Stepwise, Stride};
 use crate::table::Entry;
@@ -18,7 +18,7 @@ const TOGETHER: usize = 1000;
 
 /// The keys of a request, one after the other.
 struct EachItem {
-    server: &'static Server,
+    server: &'static Front,
     entry: &'static Entry,
     with_cas: bool,
     /// The argument that comes next.
@@ -27,7 +27,7 @@ struct EachItem {
 
 /// The request in steps, if its keys are too many to be locked together.
 pub(super) fn in_steps(
-    server: &'static Server,
+    server: &'static Front,
     request: &Request<'_>,
     entry: &'static Entry,
 ) -> Option<Box<Steps>> {

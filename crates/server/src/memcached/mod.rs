@@ -14,6 +14,7 @@ mod details;
 pub(crate) mod events;
 mod figures;
 mod flush;
+mod front;
 mod items;
 mod many;
 mod number;
@@ -26,13 +27,14 @@ pub(crate) mod watch;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
-use config::settings::{MEMCACHED_ITEM_SIZE_MAX, MEMCACHED_PROTOCOL};
+use config::settings::MEMCACHED_ITEM_SIZE_MAX;
 use keyspace::{Acquisition, Location, PartitionSet, Refusal, Tx, TxOptions};
 use proto::memcached::{
-    Dialect, Failure, Form, ItemLimits, KEY_LENGTH_MAX, Key, Operation, Parser, Request, Response,
-    answer,
+    Dialect, Failure, Form, ItemLimits, KEY_LENGTH_MAX, Key, Operation, Request, Response, answer,
 };
 use proto::{Args, Output, OwnedArgs};
+
+pub(crate) use front::Front;
 
 use crate::accounting::{account, tell_watchers};
 use crate::commit::commit;
@@ -41,7 +43,7 @@ use crate::gates::{self, Verdict};
 use crate::guard;
 use crate::lane::Lane;
 use crate::loading::progress::LOADING;
-use crate::server::Server;
+use crate::session::Dialogue;
 use crate::session::{Grant, Round, Step};
 use crate::session::{Parked, Session, Stage};
 use crate::table::Entry;
@@ -53,7 +55,7 @@ use details::{Details, Noted};
 use events::Events;
 use figures::{Figure, Figures, Tally};
 use users::Users;
-use watch::{Lookout, Watch};
+use watch::Lookout;
 
 /// The version of memcached that we say we are, whose commands are complete here.
 pub(crate) const MEMCACHED_VERSION: &str = "1.6.18";
@@ -87,7 +89,7 @@ impl Memcached {
 
     /// Does what has become due, unless all data stand still or it could not be told of; the slow
     /// clock calls it.
-    pub(crate) fn tend(&self, server: &'static Server) {
+    pub(crate) fn tend(&self, server: &'static Front) {
         let at = self.flush_at.load(Ordering::Relaxed);
         let now = server.keyspace.clock().now_ms();
         let is_due = at != 0 && at <= now && !server.keyspace.settings().holds_expiry(now);
@@ -97,33 +99,7 @@ impl Memcached {
     }
 }
 
-/// What a session remembers of a client that speaks a memcached protocol.
-pub(crate) struct Dialogue {
-    /// The parser, as it is before the first byte that is not executed.
-    pub(crate) parser: Parser,
-    /// Whether the input ends within a request, which is the next one.
-    pub(crate) is_incomplete: bool,
-    /// Whether it ends within a value, which others are told.
-    pub(crate) is_midway: bool,
-    /// Whether it ends since the client sent what cannot be.
-    pub(crate) is_broken: bool,
-    /// What it watches; then it asks nothing more.
-    pub(crate) watch: Option<Box<Watch>>,
-}
-
 impl Dialogue {
-    /// At its beginning.
-    pub(crate) fn new(server: &Server) -> Box<Self> {
-        let parser = Parser::new(server.config.get(MEMCACHED_PROTOCOL).into());
-        Box::new(Self {
-            parser,
-            is_incomplete: false,
-            is_midway: false,
-            is_broken: false,
-            watch: None,
-        })
-    }
-
     /// Writes that something was not done after all; `false` if the client's protocol has no line
     /// for it.
     pub(crate) fn write_failure(&self, refusal: &Refusal, line: &mut Output) -> bool {
@@ -151,7 +127,7 @@ fn failure_of(refusal: &Refusal) -> Failure<'_> {
 
 /// What a client may send.
 #[inline]
-pub(crate) fn limits(server: &Server, session: &Session) -> ItemLimits {
+pub(crate) fn limits(server: &Front, session: &Session) -> ItemLimits {
     let value = server.config.get(MEMCACHED_ITEM_SIZE_MAX);
     match auth::is_known(server, session) {
         true => ItemLimits { value, is_strict: false },
@@ -161,7 +137,7 @@ pub(crate) fn limits(server: &Server, session: &Session) -> ItemLimits {
 
 /// Where the key of a request belongs, if it has just one, which stands there as it is.
 #[inline]
-pub(crate) fn locate(server: &Server, request: &Request<'_>) -> Option<Location> {
+pub(crate) fn locate(server: &Front, request: &Request<'_>) -> Option<Location> {
     let key = plain_key(&request.operation)?;
     Some(server.keyspace.locate(key.text()))
 }
@@ -192,7 +168,7 @@ fn shows_cas(request: &Request<'_>) -> bool {
 
 /// A request on its way through.
 struct Turn<'a> {
-    server: &'static Server,
+    server: &'static Front,
     lane: &'a Lane,
     session: &'a mut Session,
     request: &'a Request<'a>,
@@ -202,7 +178,7 @@ struct Turn<'a> {
 
 /// Runs one request. `grant` is what came of its wait, if it had to wait.
 pub(crate) fn execute(
-    server: &'static Server,
+    server: &'static Front,
     lane: &Lane,
     session: &mut Session,
     request: &Request<'_>,

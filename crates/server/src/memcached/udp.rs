@@ -21,8 +21,8 @@ use tokio::sync::Semaphore;
 
 use crate::clients::Peer;
 use crate::connection::RawStream;
+use crate::network::Network;
 use crate::reception::{Tongue, welcome};
-use crate::server::Server;
 
 /// No answer is longer, frame and all: it fits one packet on any network.
 const ANSWER_MAX: usize = 1400;
@@ -42,7 +42,7 @@ const TOO_LONG: &[u8] = b"SERVER_ERROR the answer is too large for UDP\r\n";
 /// Serves the datagrams that come in at an address; where that is, and by which descriptor. Called
 /// within the reception's runtime.
 pub(crate) fn listen(
-    server: &'static Server,
+    server: &'static Network,
     address: SocketAddr,
 ) -> io::Result<(SocketAddr, RawFd)> {
     let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
@@ -57,7 +57,7 @@ pub(crate) fn listen(
     Ok((address, descriptor))
 }
 
-async fn serve(server: &'static Server, socket: Arc<UdpSocket>, local: SocketAddr) {
+async fn serve(server: &'static Network, socket: Arc<UdpSocket>, local: SocketAddr) {
     let turns = Arc::new(Semaphore::new(IN_FLIGHT));
     let mut buffer = vec![0; DATAGRAM_MAX];
     loop {
@@ -84,7 +84,7 @@ async fn serve(server: &'static Server, socket: Arc<UdpSocket>, local: SocketAdd
 
 /// Has a request executed; its answer, if there is one in time.
 async fn ask(
-    server: &'static Server,
+    server: &'static Network,
     request: &[u8],
     peer: SocketAddr,
     local: SocketAddr,
@@ -95,7 +95,7 @@ async fn ask(
 }
 
 async fn connect(
-    server: &'static Server,
+    server: &'static Network,
     request: &[u8],
     peer: SocketAddr,
     local: SocketAddr,

@@ -11,9 +11,9 @@ use std::sync::{Arc, RwLock};
 
 use config::settings::MEMCACHED_AUTH_FILE;
 
+use super::Front;
 use crate::log::{log_notice, log_warning};
 use crate::login::same_digest;
-use crate::server::Server;
 
 /// Names and passwords.
 type Pairs = Vec<(Box<[u8]>, Box<[u8]>)>;
@@ -24,7 +24,7 @@ pub(crate) struct Users(RwLock<Arc<Pairs>>);
 
 impl Users {
     /// Reads the file that the configuration names, if it names one.
-    pub(crate) fn load(&self, server: &Server) -> Result<(), String> {
+    pub(crate) fn load(&self, server: &Front) -> Result<(), String> {
         if is_configured(server) {
             let path = server.config.get(MEMCACHED_AUTH_FILE);
             let pairs = read_file(Path::new(OsStr::from_bytes(&path)))?;
@@ -34,7 +34,7 @@ impl Users {
     }
 
     /// As `load`, of a server that runs.
-    pub(crate) fn reload(&self, server: &Server) {
+    pub(crate) fn reload(&self, server: &Front) {
         match self.load(server) {
             Ok(()) if is_configured(server) => {
                 log_notice!(server.log, "The users of memcached's clients were read again");
@@ -55,7 +55,7 @@ impl Users {
 }
 
 /// Whether users stand in a file.
-pub(crate) fn is_configured(server: &Server) -> bool {
+pub(crate) fn is_configured(server: &Front) -> bool {
     !server.config.get(MEMCACHED_AUTH_FILE).is_empty()
 }
 

@@ -12,37 +12,15 @@ use config::settings::MEMCACHED_WATCH;
 use proto::memcached::{Failure, Response};
 use proto::{Output, Reply, Resp};
 
+use super::Front;
 use super::Turn;
 use super::figures::{Figure, Figures};
 use crate::audience::Audience;
 use crate::clients::{Client, Delivery, Peer, client_flags};
 use crate::mailbox::{Mailboxes, Outbox, Rounds};
-use crate::server::Server;
 use crate::session::Session;
 use crate::session::Step;
-
-/// What may be watched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Class {
-    /// An item is looked up, for whatever purpose.
-    Fetchers,
-    /// An item is stored, or is not.
-    Mutations,
-    /// A key is evicted.
-    Evictions,
-    /// A client comes or goes.
-    Connections,
-    /// An item is deleted.
-    Deletions,
-}
-
-const CLASSES: [(Class, &[u8]); 5] = [
-    (Class::Fetchers, b"fetchers"),
-    (Class::Mutations, b"mutations"),
-    (Class::Evictions, b"evictions"),
-    (Class::Connections, b"connevents"),
-    (Class::Deletions, b"deletions"),
-];
+use crate::session::{CLASSES, Class, Classes, Watch};
 
 /// Classes of memcached's of which nothing ever happens here: there is no proxy.
 const SILENT: [&[u8]; 5] = [b"proxyreqs", b"proxyevents", b"proxyuser", b"sysevents", b"rawcmds"];
@@ -58,10 +36,6 @@ const WATCHING: u32 = client_flags::LOOKOUT | client_flags::MONITOR;
 
 const TOO_MANY: &[u8] = b"WATCHER_TOO_MANY log watcher limit reached";
 
-/// Some classes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Classes(u8);
-
 impl Classes {
     /// Those that a client names; those who fetch if it names none.
     fn of(words: &[&[u8]]) -> Option<Self> {
@@ -74,12 +48,6 @@ impl Classes {
             }
         }
         Some(if words.is_empty() { Self(1 << Class::Fetchers as u8) } else { classes })
-    }
-
-    /// Whether this is one of them.
-    #[inline]
-    pub(super) fn has(self, class: Class) -> bool {
-        self.0 & 1 << class as u8 != 0
     }
 }
 
@@ -161,14 +129,6 @@ impl Lookout {
     }
 }
 
-/// What a session remembers that watches.
-#[derive(Default)]
-pub(crate) struct Watch {
-    classes: Classes,
-    /// Lines that it was not told, of which it knows nothing yet.
-    skipped: u64,
-}
-
 impl Watch {
     /// All audiences that it belongs to.
     pub(crate) fn audiences<'l>(&self, lookout: &'l Lookout) -> impl Iterator<Item = &'l Audience> {
@@ -221,12 +181,12 @@ impl Turn<'_> {
 }
 
 /// Tells that a client came.
-pub(crate) fn tell_arrival(server: &Server, client: &Client) {
+pub(crate) fn tell_arrival(server: &Front, client: &Client) {
     tell_of(server, client, "conn_new", "");
 }
 
 /// Tells that a session's client is gone.
-pub(crate) fn tell_departure(server: &Server, session: &Session) {
+pub(crate) fn tell_departure(server: &Front, session: &Session) {
     if let Some(dialogue) = &session.memcached {
         let reason = if dialogue.is_broken { " reason=error" } else { " reason=normal" };
         tell_of(server, &session.client, "conn_close", reason);
@@ -234,7 +194,7 @@ pub(crate) fn tell_departure(server: &Server, session: &Session) {
 }
 
 /// Tells at once: the turn in which a client is met or lost may be over.
-fn tell_of(server: &Server, client: &Client, kind: &str, reason: &str) {
+fn tell_of(server: &Front, client: &Client, kind: &str, reason: &str) {
     let lookout = &server.memcached.lookout;
     if lookout.is_watched(Class::Connections) {
         let (rounds, cfd) = (Rounds::default(), client.descriptor);

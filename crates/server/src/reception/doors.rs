@@ -12,7 +12,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::{Bound, Door, Order, Tongue, Wanted, addresses, bind_all, let_in};
 use crate::log::{log_notice, log_warning};
-use crate::server::Server;
+use crate::network::Network;
 
 /// How long a socket that could not be opened again is left alone.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
@@ -48,14 +48,14 @@ impl Doors {
         self.tcp.first().map(|(address, _)| address.port())
     }
 
-    pub(super) fn publish_port(&self, server: &Server) {
+    pub(super) fn publish_port(&self, server: &Network) {
         server.identity.set_port(self.port().unwrap_or(0));
     }
 
     /// Carries out orders, for ever.
     pub(super) async fn follow(
         mut self,
-        server: &'static Server,
+        server: &'static Network,
         mut orders: UnboundedReceiver<Order>,
     ) {
         loop {
@@ -88,7 +88,7 @@ impl Doors {
     /// Binds what is wanted and not there yet.
     async fn reserve(
         &mut self,
-        server: &'static Server,
+        server: &'static Network,
         configured_port: u16,
         binds: Vec<BindAddress>,
     ) -> Result<(), String> {
@@ -127,7 +127,7 @@ impl Doors {
     }
 
     /// Listens on what was reserved and no longer on what is leaving, or on what there was.
-    async fn settle(&mut self, server: &'static Server, keeps: bool) {
+    async fn settle(&mut self, server: &'static Network, keeps: bool) {
         let Some(Reserved { configured_port, bound, leaving, closed }) = self.reserved.take()
         else {
             return;
@@ -154,7 +154,7 @@ impl Doors {
         leaving.into_iter().map(|address| Wanted { address, optional: false }).collect()
     }
 
-    fn reopen(&mut self, server: &'static Server, closed: Vec<Wanted>) {
+    fn reopen(&mut self, server: &'static Network, closed: Vec<Wanted>) {
         for wanted in closed {
             match bind_all(server, &[wanted]) {
                 Ok(bound) => {
@@ -169,7 +169,7 @@ impl Doors {
         }
     }
 
-    fn try_again(&mut self, server: &'static Server) {
+    fn try_again(&mut self, server: &'static Network) {
         for wanted in std::mem::take(&mut self.lost) {
             match bind_all(server, &[wanted]) {
                 Ok(bound) => {

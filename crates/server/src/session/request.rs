@@ -2,7 +2,7 @@
 //!
 //! Invariant: a request that is begun again knows how often that was, and what it waits for.
 
-use keyspace::{Acquisition, HeavyPass, TxOptions};
+use keyspace::{Acquisition, HeavyPass, Refusal, TxOptions};
 
 use super::{Session, Stage};
 use crate::clients::client_flags;
@@ -62,4 +62,11 @@ pub(crate) fn tx_options(lane: &Lane, session: &Session) -> TxOptions {
         heavy: false,
         origin: session.client.id,
     }
+}
+
+/// What EXEC says where it is refused.
+pub(crate) fn aborted(refusal: &Refusal) -> Refusal {
+    let line = refusal.line().unwrap_or_default();
+    let why = line.strip_prefix(b"ERR ").unwrap_or(line);
+    Refusal::owned([b"EXECABORT Transaction discarded because of: ", why].concat())
 }

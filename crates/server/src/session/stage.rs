@@ -99,7 +99,7 @@ pub(crate) trait Resumable: Send {
 /// What came of that.
 pub(crate) enum Resumed {
     /// It is over.
-    Over(Elsewhere),
+    Over(Box<Elsewhere>),
     /// It has left again; the session waits so.
     Away(Stage),
 }

@@ -12,11 +12,11 @@ use keyspace::Lsn;
 use proto::{Reply, Resp};
 use smallvec::SmallVec;
 
+use super::dialogue::Dialogue;
 use super::later::Later;
 use super::multi::Pending;
 use crate::client_id::ClientId;
 use crate::clients::{Client, Delivery, Signal, client_flags};
-use crate::memcached::Dialogue;
 use crate::pubsub::Subscriptions;
 use crate::session::Limited;
 use crate::session::fieldsets::Fieldsets;

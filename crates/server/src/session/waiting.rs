@@ -115,6 +115,7 @@ impl BlockedClient {
 }
 
 /// The command of a client that waits.
+#[derive(Clone, Copy)]
 pub(crate) struct WaitingCommand {
     pub(crate) server: &'static Shared,
     pub(crate) entry: &'static Entry,

@@ -18,13 +18,13 @@ use crate::accounting;
 use crate::clients::Client;
 use crate::control_plane::{Asker, ControlRequest, ControlWork, Next};
 use crate::engine::Engine;
-use crate::execute;
 use crate::gates::{self, FlagsOf};
 use crate::lane::Lane;
 use crate::loading::progress::LOADING;
 use crate::session::Accounted;
 use crate::session::Needs;
 use crate::session::Session;
+use crate::session::aborted;
 use crate::session::fieldsets::Fieldsets;
 use crate::session::multi::{Queue, Queued, Watching};
 use crate::session::{Limited, Request};
@@ -207,7 +207,7 @@ impl Program for Exec {
             let (length, mark) = (out.len(), out.mark());
             let failed = self.step(queued, unit, place, out)?;
             let nested = self.nested.take();
-            if self.is_mute && !execute::answers_with_messages(queued.entry) {
+            if self.is_mute && !queued.entry.answers_with_messages() {
                 out.truncate(mark);
             }
             let ended = clock.since(moment);
@@ -331,7 +331,7 @@ impl Exec {
     fn refuse_all(&mut self, refusal: &Refusal, unit: &mut Unit, out: &mut Output) {
         self.queue = Arc::default();
         let mark = out.mark();
-        unit.refuse(&execute::aborted(refusal), &mut Reply::new(out, self.resp));
+        unit.refuse(&aborted(refusal), &mut Reply::new(out, self.resp));
         if self.is_mute {
             out.truncate(mark);
         }

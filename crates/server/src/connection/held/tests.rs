@@ -12,8 +12,8 @@ use crate::aof::tests::{await_end, end, new_disk, start};
 use crate::clients::Peer;
 use crate::connection::{Moving, RawStream};
 use crate::journal::{JournalReader, ReaderId, Reliance};
-use crate::memcached::Dialogue;
 use crate::server::Server;
+use crate::session::Dialogue;
 use crate::session::Session;
 use crate::start::test_server_on;
 
@@ -69,7 +69,7 @@ fn records_of_a_turn_may_wait_and_are_seen_to_behind_it() {
     }
     server.journal.append(b"by a thread that has no turns");
     assert_eq!(*patient.0.lock().unwrap(), [31, 30]);
-    assert!(!crate::gathering::is_open());
+    assert!(!crate::journal::batch::is_open());
 }
 
 fn connect(server: &'static Server) -> UnixStream {

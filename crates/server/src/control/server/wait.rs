@@ -9,13 +9,13 @@ use base::number::parse_i64;
 use commands::arguments::integer;
 use commands::declare::{Command, Flags, Group, Spec, exactly};
 use commands::errors::NOT_POSITIVE;
-use keyspace::{Lsn, Refusal};
+use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use crate::aof::Phase;
 use crate::control::context::{Context, ControlCommand, Next};
-use crate::server::Server;
 use crate::session::{Awaited, Blocked, Ran, Safety, Stage};
+use crate::waitaof::{NO_FILE, is_in_file, reply_copies};
 
 /// What both share.
 const BASE: Spec = Spec {
@@ -104,19 +104,6 @@ fn wait_aof(
     Ok(Next::Wait(Stage::Blocked(Box::new(blocked))))
 }
 
-/// Says how many copies there are of what was written up to `lsn`: in the file here, whether or not
-/// it was asked for, and none on replicas.
-pub(crate) fn reply_copies(server: &Server, lsn: Lsn, reply: &mut Reply<'_>) {
-    reply.array(2);
-    reply.integer(i64::from(is_in_file(server, lsn)));
-    reply.integer(0);
-}
-
-/// Whether there is a file with a base, and all up to `lsn` is safe in it.
-fn is_in_file(server: &Server, lsn: Lsn) -> bool {
-    server.aof.is_relied_on() && lsn <= server.journal.safe()
-}
-
 /// Milliseconds to wait; for ever if `None`.
 fn timeout(
     context: &Context<'_>,
@@ -133,8 +120,6 @@ fn timeout(
 
 const NOT_A_COUNT_OF_FILES: Refusal =
     Refusal::error("ERR value is out of range, value must between 0 and 1");
-pub(crate) const NO_FILE: Refusal =
-    Refusal::error("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.");
 const NOT_A_TIMEOUT: Refusal = Refusal::error("ERR timeout is not an integer or out of range");
 const NEGATIVE_TIMEOUT: Refusal = Refusal::error("ERR timeout is negative");
 const LATE_TIMEOUT: Refusal = Refusal::error("ERR timeout is out of range");

@@ -1,0 +1,29 @@
+//! The control plane: a request for a command beside the data finds its handler by its id.
+//!
+//! Invariant: no room below knows a control command.
+
+use config::SetError;
+use keyspace::Refusal;
+use proto::{Args, Reply};
+
+use super::context::{Context, Next};
+use crate::control_plane::{ControlPlane, ControlRequest};
+use crate::effects;
+use crate::server::Server;
+
+impl ControlPlane for Server {
+    fn run(
+        &'static self,
+        request: ControlRequest<'_>,
+        args: Args<'_>,
+        reply: &mut Reply<'_>,
+    ) -> Result<Next, Refusal> {
+        let ControlRequest { entry, asker, unit } = request;
+        let handler = self.control_handlers.of(entry);
+        handler(&mut Context { server: self, asker, entry, unit }, args, reply)
+    }
+
+    fn configure(&'static self, pairs: &[&[u8]], is_local: bool) -> Result<(), SetError> {
+        effects::change_config(self, pairs, is_local)
+    }
+}
