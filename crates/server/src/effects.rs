@@ -24,7 +24,8 @@ use crate::output_limit;
 use crate::panics::Unbroken;
 use crate::reception;
 use crate::server::Server;
-use crate::startup::{limits, title};
+use crate::startup::limits;
+use crate::title;
 use crate::users;
 
 /// CONFIG SET: changes all values with their effects, or none. It may wait, so it is not for

@@ -35,6 +35,7 @@ use crate::memcached;
 use crate::network::Network;
 use crate::session::Dialogue;
 use crate::session::Session;
+use crate::udp;
 use crate::whole_file;
 use doors::Doors;
 
@@ -202,7 +203,7 @@ fn open_memcached(server: &'static Network) -> Result<Vec<String>, String> {
     }
     if udp_port != 0 {
         for Wanted { address, optional } in wanted(udp_port)? {
-            match memcached::udp::listen(server, address) {
+            match udp::listen(server, address) {
                 Ok((address, descriptor)) => opened.push((Way::Udp(address), descriptor)),
                 Err(error) if optional && is_unavailable(&error) => {}
                 Err(error) => {

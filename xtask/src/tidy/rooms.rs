@@ -35,7 +35,7 @@ const ROOMS: &[Room] = &[
             "counting_waker.rs",
             "startup/limits.rs",
             "startup/memory.rs",
-            "startup/title.rs",
+            "title.rs",
             "log.rs",
             "loops.rs",
             "looks.rs",
@@ -161,7 +161,7 @@ const ROOMS: &[Room] = &[
         ],
         arrows_up: 0,
     },
-    Room { name: "memcached", places: &["memcached/"], arrows_up: 1 },
+    Room { name: "memcached", places: &["memcached/"], arrows_up: 0 },
     Room {
         name: "net",
         places: &[
@@ -170,7 +170,7 @@ const ROOMS: &[Room] = &[
             "output_limit.rs",
             "reception.rs",
             "reception/",
-            "memcached/udp.rs",
+            "udp.rs",
             "network.rs",
             "courtesy.rs",
             "second_turn.rs",
@@ -182,7 +182,7 @@ const ROOMS: &[Room] = &[
         arrows_up: 0,
     },
     Room { name: "state", places: &["server.rs", "control/context.rs"], arrows_up: 0 },
-    Room { name: "control", places: &["control/", "users.rs", "effects.rs"], arrows_up: 1 },
+    Room { name: "control", places: &["control/", "users.rs", "effects.rs"], arrows_up: 0 },
     Room {
         name: "start",
         places: &["startup/", "cron.rs", "start.rs", "families.rs", "lib.rs"],
@@ -191,7 +191,7 @@ const ROOMS: &[Room] = &[
 ];
 
 /// Files of the widest circle of imports.
-const WIDEST_CIRCLE: usize = 34;
+const WIDEST_CIRCLE: usize = 28;
 
 /// Names of types that one crate defines more than once, by crate.
 const TYPE_NAMES: &[(&str, usize)] = &[("server", 45)];

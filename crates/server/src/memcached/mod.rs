@@ -20,7 +20,6 @@ mod many;
 mod number;
 mod stats;
 mod steering;
-pub(crate) mod udp;
 pub(crate) mod users;
 pub(crate) mod watch;
 

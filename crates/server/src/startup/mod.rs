@@ -11,5 +11,4 @@ pub(crate) mod panic_hook;
 pub(crate) mod pid_file;
 pub(crate) mod signals;
 pub(crate) mod supervisor;
-pub(crate) mod title;
 pub(crate) mod user;
