@@ -3,8 +3,8 @@
 //! Invariant: what the keyspace reads with each command is a plain store away from the
 //! configuration.
 
-use crate::notifications;
-use crate::shared::Shared;
+use std::sync::atomic::Ordering;
+
 use config::MaxmemoryPolicy;
 use config::settings::{
     HASH_MAX_LISTPACK_ENTRIES, HASH_MAX_LISTPACK_VALUE, HLL_SPARSE_MAX_BYTES, IMPORT_MODE,
@@ -15,7 +15,9 @@ use config::settings::{
     ZSET_MAX_LISTPACK_VALUE,
 };
 use keyspace::AccessPolicy;
-use std::sync::atomic::Ordering;
+
+use crate::notifications;
+use crate::shared::Shared;
 
 /// No string becomes longer, whatever `proto-max-bulk-len` says: its bits have to be counted.
 const STRING_LEN_MAX: u64 = (1 << 60) - 1;

@@ -28,6 +28,8 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+use doors::Doors;
+
 use crate::clients::Peer;
 use crate::connection::{Moving, RawStream};
 use crate::log::{log_notice, log_warning};
@@ -37,7 +39,6 @@ use crate::session::Dialogue;
 use crate::session::Session;
 use crate::udp;
 use crate::whole_file;
-use doors::Doors;
 
 /// A pause after an accept that failed for want of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);

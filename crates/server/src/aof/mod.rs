@@ -36,15 +36,16 @@ use config::settings::{AOF_USE_RDB_PREAMBLE, APPENDFSYNC, APPENDONLY};
 use keyspace::Lsn;
 use persist::aof::manifest::BaseForm;
 
+use files::AofDirectory;
+use queue::{QueueReader, RecordQueue};
+use stats::AofStats;
+use writer::{LastIncrement, LogWriter};
+
 use crate::ailments::LOG_FAILED;
 use crate::cores::Duty;
 use crate::durability::Durability;
 use crate::journal::Reliance;
 use crate::log::log_warning;
-use files::AofDirectory;
-use queue::{QueueReader, RecordQueue};
-use stats::AofStats;
-use writer::{LastIncrement, LogWriter};
 
 pub(crate) use load::{AofFiles, find, find_foreign, find_own, options_within};
 pub(crate) use rewrite::{Rewrite, RewriteStatus, begin as begin_rewrite, begin_elsewhere, tend};

@@ -6,8 +6,9 @@
 //! Invariants: requests are given out in order; `executed` counts the bytes of those that are done,
 //! so whatever happens in between, the input goes on right behind them.
 
-use crate::execute::{Known, Link, Links};
 use proto::{Args, Limits, Progress, ProtocolError, RequestParser};
+
+use crate::execute::{Known, Link, Links};
 
 /// How many requests are parsed ahead.
 pub(crate) const WINDOW: usize = 16;

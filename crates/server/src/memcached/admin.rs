@@ -4,6 +4,7 @@
 
 use config::ShutdownFlags;
 use config::settings::{MEMCACHED_SHUTDOWN, SAVE};
+use keyspace::Refusal;
 use proto::memcached::{Administration, Failure, Form, Response, Words};
 use proto::{OwnedArgs, Reply, Resp};
 
@@ -11,7 +12,6 @@ use super::Front;
 use super::{Turn, crawler, steering};
 use crate::heavy::Call;
 use crate::session::Step;
-use keyspace::Refusal;
 
 const MEGABYTE: u64 = 1 << 20;
 

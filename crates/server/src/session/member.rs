@@ -3,12 +3,9 @@
 //! Invariants: keys are found the way the lock plan finds them; a user who may do everything costs
 //! one look.
 
-use crate::client_info::describe;
-use crate::clients::Client;
-use crate::request_keys;
-use crate::session::Session;
-use crate::shared::Shared;
-use crate::table::Entry;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use acl::{AccessRequest, Context, Database, Denial, Event, KeyAccess, Reason, Rules, User};
 use commands::arguments::{database, is};
 use commands::declare::{Channels, Flags, Group};
@@ -17,8 +14,13 @@ use config::settings::{ACLLOG_MAX_LEN, DATABASES};
 use keyspace::Refusal;
 use proto::Args;
 use smallvec::SmallVec;
-use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::client_info::describe;
+use crate::clients::Client;
+use crate::request_keys;
+use crate::session::Session;
+use crate::shared::Shared;
+use crate::table::Entry;
 
 /// A client that must say who it is first.
 pub(crate) const NO_AUTH: Refusal = Refusal::error("NOAUTH Authentication required.");

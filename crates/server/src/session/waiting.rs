@@ -3,20 +3,22 @@
 //! Invariant: whichever way a wait ends, its waiter leaves the queues; nobody is served whose
 //! session is gone.
 
-use crate::client_id::ClientId;
-use crate::clients::Client;
-use crate::shared::Shared;
-use crate::table::Entry;
-use crate::unregistration::{Registered, Unregistration};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
 use base::time::UnixMillis;
 use commands::Group;
 use keyspace::{Acquisition, Awaited, Cancelled, EntryRef, Keyspace, Kind, Lsn, Tx, Wait, Waiter};
 use proto::{Output, OwnedArgs, Resp};
 use smallvec::{SmallVec, smallvec};
-use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+
+use crate::client_id::ClientId;
+use crate::clients::Client;
+use crate::shared::Shared;
+use crate::table::Entry;
+use crate::unregistration::{Registered, Unregistration};
 
 /// A blocked client as its server sees it; the owner of a `Waiter`.
 pub(crate) struct BlockedClient {

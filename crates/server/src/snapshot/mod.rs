@@ -30,10 +30,14 @@ use config::MaxmemoryPolicy;
 use config::settings::{
     MAXMEMORY_POLICY, RDB_KEY_SAVE_DELAY, RDB_WRITE_VERSION, RDBCHECKSUM, RDBCOMPRESSION,
 };
-
 use keyspace::{AccessClock, Acquisition, Lsn, Obstacle, Patience, Walk};
 use persist::aof::manifest::BaseForm;
 use persist::rdb::file::{Chunk, ChunkWriter, FileWriter, Options, Written};
+
+use chunks::{Outlet, in_order, passage};
+use encode::{Encoder, PartitionHold};
+use queue::{EntryQueue, Intake};
+use scribe::Scribe;
 
 use crate::background::{self, Admission};
 use crate::cores::Duty;
@@ -42,10 +46,6 @@ use crate::durability::Durability;
 use crate::panics::contain;
 use crate::scripts::LibrariesState;
 use crate::version;
-use chunks::{Outlet, in_order, passage};
-use encode::{Encoder, PartitionHold};
-use queue::{EntryQueue, Intake};
-use scribe::Scribe;
 
 pub(crate) use sink::{FileSink, SnapshotSink};
 

@@ -16,10 +16,11 @@ use std::task::{Context, Wake, Waker};
 
 use base::random::Random;
 
-use super::{BACKLOG_LIMIT, Rest, Wait, live};
-use crate::clients::{Client, Clients, Delivery, Peer, Signal};
 use body::{INPUT_MOST, Model, OWED_MOST, Stage, What};
 use world::{Id, KEYS, Kind, Rights, USERS, World};
+
+use super::{BACKLOG_LIMIT, Rest, Wait, live};
+use crate::clients::{Client, Clients, Delivery, Peer, Signal};
 
 /// How many sessions there are at a time.
 const SESSIONS: usize = 300;
