@@ -20,9 +20,9 @@ use proto::Args;
 
 use crate::aof::aligned;
 use crate::lanes::READ_SIZE;
-use crate::spell::Spell;
 use crate::startup::memory::{cgroup_limit, of_machine};
-use crate::valve::Valve;
+use crate::stopwatch::Stopwatch;
+use crate::write_gate::WriteGate;
 
 /// What a command is told that would take memory where none is left.
 pub(crate) const OUT_OF_MEMORY: Refusal =
@@ -89,13 +89,13 @@ pub(crate) struct Budget {
     settled: AtomicU32,
     settled_until_us: AtomicI64,
     /// Shut while writes exceed the limit by no more than what is being freed in the background.
-    pub(crate) valve: Valve,
+    pub(crate) valve: WriteGate,
     /// Bytes that rounds of eviction under way are about to free.
     pledged: AtomicUsize,
     /// What was in use before the first client came.
     startup: AtomicUsize,
     /// More is in use than may be, after what could be done about it was.
-    pub(crate) excess: Spell,
+    pub(crate) excess: Stopwatch,
     looks: Mutex<Looks>,
     /// How often workers were asked to give back what their allocator holds.
     releases: AtomicU32,

@@ -19,7 +19,7 @@ use keyspace::{Waiter, Watch};
 use smallvec::SmallVec;
 
 use crate::client_id::ClientId;
-use crate::tracking::notice::Notice;
+use crate::tracking::invalidation::Invalidation;
 
 /// What a client may subscribe to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ pub(crate) type Bundle = Arc<[Arc<[u8]>]>;
 /// What a client is given at once.
 pub(crate) enum Delivery {
     Messages(Bundle),
-    Notices(Vec<Notice>),
+    Notices(Vec<Invalidation>),
 }
 
 /// Figures that the owner keeps for `CLIENT LIST`.
@@ -368,7 +368,7 @@ impl Delivery {
     fn size(&self) -> usize {
         match self {
             Self::Messages(bundle) => bundle.iter().map(|message| message.len()).sum(),
-            Self::Notices(notices) => notices.iter().map(Notice::size).sum(),
+            Self::Notices(notices) => notices.iter().map(Invalidation::size).sum(),
         }
     }
 }

@@ -17,7 +17,7 @@ use config::settings::{
 use proto::Args;
 
 use crate::clients::Client;
-use crate::secrets;
+use crate::redact;
 use crate::table::Entry;
 
 /// What a request takes beyond the extent of its arguments: the lines around them.
@@ -208,7 +208,7 @@ fn cut(config: &Config, entry: &Entry, args: Args<'_>) -> Vec<Vec<u8>> {
     let most = config.get(SLOWLOG_ENTRY_MAX_ARGC);
     let longest = config.get(SLOWLOG_ENTRY_MAX_STRING_LEN);
     let count = if args.len() > most { most.saturating_sub(1) } else { args.len() };
-    let shown = (0..count).map(|index| secrets::shown(entry, args, index));
+    let shown = (0..count).map(|index| redact::shown(entry, args, index));
     let mut kept: Vec<Vec<u8>> = shown.map(|argument| cut_argument(argument, longest)).collect();
     if args.len() > count {
         kept.push(format!("... ({} more arguments)", args.len() - count).into_bytes());

@@ -12,7 +12,7 @@ use crate::aof::Aof;
 use crate::backup::Backup;
 use crate::claims::SnapshotClaim;
 use crate::engine::Engine;
-use crate::saves::Saves;
+use crate::save::Saves;
 use crate::shutdown::Shutdown;
 use crate::snapshot::Snapshots;
 

@@ -19,7 +19,7 @@ use keyspace::{Evicted, Look, Need, Order, PartitionSet, Rule, Tx, TxOptions, he
 use proto::Args;
 
 use crate::commit;
-use crate::compaction;
+use crate::defrag;
 use crate::evictor::{Evictor, Weights};
 use crate::lane::Lane;
 use crate::release;
@@ -151,7 +151,7 @@ pub(crate) fn make_room(lane: &Lane, more: usize) {
 /// the worker out where the world is wanted. Whether the worker is inside behind that.
 fn come_in_relieved(lane: &Lane) -> bool {
     lane.come_in() && {
-        compaction::relieve(lane);
+        defrag::relieve(lane);
         lane.come_in()
     }
 }

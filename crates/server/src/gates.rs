@@ -19,7 +19,7 @@ use crate::session::{Limited, Request};
 use crate::session::{Session, Stage};
 use crate::shared::Shared;
 use crate::table::Entry;
-use crate::valve::Valve;
+use crate::write_gate::WriteGate;
 
 /// In Redis, who watches counts as a replica.
 const WATCHES: Refusal = Refusal::error("ERR Replica can't interact with the keyspace");
@@ -250,7 +250,7 @@ fn may_write(flags: Flags) -> bool {
 
 /// What has no room at present for what commands leave behind.
 #[inline]
-fn shut_valve(server: &'static Shared) -> Option<&'static Valve> {
+fn shut_valve(server: &'static Shared) -> Option<&'static WriteGate> {
     let valves = [&server.snapshot_valve, &server.log_valve, &server.budget.valve];
     valves.into_iter().find(|valve| valve.is_shut())
 }

@@ -13,13 +13,13 @@ use proto::{Output, OwnedArgs, Reply, Resp};
 use tokio::sync::oneshot;
 
 use crate::background::{BETWEEN_LOOKS, Background, wait_for_client_while};
-use crate::busy::Hold;
 use crate::clients::Client;
 use crate::control_plane::ControlWork;
 use crate::drill;
 use crate::execute;
 use crate::gates;
 use crate::handler::{Outcome, Work};
+use crate::long_running::Hold;
 use crate::mailbox::Rounds;
 use crate::session::Waiting;
 use crate::session::{Elsewhere, Ran, Stage, Then};

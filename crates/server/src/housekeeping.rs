@@ -7,8 +7,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use crate::aging;
-use crate::compaction;
-use crate::courtesy;
+use crate::batch_scheduling;
+use crate::defrag;
 use crate::evict;
 use crate::expiry::{self, ExpiryTurn};
 use crate::release;
@@ -34,10 +34,10 @@ pub(crate) async fn run(worker: Rc<Worker>) {
         expiry::note_time(&worker, started);
         let is_short_of_memory = pay_debt(&worker);
         let is_aging = aging::turn(&worker);
-        let to_compact = compaction::turn(&worker);
+        let to_compact = defrag::turn(&worker);
         scripts::tend(worker.server);
         release::turn(&worker);
-        courtesy::turn(&worker);
+        batch_scheduling::turn(&worker);
         let pause = match turn {
             _ if is_short_of_memory => SHORT_PAUSE,
             ExpiryTurn::LeftOver => BUSY_PAUSE,

@@ -16,10 +16,10 @@ use std::task::{Poll, Waker};
 
 use smallvec::SmallVec;
 
-use crate::audience::Roll;
 use crate::clients::{Client, Clients, Delivery, Signal};
 use crate::lanes::MAX_WORKERS;
-use crate::tracking::notice::Notice;
+use crate::multicast::WorkerSubscribers;
+use crate::tracking::invalidation::Invalidation;
 
 /// The mailbox of clients that are between two workers; never open.
 pub(crate) const IN_TRANSIT: usize = MAX_WORKERS;
@@ -55,9 +55,9 @@ pub(crate) struct MailFigures {
 /// What is left for clients of a worker.
 pub(crate) enum Letter {
     /// Bytes for those of an audience who had joined when it came: its number says who.
-    Message { number: u64, roll: Arc<Roll>, bytes: Arc<[u8]> },
+    Message { number: u64, roll: Arc<WorkerSubscribers>, bytes: Arc<[u8]> },
     /// Notices for one client.
-    Notices(Arc<Client>, Vec<Notice>),
+    Notices(Arc<Client>, Vec<Invalidation>),
     /// A client was asked something, and is to see to it.
     Wake(Arc<Client>),
 }
@@ -100,7 +100,7 @@ impl Mailboxes {
         &self,
         lane: usize,
         rounds: &Rounds,
-        roll: &Arc<Roll>,
+        roll: &Arc<WorkerSubscribers>,
         bytes: &Arc<[u8]>,
     ) {
         let (roll, bytes) = (Arc::clone(roll), Arc::clone(bytes));
@@ -111,7 +111,7 @@ impl Mailboxes {
     pub(crate) fn leave_notices(
         &self,
         client: &Arc<Client>,
-        notices: Vec<Notice>,
+        notices: Vec<Invalidation>,
         rounds: &Rounds,
     ) {
         // As with signals, whoever hands them out finds the client wherever it is.
@@ -250,16 +250,16 @@ mod tests {
     use std::task::Waker;
 
     use super::{IN_TRANSIT, MailFigures, Mailboxes, Rounds, hand_out, hand_out_next};
-    use crate::audience::{Audience, relocate};
     use crate::clients::{Client, Clients, Delivery, Peer, Signal};
     use crate::counting_waker::CountingWaker;
+    use crate::multicast::{Subscribers, relocate};
 
     const LANES: usize = 4;
 
     struct Rig {
         clients: Clients,
         mailboxes: Mailboxes,
-        audience: Audience,
+        audience: Subscribers,
         /// Rung by the rounds at each worker.
         bells: [Arc<CountingWaker>; LANES],
     }
@@ -269,7 +269,7 @@ mod tests {
             let rig = Self {
                 clients: Clients::default(),
                 mailboxes: Mailboxes::new(),
-                audience: Audience::default(),
+                audience: Subscribers::default(),
                 bells: Default::default(),
             };
             for lane in 0..LANES {

@@ -11,15 +11,15 @@ use config::Config;
 use config::settings::UNIXSOCKET;
 use proto::Args;
 
-use crate::audience::Audience;
 use crate::clients::{Client, Peer, client_flags};
 use crate::mailbox::{Mailboxes, Outbox};
-use crate::secrets;
+use crate::multicast::Subscribers;
+use crate::redact;
 use crate::table::Entry;
 
 /// The clients that watch.
 #[derive(Default)]
-pub(crate) struct Watchers(Audience);
+pub(crate) struct Watchers(Subscribers);
 
 impl Watchers {
     /// Whether anybody watches.
@@ -47,7 +47,7 @@ impl Watchers {
     }
 
     /// The audience that a client belongs to, if it is a watcher.
-    pub(crate) fn audience_of(&self, client: &Client) -> Option<&Audience> {
+    pub(crate) fn audience_of(&self, client: &Client) -> Option<&Subscribers> {
         client.has_flag(client_flags::MONITOR).then_some(&self.0)
     }
 
@@ -106,7 +106,7 @@ fn line(now: i64, database: usize, source: &str, entry: &Entry, args: Args<'_>) 
     let mut line = format!("+{seconds}.{micros:06} [{database} {source}]");
     for index in 0..args.len() {
         line.push(' ');
-        quote_to(&mut line, secrets::shown(entry, args, index));
+        quote_to(&mut line, redact::shown(entry, args, index));
     }
     line.push_str("\r\n");
     Arc::from(line.into_bytes())

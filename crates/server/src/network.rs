@@ -9,18 +9,18 @@ use std::sync::atomic::Ordering;
 use proto::ProtocolError;
 
 use crate::client_id::ClientId;
-use crate::crew::Crew;
+use crate::listeners::ListenerHandle;
 use crate::log::{log_notice, log_warning};
 use crate::memcached::Front;
-use crate::reception::ReceptionDesk;
 use crate::session::Session;
+use crate::worker_pool::WorkerPool;
 
 /// The fronts, with those who serve them. It is its [`Front`] and more.
 pub(crate) struct Network {
     front: Front,
-    pub(crate) crew: Crew,
+    pub(crate) worker_pool: WorkerPool,
     /// The way to the reception; set before the first client comes.
-    pub(crate) reception: OnceLock<ReceptionDesk>,
+    pub(crate) reception: OnceLock<ListenerHandle>,
 }
 
 impl Deref for Network {
@@ -34,7 +34,7 @@ impl Deref for Network {
 
 impl Network {
     pub(crate) fn new(front: Front) -> Self {
-        Self { front, crew: Crew::new(), reception: OnceLock::new() }
+        Self { front, worker_pool: WorkerPool::new(), reception: OnceLock::new() }
     }
 
     /// Ends the books of a client whose session is over.

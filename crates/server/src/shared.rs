@@ -17,17 +17,16 @@ use keyspace::{Effects, Keyspace, PartitionSet, Refusal};
 use proto::{Args, Limits, Reply};
 
 use crate::aging_state::Aging;
-use crate::ailments::Ailments;
 use crate::background::{Background, BetweenJobs};
 use crate::budget::Budget;
-use crate::busy::{Hold, Underway};
 use crate::client_id::ClientId;
 use crate::client_margin::Margin;
 use crate::clients::{Client, Clients};
 use crate::command_log::CommandLog;
-use crate::compaction_state::Compaction;
 use crate::cores::Cores;
 use crate::counters::WorkerCounters;
+use crate::defrag_state::Compaction;
+use crate::disk_errors::DiskErrors;
 use crate::ending::Ending;
 use crate::eviction_observer::EvictionObserver;
 use crate::journal::Journal;
@@ -36,6 +35,7 @@ use crate::lanes::MAX_WORKERS;
 use crate::latency::LatencyMonitor;
 use crate::loading::progress::Loading;
 use crate::log::Log;
+use crate::long_running::{Hold, Underway};
 use crate::loops::Loops;
 use crate::mailbox::{Directory, Mailboxes, Outbox, Rounds};
 use crate::monitor::{self, Watchers};
@@ -48,7 +48,7 @@ use crate::stats::Stats;
 use crate::table::{CommandTable, Entry};
 use crate::tracking::{Surroundings, Tracking};
 use crate::unregistration::Unregistrar;
-use crate::valve::Valve;
+use crate::write_gate::WriteGate;
 
 /// What is shared by all threads and all rooms.
 pub(crate) struct Shared {
@@ -79,7 +79,7 @@ pub(crate) struct Shared {
     pub(crate) rates: RateMeter,
     pub(crate) budget: Budget,
     /// Why writes are refused.
-    pub(crate) ailments: Ailments,
+    pub(crate) ailments: DiskErrors,
     /// Commands that others may have to wait for.
     pub(crate) underway: Underway,
     pub(crate) pause: Pause,
@@ -92,11 +92,11 @@ pub(crate) struct Shared {
     /// Set before the first client comes.
     eviction_observer: OnceLock<&'static dyn EvictionObserver>,
     /// Shut while a snapshot, or the log, has no room for what more writes would leave it.
-    pub(crate) snapshot_valve: Valve,
-    pub(crate) log_valve: Valve,
+    pub(crate) snapshot_valve: WriteGate,
+    pub(crate) log_valve: WriteGate,
     /// How many workers there are.
     worker_count: AtomicUsize,
-    /// How many of them are busy (`courtesy.rs`).
+    /// How many of them are busy (`batch_scheduling.rs`).
     pub(crate) busy_workers: AtomicUsize,
     pub(crate) identity: Identity,
     pub(crate) peak_memory: PeakMemory,
@@ -156,7 +156,7 @@ impl Shared {
             latency: LatencyMonitor::new(),
             rates: RateMeter::default(),
             budget: Budget::default(),
-            ailments: Ailments::default(),
+            ailments: DiskErrors::default(),
             underway: Underway::default(),
             pause: Pause::new(keyspace),
             loading: Loading::default(),
@@ -166,8 +166,8 @@ impl Shared {
             aging: Aging::default(),
             compaction: Compaction::default(),
             eviction_observer: OnceLock::new(),
-            snapshot_valve: Valve::default(),
-            log_valve: Valve::default(),
+            snapshot_valve: WriteGate::default(),
+            log_valve: WriteGate::default(),
             worker_count: AtomicUsize::new(0),
             busy_workers: AtomicUsize::new(0),
             identity: Identity::new(keyspace.clock().now_ms()),

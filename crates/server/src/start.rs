@@ -19,18 +19,18 @@ use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
 use crate::aof;
+use crate::apply_config;
 use crate::control::context::ControlHandler;
 use crate::cores::Workforce;
 use crate::cron;
-use crate::effects;
 use crate::evict;
 use crate::families::FAMILIES;
+use crate::listeners::Listeners;
 use crate::loading;
 use crate::log::{Log, log_notice, log_warning};
 use crate::memcached::MEMCACHED_VERSION;
 use crate::memcached::command_line::{self, Invocation};
 use crate::patience;
-use crate::reception::Listeners;
 use crate::server::Server;
 use crate::startup::pid_file::PidFile;
 use crate::startup::supervisor::Supervisor;
@@ -75,7 +75,7 @@ pub fn run_as_memcached(given: &[OsString]) -> ExitCode {
             print!("{}", command_line::help());
             Ok(())
         }
-        Ok(Invocation::Serve { mut arguments, user, notices }) => {
+        Ok(Invocation::Connection { mut arguments, user, notices }) => {
             if let Some(path) = std::env::var_os("MEMCACHED_PORT_FILENAME") {
                 arguments.extend(["--memcached-port-filename".into(), path]);
             }
@@ -136,7 +136,7 @@ fn start(launch: &Launch<'_>) -> Result<(), String> {
     if is_daemon {
         daemon::settle();
     }
-    effects::enter_directory(&startup.config).map_err(|why| {
+    apply_config::enter_directory(&startup.config).map_err(|why| {
         let path = startup.config.show(b"dir").unwrap_or_default();
         format!("Can't chdir to '{}': {why}", String::from_utf8_lossy(&path))
     })?;
@@ -229,7 +229,7 @@ fn prepare(
     let declared = startup.users;
     let server = make_server(startup.config, table, log, Box::new(Disk));
     panic_hook::watch(server);
-    effects::apply_settings(server);
+    apply_config::apply_settings(server);
     let fail = |line| told(&server.log, line);
     users::declare(server, &declared).map_err(fail)?;
     let _inside = runtime.enter();
@@ -240,7 +240,7 @@ fn prepare(
         .map_err(|error| fail(format!("Cannot start what the server needs: {}", plain(&error))))?;
     let listeners = Listeners::open(server).map_err(|why| fail(format!("{why}, exiting.")))?;
     let workforce = server.cores.workforce(server.config.get(WORKER_THREADS));
-    let hired = server.crew.resize(server, workforce.workers);
+    let hired = server.worker_pool.resize(server, workforce.workers);
     hired.map_err(|error| fail(format!("Cannot start the workers: {}", plain(&error))))?;
     server.budget.look(server.keyspace.clock().monotonic_us());
     Ok((server, listeners, workforce))
@@ -283,7 +283,7 @@ fn make_server(
     keyspace.reclaimer().call_by(move || heavy.spawn(move |_| evict::free_garbage(server)));
     keyspace.set_patience(move |obstacle, began_us| patience::waits_on(server, obstacle, began_us));
     server.set_control_plane(server);
-    server.unregistrar.begin(|rest| server.crew.unregister(rest));
+    server.unregistrar.begin(|rest| server.worker_pool.unregister(rest));
     server.set_eviction_observer(&server.memcached);
     keyspace.set_flush_hook(move || server.saves.note_flush(server));
     keyspace.set_journal_end(move || server.journal.end());
@@ -336,7 +336,7 @@ fn end(
     let dismissal = std::thread::Builder::new().spawn(move || {
         // What has begun comes to its end, for which it may need its session.
         server.background.await_errands(PATIENCE / 2);
-        server.crew.dismiss();
+        server.worker_pool.dismiss();
         server.background.dismiss(PATIENCE);
         // Who waits may have lost patience.
         let _ = sender.send(());

@@ -21,8 +21,8 @@ use tokio::sync::Semaphore;
 
 use crate::clients::Peer;
 use crate::connection::RawStream;
+use crate::listeners::{Tongue, welcome};
 use crate::network::Network;
-use crate::reception::{Tongue, welcome};
 
 /// No answer is longer, frame and all: it fits one packet on any network.
 const ANSWER_MAX: usize = 1400;

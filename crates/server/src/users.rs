@@ -15,8 +15,8 @@ use config::{CommandLine, Place, UserLine};
 use keyspace::Refusal;
 
 use crate::log::log_warning;
+use crate::replace_file;
 use crate::server::Server;
-use crate::whole_file;
 
 const BOTH: &str = "Configuring users in the configuration file and an ACL file at the same time \
     is invalid. Please define either an ACL file or declare users directly, but not both.";
@@ -90,7 +90,7 @@ pub(crate) fn load_file(server: &Server, path: &Path) -> Result<Vec<Arc<User>>, 
 
 /// Writes all users to the file.
 pub(crate) fn save_file(server: &Server, path: &Path) -> Result<(), Refusal> {
-    whole_file::replace(path, &server.users.write_file()).map_err(|error| {
+    replace_file::replace(path, &server.users.write_file()).map_err(|error| {
         let path = path.display();
         log_warning!(server.log, "Saving the users to '{path}' failed: {}", plain(&error));
         NOT_SAVED

@@ -22,20 +22,20 @@ use tokio::runtime::LocalRuntime;
 use tokio::sync::mpsc;
 use tokio::task::unconstrained;
 
-use crate::audience::{Audience, relocate};
+use crate::batch_scheduling::{self, BatchScheduling};
 use crate::clients::{Client, Signal, client_flags};
-use crate::connection::{Exit, Moving, REQUEST_MAX, Serve, Serving, Window};
+use crate::connection::{Connection, ConnectionTask, Exit, Moving, REQUEST_MAX, Window};
 use crate::counters::add;
-use crate::courtesy::{self, Courtesy};
+use crate::deferred::{self, DeferredSessions, KEPT};
 use crate::drill;
+use crate::durability_waiters::{self, DurabilityWaiters};
 use crate::execute::{Executor, InputHandover};
-use crate::gathering::{self, Gathering};
-use crate::held_line::{self, HeldLine};
+use crate::group_commit::{self, GroupCommit};
 use crate::lane::{Lane, is_over};
 use crate::lanes::READ_SIZE;
 use crate::looks::SocketLooks;
+use crate::multicast::{Subscribers, relocate};
 use crate::network::Network;
-use crate::second_turn::{self, KEPT, SecondTurns};
 use crate::session::Session;
 use crate::unregistration::Unregistration;
 
@@ -60,19 +60,19 @@ pub(crate) struct Worker {
     /// Those of them whose clients are on this machine.
     neighbours: Cell<usize>,
     /// What its sessions wrote and the log is to make safe at once.
-    pub(crate) gathering: Gathering,
+    pub(crate) gathering: GroupCommit,
     /// What the present turn of a session has taken so far, in microseconds.
     turn_us: Cell<i64>,
     looks: SocketLooks,
     pub(crate) handover: InputHandover,
-    pub(crate) second_turns: SecondTurns,
-    pub(crate) held_line: HeldLine,
-    pub(crate) courtesy: Courtesy,
+    pub(crate) second_turns: DeferredSessions,
+    pub(crate) held_line: DurabilityWaiters,
+    pub(crate) courtesy: BatchScheduling,
 }
 
 /// What a worker is told.
 pub(crate) enum Message {
-    /// Serve a connection.
+    /// Connection a connection.
     Adopt(Box<Moving>),
     /// Bind the thread to a core, or free it, as the configuration says.
     Bind,
@@ -104,13 +104,13 @@ impl Worker {
             window: RefCell::default(),
             adopted: Cell::new(0),
             neighbours: Cell::new(0),
-            gathering: Gathering::default(),
+            gathering: GroupCommit::default(),
             turn_us: Cell::new(0),
             looks: SocketLooks::default(),
             handover: InputHandover::default(),
-            second_turns: SecondTurns::default(),
-            held_line: HeldLine::default(),
-            courtesy: Courtesy::default(),
+            second_turns: DeferredSessions::default(),
+            held_line: DurabilityWaiters::default(),
+            courtesy: BatchScheduling::default(),
         }
     }
 
@@ -176,7 +176,7 @@ impl Worker {
         self.counters.sessions.fetch_sub(1, Ordering::Relaxed);
         match exit {
             Exit::Closed => self.server.session_ended(client.id),
-            Exit::Moved(moving) => self.server.crew.hand_over(self.server, moving),
+            Exit::Moved(moving) => self.server.worker_pool.hand_over(self.server, moving),
         }
     }
 
@@ -208,14 +208,14 @@ pub(crate) fn run(
     inbox: mpsc::UnboundedReceiver<Message>,
 ) {
     let worker = Rc::new(Worker::new(server, lane));
-    courtesy::begin(&worker);
+    batch_scheduling::begin(&worker);
     bind(&worker);
     runtime.block_on(async {
         server.loops.enter(lane);
         receive(Rc::clone(&worker), inbox).await;
         server.loops.leave(lane);
     });
-    courtesy::end(&worker);
+    batch_scheduling::end(&worker);
 }
 
 async fn receive(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Message>) {
@@ -223,9 +223,9 @@ async fn receive(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Message>
     worker.server.mailboxes.open(worker.lane.number);
     let mail = tokio::task::spawn_local(deliver_mail(Rc::clone(&worker)));
     // These do the work of many tasks in one turn.
-    tokio::task::spawn_local(unconstrained(second_turn::run(Rc::clone(&worker))));
-    tokio::task::spawn_local(unconstrained(held_line::run(Rc::clone(&worker))));
-    tokio::task::spawn_local(gathering::run(Rc::clone(&worker)));
+    tokio::task::spawn_local(unconstrained(deferred::run(Rc::clone(&worker))));
+    tokio::task::spawn_local(unconstrained(durability_waiters::run(Rc::clone(&worker))));
+    tokio::task::spawn_local(group_commit::run(Rc::clone(&worker)));
     tokio::task::spawn_local(look_at_sockets(Rc::clone(&worker)));
     while let Some(message) = inbox.recv().await {
         match message {
@@ -347,11 +347,11 @@ fn adopt(worker: &Rc<Worker>, moving: Moving) {
         worker.lane.number,
         || (),
     );
-    let Ok(serve) = Serve::new(Rc::clone(&worker), moving) else {
+    let Ok(serve) = Connection::new(Rc::clone(&worker), moving) else {
         worker.session_over(&client, Exit::Closed);
         return;
     };
-    tokio::task::spawn_local(Serving::new(serve));
+    tokio::task::spawn_local(ConnectionTask::new(serve));
 }
 
 /// Takes registrations off their keys, in a task of this worker.
@@ -381,7 +381,7 @@ async fn take_off(worker: Rc<Worker>, mut unregistration: Unregistration) {
 }
 
 /// All audiences that a session belongs to.
-pub(crate) fn audiences_of<'a>(server: &'a Network, session: &'a Session) -> Vec<&'a Audience> {
+pub(crate) fn audiences_of<'a>(server: &'a Network, session: &'a Session) -> Vec<&'a Subscribers> {
     let subscribed = session.subscriptions.iter().flat_map(|all| all.audiences());
     let watch = session.memcached.iter().filter_map(|dialogue| dialogue.watch.as_ref());
     let watched = watch.flat_map(|watch| watch.audiences(&server.memcached.lookout));
@@ -396,7 +396,7 @@ mod tests {
     use base::scheduler;
 
     use super::Worker;
-    use crate::courtesy;
+    use crate::batch_scheduling;
     use crate::start::test_server;
 
     #[test]
@@ -407,7 +407,7 @@ mod tests {
             while !is_so() {
                 std::hint::spin_loop();
                 worker.start_batch();
-                courtesy::turn(&worker);
+                batch_scheduling::turn(&worker);
             }
         };
         // One of three is no half.
@@ -422,7 +422,7 @@ mod tests {
         while is_busy() {
             std::thread::sleep(Duration::from_millis(100));
             worker.start_batch();
-            courtesy::turn(&worker);
+            batch_scheduling::turn(&worker);
         }
         assert!(scheduler::interrupts_others());
     }

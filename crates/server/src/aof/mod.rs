@@ -41,8 +41,8 @@ use queue::{QueueReader, RecordQueue};
 use stats::AofStats;
 use writer::{LastIncrement, LogWriter};
 
-use crate::ailments::LOG_FAILED;
 use crate::cores::Duty;
+use crate::disk_errors::LOG_FAILED;
 use crate::durability::Durability;
 use crate::journal::Reliance;
 use crate::log::log_warning;

@@ -14,7 +14,7 @@ use super::aligned::Aligned;
 use super::aligned::PIECES_KEPT;
 use super::buffers::Pieces;
 use crate::journal::{JournalReader, ReaderId};
-use crate::valve::Valve;
+use crate::write_gate::WriteGate;
 
 /// Bytes in the queue beyond which writers wait.
 const ROOM: usize = 32 << 20;
@@ -44,7 +44,7 @@ pub(super) struct RecordQueue {
     inner: Mutex<Inner>,
     arrived: Arc<Condvar>,
     /// In front of commands that write.
-    valve: &'static Valve,
+    valve: &'static WriteGate,
 }
 
 #[derive(Default)]
@@ -170,7 +170,7 @@ impl JournalReader for QueueReader {
 
 impl RecordQueue {
     /// For a log that begins where the journal ends now, or later.
-    pub(super) fn new(valve: &'static Valve, reader: ReaderId, end: Lsn) -> Arc<Self> {
+    pub(super) fn new(valve: &'static WriteGate, reader: ReaderId, end: Lsn) -> Arc<Self> {
         let inner = Inner { end, ..Inner::default() };
         Arc::new(Self { reader, inner: Mutex::new(inner), arrived: Arc::default(), valve })
     }
@@ -327,10 +327,10 @@ mod tests {
     };
     use crate::aof::WriterCommand;
     use crate::journal::Journal;
-    use crate::valve::Valve;
+    use crate::write_gate::WriteGate;
 
-    fn queue() -> (std::sync::Arc<RecordQueue>, &'static Valve) {
-        let valve: &'static Valve = Box::leak(Box::default());
+    fn queue() -> (std::sync::Arc<RecordQueue>, &'static WriteGate) {
+        let valve: &'static WriteGate = Box::leak(Box::default());
         let journal = Journal::new(Clock::system(), Box::leak(Box::default()));
         (RecordQueue::new(valve, journal.name_reader(), 100), valve)
     }

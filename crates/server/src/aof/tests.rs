@@ -20,7 +20,7 @@ use super::{find, flush, switch_off, switch_on};
 use crate::commit::publish;
 use crate::journal::Reliance;
 use crate::journal::tests::Copy;
-use crate::saves::SaveMode;
+use crate::save::SaveMode;
 use crate::server::Server;
 use crate::start::test_server_on;
 

@@ -33,7 +33,7 @@ use super::{Phase, WriterCommand, rewrite, set_failed};
 use crate::drill;
 use crate::durability::Durability;
 use crate::log::{log_notice, log_warning};
-use crate::log_courtesy::LogCourtesy;
+use crate::log_scheduling::LogScheduling;
 
 /// Between two tries while the disk fails.
 const RETRY_US: i64 = 250_000;
@@ -94,7 +94,7 @@ pub(super) struct LogWriter {
     stamped: i64,
     /// A line with its batch.
     piece: Vec<u8>,
-    courtesy: LogCourtesy,
+    courtesy: LogScheduling,
 }
 
 /// The increment that a start goes on with: whole batches, on disk.
@@ -168,7 +168,7 @@ impl LogWriter {
             began_us: 0,
             stamped: 0,
             piece: Vec::new(),
-            courtesy: LogCourtesy::default(),
+            courtesy: LogScheduling::default(),
         }
     }
 

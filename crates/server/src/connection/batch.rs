@@ -14,7 +14,7 @@ use proto::{Args, Output, ProtocolError, Reply};
 use smallvec::SmallVec;
 
 use super::window::{Slot, WINDOW, Window};
-use super::{Place, Serve, Session, Stage};
+use super::{Connection, Place, Session, Stage};
 use crate::client_memory;
 use crate::clients::Signal;
 use crate::execute::{CHAIN_MAX, Chain, Recognized, execute, queue_together};
@@ -54,7 +54,7 @@ pub(super) enum End {
     Closing,
 }
 
-impl Serve {
+impl Connection {
     /// Executes what is there, or reads more.
     pub(super) fn serve_requests(&mut self, cx: &mut TaskContext<'_>) -> Turn {
         if self.worker.is_turn_over() {
@@ -332,7 +332,7 @@ impl Serve {
     }
 }
 
-impl Serve {
+impl Connection {
     /// Has messages that are under way stand before what is executed next.
     #[inline]
     fn receive_messages(&mut self, output: &mut Output) {
@@ -360,7 +360,7 @@ struct Batch<'a> {
 
 impl Batch<'_> {
     /// Executes the next request, or a chain of them; `Some` ends the batch.
-    fn next(&mut self, serve: &mut Serve, output: &mut Output) -> Option<End> {
+    fn next(&mut self, serve: &mut Connection, output: &mut Output) -> Option<End> {
         if self.window.is_empty() {
             let authenticated = serve.session.is_known();
             let limits = self.worker.server.request_limits(authenticated);
@@ -420,7 +420,7 @@ impl Batch<'_> {
     /// Queues the next requests for EXEC, or executes them under locks that are taken once, as far
     /// as they may be; how many.
     #[inline]
-    fn execute_together(&self, serve: &mut Serve, output: &mut Output) -> usize {
+    fn execute_together(&self, serve: &mut Connection, output: &mut Output) -> usize {
         // With its locks granted a request goes on by itself.
         if self.window.len() < 2 || self.grant.is_some() {
             return 0;
@@ -434,7 +434,7 @@ impl Batch<'_> {
         self.execute_chain(serve, output)
     }
 
-    fn execute_chain(&self, serve: &mut Serve, output: &mut Output) -> usize {
+    fn execute_chain(&self, serve: &mut Connection, output: &mut Output) -> usize {
         if !Chain::suits(self.worker, &serve.session) {
             return 0;
         }
@@ -511,7 +511,7 @@ impl Batch<'_> {
     }
 
     /// What stands behind the last complete request: nothing, part of one, or an error.
-    fn finish(&mut self, serve: &Serve, output: &mut Output) -> End {
+    fn finish(&mut self, serve: &Connection, output: &mut Output) -> End {
         let Some(error) = self.window.take_error() else { return End::Drained };
         self.window.advance(self.data.len());
         self.worker.server.note_protocol_error(&serve.session, &error);

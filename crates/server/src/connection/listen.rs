@@ -17,7 +17,7 @@ use std::task::{Context as TaskContext, Poll};
 
 use config::settings::CLIENT_QUERY_BUFFER_LIMIT;
 
-use super::{Serve, Stage};
+use super::{Connection, Stage};
 use crate::lanes::READ_SIZE;
 use crate::session::Later;
 use crate::session::life::{Heard, Turn};
@@ -38,7 +38,7 @@ const BUDGET_LEAST: u64 = 16 << 20;
 /// A client that has not said yet who it is may have so much wait, as in Redis.
 const STRANGER_MOST: usize = 1 << 20;
 
-impl Serve {
+impl Connection {
     /// Takes a piece of what has come.
     pub(super) fn take_bytes(&mut self, cx: &mut TaskContext<'_>) -> Heard {
         if self.waiting_bytes() >= self.most_ahead() {

@@ -12,7 +12,7 @@ use proto::Output;
 use proto::memcached::{ItemLimits, Operation, ParseStatus, Parser, Request};
 use smallvec::SmallVec;
 
-use super::Serve;
+use super::Connection;
 use super::batch::{COMMAND_BUDGET, End};
 use super::window::WINDOW;
 use crate::clients::client_flags;
@@ -42,7 +42,7 @@ struct Batch<'a> {
     commands: u32,
 }
 
-impl Serve {
+impl Connection {
     /// Executes the complete requests at the start of `data`; returns how many bytes they took.
     pub(super) fn run_memcached(&mut self, data: &[u8], grant: Option<Grant>) -> (usize, End) {
         let worker = Rc::clone(&self.worker);
@@ -78,7 +78,7 @@ impl Serve {
 
 impl<'a> Batch<'a> {
     /// Executes the next requests that are complete; `Some` ends the batch.
-    fn next_window(&mut self, serve: &mut Serve, output: &mut Output) -> Option<End> {
+    fn next_window(&mut self, serve: &mut Connection, output: &mut Output) -> Option<End> {
         let server = self.worker.server;
         let limits = memcached::limits(server, &serve.session);
         // Whoever has not said who it is may do so with the next request, which changes the limits.

@@ -9,9 +9,9 @@
 //! - between reading into the worker's buffer and leaving it, the session does not give way;
 //! - it is closed by its own worker only, whatever others ask.
 
-mod aside;
 mod batch;
-mod held;
+mod deferred;
+mod durable_output;
 mod listen;
 mod memcached;
 mod socket;
@@ -28,18 +28,18 @@ use std::task::{Context as TaskContext, Poll, Waker};
 
 use proto::{Output, RequestParser};
 
-use aside::Kept;
-pub(crate) use aside::REQUEST_MAX;
-use held::Held;
+use deferred::Kept;
+pub(crate) use deferred::REQUEST_MAX;
+use durable_output::Held;
 pub(crate) use socket::{RawStream, Stream};
 pub(crate) use window::{Slot, Window};
 
-use crate::audience::relocate;
 use crate::clients::{Asked, Signal, client_flags};
-use crate::gathering::Gathering;
+use crate::group_commit::GroupCommit;
 use crate::guard;
 use crate::mailbox::IN_TRANSIT;
 use crate::memcached::watch;
+use crate::multicast::relocate;
 use crate::output_limit::{self, Owed};
 use crate::panics::contain;
 use crate::session::life::{Body, Gone, Heard, Incoming, Outgoing, Rest, Sight, Turn, Waits};
@@ -47,7 +47,7 @@ use crate::session::{self, Session, Stage};
 use crate::worker::{Worker, audiences_of};
 
 /// A connection being served.
-pub(crate) struct Serve {
+pub(crate) struct Connection {
     worker: Rc<Worker>,
     stream: Stream,
     stage: Stage,
@@ -62,7 +62,7 @@ pub(crate) struct Serve {
     /// Which of them must wait for the journal.
     held: Option<Box<Held>>,
     /// As others of the worker know it.
-    own: Weak<RefCell<Serve>>,
+    own: Weak<RefCell<Connection>>,
     /// Its task's, once that has run: a task's waker stays the same for life.
     waker: Option<Waker>,
     place: Place,
@@ -77,14 +77,14 @@ pub(crate) struct Serve {
 }
 
 /// The task of a session, which the worker shares while replies wait for their second turn.
-pub(crate) struct Serving(Rc<RefCell<Serve>>);
+pub(crate) struct ConnectionTask(Rc<RefCell<Connection>>);
 
 // There are many sessions, and the allocator's next class begins above 256 bytes. With debug
 // assertions mio has a word more in each socket.
-const SERVING_SIZE: usize = size_of::<RefCell<Serve>>() + 2 * size_of::<usize>();
+const SERVING_SIZE: usize = size_of::<RefCell<Connection>>() + 2 * size_of::<usize>();
 const _: () = assert!(SERVING_SIZE <= if cfg!(debug_assertions) { 264 } else { 256 });
 
-/// Where a session stands in the line of those whose replies wait (`second_turn.rs`).
+/// Where a session stands in the line of those whose replies wait (`deferred.rs`).
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Nowhere,
@@ -115,7 +115,7 @@ pub(crate) struct Moving {
     is_cut_off: bool,
 }
 
-impl Serve {
+impl Connection {
     /// Begins to serve, or goes on where another worker left off.
     pub(crate) fn new(worker: Rc<Worker>, moving: Moving) -> io::Result<Self> {
         let Moving { stream, session, stage, input, executed, .. } = moving;
@@ -184,7 +184,7 @@ impl Serve {
     }
 }
 
-impl Body for Serve {
+impl Body for Connection {
     #[inline]
     fn sight(&self) -> Sight {
         Sight {
@@ -315,13 +315,13 @@ impl Moving {
     }
 }
 
-impl Serving {
-    pub(crate) fn new(serve: Serve) -> Self {
-        Self(Rc::new_cyclic(|own| RefCell::new(Serve { own: own.clone(), ..serve })))
+impl ConnectionTask {
+    pub(crate) fn new(serve: Connection) -> Self {
+        Self(Rc::new_cyclic(|own| RefCell::new(Connection { own: own.clone(), ..serve })))
     }
 }
 
-impl Future for Serving {
+impl Future for ConnectionTask {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<()> {
@@ -335,13 +335,13 @@ impl Future for Serving {
     }
 }
 
-impl Serve {
+impl Connection {
     fn take_turn(&mut self, cx: &mut TaskContext<'_>) -> Poll<()> {
         if self.waker.is_none() {
             self.session.client.set_waker(cx.waker());
             self.waker = Some(cx.waker().clone());
         }
-        Gathering::open();
+        GroupCommit::open();
         self.worker.begin_turn();
         let driven = contain(|| self.drive(cx));
         self.worker.end_turn();

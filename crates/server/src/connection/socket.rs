@@ -21,7 +21,7 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, Interest};
 use tokio::net::{TcpStream, UnixStream};
 
-use super::Serve;
+use super::Connection;
 use crate::lane::is_over;
 
 /// Slices given to one write: as many pieces as a pinned value has in 64 KB pages.
@@ -251,7 +251,7 @@ impl Socket for UnixStream {
     }
 }
 
-impl Serve {
+impl Connection {
     /// Bytes of replies that have not left.
     #[inline]
     pub(crate) fn unsent(&self) -> usize {

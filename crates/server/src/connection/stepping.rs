@@ -6,12 +6,12 @@ use std::task::Context as TaskContext;
 
 use proto::Reply;
 
-use super::{Serve, Stage};
+use super::{Connection, Stage};
 use crate::counters;
 use crate::session::life::Turn;
 use crate::session::{Stepped, Steps};
 
-impl Serve {
+impl Connection {
     /// Takes the next step, if the session's turn is not over.
     pub(super) fn take_step(&mut self, cx: &mut TaskContext<'_>, mut steps: Box<Steps>) -> Turn {
         if self.worker.is_turn_over() {

@@ -15,7 +15,7 @@ use keyspace::{Keyspace, Refusal};
 use proto::{Block, Output, Reply};
 use tokio::sync::oneshot;
 
-use super::Serve;
+use super::Connection;
 use crate::accounting;
 use crate::aof::Phase;
 use crate::clients::{Signal, client_flags};
@@ -38,7 +38,7 @@ const LARGE: u64 = 64 * 1024;
 
 const UNBLOCKED: Refusal = Refusal::error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
 
-impl Waits for Serve {
+impl Waits for Connection {
     fn has_locks(&mut self, cx: &mut TaskContext<'_>) -> bool {
         let Stage::Parked(parked) = &mut self.stage else { return false };
         let Parked { acquisition, round, .. } = &mut **parked;
@@ -286,7 +286,7 @@ impl Drop for Apart {
     }
 }
 
-impl Serve {
+impl Connection {
     fn take_stage(&mut self) -> Stage {
         std::mem::replace(&mut self.stage, Stage::Requests)
     }

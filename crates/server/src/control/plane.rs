@@ -7,8 +7,8 @@ use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use super::context::{Context, Next};
+use crate::apply_config;
 use crate::control_plane::{ControlPlane, ControlRequest};
-use crate::effects;
 use crate::server::Server;
 
 impl ControlPlane for Server {
@@ -24,6 +24,6 @@ impl ControlPlane for Server {
     }
 
     fn configure(&'static self, pairs: &[&[u8]], is_local: bool) -> Result<(), SetError> {
-        effects::change_config(self, pairs, is_local)
+        apply_config::change_config(self, pairs, is_local)
     }
 }

@@ -8,10 +8,10 @@ use proto::{Args, Output, OwnedArgs, Resp};
 
 use super::{Barred, Watch, again};
 use crate::background::CountedErrand;
-use crate::busy::Hold;
 use crate::execute;
 use crate::gates::{self, FlagsOf};
 use crate::lane::Lane;
+use crate::long_running::Hold;
 use crate::session::{Accounted, Resumable, Resumed};
 use crate::session::{Elsewhere, Ran, Session, Then};
 use crate::session::{Limited, Request};

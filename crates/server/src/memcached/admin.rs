@@ -9,7 +9,7 @@ use proto::memcached::{Administration, Failure, Form, Response, Words};
 use proto::{OwnedArgs, Reply, Resp};
 
 use super::Front;
-use super::{Turn, crawler, steering};
+use super::{Turn, crawler, tuning};
 use crate::heavy::Call;
 use crate::session::Step;
 
@@ -30,12 +30,12 @@ impl Turn<'_> {
             Administration::LruCrawler => match words[..] {
                 [b"metadump", which] => return self.dump(which, crawler::Form::Described),
                 [b"mgdump", which] => return self.dump(which, crawler::Form::Named),
-                _ => steering::lru_crawler(&words),
+                _ => tuning::lru_crawler(&words),
             },
-            Administration::Lru => steering::lru(&words),
-            Administration::Slabs => steering::slabs(&words),
+            Administration::Lru => tuning::lru(&words),
+            Administration::Slabs => tuning::slabs(&words),
             Administration::Watch => return self.watch(&words),
-            Administration::ExternalStore => steering::external_store(&words),
+            Administration::ExternalStore => tuning::external_store(&words),
             Administration::RefreshCertificates => Response::Line(b"Error TLS not enabled"),
         };
         self.say(answer)

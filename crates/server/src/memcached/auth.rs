@@ -10,7 +10,7 @@ use config::settings::MEMCACHED_USER;
 use proto::memcached::{Failure, Form, Operation, Request, Response, Store, StoreMode, answer};
 
 use super::Front;
-use super::figures::Figure;
+use super::counters::Figure;
 use super::{MEMCACHED_VERSION, Turn, users};
 use crate::guard::{Login, verify};
 use crate::session::Session;

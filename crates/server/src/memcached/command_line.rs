@@ -16,7 +16,7 @@ use super::users;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Invocation {
     /// To serve, with these arguments of ours.
-    Serve {
+    Connection {
         /// Directives as on our own command line.
         arguments: Vec<OsString>,
         /// Whose rights the process is to have, if it has those of root.
@@ -320,7 +320,7 @@ impl Draft {
             arguments.push(OsString::from(format!("--{name}")));
             arguments.extend(values.into_iter().map(OsString::from_vec));
         }
-        Ok(Invocation::Serve { arguments, user: self.user, notices: self.notices })
+        Ok(Invocation::Connection { arguments, user: self.user, notices: self.notices })
     }
 
     /// Whoever names the addresses has decided who may come; otherwise those of other machines
@@ -451,7 +451,7 @@ mod tests {
     /// The directives as lines, and the notices.
     fn served(line: &str) -> (Vec<String>, Vec<String>) {
         match invoke(line) {
-            Ok(Invocation::Serve { arguments, notices, .. }) => {
+            Ok(Invocation::Connection { arguments, notices, .. }) => {
                 let mut lines: Vec<String> = Vec::new();
                 for word in arguments {
                     let word = word.into_string().expect("it was text");
@@ -564,7 +564,7 @@ mod tests {
     #[test]
     fn the_last_user_is_the_one() {
         let user = |line: &str| match invoke(line) {
-            Ok(Invocation::Serve { user, .. }) => user,
+            Ok(Invocation::Connection { user, .. }) => user,
             other => panic!("{line}: {other:?}"),
         };
         assert_eq!(user("-u root --user=nobody").as_deref(), Some(&b"nobody"[..]));
@@ -628,7 +628,7 @@ mod tests {
         };
         for by_option in [true, false] {
             let invocation = read_file("me:secret\nyou:other\n", by_option);
-            let Ok(Invocation::Serve { arguments, notices, .. }) = invocation else {
+            let Ok(Invocation::Connection { arguments, notices, .. }) = invocation else {
                 panic!("{invocation:?}")
             };
             let file = folder.path().join("users");

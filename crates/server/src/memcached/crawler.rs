@@ -12,7 +12,7 @@ use keyspace::{EntryRef, Kind, PARTITIONS, PartitionIndex, Refusal, Tx};
 use proto::memcached::{Failure, Response};
 
 use super::items::unix_seconds;
-use super::{Turn, steering};
+use super::{Turn, tuning};
 use crate::background::visiting;
 use crate::session::Step;
 
@@ -38,8 +38,8 @@ impl Turn<'_> {
         if !server.config.get(MEMCACHED_DUMP) {
             return self.say(Response::Line(b"ERROR metadump not allowed"));
         }
-        let Some(is_wanted) = steering::classes(which) else {
-            return self.say(Response::Line(steering::BAD_CLASS));
+        let Some(is_wanted) = tuning::classes(which) else {
+            return self.say(Response::Line(tuning::BAD_CLASS));
         };
         let (keyspace, database) = (server.keyspace, self.session.database);
         self.on_a_lane(move |lane, reply| {
@@ -71,7 +71,7 @@ impl Turn<'_> {
         let (Some(class), Some(limit)) = (parse_u64(class), parse_u64(limit)) else {
             return self.fail(Failure::BadFormat);
         };
-        if class >= steering::CLASSES.end {
+        if class >= tuning::CLASSES.end {
             return self.fail(Failure::Client("Illegal slab id"));
         }
         let mut left = if limit == 0 { u64::MAX } else { limit };

@@ -11,8 +11,8 @@ use keyspace::{EntryRef, Kind};
 use proto::memcached::{Failure, Form, Request, Response, Store, StoreMode};
 
 use super::Memcached;
+use super::counters::Figure;
 use super::crawler::percent_encoded;
-use super::figures::Figure;
 use crate::eviction_observer::EvictionObserver;
 use crate::mailbox::Outbox;
 use crate::session::{Class, Classes};

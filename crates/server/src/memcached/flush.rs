@@ -11,8 +11,8 @@ use proto::memcached::{Deadline, Expiry, Failure, Response, answer};
 use proto::{Args, Output, OwnedArgs, Resp};
 
 use super::Front;
-use super::deeds::Deed;
-use super::figures::Figure;
+use super::command_map::Deed;
+use super::counters::Figure;
 use super::{Turn, failure_of};
 use crate::background::{wait_for, wait_for_client};
 use crate::commit::commit;

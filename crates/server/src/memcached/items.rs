@@ -15,10 +15,10 @@ use proto::memcached::{
     Response, Retrieve, Store, StoreMode, answer,
 };
 
-use super::deeds::keys_of;
+use super::command_map::keys_of;
+use super::counters::{Figure, Tally};
 use super::details::{Asked, Noted};
 use super::events::{self, Events, size_of_item};
-use super::figures::{Figure, Tally};
 use super::number::number_of;
 use super::shows_cas;
 use crate::session::Class;

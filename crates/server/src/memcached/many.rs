@@ -7,7 +7,7 @@ use keyspace::PartitionSet;
 use proto::memcached::{Form, Keys, Operation, Request, Response, Retrieve, answer};
 
 use super::Front;
-use super::deeds::{self, keys_of};
+use super::command_map::{self, keys_of};
 use super::{LOADING, Turn};
 use crate::session::Round;
 use crate::session::{Stepped, Steps, Stepwise, Stride};
@@ -38,7 +38,7 @@ pub(super) fn in_steps(
     };
     let is_long = retrieve.touch.is_none() && keys_of(&request.operation).nth(TOGETHER).is_some();
     is_long.then(|| {
-        let words = deeds::words(request, entry);
+        let words = command_map::words(request, entry);
         let work = EachItem { server, entry, with_cas: *with_cas, next: 1 };
         Steps::begin(entry, words.as_args(), Box::new(work))
     })

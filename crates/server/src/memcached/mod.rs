@@ -8,18 +8,18 @@
 mod admin;
 mod auth;
 pub(crate) mod command_line;
+mod command_map;
+mod counters;
 mod crawler;
-mod deeds;
 mod details;
 pub(crate) mod events;
-mod figures;
 mod flush;
 mod front;
 mod items;
 mod many;
 mod number;
 mod stats;
-mod steering;
+mod tuning;
 pub(crate) mod users;
 pub(crate) mod watch;
 
@@ -49,10 +49,10 @@ use crate::table::Entry;
 
 pub(crate) use auth::{is_known, needs_login};
 
-use deeds::{Deed, Deeds};
+use command_map::{Deed, Deeds};
+use counters::{Figure, Figures, Tally};
 use details::{Details, Noted};
 use events::Events;
-use figures::{Figure, Figures, Tally};
 use users::Users;
 use watch::Lookout;
 
@@ -289,7 +289,7 @@ impl Turn<'_> {
         let (server, name) = (self.server, entry.spec.name.as_bytes());
         let mut buffer = [0; KEY_LENGTH_MAX];
         let mut is_alone = true;
-        for key in deeds::keys_of(&self.request.operation) {
+        for key in command_map::keys_of(&self.request.operation) {
             is_alone = false;
             let args: OwnedArgs = [name, key.bytes(&mut buffer)].into_iter().collect();
             let refusal = guard::refuse(server, self.session, entry, args.as_args());
@@ -327,7 +327,7 @@ impl Turn<'_> {
             Ok(entry) => entry,
             Err(step) => return step,
         };
-        let room = deeds::room_for(&self.request.operation);
+        let room = command_map::room_for(&self.request.operation);
         let (acquisition, round) = match grant {
             // A pause or a load may have come while it waited: then the locks go back.
             Some(Grant::Locks(acquisition, round)) => match self.ask_gates(entry, room) {
@@ -444,7 +444,7 @@ impl Turn<'_> {
             return partitions;
         }
         let mut buffer = [0; KEY_LENGTH_MAX];
-        for key in deeds::keys_of(&self.request.operation) {
+        for key in command_map::keys_of(&self.request.operation) {
             let location = self.server.keyspace.locate(key.bytes(&mut buffer));
             partitions.push(location.partition());
         }
@@ -462,7 +462,8 @@ impl Turn<'_> {
         // Few are ever shown, so few are put in words.
         let is_shown =
             server.watchers.any() || server.command_log.is_remarkable(0, micros, reply_bytes);
-        let words = if is_shown { deeds::words(self.request, entry) } else { OwnedArgs::default() };
+        let words =
+            if is_shown { command_map::words(self.request, entry) } else { OwnedArgs::default() };
         let (database, args) = (self.session.database, words.as_args());
         account(lane, self.session, entry, args, micros, reply_bytes);
         tell_watchers(lane, self.session, database, entry, args);

@@ -14,10 +14,10 @@ use proto::{Output, Reply, Resp};
 
 use super::Front;
 use super::Turn;
-use super::figures::{Figure, Figures};
-use crate::audience::Audience;
+use super::counters::{Figure, Figures};
 use crate::clients::{Client, Delivery, Peer, client_flags};
 use crate::mailbox::{Mailboxes, Outbox, Rounds};
+use crate::multicast::Subscribers;
 use crate::session::Session;
 use crate::session::Step;
 use crate::session::{CLASSES, Class, Classes, Watch};
@@ -54,7 +54,7 @@ impl Classes {
 /// All who watch.
 #[derive(Default)]
 pub(crate) struct Lookout {
-    audiences: [Audience; CLASSES.len()],
+    audiences: [Subscribers; CLASSES.len()],
     watchers: AtomicUsize,
     /// The number of the last line.
     last: AtomicU64,
@@ -99,7 +99,7 @@ impl Lookout {
     }
 
     /// The audiences of some classes.
-    fn audiences(&self, classes: Classes) -> impl Iterator<Item = &Audience> {
+    fn audiences(&self, classes: Classes) -> impl Iterator<Item = &Subscribers> {
         let of_class = move |(class, _): &(Class, &[u8])| {
             classes.has(*class).then(|| &self.audiences[*class as usize])
         };
@@ -131,7 +131,10 @@ impl Lookout {
 
 impl Watch {
     /// All audiences that it belongs to.
-    pub(crate) fn audiences<'l>(&self, lookout: &'l Lookout) -> impl Iterator<Item = &'l Audience> {
+    pub(crate) fn audiences<'l>(
+        &self,
+        lookout: &'l Lookout,
+    ) -> impl Iterator<Item = &'l Subscribers> {
         lookout.audiences(self.classes)
     }
 
@@ -221,7 +224,7 @@ fn end_of(client: &Client) -> String {
 mod tests {
     use super::{BACKLOG, Class, Classes, Watch};
     use crate::clients::Delivery;
-    use crate::memcached::figures::Figures;
+    use crate::memcached::counters::Figures;
     use proto::Output;
 
     #[test]

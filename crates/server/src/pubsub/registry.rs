@@ -13,14 +13,14 @@ use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use base::glob;
 use smallvec::SmallVec;
 
-use crate::audience::Audience;
 use crate::clients::Client;
 use crate::mailbox::Mailboxes;
+use crate::multicast::Subscribers;
 
 /// A channel or a pattern, and who has subscribed to it.
 pub(crate) struct Channel {
     pub(crate) name: Box<[u8]>,
-    pub(crate) audience: Audience,
+    pub(crate) audience: Subscribers,
 }
 
 /// A channel in a set, where its name finds it.
@@ -118,7 +118,7 @@ impl Registry {
         let named = match shard.get(name) {
             Some(found) => found.clone(),
             None => {
-                let channel = Channel { name: name.into(), audience: Audience::default() };
+                let channel = Channel { name: name.into(), audience: Subscribers::default() };
                 let named = Named(Arc::new(channel));
                 shard.insert(named.clone());
                 self.count.fetch_add(1, Ordering::Relaxed);
@@ -129,7 +129,7 @@ impl Registry {
         named
     }
 
-    /// Lets a subscriber go: see [`Audience::leave`].
+    /// Lets a subscriber go: see [`Subscribers::leave`].
     pub(super) fn leave(&self, named: &Named, client: &Client, settle: impl FnOnce()) {
         let channel = &named.0;
         channel.audience.leave(client, settle);

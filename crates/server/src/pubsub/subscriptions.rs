@@ -9,10 +9,10 @@ use std::sync::atomic::Ordering;
 
 use super::PubSub;
 use super::registry::Named;
-use crate::audience::Audience;
 use crate::clients::{Client, SubscriptionKind, client_flags};
 use crate::looks::FEW;
 use crate::mailbox::Mailboxes;
+use crate::multicast::Subscribers;
 
 /// The subscriptions of a client.
 pub(crate) struct Subscriptions {
@@ -70,7 +70,7 @@ impl Subscriptions {
     }
 
     /// The audiences that the client belongs to.
-    pub(crate) fn audiences(&self) -> impl Iterator<Item = &Audience> {
+    pub(crate) fn audiences(&self) -> impl Iterator<Item = &Subscribers> {
         self.sets.iter().flatten().map(|named| &named.0.audience)
     }
 

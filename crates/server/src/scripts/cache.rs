@@ -16,7 +16,7 @@ use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use script::{ByDigest, Program, ScriptError, Sha1};
 
-use super::brevity::{Brevity, Pause};
+use super::cost_history::{CostHistory, Pause};
 use crate::drill;
 
 /// So many scripts that only EVAL brought are kept, as in Redis.
@@ -40,14 +40,14 @@ struct Handles {
 pub(crate) struct Handle {
     kept: Arc<Kept>,
     /// What this thread knows of it.
-    pub(super) brevity: Brevity,
+    pub(super) brevity: CostHistory,
     /// While it lasts, it is run by Lua.
     pub(super) in_lua: Pause,
 }
 
 impl Handle {
     fn of(kept: Arc<Kept>) -> Self {
-        Self { kept, brevity: Brevity::default(), in_lua: Pause::default() }
+        Self { kept, brevity: CostHistory::default(), in_lua: Pause::default() }
     }
 
     fn note_called(&self) {

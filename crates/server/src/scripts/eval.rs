@@ -8,7 +8,7 @@ use keyspace::Refusal;
 use proto::Args;
 use script::{ScriptError, Sha1};
 
-use super::books::Books;
+use super::accounting::Books;
 use super::interpreter::with_interpreter;
 use super::run::{Call, Code};
 use crate::unit::{Asked, Program, Shortage, UnitCommand};

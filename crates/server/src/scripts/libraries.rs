@@ -11,7 +11,7 @@ use std::sync::{Arc, RwLock};
 use keyspace::{Lsn, Refusal};
 use script::{Library, Registration};
 
-use super::brevity::Brevity;
+use super::cost_history::CostHistory;
 use crate::drill;
 
 const NOT_FOUND: Refusal = Refusal::error("ERR Library not found");
@@ -55,7 +55,7 @@ pub(crate) struct Loaded {
     pub(crate) library: Library,
     pub(crate) functions: Vec<Registration>,
     /// Of all its functions together.
-    pub(crate) brevity: Brevity,
+    pub(crate) brevity: CostHistory,
 }
 
 impl State {

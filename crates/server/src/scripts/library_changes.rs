@@ -12,8 +12,8 @@ use persist::dump::RestoreError;
 use persist::functions;
 use proto::Args;
 
-use super::caller::Loader;
 use super::libraries::{Loaded, State};
+use super::script_host::Loader;
 use crate::engine::Engine;
 use crate::journal;
 use crate::table::Entry;

@@ -5,11 +5,11 @@
 use keyspace::Refusal;
 use script::{Fault, Library, Stop};
 
-use super::brevity::Brevity;
-use super::caller::Loader;
+use super::cost_history::CostHistory;
 use super::eval::refusal;
 use super::interpreter::{LIMITS, with_interpreter};
 use super::libraries::{Libraries, Loaded};
+use super::script_host::Loader;
 use crate::engine::Engine;
 
 const TIMEOUT: Refusal =
@@ -35,7 +35,7 @@ impl Loaded {
             Fault::Error(error) => refusal(error),
             Fault::Stop(_) => TIMEOUT,
         })?;
-        Ok(Self { library, functions, brevity: Brevity::default() })
+        Ok(Self { library, functions, brevity: CostHistory::default() })
     }
 }
 

@@ -8,11 +8,10 @@
 //! Invariant: an interpreter stays with its thread and is not there while it runs, so after a panic
 //! the next script finds a new one.
 
+mod accounting;
 mod alone;
-mod books;
-mod brevity;
 mod cache;
-pub(crate) mod caller;
+mod cost_history;
 pub(crate) mod declared;
 pub(crate) mod eval;
 mod fcall;
@@ -23,6 +22,7 @@ pub(crate) mod library_changes;
 mod load;
 mod run;
 mod running;
+pub(crate) mod script_host;
 pub(crate) mod state;
 
 pub use alone::check_library;

@@ -9,13 +9,13 @@ use keyspace::{Lsn, Refusal};
 use proto::{Args, Output, Reply, Resp};
 use script::{DirectExit, DirectState, Fault, Input, Interpreter, Stop};
 
-use super::books::Books;
-use super::brevity::Brevity;
+use super::accounting::Books;
 use super::cache::Handle;
-use super::caller::Caller;
+use super::cost_history::CostHistory;
 use super::interpreter::{LIMITS, with_interpreter};
 use super::libraries::Loaded;
 use super::running::{Listed, What};
+use super::script_host::Caller;
 use crate::engine::Engine;
 use crate::lane::Lane;
 use crate::session::Accounted;
@@ -330,7 +330,7 @@ impl Call {
         }
     }
 
-    fn brevity(&self) -> &Brevity {
+    fn brevity(&self) -> &CostHistory {
         match &self.code {
             Code::Script(handle) => &handle.brevity,
             Code::Function(loaded, _) => &loaded.brevity,

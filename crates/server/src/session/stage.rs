@@ -20,7 +20,7 @@ use crate::client_id::ClientId;
 use crate::lane::Lane;
 use crate::session::Round;
 use crate::table::Entry;
-use crate::valve::Valve;
+use crate::write_gate::WriteGate;
 
 /// What the session awaits.
 pub(crate) enum Stage {
@@ -39,7 +39,7 @@ pub(crate) enum Stage {
     /// The end of CLIENT PAUSE; the request at the head of the input is still to be run.
     Paused(Pin<Box<Sleep>>),
     /// Room for what the request at the head of the input would leave behind.
-    Shut(&'static Valve),
+    Shut(&'static WriteGate),
     /// Something that a blocking command waits for.
     Blocked(Box<Blocked>),
 }

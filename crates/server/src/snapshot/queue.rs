@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use base::time::Clock;
 use keyspace::{EntryBox, EntryRef, WalkSink};
 
-use crate::valve::Valve;
+use crate::write_gate::WriteGate;
 
 /// Bytes from which on writing commands wait: so many, less beside a limit of the memory that this
 /// would be much of, and enough for writers not to wait for every hold of a lock.
@@ -29,7 +29,7 @@ pub(super) struct EntryQueue {
     full: usize,
     /// The most bytes that it held.
     peak: AtomicUsize,
-    valve: &'static Valve,
+    valve: &'static WriteGate,
     clock: Clock,
     /// When the valve was shut, on the monotonic clock in microseconds.
     shut_since: AtomicI64,
@@ -59,7 +59,7 @@ fn full_beside(limit: u64) -> usize {
 
 impl EntryQueue {
     /// An empty one, where so many bytes of memory may be in use; 0 is no limit.
-    pub(super) fn new(valve: &'static Valve, clock: Clock, limit: u64) -> Self {
+    pub(super) fn new(valve: &'static WriteGate, clock: Clock, limit: u64) -> Self {
         Self {
             entries: Mutex::default(),
             bytes: AtomicUsize::new(0),
@@ -141,11 +141,11 @@ mod tests {
     use keyspace::{EntryBox, NewText, WalkSink};
 
     use super::{EntryQueue, FULL, FULL_LEAST, FULL_PART, Intake, full_beside};
-    use crate::valve::Valve;
+    use crate::write_gate::WriteGate;
 
     #[test]
     fn writers_wait_while_it_holds_too_much() {
-        let valve: &'static Valve = Box::leak(Box::default());
+        let valve: &'static WriteGate = Box::leak(Box::default());
         let queue = Arc::new(EntryQueue::new(valve, Clock::system(), 0));
         let intake = Intake(Arc::clone(&queue));
         let value = [b'x'; 60_000];

@@ -13,8 +13,8 @@ use config::settings::{
 use rustix::process::{Pid, test_kill_process};
 
 use crate::log::log_notice;
+use crate::replace_file;
 use crate::server::Server;
-use crate::whole_file;
 
 /// Removes them, when what is written from here on is claimed and nothing is written yet.
 pub(crate) fn remove(server: &Server) {
@@ -39,10 +39,10 @@ fn remove_replacements(server: &Server) {
     let named = named.iter().filter(|path| !path.is_empty());
     let named = named.map(|path| Path::new(OsStr::from_bytes(path)));
     for path in server.config.path().into_iter().chain(named) {
-        let path = whole_file::place_of(path);
+        let path = replace_file::place_of(path);
         let Some(replaced) = path.file_name() else { continue };
-        remove_from(server, whole_file::directory_of(&path), |name| {
-            whole_file::writer_of(name, replaced).is_some_and(has_ended)
+        remove_from(server, replace_file::directory_of(&path), |name| {
+            replace_file::writer_of(name, replaced).is_some_and(has_ended)
         });
     }
 }
@@ -72,7 +72,7 @@ fn is_abandoned(name: &OsStr) -> bool {
         },
         _ => return false,
     };
-    whole_file::process_of(pid).is_some_and(has_ended)
+    replace_file::process_of(pid).is_some_and(has_ended)
 }
 
 /// Whether a process runs no more. One that has our number was an earlier one: this one has begun

@@ -8,9 +8,9 @@
 //! change that came after a read is left after that read was entered, and reaches the client behind
 //! the reply.
 
-pub(crate) mod notice;
+pub(crate) mod invalidation;
 mod options;
-mod post;
+mod outbox;
 mod table;
 mod unsent;
 
@@ -30,7 +30,7 @@ pub(crate) use options::{Mode, TrackingOptions};
 use crate::client_id::ClientId;
 use crate::clients::{Client, client_flags};
 use crate::mailbox::Directory;
-pub(crate) use post::Post;
+pub(crate) use outbox::Post;
 use table::Table;
 use unsent::Unsent;
 

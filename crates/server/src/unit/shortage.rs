@@ -6,8 +6,8 @@
 use commands::{Flags, Role};
 use keyspace::Refusal;
 
-use crate::ailments;
 use crate::budget::OUT_OF_MEMORY;
+use crate::disk_errors;
 use crate::shared::Shared;
 use crate::unit::Unit;
 
@@ -15,7 +15,7 @@ use crate::unit::Unit;
 #[derive(Clone, Copy)]
 pub(crate) struct Shortage {
     is_out_of_memory: bool,
-    ailments: ailments::Present,
+    ailments: disk_errors::Present,
 }
 
 impl Shortage {

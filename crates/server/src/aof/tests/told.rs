@@ -11,7 +11,7 @@ use super::{
     new_disk, run, start, write,
 };
 use crate::aof::{Phase, switch_off, switch_on};
-use crate::saves::SaveMode;
+use crate::save::SaveMode;
 use crate::server::Server;
 
 /// How often a log is turned off and on again.

@@ -18,9 +18,9 @@ use crate::control::help::{self, container, misused};
 use crate::gates;
 use crate::lane::Lane;
 use crate::patience::busy_since_us;
-use crate::scripts::caller::Loader;
 use crate::scripts::libraries::{Loaded, State};
 use crate::scripts::library_changes::{Change, Policy};
+use crate::scripts::script_host::Loader;
 use crate::session::Request;
 
 /// All commands of the family.

@@ -7,12 +7,12 @@ use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use keyspace::{Count, Refusal};
 use proto::{Args, Reply};
 
+use crate::apply_config;
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::help::{self, container};
-use crate::effects;
 use crate::log::{log_notice, log_warning};
+use crate::replace_file;
 use crate::users;
-use crate::whole_file;
 
 pub(super) const CONFIG: ControlCommand = Command {
     spec: Spec {
@@ -84,7 +84,7 @@ fn set(context: &mut Context<'_>, _: Args<'_>, _: &mut Reply<'_>) -> Result<Next
     let (server, is_local) = (context.server, context.session()?.is_local);
     Ok(Next::elsewhere(move |_, args, reply| {
         let pairs: Vec<&[u8]> = args.skip(2).iter().collect();
-        let changed = effects::change_config(server, &pairs, is_local);
+        let changed = apply_config::change_config(server, &pairs, is_local);
         changed.map_err(|error| Refusal::owned(error.line()))?;
         reply.ok();
         Ok(())
@@ -110,7 +110,7 @@ fn rewrite(context: &mut Context<'_>, _: Args<'_>, _: &mut Reply<'_>) -> Result<
     Ok(Next::elsewhere(move |_, _, reply| {
         let _turn = server.take_config_turn();
         if let Err(error) =
-            server.config.rewrite(users::lines(server).as_deref(), whole_file::replace)
+            server.config.rewrite(users::lines(server).as_deref(), replace_file::replace)
         {
             let path = server.config.path().map(|path| format!(" {}:", path.display()));
             let path = path.unwrap_or_default();

@@ -3,6 +3,7 @@
 //! Invariant: every command declared in these files stands in `COMMANDS`.
 
 mod backup;
+mod bgrewriteaof;
 mod command;
 mod config;
 mod debug;
@@ -12,11 +13,10 @@ mod latency_report;
 mod lolwut;
 pub(crate) mod memory;
 mod monitor;
-mod rewrite;
 mod save;
 mod shutdown;
 mod slow_log;
-mod small;
+mod time;
 pub(crate) mod wait;
 
 use super::context::ControlCommand;
@@ -32,15 +32,15 @@ pub(crate) const COMMANDS: &[&ControlCommand] = &[
     &lolwut::LOLWUT,
     &memory::MEMORY,
     &monitor::MONITOR,
-    &rewrite::BGREWRITEAOF,
+    &bgrewriteaof::BGREWRITEAOF,
     &save::BGSAVE,
     &save::LASTSAVE,
     &save::SAVE,
     &shutdown::SHUTDOWN,
     &slow_log::COMMANDLOG,
     &slow_log::SLOWLOG,
-    &small::ROLE,
-    &small::TIME,
+    &time::ROLE,
+    &time::TIME,
     &wait::WAIT,
     &wait::WAITAOF,
 ];

@@ -21,7 +21,7 @@ use crate::control::context::{Context, Next};
 use crate::loading::progress::LOADING;
 use crate::loading::{OnDuplicate, snapshot};
 use crate::log::{log_notice, log_warning};
-use crate::saves::Unsaved;
+use crate::save::Unsaved;
 use crate::scripts::{LibrariesState, Still};
 use crate::server::Server;
 

@@ -18,9 +18,9 @@ use crate::clients::Client;
 use crate::control::context::{Context, Next};
 use crate::log::{log_notice, log_warning};
 use crate::patience;
+use crate::replace_file;
 use crate::session::{Elsewhere, Ran, Session, Stage, Then};
 use crate::users;
-use crate::whole_file;
 
 /// Accepts and does nothing.
 pub(super) fn nothing(
@@ -175,7 +175,7 @@ pub(super) fn rewrite_all(
         };
         server
             .config
-            .rewrite_all(users::lines(server).as_deref(), whole_file::replace)
+            .rewrite_all(users::lines(server).as_deref(), replace_file::replace)
             .map_err(failed)?;
         reply.ok();
         Ok(())

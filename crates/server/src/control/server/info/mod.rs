@@ -8,11 +8,11 @@ mod append_only;
 mod clients;
 mod commands;
 mod keyspace;
-mod lifetimes;
-mod lone;
+mod mean_ttl;
 mod memory;
 mod persistence;
 mod process;
+mod replication;
 mod report;
 mod server;
 mod stats;
@@ -66,13 +66,13 @@ const SECTIONS: &[Section] = &[
     Section { title: "Threads", default: true, write: threads::write_threads },
     Section { title: "Workers", default: true, write: threads::write_workers },
     Section { title: "Stats", default: true, write: stats::write },
-    Section { title: "Replication", default: true, write: lone::write_replication },
+    Section { title: "Replication", default: true, write: replication::write_replication },
     Section { title: "CPU", default: true, write: process::write_cpu },
     Section { title: "Modules", default: true, write: |_, _| () },
     Section { title: "Commandstats", default: false, write: commands::write_calls },
     Section { title: "Errorstats", default: true, write: stats::write_errors },
     Section { title: "Latencystats", default: false, write: commands::write_latencies },
-    Section { title: "Cluster", default: true, write: lone::write_cluster },
+    Section { title: "Cluster", default: true, write: replication::write_cluster },
     Section { title: KEYSPACE, default: true, write: keyspace::write },
     Section { title: "Keysizes", default: true, write: keyspace::write_sizes },
 ];
@@ -86,7 +86,7 @@ fn info(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
         }
         if section.title == KEYSPACE {
             // A script may be where others would wait for its look.
-            let means = context.lane().map(lifetimes::means);
+            let means = context.lane().map(mean_ttl::means);
             let databases = context.server.keyspace.database_count();
             report.mean_ttls = means.unwrap_or_else(|_| vec![0; databases]);
         }

@@ -4,7 +4,7 @@
 
 use super::append_only;
 use super::report::Report;
-use crate::saves::SaveStatus;
+use crate::save::SaveStatus;
 use crate::server::Server;
 
 pub(super) fn write(server: &Server, report: &mut Report) {

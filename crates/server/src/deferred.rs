@@ -1,6 +1,6 @@
 //! Second turns: what sessions leave until all sessions that are ready have had their turn.
 //!
-//! Requests that come alone are executed then (`session/aside.rs`): the keys of many are fetched
+//! Requests that come alone are executed then (`connection/deferred.rs`): the keys of many are fetched
 //! from memory together. And the replies of a batch leave then: a client with several connections
 //! that sleeps is woken once for many replies, and to wake it costs the server as much as some
 //! requests. One task takes all second turns: to run the task of each session again would cost as
@@ -17,8 +17,8 @@ use std::task::{Poll, Waker};
 use keyspace::Location;
 use smallvec::SmallVec;
 
-use crate::connection::{Serve, Slot};
-use crate::gathering::Gathering;
+use crate::connection::{Connection, Slot};
+use crate::group_commit::GroupCommit;
 use crate::panics::contain;
 use crate::worker::Worker;
 
@@ -54,13 +54,13 @@ pub(crate) struct Ahead {
 
 /// A session that stands in line.
 struct Waiting {
-    serve: Rc<RefCell<Serve>>,
+    serve: Rc<RefCell<Connection>>,
     ahead: Option<Ahead>,
 }
 
 /// What a worker knows of the second turns of its sessions.
 #[derive(Default)]
-pub(crate) struct SecondTurns {
+pub(crate) struct DeferredSessions {
     /// Since when the first of those who wait with replies does.
     since_us: Cell<Option<i64>>,
     /// Those who wait.
@@ -77,7 +77,7 @@ pub(crate) struct SecondTurns {
     usher: Cell<Option<Waker>>,
 }
 
-impl SecondTurns {
+impl DeferredSessions {
     /// Whether the replies of a batch that began and ended then are to wait, if they have so many
     /// bytes.
     #[inline]
@@ -128,7 +128,7 @@ impl SecondTurns {
 
     /// A session lines up.
     #[inline]
-    pub(crate) fn join(&self, serve: Rc<RefCell<Serve>>) {
+    pub(crate) fn join(&self, serve: Rc<RefCell<Connection>>) {
         let ahead = self.ahead.take();
         self.line.borrow_mut().push(Waiting { serve, ahead });
         if let Some(usher) = self.usher.take() {
@@ -153,7 +153,9 @@ impl SecondTurns {
         let written = if self.kept.get() > 0 { execute(worker, &line) } else { 0 };
         self.kept.set(0);
         self.parsed_count.set(0);
-        line[written..].iter().for_each(|waiting| guard(&waiting.serve, Serve::take_second_turn));
+        line[written..]
+            .iter()
+            .for_each(|waiting| guard(&waiting.serve, Connection::take_second_turn));
         line.clear();
         // Nobody lines up but in a turn of its own.
         self.line.replace(line);
@@ -181,7 +183,7 @@ fn execute(worker: &Worker, line: &[Waiting]) -> usize {
         if took_us > BATCH_US || serve.borrow().unsent() > BYTES {
             worker.go_out();
             let done = &line[written..=index];
-            done.iter().for_each(|waiting| guard(&waiting.serve, Serve::take_second_turn));
+            done.iter().for_each(|waiting| guard(&waiting.serve, Connection::take_second_turn));
             (written, began_us) = (index + 1, None);
         }
     }
@@ -205,7 +207,7 @@ fn fetch(worker: &Worker, line: &[Waiting]) {
 }
 
 /// Does something for a session that is no turn of its own. A panic ends the session.
-pub(crate) fn guard(serve: &RefCell<Serve>, step: impl FnOnce(&mut Serve)) {
+pub(crate) fn guard(serve: &RefCell<Connection>, step: impl FnOnce(&mut Connection)) {
     let mut serve = serve.borrow_mut();
     if contain(|| step(&mut serve)).is_err() {
         serve.give_up();
@@ -224,7 +226,7 @@ pub(crate) async fn run(worker: Rc<Worker>) {
             Poll::Ready(())
         })
         .await;
-        Gathering::open();
+        GroupCommit::open();
         turns.give(&worker);
         worker.end_turn();
     }
@@ -232,11 +234,11 @@ pub(crate) async fn run(worker: Rc<Worker>) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Ahead, BATCH_US, BYTES, GRAIN, KEPT, PARSED, SecondTurns, WAIT_US};
+    use super::{Ahead, BATCH_US, BYTES, DeferredSessions, GRAIN, KEPT, PARSED, WAIT_US};
 
     #[test]
     fn short_replies_of_short_batches_wait_while_the_first_does_not_wait_for_long() {
-        let turns = SecondTurns::default();
+        let turns = DeferredSessions::default();
         assert!(!turns.await_one(1, 0, BATCH_US + 1), "a long batch");
         assert!(!turns.await_one(BYTES + 1, 0, 0), "long replies");
         assert!(turns.await_one(BYTES, 1000, 1000 + BATCH_US), "the first");
@@ -249,7 +251,7 @@ mod tests {
 
     #[test]
     fn requests_are_set_aside_while_there_is_room_and_the_first_does_not_wait_for_long() {
-        let turns = SecondTurns::default();
+        let turns = DeferredSessions::default();
         let ahead = Ahead { database: 0, location: None, parsed: None };
         assert_eq!(turns.kept(), 0);
         turns.keep(ahead, 1);
@@ -270,7 +272,7 @@ mod tests {
 
     #[test]
     fn the_first_requests_that_are_set_aside_are_kept_as_they_were_parsed() {
-        let turns = SecondTurns::default();
+        let turns = DeferredSessions::default();
         let ahead = Ahead { database: 0, location: None, parsed: None };
         let place = || turns.parse(|_| Some(ahead)).and_then(|ahead| ahead.parsed);
         assert!(turns.parse(|_| None).is_none(), "it is no request");

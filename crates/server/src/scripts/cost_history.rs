@@ -40,14 +40,14 @@ impl Pause {
 /// Whether a script is brief, as far as its last runs tell. Where threads share it, a count may be
 /// lost.
 #[derive(Default)]
-pub(crate) struct Brevity {
+pub(crate) struct CostHistory {
     /// While it lasts, it goes alone.
     alone: Pause,
     /// For how many runs in company it is remembered that one took long.
     suspect: AtomicU32,
 }
 
-impl Brevity {
+impl CostHistory {
     /// Whether a run may share its locks with others; asked before each.
     #[inline]
     pub(super) fn allows_company(&self) -> bool {
@@ -77,17 +77,17 @@ impl Brevity {
 
 #[cfg(test)]
 mod tests {
-    use super::{Brevity, RUNS_BETWEEN, RUNS_WITHOUT};
+    use super::{CostHistory, RUNS_BETWEEN, RUNS_WITHOUT};
 
     #[track_caller]
-    fn goes_alone_for_a_while(brevity: &Brevity) {
+    fn goes_alone_for_a_while(brevity: &CostHistory) {
         assert!((0..RUNS_WITHOUT).all(|_| !brevity.allows_company()));
         assert!(brevity.allows_company());
     }
 
     #[test]
     fn who_is_undone_goes_alone_for_a_while() {
-        let brevity = Brevity::default();
+        let brevity = CostHistory::default();
         assert!(brevity.allows_company());
         brevity.note_undone();
         goes_alone_for_a_while(&brevity);
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn who_is_long_twice_within_a_while_goes_alone() {
-        let brevity = Brevity::default();
+        let brevity = CostHistory::default();
         for _ in 0..2 {
             brevity.note_run(true);
             (1..RUNS_BETWEEN).for_each(|_| brevity.note_run(false));
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn who_is_long_now_and_then_stays_in_company() {
-        let brevity = Brevity::default();
+        let brevity = CostHistory::default();
         for _ in 0..3 {
             brevity.note_run(true);
             (0..RUNS_BETWEEN).for_each(|_| brevity.note_run(false));

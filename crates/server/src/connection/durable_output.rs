@@ -16,7 +16,7 @@ use keyspace::Lsn;
 use proto::{Output, Reply, Resp};
 use smallvec::SmallVec;
 
-use super::Serve;
+use super::Connection;
 
 /// Watermarks of an output.
 #[derive(Default)]
@@ -59,7 +59,7 @@ impl Held {
     }
 }
 
-impl Serve {
+impl Connection {
     /// Holds back the reply that was just appended from `begun` on, if the journal is not yet safe
     /// where it looked.
     #[inline]

@@ -19,10 +19,10 @@ use rustix::process::fchdir;
 use crate::aof;
 use crate::drill;
 use crate::keyspace_settings::store_settings;
+use crate::listeners;
 use crate::log::{Sink, log_warning};
 use crate::output_limit;
 use crate::panics::Unbroken;
-use crate::reception;
 use crate::server::Server;
 use crate::startup::limits;
 use crate::title;
@@ -105,16 +105,16 @@ impl Prepared {
     fn publish(self, server: &'static Server) {
         match self {
             Self::Log(sink) => server.log.change(sink),
-            Self::Listeners => reception::settle(server, true),
+            Self::Listeners => listeners::settle(server, true),
             Self::Nothing | Self::Workers(_) | Self::Directory(_) | Self::AppendOnly => {}
         }
     }
 
     fn abandon(self, server: &'static Server) {
         match self {
-            Self::Listeners => reception::settle(server, false),
+            Self::Listeners => listeners::settle(server, false),
             Self::Workers(before) => {
-                if let Err(error) = server.crew.resize(server, before) {
+                if let Err(error) = server.worker_pool.resize(server, before) {
                     log_warning!(server.log, "Cannot start the workers: {}", plain(&error));
                 }
             }
@@ -143,7 +143,7 @@ fn prepare(
     config: &Config,
 ) -> Result<Prepared, String> {
     match effect {
-        Effect::Listeners => match reception::reserve(server, config) {
+        Effect::Listeners => match listeners::reserve(server, config) {
             Ok(()) => return Ok(Prepared::Listeners),
             Err(()) if name == "bind" => {
                 return Err("Failed to bind to specified addresses.".to_owned());
@@ -154,7 +154,7 @@ fn prepare(
         Effect::Workers => {
             let before = server.worker_count();
             let size = server.cores.workforce(config.get(WORKER_THREADS)).workers;
-            let resized = server.crew.resize(server, size);
+            let resized = server.worker_pool.resize(server, size);
             return resized.map(|()| Prepared::Workers(before)).map_err(|error| plain(&error));
         }
         Effect::Directory => {
@@ -204,7 +204,7 @@ pub(crate) fn enter_directory(config: &Config) -> Result<(), String> {
 /// Brings in line what cannot fail with the configuration as it is.
 fn follow(server: &'static Server, effect: Effect) {
     match effect {
-        Effect::Affinity => server.crew.rebind(),
+        Effect::Affinity => server.worker_pool.rebind(),
         Effect::MaxMemory => {
             server.budget.configure(&server.config);
             warn_of_small_limit(server);

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::Tracker;
-use super::notice::{Notice, SharedKeys};
+use super::invalidation::{Invalidation, SharedKeys};
 use crate::client_id::ClientId;
 use crate::clients::{Client, client_flags};
 use crate::mailbox::{Directory, Rounds};
@@ -80,10 +80,10 @@ fn address(
     directory: Directory<'_>,
     tracker: &Tracker,
     keys: &[Option<SharedKeys>],
-) -> (Arc<Client>, Vec<Notice>) {
+) -> (Arc<Client>, Vec<Invalidation>) {
     let itself = || Arc::clone(&tracker.client);
     let invalid = |redirected| {
-        keys.iter().map(move |keys| Notice::Invalid { keys: keys.clone(), redirected })
+        keys.iter().map(move |keys| Invalidation::Invalid { keys: keys.clone(), redirected })
     };
     let Some(target) = tracker.options.redirect else {
         return (itself(), invalid(false).collect());
@@ -92,5 +92,5 @@ fn address(
         return (client, invalid(true).collect());
     }
     tracker.client.set_flag(client_flags::BROKEN_REDIRECT, true);
-    (itself(), keys.iter().map(|_| Notice::RedirectionBroken(target)).collect())
+    (itself(), keys.iter().map(|_| Invalidation::RedirectionBroken(target)).collect())
 }

@@ -2,7 +2,7 @@
 //!
 //! The thread that makes records safe does so for a hundred sessions at a time. To wake each from
 //! there takes a system call and two turns of a lock; so it wakes one task of each worker, and that
-//! writes the replies of all sessions, as in second turns (`second_turn.rs`).
+//! writes the replies of all sessions, as in second turns (`deferred.rs`).
 //!
 //! Invariants: while somebody stands in line, the task stands in the journal's line for the lowest
 //! LSN in it, or is about to; who stands in line stays there until that LSN is safe, however often
@@ -15,14 +15,14 @@ use std::task::{Context, Poll, Waker};
 
 use keyspace::Lsn;
 
-use crate::connection::Serve;
+use crate::connection::Connection;
+use crate::deferred;
 use crate::journal::Journal;
-use crate::second_turn;
 use crate::worker::Worker;
 
 /// Those who wait at a worker, as they are told to look.
 #[derive(Default)]
-pub(crate) struct HeldLine<S = Weak<RefCell<Serve>>> {
+pub(crate) struct DurabilityWaiters<S = Weak<RefCell<Connection>>> {
     waiting: RefCell<Vec<(Lsn, S)>>,
     /// For which LSN the task stands in the journal's line, or did until it was last woken.
     standing: Cell<Option<Lsn>>,
@@ -32,7 +32,7 @@ pub(crate) struct HeldLine<S = Weak<RefCell<Serve>>> {
     usher: RefCell<Option<Waker>>,
 }
 
-impl<S: Clone> HeldLine<S> {
+impl<S: Clone> DurabilityWaiters<S> {
     /// Queues a session with a reply that saw `lsn`, to be told when the reply may leave; `false`
     /// if it may already, or the journal's reader has failed.
     pub(crate) fn wait(&self, journal: &Journal, lsn: Lsn, session: &S) -> bool {
@@ -81,9 +81,9 @@ impl<S: Clone> HeldLine<S> {
 
 /// Sees to those who wait at a worker, for ever.
 pub(crate) async fn run(worker: Rc<Worker>) {
-    let write = |session: &Weak<RefCell<Serve>>| {
+    let write = |session: &Weak<RefCell<Connection>>| {
         if let Some(serve) = session.upgrade() {
-            second_turn::guard(&serve, Serve::write_replies);
+            deferred::guard(&serve, Connection::write_replies);
         }
     };
     poll_fn(|cx| {
@@ -102,7 +102,7 @@ mod tests {
     use base::time::Clock;
     use keyspace::Lsn;
 
-    use super::HeldLine;
+    use super::DurabilityWaiters;
     use crate::counting_waker::CountingWaker;
     use crate::journal::{Journal, JournalReader, LATE_US, ReaderId, Reliance};
 
@@ -119,7 +119,7 @@ mod tests {
         journal: Journal,
         reader: ReaderId,
         clock: Clock,
-        line: HeldLine<Arc<CountingWaker>>,
+        line: DurabilityWaiters<Arc<CountingWaker>>,
         lsns: [Lsn; 3],
         sessions: [Arc<CountingWaker>; 3],
         usher: Arc<CountingWaker>,
@@ -133,8 +133,15 @@ mod tests {
             journal.attach(reader, Box::new(Silent), Reliance::Disk);
             let lsns = [b"a", b"b", b"c"].map(|record| journal.append(record));
             let (sessions, usher) = Default::default();
-            let rig =
-                Self { journal, reader, clock, line: HeldLine::default(), lsns, sessions, usher };
+            let rig = Self {
+                journal,
+                reader,
+                clock,
+                line: DurabilityWaiters::default(),
+                lsns,
+                sessions,
+                usher,
+            };
             rig.take_turn();
             rig
         }

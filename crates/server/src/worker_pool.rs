@@ -19,7 +19,7 @@ use crate::unregistration::Unregistration;
 use crate::worker::{self, Message};
 
 /// The workers of a server.
-pub(crate) struct Crew {
+pub(crate) struct WorkerPool {
     roster: Mutex<Roster>,
 }
 
@@ -30,7 +30,7 @@ struct Roster {
     threads: Vec<Option<JoinHandle<()>>>,
 }
 
-impl Crew {
+impl WorkerPool {
     pub(crate) fn new() -> Self {
         Self { roster: Mutex::default() }
     }

@@ -14,7 +14,7 @@ use keyspace::{Location, Refusal};
 use proto::{Args, Output, Reply, Resp};
 use script::{Host, LogLevel, Replication, Stop};
 
-use super::books::Books;
+use super::accounting::Books;
 use super::running::{Listed, What};
 use crate::command_log::Execution;
 use crate::control_plane::write_time;

@@ -54,7 +54,7 @@ fn records_of_a_turn_may_wait_and_are_seen_to_behind_it() {
     let server = crate::start::test_server();
     let patient = Patient::default();
     attach(server, patient.clone(), Reliance::Disk);
-    server.crew.resize(server, 1).unwrap();
+    server.worker_pool.resize(server, 1).unwrap();
     let mut writers: Vec<UnixStream> = (0..3).map(|_| connect(server)).collect();
     for round in 1..=5 {
         for writer in &mut writers {
@@ -85,7 +85,7 @@ fn connect_as(server: &'static Server, is_memcached: bool) -> UnixStream {
     let mut session = Session::new(client, None, true);
     session.memcached = is_memcached.then(|| Dialogue::new(server));
     let moving = Moving::fresh(RawStream::Unix(theirs), session);
-    server.crew.hand_over(server, Box::new(moving));
+    server.worker_pool.hand_over(server, Box::new(moving));
     ours
 }
 
@@ -107,7 +107,7 @@ fn is_silent(stream: &mut UnixStream) -> bool {
 fn replies_leave_in_order_once_the_journal_is_safe() {
     let server = crate::start::test_server();
     let log = attach(server, Deaf, Reliance::Disk);
-    server.crew.resize(server, 1).unwrap();
+    server.worker_pool.resize(server, 1).unwrap();
     let (mut writer, mut reader) = (connect(server), connect(server));
     writer.write_all(b"SET k v\r\n").unwrap();
     assert!(is_silent(&mut writer), "the write is not safe yet");
@@ -122,7 +122,7 @@ fn replies_leave_in_order_once_the_journal_is_safe() {
     assert_eq!(receive(&mut reader, 7), "$1\r\nv\r\n");
     reader.write_all(b"GET k\r\n").unwrap();
     assert_eq!(receive(&mut reader, 7), "$1\r\nv\r\n");
-    server.crew.dismiss();
+    server.worker_pool.dismiss();
 }
 
 /// A write that is answered with nothing, or told of where nothing can be shown, and the reply to
@@ -141,7 +141,7 @@ fn a_reply_behind_a_silent_one_waits_for_its_own_record() {
     for requests in quiet {
         let server = crate::start::test_server();
         let log = attach(server, Deaf, Reliance::Disk);
-        server.crew.resize(server, 1).unwrap();
+        server.worker_pool.resize(server, 1).unwrap();
         let is_memcached = requests.len() == 2 && requests[1] == "1";
         let mut writer = connect_as(server, is_memcached);
         let mut other = connect(server);
@@ -165,7 +165,7 @@ fn a_reply_behind_a_silent_one_waits_for_its_own_record() {
         assert!(is_silent(&mut writer), "{requests:?}: the second write is not safe yet");
         server.journal.acknowledge(log, server.journal.end());
         assert_eq!(receive(&mut writer, reply.len()), reply, "{requests:?}");
-        server.crew.dismiss();
+        server.worker_pool.dismiss();
     }
 }
 
@@ -174,7 +174,7 @@ fn a_reply_behind_a_silent_one_waits_for_its_own_record() {
 fn a_reply_behind_a_message_that_cannot_be_shown_waits_for_its_own_record() {
     let server = crate::start::test_server();
     let log = attach(server, Deaf, Reliance::Disk);
-    server.crew.resize(server, 1).unwrap();
+    server.worker_pool.resize(server, 1).unwrap();
     let [mut own, mut other, mut third] = [(); 3].map(|()| connect(server));
     own.write_all(b"CLIENT TRACKING ON\r\nGET a\r\n").unwrap();
     assert_eq!(receive(&mut own, 10), "+OK\r\n$-1\r\n");
@@ -189,14 +189,14 @@ fn a_reply_behind_a_message_that_cannot_be_shown_waits_for_its_own_record() {
     assert!(is_silent(&mut own), "its own write is not safe");
     server.journal.acknowledge(log, server.journal.end());
     assert_eq!(receive(&mut own, 5), "+OK\r\n");
-    server.crew.dismiss();
+    server.worker_pool.dismiss();
 }
 
 #[test]
 fn what_was_seen_before_a_reply_is_waited_for_in_any_output() {
     let server = crate::start::test_server();
     let log = attach(server, Deaf, Reliance::Disk);
-    server.crew.resize(server, 1).unwrap();
+    server.worker_pool.resize(server, 1).unwrap();
     server.background.begin().unwrap();
     let [mut loader, mut caller, mut other] = [(); 3].map(|()| connect(server));
     let body = "function() for turn = 1, 3e6 do end return 1 end";
@@ -219,14 +219,14 @@ fn what_was_seen_before_a_reply_is_waited_for_in_any_output() {
     assert!(is_silent(&mut caller), "the library is not safe");
     server.journal.acknowledge(log, server.journal.end());
     assert_eq!(receive(&mut caller, 4), ":1\r\n");
-    server.crew.dismiss();
+    server.worker_pool.dismiss();
 }
 
 #[test]
 fn replies_wait_while_the_journal_is_late_and_for_no_longer() {
     let server = crate::start::test_server();
     let log = attach(server, Deaf, Reliance::System);
-    server.crew.resize(server, 1).unwrap();
+    server.worker_pool.resize(server, 1).unwrap();
     let (mut writer, mut reader) = (connect(server), connect(server));
     writer.write_all(b"SET k v\r\n").unwrap();
     assert_eq!(receive(&mut writer, 5), "+OK\r\n");
@@ -241,7 +241,7 @@ fn replies_wait_while_the_journal_is_late_and_for_no_longer() {
     server.journal.note_written(log, server.journal.end(), now_us);
     assert_eq!(receive(&mut writer, 5), "+OK\r\n");
     assert_eq!(receive(&mut reader, 14), "$1\r\nw\r\n+PONG\r\n");
-    server.crew.dismiss();
+    server.worker_pool.dismiss();
 }
 
 /// Longer than records may wait for a disk before replies wait for them.
@@ -252,7 +252,7 @@ fn start_with_log(disk: &SimulatedDisk, policy: &[u8]) -> &'static Server {
     let server = start(disk).unwrap();
     server.config.set_many(&[b"appendfsync", policy], true).unwrap();
     server.aof.policy_changed(server);
-    server.crew.resize(server, 1).unwrap();
+    server.worker_pool.resize(server, 1).unwrap();
     server
 }
 
@@ -286,7 +286,7 @@ fn with_everysec_nobody_is_told_of_more_than_half_a_second_that_the_disk_has_not
     assert_eq!(receive(&mut other, 7), "$1\r\nw\r\n");
     set(&mut writer, "x");
     assert_eq!(receive(&mut writer, 5), "+OK\r\n");
-    server.crew.dismiss();
+    server.worker_pool.dismiss();
     end(server);
 }
 
@@ -303,7 +303,7 @@ fn with_always_a_flush_is_told_of_when_it_is_on_disk() {
     drop(halt);
     assert_eq!(receive(&mut writer, 5), "+OK\r\n");
     assert_eq!(server.journal.safe(), server.journal.end());
-    server.crew.dismiss();
+    server.worker_pool.dismiss();
     end(server);
 }
 
@@ -324,7 +324,7 @@ fn a_flush_is_told_of_when_the_snapshot_file_has_followed() {
         let disk = new_disk();
         let server = test_server_on(Box::new(disk.clone()));
         server.config.set_many(&[b"save", b"3600 1"], true).unwrap();
-        server.crew.resize(server, 1).unwrap();
+        server.worker_pool.resize(server, 1).unwrap();
         let (mut flusher, mut reader) = (connect(server), connect(server));
         let halt = disk.halt();
         flusher.write_all(flush.as_bytes()).unwrap();
@@ -337,7 +337,7 @@ fn a_flush_is_told_of_when_the_snapshot_file_has_followed() {
         drop(halt);
         assert_eq!(receive(&mut flusher, replies.1.len()), replies.1, "{flush}");
         assert_eq!(receive(&mut reader, 5), "+OK\r\n", "{flush}");
-        server.crew.dismiss();
+        server.worker_pool.dismiss();
         server.saves.wait();
     }
 }
@@ -347,12 +347,12 @@ fn a_flush_is_told_of_where_the_snapshot_file_cannot_follow() {
     let disk = new_disk();
     let server = test_server_on(Box::new(disk.clone()));
     server.config.set_many(&[b"save", b"3600 1"], true).unwrap();
-    server.crew.resize(server, 1).unwrap();
+    server.worker_pool.resize(server, 1).unwrap();
     disk.fail_from(0, Fault::Error(libc::EIO));
     let mut flusher = connect(server);
     flusher.write_all(b"FLUSHALL\r\n").unwrap();
     assert_eq!(receive(&mut flusher, 5), "+OK\r\n", "as in Redis: the log tells of it");
-    server.crew.dismiss();
+    server.worker_pool.dismiss();
     server.saves.wait();
 }
 
@@ -421,7 +421,7 @@ fn a_write_that_is_not_safe_is_shown_to_nobody_before_it_is_by_whatever_road_it_
         let expected = if road == "a pipeline" { "9" } else { "8" };
         assert_eq!(ask(&mut reader, "GET k\r\n"), "$1\r\n", "{road}");
         assert_eq!(line(&mut reader), format!("{expected}\r\n"), "{road}");
-        server.crew.dismiss();
+        server.worker_pool.dismiss();
         end(server);
     }
 }
@@ -440,7 +440,7 @@ fn one_who_was_served_by_a_write_that_is_not_safe_is_told_so() {
     disk.heal();
     await_end("the failure", || !server.journal.has_failed());
     assert_eq!(ask(&mut writer, "LLEN q\r\n"), ":0\r\n", "the waiter has it, if anybody");
-    server.crew.dismiss();
+    server.worker_pool.dismiss();
     end(server);
 }
 
@@ -463,7 +463,7 @@ fn nothing_expires_that_could_not_be_recorded_and_whoever_reads_it_finds_it_gone
     await_end("the failure", || !server.journal.has_failed());
     assert_eq!(ask(&mut reader, &format!("GET {apart}\r\n")), "$-1\r\n");
     assert_ne!(server.journal.end(), end_before, "it is removed now");
-    server.crew.dismiss();
+    server.worker_pool.dismiss();
     end(server);
 }
 
@@ -480,7 +480,7 @@ fn readers_are_served_while_the_disk_fails_where_replies_do_not_wait_for_it() {
     assert_eq!(line(&mut reader), "v\r\n");
     assert!(ask(&mut writer, "SET k w\r\n").starts_with("-MISCONF "));
     disk.heal();
-    server.crew.dismiss();
+    server.worker_pool.dismiss();
     end(server);
 }
 
@@ -495,6 +495,6 @@ fn a_tracked_client_learns_that_its_write_is_not_safe() {
     disk.fail_from(disk.calls(), Fault::Error(libc::ENOSPC));
     assert!(ask(&mut writer, "SET k v\r\n").starts_with("-UNSAFE "));
     disk.heal();
-    server.crew.dismiss();
+    server.worker_pool.dismiss();
     end(server);
 }

@@ -14,8 +14,8 @@ use config::Schedule;
 use config::settings::{RDB_SAVE_INCREMENTAL_FSYNC, SAVE, SNAPSHOT_CRON};
 use keyspace::{Acquisition, Count};
 
-use crate::ailments::SNAPSHOT_FAILED;
 use crate::claims::snapshot_file;
+use crate::disk_errors::SNAPSHOT_FAILED;
 use crate::drill;
 use crate::durability::Durability;
 use crate::log::{log_notice, log_warning};

@@ -14,14 +14,14 @@ use crate::mailbox::{Mailboxes, Rounds};
 
 /// Some clients, by worker.
 #[derive(Default)]
-pub(crate) struct Audience {
+pub(crate) struct Subscribers {
     size: AtomicUsize,
-    rolls: Mutex<Vec<(usize, Arc<Roll>)>>,
+    rolls: Mutex<Vec<(usize, Arc<WorkerSubscribers>)>>,
 }
 
 /// The members that live at one worker.
 #[derive(Default)]
-pub(crate) struct Roll(Mutex<BTreeMap<ClientId, Member>>);
+pub(crate) struct WorkerSubscribers(Mutex<BTreeMap<ClientId, Member>>);
 
 struct Member {
     client: Arc<Client>,
@@ -29,7 +29,7 @@ struct Member {
     joined_after: u64,
 }
 
-impl Audience {
+impl Subscribers {
     /// Whether there is nobody: one load.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
@@ -73,7 +73,7 @@ impl Audience {
         self.len()
     }
 
-    fn rolls(&self) -> MutexGuard<'_, Vec<(usize, Arc<Roll>)>> {
+    fn rolls(&self) -> MutexGuard<'_, Vec<(usize, Arc<WorkerSubscribers>)>> {
         self.rolls.lock().expect("no critical section here panics")
     }
 }
@@ -83,7 +83,7 @@ impl Audience {
 /// it others could still come, were the audiences not locked. All of them are, since messages of
 /// two audiences have an order, too, where one publisher sent both.
 pub(crate) fn relocate(
-    mut audiences: Vec<&Audience>,
+    mut audiences: Vec<&Subscribers>,
     mailboxes: &Mailboxes,
     client: &Arc<Client>,
     lane: usize,
@@ -94,7 +94,7 @@ pub(crate) fn relocate(
     }
     // Only who moves holds more than one of them, and all who move lock them in one order.
     audiences.sort_unstable_by_key(|&audience| std::ptr::from_ref(audience).addr());
-    let mut locked: Vec<_> = audiences.into_iter().map(Audience::rolls).collect();
+    let mut locked: Vec<_> = audiences.into_iter().map(Subscribers::rolls).collect();
     settle();
     for rolls in &mut locked {
         if strike_off(rolls, client) {
@@ -104,7 +104,7 @@ pub(crate) fn relocate(
 }
 
 fn enlist(
-    rolls: &mut Vec<(usize, Arc<Roll>)>,
+    rolls: &mut Vec<(usize, Arc<WorkerSubscribers>)>,
     mailboxes: &Mailboxes,
     lane: usize,
     client: &Arc<Client>,
@@ -113,12 +113,15 @@ fn enlist(
     if let Some((_, roll)) = rolls.iter().find(|(own, _)| *own == lane) {
         roll.members().insert(client.id, member);
     } else {
-        rolls.push((lane, Arc::new(Roll(Mutex::new(BTreeMap::from([(client.id, member)]))))));
+        rolls.push((
+            lane,
+            Arc::new(WorkerSubscribers(Mutex::new(BTreeMap::from([(client.id, member)])))),
+        ));
     }
 }
 
 /// Takes a client off its roll, and the roll out if it is empty then; whether it was there.
-fn strike_off(rolls: &mut Vec<(usize, Arc<Roll>)>, client: &Client) -> bool {
+fn strike_off(rolls: &mut Vec<(usize, Arc<WorkerSubscribers>)>, client: &Client) -> bool {
     let strike = |members: &mut BTreeMap<ClientId, Member>| {
         members.remove(&client.id)?;
         Some(members.is_empty())
@@ -130,7 +133,7 @@ fn strike_off(rolls: &mut Vec<(usize, Arc<Roll>)>, client: &Client) -> bool {
     found.is_some()
 }
 
-impl Roll {
+impl WorkerSubscribers {
     /// Gives messages with rising numbers to the members that they are for, and those who are to
     /// be woken for them to `wake`. Returns how many members there are.
     pub(crate) fn deliver(

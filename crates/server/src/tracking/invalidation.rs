@@ -16,7 +16,7 @@ pub(crate) type SharedKeys = Arc<[Box<[u8]>]>;
 
 /// One message.
 #[derive(Clone)]
-pub(crate) enum Notice {
+pub(crate) enum Invalidation {
     /// Copies of these keys are old, of all keys without any.
     Invalid {
         keys: Option<SharedKeys>,
@@ -27,7 +27,7 @@ pub(crate) enum Notice {
     RedirectionBroken(ClientId),
 }
 
-impl Notice {
+impl Invalidation {
     /// Writes it to a client, if it speaks RESP3 or `subscribes` for somebody else.
     pub(crate) fn write(&self, reply: &mut Reply<'_>, subscribes: bool) {
         match (self, reply.resp()) {

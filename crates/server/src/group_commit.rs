@@ -19,7 +19,7 @@ const LONGEST_US: i64 = 1_000;
 
 /// The gathering of a worker.
 #[derive(Default)]
-pub(crate) struct Gathering {
+pub(crate) struct GroupCommit {
     /// How many records had been left when the last one was over.
     closed: Cell<u64>,
     /// Since when the present one goes on.
@@ -28,7 +28,7 @@ pub(crate) struct Gathering {
     closer: Cell<Option<Waker>>,
 }
 
-impl Gathering {
+impl GroupCommit {
     /// A session's turn begins.
     #[inline]
     pub(crate) fn open() {

@@ -20,8 +20,8 @@ use config::settings::{
 use keyspace::arena::{self, Marking};
 use keyspace::{PARTITIONS, PartitionIndex, heap};
 
-use crate::compaction_state::{Compaction, Pass};
 use crate::counters::Totals;
+use crate::defrag_state::{Compaction, Pass};
 use crate::lane::Lane;
 use crate::shared::Shared;
 

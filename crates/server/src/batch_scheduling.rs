@@ -30,14 +30,14 @@ const AT_EASE: i64 = 4;
 
 /// What a worker knows of its own.
 #[derive(Default)]
-pub(crate) struct Courtesy {
+pub(crate) struct BatchScheduling {
     looked_us: Cell<i64>,
     ran_us: Cell<i64>,
     is_busy: Cell<bool>,
     is_shown: Cell<bool>,
 }
 
-impl Courtesy {
+impl BatchScheduling {
     /// Whether the worker is busy, if it is time to look.
     fn look(&self, now_us: i64, ran_us: impl FnOnce() -> i64) -> Option<bool> {
         let period_us = now_us - self.looked_us.get();
@@ -84,11 +84,11 @@ pub(crate) fn end(worker: &Worker) {
 
 #[cfg(test)]
 mod tests {
-    use super::Courtesy;
+    use super::BatchScheduling;
 
     #[test]
     fn who_runs_a_third_of_the_time_is_busy_until_it_runs_less_than_a_quarter() {
-        let own = Courtesy::default();
+        let own = BatchScheduling::default();
         let (mut now_us, mut sum_us) = (0, 0);
         for (is_busy, after_us, ran_us, expected) in [
             (false, 99_999, 0, None),

@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 /// A state that comes and goes.
 #[derive(Default)]
-pub(crate) struct Spell {
+pub(crate) struct Stopwatch {
     /// Since when, on the monotonic clock in microseconds; 0 if it is not so.
     since: AtomicI64,
     /// For how long it was, spells that are over.
     total_us: AtomicI64,
 }
 
-impl Spell {
+impl Stopwatch {
     /// Notes whether it is so.
     pub(crate) fn note(&self, is_so: bool, now_us: i64) {
         let since = self.since.load(Ordering::Relaxed);
@@ -44,11 +44,11 @@ impl Spell {
 
 #[cfg(test)]
 mod tests {
-    use super::Spell;
+    use super::Stopwatch;
 
     #[test]
     fn the_time_of_a_spell_is_counted_once() {
-        let spell = Spell::default();
+        let spell = Stopwatch::default();
         spell.note(true, 1_000_000);
         spell.note(true, 2_000_000);
         assert_eq!(spell.ms(3_000_000), (2000, 2000));

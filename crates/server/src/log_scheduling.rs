@@ -26,14 +26,14 @@ const REST_US: i64 = 60_000_000;
 
 /// What the log's thread knows of its own.
 #[derive(Default)]
-pub(crate) struct LogCourtesy {
+pub(crate) struct LogScheduling {
     looked_us: i64,
     waits: Waits,
     rests_until_us: i64,
     is_shown: bool,
 }
 
-impl LogCourtesy {
+impl LogScheduling {
     /// The thread's turn: looks how long it waited since the last one, and changes its manners.
     pub(crate) fn turn(&mut self, server: &Shared, now_us: i64) {
         if now_us - self.looked_us < BETWEEN_LOG_LOOKS_US {
@@ -89,7 +89,7 @@ fn parse(line: &str) -> Option<Waits> {
 mod tests {
     use std::sync::atomic::Ordering;
 
-    use super::{LogCourtesy, REST_US, Waits, parse, waits};
+    use super::{LogScheduling, REST_US, Waits, parse, waits};
     use crate::start::test_server;
 
     #[test]
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn who_waits_long_in_the_mean_rests_from_courtesy() {
-        let mut own = LogCourtesy::default();
+        let mut own = LogScheduling::default();
         let mut waits = Waits { waited_ns: 9_000_000, turns: 3 };
         let mut look = |is_shown, now_us, waited_ns, turns| {
             waits.waited_ns += waited_ns;
@@ -126,7 +126,7 @@ mod tests {
         // Who cannot know how long it waits is not courteous.
         let is_possible = waits().is_some();
         let server = test_server();
-        let (mut log, mut now_us) = (LogCourtesy::default(), 0);
+        let (mut log, mut now_us) = (LogScheduling::default(), 0);
         let mut look = |is_busy, setting: (&str, &str), expected| {
             let change =
                 usize::from(is_busy).wrapping_sub(server.busy_workers.load(Ordering::Relaxed));

@@ -19,7 +19,7 @@ pub(crate) const LOG_FAILED: u32 = 2;
 
 /// What ails at present.
 #[derive(Default)]
-pub(crate) struct Ailments(AtomicU32);
+pub(crate) struct DiskErrors(AtomicU32);
 
 const MISCONF: Refusal = Refusal::error(
     "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to \
@@ -28,7 +28,7 @@ const MISCONF: Refusal = Refusal::error(
      option). Please check the Redis logs for details about the RDB error.",
 );
 
-impl Ailments {
+impl DiskErrors {
     /// Something ails from now on, or no longer does.
     pub(crate) fn set(&self, ailment: u32, is_there: bool) {
         if is_there {

@@ -16,10 +16,10 @@ use proto::memcached::ParseStatus;
 
 use super::batch::End;
 use super::window::Slot;
-use super::{Place, Serve};
+use super::{Connection, Place};
+use crate::deferred::{Ahead, GRAIN, KEPT};
 use crate::execute::Known;
 use crate::memcached;
-use crate::second_turn::{Ahead, GRAIN, KEPT};
 
 /// Longer requests are not set aside: to take one back copies it.
 pub(crate) const REQUEST_MAX: usize = 2048;
@@ -41,7 +41,7 @@ impl Kept {
     }
 }
 
-impl Serve {
+impl Connection {
     /// Sets what was read to this place aside, if it is one request; `false` if it is to be
     /// executed at once.
     pub(super) fn set_aside(&mut self, begin: usize, data: &[u8]) -> bool {
@@ -129,12 +129,12 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use crate::clients::Peer;
-    use crate::connection::{Moving, RawStream, Serve, Serving};
+    use crate::connection::{Connection, ConnectionTask, Moving, RawStream};
     use crate::session::Session;
     use crate::worker::Worker;
 
     /// A turn of the session, which is to go on.
-    async fn take_turn(serving: &mut Serving) {
+    async fn take_turn(serving: &mut ConnectionTask) {
         let turn = poll_fn(|cx| Poll::Ready(Pin::new(&mut *serving).poll(cx))).await;
         assert!(turn.is_pending());
     }
@@ -151,7 +151,8 @@ mod tests {
             let client = server.clients.register(Peer::Unix, Peer::Unix, 0, 0);
             let session = Session::new(client, Some(server.users.default_user()), true);
             let moving = Moving::fresh(RawStream::Unix(theirs), session);
-            let mut serving = Serving::new(Serve::new(Rc::clone(&worker), moving).unwrap());
+            let mut serving =
+                ConnectionTask::new(Connection::new(Rc::clone(&worker), moving).unwrap());
             for request in ["SET k v\r\n", "GET k\r\n"] {
                 ours.write_all(request.as_bytes()).unwrap();
                 let began = Instant::now();

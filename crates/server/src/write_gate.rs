@@ -10,12 +10,12 @@ use base::Wakers;
 
 /// Open until it is shut.
 #[derive(Default)]
-pub(crate) struct Valve {
+pub(crate) struct WriteGate {
     is_shut: AtomicBool,
     waiting: Mutex<Wakers>,
 }
 
-impl Valve {
+impl WriteGate {
     /// Whether who wants to pass has to wait: one load.
     #[inline]
     pub(crate) fn is_shut(&self) -> bool {
@@ -59,11 +59,11 @@ impl Valve {
 mod tests {
     use std::task::Waker;
 
-    use super::Valve;
+    use super::WriteGate;
 
     #[test]
     fn who_comes_while_it_is_shut_waits_and_who_comes_later_passes() {
-        let valve = Valve::default();
+        let valve = WriteGate::default();
         assert!(!valve.wait(Waker::noop()), "it is open at first");
         valve.shut();
         assert!(valve.is_shut() && valve.wait(Waker::noop()));

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use keyspace::arena::Marking;
 
-use crate::spell::Spell;
+use crate::stopwatch::Stopwatch;
 
 /// After a pass that was not worth it so long must go by, or the waste grow by this part.
 const REST_US: i64 = 1_000_000;
@@ -30,7 +30,7 @@ pub(crate) struct Compaction {
     /// What all workers had read from their clients at the last look.
     reads: AtomicU64,
     /// There is work for it.
-    pub(crate) spell: Spell,
+    pub(crate) spell: Stopwatch,
 }
 
 /// How far a pass has got.

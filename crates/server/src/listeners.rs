@@ -35,10 +35,10 @@ use crate::connection::{Moving, RawStream};
 use crate::log::{log_notice, log_warning};
 use crate::memcached;
 use crate::network::Network;
+use crate::replace_file;
 use crate::session::Dialogue;
 use crate::session::Session;
 use crate::udp;
-use crate::whole_file;
 
 /// A pause after an accept that failed for want of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
@@ -80,7 +80,7 @@ pub(crate) enum Tongue {
 }
 
 /// Where other threads find the reception.
-pub(crate) struct ReceptionDesk {
+pub(crate) struct ListenerHandle {
     orders: mpsc::UnboundedSender<Order>,
     /// Its runtime, for timers that are nobody's own.
     pub(crate) runtime: tokio::runtime::Handle,
@@ -158,7 +158,7 @@ impl Listeners {
     pub(crate) fn serve(self, server: &'static Network) {
         let (orders, receiver) = mpsc::unbounded_channel();
         let runtime = tokio::runtime::Handle::current();
-        let first = server.reception.set(ReceptionDesk { orders, runtime }).is_ok();
+        let first = server.reception.set(ListenerHandle { orders, runtime }).is_ok();
         assert!(first, "there is one reception");
         tokio::spawn(self.doors.follow(server, receiver));
     }
@@ -275,7 +275,7 @@ fn tell_ports(config: &Config, opened: &[(Way, RawFd)]) -> Result<(), String> {
     }
     let path = Path::new(std::ffi::OsStr::from_bytes(&path));
     let lines: String = opened.iter().filter_map(|(way, _)| way.line()).collect();
-    whole_file::replace(path, lines.as_bytes()).map_err(|error| {
+    replace_file::replace(path, lines.as_bytes()).map_err(|error| {
         format!("Cannot write the ports to '{}': {}", path.display(), plain(&error))
     })
 }
@@ -472,7 +472,7 @@ pub(crate) fn welcome(
         session.memcached = Some(Dialogue::new(server));
         session.select(server.config.get(MEMCACHED_DATABASE) as usize);
     }
-    server.crew.hand_over(server, Box::new(Moving::fresh(stream, session)));
+    server.worker_pool.hand_over(server, Box::new(Moving::fresh(stream, session)));
 }
 
 fn turn_away(stream: &RawStream, line: &[u8]) {
