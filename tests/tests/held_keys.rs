@@ -173,7 +173,9 @@ fn the_limit_is_kept_while_all_that_may_go_is_held() {
         for mut client in [server.client(), server.client()] {
             for number in 0..200 {
                 let reply = render(&client.call(&["SET", &format!("own:{number}"), &value]));
-                assert!(reply == "OK" || reply == OOM, "{policy}, {tenacity}: {reply}");
+                // A key may lie in the partition of the one that is held.
+                let is_answer = ["OK", OOM, BUSY].contains(&&*reply);
+                assert!(is_answer, "{policy}, {tenacity}: {reply}");
             }
             assert_eq!(ask(&mut client, "PING"), "PONG");
             // What is little enough is gone on with, and each worker finds that out by itself.

@@ -337,11 +337,16 @@ impl Budget {
         Some(Advice { release: looks.wants_release(idle, now_us), at_once })
     }
 
-    /// The resident set, as it was a tenth of a second ago at the latest.
-    pub(crate) fn resident(&self, now_us: i64) -> Resident {
+    /// The resident set, as it was a tenth of a second ago at the latest; that of this moment where
+    /// so many bytes are in use that it cannot be true any more.
+    pub(crate) fn resident(&self, now_us: i64, used: usize) -> Resident {
         let mut looks = self.looks();
         match looks.resident {
-            Some((read_us, resident)) if now_us - read_us < RESIDENT_US => resident,
+            Some((read_us, resident))
+                if now_us - read_us < RESIDENT_US && resident.all >= resident.of_files + used =>
+            {
+                resident
+            }
             _ => looks.read_resident(now_us),
         }
     }

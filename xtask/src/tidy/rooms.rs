@@ -413,7 +413,7 @@ mod tests {
 
     #[test]
     fn the_longer_name_says_which_room_a_file_is_in() {
-        assert!(room_of("unit/pending.rs") < room_of("unit/exec.rs"));
+        assert!(room_of("scripts/state.rs") < room_of("scripts/run.rs"));
         assert!(room_of("nowhere.rs").is_none());
     }
 

@@ -44,7 +44,8 @@ impl Figures {
         let used = server.budget.used_exactly();
         server.peak_memory.note(used, keyspace.clock().now_ms());
         let now_us = keyspace.clock().monotonic_us();
-        let Resident { all: resident, of_files } = server.budget.resident(now_us);
+        let Resident { all: resident, of_files } =
+            server.budget.resident(now_us, used + arena::slack());
         let startup = server.budget.startup();
         let tables = tables(keyspace);
         let overhead = startup + clients + tables.iter().map(|(_, bytes)| bytes).sum::<usize>();
