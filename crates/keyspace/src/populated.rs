@@ -134,12 +134,16 @@ mod tests {
     #[test]
     fn each_partition_that_holds_keys_has_a_number() {
         let populated = Populated::default();
-        let held = [0, 1, 63, 64, 130, 131, 4095, PARTITIONS as u16 - 1];
-        for partition in held {
-            populated.set(partition, true);
+        let last = PARTITIONS as u16 - 1;
+        // Models of the locks have few partitions.
+        let mut held = vec![0, 1, 63, 64, 130, 131, 4095, last];
+        held.retain(|partition| *partition <= last);
+        held.dedup();
+        for partition in &held {
+            populated.set(*partition, true);
         }
-        populated.set(200, true);
-        populated.set(200, false);
+        populated.set(2, true);
+        populated.set(2, false);
         let ranks = Ranks::at(&populated);
         assert_eq!(ranks.count(), held.len() as u16);
         assert_eq!((0..ranks.count()).map(|number| ranks.nth(number)).collect::<Vec<_>>(), held);

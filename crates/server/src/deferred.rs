@@ -1,10 +1,10 @@
 //! Second turns: what sessions leave until all sessions that are ready have had their turn.
 //!
-//! Requests that come alone are executed then (`connection/deferred.rs`): the keys of many are fetched
-//! from memory together. And the replies of a batch leave then: a client with several connections
-//! that sleeps is woken once for many replies, and to wake it costs the server as much as some
-//! requests. One task takes all second turns: to run the task of each session again would cost as
-//! much as to execute its request.
+//! Requests that come alone are executed then (`connection/deferred.rs`): the keys of many are
+//! fetched from memory together. And the replies of a batch leave then: a client with several
+//! connections that sleeps is woken once for many replies, and to wake it costs the server as much
+//! as some requests. One task takes all second turns: to run the task of each session again would
+//! cost as much as to execute its request.
 //!
 //! Invariants: whoever stands in line is seen to by that task; no batch waits behind sessions whose
 //! first turns came later than `WAIT_US` after the first of those who wait with replies.
