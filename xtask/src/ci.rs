@@ -14,6 +14,7 @@ pub(crate) fn run() -> ExitCode {
     let mut report = Report::default();
     report.stage("fmt", || shell::run(&mut shell::cargo(&["fmt", "--all", "--check"])));
     report.stage("clippy", clippy);
+    report.stage("release", release);
     report.stage("tidy", tidy::run);
     report.stage("deny", deny);
     report.stage("aarch64", aarch64);
@@ -29,6 +30,12 @@ pub(crate) fn run() -> ExitCode {
 
 fn clippy() -> Result<(), String> {
     let arguments = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    shell::run(&mut shell::cargo(&arguments))
+}
+
+/// What users build: without assertions some of the code is another.
+fn release() -> Result<(), String> {
+    let arguments = ["clippy", "--release", "--workspace", "--", "-D", "warnings"];
     shell::run(&mut shell::cargo(&arguments))
 }
 

@@ -34,8 +34,7 @@ mod rejection;
 mod unit;
 
 pub(crate) use chain::{CHAIN_MAX, Chain, Link, Links};
-#[cfg(debug_assertions)]
-pub(crate) use departure::computes_apart;
+use departure::computes_apart;
 pub(crate) use departure::{InputHandover, looks_heavy};
 pub(crate) use known::{Known, Recognized};
 pub(crate) use queue::queue_together;
