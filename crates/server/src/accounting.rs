@@ -1,4 +1,4 @@
-//! What is booked of a command: its calls, its time, whether it was slow; and who watches is told.
+//! What is booked of a command: its calls, its time, whether it was slow; MONITOR is told.
 //!
 //! Invariant: a command is booked once, at its session's worker, when it is over.
 

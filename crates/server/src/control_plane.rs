@@ -1,5 +1,5 @@
-//! Commands beside the data, as those see them that run them in transactions: a request goes to
-//! the control plane, and what comes after it comes back.
+//! Commands beside the data, as transactions see them: a request goes to the control plane, and
+//! what comes behind the command comes back.
 //!
 //! Invariant: nothing here knows a command.
 

@@ -1,6 +1,6 @@
 //! What keeps the data when the process ends: the log, snapshots, backups, and the files' place.
 //!
-//! Invariant: it knows no session and no socket; whatever changes in it is an atomic or behind a
+//! Invariant: nothing here knows a session or a socket; whatever changes is an atomic or behind a
 //! lock of its own.
 
 use std::ops::Deref;
@@ -16,7 +16,7 @@ use crate::save::Saves;
 use crate::shutdown::Shutdown;
 use crate::snapshot::Snapshots;
 
-/// What runs commands, with what keeps their data. It is its [`Engine`] and more.
+/// What runs commands, with what keeps their data: the whole is its [`Engine`] and more.
 pub(crate) struct Durability {
     engine: Engine,
     pub(crate) aof: Aof,

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::Notify;
 
-/// A wish to end, and who waits for one.
+/// A wish to end, and the threads that wait for one.
 #[derive(Default)]
 pub(crate) struct Ending {
     asked: AtomicBool,

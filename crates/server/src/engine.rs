@@ -1,6 +1,6 @@
 //! What runs commands: what all threads share, the programs, and the control plane.
 //!
-//! Invariant: it is made once, and knows no front, no file and no event loop.
+//! Invariant: an engine is made once, and knows no front, no file and no event loop.
 
 use std::ops::Deref;
 use std::sync::OnceLock;
@@ -14,7 +14,7 @@ use crate::shared::Shared;
 use crate::table::{Entry, Handlers};
 use crate::unit::{Asked, Prepare, Program};
 
-/// What all threads share, with what runs commands. It is its [`Shared`] and more.
+/// What all threads share, with what runs commands: an engine is its [`Shared`] and more.
 pub(crate) struct Engine {
     shared: Shared,
     programs: Handlers<Prepare>,

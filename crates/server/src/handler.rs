@@ -1,4 +1,5 @@
-//! A handler runs: the one place that has data commands done for those who ask, and committed.
+//! A handler runs for a request or a background thread, and what it did is committed. Units and
+//! waiters that are served have handlers run within a transaction that others commit.
 //!
 //! Invariant: what a handler wrote leaves by `commit` while its locks are still held.
 

@@ -15,7 +15,7 @@ use crate::memcached::Front;
 use crate::session::Session;
 use crate::worker_pool::WorkerPool;
 
-/// The fronts, with those who serve them. It is its [`Front`] and more.
+/// The fronts, with the threads that serve them: the network is its [`Front`] and more.
 pub(crate) struct Network {
     front: Front,
     pub(crate) worker_pool: WorkerPool,

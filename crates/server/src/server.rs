@@ -1,7 +1,7 @@
-//! The server as the commands that steer see it: those who serve it, and what runs these commands.
+//! The server as the commands that steer see it: the network, and what runs these commands.
 //!
-//! Invariant: it lives as long as the process and is only ever shared; whatever changes in it is an
-//! atomic or behind a lock of its own.
+//! Invariant: the server lives as long as the process and is only ever shared; whatever changes in
+//! it is an atomic or behind a lock of its own.
 
 use std::ops::Deref;
 
@@ -21,8 +21,8 @@ use crate::shared::Shared;
 use crate::table::{Built, Handlers};
 use crate::unit::Prepare;
 
-/// What serves connections, with what runs the commands beside the data. It is its [`Network`] and
-/// more.
+/// What serves connections, with what runs the commands beside the data: the server is its
+/// [`Network`] and more.
 pub(crate) struct Server {
     network: Network,
     pub(crate) control_handlers: Handlers<ControlHandler>,

@@ -1,9 +1,9 @@
 //! What all threads share, from the keyspace to the reasons for which a command waits or is
 //! refused.
 //!
-//! Invariant: it lives as long as the process and is only ever shared; whatever changes in it is an
-//! atomic or behind a lock of its own. It is state, each part with methods of its own, and knows
-//! nothing of sessions, workers and files.
+//! Invariant: the whole lives as long as the process and is only ever shared; whatever changes in
+//! it is an atomic or behind a lock of its own. Each part is state with methods of its own, and no
+//! part knows sessions, workers or files.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};

@@ -23,7 +23,7 @@ pub(crate) struct Unregistrar {
 type PassOn = dyn Fn(Box<Unregistration>) + Send + Sync;
 
 impl Unregistrar {
-    /// Without workers yet: who would wait, and for what.
+    /// Without workers yet, while no client can wait or watch.
     pub(crate) fn new(keyspace: &'static Keyspace) -> Self {
         Self { keyspace, workers: OnceLock::new() }
     }

@@ -7,7 +7,7 @@ use std::ops::Deref;
 use super::Memcached;
 use crate::durability::Durability;
 
-/// It is its [`Durability`] and more.
+/// The memcached front: its [`Durability`] and more.
 pub(crate) struct Front {
     durability: Durability,
     pub(crate) memcached: Memcached,

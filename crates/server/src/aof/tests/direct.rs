@@ -8,8 +8,9 @@ use std::time::Duration;
 use persist::storage::read_whole;
 use persist::storage::simulated::HaltGuard;
 
+use super::ends::end_of_batches;
 use super::{LONG, WRITES, append_value, await_end, end, flush, has, new_disk, start};
-use super::{end_of_batches, sync_now_and_then, write};
+use super::{sync_now_and_then, write};
 use crate::aof::aligned::BLOCK;
 use crate::aof::increment::OVER_PADDING;
 
