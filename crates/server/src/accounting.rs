@@ -28,14 +28,14 @@ pub(crate) fn book(
     let micros = note_time(lane, entry);
     let reply_bytes = (out.len() - length) as u64 + out.bytes_to_come();
     account(lane, session, entry, args, micros, reply_bytes);
-    tell_watchers(lane, session, session.database, entry, args);
+    feed_monitors(lane, session, session.database, entry, args);
 }
 
 /// Notes what a command took that waits now, and tells those who watch.
 #[cold]
 pub(crate) fn note_wait(lane: &Lane, session: &Session, ran: &mut Ran) {
     ran.micros = note_time(lane, ran.entry);
-    tell_watchers(lane, session, session.database, ran.entry, ran.args.as_args());
+    feed_monitors(lane, session, session.database, ran.entry, ran.args.as_args());
 }
 
 /// Notes how long this worker was busy with a command, in microseconds.
@@ -87,7 +87,7 @@ pub(crate) fn account(
 /// Tells those who watch of a command that ran, or began to wait, with the database that its client
 /// was in right after it.
 #[inline]
-pub(crate) fn tell_watchers(
+pub(crate) fn feed_monitors(
     lane: &Lane,
     session: &Session,
     database: usize,
@@ -95,7 +95,7 @@ pub(crate) fn tell_watchers(
     args: Args<'_>,
 ) {
     let server = lane.shared;
-    if server.watchers.any() {
-        server.tell_watchers(&lane.rounds, &session.client, database, entry, args);
+    if server.monitors.any() {
+        server.feed_monitors(&lane.rounds, &session.client, database, entry, args);
     }
 }

@@ -89,7 +89,7 @@ pub(crate) struct Budget {
     settled: AtomicU32,
     settled_until_us: AtomicI64,
     /// Shut while writes exceed the limit by no more than what is being freed in the background.
-    pub(crate) valve: WriteGate,
+    pub(crate) gate: WriteGate,
     /// Bytes that rounds of eviction under way are about to free.
     pledged: AtomicUsize,
     /// What was in use before the first client came.

@@ -100,7 +100,7 @@ pub(crate) fn make_room(lane: &Lane, more: usize) {
     while server.budget.is_exceeded(more) {
         // While a snapshot has enough to save, what goes is one more copy for it and makes no room;
         // while the world stands still nobody allocates much.
-        if is_over || server.snapshot_valve.is_shut() || !come_in_relieved(lane) {
+        if is_over || server.snapshot_gate.is_shut() || !come_in_relieved(lane) {
             // However short the time was, a write is refused where no key can go and too little
             // waits to be freed.
             let is_any = is_any_gone
@@ -280,8 +280,8 @@ fn awaits_garbage(server: &Shared, more: usize) -> bool {
         return false;
     }
     if garbage > 0 {
-        server.budget.valve.shut();
-        // If it is freed by now, nobody else opens the valve.
+        server.budget.gate.shut();
+        // If it is freed by now, nobody else opens the gate.
         fence(Ordering::SeqCst);
         admit_writers(server);
     }
@@ -291,7 +291,7 @@ fn awaits_garbage(server: &Shared, more: usize) -> bool {
 /// Lets writes go on if what is freed in the background is not what they wait for.
 pub(crate) fn admit_writers(server: &Shared) {
     if !server.budget.is_exceeded(0) || server.keyspace.reclaimer().bytes() == 0 {
-        server.budget.valve.open();
+        server.budget.gate.open();
     }
 }
 

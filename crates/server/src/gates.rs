@@ -104,15 +104,15 @@ pub(crate) fn admit_deed(
     room: impl FnOnce() -> usize,
     declared: impl FnOnce() -> Flags,
 ) -> Verdict {
-    if (server.ailments.are_there() || server.budget.limit() != 0)
+    if (server.disk_errors.are_there() || server.budget.limit() != 0)
         && let Some(refusal) = refuse_for_want(server, effective, role, room, declared)
     {
         return Verdict::Refused(refusal);
     }
     if may_write(effective)
-        && let Some(valve) = shut_valve(server)
+        && let Some(gate) = shut_gate(server)
     {
-        return Verdict::Postponed(Stage::Shut(valve));
+        return Verdict::Postponed(Stage::Shut(gate));
     }
     Verdict::Admitted
 }
@@ -128,10 +128,10 @@ fn refuse_for_want(
     room: impl FnOnce() -> usize,
     declared: impl FnOnce() -> Flags,
 ) -> Option<Refusal> {
-    let may_be_refused = || server.ailments.are_there() || server.budget.is_out_of_memory(0);
+    let may_be_refused = || server.disk_errors.are_there() || server.budget.is_out_of_memory(0);
     let speaks_for_others = declared::may_declare(role) || role == Role::Exec;
     let flags = if speaks_for_others && may_be_refused() { declared() } else { effective };
-    let refusal = server.ailments.refuse(&server.config, &server.journal, flags, role);
+    let refusal = server.disk_errors.refuse(&server.config, &server.journal, flags, role);
     refusal.or_else(|| server.budget.refuse(flags, room))
 }
 
@@ -149,7 +149,7 @@ pub(crate) fn declared_by(server: &Shared) -> impl Fn(&Entry, Args<'_>) -> Flags
 ///
 /// Of the list above it leaves out what cannot have changed while its session waits for it (the
 /// number of its arguments, its client's state), what cannot be while it has its locks (a load),
-/// and the patience of others with a script, which it had for as long as its own lasts. The valve
+/// and the patience of others with a script, which it had for as long as its own lasts. The gate
 /// of memory it passes: what it holds itself may be what is to be freed.
 pub(crate) struct Again<'a> {
     pub(crate) server: &'static Shared,
@@ -199,7 +199,7 @@ impl<'a> Again<'a> {
             return Err(refusal);
         }
         if let Some(refusal) =
-            server.ailments.refuse(&server.config, &server.journal, declared, Role::Any)
+            server.disk_errors.refuse(&server.config, &server.journal, declared, Role::Any)
         {
             return Err(refusal);
         }
@@ -209,7 +209,7 @@ impl<'a> Again<'a> {
             return Err(refusal);
         }
         let waits_for_disk =
-            may_write(effective) && (server.snapshot_valve.is_shut() || server.log_valve.is_shut());
+            may_write(effective) && (server.snapshot_gate.is_shut() || server.log_gate.is_shut());
         let now = server.keyspace.clock().now_ms();
         let is_paused = server.pause.may_hold() && server.pause.left(declared, now).is_some();
         Ok(waits_for_disk || is_paused)
@@ -250,9 +250,9 @@ fn may_write(flags: Flags) -> bool {
 
 /// What has no room at present for what commands leave behind.
 #[inline]
-fn shut_valve(server: &'static Shared) -> Option<&'static WriteGate> {
-    let valves = [&server.snapshot_valve, &server.log_valve, &server.budget.valve];
-    valves.into_iter().find(|valve| valve.is_shut())
+fn shut_gate(server: &'static Shared) -> Option<&'static WriteGate> {
+    let gates = [&server.snapshot_gate, &server.log_gate, &server.budget.gate];
+    gates.into_iter().find(|gate| gate.is_shut())
 }
 
 /// Whether a command is refused while data are loaded; EXEC is if one of its commands is.

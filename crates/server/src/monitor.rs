@@ -19,9 +19,9 @@ use crate::table::Entry;
 
 /// The clients that watch.
 #[derive(Default)]
-pub(crate) struct Watchers(Subscribers);
+pub(crate) struct Monitors(Subscribers);
 
-impl Watchers {
+impl Monitors {
     /// Whether anybody watches.
     #[inline]
     pub(crate) fn any(&self) -> bool {

@@ -41,7 +41,7 @@ impl Network {
     pub(crate) fn session_ended(&self, id: ClientId) {
         if let Some(client) = self.clients.find(id) {
             self.memcached.lookout.remove(&client);
-            self.watchers.remove(&client);
+            self.monitors.remove(&client);
         }
         self.clients.remove(id);
     }

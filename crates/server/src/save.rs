@@ -410,7 +410,7 @@ impl Saves {
             Err(_) if snapshot.is_cancelled() => {}
             Err(_) => state.figures.is_well &= !is_background,
         }
-        server.ailments.set(SNAPSHOT_FAILED, !state.figures.is_well);
+        server.disk_errors.set(SNAPSHOT_FAILED, !state.figures.is_well);
         let is_outdated = std::mem::take(&mut state.is_outdated) && manner != SaveMode::Final;
         // Where it failed nobody waits any more, as in Redis: the log and INFO tell of it.
         let ready = if is_outdated { Vec::new() } else { server.snapshot_fence.lower() };

@@ -38,7 +38,7 @@ use crate::log::Log;
 use crate::long_running::{Hold, Underway};
 use crate::loops::Loops;
 use crate::mailbox::{Directory, Mailboxes, Outbox, Rounds};
-use crate::monitor::{self, Watchers};
+use crate::monitor::{self, Monitors};
 use crate::notifications::notify;
 use crate::pause::Pause;
 use crate::pubsub::PubSub;
@@ -71,7 +71,7 @@ pub(crate) struct Shared {
     pub(crate) pubsub: PubSub,
     pub(crate) tracking: Tracking,
     /// Who watches with MONITOR.
-    pub(crate) watchers: Watchers,
+    pub(crate) monitors: Monitors,
     pub(crate) stats: Stats,
     pub(crate) command_log: CommandLog,
     pub(crate) latency: LatencyMonitor,
@@ -79,7 +79,7 @@ pub(crate) struct Shared {
     pub(crate) rates: RateMeter,
     pub(crate) budget: Budget,
     /// Why writes are refused.
-    pub(crate) ailments: DiskErrors,
+    pub(crate) disk_errors: DiskErrors,
     /// Commands that others may have to wait for.
     pub(crate) underway: Underway,
     pub(crate) pause: Pause,
@@ -92,8 +92,8 @@ pub(crate) struct Shared {
     /// Set before the first client comes.
     eviction_observer: OnceLock<&'static dyn EvictionObserver>,
     /// Shut while a snapshot, or the log, has no room for what more writes would leave it.
-    pub(crate) snapshot_valve: WriteGate,
-    pub(crate) log_valve: WriteGate,
+    pub(crate) snapshot_gate: WriteGate,
+    pub(crate) log_gate: WriteGate,
     /// How many workers there are.
     worker_count: AtomicUsize,
     /// How many of them are busy (`batch_scheduling.rs`).
@@ -150,13 +150,13 @@ impl Shared {
             snapshot_fence: SnapshotFence::default(),
             pubsub: PubSub::default(),
             tracking: Tracking::default(),
-            watchers: Watchers::default(),
+            monitors: Monitors::default(),
             stats,
             command_log: CommandLog::new(),
             latency: LatencyMonitor::new(),
             rates: RateMeter::default(),
             budget: Budget::default(),
-            ailments: DiskErrors::default(),
+            disk_errors: DiskErrors::default(),
             underway: Underway::default(),
             pause: Pause::new(keyspace),
             loading: Loading::default(),
@@ -166,8 +166,8 @@ impl Shared {
             aging: Aging::default(),
             compaction: Compaction::default(),
             eviction_observer: OnceLock::new(),
-            snapshot_valve: WriteGate::default(),
-            log_valve: WriteGate::default(),
+            snapshot_gate: WriteGate::default(),
+            log_gate: WriteGate::default(),
             worker_count: AtomicUsize::new(0),
             busy_workers: AtomicUsize::new(0),
             identity: Identity::new(keyspace.clock().now_ms()),
@@ -268,7 +268,7 @@ impl Shared {
     /// Tells all who watch of a command of this client that has run, or begins to wait, and the
     /// database that the client is in then.
     #[cold]
-    pub(crate) fn tell_watchers(
+    pub(crate) fn feed_monitors(
         &self,
         rounds: &Rounds,
         client: &Client,
@@ -278,13 +278,13 @@ impl Shared {
     ) {
         if !monitor::is_hidden(entry) {
             let now_us = self.keyspace.clock().now_us();
-            self.tell_watchers_of(rounds, client, (now_us, database), entry, args);
+            self.feed_monitors_of(rounds, client, (now_us, database), entry, args);
         }
     }
 
-    /// As `tell_watchers`, of a script that did not even begin: it is shown all the same.
+    /// As `feed_monitors`, of a script that did not even begin: it is shown all the same.
     #[cold]
-    pub(crate) fn tell_watchers_unbegun(
+    pub(crate) fn feed_monitors_unbegun(
         &self,
         rounds: &Rounds,
         client: &Client,
@@ -292,15 +292,15 @@ impl Shared {
         entry: &Entry,
         args: Args<'_>,
     ) {
-        if self.watchers.any() && monitor::is_told_by_itself(entry) {
+        if self.monitors.any() && monitor::is_told_by_itself(entry) {
             let now_us = self.keyspace.clock().now_us();
-            self.tell_watchers_of(rounds, client, (now_us, database), entry, args);
+            self.feed_monitors_of(rounds, client, (now_us, database), entry, args);
         }
     }
 
-    /// As `tell_watchers`, with when the command began, in microseconds, and in which database.
+    /// As `feed_monitors`, with when the command began, in microseconds, and in which database.
     #[cold]
-    pub(crate) fn tell_watchers_of(
+    pub(crate) fn feed_monitors_of(
         &self,
         rounds: &Rounds,
         client: &Client,
@@ -309,7 +309,7 @@ impl Shared {
         args: Args<'_>,
     ) {
         let source = monitor::source_of(client, &self.config);
-        self.watchers.tell(self.outbox(rounds), &source, began, entry, args);
+        self.monitors.tell(self.outbox(rounds), &source, began, entry, args);
     }
 
     /// Replies a refusal as the error it is.

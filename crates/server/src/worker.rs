@@ -385,7 +385,7 @@ pub(crate) fn audiences_of<'a>(server: &'a Network, session: &'a Session) -> Vec
     let subscribed = session.subscriptions.iter().flat_map(|all| all.audiences());
     let watch = session.memcached.iter().filter_map(|dialogue| dialogue.watch.as_ref());
     let watched = watch.flat_map(|watch| watch.audiences(&server.memcached.lookout));
-    subscribed.chain(server.watchers.audience_of(&session.client)).chain(watched).collect()
+    subscribed.chain(server.monitors.audience_of(&session.client)).chain(watched).collect()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A valve in front of commands that write: shut while what they leave behind has no room.
+//! A gate in front of commands that write: shut while what they leave behind has no room.
 //!
 //! Invariant: a session that found it shut is woken when it opens.
 
@@ -39,7 +39,7 @@ impl WriteGate {
         woken.into_iter().for_each(Waker::wake);
     }
 
-    /// Queues a waker until the valve opens; `false` if it is open.
+    /// Queues a waker until the gate opens; `false` if it is open.
     pub(crate) fn wait(&self, waker: &Waker) -> bool {
         let mut waiting = self.waiting();
         // It opens under this mutex only, so the waker cannot come too late.
@@ -63,11 +63,11 @@ mod tests {
 
     #[test]
     fn who_comes_while_it_is_shut_waits_and_who_comes_later_passes() {
-        let valve = WriteGate::default();
-        assert!(!valve.wait(Waker::noop()), "it is open at first");
-        valve.shut();
-        assert!(valve.is_shut() && valve.wait(Waker::noop()));
-        valve.open();
-        assert!(!valve.is_shut() && !valve.wait(Waker::noop()));
+        let gate = WriteGate::default();
+        assert!(!gate.wait(Waker::noop()), "it is open at first");
+        gate.shut();
+        assert!(gate.is_shut() && gate.wait(Waker::noop()));
+        gate.open();
+        assert!(!gate.is_shut() && !gate.wait(Waker::noop()));
     }
 }

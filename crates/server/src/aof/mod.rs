@@ -221,7 +221,7 @@ fn resume(
 /// A queue for a new log, to be attached.
 fn new_queue(server: &'static Durability) -> Arc<RecordQueue> {
     let journal = &server.journal;
-    RecordQueue::new(&server.log_valve, journal.name_reader(), journal.end())
+    RecordQueue::new(&server.log_gate, journal.name_reader(), journal.end())
 }
 
 /// Has all changes go to the queue. The world must be stopped, and the mutex of the queue's place
@@ -348,12 +348,12 @@ fn part(server: &Durability, queue: &RecordQueue) {
     server.journal.detach(queue.reader);
     set_failed(server, false);
     server.aof.set_lacks_base(false);
-    server.log_valve.open();
+    server.log_gate.open();
 }
 
 /// Writes are refused from now on, or are not any more. What goes by itself would be a write, too.
 fn set_failed(server: &Durability, has_failed: bool) {
-    server.ailments.set(LOG_FAILED, has_failed);
+    server.disk_errors.set(LOG_FAILED, has_failed);
     server.keyspace.settings().expiry_barred.store(has_failed, Ordering::Relaxed);
 }
 

@@ -1,7 +1,7 @@
 //! Records on their way from `commit` to the writer of the append-only file.
 //!
 //! Invariants: what is put in comes out in that order, orders between the records where they were
-//! given; the queue always accepts, and shuts the valve when it holds more than `ROOM`; the writer
+//! given; the queue always accepts, and shuts the gate when it holds more than `ROOM`; the writer
 //! has nothing to wait for where no record waits for `rest`.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -44,7 +44,7 @@ pub(super) struct RecordQueue {
     inner: Mutex<Inner>,
     arrived: Arc<Condvar>,
     /// In front of commands that write.
-    valve: &'static WriteGate,
+    gate: &'static WriteGate,
 }
 
 #[derive(Default)]
@@ -170,9 +170,9 @@ impl JournalReader for QueueReader {
 
 impl RecordQueue {
     /// For a log that begins where the journal ends now, or later.
-    pub(super) fn new(valve: &'static WriteGate, reader: ReaderId, end: Lsn) -> Arc<Self> {
+    pub(super) fn new(gate: &'static WriteGate, reader: ReaderId, end: Lsn) -> Arc<Self> {
         let inner = Inner { end, ..Inner::default() };
-        Arc::new(Self { reader, inner: Mutex::new(inner), arrived: Arc::default(), valve })
+        Arc::new(Self { reader, inner: Mutex::new(inner), arrived: Arc::default(), gate })
     }
 
     /// Records come from behind this end of the journal on.
@@ -188,7 +188,7 @@ impl RecordQueue {
         inner.records += 1;
         inner.end = lsn;
         if inner.bytes.len() > ROOM {
-            self.valve.shut();
+            self.gate.shut();
         }
         let waits = may_wait && inner.is_urgent;
         inner.is_due |= !waits;
@@ -330,9 +330,9 @@ mod tests {
     use crate::write_gate::WriteGate;
 
     fn queue() -> (std::sync::Arc<RecordQueue>, &'static WriteGate) {
-        let valve: &'static WriteGate = Box::leak(Box::default());
+        let gate: &'static WriteGate = Box::leak(Box::default());
         let journal = Journal::new(Clock::system(), Box::leak(Box::default()));
-        (RecordQueue::new(valve, journal.name_reader(), 100), valve)
+        (RecordQueue::new(gate, journal.name_reader(), 100), gate)
     }
 
     fn all(work: &QueuedWork) -> Vec<u8> {
@@ -462,11 +462,11 @@ mod tests {
     }
 
     #[test]
-    fn the_valve_shuts_when_the_queue_is_full() {
-        let (queue, valve) = queue();
+    fn the_gate_shuts_when_the_queue_is_full() {
+        let (queue, gate) = queue();
         queue.put(1, &vec![b'x'; ROOM], false);
-        assert!(!valve.is_shut());
+        assert!(!gate.is_shut());
         queue.put(2, b"x", false);
-        assert!(valve.is_shut());
+        assert!(gate.is_shut());
     }
 }

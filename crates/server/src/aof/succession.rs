@@ -55,7 +55,7 @@ fn succeed(
     }
     let mut is_first = true;
     loop {
-        server.log_valve.open();
+        server.log_gate.open();
         if !super::rewrite::is_same(Some(&queue), server.aof.queue().as_ref()) {
             // Whoever closes it does not wait for an answer that was lost.
             return None;

@@ -213,7 +213,7 @@ impl LogWriter {
                 self.began_us = self.now_us();
                 rewrite::begin(self.server);
             }
-            self.server.log_valve.open();
+            self.server.log_gate.open();
             let took = u64::try_from(self.now_us() - began_us).unwrap_or(0);
             let (took, left) = (Duration::from_micros(took), self.unwritten.len());
             last = queue::LastBatch { records, took, left };
@@ -550,7 +550,7 @@ impl LogWriter {
             let bar = || set_failed(self.server, true);
             self.server.journal.fail(self.queue.reader, bare(error), bar);
         }
-        self.server.log_valve.open();
+        self.server.log_gate.open();
     }
 
     pub(super) fn heal(&self, line: &str) {

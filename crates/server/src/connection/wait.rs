@@ -85,7 +85,7 @@ impl Waits for Connection {
             Stage::Paused(sleep) => {
                 server.pause.is_over(sleep.as_mut(), cx, server.keyspace.clock().now_ms())
             }
-            Stage::Shut(valve) => !valve.wait(cx.waker()),
+            Stage::Shut(gate) => !gate.wait(cx.waker()),
             _ => true,
         };
         if may_begin {
@@ -317,7 +317,7 @@ impl Connection {
             Poll::Ready(Err(_)) => Turn::End,
             Poll::Ready(Ok(Elsewhere { then: Then::Waits(waiting), ran, .. })) => {
                 let (session, args) = (&self.session, ran.args.as_args());
-                accounting::tell_watchers(&self.worker, session, session.database, ran.entry, args);
+                accounting::feed_monitors(&self.worker, session, session.database, ran.entry, args);
                 self.stage = Stage::Blocked(Box::new(Blocked::on_keys(ran, waiting)));
                 Turn::Again
             }
@@ -399,7 +399,7 @@ impl Connection {
         let (session, args) = (&self.session, ran.args.as_args());
         let (database, entry) = (session.database, ran.entry);
         accounting::account(worker, session, entry, args, ran.micros, reply_bytes);
-        accounting::tell_watchers(worker, session, database, entry, args);
+        accounting::feed_monitors(worker, session, database, entry, args);
         if ran.failed {
             worker.server.stats.failed(worker.number, entry.id);
         }

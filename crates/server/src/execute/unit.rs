@@ -44,7 +44,7 @@ impl Request<'_> {
                 }
                 let (session, database) = (&*self.session, self.session.database);
                 let (rounds, client) = (&self.lane.rounds, &session.client);
-                server.tell_watchers_unbegun(rounds, client, database, entry, self.args);
+                server.feed_monitors_unbegun(rounds, client, database, entry, self.args);
                 return Step::Done;
             }
         };

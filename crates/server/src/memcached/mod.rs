@@ -35,7 +35,7 @@ use proto::{Args, Output, OwnedArgs};
 
 pub(crate) use front::Front;
 
-use crate::accounting::{account, tell_watchers};
+use crate::accounting::{account, feed_monitors};
 use crate::commit::commit;
 use crate::evict;
 use crate::gates::{self, Verdict};
@@ -461,11 +461,11 @@ impl Turn<'_> {
         crate::counters::add(&lane.counters.busy_us, micros);
         // Few are ever shown, so few are put in words.
         let is_shown =
-            server.watchers.any() || server.command_log.is_remarkable(0, micros, reply_bytes);
+            server.monitors.any() || server.command_log.is_remarkable(0, micros, reply_bytes);
         let words =
             if is_shown { command_map::words(self.request, entry) } else { OwnedArgs::default() };
         let (database, args) = (self.session.database, words.as_args());
         account(lane, self.session, entry, args, micros, reply_bytes);
-        tell_watchers(lane, self.session, database, entry, args);
+        feed_monitors(lane, self.session, database, entry, args);
     }
 }

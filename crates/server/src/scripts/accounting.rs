@@ -79,7 +79,7 @@ impl Books {
         self.shown += LINE_HEAD + args.iter().map(<[u8]>::len).sum::<usize>();
         if self.shown <= SHOWN_MAX {
             let now_us = server.keyspace.clock().now_us();
-            self.lines.extend(server.watchers.line_of_script((now_us, database), entry, args));
+            self.lines.extend(server.monitors.line_of_script((now_us, database), entry, args));
         }
     }
 
@@ -110,7 +110,7 @@ impl Books {
             }
         }
         let outbox = server.outbox(&lane.rounds);
-        self.lines.iter().for_each(|line| server.watchers.publish(outbox, line));
+        self.lines.iter().for_each(|line| server.monitors.publish(outbox, line));
         self.remarks.iter().for_each(|remark| server.command_log.enter(remark));
     }
 }

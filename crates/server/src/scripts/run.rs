@@ -114,8 +114,8 @@ impl Accounted for Call {
             handle.settle();
         }
         let Self { server, began, entry, .. } = *self;
-        if server.watchers.any() {
-            server.tell_watchers_of(&lane.rounds, &session.client, began, entry, args);
+        if server.monitors.any() {
+            server.feed_monitors_of(&lane.rounds, &session.client, began, entry, args);
         }
         self.books.close(lane, session);
     }
@@ -136,7 +136,7 @@ impl Program for Call {
         out: &mut Output,
     ) -> Result<(), Refusal> {
         let database = unit.tx.database();
-        if self.server.watchers.any() {
+        if self.server.monitors.any() {
             self.began = (self.server.keyspace.clock().now_us(), database);
         }
         // As it begins: what gets short later does not end it half way.

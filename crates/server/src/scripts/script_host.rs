@@ -211,7 +211,7 @@ impl Host for Caller<'_> {
             let cost = Execution { client: None, time_s, entry, args, micros, reply_bytes };
             self.books.remember(self.server, cost);
         }
-        if self.server.watchers.any() {
+        if self.server.monitors.any() {
             // As the others, in the database that it left the script in.
             self.books.show(self.server, self.unit.tx.database(), entry, args);
         }

@@ -186,7 +186,7 @@ impl Snapshot {
             syncs,
         };
         let clock = server.keyspace.clock().clone();
-        let queue = EntryQueue::new(&server.snapshot_valve, clock, server.budget.limit());
+        let queue = EntryQueue::new(&server.snapshot_gate, clock, server.budget.limit());
         Arc::new(Self {
             server,
             purpose,

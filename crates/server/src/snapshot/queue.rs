@@ -1,7 +1,7 @@
 //! What transactions leave for a snapshot: entries as they were, before they change.
 //!
 //! Invariant: it accepts whatever comes, since that comes under locks; when it holds too much, a
-//! valve keeps writing commands from beginning, and opens again when half of it is gone.
+//! gate keeps writing commands from beginning, and opens again when half of it is gone.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
@@ -18,7 +18,7 @@ const FULL: usize = 16 << 20;
 const FULL_PART: u64 = 64;
 const FULL_LEAST: usize = 1 << 20;
 
-/// What `shut_since` holds while the valve is open.
+/// What `shut_since` holds while the gate is open.
 const OPEN: i64 = -1;
 
 /// Entries that wait to be encoded, each with its physical database.
@@ -29,9 +29,9 @@ pub(super) struct EntryQueue {
     full: usize,
     /// The most bytes that it held.
     peak: AtomicUsize,
-    valve: &'static WriteGate,
+    gate: &'static WriteGate,
     clock: Clock,
-    /// When the valve was shut, on the monotonic clock in microseconds.
+    /// When the gate was shut, on the monotonic clock in microseconds.
     shut_since: AtomicI64,
 }
 
@@ -59,13 +59,13 @@ fn full_beside(limit: u64) -> usize {
 
 impl EntryQueue {
     /// An empty one, where so many bytes of memory may be in use; 0 is no limit.
-    pub(super) fn new(valve: &'static WriteGate, clock: Clock, limit: u64) -> Self {
+    pub(super) fn new(gate: &'static WriteGate, clock: Clock, limit: u64) -> Self {
         Self {
             entries: Mutex::default(),
             bytes: AtomicUsize::new(0),
             full: full_beside(limit),
             peak: AtomicUsize::new(0),
-            valve,
+            gate,
             clock,
             shut_since: AtomicI64::new(OPEN),
         }
@@ -75,13 +75,13 @@ impl EntryQueue {
         let size = entry.borrow().memory();
         let mut entries = self.entries();
         entries.push_back((database, entry));
-        // Counted under the mutex, so that who empties the queue cannot miss the valve.
+        // Counted under the mutex, so that who empties the queue cannot miss the gate.
         let bytes = self.bytes.load(Ordering::Relaxed) + size;
         self.bytes.store(bytes, Ordering::Relaxed);
         self.peak.fetch_max(bytes, Ordering::Relaxed);
-        if bytes >= self.full && !self.valve.is_shut() {
+        if bytes >= self.full && !self.gate.is_shut() {
             self.shut_since.store(self.clock.monotonic_us(), Ordering::Relaxed);
-            self.valve.shut();
+            self.gate.shut();
         }
     }
 
@@ -124,7 +124,7 @@ impl EntryQueue {
 
     fn open(&self) {
         if self.shut_since.swap(OPEN, Ordering::Relaxed) != OPEN {
-            self.valve.open();
+            self.gate.open();
         }
     }
 
@@ -145,31 +145,31 @@ mod tests {
 
     #[test]
     fn writers_wait_while_it_holds_too_much() {
-        let valve: &'static WriteGate = Box::leak(Box::default());
-        let queue = Arc::new(EntryQueue::new(valve, Clock::system(), 0));
+        let gate: &'static WriteGate = Box::leak(Box::default());
+        let queue = Arc::new(EntryQueue::new(gate, Clock::system(), 0));
         let intake = Intake(Arc::clone(&queue));
         let value = [b'x'; 60_000];
         let entry = EntryBox::text(b"k", NewText::from_client(&value), None);
         let mut count = 0;
-        while !valve.is_shut() {
+        while !gate.is_shut() {
             intake.save(3, entry.borrow());
             count += 1;
         }
         assert!((FULL / 65_536..=FULL / 60_000 + 1).contains(&count));
         assert!(queue.shut_since().is_some() && queue.peak() >= FULL);
         let mut taken = 0;
-        while valve.is_shut() {
+        while gate.is_shut() {
             let (database, entry) = queue.pop().expect("it is full");
             assert_eq!((database, entry.borrow().key()), (3, &b"k"[..]));
             taken += 1;
         }
         assert!((count / 2..=count / 2 + 2).contains(&taken), "{taken} of {count}");
         assert!(queue.shut_since().is_none());
-        while !valve.is_shut() {
+        while !gate.is_shut() {
             intake.save(3, entry.borrow());
         }
         queue.clear();
-        assert!(!valve.is_shut() && queue.pop().is_none());
+        assert!(!gate.is_shut() && queue.pop().is_none());
     }
 
     #[test]

@@ -126,11 +126,11 @@ impl Accounted for Exec {
                 Some(nested) => nested.book(args, lane, session),
                 None => {
                     let (server, client) = (lane.shared, &session.client);
-                    server.tell_watchers_unbegun(&lane.rounds, client, database, entry, args);
+                    server.feed_monitors_unbegun(&lane.rounds, client, database, entry, args);
                 }
             }
             accounting::account(lane, session, entry, args, micros, reply_bytes);
-            accounting::tell_watchers(lane, session, database, entry, args);
+            accounting::feed_monitors(lane, session, database, entry, args);
             if failed {
                 lane.shared.stats.failed(lane.number, entry.id);
             }

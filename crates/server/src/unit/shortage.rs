@@ -23,7 +23,7 @@ impl Shortage {
     #[inline]
     pub(crate) fn now(server: &Shared) -> Self {
         let is_out_of_memory = server.budget.is_out_of_memory(0);
-        Self { is_out_of_memory, ailments: server.ailments.present(&server.config) }
+        Self { is_out_of_memory, ailments: server.disk_errors.present(&server.config) }
     }
 
     /// Whether anything is short.

@@ -196,7 +196,7 @@ fn reset(
 
 /// Makes the connection what it was when it came, but for the library's name, which stays true.
 fn begin_anew(server: &'static Shared, session: &mut Session) {
-    server.watchers.remove(&session.client);
+    server.monitors.remove(&session.client);
     session.end_transaction(server);
     session.unsubscribe_all();
     session.tracked = None;

@@ -30,7 +30,7 @@ pub(super) const MONITOR: ControlCommand = Command {
         }
         // As in Redis, who watches already is not answered.
         if !client.has_flag(client_flags::MONITOR) {
-            server.watchers.add(&server.mailboxes, client);
+            server.monitors.add(&server.mailboxes, client);
             reply.ok();
         }
         Ok(Next::Done)
