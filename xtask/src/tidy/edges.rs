@@ -18,6 +18,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("persist", &["base", "proto", "structs", "keyspace"]),
     ("replication", &["base", "proto"]),
     ("cluster", &["base", "proto"]),
+    ("sentinel", &["base", "proto"]),
     (
         "server",
         &[
@@ -32,6 +33,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "persist",
             "replication",
             "cluster",
+            "sentinel",
         ],
     ),
     ("bench", &["base", "proto"]),

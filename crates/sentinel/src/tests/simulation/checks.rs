@@ -1,0 +1,93 @@
+//! What must be true in every history.
+
+use std::collections::BTreeMap;
+
+use crate::Sentinel;
+use crate::failover::FailoverKind;
+use crate::notice::Notice;
+
+/// An epoch of a primary.
+type Term = (String, u64);
+
+/// What was seen, against which the next is held.
+#[derive(Debug, Default)]
+pub(super) struct Checks {
+    /// Who voted for whom.
+    votes: BTreeMap<Term, BTreeMap<String, String>>,
+    /// Who was elected.
+    leaders: BTreeMap<Term, String>,
+    pub(super) elections: u64,
+    pub(super) switches: u64,
+    pub(super) failures: Vec<String>,
+}
+
+impl Checks {
+    /// An event of a Sentinel.
+    pub(super) fn notice(
+        &mut self,
+        guard: usize,
+        engine: &Sentinel,
+        notice: &Notice,
+        quorum: usize,
+    ) {
+        let id = &engine.context.my_id;
+        let words: Vec<&str> = notice.text.split(' ').collect();
+        match notice.event {
+            "+vote-for-leader" => {
+                let epoch: u64 = words[1].parse().unwrap();
+                let voted = engine.primaries.values().filter(|primary| {
+                    let head = &primary.head;
+                    head.leader_epoch == epoch && head.leader.as_deref() == Some(words[0])
+                });
+                for primary in voted {
+                    let term = (primary.head.name.clone(), epoch);
+                    let votes = self.votes.entry(term).or_default();
+                    let before = votes.insert(id.clone(), words[0].to_owned());
+                    if before.as_deref().is_some_and(|before| before != words[0]) {
+                        self.failures.push(format!("s{guard} has voted twice in {epoch}"));
+                    }
+                }
+            }
+            "+elected-leader" => self.elected(guard, engine, words[1], quorum),
+            "+switch-master" => self.switches += 1,
+            _ => {}
+        }
+    }
+
+    fn elected(&mut self, guard: usize, engine: &Sentinel, name: &str, quorum: usize) {
+        let primary = &engine.primaries[name];
+        let id = &engine.context.my_id;
+        if primary.head.failover.kind == FailoverKind::Forced {
+            return;
+        }
+        self.elections += 1;
+        let term = (name.to_owned(), primary.head.failover.epoch);
+        let votes = self.votes.get(&term).into_iter().flat_map(BTreeMap::values);
+        let count = votes.filter(|candidate| *candidate == id).count();
+        let known = primary.peers.len() + 1;
+        let majority = known / 2 + 1;
+        if count < quorum.max(majority) {
+            self.failures.push(format!("s{guard} leads {term:?} by {count} votes of {known}"));
+        }
+        let before = self.leaders.insert(term.clone(), id.clone());
+        if before.is_some_and(|before| before != *id) {
+            self.failures.push(format!("s{guard} is the second leader of {term:?}"));
+        }
+    }
+
+    /// A reply of a Sentinel, with the disk as it is when it goes.
+    pub(super) fn reply(&mut self, bytes: &[u8], disk: &[u8]) {
+        let text = String::from_utf8_lossy(bytes);
+        let lines: Vec<&str> = text.split("\r\n").collect();
+        let ["*3", _, "$40", leader, epoch, ""] = lines[..] else { return };
+        let epoch: u64 = epoch[1..].parse().unwrap();
+        let disk = String::from_utf8_lossy(disk);
+        let written = disk.lines().filter_map(|line| {
+            let epoch = line.strip_prefix("sentinel leader-epoch ")?.split(' ').nth(1)?;
+            epoch.parse::<u64>().ok()
+        });
+        if written.max() < Some(epoch) {
+            self.failures.push(format!("the vote for {leader} in {epoch} is not written"));
+        }
+    }
+}

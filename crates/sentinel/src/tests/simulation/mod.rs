@@ -1,0 +1,151 @@
+//! Histories: Sentinels, servers and a network that misbehave, and what must hold all the same.
+//!
+//! One seed makes one history. `SENTINEL_HISTORIES` says how many are run, `SENTINEL_SEED` from
+//! which seed on; a single one is told in full where it fails.
+
+mod checks;
+mod node;
+mod world;
+
+use base::Random;
+
+use self::world::{Plan, World, name};
+use crate::event::Millis;
+
+/// Times that are about a fifth of the default ones.
+const QUICK: &[(&str, &str)] = &[
+    ("info-period", "1500"),
+    ("ping-period", "300"),
+    ("ask-period", "300"),
+    ("publish-period", "400"),
+    ("tilt-trigger", "1000"),
+    ("tilt-period", "2500"),
+    ("slave-reconf-timeout", "2000"),
+    ("min-link-reconnect-period", "2000"),
+    ("election-timeout", "2000"),
+];
+
+fn plan(random: &mut Random) -> Plan {
+    let mut next = 0;
+    let mut sets = Vec::new();
+    for _ in 0..if random.below(6) == 0 { 2 } else { 1 } {
+        let size = 2 + random.below(3) as usize;
+        sets.push((next..next + size).collect());
+        next += size;
+    }
+    let guards = [2, 3, 3, 3, 4, 5][random.below(6) as usize];
+    let quorum = 1 + random.below(guards as u64) as usize;
+    let periods = QUICK;
+    Plan { guards, sets, quorum, periods, down_after: 1000, failover_timeout: 4000 }
+}
+
+/// After so long all is well again, whatever has happened: TILT may last, a primary be seen down,
+/// an election be lost a few times, each with its pause.
+fn bound(plan: &Plan) -> Millis {
+    10_000 + plan.down_after + 8 * (2 * plan.failover_timeout + 1000)
+}
+
+fn disturb(world: &mut World) {
+    let guard = world.random.below(world.guards.len() as u64) as usize;
+    let machine = world.random.below(world.nodes.len() as u64) as usize;
+    match world.random.below(20) {
+        0..=3 => world.partition(),
+        4..=8 => world.crash_node(machine),
+        9..=11 => world.crash_guard(guard),
+        12 => {
+            let jump = world.random.below(6000) as i64 - 2000;
+            world.tell(|| format!("the clock of s{guard} jumps by {jump}"));
+            world.guards[guard].skew += jump;
+        }
+        13 => {
+            let pause = world.random.below(4000) as i64;
+            world.tell(|| format!("s{guard} stands still for {pause}"));
+            world.guards[guard].stopped_until = world.now + pause;
+        }
+        14 => {
+            let is_full = world.random.below(3) > 0;
+            world.tell(|| format!("the disk of s{guard} is full: {is_full}"));
+            world.guards[guard].is_disk_full = is_full;
+        }
+        15 => {
+            let set = world.random.below(world.plan.sets.len() as u64) as usize;
+            let (name, coordinated) = (name(set), world.random.below(2) == 0);
+            world.tell(|| format!("s{guard} shall fail {name} over, coordinated: {coordinated}"));
+            let mut words = vec![&b"SENTINEL"[..], b"FAILOVER", name.as_bytes()];
+            words.extend(coordinated.then_some(&b"COORDINATED"[..]));
+            world.order(guard, &words);
+        }
+        _ => world.break_wire(),
+    }
+}
+
+/// What came of a history.
+struct Outcome {
+    failures: Vec<String>,
+    elections: u64,
+    switches: u64,
+    calls: u64,
+    healed_in: Millis,
+    tale: Vec<String>,
+}
+
+fn history(seed: u64, is_told: bool) -> Outcome {
+    let mut random = Random::from_seed(seed);
+    let plan = plan(&mut random);
+    let bound = bound(&plan);
+    let mut world = World::new(random, plan, is_told);
+    let calm = world.now + 3000 + world.random.below(2000) as i64;
+    world.run_until(calm);
+    let end = calm + 3000 + world.random.below(15_000) as i64;
+    while world.now < end {
+        disturb(&mut world);
+        let next = world.now + world.random.below(3000) as i64;
+        world.run_until(next);
+    }
+    world.mend();
+    let mended = world.now;
+    let mut trouble = world.disagreement();
+    while trouble.is_some() && world.now < mended + bound {
+        let next = world.now + 250;
+        world.run_until(next);
+        trouble = world.disagreement();
+    }
+    let mut failures = std::mem::take(&mut world.checks.failures);
+    failures.extend(trouble.map(|trouble| format!("not healed in {bound} ms: {trouble}")));
+    Outcome {
+        failures,
+        elections: world.checks.elections,
+        switches: world.checks.switches,
+        calls: world.calls,
+        healed_in: world.now - mended,
+        tale: world.tale.unwrap_or_default(),
+    }
+}
+
+fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+#[test]
+fn in_every_history_there_is_one_leader_and_one_primary_in_the_end() {
+    let (first, count) = (setting("SENTINEL_SEED", 1), setting("SENTINEL_HISTORIES", 2000));
+    let (mut elections, mut switches, mut calls, mut slowest) = (0, 0, 0, 0);
+    let mut failed = Vec::new();
+    for seed in first..first + count {
+        let outcome = history(seed, count == 1);
+        elections += outcome.elections;
+        switches += outcome.switches;
+        calls += outcome.calls;
+        slowest = slowest.max(outcome.healed_in);
+        if !outcome.failures.is_empty() {
+            outcome.tale.iter().for_each(|line| println!("{line}"));
+            failed.push(format!("seed {seed}: {:?}", outcome.failures));
+        }
+    }
+    println!(
+        "{count} histories, {calls} events, {elections} elections, {switches} switches, \
+         healed in {slowest} ms at most"
+    );
+    assert!(failed.is_empty(), "{} failed: {:#?}", failed.len(), &failed[..failed.len().min(20)]);
+    assert!(count < 100 || (elections > count / 10 && switches > count / 10));
+}

@@ -1,0 +1,706 @@
+//! The world of a history: machines, their clocks, the network, and what is to happen when.
+//!
+//! Invariants: one seed makes one history; a connection delivers in order or not at all.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+
+use base::Random;
+use proto::value::Value;
+use proto::{OwnedArgs, Resp};
+
+use super::checks::Checks;
+use super::node::{Machine, Node, NodeRole, host, info, machine};
+use crate::event::{Action, ClientId, ConnectionId, Event, Purpose};
+use crate::notice::Level;
+use crate::{Options, Sentinel};
+
+/// A Sentinel's machine.
+pub(super) struct Guard {
+    pub(super) engine: Option<Sentinel>,
+    pub(super) disk: Vec<u8>,
+    pub(super) is_disk_full: bool,
+    /// What its clock says beside the true time.
+    pub(super) skew: i64,
+    /// It stands still until then.
+    pub(super) stopped_until: i64,
+    incarnation: u32,
+    connections: BTreeMap<ConnectionId, usize>,
+}
+
+/// A connection that a Sentinel has made.
+struct Wire {
+    guard: usize,
+    incarnation: u32,
+    connection: ConnectionId,
+    to: Machine,
+    purpose: Purpose,
+    state: WireState,
+    /// When the last message of each direction arrives.
+    there_at: i64,
+    back_at: i64,
+    /// Commands since MULTI.
+    queue: Option<Vec<OwnedArgs>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WireState {
+    Opening,
+    Open,
+    /// Nothing arrives any more, and nobody knows.
+    Dead,
+    Closed,
+}
+
+/// What is to happen.
+enum Happening {
+    Tick { guard: usize, incarnation: u32 },
+    Opened { wire: usize },
+    Lost { wire: usize },
+    Arrives { wire: usize, command: OwnedArgs },
+    Returns { wire: usize, value: Value },
+    Boot { machine: Machine },
+    Heal,
+    Replicate,
+}
+
+/// What a history consists of.
+pub(super) struct Plan {
+    pub(super) guards: usize,
+    /// For each primary, the machines of its nodes; the first is the primary at first.
+    pub(super) sets: Vec<Vec<Machine>>,
+    pub(super) quorum: usize,
+    /// Orders that override the default times.
+    pub(super) periods: &'static [(&'static str, &'static str)],
+    pub(super) down_after: i64,
+    pub(super) failover_timeout: i64,
+}
+
+pub(super) struct World {
+    pub(super) now: i64,
+    pub(super) random: Random,
+    pub(super) plan: Plan,
+    pub(super) nodes: Vec<Node>,
+    pub(super) guards: Vec<Guard>,
+    pub(super) checks: Checks,
+    /// Machines of different groups cannot reach each other.
+    groups: Vec<u8>,
+    wires: Vec<Wire>,
+    clients: BTreeMap<ClientId, usize>,
+    next_client: u64,
+    queue: BinaryHeap<Reverse<(i64, u64)>>,
+    happenings: BTreeMap<u64, Happening>,
+    next_happening: u64,
+    /// The last words of the history, for who looks into a failure.
+    pub(super) tale: Option<Vec<String>>,
+    pub(super) calls: u64,
+}
+
+/// The name of a primary.
+pub(super) fn name(set: usize) -> String {
+    format!("primary{set}")
+}
+
+impl World {
+    pub(super) fn new(mut random: Random, plan: Plan, is_told: bool) -> World {
+        let count = plan.sets.iter().map(Vec::len).sum();
+        let mut nodes: Vec<Node> =
+            (0..count).map(|_| Node::new(NodeRole::Primary, &mut random)).collect();
+        for set in &plan.sets {
+            for replica in &set[1..] {
+                nodes[*replica] = Node::new(NodeRole::ReplicaOf(set[0]), &mut random);
+            }
+        }
+        let mut world = World {
+            now: 1_000_000,
+            random,
+            groups: vec![0; count + plan.guards],
+            checks: Checks::default(),
+            nodes,
+            guards: Vec::new(),
+            wires: Vec::new(),
+            clients: BTreeMap::new(),
+            next_client: 0,
+            queue: BinaryHeap::new(),
+            happenings: BTreeMap::new(),
+            next_happening: 0,
+            tale: is_told.then(Vec::new),
+            calls: 0,
+            plan,
+        };
+        for guard in 0..world.plan.guards {
+            world.add_guard(guard);
+        }
+        world.at(0, Happening::Replicate);
+        world
+    }
+
+    fn add_guard(&mut self, guard: usize) {
+        use std::fmt::Write;
+        let mut text = String::from("# watched by the simulation\nport 26379\n");
+        for (index, set) in self.plan.sets.iter().enumerate() {
+            let (name, quorum) = (name(index), self.plan.quorum);
+            let ip = host(set[0]);
+            writeln!(text, "sentinel monitor {name} {ip} 6379 {quorum}").unwrap();
+            let (down, timeout) = (self.plan.down_after, self.plan.failover_timeout);
+            writeln!(text, "sentinel down-after-milliseconds {name} {down}").unwrap();
+            writeln!(text, "sentinel failover-timeout {name} {timeout}").unwrap();
+        }
+        self.guards.push(Guard {
+            engine: None,
+            disk: text.into_bytes(),
+            is_disk_full: false,
+            skew: self.random.below(10_000) as i64,
+            stopped_until: 0,
+            incarnation: 0,
+            connections: BTreeMap::new(),
+        });
+        self.boot_guard(guard);
+    }
+
+    fn at(&mut self, delay: i64, happening: Happening) {
+        self.next_happening += 1;
+        self.queue.push(Reverse((self.now + delay, self.next_happening)));
+        self.happenings.insert(self.next_happening, happening);
+    }
+
+    pub(super) fn tell(&mut self, words: impl FnOnce() -> String) {
+        if let Some(tale) = &mut self.tale {
+            tale.push(format!("{:>8} {}", self.now - 1_000_000, words()));
+        }
+    }
+
+    /// Lets all happen that is due by then.
+    pub(super) fn run_until(&mut self, end: i64) {
+        while let Some(Reverse((at, key))) = self.queue.peek().copied()
+            && at <= end
+        {
+            self.queue.pop();
+            self.now = self.now.max(at);
+            let happening = self.happenings.remove(&key).unwrap();
+            self.happen(happening);
+        }
+        self.now = end;
+    }
+
+    fn happen(&mut self, happening: Happening) {
+        if let Some(guard) = self.guard_of(&happening)
+            && self.guards[guard].stopped_until > self.now
+        {
+            let delay = self.guards[guard].stopped_until - self.now;
+            self.at(delay, happening);
+            return;
+        }
+        match happening {
+            Happening::Tick { guard, incarnation } => {
+                if self.guards[guard].incarnation == incarnation {
+                    self.handle(guard, Event::Tick);
+                }
+            }
+            Happening::Opened { wire } => self.opened(wire),
+            Happening::Lost { wire } => self.lost(wire),
+            Happening::Arrives { wire, command } => self.arrives(wire, command),
+            Happening::Returns { wire, value } => {
+                let Wire { guard, connection, state, .. } = self.wires[wire];
+                if state == WireState::Open {
+                    self.handle(guard, Event::Received { connection, value });
+                }
+            }
+            Happening::Boot { machine } => self.boot(machine),
+            Happening::Heal => {
+                self.tell(|| "the network heals".to_owned());
+                self.groups.fill(0);
+            }
+            Happening::Replicate => self.replicate(),
+        }
+    }
+
+    /// The Sentinel that a happening needs.
+    fn guard_of(&self, happening: &Happening) -> Option<usize> {
+        match happening {
+            Happening::Tick { guard, .. } => Some(*guard),
+            Happening::Opened { wire } | Happening::Lost { wire } => Some(self.wires[*wire].guard),
+            Happening::Returns { wire, .. } => Some(self.wires[*wire].guard),
+            Happening::Arrives { wire, .. } => self.wires[*wire].to.checked_sub(self.nodes.len()),
+            _ => None,
+        }
+    }
+
+    /// Tells a Sentinel what has happened and does what it wants.
+    pub(super) fn handle(&mut self, guard: usize, event: Event) {
+        let clock = self.now + self.guards[guard].skew;
+        self.calls += 1;
+        let Some(engine) = &mut self.guards[guard].engine else { return };
+        let actions = engine.handle(clock, event);
+        self.carry_out(guard, actions);
+    }
+
+    fn carry_out(&mut self, guard: usize, mut actions: Vec<Action>) {
+        let clock = self.now + self.guards[guard].skew;
+        if matches!(actions.first(), Some(Action::Persist)) {
+            let host = &mut self.guards[guard];
+            let Some(engine) = &mut host.engine else { return };
+            if host.is_disk_full {
+                actions = engine.persist_failed(clock, actions);
+            } else {
+                host.disk = engine.rewritten(&host.disk);
+            }
+        }
+        for action in actions {
+            self.carry_out_one(guard, action);
+        }
+    }
+
+    fn carry_out_one(&mut self, guard: usize, action: Action) {
+        match action {
+            Action::Persist => {}
+            Action::Reply { client, bytes, .. } => self.answer_client(guard, client, &bytes),
+            Action::Connect { connection, to, purpose } => {
+                let to = machine(to.ip().to_string().as_bytes());
+                self.connect(guard, connection, to, purpose);
+            }
+            Action::Close { connection } => {
+                if let Some(wire) = self.guards[guard].connections.remove(&connection) {
+                    self.wires[wire].state = WireState::Closed;
+                }
+            }
+            Action::Send { connection, command, .. } => {
+                if let Some(wire) = self.guards[guard].connections.get(&connection).copied() {
+                    self.send(wire, command);
+                }
+            }
+            Action::Notify(notice) => {
+                self.tell(|| format!("s{guard} {} {}", notice.event, notice.text));
+                let Some(engine) = &self.guards[guard].engine else { return };
+                self.checks.notice(guard, engine, &notice, self.plan.quorum);
+            }
+            Action::ScheduleTick { after } => {
+                let incarnation = self.guards[guard].incarnation;
+                self.at(after as i64, Happening::Tick { guard, incarnation });
+            }
+            Action::Log { .. } | Action::SetLogLevel(_) => {}
+            Action::RunScript { .. } | Action::KillScript { .. } => {}
+            Action::Resolve { .. } => panic!("there are no names here"),
+            Action::Crash { .. } => self.crash_guard(guard),
+        }
+    }
+
+    fn answer_client(&mut self, guard: usize, client: ClientId, bytes: &[u8]) {
+        let disk = &self.guards[guard].disk;
+        self.checks.reply(bytes, disk);
+        if let Some(wire) = self.clients.remove(&client) {
+            let mut parser = proto::value::ReplyParser::default();
+            parser.feed(bytes);
+            let value = parser.next_reply().unwrap().unwrap();
+            self.send_back(wire, value);
+        }
+    }
+}
+
+impl World {
+    fn reaches(&self, one: Machine, other: Machine) -> bool {
+        self.groups[one] == self.groups[other]
+    }
+
+    fn is_alive(&self, machine: Machine) -> bool {
+        match machine.checked_sub(self.nodes.len()) {
+            None => self.nodes[machine].is_alive,
+            Some(guard) => self.guards[guard].engine.is_some(),
+        }
+    }
+
+    fn delay(&mut self) -> i64 {
+        let is_slow = self.random.below(50) == 0;
+        1 + self.random.below(if is_slow { 400 } else { 15 }) as i64
+    }
+
+    fn connect(&mut self, guard: usize, connection: ConnectionId, to: Machine, purpose: Purpose) {
+        let incarnation = self.guards[guard].incarnation;
+        let wire = self.wires.len();
+        self.wires.push(Wire {
+            guard,
+            incarnation,
+            connection,
+            to,
+            purpose,
+            state: WireState::Opening,
+            there_at: 0,
+            back_at: 0,
+            queue: None,
+        });
+        self.guards[guard].connections.insert(connection, wire);
+        let here = self.nodes.len() + guard;
+        let delay = self.delay();
+        if !self.reaches(here, to) {
+            // The attempt hangs for a while.
+            let patience = self.random.below(8000) as i64;
+            self.at(delay + patience, Happening::Lost { wire });
+        } else if self.is_alive(to) {
+            self.at(delay, Happening::Opened { wire });
+        } else {
+            self.at(delay, Happening::Lost { wire });
+        }
+    }
+
+    fn opened(&mut self, wire: usize) {
+        let Wire { guard, connection, to, state, .. } = self.wires[wire];
+        if state != WireState::Opening {
+            return;
+        }
+        if !self.is_alive(to) {
+            self.lost(wire);
+            return;
+        }
+        self.wires[wire].state = WireState::Open;
+        let local = host(self.nodes.len() + guard).parse().unwrap();
+        self.handle(guard, Event::Connected { connection, local });
+    }
+
+    fn lost(&mut self, wire: usize) {
+        let Wire { guard, incarnation, connection, state, .. } = self.wires[wire];
+        let is_current = self.guards[guard].incarnation == incarnation;
+        if state == WireState::Closed || !is_current {
+            return;
+        }
+        self.wires[wire].state = WireState::Closed;
+        self.guards[guard].connections.remove(&connection);
+        self.handle(guard, Event::Disconnected { connection });
+    }
+
+    fn send(&mut self, wire: usize, command: OwnedArgs) {
+        let delay = self.delay();
+        let here = self.nodes.len() + self.wires[wire].guard;
+        let is_cut = !self.reaches(here, self.wires[wire].to);
+        let it = &mut self.wires[wire];
+        if is_cut && it.state == WireState::Open {
+            it.state = WireState::Dead;
+        }
+        if it.state == WireState::Open {
+            it.there_at = it.there_at.max(self.now + delay);
+            let delay = it.there_at - self.now;
+            self.at(delay, Happening::Arrives { wire, command });
+        }
+    }
+
+    fn send_back(&mut self, wire: usize, value: Value) {
+        let delay = self.delay();
+        let here = self.nodes.len() + self.wires[wire].guard;
+        let is_cut = !self.reaches(here, self.wires[wire].to);
+        let it = &mut self.wires[wire];
+        if is_cut && it.state == WireState::Open {
+            it.state = WireState::Dead;
+        }
+        if it.state == WireState::Open {
+            it.back_at = it.back_at.max(self.now + delay);
+            let delay = it.back_at - self.now;
+            self.at(delay, Happening::Returns { wire, value });
+        }
+    }
+
+    fn arrives(&mut self, wire: usize, command: OwnedArgs) {
+        let Wire { to, state, .. } = self.wires[wire];
+        if state != WireState::Open || !self.is_alive(to) {
+            return;
+        }
+        match to.checked_sub(self.nodes.len()) {
+            None => self.serve(wire, to, command),
+            Some(guard) => {
+                let word = command.as_args()[0].to_ascii_uppercase();
+                match word.as_slice() {
+                    b"PING" => self.send_back(wire, Value::Simple(b"PONG".to_vec())),
+                    b"SENTINEL" | b"PUBLISH" => {
+                        self.next_client += 1;
+                        let client = ClientId(self.next_client);
+                        self.clients.insert(client, wire);
+                        let resp = Resp::Two;
+                        self.handle(guard, Event::Command { client, resp, args: command });
+                    }
+                    _ => self.send_back(wire, Value::Simple(b"OK".to_vec())),
+                }
+            }
+        }
+    }
+
+    /// A server takes a command.
+    fn serve(&mut self, wire: usize, at: Machine, command: OwnedArgs) {
+        let word = command.as_args()[0].to_ascii_uppercase();
+        let ok = || Value::Simple(b"OK".to_vec());
+        let value = match word.as_slice() {
+            b"MULTI" => {
+                self.wires[wire].queue = Some(Vec::new());
+                ok()
+            }
+            b"EXEC" => {
+                let queue = self.wires[wire].queue.take().unwrap_or_default();
+                let values = queue.iter().map(|command| self.execute(wire, at, command));
+                Value::Array(values.collect())
+            }
+            _ => match &mut self.wires[wire].queue {
+                Some(queue) => {
+                    queue.push(command);
+                    Value::Simple(b"QUEUED".to_vec())
+                }
+                None => self.execute(wire, at, &command),
+            },
+        };
+        self.send_back(wire, value);
+    }
+
+    fn execute(&mut self, wire: usize, at: Machine, command: &OwnedArgs) -> Value {
+        let args = command.as_args();
+        let now = self.now;
+        match args[0].to_ascii_uppercase().as_slice() {
+            b"PING" => return Value::Simple(b"PONG".to_vec()),
+            b"INFO" => {
+                let replicas = self.replicas_of(at);
+                return info(&self.nodes[at], &replicas, now);
+            }
+            b"PUBLISH" => {
+                self.deliver(at, &args[1], &args[2]);
+                return Value::Integer(1);
+            }
+            b"SLAVEOF" => {
+                let is_primary = args[1].eq_ignore_ascii_case(b"NO");
+                let role = match is_primary {
+                    true => NodeRole::Primary,
+                    false => NodeRole::ReplicaOf(machine(&args[1])),
+                };
+                self.tell(|| format!("n{at} is told {role:?}"));
+                self.nodes[at].follow(role, now);
+            }
+            b"CONFIG" => self.nodes[at].written = self.nodes[at].role,
+            b"FAILOVER" if args.len() > 2 => {
+                let to = machine(&args[2]);
+                if self.nodes[to].is_alive && self.nodes[to].is_link_up && self.reaches(at, to) {
+                    self.nodes[to].follow(NodeRole::Primary, now);
+                    self.nodes[at].follow(NodeRole::ReplicaOf(to), now);
+                }
+            }
+            b"CLIENT" if args[1].eq_ignore_ascii_case(b"KILL") => {
+                let is_messages = args[3].eq_ignore_ascii_case(b"pubsub");
+                let purpose = if is_messages { Purpose::Messages } else { Purpose::Commands };
+                self.kill(at, purpose, wire);
+            }
+            _ => {}
+        }
+        Value::Simple(b"OK".to_vec())
+    }
+
+    /// A published message goes to all subscribers, sometimes twice.
+    fn deliver(&mut self, at: Machine, channel: &[u8], payload: &[u8]) {
+        let message = [&b"message"[..], channel, payload];
+        let value = Value::Array(message.map(|part| Value::Bulk(part.to_vec())).into());
+        for wire in 0..self.wires.len() {
+            let it = &self.wires[wire];
+            if it.to == at && it.purpose == Purpose::Messages && it.state == WireState::Open {
+                let times = if self.random.below(30) == 0 { 2 } else { 1 };
+                (0..times).for_each(|_| self.send_back(wire, value.clone()));
+            }
+        }
+    }
+
+    fn kill(&mut self, at: Machine, purpose: Purpose, except: usize) {
+        for wire in 0..self.wires.len() {
+            let it = &self.wires[wire];
+            let is_it = it.to == at && it.purpose == purpose && it.state == WireState::Open;
+            if is_it && wire != except {
+                self.lose_soon(wire);
+            }
+        }
+    }
+
+    fn lose_soon(&mut self, wire: usize) {
+        let delay = self.delay();
+        self.at(delay, Happening::Lost { wire });
+    }
+
+    fn replicas_of(&self, primary: Machine) -> Vec<Machine> {
+        let is_replica = |machine: &Machine| {
+            let node = &self.nodes[*machine];
+            node.is_link_up && node.role == NodeRole::ReplicaOf(primary)
+        };
+        (0..self.nodes.len()).filter(is_replica).collect()
+    }
+
+    /// Writers write, replicas follow.
+    fn replicate(&mut self) {
+        for machine in 0..self.nodes.len() {
+            let NodeRole::ReplicaOf(primary) = self.nodes[machine].role else {
+                self.nodes[machine].offset += self.random.below(3);
+                continue;
+            };
+            if !self.nodes[machine].is_alive {
+                continue;
+            }
+            let up = self.nodes[primary].is_alive && self.reaches(machine, primary);
+            let (offset, now) = (self.nodes[primary].offset, self.now);
+            let node = &mut self.nodes[machine];
+            if !up && node.is_link_up {
+                node.link_down_since = now;
+            }
+            node.is_link_up = up;
+            if up {
+                node.offset = offset;
+            }
+        }
+        self.at(200, Happening::Replicate);
+    }
+}
+
+/// Disturbances.
+impl World {
+    fn boot_guard(&mut self, guard: usize) {
+        let is_executable = Box::new(|_: &str| true);
+        let log_level = Level::Notice;
+        let options = Options { port: 26379, requirepass: None, log_level, is_executable };
+        let random = Random::from_seed(self.random.next_u64());
+        let host = &mut self.guards[guard];
+        let now = self.now + host.skew;
+        let (engine, actions) = Sentinel::start(options, &host.disk, now, random).unwrap();
+        host.incarnation += 1;
+        host.engine = Some(engine);
+        self.tell(|| format!("s{guard} boots"));
+        self.carry_out(guard, actions);
+        for (period, value) in self.plan.periods {
+            let words = [&b"SENTINEL"[..], b"DEBUG", period.as_bytes(), value.as_bytes()];
+            self.order(guard, &words);
+        }
+        assert_eq!(self.rewritten(guard), self.guards[guard].disk, "what is read is written");
+    }
+
+    fn rewritten(&self, guard: usize) -> Vec<u8> {
+        let host = &self.guards[guard];
+        host.engine.as_ref().map_or_else(|| host.disk.clone(), |it| it.rewritten(&host.disk))
+    }
+
+    /// A command of an operator.
+    pub(super) fn order(&mut self, guard: usize, words: &[&[u8]]) {
+        self.next_client += 1;
+        let (client, resp) = (ClientId(self.next_client), Resp::Two);
+        let args = words.iter().copied().collect();
+        self.handle(guard, Event::Command { client, resp, args });
+    }
+
+    pub(super) fn crash_guard(&mut self, guard: usize) {
+        if self.guards[guard].engine.take().is_none() {
+            return;
+        }
+        self.tell(|| format!("s{guard} crashes"));
+        self.guards[guard].incarnation += 1;
+        let open = std::mem::take(&mut self.guards[guard].connections);
+        open.into_values().for_each(|wire| self.wires[wire].state = WireState::Closed);
+        self.drop_wires_to(self.nodes.len() + guard);
+        let delay = 200 + self.random.below(8000) as i64;
+        self.at(delay, Happening::Boot { machine: self.nodes.len() + guard });
+    }
+
+    pub(super) fn crash_node(&mut self, machine: Machine) {
+        if !self.nodes[machine].is_alive {
+            return;
+        }
+        self.tell(|| format!("n{machine} crashes"));
+        self.nodes[machine].crash();
+        self.drop_wires_to(machine);
+        let delay = 200 + self.random.below(12_000) as i64;
+        self.at(delay, Happening::Boot { machine });
+    }
+
+    /// The peers of a machine that is gone hear of it, or not.
+    fn drop_wires_to(&mut self, machine: Machine) {
+        for wire in 0..self.wires.len() {
+            let it = &self.wires[wire];
+            if it.to == machine && it.state == WireState::Open {
+                match self.random.below(3) {
+                    0 => self.wires[wire].state = WireState::Dead,
+                    _ => self.lose_soon(wire),
+                }
+            }
+        }
+    }
+
+    fn boot(&mut self, machine: Machine) {
+        match machine.checked_sub(self.nodes.len()) {
+            Some(guard) if self.guards[guard].engine.is_none() => self.boot_guard(guard),
+            None if !self.nodes[machine].is_alive => {
+                self.tell(|| format!("n{machine} boots"));
+                let now = self.now;
+                self.nodes[machine].boot(now, &mut self.random);
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn partition(&mut self) {
+        for machine in 0..self.groups.len() {
+            self.groups[machine] = self.random.below(2) as u8;
+        }
+        let groups = self.groups.clone();
+        self.tell(|| format!("the network parts: {groups:?}"));
+        let delay = 500 + self.random.below(10_000) as i64;
+        self.at(delay, Happening::Heal);
+    }
+
+    /// One connection breaks, loudly or not.
+    pub(super) fn break_wire(&mut self) {
+        let open: Vec<usize> = (0..self.wires.len())
+            .filter(|wire| self.wires[*wire].state == WireState::Open)
+            .collect();
+        if open.is_empty() {
+            return;
+        }
+        let wire = open[self.random.below(open.len() as u64) as usize];
+        match self.random.below(2) {
+            0 => self.wires[wire].state = WireState::Dead,
+            _ => self.lose_soon(wire),
+        }
+    }
+
+    /// All that can be mended is.
+    pub(super) fn mend(&mut self) {
+        self.tell(|| "all is mended".to_owned());
+        self.groups.fill(0);
+        for guard in 0..self.guards.len() {
+            self.guards[guard].is_disk_full = false;
+            self.guards[guard].stopped_until = 0;
+        }
+        (0..self.nodes.len() + self.guards.len()).for_each(|machine| self.boot(machine));
+    }
+
+    /// Whether all Sentinels agree on one primary of each set, which is one, and which all the
+    /// others follow.
+    pub(super) fn disagreement(&self) -> Option<String> {
+        for (index, set) in self.plan.sets.iter().enumerate() {
+            let primaries: BTreeSet<Machine> = set
+                .iter()
+                .copied()
+                .filter(|machine| self.nodes[*machine].role == NodeRole::Primary)
+                .collect();
+            if primaries.len() != 1 {
+                return Some(format!("primaries of {index}: {primaries:?}"));
+            }
+            let primary = *primaries.first().unwrap();
+            for replica in set.iter().filter(|machine| **machine != primary) {
+                let node = &self.nodes[*replica];
+                if node.role != NodeRole::ReplicaOf(primary) || !node.is_link_up {
+                    return Some(format!("n{replica} is {:?}", node.role));
+                }
+            }
+            for (guard, host) in self.guards.iter().enumerate() {
+                let Some(engine) = &host.engine else { return Some(format!("s{guard} is away")) };
+                let watched = &engine.primaries[&name(index)];
+                let address = &watched.head.instance.address;
+                if machine(address.host.as_bytes()) != primary {
+                    return Some(format!("s{guard} watches {address:?}, not n{primary}"));
+                }
+                let is_well = !watched.head.instance.is_down()
+                    && !watched.head.failover.is_running()
+                    && watched.replicas.len() + 1 == set.len()
+                    && watched.peers.len() + 1 == self.guards.len();
+                if !is_well {
+                    return Some(format!("s{guard} is not at ease about {index}"));
+                }
+            }
+        }
+        None
+    }
+}
