@@ -113,11 +113,15 @@ impl Sentinel {
 impl Primary {
     /// Takes over who is primary, if the sender knows it by a later configuration.
     fn take_configuration(&mut self, context: &mut Context, hello: &Hello) {
-        if hello.config_epoch <= self.head.config_epoch {
+        if hello.config_epoch < self.head.config_epoch {
             return;
         }
         // The address of a name may still be asked about: then a later hello will do.
         let Ok(to) = context.address_of(&hello.primary_host, hello.primary_port) else { return };
+        if hello.config_epoch == self.head.config_epoch {
+            self.resolve_collision(context, hello, &to);
+            return;
+        }
         self.head.config_epoch = hello.config_epoch;
         context.persist();
         if self.head.instance.address.is_same(&to) {
@@ -130,5 +134,22 @@ impl Primary {
         self.announce_switch(context, &to);
         self.run_reconfig_script(context, Part::Observer, &to);
         self.change_address(context, to);
+    }
+
+    /// Two failovers had the same epoch, as those can that operators force in two places: neither
+    /// address would ever give way. The Sentinel of the greater id claims a new epoch for its own.
+    fn resolve_collision(&mut self, context: &mut Context, hello: &Hello, other: &Address) {
+        let is_collision = hello.config_epoch > 0 && !self.current_address().is_same(other);
+        let is_ours_to_do = context.my_id > hello.id && context.is_disk_trusted();
+        if !is_collision || !is_ours_to_do || self.head.failover.is_running() {
+            return;
+        }
+        let name = &self.head.name;
+        let text = format!("Two addresses of {name} have the epoch {}", hello.config_epoch);
+        context.log(Level::Warning, text);
+        let epoch = context.current_epoch + 1;
+        self.head.adopt_epoch(context, epoch);
+        self.head.config_epoch = epoch;
+        self.force_hellos(context);
     }
 }

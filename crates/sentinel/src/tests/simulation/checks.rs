@@ -22,6 +22,21 @@ pub(super) struct Checks {
 }
 
 impl Checks {
+    /// The votes of a Sentinel are on disk now.
+    pub(super) fn persisted(&mut self, guard: usize, engine: &Sentinel) {
+        for primary in engine.primaries.values() {
+            let (head, id) = (&primary.head, &engine.context.my_id);
+            let Some(leader) = &head.leader else { continue };
+            let term = (head.name.clone(), head.leader_epoch);
+            let votes = self.votes.entry(term).or_default();
+            let before = votes.insert(id.clone(), leader.clone());
+            if before.is_some_and(|before| before != *leader) {
+                let epoch = head.leader_epoch;
+                self.failures.push(format!("s{guard} has voted twice in {epoch}"));
+            }
+        }
+    }
+
     /// An event of a Sentinel.
     pub(super) fn notice(
         &mut self,
@@ -30,24 +45,8 @@ impl Checks {
         notice: &Notice,
         quorum: usize,
     ) {
-        let id = &engine.context.my_id;
         let words: Vec<&str> = notice.text.split(' ').collect();
         match notice.event {
-            "+vote-for-leader" => {
-                let epoch: u64 = words[1].parse().unwrap();
-                let voted = engine.primaries.values().filter(|primary| {
-                    let head = &primary.head;
-                    head.leader_epoch == epoch && head.leader.as_deref() == Some(words[0])
-                });
-                for primary in voted {
-                    let term = (primary.head.name.clone(), epoch);
-                    let votes = self.votes.entry(term).or_default();
-                    let before = votes.insert(id.clone(), words[0].to_owned());
-                    if before.as_deref().is_some_and(|before| before != words[0]) {
-                        self.failures.push(format!("s{guard} has voted twice in {epoch}"));
-                    }
-                }
-            }
             "+elected-leader" => self.elected(guard, engine, words[1], quorum),
             "+switch-master" => self.switches += 1,
             _ => {}

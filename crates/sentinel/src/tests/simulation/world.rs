@@ -244,6 +244,7 @@ impl World {
                 actions = engine.persist_failed(clock, actions);
             } else {
                 host.disk = engine.rewritten(&host.disk);
+                self.checks.persisted(guard, engine);
             }
         }
         for action in actions {
