@@ -4,9 +4,10 @@
 //! replica says that it is a primary can a failover be given up; from then on the new address is
 //! what everybody is told.
 
-use crate::context::{CRASH_STATUS, Context};
+use crate::context::{CRASH_STATUS, Context, Promise};
 use crate::event::Action;
 use crate::failover::{FailoverKind, Stage};
+use crate::links::Awaited;
 use crate::notice::Level;
 use crate::primary::{Primary, Reconf};
 use crate::watch::{is_on_its_way, send_step};
@@ -112,7 +113,15 @@ impl Primary {
             timeout.as_bytes(),
         ];
         send_step(context, link, &words);
-        send_step(context, link, &[head.command("EXEC")])
+        context.send(link, Awaited::HandOver, Promise::Yes, &[head.command("EXEC")])
+    }
+
+    /// The primary does not hand over: its writers need not wait any longer.
+    pub(crate) fn hand_over_refused(&mut self, context: &mut Context) {
+        let is_waiting = matches!(self.head.failover.stage, Stage::WaitPromotion(_));
+        if is_waiting && self.head.failover.kind == FailoverKind::Coordinated {
+            self.abort_failover(context, "-failover-abort-no-good-slave");
+        }
     }
 
     /// After a coordinated failover both sides write it down and send their clients away.
@@ -260,7 +269,14 @@ impl Primary {
     fn abort_failover(&mut self, context: &mut Context, event: &'static str) {
         let text = self.head.text(context);
         self.head.warn(context, event, text);
-        self.head.failover.abort(context.now);
+        let head = &mut self.head;
+        let is_waiting = matches!(head.failover.stage, Stage::WaitPromotion(_));
+        if is_waiting && head.failover.kind == FailoverKind::Coordinated {
+            let link = head.instance.link;
+            send_step(context, link, &[head.command("FAILOVER"), b"ABORT"]);
+            send_step(context, link, &[head.command("CLIENT"), b"UNPAUSE"]);
+        }
+        head.failover.abort(context.now);
     }
 
     fn replica_text(&self, context: &Context, name: &str) -> String {

@@ -70,7 +70,11 @@ pub(crate) struct Tilt {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Disk {
     Trusted,
-    Failed { retry_at: Millis },
+    Failed {
+        retry_at: Millis,
+    },
+    /// It was tried again, and nobody has said yet that it failed.
+    Tried,
 }
 
 /// Where SENTINEL SIMULATE-FAILURE lets the process end.
@@ -172,11 +176,15 @@ impl Context {
         self.disk = Disk::Failed { retry_at: self.now + 1000 };
     }
 
-    /// Writes again after a while. Unless that fails, too, all is well again.
+    /// Writes again after a while. If that does not fail, all is well with the next tick.
     pub(crate) fn retry_disk(&mut self) {
-        if matches!(self.disk, Disk::Failed { retry_at } if self.now >= retry_at) {
-            self.disk = Disk::Trusted;
-            self.persist();
+        match self.disk {
+            Disk::Tried => self.disk = Disk::Trusted,
+            Disk::Failed { retry_at } if self.now >= retry_at => {
+                self.disk = Disk::Tried;
+                self.persist();
+            }
+            Disk::Trusted | Disk::Failed { .. } => {}
         }
     }
 

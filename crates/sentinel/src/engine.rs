@@ -158,6 +158,7 @@ impl Sentinel {
             Some(Awaited::Info) => self.take_info(id, value),
             Some(Awaited::Hello(name)) => self.take_hello_receipt(id, &name, &value),
             Some(Awaited::Vote(name)) => self.take_vote(id, &name, &value),
+            Some(Awaited::HandOver) => self.take_hand_over(id, &value),
         }
     }
 
@@ -253,6 +254,18 @@ impl Sentinel {
         if leader != "*" && crate::info::is_run_id(leader) {
             peer.leader = Some(leader.to_owned());
             peer.leader_epoch = u64::try_from(*epoch).unwrap_or(0);
+        }
+    }
+
+    /// Takes a primary's answer to the order to hand over.
+    fn take_hand_over(&mut self, id: LinkId, value: &Value) {
+        let is_refused = match value {
+            Value::Array(items) => items.iter().any(|item| matches!(item, Value::Error(_))),
+            _ => true,
+        };
+        let Owner::Primary(name) = &self.context.links.get(id).owner else { return };
+        if let Some(primary) = self.primaries.get_mut(name).filter(|_| is_refused) {
+            primary.hand_over_refused(&mut self.context);
         }
     }
 

@@ -53,6 +53,8 @@ pub(crate) enum Awaited {
     Hello(String),
     /// A question whether the primary of this name is down.
     Vote(String),
+    /// The order to the primary to hand over itself.
+    HandOver,
 }
 
 /// A link, and what was heard over it.

@@ -245,6 +245,14 @@ impl Primary {
         self.peers.values_mut().for_each(|peer| peer.instance.down_after = down_after);
     }
 
+    /// Closes all connections to servers, to begin again with other credentials.
+    pub(crate) fn close_nodes(&self, context: &mut Context) {
+        context.close_all(self.head.instance.link);
+        for replica in self.replicas.values() {
+            context.close_all(replica.instance.link);
+        }
+    }
+
     /// Lets all links go.
     pub(crate) fn release(self, context: &mut Context) {
         context.release(self.head.instance.link);

@@ -133,6 +133,7 @@ pub(super) fn set(sentinel: &mut Sentinel, args: Args<'_>, mut reply: Reply<'_>)
         return refuse(reply, NO_SUCH_MASTER);
     };
     let context = &mut sentinel.context;
+    let old = (primary.head.settings.auth_user.clone(), primary.head.settings.auth_pass.clone());
     let mut at = 3;
     let mut refusal = None;
     while at < args.len() && refusal.is_none() {
@@ -141,7 +142,7 @@ pub(super) fn set(sentinel: &mut Sentinel, args: Args<'_>, mut reply: Reply<'_>)
                 let words: Vec<String> =
                     (at..=at + values).map(|index| shown_option(args, at, index)).collect();
                 let text = format!("{} {}", primary.head.text(context), words.join(" "));
-                context.notify(Level::Warning, "+set", text);
+                primary.head.warn(context, "+set", text);
                 context.persist();
                 at += 1 + values;
             }
@@ -149,6 +150,10 @@ pub(super) fn set(sentinel: &mut Sentinel, args: Args<'_>, mut reply: Reply<'_>)
         }
     }
     primary.spread_down_after();
+    let settings = &primary.head.settings;
+    if (&settings.auth_user, &settings.auth_pass) != (&old.0, &old.1) {
+        primary.close_nodes(context);
+    }
     let option = shown(args, at);
     match refusal {
         None => reply.ok(),

@@ -1,3 +1,10 @@
-//! Tests of the engine as a whole.
+//! Tests of the engine as a whole: its configuration, its commands, each of its transitions, and
+//! whole histories.
 
+mod commands;
+mod configuration;
+mod failing_over;
+mod meeting;
+mod rig;
 mod simulation;
+mod watching;
