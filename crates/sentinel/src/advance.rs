@@ -4,13 +4,14 @@
 //! replica says that it is a primary can a failover be given up; from then on the new address is
 //! what everybody is told.
 
+use crate::address::Address;
 use crate::context::{CRASH_STATUS, Context, Promise};
 use crate::event::Action;
 use crate::failover::{FailoverKind, Stage};
 use crate::links::Awaited;
 use crate::notice::Level;
-use crate::primary::{Primary, Reconf};
-use crate::watch::{is_on_its_way, send_step};
+use crate::primary::{Primary, Reconf, Replica};
+use crate::watch::send_step;
 
 /// Who a reconfiguration script is told to work for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,12 +165,7 @@ impl Primary {
     }
 
     /// Tells the reconfiguration script that the address changes.
-    pub(crate) fn run_reconfig_script(
-        &self,
-        context: &mut Context,
-        part: Part,
-        to: &crate::address::Address,
-    ) {
+    pub(crate) fn run_reconfig_script(&self, context: &mut Context, part: Part, to: &Address) {
         let Some(path) = &self.head.settings.reconfig_script else { return };
         let from = &self.head.instance.address;
         let part = match part {
@@ -189,37 +185,39 @@ impl Primary {
     }
 
     fn reconfigure_replicas(&mut self, context: &mut Context, promoted: String) {
+        self.give_up_on_slow_replicas(context);
         let to = self.current_address().clone();
-        let others = self.replicas.values().filter(|replica| replica.name != promoted);
-        let mut busy = others.filter(|replica| is_on_its_way(replica.reconf)).count();
-        let most = self.head.settings.parallel_syncs as usize;
-        for replica in self.replicas.values_mut() {
-            if busy >= most {
+        let is_busy =
+            |replica: &&Replica| matches!(replica.reconf, Reconf::Sent(_) | Reconf::InProgress);
+        let busy = self.replicas.values().filter(is_busy).count();
+        let mut free = (self.head.settings.parallel_syncs as usize).saturating_sub(busy);
+        let others = self.replicas.values_mut().filter(|replica| replica.name != promoted);
+        for replica in others.filter(|replica| replica.reconf == Reconf::None) {
+            if free == 0 {
                 break;
             }
-            if replica.name == promoted {
-                continue;
-            }
-            match replica.reconf {
-                Reconf::Done | Reconf::InProgress => {}
-                Reconf::Sent(at) if context.now - at > context.periods.reconf_timeout => {
-                    let text = self.head.replica_text(replica, context);
-                    context.notify(Level::Notice, "-slave-reconf-sent-timeout", text);
-                    replica.reconf = Reconf::Done;
-                }
-                Reconf::Sent(_) => {}
-                Reconf::None => {
-                    let (instance, node) = (&replica.instance, &replica.node);
-                    if self.head.send_replicaof(context, instance, node, Some(&to)) {
-                        replica.reconf = Reconf::Sent(context.now);
-                        let text = self.head.replica_text(replica, context);
-                        context.notify(Level::Notice, "+slave-reconf-sent", text);
-                        busy += 1;
-                    }
-                }
+            let (instance, node) = (&replica.instance, &replica.node);
+            if self.head.send_replicaof(context, instance, node, Some(&to)) {
+                replica.reconf = Reconf::Sent(context.now);
+                let text = self.head.replica_text(replica, context);
+                context.notify(Level::Notice, "+slave-reconf-sent", text);
+                free -= 1;
             }
         }
         self.end_failover(context, promoted);
+    }
+
+    /// A replica that shows no sign of the order it was sent does not hold up the others.
+    fn give_up_on_slow_replicas(&mut self, context: &mut Context) {
+        let patience = context.periods.reconf_timeout;
+        for replica in self.replicas.values_mut() {
+            let Reconf::Sent(at) = replica.reconf else { continue };
+            if context.now - at > patience {
+                let text = self.head.replica_text(replica, context);
+                context.notify(Level::Notice, "-slave-reconf-sent-timeout", text);
+                replica.reconf = Reconf::Done;
+            }
+        }
     }
 
     /// Ends the failover when all replicas that can be reached follow the promoted one, or when
@@ -232,7 +230,7 @@ impl Primary {
         if !is_up && !is_over {
             return;
         }
-        let is_missing = |replica: &crate::primary::Replica| {
+        let is_missing = |replica: &Replica| {
             let is_done = replica.name == promoted || replica.reconf == Reconf::Done;
             !is_done && !replica.instance.is_down()
         };

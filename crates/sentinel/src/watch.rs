@@ -5,11 +5,13 @@
 
 use crate::address::Address;
 use crate::context::{Context, Promise};
+use crate::event::ConnectionId;
 use crate::failover::Stage;
 use crate::hello::{HELLO_CHANNEL, Hello};
+use crate::info::OwnFailover;
 use crate::instance::{Instance, Node};
 use crate::links::{Awaited, Channel, LinkId};
-use crate::primary::{Head, Primary, Reconf};
+use crate::primary::{Head, Primary};
 
 impl Primary {
     /// Does what is due.
@@ -121,7 +123,7 @@ impl Head {
         if context.links.get(link).ready().is_none() {
             return false;
         }
-        if node.own_failover == Some(crate::info::OwnFailover::Running) {
+        if node.own_failover == Some(OwnFailover::Running) {
             // A FAILOVER that hangs refuses REPLICAOF.
             send_step(context, link, &[name("FAILOVER"), b"ABORT"]);
         }
@@ -193,7 +195,7 @@ impl Context {
     fn send_first(
         &mut self,
         link: LinkId,
-        connection: crate::event::ConnectionId,
+        connection: ConnectionId,
         is_commands: bool,
         words: &[&[u8]],
     ) {
@@ -206,7 +208,7 @@ impl Context {
     fn send_name(
         &mut self,
         link: LinkId,
-        connection: crate::event::ConnectionId,
+        connection: ConnectionId,
         is_commands: bool,
         client: &[u8],
         suffix: &str,
@@ -216,12 +218,7 @@ impl Context {
         self.send_first(link, connection, is_commands, &words);
     }
 
-    fn send_first_ping(
-        &mut self,
-        link: LinkId,
-        connection: crate::event::ConnectionId,
-        ping: &[u8],
-    ) {
+    fn send_first_ping(&mut self, link: LinkId, connection: ConnectionId, ping: &[u8]) {
         let now = self.now;
         let link = self.links.get_mut(link);
         link.awaited.push_back(Awaited::Ping);
@@ -229,9 +226,4 @@ impl Context {
         link.ping_since.get_or_insert(now);
         self.send_over(connection, Promise::No, &[ping]);
     }
-}
-
-/// Replicas that are on their way to the promoted one.
-pub(crate) fn is_on_its_way(reconf: Reconf) -> bool {
-    matches!(reconf, Reconf::Sent(_) | Reconf::InProgress)
 }

@@ -247,8 +247,7 @@ fn maps_in_the_third_protocol() {
         let args = words.iter().map(Vec::as_slice).collect();
         rig.handle(Event::Command { client: ClientId(1), resp: Resp::Three, args });
         let reply = rig.replies.pop().unwrap().1;
-        let head = head.replace("%20", "%20").replace("%21", "%21");
-        assert!(reply.starts_with(&head), "{command}: {reply}");
+        assert!(reply.starts_with(head), "{command}: {reply}");
     }
 }
 

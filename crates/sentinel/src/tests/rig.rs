@@ -2,7 +2,7 @@
 //!
 //! Invariant: time passes only by `run`, in steps of a tenth of a second.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
 use base::Random;
@@ -48,6 +48,8 @@ pub(super) struct Rig {
     pub(super) replies: Vec<(ClientId, String)>,
     pub(super) crash: Option<i32>,
     connections: BTreeMap<ConnectionId, (SocketAddr, Purpose)>,
+    /// What the others do at once.
+    reactions: VecDeque<Event>,
 }
 
 pub(super) fn options() -> Options {
@@ -67,6 +69,13 @@ pub(super) fn primary_info(replicas: &[u16]) -> Answers {
         info += &format!("slave{index}:ip=127.0.0.1,port={port},state=online\r\n");
     }
     Answers { info, ..Answers::default() }
+}
+
+/// INFO of a replica that has become a primary.
+pub(super) fn promoted_info() -> Answers {
+    let mut answers = primary_info(&[]);
+    answers.info = answers.info.replace(&"1".repeat(40), &"2".repeat(40));
+    answers
 }
 
 /// INFO of a replica.
@@ -101,6 +110,7 @@ impl Rig {
             replies: Vec::new(),
             crash: None,
             connections: BTreeMap::new(),
+            reactions: VecDeque::new(),
         };
         rig.carry_out(actions);
         rig
@@ -128,9 +138,13 @@ impl Rig {
         std::mem::take(&mut self.sent).into_iter().filter(is_order).collect()
     }
 
+    /// Tells the engine of something, and then of all that comes of it.
     pub(super) fn handle(&mut self, event: Event) {
-        let actions = self.engine.handle(self.now, event);
-        self.carry_out(actions);
+        self.reactions.push_back(event);
+        while let Some(event) = self.reactions.pop_front() {
+            let actions = self.engine.handle(self.now, event);
+            self.carry_out(actions);
+        }
     }
 
     /// Sends a command as a client: the reply, its line ends as `|`.
@@ -197,9 +211,9 @@ impl Rig {
                 if self.alive.contains_key(&to) {
                     self.connections.insert(connection, (to, purpose));
                     let local = [127, 0, 0, 9].into();
-                    self.handle(Event::Connected { connection, local });
+                    self.reactions.push_back(Event::Connected { connection, local });
                 } else {
-                    self.handle(Event::Disconnected { connection });
+                    self.reactions.push_back(Event::Disconnected { connection });
                 }
             }
             Action::Close { connection } => {
@@ -238,7 +252,7 @@ impl Rig {
             }
             _ => Value::Simple(b"OK".to_vec()),
         };
-        self.handle(Event::Received { connection, value });
+        self.reactions.push_back(Event::Received { connection, value });
     }
 }
 
