@@ -3,7 +3,7 @@
 use proto::Resp;
 use proto::value::Value;
 
-use super::rig::{OTHER_ID, OWN_ID, PEER_ID, Rig, at, primary_info, replica_info, value};
+use super::rig::{OTHER_ID, PEER_ID, Rig, at, primary_info, replica_info, value};
 use crate::event::{ClientId, Event};
 
 fn rig() -> Rig {
@@ -18,92 +18,91 @@ fn rig() -> Rig {
     rig
 }
 
+const NO_SUCH: &str = "-ERR No such master with that name|";
+const CONFIG: &str =
+    "-ERR Only SENTINEL CONFIG GET <option> / SET <option> <value> are supported.|";
+
+/// Commands, and their replies one after the other.
+const REPLIES: &[(&str, &str)] = &[
+    ("sentinel", "-ERR wrong number of arguments for 'sentinel' command|"),
+    ("sentinel bogus", "-ERR unknown subcommand 'bogus'. Try SENTINEL HELP.|"),
+    ("sentinel monitor", "-ERR wrong number of arguments for 'sentinel|monitor' command|"),
+    ("sentinel masters a", "-ERR wrong number of arguments for 'sentinel|masters' command|"),
+    ("sentinel set m quorum", "-ERR wrong number of arguments for 'sentinel|set' command|"),
+    ("sentinel monitor m 127.0.0.1 1 1", "-ERR Duplicate master name.|"),
+    ("sentinel monitor x 127.0.0.1 99999 1", "-ERR Invalid port number.|"),
+    ("sentinel monitor x 127.0.0.1 a 1", "-ERR Invalid port|"),
+    ("sentinel monitor x 127.0.0.1 1 0", "-ERR Quorum must be 1 or greater.|"),
+    ("sentinel monitor x 127.0.0.1 1 b", "-ERR Invalid quorum|"),
+    ("sentinel monitor x no.ip 1 1", "-ERR Invalid IP address or hostname specified|"),
+    ("sentinel monitor \"x,y\" 127.0.0.1 1 1", "-ERR Invalid master name|"),
+    ("sentinel remove zz", NO_SUCH),
+    ("sentinel ckquorum zz", NO_SUCH),
+    ("sentinel failover zz", NO_SUCH),
+    ("sentinel master zz", NO_SUCH),
+    ("sentinel replicas zz", NO_SUCH),
+    ("sentinel sentinels zz", NO_SUCH),
+    ("sentinel set zz quorum 1", NO_SUCH),
+    ("sentinel reset zz*", ":0|"),
+    ("sentinel myid", "$40|aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa|"),
+    ("SENTINEL Get-Primary-Addr-By-Name m", "*2|$9|127.0.0.1|$4|6379|"),
+    ("sentinel get-master-addr-by-name x", "*-1|"),
+    (
+        "sentinel ckquorum m",
+        "+OK 2 usable Sentinels. Quorum and failover authorization can be reached|",
+    ),
+    ("sentinel pending-scripts", "*0|"),
+    ("sentinel info-cache zz", "*0|"),
+    ("sentinel is-master-down-by-addr 127.0.0.1 6379 0 *", "*3|:0|$1|*|:0|"),
+    ("sentinel is-primary-down-by-addr nowhere 6379 0 *", "*3|:0|$1|*|:0|"),
+    (
+        "sentinel is-master-down-by-addr 127.0.0.1 x 0 *",
+        "-ERR value is not an integer or out of range|",
+    ),
+    ("sentinel failover m x", "-ERR syntax error|"),
+    (
+        "sentinel failover m coordinated",
+        "-NOGOODPRIMARY Primary does not support FAILOVER command|",
+    ),
+    ("sentinel config set", CONFIG),
+    ("sentinel config foo bar", CONFIG),
+    ("sentinel config get x", "*0|"),
+    ("sentinel config get announce-port", "*2|$13|announce-port|$1|0|"),
+    (
+        "sentinel config set announce-port 99999",
+        "-ERR Invalid value '99999' to SENTINEL CONFIG SET 'announce-port'|",
+    ),
+    ("sentinel config set foo 1", "-ERR Invalid argument 'foo' to SENTINEL CONFIG SET|"),
+    (
+        "sentinel config set announce-port 1 announce-ip",
+        "-ERR Missing argument 'announce-ip' value to SENTINEL CONFIG SET|",
+    ),
+    (
+        "sentinel config set announce-port 1 announce-port 2",
+        "-ERR Duplicate argument 'announce-port' to SENTINEL CONFIG SET|",
+    ),
+    ("sentinel config get announce-port", "*2|$13|announce-port|$1|0|"),
+    ("sentinel config set loglevel verbose announce-ip 10.0.0.9", "+OK|"),
+    ("sentinel config get log*", "*2|$8|loglevel|$7|verbose|"),
+    (
+        "sentinel debug foo 1",
+        "-ERR Unknown option or number of arguments for SENTINEL DEBUG 'foo'|",
+    ),
+    ("sentinel debug info-period 0", "-ERR Invalid argument '0' for SENTINEL DEBUG 'info-period'|"),
+    ("sentinel debug info-period 9000 PING-period 900", "+OK|"),
+    ("sentinel simulate-failure foo", "-ERR Unknown failure simulation specified|"),
+    ("sentinel simulate-failure help", "*2|$20|crash-after-election|$21|crash-after-promotion|"),
+    ("sentinel flushconfig", "+OK|"),
+    ("publish foo bar", "-ERR Only HELLO messages are accepted by Sentinel instances.|"),
+    ("publish __sentinel__:hello x", ":1|"),
+    ("role", "*2|$8|sentinel|*1|$1|m|"),
+];
+
 #[test]
 fn errors_and_short_replies() {
     let mut rig = rig();
-    let no_such = "-ERR No such master with that name|";
-    let config = "-ERR Only SENTINEL CONFIG GET <option> / SET <option> <value> are supported.|";
-    for (command, reply) in [
-        ("sentinel", "-ERR wrong number of arguments for 'sentinel' command|"),
-        ("sentinel bogus", "-ERR unknown subcommand 'bogus'. Try SENTINEL HELP.|"),
-        ("sentinel monitor", "-ERR wrong number of arguments for 'sentinel|monitor' command|"),
-        ("sentinel masters a", "-ERR wrong number of arguments for 'sentinel|masters' command|"),
-        ("sentinel set m quorum", "-ERR wrong number of arguments for 'sentinel|set' command|"),
-        ("sentinel monitor m 127.0.0.1 1 1", "-ERR Duplicate master name.|"),
-        ("sentinel monitor x 127.0.0.1 99999 1", "-ERR Invalid port number.|"),
-        ("sentinel monitor x 127.0.0.1 a 1", "-ERR Invalid port|"),
-        ("sentinel monitor x 127.0.0.1 1 0", "-ERR Quorum must be 1 or greater.|"),
-        ("sentinel monitor x 127.0.0.1 1 b", "-ERR Invalid quorum|"),
-        ("sentinel monitor x no.ip 1 1", "-ERR Invalid IP address or hostname specified|"),
-        ("sentinel monitor \"x,y\" 127.0.0.1 1 1", "-ERR Invalid master name|"),
-        ("sentinel remove zz", no_such),
-        ("sentinel ckquorum zz", no_such),
-        ("sentinel failover zz", no_such),
-        ("sentinel master zz", no_such),
-        ("sentinel replicas zz", no_such),
-        ("sentinel sentinels zz", no_such),
-        ("sentinel set zz quorum 1", no_such),
-        ("sentinel reset zz*", ":0|"),
-        ("sentinel myid", &format!("$40|{OWN_ID}|")),
-        ("SENTINEL Get-Primary-Addr-By-Name m", "*2|$9|127.0.0.1|$4|6379|"),
-        ("sentinel get-master-addr-by-name x", "*-1|"),
-        (
-            "sentinel ckquorum m",
-            "+OK 2 usable Sentinels. Quorum and failover authorization can be reached|",
-        ),
-        ("sentinel pending-scripts", "*0|"),
-        ("sentinel info-cache zz", "*0|"),
-        ("sentinel is-master-down-by-addr 127.0.0.1 6379 0 *", "*3|:0|$1|*|:0|"),
-        ("sentinel is-primary-down-by-addr nowhere 6379 0 *", "*3|:0|$1|*|:0|"),
-        (
-            "sentinel is-master-down-by-addr 127.0.0.1 x 0 *",
-            "-ERR value is not an integer or out of range|",
-        ),
-        ("sentinel failover m x", "-ERR syntax error|"),
-        (
-            "sentinel failover m coordinated",
-            "-NOGOODPRIMARY Primary does not support FAILOVER command|",
-        ),
-        ("sentinel config set", config),
-        ("sentinel config foo bar", config),
-        ("sentinel config get x", "*0|"),
-        ("sentinel config get announce-port", "*2|$13|announce-port|$1|0|"),
-        (
-            "sentinel config set announce-port 99999",
-            "-ERR Invalid value '99999' to SENTINEL CONFIG SET 'announce-port'|",
-        ),
-        ("sentinel config set foo 1", "-ERR Invalid argument 'foo' to SENTINEL CONFIG SET|"),
-        (
-            "sentinel config set announce-port 1 announce-ip",
-            "-ERR Missing argument 'announce-ip' value to SENTINEL CONFIG SET|",
-        ),
-        (
-            "sentinel config set announce-port 1 announce-port 2",
-            "-ERR Duplicate argument 'announce-port' to SENTINEL CONFIG SET|",
-        ),
-        ("sentinel config get announce-port", "*2|$13|announce-port|$1|0|"),
-        ("sentinel config set loglevel verbose announce-ip 10.0.0.9", "+OK|"),
-        ("sentinel config get log*", "*2|$8|loglevel|$7|verbose|"),
-        (
-            "sentinel debug foo 1",
-            "-ERR Unknown option or number of arguments for SENTINEL DEBUG 'foo'|",
-        ),
-        (
-            "sentinel debug info-period 0",
-            "-ERR Invalid argument '0' for SENTINEL DEBUG 'info-period'|",
-        ),
-        ("sentinel debug info-period 9000 PING-period 900", "+OK|"),
-        ("sentinel simulate-failure foo", "-ERR Unknown failure simulation specified|"),
-        (
-            "sentinel simulate-failure help",
-            "*2|$20|crash-after-election|$21|crash-after-promotion|",
-        ),
-        ("sentinel flushconfig", "+OK|"),
-        ("publish foo bar", "-ERR Only HELLO messages are accepted by Sentinel instances.|"),
-        ("publish __sentinel__:hello x", ":1|"),
-        ("role", "*2|$8|sentinel|*1|$1|m|"),
-    ] {
-        assert_eq!(rig.command(command), reply, "{command}");
+    for (command, reply) in REPLIES {
+        assert_eq!(rig.command(command), *reply, "{command}");
     }
 }
 

@@ -80,7 +80,7 @@ fn disturb(world: &mut World) {
 }
 
 /// What came of a history.
-struct Outcome {
+struct Verdict {
     failures: Vec<String>,
     elections: u64,
     switches: u64,
@@ -89,7 +89,7 @@ struct Outcome {
     tale: Vec<String>,
 }
 
-fn history(seed: u64, is_told: bool) -> Outcome {
+fn history(seed: u64, is_told: bool) -> Verdict {
     let mut random = Random::from_seed(seed);
     let plan = plan(&mut random);
     let bound = bound(&plan);
@@ -112,7 +112,7 @@ fn history(seed: u64, is_told: bool) -> Outcome {
     }
     let mut failures = std::mem::take(&mut world.checks.failures);
     failures.extend(trouble.map(|trouble| format!("not healed in {bound} ms: {trouble}")));
-    Outcome {
+    Verdict {
         failures,
         elections: world.checks.elections,
         switches: world.checks.switches,
@@ -132,14 +132,14 @@ fn in_every_history_there_is_one_leader_and_one_primary_in_the_end() {
     let (mut elections, mut switches, mut calls, mut slowest) = (0, 0, 0, 0);
     let mut failed = Vec::new();
     for seed in first..first + count {
-        let outcome = history(seed, count == 1);
-        elections += outcome.elections;
-        switches += outcome.switches;
-        calls += outcome.calls;
-        slowest = slowest.max(outcome.healed_in);
-        if !outcome.failures.is_empty() {
-            outcome.tale.iter().for_each(|line| println!("{line}"));
-            failed.push(format!("seed {seed}: {:?}", outcome.failures));
+        let verdict = history(seed, count == 1);
+        elections += verdict.elections;
+        switches += verdict.switches;
+        calls += verdict.calls;
+        slowest = slowest.max(verdict.healed_in);
+        if !verdict.failures.is_empty() {
+            verdict.tale.iter().for_each(|line| println!("{line}"));
+            failed.push(format!("seed {seed}: {:?}", verdict.failures));
         }
     }
     println!(

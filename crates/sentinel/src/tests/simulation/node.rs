@@ -15,7 +15,7 @@ pub(super) enum NodeRole {
 }
 
 #[derive(Debug)]
-pub(super) struct Node {
+pub(super) struct Server {
     pub(super) is_alive: bool,
     pub(super) role: NodeRole,
     /// The role that the file says.
@@ -27,9 +27,9 @@ pub(super) struct Node {
     pub(super) priority: u32,
 }
 
-impl Node {
-    pub(super) fn new(role: NodeRole, random: &mut Random) -> Node {
-        Node {
+impl Server {
+    pub(super) fn new(role: NodeRole, random: &mut Random) -> Server {
+        Server {
             is_alive: true,
             role,
             written: role,
@@ -64,7 +64,7 @@ impl Node {
 }
 
 /// INFO of a node, whose replicas these are.
-pub(super) fn info(node: &Node, replicas: &[Machine], now: i64) -> Value {
+pub(super) fn info(node: &Server, replicas: &[Machine], now: i64) -> Value {
     use std::fmt::Write;
     let mut text = format!("run_id:{}\r\n", node.run_id);
     let mut line = |arguments: std::fmt::Arguments<'_>| {

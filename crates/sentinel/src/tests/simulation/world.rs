@@ -10,7 +10,7 @@ use proto::value::Value;
 use proto::{OwnedArgs, Resp};
 
 use super::checks::Checks;
-use super::node::{Machine, Node, NodeRole, host, info, machine};
+use super::node::{Machine, NodeRole, Server, host, info, machine};
 use crate::event::{Action, ClientId, ConnectionId, Event, Purpose};
 use crate::notice::Level;
 use crate::{Options, Sentinel};
@@ -80,7 +80,7 @@ pub(super) struct World {
     pub(super) now: i64,
     pub(super) random: Random,
     pub(super) plan: Plan,
-    pub(super) nodes: Vec<Node>,
+    pub(super) nodes: Vec<Server>,
     pub(super) guards: Vec<Guard>,
     pub(super) checks: Checks,
     /// Machines of different groups cannot reach each other.
@@ -104,11 +104,11 @@ pub(super) fn name(set: usize) -> String {
 impl World {
     pub(super) fn new(mut random: Random, plan: Plan, is_told: bool) -> World {
         let count = plan.sets.iter().map(Vec::len).sum();
-        let mut nodes: Vec<Node> =
-            (0..count).map(|_| Node::new(NodeRole::Primary, &mut random)).collect();
+        let mut nodes: Vec<Server> =
+            (0..count).map(|_| Server::new(NodeRole::Primary, &mut random)).collect();
         for set in &plan.sets {
             for replica in &set[1..] {
-                nodes[*replica] = Node::new(NodeRole::ReplicaOf(set[0]), &mut random);
+                nodes[*replica] = Server::new(NodeRole::ReplicaOf(set[0]), &mut random);
             }
         }
         let mut world = World {
