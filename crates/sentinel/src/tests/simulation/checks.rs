@@ -14,6 +14,8 @@ type Term = (String, u64);
 pub(super) struct Checks {
     /// Who voted for whom.
     votes: BTreeMap<Term, BTreeMap<String, String>>,
+    /// The epochs that a Sentinel has written.
+    epochs: BTreeMap<(usize, String), u64>,
     /// Who was elected.
     leaders: BTreeMap<Term, String>,
     pub(super) elections: u64,
@@ -24,6 +26,17 @@ pub(super) struct Checks {
 impl Checks {
     /// The votes of a Sentinel are on disk now.
     pub(super) fn persisted(&mut self, guard: usize, engine: &Sentinel) {
+        let mut epochs = vec![("current".to_owned(), engine.context.current_epoch)];
+        for (name, primary) in &engine.primaries {
+            epochs.push((format!("leader {name}"), primary.head.leader_epoch));
+            epochs.push((format!("config {name}"), primary.head.config_epoch));
+        }
+        for (name, epoch) in epochs {
+            let before = self.epochs.insert((guard, name.clone()), epoch);
+            if before > Some(epoch) {
+                self.failures.push(format!("the {name} epoch of s{guard} falls to {epoch}"));
+            }
+        }
         for primary in engine.primaries.values() {
             let (head, id) = (&primary.head, &engine.context.my_id);
             let Some(leader) = &head.leader else { continue };

@@ -42,7 +42,7 @@ fn plan(random: &mut Random) -> Plan {
 /// After so long all is well again, whatever has happened: TILT may last, a primary be seen down,
 /// an election be lost a few times, each with its pause.
 fn bound(plan: &Plan) -> Millis {
-    10_000 + plan.down_after + 8 * (2 * plan.failover_timeout + 1000)
+    10_000 + plan.down_after + 4 * (2 * plan.failover_timeout + 1000)
 }
 
 fn disturb(world: &mut World) {

@@ -83,6 +83,8 @@ pub(super) struct World {
     pub(super) nodes: Vec<Server>,
     pub(super) guards: Vec<Guard>,
     pub(super) checks: Checks,
+    /// Machines that never come back.
+    gone: BTreeSet<Machine>,
     /// Machines of different groups cannot reach each other.
     groups: Vec<u8>,
     wires: Vec<Wire>,
@@ -116,6 +118,7 @@ impl World {
             random,
             groups: vec![0; count + plan.guards],
             checks: Checks::default(),
+            gone: BTreeSet::new(),
             nodes,
             guards: Vec::new(),
             wires: Vec::new(),
@@ -620,6 +623,9 @@ impl World {
     }
 
     fn boot(&mut self, machine: Machine) {
+        if self.gone.contains(&machine) {
+            return;
+        }
         match machine.checked_sub(self.nodes.len()) {
             Some(guard) if self.guards[guard].engine.is_none() => self.boot_guard(guard),
             None if !self.nodes[machine].is_alive => {
@@ -656,14 +662,30 @@ impl World {
         }
     }
 
-    /// All that can be mended is.
+    /// All is mended but for what never comes back: sometimes a server, sometimes a Sentinel.
     pub(super) fn mend(&mut self) {
-        self.tell(|| "all is mended".to_owned());
         self.groups.fill(0);
         for guard in 0..self.guards.len() {
             self.guards[guard].is_disk_full = false;
             self.guards[guard].stopped_until = 0;
         }
+        for index in 0..self.plan.sets.len() {
+            let size = self.plan.sets[index].len() as u64;
+            if size > 2 && self.random.below(3) == 0 {
+                let machine = self.plan.sets[index][self.random.below(size) as usize];
+                self.crash_node(machine);
+                self.gone.insert(machine);
+            }
+        }
+        let others = self.guards.len() - 1;
+        if others > self.guards.len() / 2 && self.plan.quorum <= others && self.random.below(3) == 0
+        {
+            let guard = self.random.below(self.guards.len() as u64) as usize;
+            self.crash_guard(guard);
+            self.gone.insert(self.nodes.len() + guard);
+        }
+        let gone = self.gone.clone();
+        self.tell(|| format!("all is mended but {gone:?}"));
         (0..self.nodes.len() + self.guards.len()).for_each(|machine| self.boot(machine));
     }
 
@@ -671,7 +693,9 @@ impl World {
     /// others follow.
     pub(super) fn disagreement(&self) -> Option<String> {
         for (index, set) in self.plan.sets.iter().enumerate() {
-            let primaries: BTreeSet<Machine> = set
+            let alive = set.iter().copied().filter(|machine| !self.gone.contains(machine));
+            let alive: Vec<Machine> = alive.collect();
+            let primaries: BTreeSet<Machine> = alive
                 .iter()
                 .copied()
                 .filter(|machine| self.nodes[*machine].role == NodeRole::Primary)
@@ -680,13 +704,16 @@ impl World {
                 return Some(format!("primaries of {index}: {primaries:?}"));
             }
             let primary = *primaries.first().unwrap();
-            for replica in set.iter().filter(|machine| **machine != primary) {
+            for replica in alive.iter().filter(|machine| **machine != primary) {
                 let node = &self.nodes[*replica];
                 if node.role != NodeRole::ReplicaOf(primary) || !node.is_link_up {
                     return Some(format!("n{replica} is {:?}", node.role));
                 }
             }
             for (guard, host) in self.guards.iter().enumerate() {
+                if self.gone.contains(&(self.nodes.len() + guard)) {
+                    continue;
+                }
                 let Some(engine) = &host.engine else { return Some(format!("s{guard} is away")) };
                 let watched = &engine.primaries[&name(index)];
                 let address = &watched.head.instance.address;
