@@ -35,14 +35,17 @@ fn plan(random: &mut Random) -> Plan {
     }
     let guards = [2, 3, 3, 3, 4, 5][random.below(6) as usize];
     let quorum = 1 + random.below(guards as u64) as usize;
-    let periods = QUICK;
-    Plan { guards, sets, quorum, periods, down_after: 1000, failover_timeout: 4000 }
+    // A few histories go by the default times.
+    let pace = if random.below(40) == 0 { 5 } else { 1 };
+    let periods = if pace == 1 { QUICK } else { &[] };
+    let (down_after, failover_timeout) = (1000 * pace, 4000 * pace);
+    Plan { guards, sets, quorum, periods, pace, down_after, failover_timeout }
 }
 
 /// After so long all is well again, whatever has happened: TILT may last, a primary be seen down,
 /// an election be lost a few times, each with its pause.
 fn bound(plan: &Plan) -> Millis {
-    10_000 + plan.down_after + 4 * (2 * plan.failover_timeout + 1000)
+    10_000 * plan.pace + plan.down_after + 4 * (2 * plan.failover_timeout + 1000)
 }
 
 fn disturb(world: &mut World) {
@@ -94,12 +97,13 @@ fn history(seed: u64, is_told: bool) -> Verdict {
     let plan = plan(&mut random);
     let bound = bound(&plan);
     let mut world = World::new(random, plan, is_told);
-    let calm = world.now + 3000 + world.random.below(2000) as i64;
+    let calm = world.now + (3000 + world.random.below(2000) as i64) * world.plan.pace;
     world.run_until(calm);
-    let end = calm + 3000 + world.random.below(15_000) as i64;
+    let pace = world.plan.pace;
+    let end = calm + (3000 + world.random.below(15_000) as i64) * pace;
     while world.now < end {
         disturb(&mut world);
-        let next = world.now + world.random.below(3000) as i64;
+        let next = world.now + world.random.below(3000) as i64 * pace;
         world.run_until(next);
     }
     world.mend();

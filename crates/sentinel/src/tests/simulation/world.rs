@@ -72,6 +72,8 @@ pub(super) struct Plan {
     pub(super) quorum: usize,
     /// Orders that override the default times.
     pub(super) periods: &'static [(&'static str, &'static str)],
+    /// How slow it goes.
+    pub(super) pace: i64,
     pub(super) down_after: i64,
     pub(super) failover_timeout: i64,
 }
