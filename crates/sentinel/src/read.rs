@@ -10,7 +10,7 @@ use base::number::{parse_i64, parse_u64};
 use base::quote::split_arguments;
 
 use crate::Millis;
-use crate::address::{Address, AddressFault};
+use crate::address::{Address, AddressFault, is_host};
 use crate::context::Options;
 use crate::engine::Sentinel;
 use crate::event::Action;
@@ -114,6 +114,7 @@ impl Sentinel {
             "myid" if is_run_id(value) => context.my_id = value.to_owned(),
             "myid" => return Err("Malformed Sentinel id in myid option."),
             "current-epoch" => context.current_epoch = context.current_epoch.max(epoch(value)?),
+            "announce-ip" if !value.is_empty() && !is_host(value) => return Err(HOST),
             "announce-ip" => {
                 context.globals.announce_ip = (!value.is_empty()).then(|| value.to_owned());
             }

@@ -14,7 +14,7 @@ use crate::event::{Action, ClientId};
 use crate::hello::HELLO_CHANNEL;
 
 /// The commands that a Sentinel serves; all others are unknown to it.
-pub const SERVED: [&str; 17] = [
+pub const SERVED: [&str; 16] = [
     "acl",
     "auth",
     "client",
@@ -26,7 +26,6 @@ pub const SERVED: [&str; 17] = [
     "publish",
     "punsubscribe",
     "quit",
-    "reset",
     "role",
     "sentinel",
     "shutdown",

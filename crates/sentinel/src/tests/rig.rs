@@ -26,6 +26,8 @@ pub(super) struct Answers {
     pub(super) ping: Option<Value>,
     /// To SENTINEL is-master-down-by-addr.
     pub(super) vote: Option<(i64, String, i64)>,
+    /// The same, whatever it is.
+    pub(super) answer: Option<Value>,
     /// To EXEC, if it is not an empty array.
     pub(super) exec: Option<Value>,
 }
@@ -245,6 +247,7 @@ impl Rig {
             "INFO" => Value::Bulk(answers.info.into_bytes()),
             "PUBLISH" => Value::Integer(1),
             "EXEC" => answers.exec.unwrap_or(Value::Array(Vec::new())),
+            "SENTINEL" if answers.answer.is_some() => answers.answer.unwrap(),
             "SENTINEL" => {
                 let (is_down, leader, epoch) = answers.vote.unwrap_or((0, "*".to_owned(), 0));
                 let leader = Value::Bulk(leader.into_bytes());

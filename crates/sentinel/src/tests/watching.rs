@@ -299,3 +299,69 @@ fn what_comes_over_closed_connections_is_nothing() {
     rig.handle(Event::Disconnected { connection });
     assert!(rig.take_events().is_empty());
 }
+
+#[test]
+fn answers_about_a_primary_that_is_down() {
+    let id = "d".repeat(40);
+    let answer = |is_down: i64, leader: &str, epoch: i64| {
+        let leader = Value::Bulk(leader.as_bytes().to_vec());
+        Value::Array(vec![Value::Integer(is_down), leader, Value::Integer(epoch)])
+    };
+    let text = |text: &str| Value::Bulk(text.as_bytes().to_vec());
+    // What is said; whether it counts, and the vote that it holds.
+    for (value, says_down, vote) in [
+        (answer(1, "*", 0), true, "?"),
+        (answer(0, "*", 0), false, "?"),
+        (answer(2, "*", 0), false, "?"),
+        (answer(1, &id, 3), true, &*id),
+        (answer(1, &id, -3), true, &*id),
+        (answer(1, "short", 3), true, "?"),
+        (Value::Array(vec![Value::Integer(1), text("*")]), false, "?"),
+        (Value::Array(vec![text("1"), text("*"), Value::Integer(0)]), false, "?"),
+        (Value::Array(vec![Value::Integer(1), Value::Null, Value::Integer(0)]), false, "?"),
+        (Value::Error(b"ERR no".to_vec()), false, "?"),
+        (Value::Null, false, "?"),
+    ] {
+        let mut rig = rig("");
+        rig.take_events();
+        rig.alive.get_mut(&at(26380)).unwrap().answer = Some(value.clone());
+        rig.kill(6379);
+        rig.run(5000);
+        let events = rig.take_events();
+        let is_odown = events.iter().any(|event| event.starts_with("+odown"));
+        assert_eq!(is_odown, says_down, "{value:?}");
+        let shown = rig.command("sentinel sentinels m");
+        let voted = format!("voted-leader|${}|{vote}|", vote.len());
+        assert!(shown.contains(&voted), "{value:?}: {shown}");
+    }
+}
+
+#[test]
+fn a_name_may_come_to_mean_another_place() {
+    let mut rig = Rig::new(
+        "sentinel resolve-hostnames yes\nsentinel monitor m db.local 6379 1\n\
+         sentinel known-replica m db2.local 6380\n",
+    );
+    rig.run(1000);
+    assert_eq!(rig.questions, ["db.local", "db2.local"]);
+    let resolved = |host: &str, last: u8| Event::Resolved {
+        host: host.to_owned(),
+        ip: Some([127, 0, 0, last].into()),
+    };
+    rig.alive.insert(at(6379), primary_info(&[]));
+    rig.handle(resolved("db.local", 1));
+    rig.handle(resolved("db2.local", 2));
+    rig.run(2000);
+    assert_eq!(rig.connections_to(6379).len(), 2);
+    assert_eq!(rig.command("sentinel get-master-addr-by-name m"), "*2|$9|127.0.0.1|$4|6379|");
+    rig.handle(resolved("db.local", 1));
+    rig.questions.clear();
+    rig.kill(6379);
+    rig.run(2000);
+    assert!(rig.questions.contains(&"db.local".to_owned()), "it is asked about again");
+    rig.handle(resolved("db.local", 7));
+    rig.run(2000);
+    assert_eq!(rig.command("sentinel get-master-addr-by-name m"), "*2|$9|127.0.0.7|$4|6379|");
+    let text = String::from_utf8(rig.disk.clone()).unwrap();
+    assert!(text.contains("sentinel monitor m db.local 6379 1\n"), "{text}");
+}
