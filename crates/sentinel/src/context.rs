@@ -63,6 +63,7 @@ impl Default for Globals {
 pub(crate) struct Tilt {
     pub(crate) since: Option<Millis>,
     pub(crate) count: u64,
+    /// What the clock said at the last tick.
     last_tick: Option<Millis>,
 }
 
@@ -97,7 +98,10 @@ pub(crate) const CRASH_STATUS: i32 = 99;
 /// What all instances have in common.
 #[derive(Debug)]
 pub(crate) struct Context {
+    /// The time that all goes by: it never goes back.
     pub(crate) now: Millis,
+    /// What the clock said last.
+    clock: Millis,
     pub(crate) random: Random,
     pub(crate) options: Options,
     pub(crate) globals: Globals,
@@ -118,6 +122,7 @@ impl Context {
     pub(crate) fn new(options: Options, now: Millis, random: Random) -> Context {
         Context {
             now,
+            clock: now,
             random,
             options,
             globals: Globals::default(),
@@ -133,6 +138,13 @@ impl Context {
             is_dirty: false,
             actions: Vec::new(),
         }
+    }
+
+    /// Takes what the clock says. Where that is set back, time stands still for a moment, so that
+    /// nothing is put off for as long as it was set back.
+    pub(crate) fn advance(&mut self, clock: Millis) {
+        self.now += (clock - self.clock).max(0);
+        self.clock = clock;
     }
 
     /// A new id, if there is none.
@@ -208,8 +220,8 @@ impl Context {
 
     /// Looks for a jump of the clock or a pause of the process.
     pub(crate) fn check_tilt(&mut self) {
-        let gap = self.tilt.last_tick.map_or(0, |last| self.now - last);
-        self.tilt.last_tick = Some(self.now);
+        let gap = self.tilt.last_tick.map_or(0, |last| self.clock - last);
+        self.tilt.last_tick = Some(self.clock);
         if gap < 0 || gap > self.periods.tilt_trigger {
             if self.tilt.since.is_none() {
                 self.tilt.count += 1;

@@ -62,7 +62,7 @@ impl Sentinel {
 
     /// Takes what has happened at this time: what is to be done, in this order.
     pub fn handle(&mut self, now: Millis, event: Event) -> Vec<Action> {
-        self.context.now = now;
+        self.context.advance(now);
         match event {
             Event::Tick => self.tick(),
             Event::Connected { connection, local } => self.connected(connection, local),
@@ -82,8 +82,7 @@ impl Sentinel {
     /// Clients are told so; connections over which promises were to go are closed. Until a later
     /// attempt succeeds, which is made once a second, there are no votes, no hellos and no new
     /// failovers.
-    pub fn persist_failed(&mut self, now: Millis, actions: Vec<Action>) -> Vec<Action> {
-        self.context.now = now;
+    pub fn persist_failed(&mut self, actions: Vec<Action>) -> Vec<Action> {
         self.context.distrust_disk();
         for action in actions {
             match action {

@@ -30,7 +30,8 @@
 //! 7. `RunScript` starts a process whose end is `ScriptEnded`; `KillScript` kills it. `Resolve`
 //!    looks a host up, away from the loop; the answer, even if there is none, is `Resolved`.
 //! 8. The time is in milliseconds, best from a clock that no operator can set. Where it jumps by
-//!    more than two seconds or back, TILT begins: for half a minute nothing is concluded.
+//!    more than two seconds or back, TILT begins: for half a minute nothing is concluded. Going
+//!    back, it counts as standing still.
 //!
 //! Invariants: a list of actions that tells anybody of a change begins with `Persist`; a Sentinel
 //! votes once in each epoch of a primary; a replica is promoted by the leader of an epoch, or by an

@@ -296,10 +296,10 @@ fn replica_flags(context: &Context, head: &Head, replica: &Replica) -> String {
 
 impl Sentinel {
     /// The section `Sentinel` of INFO, with its head line.
-    pub fn info_section(&self, now: Millis) -> String {
+    pub fn info_section(&self) -> String {
         use std::fmt::Write;
         let context = &self.context;
-        let tilted_for = context.tilt.since.map_or(-1, |since| (now - since) / 1000);
+        let tilted_for = context.tilt.since.map_or(-1, |since| (context.now - since) / 1000);
         let mut text = format!(
             "# Sentinel\r\nsentinel_masters:{}\r\nsentinel_tilt:{}\r\n\
              sentinel_tilt_since_seconds:{tilted_for}\r\nsentinel_total_tilt:{}\r\n\

@@ -222,7 +222,7 @@ fn the_fields_of_instances() {
     let master = shown(&mut rig, "sentinel master m");
     assert_eq!(field(&master, "flags"), "s_down,o_down,master,disconnected,failover_in_progress");
     assert!(names(master).contains("link-refcount failover-state last-ping-sent"));
-    assert!(rig.engine.info_section(rig.now).ends_with(
+    assert!(rig.engine.info_section().ends_with(
         "sentinel_simulate_failure_flags:0\r\n\
          master0:name=m,status=odown,address=127.0.0.1:6379,slaves=1,sentinels=2\r\n"
     ));

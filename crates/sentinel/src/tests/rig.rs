@@ -188,7 +188,7 @@ impl Rig {
         if matches!(actions.first(), Some(Action::Persist)) {
             self.persists += 1;
             if self.is_disk_full {
-                actions = self.engine.persist_failed(self.now, actions);
+                actions = self.engine.persist_failed(actions);
             } else {
                 self.disk = self.engine.rewritten(&self.disk);
             }

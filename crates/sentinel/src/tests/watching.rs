@@ -1,5 +1,7 @@
 //! How instances are asked, judged and put right.
 
+use proptest::prelude::{Just, Strategy, prop, prop_oneof};
+use proptest::{prop_assert, proptest};
 use proto::value::Value;
 
 use super::rig::{
@@ -257,8 +259,8 @@ fn in_tilt_nothing_is_concluded() {
     assert_eq!(rig.take_events(), ["+tilt #tilt mode entered"]);
     rig.kill(6379);
     rig.run(10_000);
-    assert!(rig.engine.info_section(rig.now).contains("sentinel_tilt:1\r\n"));
-    assert!(rig.engine.info_section(rig.now).contains("tilt_since_seconds:10\r\n"));
+    assert!(rig.engine.info_section().contains("sentinel_tilt:1\r\n"));
+    assert!(rig.engine.info_section().contains("tilt_since_seconds:10\r\n"));
     rig.now -= 1000;
     rig.handle(Event::Tick);
     assert_eq!(rig.take_events(), ["+tilt #tilt mode entered"], "back in time, too");
@@ -269,7 +271,7 @@ fn in_tilt_nothing_is_concluded() {
     rig.run(500);
     let events = rig.take_events();
     assert_eq!(events[..2], ["-tilt #tilt mode exited", "+sdown master m 127.0.0.1 6379"]);
-    assert!(rig.engine.info_section(rig.now).contains("sentinel_total_tilt:1\r\n"));
+    assert!(rig.engine.info_section().contains("sentinel_total_tilt:1\r\n"));
 }
 
 #[test]
@@ -364,4 +366,51 @@ fn a_name_may_come_to_mean_another_place() {
     assert_eq!(rig.command("sentinel get-master-addr-by-name m"), "*2|$9|127.0.0.7|$4|6379|");
     let text = String::from_utf8(rig.disk.clone()).unwrap();
     assert!(text.contains("sentinel monitor m db.local 6379 1\n"), "{text}");
+}
+
+#[test]
+fn a_clock_that_is_set_back_stops_nothing() {
+    let mut rig = rig("");
+    rig.now -= 3_600_000;
+    rig.run(31_000);
+    rig.take_events();
+    rig.sent.clear();
+    rig.run(3000);
+    assert!(rig.sent.iter().any(|sent| sent == "6379: PING"), "{:?}", rig.sent);
+    rig.kill(6379);
+    rig.run(4000);
+    assert_eq!(rig.take_events(), ["+sdown master m 127.0.0.1 6379"]);
+}
+
+/// Lines of INFO, good and bad.
+fn hostile_info() -> impl Strategy<Value = String> {
+    let line = prop_oneof![
+        Just("role:master".to_owned()),
+        Just("role:slave".to_owned()),
+        Just("master_host:127.0.0.1".to_owned()),
+        Just("master_link_status:up".to_owned()),
+        "run_id:[0-9a-f]{40}",
+        "slave[0-9]{1,3}:ip=10\\.0\\.[0-9]{1,3}\\.[0-9]{1,3},port=[0-9]{1,5}",
+        "slave[0-9]:ip=[ -~]{0,9},port=[0-9]{0,6}",
+        "(master_port|slave_priority|slave_repl_offset|master_link_down_since_seconds):-?[0-9]{0,20}",
+        "(replica_announced|master_failover_state|role|master_host):[ -~]{0,9}",
+    ];
+    prop::collection::vec(line, 0..30).prop_map(|lines| lines.join("\r\n"))
+}
+
+proptest! {
+    #[test]
+    fn hostile_info_does_no_harm(texts in prop::collection::vec(hostile_info(), 1..8)) {
+        let mut rig = rig("");
+        for pair in texts.chunks(2) {
+            rig.alive.get_mut(&at(6379)).unwrap().info = pair[0].clone();
+            rig.alive.get_mut(&at(6380)).unwrap().info = pair[pair.len() - 1].clone();
+            rig.run(11_000);
+            rig.command("sentinel masters");
+            rig.command("sentinel replicas m");
+            rig.command("sentinel info-cache m");
+        }
+        let again = rig.engine.rewritten(&rig.disk);
+        prop_assert!(again == rig.disk, "all that is known is written");
+    }
 }

@@ -56,7 +56,7 @@ fn disturb(world: &mut World) {
         4..=8 => world.crash_node(machine),
         9..=11 => world.crash_guard(guard),
         12 => {
-            let jump = world.random.below(6000) as i64 - 2000;
+            let jump = world.random.below(30_000) as i64 - 20_000;
             world.tell(|| format!("the clock of s{guard} jumps by {jump}"));
             world.guards[guard].skew += jump;
         }

@@ -241,12 +241,11 @@ impl World {
     }
 
     fn carry_out(&mut self, guard: usize, mut actions: Vec<Action>) {
-        let clock = self.now + self.guards[guard].skew;
         if matches!(actions.first(), Some(Action::Persist)) {
             let host = &mut self.guards[guard];
             let Some(engine) = &mut host.engine else { return };
             if host.is_disk_full {
-                actions = engine.persist_failed(clock, actions);
+                actions = engine.persist_failed(actions);
             } else {
                 host.disk = engine.rewritten(&host.disk);
                 self.checks.persisted(guard, engine);
