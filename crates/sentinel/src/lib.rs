@@ -33,6 +33,12 @@
 //!    more than two seconds or back, TILT begins: for half a minute nothing is concluded. Going
 //!    back, it counts as standing still.
 //!
+//! Where it differs from redis-sentinel, on purpose: without a disk there are no votes; votes count
+//! for the epoch of the failover they were asked for; two addresses that came to have the same
+//! configuration epoch do not stay so (`meet`); a failover ends even if the promoted replica is
+//! gone or another one is slow; a primary that refuses to hand over lets its writers go on; words
+//! with blanks are quoted in the file; a clock that is set back puts nothing off.
+//!
 //! Invariants: a list of actions that tells anybody of a change begins with `Persist`; a Sentinel
 //! votes once in each epoch of a primary; a replica is promoted by the leader of an epoch, or by an
 //! operator's order; whatever instances, Sentinels and clients send, memory stays bounded.

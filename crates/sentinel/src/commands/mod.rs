@@ -14,7 +14,7 @@ use crate::event::{Action, ClientId};
 use crate::hello::HELLO_CHANNEL;
 
 /// The commands that a Sentinel serves; all others are unknown to it.
-pub const SERVED: [&str; 16] = [
+pub const SERVED: [&str; 15] = [
     "acl",
     "auth",
     "client",
@@ -25,7 +25,6 @@ pub const SERVED: [&str; 16] = [
     "psubscribe",
     "publish",
     "punsubscribe",
-    "quit",
     "role",
     "sentinel",
     "shutdown",
