@@ -159,8 +159,11 @@ impl Lines {
 
 /// The host and the port of an address as files have them.
 fn written(context: &Context, address: &Address) -> (Vec<u8>, Vec<u8>) {
-    // A name that is written as its IP would be lost.
-    let host = if address.is_named() { address.host.clone() } else { context.shown(address) };
+    // A name that is written as its IP would be lost; one that is not resolved could not be read.
+    let host = match address.ip {
+        Some(ip) if !context.hosts.resolve => ip.to_string(),
+        _ => address.host.clone(),
+    };
     (host.into_bytes(), address.port.to_string().into_bytes())
 }
 

@@ -1,9 +1,13 @@
 //! Commands and their replies, as a client sees them.
 
+use base::Random;
+use proptest::prelude::{Just, Strategy, any, prop, prop_oneof};
+use proptest::{prop_assert, prop_assert_eq, proptest};
 use proto::Resp;
 use proto::value::Value;
 
-use super::rig::{OTHER_ID, PEER_ID, Rig, at, primary_info, replica_info, value};
+use super::rig::{OTHER_ID, PEER_ID, Rig, at, options, primary_info, replica_info, value};
+use crate::Sentinel;
 use crate::event::{ClientId, Event};
 
 fn rig() -> Rig {
@@ -342,4 +346,107 @@ fn a_command_waits_for_a_host() {
     assert_eq!(rig.command("sentinel get-master-addr-by-name m"), "*2|$8|db.local|$4|6379|");
     let text = String::from_utf8(rig.disk).unwrap();
     assert!(text.contains("sentinel monitor m db.local 6379 1\n"), "{text}");
+}
+
+/// Commands that are nearly right.
+fn hostile_command() -> impl Strategy<Value = Vec<Vec<u8>>> {
+    let subcommand = prop::sample::select(
+        &[
+            "ckquorum",
+            "config",
+            "debug",
+            "failover",
+            "flushconfig",
+            "info-cache",
+            "monitor",
+            "is-master-down-by-addr",
+            "master",
+            "masters",
+            "remove",
+            "replicas",
+            "reset",
+            "set",
+            "sentinels",
+            "simulate-failure",
+            "set",
+            "config",
+            "set",
+            "monitor",
+        ][..],
+    );
+    let plain = prop::sample::select(
+        &[
+            "m",
+            "n",
+            "get",
+            "set",
+            "quorum",
+            "auth-pass",
+            "auth-user",
+            "parallel-syncs",
+            "*",
+            "down-after-milliseconds",
+            "notification-script",
+            "rename-command",
+            "1",
+            "6379",
+            "yes",
+            "127.0.0.1",
+            "::1",
+            "db.local",
+            "announce-ip",
+            "announce-port",
+            "sentinel-pass",
+            "resolve-hostnames",
+            "announce-hostnames",
+            "info-period",
+            "no",
+            "coordinated",
+            OTHER_ID,
+            "failover-timeout",
+            "/bin/x",
+            "",
+        ][..],
+    );
+    let word = prop_oneof![
+        6 => plain.prop_map(|word| word.as_bytes().to_vec()),
+        1 => any::<Vec<u8>>(),
+        1 => any::<i64>().prop_map(|number| number.to_string().into_bytes()),
+    ];
+    (subcommand, prop::collection::vec(word, 0..6)).prop_map(|(subcommand, words)| {
+        let mut command = vec![b"sentinel".to_vec(), subcommand.as_bytes().to_vec()];
+        command.extend(words);
+        command
+    })
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_ordered_can_be_read_again(
+        commands in prop::collection::vec(hostile_command(), 1..40),
+        scripts in prop_oneof![Just("yes"), Just("no")],
+    ) {
+        let mut rig = Rig::new(&format!(
+            "sentinel deny-scripts-reconfig {scripts}\nsentinel monitor m 127.0.0.1 6379 2\n"
+        ));
+        rig.alive.insert(at(6379), primary_info(&[6380]));
+        rig.alive.insert(at(6380), replica_info(6379, "up", 100, 7));
+        rig.run(300);
+        for words in &commands {
+            let args = words.iter().map(Vec::as_slice).collect();
+            let client = ClientId(1);
+            rig.handle(Event::Command { client, resp: Resp::Two, args });
+            rig.run(100);
+            for host in std::mem::take(&mut rig.questions) {
+                let ip = Some([127, 0, 0, 1].into());
+                rig.handle(Event::Resolved { host, ip });
+            }
+            let replies: Vec<_> = rig.replies.drain(..).collect();
+            prop_assert_eq!(replies.len(), 1, "{:?}", words);
+        }
+        let again = Sentinel::start(options(), &rig.disk, 0, Random::from_seed(1));
+        prop_assert!(again.is_ok(), "{:?}", again.map(|_| ()));
+        let (again, _) = again.unwrap();
+        prop_assert_eq!(again.rewritten(&rig.disk), rig.disk);
+    }
 }
