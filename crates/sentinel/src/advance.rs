@@ -41,8 +41,10 @@ impl Primary {
     fn wait_for_election(&mut self, context: &mut Context) {
         let epoch = self.head.failover.epoch;
         let leader = self.elected(context, epoch);
-        let is_leader = leader.as_ref() == Some(&context.my_id);
-        if !is_leader && self.head.failover.kind != FailoverKind::Forced {
+        let is_leader = leader.as_ref() == Some(&context.my_id)
+            || self.head.failover.kind == FailoverKind::Forced;
+        // The own vote counts once it is on disk, that is with the next tick.
+        if !is_leader || !context.is_written() {
             let patience = context.periods.election.min(self.head.settings.failover_timeout);
             let started = self.head.failover.started_at.unwrap_or(context.now);
             if context.now - started > patience {
@@ -145,6 +147,12 @@ impl Primary {
 
     /// The replica has said that it is a primary: the failover cannot be given up any more.
     pub(crate) fn promoted(&mut self, context: &mut Context, name: &str) {
+        if self.head.failover.epoch <= self.head.config_epoch {
+            // Another configuration came first: nobody would listen to the epoch of this one.
+            let epoch = context.current_epoch + 1;
+            self.head.adopt_epoch(context, epoch);
+            self.head.failover.epoch = epoch;
+        }
         self.head.config_epoch = self.head.failover.epoch;
         context.persist();
         if self.head.failover.kind == FailoverKind::Coordinated {

@@ -183,6 +183,11 @@ impl Context {
         self.disk == Disk::Trusted
     }
 
+    /// Whether all that has changed is on disk.
+    pub(crate) fn is_written(&self) -> bool {
+        !self.is_dirty && self.is_disk_trusted()
+    }
+
     /// The configuration could not be written.
     pub(crate) fn distrust_disk(&mut self) {
         self.disk = Disk::Failed { retry_at: self.now + 1000 };

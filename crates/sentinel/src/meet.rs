@@ -124,15 +124,18 @@ impl Primary {
         }
         self.head.config_epoch = hello.config_epoch;
         context.persist();
-        if self.head.instance.address.is_same(&to) {
+        // Where a replica is promoted here, the later word of another counts, too.
+        if self.current_address().is_same(&to) {
             return;
         }
         if let Some(peer) = self.peers.get(&hello.id) {
             let text = self.head.peer_text(peer, context);
             self.head.warn(context, "+config-update-from", text);
         }
-        self.announce_switch(context, &to);
-        self.run_reconfig_script(context, Part::Observer, &to);
+        if !self.head.instance.address.is_same(&to) {
+            self.announce_switch(context, &to);
+            self.run_reconfig_script(context, Part::Observer, &to);
+        }
         self.change_address(context, to);
     }
 

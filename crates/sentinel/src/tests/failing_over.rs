@@ -269,7 +269,7 @@ fn an_operator_needs_nobody() {
     assert_eq!(rig.command("sentinel failover m"), "+OK|");
     assert_eq!(rig.command("sentinel failover m"), "-INPROG Failover already in progress|");
     assert!(rig.command("sentinel master m").contains("failover_in_progress,force_failover"));
-    rig.run(300);
+    rig.run(400);
     assert_eq!(without_questions(rig.take_orders()), transaction(6381, "SLAVEOF NO ONE"));
 }
 

@@ -132,6 +132,36 @@ fn two_addresses_of_one_epoch_find_together() {
     }
 }
 
+#[test]
+fn a_later_word_counts_while_a_replica_is_promoted_here() {
+    let mut rig = rig();
+    rig.alive.insert(at(6381), replica_info(6379, "up", 100, 5));
+    rig.alive.insert(at(6379), primary_info(&[6380, 6381]));
+    rig.hello(&hello(26380, PEER_ID, "m", 6379, 0));
+    rig.run(12_000);
+    assert_eq!(rig.command("sentinel failover m"), "+OK|");
+    rig.run(500);
+    rig.alive.insert(at(6380), primary_info(&[]));
+    rig.run(1000);
+    let address = "sentinel get-master-addr-by-name m";
+    assert_eq!(rig.command(address), "*2|$9|127.0.0.1|$4|6380|");
+    rig.take_events();
+    rig.hello(&hello(26380, PEER_ID, "m", 6379, 9));
+    assert_eq!(rig.command(address), "*2|$9|127.0.0.1|$4|6379|");
+    let events = rig.take_events();
+    assert!(events.iter().any(|event| event.starts_with("+config-update-from")), "{events:?}");
+    assert!(!events.iter().any(|event| event.starts_with("+switch-master")), "{events:?}");
+    // A promotion does not fall behind what was heard since its election.
+    rig.run(12_000);
+    assert_eq!(rig.command("sentinel failover m"), "+OK|");
+    rig.run(500);
+    rig.hello(&hello(26380, PEER_ID, "m", 6379, 20));
+    rig.alive.insert(at(6381), primary_info(&[]));
+    rig.run(1500);
+    let text = String::from_utf8(rig.disk.clone()).unwrap();
+    assert!(text.contains("sentinel config-epoch m 21\n"), "{text}");
+}
+
 fn hostile() -> impl Strategy<Value = String> {
     let host =
         prop_oneof![Just("127.0.0.1".to_owned()), "10\\.0\\.[0-9]{1,3}\\.[0-9]", "[ -~]{0,8}"];
