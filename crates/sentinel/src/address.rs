@@ -29,7 +29,7 @@ impl Address {
         (ip.is_some() && self.ip == ip) || self.host.eq_ignore_ascii_case(host)
     }
 
-    /// What a connection is made to.
+    /// The socket to connect to, once the host is resolved.
     pub(crate) fn socket(&self) -> Option<SocketAddr> {
         Some(SocketAddr::new(self.ip?, self.port))
     }

@@ -13,7 +13,7 @@ use crate::notice::Level;
 use crate::primary::{Primary, Reconf, Replica};
 use crate::watch::send_step;
 
-/// Who a reconfiguration script is told to work for.
+/// The part of this Sentinel in a failover, for the reconfiguration script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     Leader,
@@ -139,7 +139,7 @@ impl Primary {
     }
 
     fn wait_for_promotion(&mut self, context: &mut Context, name: &str) {
-        // What counts is what the replica says in INFO.
+        // INFO of the replica decides.
         if self.is_stage_over(context) || !self.replicas.contains_key(name) {
             self.abort_failover(context, "-failover-abort-slave-timeout");
         }

@@ -1,4 +1,4 @@
-//! What all instances have in common: the time, the dice, the epoch, the links, the settings that
+//! The common part of all instances: the time, the dice, the epoch, the links, the settings that
 //! belong to no primary, and the actions that come of an event.
 //!
 //! Invariant: where the configuration has changed, the list of actions begins with its writing, so
@@ -18,11 +18,11 @@ use crate::notice::{Level, Notice};
 use crate::periods::Periods;
 use crate::scripts::Scripts;
 
-/// What a Sentinel is told about the process it lives in.
+/// Facts about the process in which a Sentinel lives.
 pub struct Options {
     /// The port that it listens on, for hellos.
     pub port: u16,
-    /// What others have to say to AUTH here: other Sentinels are taken to want the same.
+    /// The password of AUTH here: other Sentinels are taken to want the same.
     pub requirepass: Option<Vec<u8>>,
     /// The least level of what is logged.
     pub log_level: Level,
@@ -63,7 +63,7 @@ impl Default for Globals {
 pub(crate) struct Tilt {
     pub(crate) since: Option<Millis>,
     pub(crate) count: u64,
-    /// What the clock said at the last tick.
+    /// The clock at the last tick.
     last_tick: Option<Millis>,
 }
 
@@ -74,7 +74,7 @@ enum Disk {
     Failed {
         retry_at: Millis,
     },
-    /// It was tried again, and nobody has said yet that it failed.
+    /// A new attempt was made, and no failure was reported yet.
     Tried,
 }
 
@@ -95,12 +95,12 @@ impl Failures {
 /// The status of a process that ends where SENTINEL SIMULATE-FAILURE asked for it.
 pub(crate) const CRASH_STATUS: i32 = 99;
 
-/// What all instances have in common.
+/// The common part of all instances.
 #[derive(Debug)]
 pub(crate) struct Context {
     /// The time that all goes by: it never goes back.
     pub(crate) now: Millis,
-    /// What the clock said last.
+    /// The clock at the last event.
     clock: Millis,
     pub(crate) random: Random,
     pub(crate) options: Options,
@@ -167,7 +167,7 @@ impl Context {
         self.is_dirty = true;
     }
 
-    /// What has come of an event.
+    /// The actions of an event.
     pub(crate) fn take_actions(&mut self) -> Vec<Action> {
         for host in self.hosts.take_questions() {
             self.actions.push(Action::Resolve { host });
@@ -254,7 +254,7 @@ impl Context {
         self.act(Action::ScheduleTick { after });
     }
 
-    /// What is added to the time of an election.
+    /// A random delay, so that candidates do not stay in step.
     pub(crate) fn desync(&mut self) -> Millis {
         self.random.below(1000) as Millis
     }

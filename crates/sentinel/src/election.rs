@@ -37,7 +37,7 @@ impl Head {
             context.persist();
             self.warn(context, "+vote-for-leader", format!("{candidate} {epoch}"));
             if candidate != context.my_id {
-                // Whoever has voted for another gives that one its time.
+                // The candidate of this vote gets its time.
                 self.failover.started_at = Some(context.now + context.desync());
             }
         }

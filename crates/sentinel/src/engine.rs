@@ -60,7 +60,7 @@ impl Sentinel {
         context.take_actions()
     }
 
-    /// Takes what has happened at this time: what is to be done, in this order.
+    /// Takes an event and its time: the actions to carry out, in this order.
     pub fn handle(&mut self, now: Millis, event: Event) -> Vec<Action> {
         self.context.advance(now);
         match event {
@@ -100,7 +100,7 @@ impl Sentinel {
                         self.context.act(Action::Close { connection });
                     }
                 }
-                // It was closed just now.
+                // The connection was closed for an earlier promise.
                 Action::Send { connection, .. } if self.context.links.of(connection).is_none() => {}
                 other => self.context.act(other),
             }

@@ -1,4 +1,4 @@
-//! What a driver tells the engine and what the engine asks of it: the whole border, in two enums.
+//! The whole border to the driver, in two enums: events in, actions out.
 //!
 //! Invariant: an action holds all that its execution needs; nothing is looked up later, but for
 //! the text of the configuration, which is made when it is written.
@@ -25,33 +25,33 @@ pub struct ClientId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ScriptId(pub u64);
 
-/// What has happened.
+/// An event, told by the driver.
 #[derive(Clone, Debug)]
 pub enum Event {
     /// The time that [`Action::ScheduleTick`] named has come.
     Tick,
     /// A connection stands; `local` is its address on this side.
     Connected {
-        /// Which.
+        /// The connection.
         connection: ConnectionId,
         /// This side's address.
         local: IpAddr,
     },
     /// A connection could not be made or was lost. Not for those that the engine closed.
     Disconnected {
-        /// Which.
+        /// The connection.
         connection: ConnectionId,
     },
     /// A reply, or a message of pub/sub, has come over a connection.
     Received {
-        /// Which.
+        /// The connection.
         connection: ConnectionId,
-        /// What came.
+        /// The reply or the message.
         value: Value,
     },
     /// A client has sent SENTINEL, ROLE or PUBLISH.
     Command {
-        /// Whose.
+        /// The client.
         client: ClientId,
         /// The version that the client speaks.
         resp: Resp,
@@ -60,14 +60,14 @@ pub enum Event {
     },
     /// A host was looked up, as [`Action::Resolve`] asked.
     Resolved {
-        /// Which.
+        /// The host.
         host: String,
         /// The answer, if there is any.
         ip: Option<IpAddr>,
     },
     /// A script has ended.
     ScriptEnded {
-        /// Which.
+        /// The script.
         script: ScriptId,
         /// How.
         end: ScriptEnd,
@@ -81,11 +81,11 @@ pub enum ScriptEnd {
     Exit(i32),
     /// By this signal.
     Signal(i32),
-    /// It could not be started.
+    /// The process could not be started.
     NotStarted,
 }
 
-/// What a connection is for.
+/// The purpose of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// Commands and their replies.
@@ -94,14 +94,14 @@ pub enum Purpose {
     Messages,
 }
 
-/// What the driver is to do.
+/// An order to the driver.
 #[derive(Clone, Debug)]
 pub enum Action {
     /// Put the rewritten configuration on disk, before anything else of the same list is done.
     Persist,
     /// Send a client its reply.
     Reply {
-        /// Whose.
+        /// The client.
         client: ClientId,
         /// The reply, encoded.
         bytes: Vec<u8>,
@@ -112,19 +112,19 @@ pub enum Action {
     Connect {
         /// Its name from now on.
         connection: ConnectionId,
-        /// Where to.
+        /// The address.
         to: SocketAddr,
-        /// What for.
+        /// The purpose.
         purpose: Purpose,
     },
     /// Close a connection and forget it.
     Close {
-        /// Which.
+        /// The connection.
         connection: ConnectionId,
     },
     /// Send a command over a connection.
     Send {
-        /// Which.
+        /// The connection.
         connection: ConnectionId,
         /// Its words.
         command: OwnedArgs,
@@ -135,7 +135,7 @@ pub enum Action {
     Notify(Notice),
     /// Write a line to the log, which is no event.
     Log {
-        /// How loud.
+        /// The level.
         level: Level,
         /// The line.
         text: String,
@@ -146,22 +146,22 @@ pub enum Action {
         script: ScriptId,
         /// The file.
         path: String,
-        /// What it is told.
+        /// The arguments.
         arguments: Vec<String>,
     },
     /// Kill a script that runs too long.
     KillScript {
-        /// Which.
+        /// The script.
         script: ScriptId,
     },
     /// Look up a host.
     Resolve {
-        /// Which.
+        /// The host.
         host: String,
     },
     /// Say [`Event::Tick`] after so many milliseconds.
     ScheduleTick {
-        /// How many.
+        /// The time, in milliseconds.
         after: u64,
     },
     /// Log from this level on, as SENTINEL CONFIG SET loglevel asked.
@@ -173,5 +173,5 @@ pub enum Action {
     },
 }
 
-/// What a link's parser should accept: an instance may be hostile.
+/// The limits of the links' parsers: an instance may be hostile.
 pub const REPLY_LIMITS: ReplyLimits = ReplyLimits { bulk: 1 << 20, elements: 4096, depth: 4 };

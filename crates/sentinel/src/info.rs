@@ -8,7 +8,7 @@ use base::number::{parse_i64, parse_u64};
 use crate::Millis;
 use crate::address::is_host;
 
-/// What an instance is, or says it is.
+/// The two roles of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Primary,
@@ -35,7 +35,7 @@ pub(crate) enum OwnFailover {
 /// So many replicas of a primary are known.
 pub(crate) const REPLICAS_MAX: usize = 1024;
 
-/// What INFO says.
+/// The facts of one INFO.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct InfoReport<'a> {
     pub(crate) run_id: Option<&'a str>,

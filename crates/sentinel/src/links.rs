@@ -42,7 +42,7 @@ impl Channel {
     }
 }
 
-/// What a reply will be the answer to.
+/// The question that a reply will answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Awaited {
     /// What does not matter.

@@ -1,4 +1,4 @@
-//! What a hello leads to: other Sentinels are met, epochs and addresses are taken over.
+//! The consequences of a hello: other Sentinels are met, epochs and addresses are taken over.
 //!
 //! Invariants: a Sentinel is known by its id, once under each primary; an address is taken over
 //! only with a configuration epoch that is higher than the own one.

@@ -11,7 +11,7 @@ pub enum Level {
     Verbose,
     /// Of interest.
     Notice,
-    /// What an operator must know; the notification script is told, too.
+    /// For operators: the notification script is told, too.
     Warning,
     /// Log nothing: not a level of any event.
     Nothing,
@@ -43,6 +43,6 @@ pub struct Notice {
     pub level: Level,
     /// Its name and its channel.
     pub event: &'static str,
-    /// What is published; the log's line is the name, a blank and this.
+    /// The published text; the log's line is the name, a blank and the text.
     pub text: String,
 }

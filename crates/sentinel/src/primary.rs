@@ -59,14 +59,14 @@ impl Head {
         format!("{} {} {}", self.name, context.shown(address), address.port)
     }
 
-    /// What events about a replica begin with.
+    /// The beginning of events about a replica.
     pub(crate) fn replica_text(&self, replica: &Replica, context: &Context) -> String {
         let address = &replica.instance.address;
         let (host, port) = (context.shown(address), address.port);
         format!("slave {} {host} {port} @ {}", host_and_port(&host, port), self.place(context))
     }
 
-    /// What events about another Sentinel begin with.
+    /// The beginning of events about another Sentinel.
     pub(crate) fn peer_text(&self, peer: &Peer, context: &Context) -> String {
         let address = &peer.instance.address;
         let (host, port) = (context.shown(address), address.port);
@@ -78,7 +78,7 @@ impl Head {
         context.warn(self.settings.notification_script.as_deref(), event, text);
     }
 
-    /// What the primary and its replicas call a command.
+    /// The name that the primary and its replicas have for a command.
     pub(crate) fn command<'a>(&'a self, name: &'a str) -> &'a [u8] {
         self.settings.renamed.get(name).map_or(name, String::as_str).as_bytes()
     }

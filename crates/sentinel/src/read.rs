@@ -25,7 +25,7 @@ pub struct ConfigError {
     pub line: usize,
     /// The line.
     pub text: String,
-    /// What is wrong with it.
+    /// The fault.
     pub reason: &'static str,
 }
 

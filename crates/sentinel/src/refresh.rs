@@ -1,4 +1,4 @@
-//! What INFO of a primary or a replica leads to.
+//! The consequences of INFO from a primary or a replica.
 //!
 //! Invariant: in TILT what instances say is written down, and nothing is done about it.
 
@@ -10,7 +10,7 @@ use crate::instance::Node;
 use crate::notice::Level;
 use crate::primary::{Head, Primary, Reconf, Replica};
 
-/// What follows for the primary from a replica's INFO.
+/// The consequence of a replica's INFO for its primary.
 enum Outcome {
     Nothing,
     Promoted,

@@ -54,7 +54,7 @@ impl Sentinel {
         text
     }
 
-    /// What is to be said, in the order in which it is appended.
+    /// All lines of this Sentinel, in the order in which new ones are appended.
     fn lines(&self) -> Vec<Line> {
         let mut lines = Lines(Vec::new());
         let context = &self.context;
