@@ -2,7 +2,7 @@
 //!
 //! Invariants: one seed makes one history; a connection delivers in order or not at all.
 
-use std::cmp::Reverse;
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use base::Random;
@@ -64,6 +64,33 @@ enum Happening {
     Replicate,
 }
 
+/// What is to happen, and when: the heap gives the earliest first.
+struct Due {
+    at: i64,
+    number: u64,
+    happening: Happening,
+}
+
+impl Ord for Due {
+    fn cmp(&self, other: &Due) -> Ordering {
+        (other.at, other.number).cmp(&(self.at, self.number))
+    }
+}
+
+impl PartialOrd for Due {
+    fn partial_cmp(&self, other: &Due) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Due {
+    fn eq(&self, other: &Due) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Eq for Due {}
+
 /// What a history consists of.
 pub(super) struct Plan {
     pub(super) guards: usize,
@@ -90,10 +117,11 @@ pub(super) struct World {
     /// Machines of different groups cannot reach each other.
     groups: Vec<u8>,
     wires: Vec<Wire>,
+    /// Those to each machine that are not closed.
+    wires_to: Vec<Vec<usize>>,
     clients: BTreeMap<ClientId, usize>,
     next_client: u64,
-    queue: BinaryHeap<Reverse<(i64, u64)>>,
-    happenings: BTreeMap<u64, Happening>,
+    queue: BinaryHeap<Due>,
     next_happening: u64,
     /// The last words of the history, for who looks into a failure.
     pub(super) tale: Option<Vec<String>>,
@@ -124,10 +152,10 @@ impl World {
             nodes,
             guards: Vec::new(),
             wires: Vec::new(),
+            wires_to: vec![Vec::new(); count + plan.guards],
             clients: BTreeMap::new(),
             next_client: 0,
             queue: BinaryHeap::new(),
-            happenings: BTreeMap::new(),
             next_happening: 0,
             tale: is_told.then(Vec::new),
             calls: 0,
@@ -165,8 +193,7 @@ impl World {
 
     fn at(&mut self, delay: i64, happening: Happening) {
         self.next_happening += 1;
-        self.queue.push(Reverse((self.now + delay, self.next_happening)));
-        self.happenings.insert(self.next_happening, happening);
+        self.queue.push(Due { at: self.now + delay, number: self.next_happening, happening });
     }
 
     pub(super) fn tell(&mut self, words: impl FnOnce() -> String) {
@@ -177,12 +204,9 @@ impl World {
 
     /// Lets all happen that is due by then.
     pub(super) fn run_until(&mut self, end: i64) {
-        while let Some(Reverse((at, key))) = self.queue.peek().copied()
-            && at <= end
-        {
-            self.queue.pop();
+        while self.queue.peek().is_some_and(|due| due.at <= end) {
+            let Due { at, happening, .. } = self.queue.pop().expect("it was seen");
             self.now = self.now.max(at);
-            let happening = self.happenings.remove(&key).unwrap();
             self.happen(happening);
         }
         self.now = end;
@@ -334,6 +358,7 @@ impl World {
             queue: None,
         });
         self.guards[guard].connections.insert(connection, wire);
+        self.wires_to[to].push(wire);
         let here = self.nodes.len() + guard;
         let delay = self.delay();
         if !self.reaches(here, to) {
@@ -495,9 +520,8 @@ impl World {
     fn deliver(&mut self, at: Machine, channel: &[u8], payload: &[u8]) {
         let message = [&b"message"[..], channel, payload];
         let value = Value::Array(message.map(|part| Value::Bulk(part.to_vec())).into());
-        for wire in 0..self.wires.len() {
-            let it = &self.wires[wire];
-            if it.to == at && it.purpose == Purpose::Messages && it.state == WireState::Open {
+        for wire in self.open_wires(at) {
+            if self.wires[wire].purpose == Purpose::Messages {
                 let times = if self.random.below(30) == 0 { 2 } else { 1 };
                 (0..times).for_each(|_| self.send_back(wire, value.clone()));
             }
@@ -505,13 +529,19 @@ impl World {
     }
 
     fn kill(&mut self, at: Machine, purpose: Purpose, except: usize) {
-        for wire in 0..self.wires.len() {
-            let it = &self.wires[wire];
-            let is_it = it.to == at && it.purpose == purpose && it.state == WireState::Open;
-            if is_it && wire != except {
+        for wire in self.open_wires(at) {
+            if self.wires[wire].purpose == purpose && wire != except {
                 self.lose_soon(wire);
             }
         }
+    }
+
+    /// The open connections to a machine.
+    fn open_wires(&mut self, to: Machine) -> Vec<usize> {
+        let wires = &self.wires;
+        self.wires_to[to].retain(|wire| wires[*wire].state != WireState::Closed);
+        let all = self.wires_to[to].iter().copied();
+        all.filter(|wire| wires[*wire].state == WireState::Open).collect()
     }
 
     fn lose_soon(&mut self, wire: usize) {
@@ -612,13 +642,10 @@ impl World {
 
     /// The peers of a machine that is gone hear of it, or not.
     fn drop_wires_to(&mut self, machine: Machine) {
-        for wire in 0..self.wires.len() {
-            let it = &self.wires[wire];
-            if it.to == machine && it.state == WireState::Open {
-                match self.random.below(3) {
-                    0 => self.wires[wire].state = WireState::Dead,
-                    _ => self.lose_soon(wire),
-                }
+        for wire in self.open_wires(machine) {
+            match self.random.below(3) {
+                0 => self.wires[wire].state = WireState::Dead,
+                _ => self.lose_soon(wire),
             }
         }
     }
