@@ -242,7 +242,8 @@ impl Primary {
             let is_done = replica.name == promoted || replica.reconf == Reconf::Done;
             !is_done && !replica.instance.is_down()
         };
-        if !is_over && self.replicas.values().any(is_missing) {
+        let waits = self.replicas.values().any(is_missing);
+        if !is_over && (waits || !self.is_aftercare_done(context, &promoted)) {
             return;
         }
         let text = self.head.text(context);
@@ -254,6 +255,17 @@ impl Primary {
             self.reconfigure_the_rest(context, &promoted);
         }
         self.head.failover.enter(Stage::UpdateConfig(promoted), context.now);
+    }
+
+    /// Whether both sides of a coordinated failover have answered: with the switch the connections
+    /// are closed, and an order to write the new role down could be lost.
+    fn is_aftercare_done(&self, context: &Context, promoted: &str) -> bool {
+        if self.head.failover.kind != FailoverKind::Coordinated {
+            return true;
+        }
+        let promoted = self.replicas.get(promoted).map(|replica| replica.instance.link);
+        let mut both = promoted.into_iter().chain([self.head.instance.link]);
+        !both.any(|link| context.links.get(link).awaited.contains(&Awaited::Nothing))
     }
 
     fn reconfigure_the_rest(&mut self, context: &mut Context, promoted: &str) {

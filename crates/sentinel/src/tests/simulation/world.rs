@@ -13,6 +13,7 @@ use super::checks::Checks;
 use super::node::{Machine, NodeRole, Server, host, info, machine};
 use crate::event::{Action, ClientId, ConnectionId, Event, Purpose};
 use crate::notice::Level;
+use crate::primary::Replica;
 use crate::{Options, Sentinel};
 
 /// A Sentinel's machine.
@@ -715,6 +716,24 @@ impl World {
         let gone = self.gone.clone();
         self.tell(|| format!("all is mended but {gone:?}"));
         (0..self.nodes.len() + self.guards.len()).for_each(|machine| self.boot(machine));
+    }
+
+    /// Whether the rules themselves leave nothing to promote: what is left has been without a
+    /// primary for too long.
+    pub(super) fn is_hopeless(&self) -> bool {
+        let is_stale = |guard: &Guard, set: usize| {
+            let Some(engine) = &guard.engine else { return true };
+            let (primary, now) = (&engine.primaries[&name(set)], engine.context.now);
+            let head = &primary.head;
+            let since = head.instance.subjective.since.filter(|_| head.instance.is_down());
+            let limit = since.map_or(0, |since| now - since) + head.settings.down_after * 10;
+            let address = |replica: &Replica| machine(replica.instance.address.host.as_bytes());
+            since.is_some()
+                && primary.replicas.values().all(|replica| {
+                    self.gone.contains(&address(replica)) || replica.link_down > limit
+                })
+        };
+        (0..self.plan.sets.len()).any(|set| self.guards.iter().all(|guard| is_stale(guard, set)))
     }
 
     /// Whether all Sentinels agree on one primary of each set, which is one, and which all the
