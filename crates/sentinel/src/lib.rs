@@ -20,8 +20,8 @@
 //!    list. From then on the driver feeds each whole reply as `Received`, in the order of the
 //!    stream, parsed under [`REPLY_LIMITS`]; a stream that cannot be parsed is `Disconnected`. What
 //!    comes over a [`Purpose::Messages`] connection is fed just so. The engine sends AUTH, names
-//!    and SUBSCRIBE itself; TLS is the driver's. `Close` comes after
-//!    all that was sent has been written; nothing more is fed then.
+//!    and SUBSCRIBE itself; TLS is the driver's. `Close` takes effect when all that was sent is
+//!    written; nothing more is fed then.
 //! 5. SENTINEL, ROLE and PUBLISH of a client are `Command`; `Reply` answers, mostly in the same
 //!    list, sometimes after a `Resolve`. A `Reply` to a client that is gone is dropped. Of all
 //!    other commands the driver serves those in [`SERVED`]; INFO ends with

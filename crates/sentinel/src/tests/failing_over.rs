@@ -274,6 +274,22 @@ fn an_operator_needs_nobody() {
 }
 
 #[test]
+fn a_vote_that_is_not_on_disk_elects_nobody() {
+    let mut rig = rig("");
+    let is_elected =
+        |events: &[String]| events.iter().any(|event| event.starts_with("+elected-leader"));
+    assert_eq!(rig.command("sentinel failover m"), "+OK|");
+    rig.is_disk_full = true;
+    rig.run(2000);
+    assert!(!is_elected(&rig.take_events()));
+    rig.is_disk_full = false;
+    rig.run(2000);
+    assert!(is_elected(&rig.take_events()));
+    let text = String::from_utf8(rig.disk.clone()).unwrap();
+    assert!(text.contains("sentinel leader-epoch m 1\n"), "{text}");
+}
+
+#[test]
 fn a_primary_hands_over() {
     let mut rig = rig("");
     let supports = "master_failover_state:no-failover\r\n";
