@@ -10,9 +10,10 @@ use proto::value::Value;
 use proto::{OwnedArgs, Resp};
 
 use crate::Millis;
-use crate::context::{Context, Options};
+use crate::context::{Context, Options, Promise};
 use crate::event::{Action, ClientId, ConnectionId, Event};
 use crate::hello::HELLO_CHANNEL;
+use crate::info::is_run_id;
 use crate::instance::Instance;
 use crate::links::{Awaited, Channel, LinkId, Owner};
 use crate::notice::Level;
@@ -250,7 +251,7 @@ impl Sentinel {
         let Some(peer) = primary.peers.get_mut(peer) else { return };
         peer.said_at = Some(self.context.now);
         peer.says_down = *is_down == 1;
-        if leader != "*" && crate::info::is_run_id(leader) {
+        if leader != "*" && is_run_id(leader) {
             peer.leader = Some(leader.to_owned());
             peer.leader_epoch = u64::try_from(*epoch).unwrap_or(0);
         }
@@ -284,8 +285,7 @@ fn kill_script(context: &mut Context, instance: &mut Instance, script: &[u8]) {
         return;
     }
     let words = [script, b"KILL"];
-    instance.is_script_killed =
-        context.send(instance.link, Awaited::Nothing, crate::context::Promise::No, &words);
+    instance.is_script_killed = context.send(instance.link, Awaited::Nothing, Promise::No, &words);
 }
 
 /// The payload of a message on the hello channel.

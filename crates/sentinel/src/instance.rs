@@ -4,7 +4,7 @@
 
 use crate::Millis;
 use crate::address::Address;
-use crate::context::Context;
+use crate::context::{Context, Promise};
 use crate::event::ConnectionId;
 use crate::info::{OwnFailover, Role};
 use crate::links::{Awaited, LinkId, Owner};
@@ -97,7 +97,7 @@ impl Instance {
 
     /// Sends a PING.
     pub(crate) fn ping(&self, context: &mut Context, ping: &[u8]) {
-        if context.send(self.link, Awaited::Ping, crate::context::Promise::No, &[ping]) {
+        if context.send(self.link, Awaited::Ping, Promise::No, &[ping]) {
             let now = context.now;
             let link = context.links.get_mut(self.link);
             link.ping_at = Some(now);

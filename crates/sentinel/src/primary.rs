@@ -9,7 +9,7 @@ use crate::Millis;
 use crate::address::{Address, host_and_port};
 use crate::context::Context;
 use crate::failover::Failover;
-use crate::info::Role;
+use crate::info::{REPLICAS_MAX, Role};
 use crate::instance::{Down, Instance, Node};
 use crate::links::Owner;
 
@@ -181,7 +181,7 @@ impl Primary {
     /// Adds a replica; `false` if there is one at this address, or there are too many.
     pub(crate) fn add_replica(&mut self, context: &mut Context, address: Address) -> bool {
         let is_known = self.replicas.values().any(|known| known.instance.address.is_same(&address));
-        if is_known || self.replicas.len() >= crate::info::REPLICAS_MAX {
+        if is_known || self.replicas.len() >= REPLICAS_MAX {
             return false;
         }
         let name = host_and_port(&address.host, address.port);

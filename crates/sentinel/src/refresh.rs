@@ -3,6 +3,7 @@
 //! Invariant: in TILT what instances say is written down, and nothing is done about it.
 
 use crate::Millis;
+use crate::address::Address;
 use crate::context::Context;
 use crate::failover::Stage;
 use crate::info::{InfoReport, Role};
@@ -139,9 +140,9 @@ impl Head {
         context: &mut Context,
         replica: &mut Replica,
         text: &str,
-        promoted: &crate::address::Address,
+        promoted: &Address,
     ) {
-        let is_of = |address: &crate::address::Address, replica: &Replica, context: &Context| {
+        let is_of = |address: &Address, replica: &Replica, context: &Context| {
             let host = replica.primary_host.as_deref();
             let is_at = |host| address.is_at(host, context.hosts.known(host));
             replica.primary_port == address.port && host.is_some_and(is_at)

@@ -4,12 +4,14 @@
 //! Invariant: a list of options is taken up to the first that is wrong; what was taken is on disk
 //! before anybody is told.
 
+use std::net::IpAddr;
+
 use base::number::parse_i64;
 use proto::{Args, Reply};
 
 use super::question::positive;
 use super::{Answer, NO_SUCH_MASTER, refuse, shown, text};
-use crate::address::{AddressFault, Hosts};
+use crate::address::{AddressFault, Hosts, is_host};
 use crate::context::Context;
 use crate::engine::Sentinel;
 use crate::failover::FailoverKind;
@@ -240,5 +242,5 @@ fn script(context: &Context, path: &str, wrong: Refusal) -> Result<Option<String
 
 /// Whether a host may be announced as ours.
 pub(super) fn is_announceable(hosts: &Hosts, host: &str) -> bool {
-    host.parse::<std::net::IpAddr>().is_ok() || (hosts.resolve && crate::address::is_host(host))
+    host.parse::<IpAddr>().is_ok() || (hosts.resolve && is_host(host))
 }

@@ -7,7 +7,7 @@ use proto::{Args, Reply};
 
 use super::change::is_announceable;
 use super::{Answer, refuse, shown, text};
-use crate::context::{Context, Globals};
+use crate::context::{Context, Failures, Globals};
 use crate::engine::Sentinel;
 use crate::event::Action;
 use crate::notice::Level;
@@ -210,7 +210,7 @@ pub(super) fn simulate_failure(
     mut reply: Reply<'_>,
 ) -> Answer {
     let context = &mut sentinel.context;
-    context.failures = crate::context::Failures::default();
+    context.failures = Failures::default();
     for index in 2..args.len() {
         let word = text(args, index).to_ascii_lowercase();
         match word.as_str() {

@@ -6,9 +6,11 @@ use base::number::{parse_i64, parse_u64};
 use proto::{Args, Reply};
 
 use super::{Answer, NO_SUCH_MASTER, refuse, text};
+use crate::address::Address;
 use crate::engine::Sentinel;
 use crate::hello::EPOCH_MAX;
 use crate::info::{is_run_id, port};
+use crate::primary::Peer;
 
 /// SENTINEL MYID
 pub(super) fn myid(sentinel: &mut Sentinel, _: Args<'_>, mut reply: Reply<'_>) -> Answer {
@@ -48,9 +50,7 @@ pub(super) fn is_master_down_by_addr(
     let (host, number, candidate) = (text(args, 2), text(args, 3), text(args, 5));
     let context = &mut sentinel.context;
     let ip = context.hosts.known(host);
-    let at = |port: u16, address: &crate::address::Address| {
-        address.port == port && address.is_at(host, ip)
-    };
+    let at = |port: u16, address: &Address| address.port == port && address.is_at(host, ip);
     let primary = port(number).and_then(|port| {
         let mut all = sentinel.primaries.values_mut();
         all.find(|primary| at(port, &primary.head.instance.address))
@@ -78,7 +78,7 @@ pub(super) fn ckquorum(sentinel: &mut Sentinel, args: Args<'_>, mut reply: Reply
         return refuse(reply, NO_SUCH_MASTER);
     };
     let context = &sentinel.context;
-    let is_usable = |peer: &&crate::primary::Peer| {
+    let is_usable = |peer: &&Peer| {
         !peer.instance.is_down() && !context.links.get(peer.instance.link).is_disconnected()
     };
     let usable = primary.peers.values().filter(is_usable).count() + 1;

@@ -7,6 +7,7 @@ use proto::{Args, Reply};
 
 use super::{Answer, NO_SUCH_MASTER, refuse, text};
 use crate::Millis;
+use crate::address::host_and_port;
 use crate::context::Context;
 use crate::engine::Sentinel;
 use crate::failover::FailoverKind;
@@ -324,7 +325,7 @@ impl Sentinel {
                 text,
                 "master{index}:name={},status={status},address={},slaves={},sentinels={}\r",
                 head.name,
-                crate::address::host_and_port(&context.shown(address), address.port),
+                host_and_port(&context.shown(address), address.port),
                 primary.replicas.len(),
                 primary.peers.len() + 1,
             )
