@@ -3,10 +3,13 @@
 //! Invariant: a command that no family here and none of `commands` holds does not exist; the order
 //! is the order of ids, and that of COMMAND.
 
+use crate::control;
 use crate::control::context::ControlHandler;
-use crate::table::Families;
-use crate::unit::Prepare;
-use crate::{control, data, scripts, unit};
+use durability::data;
+use engine::scripting;
+use engine::table::command_table::Families;
+use engine::transaction::unit;
+use engine::transaction::unit::Prepare;
 
 /// What the table of commands is made of.
 pub(crate) const FAMILIES: Families<ControlHandler, Prepare> = Families {
@@ -24,5 +27,5 @@ pub(crate) const FAMILIES: Families<ControlHandler, Prepare> = Families {
         control::scripting::COMMANDS[1],
         control::transactions::COMMANDS,
     ],
-    programs: &[unit::COMMANDS, scripts::COMMANDS[0], scripts::COMMANDS[1]],
+    programs: &[unit::COMMANDS, scripting::COMMANDS[0], scripting::COMMANDS[1]],
 };

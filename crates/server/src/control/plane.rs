@@ -7,9 +7,9 @@ use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use super::context::{Context, Next};
-use crate::apply_config;
-use crate::control_plane::{ControlPlane, ControlRequest};
+use crate::control::apply_config;
 use crate::server::Server;
+use engine::transaction::control_plane::{ControlPlane, ControlRequest};
 
 impl ControlPlane for Server {
     fn run(

@@ -10,8 +10,8 @@ use proto::{OwnedArgs, Reply, Resp};
 
 use super::Front;
 use super::{Turn, crawler, tuning};
-use crate::heavy::Call;
-use crate::session::Step;
+use engine::execute::heavy::Call;
+use engine::session::Step;
 
 const MEGABYTE: u64 = 1 << 20;
 

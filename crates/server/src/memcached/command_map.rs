@@ -11,8 +11,8 @@ use proto::memcached::{
 };
 use smallvec::SmallVec;
 
-use crate::budget;
-use crate::table::{CommandTable, Entry};
+use engine::limits::budget;
+use engine::table::command_table::{CommandTable, Entry};
 
 /// What is done, as far as it matters to others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use std::sync::{Mutex, MutexGuard};
 
 use smallvec::SmallVec;
 
-use crate::counters;
-use crate::lanes::MAX_WORKERS;
+use engine::runtime::counters;
+use engine::runtime::lanes::MAX_WORKERS;
 
 /// Declares the figures with their names, in the order in which they are told.
 macro_rules! figures {

@@ -13,8 +13,8 @@ use proto::memcached::{Failure, Response};
 
 use super::items::unix_seconds;
 use super::{Turn, tuning};
-use crate::background::visiting;
-use crate::session::Step;
+use engine::runtime::background::visiting;
+use engine::session::Step;
 
 /// How long the dump of a class is at the most, as in memcached.
 const CLASS_DUMP_MAX: usize = 2 << 20;

@@ -13,9 +13,9 @@ use proto::memcached::{Failure, Form, Request, Response, Store, StoreMode};
 use super::Memcached;
 use super::counters::Figure;
 use super::crawler::percent_encoded;
-use crate::eviction_observer::EvictionObserver;
-use crate::mailbox::Outbox;
-use crate::session::{Class, Classes};
+use engine::clients::mailbox::Outbox;
+use engine::limits::eviction_observer::EvictionObserver;
+use engine::session::{Class, Classes};
 
 /// What is to be told of a request.
 pub(super) struct Events {

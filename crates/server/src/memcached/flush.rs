@@ -14,11 +14,11 @@ use super::Front;
 use super::command_map::Deed;
 use super::counters::Figure;
 use super::{Turn, failure_of};
-use crate::background::{wait_for, wait_for_client};
-use crate::commit::commit;
-use crate::heavy::Call;
-use crate::mailbox::Rounds;
-use crate::session::Step;
+use engine::clients::mailbox::Rounds;
+use engine::commit::publish::commit;
+use engine::execute::heavy::Call;
+use engine::runtime::background::{wait_for, wait_for_client};
+use engine::session::Step;
 
 const NOT_ALLOWED: Failure<'static> = Failure::Client("flush_all not allowed");
 

@@ -5,7 +5,7 @@
 use std::ops::Deref;
 
 use super::Memcached;
-use crate::durability::Durability;
+use durability::durability::Durability;
 
 /// The memcached front: its [`Durability`] and more.
 pub(crate) struct Front {

@@ -21,7 +21,7 @@ use super::details::{Asked, Noted};
 use super::events::{self, Events, size_of_item};
 use super::number::number_of;
 use super::shows_cas;
-use crate::session::Class;
+use engine::session::Class;
 
 /// The outcome of a request on one key.
 type Done = Result<Response<'static>, Refusal>;

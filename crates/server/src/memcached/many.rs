@@ -9,9 +9,9 @@ use proto::memcached::{Form, Keys, Operation, Request, Response, Retrieve, answe
 use super::Front;
 use super::command_map::{self, keys_of};
 use super::{LOADING, Turn};
-use crate::session::Round;
-use crate::session::{Stepped, Steps, Stepwise, Stride};
-use crate::table::Entry;
+use engine::session::Round;
+use engine::session::{Stepped, Steps, Stepwise, Stride};
+use engine::table::command_table::Entry;
 
 /// So many keys are read together, as of one moment.
 const TOGETHER: usize = 1000;

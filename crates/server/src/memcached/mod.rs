@@ -35,17 +35,17 @@ use proto::{Args, Output, OwnedArgs};
 
 pub(crate) use front::Front;
 
-use crate::accounting::{account, feed_monitors};
-use crate::commit::commit;
-use crate::evict;
-use crate::gates::{self, Verdict};
-use crate::guard;
-use crate::lane::Lane;
-use crate::loading::progress::LOADING;
-use crate::session::Dialogue;
-use crate::session::{Grant, Round, Step};
-use crate::session::{Parked, Session, Stage};
-use crate::table::Entry;
+use engine::admission::gates::{self, Verdict};
+use engine::admission::guard;
+use engine::commit::accounting::{account, feed_monitors};
+use engine::commit::publish::commit;
+use engine::lane::Lane;
+use engine::limits::loading::LOADING;
+use engine::reclaim::evict;
+use engine::session::Dialogue;
+use engine::session::{Grant, Round, Step};
+use engine::session::{Parked, Session, Stage};
+use engine::table::command_table::Entry;
 
 pub(crate) use auth::{is_known, needs_login};
 
@@ -98,18 +98,16 @@ impl Memcached {
     }
 }
 
-impl Dialogue {
-    /// Writes that something was not done after all; `false` if the client's protocol has no line
-    /// for it.
-    pub(crate) fn write_failure(&self, refusal: &Refusal, line: &mut Output) -> bool {
-        let has_lines = self.parser.dialect() != Dialect::Binary;
-        if has_lines {
-            let failure = Response::Failed(failure_of(refusal));
-            let form = Form::Text { with_cas: false, quiet: false };
-            answer(line, &Request { operation: Operation::Nothing, form }, failure);
-        }
-        has_lines
+/// Writes that something was not done after all; `false` if the client's protocol has no line for
+/// it.
+pub(crate) fn write_failure(dialogue: &Dialogue, refusal: &Refusal, line: &mut Output) -> bool {
+    let has_lines = dialogue.parser.dialect() != Dialect::Binary;
+    if has_lines {
+        let failure = Response::Failed(failure_of(refusal));
+        let form = Form::Text { with_cas: false, quiet: false };
+        answer(line, &Request { operation: Operation::Nothing, form }, failure);
     }
+    has_lines
 }
 
 /// What a refusal is called here.
@@ -458,7 +456,7 @@ impl Turn<'_> {
             self.count(Figure::CmdMeta);
         }
         let micros = u64::try_from(lane.tick()).unwrap_or(0);
-        crate::counters::add(&lane.counters.busy_us, micros);
+        engine::runtime::counters::add(&lane.counters.busy_us, micros);
         // Few are ever shown, so few are put in words.
         let is_shown =
             server.monitors.any() || server.command_log.is_remarkable(0, micros, reply_bytes);

@@ -17,9 +17,9 @@ use proto::memcached::{Failure, Form, Response, Words};
 
 use super::items::unix_seconds;
 use super::{MEMCACHED_VERSION, Turn, auth};
-use crate::clients::{Peer, client_flags};
-use crate::counters::Totals;
-use crate::session::Step;
+use engine::clients::registry::{Peer, client_flags};
+use engine::runtime::counters::Totals;
+use engine::session::Step;
 
 impl Turn<'_> {
     /// Tells a report.

@@ -12,8 +12,8 @@ use std::sync::{Arc, RwLock};
 use config::settings::MEMCACHED_AUTH_FILE;
 
 use super::Front;
-use crate::log::{log_notice, log_warning};
-use crate::login::same_digest;
+use engine::admission::login::same_digest;
+use engine::runtime::log::{log_notice, log_warning};
 
 /// Names and passwords.
 type Pairs = Vec<(Box<[u8]>, Box<[u8]>)>;

@@ -12,9 +12,9 @@ use config::settings::{
 };
 use rustix::process::{Pid, test_kill_process};
 
-use crate::log::log_notice;
-use crate::replace_file;
 use crate::server::Server;
+use engine::runtime::log::log_notice;
+use engine::runtime::replace_file;
 
 /// Removes them, when what is written from here on is claimed and nothing is written yet.
 pub(crate) fn remove(server: &Server) {

@@ -10,8 +10,8 @@ use config::ShutdownFlags;
 use config::settings::{SHUTDOWN_ON_SIGINT, SHUTDOWN_ON_SIGTERM};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::log::log_warning;
 use crate::server::Server;
+use engine::runtime::log::log_warning;
 
 /// Hears signals from now on. Called within the reception's runtime.
 pub(crate) fn listen(server: &'static Server) -> io::Result<()> {

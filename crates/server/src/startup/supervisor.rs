@@ -11,7 +11,7 @@ use base::io_text::plain;
 use config::settings::SUPERVISED;
 use config::{Config, Supervised};
 
-use crate::log::{Log, log_warning};
+use engine::runtime::log::{Log, log_warning};
 
 /// Who is told of our state.
 #[derive(Clone, Debug, PartialEq, Eq)]

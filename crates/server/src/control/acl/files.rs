@@ -9,8 +9,8 @@ use proto::{Args, Reply};
 
 use super::shared::OF_USERS;
 use crate::control::context::{Context, ControlCommand, Next};
-use crate::guard;
-use crate::users;
+use crate::control::users;
+use engine::admission::guard;
 
 pub(super) const LOAD: ControlCommand = Command {
     spec: Spec {

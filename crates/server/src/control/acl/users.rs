@@ -13,8 +13,8 @@ use proto::{Args, Reply};
 
 use super::shared::{OF_USERS, quoting};
 use crate::control::context::{Context, ControlCommand, Next};
-use crate::guard::{must_leave, users_changed};
-use crate::session::Request;
+use engine::admission::guard::{must_leave, users_changed};
+use engine::session::Request;
 
 pub(super) const SETUSER: ControlCommand = Command {
     spec: Spec {
@@ -202,7 +202,7 @@ fn dryrun(
         return Err(wrong_arity(&entry.full_name));
     }
     let request = Request { entry, args: tried, database: 0 };
-    let Some(denial) = crate::session::denial(server, &user.rules(), request) else {
+    let Some(denial) = engine::session::denial(server, &user.rules(), request) else {
         reply.ok();
         return Ok(Next::Done);
     };

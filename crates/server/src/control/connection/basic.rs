@@ -9,11 +9,11 @@ use keyspace::Refusal;
 use proto::{Args, Reply, Resp};
 
 use super::flags::AT_ANY_TIME;
-use crate::clients::client_flags;
 use crate::control::context::{Context, ControlCommand, Next};
-use crate::lane::Lane;
-use crate::session::{Session, Stepped, Stepwise, Stride};
-use crate::shared::Shared;
+use engine::clients::registry::client_flags;
+use engine::lane::Lane;
+use engine::session::{Session, Stepped, Stepwise, Stride};
+use engine::shared::Shared;
 
 pub(super) const PING: ControlCommand = Command {
     spec: Spec {

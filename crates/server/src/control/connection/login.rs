@@ -15,10 +15,10 @@ use proto::{Args, Reply, Resp};
 use super::flags::AT_ANY_TIME;
 use super::names::checked_client_name;
 use crate::control::context::{Context, ControlCommand, Next};
-use crate::guard::{Login, verify};
 use crate::server::Server;
-use crate::session::Session;
-use crate::version;
+use engine::admission::guard::{Login, verify};
+use engine::runtime::version;
+use engine::session::Session;
 
 const NO_PASSWORD_SET: Refusal = Refusal::error(
     "ERR AUTH <password> called without any password configured for the default user. Are you sure \

@@ -6,11 +6,11 @@ use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use crate::clients::SubscriptionKind;
-use crate::control::context::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, Next, by_size};
 use crate::control::help::{self, container, misused};
-use crate::pubsub::Registry;
 use crate::server::Server;
+use engine::clients::registry::SubscriptionKind;
+use engine::observe::pubsub::Registry;
 
 /// More channels than these take longer than one client may have a worker for.
 const CHANNELS_OF_A_WORKER: usize = 1000;
@@ -103,7 +103,7 @@ const NUMSUB: ControlCommand = Command {
     },
     subcommands: &[],
     run: |context, args, reply| {
-        Ok(Next::by_size(context.server, args, reply, |server, args, reply| {
+        Ok(by_size(context.server, args, reply, |server, args, reply| {
             count(server, SubscriptionKind::Channel, args, reply);
         }))
     },
@@ -122,7 +122,7 @@ const SHARDNUMSUB: ControlCommand = Command {
     },
     subcommands: &[],
     run: |context, args, reply| {
-        Ok(Next::by_size(context.server, args, reply, |server, args, reply| {
+        Ok(by_size(context.server, args, reply, |server, args, reply| {
             count(server, SubscriptionKind::ShardChannel, args, reply);
         }))
     },

@@ -8,11 +8,11 @@ use commands::{Access, keys};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use crate::clients::SubscriptionKind;
 use crate::control::context::{Context, ControlCommand, Next};
-use crate::mailbox::Rounds;
-use crate::pubsub::{Publication, Space};
 use crate::server::Server;
+use engine::clients::mailbox::Rounds;
+use engine::clients::registry::SubscriptionKind;
+use engine::observe::pubsub::{Publication, Space};
 
 /// What both have in common.
 const BASE: Spec = Spec {

@@ -12,16 +12,16 @@ use keyspace::Refusal;
 use persist::functions;
 use proto::{Args, Reply};
 
-use crate::background::Admission;
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::help::{self, container, misused};
-use crate::gates;
-use crate::lane::Lane;
-use crate::patience::busy_since_us;
-use crate::scripts::libraries::{Loaded, State};
-use crate::scripts::library_changes::{Change, Policy};
-use crate::scripts::script_host::Loader;
-use crate::session::Request;
+use engine::admission::gates;
+use engine::lane::Lane;
+use engine::limits::scripts::libraries::{Loaded, State};
+use engine::runtime::background::Admission;
+use engine::scripting::library_changes::{Change, Policy};
+use engine::scripting::script_host::Loader;
+use engine::session::Request;
+use engine::session::patience::busy_since_us;
 
 /// All commands of the family.
 pub(crate) const COMMANDS: &[&ControlCommand] = &[&FUNCTION];

@@ -6,8 +6,8 @@ use commands::declare::{Command, Flags, Group, Spec, exactly};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use crate::aof;
 use crate::control::context::{Context, ControlCommand, Next};
+use durability::aof;
 
 const UNDERWAY: Refusal =
     Refusal::error("ERR Background append only file rewriting already in progress");

@@ -6,8 +6,8 @@ use std::fmt::Write;
 
 use config::settings::{LATENCY_MONITOR_THRESHOLD, SLOWLOG_LOG_SLOWER_THAN};
 
-use crate::latency::Event;
 use crate::server::Server;
+use engine::observe::latency::Event;
 
 const DISABLED: &str = "I'm sorry, Dave, I can't do that. Latency monitoring is disabled in this \
 Redis instance. You may use \"CONFIG SET latency-monitor-threshold <milliseconds>.\" in order to \
@@ -160,7 +160,7 @@ fn age(seconds: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::{diagnosis, graph_report};
-    use crate::latency::{Event, Sample};
+    use engine::observe::latency::{Event, Sample};
 
     fn event(samples: &[(i64, u64)]) -> Event {
         let longest = samples.iter().map(|sample| sample.1).max().unwrap_or(0);

@@ -10,7 +10,7 @@ use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use crate::control::context::{Context, ControlCommand, Next};
-use crate::version::{self, APUS_VERSION};
+use engine::runtime::version::{self, APUS_VERSION};
 
 const MOST_COLUMNS: usize = 160;
 const MOST_ROWS: usize = 40;

@@ -5,8 +5,8 @@
 use commands::declare::{Command, Flags, Group, Spec, exactly};
 use keyspace::Refusal;
 
-use crate::clients::client_flags;
 use crate::control::context::{ControlCommand, Next};
+use engine::clients::registry::client_flags;
 
 const IN_TRANSACTION: Refusal =
     Refusal::error("ERR MONITOR isn't allowed for DENY BLOCKING client");

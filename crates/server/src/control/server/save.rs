@@ -13,7 +13,7 @@ use keyspace::{BUSY, Refusal};
 use proto::{Args, Reply};
 
 use crate::control::context::{Context, ControlCommand, Next};
-use crate::save::{SaveMode, SaveProgress, Unbegun};
+use durability::save::{SaveMode, SaveProgress, Unbegun};
 
 const IN_PROGRESS: Refusal = Refusal::error("ERR Background save already in progress");
 const REWRITING: Refusal = Refusal::error(

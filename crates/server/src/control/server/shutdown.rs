@@ -13,8 +13,8 @@ use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use crate::control::context::{Context, ControlCommand, Next};
-use crate::patience::busy_since_us;
 use crate::server::Server;
+use engine::session::patience::busy_since_us;
 
 pub(super) const SHUTDOWN: ControlCommand = Command {
     spec: Spec {

@@ -8,9 +8,9 @@ use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use keyspace::Refusal;
 use proto::Reply;
 
-use crate::command_log::{LogEntry, Remarkable};
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::help::{self, container, misused};
+use engine::observe::command_log::{LogEntry, Remarkable};
 
 /// What the subcommands share.
 const BASE: Spec = Spec {

@@ -5,7 +5,7 @@
 use commands::declare::{Command, Flags, Group, Role, Spec, exactly};
 
 use crate::control::context::{ControlCommand, Next};
-use crate::control_plane::write_time;
+use engine::transaction::control_plane::write_time;
 
 pub(super) const TIME: ControlCommand = Command {
     spec: Spec {

@@ -12,10 +12,10 @@ use commands::errors::NOT_POSITIVE;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use crate::aof::Phase;
 use crate::control::context::{Context, ControlCommand, Next};
-use crate::session::{Awaited, Blocked, Ran, Safety, Stage};
-use crate::waitaof::{NO_FILE, is_in_file, reply_copies};
+use durability::aof::Phase;
+use durability::waitaof::{NO_FILE, is_in_file, reply_copies};
+use engine::session::{Awaited, Blocked, Ran, Safety, Stage};
 
 /// What both share.
 const BASE: Spec = Spec {

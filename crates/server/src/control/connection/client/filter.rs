@@ -12,11 +12,11 @@ use config::settings::DATABASES;
 use keyspace::Refusal;
 use proto::Args;
 
-use crate::client_id::ClientId;
-use crate::client_info::{address, flags_of};
-use crate::clients::{Client, Peer, Signal, client_flags};
 use crate::control::context::Context;
 use crate::server::Server;
+use engine::clients::client_id::ClientId;
+use engine::clients::registry::{Client, Peer, Signal, client_flags};
+use engine::session::client_info::{address, flags_of};
 
 /// The letters that FLAGS may ask for.
 const FLAG_LETTERS: &[u8] = b"OSMPxbtRBdcuAUreTIN";

@@ -13,14 +13,14 @@ use proto::{Args, Output, Reply};
 
 use super::filter::{Filter, Purpose, Viewer};
 use super::specs::OF_OTHERS;
-use crate::client_id::ClientId;
-use crate::client_info::address;
-use crate::clients::{Client, Signal, client_flags};
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::help::misused;
-use crate::drill;
-use crate::session;
-use crate::session::{Departures, Elsewhere, Ran, Stage, Then};
+use engine::clients::client_id::ClientId;
+use engine::clients::registry::{Client, Signal, client_flags};
+use engine::runtime::drill;
+use engine::session;
+use engine::session::client_info::address;
+use engine::session::{Departures, Elsewhere, Ran, Stage, Then};
 
 /// How long who kills others waits for their workers, which may be busy with something long.
 const PATIENCE: Duration = Duration::from_millis(100);

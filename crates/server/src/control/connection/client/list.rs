@@ -12,10 +12,10 @@ use proto::{Args, Reply};
 
 use super::filter::{Filter, Purpose, Viewer};
 use super::specs::{OF_ITSELF, OF_OTHERS};
-use crate::client_info::{NO_COMMAND, write_line};
-use crate::clients::Client;
 use crate::control::context::{Context, ControlCommand, Next};
-use crate::table::Entry;
+use engine::clients::registry::Client;
+use engine::session::client_info::{NO_COMMAND, write_line};
+use engine::table::command_table::Entry;
 
 const LIST_SYNTAX: &str = "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id \
     [client-id ...]] [USER username] [ADDR ip:port] [LADDR ip:port] [SKIPME <YES | NO>] \

@@ -12,8 +12,8 @@ use proto::{Args, Reply};
 
 use super::super::names::{checked, checked_client_name};
 use super::specs::{OF_ITSELF, OF_OTHERS};
-use crate::clients::client_flags;
 use crate::control::context::{Context, ControlCommand, Next};
+use engine::clients::registry::client_flags;
 
 pub(super) const ID: ControlCommand = Command {
     spec: Spec {

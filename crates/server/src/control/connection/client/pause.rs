@@ -11,11 +11,11 @@ use keyspace::{Acquisition, Refusal};
 use proto::{Args, Reply};
 
 use super::specs::OF_OTHERS;
-use crate::background;
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::help::misused;
-use crate::patience;
 use crate::server::Server;
+use engine::runtime::background;
+use engine::session::patience;
 
 pub(super) const PAUSE: ControlCommand = Command {
     spec: Spec {

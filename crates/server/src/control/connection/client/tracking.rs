@@ -11,11 +11,11 @@ use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use super::specs::OF_ITSELF;
-use crate::client_id::ClientId;
-use crate::clients::client_flags;
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::server::Server;
-use crate::tracking::{Mode, Tracked, TrackingOptions};
+use engine::clients::client_id::ClientId;
+use engine::clients::registry::client_flags;
+use engine::observe::tracking::{Mode, Tracked, TrackingOptions};
 
 const NO_TARGET: Refusal = Refusal::error("ERR The client ID you want redirect to does not exist");
 const TWO_TARGETS: Refusal =

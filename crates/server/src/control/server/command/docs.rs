@@ -6,7 +6,7 @@ use commands::Spec;
 use proto::Reply;
 
 use super::syntax::{self, Argument, Kind};
-use crate::table::Entry;
+use engine::table::command_table::Entry;
 
 /// Writes the name of a command and the map of its documentation.
 pub(super) fn write_named(entry: &Entry, reply: &mut Reply<'_>) {

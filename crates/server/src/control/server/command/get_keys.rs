@@ -9,7 +9,7 @@ use proto::{Args, Reply};
 
 use super::info::write_access;
 use crate::control::context::{Context, Next};
-use crate::request_keys::{self, RequestKeys};
+use engine::table::request_keys::{self, RequestKeys};
 
 /// COMMAND GETKEYS.
 pub(super) fn get_keys(

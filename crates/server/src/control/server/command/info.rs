@@ -7,7 +7,7 @@ use commands::declare::{Flags, Spec};
 use commands::keys::{BeginSearch, FindKeys, KeySpec};
 use proto::Reply;
 
-use crate::table::Entry;
+use engine::table::command_table::Entry;
 
 /// Writes what is to be known of a command.
 pub(super) fn write(entry: &Entry, reply: &mut Reply<'_>) {

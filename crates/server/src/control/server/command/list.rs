@@ -10,7 +10,7 @@ use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use crate::control::context::{Context, Next};
-use crate::table::Entry;
+use engine::table::command_table::Entry;
 
 /// COMMAND LIST.
 pub(super) fn list(

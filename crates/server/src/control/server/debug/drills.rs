@@ -11,7 +11,7 @@ use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use crate::control::context::{Context, Next};
-use crate::drill::{Apart, Cause, arm, arm_apart, arm_short};
+use engine::runtime::drill::{Apart, Cause, arm, arm_apart, arm_short};
 
 const CAUSES: &[(&str, Cause)] = &[
     ("WIDEN", Cause::Widen),

@@ -10,7 +10,7 @@ use structs::listpack::Listpack;
 use structs::object::Stored;
 
 use crate::control::context::{Context, Next};
-use crate::log::log_notice;
+use engine::runtime::log::log_notice;
 
 /// Bytes of a DUMP payload that are not the value: its type, the version and the checksum.
 const PAYLOAD_FRAME: usize = 11;

@@ -19,9 +19,9 @@ use commands::declare::{Command, Flags, Group, Role, Spec, at_least};
 use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
 
-use crate::background::visiting;
 use crate::control::context::{Context, ControlCommand, ControlHandler, Next};
 use crate::control::help::{help, misused};
+use engine::runtime::background::visiting;
 
 pub(super) const DEBUG: ControlCommand = Command {
     spec: Spec {

@@ -8,10 +8,10 @@ use config::settings::PROTO_MAX_BULK_LEN;
 use keyspace::{Lifetime, NewText, Refusal, Tx, TxOptions};
 use proto::{Args, Reply};
 
-use crate::background::Admission;
-use crate::commit::commit;
 use crate::control::context::{Context, Next};
-use crate::mailbox::Rounds;
+use engine::clients::mailbox::Rounds;
+use engine::commit::publish::commit;
+use engine::runtime::background::Admission;
 
 const OUT_OF_MEMORY: Refusal = Refusal::error("ERR Insufficient memory, failed allocating value");
 

@@ -14,13 +14,13 @@ use keyspace::Refusal;
 use proto::{Args, Output, OwnedArgs, Reply};
 use tokio::sync::oneshot;
 
-use crate::clients::Client;
 use crate::control::context::{Context, Next};
-use crate::log::{log_notice, log_warning};
-use crate::patience;
-use crate::replace_file;
-use crate::session::{Elsewhere, Ran, Session, Stage, Then};
-use crate::users;
+use crate::control::users;
+use engine::clients::registry::Client;
+use engine::runtime::log::{log_notice, log_warning};
+use engine::runtime::replace_file;
+use engine::session::patience;
+use engine::session::{Elsewhere, Ran, Session, Stage, Then};
 
 /// Accepts and does nothing.
 pub(super) fn nothing(

@@ -3,8 +3,8 @@
 //! Invariant: sizes are told only where there is such a file, as in Redis.
 
 use super::report::Report;
-use crate::aof::{Phase, RewriteStatus};
 use crate::server::Server;
+use durability::aof::{Phase, RewriteStatus};
 
 /// What tells of processes that are not forked here.
 const NONE: &[&str] = &[

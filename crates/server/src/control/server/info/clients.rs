@@ -9,9 +9,9 @@ use std::sync::atomic::Ordering;
 use config::settings::MAXCLIENTS;
 
 use super::report::Report;
-use crate::clients::{Client, client_flags};
 use crate::server::Server;
-use crate::session;
+use engine::clients::registry::{Client, client_flags};
+use engine::session;
 
 pub(super) fn write(server: &Server, report: &mut Report) {
     let clients = server.clients.all();

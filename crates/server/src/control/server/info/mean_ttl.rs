@@ -5,7 +5,7 @@
 use base::Random;
 use keyspace::{PARTITIONS, Tx, TxOptions};
 
-use crate::lane::Lane;
+use engine::lane::Lane;
 
 /// Keys with a deadline that are enough to tell.
 const ENOUGH: u64 = 200;

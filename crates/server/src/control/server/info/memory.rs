@@ -3,10 +3,10 @@
 //! Invariant: every figure of one report is of the same look at the memory.
 
 use super::report::Report;
-use crate::aof::aligned;
 use crate::control::server::memory::figures::{Figures, ratio};
 use crate::server::Server;
-use crate::startup::memory::{human, of_machine};
+use engine::runtime::aligned;
+use engine::runtime::memory::{human, of_machine};
 
 pub(super) fn write(server: &Server, report: &mut Report) {
     let figures = Figures::of(server);

@@ -4,8 +4,8 @@
 
 use super::append_only;
 use super::report::Report;
-use crate::save::SaveStatus;
 use crate::server::Server;
+use durability::save::SaveStatus;
 
 pub(super) fn write(server: &Server, report: &mut Report) {
     let figures = server.saves.figures(server);

@@ -7,8 +7,8 @@ use std::time::Duration;
 use base::CpuTime;
 
 use super::report::Report;
-use crate::main_thread;
 use crate::server::Server;
+use engine::runtime::main_thread;
 
 pub(super) fn write_cpu(_: &Server, report: &mut Report) {
     let mut seconds = |name: &str, time: Duration| {

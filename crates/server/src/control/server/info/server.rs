@@ -9,7 +9,7 @@ use config::settings::HZ;
 
 use super::report::Report;
 use crate::server::Server;
-use crate::version::{self, APUS_VERSION};
+use engine::runtime::version::{self, APUS_VERSION};
 
 /// Bits of the clock that ages keys.
 const LRU_BITS: u32 = 24;

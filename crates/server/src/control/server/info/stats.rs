@@ -8,11 +8,11 @@ use ::keyspace::Count;
 use acl::Reason;
 
 use super::report::Report;
-use crate::clients::SubscriptionKind;
-use crate::counters::Totals;
-use crate::rates::Rates;
 use crate::server::Server;
-use crate::tracking::TrackingFigures;
+use engine::clients::registry::SubscriptionKind;
+use engine::observe::rates::Rates;
+use engine::observe::tracking::TrackingFigures;
+use engine::runtime::counters::Totals;
 
 /// What does not happen here.
 const NOT_YET: &[&str] = &["migrate_cached_sockets", "slave_expires_tracked_keys"];

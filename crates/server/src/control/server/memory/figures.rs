@@ -5,9 +5,9 @@
 
 use keyspace::{Keyspace, arena};
 
-use crate::budget::Resident;
-use crate::client_info::bytes_of;
 use crate::server::Server;
+use engine::limits::budget::Resident;
+use engine::session::client_info::bytes_of;
 
 /// What a key's place in its table takes: a word, and a share of those that are free.
 const TABLE_BYTES_PER_KEY: usize = 11;

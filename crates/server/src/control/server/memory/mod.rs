@@ -15,7 +15,7 @@ use figures::ratio;
 
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::help::{self, container};
-use crate::release;
+use engine::reclaim::release;
 
 pub(super) const MEMORY: ControlCommand = Command {
     spec: Spec {

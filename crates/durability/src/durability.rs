@@ -1,0 +1,63 @@
+//! What keeps the data when the process ends: the log, snapshots, backups, and the files' place.
+//!
+//! Invariant: nothing here knows a session or a socket; whatever changes is an atomic or behind a
+//! lock of its own.
+
+use std::ops::Deref;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use persist::storage::Storage;
+
+use crate::aof::Aof;
+use crate::backup::Backup;
+use crate::claims::SnapshotClaim;
+use crate::save::Saves;
+use crate::shutdown::Shutdown;
+use crate::snapshot::Snapshots;
+use engine::transaction::engine::Engine;
+
+/// What runs commands, with what keeps their data: the whole is its [`Engine`] and more.
+pub struct Durability {
+    engine: Engine,
+    pub aof: Aof,
+    pub backup: Backup,
+    pub snapshots: Snapshots,
+    pub saves: Saves,
+    pub snapshot_claim: SnapshotClaim,
+    /// Where files lie.
+    pub storage: Box<dyn Storage>,
+    pub shutdown: Shutdown,
+    /// Held by who changes the configuration or writes its file, or begins or removes a backup.
+    config_turn: Mutex<()>,
+}
+
+impl Deref for Durability {
+    type Target = Engine;
+
+    #[inline]
+    fn deref(&self) -> &Engine {
+        &self.engine
+    }
+}
+
+impl Durability {
+    pub fn new(engine: Engine, storage: Box<dyn Storage>) -> Self {
+        Self {
+            aof: Aof::default(),
+            backup: Backup::default(),
+            snapshots: Snapshots::default(),
+            saves: Saves::new(engine.keyspace.clock()),
+            snapshot_claim: SnapshotClaim::default(),
+            storage,
+            shutdown: Shutdown::default(),
+            config_turn: Mutex::default(),
+            engine,
+        }
+    }
+
+    /// Who changes the configuration, or writes down what is part of it, has a turn of its own.
+    /// What a panic left behind was either published as a whole or not at all.
+    pub fn take_config_turn(&self) -> MutexGuard<'_, ()> {
+        self.config_turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

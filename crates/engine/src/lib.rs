@@ -1,0 +1,25 @@
+//! The engine: what runs commands on the keyspace, for whoever has read them from somewhere.
+//!
+//! Its rooms from below are `runtime`, `table`, `clients`, `journal`, `observe`, `limits`, `shared`,
+//! `session`, `commit`, `admission`, `reclaim`, `transaction`, `execute` and `scripting`
+//! (docs/decisions/rooms.md).
+//!
+//! Invariant: nothing here knows a socket, a file of the data or an event loop; an import runs down.
+#![forbid(unsafe_code)]
+
+pub mod admission;
+pub mod clients;
+pub mod commit;
+pub mod execute;
+pub mod journal;
+pub mod keyspace_settings;
+pub mod lane;
+pub mod limits;
+pub mod observe;
+pub mod reclaim;
+pub mod runtime;
+pub mod scripting;
+pub mod session;
+pub mod shared;
+pub mod table;
+pub mod transaction;

@@ -1,0 +1,22 @@
+//! What the server knows of scripts: their cache, the libraries, and which of them run.
+//!
+//! Invariant: it is state alone; nothing here runs a script.
+
+use std::sync::atomic::AtomicBool;
+
+use crate::limits::scripts::cache::Cache;
+use crate::limits::scripts::interpreters::Interpreters;
+use crate::limits::scripts::libraries::Libraries;
+use crate::limits::scripts::running::Underway;
+
+/// What the server knows of scripts.
+#[derive(Default)]
+pub struct Scripts {
+    pub cache: Cache,
+    pub libraries: Libraries,
+    pub interpreters: Interpreters,
+    /// Those that could be killed.
+    pub underway: Underway,
+    /// Whether they may call what is denied to scripts (`DEBUG SET-DISABLE-DENY-SCRIPTS`).
+    pub may_call_denied: AtomicBool,
+}

@@ -1,0 +1,83 @@
+//! The event loops of the workers, as INFO tells of them: how often they went round, and how long
+//! they were at it.
+//!
+//! Invariant: the loops count by themselves, so that a command pays nothing for it; what a loop
+//! counted that has ended is kept.
+
+use std::sync::{Mutex, MutexGuard};
+
+use tokio::runtime::{Handle, RuntimeMetrics};
+
+/// All loops of the process.
+#[derive(Default)]
+pub struct Loops(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    running: Vec<(usize, RuntimeMetrics)>,
+    /// Of loops that have ended.
+    ended: Turns,
+    /// What had happened when the statistics were reset.
+    forgotten: Turns,
+}
+
+/// How often loops went round, and for how many microseconds they did not sleep.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Turns {
+    pub cycles: u64,
+    pub micros: u64,
+}
+
+impl Turns {
+    fn of(metrics: &RuntimeMetrics) -> Self {
+        let micros = metrics.worker_total_busy_duration(0).as_micros();
+        let micros = u64::try_from(micros).unwrap_or(u64::MAX);
+        Self { cycles: metrics.worker_park_count(0), micros }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self { cycles: self.cycles + other.cycles, micros: self.micros + other.micros }
+    }
+}
+
+impl Loops {
+    /// The loop of a worker begins, whose thread this is.
+    pub fn enter(&self, lane: usize) {
+        self.state().running.push((lane, Handle::current().metrics()));
+    }
+
+    /// It ends.
+    pub fn leave(&self, lane: usize) {
+        let mut state = self.state();
+        let Some(at) = state.running.iter().position(|(of, _)| *of == lane) else { return };
+        let (_, metrics) = state.running.swap_remove(at);
+        state.ended = state.ended.plus(Turns::of(&metrics));
+    }
+
+    /// What happened since the start, or since the statistics were reset.
+    pub fn turns(&self) -> Turns {
+        let state = self.state();
+        let (all, before) = (state.all(), state.forgotten);
+        Turns {
+            cycles: all.cycles.saturating_sub(before.cycles),
+            micros: all.micros.saturating_sub(before.micros),
+        }
+    }
+
+    /// Starts again from zero.
+    pub fn reset(&self) {
+        let mut state = self.state();
+        state.forgotten = state.all();
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().expect("no critical section here panics")
+    }
+}
+
+impl State {
+    fn all(&self) -> Turns {
+        let running = self.running.iter().map(|(_, metrics)| Turns::of(metrics));
+        running.fold(self.ended, Turns::plus)
+    }
+}

@@ -1,0 +1,27 @@
+//! What stands below all: threads, cores, lanes, the log, counters, write gates, drills.
+//!
+//! Invariant: nothing here knows a command or a client.
+
+pub mod aligned;
+pub mod allocator;
+pub mod background;
+pub mod cores;
+pub mod counters;
+#[cfg(test)]
+pub mod counting_waker;
+pub mod drill;
+pub mod ending;
+pub mod lanes;
+pub mod limits;
+pub mod log;
+pub mod looks;
+pub mod loops;
+pub mod main_thread;
+pub mod memory;
+pub mod panics;
+pub mod replace_file;
+pub mod stopwatch;
+pub mod syslog;
+pub mod title;
+pub mod version;
+pub mod write_gate;

@@ -1,0 +1,87 @@
+//! A blocking command that waits: for keys, for a time, or for the disk.
+//!
+//! Invariant: its command is booked when the wait is over, and not if its client goes before.
+
+use std::pin::Pin;
+
+use base::time::UnixMillis;
+use keyspace::{Acquisition, Lsn};
+use proto::Reply;
+use tokio::time::Sleep;
+
+use super::stage::Ran;
+use super::waiting::{Place, Waiting};
+
+/// A blocking command that waits.
+pub struct Blocked {
+    /// The command and what it took so far: it is booked when the wait is over.
+    pub ran: Ran,
+    /// When it gives up; never if `None`.
+    pub until: Option<Pin<Box<Sleep>>>,
+    /// What it replies when it gives up or is unblocked.
+    pub on_timeout: fn(&mut Reply<'_>),
+    /// Its place in the queues, if it waits for keys.
+    pub place: Option<Place>,
+    /// What it waits for to be on disk.
+    pub safety: Option<Safety>,
+    /// Rings when its place is to be looked at again.
+    pub again: Option<(UnixMillis, Pin<Box<Sleep>>)>,
+    pub rousing: Rousing,
+}
+
+/// Whether the keys that a client waits for are to be looked at though nobody changes them.
+pub enum Rousing {
+    No,
+    Due,
+    /// Once their locks are there; how often these were too few.
+    Underway(Acquisition, u32),
+}
+
+/// A wait for the journal to be safe, as WAITAOF has it.
+pub struct Safety {
+    pub lsn: Lsn,
+    pub awaited: Awaited,
+    pub is_queued: bool,
+}
+
+/// Where WAITAOF wants copies.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Awaited {
+    File,
+    /// These never come, as there are no replicas.
+    Replicas,
+    Both,
+}
+
+impl Safety {
+    pub fn new(lsn: Lsn, awaited: Awaited) -> Self {
+        Self { lsn, awaited, is_queued: false }
+    }
+}
+
+impl Blocked {
+    /// A wait for a time, or for CLIENT UNBLOCK.
+    pub fn on_time(
+        ran: Ran,
+        until: Option<Pin<Box<Sleep>>>,
+        on_timeout: fn(&mut Reply<'_>),
+    ) -> Self {
+        let (place, safety, again, rousing) = (None, None, None, Rousing::No);
+        Self { ran, until, on_timeout, place, safety, again, rousing }
+    }
+
+    /// A wait for the journal to be safe, or for a time.
+    pub fn on_disk(ran: Ran, until: Option<Pin<Box<Sleep>>>, safety: Safety) -> Self {
+        // How many copies there are is looked up when it gives up.
+        let on_timeout = |reply: &mut Reply<'_>| reply.null_array();
+        Self { safety: Some(safety), ..Self::on_time(ran, until, on_timeout) }
+    }
+
+    /// A wait for keys.
+    pub fn on_keys(ran: Ran, waiting: Waiting) -> Self {
+        let Waiting { place, left } = waiting;
+        let until = left.map(|left| Box::pin(tokio::time::sleep(left)));
+        let on_timeout = |reply: &mut Reply<'_>| reply.null_array();
+        Self { place: Some(place), ..Self::on_time(ran, until, on_timeout) }
+    }
+}
