@@ -55,6 +55,12 @@ impl Durability {
         }
     }
 
+    /// Has the keyspace ask and tell the engine, and tell of FLUSHALL; once.
+    pub fn set_hooks(&'static self) {
+        self.engine.set_hooks();
+        self.keyspace.set_flush_hook(move || self.saves.note_flush(self));
+    }
+
     /// Who changes the configuration, or writes down what is part of it, has a turn of its own.
     /// What a panic left behind was either published as a whole or not at all.
     pub fn take_config_turn(&self) -> MutexGuard<'_, ()> {

@@ -15,4 +15,6 @@ pub mod replay;
 pub mod save;
 pub mod shutdown;
 pub mod snapshot;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod waitaof;

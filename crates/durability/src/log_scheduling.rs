@@ -90,7 +90,7 @@ mod tests {
     use std::sync::atomic::Ordering;
 
     use super::{LogScheduling, REST_US, Waits, parse, waits};
-    use server::start::test_server;
+    use crate::testing::durability;
 
     #[test]
     fn lines_of_the_system_are_read() {
@@ -125,7 +125,7 @@ mod tests {
     fn the_log_is_courteous_while_a_worker_is_busy_and_all_wait_for_it() {
         // Who cannot know how long it waits is not courteous.
         let is_possible = waits().is_some();
-        let server = test_server();
+        let server = durability();
         let (mut log, mut now_us) = (LogScheduling::default(), 0);
         let mut look = |is_busy, setting: (&str, &str), expected| {
             let change =

@@ -272,7 +272,7 @@ impl Saves {
     }
 
     /// Waits until no save is under way.
-    pub(crate) fn wait(&self) {
+    pub fn wait(&self) {
         let waited = self.over.wait_while(self.state(), |state| state.running.is_some());
         drop(waited.expect("no critical section here panics"));
     }

@@ -22,4 +22,6 @@ pub mod scripting;
 pub mod session;
 pub mod shared;
 pub mod table;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod transaction;

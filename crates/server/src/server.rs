@@ -13,7 +13,6 @@ use crate::control::context::ControlHandler;
 use crate::memcached::Front;
 use crate::net::network::Network;
 use durability::durability::Durability;
-use engine::runtime::background::BetweenJobs;
 use engine::runtime::log::Log;
 use engine::scripting;
 use engine::shared::Shared;
@@ -46,9 +45,7 @@ impl Server {
         storage: Box<dyn Storage>,
     ) -> Self {
         let Built { table, control, programs } = built;
-        let between_jobs =
-            BetweenJobs { tidy_up: scripting::collect_garbage, drop_stale: scripting::drop_stale };
-        let shared = Shared::new(config, table, log, keyspace, between_jobs);
+        let shared = Shared::new(config, table, log, keyspace, scripting::BETWEEN_JOBS);
         let durability = Durability::new(Engine::new(shared, programs), storage);
         Self { network: Network::new(Front::new(durability)), control_handlers: control }
     }

@@ -32,13 +32,11 @@ use crate::startup::supervisor::Supervisor;
 use crate::startup::{daemon, leftovers, panic_hook, signals, user};
 use durability::aof;
 use durability::loading;
-use engine::reclaim::evict;
 use engine::runtime::cores::Workforce;
 use engine::runtime::log::{Log, log_notice, log_warning};
 use engine::runtime::title;
 use engine::runtime::version::{self, APUS_VERSION};
 use engine::runtime::{limits, memory};
-use engine::session::patience;
 use engine::table::command_table::{Built, CommandTable};
 use engine::transaction::unit::Prepare;
 
@@ -280,15 +278,10 @@ fn make_server(
     let keyspace = Keyspace::leak(Options { databases, clock, ..Options::new() });
     let server = Server::new(config, table, log, keyspace, storage);
     let server: &'static Server = Box::leak(Box::new(server));
-    let heavy = server.background.clone();
-    keyspace.reclaimer().call_by(move || heavy.spawn(move |_| evict::free_garbage(server)));
-    keyspace.set_patience(move |obstacle, began_us| patience::waits_on(server, obstacle, began_us));
+    server.set_hooks();
     server.set_control_plane(server);
     server.unregistrar.begin(|rest| server.worker_pool.unregister(rest));
     server.set_eviction_observer(&server.memcached);
-    keyspace.set_flush_hook(move || server.saves.note_flush(server));
-    keyspace.set_journal_end(move || server.journal.end());
-    keyspace.set_abort_hook(move |why| log_warning!(server.log, "The process ends: {why}."));
     server
 }
 

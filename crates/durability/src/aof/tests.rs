@@ -10,29 +10,25 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
 
 use keyspace::{Acquisition, Lifetime, Lsn, NewText, PartitionSet, Tx, TxOptions};
 use persist::aof::manifest::Manifest;
 use persist::storage::simulated::{Fault, SimulatedDisk};
 use proto::OwnedArgs;
 
-use super::{find, flush, switch_off, switch_on};
+use super::{flush, switch_off, switch_on};
+use crate::durability::Durability;
 use crate::save::SaveMode;
+use crate::testing::{HERE, await_end, end, new_disk, start, start_in};
 use engine::commit::publish::publish;
 use engine::journal::Reliance;
-use engine::journal::tests::Copy;
-use server::server::Server;
-use server::start::test_server_on;
+use engine::journal::copy::Copy;
 
 /// Writes of a run, a rewrite in the middle of them.
 const WRITES: usize = 8;
 
 /// The lane of the test's own thread.
 const LANE: usize = 0;
-
-/// How long an end is waited for that must come.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What may go wrong with a call.
 const FAULTS: [Fault; 6] = [
@@ -45,7 +41,7 @@ const FAULTS: [Fault; 6] = [
 ];
 
 /// What a server is taken through; which of its writes were acknowledged as being on disk.
-type Trace = fn(&'static Server) -> Vec<usize>;
+type Trace = fn(&'static Durability) -> Vec<usize>;
 
 /// All of them.
 const TRACES: [(&str, Trace); 6] = [
@@ -60,44 +56,17 @@ const TRACES: [(&str, Trace); 6] = [
 /// A value that makes a batch as long as those that are written past the memory of the system.
 const LONG: [u8; 3000] = [b'v'; 3000];
 
-/// Where the log lies, and where one that moved does.
-const HERE: &[u8] = b"appendonlydir";
 const ELSEWHERE: &[u8] = b"elsewhere";
 
 /// Servers that are tried at once: mostly each waits until it tries to write again.
 const AT_ONCE: usize = 48;
-
-/// An empty disk with the working directory on it.
-pub(crate) fn new_disk() -> SimulatedDisk {
-    let disk = SimulatedDisk::new();
-    let here = std::env::current_dir().unwrap();
-    for directory in here.ancestors().collect::<Vec<_>>().into_iter().rev() {
-        persist::storage::Storage::make_directory(&disk, directory).unwrap();
-    }
-    disk
-}
-
-/// A server whose log goes on with what is on the disk, or why it does not start.
-pub(crate) fn start(disk: &SimulatedDisk) -> Result<&'static Server, String> {
-    start_in(disk, HERE)
-}
-
-/// The same with the log in another directory.
-fn start_in(disk: &SimulatedDisk, directory: &[u8]) -> Result<&'static Server, String> {
-    let server = test_server_on(Box::new(disk.clone()));
-    server.config.put(b"appenddirname", directory);
-    let pairs: [&[u8]; 4] = [b"appendonly", b"yes", b"appendfsync", b"always"];
-    server.config.set_many(&pairs, true).unwrap();
-    find(server)?.load(server)?;
-    Ok(server)
-}
 
 fn key(number: usize) -> Vec<u8> {
     format!("key:{number}").into_bytes()
 }
 
 /// Runs `work` on a key as a transaction does that a client asked for.
-fn on_key<T>(server: &'static Server, key: &[u8], work: impl FnOnce(&mut Tx) -> T) -> T {
+fn on_key<T>(server: &'static Durability, key: &[u8], work: impl FnOnce(&mut Tx) -> T) -> T {
     let partition = server.keyspace.locate(key).partition();
     while !server.keyspace.enter(LANE) {
         thread::yield_now();
@@ -117,18 +86,18 @@ fn on_key<T>(server: &'static Server, key: &[u8], work: impl FnOnce(&mut Tx) -> 
 }
 
 /// Writes a key; whether a client would be told that it is done.
-fn write(server: &'static Server, number: usize) -> bool {
+fn write(server: &'static Durability, number: usize) -> bool {
     let Some(seen) = append(server, number) else { return false };
     await_end("a write", || server.journal.is_durable(seen) || server.journal.has_failed());
     server.journal.is_durable(seen)
 }
 
 /// Writes a key, if writes are not refused; where the journal ends behind it.
-fn append(server: &'static Server, number: usize) -> Option<Lsn> {
+fn append(server: &'static Durability, number: usize) -> Option<Lsn> {
     append_value(server, number, b"value")
 }
 
-fn append_value(server: &'static Server, number: usize, value: &[u8]) -> Option<Lsn> {
+fn append_value(server: &'static Durability, number: usize, value: &[u8]) -> Option<Lsn> {
     if server.journal.has_failed() {
         return None;
     }
@@ -142,22 +111,13 @@ fn append_value(server: &'static Server, number: usize, value: &[u8]) -> Option<
     }))
 }
 
-fn has(server: &'static Server, number: usize) -> bool {
+fn has(server: &'static Durability, number: usize) -> bool {
     let key = key(number);
     on_key(server, &key, |tx| tx.exists(&key).unwrap())
 }
 
-pub(crate) fn await_end(what: &str, is_over: impl Fn() -> bool) {
-    let began = base::time::Clock::system();
-    let limit = began.monotonic_us() + PATIENCE.as_micros() as i64;
-    while !is_over() {
-        assert!(began.monotonic_us() < limit, "{what} never ends");
-        thread::sleep(Duration::from_micros(200));
-    }
-}
-
 /// A run of writes with a rewrite in between; which of them were acknowledged.
-fn run(server: &'static Server) -> Vec<usize> {
+fn run(server: &'static Durability) -> Vec<usize> {
     let mut acknowledged = Vec::new();
     for number in 0..WRITES {
         if number == WRITES / 2 {
@@ -173,7 +133,7 @@ fn run(server: &'static Server) -> Vec<usize> {
 }
 
 /// Writes, has the log turned off and on again, and writes on.
-fn switch_off_and_on(server: &'static Server) -> Vec<usize> {
+fn switch_off_and_on(server: &'static Durability) -> Vec<usize> {
     let mut acknowledged: Vec<_> = (0..3).filter(|number| write(server, *number)).collect();
     switch_off(server);
     // Not recorded: the base that follows holds it.
@@ -191,7 +151,7 @@ fn switch_off_and_on(server: &'static Server) -> Vec<usize> {
 
 /// A run of writes, in the middle of which the log moves to another directory, as it does with the
 /// next base after CONFIG SET dir.
-fn move_away(server: &'static Server) -> Vec<usize> {
+fn move_away(server: &'static Durability) -> Vec<usize> {
     let mut acknowledged: Vec<_> =
         (0..WRITES / 2).filter(|number| write(server, *number)).collect();
     server.config.put(b"appenddirname", ELSEWHERE);
@@ -203,7 +163,7 @@ fn move_away(server: &'static Server) -> Vec<usize> {
 }
 
 /// Writes with `everysec`, and takes for acknowledged what WAITAOF would say is on disk.
-fn sync_now_and_then(server: &'static Server, value: &[u8]) -> Vec<usize> {
+fn sync_now_and_then(server: &'static Durability, value: &[u8]) -> Vec<usize> {
     server.config.set_many(&[b"appendfsync", b"everysec"], true).unwrap();
     server.aof.policy_changed(server);
     let mut written = Vec::new();
@@ -221,7 +181,7 @@ fn sync_now_and_then(server: &'static Server, value: &[u8]) -> Vec<usize> {
 }
 
 /// Writes and ends well.
-fn write_and_close(server: &'static Server) -> Vec<usize> {
+fn write_and_close(server: &'static Durability) -> Vec<usize> {
     let acknowledged = (0..WRITES).filter(|number| write(server, *number)).collect();
     switch_off(server);
     acknowledged
@@ -230,7 +190,7 @@ fn write_and_close(server: &'static Server) -> Vec<usize> {
 /// After a crash, what was acknowledged is there: in the directory of the log, or all of it where
 /// that has moved to, if anything is there.
 fn check_after_crash(
-    (server, disk): (&'static Server, &SimulatedDisk),
+    (server, disk): (&'static Durability, &SimulatedDisk),
     seed: u64,
     acknowledged: &[usize],
     what: &str,
@@ -267,12 +227,6 @@ fn await_tidiness(disk: &SimulatedDisk, what: &str) {
         let names = persist::storage::Storage::list(disk, &directory).unwrap();
         !names.iter().any(|name| manifest.is_left(b"appendonly.aof", name.as_bytes()))
     });
-}
-
-pub(crate) fn end(server: &'static Server) {
-    switch_off(server);
-    await_end("a rewrite", || !server.aof.rewrite.told(0).is_underway);
-    server.background.dismiss(PATIENCE);
 }
 
 /// How many calls to the disk a trace makes if none fails.

@@ -140,12 +140,12 @@ mod tests {
 
     use super::Pipeline;
     use crate::replay::partitioner::Partitioner;
-    use server::start::test_server;
+    use crate::testing::durability;
 
     /// As a primary sends them: few at a time, and each time it is asked how far all is.
     #[test]
     fn what_comes_little_by_little_is_applied_up_to_the_position_that_is_told() {
-        let server = test_server();
+        let server = durability();
         let (mut partitioner, mut end) = (Partitioner::new(server, 2), 0);
         let told = RefCell::new(0);
         let mut pipeline = Pipeline::new(server, 2, None, |position| {

@@ -185,7 +185,7 @@ mod tests {
     use super::{
         AHEAD, InFlight, PIECE, Partitioner, RunGuard, Segment, Stopped, run_alone, run_each,
     };
-    use server::start::test_server;
+    use crate::testing::durability;
 
     /// A file of this many commands, several pieces of them, and a torn one.
     fn disk(count: usize) -> SimulatedDisk {
@@ -207,7 +207,7 @@ mod tests {
         let mut file = disk.open(Path::new("log"), OpenMode::Read).unwrap();
         let (mut next, mut last) = (0, 0);
         let reader = UnitReader::new(&mut *file);
-        let read = run_each(reader, Partitioner::new(test_server(), 1), |segments, end| {
+        let read = run_each(reader, Partitioner::new(durability(), 1), |segments, end| {
             for segment in segments {
                 let Segment::Serial(tasks) = segment else { panic!("one thread runs it") };
                 for task in tasks {
@@ -230,7 +230,7 @@ mod tests {
         let mut ends = [Vec::new(), Vec::new()];
         for (is_alone, ends) in ends.iter_mut().enumerate() {
             let mut file = disk.open(Path::new("log"), OpenMode::Read).unwrap();
-            let source = (UnitReader::new(&mut *file), Partitioner::new(test_server(), 1));
+            let source = (UnitReader::new(&mut *file), Partitioner::new(durability(), 1));
             let run = |segments: Vec<Segment>, end| {
                 ends.push((segments.len(), end));
                 Ok(())
@@ -245,7 +245,7 @@ mod tests {
         assert_eq!(ends[0], ends[1]);
         let mut file = disk.open(Path::new("log"), OpenMode::Read).unwrap();
         let (source, mut count) =
-            ((UnitReader::new(&mut *file), Partitioner::new(test_server(), 1)), 0);
+            ((UnitReader::new(&mut *file), Partitioner::new(durability(), 1)), 0);
         let stopped = run_alone(source, |_, _| {
             count += 1;
             if count < 3 { Ok(()) } else { Err(Stopped::Alone("enough".to_owned())) }
@@ -276,7 +276,7 @@ mod tests {
         let mut file = disk.open(Path::new("log"), OpenMode::Read).unwrap();
         let mut count = 0;
         let reader = UnitReader::new(&mut *file);
-        let stopped = run_each(reader, Partitioner::new(test_server(), 1), |_, _| {
+        let stopped = run_each(reader, Partitioner::new(durability(), 1), |_, _| {
             count += 1;
             if count < 3 { Ok(()) } else { Err(Stopped::Alone("enough".to_owned())) }
         });

@@ -14,8 +14,8 @@ use persist::storage::simulated::{Fault, SimulatedDisk};
 use persist::storage::{OpenMode, Storage};
 
 use super::{FileSink, Finished, Snapshot, SnapshotPurpose, SnapshotSink, SnapshotTarget};
-use server::server::Server;
-use server::start::test_server_on;
+use crate::durability::Durability;
+use crate::testing::durability_on;
 
 const KEYS: usize = 200;
 
@@ -27,13 +27,13 @@ fn path() -> PathBuf {
 }
 
 /// A server on a disk of its own.
-fn server_on(disk: &SimulatedDisk) -> &'static Server {
+fn server_on(disk: &SimulatedDisk) -> &'static Durability {
     disk.make_directory(Path::new("/data")).unwrap();
-    test_server_on(Box::new(disk.clone()))
+    durability_on(Box::new(disk.clone()))
 }
 
 /// Gives all keys this value.
-fn fill(server: &'static Server, value: &str) {
+fn fill(server: &'static Durability, value: &str) {
     for number in 0..KEYS {
         let key = format!("key:{number}");
         let partition = server.keyspace.locate(key.as_bytes()).partition();
@@ -55,18 +55,18 @@ fn fill(server: &'static Server, value: &str) {
     }
 }
 
-fn take(server: &'static Server) -> Result<Finished, String> {
+fn take(server: &'static Durability) -> Result<Finished, String> {
     let (_, receiver) = begin(server, file(server));
     receiver.recv().expect("every snapshot says how it ended")
 }
 
-fn file(server: &'static Server) -> FileSink {
+fn file(server: &'static Durability) -> FileSink {
     FileSink::new(&*server.storage, path())
 }
 
 /// Begins a snapshot, which says how it ends.
 fn begin(
-    server: &'static Server,
+    server: &'static Durability,
     sink: impl SnapshotSink + 'static,
 ) -> (Arc<Snapshot>, Receiver<Result<Finished, String>>) {
     let (sender, receiver) = mpsc::channel();

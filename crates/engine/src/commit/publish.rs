@@ -54,7 +54,7 @@ pub(crate) fn book(server: &Shared, tx: &mut Tx, changes: u64) {
 
 /// Tells the journal of a transaction of one command.
 #[inline]
-pub(crate) fn publish(journal: &Journal, tx: &mut Tx, args: Args<'_>) -> Lsn {
+pub fn publish(journal: &Journal, tx: &mut Tx, args: Args<'_>) -> Lsn {
     if !tx.effects().is_recorded() {
         return 0;
     }

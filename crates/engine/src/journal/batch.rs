@@ -13,7 +13,7 @@ thread_local! {
 
 /// Whether what this thread appends may wait.
 #[inline]
-pub(crate) fn is_open() -> bool {
+pub fn is_open() -> bool {
     IS_OPEN.get()
 }
 
@@ -37,6 +37,6 @@ pub fn joined() -> u64 {
 
 /// A record of this thread waits.
 #[inline]
-pub(crate) fn join() {
+pub fn join() {
     JOINED.set(JOINED.get() + 1);
 }

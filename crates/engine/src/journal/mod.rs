@@ -28,6 +28,8 @@ use smallvec::SmallVec;
 use durability::{Rouse, Standing, WaitingLine};
 
 pub mod batch;
+#[cfg(any(test, feature = "testing"))]
+pub mod copy;
 mod durability;
 mod record;
 pub mod snapshot_fence;
@@ -104,7 +106,7 @@ impl Tail {
 
 impl Journal {
     /// `is_read` tells transactions whether they are to make records.
-    pub(crate) fn new(clock: Clock, is_read: &'static AtomicBool) -> Self {
+    pub fn new(clock: Clock, is_read: &'static AtomicBool) -> Self {
         Self {
             tail: Mutex::default(),
             is_read,
@@ -156,7 +158,7 @@ impl Journal {
     }
 
     /// Appends a transaction's record; returns the LSN behind it.
-    pub(crate) fn append(&self, record: &[u8]) -> Lsn {
+    pub fn append(&self, record: &[u8]) -> Lsn {
         let mut tail = self.tail();
         tail.lsn += record.len() as u64;
         let lsn = tail.lsn;
@@ -230,7 +232,7 @@ impl Journal {
 
     /// Looks whether a reader is late, at this time of the monotonic clock: then replies wait.
     #[inline]
-    pub(crate) fn look(&self, now_us: i64) {
+    pub fn look(&self, now_us: i64) {
         if now_us > self.late_at_us.load(Ordering::Relaxed) {
             self.hold_late(now_us);
         }

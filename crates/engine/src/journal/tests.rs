@@ -1,49 +1,19 @@
 //! Records and readers of the journal: what they are given, what is safe, and who waits for it.
 
 use std::cell::Cell;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex};
 use std::task::Waker;
 
 use base::time::Clock;
 use keyspace::{Acquisition, Keyspace, Lifetime, NewText, Options, PartitionSet, Tx, TxOptions};
 use proto::OwnedArgs;
 
-use super::{Journal, JournalReader, LATE_US, Lsn, ReaderId, Reliance};
+use super::copy::Copy;
+use super::{Journal, LATE_US, Lsn, ReaderId, Reliance};
 use crate::commit::publish::publish;
 use crate::runtime::counting_waker::CountingWaker;
-
-/// A copy of the stream from an LSN on.
-#[derive(Clone, Default)]
-pub(crate) struct Copy {
-    begun: Lsn,
-    bytes: Arc<Mutex<Vec<u8>>>,
-}
-
-impl JournalReader for Copy {
-    fn record(&mut self, lsn: u64, bytes: &[u8], _: bool) -> bool {
-        let mut copy = self.bytes.lock().unwrap();
-        copy.extend_from_slice(bytes);
-        let end = self.begun + copy.len() as u64;
-        assert_eq!(lsn, end, "an LSN is the offset behind its record");
-        false
-    }
-}
-
-impl Copy {
-    /// A reader that begins where the journal ends now.
-    pub(crate) fn attach(journal: &Journal, reliance: Reliance) -> (ReaderId, Self) {
-        let (id, copy) = (journal.name_reader(), Self { begun: journal.end(), ..Self::default() });
-        let begun = journal.attach(id, Box::new(copy.clone()), reliance);
-        assert_eq!(begun, copy.begun);
-        (id, copy)
-    }
-
-    pub(crate) fn text(&self) -> String {
-        String::from_utf8(self.bytes.lock().unwrap().clone()).unwrap()
-    }
-}
 
 /// One that no transaction writes to.
 fn journal_on(clock: Clock) -> Journal {

@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn nothing_is_gathered_without_a_channel_for_it() {
-        let server = server::start::test_server();
+        let server = crate::testing::engine();
         let mask_of = |letters: &str| {
             let pair = [b"notify-keyspace-events".as_slice(), letters.as_bytes()];
             server.config.set_many(&pair, true).unwrap();

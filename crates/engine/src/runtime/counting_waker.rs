@@ -8,10 +8,10 @@ use std::task::Wake;
 
 /// How often it was woken.
 #[derive(Default)]
-pub(crate) struct CountingWaker(AtomicUsize);
+pub struct CountingWaker(AtomicUsize);
 
 impl CountingWaker {
-    pub(crate) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.0.load(Ordering::SeqCst)
     }
 }

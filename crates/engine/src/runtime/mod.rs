@@ -7,7 +7,7 @@ pub mod allocator;
 pub mod background;
 pub mod cores;
 pub mod counters;
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 pub mod counting_waker;
 pub mod drill;
 pub mod ending;

@@ -21,10 +21,15 @@ pub mod script_host;
 pub use crate::limits::scripts::libraries::{State as LibrariesState, Still};
 pub use alone::check_library;
 pub use alone::said_of;
-pub use interpreter::{collect_garbage, drop_stale, tend};
+pub use interpreter::tend;
 pub use library_changes::replay;
 
+use crate::runtime::background::BetweenJobs;
 use crate::transaction::unit::UnitCommand;
+
+/// What a background thread does with its interpreter between jobs.
+pub const BETWEEN_JOBS: BetweenJobs =
+    BetweenJobs { tidy_up: interpreter::collect_garbage, drop_stale: interpreter::drop_stale };
 
 /// Those that run as a unit.
 pub const COMMANDS: [&[&UnitCommand]; 2] = [eval::COMMANDS, fcall::COMMANDS];

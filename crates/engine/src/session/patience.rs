@@ -124,12 +124,12 @@ mod tests {
     use super::{patience_left, waits_on};
     use crate::session::Parked;
     use crate::session::Round;
-    use server::start::test_server;
+    use crate::testing;
 
     /// What a request waits for says how long it waits, not what it has beside that.
     #[test]
     fn a_wait_is_measured_by_what_it_is_for() {
-        let server = test_server();
+        let server = testing::engine();
         let keyspace = server.keyspace;
         let now = keyspace.clock().monotonic_us();
         // As if it had been under way for an hour.
@@ -158,7 +158,7 @@ mod tests {
     /// A request that had its locks and gave them back waits on.
     #[test]
     fn a_wait_that_is_taken_up_again_goes_on() {
-        let server = test_server();
+        let server = testing::engine();
         let acquisition = || Acquisition::of_partitions(server.keyspace, PartitionSet::new());
         let parked = Parked::new(acquisition(), Round::default(), 1);
         assert_eq!(parked.began_us, 1);
@@ -169,7 +169,7 @@ mod tests {
     /// A command that waits for more locks holds none, so nobody is told BUSY for its sake.
     #[test]
     fn a_command_that_waits_for_its_locks_keeps_nobody_from_them() {
-        let server = test_server();
+        let server = testing::engine();
         let set = |partitions: &[_]| partitions.iter().copied().collect::<PartitionSet>();
         let now = server.keyspace.clock().monotonic_us();
         // As if it had been under way for an hour.

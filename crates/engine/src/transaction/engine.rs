@@ -9,6 +9,9 @@ use config::SetError;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
+use crate::reclaim::evict;
+use crate::runtime::log::log_warning;
+use crate::session::patience;
 use crate::shared::Shared;
 use crate::table::command_table::{Entry, Handlers};
 use crate::transaction::control_plane::{ControlPlane, ControlRequest, Next};
@@ -34,6 +37,16 @@ impl Deref for Engine {
 impl Engine {
     pub fn new(shared: Shared, programs: Handlers<Prepare>) -> Self {
         Self { shared, programs, control: OnceLock::new() }
+    }
+
+    /// Has the keyspace ask and tell this engine; once.
+    pub fn set_hooks(&'static self) {
+        let (keyspace, background) = (self.keyspace, self.background.clone());
+        keyspace.reclaimer().call_by(move || background.spawn(move |_| evict::free_garbage(self)));
+        keyspace
+            .set_patience(move |obstacle, began_us| patience::waits_on(self, obstacle, began_us));
+        keyspace.set_journal_end(move || self.journal.end());
+        keyspace.set_abort_hook(move |why| log_warning!(self.log, "The process ends: {why}."));
     }
 
     /// Has this run the commands beside the data; once.

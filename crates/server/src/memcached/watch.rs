@@ -210,7 +210,7 @@ fn end_of(client: &Client) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{BACKLOG, Class, Classes, Watch};
+    use super::{BACKLOG, Class, Classes, Watch, classes_of, write_lines};
     use crate::memcached::counters::Figures;
     use engine::clients::registry::Delivery;
     use proto::Output;
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn classes_are_named() {
         let of = |words: &[&str]| {
-            Classes::of(&words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>())
+            classes_of(&words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>())
         };
         assert!(of(&[]).is_some_and(|it| it.has(Class::Fetchers) && !it.has(Class::Mutations)));
         let two = of(&["mutations", "evictions"]).unwrap();

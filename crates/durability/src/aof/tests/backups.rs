@@ -8,26 +8,26 @@ use persist::storage::simulated::{Fault, SimulatedDisk};
 use super::{FAULTS, await_end, end, for_each, has, new_disk, start, write};
 use crate::aof::find_foreign;
 use crate::backup::BackupStage;
-use server::server::Server;
-use server::start::test_server_on;
+use crate::durability::Durability;
+use crate::testing::durability_on;
 
 /// Writes before START, as many between it and SEAL, and as many after that.
 const EACH: usize = 3;
 
 /// A server with a log or without one.
-fn server_on(disk: &SimulatedDisk, is_logged: bool) -> &'static Server {
+fn server_on(disk: &SimulatedDisk, is_logged: bool) -> &'static Durability {
     match is_logged {
         true => start(disk).expect("the disk is sound"),
-        false => test_server_on(Box::new(disk.clone())),
+        false => durability_on(Box::new(disk.clone())),
     }
 }
 
-fn stage(server: &Server) -> BackupStage {
+fn stage(server: &Durability) -> BackupStage {
     server.backup.told().stage
 }
 
 /// Waits until a backup has its base, or has failed.
-fn await_base(server: &'static Server) {
+fn await_base(server: &'static Durability) {
     await_end("a backup's base", || {
         server.backup.turn(server);
         !matches!(stage(server), BackupStage::Pending | BackupStage::Snapshotting)
@@ -44,7 +44,7 @@ struct Sealed {
 }
 
 /// Takes a server through a backup, with keys from this number on.
-fn back_up(server: &'static Server, first: usize) -> Option<Sealed> {
+fn back_up(server: &'static Durability, first: usize) -> Option<Sealed> {
     let write_each = |from: usize| (from..from + EACH).filter(|number| write(server, *number));
     let mut written: Vec<_> = write_each(first).collect();
     server.backup.start(server).ok()?;
@@ -61,7 +61,7 @@ fn back_up(server: &'static Server, first: usize) -> Option<Sealed> {
 
 /// Starts from a backup and looks for what it must hold, and for what it cannot.
 fn check_sealed(disk: &SimulatedDisk, sealed: &Sealed, what: &str) {
-    let server = test_server_on(Box::new(disk.clone()));
+    let server = durability_on(Box::new(disk.clone()));
     let stock =
         find_foreign(server, &sealed.manifest).unwrap_or_else(|why| panic!("{what}: {why}"));
     stock.read(server).unwrap_or_else(|why| panic!("{what}: {why}"));

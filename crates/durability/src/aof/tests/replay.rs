@@ -13,13 +13,13 @@ use proto::OwnedArgs;
 
 use super::LANE;
 use crate::aof::options_within;
+use crate::durability::Durability;
 use crate::replay::partitioner::{Partitioner, Segment};
 use crate::replay::pipeline::Pipeline;
 use crate::replay::read_ahead::{SourceEnd, Stopped, run_each};
+use crate::testing::durability;
 use engine::keyspace_settings::set_replays;
 use engine::runtime::background::{visiting, wait_for};
-use server::server::Server;
-use server::start::test_server;
 
 /// Logs that are tried.
 const LOGS: u64 = 150;
@@ -43,7 +43,7 @@ struct Outcome {
     items: Vec<Item>,
 }
 
-fn data_of(server: &'static Server) -> Vec<Item> {
+fn data_of(server: &'static Durability) -> Vec<Item> {
     let keys: Vec<Vec<u8>> =
         (0..KEYS).map(key).chain(["behind".to_owned()]).map(String::into_bytes).collect();
     let mut items = Vec::new();
@@ -65,7 +65,7 @@ fn data_of(server: &'static Server) -> Vec<Item> {
 }
 
 /// Runs a log by so many threads, or on a transaction that has the world.
-fn run(server: &'static Server, log: &[u8], shares: usize, is_held: bool) -> Outcome {
+fn run(server: &'static Durability, log: &[u8], shares: usize, is_held: bool) -> Outcome {
     let disk = SimulatedDisk::new();
     disk.put(Path::new("log"), log);
     let mut file = disk.open(Path::new("log"), OpenMode::Read).unwrap();
@@ -176,7 +176,7 @@ fn random_log(random: &mut Random) -> Vec<u8> {
 
 #[test]
 fn a_log_that_several_threads_run_is_as_if_one_had_run_it() {
-    let server = test_server();
+    let server = durability();
     server.config.set_many(&[b"aof-load-errors", b"ignore"], true).unwrap();
     set_replays(server, true);
     let mut damaged = 0;
@@ -194,7 +194,7 @@ fn a_log_that_several_threads_run_is_as_if_one_had_run_it() {
 }
 
 /// What a log of these commands is sorted into: how many are run together, and how many apart.
-fn sorted(server: &'static Server, lines: &[String]) -> Vec<(usize, usize)> {
+fn sorted(server: &'static Durability, lines: &[String]) -> Vec<(usize, usize)> {
     let mut log = Vec::new();
     lines.iter().for_each(|line| push(&mut log, line));
     let disk = SimulatedDisk::new();
@@ -214,7 +214,7 @@ fn sorted(server: &'static Server, lines: &[String]) -> Vec<(usize, usize)> {
 
 #[test]
 fn what_touches_one_key_is_run_apart_and_the_rest_where_it_stands() {
-    let server = test_server();
+    let server = durability();
     let sets = |from: usize| (from..from + 50).map(|number| format!("SET key:{number} x"));
     let others = ["SWAPDB 0 1", "FLUSHALL", "EVAL return 1 0", "RANDOMKEY", "SORT key:1 BY x*"];
     for other in others {

@@ -11,14 +11,14 @@ use super::{
     new_disk, run, start, write,
 };
 use crate::aof::{Phase, switch_off, switch_on};
+use crate::durability::Durability;
 use crate::save::SaveMode;
-use server::server::Server;
 
 /// How often a log is turned off and on again.
 const TURNS: u64 = 20;
 
 /// Whether INFO says that the log is on, and that no rewrite is under way nor to come.
-fn is_told_to_be_on(server: &Server) -> bool {
+fn is_told_to_be_on(server: &Durability) -> bool {
     let (phase, told) = server.aof.told(0);
     phase != Phase::Off && !told.is_underway && !told.is_scheduled
 }
@@ -127,7 +127,7 @@ fn a_file_of_the_old_name_beside_a_log_that_was_taken_over_is_left_alone() {
 }
 
 /// Saves a snapshot.
-fn save(server: &'static Server) -> Vec<usize> {
+fn save(server: &'static Durability) -> Vec<usize> {
     let begun = server.saves.begin(server, SaveMode::Background, None);
     await_end("a save", || begun.is_err() || !server.saves.is_running());
     Vec::new()

@@ -207,7 +207,6 @@ fn over(output: Output, seen: Lsn, ran: Ran) -> Elsewhere {
 mod tests {
     use std::time::Duration;
 
-    use config::ShutdownFlags;
     use keyspace::{
         Acquisition, HeavyPass, Lifetime, NewText, PartitionSet, Refusal, Tx, TxOptions,
     };
@@ -216,9 +215,9 @@ mod tests {
     use super::Errand;
     use crate::session::Accounted;
     use crate::session::Needs;
+    use crate::testing;
+    use crate::transaction::engine::Engine;
     use crate::transaction::unit::{Place, Program, Unit};
-    use server::server::Server;
-    use server::start::test_server;
 
     /// A program that is never run.
     struct Idle;
@@ -244,7 +243,7 @@ mod tests {
     }
 
     /// A program that has stored `x` and is to leave its worker.
-    fn half_done(server: &'static Server, undoable: bool) -> Errand {
+    fn half_done(server: &'static Engine, undoable: bool) -> Errand {
         let keyspace = server.keyspace;
         let partitions = PartitionSet::from_elem(keyspace.locate(b"x").partition(), 1);
         let mut acquisition = Acquisition::of_partitions(keyspace, partitions.clone());
@@ -269,7 +268,7 @@ mod tests {
     }
 
     /// Whether others see `x`, if they get its lock.
-    fn sight(server: &'static Server) -> Option<bool> {
+    fn sight(server: &'static Engine) -> Option<bool> {
         let partition = server.keyspace.locate(b"x").partition();
         let acquisition = server.keyspace.try_acquire(partition)?;
         let tx = Tx::begin(acquisition, TxOptions::internal(1, 1));
@@ -281,9 +280,8 @@ mod tests {
     fn nobody_sees_the_first_half_of_what_no_thread_takes() {
         for (undoable, seen) in [(true, Some(false)), (false, None)] {
             for comes_late in [false, true] {
-                let server = test_server();
-                let nosave = ShutdownFlags { save: false, nosave: true, now: true, force: false };
-                server.shutdown.carry_out(server, nosave).unwrap();
+                let server = testing::engine();
+                server.ending.ask();
                 let errand = half_done(server, undoable);
                 assert_eq!(sight(server), None, "it has its lock");
                 if comes_late {

@@ -140,9 +140,10 @@ mod tests {
     use super::{Space, Subscriptions};
     use crate::clients::mailbox::{Outbox, Rounds};
     use crate::clients::registry::{Client, Delivery, Peer, SubscriptionKind};
-    use server::server::Server;
+    use crate::testing;
+    use crate::transaction::engine::Engine;
 
-    fn subscriber(server: &'static Server) -> (Arc<Client>, Subscriptions) {
+    fn subscriber(server: &'static Engine) -> (Arc<Client>, Subscriptions) {
         let client = server.clients.register(Peer::Unix, Peer::Unix, 0, 0);
         let subscriptions = Subscriptions::new(&server.pubsub, &server.mailboxes, &client);
         (client, subscriptions)
@@ -157,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_message_reaches_the_channel_first_then_the_patterns() {
-        let server = server::start::test_server();
+        let server = testing::engine();
         let (client, mut subscriptions) = subscriber(server);
         subscriptions.add(SubscriptionKind::Pattern, b"n*");
         subscriptions.add(SubscriptionKind::Pattern, b"other*");
@@ -179,7 +180,7 @@ mod tests {
 
     #[test]
     fn what_nobody_listens_to_is_forgotten() {
-        let server = server::start::test_server();
+        let server = testing::engine();
         let (_first, mut one) = subscriber(server);
         let (_second, mut two) = subscriber(server);
         for kind in SubscriptionKind::ALL {

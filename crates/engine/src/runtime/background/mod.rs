@@ -167,11 +167,11 @@ mod tests {
     use keyspace::{HEAVY_TRANSACTIONS, HeavyPass};
 
     use super::Background;
-    use server::start::test_server;
+    use crate::testing;
 
     #[test]
     fn as_many_transactions_have_leave_as_there_are_threads_for() {
-        let server = test_server();
+        let server = testing::engine();
         let (background, keyspace) = (&server.background, server.keyspace);
         let admitted = || {
             let passes: Vec<_> = (0..40).map(|_| HeavyPass::for_offload(keyspace)).collect();

@@ -11,7 +11,7 @@ use persist::storage::simulated::{Fault, SimulatedDisk};
 use crate::net::connection::{Moving, RawStream};
 use crate::server::Server;
 use crate::start::test_server_on;
-use durability::aof::tests::{await_end, end, new_disk, start};
+use durability::testing::{HERE, await_end, end, new_disk, start_log};
 use engine::clients::registry::Peer;
 use engine::journal::{JournalReader, ReaderId, Reliance};
 use engine::session::Dialogue;
@@ -249,7 +249,8 @@ const LATE: Duration = Duration::from_millis(600);
 
 /// A server with one worker, whose log lies on a disk and is synced as this says.
 fn start_with_log(disk: &SimulatedDisk, policy: &[u8]) -> &'static Server {
-    let server = start(disk).unwrap();
+    let server = test_server_on(Box::new(disk.clone()));
+    start_log(server, HERE).unwrap();
     server.config.set_many(&[b"appendfsync", policy], true).unwrap();
     server.aof.policy_changed(server);
     server.worker_pool.resize(server, 1).unwrap();
