@@ -1,8 +1,10 @@
-//! An engine for tests: all programs, the data commands of `commands`, and no control commands.
+//! An engine for tests: all programs, the data commands of `commands`, and of the control commands
+//! the one that logs hold.
 //!
 //! Invariant: nothing here is part of the product.
 
-use commands::{Command, DataCommand};
+use commands::DataCommand;
+use commands::declare::{Command, Role, Spec, exactly};
 use config::settings::DATABASES;
 use config::{Config, SetError};
 use keyspace::{Keyspace, Options, Refusal};
@@ -16,6 +18,13 @@ use crate::table::command_table::{CommandTable, Families};
 use crate::transaction::control_plane::{ControlPlane, ControlRequest, NOT_FROM_SCRIPT, Next};
 use crate::transaction::engine::Engine;
 use crate::transaction::unit;
+
+/// As the server declares it; replay does what it asks for.
+const SELECT: Command<()> = Command {
+    spec: Spec { name: "SELECT", role: Role::Select, arity: exactly(2), ..Spec::BASE },
+    subcommands: &[],
+    run: (),
+};
 
 /// An engine with defaults, which nothing has run in.
 pub fn engine() -> &'static Engine {
@@ -31,8 +40,9 @@ pub fn new_engine(data: &'static [&'static [&'static DataCommand]]) -> Engine {
     let log = Log::open(&config, false).expect("the default log is standard output");
     let families = Families {
         data,
-        control: &[] as &[&[&Command<()>]],
+        control: &[&[&SELECT]],
         programs: &[unit::COMMANDS, scripting::COMMANDS[0], scripting::COMMANDS[1]],
+        subcommands: &[],
     };
     let built = CommandTable::build(&families, &[]).expect("nothing is renamed");
     let databases = config.get(DATABASES) as usize;

@@ -28,6 +28,7 @@ pub(crate) const FAMILIES: Families<ControlHandler, Prepare> = Families {
         control::transactions::COMMANDS,
     ],
     programs: &[unit::COMMANDS, scripting::COMMANDS[0], scripting::COMMANDS[1]],
+    subcommands: commands::SUBCOMMANDS,
 };
 
 #[cfg(test)]

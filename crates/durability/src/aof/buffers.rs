@@ -9,7 +9,7 @@
 
 use structs::prefetch;
 
-use engine::runtime::aligned::{Aligned, BLOCK};
+use crate::aof::aligned::{Aligned, BLOCK};
 
 /// Bytes in a piece, for which it takes 256 KB.
 const PIECE: usize = (256 << 10) - BLOCK;

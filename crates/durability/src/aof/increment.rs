@@ -19,7 +19,7 @@ use std::ops::{Range, RangeInclusive};
 use persist::aof::{PADDING_LINE, filler, filler_length, pad_lines, padding, spacer};
 use persist::storage::File;
 
-use engine::runtime::aligned::{Aligned, BLOCK, blocks_of};
+use crate::aof::aligned::{Aligned, BLOCK, blocks_of};
 
 /// Padding that is written at once: whole blocks.
 const PADDING: usize = if cfg!(test) { 1 << 10 } else { 1 << 20 };
@@ -271,7 +271,7 @@ mod tests {
     use persist::storage::{OpenMode, Storage, read_whole};
 
     use super::{BARE, BLOCK, DIRECT, Increment, OVER_PADDING};
-    use engine::runtime::aligned::Aligned;
+    use crate::aof::aligned::Aligned;
 
     const PATH: &str = "/increment";
 

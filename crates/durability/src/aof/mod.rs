@@ -8,6 +8,7 @@
 //!
 //! Invariant: there is one writer at most, and it alone touches the files while it runs.
 
+mod aligned;
 mod buffers;
 mod files;
 mod hard_link;

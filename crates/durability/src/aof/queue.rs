@@ -11,9 +11,9 @@ use keyspace::Lsn;
 
 use super::WriterCommand;
 use super::buffers::Pieces;
+use crate::aof::aligned::Aligned;
 use engine::journal::{JournalReader, ReaderId};
-use engine::runtime::aligned::Aligned;
-use engine::runtime::aligned::PIECES_KEPT;
+use engine::limits::log_buffers::PIECES_KEPT;
 use engine::runtime::write_gate::WriteGate;
 
 /// Bytes in the queue beyond which writers wait.

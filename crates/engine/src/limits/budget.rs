@@ -18,7 +18,7 @@ use config::{Config, MaxmemoryPolicy};
 use keyspace::{Refusal, arena, heap};
 use proto::Args;
 
-use crate::runtime::aligned;
+use super::log_buffers;
 use crate::runtime::lanes::READ_SIZE;
 use crate::runtime::memory::{cgroup_limit, of_machine};
 use crate::runtime::stopwatch::Stopwatch;
@@ -199,7 +199,7 @@ impl Budget {
             return 0;
         }
         // No key that goes makes the log's way to the disk any shorter.
-        let data = heap::used().saturating_sub(aligned::buffered());
+        let data = heap::used().saturating_sub(log_buffers::buffered());
         ((data + more) as u64).saturating_sub(limit) as usize
     }
 

@@ -9,6 +9,7 @@ pub mod disk_errors;
 pub mod eviction_observer;
 pub mod evictor;
 pub mod loading;
+pub mod log_buffers;
 pub mod long_running;
 pub mod pause;
 pub mod scripts;

@@ -2,7 +2,6 @@
 //!
 //! Invariant: nothing here knows a command or a client.
 
-pub mod aligned;
 pub mod allocator;
 pub mod background;
 pub mod cores;

@@ -11,9 +11,7 @@ use std::sync::Arc;
 use acl::{Catalogue, CatalogueEntry};
 use base::quote::shown;
 use commands::errors;
-use commands::{
-    Command, DataCommand, FAMILIES, Flags, Group, Handler, Plan, SUBCOMMANDS, Spec, categories,
-};
+use commands::{Command, DataCommand, FAMILIES, Flags, Group, Handler, Plan, Spec, categories};
 use keyspace::Refusal;
 use proto::Args;
 
@@ -90,6 +88,8 @@ pub struct Families<C: 'static, P: 'static> {
     pub data: &'static [&'static [&'static DataCommand]],
     pub control: FamiliesOf<C>,
     pub programs: FamiliesOf<P>,
+    /// Data commands that stand below containers of the other kinds.
+    pub subcommands: &'static [(&'static str, &'static DataCommand)],
 }
 
 /// What runs the commands of one kind, by their ids.
@@ -135,7 +135,7 @@ impl CommandTable {
         let (mut control, mut programs) = (Vec::new(), Vec::new());
         builder.add_all(families.control, Run::Control, &mut entries, &mut control);
         builder.add_all(families.programs, Run::Unit, &mut entries, &mut programs);
-        for (container, command) in SUBCOMMANDS {
+        for (container, command) in families.subcommands {
             let container = container.to_ascii_lowercase();
             let entry = entries.iter_mut().find(|entry| entry.full_name == container);
             let entry = entry.expect("the container is declared");

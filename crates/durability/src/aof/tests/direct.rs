@@ -11,8 +11,8 @@ use persist::storage::simulated::HaltGuard;
 use super::ends::end_of_batches;
 use super::{LONG, WRITES, append_value, await_end, end, flush, has, new_disk, start};
 use super::{sync_now_and_then, write};
+use crate::aof::aligned::BLOCK;
 use crate::aof::increment::OVER_PADDING;
-use engine::runtime::aligned::BLOCK;
 
 #[test]
 fn what_is_long_goes_past_the_memory_of_the_system_unless_that_is_unwanted_or_refused() {

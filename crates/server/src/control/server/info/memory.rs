@@ -5,7 +5,7 @@
 use super::report::Report;
 use crate::control::server::memory::figures::{Figures, ratio};
 use crate::server::Server;
-use engine::runtime::aligned;
+use engine::limits::log_buffers;
 use engine::runtime::memory::{human, of_machine};
 
 pub(super) fn write(server: &Server, report: &mut Report) {
@@ -49,7 +49,7 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     let policy = server.config.show(b"maxmemory-policy").unwrap_or_default();
     report.field("maxmemory_policy", String::from_utf8_lossy(&policy));
     write_fragmentation(&figures, report);
-    report.field("mem_not_counted_for_evict", aligned::buffered());
+    report.field("mem_not_counted_for_evict", log_buffers::buffered());
     report.fields(
         &[
             "mem_replication_backlog",
@@ -61,7 +61,7 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     );
     report.field("mem_clients_normal", figures.clients);
     report.field("mem_cluster_links", 0);
-    report.field("mem_aof_buffer", aligned::buffered());
+    report.field("mem_aof_buffer", log_buffers::buffered());
     report.field("mem_allocator", "mimalloc");
     report.field("mem_overhead_db_hashtable_rehashing", 0);
     let (pending, freed) = server.keyspace.reclaimer().keys();

@@ -4,28 +4,14 @@
 //! put in than there is room for, so that the bytes are never moved; what all of it takes is known.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
+
+use engine::limits::log_buffers;
 
 /// The length of a block; in tests smaller than any is, so that small files have many.
-pub const BLOCK: usize = if cfg!(test) { 256 } else { persist::storage::BLOCK };
-
-/// What all there is of it takes.
-static MEMORY: AtomicUsize = AtomicUsize::new(0);
-
-/// So many pieces are kept when there is nothing to do.
-pub const PIECES_KEPT: usize = 4;
-
-/// What these take, with those of the writer.
-const KEPT: usize = (PIECES_KEPT + 2) * (256 << 10);
-
-/// Bytes that the log's records take until the disk has them, beyond what is always kept for them.
-/// They are in use, and no key that goes makes them less.
-pub fn buffered() -> usize {
-    MEMORY.load(Ordering::Relaxed).saturating_sub(KEPT)
-}
+pub(crate) const BLOCK: usize = if cfg!(test) { 256 } else { persist::storage::BLOCK };
 
 /// Bytes with a bound.
-pub struct Aligned {
+pub(crate) struct Aligned {
     buffer: Vec<u8>,
     /// How many bytes of the buffer lie before the first place that is aligned.
     start: usize,
@@ -35,39 +21,39 @@ pub struct Aligned {
 
 impl Aligned {
     /// Takes a block's length more memory than it has room.
-    pub fn with_capacity(capacity: usize) -> Self {
+    pub(crate) fn with_capacity(capacity: usize) -> Self {
         let mut buffer: Vec<u8> = Vec::with_capacity(capacity + BLOCK);
         let start = buffer.as_ptr().align_offset(BLOCK).min(BLOCK);
         buffer.resize(start, 0);
-        MEMORY.fetch_add(buffer.capacity(), Ordering::Relaxed);
+        log_buffers::note_taken(buffer.capacity());
         Self { buffer, start, capacity }
     }
 
-    pub fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.buffer[self.start..]
     }
 
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.buffer.len() - self.start
     }
 
     /// How many more bytes it takes.
-    pub fn room(&self) -> usize {
+    pub(crate) fn room(&self) -> usize {
         self.capacity - self.len()
     }
 
     /// Appends bytes, for which there must be room.
-    pub fn extend(&mut self, bytes: &[u8]) {
+    pub(crate) fn extend(&mut self, bytes: &[u8]) {
         debug_assert!(bytes.len() <= self.room(), "else all would be moved");
         self.buffer.extend_from_slice(bytes);
     }
 
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.buffer.truncate(self.start);
     }
 
     /// Keeps these bytes alone, which then are the first.
-    pub fn keep(&mut self, range: Range<usize>) {
+    pub(crate) fn keep(&mut self, range: Range<usize>) {
         let length = range.len();
         self.buffer.copy_within(self.start + range.start..self.start + range.end, self.start);
         self.buffer.truncate(self.start + length);
@@ -77,12 +63,14 @@ impl Aligned {
 impl Drop for Aligned {
     fn drop(&mut self) {
         // It never grows.
-        MEMORY.fetch_sub(self.buffer.capacity(), Ordering::Relaxed);
+        log_buffers::note_freed(self.buffer.capacity());
     }
 }
 
 /// Slices in a row as whole blocks, and what is left at their end; `None` if they cannot be.
-pub fn blocks_of<'a>(slices: impl Iterator<Item = &'a [u8]>) -> Option<(Vec<&'a [u8]>, &'a [u8])> {
+pub(crate) fn blocks_of<'a>(
+    slices: impl Iterator<Item = &'a [u8]>,
+) -> Option<(Vec<&'a [u8]>, &'a [u8])> {
     let (mut blocks, mut rest): (Vec<_>, &[u8]) = (Vec::new(), &[]);
     for slice in slices {
         if !rest.is_empty() || !slice.as_ptr().addr().is_multiple_of(BLOCK) {
