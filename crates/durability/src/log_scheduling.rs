@@ -6,13 +6,13 @@
 //!
 //! Invariant: where `server-batch-scheduling` says no, the thread interrupts others soon.
 
-use std::fs;
 use std::mem;
 use std::sync::atomic::Ordering;
 
 use config::AppendFsync;
 use config::settings::{APPENDFSYNC, SERVER_BATCH_SCHEDULING};
 
+use engine::runtime::schedstat::{CoreWaits, waits};
 use engine::shared::Shared;
 
 /// Time between two looks of the log's thread at least, in microseconds.
@@ -28,7 +28,7 @@ const REST_US: i64 = 60_000_000;
 #[derive(Default)]
 pub(crate) struct LogScheduling {
     looked_us: i64,
-    waits: Waits,
+    waits: CoreWaits,
     rests_until_us: i64,
     is_shown: bool,
 }
@@ -50,7 +50,7 @@ impl LogScheduling {
     }
 
     /// Whether nobody keeps it waiting long. Who cannot know that is not courteous.
-    fn is_due(&mut self, now_us: i64, waits: Option<Waits>) -> bool {
+    fn is_due(&mut self, now_us: i64, waits: Option<CoreWaits>) -> bool {
         let Some(now) = waits else { return false };
         let last = mem::replace(&mut self.waits, now);
         let waited_ns = now.waited_ns - last.waited_ns;
@@ -61,51 +61,17 @@ impl LogScheduling {
     }
 }
 
-/// How a thread has waited for a core since it began.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Waits {
-    /// How long, in nanoseconds.
-    waited_ns: u64,
-    /// How often it was given one.
-    turns: u64,
-}
-
-/// How the calling thread has waited; `None` where the system keeps no such books.
-fn waits() -> Option<Waits> {
-    let line = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    // Who asks has been given a core.
-    parse(&line).filter(|waits| waits.turns > 0)
-}
-
-/// How long it ran, how long it waited, how often it was given a core
-/// (<https://docs.kernel.org/scheduler/sched-stats.html>).
-fn parse(line: &str) -> Option<Waits> {
-    let mut numbers = line.split_ascii_whitespace().map(str::parse);
-    let (_, waited_ns, turns) = (numbers.next()?, numbers.next()?, numbers.next()?);
-    Some(Waits { waited_ns: waited_ns.ok()?, turns: turns.ok()? })
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::Ordering;
 
-    use super::{LogScheduling, REST_US, Waits, parse, waits};
+    use super::{CoreWaits, LogScheduling, REST_US};
     use crate::testing::durability;
-
-    #[test]
-    fn lines_of_the_system_are_read() {
-        assert_eq!(parse("1500 20 3\n"), Some(Waits { waited_ns: 20, turns: 3 }));
-        for line in ["", "1", "1 2", "a b c", "1 2 -3"] {
-            assert_eq!(parse(line), None, "{line}");
-        }
-        // A system without such books has no such file.
-        assert_eq!(waits().is_some(), std::path::Path::new("/proc/self/schedstat").exists());
-    }
 
     #[test]
     fn who_waits_long_in_the_mean_rests_from_courtesy() {
         let mut own = LogScheduling::default();
-        let mut waits = Waits { waited_ns: 9_000_000, turns: 3 };
+        let mut waits = CoreWaits { waited_ns: 9_000_000, turns: 3 };
         let mut look = |is_shown, now_us, waited_ns, turns| {
             waits.waited_ns += waited_ns;
             waits.turns += turns;

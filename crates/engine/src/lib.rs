@@ -1,10 +1,10 @@
 //! The engine: what runs commands on the keyspace, for whoever has read them from somewhere.
 //!
-//! Its rooms from below are `runtime`, `table`, `clients`, `journal`, `observe`, `limits`, `shared`,
-//! `session`, `commit`, `admission`, `reclaim`, `transaction`, `execute` and `scripting`
+//! Its rooms from below: `runtime`, `table`, `clients`, `journal`, `observe`, `limits`, `shared`,
+//! `session`, `commit`, `admission`, `reclaim`, `transaction`, `execute`, `scripting`
 //! (docs/decisions/rooms.md).
 //!
-//! Invariant: nothing here knows a socket, a file of the data or an event loop; an import runs down.
+//! Invariant: nothing here knows a socket, a file of the data or an event loop; imports run down.
 #![forbid(unsafe_code)]
 
 pub mod admission;

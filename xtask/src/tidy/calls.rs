@@ -28,9 +28,16 @@ pub(super) fn clocks(source: &Source) -> Vec<(usize, String)> {
     })
 }
 
-/// Whoever starts a thread owns its turnstile, its name and its end: the server.
+/// Whoever starts a thread owns its turnstile, its name and its end: the server and its parts.
 pub(super) fn threads(source: &Source) -> Vec<(usize, String)> {
-    let rooms = ["crates/server/", "crates/bench/", "tests/", "xtask/"];
+    let rooms = [
+        "crates/engine/",
+        "crates/durability/",
+        "crates/server/",
+        "crates/bench/",
+        "tests/",
+        "xtask/",
+    ];
     banned(source, &rooms, "only the server starts threads", |word| {
         ends_with_path(word, "thread::spawn") || ends_with_path(word, "thread::Builder")
     })
@@ -40,6 +47,7 @@ pub(super) fn threads(source: &Source) -> Vec<(usize, String)> {
 pub(super) fn file_system(source: &Source) -> Vec<(usize, String)> {
     let rooms = [
         "crates/config/",
+        "crates/engine/src/runtime/",
         "crates/server/",
         "crates/persist/",
         "crates/apus/",

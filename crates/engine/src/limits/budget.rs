@@ -7,8 +7,6 @@
 //!
 //! Invariant: looking costs two loads, and without a limit one.
 
-use std::fs::File;
-use std::io::Read;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
@@ -20,7 +18,7 @@ use proto::Args;
 
 use super::log_buffers;
 use crate::runtime::lanes::READ_SIZE;
-use crate::runtime::memory::{cgroup_limit, of_machine};
+use crate::runtime::memory::{Resident, cgroup_limit, of_machine, resident};
 use crate::runtime::stopwatch::Stopwatch;
 use crate::runtime::write_gate::WriteGate;
 
@@ -128,14 +126,6 @@ struct Looks {
     at_once: bool,
     /// The resident set as it was last read, and when.
     resident: Option<(i64, Resident)>,
-}
-
-/// The resident set in bytes.
-#[derive(Clone, Copy, Default)]
-pub struct Resident {
-    pub all: usize,
-    /// What of it is shared with files.
-    pub of_files: usize,
 }
 
 /// So many bytes that a round is about to free; others need not free them, too.
@@ -438,17 +428,6 @@ fn limit_in_bytes(config: &Config) -> u64 {
             all / 100 * share.unsigned_abs()
         }
     }
-}
-
-/// The resident set; nothing where the system does not tell.
-fn resident() -> Resident {
-    // Not as a whole file, whose size would be asked for first.
-    let mut buffer = [0; 128];
-    let read = File::open("/proc/self/statm").and_then(|mut file| file.read(&mut buffer));
-    let text = str::from_utf8(&buffer[..read.unwrap_or(0)]).unwrap_or_default();
-    let mut pages = text.split(' ').skip(1).map(|field| field.parse().unwrap_or(0));
-    let mut next = || pages.next().unwrap_or(0) * rustix::param::page_size();
-    Resident { all: next(), of_files: next() }
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 //!
 //! Invariant: a limit that cannot be read is no limit.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::sync::LazyLock;
 
 /// Version 1 says "no limit" with a number that no machine has.
@@ -60,6 +61,25 @@ pub fn human(bytes: u64) -> String {
     }
     let power = (bytes.ilog2() / 10) as usize;
     format!("{:.2}{}", bytes as f64 / 1024_f64.powi(power as i32), UNITS[power - 1])
+}
+
+/// The resident set in bytes.
+#[derive(Clone, Copy, Default)]
+pub struct Resident {
+    pub all: usize,
+    /// What of it is shared with files.
+    pub of_files: usize,
+}
+
+/// The resident set; nothing where the system does not tell.
+pub fn resident() -> Resident {
+    // Not as a whole file, whose size would be asked for first.
+    let mut buffer = [0; 128];
+    let read = File::open("/proc/self/statm").and_then(|mut file| file.read(&mut buffer));
+    let text = str::from_utf8(&buffer[..read.unwrap_or(0)]).unwrap_or_default();
+    let mut pages = text.split(' ').skip(1).map(|field| field.parse().unwrap_or(0));
+    let mut next = || pages.next().unwrap_or(0) * rustix::param::page_size();
+    Resident { all: next(), of_files: next() }
 }
 
 #[cfg(test)]

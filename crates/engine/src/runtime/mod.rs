@@ -19,6 +19,7 @@ pub mod main_thread;
 pub mod memory;
 pub mod panics;
 pub mod replace_file;
+pub mod schedstat;
 pub mod stopwatch;
 pub mod syslog;
 pub mod title;

@@ -6,7 +6,7 @@
 use keyspace::{Keyspace, arena};
 
 use crate::server::Server;
-use engine::limits::budget::Resident;
+use engine::runtime::memory::Resident;
 use engine::session::client_info::bytes_of;
 
 /// What a key's place in its table takes: a word, and a share of those that are free.
