@@ -65,7 +65,7 @@ impl LogScheduling {
 mod tests {
     use std::sync::atomic::Ordering;
 
-    use super::{CoreWaits, LogScheduling, REST_US};
+    use super::{CoreWaits, LogScheduling, REST_US, waits};
     use crate::testing::durability;
 
     #[test]
