@@ -17,10 +17,10 @@ use std::sync::{Mutex, MutexGuard};
 
 use base::io_text::plain;
 use config::settings::{APPENDDIRNAME, APPENDFILENAME, BACKUP_SEALED_TTL, BACKUPDIRNAME};
+use engine::runtime::log::{log_notice, log_warning};
 
 use crate::aof::{self, Phase};
 use crate::durability::Durability;
-use engine::runtime::log::{log_notice, log_warning};
 
 /// The backup of a server.
 #[derive(Default)]

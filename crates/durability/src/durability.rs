@@ -6,6 +6,7 @@
 use std::ops::Deref;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use engine::transaction::engine::Engine;
 use persist::storage::Storage;
 
 use crate::aof::Aof;
@@ -14,7 +15,6 @@ use crate::claims::SnapshotClaim;
 use crate::save::Saves;
 use crate::shutdown::Shutdown;
 use crate::snapshot::Snapshots;
-use engine::transaction::engine::Engine;
 
 /// What runs commands, with what keeps their data: the whole is its [`Engine`] and more.
 pub struct Durability {

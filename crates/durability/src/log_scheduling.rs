@@ -11,7 +11,6 @@ use std::sync::atomic::Ordering;
 
 use config::AppendFsync;
 use config::settings::{APPENDFSYNC, SERVER_BATCH_SCHEDULING};
-
 use engine::runtime::schedstat::{CoreWaits, waits};
 use engine::shared::Shared;
 

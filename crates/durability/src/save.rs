@@ -12,15 +12,15 @@ use std::task::Waker;
 use base::time::Clock;
 use config::Schedule;
 use config::settings::{RDB_SAVE_INCREMENTAL_FSYNC, SAVE, SNAPSHOT_CRON};
+use engine::limits::disk_errors::SNAPSHOT_FAILED;
+use engine::runtime::drill;
+use engine::runtime::log::{log_notice, log_warning};
+use engine::scripting::Still;
 use keyspace::{Acquisition, Count};
 
 use crate::claims::snapshot_file;
 use crate::durability::Durability;
 use crate::snapshot::{FileSink, Finished, Snapshot, SnapshotPurpose, SnapshotTarget};
-use engine::limits::disk_errors::SNAPSHOT_FAILED;
-use engine::runtime::drill;
-use engine::runtime::log::{log_notice, log_warning};
-use engine::scripting::Still;
 
 /// Between a save that failed and the next that nobody asked for.
 const RETRY_US: i64 = 5 * SECOND_US;

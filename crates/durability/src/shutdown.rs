@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use config::ShutdownFlags;
 use config::settings::SAVE;
+use engine::runtime::log::{log_notice, log_warning};
+use engine::scripting::Still;
 use keyspace::Acquisition;
 
 use crate::aof;
 use crate::durability::Durability;
-use engine::runtime::log::{log_notice, log_warning};
-use engine::scripting::Still;
 
 const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 

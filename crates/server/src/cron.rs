@@ -8,8 +8,6 @@ use std::time::Duration;
 
 use base::time::UnixMillis;
 use config::settings::TIMEOUT;
-
-use crate::server::Server;
 use durability::aof;
 use engine::clients::mailbox::Rounds;
 use engine::clients::registry::{Client, Signal, client_flags};
@@ -19,6 +17,8 @@ use engine::reclaim::release;
 use engine::runtime::counters::Totals;
 use engine::runtime::log::log_warning;
 use engine::runtime::main_thread;
+
+use crate::server::Server;
 
 /// Between two looks while commands come, and while none does.
 const BUSY_PAUSE: Duration = Duration::from_millis(100);

@@ -3,13 +3,14 @@
 //! Invariant: a command that no family here and none of `commands` holds does not exist; the order
 //! is the order of ids, and that of COMMAND.
 
-use crate::control;
-use crate::control::context::ControlHandler;
 use durability::data;
 use engine::scripting;
 use engine::table::command_table::Families;
 use engine::transaction::unit;
 use engine::transaction::unit::Prepare;
+
+use crate::control;
+use crate::control::context::ControlHandler;
 
 /// What the table of commands is made of.
 pub(crate) const FAMILIES: Families<ControlHandler, Prepare> = Families {

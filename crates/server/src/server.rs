@@ -6,12 +6,6 @@
 use std::ops::Deref;
 
 use config::Config;
-use keyspace::Keyspace;
-use persist::storage::Storage;
-
-use crate::control::context::ControlHandler;
-use crate::memcached::Front;
-use crate::net::network::Network;
 use durability::durability::Durability;
 use engine::runtime::log::Log;
 use engine::scripting;
@@ -19,6 +13,12 @@ use engine::shared::Shared;
 use engine::table::command_table::{Built, Handlers};
 use engine::transaction::engine::Engine;
 use engine::transaction::unit::Prepare;
+use keyspace::Keyspace;
+use persist::storage::Storage;
+
+use crate::control::context::ControlHandler;
+use crate::memcached::Front;
+use crate::net::network::Network;
 
 /// What serves connections, with what runs the commands beside the data: the server is its
 /// [`Network`] and more.

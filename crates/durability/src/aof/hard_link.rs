@@ -5,10 +5,10 @@
 use std::path::{Path, PathBuf};
 
 use base::io_text::plain;
+use engine::runtime::drill;
 
 use super::files::Beginning;
 use super::writer::{LogState, LogWriter};
-use engine::runtime::drill;
 
 impl LogWriter {
     /// A base is in its place: a backup that waits for one has it now.

@@ -9,6 +9,10 @@ use std::path::Path;
 
 use base::io_text::plain;
 use config::settings::{AOF_LOAD_CORRUPT_TAIL_MAX_SIZE, AOF_LOAD_TRUNCATED};
+use engine::keyspace_settings::set_replays;
+use engine::runtime::background::wait_for;
+use engine::runtime::log::{log_notice, log_warning};
+use engine::shared::Shared;
 use keyspace::{Acquisition, Tx, TxOptions};
 use persist::aof::manifest::AofFile;
 use persist::aof::{AofDamage, AofError, CutPoint, Unit, UnitReader, is_synced_beyond};
@@ -26,10 +30,6 @@ use crate::replay::partitioner::Partitioner;
 use crate::replay::pipeline::Pipeline;
 use crate::replay::read_ahead::{SourceEnd, Stopped, UnitSource, run_each};
 use crate::replay::replayer;
-use engine::keyspace_settings::set_replays;
-use engine::runtime::background::wait_for;
-use engine::runtime::log::{log_notice, log_warning};
-use engine::shared::Shared;
 
 /// How snapshots begin.
 const MAGICS: [&[u8]; 2] = [b"REDIS", b"VALKEY"];

@@ -33,19 +33,18 @@ use std::time::Duration;
 use base::io_text::plain;
 use config::AppendFsync;
 use config::settings::{AOF_USE_RDB_PREAMBLE, APPENDFSYNC, APPENDONLY};
+use engine::journal::Reliance;
+use engine::limits::disk_errors::LOG_FAILED;
+use engine::runtime::cores::Duty;
+use engine::runtime::log::log_warning;
+use files::AofDirectory;
 use keyspace::Lsn;
 use persist::aof::manifest::BaseForm;
-
-use files::AofDirectory;
 use queue::{QueueReader, RecordQueue};
 use stats::AofStats;
 use writer::{LastIncrement, LogWriter};
 
 use crate::durability::Durability;
-use engine::journal::Reliance;
-use engine::limits::disk_errors::LOG_FAILED;
-use engine::runtime::cores::Duty;
-use engine::runtime::log::log_warning;
 
 pub use load::{AofFiles, find, find_foreign, find_own, options_within};
 pub use rewrite::{Rewrite, RewriteStatus, begin as begin_rewrite, begin_elsewhere, tend};

@@ -7,14 +7,14 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
+use engine::journal::{JournalReader, ReaderId};
+use engine::limits::log_buffers::PIECES_KEPT;
+use engine::runtime::write_gate::WriteGate;
 use keyspace::Lsn;
 
 use super::WriterCommand;
 use super::buffers::Pieces;
 use crate::aof::aligned::Aligned;
-use engine::journal::{JournalReader, ReaderId};
-use engine::limits::log_buffers::PIECES_KEPT;
-use engine::runtime::write_gate::WriteGate;
 
 /// Bytes in the queue beyond which writers wait.
 const ROOM: usize = 32 << 20;
@@ -320,14 +320,14 @@ mod tests {
     use std::time::Duration;
 
     use base::time::Clock;
+    use engine::journal::Journal;
+    use engine::runtime::write_gate::WriteGate;
 
     use super::{
         LastBatch, MOST, PIECES_KEPT, Pieces, QueuedWork, ROOM, RecordQueue, SHORTEST, Trust,
         WriterWait,
     };
     use crate::aof::WriterCommand;
-    use engine::journal::Journal;
-    use engine::runtime::write_gate::WriteGate;
 
     fn queue() -> (std::sync::Arc<RecordQueue>, &'static WriteGate) {
         let gate: &'static WriteGate = Box::leak(Box::default());

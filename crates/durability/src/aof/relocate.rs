@@ -6,14 +6,14 @@
 
 use std::io;
 
+use engine::runtime::drill;
+use engine::runtime::log::log_notice;
 use persist::storage::{File, OpenMode, read_full, write_all};
 
 use super::NewBase;
 use super::files::{AofDirectory, Beginning, naming};
 use super::increment::Increment;
 use super::writer::LogWriter;
-use engine::runtime::drill;
-use engine::runtime::log::log_notice;
 
 /// Bytes that are copied at once.
 const STEP: usize = 256 << 10;

@@ -10,6 +10,8 @@ use base::io_text::plain;
 use config::settings::{
     AOF_REWRITE_INCREMENTAL_FSYNC, AUTO_AOF_REWRITE_MIN_SIZE, AUTO_AOF_REWRITE_PERCENTAGE,
 };
+use engine::runtime::drill;
+use engine::runtime::log::{log_notice, log_warning};
 use persist::aof::manifest::BaseForm;
 
 use super::files::{AofDirectory, Beginning, make_directory, new_base_path, unmade_directory};
@@ -17,8 +19,6 @@ use super::queue::RecordQueue;
 use super::{BaseResult, NewBase, WriterCommand, attach};
 use crate::durability::Durability;
 use crate::snapshot::{Cut, FileSink, Finished, Snapshot, SnapshotPurpose, SnapshotTarget};
-use engine::runtime::drill;
-use engine::runtime::log::{log_notice, log_warning};
 
 /// So many failures in a row, then automatic rewrites wait longer and longer.
 const PATIENT_FAILURES: u64 = 3;

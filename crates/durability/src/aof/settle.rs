@@ -5,13 +5,13 @@
 //! told to be over, and a log to be on, when a crash cannot undo it any more.
 
 use base::io_text::plain;
+use engine::runtime::drill;
+use engine::runtime::log::log_warning;
 use keyspace::Lsn;
 
 use super::files::Beginning;
 use super::writer::{LogState, LogWriter};
 use super::{BaseResult, NewBase, Phase, WriterCommand, rewrite};
-use engine::runtime::drill;
-use engine::runtime::log::log_warning;
 
 impl LogWriter {
     /// Begins the increment that follows a base, whose cut is here.

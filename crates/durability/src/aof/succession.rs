@@ -7,14 +7,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use engine::runtime::log::{log_notice, log_warning};
+use engine::runtime::panics::contain;
+
 use super::buffers::Pieces;
 use super::files::AofDirectory;
 use super::queue::{LastBatch, RecordQueue};
 use super::writer::LogWriter;
 use super::{Phase, WriterCommand, rewrite, set_failed};
 use crate::durability::Durability;
-use engine::runtime::log::{log_notice, log_warning};
-use engine::runtime::panics::contain;
 
 /// Between two tries to begin anew.
 const RETRY: Duration = Duration::from_millis(250);

@@ -11,6 +11,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use engine::commit::publish::publish;
+use engine::journal::Reliance;
+use engine::journal::copy::Copy;
 use keyspace::{Acquisition, Lifetime, Lsn, NewText, PartitionSet, Tx, TxOptions};
 use persist::aof::manifest::Manifest;
 use persist::storage::simulated::{Fault, SimulatedDisk};
@@ -20,9 +23,6 @@ use super::{flush, switch_off, switch_on};
 use crate::durability::Durability;
 use crate::save::SaveMode;
 use crate::testing::{HERE, await_end, end, new_disk, start, start_in};
-use engine::commit::publish::publish;
-use engine::journal::Reliance;
-use engine::journal::copy::Copy;
 
 /// Writes of a run, a rewrite in the middle of them.
 const WRITES: usize = 8;

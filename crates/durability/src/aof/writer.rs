@@ -21,6 +21,8 @@ use config::AppendFsync;
 use config::settings::{
     AOF_DIRECT_WRITES, AOF_TIMESTAMP_ENABLED, APPENDFSYNC, NO_APPENDFSYNC_ON_REWRITE,
 };
+use engine::runtime::drill;
+use engine::runtime::log::{log_notice, log_warning};
 use keyspace::Lsn;
 use persist::aof::{SyncMark, check_line_of};
 use persist::storage::File;
@@ -32,8 +34,6 @@ use super::queue::{self, QueuedWork, RecordQueue};
 use super::{Phase, WriterCommand, rewrite, set_failed};
 use crate::durability::Durability;
 use crate::log_scheduling::LogScheduling;
-use engine::runtime::drill;
-use engine::runtime::log::{log_notice, log_warning};
 
 /// Between two tries while the disk fails.
 const RETRY_US: i64 = 250_000;

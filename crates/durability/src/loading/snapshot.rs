@@ -9,6 +9,9 @@ use std::time::Duration;
 
 use config::RdbVersionCheck;
 use config::settings::{KEY_LOAD_DELAY, RDB_SKIP_MODULE_DATA, RDB_VERSION_CHECK, RDBCHECKSUM};
+use engine::runtime::log::{log_notice, log_warning};
+use engine::scripting;
+use engine::shared::Shared;
 use keyspace::Tx;
 use persist::rdb::file::{
     Batch, BuiltEntry, Damage, End, FileError, Gatherer, Rules, Sink, read_file,
@@ -19,9 +22,6 @@ use persist::storage::File;
 use super::insert::{Counts, Inserter, OnDuplicate};
 use super::threads;
 use crate::durability::Durability;
-use engine::runtime::log::{log_notice, log_warning};
-use engine::scripting;
-use engine::shared::Shared;
 
 /// Batches, or large entries, that wait for a thread; more would only take memory.
 const QUEUE_LEN: usize = 4;

@@ -8,6 +8,9 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::Builder;
 
 use base::UnixMillis;
+use engine::execute::Known;
+use engine::runtime::lanes::LOADER_LANE;
+use engine::runtime::lanes::STACK_BYTES;
 use keyspace::{Acquisition, Location, Tx};
 use proto::Output;
 
@@ -16,9 +19,6 @@ use super::read_ahead::Stopped;
 use super::replayer::{Replayer, options};
 use crate::durability::Durability;
 use crate::loading::Inside;
-use engine::execute::Known;
-use engine::runtime::lanes::LOADER_LANE;
-use engine::runtime::lanes::STACK_BYTES;
 
 /// Segments that wait for a thread; more would only take memory.
 const QUEUE_LEN: usize = 2;

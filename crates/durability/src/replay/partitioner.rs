@@ -9,6 +9,8 @@
 
 use commands::arguments::database;
 use commands::{Flags, Plan, Role};
+use engine::execute::Known;
+use engine::table::command_table::Run;
 use keyspace::PartitionSet;
 use persist::aof::Unit;
 use persist::entry_notes::EntryNote;
@@ -16,8 +18,6 @@ use proto::Args;
 
 use super::replayer::entry_note;
 use crate::durability::Durability;
-use engine::execute::Known;
-use engine::table::command_table::Run;
 
 /// Fewer units than this are not worth waking anybody for.
 const APART_MIN: usize = if cfg!(test) { 4 } else { 512 };

@@ -10,13 +10,6 @@ use commands::Role;
 use commands::arguments::database;
 use config::AofLoadErrors;
 use config::settings::AOF_LOAD_ERRORS;
-use keyspace::{Acquisition, Notes, Refusal, Tx, TxOptions};
-use persist::entry_notes::EntryNote;
-use proto::{Args, Output, Reply, Resp};
-
-use super::partitioner::Task;
-use super::read_ahead::Stopped;
-use crate::durability::Durability;
 use engine::execute::Known;
 use engine::runtime::background::wait_for;
 use engine::runtime::lanes::LOADER_LANE;
@@ -24,6 +17,13 @@ use engine::runtime::log::log_warning;
 use engine::scripting;
 use engine::table::command_table::{Entry, Run};
 use engine::transaction::unit::{Asked, Place, Unit};
+use keyspace::{Acquisition, Notes, Refusal, Tx, TxOptions};
+use persist::entry_notes::EntryNote;
+use proto::{Args, Output, Reply, Resp};
+
+use super::partitioner::Task;
+use super::read_ahead::Stopped;
+use crate::durability::Durability;
 
 /// Runs commands again.
 pub(crate) struct Replayer {

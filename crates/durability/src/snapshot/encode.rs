@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use base::random::Random;
 use config::settings::RDB_KEY_SAVE_DELAY;
+use engine::runtime::background::Admission;
 use keyspace::{Acquisition, Encoding, EntryBox, EntryRef, PartitionIndex, Walk};
 use persist::rdb::file::ChunkWriter;
 
 use super::Snapshot;
 use super::chunks::Outlet;
 use super::queue::copy;
-use engine::runtime::background::Admission;
 
 /// Bytes from which on a chunk is passed on.
 const CHUNK: usize = 256 << 10;

@@ -26,26 +26,25 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 
 use base::io_text::plain;
+use chunks::{Outlet, in_order, passage};
 use config::MaxmemoryPolicy;
 use config::settings::{
     MAXMEMORY_POLICY, RDB_KEY_SAVE_DELAY, RDB_WRITE_VERSION, RDBCHECKSUM, RDBCOMPRESSION,
 };
-use keyspace::{AccessClock, Acquisition, Lsn, Obstacle, Patience, Walk};
-use persist::aof::manifest::BaseForm;
-use persist::rdb::file::{Chunk, ChunkWriter, FileWriter, Options, Written};
-
-use chunks::{Outlet, in_order, passage};
 use encode::{Encoder, PartitionHold};
-use queue::{EntryQueue, Intake};
-use scribe::Scribe;
-
-use crate::durability::Durability;
 use engine::runtime::background::{self, Admission};
 use engine::runtime::cores::Duty;
 use engine::runtime::drill;
 use engine::runtime::panics::contain;
 use engine::runtime::version;
 use engine::scripting::LibrariesState;
+use keyspace::{AccessClock, Acquisition, Lsn, Obstacle, Patience, Walk};
+use persist::aof::manifest::BaseForm;
+use persist::rdb::file::{Chunk, ChunkWriter, FileWriter, Options, Written};
+use queue::{EntryQueue, Intake};
+use scribe::Scribe;
+
+use crate::durability::Durability;
 
 pub(crate) use sink::{FileSink, SnapshotSink};
 

@@ -8,9 +8,8 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use base::time::Clock;
-use keyspace::{EntryBox, EntryRef, WalkSink};
-
 use engine::runtime::write_gate::WriteGate;
+use keyspace::{EntryBox, EntryRef, WalkSink};
 
 /// Bytes from which on writing commands wait: so many, less beside a limit of the memory that this
 /// would be much of, and enough for writers not to wait for every hold of a lock.
@@ -138,10 +137,10 @@ mod tests {
     use std::sync::Arc;
 
     use base::time::Clock;
+    use engine::runtime::write_gate::WriteGate;
     use keyspace::{EntryBox, NewText, WalkSink};
 
     use super::{EntryQueue, FULL, FULL_LEAST, FULL_PART, Intake, full_beside};
-    use engine::runtime::write_gate::WriteGate;
 
     #[test]
     fn writers_wait_while_it_holds_too_much() {

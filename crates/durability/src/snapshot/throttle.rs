@@ -5,9 +5,9 @@
 use std::time::Duration;
 
 use config::settings::RDB_SAVE_MAX_BYTES_PER_SECOND;
+use engine::runtime::log::log_notice;
 
 use crate::durability::Durability;
-use engine::runtime::log::log_notice;
 
 /// The longest sleep before looking whether anybody still wants the snapshot.
 const NAP_US: i64 = 50_000;

@@ -13,13 +13,6 @@ use config::settings::{
     ACL_PUBSUB_DEFAULT, APPENDONLY, DIR, LATENCY_MONITOR_THRESHOLD, MAXCLIENTS, WORKER_THREADS,
 };
 use config::{AclPubsubDefault, Config, Effect, SetError};
-use rustix::fs::{Mode, OFlags, open};
-use rustix::process::fchdir;
-
-use crate::control::users;
-use crate::net::listeners;
-use crate::net::output_limit;
-use crate::server::Server;
 use durability::aof;
 use engine::keyspace_settings::store_settings;
 use engine::runtime::drill;
@@ -27,6 +20,13 @@ use engine::runtime::limits;
 use engine::runtime::log::{Sink, log_warning};
 use engine::runtime::panics::Unbroken;
 use engine::runtime::title;
+use rustix::fs::{Mode, OFlags, open};
+use rustix::process::fchdir;
+
+use crate::control::users;
+use crate::net::listeners;
+use crate::net::output_limit;
+use crate::server::Server;
 
 /// CONFIG SET: changes all values with their effects, or none. It may wait, so it is not for
 /// workers.

@@ -3,13 +3,13 @@
 //! Invariant: no room below knows a control command.
 
 use config::SetError;
+use engine::transaction::control_plane::{ControlPlane, ControlRequest};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use super::context::{Context, Next};
 use crate::control::apply_config;
 use crate::server::Server;
-use engine::transaction::control_plane::{ControlPlane, ControlRequest};
 
 impl ControlPlane for Server {
     fn run(

@@ -12,11 +12,11 @@ use acl::{DeclareError, Declared, RuleError, User};
 use base::io_text::plain;
 use config::settings::{ACLFILE, REQUIREPASS};
 use config::{CommandLine, Place, UserLine};
+use engine::runtime::log::log_warning;
+use engine::runtime::replace_file;
 use keyspace::Refusal;
 
 use crate::server::Server;
-use engine::runtime::log::log_warning;
-use engine::runtime::replace_file;
 
 const BOTH: &str = "Configuring users in the configuration file and an ACL file at the same time \
     is invalid. Please define either an ACL file or declare users directly, but not both.";

@@ -4,14 +4,14 @@
 
 use config::ShutdownFlags;
 use config::settings::{MEMCACHED_SHUTDOWN, SAVE};
+use engine::execute::heavy::Call;
+use engine::session::Step;
 use keyspace::Refusal;
 use proto::memcached::{Administration, Failure, Form, Response, Words};
 use proto::{OwnedArgs, Reply, Resp};
 
 use super::Front;
 use super::{Turn, crawler, tuning};
-use engine::execute::heavy::Call;
-use engine::session::Step;
 
 const MEGABYTE: u64 = 1 << 20;
 

@@ -7,14 +7,14 @@
 
 use acl::DEFAULT_USER;
 use config::settings::MEMCACHED_USER;
+use engine::admission::guard::{Login, verify};
+use engine::session::Session;
+use engine::session::Step;
 use proto::memcached::{Failure, Form, Operation, Request, Response, Store, StoreMode, answer};
 
 use super::Front;
 use super::counters::Figure;
 use super::{MEMCACHED_VERSION, Turn, users};
-use engine::admission::guard::{Login, verify};
-use engine::session::Session;
-use engine::session::Step;
 
 /// What a text client is told whose name and password cannot be one.
 const TOO_LONG: &str = "auth token too long";

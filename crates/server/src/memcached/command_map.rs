@@ -5,14 +5,13 @@
 
 use std::iter;
 
+use engine::limits::budget;
+use engine::table::command_table::{CommandTable, Entry};
 use proto::OwnedArgs;
 use proto::memcached::{
     Administration, KEY_LENGTH_MAX, Key, Keys, Operation, Request, StoreMode, Words,
 };
 use smallvec::SmallVec;
-
-use engine::limits::budget;
-use engine::table::command_table::{CommandTable, Entry};
 
 /// What is done, as far as it matters to others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

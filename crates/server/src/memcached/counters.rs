@@ -6,10 +6,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-use smallvec::SmallVec;
-
 use engine::runtime::counters;
 use engine::runtime::lanes::MAX_WORKERS;
+use smallvec::SmallVec;
 
 /// Declares the figures with their names, in the order in which they are told.
 macro_rules! figures {

@@ -7,15 +7,15 @@ use std::fmt::Display;
 use std::sync::atomic::Ordering;
 
 use base::time::UnixMillis;
+use engine::clients::mailbox::Outbox;
+use engine::limits::eviction_observer::EvictionObserver;
+use engine::session::{Class, Classes};
 use keyspace::{EntryRef, Kind};
 use proto::memcached::{Failure, Form, Request, Response, Store, StoreMode};
 
 use super::Memcached;
 use super::counters::Figure;
 use super::crawler::percent_encoded;
-use engine::clients::mailbox::Outbox;
-use engine::limits::eviction_observer::EvictionObserver;
-use engine::session::{Class, Classes};
 
 /// What is to be told of a request.
 pub(super) struct Events {

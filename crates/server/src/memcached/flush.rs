@@ -6,6 +6,11 @@
 use std::sync::atomic::Ordering;
 
 use config::settings::{MEMCACHED_DATABASE, MEMCACHED_FLUSH};
+use engine::clients::mailbox::Rounds;
+use engine::commit::publish::commit;
+use engine::execute::heavy::Call;
+use engine::runtime::background::{wait_for, wait_for_client};
+use engine::session::Step;
 use keyspace::{Acquisition, BUSY, Tx, TxOptions};
 use proto::memcached::{Deadline, Expiry, Failure, Response, answer};
 use proto::{Args, Output, OwnedArgs, Resp};
@@ -14,11 +19,6 @@ use super::Front;
 use super::command_map::Deed;
 use super::counters::Figure;
 use super::{Turn, failure_of};
-use engine::clients::mailbox::Rounds;
-use engine::commit::publish::commit;
-use engine::execute::heavy::Call;
-use engine::runtime::background::{wait_for, wait_for_client};
-use engine::session::Step;
 
 const NOT_ALLOWED: Failure<'static> = Failure::Client("flush_all not allowed");
 

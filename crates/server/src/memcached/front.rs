@@ -4,8 +4,9 @@
 
 use std::ops::Deref;
 
-use super::Memcached;
 use durability::durability::Durability;
+
+use super::Memcached;
 
 /// The memcached front: its [`Durability`] and more.
 pub(crate) struct Front {

@@ -7,6 +7,7 @@
 use base::number::format_i64;
 use base::time::UnixMillis;
 use commands::change;
+use engine::session::Class;
 use keyspace::{EntryRef, EventClass, Kind, Lifetime, NewText, Notes, Refusal, Text, Tx};
 use persist::entry_notes::EntryNote;
 use proto::Output;
@@ -21,7 +22,6 @@ use super::details::{Asked, Noted};
 use super::events::{self, Events, size_of_item};
 use super::number::number_of;
 use super::shows_cas;
-use engine::session::Class;
 
 /// The outcome of a request on one key.
 type Done = Result<Response<'static>, Refusal>;

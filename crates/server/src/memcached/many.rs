@@ -3,15 +3,15 @@
 //! Invariant: each item is read as if its key had come alone; they need not be of one moment, as in
 //! memcached.
 
+use engine::session::Round;
+use engine::session::{Stepped, Steps, Stepwise, Stride};
+use engine::table::command_table::Entry;
 use keyspace::PartitionSet;
 use proto::memcached::{Form, Keys, Operation, Request, Response, Retrieve, answer};
 
 use super::Front;
 use super::command_map::{self, keys_of};
 use super::{LOADING, Turn};
-use engine::session::Round;
-use engine::session::{Stepped, Steps, Stepwise, Stride};
-use engine::table::command_table::Entry;
 
 /// So many keys are read together, as of one moment.
 const TOGETHER: usize = 1000;

@@ -12,14 +12,14 @@ use config::settings::{
     MEMCACHED_UDP_PORT, MEMCACHED_UNIXSOCKET, MEMCACHED_UNIXSOCKETPERM, TCP_BACKLOG, TIMEOUT,
 };
 use config::{LogLevel, MaxmemoryPolicy, MemcachedProtocol};
+use engine::clients::registry::{Peer, client_flags};
+use engine::runtime::counters::Totals;
+use engine::session::Step;
 use keyspace::Count;
 use proto::memcached::{Failure, Form, Response, Words};
 
 use super::items::unix_seconds;
 use super::{MEMCACHED_VERSION, Turn, auth};
-use engine::clients::registry::{Peer, client_flags};
-use engine::runtime::counters::Totals;
-use engine::session::Step;
 
 impl Turn<'_> {
     /// Tells a report.

@@ -9,18 +9,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use config::settings::MEMCACHED_WATCH;
-use proto::memcached::{Failure, Response};
-use proto::{Output, Reply, Resp};
-
-use super::Front;
-use super::Turn;
-use super::counters::{Figure, Figures};
 use engine::clients::mailbox::{Mailboxes, Outbox, Rounds};
 use engine::clients::multicast::Subscribers;
 use engine::clients::registry::{Client, Delivery, Peer, client_flags};
 use engine::session::Session;
 use engine::session::Step;
 use engine::session::{CLASSES, Class, Classes, Watch};
+use proto::memcached::{Failure, Response};
+use proto::{Output, Reply, Resp};
+
+use super::Front;
+use super::Turn;
+use super::counters::{Figure, Figures};
 
 /// Classes of memcached's of which nothing ever happens here: there is no proxy.
 const SILENT: [&[u8]; 5] = [b"proxyreqs", b"proxyevents", b"proxyuser", b"sysevents", b"rawcmds"];
@@ -210,10 +210,11 @@ fn end_of(client: &Client) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{BACKLOG, Class, Classes, Watch, classes_of, write_lines};
-    use crate::memcached::counters::Figures;
     use engine::clients::registry::Delivery;
     use proto::Output;
+
+    use super::{BACKLOG, Class, Classes, Watch, classes_of, write_lines};
+    use crate::memcached::counters::Figures;
 
     #[test]
     fn classes_are_named() {

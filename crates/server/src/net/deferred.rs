@@ -14,13 +14,13 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
+use engine::runtime::panics::contain;
 use keyspace::Location;
 use smallvec::SmallVec;
 
 use crate::net::connection::{Connection, Slot};
 use crate::net::group_commit::GroupCommit;
 use crate::net::worker::Worker;
-use engine::runtime::panics::contain;
 
 /// A batch that takes longer writes at once: to wake the client is little beside it.
 const BATCH_US: i64 = 50;

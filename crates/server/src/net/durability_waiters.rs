@@ -13,12 +13,12 @@ use std::future::poll_fn;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker};
 
+use engine::journal::Journal;
 use keyspace::Lsn;
 
 use crate::net::connection::Connection;
 use crate::net::deferred;
 use crate::net::worker::Worker;
-use engine::journal::Journal;
 
 /// Those who wait at a worker, as they are told to look.
 #[derive(Default)]
@@ -100,11 +100,11 @@ mod tests {
     use std::task::{Context, Wake, Waker};
 
     use base::time::Clock;
+    use engine::journal::{Journal, JournalReader, LATE_US, ReaderId, Reliance};
+    use engine::runtime::counting_waker::CountingWaker;
     use keyspace::Lsn;
 
     use super::DurabilityWaiters;
-    use engine::journal::{Journal, JournalReader, LATE_US, ReaderId, Reliance};
-    use engine::runtime::counting_waker::CountingWaker;
 
     struct Silent;
 

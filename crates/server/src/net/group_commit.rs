@@ -11,8 +11,9 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-use crate::net::worker::Worker;
 use engine::journal::{Journal, batch};
+
+use crate::net::worker::Worker;
 
 /// While a worker is never idle, a gathering takes no longer than about so many microseconds.
 const LONGEST_US: i64 = 1_000;
@@ -101,8 +102,9 @@ async fn until_nobody_writes(is_over: impl Fn() -> bool) {
 mod tests {
     use std::cell::Cell;
 
-    use super::until_nobody_writes;
     use engine::journal::batch::{self, join};
+
+    use super::until_nobody_writes;
 
     #[test]
     fn a_gathering_goes_on_while_somebody_has_left_a_request_for_a_second_turn_or_writes() {

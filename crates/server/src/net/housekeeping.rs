@@ -6,14 +6,15 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::net::batch_scheduling;
-use crate::net::worker::Worker;
 use engine::reclaim::aging;
 use engine::reclaim::defrag;
 use engine::reclaim::evict;
 use engine::reclaim::expiry::{self, ExpiryTurn};
 use engine::reclaim::release;
 use engine::scripting;
+
+use crate::net::batch_scheduling;
+use crate::net::worker::Worker;
 
 /// Pause after a turn that left work behind; with `TURN_US` it bounds expiry to a fifth of a core.
 const BUSY_PAUSE: Duration = Duration::from_millis(4);

@@ -23,22 +23,21 @@ use config::settings::{
     UNIXSOCKETPERM,
 };
 use config::{BindAddress, Config};
-use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
-use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
-
 use doors::Doors;
-
-use crate::memcached;
-use crate::net::connection::{Moving, RawStream};
-use crate::net::network::Network;
-use crate::net::udp;
 use engine::clients::registry::Peer;
 use engine::runtime::log::{log_notice, log_warning};
 use engine::runtime::replace_file;
 use engine::session::Dialogue;
 use engine::session::Session;
+use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::memcached;
+use crate::net::connection::{Moving, RawStream};
+use crate::net::network::Network;
+use crate::net::udp;
 
 /// A pause after an accept that failed for want of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);

@@ -6,14 +6,14 @@ use std::ops::Deref;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
+use engine::clients::client_id::ClientId;
+use engine::runtime::log::{log_notice, log_warning};
+use engine::session::Session;
 use proto::ProtocolError;
 
 use crate::memcached::Front;
 use crate::net::listeners::ListenerHandle;
 use crate::net::worker_pool::WorkerPool;
-use engine::clients::client_id::ClientId;
-use engine::runtime::log::{log_notice, log_warning};
-use engine::session::Session;
 
 /// The fronts, with the threads that serve them: the network is its [`Front`] and more.
 pub(crate) struct Network {

@@ -21,12 +21,12 @@ use std::time::Duration;
 use base::time::UnixMillis;
 use config::OutputBufferLimit;
 use config::settings::CLIENT_OUTPUT_BUFFER_LIMIT;
-
-use crate::net::network::Network;
 use engine::clients::registry::{Client, client_flags};
 use engine::runtime::log::log_warning;
 use engine::session::client_info::describe;
 use engine::session::output_ceiling::limit_of;
+
+use crate::net::network::Network;
 
 /// However patient the limit is: timers have an end.
 const LONGEST: Duration = Duration::from_secs(3600);
@@ -130,9 +130,9 @@ fn judge(
 #[cfg(test)]
 mod tests {
     use config::{OutputBufferLimit, OutputBufferLimits};
+    use engine::clients::registry::client_flags;
 
     use super::{judge, limit_of};
-    use engine::clients::registry::client_flags;
 
     const LIMIT: OutputBufferLimit = OutputBufferLimit { hard: 100, soft: 10, soft_seconds: 2 };
 

@@ -13,6 +13,7 @@ use std::os::unix::net::UnixStream as Pipe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use engine::clients::registry::Peer;
 use proto::memcached::datagram::{FRAME_LENGTH, Frame};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -22,7 +23,6 @@ use tokio::sync::Semaphore;
 use crate::net::connection::RawStream;
 use crate::net::listeners::{Tongue, welcome};
 use crate::net::network::Network;
-use engine::clients::registry::Peer;
 
 /// No answer is longer, frame and all: it fits one packet on any network.
 const ANSWER_MAX: usize = 1400;

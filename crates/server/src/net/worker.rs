@@ -16,6 +16,16 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use config::settings::SERVER_THREAD_AFFINITY;
+use engine::clients::multicast::{Subscribers, relocate};
+use engine::clients::registry::{Client, Signal, client_flags};
+use engine::clients::unregistration::Unregistration;
+use engine::execute::{Executor, InputHandover};
+use engine::lane::{Lane, is_over};
+use engine::runtime::counters::add;
+use engine::runtime::drill;
+use engine::runtime::lanes::READ_SIZE;
+use engine::runtime::looks::SocketLooks;
+use engine::session::Session;
 use keyspace::TxOptions;
 use proto::Output;
 use tokio::runtime::LocalRuntime;
@@ -28,16 +38,6 @@ use crate::net::deferred::{self, DeferredSessions, KEPT};
 use crate::net::durability_waiters::{self, DurabilityWaiters};
 use crate::net::group_commit::{self, GroupCommit};
 use crate::net::network::Network;
-use engine::clients::multicast::{Subscribers, relocate};
-use engine::clients::registry::{Client, Signal, client_flags};
-use engine::clients::unregistration::Unregistration;
-use engine::execute::{Executor, InputHandover};
-use engine::lane::{Lane, is_over};
-use engine::runtime::counters::add;
-use engine::runtime::drill;
-use engine::runtime::lanes::READ_SIZE;
-use engine::runtime::looks::SocketLooks;
-use engine::session::Session;
 
 /// The read buffer that a worker's sessions share: what they set aside, and the next read.
 const INPUT_SIZE: usize = KEPT + REQUEST_MAX + READ_SIZE;

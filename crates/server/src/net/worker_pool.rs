@@ -9,14 +9,14 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
+use engine::clients::unregistration::Unregistration;
+use engine::runtime::lanes::STACK_BYTES;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::mpsc::{self, error::SendError};
 
 use crate::net::connection::Moving;
 use crate::net::network::Network;
 use crate::net::worker::{self, Message};
-use engine::clients::unregistration::Unregistration;
-use engine::runtime::lanes::STACK_BYTES;
 
 /// The workers of a server.
 pub(crate) struct WorkerPool {

@@ -7,11 +7,10 @@
 use std::panic::PanicHookInfo;
 use std::sync::atomic::Ordering;
 
-use keyspace::in_critical_section;
-
 use engine::runtime::log::log_warning;
 use engine::runtime::panics::{is_contained, text_of};
 use engine::shared::Shared;
+use keyspace::in_critical_section;
 
 /// Makes panics of all threads known to the server.
 pub(crate) fn watch(server: &'static Shared) {

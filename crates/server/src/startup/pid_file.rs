@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use base::io_text::plain;
 use config::Config;
 use config::settings::PIDFILE;
-
 use engine::runtime::log::{Log, log_notice, log_warning};
 
 /// Where a daemon that was told no other place leaves its id, as Redis' does.

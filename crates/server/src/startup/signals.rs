@@ -8,10 +8,10 @@ use std::sync::mpsc::{self, Sender};
 
 use config::ShutdownFlags;
 use config::settings::{SHUTDOWN_ON_SIGINT, SHUTDOWN_ON_SIGTERM};
+use engine::runtime::log::log_warning;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::server::Server;
-use engine::runtime::log::log_warning;
 
 /// Hears signals from now on. Called within the reception's runtime.
 pub(crate) fn listen(server: &'static Server) -> io::Result<()> {

@@ -10,7 +10,6 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use base::io_text::plain;
 use config::settings::SUPERVISED;
 use config::{Config, Supervised};
-
 use engine::runtime::log::{Log, log_warning};
 
 /// Who is told of our state.

@@ -4,6 +4,8 @@ use std::path::Path;
 
 use base::UnixMillis;
 use base::random::Random;
+use engine::keyspace_settings::set_replays;
+use engine::runtime::background::{visiting, wait_for};
 use keyspace::{Acquisition, Tx};
 use persist::aof::{AofError, UnitReader};
 use persist::dump::dump;
@@ -18,8 +20,6 @@ use crate::replay::partitioner::{Partitioner, Segment};
 use crate::replay::pipeline::Pipeline;
 use crate::replay::read_ahead::{SourceEnd, Stopped, run_each};
 use crate::testing::durability;
-use engine::keyspace_settings::set_replays;
-use engine::runtime::background::{visiting, wait_for};
 
 /// Logs that are tried.
 const LOGS: u64 = 150;

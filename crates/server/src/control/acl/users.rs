@@ -8,13 +8,13 @@ use acl::{DEFAULT_USER, Denial, Permissions, RuleError, User};
 use base::quote::shown;
 use commands::declare::{Command, Flags, Spec, at_least, exactly};
 use commands::errors::wrong_arity;
+use engine::admission::guard::{must_leave, users_changed};
+use engine::session::Request;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use super::shared::{OF_USERS, quoting};
 use crate::control::context::{Context, ControlCommand, Next};
-use engine::admission::guard::{must_leave, users_changed};
-use engine::session::Request;
 
 pub(super) const SETUSER: ControlCommand = Command {
     spec: Spec {

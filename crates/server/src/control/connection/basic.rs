@@ -5,15 +5,15 @@
 use commands::arguments::database;
 use commands::declare::{Command, Flags, Group, Role, Spec, at_least, exactly};
 use config::settings::DATABASES;
+use engine::clients::registry::client_flags;
+use engine::lane::Lane;
+use engine::session::{Session, Stepped, Stepwise, Stride};
+use engine::shared::Shared;
 use keyspace::Refusal;
 use proto::{Args, Reply, Resp};
 
 use super::flags::AT_ANY_TIME;
 use crate::control::context::{Context, ControlCommand, Next};
-use engine::clients::registry::client_flags;
-use engine::lane::Lane;
-use engine::session::{Session, Stepped, Stepwise, Stride};
-use engine::shared::Shared;
 
 pub(super) const PING: ControlCommand = Command {
     spec: Spec {

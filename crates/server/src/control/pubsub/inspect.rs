@@ -3,14 +3,14 @@
 //! Invariant: it looks and disturbs nobody.
 
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
+use engine::clients::registry::SubscriptionKind;
+use engine::observe::pubsub::Registry;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use crate::control::context::{Context, ControlCommand, Next, by_size};
 use crate::control::help::{self, container, misused};
 use crate::server::Server;
-use engine::clients::registry::SubscriptionKind;
-use engine::observe::pubsub::Registry;
 
 /// More channels than these take longer than one client may have a worker for.
 const CHANNELS_OF_A_WORKER: usize = 1000;

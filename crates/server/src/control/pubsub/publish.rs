@@ -5,14 +5,14 @@
 
 use commands::declare::{Channels, Command, Flags, Group, Spec, exactly};
 use commands::{Access, keys};
+use engine::clients::mailbox::Rounds;
+use engine::clients::registry::SubscriptionKind;
+use engine::observe::pubsub::{Publication, Space};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::server::Server;
-use engine::clients::mailbox::Rounds;
-use engine::clients::registry::SubscriptionKind;
-use engine::observe::pubsub::{Publication, Space};
 
 /// What both have in common.
 const BASE: Spec = Spec {

@@ -8,12 +8,6 @@ use std::sync::Arc;
 use base::glob;
 use commands::arguments::is;
 use commands::declare::{Command, Flags, Group, Role, Spec, at_least, exactly};
-use keyspace::Refusal;
-use persist::functions;
-use proto::{Args, Reply};
-
-use crate::control::context::{Context, ControlCommand, Next};
-use crate::control::help::{self, container, misused};
 use engine::admission::gates;
 use engine::lane::Lane;
 use engine::limits::scripts::libraries::{Loaded, State};
@@ -22,6 +16,12 @@ use engine::scripting::library_changes::{Change, Policy};
 use engine::scripting::script_host::Loader;
 use engine::session::Request;
 use engine::session::patience::busy_since_us;
+use keyspace::Refusal;
+use persist::functions;
+use proto::{Args, Reply};
+
+use crate::control::context::{Context, ControlCommand, Next};
+use crate::control::help::{self, container, misused};
 
 /// All commands of the family.
 pub(crate) const COMMANDS: &[&ControlCommand] = &[&FUNCTION];

@@ -4,15 +4,15 @@
 
 use commands::arguments::is;
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
+use engine::scripting::eval::{NO_DEBUGGER, refusal};
+use engine::scripting::interpreter::with_interpreter;
+use engine::session::patience::busy_since_us;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 use script::{Program, Sha1};
 
 use crate::control::context::{Context, ControlCommand, Next, by_size};
 use crate::control::help::{self, container};
-use engine::scripting::eval::{NO_DEBUGGER, refusal};
-use engine::scripting::interpreter::with_interpreter;
-use engine::session::patience::busy_since_us;
 
 /// All commands of the family.
 pub(crate) const COMMANDS: &[&ControlCommand] = &[&SCRIPT];

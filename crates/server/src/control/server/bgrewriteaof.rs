@@ -3,11 +3,11 @@
 //! Invariants: nobody waits for its end; what waits for the disk runs off the workers.
 
 use commands::declare::{Command, Flags, Group, Spec, exactly};
+use durability::aof;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use crate::control::context::{Context, ControlCommand, Next};
-use durability::aof;
 
 const UNDERWAY: Refusal =
     Refusal::error("ERR Background append only file rewriting already in progress");

@@ -4,6 +4,8 @@
 //! waits for either.
 
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
+use engine::runtime::log::{log_notice, log_warning};
+use engine::runtime::replace_file;
 use keyspace::{Count, Refusal};
 use proto::{Args, Reply};
 
@@ -11,8 +13,6 @@ use crate::control::apply_config;
 use crate::control::context::{Context, ControlCommand, Next, by_size};
 use crate::control::help::{self, container};
 use crate::control::users;
-use engine::runtime::log::{log_notice, log_warning};
-use engine::runtime::replace_file;
 
 pub(super) const CONFIG: ControlCommand = Command {
     spec: Spec {

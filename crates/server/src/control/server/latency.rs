@@ -6,6 +6,8 @@ use base::quote::shown;
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use commands::errors::showing;
 use config::settings::LATENCY_TRACKING;
+use engine::observe::stats::{Figures, bucket_limit};
+use engine::table::command_table::Entry;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
@@ -13,8 +15,6 @@ use super::latency_report::{doctor_report, graph_report};
 use crate::control::context::{Context, ControlCommand, Next, by_size};
 use crate::control::help::{self, container};
 use crate::server::Server;
-use engine::observe::stats::{Figures, bucket_limit};
-use engine::table::command_table::Entry;
 
 pub(super) const LATENCY: ControlCommand = Command {
     spec: Spec {

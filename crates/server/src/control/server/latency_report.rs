@@ -5,9 +5,9 @@
 use std::fmt::Write;
 
 use config::settings::{LATENCY_MONITOR_THRESHOLD, SLOWLOG_LOG_SLOWER_THAN};
+use engine::observe::latency::Event;
 
 use crate::server::Server;
-use engine::observe::latency::Event;
 
 const DISABLED: &str = "I'm sorry, Dave, I can't do that. Latency monitoring is disabled in this \
 Redis instance. You may use \"CONFIG SET latency-monitor-threshold <milliseconds>.\" in order to \
@@ -159,8 +159,9 @@ fn age(seconds: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{diagnosis, graph_report};
     use engine::observe::latency::{Event, Sample};
+
+    use super::{diagnosis, graph_report};
 
     fn event(samples: &[(i64, u64)]) -> Event {
         let longest = samples.iter().map(|sample| sample.1).max().unwrap_or(0);

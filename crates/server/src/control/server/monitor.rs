@@ -3,10 +3,10 @@
 //! Invariant: a watcher stays one until RESET or its end.
 
 use commands::declare::{Command, Flags, Group, Spec, exactly};
+use engine::clients::registry::client_flags;
 use keyspace::Refusal;
 
 use crate::control::context::{ControlCommand, Next};
-use engine::clients::registry::client_flags;
 
 const IN_TRANSACTION: Refusal =
     Refusal::error("ERR MONITOR isn't allowed for DENY BLOCKING client");

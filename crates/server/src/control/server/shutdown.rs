@@ -9,12 +9,12 @@ use commands::arguments::is;
 use commands::declare::{Command, Flags, Group, Spec, at_least};
 use commands::errors::SYNTAX;
 use config::ShutdownFlags;
+use engine::session::patience::busy_since_us;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::server::Server;
-use engine::session::patience::busy_since_us;
 
 pub(super) const SHUTDOWN: ControlCommand = Command {
     spec: Spec {

@@ -5,12 +5,12 @@
 use base::number::parse_i64;
 use commands::arguments::is;
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
+use engine::observe::command_log::{LogEntry, Remarkable};
 use keyspace::Refusal;
 use proto::Reply;
 
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::help::{self, container, misused};
-use engine::observe::command_log::{LogEntry, Remarkable};
 
 /// What the subcommands share.
 const BASE: Spec = Spec {

@@ -9,13 +9,13 @@ use base::number::parse_i64;
 use commands::arguments::integer;
 use commands::declare::{Command, Flags, Group, Spec, exactly};
 use commands::errors::NOT_POSITIVE;
+use durability::aof::Phase;
+use durability::waitaof::{NO_FILE, is_in_file, reply_copies};
+use engine::session::{Awaited, Blocked, Ran, Safety, Stage};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use crate::control::context::{Context, ControlCommand, Next};
-use durability::aof::Phase;
-use durability::waitaof::{NO_FILE, is_in_file, reply_copies};
-use engine::session::{Awaited, Blocked, Ran, Safety, Stage};
 
 /// What both share.
 const BASE: Spec = Spec {

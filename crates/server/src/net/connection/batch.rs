@@ -9,14 +9,6 @@ use std::task::{Context as TaskContext, Poll};
 
 use commands::{Flags, Role};
 use config::settings::{CLIENT_QUERY_BUFFER_LIMIT, PREFETCH_BATCH_MAX_SIZE};
-use keyspace::Location;
-use proto::{Args, Output, ProtocolError, Reply};
-use smallvec::SmallVec;
-
-use super::window::{Slot, WINDOW, Window};
-use super::{Connection, Place, Session, Stage};
-use crate::net::output_limit;
-use crate::net::worker::Worker;
 use engine::clients::registry::Signal;
 use engine::execute::{CHAIN_MAX, Chain, Recognized, execute, queue_together};
 use engine::lane::is_over;
@@ -25,6 +17,14 @@ use engine::runtime::lanes::READ_SIZE;
 use engine::session::Later;
 use engine::session::life::{BACKLOG_LIMIT, Turn};
 use engine::session::{Grant, Step};
+use keyspace::Location;
+use proto::{Args, Output, ProtocolError, Reply};
+use smallvec::SmallVec;
+
+use super::window::{Slot, WINDOW, Window};
+use super::{Connection, Place, Session, Stage};
+use crate::net::output_limit;
+use crate::net::worker::Worker;
 
 /// After so many commands, or a turn's time, a session lets others have the worker.
 pub(super) const COMMAND_BUDGET: u32 = 64;

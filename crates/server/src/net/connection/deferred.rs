@@ -12,6 +12,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use config::settings::PREFETCH_BATCH_MAX_SIZE;
+use engine::execute::Known;
 use proto::memcached::ParseStatus;
 
 use super::batch::End;
@@ -19,7 +20,6 @@ use super::window::Slot;
 use super::{Connection, Place};
 use crate::memcached;
 use crate::net::deferred::{Ahead, GRAIN, KEPT};
-use engine::execute::Known;
 
 /// Longer requests are not set aside: to take one back copies it.
 pub(crate) const REQUEST_MAX: usize = 2048;
@@ -128,10 +128,11 @@ mod tests {
     use std::task::Poll;
     use std::time::{Duration, Instant};
 
-    use crate::net::connection::{Connection, ConnectionTask, Moving, RawStream};
-    use crate::net::worker::Worker;
     use engine::clients::registry::Peer;
     use engine::session::Session;
+
+    use crate::net::connection::{Connection, ConnectionTask, Moving, RawStream};
+    use crate::net::worker::Worker;
 
     /// A turn of the session, which is to go on.
     async fn take_turn(serving: &mut ConnectionTask) {

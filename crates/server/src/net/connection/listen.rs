@@ -16,11 +16,11 @@
 use std::task::{Context as TaskContext, Poll};
 
 use config::settings::CLIENT_QUERY_BUFFER_LIMIT;
-
-use super::{Connection, Stage};
 use engine::runtime::lanes::READ_SIZE;
 use engine::session::Later;
 use engine::session::life::{Heard, Turn};
+
+use super::{Connection, Stage};
 
 /// A read that is for later asks for at least this much.
 const READ_LEAST: usize = 512;

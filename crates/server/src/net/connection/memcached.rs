@@ -7,6 +7,11 @@
 use std::rc::Rc;
 
 use config::settings::PREFETCH_BATCH_MAX_SIZE;
+use engine::clients::registry::client_flags;
+use engine::lane::is_over;
+use engine::session::Dialogue;
+use engine::session::life::BACKLOG_LIMIT;
+use engine::session::{Grant, Step};
 use keyspace::Location;
 use proto::Output;
 use proto::memcached::{ItemLimits, Operation, ParseStatus, Parser, Request};
@@ -17,11 +22,6 @@ use super::batch::{COMMAND_BUDGET, End};
 use super::window::WINDOW;
 use crate::memcached;
 use crate::net::worker::Worker;
-use engine::clients::registry::client_flags;
-use engine::lane::is_over;
-use engine::session::Dialogue;
-use engine::session::life::BACKLOG_LIMIT;
-use engine::session::{Grant, Step};
 
 /// A request that is not executed yet.
 struct Ahead<'a> {

@@ -16,13 +16,13 @@ use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::task::{Context as TaskContext, Poll, ready};
 
+use engine::lane::is_over;
 use proto::Output;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, Interest};
 use tokio::net::{TcpStream, UnixStream};
 
 use super::Connection;
-use engine::lane::is_over;
 
 /// Slices given to one write: as many pieces as a pinned value has in 64 KB pages.
 const SLICES: usize = 16;

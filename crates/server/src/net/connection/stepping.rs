@@ -4,12 +4,12 @@
 
 use std::task::Context as TaskContext;
 
-use proto::Reply;
-
-use super::{Connection, Stage};
 use engine::runtime::counters;
 use engine::session::life::Turn;
 use engine::session::{Stepped, Steps};
+use proto::Reply;
+
+use super::{Connection, Stage};
 
 impl Connection {
     /// Takes the next step, if the session's turn is not over.

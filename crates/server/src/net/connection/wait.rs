@@ -11,13 +11,6 @@ use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
 use commands::Role;
-use keyspace::{Keyspace, Refusal};
-use proto::{Block, Output, Reply};
-use tokio::sync::oneshot;
-
-use super::Connection;
-use crate::net::network::Network;
-use crate::net::worker::unregister;
 use durability::aof::Phase;
 use durability::waitaof;
 use engine::admission::guard;
@@ -29,6 +22,13 @@ use engine::session::life::{EventEnd, Resumption, Turn, Waits};
 use engine::session::{Awaited, Blocked, Rousing, Safety};
 use engine::session::{Departures, Elsewhere, Parked, Ran, Stage, Then};
 use engine::session::{Place, Served, ServedWith};
+use keyspace::{Keyspace, Refusal};
+use proto::{Block, Output, Reply};
+use tokio::sync::oneshot;
+
+use super::Connection;
+use crate::net::network::Network;
+use crate::net::worker::unregister;
 
 /// While all data stand still, who would be served by the clock looks so often whether they do.
 const STANDSTILL_LOOK: Duration = Duration::from_millis(100);

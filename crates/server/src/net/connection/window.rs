@@ -6,9 +6,8 @@
 //! Invariants: requests are given out in order; `executed` counts the bytes of those that are done,
 //! so whatever happens in between, the input goes on right behind them.
 
-use proto::{Args, Limits, Progress, ProtocolError, RequestParser};
-
 use engine::execute::{Known, Link, Links};
+use proto::{Args, Limits, Progress, ProtocolError, RequestParser};
 
 /// How many requests are parsed ahead.
 pub(crate) const WINDOW: usize = 16;

@@ -8,11 +8,11 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use config::BindAddress;
+use engine::runtime::log::{log_notice, log_warning};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::{Bound, Door, Order, Tongue, Wanted, addresses, bind_all, let_in};
 use crate::net::network::Network;
-use engine::runtime::log::{log_notice, log_warning};
 
 /// How long a socket that could not be opened again is left alone.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);

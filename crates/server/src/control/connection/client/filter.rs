@@ -9,14 +9,14 @@ use base::time::UnixMillis;
 use commands::arguments::is;
 use commands::errors::{SYNTAX, showing};
 use config::settings::DATABASES;
+use engine::clients::client_id::ClientId;
+use engine::clients::registry::{Client, Peer, Signal, client_flags};
+use engine::session::client_info::{address, flags_of};
 use keyspace::Refusal;
 use proto::Args;
 
 use crate::control::context::Context;
 use crate::server::Server;
-use engine::clients::client_id::ClientId;
-use engine::clients::registry::{Client, Peer, Signal, client_flags};
-use engine::session::client_info::{address, flags_of};
 
 /// The letters that FLAGS may ask for.
 const FLAG_LETTERS: &[u8] = b"OSMPxbtRBdcuAUreTIN";

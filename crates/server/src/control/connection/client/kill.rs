@@ -8,6 +8,12 @@ use std::time::Duration;
 
 use commands::arguments::{integer, is};
 use commands::declare::{Command, Spec, at_least};
+use engine::clients::client_id::ClientId;
+use engine::clients::registry::{Client, Signal, client_flags};
+use engine::runtime::drill;
+use engine::session;
+use engine::session::client_info::address;
+use engine::session::{Departures, Elsewhere, Ran, Stage, Then};
 use keyspace::Refusal;
 use proto::{Args, Output, Reply};
 
@@ -15,12 +21,6 @@ use super::filter::{Filter, Purpose, Viewer};
 use super::specs::OF_OTHERS;
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::help::misused;
-use engine::clients::client_id::ClientId;
-use engine::clients::registry::{Client, Signal, client_flags};
-use engine::runtime::drill;
-use engine::session;
-use engine::session::client_info::address;
-use engine::session::{Departures, Elsewhere, Ran, Stage, Then};
 
 /// How long who kills others waits for their workers, which may be busy with something long.
 const PATIENCE: Duration = Duration::from_millis(100);

@@ -7,15 +7,15 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
 use commands::declare::{Command, Flags, Spec, at_least, exactly};
+use engine::clients::registry::Client;
+use engine::session::client_info::{NO_COMMAND, write_line};
+use engine::table::command_table::Entry;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use super::filter::{Filter, Purpose, Viewer};
 use super::specs::{OF_ITSELF, OF_OTHERS};
 use crate::control::context::{Context, ControlCommand, Next};
-use engine::clients::registry::Client;
-use engine::session::client_info::{NO_COMMAND, write_line};
-use engine::table::command_table::Entry;
 
 const LIST_SYNTAX: &str = "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id \
     [client-id ...]] [USER username] [ADDR ip:port] [LADDR ip:port] [SKIPME <YES | NO>] \

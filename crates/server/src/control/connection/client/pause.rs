@@ -7,6 +7,8 @@ use base::time::UnixMillis;
 use commands::Plan;
 use commands::arguments::is;
 use commands::declare::{Command, Spec, at_least, exactly};
+use engine::runtime::background;
+use engine::session::patience;
 use keyspace::{Acquisition, Refusal};
 use proto::{Args, Reply};
 
@@ -14,8 +16,6 @@ use super::specs::OF_OTHERS;
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::help::misused;
 use crate::server::Server;
-use engine::runtime::background;
-use engine::session::patience;
 
 pub(super) const PAUSE: ControlCommand = Command {
     spec: Spec {

@@ -7,15 +7,15 @@ use std::sync::atomic::Ordering;
 use commands::arguments::{Options, is};
 use commands::declare::{Command, Flags, Spec, at_least, exactly};
 use commands::errors::SYNTAX;
+use engine::clients::client_id::ClientId;
+use engine::clients::registry::client_flags;
+use engine::observe::tracking::{Mode, Tracked, TrackingOptions};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use super::specs::OF_ITSELF;
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::server::Server;
-use engine::clients::client_id::ClientId;
-use engine::clients::registry::client_flags;
-use engine::observe::tracking::{Mode, Tracked, TrackingOptions};
 
 const NO_TARGET: Refusal = Refusal::error("ERR The client ID you want redirect to does not exist");
 const TWO_TARGETS: Refusal =

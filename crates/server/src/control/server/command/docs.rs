@@ -3,10 +3,10 @@
 //! Invariant: a field is there if and only if the declaration has something to say in it.
 
 use commands::Spec;
+use engine::table::command_table::Entry;
 use proto::Reply;
 
 use super::syntax::{self, Argument, Kind};
-use engine::table::command_table::Entry;
 
 /// Writes the name of a command and the map of its documentation.
 pub(super) fn write_named(entry: &Entry, reply: &mut Reply<'_>) {

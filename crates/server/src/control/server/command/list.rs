@@ -6,11 +6,11 @@ use base::glob;
 use commands::arguments::is;
 use commands::categories;
 use commands::errors::SYNTAX;
+use engine::table::command_table::Entry;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use crate::control::context::{Context, Next};
-use engine::table::command_table::Entry;
 
 /// COMMAND LIST.
 pub(super) fn list(

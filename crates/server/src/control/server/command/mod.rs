@@ -9,12 +9,12 @@ mod list;
 mod syntax;
 
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
+use engine::table::command_table::Entry;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use crate::control::context::{Context, ControlCommand, Next, by_size};
 use crate::control::help;
-use engine::table::command_table::Entry;
 
 /// What all of the family share.
 const BASE: Spec = Spec {

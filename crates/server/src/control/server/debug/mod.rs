@@ -16,12 +16,12 @@ mod reload;
 mod switches;
 
 use commands::declare::{Command, Flags, Group, Role, Spec, at_least};
+use engine::runtime::background::visiting;
 use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
 
 use crate::control::context::{Context, ControlCommand, ControlHandler, Next};
 use crate::control::help::{help, misused};
-use engine::runtime::background::visiting;
 
 pub(super) const DEBUG: ControlCommand = Command {
     spec: Spec {

@@ -9,12 +9,6 @@ use std::sync::MutexGuard;
 
 use base::io_text::plain;
 use commands::arguments::is;
-use keyspace::{Acquisition, BUSY, Refusal, Tx, TxOptions};
-use persist::storage::OpenMode;
-use proto::{Args, Reply};
-
-use crate::control::context::{Context, Next};
-use crate::server::Server;
 use durability::aof::{self, AofFiles};
 use durability::claims::snapshot_file;
 use durability::loading::{OnDuplicate, snapshot};
@@ -24,6 +18,12 @@ use engine::limits::loading::LOADING;
 use engine::runtime::background;
 use engine::runtime::log::{log_notice, log_warning};
 use engine::scripting::{LibrariesState, Still};
+use keyspace::{Acquisition, BUSY, Refusal, Tx, TxOptions};
+use persist::storage::OpenMode;
+use proto::{Args, Reply};
+
+use crate::control::context::{Context, Next};
+use crate::server::Server;
 
 const UNKNOWN: Refusal =
     Refusal::error("ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.");

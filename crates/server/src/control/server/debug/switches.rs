@@ -10,17 +10,17 @@ use base::random::Random;
 use commands::errors::NOT_AN_INTEGER;
 use config::parse_bytes;
 use config::settings::MAXMEMORY_CLIENTS;
+use engine::clients::registry::Client;
+use engine::runtime::log::{log_notice, log_warning};
+use engine::runtime::replace_file;
+use engine::session::patience;
+use engine::session::{Elsewhere, Ran, Session, Stage, Then};
 use keyspace::Refusal;
 use proto::{Args, Output, OwnedArgs, Reply};
 use tokio::sync::oneshot;
 
 use crate::control::context::{Context, Next};
 use crate::control::users;
-use engine::clients::registry::Client;
-use engine::runtime::log::{log_notice, log_warning};
-use engine::runtime::replace_file;
-use engine::session::patience;
-use engine::session::{Elsewhere, Ran, Session, Stage, Then};
 
 /// Accepts and does nothing.
 pub(super) fn nothing(

@@ -2,9 +2,10 @@
 //!
 //! Invariant: sizes are told only where there is such a file, as in Redis.
 
+use durability::aof::{Phase, RewriteStatus};
+
 use super::report::Report;
 use crate::server::Server;
-use durability::aof::{Phase, RewriteStatus};
 
 /// What tells of processes that are not forked here.
 const NONE: &[&str] = &[

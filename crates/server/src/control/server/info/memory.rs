@@ -2,11 +2,12 @@
 //!
 //! Invariant: every figure of one report is of the same look at the memory.
 
+use engine::limits::log_buffers;
+use engine::runtime::memory::{human, of_machine};
+
 use super::report::Report;
 use crate::control::server::memory::figures::{Figures, ratio};
 use crate::server::Server;
-use engine::limits::log_buffers;
-use engine::runtime::memory::{human, of_machine};
 
 pub(super) fn write(server: &Server, report: &mut Report) {
     let figures = Figures::of(server);

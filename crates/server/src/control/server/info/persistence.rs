@@ -2,10 +2,11 @@
 //!
 //! Invariant: what is told of saves is of one moment.
 
+use durability::save::SaveStatus;
+
 use super::append_only;
 use super::report::Report;
 use crate::server::Server;
-use durability::save::SaveStatus;
 
 pub(super) fn write(server: &Server, report: &mut Report) {
     let figures = server.saves.figures(server);

@@ -5,10 +5,10 @@
 use std::time::Duration;
 
 use base::CpuTime;
+use engine::runtime::main_thread;
 
 use super::report::Report;
 use crate::server::Server;
-use engine::runtime::main_thread;
 
 pub(super) fn write_cpu(_: &Server, report: &mut Report) {
     let mut seconds = |name: &str, time: Duration| {

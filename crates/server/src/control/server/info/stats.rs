@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use ::keyspace::Count;
 use acl::Reason;
-
-use super::report::Report;
-use crate::server::Server;
 use engine::clients::registry::SubscriptionKind;
 use engine::observe::rates::Rates;
 use engine::observe::tracking::TrackingFigures;
 use engine::runtime::counters::Totals;
+
+use super::report::Report;
+use crate::server::Server;
 
 /// What does not happen here.
 const NOT_YET: &[&str] = &["migrate_cached_sockets", "slave_expires_tracked_keys"];

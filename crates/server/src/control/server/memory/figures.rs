@@ -3,11 +3,11 @@
 //! Invariant: `used` is what the server accounts for, not what the system sees; the parts are of
 //! the same moment as far as counters of many threads can be.
 
+use engine::runtime::memory::Resident;
+use engine::session::client_info::bytes_of;
 use keyspace::{Keyspace, arena};
 
 use crate::server::Server;
-use engine::runtime::memory::Resident;
-use engine::session::client_info::bytes_of;
 
 /// What a key's place in its table takes: a word, and a share of those that are free.
 const TABLE_BYTES_PER_KEY: usize = 11;

@@ -5,17 +5,17 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
+use durability::testing::{HERE, await_end, end, new_disk, start_log};
+use engine::clients::registry::Peer;
+use engine::journal::{JournalReader, ReaderId, Reliance};
+use engine::session::Dialogue;
+use engine::session::Session;
 use keyspace::Lsn;
 use persist::storage::simulated::{Fault, SimulatedDisk};
 
 use crate::net::connection::{Moving, RawStream};
 use crate::server::Server;
 use crate::start::test_server_on;
-use durability::testing::{HERE, await_end, end, new_disk, start_log};
-use engine::clients::registry::Peer;
-use engine::journal::{JournalReader, ReaderId, Reliance};
-use engine::session::Dialogue;
-use engine::session::Session;
 
 struct Deaf;
 
