@@ -133,7 +133,7 @@ impl Lane {
     #[inline]
     pub fn come_in_past_gates(&self, flags: impl FnOnce() -> Flags) -> bool {
         let pause = &self.shared.pause;
-        self.come_in() && (!pause.may_hold() || pause.left(flags(), self.now_ms()).is_none())
+        self.come_in() && (!pause.may_hold() || !pause.holds(flags(), self.now_ms()))
     }
 
     /// Whether the worker is inside its turnstile; for assertions.

@@ -61,6 +61,17 @@ pub(super) fn file_system(source: &Source) -> Vec<(usize, String)> {
     })
 }
 
+/// The engine and what keeps the data are driven by whoever calls them; of the library of the event
+/// loop they know the channels.
+pub(super) fn event_loop(source: &Source) -> Vec<(usize, String)> {
+    if !source.is_in(&["crates/engine/", "crates/durability/"]) {
+        return Vec::new();
+    }
+    banned(source, &[], "an event loop is the server's", |word| {
+        word.starts_with("tokio::") && !word.starts_with("tokio::sync")
+    })
+}
+
 fn banned(
     source: &Source,
     rooms: &[&str],

@@ -85,10 +85,8 @@ fn ask(lane: &Lane, session: &Session, entry: &Entry, args: Args<'_>, refuse: Gu
 #[inline]
 pub fn admit_in_pause(lane: &Lane, flags: impl FnOnce() -> Flags) -> Verdict {
     let pause = &lane.shared.pause;
-    if pause.may_hold()
-        && let Some(left) = pause.left(flags(), lane.now_ms())
-    {
-        return Verdict::Postponed(Stage::Paused(Box::pin(tokio::time::sleep(left))));
+    if pause.may_hold() && pause.holds(flags(), lane.now_ms()) {
+        return Verdict::Postponed(Stage::Paused);
     }
     Verdict::Admitted
 }
@@ -211,7 +209,7 @@ impl<'a> Again<'a> {
         let waits_for_disk =
             may_write(effective) && (server.snapshot_gate.is_shut() || server.log_gate.is_shut());
         let now = server.keyspace.clock().now_ms();
-        let is_paused = server.pause.may_hold() && server.pause.left(declared, now).is_some();
+        let is_paused = server.pause.may_hold() && server.pause.holds(declared, now);
         Ok(waits_for_disk || is_paused)
     }
 }

@@ -8,17 +8,15 @@
 //! first, and then looks for a pause. So one of two sees the other, and what a pause holds is over
 //! when it is answered.
 
-use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard};
-use std::task::{Context, Waker};
+use std::task::Waker;
 use std::time::Duration;
 
 use base::Wakers;
 use base::time::UnixMillis;
 use commands::Flags;
 use keyspace::Keyspace;
-use tokio::time::Sleep;
 
 /// The state of CLIENT PAUSE.
 pub struct Pause {
@@ -103,22 +101,21 @@ impl Pause {
         self.until.load(Ordering::Relaxed) != 0
     }
 
-    /// How long a command with these flags is held, if it is; `None` if the pause is over.
+    /// Whether a command with these flags is held.
     #[cold]
-    pub(crate) fn left(&self, flags: Flags, now: UnixMillis) -> Option<Duration> {
-        let Some(left) = self.time_left(now) else {
+    pub(crate) fn holds(&self, flags: Flags, now: UnixMillis) -> bool {
+        if self.time_left(now).is_none() {
             // Over: nobody has to ask again, unless a new pause has just begun.
             let mut state = self.lock();
             if state.pending.is_empty() && state.until <= now {
                 state.until = 0;
                 self.publish(&mut state);
             }
-            return None;
-        };
-        let is_held = flags.has(Flags::WRITE)
+            return false;
+        }
+        flags.has(Flags::WRITE)
             || flags.has(Flags::MAY_REPLICATE)
-            || self.all_commands.load(Ordering::Relaxed);
-        is_held.then_some(left)
+            || self.all_commands.load(Ordering::Relaxed)
     }
 
     /// How long something is held, if it is.
@@ -127,19 +124,11 @@ impl Pause {
         u64::try_from(left).ok().filter(|&left| left > 0).map(Duration::from_millis)
     }
 
-    /// Whether a session need not wait any more; if it must, it is woken when its time is over, or
-    /// when pauses change.
-    pub fn is_over(
-        &self,
-        mut sleep: Pin<&mut Sleep>,
-        cx: &mut Context<'_>,
-        now: UnixMillis,
-    ) -> bool {
+    /// How long a session has to wait on, if it has; it is woken when pauses change.
+    pub fn await_end(&self, waker: &Waker, now: UnixMillis) -> Option<Duration> {
         // Queued first: a pause that ends between the two still wakes it.
-        self.lock().waiting.add(cx.waker());
-        let Some(left) = self.time_left(now) else { return true };
-        sleep.set(tokio::time::sleep(left));
-        sleep.poll(cx).is_ready()
+        self.lock().waiting.add(waker);
+        self.time_left(now)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -6,7 +6,8 @@
 
 use std::sync::{Mutex, MutexGuard};
 
-use tokio::runtime::{Handle, RuntimeMetrics};
+/// Tells how far a loop that runs has come.
+pub type ReadTurns = Box<dyn Fn() -> Turns + Send>;
 
 /// All loops of the process.
 #[derive(Default)]
@@ -14,7 +15,7 @@ pub struct Loops(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    running: Vec<(usize, RuntimeMetrics)>,
+    running: Vec<(usize, ReadTurns)>,
     /// Of loops that have ended.
     ended: Turns,
     /// What had happened when the statistics were reset.
@@ -24,34 +25,30 @@ struct State {
 /// How often loops went round, and for how many microseconds they did not sleep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Turns {
+    /// How often a loop looked at its sockets.
     pub cycles: u64,
+    /// Microseconds in which it did not sleep.
     pub micros: u64,
 }
 
 impl Turns {
-    fn of(metrics: &RuntimeMetrics) -> Self {
-        let micros = metrics.worker_total_busy_duration(0).as_micros();
-        let micros = u64::try_from(micros).unwrap_or(u64::MAX);
-        Self { cycles: metrics.worker_park_count(0), micros }
-    }
-
     fn plus(self, other: Self) -> Self {
         Self { cycles: self.cycles + other.cycles, micros: self.micros + other.micros }
     }
 }
 
 impl Loops {
-    /// The loop of a worker begins, whose thread this is.
-    pub fn enter(&self, lane: usize) {
-        self.state().running.push((lane, Handle::current().metrics()));
+    /// The loop of a worker begins.
+    pub fn enter(&self, lane: usize, turns: ReadTurns) {
+        self.state().running.push((lane, turns));
     }
 
     /// It ends.
     pub fn leave(&self, lane: usize) {
         let mut state = self.state();
         let Some(at) = state.running.iter().position(|(of, _)| *of == lane) else { return };
-        let (_, metrics) = state.running.swap_remove(at);
-        state.ended = state.ended.plus(Turns::of(&metrics));
+        let (_, turns) = state.running.swap_remove(at);
+        state.ended = state.ended.plus(turns());
     }
 
     /// What happened since the start, or since the statistics were reset.
@@ -77,7 +74,7 @@ impl Loops {
 
 impl State {
     fn all(&self) -> Turns {
-        let running = self.running.iter().map(|(_, metrics)| Turns::of(metrics));
+        let running = self.running.iter().map(|(_, turns)| turns());
         running.fold(self.ended, Turns::plus)
     }
 }

@@ -2,12 +2,8 @@
 //!
 //! Invariant: its command is booked when the wait is over, and not if its client goes before.
 
-use std::pin::Pin;
-
-use base::time::UnixMillis;
 use keyspace::{Acquisition, Lsn};
 use proto::Reply;
-use tokio::time::Sleep;
 
 use super::stage::Ran;
 use super::waiting::{Place, Waiting};
@@ -16,16 +12,14 @@ use super::waiting::{Place, Waiting};
 pub struct Blocked {
     /// The command and what it took so far: it is booked when the wait is over.
     pub ran: Ran,
-    /// When it gives up; never if `None`.
-    pub until: Option<Pin<Box<Sleep>>>,
+    /// When it gives up, on the monotonic clock in microseconds; never if `None`.
+    pub until_us: Option<i64>,
     /// What it replies when it gives up or is unblocked.
     pub on_timeout: fn(&mut Reply<'_>),
     /// Its place in the queues, if it waits for keys.
     pub place: Option<Place>,
     /// What it waits for to be on disk.
     pub safety: Option<Safety>,
-    /// Rings when its place is to be looked at again.
-    pub again: Option<(UnixMillis, Pin<Box<Sleep>>)>,
     pub rousing: Rousing,
 }
 
@@ -61,27 +55,21 @@ impl Safety {
 
 impl Blocked {
     /// A wait for a time, or for CLIENT UNBLOCK.
-    pub fn on_time(
-        ran: Ran,
-        until: Option<Pin<Box<Sleep>>>,
-        on_timeout: fn(&mut Reply<'_>),
-    ) -> Self {
-        let (place, safety, again, rousing) = (None, None, None, Rousing::No);
-        Self { ran, until, on_timeout, place, safety, again, rousing }
+    pub fn on_time(ran: Ran, until_us: Option<i64>, on_timeout: fn(&mut Reply<'_>)) -> Self {
+        Self { ran, until_us, on_timeout, place: None, safety: None, rousing: Rousing::No }
     }
 
     /// A wait for the journal to be safe, or for a time.
-    pub fn on_disk(ran: Ran, until: Option<Pin<Box<Sleep>>>, safety: Safety) -> Self {
+    pub fn on_disk(ran: Ran, until_us: Option<i64>, safety: Safety) -> Self {
         // How many copies there are is looked up when it gives up.
         let on_timeout = |reply: &mut Reply<'_>| reply.null_array();
-        Self { safety: Some(safety), ..Self::on_time(ran, until, on_timeout) }
+        Self { safety: Some(safety), ..Self::on_time(ran, until_us, on_timeout) }
     }
 
     /// A wait for keys.
     pub fn on_keys(ran: Ran, waiting: Waiting) -> Self {
-        let Waiting { place, left } = waiting;
-        let until = left.map(|left| Box::pin(tokio::time::sleep(left)));
+        let Waiting { place, until_us } = waiting;
         let on_timeout = |reply: &mut Reply<'_>| reply.null_array();
-        Self { place: Some(place), ..Self::on_time(ran, until, on_timeout) }
+        Self { place: Some(place), ..Self::on_time(ran, until_us, on_timeout) }
     }
 }

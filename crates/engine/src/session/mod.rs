@@ -17,6 +17,7 @@ mod request;
 mod stage;
 mod state;
 mod steps;
+pub mod timer;
 mod waiting;
 
 pub use blocked::{Awaited, Blocked, Rousing, Safety};

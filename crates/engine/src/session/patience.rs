@@ -7,15 +7,14 @@
 //!
 //! Invariant: a request that is answered so has not begun, and is in no queue any more.
 
-use std::future::Future;
 use std::task::Context as TaskContext;
-use std::time::Duration;
 
 use config::settings::BUSY_REPLY_THRESHOLD;
 use keyspace::{Acquisition, BUSY, Keyspace, Obstacle, Refusal};
 
 use crate::runtime::background;
 use crate::session::Parked;
+use crate::session::timer::{Timer, is_due};
 use crate::shared::Shared;
 
 /// How long a request may wait on, in microseconds: not at all if 0 or less, for ever if `None`.
@@ -98,20 +97,14 @@ pub fn busy_since_us(server: &Shared) -> i64 {
 
 impl Parked {
     /// Whether it has waited long enough; if not, the session is woken when that may be so.
-    pub fn has_lost_patience(&mut self, server: &Shared, cx: &mut TaskContext<'_>) -> bool {
-        loop {
-            let Some(left) = patience_left(server, self) else { return false };
-            let left = u64::try_from(left).ok().filter(|&left| left > 0);
-            let Some(left) = left else { return true };
-            let timer = self
-                .timer
-                .get_or_insert_with(|| Box::pin(tokio::time::sleep(Duration::from_micros(left))));
-            if timer.as_mut().poll(cx).is_pending() {
-                return false;
-            }
-            // What it waits for now may have begun later than what it waited for first.
-            self.timer = None;
-        }
+    pub fn has_lost_patience(
+        &self,
+        server: &Shared,
+        timer: &mut dyn Timer,
+        cx: &mut TaskContext<'_>,
+    ) -> bool {
+        // What it waits for now may have begun later than what it waited for first.
+        patience_left(server, self).is_some_and(|left| is_due(timer, cx, 0, left))
     }
 }
 
@@ -124,6 +117,7 @@ mod tests {
     use super::{patience_left, waits_on};
     use crate::session::Parked;
     use crate::session::Round;
+    use crate::session::timer::{Timer, is_due};
     use crate::testing;
 
     /// What a request waits for says how long it waits, not what it has beside that.

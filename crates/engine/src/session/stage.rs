@@ -3,13 +3,9 @@
 //! Invariant: a stage is all that stands for the wait in the world: without it there is no ticket
 //! for a lock, no place in a queue and no timer.
 
-use std::pin::Pin;
-use std::time::Duration;
-
 use keyspace::{Acquisition, Lsn};
 use proto::{Args, Output, OwnedArgs};
 use tokio::sync::oneshot;
-use tokio::time::Sleep;
 
 use super::Session;
 use super::blocked::{Blocked, Rousing};
@@ -37,7 +33,7 @@ pub enum Stage {
     /// The end of other sessions.
     Departures(Box<Departures>),
     /// The end of CLIENT PAUSE; the request at the head of the input is still to be run.
-    Paused(Pin<Box<Sleep>>),
+    Paused,
     /// Room for what the request at the head of the input would leave behind.
     Shut(&'static WriteGate),
     /// Something that a blocking command waits for.
@@ -50,15 +46,13 @@ pub struct Parked {
     pub round: Round,
     /// When it began to wait, on the monotonic clock in microseconds.
     pub began_us: i64,
-    /// Rings when its patience may be over.
-    pub(crate) timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl Parked {
     /// A request begins to wait, or waits on if it had its locks and gave them back.
     pub fn new(acquisition: Acquisition, round: Round, now_us: i64) -> Box<Self> {
         let began_us = round.began_us.unwrap_or(now_us);
-        Box::new(Self { acquisition, round, began_us, timer: None })
+        Box::new(Self { acquisition, round, began_us })
     }
 }
 
@@ -133,18 +127,18 @@ impl Ran {
 /// A wait for the end of other sessions.
 pub struct Departures {
     pub ids: Vec<ClientId>,
-    /// Rings when the wait has lasted long enough.
-    pub patience: Pin<Box<Sleep>>,
-    /// On the monotonic clock, in microseconds.
+    /// When the wait began, and when it has lasted long enough: on the monotonic clock, in
+    /// microseconds.
     pub began_us: i64,
+    pub until_us: i64,
     /// What is replied then.
     pub done: Elsewhere,
 }
 
 impl Departures {
-    /// Waits for the end of these clients' sessions, for so long at most, and replies this.
-    pub fn new(ids: Vec<ClientId>, patience: Duration, began_us: i64, done: Elsewhere) -> Self {
-        Self { ids, patience: Box::pin(tokio::time::sleep(patience)), began_us, done }
+    /// Waits for the end of these clients' sessions, until then at most, and replies this.
+    pub fn new(ids: Vec<ClientId>, (began_us, until_us): (i64, i64), done: Elsewhere) -> Self {
+        Self { ids, began_us, until_us, done }
     }
 }
 
@@ -157,7 +151,7 @@ impl Stage {
             Self::Parked(_) => Wait::Locks,
             Self::Elsewhere(_) | Self::Steps(_) | Self::Departures(_) => Wait::Result,
             Self::Away(_) => Wait::Return,
-            Self::Paused(_) => Wait::Leave,
+            Self::Paused => Wait::Leave,
             Self::Shut(_) => Wait::Room,
             Self::Blocked(_) => Wait::Event,
         }
@@ -181,20 +175,12 @@ impl Stage {
         if self.wait().goes_along() { self } else { Self::Requests }
     }
 
-    /// The stage at its new worker, whose timer it is to use.
+    /// The stage at its new worker, where it stands in no line yet.
     pub fn unpacked(mut self) -> Self {
-        let renew = |sleep: &mut Pin<Box<Sleep>>| {
-            *sleep = Box::pin(tokio::time::sleep_until(sleep.deadline()));
-        };
-        if let Self::Departures(departures) = &mut self {
-            renew(&mut departures.patience);
-        }
-        if let Self::Blocked(blocked) = &mut self {
-            blocked.again = None;
-            blocked.until.iter_mut().for_each(renew);
-            if let Some(safety) = &mut blocked.safety {
-                safety.is_queued = false;
-            }
+        if let Self::Blocked(blocked) = &mut self
+            && let Some(safety) = &mut blocked.safety
+        {
+            safety.is_queued = false;
         }
         self
     }

@@ -48,8 +48,6 @@ pub struct Session {
     pub seldom: Option<Box<Seldom>>,
     /// What it has subscribed to, if to anything.
     pub subscriptions: Option<Box<Subscriptions>>,
-    /// Its place among those whose copies are tracked, if it has one.
-    pub tracked: Option<Box<Tracked>>,
     /// Whether CLIENT CACHING came right before the present command.
     pub has_caching: bool,
     /// The highest LSN that replies not yet held back have seen.
@@ -69,6 +67,8 @@ pub struct Seldom {
     fieldsets: Fieldsets,
     /// What has come behind the input.
     pub later: Later,
+    /// The client's place among those whose copies are tracked, if it has one.
+    tracked: Option<Box<Tracked>>,
 }
 
 /// Which replies a client wants, as CLIENT REPLY says. Each is a bit of its own: within EXEC one
@@ -140,7 +140,6 @@ impl Session {
             no_touch: false,
             seldom: None,
             subscriptions: None,
-            tracked: None,
             has_caching: false,
             seen: 0,
             tells_of_write: false,
@@ -153,6 +152,29 @@ impl Session {
     pub fn take(&mut self) -> Self {
         let blank = Self::blank(Arc::clone(&self.client));
         std::mem::replace(self, blank)
+    }
+
+    /// The client's place among those whose copies are tracked, if it has one.
+    #[inline]
+    pub fn tracked(&self) -> Option<&Tracked> {
+        self.seldom.as_ref()?.tracked.as_deref()
+    }
+
+    /// The same, to be changed.
+    pub fn tracked_mut(&mut self) -> Option<&mut Tracked> {
+        self.seldom.as_mut()?.tracked.as_deref_mut()
+    }
+
+    /// Gives the client such a place.
+    pub fn track(&mut self, tracked: Box<Tracked>) {
+        self.seldom.get_or_insert_default().tracked = Some(tracked);
+    }
+
+    /// Takes it away.
+    pub fn untrack(&mut self) {
+        if let Some(seldom) = &mut self.seldom {
+            seldom.tracked = None;
+        }
     }
 
     /// What HIMPORT PREPARE has named.
@@ -276,7 +298,7 @@ impl Session {
     /// Whether others may have messages for it that have a place among its replies.
     #[inline]
     pub fn is_listener(&self) -> bool {
-        self.is_subscriber() || self.tracked.is_some()
+        self.is_subscriber() || self.tracked().is_some()
     }
 
     /// Whether its commands are run one like the other: not queued, and undisturbed.
@@ -331,7 +353,7 @@ impl Session {
                 }
             }
         }
-        if let Some(tracked) = &mut self.tracked {
+        if let Some(tracked) = self.tracked_mut() {
             tracked.unsent.note(begun, reply.output());
         }
         // What others tell may come from any write so far.
@@ -346,13 +368,13 @@ impl Session {
     /// Whose copies of what it reads are tracked now: its own or nobody's.
     #[inline]
     pub(crate) fn reader(&self) -> Option<ClientId> {
-        let tracked = self.tracked.as_ref()?;
+        let tracked = self.tracked()?;
         tracked.tracker.options.remembers(self.has_caching).then_some(self.client.id)
     }
 
     /// Whether it is told of changes to what it reads, remembered or not.
     pub(crate) fn is_told_of_changes(&self) -> bool {
-        let options = self.tracked.as_ref().map(|tracked| &tracked.tracker.options);
+        let options = self.tracked().map(|tracked| &tracked.tracker.options);
         options.is_some_and(|options| options.remembers(self.has_caching) || options.broadcasts())
     }
 

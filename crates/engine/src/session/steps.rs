@@ -12,6 +12,7 @@ use proto::{Args, Output};
 use super::Session;
 use super::request::tx_options;
 use super::stage::{Elsewhere, Parked, Ran, Then};
+use super::timer::Timer;
 use crate::lane::Lane;
 use crate::session::Round;
 use crate::table::command_table::Entry;
@@ -56,6 +57,7 @@ pub struct Stride<'a, 'c> {
     pub args: Args<'a>,
     pub out: &'a mut Output,
     parked: &'a mut Option<Box<Parked>>,
+    timer: &'a mut dyn Timer,
     cx: &'a mut TaskContext<'c>,
     parts: u32,
 }
@@ -85,11 +87,12 @@ impl Steps {
         &mut self,
         lane: &Lane,
         session: &mut Session,
+        timer: &mut dyn Timer,
         cx: &mut TaskContext<'_>,
     ) -> Stepped {
         let Self { work, parked, done } = self;
         let (args, out) = (done.ran.args.as_args(), &mut done.output);
-        work.step(&mut Stride { lane, session, args, out, parked, cx, parts: 0 })
+        work.step(&mut Stride { lane, session, args, out, parked, timer, cx, parts: 0 })
     }
 }
 
@@ -131,7 +134,7 @@ impl Stride<'_, '_> {
         if lane.poll_locks(&mut parked.acquisition, self.cx.waker()).is_ready() {
             return Some(Ok(parked.acquisition));
         }
-        if parked.has_lost_patience(server, self.cx) {
+        if parked.has_lost_patience(server, self.timer, self.cx) {
             return Some(Err(BUSY));
         }
         *self.parked = Some(parked);

@@ -14,6 +14,7 @@ use keyspace::{Acquisition, Awaited, Cancelled, EntryRef, Keyspace, Kind, Lsn, T
 use proto::{Output, OwnedArgs, Resp};
 use smallvec::{SmallVec, smallvec};
 
+use super::timer::after;
 use crate::clients::client_id::ClientId;
 use crate::clients::registry::Client;
 use crate::clients::unregistration::{Registered, Unregistration};
@@ -73,8 +74,8 @@ pub struct Place {
 /// A wait that has begun.
 pub struct Waiting {
     pub(crate) place: Place,
-    /// How long it lasts at most; for ever if `None`.
-    pub(crate) left: Option<Duration>,
+    /// Until when it lasts at most, on the monotonic clock in microseconds; for ever if `None`.
+    pub(crate) until_us: Option<i64>,
 }
 
 impl BlockedClient {
@@ -155,7 +156,8 @@ impl Waiting {
         }
         let millis = |deadline| u64::try_from(deadline - tx.now()).unwrap_or(0);
         let left = wait.deadline.map(|deadline| Duration::from_millis(millis(deadline)));
-        Self { place, left }
+        let until_us = left.map(|left| after(server.keyspace.clock().monotonic_us(), left));
+        Self { place, until_us }
     }
 }
 

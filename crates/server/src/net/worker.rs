@@ -25,10 +25,11 @@ use engine::runtime::counters::add;
 use engine::runtime::drill;
 use engine::runtime::lanes::READ_SIZE;
 use engine::runtime::looks::SocketLooks;
+use engine::runtime::loops::Turns;
 use engine::session::Session;
 use keyspace::TxOptions;
 use proto::Output;
-use tokio::runtime::LocalRuntime;
+use tokio::runtime::{Handle, LocalRuntime, RuntimeMetrics};
 use tokio::sync::mpsc;
 use tokio::task::unconstrained;
 
@@ -211,11 +212,18 @@ pub(crate) fn run(
     batch_scheduling::begin(&worker);
     bind(&worker);
     runtime.block_on(async {
-        server.loops.enter(lane);
+        let metrics = Handle::current().metrics();
+        server.loops.enter(lane, Box::new(move || turns_of(&metrics)));
         receive(Rc::clone(&worker), inbox).await;
         server.loops.leave(lane);
     });
     batch_scheduling::end(&worker);
+}
+
+fn turns_of(metrics: &RuntimeMetrics) -> Turns {
+    let micros = metrics.worker_total_busy_duration(0).as_micros();
+    let micros = u64::try_from(micros).unwrap_or(u64::MAX);
+    Turns { cycles: metrics.worker_park_count(0), micros }
 }
 
 async fn receive(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Message>) {

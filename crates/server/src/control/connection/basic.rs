@@ -199,7 +199,7 @@ fn begin_anew(server: &'static Shared, session: &mut Session) {
     server.monitors.remove(&session.client);
     session.end_transaction(server);
     session.unsubscribe_all();
-    session.tracked = None;
+    session.untrack();
     session.has_caching = false;
     session.select(0);
     session.speak(Resp::Two);

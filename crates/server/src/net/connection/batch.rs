@@ -384,7 +384,7 @@ impl Batch<'_> {
         // thread may still have to make.
         let (session, replied) = (&serve.session, matches!(step, Step::Done | Step::Close));
         let has_own = session.is_subscriber() && self.worker.rounds.include(self.worker.number);
-        let receives = replied && (has_own || session.tracked.is_some());
+        let receives = replied && (has_own || session.tracked().is_some());
         serve.hold(output, begun);
         if receives {
             serve.receive_messages(output);

@@ -89,7 +89,7 @@ impl Connection {
             | Stage::Steps(_)
             | Stage::Departures(_) => INPUT_MOST,
             // Some clients read nothing before they have sent all; of the others one may be gone.
-            Stage::Requests | Stage::Paused(_) | Stage::Blocked(_) => usize::MAX,
+            Stage::Requests | Stage::Paused | Stage::Blocked(_) => usize::MAX,
         }
     }
 

@@ -16,6 +16,7 @@ mod listen;
 mod memcached;
 mod socket;
 mod stepping;
+mod timer;
 mod wait;
 mod window;
 
@@ -32,6 +33,7 @@ use deferred::Kept;
 pub(crate) use deferred::REQUEST_MAX;
 use durable_output::Held;
 pub(crate) use socket::{RawStream, Stream};
+use timer::SessionTimer;
 pub(crate) use window::{Slot, Window};
 
 use crate::memcached::watch;
@@ -51,6 +53,8 @@ pub(crate) struct Connection {
     worker: Rc<Worker>,
     stream: Stream,
     stage: Stage,
+    /// What wakes it when its stage ends by a time.
+    timer: SessionTimer,
     session: Session,
     /// Bytes read and not executed yet, from `executed` on. Empty while idle.
     input: Vec<u8>,
@@ -129,6 +133,7 @@ impl Connection {
             worker,
             stream,
             stage,
+            timer: SessionTimer::default(),
             session,
             input,
             executed,
@@ -255,7 +260,7 @@ impl Body for Connection {
             return true;
         }
         let deliveries = client.delivery_bytes() as u64;
-        let tracked = self.output.as_ref().zip(self.session.tracked.as_ref());
+        let tracked = self.output.as_ref().zip(self.session.tracked());
         let notices = tracked.map_or(0, |(output, tracked)| tracked.unsent.bytes(output));
         let owed = Owed { all: self.unsent() as u64 + deliveries, notices: notices + deliveries };
         output_limit::is_exceeded(server, client, owed, self.worker.now_ms())
@@ -295,7 +300,7 @@ impl Body for Connection {
             }
             self.session.client.take_deliveries();
         }
-        self.session.tracked = None;
+        self.session.untrack();
         self.session.end_transaction(self.worker.server);
         watch::tell_departure(self.worker.server, &self.session);
         self.drop_input();

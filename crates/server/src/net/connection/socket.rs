@@ -342,7 +342,7 @@ impl Connection {
     /// its bytes.
     pub(super) fn keep_output(&mut self, output: Box<Output>) {
         if output.is_empty() && self.held.is_none() {
-            if let Some(tracked) = &mut self.session.tracked {
+            if let Some(tracked) = self.session.tracked_mut() {
                 tracked.forget_unsent();
             }
             self.worker.give_back_output(output);

@@ -20,7 +20,7 @@ impl Connection {
             return Turn::Wait;
         }
         self.worker.start_batch();
-        let progress = steps.step(&self.worker, &mut self.session, cx);
+        let progress = steps.step(&self.worker, &mut self.session, &mut self.timer, cx);
         let done = &mut steps.done;
         let micros = u64::try_from(self.worker.tick()).unwrap_or(0);
         counters::add(&self.worker.counters.busy_us, micros);

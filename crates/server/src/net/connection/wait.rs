@@ -19,6 +19,7 @@ use engine::commit::accounting;
 use engine::session::Grant;
 use engine::session::Resumed;
 use engine::session::life::{EventEnd, Resumption, Turn, Waits};
+use engine::session::timer::{Timer, is_due};
 use engine::session::{Awaited, Blocked, Rousing, Safety};
 use engine::session::{Departures, Elsewhere, Parked, Ran, Stage, Then};
 use engine::session::{Place, Served, ServedWith};
@@ -27,6 +28,7 @@ use proto::{Block, Output, Reply};
 use tokio::sync::oneshot;
 
 use super::Connection;
+use super::timer::SessionTimer;
 use crate::net::network::Network;
 use crate::net::worker::unregister;
 
@@ -54,7 +56,7 @@ impl Waits for Connection {
 
     fn has_lost_patience(&mut self, cx: &mut TaskContext<'_>) -> bool {
         let Stage::Parked(parked) = &mut self.stage else { return false };
-        parked.has_lost_patience(self.worker.server, cx)
+        parked.has_lost_patience(self.worker.server, &mut self.timer, cx)
     }
 
     fn resume(&mut self, cx: &mut TaskContext<'_>, with: Resumption) -> Turn {
@@ -82,14 +84,15 @@ impl Waits for Connection {
     fn has_leave(&mut self, cx: &mut TaskContext<'_>) -> bool {
         let server = self.worker.server;
         let may_begin = match &mut self.stage {
-            Stage::Paused(sleep) => {
-                server.pause.is_over(sleep.as_mut(), cx, server.keyspace.clock().now_ms())
+            Stage::Paused => {
+                let left = server.pause.await_end(cx.waker(), server.keyspace.clock().now_ms());
+                left.inspect(|left| self.timer.wake_in(cx, *left)).is_none()
             }
             Stage::Shut(gate) => !gate.wait(cx.waker()),
             _ => true,
         };
         if may_begin {
-            self.stage = Stage::Requests;
+            self.take_stage();
         }
         may_begin
     }
@@ -138,7 +141,8 @@ impl Waits for Connection {
 
     fn is_late(&mut self, cx: &mut TaskContext<'_>) -> bool {
         let Stage::Blocked(blocked) = &mut self.stage else { return false };
-        blocked.until.as_mut().is_some_and(|sleep| sleep.as_mut().poll(cx).is_ready())
+        let now_us = self.worker.server.keyspace.clock().monotonic_us();
+        blocked.until_us.is_some_and(|until_us| is_due(&mut self.timer, cx, now_us, until_us))
     }
 
     fn refusal(&self) -> Option<Refusal> {
@@ -181,26 +185,18 @@ impl Waits for Connection {
         let Stage::Blocked(blocked) = &mut self.stage else { return Turn::Again };
         let Some(place) = &blocked.place else { return Turn::Wait };
         let keyspace = self.worker.server.keyspace;
+        let now = keyspace.clock().now_ms();
         if let Rousing::No = blocked.rousing {
             let Some(again) = place.again() else { return Turn::Wait };
-            if blocked.again.as_ref().is_none_or(|(at, _)| *at != again) {
-                let left = again - keyspace.clock().now_ms();
-                let left = Duration::from_millis(u64::try_from(left).unwrap_or(0));
-                blocked.again = Some((again, Box::pin(tokio::time::sleep(left))));
-            }
-            let timer = blocked.again.as_mut();
-            if timer.is_none_or(|(_, sleep)| sleep.as_mut().poll(cx).is_pending()) {
+            if !is_due(&mut self.timer, cx, now.saturating_mul(1000), again.saturating_mul(1000)) {
                 return Turn::Wait;
             }
         }
-        let now = keyspace.clock().now_ms();
         if keyspace.settings().holds_expiry(now) {
-            let mut pause = Box::pin(tokio::time::sleep(STANDSTILL_LOOK));
-            let _ = pause.as_mut().poll(cx);
-            (blocked.again, blocked.rousing) = (Some((now, pause)), Rousing::Due);
+            self.timer.wake_in(cx, STANDSTILL_LOOK);
+            blocked.rousing = Rousing::Due;
             return Turn::Wait;
         }
-        blocked.again = None;
         let (mut acquisition, round) = match std::mem::replace(&mut blocked.rousing, Rousing::No) {
             Rousing::Underway(acquisition, round) => (acquisition, round),
             Rousing::No | Rousing::Due => (place.acquisition(keyspace), 0),
@@ -226,7 +222,7 @@ impl Waits for Connection {
         let client = &self.session.client;
         let (works, is_paused) = match &self.stage {
             Stage::Requests | Stage::Blocked(_) => (false, false),
-            Stage::Paused(_) => (false, true),
+            Stage::Paused => (false, true),
             Stage::Parked(_)
             | Stage::Shut(_)
             | Stage::Elsewhere(_)
@@ -285,7 +281,9 @@ impl Drop for Apart {
 }
 
 impl Connection {
+    /// What it waited for, with which its timer goes.
     fn take_stage(&mut self) -> Stage {
+        self.timer = SessionTimer::default();
         std::mem::replace(&mut self.stage, Stage::Requests)
     }
 
@@ -343,22 +341,18 @@ impl Connection {
         self.pass_on_result(done);
     }
 
-    fn await_departures(
-        &mut self,
-        cx: &mut TaskContext<'_>,
-        mut departures: Box<Departures>,
-    ) -> Turn {
+    fn await_departures(&mut self, cx: &mut TaskContext<'_>, departures: Box<Departures>) -> Turn {
         let server = self.worker.server;
+        let now_us = server.keyspace.clock().monotonic_us();
         // Who is busy for longer is gone as soon as it looks up.
         if server.clients.poll_departures(&departures.ids, cx.waker()).is_pending()
-            && departures.patience.as_mut().poll(cx).is_pending()
+            && !is_due(&mut self.timer, cx, now_us, departures.until_us)
         {
             self.stage = Stage::Departures(departures);
             return Turn::Wait;
         }
         let Departures { began_us, mut done, .. } = *departures;
-        let micros = server.keyspace.clock().monotonic_us() - began_us;
-        done.ran.micros = u64::try_from(micros).unwrap_or(0);
+        done.ran.micros = u64::try_from(now_us - began_us).unwrap_or(0);
         self.pass_on_result(done);
         Turn::Again
     }

@@ -13,6 +13,7 @@ use engine::clients::registry::{Client, Signal, client_flags};
 use engine::runtime::drill;
 use engine::session;
 use engine::session::client_info::address;
+use engine::session::timer::after;
 use engine::session::{Departures, Elsewhere, Ran, Stage, Then};
 use keyspace::Refusal;
 use proto::{Args, Output, Reply};
@@ -137,7 +138,11 @@ fn once_gone(
     let ran = Ran::begun(entry, args);
     let done = Elsewhere { output, seen: 0, ran, then: Then::Nothing };
     let began_us = server.keyspace.clock().monotonic_us();
-    Ok(Stage::Departures(Box::new(Departures::new(ids, PATIENCE, began_us, done))))
+    Ok(Stage::Departures(Box::new(Departures::new(
+        ids,
+        (began_us, after(began_us, PATIENCE)),
+        done,
+    ))))
 }
 
 pub(super) const UNBLOCK: ControlCommand = Command {

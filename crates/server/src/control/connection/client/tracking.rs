@@ -67,12 +67,12 @@ fn tracking(
     let asked = Asked::parse(server, args)?;
     match &args[2] {
         word if is(word, "ON") => {
-            let present = session.tracked.as_ref().map(|tracked| &tracked.tracker.options);
+            let present = session.tracked().map(|tracked| &tracked.tracker.options);
             let options = asked.options(present)?;
             if options.mode != Mode::OptIn && options.mode != Mode::OptOut {
                 session.has_caching = false;
             }
-            session.tracked = Some(Box::new(Tracked::begin(
+            session.track(Box::new(Tracked::begin(
                 &server.tracking,
                 server.keyspace,
                 &session.client,
@@ -80,7 +80,7 @@ fn tracking(
             )));
         }
         word if is(word, "OFF") => {
-            session.tracked = None;
+            session.untrack();
             session.has_caching = false;
         }
         _ => return Err(SYNTAX),
@@ -227,7 +227,7 @@ fn caching(
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
     let session = context.session()?;
-    let mode = session.tracked.as_ref().ok_or(CACHING_WITHOUT_CHOICE)?.tracker.options.mode;
+    let mode = session.tracked().ok_or(CACHING_WITHOUT_CHOICE)?.tracker.options.mode;
     match &args[2] {
         word if is(word, "YES") && mode != Mode::OptIn => return Err(YES_WITHOUT_OPTIN),
         word if is(word, "NO") && mode != Mode::OptOut => return Err(NO_WITHOUT_OPTOUT),
@@ -283,7 +283,7 @@ fn trackinginfo(
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
     let session = context.session()?;
-    let options = session.tracked.as_ref().map(|tracked| &tracked.tracker.options);
+    let options = session.tracked().map(|tracked| &tracked.tracker.options);
     let is_mode = |mode| options.is_some_and(|options| options.mode == mode);
     let flags = [
         ("off", options.is_none()),
