@@ -14,6 +14,7 @@ use std::thread;
 use engine::commit::publish::publish;
 use engine::journal::Reliance;
 use engine::journal::copy::Copy;
+use engine::runtime::record_batch::RecordBatch;
 use keyspace::{Acquisition, Lifetime, Lsn, NewText, PartitionSet, Tx, TxOptions};
 use persist::aof::manifest::Manifest;
 use persist::storage::simulated::{Fault, SimulatedDisk};
@@ -107,7 +108,7 @@ fn append_value(server: &'static Durability, number: usize, value: &[u8]) -> Opt
     Some(on_key(server, &key, |tx| {
         tx.put_text(&key, NewText::from_client(value), Lifetime::Forever).unwrap();
         tx.finish();
-        publish(&server.journal, tx, args.as_args())
+        publish(&server.journal, &RecordBatch::default(), tx, args.as_args())
     }))
 }
 

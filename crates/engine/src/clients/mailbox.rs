@@ -20,6 +20,7 @@ use crate::clients::invalidation::Invalidation;
 use crate::clients::multicast::WorkerSubscribers;
 use crate::clients::registry::{Client, Clients, Delivery, Signal};
 use crate::runtime::lanes::MAX_WORKERS;
+use crate::runtime::record_batch::RecordBatch;
 
 /// The mailbox of clients that are between two workers; never open.
 pub const IN_TRANSIT: usize = MAX_WORKERS;
@@ -62,15 +63,20 @@ pub enum Letter {
     Wake(Arc<Client>),
 }
 
-/// The mailboxes that a thread left letters in since it last rang.
+/// What a thread leaves to the end of its batch.
 #[derive(Default)]
-pub struct Rounds(Cell<u128>);
+pub struct Rounds {
+    /// The mailboxes that letters were left in since it last rang.
+    mailboxes: Cell<u128>,
+    /// The records that wait for those behind them.
+    pub records: RecordBatch,
+}
 
 impl Rounds {
     /// Whether a worker got any.
     #[inline]
     pub fn include(&self, lane: usize) -> bool {
-        self.0.get() & 1 << lane != 0
+        self.mailboxes.get() & 1 << lane != 0
     }
 }
 
@@ -132,7 +138,7 @@ impl Mailboxes {
         let letter = letter(tray.figures.letters);
         if tray.is_open {
             tray.letters.push_back(letter);
-            rounds.0.set(rounds.0.get() | 1 << lane);
+            rounds.mailboxes.set(rounds.mailboxes.get() | 1 << lane);
         } else {
             drop(tray);
             hand_out(VecDeque::from([letter]));
@@ -142,8 +148,8 @@ impl Mailboxes {
     /// Tells all workers that got letters, each once.
     #[inline]
     pub fn ring(&self, rounds: &Rounds) {
-        if rounds.0.get() != 0 {
-            self.ring_all(rounds.0.take());
+        if rounds.mailboxes.get() != 0 {
+            self.ring_all(rounds.mailboxes.take());
         }
     }
 

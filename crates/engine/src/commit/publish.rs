@@ -16,6 +16,7 @@ use crate::journal::{self, Deed, Journal};
 use crate::observe::tracking::{Post, Reading};
 use crate::runtime::drill;
 use crate::runtime::panics::Unbroken;
+use crate::runtime::record_batch::RecordBatch;
 use crate::shared::Shared;
 
 /// Settles and publishes what a transaction did. Returns the LSN that its reply must wait for:
@@ -34,10 +35,10 @@ pub fn commit(
         let own = tx.take_effects();
         let deed = Deed { effects: &own, database: tx.database(), args };
         let tell = || server.notify(rounds, &own);
-        return commit_unit(server, tx, vec![deed], own.changes(), &[], tell);
+        return commit_unit(server, rounds, tx, (vec![deed], own.changes()), &[], tell);
     }
     book(server, tx, tx.effects().changes());
-    let seen = publish(&server.journal, tx, args);
+    let seen = publish(&server.journal, &rounds.records, tx, args);
     tx.seal();
     server.notify(rounds, tx.effects());
     Ok(seen)
@@ -54,22 +55,22 @@ pub(crate) fn book(server: &Shared, tx: &mut Tx, changes: u64) {
 
 /// Tells the journal of a transaction of one command.
 #[inline]
-pub fn publish(journal: &Journal, tx: &mut Tx, args: Args<'_>) -> Lsn {
+pub fn publish(journal: &Journal, batch: &RecordBatch, tx: &mut Tx, args: Args<'_>) -> Lsn {
     if !tx.effects().is_recorded() {
         return 0;
     }
     let deed = Deed { effects: tx.effects(), database: tx.database(), args };
     let record = journal::record(&[deed]);
-    append(journal, tx, &record)
+    append(journal, batch, tx, &record)
 }
 
 #[cold]
-fn append(journal: &Journal, tx: &mut Tx, record: &[u8]) -> Lsn {
+fn append(journal: &Journal, batch: &RecordBatch, tx: &mut Tx, record: &[u8]) -> Lsn {
     if record.is_empty() {
         return tx.observed_lsn();
     }
     let unbroken = Unbroken::begin(tx.keyspace(), HALF_TOLD);
-    let lsn = journal.append(record);
+    let lsn = journal.append_in(batch, record);
     tx.stamp_lsn(lsn);
     unbroken.end();
     // Whatever else it saw was written before.
@@ -82,9 +83,9 @@ fn append(journal: &Journal, tx: &mut Tx, record: &[u8]) -> Lsn {
 #[cold]
 pub(crate) fn commit_unit(
     server: &Shared,
+    rounds: &Rounds,
     tx: &mut Tx,
-    own: Vec<Deed<'_, '_>>,
-    changes: u64,
+    (own, changes): (Vec<Deed<'_, '_>>, u64),
     readings: &[Reading],
     tell: impl FnOnce(),
 ) -> Result<Lsn, Refusal> {
@@ -95,7 +96,7 @@ pub(crate) fn commit_unit(
     if tx.effects().is_recorded() {
         let mut deeds = own;
         deeds.extend(services.deeds());
-        seen = append(&server.journal, tx, &journal::record(&deeds));
+        seen = append(&server.journal, &rounds.records, tx, &journal::record(&deeds));
     }
     tx.seal();
     drill::strike_behind_commit();

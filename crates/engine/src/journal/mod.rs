@@ -25,9 +25,9 @@ use base::time::Clock;
 use keyspace::{Lsn, Refusal};
 use smallvec::SmallVec;
 
+use crate::runtime::record_batch::RecordBatch;
 use durability::{Rouse, Standing, WaitingLine};
 
-pub mod batch;
 #[cfg(any(test, feature = "testing"))]
 pub mod copy;
 mod durability;
@@ -157,14 +157,19 @@ impl Journal {
         self.tail().reader(id).is_some()
     }
 
-    /// Appends a transaction's record; returns the LSN behind it.
+    /// Appends a record for which nothing waits; returns the LSN behind it.
     pub fn append(&self, record: &[u8]) -> Lsn {
+        self.append_in(&RecordBatch::default(), record)
+    }
+
+    /// Appends a transaction's record, of a batch that may be open; returns the LSN behind it.
+    pub(crate) fn append_in(&self, batch: &RecordBatch, record: &[u8]) -> Lsn {
         let mut tail = self.tail();
         tail.lsn += record.len() as u64;
         let lsn = tail.lsn;
         for attached in &mut tail.readers {
-            if attached.reader.record(lsn, record, batch::is_open()) {
-                batch::join();
+            if attached.reader.record(lsn, record, batch.is_open()) {
+                batch.join();
             }
             if attached.late_at_us == NEVER {
                 attached.late_at_us = self.clock.monotonic_us() + LATE_US;

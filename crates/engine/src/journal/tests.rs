@@ -14,6 +14,7 @@ use super::copy::Copy;
 use super::{Journal, LATE_US, Lsn, ReaderId, Reliance};
 use crate::commit::publish::publish;
 use crate::runtime::counting_waker::CountingWaker;
+use crate::runtime::record_batch::RecordBatch;
 
 /// One that no transaction writes to.
 fn journal_on(clock: Clock) -> Journal {
@@ -49,7 +50,7 @@ impl Rig {
         let mut tx = Tx::begin(grant, options);
         work(&mut tx);
         tx.finish();
-        let seen = publish(&self.journal, &mut tx, args.as_args());
+        let seen = publish(&self.journal, &RecordBatch::default(), &mut tx, args.as_args());
         tx.seal();
         drop(tx);
         self.keyspace.leave(0);

@@ -18,6 +18,7 @@ pub mod loops;
 pub mod main_thread;
 pub mod memory;
 pub mod panics;
+pub mod record_batch;
 pub mod replace_file;
 pub mod schedstat;
 pub mod stopwatch;

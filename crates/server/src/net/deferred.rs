@@ -19,7 +19,6 @@ use keyspace::Location;
 use smallvec::SmallVec;
 
 use crate::net::connection::{Connection, Slot};
-use crate::net::group_commit::GroupCommit;
 use crate::net::worker::Worker;
 
 /// A batch that takes longer writes at once: to wake the client is little beside it.
@@ -226,7 +225,7 @@ pub(crate) async fn run(worker: Rc<Worker>) {
             Poll::Ready(())
         })
         .await;
-        GroupCommit::open();
+        worker.rounds.records.open();
         turns.give(&worker);
         worker.end_turn();
     }

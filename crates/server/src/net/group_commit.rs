@@ -11,7 +11,8 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-use engine::journal::{Journal, batch};
+use engine::lane::Lane;
+use engine::runtime::record_batch::RecordBatch;
 
 use crate::net::worker::Worker;
 
@@ -30,23 +31,19 @@ pub(crate) struct GroupCommit {
 }
 
 impl GroupCommit {
-    /// A session's turn begins.
-    #[inline]
-    pub(crate) fn open() {
-        batch::open();
-    }
-
     /// A session's turn is over, at this time.
     #[inline]
-    pub(crate) fn note_turn(&self, journal: &Journal, now_us: i64) {
-        batch::close();
-        if batch::joined() != self.closed.get() {
-            self.go_on(journal, now_us);
+    pub(crate) fn note_turn(&self, lane: &Lane) {
+        let records = &lane.rounds.records;
+        records.close();
+        if records.joined() != self.closed.get() {
+            self.go_on(lane);
         }
     }
 
     #[cold]
-    fn go_on(&self, journal: &Journal, now_us: i64) {
+    fn go_on(&self, lane: &Lane) {
+        let now_us = lane.ticked_us();
         let Some(since_us) = self.since_us.get() else {
             self.since_us.set(Some(now_us));
             if let Some(closer) = self.closer.take() {
@@ -55,15 +52,16 @@ impl GroupCommit {
             return;
         };
         if now_us - since_us > LONGEST_US {
-            self.close(journal);
+            self.close(lane);
         }
     }
 
     /// Whoever waits is seen to.
-    pub(crate) fn close(&self, journal: &Journal) {
+    pub(crate) fn close(&self, lane: &Lane) {
         self.since_us.set(None);
-        if self.closed.replace(batch::joined()) != batch::joined() {
-            journal.rest();
+        let joined = lane.rounds.records.joined();
+        if self.closed.replace(joined) != joined {
+            lane.shared.journal.rest();
         }
     }
 }
@@ -80,19 +78,19 @@ pub(crate) async fn run(worker: Rc<Worker>) {
             Poll::Pending
         })
         .await;
-        until_nobody_writes(|| worker.second_turns.is_over()).await;
-        gathering.close(&worker.server.journal);
+        until_nobody_writes(&worker.rounds.records, || worker.second_turns.is_over()).await;
+        gathering.close(&worker);
     }
 }
 
 /// Waits until nobody wrote while all who are ready had their turn, and their second one, if they
 /// left something for that.
-async fn until_nobody_writes(is_over: impl Fn() -> bool) {
+async fn until_nobody_writes(records: &RecordBatch, is_over: impl Fn() -> bool) {
     loop {
-        let joined = batch::joined();
+        let joined = records.joined();
         // All who are ready have their turn, and then sockets are looked at.
         tokio::task::yield_now().await;
-        if joined == batch::joined() && is_over() {
+        if joined == records.joined() && is_over() {
             return;
         }
     }
@@ -101,23 +99,27 @@ async fn until_nobody_writes(is_over: impl Fn() -> bool) {
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
+    use std::rc::Rc;
 
-    use engine::journal::batch::{self, join};
+    use engine::runtime::record_batch::RecordBatch;
+    use tokio::task::LocalSet;
 
     use super::until_nobody_writes;
 
     #[test]
     fn a_gathering_goes_on_while_somebody_has_left_a_request_for_a_second_turn_or_writes() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        runtime.spawn(async {
+        let (local, records) = (LocalSet::new(), Rc::new(RecordBatch::default()));
+        let of_writer = Rc::clone(&records);
+        local.spawn_local(async move {
             for _ in 0..3 {
-                join();
+                of_writer.join();
                 tokio::task::yield_now().await;
             }
         });
-        let (before, line) = (batch::joined(), Cell::new(5));
+        let line = Cell::new(5);
         let is_over = || line.replace(line.get() - 1) == 1;
-        runtime.block_on(until_nobody_writes(is_over));
-        assert_eq!((line.get(), batch::joined() - before), (0, 3));
+        local.block_on(&runtime, until_nobody_writes(&records, is_over));
+        assert_eq!((line.get(), records.joined()), (0, 3));
     }
 }

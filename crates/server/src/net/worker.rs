@@ -166,7 +166,7 @@ impl Worker {
     #[inline]
     pub(crate) fn end_turn(&self) {
         self.go_out();
-        self.gathering.note_turn(&self.server.journal, self.ticked_us());
+        self.gathering.note_turn(self);
         self.server.mailboxes.ring(&self.rounds);
     }
 
@@ -258,7 +258,7 @@ async fn receive(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Message>
 /// gathered.
 fn settle(worker: &Worker) {
     worker.second_turns.give(worker);
-    worker.gathering.close(&worker.server.journal);
+    worker.gathering.close(&worker);
 }
 
 /// After letters to so many clients the sessions have the worker again.

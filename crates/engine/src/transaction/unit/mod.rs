@@ -425,8 +425,8 @@ impl Unit {
         let (server, own_rounds) = (self.server, Rounds::default());
         let rounds = place.rounds().unwrap_or(&own_rounds);
         let tell = || tell(server, rounds, &self.done, &self.publications);
-        let (tx, readings, deeds) = (&mut self.tx, &self.readings, deeds.collect());
-        let seen = publish::commit_unit(server, tx, deeds, self.changes, readings, tell)?;
+        let (tx, readings, deeds) = (&mut self.tx, &self.readings, (deeds.collect(), self.changes));
+        let seen = publish::commit_unit(server, rounds, tx, deeds, readings, tell)?;
         self.close(program, args);
         server.mailboxes.ring(&own_rounds);
         Ok(seen)

@@ -37,7 +37,6 @@ use timer::SessionTimer;
 pub(crate) use window::{Slot, Window};
 
 use crate::memcached::watch;
-use crate::net::group_commit::GroupCommit;
 use crate::net::output_limit::{self, Owed};
 use crate::net::worker::{Worker, audiences_of};
 use engine::admission::guard;
@@ -351,7 +350,7 @@ impl Connection {
             self.session.client.set_waker(cx.waker());
             self.waker = Some(cx.waker().clone());
         }
-        GroupCommit::open();
+        self.worker.rounds.records.open();
         self.worker.begin_turn();
         let driven = contain(|| self.drive(cx));
         self.worker.end_turn();
