@@ -147,7 +147,7 @@ mod short {
 
 #[cfg(not(debug_assertions))]
 #[inline]
-pub(crate) const fn are_turns_short() -> bool {
+pub const fn are_turns_short() -> bool {
     false
 }
 
@@ -212,7 +212,7 @@ pub fn point() {
 }
 
 #[cfg(not(debug_assertions))]
-pub(crate) const fn point() {}
+pub const fn point() {}
 
 /// The thread that writes the log is between two things that it does.
 #[cfg(debug_assertions)]
@@ -222,7 +222,7 @@ pub fn point_in_log() {
 }
 
 #[cfg(not(debug_assertions))]
-pub(crate) const fn point_in_log() {}
+pub const fn point_in_log() {}
 
 /// Does what a control command does, between two such places. Who asks for drills has none.
 #[inline]

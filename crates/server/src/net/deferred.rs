@@ -11,6 +11,8 @@
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
+use std::num::NonZeroU16;
+use std::ops::Range;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
@@ -41,20 +43,44 @@ const TOGETHER: usize = 32;
 /// and so many are kept as they were parsed.
 const PARSED: u8 = 128;
 
-/// What a request that is set aside is about.
+/// A request that waits for its session's second turn, in the worker's read buffer.
 #[derive(Clone, Copy)]
-pub(crate) struct Ahead {
-    pub(crate) database: usize,
+pub(crate) struct DeferredRequest {
+    /// Where it begins in the buffer, in units of `GRAIN`.
+    begin: u16,
+    /// Its bytes.
+    length: u16,
+    database: usize,
+    found: Found,
+}
+
+/// What was found out about a request before it is deferred.
+#[derive(Clone, Copy)]
+pub(crate) struct Found {
     /// Where its one key belongs, if it has just one.
     pub(crate) location: Option<Location>,
     /// Where it is kept as it was parsed, if it is.
     pub(crate) parsed: Option<u8>,
 }
 
+/// Which of a worker's deferred requests one is. Sessions have little room for it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct DeferredNumber(NonZeroU16);
+
+const _: () = assert!(KEPT / GRAIN < u16::MAX as usize, "each takes a grain or more");
+
+impl DeferredRequest {
+    /// Where it lies in the worker's read buffer.
+    fn range(&self) -> Range<usize> {
+        let begin = usize::from(self.begin) * GRAIN;
+        begin..begin + usize::from(self.length)
+    }
+}
+
 /// A session that stands in line.
 struct Waiting {
     serve: Rc<RefCell<Connection>>,
-    ahead: Option<Ahead>,
+    request: Option<DeferredNumber>,
 }
 
 /// What a worker knows of the second turns of its sessions.
@@ -66,11 +92,13 @@ pub(crate) struct DeferredSessions {
     line: RefCell<Vec<Waiting>>,
     /// Bytes of the worker's read buffer with requests that are set aside.
     kept: Cell<usize>,
-    /// What the request of the session that joins next is about.
-    ahead: Cell<Option<Ahead>>,
-    /// Requests that are set aside, as they were parsed; and a parser for those that are too many.
+    /// The requests that are set aside there.
+    requests: RefCell<Vec<DeferredRequest>>,
+    /// That of the session that joins next.
+    joining: Cell<Option<DeferredNumber>>,
+    /// Some of them as they were parsed; and a parser for those that are too many.
     parsed: RefCell<Vec<Slot>>,
-    /// How many they are.
+    /// How many these are.
     parsed_count: Cell<u8>,
     /// The task that sees to them, while nobody waits.
     usher: Cell<Option<Waker>>,
@@ -103,33 +131,56 @@ impl DeferredSessions {
     }
 
     /// Has a request parsed where it can stay until it is executed, if there is room. Who returns
-    /// what it is about sets it aside.
+    /// where its key belongs sets it aside.
     #[inline]
-    pub(crate) fn parse(&self, parse: impl FnOnce(&mut Slot) -> Option<Ahead>) -> Option<Ahead> {
+    pub(crate) fn parse(
+        &self,
+        parse: impl FnOnce(&mut Slot) -> Option<Option<Location>>,
+    ) -> Option<Found> {
         let (count, mut slots) = (self.parsed_count.get(), self.parsed.borrow_mut());
         if slots.len() == usize::from(count) {
             slots.push(Slot::default());
         }
-        let ahead = parse(&mut slots[usize::from(count)])?;
+        let location = parse(&mut slots[usize::from(count)])?;
         if count == PARSED {
-            return Some(ahead);
+            return Some(Found { location, parsed: None });
         }
         self.parsed_count.set(count + 1);
-        Some(Ahead { parsed: Some(count), ..ahead })
+        Some(Found { location, parsed: Some(count) })
     }
 
-    /// A request of so many bytes is set aside, of the session that lines up next.
+    /// Sets a request of so many bytes aside that was read to where the buffer is free, of the
+    /// session that lines up next.
     #[inline]
-    pub(crate) fn keep(&self, ahead: Ahead, bytes: usize) {
-        self.kept.set(self.kept.get() + bytes.next_multiple_of(GRAIN));
-        self.ahead.set(Some(ahead));
+    pub(crate) fn keep(&self, found: Found, database: usize, length: u16) -> DeferredNumber {
+        let begin = self.kept.get();
+        self.kept.set(begin + usize::from(length).next_multiple_of(GRAIN));
+        let mut requests = self.requests.borrow_mut();
+        let begin = (begin / GRAIN) as u16;
+        requests.push(DeferredRequest { begin, length, database, found });
+        let number = NonZeroU16::new(requests.len() as u16).expect("it is the last of some");
+        let number = DeferredNumber(number);
+        self.joining.set(Some(number));
+        number
+    }
+
+    /// The request of this number.
+    #[inline]
+    fn request(&self, number: DeferredNumber) -> DeferredRequest {
+        self.requests.borrow()[usize::from(number.0.get()) - 1]
+    }
+
+    /// Where a request lies in the worker's read buffer.
+    #[inline]
+    pub(crate) fn range(&self, number: DeferredNumber) -> Range<usize> {
+        self.request(number).range()
     }
 
     /// A session lines up.
     #[inline]
     pub(crate) fn join(&self, serve: Rc<RefCell<Connection>>) {
-        let ahead = self.ahead.take();
-        self.line.borrow_mut().push(Waiting { serve, ahead });
+        let request = self.joining.take();
+        self.line.borrow_mut().push(Waiting { serve, request });
         if let Some(usher) = self.usher.take() {
             usher.wake();
         }
@@ -151,6 +202,7 @@ impl DeferredSessions {
         let mut line = self.begin();
         let written = if self.kept.get() > 0 { execute(worker, &line) } else { 0 };
         self.kept.set(0);
+        self.requests.borrow_mut().clear();
         self.parsed_count.set(0);
         line[written..]
             .iter()
@@ -166,7 +218,7 @@ impl DeferredSessions {
 fn execute(worker: &Worker, line: &[Waiting]) -> usize {
     let (mut written, mut began_us) = (0, None);
     let mut slots = worker.second_turns.parsed.borrow_mut();
-    for (index, Waiting { serve, ahead }) in line.iter().enumerate() {
+    for (index, Waiting { serve, request }) in line.iter().enumerate() {
         if index % TOGETHER == 0 {
             fetch(worker, &line[index..line.len().min(index + TOGETHER)]);
         }
@@ -174,7 +226,7 @@ fn execute(worker: &Worker, line: &[Waiting]) -> usize {
         if index % TOGETHER == 0 || began_us.is_none() {
             worker.start_batch();
         }
-        let parsed = ahead.and_then(|ahead| ahead.parsed);
+        let parsed = request.and_then(|number| worker.second_turns.request(number).found.parsed);
         let parsed = parsed.map(|place| &mut slots[usize::from(place)]);
         guard(serve, |serve| serve.execute_aside(parsed));
         let now_us = worker.ticked_us();
@@ -192,16 +244,18 @@ fn execute(worker: &Worker, line: &[Waiting]) -> usize {
 
 /// Has the keys of requests that were set aside on their way from memory.
 fn fetch(worker: &Worker, line: &[Waiting]) {
-    let mut left: SmallVec<[Ahead; TOGETHER]> = line.iter().filter_map(|it| it.ahead).collect();
+    let requests = line.iter().filter_map(|it| it.request);
+    let mut left: SmallVec<[DeferredRequest; TOGETHER]> =
+        requests.map(|number| worker.second_turns.request(number)).collect();
     if left.len() < 2 || !worker.come_in() {
         return;
     }
-    while let Some(&Ahead { database, .. }) = left.first() {
-        let here = left.iter().filter(|ahead| ahead.database == database);
+    while let Some(&DeferredRequest { database, .. }) = left.first() {
+        let here = left.iter().filter(|request| request.database == database);
         let locations: SmallVec<[Location; TOGETHER]> =
-            here.filter_map(|ahead| ahead.location).collect();
+            here.filter_map(|request| request.found.location).collect();
         worker.server.keyspace.prefetch(worker.number, &locations, database);
-        left.retain(|ahead| ahead.database != database);
+        left.retain(|request| request.database != database);
     }
 }
 
@@ -233,7 +287,7 @@ pub(crate) async fn run(worker: Rc<Worker>) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Ahead, BATCH_US, BYTES, DeferredSessions, GRAIN, KEPT, PARSED, WAIT_US};
+    use super::{BATCH_US, BYTES, DeferredSessions, Found, GRAIN, KEPT, PARSED, WAIT_US};
 
     #[test]
     fn short_replies_of_short_batches_wait_while_the_first_does_not_wait_for_long() {
@@ -251,29 +305,30 @@ mod tests {
     #[test]
     fn requests_are_set_aside_while_there_is_room_and_the_first_does_not_wait_for_long() {
         let turns = DeferredSessions::default();
-        let ahead = Ahead { database: 0, location: None, parsed: None };
+        let found = Found { location: None, parsed: None };
         assert_eq!(turns.kept(), 0);
-        turns.keep(ahead, 1);
-        turns.keep(ahead, GRAIN);
-        turns.keep(ahead, GRAIN + 1);
+        let first = turns.keep(found, 0, 1);
+        let grain = GRAIN as u16;
+        let second = turns.keep(found, 0, grain);
+        turns.keep(found, 0, grain + 1);
+        assert_eq!((turns.range(first), turns.range(second)), (0..1, GRAIN..2 * GRAIN));
         assert_eq!(turns.kept(), 4 * GRAIN, "each begins at a multiple of it");
         assert!(turns.has_room(0), "nobody waits with a reply");
         assert!(turns.await_one(1, 7, 7));
         assert!(turns.has_room(7 + WAIT_US));
         assert!(!turns.has_room(8 + WAIT_US), "the first waits for too long");
         while turns.kept() + GRAIN < KEPT {
-            turns.keep(ahead, GRAIN);
+            turns.keep(found, 0, grain);
         }
         assert!(turns.has_room(7), "for the last");
-        turns.keep(ahead, GRAIN);
+        turns.keep(found, 0, grain);
         assert!(!turns.has_room(7), "the buffer is full");
     }
 
     #[test]
     fn the_first_requests_that_are_set_aside_are_kept_as_they_were_parsed() {
         let turns = DeferredSessions::default();
-        let ahead = Ahead { database: 0, location: None, parsed: None };
-        let place = || turns.parse(|_| Some(ahead)).and_then(|ahead| ahead.parsed);
+        let place = || turns.parse(|_| Some(None)).and_then(|found| found.parsed);
         assert!(turns.parse(|_| None).is_none(), "it is no request");
         assert!((0..PARSED).all(|number| place() == Some(number)));
         assert_eq!((place(), place()), (None, None));

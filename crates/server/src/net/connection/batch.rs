@@ -86,7 +86,7 @@ impl Connection {
                     return Turn::End;
                 }
             }
-            if self.set_aside(begin, &buffer[..count]) {
+            if self.set_aside(&buffer[..count]) {
                 self.line_up(cx);
                 return Turn::Wait;
             }

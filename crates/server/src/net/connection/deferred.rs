@@ -7,8 +7,6 @@
 //! Invariant: in a turn of its own a session has nothing set aside, but at the end of it; so
 //! whoever looks at a session finds all that was read and not executed in its input.
 
-use std::num::NonZeroU16;
-use std::ops::Range;
 use std::rc::Rc;
 
 use config::settings::PREFETCH_BATCH_MAX_SIZE;
@@ -19,32 +17,17 @@ use super::batch::End;
 use super::window::Slot;
 use super::{Connection, Place};
 use crate::memcached;
-use crate::net::deferred::{Ahead, GRAIN, KEPT};
+use crate::net::deferred::{Found, GRAIN, KEPT};
 
 /// Longer requests are not set aside: to take one back copies it.
 pub(crate) const REQUEST_MAX: usize = 2048;
 
-/// Where a request is kept in the worker's buffer. Sessions have little room for it.
-#[derive(Clone, Copy)]
-pub(super) struct Kept {
-    /// In units of `GRAIN`.
-    begin: u16,
-    length: NonZeroU16,
-}
-
 const _: () = assert!((KEPT + REQUEST_MAX) / GRAIN <= u16::MAX as usize);
 
-impl Kept {
-    fn range(self) -> Range<usize> {
-        let begin = usize::from(self.begin) * GRAIN;
-        begin..begin + usize::from(self.length.get())
-    }
-}
-
 impl Connection {
-    /// Sets what was read to this place aside, if it is one request; `false` if it is to be
-    /// executed at once.
-    pub(super) fn set_aside(&mut self, begin: usize, data: &[u8]) -> bool {
+    /// Sets what was read to where the worker's buffer is free aside, if it is one request; `false`
+    /// if it is to be executed at once.
+    pub(super) fn set_aside(&mut self, data: &[u8]) -> bool {
         let worker = &self.worker;
         if !self.comes_alone
             || self.place != Place::Nowhere
@@ -56,17 +39,16 @@ impl Connection {
         {
             return false;
         }
-        let Some(ahead) = self.look_at(data) else { return false };
-        worker.server.keyspace.prefetch_locks(ahead.location.as_slice());
-        worker.second_turns.keep(ahead, data.len());
-        let length = NonZeroU16::new(data.len() as u16);
-        self.aside = length.map(|length| Kept { begin: (begin / GRAIN) as u16, length });
+        let Some(found) = self.look_at(data) else { return false };
+        worker.server.keyspace.prefetch_locks(found.location.as_slice());
+        let length = data.len() as u16;
+        self.aside = Some(worker.second_turns.keep(found, self.session.database, length));
         true
     }
 
     /// What the request there is is about, if it is one and nothing else.
-    fn look_at(&self, data: &[u8]) -> Option<Ahead> {
-        let (server, database) = (self.worker.server, self.session.database);
+    fn look_at(&self, data: &[u8]) -> Option<Found> {
+        let server = self.worker.server;
         if let Some(dialogue) = &self.session.memcached {
             if dialogue.watch.is_some() || dialogue.is_incomplete {
                 return None;
@@ -77,23 +59,23 @@ impl Connection {
                 return None;
             };
             let location = memcached::locate(server, &request);
-            let ahead = Ahead { database, location, parsed: None };
-            return (consumed == data.len()).then_some(ahead);
+            let found = Found { location, parsed: None };
+            return (consumed == data.len()).then_some(found);
         }
         self.worker.second_turns.parse(|slot| {
             let args = slot.parse_only(data, &server.request_limits(true))?;
             slot.known = Known::of(server, args).ok();
-            let location = slot.known.and_then(|known| known.location);
-            Some(Ahead { database, location, parsed: None })
+            Some(slot.known.and_then(|known| known.location))
         })
     }
 
     /// Takes back what was set aside.
     #[inline]
     pub(super) fn take_back(&mut self) {
-        if let Some(kept) = self.aside.take() {
+        if let Some(number) = self.aside.take() {
             let buffer = self.worker.input.borrow();
-            self.input.extend_from_slice(&buffer[kept.range()]);
+            let range = self.worker.second_turns.range(number);
+            self.input.extend_from_slice(&buffer[range]);
             self.executed = 0;
         }
     }
@@ -101,10 +83,10 @@ impl Connection {
     /// Executes what was set aside, in a batch that the worker has begun. The replies are left to
     /// the second turn.
     pub(crate) fn execute_aside(&mut self, parsed: Option<&mut Slot>) {
-        let Some(kept) = self.aside.take() else { return };
+        let Some(number) = self.aside.take() else { return };
         let worker = Rc::clone(&self.worker);
         let buffer = worker.input.borrow();
-        let data = &buffer[kept.range()];
+        let data = &buffer[worker.second_turns.range(number)];
         let (consumed, end) = match parsed {
             Some(slot) => self.run_parsed(data, slot),
             None => self.run_batch(data, None),

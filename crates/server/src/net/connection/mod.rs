@@ -29,7 +29,6 @@ use std::task::{Context as TaskContext, Poll, Waker};
 
 use proto::{Output, RequestParser};
 
-use deferred::Kept;
 pub(crate) use deferred::REQUEST_MAX;
 use durable_output::Held;
 pub(crate) use socket::{RawStream, Stream};
@@ -37,6 +36,7 @@ use timer::SessionTimer;
 pub(crate) use window::{Slot, Window};
 
 use crate::memcached::watch;
+use crate::net::deferred::DeferredNumber;
 use crate::net::output_limit::{self, Owed};
 use crate::net::worker::{Worker, audiences_of};
 use engine::admission::guard;
@@ -76,7 +76,7 @@ pub(crate) struct Connection {
     /// Whether its client is gone, and it goes on for what it has begun.
     is_cut_off: bool,
     /// Where its next request is kept in the worker's buffer, if that was set aside.
-    aside: Option<Kept>,
+    aside: Option<DeferredNumber>,
 }
 
 /// The task of a session, which the worker shares while replies wait for their second turn.
