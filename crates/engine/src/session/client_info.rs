@@ -110,9 +110,7 @@ pub fn write_line(
         line,
         "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} \
          ssub={} multi={} watch={} qbuf={query} qbuf-free={room} argv-mem={arguments} multi-mem={} \
-         rbs=0 rbp=0 obl=0 oll={} omem={output} tot-mem={total} events={} cmd={command} user={} \
-         redir={} resp={} lib-name={} lib-ver={} io-thread={} tot-net-in={} tot-net-out={} \
-         tot-cmds={}",
+         rbs=0 rbp=0 obl=0 oll={} omem={output} tot-mem={total} events={} cmd={command} user=",
         client.id,
         address(server, client.peer),
         address(server, client.local),
@@ -130,7 +128,13 @@ pub fn write_line(
         number(&live.queued_bytes),
         u8::from(output > 0),
         if output > 0 { "rw" } else { "r" },
-        text(names.user()),
+    );
+    // The one name that may be of any bytes.
+    line.extend_from_slice(names.user());
+    let _ = write!(
+        line,
+        " redir={} resp={} lib-name={} lib-ver={} io-thread={} tot-net-in={} tot-net-out={} \
+         tot-cmds={}",
         live.redirect.load(Ordering::Relaxed),
         live.resp.load(Ordering::Relaxed),
         text(&names.library),
