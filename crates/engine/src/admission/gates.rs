@@ -41,54 +41,175 @@ pub(crate) fn admit(lane: &Lane, session: &Session, entry: &Entry, args: Args<'_
 /// What a user's rules say of a request.
 type Guard = fn(&Shared, &Session, &Entry, Args<'_>) -> Option<Refusal>;
 
+/// What objects to a command, if it does not pass.
+type Passed = Result<(), Objection>;
+
+/// Why a command does not run now.
+enum Objection {
+    Refusal(Refusal),
+    /// The stage says when to ask again.
+    Wait(Stage),
+}
+
+/// A command that asks to be let pass.
+#[derive(Clone, Copy)]
+struct Asking<'a> {
+    lane: &'a Lane,
+    session: &'a Session,
+    entry: &'a Entry,
+    args: Args<'a>,
+}
+
 #[inline]
-fn ask(lane: &Lane, session: &Session, entry: &Entry, args: Args<'_>, refuse: Guard) -> Verdict {
-    let (server, flags) = (lane.shared, entry.spec.flags);
-    if !entry.spec.arity.admits(args.len()) {
-        return Verdict::Refused(commands::errors::wrong_arity(&entry.full_name));
-    }
-    if flags.has(Flags::PROTECTED)
-        && let Some(refusal) = protect(lane, session, entry)
-    {
-        return Verdict::Refused(refusal);
-    }
-    if !session.may_do_everything()
-        && !flags.has(Flags::NO_AUTH)
-        && let Some(refusal) = refuse(lane.shared, session, entry, args)
-    {
-        return Verdict::Refused(refusal);
-    }
-    if session.is_confined() && !flags.has(Flags::SUBSCRIBED) {
-        return Verdict::Refused(confined(entry));
-    }
-    if session.client.has_flag(client_flags::MONITOR) && touches_keys(flags) {
-        return Verdict::Refused(WATCHES);
-    }
-    if lane.shared.loading.is_on() && is_kept_from_loading(session, entry) {
-        return Verdict::Refused(LOADING);
-    }
-    if let Some(refusal) = lane.shared.scripts.underway.refuse()
-        && !flags.has(Flags::ALLOW_BUSY)
-    {
-        return Verdict::Refused(refusal);
-    }
+fn ask(lane: &Lane, session: &Session, entry: &Entry, args: Args<'_>, guard: Guard) -> Verdict {
+    verdict(pass(Asking { lane, session, entry, args }, guard))
+}
+
+/// The list of gates, in the order in which they are asked. A new gate is a line here, or in
+/// `pass_with_data` if memcached's requests are to pass it, too.
+#[inline]
+fn pass(asking: Asking<'_>, guard: Guard) -> Passed {
+    let Asking { lane, session, entry, args } = asking;
+    arity(asking)?;
+    protection(asking)?;
+    rights(asking, guard)?;
+    subscriber(asking)?;
+    monitor(asking)?;
+    loading(asking)?;
+    busy_script(asking)?;
     let effective = effective_flags(session, entry);
     let declared = || declared_flags(lane, session, entry, args);
     let room = || budget::room_for(effective, args);
-    match admit_deed(server, effective, entry.spec.role, room, declared) {
-        Verdict::Admitted => admit_in_pause(lane, declared),
-        other => other,
+    pass_with_data(lane.shared, effective, entry.spec.role, room, declared)?;
+    pause(lane, declared)
+}
+
+/// The gates that are about the data and not about the client, but for that of a pause.
+#[inline]
+fn pass_with_data(
+    server: &'static Shared,
+    effective: Flags,
+    role: Role,
+    room: impl FnOnce() -> usize,
+    declared: impl FnOnce() -> Flags,
+) -> Passed {
+    disk_and_memory(server, effective, role, room, declared)?;
+    write_gates(server, effective)
+}
+
+#[inline]
+fn arity(Asking { entry, args, .. }: Asking<'_>) -> Passed {
+    match entry.spec.arity.admits(args.len()) {
+        true => Ok(()),
+        false => Err(Objection::Refusal(commands::errors::wrong_arity(&entry.full_name))),
+    }
+}
+
+/// DEBUG and MODULE are for those whom the configuration names.
+#[inline]
+fn protection(Asking { lane, session, entry, .. }: Asking<'_>) -> Passed {
+    if !entry.spec.flags.has(Flags::PROTECTED) {
+        return Ok(());
+    }
+    protect(lane, session, entry).map_or(Ok(()), |refusal| Err(Objection::Refusal(refusal)))
+}
+
+/// What the client's user may do.
+#[inline]
+fn rights(Asking { lane, session, entry, args }: Asking<'_>, guard: Guard) -> Passed {
+    if session.may_do_everything() || entry.spec.flags.has(Flags::NO_AUTH) {
+        return Ok(());
+    }
+    let refusal = guard(lane.shared, session, entry, args);
+    refusal.map_or(Ok(()), |refusal| Err(Objection::Refusal(refusal)))
+}
+
+/// A subscriber that speaks RESP2 is confined to what its messages cannot be taken for.
+#[inline]
+fn subscriber(Asking { session, entry, .. }: Asking<'_>) -> Passed {
+    match session.is_confined() && !entry.spec.flags.has(Flags::SUBSCRIBED) {
+        true => Err(Objection::Refusal(confined(entry))),
+        false => Ok(()),
+    }
+}
+
+/// Whoever called MONITOR keeps from the data.
+#[inline]
+fn monitor(Asking { session, entry, .. }: Asking<'_>) -> Passed {
+    match session.client.has_flag(client_flags::MONITOR) && touches_keys(entry.spec.flags) {
+        true => Err(Objection::Refusal(WATCHES)),
+        false => Ok(()),
+    }
+}
+
+/// While data are loaded few commands run.
+#[inline]
+fn loading(Asking { lane, session, entry, .. }: Asking<'_>) -> Passed {
+    match lane.shared.loading.is_on() && is_kept_from_loading(session, entry) {
+        true => Err(Objection::Refusal(LOADING)),
+        false => Ok(()),
+    }
+}
+
+/// A script that has run for too long.
+#[inline]
+fn busy_script(Asking { lane, entry, .. }: Asking<'_>) -> Passed {
+    match lane.shared.scripts.underway.refuse() {
+        Some(refusal) if !entry.spec.flags.has(Flags::ALLOW_BUSY) => {
+            Err(Objection::Refusal(refusal))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A disk that fails, memory that is used up.
+#[inline]
+fn disk_and_memory(
+    server: &Shared,
+    effective: Flags,
+    role: Role,
+    room: impl FnOnce() -> usize,
+    declared: impl FnOnce() -> Flags,
+) -> Passed {
+    if !server.disk_errors.are_there() && server.budget.limit() == 0 {
+        return Ok(());
+    }
+    let refusal = refuse_for_want(server, effective, role, room, declared);
+    refusal.map_or(Ok(()), |refusal| Err(Objection::Refusal(refusal)))
+}
+
+/// What has no room for what writes would leave behind.
+#[inline]
+fn write_gates(server: &'static Shared, effective: Flags) -> Passed {
+    match shut_gate(server) {
+        Some(gate) if may_write(effective) => Err(Objection::Wait(Stage::Shut(gate))),
+        _ => Ok(()),
+    }
+}
+
+/// CLIENT PAUSE: the last gate.
+#[inline]
+fn pause(lane: &Lane, flags: impl FnOnce() -> Flags) -> Passed {
+    let pause = &lane.shared.pause;
+    match pause.may_hold() && pause.holds(flags(), lane.now_ms()) {
+        true => Err(Objection::Wait(Stage::Paused)),
+        false => Ok(()),
+    }
+}
+
+#[inline]
+fn verdict(passed: Passed) -> Verdict {
+    match passed {
+        Ok(()) => Verdict::Admitted,
+        Err(Objection::Refusal(refusal)) => Verdict::Refused(refusal),
+        Err(Objection::Wait(stage)) => Verdict::Postponed(stage),
     }
 }
 
 /// Asks the last gate: whether CLIENT PAUSE holds what has these flags.
 #[inline]
 pub fn admit_in_pause(lane: &Lane, flags: impl FnOnce() -> Flags) -> Verdict {
-    let pause = &lane.shared.pause;
-    if pause.may_hold() && pause.holds(flags(), lane.now_ms()) {
-        return Verdict::Postponed(Stage::Paused);
-    }
-    Verdict::Admitted
+    verdict(pause(lane, flags))
 }
 
 /// Asks the gates that are about the data and not about the client, but for that of a pause: for
@@ -102,17 +223,7 @@ pub fn admit_deed(
     room: impl FnOnce() -> usize,
     declared: impl FnOnce() -> Flags,
 ) -> Verdict {
-    if (server.disk_errors.are_there() || server.budget.limit() != 0)
-        && let Some(refusal) = refuse_for_want(server, effective, role, room, declared)
-    {
-        return Verdict::Refused(refusal);
-    }
-    if may_write(effective)
-        && let Some(gate) = shut_gate(server)
-    {
-        return Verdict::Postponed(Stage::Shut(gate));
-    }
-    Verdict::Admitted
+    verdict(pass_with_data(server, effective, role, room, declared))
 }
 
 /// Why a command may not run for want of memory, or of a place to write down what changes. A
@@ -295,7 +406,6 @@ fn touches_keys(flags: Flags) -> bool {
     [Flags::WRITE, Flags::READONLY, Flags::MAY_REPLICATE].into_iter().any(|flag| flags.has(flag))
 }
 
-/// DEBUG and MODULE are for those whom the configuration names.
 #[cold]
 fn protect(lane: &Lane, session: &Session, entry: &Entry) -> Option<Refusal> {
     let config = &lane.shared.config;
