@@ -9,7 +9,9 @@ use std::sync::atomic::Ordering;
 
 use commands::{Flags, Handler, Plan, Role};
 use config::settings::PREFETCH_BATCH_MAX_SIZE;
-use keyspace::{Acquisition, BUSY, Location, PartitionSet, Refusal, Tx, TxOptions, Wait};
+use keyspace::{
+    Acquisition, BUSY, LocatedKeys, Location, PartitionSet, Refusal, Tx, TxOptions, Wait,
+};
 use proto::{Args, Output, Reply};
 use smallvec::SmallVec;
 
@@ -42,9 +44,6 @@ pub use known::{Known, Recognized};
 pub use queue::queue_together;
 pub(crate) use rejection::refuse;
 use rejection::reject;
-
-/// Where the keys of a request belong.
-type Locations = SmallVec<[Location; 10]>;
 
 /// Of the keys of a request so many are fetched from memory together, under its locks. More would
 /// drive each other out of the nearest cache.
@@ -167,10 +166,11 @@ impl Request<'_> {
         {
             return step;
         }
-        let mut locations = Locations::new();
+        let mut located = LocatedKeys::default();
         let (mut acquisition, round) = grant.unwrap_or_else(|| {
-            locations = self.locations();
-            (self.plan(&locations), Round::default())
+            let partitions;
+            (partitions, located) = self.located();
+            (self.plan(partitions), Round::default())
         });
         if !is_granted && !self.acquire(&mut acquisition) {
             return self.park(acquisition, round);
@@ -178,8 +178,12 @@ impl Request<'_> {
         let mut tx = self.begin(acquisition, self.may_widen());
         if let Some(location) = self.location {
             tx.hint(&self.args[1], location);
-        } else if self.lane.shared.config.get(PREFETCH_BATCH_MAX_SIZE) > 0 {
-            tx.prefetch(&locations[..locations.len().min(PREFETCHED_MAX)]);
+        } else if located.locations().len() > 0 {
+            if self.lane.shared.config.get(PREFETCH_BATCH_MAX_SIZE) > 0 {
+                let some = located.locations().take(PREFETCHED_MAX);
+                tx.prefetch(&some.collect::<SmallVec<[Location; 8]>>());
+            }
+            tx.set_located(located);
         }
         let work = self.work(handler);
         let entry = self.entry;
@@ -257,12 +261,12 @@ impl Request<'_> {
     }
 
     #[inline]
-    fn plan(&self, locations: &[Location]) -> Acquisition {
+    fn plan(&self, partitions: PartitionSet) -> Acquisition {
         let keyspace = self.lane.shared.keyspace;
         match self.entry.spec.plan {
             Plan::World => Acquisition::of_world(keyspace),
             Plan::Visits => Acquisition::of_partitions(keyspace, PartitionSet::new()),
-            Plan::Keys => Acquisition::of_partitions(keyspace, partitions(locations)),
+            Plan::Keys => Acquisition::of_partitions(keyspace, partitions),
         }
     }
 
@@ -272,31 +276,33 @@ impl Request<'_> {
         Step::Postpone(Stage::Parked(Parked::new(acquisition, round, self.lane.ticked_us())))
     }
 
-    /// Where the keys belong that are locked, the locks on the way from memory if they are several.
-    /// A request whose key counts lie has none, and locks none: its handler refuses it in its own
-    /// words.
+    /// What is to be locked, and the keys as they were located for that, if they are several: their
+    /// locks are on the way from memory. A request whose key counts lie has no keys, and locks
+    /// nothing: its handler refuses it in its own words.
     #[inline]
-    fn locations(&self) -> Locations {
-        let mut locations = Locations::new();
+    fn located(&self) -> (PartitionSet, LocatedKeys) {
+        let (mut partitions, mut located) = (PartitionSet::new(), LocatedKeys::default());
         if self.entry.spec.plan != Plan::Keys {
-            return locations;
+            return (partitions, located);
         }
         if let Some(location) = self.location {
-            locations.push(location);
-            return locations;
+            partitions.push(location.partition());
+            return (partitions, located);
         }
         let keyspace = self.lane.shared.keyspace;
         for spec in self.entry.spec.keys {
             let visited = spec.visit(self.args, |index| {
-                let location = keyspace.locate(&self.args[index]);
+                let key = &self.args[index];
+                let location = keyspace.locate(key);
                 keyspace.prefetch_locks(&[location]);
-                locations.push(location);
+                partitions.push(location.partition());
+                located.push(key, location);
             });
             if visited.is_err() {
-                return Locations::new();
+                return (PartitionSet::new(), LocatedKeys::default());
             }
         }
-        locations
+        (partitions, located)
     }
 
     fn may_widen(&self) -> bool {
@@ -363,9 +369,4 @@ pub(crate) fn partitions_of(server: &Shared, entry: &Entry, args: Args<'_>) -> P
         }
     }
     partitions
-}
-
-#[inline]
-fn partitions(locations: &[Location]) -> PartitionSet {
-    locations.iter().map(|location| location.partition()).collect()
 }

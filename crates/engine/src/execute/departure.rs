@@ -53,7 +53,7 @@ impl Request<'_> {
             if !asked.is_admitted() {
                 let round = Round { pass: Some(asked), moves: false, ..round };
                 drop(tx);
-                return self.park(self.plan(&self.locations()), round);
+                return self.park(self.plan(self.located().0), round);
             }
             if let Some(phase) = self.read_phase(&tx, work, is_first) {
                 return self.read_apart(tx, phase, asked, work);

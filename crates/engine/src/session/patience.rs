@@ -117,7 +117,6 @@ mod tests {
     use super::{patience_left, waits_on};
     use crate::session::Parked;
     use crate::session::Round;
-    use crate::session::timer::{Timer, is_due};
     use crate::testing;
 
     /// What a request waits for says how long it waits, not what it has beside that.
