@@ -40,11 +40,13 @@ struct BackupState {
 /// What there is to tell.
 #[derive(Clone, Debug, Default)]
 pub struct BackupStatus {
+    /// How far the backup is.
     pub stage: BackupStage,
     /// Why it failed.
     pub error: String,
     /// When it was begun and sealed, in Unix seconds; 0 if it was not.
     pub began: i64,
+    /// When the backup was sealed, in Unix seconds; 0 before.
     pub sealed: i64,
     /// The files that do not change any more.
     pub files: Vec<PathBuf>,
@@ -53,6 +55,7 @@ pub struct BackupStatus {
 /// How far a backup is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BackupStage {
+    /// No backup was made since the start.
     #[default]
     Idle,
     /// A snapshot or a rewrite is in its way.
@@ -61,7 +64,9 @@ pub enum BackupStage {
     Snapshotting,
     /// Its base is there.
     Incrementing,
+    /// All files are complete and stay as they are until the backup is removed.
     Sealed,
+    /// The backup ended early; `error` says why.
     Failed,
 }
 
@@ -87,10 +92,12 @@ impl BackupStage {
 type BackupResult = Result<(), String>;
 
 impl Backup {
+    /// How far the latest backup is, as INFO and BACKUP STATUS show it.
     pub fn told(&self) -> BackupStatus {
         self.books().told.clone()
     }
 
+    /// Whether a backup is being made, sealed ones left out.
     pub fn is_underway(&self) -> bool {
         self.books().told.stage.is_underway()
     }

@@ -19,13 +19,19 @@ use crate::snapshot::Snapshots;
 /// What runs commands, with what keeps their data: the whole is its [`Engine`] and more.
 pub struct Durability {
     engine: Engine,
+    /// The append-only file.
     pub aof: Aof,
+    /// The backup that is made or kept.
     pub backup: Backup,
+    /// The snapshots in progress.
     pub snapshots: Snapshots,
+    /// BGSAVE, SAVE and the points of `save`.
     pub saves: Saves,
+    /// Held by the one operation that may walk the whole keyspace now.
     pub snapshot_claim: SnapshotClaim,
     /// Where files lie.
     pub storage: Box<dyn Storage>,
+    /// What SHUTDOWN was asked to do, and how far it is.
     pub shutdown: Shutdown,
     /// Held by who changes the configuration or writes its file, or begins or removes a backup.
     config_turn: Mutex<()>,
@@ -41,6 +47,7 @@ impl Deref for Durability {
 }
 
 impl Durability {
+    /// Adds the files of `storage` to an engine that has no clients yet.
     pub fn new(engine: Engine, storage: Box<dyn Storage>) -> Self {
         Self {
             aof: Aof::default(),

@@ -53,8 +53,11 @@ const PREFETCHED_MAX: usize = 64;
 /// leave with them.
 #[derive(Clone, Copy)]
 pub struct Executor<'a> {
+    /// The engine that the commands run on.
     pub engine: &'static Engine,
+    /// The worker's lane, on which transactions begin.
     pub lane: &'a Lane,
+    /// Where long arguments stay in the buffer that they were read into.
     pub handover: &'a InputHandover,
 }
 

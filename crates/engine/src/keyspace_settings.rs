@@ -22,6 +22,7 @@ use crate::shared::Shared;
 /// No string becomes longer, whatever `proto-max-bulk-len` says: its bits have to be counted.
 const STRING_LEN_MAX: u64 = (1 << 60) - 1;
 
+/// Hands the directives that shape the data to the keyspace: encodings, limits, eviction.
 pub fn store_settings(server: &Shared) {
     let (config, settings) = (&server.config, server.keyspace.settings());
     let policy = match config.get(MAXMEMORY_POLICY) {

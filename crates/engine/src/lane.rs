@@ -23,9 +23,11 @@ use crate::shared::Shared;
 
 /// A thread's part in the data.
 pub struct Lane {
+    /// What all threads share.
     pub shared: &'static Shared,
     /// The lane's number in the keyspace, which is its worker's, too.
     pub number: usize,
+    /// The counters of the thread, which INFO sums.
     pub counters: &'static WorkerCounters,
     inside: Cell<bool>,
     /// Where letters were left since the last ring.

@@ -52,53 +52,79 @@ use crate::table::command_table::{CommandTable, Entry};
 
 /// What is shared by all threads and all rooms.
 pub struct Shared {
+    /// The data.
     pub keyspace: &'static Keyspace,
+    /// The values of all directives.
     pub config: Config,
+    /// The commands by their names.
     pub table: CommandTable,
+    /// The server's log.
     pub log: Log,
+    /// The cores that the process may use, and which are taken.
     pub cores: Arc<Cores>,
+    /// How often the event loops turned.
     pub loops: Loops,
+    /// The heavy-work threads.
     pub background: Background,
     /// Who may do what.
     pub users: Users,
     /// What was denied to whom: ACL LOG.
     pub acl_log: acl::Log,
+    /// All connected clients.
     pub clients: Clients,
     pub(crate) client_margin: Margin,
+    /// What threads leave for the clients of each worker.
     pub mailboxes: Mailboxes,
+    /// The records of all writes, on their way to their readers.
     pub journal: Journal,
+    /// Holds replies back while the snapshot file still has what was removed.
     pub snapshot_fence: SnapshotFence,
+    /// Channels and their subscribers.
     pub pubsub: PubSub,
+    /// CLIENT TRACKING: the invalidation table and its clients.
     pub tracking: Tracking,
     /// Who watches with MONITOR.
     pub monitors: Monitors,
+    /// What INFO counts of commands, errors and connections.
     pub stats: Stats,
+    /// SLOWLOG and COMMANDLOG.
     pub command_log: CommandLog,
+    /// LATENCY: the samples of each event.
     pub latency: LatencyMonitor,
     /// How much happens per second; the slow clock keeps it.
     pub rates: RateMeter,
+    /// The memory in use, against `maxmemory`.
     pub budget: Budget,
     /// Why writes are refused.
     pub disk_errors: DiskErrors,
     /// Commands that others may have to wait for.
     pub(crate) underway: Underway,
+    /// CLIENT PAUSE.
     pub pause: Pause,
+    /// Whether data are being loaded, and how far that is.
     pub loading: Loading,
+    /// Whether the process is about to end.
     pub ending: Ending,
+    /// Removes clients that have gone from the queues of their keys.
     pub unregistrar: Unregistrar,
+    /// What is known of scripts, functions and their runs.
     pub scripts: Scripts,
     pub(crate) aging: Aging,
+    /// The state of active defragmentation.
     pub compaction: Compaction,
     /// Set before the first client comes.
     eviction_observer: OnceLock<&'static dyn EvictionObserver>,
     /// Shut while a snapshot, or the log, has no room for what more writes would leave it.
     pub snapshot_gate: WriteGate,
+    /// Shut while the append-only file has no room for what more writes would leave.
     pub log_gate: WriteGate,
     /// How many workers there are.
     worker_count: AtomicUsize,
     /// How many of them are busy (`batch_scheduling.rs`).
     pub busy_workers: AtomicUsize,
+    /// The ids and times that INFO server shows.
     pub identity: Identity,
+    /// The most memory that was seen in use.
     pub peak_memory: PeakMemory,
     /// `DEBUG SET-ACTIVE-EXPIRE`.
     active_expiry: AtomicBool,
@@ -111,6 +137,7 @@ pub struct Shared {
 pub struct Identity {
     /// 40 hexadecimal digits, new at every start.
     pub run_id: String,
+    /// When the process started.
     pub started: UnixMillis,
     /// The TCP port in use, also where `port 0` asked for any; 0 for none.
     port: AtomicI64,
@@ -124,6 +151,7 @@ pub struct PeakMemory {
 }
 
 impl Shared {
+    /// Builds all of it from the configuration; no thread runs yet.
     pub fn new(
         config: Config,
         table: CommandTable,
@@ -210,6 +238,7 @@ impl Shared {
         self.worker_count.load(Ordering::Relaxed)
     }
 
+    /// CONFIG SET `server-workers` has changed how many workers there are.
     pub fn set_worker_count(&self, count: usize) {
         self.worker_count.store(count, Ordering::Relaxed);
     }
@@ -226,6 +255,7 @@ impl Shared {
         self.active_expiry.load(Ordering::Relaxed) && !suspended
     }
 
+    /// `DEBUG SET-ACTIVE-EXPIRE`.
     pub fn set_active_expiry(&self, on: bool) {
         self.active_expiry.store(on, Ordering::Relaxed);
     }
@@ -328,6 +358,7 @@ impl Identity {
         u16::try_from(self.port.load(Ordering::Relaxed)).unwrap_or(0)
     }
 
+    /// A listener has opened this TCP port.
     pub fn set_port(&self, port: u16) {
         self.port.store(port.into(), Ordering::Relaxed);
     }
@@ -347,6 +378,7 @@ impl PeakMemory {
         }
     }
 
+    /// The peak, in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }

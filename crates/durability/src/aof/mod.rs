@@ -81,7 +81,9 @@ enum WriterCommand {
 /// The append-only file of a server.
 #[derive(Default)]
 pub struct Aof {
+    /// The counters of the file for INFO persistence.
     pub figures: AofStats,
+    /// The rewrite that runs or is due, and how the last one ended.
     pub rewrite: Rewrite,
     phase: AtomicU8,
     /// Whether it is written for a backup only, while the server keeps none.
@@ -95,15 +97,18 @@ pub struct Aof {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Phase {
+    /// No file is kept: `appendonly no`.
     Off,
     /// It waits for its first base.
     Starting,
     /// It has that, and replies rely on it; what was told before is being made safe.
     Securing,
+    /// The file is kept, and all that was promised is in it.
     On,
 }
 
 impl Aof {
+    /// Whether the file is kept, or is about to be.
     pub fn phase(&self) -> Phase {
         match self.phase.load(Ordering::Acquire) {
             0 => Phase::Off,

@@ -54,13 +54,17 @@ struct RewriteUnderway {
 
 /// What INFO tells of rewrites.
 pub struct RewriteStatus {
+    /// Whether a rewrite runs now.
     pub is_underway: bool,
+    /// Whether a rewrite begins as soon as the running save has ended.
     pub is_scheduled: bool,
     /// How long the last one took.
     pub seconds: Option<i64>,
     /// How long the present one takes so far.
     pub present_seconds: Option<i64>,
+    /// Whether the last rewrite failed.
     pub has_failed: bool,
+    /// How many rewrites have succeeded since the start.
     pub count: u64,
     /// Failures in a row.
     pub failures: u64,

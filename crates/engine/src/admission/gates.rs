@@ -26,7 +26,9 @@ const WATCHES: Refusal = Refusal::error("ERR Replica can't interact with the key
 
 /// Whether a command may run.
 pub enum Verdict {
+    /// The command runs now.
     Admitted,
+    /// The client gets this error.
     Refused(Refusal),
     /// Not now: the stage says when to ask again.
     Postponed(Stage),
@@ -272,6 +274,7 @@ pub struct Again<'a> {
 }
 
 impl<'a> Again<'a> {
+    /// For a command that waited: asks the same gates as before the wait.
     pub fn of_command(
         server: &'static Shared,
         limited: Option<&'a Limited>,

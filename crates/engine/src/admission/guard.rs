@@ -118,10 +118,13 @@ const WRONG_PASSWORD: Refusal =
 /// Somebody who says who it is.
 #[derive(Clone, Copy)]
 pub struct Login<'a> {
+    /// Where the login was tried, for ACL LOG: at top level, in MULTI or in a script.
     pub context: Context,
     /// The command, as the client wrote it.
     pub word: &'a [u8],
+    /// The name of the user.
     pub name: &'a [u8],
+    /// The password, in plain text.
     pub password: &'a [u8],
 }
 

@@ -19,6 +19,7 @@ pub(crate) type SharedKeys = Arc<[Box<[u8]>]>;
 pub enum Invalidation {
     /// Copies of these keys are old, of all keys without any.
     Invalid {
+        /// The keys that changed; `None` after FLUSHALL and its like.
         keys: Option<SharedKeys>,
         /// Whether somebody else's copies are meant.
         redirected: bool,

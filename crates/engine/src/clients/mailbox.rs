@@ -55,8 +55,15 @@ pub struct MailFigures {
 
 /// What is left for clients of a worker.
 pub enum Letter {
-    /// Bytes for those of an audience who had joined when it came: its number says who.
-    Message { number: u64, roll: Arc<WorkerSubscribers>, bytes: Arc<[u8]> },
+    /// A published message for the subscribers that had joined when it came.
+    Message {
+        /// The number of the message among those of its channel or pattern.
+        number: u64,
+        /// The subscribers at this worker, each with the number that it joined at.
+        roll: Arc<WorkerSubscribers>,
+        /// The encoded reply.
+        bytes: Arc<[u8]>,
+    },
     /// Notices for one client.
     Notices(Arc<Client>, Vec<Invalidation>),
     /// A client was asked something, and is to see to it.
@@ -92,7 +99,9 @@ pub struct Directory<'a> {
 /// The mailboxes as a thread leaves letters in them, which rings at the end of its batch.
 #[derive(Clone, Copy)]
 pub struct Outbox<'a> {
+    /// The mailboxes of all workers, by the number of the worker.
     pub mailboxes: &'a Mailboxes,
+    /// The workers to wake when the sender's batch ends.
     pub rounds: &'a Rounds,
 }
 

@@ -24,8 +24,11 @@ use crate::clients::invalidation::Invalidation;
 /// What a client may subscribe to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubscriptionKind {
+    /// A channel by its name: SUBSCRIBE.
     Channel,
+    /// All channels whose names match a glob: PSUBSCRIBE.
     Pattern,
+    /// A shard channel by its name: SSUBSCRIBE.
     ShardChannel,
 }
 
@@ -39,11 +42,17 @@ pub(crate) const NO_COMMAND: u32 = u32::MAX;
 
 /// What is shared about a client.
 pub struct Client {
+    /// CLIENT ID: never given twice.
     pub id: ClientId,
+    /// The client's end of the connection.
     pub peer: Peer,
+    /// The server's end of the connection.
     pub local: Peer,
+    /// The file descriptor of the socket, as CLIENT LIST shows it.
     pub descriptor: i32,
+    /// When the client connected.
     pub created: UnixMillis,
+    /// What CLIENT LIST shows that changes with each command.
     pub live: LiveFigures,
     /// What others ask of the owner; see `Signal`.
     signals: AtomicU32,
@@ -65,30 +74,41 @@ pub(crate) type Bundle = Arc<[Arc<[u8]>]>;
 
 /// What a client is given at once.
 pub enum Delivery {
+    /// Replies of pub/sub, MONITOR and the like, ready to be sent.
     Messages(Bundle),
+    /// Keys that the client is to forget: CLIENT TRACKING.
     Notices(Vec<Invalidation>),
 }
 
 /// Figures that the owner keeps for `CLIENT LIST`.
 #[derive(Default)]
 pub struct LiveFigures {
+    /// When the last bytes came from the client, in Unix milliseconds.
     pub last_active: AtomicI64,
+    /// The id of the last command; an id that no command has before the first.
     pub last_command: AtomicU32,
+    /// The logical database that is selected.
     pub database: AtomicU32,
     pub(crate) resp: AtomicU8,
     pub(crate) worker: AtomicU8,
+    /// The flags that CLIENT LIST shows, one bit each.
     pub flags: AtomicU32,
+    /// Bytes in the query buffer.
     pub query_bytes: AtomicU32,
     /// The room that its query buffer takes, whatever is in it.
     pub query_room: AtomicU32,
+    /// Bytes of replies that are not sent yet.
     pub output_bytes: AtomicU64,
     /// Unix time in milliseconds; 0 while the soft limit of unsent replies is kept.
     pub over_soft_limit_since: AtomicI64,
+    /// Bytes that came from the client.
     pub net_in: AtomicU64,
+    /// Bytes that were sent to the client.
     pub net_out: AtomicU64,
     pub(crate) commands: AtomicU64,
     /// Commands queued for EXEC; -1 without MULTI.
     pub(crate) queued: AtomicI32,
+    /// Bytes of the commands that are queued for EXEC.
     pub queued_bytes: AtomicU64,
     /// What of these was last added to what large clients take (`client_memory`).
     pub(crate) noted_bytes: AtomicU64,
@@ -103,14 +123,18 @@ pub struct LiveFigures {
 /// One end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
+    /// A socket of TCP.
     Tcp(Address),
+    /// The Unix socket.
     Unix,
 }
 
 /// As a `SocketAddr`, without what links of IPv6 need: there are many of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Address {
+    /// The IP address.
     pub ip: IpAddr,
+    /// The TCP port.
     pub port: u16,
 }
 
@@ -133,8 +157,11 @@ pub struct Names(Option<Box<Named>>);
 /// What a client is called.
 #[derive(Default)]
 pub struct Named {
+    /// The name that CLIENT SETNAME gave; empty without one.
     pub name: Box<[u8]>,
+    /// `lib-name` of CLIENT SETINFO.
     pub library: Box<[u8]>,
+    /// `lib-ver` of CLIENT SETINFO.
     pub library_version: Box<[u8]>,
     pub(crate) user: Option<Box<[u8]>>,
     /// What it watches with: few have that, and they have a name as a rule.

@@ -42,7 +42,9 @@ const HOLD_US: i64 = 20;
 /// A request that may be part of a chain.
 #[derive(Clone, Copy)]
 pub struct Link<'a> {
+    /// The request, its name first.
     pub args: Args<'a>,
+    /// The command that the name leads to.
     pub entry: &'static Entry,
     /// Where its only key belongs.
     pub location: Location,

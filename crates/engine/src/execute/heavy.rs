@@ -38,9 +38,13 @@ const FIRST_PIECE: usize = 64 * 1024;
 
 /// A control command that does its work here.
 pub struct Call {
+    /// What the command steers.
     pub server: &'static Shared,
+    /// The command.
     pub entry: &'static Entry,
+    /// The request, its name first.
     pub args: OwnedArgs,
+    /// The protocol of the client, in which the reply is written.
     pub resp: Resp,
     /// The most that may wait to be sent to its client.
     pub ceiling: usize,

@@ -11,6 +11,7 @@ use crate::table::command_table::Entry;
 /// What was found out about a request before its turn.
 #[derive(Clone, Copy)]
 pub struct Known {
+    /// The command that the name leads to.
     pub entry: &'static Entry,
     /// Where its one key belongs, if it has just one: its entry's `only_key`.
     pub location: Option<Location>,
@@ -22,6 +23,7 @@ pub struct Recognized<'a> {
     name: &'a [u8],
     /// Its one key, if it has just one.
     key: Option<&'a [u8]>,
+    /// What the table says of the request.
     pub known: Known,
 }
 

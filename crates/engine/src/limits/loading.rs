@@ -29,6 +29,7 @@ pub struct Loading {
     pub used_memory: AtomicU64,
     /// Keys of the last snapshot that were loaded, and that were over by then.
     pub keys: AtomicU64,
+    /// Keys of the last snapshot that were left out, as their time was over.
     pub expired: AtomicU64,
     /// When the log was told last, on the monotonic clock.
     reported_us: AtomicI64,
@@ -36,11 +37,17 @@ pub struct Loading {
 
 /// How far loading is.
 pub struct Progress {
+    /// When loading began, in Unix seconds.
     pub started: i64,
+    /// The size of the files that are loaded.
     pub total_bytes: u64,
+    /// Memory that the data took where the file was written, in bytes.
     pub used_memory: u64,
+    /// How many bytes of the files were read.
     pub loaded_bytes: u64,
+    /// `loaded_bytes` of `total_bytes`, in percent.
     pub percent: f64,
+    /// How long the rest takes at the rate so far.
     pub seconds_left: u64,
 }
 
@@ -83,6 +90,7 @@ impl Loading {
         })
     }
 
+    /// Loading begins at the start of the server, when no client is served before its end.
     pub fn begin_start(&self, clock: &Clock, total_bytes: u64) {
         self.is_of_start.store(true, Ordering::Release);
         self.begin(clock, total_bytes);

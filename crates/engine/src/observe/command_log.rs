@@ -62,13 +62,17 @@ pub(crate) struct Remark {
 /// One remarkable command.
 #[derive(Clone, Debug)]
 pub struct LogEntry {
+    /// The number of the entry, which rises with each one logged.
     pub id: u64,
     /// Unix time in seconds.
     pub time: i64,
     /// Microseconds or bytes.
     pub cost: u64,
+    /// The request, shortened, secrets left out.
     pub arguments: Vec<Vec<u8>>,
+    /// The address of the client.
     pub peer: String,
+    /// The name that CLIENT SETNAME gave; empty without one.
     pub client_name: Box<[u8]>,
 }
 

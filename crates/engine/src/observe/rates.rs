@@ -15,8 +15,11 @@ const SAMPLES: usize = 16;
 /// How much happens per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rates {
+    /// Commands per second: `instantaneous_ops_per_sec`.
     pub commands: f64,
+    /// Bytes per second that came from clients.
     pub net_in: f64,
+    /// Bytes per second that were sent to clients.
     pub net_out: f64,
     /// Turns of the event loops.
     pub cycles: f64,

@@ -27,13 +27,19 @@ pub struct Stats {
     workers: Box<[OnceLock<Box<[CommandStats]>>]>,
     commands: usize,
     errors: Mutex<ErrorCounts>,
+    /// Errors that clients were replied: `total_error_replies`.
     pub error_replies: AtomicU64,
+    /// Connections that were accepted: `total_connections_received`.
     pub connections: AtomicU64,
+    /// Connections beyond `maxclients`: `rejected_connections`.
     pub rejected_connections: AtomicU64,
+    /// Clients that were closed for too long a request.
     pub query_buffer_overruns: AtomicU64,
+    /// Clients that were closed for too many unsent replies.
     pub output_limit_disconnections: AtomicU64,
     /// Clients that were closed because all of them took too much memory.
     pub evicted_clients: AtomicU64,
+    /// Panics that were contained.
     pub panics: AtomicU64,
 }
 
@@ -58,9 +64,13 @@ struct CommandStats {
 /// The figures of one command, over all workers.
 #[derive(Clone, Debug)]
 pub struct Figures {
+    /// How often the command ran.
     pub calls: u64,
+    /// How long all its runs took, in microseconds.
     pub micros: u64,
+    /// Calls that were refused before they ran.
     pub rejected: u64,
+    /// Calls that replied an error.
     pub failed: u64,
     /// How many calls fell into each bucket; see `bucket_limit`.
     pub histogram: Vec<u64>,

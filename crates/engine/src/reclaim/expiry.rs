@@ -44,7 +44,9 @@ pub fn give_up(lane: &Lane) {
 
 /// How a turn ended.
 pub enum ExpiryTurn {
+    /// No key is left whose time was over as the cycle began.
     AllDone,
+    /// The time of the cycle ended first.
     LeftOver,
 }
 

@@ -40,7 +40,9 @@ pub enum Duty {
 
 /// How many workers there are, and what decided it.
 pub struct Workforce {
+    /// The number of workers to start.
     pub workers: usize,
+    /// What decided the number, for the log.
     pub reason: &'static str,
 }
 

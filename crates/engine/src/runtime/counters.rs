@@ -8,10 +8,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Default)]
 #[repr(align(128))]
 pub struct WorkerCounters {
+    /// Commands that were executed.
     pub commands: AtomicU64,
+    /// Bytes that came from clients.
     pub net_in: AtomicU64,
+    /// Bytes that were sent to clients.
     pub net_out: AtomicU64,
+    /// Reads of sockets.
     pub reads: AtomicU64,
+    /// Writes to sockets.
     pub writes: AtomicU64,
     /// Sessions, counted by the acceptor on hand-over and by the worker at the end.
     pub sessions: AtomicU64,
@@ -57,11 +62,17 @@ impl WorkerCounters {
 /// What all workers counted together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
+    /// Commands that were executed.
     pub commands: u64,
+    /// Bytes that came from clients.
     pub net_in: u64,
+    /// Bytes that were sent to clients.
     pub net_out: u64,
+    /// Reads of sockets.
     pub reads: u64,
+    /// Writes to sockets.
     pub writes: u64,
+    /// How long the workers did not sleep, in microseconds.
     pub busy_us: u64,
 }
 

@@ -99,7 +99,9 @@ mod apart {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     #[repr(u8)]
     pub enum Apart {
+        /// Only what is much computes without its locks.
         Off,
+        /// All that can compute without locks does.
         On,
         /// Those that have computed take no locks until it is another.
         Held,

@@ -66,6 +66,7 @@ pub fn human(bytes: u64) -> String {
 /// The resident set in bytes.
 #[derive(Clone, Copy, Default)]
 pub struct Resident {
+    /// The whole resident set.
     pub all: usize,
     /// What of it is shared with files.
     pub of_files: usize,

@@ -25,10 +25,12 @@ pub fn contain<T>(work: impl FnOnce() -> T) -> Result<T, Box<dyn Any + Send>> {
 pub struct Unbroken(&'static Keyspace, &'static str);
 
 impl Unbroken {
+    /// Begins what no panic may leave half done; `why` goes to the log.
     pub fn begin(keyspace: &'static Keyspace, why: &'static str) -> Self {
         Self(keyspace, why)
     }
 
+    /// Ends it, complete.
     pub fn end(self) {
         std::mem::forget(self);
     }

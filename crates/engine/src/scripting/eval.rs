@@ -16,6 +16,7 @@ use crate::transaction::unit::{Asked, Program, Shortage, UnitCommand};
 /// All of them.
 pub(crate) const COMMANDS: &[&UnitCommand] = &[&EVAL, &EVALSHA, &EVAL_RO, &EVALSHA_RO];
 
+/// The reply to SCRIPT DEBUG YES and SYNC.
 pub const NO_DEBUGGER: Refusal =
     Refusal::error("ERR There is no debugger of scripts here: SCRIPT DEBUG takes NO only");
 const NO_SCRIPT: Refusal = Refusal::error("NOSCRIPT No matching script. Please use EVAL.");
@@ -197,6 +198,7 @@ pub(crate) fn count_keys(
     if keys > args.len() - 3 { Err(TOO_MANY_KEYS) } else { Ok(keys) }
 }
 
+/// The error of a script as the client's reply.
 pub fn refusal(error: ScriptError) -> Refusal {
     Refusal::owned(error.text)
 }

@@ -47,7 +47,9 @@ impl Policy {
 
 /// A command that changes the libraries.
 pub struct Change<'a> {
+    /// The engine whose libraries change.
     pub server: &'static Engine,
+    /// The request, its name first.
     pub args: Args<'a>,
     /// Whether it is to be told: what comes from the journal is known.
     pub is_new: bool,

@@ -20,12 +20,15 @@ pub struct Blocked {
     pub place: Option<Place>,
     /// What it waits for to be on disk.
     pub safety: Option<Safety>,
+    /// Whether the keys are to be looked at though nobody changes them.
     pub rousing: Rousing,
 }
 
 /// Whether the keys that a client waits for are to be looked at though nobody changes them.
 pub enum Rousing {
+    /// The keys are looked at only when a commit changes one.
     No,
+    /// The keys are looked at as soon as their locks can be asked for.
     Due,
     /// Once their locks are there; how often these were too few.
     Underway(Acquisition, u32),
@@ -33,21 +36,27 @@ pub enum Rousing {
 
 /// A wait for the journal to be safe, as WAITAOF has it.
 pub struct Safety {
+    /// How far the journal must be safe.
     pub lsn: Lsn,
+    /// Where copies are to be.
     pub awaited: Awaited,
+    /// Whether the worker tells the session when the journal is safe up to `lsn`.
     pub is_queued: bool,
 }
 
 /// Where WAITAOF wants copies.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Awaited {
+    /// The append-only file, synced.
     File,
     /// These never come, as there are no replicas.
     Replicas,
+    /// The append-only file and replicas.
     Both,
 }
 
 impl Safety {
+    /// Waits until the copies up to `lsn` are there.
     pub fn new(lsn: Lsn, awaited: Awaited) -> Self {
         Self { lsn, awaited, is_queued: false }
     }

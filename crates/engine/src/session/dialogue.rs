@@ -74,6 +74,7 @@ impl Classes {
 /// What a session remembers that watches.
 #[derive(Default)]
 pub struct Watch {
+    /// The classes of events that `watch` named.
     pub classes: Classes,
     /// Lines that it was not told, of which it knows nothing yet.
     pub skipped: u64,

@@ -131,7 +131,9 @@ pub struct Gone;
 
 /// What came of listening.
 pub enum Heard {
+    /// Nothing came.
     Nothing,
+    /// The client sent bytes.
     Bytes,
     /// The client sends nothing more.
     End,
@@ -142,6 +144,7 @@ pub enum Heard {
 /// How a wait for locks ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resumption {
+    /// The locks are there.
     Granted,
     /// The end of its patience.
     Busy,
@@ -150,8 +153,11 @@ pub enum Resumption {
 /// How a wait for an event ended, other than by the event.
 #[derive(Debug)]
 pub enum EventEnd {
+    /// Its timeout is over.
     Late,
+    /// CLIENT UNBLOCK ended the wait.
     Unblocked {
+        /// CLIENT UNBLOCK ERROR: the reply is an error, else that of a timeout.
         with_error: bool,
     },
     /// It may not wait for that any more.
@@ -183,8 +189,11 @@ pub enum Rest {
 /// What a session sees of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sight {
+    /// What the first of its requests waits for.
     pub wait: Wait,
+    /// The replies that have not left.
     pub outgoing: Outgoing,
+    /// What the client has sent and is not executed.
     pub incoming: Incoming,
     /// Whether it is to be closed once the replies due have left.
     pub closing: bool,
@@ -195,6 +204,7 @@ pub struct Sight {
 /// What the first of its requests waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
+    /// The session waits for nothing but requests.
     Nothing,
     /// Locks, or the world; they come by themselves.
     Locks,
@@ -213,7 +223,9 @@ pub enum Wait {
 /// The replies that have not left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outgoing {
+    /// All replies have left.
     Nothing,
+    /// At most [`BACKLOG_LIMIT`] bytes.
     Little,
     /// More than [`BACKLOG_LIMIT`].
     Much,
@@ -321,6 +333,7 @@ impl Outgoing {
 }
 
 impl Incoming {
+    /// What the input is, by whether it has requests and whether the client has ended it.
     #[inline]
     pub fn of(has_requests: bool, has_ended: bool) -> Self {
         match (has_requests, has_ended) {

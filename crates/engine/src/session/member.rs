@@ -72,8 +72,11 @@ impl Session {
 /// A request and where it would run.
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
+    /// The command.
     pub entry: &'a Entry,
+    /// The request, its name first.
     pub args: Args<'a>,
+    /// The logical database that the session has selected.
     pub database: usize,
 }
 

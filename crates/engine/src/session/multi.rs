@@ -239,6 +239,7 @@ impl Pending {
             && self.is_broken()
     }
 
+    /// MULTI: what comes is queued from here on.
     pub fn begin(&mut self) {
         self.queue = Some(Arc::new(Queue::with_room()));
     }

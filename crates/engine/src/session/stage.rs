@@ -42,7 +42,9 @@ pub enum Stage {
 
 /// A request whose locks are not all there.
 pub struct Parked {
+    /// The locks that are there, and the one that is awaited.
     pub acquisition: Acquisition,
+    /// How often the request was tried, and since when.
     pub round: Round,
     /// When it began to wait, on the monotonic clock in microseconds.
     pub began_us: i64,
@@ -58,10 +60,13 @@ impl Parked {
 
 /// What came back from another thread.
 pub struct Elsewhere {
+    /// The reply.
     pub output: Output,
     /// The LSN that the output must wait for.
     pub seen: Lsn,
+    /// The command, for the accounts of the worker.
     pub ran: Ran,
+    /// What the session does next.
     pub then: Then,
 }
 
@@ -75,6 +80,7 @@ impl Elsewhere {
 
 /// What comes behind that.
 pub enum Then {
+    /// The command is complete.
     Nothing,
     /// It found nothing and stands in queues now.
     Waits(Waiting),
@@ -109,9 +115,13 @@ pub trait Accounted: Send {
 
 /// A command that ran on another thread, or waits, for the books of its session's worker.
 pub struct Ran {
+    /// The command.
     pub entry: &'static Entry,
+    /// The request, its name first.
     pub args: OwnedArgs,
+    /// How long the command ran, in microseconds.
     pub micros: u64,
+    /// Whether the reply is an error.
     pub failed: bool,
     /// The program that it was, if it was one, with what its own commands have to be booked for.
     pub program: Option<Box<dyn Accounted>>,
@@ -126,10 +136,12 @@ impl Ran {
 
 /// A wait for the end of other sessions.
 pub struct Departures {
+    /// The clients whose sessions are to end.
     pub ids: Vec<ClientId>,
     /// When the wait began, and when it has lasted long enough: on the monotonic clock, in
     /// microseconds.
     pub began_us: i64,
+    /// The end of the wait at the latest.
     pub until_us: i64,
     /// What is replied then.
     pub done: Elsewhere,

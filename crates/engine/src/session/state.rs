@@ -26,9 +26,11 @@ use crate::table::command_table::Entry;
 
 /// The state of one client's session.
 pub struct Session {
+    /// What other threads see of the client.
     pub client: Arc<Client>,
     /// The logical database.
     pub database: usize,
+    /// The protocol that HELLO chose.
     pub resp: Resp,
     /// Who it says it is. Who has not said so may do what the default user may without a password.
     user: Option<Arc<User>>,
@@ -36,6 +38,7 @@ pub struct Session {
     pub(crate) member: Cell<Option<Limited>>,
     /// To be closed once the replies due have left.
     pub closing: bool,
+    /// CLIENT REPLY: whether replies are sent.
     pub reply_mode: ReplyMode,
     /// Whether it asked for the debugger of scripts, which is not there: then none of its scripts
     /// may run on live data.

@@ -51,10 +51,13 @@ pub struct Steps {
 
 /// Where a step is taken.
 pub struct Stride<'a, 'c> {
+    /// The lane of the session's worker.
     pub lane: &'a Lane,
+    /// The session that the request came from.
     pub session: &'a mut Session,
     /// Those of the request.
     pub args: Args<'a>,
+    /// Where the reply is written.
     pub out: &'a mut Output,
     parked: &'a mut Option<Box<Parked>>,
     timer: &'a mut dyn Timer,

@@ -49,6 +49,7 @@ pub struct Served {
     pub output: Output,
     /// The LSN that the reply must wait for.
     pub seen: Lsn,
+    /// What the reply is: an element, an error of the command, or a refusal.
     pub answer: ServedWith,
 }
 

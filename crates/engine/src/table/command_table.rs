@@ -24,7 +24,9 @@ pub struct Entry {
     pub id: usize,
     /// Lower case, `container|subcommand` for a subcommand; after renaming.
     pub full_name: String,
+    /// The declaration of the command.
     pub spec: &'static Spec,
+    /// What runs the command.
     pub run: Run,
     /// Whether it has one key and no more, at index 1.
     pub has_first_key: bool,
@@ -64,6 +66,7 @@ impl Entry {
 /// What runs a command.
 #[derive(Clone, Copy)]
 pub enum Run {
+    /// A command on data: its handler.
     Data(Handler),
     /// The control plane, by the command's id.
     Control,
@@ -85,8 +88,11 @@ pub(crate) type FamiliesOf<H> = &'static [&'static [&'static Command<H>]];
 
 /// The families of commands beyond those of `commands`, by what runs them.
 pub struct Families<C: 'static, P: 'static> {
+    /// Commands on data, a list for each family.
     pub data: &'static [&'static [&'static DataCommand]],
+    /// Commands of the control plane.
     pub control: FamiliesOf<C>,
+    /// Commands that run as programs of several steps: EXEC, EVAL and their kin.
     pub programs: FamiliesOf<P>,
     /// Data commands that stand below containers of the other kinds.
     pub subcommands: &'static [(&'static str, &'static DataCommand)],
@@ -104,8 +110,11 @@ impl<H: Copy> Handlers<H> {
 
 /// The table, and what runs the commands that it knows by their ids.
 pub struct Built<C, P> {
+    /// The commands by their names.
     pub table: CommandTable,
+    /// What runs the commands of the control plane, by their ids.
     pub control: Handlers<C>,
+    /// What makes the programs, by the ids of their commands.
     pub programs: Handlers<P>,
 }
 

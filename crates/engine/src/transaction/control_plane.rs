@@ -39,7 +39,9 @@ pub struct ControlRequest<'a> {
 
 /// A session at its worker.
 pub struct Asker<'a> {
+    /// The lane of the session's worker.
     pub lane: &'a Lane,
+    /// The session that asks.
     pub session: &'a mut Session,
 }
 

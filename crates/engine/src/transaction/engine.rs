@@ -35,6 +35,7 @@ impl Deref for Engine {
 }
 
 impl Engine {
+    /// Adds what makes the programs; the control plane is attached later.
     pub fn new(shared: Shared, programs: Handlers<Prepare>) -> Self {
         Self { shared, programs, control: OnceLock::new() }
     }

@@ -52,7 +52,9 @@ pub struct State {
 
 /// A library with what it registered.
 pub struct Loaded {
+    /// The code of the library.
     pub library: Library,
+    /// The functions that the code registered.
     pub functions: Vec<Registration>,
     /// Of all its functions together.
     pub(crate) brevity: CostHistory,

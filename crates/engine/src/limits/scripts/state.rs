@@ -12,8 +12,11 @@ use crate::limits::scripts::running::Underway;
 /// What the server knows of scripts.
 #[derive(Default)]
 pub struct Scripts {
+    /// The scripts of SCRIPT LOAD and EVAL, by their SHA-1.
     pub cache: Cache,
+    /// The libraries of FUNCTION LOAD.
     pub libraries: Libraries,
+    /// The Lua interpreters of all threads, counted for their memory.
     pub interpreters: Interpreters,
     /// Those that could be killed.
     pub underway: Underway,

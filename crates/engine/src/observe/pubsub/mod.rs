@@ -106,8 +106,11 @@ impl PubSub {
 
 /// A message that is to be published.
 pub struct Publication {
+    /// Whether it goes to channels or to shard channels.
     pub space: Space,
+    /// The channel that it is published to.
     pub channel: Box<[u8]>,
+    /// The payload.
     pub message: Box<[u8]>,
 }
 

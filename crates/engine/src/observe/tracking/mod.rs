@@ -53,6 +53,7 @@ struct Roster {
 /// A tracked client and what it asked for.
 pub struct Tracker {
     client: Arc<Client>,
+    /// The modes that CLIENT TRACKING gave.
     pub options: TrackingOptions,
 }
 
@@ -60,6 +61,7 @@ pub struct Tracker {
 pub struct Tracked {
     tracking: &'static Tracking,
     keyspace: &'static Keyspace,
+    /// The client, as the invalidation table knows it.
     pub tracker: Arc<Tracker>,
     /// What it was told of and has not read.
     pub unsent: Unsent,
@@ -84,10 +86,13 @@ pub struct Surroundings<'a> {
 
 /// What INFO tells.
 pub struct TrackingFigures {
+    /// Clients with CLIENT TRACKING on.
     pub clients: usize,
+    /// Keys in the invalidation table.
     pub keys: usize,
     /// Keys of the table, each once for every client that has read it.
     pub items: usize,
+    /// Prefixes of all clients with BCAST.
     pub prefixes: usize,
 }
 

@@ -7,6 +7,7 @@ use crate::clients::client_id::ClientId;
 /// How a client wants to be tracked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrackingOptions {
+    /// Which keys are tracked: all that are read, prefixes, or by CLIENT CACHING.
     pub mode: Mode,
     /// Whether it wants to hear nothing of what it changes itself.
     pub no_loop: bool,

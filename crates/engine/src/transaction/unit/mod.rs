@@ -54,8 +54,11 @@ pub type Prepare = fn(Asked<'_>, Args<'_>) -> Result<Box<dyn Program>, Refusal>;
 
 /// Who asks for a program.
 pub struct Asked<'a> {
+    /// The engine that the program runs on.
     pub server: &'static Engine,
+    /// The command that asks: EXEC, EVAL or another.
     pub entry: &'static Entry,
+    /// The protocol of the client.
     pub resp: Resp,
     /// Whose rules its commands have to keep, if there are any.
     pub limited: Option<Limited>,
@@ -158,6 +161,7 @@ pub trait Program: Accounted {
 /// A running unit: its transaction, and what its commands did so far.
 pub struct Unit {
     pub(crate) server: &'static Shared,
+    /// The transaction of all commands of the unit.
     pub tx: Tx,
     /// What was short as its program began, once somebody has looked.
     shortage: Option<Shortage>,
@@ -222,6 +226,7 @@ struct Done {
 }
 
 impl Unit {
+    /// A unit without commands so far, on a transaction whose locks are there.
     #[inline]
     pub fn begin(server: &'static Shared, tx: Tx, reader: Option<ClientId>) -> Self {
         let (home, hurries) = (tx.database(), !tx.options().heavy);
