@@ -16,7 +16,7 @@ use engine::runtime::lanes::LOADER_LANE;
 use engine::runtime::log::log_warning;
 use engine::scripting;
 use engine::table::command_table::{Entry, Run};
-use engine::transaction::unit::{Asked, Place, Unit};
+use engine::transaction::unit::{ProgramRequest, Place, Unit};
 use keyspace::{Acquisition, Notes, Refusal, Tx, TxOptions};
 use persist::entry_notes::EntryNote;
 use proto::{Args, Output, Reply, Resp};
@@ -138,7 +138,7 @@ impl Replayer {
             Run::Unit => {
                 let (server, resp) = (self.server, Resp::Two);
                 let shortage = Some(self.unit.shortage());
-                let asked = Asked { server, entry, resp, limited: None, shortage, session: None };
+                let asked = ProgramRequest { server, entry, resp, limited: None, shortage, session: None };
                 let mut program = server.prepare(entry, asked, args)?;
                 program.run(args, &mut self.unit, &mut Place::Heavy, &mut self.out)
             }

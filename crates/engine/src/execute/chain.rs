@@ -30,7 +30,7 @@ use crate::session::Session;
 use crate::session::tx_options;
 use crate::table::command_table::{Entry, Run};
 use crate::transaction::engine::Engine;
-use crate::transaction::unit::{Asked, Place, Program, Unit};
+use crate::transaction::unit::{ProgramRequest, Place, Program, Unit};
 
 /// How many requests a chain has at most: as many as a partition set has room for in place.
 pub const CHAIN_MAX: usize = 8;
@@ -202,7 +202,7 @@ fn prepare_brief(
     }
     let (entry, resp) = (link.entry, session.resp);
     let limited = session.limited(server);
-    let asked = Asked { server, entry, resp, limited, shortage: None, session: None };
+    let asked = ProgramRequest { server, entry, resp, limited, shortage: None, session: None };
     let program = server.prepare(entry, asked, link.args).ok()?;
     program.is_brief().then_some(program)
 }

@@ -14,7 +14,7 @@ use crate::session::Needs;
 use crate::session::{Round, Step};
 use crate::session::{Session, Stage, Steps};
 use crate::table::command_table::Entry;
-use crate::transaction::unit::{Asked, Place, Program, Unit};
+use crate::transaction::unit::{ProgramRequest, Place, Program, Unit};
 
 /// The locks of a request, if they have come.
 type Granted = Option<(Acquisition, Round)>;
@@ -33,7 +33,7 @@ impl Request<'_> {
         }
         let limited = self.session.limited(server);
         let session = Some(&mut *self.session);
-        let asked = Asked { server, entry, resp, limited, shortage: None, session };
+        let asked = ProgramRequest { server, entry, resp, limited, shortage: None, session };
         let mut program = match server.prepare(entry, asked, self.args) {
             Ok(program) => program,
             Err(refusal) => {

@@ -11,7 +11,7 @@ use script::{ScriptError, Sha1};
 use super::accounting::Books;
 use super::interpreter::with_interpreter;
 use super::run::{Call, Code};
-use crate::transaction::unit::{Asked, Program, Shortage, UnitCommand};
+use crate::transaction::unit::{ProgramRequest, Program, Shortage, UnitCommand};
 
 /// All of them.
 pub(crate) const COMMANDS: &[&UnitCommand] = &[&EVAL, &EVALSHA, &EVAL_RO, &EVALSHA_RO];
@@ -115,7 +115,7 @@ const EVALSHA_RO: UnitCommand = Command {
     run: |asked, args| evaluate_digest(&asked, args),
 };
 
-fn evaluate(asked: &Asked<'_>, args: Args<'_>) -> Result<Box<dyn Program>, Refusal> {
+fn evaluate(asked: &ProgramRequest<'_>, args: Args<'_>) -> Result<Box<dyn Program>, Refusal> {
     let keys = count_keys(args, || NOT_A_NUMBER)?;
     let cache = &asked.server.scripts.cache;
     let digest = Sha1::of(&args[1]);
@@ -137,7 +137,7 @@ fn evaluate(asked: &Asked<'_>, args: Args<'_>) -> Result<Box<dyn Program>, Refus
     Ok(Box::new(Call { has_claim, ..call }))
 }
 
-fn evaluate_digest(asked: &Asked<'_>, args: Args<'_>) -> Result<Box<dyn Program>, Refusal> {
+fn evaluate_digest(asked: &ProgramRequest<'_>, args: Args<'_>) -> Result<Box<dyn Program>, Refusal> {
     let keys = count_keys(args, || NOT_A_NUMBER)?;
     let Some(program) = asked.server.scripts.cache.get_by_digits(&args[1]) else {
         return Err(NO_SCRIPT);
@@ -147,7 +147,7 @@ fn evaluate_digest(asked: &Asked<'_>, args: Args<'_>) -> Result<Box<dyn Program>
 }
 
 pub(crate) fn prepare(
-    asked: &Asked<'_>,
+    asked: &ProgramRequest<'_>,
     keys: usize,
     code: Code,
     flags: script::Flags,

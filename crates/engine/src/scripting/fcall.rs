@@ -11,7 +11,7 @@ use proto::Args;
 
 use super::eval::{COMMON, NOTED_READING, NOTED_USE, READ_ONLY, count_keys, prepare};
 use super::run::{Call, Code};
-use crate::transaction::unit::{Asked, Program, UnitCommand};
+use crate::transaction::unit::{ProgramRequest, Program, UnitCommand};
 
 /// Both of them.
 pub(crate) const COMMANDS: &[&UnitCommand] = &[&FCALL, &FCALL_RO];
@@ -48,7 +48,7 @@ const FCALL_RO: UnitCommand = Command {
     run: call,
 };
 
-fn call(mut asked: Asked<'_>, args: Args<'_>) -> Result<Box<dyn Program>, Refusal> {
+fn call(mut asked: ProgramRequest<'_>, args: Args<'_>) -> Result<Box<dyn Program>, Refusal> {
     let state = asked.server.scripts.libraries.state();
     if let Some(session) = &mut asked.session {
         // That there is none of the name is told once that is safe.

@@ -15,7 +15,7 @@ use crate::session::patience;
 use crate::shared::Shared;
 use crate::table::command_table::{Entry, Handlers};
 use crate::transaction::control_plane::{ControlPlane, ControlRequest, Next};
-use crate::transaction::unit::{Asked, Prepare, Program};
+use crate::transaction::unit::{ProgramRequest, Prepare, Program};
 
 /// What all threads share, with what runs commands: an engine is its [`Shared`] and more.
 pub struct Engine {
@@ -76,7 +76,7 @@ impl Engine {
     pub fn prepare(
         &self,
         entry: &Entry,
-        asked: Asked<'_>,
+        asked: ProgramRequest<'_>,
         args: Args<'_>,
     ) -> Result<Box<dyn Program>, Refusal> {
         self.programs.of(entry)(asked, args)

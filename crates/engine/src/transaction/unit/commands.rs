@@ -10,7 +10,7 @@ use commands::keys::all_from;
 use keyspace::{PartitionSet, Refusal};
 use proto::{Args, Output, Reply, Resp};
 
-use super::{Asked, Place, Program, Unit, UnitCommand, exec};
+use super::{ProgramRequest, Place, Program, Unit, UnitCommand, exec};
 use crate::clients::unregistration::{Registered, Unregistration};
 use crate::runtime::looks::FEW;
 use crate::session::Accounted;
@@ -81,8 +81,8 @@ struct Watch {
     resp: Resp,
 }
 
-fn prepare_watch(asked: Asked<'_>, _: Args<'_>) -> Result<Box<dyn Program>, Refusal> {
-    let Asked { server, resp, session, .. } = asked;
+fn prepare_watch(asked: ProgramRequest<'_>, _: Args<'_>) -> Result<Box<dyn Program>, Refusal> {
+    let ProgramRequest { server, resp, session, .. } = asked;
     let session = session.ok_or(WATCH_INSIDE_MULTI)?;
     let database = session.database;
     let pending = session.pending.get_or_insert_default();

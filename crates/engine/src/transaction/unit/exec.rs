@@ -13,7 +13,7 @@ use keyspace::{Location, Refusal, Tx};
 use proto::{Args, Output, Reply, Resp};
 use smallvec::SmallVec;
 
-use super::{Asked, Place, Program, Unit, drill};
+use super::{ProgramRequest, Place, Program, Unit, drill};
 use crate::admission::gates::{self, FlagsOf};
 use crate::clients::registry::Client;
 use crate::commit::accounting;
@@ -77,8 +77,8 @@ struct Ran {
     nested: Option<Box<dyn Program>>,
 }
 
-pub(super) fn prepare(asked: Asked<'_>, _: Args<'_>) -> Result<Box<dyn Program>, Refusal> {
-    let Asked { server, resp, limited, session, .. } = asked;
+pub(super) fn prepare(asked: ProgramRequest<'_>, _: Args<'_>) -> Result<Box<dyn Program>, Refusal> {
+    let ProgramRequest { server, resp, limited, session, .. } = asked;
     let Some(session) = session else { return Err(WITHOUT_MULTI) };
     let pending = session.pending.as_ref();
     let Some((pending, queue)) = pending.and_then(|it| Some((it, it.queue.as_ref()?))) else {
@@ -515,7 +515,7 @@ impl Exec {
                 let (server, entry, resp) = (self.server, queued.entry, self.resp);
                 let limited = self.limited.clone();
                 let shortage = Some(unit.shortage());
-                let asked = Asked { server, entry, resp, limited, shortage, session };
+                let asked = ProgramRequest { server, entry, resp, limited, shortage, session };
                 match server.prepare(entry, asked, queued.args) {
                     Ok(mut program) => {
                         if self.killed.contains(&self.ran.len()) {

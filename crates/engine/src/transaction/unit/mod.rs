@@ -50,10 +50,10 @@ use crate::transaction::engine::Engine;
 pub(crate) type UnitCommand = Command<Prepare>;
 
 /// Makes the program of a request, which looks at nothing that a lock guards.
-pub type Prepare = fn(Asked<'_>, Args<'_>) -> Result<Box<dyn Program>, Refusal>;
+pub type Prepare = fn(ProgramRequest<'_>, Args<'_>) -> Result<Box<dyn Program>, Refusal>;
 
 /// Who asks for a program.
-pub struct Asked<'a> {
+pub struct ProgramRequest<'a> {
     /// The engine that the program runs on.
     pub server: &'static Engine,
     /// The command that asks: EXEC, EVAL or another.
