@@ -251,9 +251,9 @@ const KILLED: u32 = 1 << 31;
 
 /// All that was asked of a session, as it was when it looked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asked(u32);
+pub struct PendingSignals(u32);
 
-impl Asked {
+impl PendingSignals {
     /// Whether it is nothing at all.
     #[inline]
     pub(crate) fn is_nothing(self) -> bool {
@@ -436,8 +436,8 @@ impl Client {
 
     /// What was asked; the owner looks at every turn.
     #[inline]
-    pub fn asked(&self) -> Asked {
-        Asked(self.signals.load(Ordering::Acquire) & !KILLED)
+    pub fn asked(&self) -> PendingSignals {
+        PendingSignals(self.signals.load(Ordering::Acquire) & !KILLED)
     }
 
     /// Whether this was asked; it is taken off the list.

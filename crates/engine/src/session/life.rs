@@ -1,6 +1,6 @@
 //! A session's life: one state machine without sockets, timers, locks or threads.
 //!
-//! The session sees what there is ([`Sight`]) and what others ask of it ([`Asked`]), does one
+//! The session sees what there is ([`Sight`]) and what others ask of it ([`PendingSignals`]), does one
 //! thing, and looks again, until nothing is left to do before it is woken. Whatever decides what
 //! comes next is here, and nowhere else. What it is done with stands behind [`Body`] and [`Waits`]:
 //! the real session has a socket and a worker, the simulation (`life/simulation`) a model of them.
@@ -20,7 +20,7 @@ use std::task::{Context as TaskContext, Poll};
 
 use keyspace::Refusal;
 
-use crate::clients::registry::{Asked, Signal};
+use crate::clients::registry::{PendingSignals, Signal};
 
 /// With more unsent bytes than this nothing more is executed.
 pub const BACKLOG_LIMIT: usize = 1 << 20;
@@ -35,7 +35,7 @@ pub trait Body: Waits {
     fn sight(&self) -> Sight;
 
     /// What others ask.
-    fn asked(&self) -> Asked;
+    fn asked(&self) -> PendingSignals;
 
     /// It has seen to this.
     fn has_heeded(&mut self, signal: Signal);
@@ -381,7 +381,7 @@ pub fn live(body: &mut impl Body, cx: &mut TaskContext<'_>) -> Rest {
 
 /// What to see to first of what is asked.
 #[inline]
-pub(crate) fn demand(asked: Asked, sight: impl FnOnce() -> Sight) -> Option<Demand> {
+pub(crate) fn demand(asked: PendingSignals, sight: impl FnOnce() -> Sight) -> Option<Demand> {
     if asked.is_nothing() {
         return None;
     }
@@ -449,7 +449,7 @@ fn review(body: &mut impl Body) -> bool {
 }
 
 /// Does the next thing of its own.
-fn step(body: &mut impl Body, cx: &mut TaskContext<'_>, asked: Asked) -> Turn {
+fn step(body: &mut impl Body, cx: &mut TaskContext<'_>, asked: PendingSignals) -> Turn {
     let is_owing = match body.write(cx) {
         Poll::Ready(Err(Gone)) => return Turn::End,
         Poll::Ready(Ok(())) => asked.is_asked(Signal::Deliver),

@@ -42,7 +42,7 @@ use crate::net::worker::{Worker, audiences_of};
 use engine::admission::guard;
 use engine::clients::mailbox::IN_TRANSIT;
 use engine::clients::multicast::relocate;
-use engine::clients::registry::{Asked, Signal, client_flags};
+use engine::clients::registry::{PendingSignals, Signal, client_flags};
 use engine::runtime::panics::contain;
 use engine::session::life::{Body, Gone, Heard, Incoming, Outgoing, Rest, Sight, Turn, Waits};
 use engine::session::{self, Session, Stage};
@@ -201,7 +201,7 @@ impl Body for Connection {
     }
 
     #[inline]
-    fn asked(&self) -> Asked {
+    fn asked(&self) -> PendingSignals {
         self.session.client.asked()
     }
 

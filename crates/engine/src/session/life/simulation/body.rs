@@ -17,7 +17,7 @@ use super::super::{
 use super::world::{
     DENIED, Id, Kind, Rights, Slot, Verdict, World, abandon, give_up, is_unblocked, outcome,
 };
-use crate::clients::registry::{Asked, Client, Delivery, Signal};
+use crate::clients::registry::{PendingSignals, Client, Delivery, Signal};
 
 /// A request is this long.
 const REQUEST: usize = 100;
@@ -306,7 +306,7 @@ impl Body for Model {
         }
     }
 
-    fn asked(&self) -> Asked {
+    fn asked(&self) -> PendingSignals {
         self.client.asked()
     }
 
