@@ -10,7 +10,7 @@ use script::{ScriptError, Sha1};
 
 use super::accounting::Books;
 use super::interpreter::with_interpreter;
-use super::run::{Call, Code};
+use super::run::{ScriptCall, Code};
 use crate::transaction::unit::{ProgramRequest, Program, Shortage, UnitCommand};
 
 /// All of them.
@@ -122,7 +122,7 @@ fn evaluate(asked: &ProgramRequest<'_>, args: Args<'_>) -> Result<Box<dyn Progra
     if let Some(program) = cache.get(digest) {
         let (flags, has_claim) = (program.flags(), program.claim());
         let call = prepare(asked, keys, Code::Script(program), flags)?;
-        return Ok(Box::new(Call { has_claim, ..call }));
+        return Ok(Box::new(ScriptCall { has_claim, ..call }));
     }
     let (program, has_claim) = cache.evaluate(&args[1]).map_err(refusal)?;
     // Only what can be compiled is kept; an interpreter keeps what it compiled, too.
@@ -134,7 +134,7 @@ fn evaluate(asked: &ProgramRequest<'_>, args: Args<'_>) -> Result<Box<dyn Progra
     }
     let flags = program.flags();
     let call = prepare(asked, keys, Code::Script(program), flags)?;
-    Ok(Box::new(Call { has_claim, ..call }))
+    Ok(Box::new(ScriptCall { has_claim, ..call }))
 }
 
 fn evaluate_digest(asked: &ProgramRequest<'_>, args: Args<'_>) -> Result<Box<dyn Program>, Refusal> {
@@ -151,7 +151,7 @@ pub(crate) fn prepare(
     keys: usize,
     code: Code,
     flags: script::Flags,
-) -> Result<Call, Refusal> {
+) -> Result<ScriptCall, Refusal> {
     if asked.session.as_ref().is_some_and(|session| session.wants_debugger) {
         return Err(NO_DEBUGGER);
     }
@@ -168,7 +168,7 @@ pub(crate) fn prepare(
             return Err(refusal);
         }
     }
-    Ok(Call {
+    Ok(ScriptCall {
         server: asked.server,
         code,
         entry: asked.entry,

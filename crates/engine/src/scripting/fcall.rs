@@ -10,7 +10,7 @@ use keyspace::Refusal;
 use proto::Args;
 
 use super::eval::{COMMON, NOTED_READING, NOTED_USE, READ_ONLY, count_keys, prepare};
-use super::run::{Call, Code};
+use super::run::{ScriptCall, Code};
 use crate::transaction::unit::{ProgramRequest, Program, UnitCommand};
 
 /// Both of them.
@@ -58,5 +58,5 @@ fn call(mut asked: ProgramRequest<'_>, args: Args<'_>) -> Result<Box<dyn Program
     let keys = count_keys(args, || BAD_COUNT)?;
     let code = Code::Function(Arc::clone(loaded), function.name.clone());
     let call = prepare(&asked, keys, code, function.flags)?;
-    Ok(Box::new(Call { saw: state.changed_at(), ..call }))
+    Ok(Box::new(ScriptCall { saw: state.changed_at(), ..call }))
 }

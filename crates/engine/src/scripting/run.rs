@@ -79,7 +79,7 @@ impl Code {
 }
 
 /// A call of a script or of a function.
-pub(crate) struct Call {
+pub(crate) struct ScriptCall {
     pub server: &'static Engine,
     pub(crate) code: Code,
     pub entry: &'static Entry,
@@ -108,7 +108,7 @@ pub(crate) struct Call {
     pub(crate) began: (i64, usize),
 }
 
-impl Accounted for Call {
+impl Accounted for ScriptCall {
     fn book(&self, args: Args<'_>, lane: &Lane, session: &mut Session) {
         if let (true, Code::Script(handle)) = (self.has_claim, &self.code) {
             handle.settle();
@@ -121,7 +121,7 @@ impl Accounted for Call {
     }
 }
 
-impl Program for Call {
+impl Program for ScriptCall {
     fn needs(&self, args: Args<'_>) -> Needs {
         let (keys, keyspace) = (self.split(args).0, self.server.keyspace);
         let partitions = keys.iter().map(|key| keyspace.locate(key).partition()).collect();
@@ -223,7 +223,7 @@ impl Program for Call {
     }
 }
 
-impl Call {
+impl ScriptCall {
     /// Runs it once; `None` if only Lua can tell what comes of it, and what it did is to be undone.
     fn perform(
         &mut self,
