@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 use crate::admission::gates::{self, Verdict};
 use crate::commit::accounting::{book, note_wait};
 use crate::commit::handler::{Outcome, Work};
-use crate::execute::heavy::Call;
+use crate::execute::heavy::ControlCall;
 use crate::lane::Lane;
 use crate::limits::budget;
 use crate::reclaim::evict;
@@ -343,10 +343,10 @@ impl Request<'_> {
     }
 
     /// The request, for another thread.
-    fn call(&self) -> Call {
+    fn call(&self) -> ControlCall {
         let (server, resp) = (self.lane.shared, self.session.resp);
         let ceiling = server.output_ceiling(&self.session.client);
-        Call { server, entry: self.entry, args: self.args.into(), resp, ceiling }
+        ControlCall { server, entry: self.entry, args: self.args.into(), resp, ceiling }
     }
 
     #[cold]

@@ -37,7 +37,7 @@ pub(crate) use reading::{Reading, Unlocked};
 const FIRST_PIECE: usize = 64 * 1024;
 
 /// A control command that does its work here.
-pub struct Call {
+pub struct ControlCall {
     /// What the command steers.
     pub server: &'static Shared,
     /// The command.
@@ -262,26 +262,26 @@ impl Background {
     }
 
     /// Runs a control command's work here, outside any turnstile.
-    pub(crate) fn run(&self, call: Call, work: ControlWork) -> oneshot::Receiver<Elsewhere> {
+    pub(crate) fn run(&self, call: ControlCall, work: ControlWork) -> oneshot::Receiver<Elsewhere> {
         let (job, receiver) = Self::job(call, work);
         self.spawn(job);
         receiver
     }
 
     /// As `run`, for what waits for others.
-    pub fn run_visit(&self, call: Call, work: ControlWork) -> oneshot::Receiver<Elsewhere> {
+    pub fn run_visit(&self, call: ControlCall, work: ControlWork) -> oneshot::Receiver<Elsewhere> {
         let (job, receiver) = Self::job(call, work);
         self.spawn_visit(job);
         receiver
     }
 
     fn job(
-        call: Call,
+        call: ControlCall,
         work: ControlWork,
     ) -> (impl FnOnce(usize) + Send + 'static, oneshot::Receiver<Elsewhere>) {
         let (sender, receiver) = oneshot::channel();
         let job = move |lane| {
-            let Call { server, entry, args, resp, ceiling } = call;
+            let ControlCall { server, entry, args, resp, ceiling } = call;
             let mut output = Output::new();
             output.set_ceiling(ceiling);
             let watch = Watch::start(server.keyspace.clock());

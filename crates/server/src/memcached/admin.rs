@@ -4,7 +4,7 @@
 
 use config::ShutdownFlags;
 use config::settings::{MEMCACHED_SHUTDOWN, SAVE};
-use engine::execute::heavy::Call;
+use engine::execute::heavy::ControlCall;
 use engine::session::Step;
 use keyspace::Refusal;
 use proto::memcached::{Administration, Failure, Form, Response, Words};
@@ -105,7 +105,7 @@ impl Turn<'_> {
         // What the books say of it is that somebody administered.
         let entry = server.table.entries().iter().find(|entry| entry.spec.name == "CONFIG");
         let entry = entry.or_else(|| server.table.entries().first()).expect("there are commands");
-        let call = Call {
+        let call = ControlCall {
             server,
             entry,
             args: OwnedArgs::default(),

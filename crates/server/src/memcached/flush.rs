@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use config::settings::{MEMCACHED_DATABASE, MEMCACHED_FLUSH};
 use engine::clients::mailbox::Rounds;
 use engine::commit::publish::commit;
-use engine::execute::heavy::Call;
+use engine::execute::heavy::ControlCall;
 use engine::runtime::background::{wait_for, wait_for_client};
 use engine::session::Step;
 use keyspace::{Acquisition, BUSY, Tx, TxOptions};
@@ -51,7 +51,7 @@ impl Turn<'_> {
         answer(&mut busy, self.request, Response::Failed(failure_of(&BUSY)));
         let busy = busy.front().to_vec();
         let args: OwnedArgs = [entry.spec.name.as_bytes()].into_iter().collect();
-        let call = Call { server, entry, args, resp: Resp::Two, ceiling: usize::MAX };
+        let call = ControlCall { server, entry, args, resp: Resp::Two, ceiling: usize::MAX };
         Step::elsewhere(server.background.run_visit(
             call,
             Box::new(move |lane, _, reply| {
