@@ -18,7 +18,7 @@ use proto::{Args, Output, OwnedArgs, Reply};
 use crate::clients::mailbox::Rounds;
 use crate::clients::registry::Signal;
 use crate::commit::publish;
-use crate::journal::Deed;
+use crate::journal::CommandEffects;
 use crate::lane::Lane;
 use crate::observe::stats;
 use crate::runtime::drill;
@@ -282,10 +282,10 @@ impl Services {
     }
 
     /// What was done, for the journal.
-    pub(crate) fn deeds(&self) -> impl Iterator<Item = Deed<'_, '_>> {
+    pub(crate) fn deeds(&self) -> impl Iterator<Item = CommandEffects<'_, '_>> {
         self.done.iter().map(|service| {
             let (database, args) = (blocked(&service.waiter).database, service.request.as_args());
-            Deed { effects: &service.effects, database, args }
+            CommandEffects { effects: &service.effects, database, args }
         })
     }
 

@@ -12,7 +12,7 @@ use proto::Args;
 
 use crate::clients::mailbox::Rounds;
 use crate::commit::blocking;
-use crate::journal::{self, Deed, Journal};
+use crate::journal::{self, CommandEffects, Journal};
 use crate::observe::tracking::{Post, Reading};
 use crate::runtime::drill;
 use crate::runtime::panics::Unbroken;
@@ -33,7 +33,7 @@ pub fn commit(
     tx.finish_command();
     if tx.has_ready() || tx.has_modified() {
         let own = tx.take_effects();
-        let deed = Deed { effects: &own, database: tx.database(), args };
+        let deed = CommandEffects { effects: &own, database: tx.database(), args };
         let tell = || server.notify(rounds, &own);
         return commit_unit(server, rounds, tx, (vec![deed], own.changes()), &[], tell);
     }
@@ -59,7 +59,7 @@ pub fn publish(journal: &Journal, batch: &RecordBatch, tx: &mut Tx, args: Args<'
     if !tx.effects().is_recorded() {
         return 0;
     }
-    let deed = Deed { effects: tx.effects(), database: tx.database(), args };
+    let deed = CommandEffects { effects: tx.effects(), database: tx.database(), args };
     let record = journal::record(&[deed]);
     append(journal, batch, tx, &record)
 }
@@ -85,7 +85,7 @@ pub(crate) fn commit_unit(
     server: &Shared,
     rounds: &Rounds,
     tx: &mut Tx,
-    (own, changes): (Vec<Deed<'_, '_>>, u64),
+    (own, changes): (Vec<CommandEffects<'_, '_>>, u64),
     readings: &[Reading],
     tell: impl FnOnce(),
 ) -> Result<Lsn, Refusal> {

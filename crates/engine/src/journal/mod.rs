@@ -35,7 +35,7 @@ mod record;
 pub mod snapshot_fence;
 
 pub use durability::{LATE_US, ReaderId, Reliance};
-pub(crate) use record::{Deed, record, record_of_command};
+pub(crate) use record::{CommandEffects, record, record_of_command};
 
 /// Takes records in order. Called with locks held: it may copy and queue, never wait. What it
 /// keeps has a bound: a reader that is behind keeps writers from beginning, or forgets.

@@ -18,7 +18,7 @@ pub(crate) fn record_of_command(args: Args<'_>) -> Vec<u8> {
 }
 
 /// One command of a transaction: what it changed, where, and what the client sent.
-pub(crate) struct Deed<'e, 'a> {
+pub(crate) struct CommandEffects<'e, 'a> {
     pub(crate) effects: &'e Effects,
     pub(crate) database: usize,
     pub(crate) args: Args<'a>,
@@ -65,14 +65,14 @@ impl Drop for Made {
 /// A transaction's record: its commands, in their databases; it begins and ends in database 0.
 /// Empty if it changed nothing. Several commands stand between MULTI and EXEC, so that whoever
 /// follows sees all of them or none.
-pub(crate) fn record<'a>(deeds: &[Deed<'_, 'a>]) -> Record<'a> {
+pub(crate) fn record<'a>(deeds: &[CommandEffects<'_, 'a>]) -> Record<'a> {
     if let [deed] = deeds
         && let Some(bytes) = deed.sent()
     {
         return Record::Sent(bytes);
     }
     let mut writer = RecordWriter { bytes: SPARE.take(), database: 0 };
-    let is_group = deeds.iter().map(Deed::commands).sum::<usize>() > 1;
+    let is_group = deeds.iter().map(CommandEffects::commands).sum::<usize>() > 1;
     if is_group {
         writer.command(0, [b"MULTI".as_slice()].into_iter());
     }
@@ -84,7 +84,7 @@ pub(crate) fn record<'a>(deeds: &[Deed<'_, 'a>]) -> Record<'a> {
     Record::Made(Made(writer.bytes))
 }
 
-impl<'a> Deed<'_, 'a> {
+impl<'a> CommandEffects<'_, 'a> {
     /// What the client sent, if that tells all of it.
     fn sent(&self) -> Option<&'a [u8]> {
         let is_as_sent = matches!(self.effects.propagation(), Propagation::AsSent);

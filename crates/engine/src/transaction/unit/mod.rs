@@ -35,7 +35,7 @@ use crate::clients::client_id::ClientId;
 use crate::clients::mailbox::Rounds;
 use crate::commit::blocking;
 use crate::commit::publish;
-use crate::journal::Deed;
+use crate::journal::CommandEffects;
 use crate::observe::pubsub::Publication;
 use crate::observe::stats;
 use crate::observe::tracking::Reading;
@@ -422,7 +422,7 @@ impl Unit {
             self.close(program, args);
             return Ok(0);
         }
-        let deeds = self.done.iter().map(|done| Deed {
+        let deeds = self.done.iter().map(|done| CommandEffects {
             effects: &done.effects,
             database: done.database,
             args: done.args.as_args(),
