@@ -259,13 +259,13 @@ pub(crate) enum Plan {
     GoOn {
         /// Whether what the client sends is taken into the input now.
         listens: bool,
-        does: Deed,
+        does: SessionAction,
     },
 }
 
 /// What a session that goes on does, besides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Deed {
+pub(crate) enum SessionAction {
     /// Looks whether the wait is over.
     Await,
     /// Executes requests, or reads the next ones.
@@ -485,9 +485,9 @@ fn step(body: &mut impl Body, cx: &mut TaskContext<'_>, asked: PendingSignals) -
                 return turn;
             }
             match does {
-                Deed::Await => look_at_wait(body, cx, sight.wait),
-                Deed::Execute => body.execute(cx),
-                Deed::Nothing => Turn::Wait,
+                SessionAction::Await => look_at_wait(body, cx, sight.wait),
+                SessionAction::Execute => body.execute(cx),
+                SessionAction::Nothing => Turn::Wait,
             }
         }
     }
@@ -498,7 +498,7 @@ fn step(body: &mut impl Body, cx: &mut TaskContext<'_>, asked: PendingSignals) -
 pub(crate) fn plan(sight: Sight) -> Plan {
     let Sight { wait, outgoing, incoming, closing, is_cut_off } = sight;
     if (closing || is_cut_off) && wait == Wait::Return {
-        return Plan::GoOn { listens: false, does: Deed::Await };
+        return Plan::GoOn { listens: false, does: SessionAction::Await };
     }
     if is_cut_off {
         return Plan::End;
@@ -506,7 +506,7 @@ pub(crate) fn plan(sight: Sight) -> Plan {
     if closing {
         return match (wait, outgoing) {
             (Wait::Nothing, Outgoing::Nothing) => Plan::End,
-            (Wait::Nothing, _) => Plan::GoOn { listens: false, does: Deed::Nothing },
+            (Wait::Nothing, _) => Plan::GoOn { listens: false, does: SessionAction::Nothing },
             _ => Plan::GiveUp,
         };
     }
@@ -521,12 +521,12 @@ pub(crate) fn plan(sight: Sight) -> Plan {
         }
     }
     let does = match wait {
-        Wait::Nothing if outgoing.is_much() => Deed::Nothing,
-        Wait::Nothing => Deed::Execute,
-        _ => Deed::Await,
+        Wait::Nothing if outgoing.is_much() => SessionAction::Nothing,
+        Wait::Nothing => SessionAction::Execute,
+        _ => SessionAction::Await,
     };
     // Who executes reads by itself, into the worker's buffer.
-    Plan::GoOn { listens: does != Deed::Execute && !incoming.has_ended(), does }
+    Plan::GoOn { listens: does != SessionAction::Execute && !incoming.has_ended(), does }
 }
 
 /// Takes what the client has sent.

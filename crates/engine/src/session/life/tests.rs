@@ -1,6 +1,6 @@
 //! The plan, for every sight there is.
 
-use super::{BACKLOG_LIMIT, Deed, Demand, Incoming, Outgoing, Plan, Sight, Wait, demand, plan};
+use super::{BACKLOG_LIMIT, SessionAction, Demand, Incoming, Outgoing, Plan, Sight, Wait, demand, plan};
 use crate::clients::registry::{Clients, Peer, Signal};
 
 const WAITS: [Wait; 7] =
@@ -26,7 +26,7 @@ fn sights() -> impl Iterator<Item = Sight> {
     })
 }
 
-fn does(sight: Sight) -> Option<Deed> {
+fn does(sight: Sight) -> Option<SessionAction> {
     match plan(sight) {
         Plan::GoOn { does, .. } => Some(does),
         _ => None,
@@ -39,7 +39,7 @@ fn a_grant_is_looked_at_or_given_back_whatever_else_there_is() {
     for sight in sights().filter(is_granted).filter(|sight| !sight.is_cut_off) {
         let expected = match sight.closing {
             true => Plan::GiveUp,
-            false => Plan::GoOn { listens: !sight.incoming.has_ended(), does: Deed::Await },
+            false => Plan::GoOn { listens: !sight.incoming.has_ended(), does: SessionAction::Await },
         };
         assert_eq!(plan(sight), expected, "{sight:?}");
     }
@@ -50,7 +50,7 @@ fn a_grant_is_looked_at_or_given_back_whatever_else_there_is() {
 fn a_unit_that_may_come_back_is_awaited_whatever_else_there_is() {
     for sight in sights().filter(|sight| sight.wait == Wait::Return) {
         let listens = !sight.closing && !sight.is_cut_off && !sight.incoming.has_ended();
-        assert_eq!(plan(sight), Plan::GoOn { listens, does: Deed::Await }, "{sight:?}");
+        assert_eq!(plan(sight), Plan::GoOn { listens, does: SessionAction::Await }, "{sight:?}");
     }
     for sight in sights().filter(|sight| sight.wait != Wait::Return && sight.is_cut_off) {
         assert_eq!(plan(sight), Plan::End, "{sight:?}");
@@ -63,7 +63,7 @@ fn reading_goes_on_until_the_client_has_ended_or_is_to_be_closed() {
     for sight in sights().filter(|it| may_send(it) && !it.incoming.has_ended()) {
         let reads = matches!(
             plan(sight),
-            Plan::GoOn { listens: true, .. } | Plan::GoOn { does: Deed::Execute, .. }
+            Plan::GoOn { listens: true, .. } | Plan::GoOn { does: SessionAction::Execute, .. }
         );
         assert!(reads, "{sight:?}");
     }
@@ -71,7 +71,7 @@ fn reading_goes_on_until_the_client_has_ended_or_is_to_be_closed() {
 
 #[test]
 fn nothing_is_executed_behind_a_wait_nor_behind_a_heap_of_replies() {
-    for sight in sights().filter(|sight| does(*sight) == Some(Deed::Execute)) {
+    for sight in sights().filter(|sight| does(*sight) == Some(SessionAction::Execute)) {
         assert_eq!(sight.wait, Wait::Nothing, "{sight:?}");
         assert!(!sight.outgoing.is_much(), "{sight:?}");
         assert!(!sight.closing && !sight.is_cut_off, "{sight:?}");
@@ -108,9 +108,9 @@ fn every_session_comes_to_its_end() {
                 Plan::End => unreachable!("the loop ends with it"),
                 Plan::Close => sight.closing = true,
                 Plan::GiveUp => sight.wait = Wait::Nothing,
-                Plan::GoOn { does: Deed::Await, .. } => sight.wait = Wait::Nothing,
-                Plan::GoOn { does: Deed::Nothing, .. } => sight.outgoing = Outgoing::Nothing,
-                Plan::GoOn { does: Deed::Execute, .. } => sight.incoming = Incoming::Over,
+                Plan::GoOn { does: SessionAction::Await, .. } => sight.wait = Wait::Nothing,
+                Plan::GoOn { does: SessionAction::Nothing, .. } => sight.outgoing = Outgoing::Nothing,
+                Plan::GoOn { does: SessionAction::Execute, .. } => sight.incoming = Incoming::Over,
             }
             steps += 1;
             assert!(steps < 6, "{sight:?}");
