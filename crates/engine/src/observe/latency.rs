@@ -16,12 +16,12 @@ const SAMPLES: usize = 160;
 /// What was slow lately.
 pub struct LatencyMonitor {
     threshold_us: AtomicU64,
-    events: Mutex<BTreeMap<&'static str, Event>>,
+    events: Mutex<BTreeMap<&'static str, LatencyEvent>>,
 }
 
 /// The latest samples of one event.
 #[derive(Clone, Debug, Default)]
-pub struct Event {
+pub struct LatencyEvent {
     /// Oldest first.
     pub samples: VecDeque<Sample>,
     /// The longest since the last reset, in milliseconds.
@@ -70,12 +70,12 @@ impl LatencyMonitor {
     }
 
     /// The events that were noted, by name.
-    pub fn all(&self) -> Vec<(&'static str, Event)> {
+    pub fn all(&self) -> Vec<(&'static str, LatencyEvent)> {
         self.events().iter().map(|(name, event)| (*name, event.clone())).collect()
     }
 
     /// One event.
-    pub fn event(&self, name: &[u8]) -> Option<Event> {
+    pub fn event(&self, name: &[u8]) -> Option<LatencyEvent> {
         self.events().iter().find(|(own, _)| is(own, name)).map(|(_, event)| event.clone())
     }
 
@@ -92,7 +92,7 @@ impl LatencyMonitor {
         events.len() < before
     }
 
-    fn events(&self) -> MutexGuard<'_, BTreeMap<&'static str, Event>> {
+    fn events(&self) -> MutexGuard<'_, BTreeMap<&'static str, LatencyEvent>> {
         self.events.lock().expect("no critical section here panics")
     }
 }
@@ -101,7 +101,7 @@ fn is(own: &str, name: &[u8]) -> bool {
     own.as_bytes().eq_ignore_ascii_case(name)
 }
 
-impl Event {
+impl LatencyEvent {
     fn add(&mut self, sample: Sample) {
         self.longest = self.longest.max(sample.latency);
         match self.samples.back_mut() {
