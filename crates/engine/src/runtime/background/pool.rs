@@ -15,7 +15,7 @@ use crate::runtime::lanes::STACK_BYTES;
 use crate::runtime::panics::contain;
 
 /// A closure that runs on a heavy-work thread with that thread's lane.
-pub(super) type Job = Box<dyn FnOnce(usize) + Send>;
+pub(super) type BackgroundJob = Box<dyn FnOnce(usize) + Send>;
 
 /// What a thread does between two jobs for its own sake.
 #[derive(Clone, Copy)]
@@ -39,7 +39,7 @@ pub(super) struct Pool {
 }
 
 struct Queue {
-    waiting: VecDeque<Job>,
+    waiting: VecDeque<BackgroundJob>,
     idle: usize,
     /// How many there are, or are about to be; each has the lane behind those before it.
     threads: usize,
@@ -75,7 +75,7 @@ impl Pool {
 
     /// Has a job done. An error says that a thread was refused: the others do it, and where there
     /// are none nobody does, so that who waits for it is let go.
-    pub(super) fn submit(self: &Arc<Self>, job: Job) -> io::Result<()> {
+    pub(super) fn submit(self: &Arc<Self>, job: BackgroundJob) -> io::Result<()> {
         let mut queue = self.lock();
         if queue.ending {
             return Ok(());
