@@ -25,7 +25,7 @@ const FRAME: u64 = 64;
 
 /// The three logs.
 pub struct CommandLog {
-    logs: [Log; 3],
+    logs: [ThresholdLog; 3],
 }
 
 /// What is remarkable about the commands of a log.
@@ -77,7 +77,7 @@ pub struct LogEntry {
 }
 
 /// A ring of entries.
-struct Log {
+struct ThresholdLog {
     threshold: AtomicU64,
     ring: Mutex<Ring>,
 }
@@ -93,7 +93,7 @@ struct Ring {
 impl CommandLog {
     /// Logs that note nothing until they are configured.
     pub(crate) fn new() -> Self {
-        let log = || Log { threshold: AtomicU64::new(u64::MAX), ring: Mutex::default() };
+        let log = || ThresholdLog { threshold: AtomicU64::new(u64::MAX), ring: Mutex::default() };
         Self { logs: [log(), log(), log()] }
     }
 
@@ -120,7 +120,7 @@ impl CommandLog {
     #[inline]
     pub fn is_remarkable(&self, extent: usize, micros: u64, reply_bytes: u64) -> bool {
         let about = [micros, extent as u64 + FRAME, reply_bytes];
-        let reaches = |(log, cost): (&Log, u64)| cost >= log.threshold.load(Ordering::Relaxed);
+        let reaches = |(log, cost): (&ThresholdLog, u64)| cost >= log.threshold.load(Ordering::Relaxed);
         self.logs.iter().zip(about).any(reaches)
     }
 
@@ -180,7 +180,7 @@ impl CommandLog {
     }
 }
 
-impl Log {
+impl ThresholdLog {
     fn takes(&self, cost: u64) -> bool {
         cost >= self.threshold.load(Ordering::Relaxed)
     }
