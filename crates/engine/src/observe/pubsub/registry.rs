@@ -25,7 +25,7 @@ pub struct Channel {
 
 /// A channel in a set, where its name finds it.
 #[derive(Clone)]
-pub(crate) struct Named(pub(crate) Arc<Channel>);
+pub(crate) struct ChannelByName(pub(crate) Arc<Channel>);
 
 /// All channels of a kind that somebody has subscribed to.
 pub struct Registry {
@@ -42,8 +42,8 @@ struct Shard(RwLock<ChannelSet>);
 
 /// The channels of a shard.
 enum ChannelSet {
-    Hashed(HashSet<Named, RandomState>),
-    Ordered(BTreeSet<Named>),
+    Hashed(HashSet<ChannelByName, RandomState>),
+    Ordered(BTreeSet<ChannelByName>),
 }
 
 impl Registry {
@@ -104,7 +104,7 @@ impl Registry {
         let mut names = Vec::new();
         for shard in &self.shards {
             let shard = shard.read();
-            let wanted = |listed: &&Named| {
+            let wanted = |listed: &&ChannelByName| {
                 pattern.is_none_or(|one| glob::matches(one, &listed.0.name, false))
             };
             names.extend(shard.iter().filter(wanted).map(|listed| Arc::clone(&listed.0)));
@@ -113,13 +113,13 @@ impl Registry {
     }
 
     /// Takes a client that is no subscriber yet in as one.
-    pub(super) fn join(&self, name: &[u8], mailboxes: &Mailboxes, client: &Arc<Client>) -> Named {
+    pub(super) fn join(&self, name: &[u8], mailboxes: &Mailboxes, client: &Arc<Client>) -> ChannelByName {
         let mut shard = self.shard(name).write();
         let named = match shard.get(name) {
             Some(found) => found.clone(),
             None => {
                 let channel = Channel { name: name.into(), audience: Subscribers::default() };
-                let named = Named(Arc::new(channel));
+                let named = ChannelByName(Arc::new(channel));
                 shard.insert(named.clone());
                 self.count.fetch_add(1, Ordering::Relaxed);
                 named
@@ -130,7 +130,7 @@ impl Registry {
     }
 
     /// Lets a subscriber go: see [`Subscribers::leave`].
-    pub(super) fn leave(&self, named: &Named, client: &Client, settle: impl FnOnce()) {
+    pub(super) fn leave(&self, named: &ChannelByName, client: &Client, settle: impl FnOnce()) {
         let channel = &named.0;
         channel.audience.leave(client, settle);
         let mut shard = self.shard(&channel.name).write();
@@ -150,14 +150,14 @@ impl Registry {
 }
 
 impl ChannelSet {
-    fn get(&self, name: &[u8]) -> Option<&Named> {
+    fn get(&self, name: &[u8]) -> Option<&ChannelByName> {
         match self {
             Self::Hashed(names) => names.get(name),
             Self::Ordered(names) => names.get(name),
         }
     }
 
-    fn insert(&mut self, named: Named) {
+    fn insert(&mut self, named: ChannelByName) {
         match self {
             Self::Hashed(names) => names.insert(named),
             Self::Ordered(names) => names.insert(named),
@@ -176,7 +176,7 @@ impl ChannelSet {
         }
     }
 
-    fn iter(&self) -> impl Iterator<Item = &Named> {
+    fn iter(&self) -> impl Iterator<Item = &ChannelByName> {
         let (hashed, ordered) = match self {
             Self::Hashed(names) => (Some(names), None),
             Self::Ordered(names) => (None, Some(names)),
@@ -195,33 +195,33 @@ impl Shard {
     }
 }
 
-impl Borrow<[u8]> for Named {
+impl Borrow<[u8]> for ChannelByName {
     fn borrow(&self) -> &[u8] {
         &self.0.name
     }
 }
 
-impl Hash for Named {
+impl Hash for ChannelByName {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.0.name.hash(state);
     }
 }
 
-impl PartialEq for Named {
+impl PartialEq for ChannelByName {
     fn eq(&self, other: &Self) -> bool {
         self.0.name == other.0.name
     }
 }
 
-impl Eq for Named {}
+impl Eq for ChannelByName {}
 
-impl PartialOrd for Named {
+impl PartialOrd for ChannelByName {
     fn partial_cmp(&self, other: &Self) -> Option<Compared> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Named {
+impl Ord for ChannelByName {
     fn cmp(&self, other: &Self) -> Compared {
         self.0.name.cmp(&other.0.name)
     }

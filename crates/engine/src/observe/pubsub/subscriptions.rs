@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::PubSub;
-use super::registry::Named;
+use super::registry::ChannelByName;
 use crate::clients::mailbox::Mailboxes;
 use crate::clients::multicast::Subscribers;
 use crate::clients::registry::{Client, SubscriptionKind, client_flags};
@@ -22,7 +22,7 @@ pub struct Subscriptions {
     /// What they take, here and in the registries.
     bytes: usize,
     /// By kind.
-    sets: [BTreeSet<Named>; SubscriptionKind::COUNT],
+    sets: [BTreeSet<ChannelByName>; SubscriptionKind::COUNT],
 }
 
 impl Subscriptions {
