@@ -152,11 +152,11 @@ impl std::fmt::Display for Address {
 
 /// The names a client goes by; who has none has no room for them either.
 #[derive(Default)]
-pub struct Names(Option<Box<Named>>);
+pub struct Names(Option<Box<ClientNames>>);
 
 /// What a client is called.
 #[derive(Default)]
-pub struct Named {
+pub struct ClientNames {
     /// The name that CLIENT SETNAME gave; empty without one.
     pub name: Box<[u8]>,
     /// `lib-name` of CLIENT SETINFO.
@@ -190,7 +190,7 @@ impl Holdings {
     }
 }
 
-impl Named {
+impl ClientNames {
     /// The name of its user.
     pub fn user(&self) -> &[u8] {
         self.user.as_deref().unwrap_or(DEFAULT_USER)
@@ -208,18 +208,18 @@ impl Named {
     }
 }
 
-static NAMELESS: LazyLock<Named> = LazyLock::new(Named::default);
+static NAMELESS: LazyLock<ClientNames> = LazyLock::new(ClientNames::default);
 
 impl Deref for Names {
-    type Target = Named;
+    type Target = ClientNames;
 
-    fn deref(&self) -> &Named {
+    fn deref(&self) -> &ClientNames {
         self.0.as_deref().unwrap_or(&NAMELESS)
     }
 }
 
 impl DerefMut for Names {
-    fn deref_mut(&mut self) -> &mut Named {
+    fn deref_mut(&mut self) -> &mut ClientNames {
         self.0.get_or_insert_default()
     }
 }
