@@ -16,7 +16,7 @@ use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use script::{ByDigest, Program, ScriptError, Sha1};
 
-use crate::limits::scripts::cost_history::{CostHistory, Pause};
+use crate::limits::scripts::cost_history::{CostHistory, Cooldown};
 use crate::runtime::drill;
 
 /// So many scripts that only EVAL brought are kept, as in Redis.
@@ -42,12 +42,12 @@ pub struct Handle {
     /// What this thread knows of it.
     pub(crate) brevity: CostHistory,
     /// While it lasts, it is run by Lua.
-    pub(crate) in_lua: Pause,
+    pub(crate) in_lua: Cooldown,
 }
 
 impl Handle {
     fn of(kept: Arc<Kept>) -> Self {
-        Self { kept, brevity: CostHistory::default(), in_lua: Pause::default() }
+        Self { kept, brevity: CostHistory::default(), in_lua: Cooldown::default() }
     }
 
     fn note_called(&self) {

@@ -15,12 +15,12 @@ const RUNS_BETWEEN: u32 = 16;
 
 /// Something that a script does without for a while. Where threads share it, a count may be lost.
 #[derive(Default)]
-pub(crate) struct Pause {
+pub(crate) struct Cooldown {
     /// For how many runs.
     left: AtomicU32,
 }
 
-impl Pause {
+impl Cooldown {
     /// Whether it is over; asked before each run.
     #[inline]
     pub(crate) fn is_over(&self) -> bool {
@@ -42,7 +42,7 @@ impl Pause {
 #[derive(Default)]
 pub(crate) struct CostHistory {
     /// While it lasts, it goes alone.
-    alone: Pause,
+    alone: Cooldown,
     /// For how many runs in company it is remembered that one took long.
     suspect: AtomicU32,
 }
