@@ -23,7 +23,7 @@ use crate::lane::Lane;
 use crate::observe::stats;
 use crate::runtime::drill;
 use crate::runtime::panics::contain;
-use crate::session::{BlockedClient, NEVER, Place, Served, ServedWith, blocked};
+use crate::session::{BlockedClient, NEVER, KeyWait, Served, ServedWith, blocked};
 use crate::shared::{Shared, write_refusal};
 use crate::table::command_table::{Entry, Run};
 
@@ -56,7 +56,7 @@ struct Service {
     is_over: bool,
 }
 
-impl Place {
+impl KeyWait {
     /// Has the client looked at under the locks of its keys, though nobody changes them. If more
     /// are needed to serve it, nothing was done, and those are returned.
     pub fn rouse(

@@ -6,7 +6,7 @@ use keyspace::{Acquisition, Lsn};
 use proto::Reply;
 
 use super::stage::Ran;
-use super::waiting::{Place, Waiting};
+use super::waiting::{KeyWait, Waiting};
 
 /// A blocking command that waits.
 pub struct Blocked {
@@ -17,7 +17,7 @@ pub struct Blocked {
     /// What it replies when it gives up or is unblocked.
     pub on_timeout: fn(&mut Reply<'_>),
     /// Its place in the queues, if it waits for keys.
-    pub place: Option<Place>,
+    pub place: Option<KeyWait>,
     /// What it waits for to be on disk.
     pub safety: Option<Safety>,
     /// Whether the keys are to be looked at though nobody changes them.

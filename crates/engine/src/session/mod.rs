@@ -33,6 +33,6 @@ pub use stage::{Accounted, Departures, Elsewhere, Parked, Ran, Resumable, Resume
 pub use state::Session;
 pub use steps::{Stepped, Steps, Stepwise, Stride};
 pub use waiting::{
-    BlockedClient, NEVER, Place, Served, ServedWith, Waiting, WaitingCommand, blocked,
+    BlockedClient, NEVER, KeyWait, Served, ServedWith, Waiting, WaitingCommand, blocked,
     keys_on_nokey, memory, unblock,
 };

@@ -65,7 +65,7 @@ pub enum ServedWith {
 }
 
 /// A client's place in the queues.
-pub struct Place {
+pub struct KeyWait {
     pub(crate) server: &'static Shared,
     pub(crate) waiter: Arc<Waiter>,
     /// Whether it stands there still: whoever serves a client takes it from that one queue.
@@ -74,7 +74,7 @@ pub struct Place {
 
 /// A wait that has begun.
 pub struct Waiting {
-    pub(crate) place: Place,
+    pub(crate) place: KeyWait,
     /// Until when it lasts at most, on the monotonic clock in microseconds; for ever if `None`.
     pub(crate) until_us: Option<i64>,
 }
@@ -151,7 +151,7 @@ impl Waiting {
         };
         let waiter = Waiter::new(wait.wakes_on_deletion, Box::new(blocked));
         // The waiter leaves the queues by its end, even where it comes to stand in some only.
-        let place = Place { server, waiter: Arc::clone(&waiter), stands: Cell::new(true) };
+        let place = KeyWait { server, waiter: Arc::clone(&waiter), stands: Cell::new(true) };
         for (nth, key) in (0..).zip(self::blocked(&waiter).awaited.keys()) {
             tx.register(key, &waiter, nth).expect("the keys of a command are locked");
         }
@@ -162,7 +162,7 @@ impl Waiting {
     }
 }
 
-impl Place {
+impl KeyWait {
     /// What the client got, if somebody served it.
     pub fn outcome(&self) -> Option<Served> {
         let BlockedClient { outcome, awaited, .. } = blocked(&self.waiter);
@@ -231,7 +231,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for KeyWait {
     fn drop(&mut self) {
         // Nobody is to be served whose session is gone, on whatever way that went.
         self.waiter.cancel();

@@ -22,7 +22,7 @@ use engine::session::life::{EventEnd, Resumption, Turn, Waits};
 use engine::session::timer::{Timer, is_due};
 use engine::session::{Awaited, Blocked, Rousing, Safety};
 use engine::session::{Departures, Elsewhere, Parked, Ran, Stage, Then};
-use engine::session::{Place, Served, ServedWith};
+use engine::session::{KeyWait, Served, ServedWith};
 use keyspace::{Keyspace, Refusal};
 use proto::{Block, Output, Reply};
 use tokio::sync::oneshot;
@@ -99,7 +99,7 @@ impl Waits for Connection {
 
     fn take_served(&mut self) -> bool {
         self.session.client.take(Signal::Served);
-        let Some(served) = self.place().and_then(Place::outcome) else { return false };
+        let Some(served) = self.place().and_then(KeyWait::outcome) else { return false };
         self.pass_on_served(served);
         true
     }
@@ -152,7 +152,7 @@ impl Waits for Connection {
     }
 
     fn withdraw(&mut self) -> bool {
-        self.place().is_none_or(Place::give_up)
+        self.place().is_none_or(KeyWait::give_up)
     }
 
     fn end_event(&mut self, end: EventEnd) {
@@ -235,7 +235,7 @@ impl Waits for Connection {
         if let Stage::Blocked(blocked) = &self.stage
             && !client.has_flag(client_flags::BLOCKED)
         {
-            client.show_waiter(blocked.place.as_ref().map(Place::waiter));
+            client.show_waiter(blocked.place.as_ref().map(KeyWait::waiter));
             client.set_flag(client_flags::BLOCKED, true);
         }
     }
@@ -294,7 +294,7 @@ impl Connection {
     }
 
     /// Where it stands in queues of keys, if it does.
-    fn place(&self) -> Option<&Place> {
+    fn place(&self) -> Option<&KeyWait> {
         self.blocked()?.place.as_ref()
     }
 
@@ -418,7 +418,7 @@ impl Connection {
 
     /// The client does not wait for keys any more.
     fn leave_queues(&self, blocked: Blocked) {
-        if let Some(leaving) = blocked.place.and_then(Place::leave) {
+        if let Some(leaving) = blocked.place.and_then(KeyWait::leave) {
             unregister(&self.worker, leaving);
         }
     }
