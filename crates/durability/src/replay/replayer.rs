@@ -16,7 +16,7 @@ use engine::runtime::lanes::LOADER_LANE;
 use engine::runtime::log::log_warning;
 use engine::scripting;
 use engine::table::command_table::{Entry, Run};
-use engine::transaction::unit::{ProgramRequest, Place, Unit};
+use engine::transaction::unit::{ProgramRequest, RunsOn, Unit};
 use keyspace::{Acquisition, Notes, Refusal, Tx, TxOptions};
 use persist::entry_notes::EntryNote;
 use proto::{Args, Output, Reply, Resp};
@@ -140,7 +140,7 @@ impl Replayer {
                 let shortage = Some(self.unit.shortage());
                 let asked = ProgramRequest { server, entry, resp, limited: None, shortage, session: None };
                 let mut program = server.prepare(entry, asked, args)?;
-                program.run(args, &mut self.unit, &mut Place::Heavy, &mut self.out)
+                program.run(args, &mut self.unit, &mut RunsOn::Heavy, &mut self.out)
             }
             Run::Control if entry.spec.role == Role::Select => {
                 let count = self.server.keyspace.database_count();

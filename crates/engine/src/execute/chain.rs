@@ -30,7 +30,7 @@ use crate::session::Session;
 use crate::session::tx_options;
 use crate::table::command_table::{Entry, Run};
 use crate::transaction::engine::Engine;
-use crate::transaction::unit::{ProgramRequest, Place, Program, Unit};
+use crate::transaction::unit::{ProgramRequest, RunsOn, Program, Unit};
 
 /// How many requests a chain has at most: as many as a partition set has room for in place.
 pub const CHAIN_MAX: usize = 8;
@@ -170,7 +170,7 @@ impl<'a> Chain<'a> {
         if let Some(key) = entry.only_key(args) {
             unit.tx.hint(key, location);
         }
-        let mut place = Place::Worker(lane, session);
+        let mut place = RunsOn::Worker(lane, session);
         let Ok(seen) = unit.carry_out(&mut *program, args, &mut place, out) else {
             out.truncate(mark);
             unit.start_over();

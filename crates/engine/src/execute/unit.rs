@@ -14,7 +14,7 @@ use crate::session::Needs;
 use crate::session::{Round, Step};
 use crate::session::{Session, Stage, Steps};
 use crate::table::command_table::Entry;
-use crate::transaction::unit::{ProgramRequest, Place, Program, Unit};
+use crate::transaction::unit::{ProgramRequest, RunsOn, Program, Unit};
 
 /// The locks of a request, if they have come.
 type Granted = Option<(Acquisition, Round)>;
@@ -75,7 +75,7 @@ impl Request<'_> {
             }
         }
         loop {
-            let mut place = Place::Worker(self.lane, &mut *self.session);
+            let mut place = RunsOn::Worker(self.lane, &mut *self.session);
             match unit.carry_out(&mut *program, self.args, &mut place, self.out) {
                 Ok(seen) => {
                     conclude(self.lane, self.session, self.entry, self.args, &mut *program, seen);

@@ -23,7 +23,7 @@ use crate::session::Needs;
 use crate::session::Session;
 use crate::table::command_table::Entry;
 use crate::transaction::engine::Engine;
-use crate::transaction::unit::{Before, Place, Program, Unit};
+use crate::transaction::unit::{Before, RunsOn, Program, Unit};
 
 thread_local! {
     /// For scripts that are run without Lua.
@@ -132,7 +132,7 @@ impl Program for ScriptCall {
         &mut self,
         args: Args<'_>,
         unit: &mut Unit,
-        place: &mut Place<'_>,
+        place: &mut RunsOn<'_>,
         out: &mut Output,
     ) -> Result<(), Refusal> {
         let database = unit.tx.database();
@@ -229,7 +229,7 @@ impl ScriptCall {
         &mut self,
         args: Args<'_>,
         unit: &mut Unit,
-        place: &Place<'_>,
+        place: &RunsOn<'_>,
         means: Means,
         may_restart: bool,
         out: &mut Output,

@@ -16,7 +16,7 @@ use crate::session::{Accounted, Resumable, Resumed};
 use crate::session::{Elsewhere, Ran, Session, Then};
 use crate::session::{Limited, Request};
 use crate::table::command_table::Entry;
-use crate::transaction::unit::{Place, Program, Unit};
+use crate::transaction::unit::{RunsOn, Program, Unit};
 
 /// A program that moves here, with what it holds beside its locks.
 ///
@@ -97,7 +97,7 @@ impl Errand {
             let result = if std::mem::take(&mut self.widens) {
                 Err(Refusal::Widen)
             } else {
-                self.carry_out(&args, &mut Place::Heavy)
+                self.carry_out(&args, &mut RunsOn::Heavy)
             };
             match result {
                 Ok(seen) => {
@@ -152,7 +152,7 @@ impl Errand {
         }
     }
 
-    fn carry_out(&mut self, args: &OwnedArgs, place: &mut Place<'_>) -> Result<Lsn, Refusal> {
+    fn carry_out(&mut self, args: &OwnedArgs, place: &mut RunsOn<'_>) -> Result<Lsn, Refusal> {
         let Self { unit, program, output, .. } = self;
         unit.carry_out(&mut **program, args.as_args(), place, output)
     }
@@ -182,7 +182,7 @@ impl Errand {
         args: OwnedArgs,
     ) -> Result<Elsewhere, Box<(Self, OwnedArgs)>> {
         self.unit.come_back(lane.number);
-        let result = self.carry_out(&args, &mut Place::Worker(lane, session));
+        let result = self.carry_out(&args, &mut RunsOn::Worker(lane, session));
         self.micros += u64::try_from(lane.tick()).unwrap_or(0);
         match result {
             Ok(seen) => Ok(self.end(seen, args)),
@@ -217,7 +217,7 @@ mod tests {
     use crate::session::Needs;
     use crate::testing;
     use crate::transaction::engine::Engine;
-    use crate::transaction::unit::{Place, Program, Unit};
+    use crate::transaction::unit::{RunsOn, Program, Unit};
 
     /// A program that is never run.
     struct Idle;
@@ -233,7 +233,7 @@ mod tests {
             &mut self,
             _: Args<'_>,
             _: &mut Unit,
-            _: &mut Place<'_>,
+            _: &mut RunsOn<'_>,
             _: &mut Output,
         ) -> Result<(), Refusal> {
             unreachable!("no thread takes it")

@@ -10,7 +10,7 @@ use commands::keys::all_from;
 use keyspace::{PartitionSet, Refusal};
 use proto::{Args, Output, Reply, Resp};
 
-use super::{ProgramRequest, Place, Program, Unit, UnitCommand, exec};
+use super::{ProgramRequest, RunsOn, Program, Unit, UnitCommand, exec};
 use crate::clients::unregistration::{Registered, Unregistration};
 use crate::runtime::looks::FEW;
 use crate::session::Accounted;
@@ -116,7 +116,7 @@ impl Program for Watch {
         &mut self,
         _: Args<'_>,
         _: &mut Unit,
-        _: &mut Place<'_>,
+        _: &mut RunsOn<'_>,
         out: &mut Output,
     ) -> Result<(), Refusal> {
         Reply::new(out, self.resp).ok();

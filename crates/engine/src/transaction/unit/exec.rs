@@ -13,7 +13,7 @@ use keyspace::{Location, Refusal, Tx};
 use proto::{Args, Output, Reply, Resp};
 use smallvec::SmallVec;
 
-use super::{ProgramRequest, Place, Program, Unit, drill};
+use super::{ProgramRequest, RunsOn, Program, Unit, drill};
 use crate::admission::gates::{self, FlagsOf};
 use crate::clients::registry::Client;
 use crate::commit::accounting;
@@ -165,7 +165,7 @@ impl Program for Exec {
         &mut self,
         _: Args<'_>,
         unit: &mut Unit,
-        place: &mut Place<'_>,
+        place: &mut RunsOn<'_>,
         out: &mut Output,
     ) -> Result<(), Refusal> {
         if !self.has_begun {
@@ -338,12 +338,12 @@ impl Exec {
     }
 
     /// Whether the next command may begin here, as far as one can tell.
-    fn is_place_for(&self, entry: &Entry, unit: &Unit, place: &Place<'_>) -> bool {
+    fn is_place_for(&self, entry: &Entry, unit: &Unit, place: &RunsOn<'_>) -> bool {
         match place {
-            Place::Heavy => self.task.is_some() || !needs_session(entry),
-            Place::Worker(..) if needs_session(entry) || !unit.hurries() => true,
+            RunsOn::Heavy => self.task.is_some() || !needs_session(entry),
+            RunsOn::Worker(..) if needs_session(entry) || !unit.hurries() => true,
             // DEBUG may take any time, and so may a script.
-            Place::Worker(..) => {
+            RunsOn::Worker(..) => {
                 let is_script = matches!(entry.run, Run::Unit);
                 !(entry.spec.flags.has(Flags::PROTECTED) || is_script && unit.must_set_out())
             }
@@ -364,7 +364,7 @@ impl Exec {
         &mut self,
         queued: Queued<'_>,
         unit: &mut Unit,
-        place: &mut Place<'_>,
+        place: &mut RunsOn<'_>,
         out: &mut Output,
     ) -> Result<bool, Refusal> {
         if let Some(limited) = &self.limited {
@@ -398,7 +398,7 @@ impl Exec {
         &mut self,
         queued: Queued<'_>,
         unit: &mut Unit,
-        place: &mut Place<'_>,
+        place: &mut RunsOn<'_>,
         out: &mut Output,
     ) -> Result<bool, Refusal> {
         let (server, entry, args) = (self.server, queued.entry, queued.args);
@@ -409,7 +409,7 @@ impl Exec {
         let mark = out.mark();
         let ended = match place {
             _ if entry.spec.role == Role::Select => self.select(&args[1], unit, out),
-            Place::Worker(lane, session) => {
+            RunsOn::Worker(lane, session) => {
                 // It may ask where it is. The session itself follows when all is over.
                 let home = session.database;
                 session.select(unit.tx.database());
@@ -438,7 +438,7 @@ impl Exec {
                 }
                 ended
             }
-            Place::Heavy => self.control_elsewhere(queued, unit, out),
+            RunsOn::Heavy => self.control_elsewhere(queued, unit, out),
         };
         match ended {
             Ok(closes) => {
@@ -498,15 +498,15 @@ impl Exec {
         &mut self,
         queued: Queued<'_>,
         unit: &mut Unit,
-        place: &mut Place<'_>,
+        place: &mut RunsOn<'_>,
         out: &mut Output,
     ) -> Result<bool, Refusal> {
         let mut program = match self.nested.take() {
             Some(program) => program,
             None => {
                 let session = match place {
-                    Place::Worker(_, session) => Some(&mut **session),
-                    Place::Heavy => {
+                    RunsOn::Worker(_, session) => Some(&mut **session),
+                    RunsOn::Heavy => {
                         // A function's session would see to it that its library is safe first.
                         unit.tx.note_lsn(self.server.scripts.libraries.state().changed_at());
                         None

@@ -26,7 +26,7 @@ use ::commands::declare::Command;
 use ::commands::{Flags, Handler, Plan};
 
 pub use commands::{COMMANDS, COMMON as COMMON_OF_TRANSACTIONS};
-pub use place::Place;
+pub use place::RunsOn;
 pub(crate) use remark::Remark;
 pub(crate) use shortage::Shortage;
 
@@ -80,7 +80,7 @@ pub trait Program: Accounted {
         &mut self,
         args: Args<'_>,
         unit: &mut Unit,
-        place: &mut Place<'_>,
+        place: &mut RunsOn<'_>,
         out: &mut Output,
     ) -> Result<(), Refusal>;
 
@@ -411,7 +411,7 @@ impl Unit {
         &mut self,
         program: &mut dyn Program,
         args: Args<'_>,
-        place: &mut Place<'_>,
+        place: &mut RunsOn<'_>,
         out: &mut Output,
     ) -> Result<Lsn, Refusal> {
         program.run(args, self, place, out)?;

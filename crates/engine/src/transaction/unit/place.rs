@@ -14,14 +14,14 @@ use crate::shared::Shared;
 use crate::table::command_table::Entry;
 
 /// Where a program runs.
-pub enum Place<'a> {
+pub enum RunsOn<'a> {
     /// At its session's worker.
     Worker(&'a Lane, &'a mut Session),
     /// On a heavy-work thread.
     Heavy,
 }
 
-impl Place<'_> {
+impl RunsOn<'_> {
     /// A moment of the present, for telling times from.
     #[inline]
     pub(crate) fn moment(&self, server: &Shared) -> Moment {
