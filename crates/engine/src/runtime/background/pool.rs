@@ -32,13 +32,13 @@ pub(super) struct Pool {
     cores: Arc<Cores>,
     between_jobs: BetweenJobs,
     lanes: Range<usize>,
-    queue: Mutex<Queue>,
+    queue: Mutex<JobQueue>,
     arrived: Condvar,
     /// A thread has ended.
     left: Condvar,
 }
 
-struct Queue {
+struct JobQueue {
     waiting: VecDeque<BackgroundJob>,
     idle: usize,
     /// How many there are, or are about to be; each has the lane behind those before it.
@@ -60,7 +60,7 @@ impl Pool {
         between_jobs: BetweenJobs,
         lanes: Range<usize>,
     ) -> Self {
-        let queue = Mutex::new(Queue {
+        let queue = Mutex::new(JobQueue {
             waiting: VecDeque::new(),
             idle: 0,
             threads: 0,
@@ -134,7 +134,7 @@ impl Pool {
 
     /// Waits at most this long until they have ended.
     pub(super) fn await_end(&self, patience: Duration) {
-        let works = |queue: &mut Queue| queue.threads > 0;
+        let works = |queue: &mut JobQueue| queue.threads > 0;
         let waited = self.left.wait_timeout_while(self.lock(), patience, works);
         drop(waited.expect("no critical section here panics"));
     }
@@ -145,7 +145,7 @@ impl Pool {
         self.lock().stack_bytes = if refuses { 1 << 47 } else { STACK_BYTES };
     }
 
-    fn start_thread(self: &Arc<Self>, mut queue: MutexGuard<'_, Queue>) -> io::Result<()> {
+    fn start_thread(self: &Arc<Self>, mut queue: MutexGuard<'_, JobQueue>) -> io::Result<()> {
         if queue.threads == self.lanes.len() {
             queue.is_refused = false;
             return Ok(());
@@ -189,7 +189,7 @@ impl Pool {
         self.left.notify_all();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Queue> {
+    fn lock(&self) -> MutexGuard<'_, JobQueue> {
         self.queue.lock().expect("no critical section here panics")
     }
 }
