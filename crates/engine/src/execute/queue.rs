@@ -15,7 +15,7 @@ use crate::lane::Lane;
 use crate::limits::budget;
 use crate::reclaim::evict;
 use crate::session::Session;
-use crate::session::{Pending, Queue};
+use crate::session::{Pending, MultiQueue};
 use crate::table::command_table::Entry;
 
 const NOT_IN_MULTI: Refusal = Refusal::error("ERR Command not allowed inside a transaction");
@@ -85,7 +85,7 @@ pub fn queue_together<'a>(
 
 /// Keeps a command that is admitted.
 #[inline]
-fn keep(queue: &mut Queue, args: Args<'_>, known: Known, resp: Resp, out: &mut Output) {
+fn keep(queue: &mut MultiQueue, args: Args<'_>, known: Known, resp: Resp, out: &mut Output) {
     let Known { entry, location } = known;
     // A program may meet other keys than its own.
     queue.push(entry, args, location.filter(|_| entry.has_first_key));

@@ -26,7 +26,7 @@ pub use later::Later;
 pub use member::{
     AclSubject, Denied, Limited, NO_AUTH, Noted, Request, channels_of, denial, needs_password,
 };
-pub(crate) use multi::{Pending, Queue};
+pub(crate) use multi::{Pending, MultiQueue};
 pub(crate) use needs::Needs;
 pub use request::{Grant, Round, Step, aborted, tx_options};
 pub use stage::{Accounted, Departures, Elsewhere, Parked, Ran, Resumable, Resumed, Stage, Then};

@@ -25,20 +25,20 @@ const COMMANDS: usize = 16;
 
 thread_local! {
     /// The memory of a queue that is over: still in the caches for the next.
-    static SPARE: Cell<Queue> = Cell::default();
+    static SPARE: Cell<MultiQueue> = Cell::default();
 }
 
 /// A session's transaction to be.
 #[derive(Clone, Default)]
 pub struct Pending {
     /// The commands since MULTI.
-    pub(crate) queue: Option<Arc<Queue>>,
+    pub(crate) queue: Option<Arc<MultiQueue>>,
     pub(crate) watching: Option<Watching>,
 }
 
 /// Commands that wait for EXEC.
 #[derive(Clone, Default)]
-pub(crate) struct Queue {
+pub(crate) struct MultiQueue {
     commands: Vec<Slot>,
     /// The arguments of all commands, one behind the other; more than one only beyond 4 GiB.
     arguments: Vec<ArgsBuffer>,
@@ -71,7 +71,7 @@ pub(crate) struct Queued<'a> {
     pub(crate) location: Option<Location>,
 }
 
-impl Queue {
+impl MultiQueue {
     /// The flags of all its commands together.
     pub(crate) fn flags(&self) -> Flags {
         self.flags
@@ -241,11 +241,11 @@ impl Pending {
 
     /// MULTI: what comes is queued from here on.
     pub fn begin(&mut self) {
-        self.queue = Some(Arc::new(Queue::with_room()));
+        self.queue = Some(Arc::new(MultiQueue::with_room()));
     }
 
     /// The commands that wait for EXEC, to be added to.
-    pub(crate) fn queue_mut(&mut self) -> Option<&mut Queue> {
+    pub(crate) fn queue_mut(&mut self) -> Option<&mut MultiQueue> {
         self.queue.as_mut().map(Arc::make_mut)
     }
 

@@ -24,7 +24,7 @@ use crate::session::Needs;
 use crate::session::Session;
 use crate::session::aborted;
 use crate::session::fieldsets::Fieldsets;
-use crate::session::multi::{Queue, Queued, Watching};
+use crate::session::multi::{MultiQueue, Queued, Watching};
 use crate::session::{Limited, Request};
 use crate::table::command_table::{Entry, Run};
 use crate::transaction::control_plane::{Asker, ControlRequest, ControlWork, Next};
@@ -43,7 +43,7 @@ const FETCHED: usize = 16;
 /// A transaction under way.
 struct Exec {
     server: &'static Engine,
-    queue: Arc<Queue>,
+    queue: Arc<MultiQueue>,
     watching: Option<Watching>,
     resp: Resp,
     limited: Option<Limited>,
