@@ -50,7 +50,7 @@ struct Exec {
     /// What HIMPORT PREPARE has named, where a command may ask for it.
     fieldsets: Fieldsets,
     /// What the commands did that ran already; the next one comes after them.
-    ran: Vec<Ran>,
+    ran: Vec<CommandCost>,
     has_begun: bool,
     /// The present command's program, if it is a unit of its own: it may have to go on elsewhere.
     nested: Option<Box<dyn Program>>,
@@ -67,7 +67,7 @@ struct Exec {
 }
 
 /// What a command of the queue cost.
-struct Ran {
+struct CommandCost {
     /// The logical database that it left the transaction in.
     database: usize,
     pub micros: u64,
@@ -121,7 +121,7 @@ impl Accounted for Exec {
     fn book(&self, _: Args<'_>, lane: &Lane, session: &mut Session) {
         for (queued, ran) in self.queue.iter_from(0).zip(&self.ran) {
             let Queued { entry, args, .. } = queued;
-            let Ran { database, micros, reply_bytes, failed, ref nested } = *ran;
+            let CommandCost { database, micros, reply_bytes, failed, ref nested } = *ran;
             match nested {
                 Some(nested) => nested.book(args, lane, session),
                 None => {
@@ -214,7 +214,7 @@ impl Program for Exec {
             let micros = u64::try_from(ended - std::mem::replace(&mut started, ended)).unwrap_or(0);
             let reply_bytes = (out.len() - length) as u64;
             let database = unit.tx.database();
-            self.ran.push(Ran { database, micros, reply_bytes, failed, nested });
+            self.ran.push(CommandCost { database, micros, reply_bytes, failed, nested });
         }
         Ok(())
     }
