@@ -24,7 +24,7 @@ use crate::limits::budget;
 use crate::reclaim::evict;
 use crate::runtime::drill;
 use crate::session::Waiting;
-use crate::session::{Blocked, Grant, Parked, Ran, Round, Session, Stage, Step, tx_options};
+use crate::session::{Blocked, Grant, Parked, Executed, Round, Session, Stage, Step, tx_options};
 use crate::shared::Shared;
 use crate::table::command_table::{Entry, Run};
 use crate::transaction::control_plane::{Asker, ControlRequest, Next};
@@ -245,8 +245,8 @@ impl Request<'_> {
     }
 
     /// The request, as what has just begun.
-    fn ran(&self) -> Ran {
-        Ran::begun(self.entry, self.args)
+    fn ran(&self) -> Executed {
+        Executed::begun(self.entry, self.args)
     }
 
     /// Takes the locks of a plan if all are there at once.

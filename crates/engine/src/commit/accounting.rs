@@ -10,7 +10,7 @@ use proto::{Args, Output};
 use crate::lane::Lane;
 use crate::observe::command_log::Execution;
 use crate::runtime::counters::add;
-use crate::session::{Ran, Session};
+use crate::session::{Executed, Session};
 use crate::shared::Shared;
 use crate::table::command_table::{Entry, Run};
 
@@ -33,7 +33,7 @@ pub(crate) fn book(
 
 /// Notes what a command took that waits now, and tells those who watch.
 #[cold]
-pub(crate) fn note_wait(lane: &Lane, session: &Session, ran: &mut Ran) {
+pub(crate) fn note_wait(lane: &Lane, session: &Session, ran: &mut Executed) {
     ran.micros = note_time(lane, ran.entry);
     feed_monitors(lane, session, session.database, ran.entry, ran.args.as_args());
 }

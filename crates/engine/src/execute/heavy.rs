@@ -21,7 +21,7 @@ use crate::limits::long_running::Hold;
 use crate::runtime::background::{BETWEEN_LOOKS, Background, wait_for_client_while};
 use crate::runtime::drill;
 use crate::session::Waiting;
-use crate::session::{Elsewhere, Ran, Stage, Then};
+use crate::session::{Elsewhere, Executed, Stage, Then};
 use crate::session::{Limited, Request};
 use crate::shared::Shared;
 use crate::table::command_table::Entry;
@@ -139,7 +139,7 @@ impl Transaction {
         // What a reply needs no lock for is begun here, off the worker.
         output.pull(FIRST_PIECE);
         let (entry, micros) = (work.entry, watch.micros());
-        let ran = Ran { entry, args, micros, failed, program: None };
+        let ran = Executed { entry, args, micros, failed, program: None };
         let then = waits.map_or(Then::Nothing, Then::Waits);
         Elsewhere { output, seen, ran, then }
     }
@@ -297,7 +297,7 @@ impl Background {
                 output = Output::new();
                 server.refuse(&refusal, &mut Reply::new(&mut output, resp));
             }
-            let ran = Ran { entry, args, micros: watch.micros(), failed, program: None };
+            let ran = Executed { entry, args, micros: watch.micros(), failed, program: None };
             // What it changed, it changed by transactions of its own: all of them are seen.
             let seen = server.journal.end();
             let _ = sender.send(Elsewhere { output, seen, ran, then: Then::Nothing });

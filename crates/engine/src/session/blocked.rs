@@ -5,13 +5,13 @@
 use keyspace::{Acquisition, Lsn};
 use proto::Reply;
 
-use super::stage::Ran;
+use super::stage::Executed;
 use super::waiting::{KeyWait, Waiting};
 
 /// A blocking command that waits.
 pub struct Blocked {
     /// The command and what it took so far: it is booked when the wait is over.
-    pub ran: Ran,
+    pub ran: Executed,
     /// When it gives up, on the monotonic clock in microseconds; never if `None`.
     pub until_us: Option<i64>,
     /// What it replies when it gives up or is unblocked.
@@ -64,19 +64,19 @@ impl Safety {
 
 impl Blocked {
     /// A wait for a time, or for CLIENT UNBLOCK.
-    pub fn on_time(ran: Ran, until_us: Option<i64>, on_timeout: fn(&mut Reply<'_>)) -> Self {
+    pub fn on_time(ran: Executed, until_us: Option<i64>, on_timeout: fn(&mut Reply<'_>)) -> Self {
         Self { ran, until_us, on_timeout, place: None, safety: None, rousing: Rousing::No }
     }
 
     /// A wait for the journal to be safe, or for a time.
-    pub fn on_disk(ran: Ran, until_us: Option<i64>, safety: Safety) -> Self {
+    pub fn on_disk(ran: Executed, until_us: Option<i64>, safety: Safety) -> Self {
         // How many copies there are is looked up when it gives up.
         let on_timeout = |reply: &mut Reply<'_>| reply.null_array();
         Self { safety: Some(safety), ..Self::on_time(ran, until_us, on_timeout) }
     }
 
     /// A wait for keys.
-    pub fn on_keys(ran: Ran, waiting: Waiting) -> Self {
+    pub fn on_keys(ran: Executed, waiting: Waiting) -> Self {
         let Waiting { place, until_us } = waiting;
         let on_timeout = |reply: &mut Reply<'_>| reply.null_array();
         Self { place: Some(place), ..Self::on_time(ran, until_us, on_timeout) }

@@ -29,7 +29,7 @@ pub use member::{
 pub(crate) use multi::{Pending, MultiQueue};
 pub(crate) use needs::Needs;
 pub use request::{Grant, Round, Step, aborted, tx_options};
-pub use stage::{Accounted, Departures, Elsewhere, Parked, Ran, Resumable, Resumed, Stage, Then};
+pub use stage::{Accounted, Departures, Elsewhere, Parked, Executed, Resumable, Resumed, Stage, Then};
 pub use state::Session;
 pub use steps::{Stepped, Steps, Stepwise, Stride};
 pub use waiting::{

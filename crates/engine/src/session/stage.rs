@@ -65,7 +65,7 @@ pub struct Elsewhere {
     /// The LSN that the output must wait for.
     pub seen: Lsn,
     /// The command, for the accounts of the worker.
-    pub ran: Ran,
+    pub ran: Executed,
     /// What the session does next.
     pub then: Then,
 }
@@ -73,7 +73,7 @@ pub struct Elsewhere {
 impl Elsewhere {
     /// What a gate holds goes back to its session, which asks the gates and waits.
     pub(crate) fn put_off(entry: &'static Entry, args: OwnedArgs) -> Self {
-        let ran = Ran { entry, args, micros: 0, failed: false, program: None };
+        let ran = Executed { entry, args, micros: 0, failed: false, program: None };
         Self { output: Output::new(), seen: 0, ran, then: Then::PutOff }
     }
 }
@@ -114,7 +114,7 @@ pub trait Accounted: Send {
 }
 
 /// A command that ran on another thread, or waits, for the books of its session's worker.
-pub struct Ran {
+pub struct Executed {
     /// The command.
     pub entry: &'static Entry,
     /// The request, its name first.
@@ -127,7 +127,7 @@ pub struct Ran {
     pub program: Option<Box<dyn Accounted>>,
 }
 
-impl Ran {
+impl Executed {
     /// What has just begun.
     pub fn begun(entry: &'static Entry, args: Args<'_>) -> Self {
         Self { entry, args: args.into(), micros: 0, failed: false, program: None }

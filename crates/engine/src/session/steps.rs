@@ -11,7 +11,7 @@ use proto::{Args, Output};
 
 use super::Session;
 use super::request::tx_options;
-use super::stage::{Elsewhere, Parked, Ran, Then};
+use super::stage::{Elsewhere, Parked, Executed, Then};
 use super::timer::Timer;
 use crate::lane::Lane;
 use crate::session::Round;
@@ -68,7 +68,7 @@ pub struct Stride<'a, 'c> {
 impl Steps {
     /// A request that is about to begin.
     pub fn begin(entry: &'static Entry, args: Args<'_>, work: Box<dyn Stepwise>) -> Box<Self> {
-        let (output, ran) = (Output::new(), Ran::begun(entry, args));
+        let (output, ran) = (Output::new(), Executed::begun(entry, args));
         let done = Elsewhere { output, seen: Lsn::default(), ran, then: Then::Nothing };
         Box::new(Self { work, parked: None, done })
     }

@@ -13,7 +13,7 @@ use crate::lane::Lane;
 use crate::limits::long_running::Hold;
 use crate::runtime::background::CountedErrand;
 use crate::session::{Accounted, Resumable, Resumed};
-use crate::session::{Elsewhere, Ran, Session, Then};
+use crate::session::{Elsewhere, Executed, Session, Then};
 use crate::session::{Limited, Request};
 use crate::table::command_table::Entry;
 use crate::transaction::unit::{RunsOn, Program, Unit};
@@ -138,7 +138,7 @@ impl Errand {
                             let micros = self.micros + watch.micros();
                             let program: Option<Box<dyn Accounted>> = Some(self.program);
                             let ran =
-                                Ran { entry: self.entry, args, micros, failed: true, program };
+                                Executed { entry: self.entry, args, micros, failed: true, program };
                             return over(self.output, 0, ran);
                         }
                     }
@@ -165,11 +165,11 @@ impl Errand {
         drop(pass);
         drop(count);
         let failed = program.has_failed();
-        over(output, seen, Ran { entry, args, micros, failed, program: Some(program) })
+        over(output, seen, Executed { entry, args, micros, failed, program: Some(program) })
     }
 
     fn come_back(self, args: OwnedArgs) -> Elsewhere {
-        let ran = Ran { args, ..Ran::begun(self.entry, Args::default()) };
+        let ran = Executed { args, ..Executed::begun(self.entry, Args::default()) };
         let then = Then::GoesOn(Box::new(GuardedErrand::new(self)));
         Elsewhere { output: Output::new(), seen: 0, ran, then }
     }
@@ -199,7 +199,7 @@ impl Errand {
 }
 
 /// What is passed on of a program that is over.
-fn over(output: Output, seen: Lsn, ran: Ran) -> Elsewhere {
+fn over(output: Output, seen: Lsn, ran: Executed) -> Elsewhere {
     Elsewhere { output, seen, ran, then: Then::Nothing }
 }
 

@@ -19,7 +19,7 @@ use crate::commit::handler::{Outcome, Work};
 use crate::execute;
 use crate::runtime::background::wait_for_client;
 use crate::runtime::drill;
-use crate::session::{Elsewhere, Ran, Then};
+use crate::session::{Elsewhere, Executed, Then};
 use crate::session::{Limited, Request};
 
 /// A command that moves here without its locks.
@@ -64,7 +64,7 @@ impl Reading {
         drop(pass);
         server.mailboxes.ring(&rounds);
         output.pull(super::FIRST_PIECE);
-        let ran = Ran { entry: work.entry, args, micros: watch.micros(), failed, program: None };
+        let ran = Executed { entry: work.entry, args, micros: watch.micros(), failed, program: None };
         Elsewhere { output, seen, ran, then: Then::Nothing }
     }
 }
@@ -120,7 +120,7 @@ impl Unlocked {
                 drop(pass);
                 let mut output = Output::new();
                 execute::refuse(server, work.entry, &busy, work.resp, &mut output);
-                let ran = Ran { failed: true, args, ..Ran::begun(work.entry, Args::default()) };
+                let ran = Executed { failed: true, args, ..Executed::begun(work.entry, Args::default()) };
                 Elsewhere { output, seen: 0, ran, then: Then::Nothing }
             }
         }

@@ -9,7 +9,7 @@ use commands::declare::{Command, Flags, Group, Spec, exactly};
 use commands::errors::NOT_POSITIVE;
 use durability::aof::Phase;
 use durability::waitaof::{NO_FILE, is_in_file, reply_copies};
-use engine::session::{Awaited, Blocked, Ran, Safety, Stage};
+use engine::session::{Awaited, Blocked, Executed, Safety, Stage};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
@@ -60,7 +60,7 @@ fn wait(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
         reply.integer(0);
         return Ok(Next::Done);
     }
-    let ran = Ran::begun(context.entry, args);
+    let ran = Executed::begun(context.entry, args);
     let blocked = Blocked::on_time(ran, timeout, |reply| reply.integer(0));
     Ok(Next::Wait(Stage::Blocked(Box::new(blocked))))
 }
@@ -95,7 +95,7 @@ fn wait_aof(
         reply_copies(server, lsn, reply);
         return Ok(Next::Done);
     }
-    let ran = Ran::begun(context.entry, args);
+    let ran = Executed::begun(context.entry, args);
     let blocked = Blocked::on_disk(ran, timeout, Safety::new(lsn, awaited));
     Ok(Next::Wait(Stage::Blocked(Box::new(blocked))))
 }

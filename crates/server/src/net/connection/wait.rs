@@ -21,7 +21,7 @@ use engine::session::Resumed;
 use engine::session::life::{EventEnd, Resumption, Turn, Waits};
 use engine::session::timer::{Timer, is_due};
 use engine::session::{Awaited, Blocked, Rousing, Safety};
-use engine::session::{Departures, Elsewhere, Parked, Ran, Stage, Then};
+use engine::session::{Departures, Elsewhere, Parked, Executed, Stage, Then};
 use engine::session::{KeyWait, Served, ServedWith};
 use keyspace::{Keyspace, Refusal};
 use proto::{Block, Output, Reply};
@@ -382,7 +382,7 @@ impl Connection {
         }
     }
 
-    fn book(&mut self, ran: &mut Ran, reply_bytes: u64) {
+    fn book(&mut self, ran: &mut Executed, reply_bytes: u64) {
         let worker = &*self.worker;
         if let Some(program) = &mut ran.program {
             program.leave(&mut self.session);
@@ -427,7 +427,7 @@ impl Connection {
     /// it, and the wait, are not in it.
     fn end_wait(&mut self, reply: Output) {
         let Some(Blocked { ran, .. }) = self.blocked() else { return };
-        let Ran { entry, args, micros, failed, .. } = ran;
+        let Executed { entry, args, micros, failed, .. } = ran;
         let (worker, bytes) = (&*self.worker, reply.len() as u64 + reply.bytes_to_come());
         accounting::account(worker, &self.session, entry, args.as_args(), *micros, bytes);
         if *failed {

@@ -14,7 +14,7 @@ use engine::runtime::drill;
 use engine::session;
 use engine::session::client_info::address;
 use engine::session::timer::after;
-use engine::session::{Departures, Elsewhere, Ran, Stage, Then};
+use engine::session::{Departures, Elsewhere, Executed, Stage, Then};
 use keyspace::Refusal;
 use proto::{Args, Output, Reply};
 
@@ -135,7 +135,7 @@ fn once_gone(
     let (server, entry, resp) = (context.server, context.entry, context.session()?.resp);
     let mut output = Output::new();
     answer(args, ids.len(), &mut Reply::new(&mut output, resp));
-    let ran = Ran::begun(entry, args);
+    let ran = Executed::begun(entry, args);
     let done = Elsewhere { output, seen: 0, ran, then: Then::Nothing };
     let began_us = server.keyspace.clock().monotonic_us();
     Ok(Stage::Departures(Box::new(Departures::new(

@@ -14,7 +14,7 @@ use engine::clients::registry::Client;
 use engine::runtime::log::{log_notice, log_warning};
 use engine::runtime::replace_file;
 use engine::session::patience;
-use engine::session::{Elsewhere, Ran, Session, Stage, Then};
+use engine::session::{Elsewhere, Executed, Session, Stage, Then};
 use keyspace::Refusal;
 use proto::{Args, Output, OwnedArgs, Reply};
 use tokio::sync::oneshot;
@@ -60,7 +60,7 @@ pub(super) fn sleep(
         let mut output = Output::new();
         Reply::new(&mut output, resp).ok();
         let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-        let ran = Ran { entry, args, micros, failed: false, program: None };
+        let ran = Executed { entry, args, micros, failed: false, program: None };
         // The session may have gone in this moment.
         let _ = sender.send(Elsewhere { output, seen: 0, ran, then: Then::Nothing });
     });
