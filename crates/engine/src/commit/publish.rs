@@ -13,7 +13,7 @@ use proto::Args;
 use crate::clients::mailbox::Rounds;
 use crate::commit::blocking;
 use crate::journal::{self, CommandEffects, Journal};
-use crate::observe::tracking::{Post, Reading};
+use crate::observe::tracking::{Post, UnitRead};
 use crate::runtime::drill;
 use crate::runtime::panics::Unbroken;
 use crate::runtime::record_batch::RecordBatch;
@@ -86,7 +86,7 @@ pub(crate) fn commit_unit(
     rounds: &Rounds,
     tx: &mut Tx,
     (own, changes): (Vec<CommandEffects<'_, '_>>, u64),
-    readings: &[Reading],
+    readings: &[UnitRead],
     tell: impl FnOnce(),
 ) -> Result<Lsn, Refusal> {
     let services = blocking::serve(server, tx)?;
@@ -114,7 +114,7 @@ const HALF_TOLD: &str = "a transaction failed while those who follow the data we
 
 /// Tells those who heed changes of what is final now. Their locks are still held, so nobody can
 /// act on the new state before. What the client itself is to be told is left to the caller.
-pub fn announce(server: &Shared, tx: &mut Tx, readings: &[Reading]) -> Option<Post> {
+pub fn announce(server: &Shared, tx: &mut Tx, readings: &[UnitRead]) -> Option<Post> {
     if tx.has_modified() {
         tx.break_watches();
     }

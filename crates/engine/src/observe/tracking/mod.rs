@@ -69,7 +69,7 @@ pub struct Tracked {
 }
 
 /// What a command within a unit read.
-pub struct Reading {
+pub struct UnitRead {
     /// How many keys the unit had altered by then.
     modified: usize,
     reader: ClientId,
@@ -139,7 +139,7 @@ impl Drop for Tracked {
     }
 }
 
-impl Reading {
+impl UnitRead {
     /// What a command with these arguments reads for a client, now that it ran.
     pub(crate) fn new(reader: ClientId, tx: &mut Tx, spec: &Spec, args: Args<'_>) -> Self {
         let mut keys = Vec::new();
@@ -176,7 +176,7 @@ impl Tracking {
         &self,
         surroundings: Surroundings<'_>,
         tx: &Tx,
-        readings: &[Reading],
+        readings: &[UnitRead],
     ) -> Option<Post> {
         if !self.any() {
             return None;
@@ -189,7 +189,7 @@ impl Tracking {
             roster.trackers.values().for_each(|tracker| post.add_all_keys(tracker));
         }
         let (modified, mut from) = (tx.modified(), 0);
-        for Reading { modified: until, reader, keys } in readings {
+        for UnitRead { modified: until, reader, keys } in readings {
             self.invalidate(keyspace, &roster, &modified[from..*until], &mut post);
             from = *until;
             for key in keys {

@@ -38,7 +38,7 @@ use crate::commit::publish;
 use crate::journal::CommandEffects;
 use crate::observe::pubsub::Publication;
 use crate::observe::stats;
-use crate::observe::tracking::Reading;
+use crate::observe::tracking::UnitRead;
 use crate::session::Limited;
 use crate::session::{Accounted, Needs};
 use crate::session::{Session, Stepwise};
@@ -173,7 +173,7 @@ pub struct Unit {
     changes: u64,
     /// Whose copies of what it reads are tracked.
     reader: Option<ClientId>,
-    readings: Vec<Reading>,
+    readings: Vec<UnitRead>,
     /// The codes of the errors that its commands ended in, each with how often.
     errors: BTreeMap<String, u64>,
     /// What the server's logs are told when all is final.
@@ -348,7 +348,7 @@ impl Unit {
         if let Some(reader) = self.reader
             && entry.spec.flags.has(Flags::READONLY)
         {
-            self.readings.push(Reading::new(reader, &mut self.tx, entry.spec, args));
+            self.readings.push(UnitRead::new(reader, &mut self.tx, entry.spec, args));
         }
         Ok(failed)
     }
