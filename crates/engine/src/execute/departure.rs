@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 
 use super::Request;
 use crate::commit::handler::Work;
-use crate::execute::heavy::{Leaving, Reading, Transaction, Unlocked};
+use crate::execute::heavy::{Leaving, ReadPhase, Transaction, Unlocked};
 use crate::session::{Elsewhere, Stage};
 use crate::session::{Round, Step, tx_options};
 
@@ -147,7 +147,7 @@ impl Request<'_> {
         pass.suspend();
         let client = Arc::clone(&self.session.client);
         let limited = self.session.limited_from_now(work.server);
-        let reading = Reading { pass, phase, options, partitions, client, limited };
+        let reading = ReadPhase { pass, phase, options, partitions, client, limited };
         self.depart(Leaving::Reading(reading), work)
     }
 }

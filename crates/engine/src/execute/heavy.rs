@@ -31,7 +31,7 @@ mod errand;
 mod reading;
 
 pub(crate) use errand::{Errand, GuardedErrand};
-pub(crate) use reading::{Reading, Unlocked};
+pub(crate) use reading::{ReadPhase, Unlocked};
 
 /// How much of a long reply is made here; the session makes the rest as it is sent.
 const FIRST_PIECE: usize = 64 * 1024;
@@ -66,7 +66,7 @@ pub(crate) enum Leaving {
     /// With its locks.
     Transaction(Transaction),
     /// With copies of what its keys hold.
-    Reading(Reading),
+    ReadPhase(ReadPhase),
     /// With nothing yet.
     Unlocked(Unlocked),
 }

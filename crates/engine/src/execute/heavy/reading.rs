@@ -23,7 +23,7 @@ use crate::session::{Elsewhere, Executed, Then};
 use crate::session::{Limited, Request};
 
 /// A command that moves here without its locks.
-pub(crate) struct Reading {
+pub(crate) struct ReadPhase {
     /// Leave for heavy work, which keeps the world waiting for nothing.
     pub(crate) pass: HeavyPass,
     /// The transaction over the copies.
@@ -37,7 +37,7 @@ pub(crate) struct Reading {
     pub(crate) limited: Option<Limited>,
 }
 
-impl Reading {
+impl ReadPhase {
     /// Runs the command.
     pub(super) fn run(self, lane: usize, args: OwnedArgs, work: Work) -> Elsewhere {
         let Self { pass, mut phase, options, partitions, client, limited } = self;
@@ -71,7 +71,7 @@ impl Reading {
 
 /// A command that moves here before it has any locks.
 pub(crate) struct Unlocked {
-    /// As that of [`Reading`].
+    /// As that of [`ReadPhase`].
     pub(crate) pass: HeavyPass,
     /// How it is begun.
     pub(crate) options: TxOptions,
