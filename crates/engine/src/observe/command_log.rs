@@ -53,7 +53,7 @@ pub(crate) struct Execution<'a> {
 }
 
 /// A command on its way into the logs.
-pub(crate) struct Remark {
+pub(crate) struct PendingEntry {
     entry: LogEntry,
     /// Its time, the bytes of its request, those of its reply.
     costs: [u64; 3],
@@ -133,7 +133,7 @@ impl CommandLog {
     }
 
     /// What the logs would hold of a command; `None` of one that none of them takes.
-    pub(crate) fn describe(&self, config: &Config, execution: Execution<'_>) -> Option<Remark> {
+    pub(crate) fn describe(&self, config: &Config, execution: Execution<'_>) -> Option<PendingEntry> {
         let Execution { client, time_s, entry, args, micros, reply_bytes } = execution;
         let costs = [micros, request_bytes(args), reply_bytes];
         let is_wanted = !entry.spec.flags.has(Flags::SKIP_SLOWLOG)
@@ -147,12 +147,12 @@ impl CommandLog {
                 peer: client.map(|client| client.peer.to_string()).unwrap_or_default(),
                 client_name: client.map(|client| client.names().name.clone()).unwrap_or_default(),
             };
-            Remark { entry, costs }
+            PendingEntry { entry, costs }
         })
     }
 
     /// Enters a command into the logs that take it.
-    pub(crate) fn enter(&self, remark: &Remark) {
+    pub(crate) fn enter(&self, remark: &PendingEntry) {
         for (log, cost) in self.logs.iter().zip(remark.costs) {
             if log.takes(cost) {
                 log.push(LogEntry { cost, ..remark.entry.clone() });

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use proto::Args;
 
 use crate::lane::Lane;
-use crate::observe::command_log::{Execution, Remark};
+use crate::observe::command_log::{Execution, PendingEntry};
 use crate::session::Session;
 use crate::shared::Shared;
 use crate::table::command_table::Entry;
@@ -32,7 +32,7 @@ pub(crate) struct Books {
     /// What the lines of all calls so far take, or would.
     shown: usize,
     /// For the logs of commands: the calls that were slow or large, the newest last.
-    remarks: VecDeque<Remark>,
+    remarks: VecDeque<PendingEntry>,
 }
 
 /// The calls of one command.
