@@ -25,7 +25,7 @@ use crate::table::command_table::{Entry, Run};
 use crate::transaction::control_plane::write_time;
 use crate::transaction::control_plane::{ControlRequest, NOT_FROM_SCRIPT};
 use crate::transaction::engine::Engine;
-use crate::transaction::unit::{Remark, Unit};
+use crate::transaction::unit::{DeferredLog, Unit};
 
 const UNKNOWN: Refusal = Refusal::error("ERR Unknown Redis command called from script");
 const WRONG_ARITY: Refusal =
@@ -220,7 +220,7 @@ impl Host for Caller<'_> {
 
     fn log(&mut self, level: LogLevel, text: &[u8]) {
         let text = String::from_utf8_lossy(text).into_owned();
-        self.unit.remark(Remark::Line(of_server(level), text));
+        self.unit.remark(DeferredLog::Line(of_server(level), text));
     }
 
     fn note_returned_error(&mut self, text: &[u8], is_new: bool) {

@@ -27,7 +27,7 @@ use ::commands::{Flags, Handler, Plan};
 
 pub use commands::{COMMANDS, COMMON as COMMON_OF_TRANSACTIONS};
 pub use place::RunsOn;
-pub(crate) use remark::Remark;
+pub(crate) use remark::DeferredLog;
 pub(crate) use shortage::Shortage;
 
 use crate::admission::gates::FlagsOf;
@@ -177,7 +177,7 @@ pub struct Unit {
     /// The codes of the errors that its commands ended in, each with how often.
     errors: BTreeMap<String, u64>,
     /// What the server's logs are told when all is final.
-    remarks: Vec<Remark>,
+    remarks: Vec<DeferredLog>,
     /// What the remarks take, about.
     remark_bytes: usize,
     /// Whether long work is refused, for the sake of a worker's other clients.
@@ -278,7 +278,7 @@ impl Unit {
 
     /// Tells a log of the server, once all is final.
     #[cold]
-    pub(crate) fn remark(&mut self, remark: Remark) {
+    pub(crate) fn remark(&mut self, remark: DeferredLog) {
         self.remark_bytes += remark.memory();
         self.remarks.push(remark);
         if self.remark_bytes > REMARKS_MAX {

@@ -8,14 +8,14 @@ use crate::session::Noted;
 use crate::shared::Shared;
 
 /// What a log of the server is told.
-pub(crate) enum Remark {
+pub(crate) enum DeferredLog {
     /// Of the log file.
     Line(LogLevel, String),
     /// Of ACL LOG.
     Denied(Noted),
 }
 
-impl Remark {
+impl DeferredLog {
     pub(super) fn memory(&self) -> usize {
         size_of::<Self>()
             + match self {

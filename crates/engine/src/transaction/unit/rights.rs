@@ -5,7 +5,7 @@
 use acl::{Context, Denial};
 use keyspace::Refusal;
 
-use super::{Remark, Unit};
+use super::{DeferredLog, Unit};
 use crate::session::{AclSubject, Denied, Request};
 
 impl AclSubject {
@@ -14,7 +14,7 @@ impl AclSubject {
         let Some(denied) = self.denial(unit.server, Context::Multi, request) else {
             return self.refuse_pattern(request);
         };
-        unit.remark(Remark::Denied(denied.noted));
+        unit.remark(DeferredLog::Denied(denied.noted));
         let why = match denied.denial {
             Denial::Command => "no permission to execute the command or subcommand",
             Denial::Key(_) => "no permission to touch the specified keys",
@@ -31,7 +31,7 @@ impl AclSubject {
     pub(crate) fn refuse_called(&self, unit: &mut Unit, request: Request<'_>) -> Option<Refusal> {
         match self.denial(unit.server, Context::Lua, request) {
             Some(Denied { text, noted, .. }) => {
-                unit.remark(Remark::Denied(noted));
+                unit.remark(DeferredLog::Denied(noted));
                 Some(Refusal::owned(format!("ERR ACL failure in script: {text}")))
             }
             None => self.refuse_pattern(request),
