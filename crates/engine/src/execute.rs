@@ -62,7 +62,7 @@ pub struct Executor<'a> {
 }
 
 /// A request on its way through `execute`.
-struct Request<'a> {
+struct Execution<'a> {
     engine: &'static Engine,
     lane: &'a Lane,
     handover: &'a InputHandover,
@@ -122,7 +122,7 @@ pub fn execute(
     }
     // EXEC leaves out itself what its client does not want: that may be another in its middle.
     let is_exec = entry.spec.role == Role::Exec;
-    let mut request = Request { engine, lane, handover, session, entry, location, args, out };
+    let mut request = Execution { engine, lane, handover, session, entry, location, args, out };
     let mut step = match entry.run {
         Run::Data(handler) if entry.spec.flags.has(Flags::USES_FIELDSET) => {
             request.run_import(handler, grant)
@@ -160,7 +160,7 @@ fn after(
     step
 }
 
-impl Request<'_> {
+impl Execution<'_> {
     fn run_data(&mut self, handler: Handler, grant: Option<(Acquisition, Round)>) -> Step {
         let is_granted = grant.is_some();
         if !is_granted
@@ -233,7 +233,7 @@ impl Request<'_> {
         };
         let Self { engine, lane, handover, entry, location, .. } = *self;
         let (session, out, args) = (&mut *self.session, &mut *self.out, expanded.as_args());
-        Request { engine, lane, handover, session, entry, location, args, out }
+        Execution { engine, lane, handover, session, entry, location, args, out }
             .run_data(handler, grant)
     }
 

@@ -6,7 +6,7 @@ use commands::Role;
 use keyspace::{Acquisition, HeavyPass, Lsn, Refusal};
 use proto::{Args, Mark, Reply};
 
-use super::Request;
+use super::Execution;
 use crate::execute::heavy::Errand;
 use crate::lane::Lane;
 use crate::runtime::drill;
@@ -19,7 +19,7 @@ use crate::transaction::unit::{ProgramRequest, RunsOn, Program, Unit};
 /// The locks of a request, if they have come.
 type Granted = Option<(Acquisition, Round)>;
 
-impl Request<'_> {
+impl Execution<'_> {
     /// Runs a program, or leaves it until its locks are there.
     pub(super) fn run_unit(&mut self, grant: Granted) -> Step {
         let (server, entry, resp) = (self.engine, self.entry, self.session.resp);
