@@ -18,10 +18,10 @@ pub(crate) struct Memory {
 
 /// What the interpreters of all threads take.
 #[derive(Default)]
-pub struct Interpreters(Mutex<Roster>);
+pub struct Interpreters(Mutex<InterpreterList>);
 
 #[derive(Default)]
-struct Roster {
+struct InterpreterList {
     all: Vec<Weak<Memory>>,
     /// How often scripts and libraries had gone at the last look.
     seen: (u64, u64),
@@ -60,7 +60,7 @@ impl Interpreters {
         each.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Roster> {
+    fn lock(&self) -> MutexGuard<'_, InterpreterList> {
         self.0.lock().expect("no critical section here panics")
     }
 }
