@@ -38,13 +38,13 @@ use unsent::Unsent;
 pub struct Tracking {
     /// How many clients there are on the roster.
     size: AtomicUsize,
-    roster: RwLock<Roster>,
+    roster: RwLock<Trackers>,
     table: Table,
 }
 
 /// Who is tracked.
 #[derive(Default)]
-struct Roster {
+struct Trackers {
     trackers: BTreeMap<ClientId, Arc<Tracker>>,
     /// Who wants to hear of all keys with a prefix.
     prefixes: BTreeMap<Box<[u8]>, BTreeSet<ClientId>>,
@@ -212,7 +212,7 @@ impl Tracking {
     fn invalidate(
         &self,
         keyspace: &Keyspace,
-        roster: &Roster,
+        roster: &Trackers,
         modified: &[(usize, Box<[u8]>)],
         post: &mut Post,
     ) {
@@ -271,16 +271,16 @@ impl Tracking {
         true
     }
 
-    fn roster(&self) -> RwLockReadGuard<'_, Roster> {
+    fn roster(&self) -> RwLockReadGuard<'_, Trackers> {
         self.roster.read().expect("no critical section here panics")
     }
 
-    fn roster_mut(&self) -> RwLockWriteGuard<'_, Roster> {
+    fn roster_mut(&self) -> RwLockWriteGuard<'_, Trackers> {
         self.roster.write().expect("no critical section here panics")
     }
 }
 
-impl Roster {
+impl Trackers {
     /// Who is told by name of what it has read.
     fn reader(&self, id: ClientId) -> Option<&Arc<Tracker>> {
         self.trackers.get(&id).filter(|tracker| tracker.options.mode != Mode::Broadcast)
@@ -347,7 +347,7 @@ mod tests {
 
     use base::Random;
 
-    use super::Roster;
+    use super::Trackers;
 
     #[test]
     fn the_prefixes_of_altered_keys_are_found_as_by_looking_at_each() {
@@ -357,7 +357,7 @@ mod tests {
         };
         for _ in 0..200 {
             let prefixes = (0..20).map(|_| (word(6), BTreeSet::new())).collect();
-            let roster = Roster { prefixes, ..Roster::default() };
+            let roster = Trackers { prefixes, ..Trackers::default() };
             let keys: Vec<_> = (0..10).map(|_| word(9)).collect();
             let mut expected = BTreeMap::<&[u8], BTreeSet<&[u8]>>::new();
             for prefix in roster.prefixes.keys() {
