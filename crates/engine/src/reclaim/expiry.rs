@@ -53,12 +53,12 @@ pub enum ExpiryTurn {
 /// The partitions that a turn goes over: those that are due, and once all were seen, those that
 /// still are. A container of very many members is swept in as many steps as that takes, with no
 /// pause between them but the turn's own end.
-struct Rounds {
+struct DuePartitions {
     due: std::vec::IntoIter<PartitionIndex>,
     goes_on: bool,
 }
 
-impl Rounds {
+impl DuePartitions {
     fn begin(due: Vec<PartitionIndex>) -> Self {
         Self { due: due.into_iter(), goes_on: false }
     }
@@ -92,7 +92,7 @@ pub fn turn(lane: &Lane, unfinished: &mut Option<Sweep>) -> ExpiryTurn {
         let own = |partition: &PartitionIndex| usize::from(*partition) % crew == lane.number;
         keyspace.partitions_due(lane.now_ms()).filter(own).collect()
     };
-    let mut rounds = Rounds::begin(due());
+    let mut rounds = DuePartitions::begin(due());
     loop {
         let sweep = match unfinished.take() {
             Some(sweep) => sweep,
@@ -159,7 +159,7 @@ fn step(lane: &Lane, mut sweep: Sweep) -> Step {
 mod tests {
     use keyspace::PartitionIndex;
 
-    use super::Rounds;
+    use super::DuePartitions;
 
     #[test]
     fn a_turn_comes_back_to_what_is_left_and_ends_when_nothing_is() {
@@ -168,7 +168,7 @@ mod tests {
         let due = |left: &[u64]| -> Vec<PartitionIndex> {
             (0..).zip(left).filter(|(_, left)| **left > 0).map(|(partition, _)| partition).collect()
         };
-        let mut rounds = Rounds::begin(due(&left));
+        let mut rounds = DuePartitions::begin(due(&left));
         let mut seen = Vec::new();
         while let Some(partition) = rounds.next(|| due(&left)) {
             let left = &mut left[usize::from(partition)];
