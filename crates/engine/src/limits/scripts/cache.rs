@@ -84,7 +84,7 @@ impl Deref for Handle {
 
 /// All scripts by their digests.
 pub struct Cache {
-    scripts: RwLock<Scripts>,
+    scripts: RwLock<CachedScripts>,
     /// A number of its own since a script last went; written with `scripts` locked.
     state: AtomicU64,
     evicted: AtomicU64,
@@ -92,7 +92,7 @@ pub struct Cache {
 }
 
 #[derive(Default)]
-struct Scripts {
+struct CachedScripts {
     by_digest: ByDigest<Arc<Kept>>,
     /// Those that only EVAL brought, the oldest first.
     evaluated: VecDeque<Sha1>,
@@ -249,16 +249,16 @@ impl Cache {
         self.evicted.load(Ordering::Relaxed)
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, Scripts> {
+    fn read(&self) -> RwLockReadGuard<'_, CachedScripts> {
         self.scripts.read().expect("no critical section here panics")
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Scripts> {
+    fn write(&self) -> RwLockWriteGuard<'_, CachedScripts> {
         self.scripts.write().expect("no critical section here panics")
     }
 }
 
-impl Scripts {
+impl CachedScripts {
     /// Adds a script, unless it is there; whether it was not.
     fn insert(&mut self, program: Program, is_loaded: bool) -> (Arc<Kept>, bool) {
         if let Some(kept) = self.by_digest.get(&program.sha1()) {
