@@ -31,14 +31,14 @@ pub(crate) struct ChannelByName(pub(crate) Arc<Channel>);
 pub struct Registry {
     count: AtomicUsize,
     hasher: RandomState,
-    shards: Box<[Shard]>,
+    shards: Box<[ChannelShard]>,
 }
 
 /// Places that a shard may keep though nothing needs them.
 const SPARE: usize = 16;
 
 #[repr(align(128))]
-struct Shard(RwLock<ChannelSet>);
+struct ChannelShard(RwLock<ChannelSet>);
 
 /// The channels of a shard.
 enum ChannelSet {
@@ -60,7 +60,7 @@ impl Registry {
 
     fn of(shards: usize, names: impl Fn(&RandomState) -> ChannelSet) -> Self {
         let hasher = RandomState::new();
-        let shards = (0..shards).map(|_| Shard(RwLock::new(names(&hasher)))).collect();
+        let shards = (0..shards).map(|_| ChannelShard(RwLock::new(names(&hasher)))).collect();
         Self { count: AtomicUsize::new(0), hasher, shards }
     }
 
@@ -143,7 +143,7 @@ impl Registry {
         }
     }
 
-    fn shard(&self, name: &[u8]) -> &Shard {
+    fn shard(&self, name: &[u8]) -> &ChannelShard {
         let hash = self.hasher.hash_one(name) as usize;
         &self.shards[hash % self.shards.len()]
     }
@@ -185,7 +185,7 @@ impl ChannelSet {
     }
 }
 
-impl Shard {
+impl ChannelShard {
     fn read(&self) -> RwLockReadGuard<'_, ChannelSet> {
         self.0.read().expect("no critical section here panics")
     }
