@@ -20,7 +20,7 @@ const SHARDS: usize = 256;
 
 /// The keys, by partition.
 pub(super) struct Table {
-    shards: Box<[Shard]>,
+    shards: Box<[TableShard]>,
     /// How many keys there are.
     size: AtomicUsize,
     /// Where room is made next.
@@ -29,7 +29,7 @@ pub(super) struct Table {
 
 #[derive(Default)]
 #[repr(align(64))]
-struct Shard(Mutex<Part>);
+struct TableShard(Mutex<Part>);
 
 #[derive(Default)]
 struct Part {
@@ -40,7 +40,7 @@ struct Part {
 
 impl Default for Table {
     fn default() -> Self {
-        let shards = (0..SHARDS).map(|_| Shard::default()).collect();
+        let shards = (0..SHARDS).map(|_| TableShard::default()).collect();
         Self { shards, size: AtomicUsize::new(0), hand: AtomicUsize::new(0) }
     }
 }
@@ -121,7 +121,7 @@ impl Table {
     }
 }
 
-impl Shard {
+impl TableShard {
     fn part(&self) -> MutexGuard<'_, Part> {
         self.0.lock().expect("no critical section here panics")
     }
