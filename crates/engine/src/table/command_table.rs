@@ -76,7 +76,7 @@ pub enum Run {
 
 /// Where a name leads.
 #[derive(Clone, Copy, Default)]
-struct Slot {
+struct NameSlot {
     /// The name, if it is short enough.
     word: Option<NonZeroU64>,
     /// Index + 1 into the entries, 0 for none.
@@ -122,7 +122,7 @@ pub struct Built<C, P> {
 pub struct CommandTable {
     entries: Vec<Entry>,
     /// Open addressing.
-    slots: Box<[Slot]>,
+    slots: Box<[NameSlot]>,
     /// Those that were taken away from clients: a log may hold them still.
     removed: Vec<Entry>,
     count: usize,
@@ -156,7 +156,7 @@ impl CommandTable {
             let (old, new) = (old.to_ascii_lowercase(), new.to_ascii_lowercase());
             rename(&mut entries, &mut removed, &old, &new).map_err(|why| (index, why))?;
         }
-        let mut slots = vec![Slot::default(); (entries.len() * 4).next_power_of_two()];
+        let mut slots = vec![NameSlot::default(); (entries.len() * 4).next_power_of_two()];
         for (index, entry) in entries.iter().enumerate() {
             let name = entry.full_name.as_bytes();
             let word = short(name);
@@ -165,7 +165,7 @@ impl CommandTable {
                 place = (place + 1) & (slots.len() - 1);
             }
             let number = u16::try_from(index + 1).expect("there are a few hundred commands");
-            slots[place] = Slot { word, number };
+            slots[place] = NameSlot { word, number };
         }
         let slots = slots.into_boxed_slice();
         let count = builder.next_id;
