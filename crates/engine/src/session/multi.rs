@@ -39,7 +39,7 @@ pub struct Pending {
 /// Commands that wait for EXEC.
 #[derive(Clone, Default)]
 pub(crate) struct MultiQueue {
-    commands: Vec<Slot>,
+    commands: Vec<QueuedCommand>,
     /// The arguments of all commands, one behind the other; more than one only beyond 4 GiB.
     arguments: Vec<ArgsBuffer>,
     /// The flags of all of them together.
@@ -52,7 +52,7 @@ pub(crate) struct MultiQueue {
 
 /// Where a command is that waits for EXEC.
 #[derive(Clone)]
-struct Slot {
+struct QueuedCommand {
     entry: &'static Entry,
     /// Which of the buffers its arguments are in, where they begin there, and how many they are.
     buffer: u32,
@@ -118,7 +118,7 @@ impl MultiQueue {
     }
 
     pub(crate) fn get(&self, index: usize) -> Option<Queued<'_>> {
-        let &Slot { entry, buffer, first, count, location } = self.commands.get(index)?;
+        let &QueuedCommand { entry, buffer, first, count, location } = self.commands.get(index)?;
         let (first, count) = (first as usize, count as usize);
         let args = self.arguments[buffer as usize].as_args().slice(first..first + count);
         Some(Queued { entry, args, location })
@@ -161,12 +161,12 @@ impl MultiQueue {
         let [buffer, first, count] = [self.arguments.len() - 1, first, args.len()].map(|number| {
             u32::try_from(number).expect("who sends 4 Gi arguments exceeds the limit of a query")
         });
-        self.commands.push(Slot { entry, buffer, first, count, location });
+        self.commands.push(QueuedCommand { entry, buffer, first, count, location });
     }
 
     fn memory(&self) -> usize {
         let arguments: usize = self.arguments.iter().map(ArgsBuffer::memory).sum();
-        arguments + self.commands.capacity() * size_of::<Slot>()
+        arguments + self.commands.capacity() * size_of::<QueuedCommand>()
     }
 }
 
