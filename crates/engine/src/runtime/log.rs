@@ -163,12 +163,12 @@ impl Default for Sink {
 fn tell_refusal(bytes: usize) {
     let Ok(last_resort) = LAST_RESORT.try_lock() else { return };
     let Some((file, shape)) = &*last_resort else { return };
-    let mut text = Space::default();
+    let mut text = LineBuffer::default();
     let quote = if matches!(shape.format, LogFormat::Legacy) { "" } else { "\"" };
     let written = write!(text, "{quote}memory allocation of {bytes} bytes failed{quote}");
     let Ok(shown) = written.and_then(|()| text.text()) else { return };
     let now_ms = Clock::system().now_ms();
-    let mut line = Space::default();
+    let mut line = LineBuffer::default();
     if write!(line, "{}", Line { shape: *shape, level: LogLevel::Warning, now_ms, shown }).is_ok() {
         // There is nobody left to tell.
         let _ = line.text().and_then(|text| (&*file).write_all(text.as_bytes()));
@@ -176,22 +176,22 @@ fn tell_refusal(bytes: usize) {
 }
 
 /// Room for a line, without an allocation.
-struct Space(Cursor<[u8; 256]>);
+struct LineBuffer(Cursor<[u8; 256]>);
 
-impl Default for Space {
+impl Default for LineBuffer {
     fn default() -> Self {
         Self(Cursor::new([0; 256]))
     }
 }
 
-impl Space {
+impl LineBuffer {
     fn text(&self) -> std::io::Result<&str> {
         let length = self.0.position() as usize;
         str::from_utf8(&self.0.get_ref()[..length]).map_err(std::io::Error::other)
     }
 }
 
-impl Write for Space {
+impl Write for LineBuffer {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0.write(bytes)
     }
