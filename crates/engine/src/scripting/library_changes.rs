@@ -14,7 +14,7 @@ use proto::Args;
 
 use super::script_host::Loader;
 use crate::journal;
-use crate::limits::scripts::libraries::{Loaded, State};
+use crate::limits::scripts::libraries::{Loaded, LibrarySnapshot};
 use crate::table::command_table::Entry;
 use crate::transaction::engine::Engine;
 
@@ -91,7 +91,7 @@ impl Change<'_> {
         let server = self.server;
         let load = |code: &Vec<u8>| Loaded::load(self.loader(), server, code, |_| Ok(()));
         let loaded: Vec<_> = codes.iter().map(load).collect::<Result<_, _>>()?;
-        let change = |state: &mut State| {
+        let change = |state: &mut LibrarySnapshot| {
             self.check()?;
             if policy.flushes {
                 state.clear();
@@ -116,8 +116,8 @@ impl Change<'_> {
     }
 
     /// Makes one change that fails without any effect.
-    fn make(&self, change: impl FnOnce(&mut State) -> Result<(), Refusal>) -> Result<(), Refusal> {
-        let checked = |state: &mut State| {
+    fn make(&self, change: impl FnOnce(&mut LibrarySnapshot) -> Result<(), Refusal>) -> Result<(), Refusal> {
+        let checked = |state: &mut LibrarySnapshot| {
             self.check()?;
             change(state)
         };
