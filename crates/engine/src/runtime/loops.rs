@@ -11,10 +11,10 @@ pub type ReadTurns = Box<dyn Fn() -> Turns + Send>;
 
 /// All loops of the process.
 #[derive(Default)]
-pub struct Loops(Mutex<State>);
+pub struct Loops(Mutex<LoopTotals>);
 
 #[derive(Default)]
-struct State {
+struct LoopTotals {
     running: Vec<(usize, ReadTurns)>,
     /// Of loops that have ended.
     ended: Turns,
@@ -67,12 +67,12 @@ impl Loops {
         state.forgotten = state.all();
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LoopTotals> {
         self.0.lock().expect("no critical section here panics")
     }
 }
 
-impl State {
+impl LoopTotals {
     fn all(&self) -> Turns {
         let running = self.running.iter().map(|(_, turns)| turns());
         running.fold(self.ended, Turns::plus)
