@@ -106,9 +106,9 @@ pub fn turn(lane: &Lane, unfinished: &mut Option<Sweep>) -> ExpiryTurn {
             return ExpiryTurn::LeftOver;
         }
         match step(lane, sweep) {
-            Step::Done { leaves_some } => rounds.note(leaves_some),
-            Step::Further(sweep) => *unfinished = Some(sweep),
-            Step::Busy(sweep) => {
+            SweepEnd::Done { leaves_some } => rounds.note(leaves_some),
+            SweepEnd::Further(sweep) => *unfinished = Some(sweep),
+            SweepEnd::Busy(sweep) => {
                 *unfinished = Some(sweep);
                 return ExpiryTurn::LeftOver;
             }
@@ -122,7 +122,7 @@ pub fn turn(lane: &Lane, unfinished: &mut Option<Sweep>) -> ExpiryTurn {
 }
 
 /// How a step in one partition ended.
-enum Step {
+enum SweepEnd {
     /// It was seen to its end; whether something whose time is over was left, as it was much.
     Done {
         leaves_some: bool,
@@ -132,9 +132,9 @@ enum Step {
 }
 
 /// Sweeps on in one partition. A busy one is left for later.
-fn step(lane: &Lane, mut sweep: Sweep) -> Step {
+fn step(lane: &Lane, mut sweep: Sweep) -> SweepEnd {
     let keyspace = lane.shared.keyspace;
-    let Some(acquisition) = keyspace.try_acquire(sweep.partition) else { return Step::Busy(sweep) };
+    let Some(acquisition) = keyspace.try_acquire(sweep.partition) else { return SweepEnd::Busy(sweep) };
     let options = TxOptions::internal(lane.number, lane.now_ms());
     let mut tx = Tx::begin(acquisition, options);
     if sweep.next == (0, 0) {
@@ -144,10 +144,10 @@ fn step(lane: &Lane, mut sweep: Sweep) -> Step {
     sweep.earliest = sweep.earliest.min(swept.earliest.unwrap_or(UnixMillis::MAX));
     sweep.has_removed |= swept.removed > 0;
     let step = match swept.next {
-        Some(next) => Step::Further(Sweep { next, ..sweep }),
+        Some(next) => SweepEnd::Further(Sweep { next, ..sweep }),
         None => {
             tx.end_sweep(sweep.partition, sweep.earliest);
-            Step::Done { leaves_some: sweep.has_removed && sweep.earliest <= tx.now() }
+            SweepEnd::Done { leaves_some: sweep.has_removed && sweep.earliest <= tx.now() }
         }
     };
     crate::commit::publish::commit(lane.shared, &lane.rounds, &mut tx, proto::Args::default())
