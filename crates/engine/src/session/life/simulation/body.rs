@@ -104,7 +104,7 @@ pub(crate) struct Event {
 }
 
 /// What became of a request.
-enum Step {
+enum SimulatedStep {
     Done,
     Close,
     /// It stays in the input.
@@ -193,7 +193,7 @@ impl Model {
     }
 
     /// Runs a request, whose lock may have been granted.
-    fn run(&mut self, kind: Kind, granted: Option<usize>) -> Step {
+    fn run(&mut self, kind: Kind, granted: Option<usize>) -> SimulatedStep {
         let world = Rc::clone(&self.world);
         let mut world = world.borrow_mut();
         let verdict = world.gates(self.user, kind);
@@ -203,10 +203,10 @@ impl Model {
         match verdict {
             Verdict::Refused => {
                 self.append(What::Denied(kind), 30, 0);
-                return Step::Done;
+                return SimulatedStep::Done;
             }
-            Verdict::Postponed => return Step::Postpone(Stage::Leave(kind)),
-            Verdict::Full => return Step::Postpone(Stage::Room(kind)),
+            Verdict::Postponed => return SimulatedStep::Postpone(Stage::Leave(kind)),
+            Verdict::Full => return SimulatedStep::Postpone(Stage::Room(kind)),
             Verdict::Admitted => {}
         }
         let key = match kind {
@@ -216,32 +216,32 @@ impl Model {
         };
         if granted.is_none() && !world.try_lock(key, self.id) {
             world.line_up(key, self.id);
-            return Step::Postpone(Stage::Locks { key, began: world.now });
+            return SimulatedStep::Postpone(Stage::Locks { key, began: world.now });
         }
         let step = self.run_locked(kind, key, &mut world);
         world.give_back(key, self.id);
         step
     }
 
-    fn run_keyless(&mut self, kind: Kind, world: &World) -> Step {
+    fn run_keyless(&mut self, kind: Kind, world: &World) -> SimulatedStep {
         match kind {
             Kind::Echo(bytes) => self.append(What::Reply(kind), bytes, 0),
             Kind::Long(bytes) => self.append(What::Reply(kind), 0, bytes),
             Kind::Quit => {
                 self.append(What::Reply(kind), 5, 0);
-                return Step::Close;
+                return SimulatedStep::Close;
             }
             Kind::Sync(time) => {
                 let (lsn, until) = (world.pushed, Some(world.now + time));
                 let event = Event { kind, queue: None, lsn, until, is_roused: false };
-                return Step::Wait(Stage::Event(event));
+                return SimulatedStep::Wait(Stage::Event(event));
             }
             _ => unreachable!("it has a key"),
         }
-        Step::Done
+        SimulatedStep::Done
     }
 
-    fn run_locked(&mut self, kind: Kind, key: usize, world: &mut World) -> Step {
+    fn run_locked(&mut self, kind: Kind, key: usize, world: &mut World) -> SimulatedStep {
         match kind {
             Kind::Push(_) => {
                 world.push(key);
@@ -252,34 +252,34 @@ impl Model {
                     let queue = Some((key, world.stand(key, self.id, &self.client)));
                     let until = left.map(|left| world.now + left);
                     let event = Event { kind, queue, lsn: 0, until, is_roused: false };
-                    return Step::Wait(Stage::Event(event));
+                    return SimulatedStep::Wait(Stage::Event(event));
                 };
                 self.append(What::Element(kind, element), 30, 0);
             }
             Kind::Slow(_, steps) => {
-                return Step::Wait(Stage::Result(kind, world.begin_job(key, steps, false)));
+                return SimulatedStep::Wait(Stage::Result(kind, world.begin_job(key, steps, false)));
             }
             Kind::Unit(_, steps, returns) => {
                 world.underway += 1;
                 let slot = world.begin_job(key, steps, true);
-                return Step::Wait(Stage::Return(kind, slot, returns));
+                return SimulatedStep::Wait(Stage::Return(kind, slot, returns));
             }
             _ => self.append(What::Reply(kind), 30, 0),
         }
-        Step::Done
+        SimulatedStep::Done
     }
 
     /// Sees to the first request of the input; `false` if nothing comes behind it for now.
     fn execute_first(&mut self, granted: Option<usize>) -> bool {
         let Some(kind) = self.input.pop_front() else { return false };
         match self.run(kind, granted) {
-            Step::Done => return true,
-            Step::Close => self.close(),
-            Step::Postpone(stage) => {
+            SimulatedStep::Done => return true,
+            SimulatedStep::Close => self.close(),
+            SimulatedStep::Postpone(stage) => {
                 self.input.push_front(kind);
                 self.stage = stage;
             }
-            Step::Wait(stage) => self.stage = stage,
+            SimulatedStep::Wait(stage) => self.stage = stage,
         }
         false
     }
