@@ -80,7 +80,7 @@ struct Piece {
 }
 
 /// What it waits for.
-pub(crate) enum Stage {
+pub(crate) enum SimulatedWait {
     Requests,
     Locks {
         key: usize,
@@ -108,8 +108,8 @@ enum SimulatedStep {
     Done,
     Close,
     /// It stays in the input.
-    Postpone(Stage),
-    Wait(Stage),
+    Postpone(SimulatedWait),
+    Wait(SimulatedWait),
 }
 
 /// A session.
@@ -121,7 +121,7 @@ pub(crate) struct Model {
     pub(crate) pipe: Pipe,
     input: VecDeque<Kind>,
     output: VecDeque<Piece>,
-    pub(crate) stage: Stage,
+    pub(crate) stage: SimulatedWait,
     pub(crate) is_closing: bool,
     has_ended: bool,
     pub(crate) is_cut_off: bool,
@@ -140,7 +140,7 @@ impl Model {
             pipe: Pipe { room: 1 << 16, ..Pipe::default() },
             input: VecDeque::new(),
             output: VecDeque::new(),
-            stage: Stage::Requests,
+            stage: SimulatedWait::Requests,
             is_closing: false,
             has_ended: false,
             is_cut_off: false,
@@ -151,13 +151,13 @@ impl Model {
 
     pub(crate) fn wait(&self) -> Wait {
         match self.stage {
-            Stage::Requests => Wait::Nothing,
-            Stage::Locks { .. } => Wait::Locks,
-            Stage::Result(..) => Wait::Result,
-            Stage::Return(..) => Wait::Return,
-            Stage::Leave(_) => Wait::Leave,
-            Stage::Room(_) => Wait::Room,
-            Stage::Event(_) => Wait::Event,
+            SimulatedWait::Requests => Wait::Nothing,
+            SimulatedWait::Locks { .. } => Wait::Locks,
+            SimulatedWait::Result(..) => Wait::Result,
+            SimulatedWait::Return(..) => Wait::Return,
+            SimulatedWait::Leave(_) => Wait::Leave,
+            SimulatedWait::Room(_) => Wait::Room,
+            SimulatedWait::Event(_) => Wait::Event,
         }
     }
 
@@ -205,8 +205,8 @@ impl Model {
                 self.append(What::Denied(kind), 30, 0);
                 return SimulatedStep::Done;
             }
-            Verdict::Postponed => return SimulatedStep::Postpone(Stage::Leave(kind)),
-            Verdict::Full => return SimulatedStep::Postpone(Stage::Room(kind)),
+            Verdict::Postponed => return SimulatedStep::Postpone(SimulatedWait::Leave(kind)),
+            Verdict::Full => return SimulatedStep::Postpone(SimulatedWait::Room(kind)),
             Verdict::Admitted => {}
         }
         let key = match kind {
@@ -216,7 +216,7 @@ impl Model {
         };
         if granted.is_none() && !world.try_lock(key, self.id) {
             world.line_up(key, self.id);
-            return SimulatedStep::Postpone(Stage::Locks { key, began: world.now });
+            return SimulatedStep::Postpone(SimulatedWait::Locks { key, began: world.now });
         }
         let step = self.run_locked(kind, key, &mut world);
         world.give_back(key, self.id);
@@ -234,7 +234,7 @@ impl Model {
             Kind::Sync(time) => {
                 let (lsn, until) = (world.pushed, Some(world.now + time));
                 let event = Event { kind, queue: None, lsn, until, is_roused: false };
-                return SimulatedStep::Wait(Stage::Event(event));
+                return SimulatedStep::Wait(SimulatedWait::Event(event));
             }
             _ => unreachable!("it has a key"),
         }
@@ -252,17 +252,17 @@ impl Model {
                     let queue = Some((key, world.stand(key, self.id, &self.client)));
                     let until = left.map(|left| world.now + left);
                     let event = Event { kind, queue, lsn: 0, until, is_roused: false };
-                    return SimulatedStep::Wait(Stage::Event(event));
+                    return SimulatedStep::Wait(SimulatedWait::Event(event));
                 };
                 self.append(What::Element(kind, element), 30, 0);
             }
             Kind::Slow(_, steps) => {
-                return SimulatedStep::Wait(Stage::Result(kind, world.begin_job(key, steps, false)));
+                return SimulatedStep::Wait(SimulatedWait::Result(kind, world.begin_job(key, steps, false)));
             }
             Kind::Unit(_, steps, returns) => {
                 world.underway += 1;
                 let slot = world.begin_job(key, steps, true);
-                return SimulatedStep::Wait(Stage::Return(kind, slot, returns));
+                return SimulatedStep::Wait(SimulatedWait::Return(kind, slot, returns));
             }
             _ => self.append(What::Reply(kind), 30, 0),
         }
@@ -285,8 +285,8 @@ impl Model {
     }
 
     fn end_wait(&mut self, what: What) {
-        if let Stage::Event(Event { queue: Some((key, waiter)), .. }) =
-            std::mem::replace(&mut self.stage, Stage::Requests)
+        if let SimulatedWait::Event(Event { queue: Some((key, waiter)), .. }) =
+            std::mem::replace(&mut self.stage, SimulatedWait::Requests)
         {
             self.world.borrow_mut().leave_queue(key, &waiter);
         }
@@ -417,7 +417,7 @@ impl Body for Model {
 
 impl Waits for Model {
     fn has_locks(&mut self, cx: &mut Context<'_>) -> bool {
-        let Stage::Locks { key, .. } = self.stage else { return false };
+        let SimulatedWait::Locks { key, .. } = self.stage else { return false };
         self.world.borrow_mut().is_granted(key, self.id, cx)
     }
 
@@ -426,14 +426,14 @@ impl Waits for Model {
     }
 
     fn has_lost_patience(&mut self, cx: &mut Context<'_>) -> bool {
-        let Stage::Locks { began, .. } = self.stage else { return false };
+        let SimulatedWait::Locks { began, .. } = self.stage else { return false };
         let mut world = self.world.borrow_mut();
         world.ring_at(began + PATIENCE, cx);
         began + PATIENCE <= world.now
     }
 
     fn resume(&mut self, _: &mut Context<'_>, with: Resumption) -> Turn {
-        if let Stage::Locks { key, .. } = std::mem::replace(&mut self.stage, Stage::Requests) {
+        if let SimulatedWait::Locks { key, .. } = std::mem::replace(&mut self.stage, SimulatedWait::Requests) {
             if with == Resumption::Granted {
                 self.execute_first(Some(key));
             } else if let Some(kind) = self.input.pop_front() {
@@ -445,7 +445,7 @@ impl Waits for Model {
     }
 
     fn take_result(&mut self, cx: &mut Context<'_>) -> Turn {
-        let (Stage::Result(kind, slot) | Stage::Return(kind, slot, _)) = &self.stage else {
+        let (SimulatedWait::Result(kind, slot) | SimulatedWait::Return(kind, slot, _)) = &self.stage else {
             return Turn::Again;
         };
         if !slot.borrow().is_done {
@@ -453,12 +453,12 @@ impl Waits for Model {
             return Turn::Wait;
         }
         let kind = *kind;
-        let stage = std::mem::replace(&mut self.stage, Stage::Requests);
-        if let (Kind::Unit(key, steps, _), Stage::Return(_, _, returns)) = (kind, stage) {
+        let stage = std::mem::replace(&mut self.stage, SimulatedWait::Requests);
+        if let (Kind::Unit(key, steps, _), SimulatedWait::Return(_, _, returns)) = (kind, stage) {
             let mut world = self.world.borrow_mut();
             if returns > 0 {
                 let slot = world.begin_job(key, steps, true);
-                self.stage = Stage::Return(kind, slot, returns - 1);
+                self.stage = SimulatedWait::Return(kind, slot, returns - 1);
                 return Turn::Again;
             }
             world.underway -= 1;
@@ -469,16 +469,16 @@ impl Waits for Model {
     }
 
     fn has_leave(&mut self, cx: &mut Context<'_>) -> bool {
-        let (Stage::Leave(kind) | Stage::Room(kind)) = self.stage else { return false };
+        let (SimulatedWait::Leave(kind) | SimulatedWait::Room(kind)) = self.stage else { return false };
         let has_leave = self.world.borrow_mut().lets_in(kind, cx);
         if has_leave {
-            self.stage = Stage::Requests;
+            self.stage = SimulatedWait::Requests;
         }
         has_leave
     }
 
     fn take_served(&mut self) -> bool {
-        let Stage::Event(Event { kind, queue: Some((_, waiter)), .. }) = &self.stage else {
+        let SimulatedWait::Event(Event { kind, queue: Some((_, waiter)), .. }) = &self.stage else {
             return false;
         };
         let Some(element) = outcome(waiter) else { return false };
@@ -487,7 +487,7 @@ impl Waits for Model {
     }
 
     fn take_safety(&mut self, cx: &mut Context<'_>) -> bool {
-        let Stage::Event(Event { kind, queue: None, lsn, .. }) = self.stage else { return false };
+        let SimulatedWait::Event(Event { kind, queue: None, lsn, .. }) = self.stage else { return false };
         let is_safe = self.world.borrow_mut().is_safe(lsn, cx);
         if is_safe {
             self.end_wait(What::Reply(kind));
@@ -496,7 +496,7 @@ impl Waits for Model {
     }
 
     fn unblocked(&self) -> Option<bool> {
-        let Stage::Event(event) = &self.stage else { return None };
+        let SimulatedWait::Event(event) = &self.stage else { return None };
         let is_unblocked = match &event.queue {
             Some((_, waiter)) => is_unblocked(waiter),
             None => self.client.is_asked(Signal::Unblock),
@@ -505,25 +505,25 @@ impl Waits for Model {
     }
 
     fn is_late(&mut self, cx: &mut Context<'_>) -> bool {
-        let Stage::Event(Event { until: Some(until), .. }) = self.stage else { return false };
+        let SimulatedWait::Event(Event { until: Some(until), .. }) = self.stage else { return false };
         let mut world = self.world.borrow_mut();
         world.ring_at(until, cx);
         until <= world.now
     }
 
     fn refusal(&self) -> Option<Refusal> {
-        let Stage::Event(Event { kind, queue: Some(_), .. }) = &self.stage else { return None };
+        let SimulatedWait::Event(Event { kind, queue: Some(_), .. }) = &self.stage else { return None };
         let verdict = self.world.borrow().gates(self.user, *kind);
         (verdict == Verdict::Refused).then_some(DENIED)
     }
 
     fn withdraw(&mut self) -> bool {
-        let Stage::Event(event) = &self.stage else { return true };
+        let SimulatedWait::Event(event) = &self.stage else { return true };
         event.queue.as_ref().is_none_or(|(_, waiter)| give_up(waiter))
     }
 
     fn end_event(&mut self, end: EventEnd) {
-        let Stage::Event(Event { kind, .. }) = self.stage else { return };
+        let SimulatedWait::Event(Event { kind, .. }) = self.stage else { return };
         self.end_wait(match end {
             EventEnd::Refused(_) => What::Denied(kind),
             EventEnd::Late | EventEnd::Unblocked { .. } => What::Nothing(kind),
@@ -531,13 +531,13 @@ impl Waits for Model {
     }
 
     fn rouse(&mut self) {
-        if let Stage::Event(event) = &mut self.stage {
+        if let SimulatedWait::Event(event) = &mut self.stage {
             event.is_roused = true;
         }
     }
 
     fn look_again(&mut self, cx: &mut Context<'_>) -> Turn {
-        let Stage::Event(Event { queue: Some((key, _)), is_roused: is_roused @ true, .. }) =
+        let SimulatedWait::Event(Event { queue: Some((key, _)), is_roused: is_roused @ true, .. }) =
             &mut self.stage
         else {
             return Turn::Wait;
@@ -553,9 +553,9 @@ impl Waits for Model {
 
     fn give_up_wait(&mut self) {
         let mut world = self.world.borrow_mut();
-        match std::mem::replace(&mut self.stage, Stage::Requests) {
-            Stage::Locks { key, .. } => world.give_back(key, self.id),
-            Stage::Event(Event { queue: Some((key, waiter)), .. }) => {
+        match std::mem::replace(&mut self.stage, SimulatedWait::Requests) {
+            SimulatedWait::Locks { key, .. } => world.give_back(key, self.id),
+            SimulatedWait::Event(Event { queue: Some((key, waiter)), .. }) => {
                 abandon(&waiter);
                 world.leave_queue(key, &waiter);
                 // What it was given goes with it.

@@ -16,7 +16,7 @@ use std::task::{Context, Wake, Waker};
 
 use base::random::Random;
 
-use body::{INPUT_MOST, Model, OWED_MOST, Stage, What};
+use body::{INPUT_MOST, Model, OWED_MOST, SimulatedWait, What};
 use world::{Id, KEYS, Kind, Rights, USERS, World};
 
 use super::{BACKLOG_LIMIT, Rest, Wait, live};
@@ -216,7 +216,7 @@ impl Simulation {
 
     fn unblock(&mut self, at: usize) {
         let life = &mut self.lives[at];
-        let Stage::Event(event) = &life.model.stage else { return };
+        let SimulatedWait::Event(event) = &life.model.stage else { return };
         match &event.queue {
             Some((_, waiter)) if world::give_up(waiter) => life.model.client.wake(),
             Some(_) => {}
@@ -423,7 +423,7 @@ impl Life {
     fn check_answered(&self, world: &World) {
         let (model, id) = (&self.model, self.model.id);
         assert_eq!(model.unsent(), 0, "{id} keeps replies that can leave");
-        if let Stage::Event(event) = &model.stage {
+        if let SimulatedWait::Event(event) = &model.stage {
             let (key, _) = event.queue.as_ref().expect("all else has its time");
             assert!(world.lists[*key].is_empty(), "{id} waits for what is there");
             return;
