@@ -29,7 +29,7 @@ use crate::limits::defrag_state::Compaction;
 use crate::limits::disk_errors::DiskErrors;
 use crate::limits::eviction_observer::EvictionObserver;
 use crate::limits::loading::Loading;
-use crate::limits::long_running::{Hold, Underway};
+use crate::limits::long_running::{Hold, LongRunning};
 use crate::limits::pause::Pause;
 use crate::limits::scripts::state::Scripts;
 use crate::observe::command_log::CommandLog;
@@ -98,7 +98,7 @@ pub struct Shared {
     /// Why writes are refused.
     pub disk_errors: DiskErrors,
     /// Commands that others may have to wait for.
-    pub(crate) underway: Underway,
+    pub(crate) underway: LongRunning,
     /// CLIENT PAUSE.
     pub pause: Pause,
     /// Whether data are being loaded, and how far that is.
@@ -185,7 +185,7 @@ impl Shared {
             rates: RateMeter::default(),
             budget: Budget::default(),
             disk_errors: DiskErrors::default(),
-            underway: Underway::default(),
+            underway: LongRunning::default(),
             pause: Pause::new(keyspace),
             loading: Loading::default(),
             ending: Ending::default(),

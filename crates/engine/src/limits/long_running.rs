@@ -10,7 +10,7 @@ use keyspace::{Keyspace, PartitionIndex, PartitionSet};
 
 /// The commands on heavy-work threads that hold locks, or keep the world from stopping.
 #[derive(Default)]
-pub(crate) struct Underway {
+pub(crate) struct LongRunning {
     count: AtomicUsize,
     holds: Mutex<Vec<Arc<Held>>>,
 }
@@ -33,7 +33,7 @@ impl Held {
 
 /// A command under way; it ends when dropped, after its locks.
 pub(crate) struct Hold {
-    underway: &'static Underway,
+    underway: &'static LongRunning,
     keyspace: &'static Keyspace,
     held: Arc<Held>,
     /// Since when it has its present locks, on the monotonic clock in microseconds.
@@ -43,7 +43,7 @@ pub(crate) struct Hold {
 impl Hold {
     /// A command begins that holds these partitions.
     pub(crate) fn begin(
-        underway: &'static Underway,
+        underway: &'static LongRunning,
         keyspace: &'static Keyspace,
         since_us: i64,
         partitions: PartitionSet,
@@ -115,7 +115,7 @@ impl Drop for Hold {
     }
 }
 
-impl Underway {
+impl LongRunning {
     /// Since when the first of those that `counts` has been under way.
     fn since_of(&self, counts: impl Fn(&Held) -> bool) -> Option<i64> {
         if self.count.load(Ordering::Relaxed) == 0 {
