@@ -27,7 +27,7 @@ const BUSY_WITH_FUNCTION: Refusal = Refusal::error(
 
 /// All that are long enough to be here.
 #[derive(Default)]
-pub struct Underway {
+pub struct RunningScripts {
     scripts: Mutex<Vec<Arc<Running>>>,
     /// How many of them shut the server to all commands but those that may end them.
     shutting: AtomicUsize,
@@ -65,7 +65,7 @@ impl Running {
 /// The place of one of them among all.
 pub(crate) struct Listed {
     running: Arc<Running>,
-    underway: &'static Underway,
+    underway: &'static RunningScripts,
     is_shutting: bool,
 }
 
@@ -77,7 +77,7 @@ pub(crate) struct What {
     pub(crate) request: OwnedArgs,
 }
 
-impl Underway {
+impl RunningScripts {
     /// A script that has been running for a while stands here until what is returned is dropped.
     pub(crate) fn enter(&'static self, since_us: i64, has_written: bool, what: What) -> Listed {
         let running = Arc::new(Running {
@@ -228,7 +228,7 @@ impl Drop for Listed {
 mod tests {
     use proto::OwnedArgs;
 
-    use super::{NOT_BUSY, UNKILLABLE, Underway, What};
+    use super::{NOT_BUSY, UNKILLABLE, RunningScripts, What};
 
     /// What may happen to a run.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -248,7 +248,7 @@ mod tests {
     fn a_run_is_killed_or_writes() {
         let events = [Event::Kill, Event::Write, Event::Undo];
         for order in 0..events.len().pow(5) {
-            let underway: &'static Underway = Box::leak(Box::default());
+            let underway: &'static RunningScripts = Box::leak(Box::default());
             let listed = underway.enter(0, false, what());
             let (mut has_written, mut is_killed) = (false, false);
             let order = (0..5).map(|place| events[order / events.len().pow(place) % events.len()]);

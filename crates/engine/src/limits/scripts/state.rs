@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use crate::limits::scripts::cache::Cache;
 use crate::limits::scripts::interpreters::Interpreters;
 use crate::limits::scripts::libraries::Libraries;
-use crate::limits::scripts::running::Underway;
+use crate::limits::scripts::running::RunningScripts;
 
 /// What the server knows of scripts.
 #[derive(Default)]
@@ -19,7 +19,7 @@ pub struct Scripts {
     /// The Lua interpreters of all threads, counted for their memory.
     pub interpreters: Interpreters,
     /// Those that could be killed.
-    pub underway: Underway,
+    pub underway: RunningScripts,
     /// Whether they may call what is denied to scripts (`DEBUG SET-DISABLE-DENY-SCRIPTS`).
     pub may_call_denied: AtomicBool,
 }
