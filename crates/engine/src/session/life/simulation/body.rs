@@ -15,7 +15,7 @@ use super::super::{
     Body, EventEnd, Gone, Heard, Incoming, Outgoing, Resumption, Sight, Turn, Wait, Waits,
 };
 use super::world::{
-    DENIED, Id, Kind, Rights, Slot, Verdict, World, abandon, give_up, is_unblocked, outcome,
+    DENIED, Id, Kind, Rights, Slot, SimulatedVerdict, World, abandon, give_up, is_unblocked, outcome,
 };
 use crate::clients::registry::{PendingSignals, Client, Delivery, Signal};
 
@@ -197,17 +197,17 @@ impl Model {
         let world = Rc::clone(&self.world);
         let mut world = world.borrow_mut();
         let verdict = world.gates(self.user, kind);
-        if verdict != Verdict::Admitted {
+        if verdict != SimulatedVerdict::Admitted {
             granted.into_iter().for_each(|key| world.give_back(key, self.id));
         }
         match verdict {
-            Verdict::Refused => {
+            SimulatedVerdict::Refused => {
                 self.append(What::Denied(kind), 30, 0);
                 return SimulatedStep::Done;
             }
-            Verdict::Postponed => return SimulatedStep::Postpone(SimulatedWait::Leave(kind)),
-            Verdict::Full => return SimulatedStep::Postpone(SimulatedWait::Room(kind)),
-            Verdict::Admitted => {}
+            SimulatedVerdict::Postponed => return SimulatedStep::Postpone(SimulatedWait::Leave(kind)),
+            SimulatedVerdict::Full => return SimulatedStep::Postpone(SimulatedWait::Room(kind)),
+            SimulatedVerdict::Admitted => {}
         }
         let key = match kind {
             Kind::Get(key) | Kind::Push(key) | Kind::Pop(key, _) | Kind::Slow(key, _) => key,
@@ -514,7 +514,7 @@ impl Waits for Model {
     fn refusal(&self) -> Option<Refusal> {
         let SimulatedWait::Event(Event { kind, queue: Some(_), .. }) = &self.stage else { return None };
         let verdict = self.world.borrow().gates(self.user, *kind);
-        (verdict == Verdict::Refused).then_some(DENIED)
+        (verdict == SimulatedVerdict::Refused).then_some(DENIED)
     }
 
     fn withdraw(&mut self) -> bool {

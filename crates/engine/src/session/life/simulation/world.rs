@@ -57,7 +57,7 @@ pub(crate) enum Rights {
 
 /// What the gates say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum SimulatedVerdict {
     Admitted,
     Refused,
     /// Until a pause is over.
@@ -178,13 +178,13 @@ impl World {
 
     // Gates.
 
-    pub(crate) fn gates(&self, user: usize, kind: Kind) -> Verdict {
+    pub(crate) fn gates(&self, user: usize, kind: Kind) -> SimulatedVerdict {
         match self.rights[user] {
-            Rights::None => Verdict::Refused,
-            Rights::Reading if kind.writes() => Verdict::Refused,
-            _ if kind.writes() && self.is_paused => Verdict::Postponed,
-            _ if self.is_kept_out(kind) => Verdict::Full,
-            _ => Verdict::Admitted,
+            Rights::None => SimulatedVerdict::Refused,
+            Rights::Reading if kind.writes() => SimulatedVerdict::Refused,
+            _ if kind.writes() && self.is_paused => SimulatedVerdict::Postponed,
+            _ if self.is_kept_out(kind) => SimulatedVerdict::Full,
+            _ => SimulatedVerdict::Admitted,
         }
     }
 
