@@ -113,7 +113,7 @@ impl Slot {
 }
 
 /// The owner of a waiter.
-pub(crate) struct Waiting {
+pub(crate) struct SimulatedWaiter {
     id: Id,
     client: Arc<Client>,
     outcome: Mutex<Option<u64>>,
@@ -324,7 +324,7 @@ impl World {
     }
 
     fn end_service(&mut self, waiter: &Waiter, element: Option<u64>) {
-        let Waiting { client, outcome, is_abandoned, .. } = waiting(waiter);
+        let SimulatedWaiter { client, outcome, is_abandoned, .. } = waiting(waiter);
         let is_abandoned = is_abandoned.load(Ordering::Relaxed);
         self.swallowed += u64::from(element.is_some() && is_abandoned);
         match element {
@@ -342,7 +342,7 @@ impl World {
     pub(crate) fn stand(&mut self, key: usize, id: Id, client: &Arc<Client>) -> Arc<Waiter> {
         let (client, outcome, is_abandoned) =
             (Arc::clone(client), Mutex::default(), AtomicBool::default());
-        let waiter = Waiter::new(false, Box::new(Waiting { id, client, outcome, is_abandoned }));
+        let waiter = Waiter::new(false, Box::new(SimulatedWaiter { id, client, outcome, is_abandoned }));
         self.queues[key].push(Arc::clone(&waiter));
         waiter
     }
@@ -463,6 +463,6 @@ pub(crate) fn give_up(waiter: &Waiter) -> bool {
     waiter.cancel() == Cancelled::Now
 }
 
-fn waiting(waiter: &Waiter) -> &Waiting {
+fn waiting(waiter: &Waiter) -> &SimulatedWaiter {
     waiter.owner().downcast_ref().unwrap()
 }
