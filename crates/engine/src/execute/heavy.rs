@@ -98,7 +98,7 @@ impl Transaction {
         let Self { mut pass, mut hold, mut tx, client, limited } = self;
         let mut output = Output::new();
         output.set_ceiling(work.server.output_ceiling(&client));
-        let watch = Watch::start(work.server.keyspace.clock());
+        let watch = Timer::start(work.server.keyspace.clock());
         let request = Request { entry: work.entry, args: args.as_args(), database: tx.database() };
         let gates = gates::Again::of_command(work.server, limited.as_ref(), request);
         let (mut failed, mut seen, mut waits, rounds) = (false, 0, None, Rounds::default());
@@ -284,7 +284,7 @@ impl Background {
             let ControlCall { server, entry, args, resp, ceiling } = call;
             let mut output = Output::new();
             output.set_ceiling(ceiling);
-            let watch = Watch::start(server.keyspace.clock());
+            let watch = Timer::start(server.keyspace.clock());
             drill::point();
             let result = work(lane, args.as_args(), &mut Reply::new(&mut output, resp));
             drill::point();
@@ -320,12 +320,12 @@ impl Background {
 }
 
 /// How long a piece of work takes.
-struct Watch<'a> {
+struct Timer<'a> {
     clock: &'a Clock,
     started: i64,
 }
 
-impl<'a> Watch<'a> {
+impl<'a> Timer<'a> {
     fn start(clock: &'a Clock) -> Self {
         Self { clock, started: clock.monotonic_us() }
     }

@@ -6,7 +6,7 @@
 use keyspace::{HeavyPass, Lsn, Refusal};
 use proto::{Args, Output, OwnedArgs, Resp};
 
-use super::{Barred, Watch, again};
+use super::{Barred, Timer, again};
 use crate::admission::gates::{self, FlagsOf};
 use crate::execute;
 use crate::lane::Lane;
@@ -90,7 +90,7 @@ impl Errand {
     /// Runs the program to its end, as often as it needs more locks, or until it needs its session.
     pub(super) fn run(mut self, lane: usize, args: OwnedArgs) -> Elsewhere {
         let server = self.unit.server;
-        let watch = Watch::start(server.keyspace.clock());
+        let watch = Timer::start(server.keyspace.clock());
         self.unit.move_to_heavy(lane);
         let mut round = 0;
         loop {
