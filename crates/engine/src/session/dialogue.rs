@@ -18,7 +18,7 @@ pub struct Dialogue {
     /// Whether it ends since the client sent what cannot be.
     pub is_broken: bool,
     /// What it watches; then it asks nothing more.
-    pub watch: Option<Box<Watch>>,
+    pub watch: Option<Box<EventWatch>>,
 }
 
 impl Dialogue {
@@ -73,7 +73,7 @@ impl Classes {
 
 /// What a session remembers that watches.
 #[derive(Default)]
-pub struct Watch {
+pub struct EventWatch {
     /// The classes of events that `watch` named.
     pub classes: Classes,
     /// Lines that it was not told, of which it knows nothing yet.

@@ -21,7 +21,7 @@ pub mod timer;
 mod waiting;
 
 pub use blocked::{Awaited, Blocked, Rousing, Safety};
-pub use dialogue::{CLASSES, Class, Classes, Dialogue, Watch};
+pub use dialogue::{CLASSES, Class, Classes, Dialogue, EventWatch};
 pub use later::Later;
 pub use member::{
     AclSubject, Denied, Limited, NO_AUTH, Noted, Request, channels_of, denial, needs_password,

@@ -14,7 +14,7 @@ use engine::clients::multicast::Subscribers;
 use engine::clients::registry::{Client, Delivery, Peer, client_flags};
 use engine::session::Session;
 use engine::session::Step;
-use engine::session::{CLASSES, Class, Classes, Watch};
+use engine::session::{CLASSES, Class, Classes, EventWatch};
 use proto::memcached::{Failure, Response};
 use proto::{Output, Reply, Resp};
 
@@ -129,7 +129,7 @@ impl Lookout {
 
 /// Writes lines to a watcher for which there is room.
 pub(crate) fn write_lines(
-    watch: &mut Watch,
+    watch: &mut EventWatch,
     (figures, lane): (&Figures, usize),
     deliveries: &[Delivery],
     out: &mut Output,
@@ -166,7 +166,7 @@ impl Turn<'_> {
             return self.say(Response::Line(TOO_MANY));
         }
         let dialogue = self.session.memcached.as_mut().expect("it speaks memcached's protocols");
-        dialogue.watch = Some(Box::new(Watch { classes, skipped: 0 }));
+        dialogue.watch = Some(Box::new(EventWatch { classes, skipped: 0 }));
         self.say(Response::Ok)
     }
 }
@@ -213,7 +213,7 @@ mod tests {
     use engine::clients::registry::Delivery;
     use proto::Output;
 
-    use super::{BACKLOG, Class, Classes, Watch, classes_of, write_lines};
+    use super::{BACKLOG, Class, Classes, EventWatch, classes_of, write_lines};
     use crate::memcached::counters::Figures;
 
     #[test]
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn who_does_not_read_is_told_what_it_missed() {
-        let (figures, mut watch, mut out) = (Figures::default(), Watch::default(), Output::new());
+        let (figures, mut watch, mut out) = (Figures::default(), EventWatch::default(), Output::new());
         let line: std::sync::Arc<[u8]> = vec![b'x'; BACKLOG / 2].into();
         let delivery = |count: usize| [Delivery::Messages(vec![line.clone(); count].into())];
         write_lines(&mut watch, (&figures, 0), &delivery(5), &mut out);
