@@ -16,7 +16,7 @@ use crate::lane::Lane;
 use crate::limits::scripts::cache::Handle;
 use crate::limits::scripts::cost_history::CostHistory;
 use crate::limits::scripts::libraries::Loaded;
-use crate::limits::scripts::running::{Listed, What};
+use crate::limits::scripts::running::{Listed, RunningCall};
 use crate::session::Accounted;
 use crate::session::Limited;
 use crate::session::Needs;
@@ -198,7 +198,7 @@ impl Program for ScriptCall {
 
     fn kill(&mut self, args: Args<'_>, _: Vec<usize>) {
         let now_us = self.server.keyspace.clock().monotonic_us();
-        let what = What { function: None, request: args.into() };
+        let what = RunningCall { function: None, request: args.into() };
         self.listed = Some(self.server.scripts.underway.enter_killed(now_us, what));
     }
 

@@ -39,7 +39,7 @@ struct Running {
     since_us: i64,
     /// One of the states below.
     state: AtomicU8,
-    what: What,
+    what: RunningCall,
 }
 
 /// The run has written nothing, and nobody has ended it.
@@ -70,7 +70,7 @@ pub(crate) struct Listed {
 }
 
 /// What runs, for who asks.
-pub(crate) struct What {
+pub(crate) struct RunningCall {
     /// The name of the function, if it is one.
     pub(crate) function: Option<Box<[u8]>>,
     /// The request.
@@ -79,7 +79,7 @@ pub(crate) struct What {
 
 impl RunningScripts {
     /// A script that has been running for a while stands here until what is returned is dropped.
-    pub(crate) fn enter(&'static self, since_us: i64, has_written: bool, what: What) -> Listed {
+    pub(crate) fn enter(&'static self, since_us: i64, has_written: bool, what: RunningCall) -> Listed {
         let running = Arc::new(Running {
             since_us,
             state: AtomicU8::new(if has_written { WRITTEN } else { RUNNING }),
@@ -90,7 +90,7 @@ impl RunningScripts {
     }
 
     /// A script whose earlier run was killed, and undone, stands here: it is killed already.
-    pub(crate) fn enter_killed(&'static self, since_us: i64, what: What) -> Listed {
+    pub(crate) fn enter_killed(&'static self, since_us: i64, what: RunningCall) -> Listed {
         let listed = self.enter(since_us, false, what);
         let is_killed = listed.running.turn(KILLED);
         debug_assert!(is_killed, "it has not begun");
@@ -228,7 +228,7 @@ impl Drop for Listed {
 mod tests {
     use proto::OwnedArgs;
 
-    use super::{NOT_BUSY, UNKILLABLE, RunningScripts, What};
+    use super::{NOT_BUSY, UNKILLABLE, RunningScripts, RunningCall};
 
     /// What may happen to a run.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -238,8 +238,8 @@ mod tests {
         Undo,
     }
 
-    fn what() -> What {
-        What { function: None, request: OwnedArgs::default() }
+    fn what() -> RunningCall {
+        RunningCall { function: None, request: OwnedArgs::default() }
     }
 
     /// All orders of five events: whatever the order, a run that is killed writes nothing behind
