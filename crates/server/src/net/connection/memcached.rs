@@ -24,7 +24,7 @@ use crate::memcached;
 use crate::net::worker::Worker;
 
 /// A request that is not executed yet.
-struct Ahead<'a> {
+struct ParsedRequest<'a> {
     request: Request<'a>,
     /// Behind it.
     end: usize,
@@ -83,7 +83,7 @@ impl<'a> Batch<'a> {
         let limits = memcached::limits(server, &serve.session);
         // Whoever has not said who it is may do so with the next request, which changes the limits.
         let most = if memcached::is_known(server, &serve.session) { WINDOW } else { 1 };
-        let mut requests = SmallVec::<[Ahead<'a>; WINDOW]>::new();
+        let mut requests = SmallVec::<[ParsedRequest<'a>; WINDOW]>::new();
         let mut parser = serve.dialogue().parser;
         let behind = self.parse(&mut parser, &limits, most, &mut requests);
         let locations = self.locate(&requests, serve.session.database);
@@ -146,7 +146,7 @@ impl<'a> Batch<'a> {
         parser: &mut Parser,
         limits: &ItemLimits,
         most: usize,
-        requests: &mut SmallVec<[Ahead<'a>; WINDOW]>,
+        requests: &mut SmallVec<[ParsedRequest<'a>; WINDOW]>,
     ) -> Option<End> {
         let (data, mut at) = (self.data, self.executed);
         while requests.len() < most {
@@ -156,7 +156,7 @@ impl<'a> Batch<'a> {
             match parser.advance(&data[at..], limits) {
                 ParseStatus::Complete { request, consumed } => {
                     at += consumed;
-                    requests.push(Ahead { request, end: at, parser: *parser });
+                    requests.push(ParsedRequest { request, end: at, parser: *parser });
                 }
                 ParseStatus::Skipped { consumed } => {
                     at += consumed;
@@ -175,7 +175,7 @@ impl<'a> Batch<'a> {
     /// Finds where keys belong, and has them on their way from memory while the first requests run.
     fn locate(
         &self,
-        requests: &[Ahead<'_>],
+        requests: &[ParsedRequest<'_>],
         database: usize,
     ) -> SmallVec<[Option<Location>; WINDOW]> {
         let server = self.worker.server;
