@@ -33,7 +33,7 @@ struct ParsedRequest<'a> {
 }
 
 /// Requests at one place of the input.
-struct Batch<'a> {
+struct MemcachedBatch<'a> {
     worker: &'a Worker,
     data: &'a [u8],
     /// Bytes whose requests are done.
@@ -54,7 +54,7 @@ impl Connection {
         self.dialogue().is_incomplete = false;
         let mut output = self.output();
         let started = worker.ticked_us();
-        let mut batch = Batch { worker: &worker, data, executed: 0, grant, commands: 0 };
+        let mut batch = MemcachedBatch { worker: &worker, data, executed: 0, grant, commands: 0 };
         // What was granted is used though much waits to leave, and nothing behind it is executed.
         let budget = if output.len() > BACKLOG_LIMIT { 1 } else { COMMAND_BUDGET };
         let end = loop {
@@ -76,7 +76,7 @@ impl Connection {
     }
 }
 
-impl<'a> Batch<'a> {
+impl<'a> MemcachedBatch<'a> {
     /// Executes the next requests that are complete; `Some` ends the batch.
     fn next_window(&mut self, serve: &mut Connection, output: &mut Output) -> Option<End> {
         let server = self.worker.server;
