@@ -64,7 +64,7 @@ fn tracking(
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
     let (server, session) = (context.server, context.session()?);
-    let asked = Asked::parse(server, args)?;
+    let asked = RequestedOptions::parse(server, args)?;
     match &args[2] {
         word if is(word, "ON") => {
             let present = session.tracked().map(|tracked| &tracked.tracker.options);
@@ -91,7 +91,7 @@ fn tracking(
 
 /// The options of a request.
 #[derive(Default)]
-struct Asked<'a> {
+struct RequestedOptions<'a> {
     redirect: Option<ClientId>,
     broadcast: bool,
     opt_in: bool,
@@ -100,7 +100,7 @@ struct Asked<'a> {
     prefixes: Vec<&'a [u8]>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> RequestedOptions<'a> {
     fn parse(server: &Server, args: Args<'a>) -> Result<Self, Refusal> {
         let mut asked = Self::default();
         let mut options = Options::from(args, 3);
