@@ -6,11 +6,11 @@ use engine::limits::log_buffers;
 use engine::runtime::memory::{human, of_machine};
 
 use super::report::Report;
-use crate::control::server::memory::figures::{Figures, ratio};
+use crate::control::server::memory::figures::{MemoryStats, ratio};
 use crate::server::Server;
 
 pub(super) fn write(server: &Server, report: &mut Report) {
-    let figures = Figures::of(server);
+    let figures = MemoryStats::of(server);
     let sized = |report: &mut Report, name: &str, bytes: usize| {
         report.field(name, bytes);
         report.field(&format!("{name}_human"), human(bytes as u64));
@@ -71,8 +71,8 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     report.field("active_defrag_running", server.compaction.effort());
 }
 
-fn write_fragmentation(figures: &Figures, report: &mut Report) {
-    let Figures { used, active, resident, anonymous, .. } = *figures;
+fn write_fragmentation(figures: &MemoryStats, report: &mut Report) {
+    let MemoryStats { used, active, resident, anonymous, .. } = *figures;
     let mut compare = |ratio_name: &str, bytes_name: &str, larger: usize, smaller: usize| {
         report.ratio(ratio_name, ratio(larger, smaller));
         let bytes = larger as i128 - smaller as i128;

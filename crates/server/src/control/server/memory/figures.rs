@@ -13,7 +13,7 @@ use crate::server::Server;
 const TABLE_BYTES_PER_KEY: usize = 11;
 
 /// A view of the memory.
-pub(crate) struct Figures {
+pub(crate) struct MemoryStats {
     /// All that is allocated.
     pub(crate) used: usize,
     /// The most that `used` was seen to be.
@@ -36,7 +36,7 @@ pub(crate) struct Figures {
     pub(crate) anonymous: usize,
 }
 
-impl Figures {
+impl MemoryStats {
     /// The figures of this moment.
     pub(crate) fn of(server: &Server) -> Self {
         let keyspace = server.keyspace;
