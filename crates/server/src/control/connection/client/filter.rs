@@ -47,7 +47,7 @@ impl Viewer {
 }
 
 /// What clients must meet.
-pub(super) struct Filter<'a> {
+pub(super) struct ClientFilter<'a> {
     /// Each with whether it must hold, or must not.
     conditions: Vec<(bool, Condition<'a>)>,
     skip_me: bool,
@@ -82,7 +82,7 @@ enum Kind {
     PubSub,
 }
 
-impl<'a> Filter<'a> {
+impl<'a> ClientFilter<'a> {
     /// Reads all arguments from index 2 on.
     pub(super) fn parse(
         server: &Server,

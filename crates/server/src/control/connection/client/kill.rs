@@ -18,7 +18,7 @@ use engine::session::{Departures, Elsewhere, Executed, Stage, Then};
 use keyspace::Refusal;
 use proto::{Args, Output, Reply};
 
-use super::filter::{Filter, Purpose, Viewer};
+use super::filter::{ClientFilter, Purpose, Viewer};
 use super::specs::OF_OTHERS;
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::help::misused;
@@ -64,7 +64,7 @@ fn kill(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
     if args.len() == 3 {
         return kill_by_address(context, args, reply);
     }
-    let filter = Filter::parse(context.server, args, Purpose::Kill)?;
+    let filter = ClientFilter::parse(context.server, args, Purpose::Kill)?;
     let viewer = Viewer::of(context)?;
     let mut clients = context.server.clients.all();
     clients.retain(|client| filter.admits(viewer, client));

@@ -13,7 +13,7 @@ use engine::table::command_table::Entry;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use super::filter::{Filter, Purpose, Viewer};
+use super::filter::{ClientFilter, Purpose, Viewer};
 use super::specs::{OF_ITSELF, OF_OTHERS};
 use crate::control::context::{Context, ControlCommand, Next};
 
@@ -92,7 +92,7 @@ fn list(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
 }
 
 fn list_all(viewer: Viewer, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-    let filter = Filter::parse(viewer.server, args, Purpose::List)?;
+    let filter = ClientFilter::parse(viewer.server, args, Purpose::List)?;
     let lister = Lister::new(viewer, args);
     let mut lines = Vec::new();
     for client in viewer.server.clients.all() {
