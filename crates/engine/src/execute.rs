@@ -24,7 +24,7 @@ use crate::limits::budget;
 use crate::reclaim::evict;
 use crate::runtime::drill;
 use crate::session::Waiting;
-use crate::session::{Blocked, Grant, Parked, Executed, Round, Session, Stage, Step, tx_options};
+use crate::session::{Blocked, Executed, Grant, Parked, Round, Session, Stage, Step, tx_options};
 use crate::shared::Shared;
 use crate::table::command_table::{Entry, Run};
 use crate::transaction::control_plane::{Asker, ControlRequest, Next};
@@ -62,7 +62,7 @@ pub struct Executor<'a> {
 }
 
 /// A request on its way through `execute`.
-struct Execution<'a> {
+struct CommandExecution<'a> {
     engine: &'static Engine,
     lane: &'a Lane,
     handover: &'a InputHandover,
@@ -122,7 +122,8 @@ pub fn execute(
     }
     // EXEC leaves out itself what its client does not want: that may be another in its middle.
     let is_exec = entry.spec.role == Role::Exec;
-    let mut request = Execution { engine, lane, handover, session, entry, location, args, out };
+    let mut request =
+        CommandExecution { engine, lane, handover, session, entry, location, args, out };
     let mut step = match entry.run {
         Run::Data(handler) if entry.spec.flags.has(Flags::USES_FIELDSET) => {
             request.run_import(handler, grant)
@@ -160,7 +161,7 @@ fn after(
     step
 }
 
-impl Execution<'_> {
+impl CommandExecution<'_> {
     fn run_data(&mut self, handler: Handler, grant: Option<(Acquisition, Round)>) -> Step {
         let is_granted = grant.is_some();
         if !is_granted
@@ -233,7 +234,7 @@ impl Execution<'_> {
         };
         let Self { engine, lane, handover, entry, location, .. } = *self;
         let (session, out, args) = (&mut *self.session, &mut *self.out, expanded.as_args());
-        Execution { engine, lane, handover, session, entry, location, args, out }
+        CommandExecution { engine, lane, handover, session, entry, location, args, out }
             .run_data(handler, grant)
     }
 

@@ -138,7 +138,8 @@ impl Replayer {
             Run::Unit => {
                 let (server, resp) = (self.server, Resp::Two);
                 let shortage = Some(self.unit.shortage());
-                let asked = ProgramRequest { server, entry, resp, limited: None, shortage, session: None };
+                let asked =
+                    ProgramRequest { server, entry, resp, limited: None, shortage, session: None };
                 let mut program = server.prepare(entry, asked, args)?;
                 program.run(args, &mut self.unit, &mut RunsOn::Heavy, &mut self.out)
             }

@@ -23,7 +23,7 @@ use crate::lane::Lane;
 use crate::observe::stats;
 use crate::runtime::drill;
 use crate::runtime::panics::contain;
-use crate::session::{BlockedClient, NEVER, KeyWait, Served, ServedWith, blocked};
+use crate::session::{BlockedClient, KeyWait, NEVER, Served, ServedWith, blocked};
 use crate::shared::{Shared, write_refusal};
 use crate::table::command_table::{Entry, Run};
 

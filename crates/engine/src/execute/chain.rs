@@ -30,7 +30,7 @@ use crate::session::Session;
 use crate::session::tx_options;
 use crate::table::command_table::{Entry, Run};
 use crate::transaction::engine::Engine;
-use crate::transaction::unit::{ProgramRequest, RunsOn, Program, Unit};
+use crate::transaction::unit::{Program, ProgramRequest, RunsOn, Unit};
 
 /// How many requests a chain has at most: as many as a partition set has room for in place.
 pub const CHAIN_MAX: usize = 8;

@@ -15,7 +15,7 @@ use keyspace::{HeavyPass, PartitionSet, Tx, TxOptions};
 use proto::{ArgSpans, Args, OwnedArgs};
 use tokio::sync::oneshot;
 
-use super::Execution;
+use super::CommandExecution;
 use crate::commit::handler::Work;
 use crate::execute::heavy::{Leaving, ReadPhase, Transaction, Unlocked};
 use crate::session::{Elsewhere, Stage};
@@ -32,7 +32,7 @@ impl Step {
     }
 }
 
-impl Execution<'_> {
+impl CommandExecution<'_> {
     /// Moves a transaction to a heavy-work thread, without its locks if it can do without them; or
     /// gives them back while somebody asks for the world or was kept from them for long. `is_first`
     /// says that its handler has not run yet.
@@ -148,7 +148,7 @@ impl Execution<'_> {
         let client = Arc::clone(&self.session.client);
         let limited = self.session.limited_from_now(work.server);
         let reading = ReadPhase { pass, phase, options, partitions, client, limited };
-        self.depart(Leaving::Reading(reading), work)
+        self.depart(Leaving::ReadPhase(reading), work)
     }
 }
 

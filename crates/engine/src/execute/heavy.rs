@@ -28,10 +28,10 @@ use crate::table::command_table::Entry;
 use crate::transaction::control_plane::ControlWork;
 
 mod errand;
-mod reading;
+mod read_phase;
 
 pub(crate) use errand::{Errand, GuardedErrand};
-pub(crate) use reading::{ReadPhase, Unlocked};
+pub(crate) use read_phase::{ReadPhase, Unlocked};
 
 /// How much of a long reply is made here; the session makes the rest as it is sent.
 const FIRST_PIECE: usize = 64 * 1024;
@@ -98,7 +98,7 @@ impl Transaction {
         let Self { mut pass, mut hold, mut tx, client, limited } = self;
         let mut output = Output::new();
         output.set_ceiling(work.server.output_ceiling(&client));
-        let watch = Timer::start(work.server.keyspace.clock());
+        let watch = WorkTimer::start(work.server.keyspace.clock());
         let request = Request { entry: work.entry, args: args.as_args(), database: tx.database() };
         let gates = gates::Again::of_command(work.server, limited.as_ref(), request);
         let (mut failed, mut seen, mut waits, rounds) = (false, 0, None, Rounds::default());
@@ -245,7 +245,7 @@ impl Background {
         self.transact(move |lane| {
             let done = match leaving {
                 Leaving::Transaction(transaction) => transaction.run(lane, args, work),
-                Leaving::Reading(reading) => reading.run(lane, args, work),
+                Leaving::ReadPhase(reading) => reading.run(lane, args, work),
                 Leaving::Unlocked(unlocked) => unlocked.run(lane, args, work),
             };
             // A session that is gone needs no reply.
@@ -284,7 +284,7 @@ impl Background {
             let ControlCall { server, entry, args, resp, ceiling } = call;
             let mut output = Output::new();
             output.set_ceiling(ceiling);
-            let watch = Timer::start(server.keyspace.clock());
+            let watch = WorkTimer::start(server.keyspace.clock());
             drill::point();
             let result = work(lane, args.as_args(), &mut Reply::new(&mut output, resp));
             drill::point();
@@ -320,12 +320,12 @@ impl Background {
 }
 
 /// How long a piece of work takes.
-struct Timer<'a> {
+struct WorkTimer<'a> {
     clock: &'a Clock,
     started: i64,
 }
 
-impl<'a> Timer<'a> {
+impl<'a> WorkTimer<'a> {
     fn start(clock: &'a Clock) -> Self {
         Self { clock, started: clock.monotonic_us() }
     }

@@ -15,7 +15,7 @@ use crate::lane::Lane;
 use crate::limits::budget;
 use crate::reclaim::evict;
 use crate::session::Session;
-use crate::session::{Pending, MultiQueue};
+use crate::session::{MultiQueue, Pending};
 use crate::table::command_table::Entry;
 
 const NOT_IN_MULTI: Refusal = Refusal::error("ERR Command not allowed inside a transaction");

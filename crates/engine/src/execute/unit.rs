@@ -6,7 +6,7 @@ use commands::Role;
 use keyspace::{Acquisition, HeavyPass, Lsn, Refusal};
 use proto::{Args, Mark, Reply};
 
-use super::Execution;
+use super::CommandExecution;
 use crate::execute::heavy::Errand;
 use crate::lane::Lane;
 use crate::runtime::drill;
@@ -14,12 +14,12 @@ use crate::session::Needs;
 use crate::session::{Round, Step};
 use crate::session::{Session, Stage, Steps};
 use crate::table::command_table::Entry;
-use crate::transaction::unit::{ProgramRequest, RunsOn, Program, Unit};
+use crate::transaction::unit::{Program, ProgramRequest, RunsOn, Unit};
 
 /// The locks of a request, if they have come.
 type Granted = Option<(Acquisition, Round)>;
 
-impl Execution<'_> {
+impl CommandExecution<'_> {
     /// Runs a program, or leaves it until its locks are there.
     pub(super) fn run_unit(&mut self, grant: Granted) -> Step {
         let (server, entry, resp) = (self.engine, self.entry, self.session.resp);

@@ -120,7 +120,8 @@ impl CommandLog {
     #[inline]
     pub fn is_remarkable(&self, extent: usize, micros: u64, reply_bytes: u64) -> bool {
         let about = [micros, extent as u64 + FRAME, reply_bytes];
-        let reaches = |(log, cost): (&ThresholdLog, u64)| cost >= log.threshold.load(Ordering::Relaxed);
+        let reaches =
+            |(log, cost): (&ThresholdLog, u64)| cost >= log.threshold.load(Ordering::Relaxed);
         self.logs.iter().zip(about).any(reaches)
     }
 
@@ -133,7 +134,11 @@ impl CommandLog {
     }
 
     /// What the logs would hold of a command; `None` of one that none of them takes.
-    pub(crate) fn describe(&self, config: &Config, execution: Execution<'_>) -> Option<PendingEntry> {
+    pub(crate) fn describe(
+        &self,
+        config: &Config,
+        execution: Execution<'_>,
+    ) -> Option<PendingEntry> {
         let Execution { client, time_s, entry, args, micros, reply_bytes } = execution;
         let costs = [micros, request_bytes(args), reply_bytes];
         let is_wanted = !entry.spec.flags.has(Flags::SKIP_SLOWLOG)

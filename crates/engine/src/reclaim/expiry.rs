@@ -134,7 +134,9 @@ enum SweepEnd {
 /// Sweeps on in one partition. A busy one is left for later.
 fn step(lane: &Lane, mut sweep: Sweep) -> SweepEnd {
     let keyspace = lane.shared.keyspace;
-    let Some(acquisition) = keyspace.try_acquire(sweep.partition) else { return SweepEnd::Busy(sweep) };
+    let Some(acquisition) = keyspace.try_acquire(sweep.partition) else {
+        return SweepEnd::Busy(sweep);
+    };
     let options = TxOptions::internal(lane.number, lane.now_ms());
     let mut tx = Tx::begin(acquisition, options);
     if sweep.next == (0, 0) {

@@ -10,8 +10,8 @@ use script::{ScriptError, Sha1};
 
 use super::accounting::Books;
 use super::interpreter::with_interpreter;
-use super::run::{ScriptCall, Code};
-use crate::transaction::unit::{ProgramRequest, Program, Shortage, UnitCommand};
+use super::run::{Code, ScriptCall};
+use crate::transaction::unit::{Program, ProgramRequest, Shortage, UnitCommand};
 
 /// All of them.
 pub(crate) const COMMANDS: &[&UnitCommand] = &[&EVAL, &EVALSHA, &EVAL_RO, &EVALSHA_RO];
@@ -137,7 +137,10 @@ fn evaluate(asked: &ProgramRequest<'_>, args: Args<'_>) -> Result<Box<dyn Progra
     Ok(Box::new(ScriptCall { has_claim, ..call }))
 }
 
-fn evaluate_digest(asked: &ProgramRequest<'_>, args: Args<'_>) -> Result<Box<dyn Program>, Refusal> {
+fn evaluate_digest(
+    asked: &ProgramRequest<'_>,
+    args: Args<'_>,
+) -> Result<Box<dyn Program>, Refusal> {
     let keys = count_keys(args, || NOT_A_NUMBER)?;
     let Some(program) = asked.server.scripts.cache.get_by_digits(&args[1]) else {
         return Err(NO_SCRIPT);

@@ -10,8 +10,8 @@ use keyspace::Refusal;
 use proto::Args;
 
 use super::eval::{COMMON, NOTED_READING, NOTED_USE, READ_ONLY, count_keys, prepare};
-use super::run::{ScriptCall, Code};
-use crate::transaction::unit::{ProgramRequest, Program, UnitCommand};
+use super::run::{Code, ScriptCall};
+use crate::transaction::unit::{Program, ProgramRequest, UnitCommand};
 
 /// Both of them.
 pub(crate) const COMMANDS: &[&UnitCommand] = &[&FCALL, &FCALL_RO];

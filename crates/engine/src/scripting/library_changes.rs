@@ -14,7 +14,7 @@ use proto::Args;
 
 use super::script_host::Loader;
 use crate::journal;
-use crate::limits::scripts::libraries::{Loaded, LibrarySnapshot};
+use crate::limits::scripts::libraries::{LibrariesState, Loaded};
 use crate::table::command_table::Entry;
 use crate::transaction::engine::Engine;
 
@@ -91,7 +91,7 @@ impl Change<'_> {
         let server = self.server;
         let load = |code: &Vec<u8>| Loaded::load(self.loader(), server, code, |_| Ok(()));
         let loaded: Vec<_> = codes.iter().map(load).collect::<Result<_, _>>()?;
-        let change = |state: &mut LibrarySnapshot| {
+        let change = |state: &mut LibrariesState| {
             self.check()?;
             if policy.flushes {
                 state.clear();
@@ -116,8 +116,11 @@ impl Change<'_> {
     }
 
     /// Makes one change that fails without any effect.
-    fn make(&self, change: impl FnOnce(&mut LibrarySnapshot) -> Result<(), Refusal>) -> Result<(), Refusal> {
-        let checked = |state: &mut LibrarySnapshot| {
+    fn make(
+        &self,
+        change: impl FnOnce(&mut LibrariesState) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
+        let checked = |state: &mut LibrariesState| {
             self.check()?;
             change(state)
         };

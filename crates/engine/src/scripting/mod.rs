@@ -18,7 +18,7 @@ mod load;
 mod run;
 pub mod script_host;
 
-pub use crate::limits::scripts::libraries::{State as LibrariesState, Still};
+pub use crate::limits::scripts::libraries::{LibrariesState, Still};
 pub use alone::check_library;
 pub use alone::said_of;
 pub use interpreter::tend;

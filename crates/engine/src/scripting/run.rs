@@ -23,7 +23,7 @@ use crate::session::Needs;
 use crate::session::Session;
 use crate::table::command_table::Entry;
 use crate::transaction::engine::Engine;
-use crate::transaction::unit::{Before, RunsOn, Program, Unit};
+use crate::transaction::unit::{Before, Program, RunsOn, Unit};
 
 thread_local! {
     /// For scripts that are run without Lua.

@@ -15,7 +15,7 @@ use proto::{Args, Output, Reply, Resp};
 use script::{Host, LogLevel, Replication, Stop};
 
 use super::accounting::Books;
-use crate::limits::scripts::running::{Listed, What};
+use crate::limits::scripts::running::{Listed, RunningCall};
 use crate::observe::command_log::Execution;
 use crate::observe::stats;
 use crate::runtime::drill;
@@ -247,7 +247,7 @@ impl Host for Caller<'_> {
         let underway = &self.server.scripts.underway;
         let listed = self.listed.get_or_insert_with(|| {
             let (function, request) = (self.function.map(Box::from), self.request.into());
-            underway.enter(began_us, self.has_written, What { function, request })
+            underway.enter(began_us, self.has_written, RunningCall { function, request })
         });
         if listed.is_killed() {
             return Err(Stop::Killed);

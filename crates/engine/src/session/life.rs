@@ -1,9 +1,10 @@
 //! A session's life: one state machine without sockets, timers, locks or threads.
 //!
-//! The session sees what there is ([`Sight`]) and what others ask of it ([`PendingSignals`]), does one
-//! thing, and looks again, until nothing is left to do before it is woken. Whatever decides what
-//! comes next is here, and nowhere else. What it is done with stands behind [`Body`] and [`Waits`]:
-//! the real session has a socket and a worker, the simulation (`life/simulation`) a model of them.
+//! The session sees what there is ([`Sight`]) and what others ask of it ([`PendingSignals`]), does
+//! one thing, and looks again, until nothing is left to do before it is woken. Whatever decides
+//! what comes next is here, and nowhere else. What it is done with stands behind [`Body`] and
+//! [`Waits`]: the real session has a socket and a worker, the simulation (`life/simulation`) a
+//! model of them.
 //!
 //! Invariants, which the tests prove for every sight there is, and the simulation for sessions that
 //! meet each other:

@@ -26,13 +26,15 @@ pub use later::Later;
 pub use member::{
     AclSubject, Denied, Limited, NO_AUTH, Noted, Request, channels_of, denial, needs_password,
 };
-pub(crate) use multi::{Pending, MultiQueue};
+pub(crate) use multi::{MultiQueue, Pending};
 pub(crate) use needs::Needs;
 pub use request::{Grant, Round, Step, aborted, tx_options};
-pub use stage::{Accounted, Departures, Elsewhere, Parked, Executed, Resumable, Resumed, Stage, Then};
+pub use stage::{
+    Accounted, Departures, Elsewhere, Executed, Parked, Resumable, Resumed, Stage, Then,
+};
 pub use state::Session;
 pub use steps::{Stepped, Steps, Stepwise, Stride};
 pub use waiting::{
-    BlockedClient, NEVER, KeyWait, Served, ServedWith, Waiting, WaitingCommand, blocked,
+    BlockedClient, KeyWait, NEVER, Served, ServedWith, Waiting, WaitingCommand, blocked,
     keys_on_nokey, memory, unblock,
 };

@@ -15,7 +15,7 @@ use crate::session::patience;
 use crate::shared::Shared;
 use crate::table::command_table::{Entry, Handlers};
 use crate::transaction::control_plane::{ControlPlane, ControlRequest, Next};
-use crate::transaction::unit::{ProgramRequest, Prepare, Program};
+use crate::transaction::unit::{Prepare, Program, ProgramRequest};
 
 /// What all threads share, with what runs commands: an engine is its [`Shared`] and more.
 pub struct Engine {

@@ -231,7 +231,8 @@ mod tests {
 
     #[test]
     fn who_does_not_read_is_told_what_it_missed() {
-        let (figures, mut watch, mut out) = (Figures::default(), EventWatch::default(), Output::new());
+        let (figures, mut watch, mut out) =
+            (Figures::default(), EventWatch::default(), Output::new());
         let line: std::sync::Arc<[u8]> = vec![b'x'; BACKLOG / 2].into();
         let delivery = |count: usize| [Delivery::Messages(vec![line.clone(); count].into())];
         write_lines(&mut watch, (&figures, 0), &delivery(5), &mut out);

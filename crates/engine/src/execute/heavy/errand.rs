@@ -6,7 +6,7 @@
 use keyspace::{HeavyPass, Lsn, Refusal};
 use proto::{Args, Output, OwnedArgs, Resp};
 
-use super::{Barred, Timer, again};
+use super::{Barred, WorkTimer, again};
 use crate::admission::gates::{self, FlagsOf};
 use crate::execute;
 use crate::lane::Lane;
@@ -16,7 +16,7 @@ use crate::session::{Accounted, Resumable, Resumed};
 use crate::session::{Elsewhere, Executed, Session, Then};
 use crate::session::{Limited, Request};
 use crate::table::command_table::Entry;
-use crate::transaction::unit::{RunsOn, Program, Unit};
+use crate::transaction::unit::{Program, RunsOn, Unit};
 
 /// A program that moves here, with what it holds beside its locks.
 ///
@@ -90,7 +90,7 @@ impl Errand {
     /// Runs the program to its end, as often as it needs more locks, or until it needs its session.
     pub(super) fn run(mut self, lane: usize, args: OwnedArgs) -> Elsewhere {
         let server = self.unit.server;
-        let watch = Timer::start(server.keyspace.clock());
+        let watch = WorkTimer::start(server.keyspace.clock());
         self.unit.move_to_heavy(lane);
         let mut round = 0;
         loop {
@@ -217,7 +217,7 @@ mod tests {
     use crate::session::Needs;
     use crate::testing;
     use crate::transaction::engine::Engine;
-    use crate::transaction::unit::{RunsOn, Program, Unit};
+    use crate::transaction::unit::{Program, RunsOn, Unit};
 
     /// A program that is never run.
     struct Idle;

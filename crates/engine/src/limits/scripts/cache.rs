@@ -16,7 +16,7 @@ use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use script::{ByDigest, Program, ScriptError, Sha1};
 
-use crate::limits::scripts::cost_history::{CostHistory, Cooldown};
+use crate::limits::scripts::cost_history::{Cooldown, CostHistory};
 use crate::runtime::drill;
 
 /// So many scripts that only EVAL brought are kept, as in Redis.

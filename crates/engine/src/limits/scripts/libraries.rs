@@ -21,7 +21,7 @@ const STILL: Refusal =
 /// All libraries.
 #[derive(Default)]
 pub struct Libraries {
-    state: RwLock<Arc<LibrarySnapshot>>,
+    state: RwLock<Arc<LibrariesState>>,
     /// How often libraries went.
     losses: AtomicU64,
     /// How often clients changed them: changes since the last save, too.
@@ -41,7 +41,7 @@ impl Drop for Still {
 
 /// One state of all libraries.
 #[derive(Clone, Default)]
-pub struct LibrarySnapshot {
+pub struct LibrariesState {
     libraries: BTreeMap<Box<[u8]>, Arc<Loaded>>,
     /// By their names in lower case.
     functions: BTreeMap<Vec<u8>, (Arc<Loaded>, usize)>,
@@ -60,7 +60,7 @@ pub struct Loaded {
     pub(crate) brevity: CostHistory,
 }
 
-impl LibrarySnapshot {
+impl LibrariesState {
     /// A function by its name in any case.
     pub(crate) fn function(&self, name: &[u8]) -> Option<(&Arc<Loaded>, &Registration)> {
         let (loaded, index) = self.functions.get(&name.to_ascii_lowercase())?;
@@ -147,12 +147,12 @@ impl LibrarySnapshot {
 
 impl Libraries {
     /// The present state.
-    pub fn state(&self) -> Arc<LibrarySnapshot> {
+    pub fn state(&self) -> Arc<LibrariesState> {
         Arc::clone(&self.state.read().expect("no critical section here panics"))
     }
 
     /// Looks at the state while it cannot change.
-    pub fn hold<R>(&self, look: impl FnOnce(&Arc<LibrarySnapshot>) -> R) -> R {
+    pub fn hold<R>(&self, look: impl FnOnce(&Arc<LibrariesState>) -> R) -> R {
         look(&self.state.read().expect("no critical section here panics"))
     }
 
@@ -185,7 +185,7 @@ impl Libraries {
 
     fn change(
         &self,
-        change: impl FnOnce(&mut Arc<LibrarySnapshot>) -> Result<(), Refusal>,
+        change: impl FnOnce(&mut Arc<LibrariesState>) -> Result<(), Refusal>,
         tell: impl FnOnce() -> Lsn,
     ) -> Result<(), Refusal> {
         let mut state = self.state.write().expect("no critical section here panics");
@@ -205,7 +205,7 @@ impl Libraries {
     /// Makes one change that fails without any effect. It is told before the next one is made.
     pub fn change_once(
         &self,
-        change: impl FnOnce(&mut LibrarySnapshot) -> Result<(), Refusal>,
+        change: impl FnOnce(&mut LibrariesState) -> Result<(), Refusal>,
         tell: impl FnOnce() -> Lsn,
     ) -> Result<(), Refusal> {
         // A copy is made only where somebody still reads the state.
@@ -215,11 +215,11 @@ impl Libraries {
     /// Makes several changes, all or none.
     pub(crate) fn change_together(
         &self,
-        change: impl FnOnce(&mut LibrarySnapshot) -> Result<(), Refusal>,
+        change: impl FnOnce(&mut LibrariesState) -> Result<(), Refusal>,
         tell: impl FnOnce() -> Lsn,
     ) -> Result<(), Refusal> {
-        let all = |state: &mut Arc<LibrarySnapshot>| {
-            let mut next = LibrarySnapshot::clone(state);
+        let all = |state: &mut Arc<LibrariesState>| {
+            let mut next = LibrariesState::clone(state);
             change(&mut next)?;
             *state = Arc::new(next);
             Ok(())

@@ -79,7 +79,12 @@ pub(crate) struct RunningCall {
 
 impl RunningScripts {
     /// A script that has been running for a while stands here until what is returned is dropped.
-    pub(crate) fn enter(&'static self, since_us: i64, has_written: bool, what: RunningCall) -> Listed {
+    pub(crate) fn enter(
+        &'static self,
+        since_us: i64,
+        has_written: bool,
+        what: RunningCall,
+    ) -> Listed {
         let running = Arc::new(Running {
             since_us,
             state: AtomicU8::new(if has_written { WRITTEN } else { RUNNING }),
@@ -228,7 +233,7 @@ impl Drop for Listed {
 mod tests {
     use proto::OwnedArgs;
 
-    use super::{NOT_BUSY, UNKILLABLE, RunningScripts, RunningCall};
+    use super::{NOT_BUSY, RunningCall, RunningScripts, UNKILLABLE};
 
     /// What may happen to a run.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]

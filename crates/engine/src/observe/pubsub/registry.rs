@@ -113,7 +113,12 @@ impl Registry {
     }
 
     /// Takes a client that is no subscriber yet in as one.
-    pub(super) fn join(&self, name: &[u8], mailboxes: &Mailboxes, client: &Arc<Client>) -> ChannelByName {
+    pub(super) fn join(
+        &self,
+        name: &[u8],
+        mailboxes: &Mailboxes,
+        client: &Arc<Client>,
+    ) -> ChannelByName {
         let mut shard = self.shard(name).write();
         let named = match shard.get(name) {
             Some(found) => found.clone(),

@@ -1,6 +1,8 @@
 //! The plan, for every sight there is.
 
-use super::{BACKLOG_LIMIT, SessionAction, Demand, Incoming, Outgoing, Plan, Sight, Wait, demand, plan};
+use super::{
+    BACKLOG_LIMIT, Demand, Incoming, Outgoing, Plan, SessionAction, Sight, Wait, demand, plan,
+};
 use crate::clients::registry::{Clients, Peer, Signal};
 
 const WAITS: [Wait; 7] =
@@ -39,7 +41,9 @@ fn a_grant_is_looked_at_or_given_back_whatever_else_there_is() {
     for sight in sights().filter(is_granted).filter(|sight| !sight.is_cut_off) {
         let expected = match sight.closing {
             true => Plan::GiveUp,
-            false => Plan::GoOn { listens: !sight.incoming.has_ended(), does: SessionAction::Await },
+            false => {
+                Plan::GoOn { listens: !sight.incoming.has_ended(), does: SessionAction::Await }
+            }
         };
         assert_eq!(plan(sight), expected, "{sight:?}");
     }
@@ -109,7 +113,9 @@ fn every_session_comes_to_its_end() {
                 Plan::Close => sight.closing = true,
                 Plan::GiveUp => sight.wait = Wait::Nothing,
                 Plan::GoOn { does: SessionAction::Await, .. } => sight.wait = Wait::Nothing,
-                Plan::GoOn { does: SessionAction::Nothing, .. } => sight.outgoing = Outgoing::Nothing,
+                Plan::GoOn { does: SessionAction::Nothing, .. } => {
+                    sight.outgoing = Outgoing::Nothing
+                }
                 Plan::GoOn { does: SessionAction::Execute, .. } => sight.incoming = Incoming::Over,
             }
             steps += 1;

@@ -10,7 +10,7 @@ use commands::keys::all_from;
 use keyspace::{PartitionSet, Refusal};
 use proto::{Args, Output, Reply, Resp};
 
-use super::{ProgramRequest, RunsOn, Program, Unit, UnitCommand, exec};
+use super::{Program, ProgramRequest, RunsOn, Unit, UnitCommand, exec};
 use crate::clients::unregistration::{Registered, Unregistration};
 use crate::runtime::looks::FEW;
 use crate::session::Accounted;

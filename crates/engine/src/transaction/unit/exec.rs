@@ -13,7 +13,7 @@ use keyspace::{Location, Refusal, Tx};
 use proto::{Args, Output, Reply, Resp};
 use smallvec::SmallVec;
 
-use super::{ProgramRequest, RunsOn, Program, Unit, drill};
+use super::{Program, ProgramRequest, RunsOn, Unit, drill};
 use crate::admission::gates::{self, FlagsOf};
 use crate::clients::registry::Client;
 use crate::commit::accounting;

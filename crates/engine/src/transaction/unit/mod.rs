@@ -10,11 +10,11 @@
 
 mod attempt;
 mod commands;
+mod deferred_log;
 mod drill;
 mod exec;
-mod place;
-mod remark;
 mod rights;
+mod runs_on;
 mod shortage;
 
 use std::collections::BTreeMap;
@@ -26,8 +26,8 @@ use ::commands::declare::Command;
 use ::commands::{Flags, Handler, Plan};
 
 pub use commands::{COMMANDS, COMMON as COMMON_OF_TRANSACTIONS};
-pub use place::RunsOn;
-pub(crate) use remark::DeferredLog;
+pub(crate) use deferred_log::DeferredLog;
+pub use runs_on::RunsOn;
 pub(crate) use shortage::Shortage;
 
 use crate::admission::gates::FlagsOf;

@@ -10,7 +10,7 @@ use commands::arguments::is;
 use commands::declare::{Command, Flags, Group, Role, Spec, at_least, exactly};
 use engine::admission::gates;
 use engine::lane::Lane;
-use engine::limits::scripts::libraries::{Loaded, LibrarySnapshot};
+use engine::limits::scripts::libraries::{LibrariesState, Loaded};
 use engine::runtime::background::Admission;
 use engine::scripting::library_changes::{Change, Policy};
 use engine::scripting::script_host::Loader;
@@ -147,7 +147,7 @@ const LIST: ControlCommand = Command {
 };
 
 /// The libraries, for a reply that leaves once what it tells is safe.
-fn see_libraries(context: &mut Context<'_>) -> Result<Arc<LibrarySnapshot>, Refusal> {
+fn see_libraries(context: &mut Context<'_>) -> Result<Arc<LibrariesState>, Refusal> {
     let (entry, state) = (context.entry, context.server.scripts.libraries.state());
     context.session()?.see_by(entry, state.changed_at());
     Ok(state)

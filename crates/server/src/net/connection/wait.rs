@@ -21,7 +21,7 @@ use engine::session::Resumed;
 use engine::session::life::{EventEnd, Resumption, Turn, Waits};
 use engine::session::timer::{Timer, is_due};
 use engine::session::{Awaited, Blocked, Rousing, Safety};
-use engine::session::{Departures, Elsewhere, Parked, Executed, Stage, Then};
+use engine::session::{Departures, Elsewhere, Executed, Parked, Stage, Then};
 use engine::session::{KeyWait, Served, ServedWith};
 use keyspace::{Keyspace, Refusal};
 use proto::{Block, Output, Reply};

@@ -15,9 +15,10 @@ use super::super::{
     Body, EventEnd, Gone, Heard, Incoming, Outgoing, Resumption, Sight, Turn, Wait, Waits,
 };
 use super::world::{
-    DENIED, Id, Kind, Rights, Slot, SimulatedVerdict, World, abandon, give_up, is_unblocked, outcome,
+    DENIED, Id, Kind, Rights, SimulatedVerdict, Slot, World, abandon, give_up, is_unblocked,
+    outcome,
 };
-use crate::clients::registry::{PendingSignals, Client, Delivery, Signal};
+use crate::clients::registry::{Client, Delivery, PendingSignals, Signal};
 
 /// A request is this long.
 const REQUEST: usize = 100;
@@ -205,7 +206,9 @@ impl Model {
                 self.append(What::Denied(kind), 30, 0);
                 return SimulatedStep::Done;
             }
-            SimulatedVerdict::Postponed => return SimulatedStep::Postpone(SimulatedWait::Leave(kind)),
+            SimulatedVerdict::Postponed => {
+                return SimulatedStep::Postpone(SimulatedWait::Leave(kind));
+            }
             SimulatedVerdict::Full => return SimulatedStep::Postpone(SimulatedWait::Room(kind)),
             SimulatedVerdict::Admitted => {}
         }
@@ -257,7 +260,10 @@ impl Model {
                 self.append(What::Element(kind, element), 30, 0);
             }
             Kind::Slow(_, steps) => {
-                return SimulatedStep::Wait(SimulatedWait::Result(kind, world.begin_job(key, steps, false)));
+                return SimulatedStep::Wait(SimulatedWait::Result(
+                    kind,
+                    world.begin_job(key, steps, false),
+                ));
             }
             Kind::Unit(_, steps, returns) => {
                 world.underway += 1;
@@ -433,7 +439,9 @@ impl Waits for Model {
     }
 
     fn resume(&mut self, _: &mut Context<'_>, with: Resumption) -> Turn {
-        if let SimulatedWait::Locks { key, .. } = std::mem::replace(&mut self.stage, SimulatedWait::Requests) {
+        if let SimulatedWait::Locks { key, .. } =
+            std::mem::replace(&mut self.stage, SimulatedWait::Requests)
+        {
             if with == Resumption::Granted {
                 self.execute_first(Some(key));
             } else if let Some(kind) = self.input.pop_front() {
@@ -445,7 +453,9 @@ impl Waits for Model {
     }
 
     fn take_result(&mut self, cx: &mut Context<'_>) -> Turn {
-        let (SimulatedWait::Result(kind, slot) | SimulatedWait::Return(kind, slot, _)) = &self.stage else {
+        let (SimulatedWait::Result(kind, slot) | SimulatedWait::Return(kind, slot, _)) =
+            &self.stage
+        else {
             return Turn::Again;
         };
         if !slot.borrow().is_done {
@@ -469,7 +479,9 @@ impl Waits for Model {
     }
 
     fn has_leave(&mut self, cx: &mut Context<'_>) -> bool {
-        let (SimulatedWait::Leave(kind) | SimulatedWait::Room(kind)) = self.stage else { return false };
+        let (SimulatedWait::Leave(kind) | SimulatedWait::Room(kind)) = self.stage else {
+            return false;
+        };
         let has_leave = self.world.borrow_mut().lets_in(kind, cx);
         if has_leave {
             self.stage = SimulatedWait::Requests;
@@ -487,7 +499,9 @@ impl Waits for Model {
     }
 
     fn take_safety(&mut self, cx: &mut Context<'_>) -> bool {
-        let SimulatedWait::Event(Event { kind, queue: None, lsn, .. }) = self.stage else { return false };
+        let SimulatedWait::Event(Event { kind, queue: None, lsn, .. }) = self.stage else {
+            return false;
+        };
         let is_safe = self.world.borrow_mut().is_safe(lsn, cx);
         if is_safe {
             self.end_wait(What::Reply(kind));
@@ -505,14 +519,18 @@ impl Waits for Model {
     }
 
     fn is_late(&mut self, cx: &mut Context<'_>) -> bool {
-        let SimulatedWait::Event(Event { until: Some(until), .. }) = self.stage else { return false };
+        let SimulatedWait::Event(Event { until: Some(until), .. }) = self.stage else {
+            return false;
+        };
         let mut world = self.world.borrow_mut();
         world.ring_at(until, cx);
         until <= world.now
     }
 
     fn refusal(&self) -> Option<Refusal> {
-        let SimulatedWait::Event(Event { kind, queue: Some(_), .. }) = &self.stage else { return None };
+        let SimulatedWait::Event(Event { kind, queue: Some(_), .. }) = &self.stage else {
+            return None;
+        };
         let verdict = self.world.borrow().gates(self.user, *kind);
         (verdict == SimulatedVerdict::Refused).then_some(DENIED)
     }
@@ -537,8 +555,9 @@ impl Waits for Model {
     }
 
     fn look_again(&mut self, cx: &mut Context<'_>) -> Turn {
-        let SimulatedWait::Event(Event { queue: Some((key, _)), is_roused: is_roused @ true, .. }) =
-            &mut self.stage
+        let SimulatedWait::Event(Event {
+            queue: Some((key, _)), is_roused: is_roused @ true, ..
+        }) = &mut self.stage
         else {
             return Turn::Wait;
         };

@@ -342,7 +342,8 @@ impl World {
     pub(crate) fn stand(&mut self, key: usize, id: Id, client: &Arc<Client>) -> Arc<Waiter> {
         let (client, outcome, is_abandoned) =
             (Arc::clone(client), Mutex::default(), AtomicBool::default());
-        let waiter = Waiter::new(false, Box::new(SimulatedWaiter { id, client, outcome, is_abandoned }));
+        let waiter =
+            Waiter::new(false, Box::new(SimulatedWaiter { id, client, outcome, is_abandoned }));
         self.queues[key].push(Arc::clone(&waiter));
         waiter
     }

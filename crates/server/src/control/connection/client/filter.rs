@@ -56,7 +56,7 @@ pub(super) struct ClientFilter<'a> {
 enum Condition<'a> {
     /// In rising order.
     Ids(Vec<i64>),
-    ClientType(ClientType),
+    Kind(ClientType),
     User(&'a [u8]),
     Address(&'a [u8]),
     LocalAddress(&'a [u8]),

@@ -180,7 +180,10 @@ impl Reader {
                     [only] => self.block(only),
                     choices => {
                         let arguments = choices.iter().map(|choice| self.block(choice)).collect();
-                        Argument { arguments, ..Argument::new(choice_name(choices), ArgumentKind::OneOf) }
+                        Argument {
+                            arguments,
+                            ..Argument::new(choice_name(choices), ArgumentKind::OneOf)
+                        }
                     }
                 };
                 let multiple = argument.multiple || *repeated;
@@ -250,9 +253,15 @@ impl Argument {
 
 /// A type named in the line.
 fn named_kind(name: &str) -> Option<ArgumentKind> {
-    [ArgumentKind::Integer, ArgumentKind::Double, ArgumentKind::String, ArgumentKind::Pattern, ArgumentKind::UnixTime]
-        .into_iter()
-        .find(|kind| kind.name() == name)
+    [
+        ArgumentKind::Integer,
+        ArgumentKind::Double,
+        ArgumentKind::String,
+        ArgumentKind::Pattern,
+        ArgumentKind::UnixTime,
+    ]
+    .into_iter()
+    .find(|kind| kind.name() == name)
 }
 
 /// What Redis calls a choice, told by the first of the words to choose from.

@@ -6,7 +6,7 @@ use engine::limits::log_buffers;
 use engine::runtime::memory::{human, of_machine};
 
 use super::report::Report;
-use crate::control::server::memory::figures::{MemoryStats, ratio};
+use crate::control::server::memory::stats::{MemoryStats, ratio};
 use crate::server::Server;
 
 pub(super) fn write(server: &Server, report: &mut Report) {

@@ -2,7 +2,7 @@
 //!
 //! Invariant: texts are those of Redis.
 
-use super::figures::{MemoryStats, ratio};
+use super::stats::{MemoryStats, ratio};
 
 /// Below this there is nothing to judge.
 const LEAST: usize = 5 << 20;

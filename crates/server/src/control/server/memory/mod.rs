@@ -4,14 +4,14 @@
 //! Invariant: it only reads, and what it says of bytes comes from `MemoryStats`.
 
 mod doctor;
-pub(super) mod figures;
+pub(super) mod stats;
 
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use keyspace::{Refusal, arena};
 use proto::{Args, Reply};
 
-pub(crate) use figures::MemoryStats;
-use figures::ratio;
+pub(crate) use stats::MemoryStats;
+use stats::ratio;
 
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::help::{self, container};

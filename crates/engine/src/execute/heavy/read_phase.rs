@@ -11,7 +11,7 @@ use keyspace::{
 };
 use proto::{Args, Output, OwnedArgs};
 
-use super::{Barred, Transaction, Timer, await_leave};
+use super::{Barred, Transaction, WorkTimer, await_leave};
 use crate::admission::gates;
 use crate::clients::mailbox::Rounds;
 use crate::clients::registry::Client;
@@ -42,7 +42,7 @@ impl ReadPhase {
     pub(super) fn run(self, lane: usize, args: OwnedArgs, work: Work) -> Elsewhere {
         let Self { pass, mut phase, options, partitions, client, limited } = self;
         let server = work.server;
-        let watch = Timer::start(server.keyspace.clock());
+        let watch = WorkTimer::start(server.keyspace.clock());
         phase.move_to_heavy(lane);
         let (mut output, rounds) = (Output::new(), Rounds::default());
         output.set_ceiling(server.output_ceiling(&client));
@@ -64,7 +64,8 @@ impl ReadPhase {
         drop(pass);
         server.mailboxes.ring(&rounds);
         output.pull(super::FIRST_PIECE);
-        let ran = Executed { entry: work.entry, args, micros: watch.micros(), failed, program: None };
+        let ran =
+            Executed { entry: work.entry, args, micros: watch.micros(), failed, program: None };
         Elsewhere { output, seen, ran, then: Then::Nothing }
     }
 }
@@ -83,7 +84,7 @@ pub(crate) struct Unlocked {
 impl Unlocked {
     /// Runs the command.
     pub(super) fn run(self, lane: usize, args: OwnedArgs, work: Work) -> Elsewhere {
-        let watch = Timer::start(work.server.keyspace.clock());
+        let watch = WorkTimer::start(work.server.keyspace.clock());
         let partitions = execute::partitions_of(work.server, work.entry, args.as_args());
         let mut elsewhere = self.lock(lane, partitions, &mut None, args, work);
         elsewhere.ran.micros = watch.micros();
@@ -120,7 +121,8 @@ impl Unlocked {
                 drop(pass);
                 let mut output = Output::new();
                 execute::refuse(server, work.entry, &busy, work.resp, &mut output);
-                let ran = Executed { failed: true, args, ..Executed::begun(work.entry, Args::default()) };
+                let ran =
+                    Executed { failed: true, args, ..Executed::begun(work.entry, Args::default()) };
                 Elsewhere { output, seen: 0, ran, then: Then::Nothing }
             }
         }
