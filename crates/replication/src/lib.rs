@@ -4,4 +4,6 @@
 //! Invariant: sans-IO; clocks, dice, bytes and ticks are given, and what is to be done is returned.
 #![forbid(unsafe_code)]
 
+pub mod backlog;
+pub mod history;
 pub mod ids;
