@@ -7,3 +7,4 @@
 pub mod backlog;
 pub mod history;
 pub mod ids;
+pub mod primary;
