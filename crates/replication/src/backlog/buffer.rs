@@ -208,7 +208,7 @@ impl Backlog {
             self.tips.push(Tip { end: self.open.len(), piece });
         }
         let first = self.tips.partition_point(|tip| tip.end <= at);
-        for tip in self.tips[first..].iter() {
+        for tip in &self.tips[first..] {
             let begin = at - (tip.end - tip.piece.len());
             let taken = left.min(tip.end - at);
             slices.push(StreamSlice::new(&tip.piece, begin..begin + taken));
