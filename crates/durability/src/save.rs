@@ -12,7 +12,7 @@ use std::task::Waker;
 use base::time::Clock;
 use config::Schedule;
 use config::settings::{RDB_SAVE_INCREMENTAL_FSYNC, SAVE, SNAPSHOT_CRON};
-use engine::limits::disk_errors::SNAPSHOT_FAILED;
+use engine::limits::write_refusals::SNAPSHOT_FAILED;
 use engine::runtime::drill;
 use engine::runtime::log::{log_notice, log_warning};
 use engine::scripting::Still;
@@ -410,7 +410,7 @@ impl Saves {
             Err(_) if snapshot.is_cancelled() => {}
             Err(_) => state.figures.is_well &= !is_background,
         }
-        server.disk_errors.set(SNAPSHOT_FAILED, !state.figures.is_well);
+        server.write_refusals.set(SNAPSHOT_FAILED, !state.figures.is_well);
         let is_outdated = std::mem::take(&mut state.is_outdated) && manner != SaveMode::Final;
         // Where it failed nobody waits any more, as in Redis: the log and INFO tell of it.
         let ready = if is_outdated { Vec::new() } else { server.snapshot_fence.lower() };

@@ -26,12 +26,12 @@ use crate::journal::snapshot_fence::SnapshotFence;
 use crate::limits::aging_state::Aging;
 use crate::limits::budget::Budget;
 use crate::limits::defrag_state::Compaction;
-use crate::limits::disk_errors::DiskErrors;
 use crate::limits::eviction_observer::EvictionObserver;
 use crate::limits::loading::Loading;
 use crate::limits::long_running::{Hold, LongRunning};
 use crate::limits::pause::Pause;
 use crate::limits::scripts::state::Scripts;
+use crate::limits::write_refusals::WriteRefusals;
 use crate::observe::command_log::CommandLog;
 use crate::observe::latency::LatencyMonitor;
 use crate::observe::monitor::{self, Monitors};
@@ -96,7 +96,7 @@ pub struct Shared {
     /// The memory in use, against `maxmemory`.
     pub budget: Budget,
     /// Why writes are refused.
-    pub disk_errors: DiskErrors,
+    pub write_refusals: WriteRefusals,
     /// Commands that others may have to wait for.
     pub(crate) underway: LongRunning,
     /// CLIENT PAUSE.
@@ -184,7 +184,7 @@ impl Shared {
             latency: LatencyMonitor::new(),
             rates: RateMeter::default(),
             budget: Budget::default(),
-            disk_errors: DiskErrors::default(),
+            write_refusals: WriteRefusals::default(),
             underway: LongRunning::default(),
             pause: Pause::new(keyspace),
             loading: Loading::default(),

@@ -34,7 +34,7 @@ use base::io_text::plain;
 use config::AppendFsync;
 use config::settings::{AOF_USE_RDB_PREAMBLE, APPENDFSYNC, APPENDONLY};
 use engine::journal::Reliance;
-use engine::limits::disk_errors::LOG_FAILED;
+use engine::limits::write_refusals::LOG_FAILED;
 use engine::runtime::cores::Duty;
 use engine::runtime::log::log_warning;
 use files::AofDirectory;
@@ -357,7 +357,7 @@ fn part(server: &Durability, queue: &RecordQueue) {
 
 /// Writes are refused from now on, or are not any more. What goes by itself would be a write, too.
 fn set_failed(server: &Durability, has_failed: bool) {
-    server.disk_errors.set(LOG_FAILED, has_failed);
+    server.write_refusals.set(LOG_FAILED, has_failed);
     server.keyspace.settings().expiry_barred.store(has_failed, Ordering::Relaxed);
 }
 

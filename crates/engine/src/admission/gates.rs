@@ -173,7 +173,7 @@ fn disk_and_memory(
     room: impl FnOnce() -> usize,
     declared: impl FnOnce() -> Flags,
 ) -> Passed {
-    if !server.disk_errors.are_there() && server.budget.limit() == 0 {
+    if !server.write_refusals.are_there() && server.budget.limit() == 0 {
         return Ok(());
     }
     let refusal = refuse_for_want(server, effective, role, room, declared);
@@ -239,10 +239,10 @@ fn refuse_for_want(
     room: impl FnOnce() -> usize,
     declared: impl FnOnce() -> Flags,
 ) -> Option<Refusal> {
-    let may_be_refused = || server.disk_errors.are_there() || server.budget.is_out_of_memory(0);
+    let may_be_refused = || server.write_refusals.are_there() || server.budget.is_out_of_memory(0);
     let speaks_for_others = declared::may_declare(role) || role == Role::Exec;
     let flags = if speaks_for_others && may_be_refused() { declared() } else { effective };
-    let refusal = server.disk_errors.refuse(&server.config, &server.journal, flags, role);
+    let refusal = server.write_refusals.refuse(&server.config, &server.journal, flags, role);
     refusal.or_else(|| server.budget.refuse(flags, room))
 }
 
@@ -311,7 +311,7 @@ impl<'a> Again<'a> {
             return Err(refusal);
         }
         if let Some(refusal) =
-            server.disk_errors.refuse(&server.config, &server.journal, declared, Role::Any)
+            server.write_refusals.refuse(&server.config, &server.journal, declared, Role::Any)
         {
             return Err(refusal);
         }

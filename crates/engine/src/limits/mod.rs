@@ -5,7 +5,6 @@
 pub mod aging_state;
 pub mod budget;
 pub mod defrag_state;
-pub mod disk_errors;
 pub mod eviction_observer;
 pub mod evictor;
 pub mod loading;
@@ -14,3 +13,4 @@ pub mod long_running;
 pub mod pause;
 pub mod scripts;
 pub mod sweep;
+pub mod write_refusals;

@@ -11,6 +11,7 @@ use std::task::Wake;
 pub struct CountingWaker(AtomicUsize);
 
 impl CountingWaker {
+    /// How often it was woken.
     pub fn count(&self) -> usize {
         self.0.load(Ordering::SeqCst)
     }

@@ -7,7 +7,7 @@ use commands::{Flags, Role};
 use keyspace::Refusal;
 
 use crate::limits::budget::OUT_OF_MEMORY;
-use crate::limits::disk_errors;
+use crate::limits::write_refusals;
 use crate::shared::Shared;
 use crate::transaction::unit::Unit;
 
@@ -15,7 +15,7 @@ use crate::transaction::unit::Unit;
 #[derive(Clone, Copy)]
 pub struct Shortage {
     is_out_of_memory: bool,
-    ailments: disk_errors::Present,
+    reasons: write_refusals::Present,
 }
 
 impl Shortage {
@@ -23,13 +23,13 @@ impl Shortage {
     #[inline]
     pub(crate) fn now(server: &Shared) -> Self {
         let is_out_of_memory = server.budget.is_out_of_memory(0);
-        Self { is_out_of_memory, ailments: server.disk_errors.present(&server.config) }
+        Self { is_out_of_memory, reasons: server.write_refusals.present(&server.config) }
     }
 
     /// Whether anything is short.
     #[inline]
     pub(crate) fn is_any(&self) -> bool {
-        self.is_out_of_memory || self.ailments.is_any()
+        self.is_out_of_memory || self.reasons.is_any()
     }
 
     /// Why a command with these flags may not run, if it may not. A script may say that it runs
@@ -40,7 +40,7 @@ impl Shortage {
         flags: Flags,
         allows_oom: bool,
     ) -> Option<Refusal> {
-        let refusal = self.ailments.refuse(&server.journal, flags, Role::Any);
+        let refusal = self.reasons.refuse(&server.journal, flags, Role::Any);
         let is_refused = self.is_out_of_memory && flags.has(Flags::DENYOOM) && !allows_oom;
         refusal.or_else(|| is_refused.then_some(OUT_OF_MEMORY))
     }

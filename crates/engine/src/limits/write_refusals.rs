@@ -1,6 +1,10 @@
-//! Why writes are refused as long as data cannot be kept on disk.
+//! Why commands that write are refused, whoever asks: a disk on which data cannot be kept.
 //!
-//! Invariant: while nothing ails, a command pays one load for that.
+//! A new reason is one constant and one line in `judge`; whoever knows of it sets it and takes it
+//! back. The gates, EXEC under its locks, what scripts call, what begins a second time and
+//! memcached's requests all ask here.
+//!
+//! Invariant: while there is no reason, a command pays one load for that.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -17,9 +21,9 @@ pub const SNAPSHOT_FAILED: u32 = 1;
 /// The append-only file cannot be written.
 pub const LOG_FAILED: u32 = 2;
 
-/// What ails at present.
+/// The reasons that there are at present.
 #[derive(Default)]
-pub struct DiskErrors(AtomicU32);
+pub struct WriteRefusals(AtomicU32);
 
 const MISCONF: Refusal = Refusal::error(
     "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to \
@@ -28,17 +32,17 @@ const MISCONF: Refusal = Refusal::error(
      option). Please check the Redis logs for details about the RDB error.",
 );
 
-impl DiskErrors {
-    /// Something ails from now on, or no longer does.
-    pub fn set(&self, ailment: u32, is_there: bool) {
+impl WriteRefusals {
+    /// A reason is there from now on, or no longer is.
+    pub fn set(&self, reason: u32, is_there: bool) {
         if is_there {
-            self.0.fetch_or(ailment, Ordering::Relaxed);
+            self.0.fetch_or(reason, Ordering::Relaxed);
         } else {
-            self.0.fetch_and(!ailment, Ordering::Relaxed);
+            self.0.fetch_and(!reason, Ordering::Relaxed);
         }
     }
 
-    /// Whether anything ails.
+    /// Whether there is any.
     #[inline]
     pub(crate) fn are_there(&self) -> bool {
         self.0.load(Ordering::Relaxed) != 0
@@ -56,22 +60,22 @@ impl DiskErrors {
         self.present(config).refuse(journal, flags, role)
     }
 
-    /// What ails at this moment and stops writes.
+    /// Those that stop writes at this moment.
     #[inline]
     pub(crate) fn present(&self, config: &Config) -> Present {
         match self.0.load(Ordering::Relaxed) {
             0 => Present(0),
-            ailments => Present(those_that_stop(ailments, config)),
+            reasons => Present(those_that_stop(reasons, config)),
         }
     }
 }
 
-/// What ailed at one moment and stopped writes then, whatever is configured afterwards.
+/// Those that stopped writes at one moment, whatever is configured afterwards.
 #[derive(Clone, Copy)]
 pub(crate) struct Present(u32);
 
 impl Present {
-    /// Whether anything did.
+    /// Whether there was any.
     #[inline]
     pub(crate) fn is_any(self) -> bool {
         self.0 != 0
@@ -82,25 +86,25 @@ impl Present {
     pub(crate) fn refuse(self, journal: &Journal, flags: Flags, role: Role) -> Option<Refusal> {
         match self.0 {
             0 => None,
-            ailments => judge(ailments, journal, flags, role),
+            reasons => judge(reasons, journal, flags, role),
         }
     }
 }
 
 #[cold]
-fn judge(ailments: u32, journal: &Journal, flags: Flags, role: Role) -> Option<Refusal> {
+fn judge(reasons: u32, journal: &Journal, flags: Flags, role: Role) -> Option<Refusal> {
     if !flags.has(Flags::WRITE) && role != Role::Ping {
         return None;
     }
-    if ailments & LOG_FAILED != 0 {
+    if reasons & LOG_FAILED != 0 {
         return Some(journal.refusal());
     }
-    (ailments & SNAPSHOT_FAILED != 0).then_some(MISCONF)
+    (reasons & SNAPSHOT_FAILED != 0).then_some(MISCONF)
 }
 
 /// A snapshot that failed stops writes where that is configured.
 #[cold]
-fn those_that_stop(ailments: u32, config: &Config) -> u32 {
+fn those_that_stop(reasons: u32, config: &Config) -> u32 {
     let is_strict = config.get(STOP_WRITES_ON_BGSAVE_ERROR) && !config.get(SAVE).is_empty();
-    if is_strict { ailments } else { ailments & !SNAPSHOT_FAILED }
+    if is_strict { reasons } else { reasons & !SNAPSHOT_FAILED }
 }
