@@ -36,9 +36,9 @@ pub fn durability_on(storage: Box<dyn Storage>) -> &'static Durability {
 /// An empty disk with the working directory on it.
 pub fn new_disk() -> SimulatedDisk {
     let disk = SimulatedDisk::new();
-    let here = std::env::current_dir().unwrap();
+    let here = std::env::current_dir().expect("tests have a working directory");
     for directory in here.ancestors().collect::<Vec<_>>().into_iter().rev() {
-        persist::storage::Storage::make_directory(&disk, directory).unwrap();
+        persist::storage::Storage::make_directory(&disk, directory).expect("the disk is sound");
     }
     disk
 }
@@ -58,7 +58,7 @@ pub fn start_in(disk: &SimulatedDisk, directory: &[u8]) -> Result<&'static Durab
 pub fn start_log(server: &'static Durability, directory: &[u8]) -> Result<(), String> {
     server.config.put(b"appenddirname", directory);
     let pairs: [&[u8]; 4] = [b"appendonly", b"yes", b"appendfsync", b"always"];
-    server.config.set_many(&pairs, true).unwrap();
+    server.config.set_many(&pairs, true).expect("the directives are known");
     find(server)?.load(server)
 }
 

@@ -366,7 +366,7 @@ impl Clients {
     }
 
     /// How many there are.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.count.load(Ordering::Relaxed) as usize
     }
 
@@ -589,7 +589,7 @@ mod tests {
         assert!(!is_over());
         clients.remove(ids[2]);
         assert!(is_over());
-        assert_eq!(clients.len(), 1);
+        assert_eq!(clients.count(), 1);
         assert!(clients.find(stays.id).is_some());
     }
 

@@ -64,6 +64,11 @@ impl Later {
         self.bytes
     }
 
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
     /// How many bytes of memory they take.
     pub fn room(&self) -> usize {
         self.pieces.len() * PIECE

@@ -199,7 +199,7 @@ impl Session {
     /// Bytes that have come behind the input, if there are any.
     #[inline]
     pub fn later(&self) -> Option<&Later> {
-        self.seldom.as_ref().map(|seldom| &seldom.later).filter(|later| later.len() > 0)
+        self.seldom.as_ref().map(|seldom| &seldom.later).filter(|later| !later.is_empty())
     }
 
     /// Notes what a reply has seen: it leaves once the journal is safe up to there.

@@ -96,11 +96,11 @@ impl Turn<'_> {
         self.tell("rusage_user", format_args!("{:.6}", user.as_secs_f64()));
         self.tell("rusage_system", format_args!("{:.6}", system.as_secs_f64()));
         self.tell("max_connections", server.config.get(MAXCLIENTS));
-        self.tell("curr_connections", server.clients.len());
+        self.tell("curr_connections", server.clients.count());
         self.tell("total_connections", server.stats.connections.load(Ordering::Relaxed));
         let rejected = server.stats.rejected_connections.load(Ordering::Relaxed);
         self.tell("rejected_connections", rejected);
-        self.tell("connection_structures", server.clients.len());
+        self.tell("connection_structures", server.clients.count());
         for (name, count) in server.memcached.figures.told() {
             self.tell(name, count);
         }

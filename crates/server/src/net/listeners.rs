@@ -441,7 +441,7 @@ pub(crate) fn welcome(
     ends: (Peer, Peer),
 ) {
     let is_local = ends.0.is_local();
-    if server.clients.len() >= server.config.get(MAXCLIENTS) as usize {
+    if server.clients.count() >= server.config.get(MAXCLIENTS) as usize {
         server.stats.rejected_connections.fetch_add(1, Ordering::Relaxed);
         turn_away(&stream, if tongue == Tongue::Redis { TOO_MANY } else { TOO_MANY_ITEMS });
         return;

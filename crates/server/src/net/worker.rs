@@ -258,7 +258,7 @@ async fn receive(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Message>
 /// gathered.
 fn settle(worker: &Worker) {
     worker.second_turns.give(worker);
-    worker.gathering.close(&worker);
+    worker.gathering.close(worker);
 }
 
 /// After letters to so many clients the sessions have the worker again.

@@ -52,7 +52,7 @@ impl Default for PubSub {
 impl PubSub {
     /// Whether nobody would get a message, but for those to shard channels.
     pub(crate) fn is_silent(&self) -> bool {
-        self.channels.len() == 0 && self.patterns.len() == 0
+        self.channels.count() == 0 && self.patterns.count() == 0
     }
 
     /// All that is subscribed to of a kind.
@@ -188,13 +188,13 @@ mod tests {
         let (_second, mut two) = subscriber(server);
         for kind in SubscriptionKind::ALL {
             assert!(one.add(kind, b"x") && two.add(kind, b"x") && !one.add(kind, b"x"));
-            assert_eq!(server.pubsub.registry(kind).len(), 1);
+            assert_eq!(server.pubsub.registry(kind).count(), 1);
             assert!(one.remove(kind, b"x", || ()) && !one.remove(kind, b"x", || ()));
-            assert_eq!(server.pubsub.registry(kind).len(), 1);
+            assert_eq!(server.pubsub.registry(kind).count(), 1);
         }
         drop(two);
         for kind in SubscriptionKind::ALL {
-            assert_eq!(server.pubsub.registry(kind).len(), 0);
+            assert_eq!(server.pubsub.registry(kind).count(), 0);
         }
     }
 }

@@ -66,13 +66,13 @@ impl Registry {
 
     /// How many there are.
     #[inline]
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.count.load(Ordering::Relaxed)
     }
 
     /// One of them. If there is none at all, it costs one load.
     pub(super) fn find(&self, name: &[u8]) -> Option<Arc<Channel>> {
-        if self.len() == 0 {
+        if self.count() == 0 {
             return None;
         }
         let shard = self.shard(name).read();
@@ -87,7 +87,7 @@ impl Registry {
     /// Those that are patterns which match a channel.
     pub(super) fn that_match(&self, channel: &[u8]) -> SmallVec<[Arc<Channel>; 4]> {
         let mut found = SmallVec::new();
-        if self.len() == 0 {
+        if self.count() == 0 {
             return found;
         }
         for shard in &self.shards {

@@ -114,7 +114,7 @@ fn every_session_comes_to_its_end() {
                 Plan::GiveUp => sight.wait = Wait::Nothing,
                 Plan::GoOn { does: SessionAction::Await, .. } => sight.wait = Wait::Nothing,
                 Plan::GoOn { does: SessionAction::Nothing, .. } => {
-                    sight.outgoing = Outgoing::Nothing
+                    sight.outgoing = Outgoing::Nothing;
                 }
                 Plan::GoOn { does: SessionAction::Execute, .. } => sight.incoming = Incoming::Over,
             }

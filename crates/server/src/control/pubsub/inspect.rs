@@ -76,7 +76,7 @@ fn list(
         return Err(misused("PUBSUB", &args[1]));
     }
     let registry = context.server.pubsub.registry(kind);
-    if registry.len() <= CHANNELS_OF_A_WORKER {
+    if registry.count() <= CHANNELS_OF_A_WORKER {
         write_names(registry, args.get(2), reply);
         return Ok(Next::Done);
     }
@@ -150,7 +150,7 @@ const NUMPAT: ControlCommand = Command {
 };
 
 fn num_pat(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
-    reply.integer(context.server.pubsub.registry(SubscriptionKind::Pattern).len() as i64);
+    reply.integer(context.server.pubsub.registry(SubscriptionKind::Pattern).count() as i64);
     Ok(Next::Done)
 }
 

@@ -111,7 +111,7 @@ impl Connection {
         let input = std::mem::take(&mut self.input);
         self.executed = 0;
         let later = self.session.seldom.as_mut().map(|seldom| std::mem::take(&mut seldom.later));
-        let later = later.filter(|later| later.len() > 0);
+        let later = later.filter(|later| !later.is_empty());
         if later.is_some() || input.capacity() > INPUT_MOST {
             self.worker.server.keyspace.lazy_free((input, later));
         }

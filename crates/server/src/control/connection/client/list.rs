@@ -83,7 +83,7 @@ fn list(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
     /// More lines than these take longer than one client may have a worker for.
     const LINES_OF_A_WORKER: usize = 128;
     let viewer = Viewer::of(context)?;
-    if context.server.clients.len() > LINES_OF_A_WORKER {
+    if context.server.clients.count() > LINES_OF_A_WORKER {
         let work = move |_, args: Args<'_>, reply: &mut Reply<'_>| list_all(viewer, args, reply);
         return Ok(Next::elsewhere(work));
     }

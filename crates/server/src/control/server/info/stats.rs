@@ -37,7 +37,7 @@ pub(super) fn write(server: &Server, report: &mut Report) {
         ("pubsub_patterns", SubscriptionKind::Pattern),
         ("pubsubshard_channels", SubscriptionKind::ShardChannel),
     ] {
-        report.field(name, server.pubsub.registry(kind).len());
+        report.field(name, server.pubsub.registry(kind).count());
     }
     // Where others fork, the world stands still for a moment.
     let (cuts, latest_cut_us) = server.snapshots.cuts();
