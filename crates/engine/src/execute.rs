@@ -9,22 +9,19 @@ use std::sync::atomic::Ordering;
 
 use commands::{Flags, Handler, Plan, Role};
 use config::settings::PREFETCH_BATCH_MAX_SIZE;
-use keyspace::{
-    Acquisition, BUSY, LocatedKeys, Location, PartitionSet, Refusal, Tx, TxOptions, Wait,
-};
+use keyspace::{Acquisition, LocatedKeys, Location, PartitionSet, Refusal, Tx, TxOptions, Wait};
 use proto::{Args, Output, Reply};
 use smallvec::SmallVec;
 
 use crate::admission::gates::{self, Verdict};
-use crate::commit::accounting::{book, note_wait};
+use crate::commit::accounting::{book, book_step};
 use crate::commit::handler::{Outcome, Work};
 use crate::execute::heavy::ControlCall;
 use crate::lane::Lane;
 use crate::limits::budget;
-use crate::reclaim::evict;
 use crate::runtime::drill;
 use crate::session::Waiting;
-use crate::session::{Blocked, Executed, Grant, Parked, Round, Session, Stage, Step, tx_options};
+use crate::session::{Blocked, Executed, Grant, Round, Session, Stage, Step, tx_options};
 use crate::shared::Shared;
 use crate::table::command_table::{Entry, Run};
 use crate::transaction::control_plane::{Asker, ControlRequest, Next};
@@ -32,7 +29,9 @@ use crate::transaction::engine::Engine;
 
 mod chain;
 mod departure;
+mod foreign;
 mod known;
+mod locks;
 mod queue;
 mod rejection;
 mod unit;
@@ -40,14 +39,12 @@ mod unit;
 pub use chain::{CHAIN_MAX, Chain, Link, Links};
 use departure::computes_apart;
 pub use departure::{InputHandover, looks_heavy};
+pub use foreign::{ForeignBody, ForeignRequest};
 pub use known::{Known, Recognized};
+use locks::{Granted, PREFETCHED_MAX};
 pub use queue::queue_together;
 pub(crate) use rejection::refuse;
 use rejection::reject;
-
-/// Of the keys of a request so many are fetched from memory together, under its locks. More would
-/// drive each other out of the nearest cache.
-const PREFETCHED_MAX: usize = 64;
 
 /// Where requests are run: what runs them, at which lane, and what of their session's input may
 /// leave with them.
@@ -94,19 +91,9 @@ pub fn execute(
         }
     };
     session.client.live.last_command.store(entry.id as u32, Ordering::Relaxed);
-    let (verdict, grant) = match grant {
-        None => {
-            evict::prepare(lane, || budget::room_for(entry.spec.flags, args));
-            (gates::admit(lane, session, entry, args), None)
-        }
-        Some(Grant::Busy) => (Verdict::Refused(BUSY), None),
-        // Rights, a pause or a load may have come while it waited: then the locks go back.
-        Some(Grant::Locks(acquisition, round)) => {
-            let verdict = gates::admit(lane, session, entry, args);
-            let is_admitted = matches!(verdict, Verdict::Admitted);
-            (verdict, Some((acquisition, round)).filter(|_| is_admitted))
-        }
-    };
+    let room = || budget::room_for(entry.spec.flags, args);
+    let admit = || gates::admit(lane, session, entry, args);
+    let (verdict, grant) = locks::enter(lane, grant, room, admit);
     match verdict {
         Verdict::Admitted => {}
         Verdict::Refused(refusal) => {
@@ -132,14 +119,7 @@ pub fn execute(
         Run::Control => request.run_control(),
         Run::Unit => request.run_unit(grant),
     };
-    match &mut step {
-        Step::Postpone(_) => return step,
-        // What has a result to come is booked with that.
-        Step::Wait(stage) if stage.has_result_to_come() => _ = lane.tick(),
-        // What waits is booked when that is over.
-        Step::Wait(Stage::Blocked(blocked)) => note_wait(lane, session, &mut blocked.ran),
-        _ => book(lane, session, entry, args, out, length),
-    }
+    book_step(lane, session, &mut step, || book(lane, session, entry, args, out, length));
     let mark = if is_exec { out.mark() } else { mark };
     after(session, Some(entry), out, mark, step)
 }
@@ -162,7 +142,7 @@ fn after(
 }
 
 impl CommandExecution<'_> {
-    fn run_data(&mut self, handler: Handler, grant: Option<(Acquisition, Round)>) -> Step {
+    fn run_data(&mut self, handler: Handler, grant: Granted) -> Step {
         let is_granted = grant.is_some();
         if !is_granted
             && looks_heavy(self.args)
@@ -209,10 +189,7 @@ impl CommandExecution<'_> {
             }
             Outcome::Heavy => self.hand_over(tx, work, round, false),
             Outcome::Wait(wait) => self.block(&mut tx, work, *wait),
-            Outcome::Widen => {
-                let acquisition = tx.widen(round.number);
-                self.park(acquisition, Round { number: round.number + 1, ..Round::default() })
-            }
+            Outcome::Widen => locks::park_wider(self.lane, tx.widen(round.number), &round),
         }
     }
 
@@ -224,7 +201,7 @@ impl CommandExecution<'_> {
 
     /// Runs a command with the fields that the session has prepared for its values.
     #[cold]
-    fn run_import(&mut self, handler: Handler, grant: Option<(Acquisition, Round)>) -> Step {
+    fn run_import(&mut self, handler: Handler, grant: Granted) -> Step {
         let expanded = match self.session.fieldsets().expand(self.args) {
             Ok(expanded) => expanded,
             Err(refusal) => {
@@ -254,7 +231,7 @@ impl CommandExecution<'_> {
     #[inline]
     fn acquire(&self, acquisition: &mut Acquisition) -> bool {
         let flags = || gates::effective_flags(self.session, self.entry);
-        !acquisition.wants_world() && self.lane.come_in_past_gates(flags) && acquisition.attempt()
+        locks::acquire(self.lane, flags, acquisition)
     }
 
     /// Begins a transaction with what was acquired, at the present time: others may have run since
@@ -277,7 +254,7 @@ impl CommandExecution<'_> {
     /// Leaves the request until its locks are there.
     #[cold]
     fn park(&self, acquisition: Acquisition, round: Round) -> Step {
-        Step::Postpone(Stage::Parked(Parked::new(acquisition, round, self.lane.ticked_us())))
+        locks::park(self.lane, acquisition, round)
     }
 
     /// What is to be locked, and the keys as they were located for that, if they are several: their

@@ -346,6 +346,12 @@ impl Shared {
     pub fn refuse(&self, refusal: &Refusal, reply: &mut Reply<'_>) {
         self.stats.error(write_refusal(refusal, reply));
     }
+
+    /// Counts a refusal that was replied.
+    #[cold]
+    pub(crate) fn count_refusal(&self, refusal: &Refusal) {
+        self.stats.error(line_of(refusal));
+    }
 }
 
 impl Identity {
@@ -398,7 +404,12 @@ fn random_id() -> String {
 
 /// Replies a refusal; the line that it is.
 pub(crate) fn write_refusal<'a>(refusal: &'a Refusal, reply: &mut Reply<'_>) -> &'a [u8] {
-    let line = refusal.line().unwrap_or(b"ERR internal refusal");
+    let line = line_of(refusal);
     reply.error(line);
     line
+}
+
+/// The line that a refusal is replied as.
+pub(crate) fn line_of(refusal: &Refusal) -> &[u8] {
+    refusal.line().unwrap_or(b"ERR internal refusal")
 }

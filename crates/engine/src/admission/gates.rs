@@ -68,7 +68,7 @@ fn ask(lane: &Lane, session: &Session, entry: &Entry, args: Args<'_>, guard: Gua
 }
 
 /// The list of gates, in the order in which they are asked. A new gate is a line here, or in
-/// `pass_with_data` if memcached's requests are to pass it, too.
+/// `pass_with_data` if requests of other fronts are to pass it, too.
 #[inline]
 fn pass(asking: Asking<'_>, guard: Guard) -> Passed {
     let Asking { lane, session, entry, args } = asking;
@@ -77,26 +77,27 @@ fn pass(asking: Asking<'_>, guard: Guard) -> Passed {
     rights(asking, guard)?;
     subscriber(asking)?;
     monitor(asking)?;
-    loading(asking)?;
-    busy_script(asking)?;
     let effective = effective_flags(session, entry);
     let declared = || declared_flags(lane, session, entry, args);
     let room = || budget::room_for(effective, args);
-    pass_with_data(lane.shared, effective, entry.spec.role, room, declared)?;
-    pause(lane, declared)
+    pass_with_data(asking, effective, room, declared)
 }
 
-/// The gates that are about the data and not about the client, but for that of a pause.
+/// The gates that are about the data and not about the client: for what does this, and needs so
+/// much room. `declared` finds what a program says that it does.
 #[inline]
 fn pass_with_data(
-    server: &'static Shared,
+    asking: Asking<'_>,
     effective: Flags,
-    role: Role,
     room: impl FnOnce() -> usize,
-    declared: impl FnOnce() -> Flags,
+    declared: impl Fn() -> Flags + Copy,
 ) -> Passed {
-    disk_and_memory(server, effective, role, room, declared)?;
-    write_gates(server, effective)
+    let Asking { lane, entry, .. } = asking;
+    loading(asking)?;
+    busy_script(asking)?;
+    disk_and_memory(lane.shared, effective, entry.spec.role, room, declared)?;
+    write_gates(lane.shared, effective)?;
+    pause(lane, declared)
 }
 
 #[inline]
@@ -208,24 +209,25 @@ fn verdict(passed: Passed) -> Verdict {
     }
 }
 
-/// Asks the last gate: whether CLIENT PAUSE holds what has these flags.
+/// Asks the gates for a request of another front, which a command stands for: `deny` says what
+/// keeps it from its user, and `room` what it brings. Those are left out that are about what its
+/// front cannot send: arguments, subscriptions, MONITOR.
 #[inline]
-pub fn admit_in_pause(lane: &Lane, flags: impl FnOnce() -> Flags) -> Verdict {
-    verdict(pause(lane, flags))
-}
-
-/// Asks the gates that are about the data and not about the client, but for that of a pause: for
-/// what has these flags and this role, and needs so much room. `declared` finds what a program says
-/// that it does.
-#[inline]
-pub fn admit_deed(
-    server: &'static Shared,
-    effective: Flags,
-    role: Role,
+pub(crate) fn admit_foreign(
+    lane: &Lane,
+    session: &Session,
+    entry: &Entry,
     room: impl FnOnce() -> usize,
-    declared: impl FnOnce() -> Flags,
+    deny: impl FnOnce() -> Option<Refusal>,
 ) -> Verdict {
-    verdict(pass_with_data(server, effective, role, room, declared))
+    if !session.may_do_everything()
+        && let Some(refusal) = deny()
+    {
+        return Verdict::Refused(refusal);
+    }
+    let (asking, flags) =
+        (Asking { lane, session, entry, args: Args::default() }, entry.spec.flags);
+    verdict(pass_with_data(asking, flags, room, || flags))
 }
 
 /// Why a command may not run for want of memory, or of a place to write down what changes. A

@@ -5,12 +5,12 @@
 use std::sync::atomic::Ordering;
 
 use commands::Plan;
-use proto::{Args, Output};
+use proto::{Args, Output, OwnedArgs};
 
 use crate::lane::Lane;
 use crate::observe::command_log::Execution;
 use crate::runtime::counters::add;
-use crate::session::{Executed, Session};
+use crate::session::{Executed, Session, Stage, Step};
 use crate::shared::Shared;
 use crate::table::command_table::{Entry, Run};
 
@@ -31,9 +31,46 @@ pub(crate) fn book(
     feed_monitors(lane, session, session.database, entry, args);
 }
 
+/// As `book`, of a request of another front: few are ever shown, so few are put in words. `extent`
+/// is what the words take, about.
+#[inline]
+pub(crate) fn book_in_words(
+    lane: &Lane,
+    session: &Session,
+    entry: &'static Entry,
+    extent: usize,
+    words: impl FnOnce() -> OwnedArgs,
+    out: &Output,
+    length: usize,
+) {
+    let (micros, server) = (note_time(lane, entry), lane.shared);
+    let reply_bytes = (out.len() - length) as u64 + out.bytes_to_come();
+    let is_remarkable = server.command_log.is_remarkable(extent, micros, reply_bytes);
+    if is_remarkable || server.monitors.any() {
+        let words = words();
+        account(lane, session, entry, words.as_args(), micros, reply_bytes);
+        feed_monitors(lane, session, session.database, entry, words.as_args());
+    } else {
+        account(lane, session, entry, Args::default(), micros, reply_bytes);
+    }
+}
+
+/// Books a command that ended in this step with `book`, unless it is still to end.
+#[inline]
+pub(crate) fn book_step(lane: &Lane, session: &Session, step: &mut Step, book: impl FnOnce()) {
+    match step {
+        Step::Postpone(_) => {}
+        // What has a result to come is booked with that.
+        Step::Wait(stage) if stage.has_result_to_come() => _ = lane.tick(),
+        // What waits is booked when that is over.
+        Step::Wait(Stage::Blocked(blocked)) => note_wait(lane, session, &mut blocked.ran),
+        _ => book(),
+    }
+}
+
 /// Notes what a command took that waits now, and tells those who watch.
 #[cold]
-pub(crate) fn note_wait(lane: &Lane, session: &Session, ran: &mut Executed) {
+fn note_wait(lane: &Lane, session: &Session, ran: &mut Executed) {
     ran.micros = note_time(lane, ran.entry);
     feed_monitors(lane, session, session.database, ran.entry, ran.args.as_args());
 }

@@ -17,6 +17,7 @@ use proto::{Args, Output, OwnedArgs, Reply};
 
 use crate::clients::mailbox::Rounds;
 use crate::clients::registry::Signal;
+use crate::commit::handler::{self, Ended, HandlerCall};
 use crate::commit::publish;
 use crate::journal::CommandEffects;
 use crate::lane::Lane;
@@ -24,7 +25,7 @@ use crate::observe::stats;
 use crate::runtime::drill;
 use crate::runtime::panics::contain;
 use crate::session::{BlockedClient, KeyWait, NEVER, Served, ServedWith, blocked};
-use crate::shared::{Shared, write_refusal};
+use crate::shared::{Shared, line_of, write_refusal};
 use crate::table::command_table::{Entry, Run};
 
 /// What one transaction did for those who waited.
@@ -225,21 +226,17 @@ fn run_request(
     output: &mut Output,
 ) -> Result<Option<Option<String>>, Refusal> {
     let Run::Data(handler) = blocked.entry.run else { unreachable!("only data is waited for") };
-    let mark = output.mark();
-    let result =
-        tx.without_budget(|tx| handler.run(tx, args, &mut Reply::new(output, blocked.resp)));
-    match result {
-        Ok(()) => Ok(Some(None)),
-        Err(Refusal::Wait(wait)) => {
+    let mut call = HandlerCall { handler, args, resp: blocked.resp };
+    match tx.without_budget(|tx| handler::attempt(tx, output, &mut call)) {
+        Ended::Replied => Ok(Some(None)),
+        Ended::Wait(wait) => {
             // Its other keys may have an earlier time.
             blocked.again.fetch_min(wait.again.unwrap_or(NEVER), Ordering::Relaxed);
             Ok(None)
         }
-        Err(Refusal::Widen) => Err(Refusal::Widen),
-        Err(refusal) => {
-            output.truncate(mark);
-            Ok(Some(Some(refuse(&refusal, blocked, output))))
-        }
+        Ended::Widen => Err(Refusal::Widen),
+        Ended::Failed(refusal) => Ok(Some(Some(stats::code(line_of(&refusal)).to_owned()))),
+        Ended::Heavy => unreachable!("no budget is kept for a waiter"),
     }
 }
 

@@ -7,6 +7,7 @@ use keyspace::{Acquisition, HeavyPass, Lsn, Refusal};
 use proto::{Args, Mark, Reply};
 
 use super::CommandExecution;
+use super::locks::Granted;
 use crate::execute::heavy::Errand;
 use crate::lane::Lane;
 use crate::runtime::drill;
@@ -15,9 +16,6 @@ use crate::session::{Round, Step};
 use crate::session::{Session, Stage, Steps};
 use crate::table::command_table::Entry;
 use crate::transaction::unit::{Program, ProgramRequest, RunsOn, Unit};
-
-/// The locks of a request, if they have come.
-type Granted = Option<(Acquisition, Round)>;
 
 impl CommandExecution<'_> {
     /// Runs a program, or leaves it until its locks are there.

@@ -70,6 +70,12 @@ impl Tally {
         self.0.push(figure);
     }
 
+    /// Whether nothing was counted.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Counts one where it counts at all.
     #[inline]
     pub(crate) fn add_if(&mut self, counts: bool, figure: Figure) {

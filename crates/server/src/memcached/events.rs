@@ -38,8 +38,9 @@ impl Events {
     }
 
     /// What happened, in order.
-    pub(super) fn into_lines(self) -> Vec<(Class, String)> {
-        self.lines
+    #[inline]
+    pub(super) fn lines(&mut self) -> impl Iterator<Item = (Class, String)> {
+        self.lines.drain(..)
     }
 
     /// An item was looked up; `size` is how large it is, if it is there.

@@ -2,11 +2,11 @@
 //!
 //! Invariant: what is begun again has changed nothing and is not answered yet.
 
-use commands::Handler;
-use keyspace::{Begun, Refusal, Tx};
-use proto::{Args, Output, Reply, Resp};
+use keyspace::{Begun, Tx};
+use proto::Output;
 
 use super::Unit;
+use crate::commit::handler::{self, Ended, HandlerCall};
 use crate::session::Needs;
 use crate::table::command_table::Entry;
 
@@ -19,33 +19,29 @@ impl Unit {
     pub(super) fn attempt(
         &mut self,
         entry: &Entry,
-        handler: Handler,
-        args: Args<'_>,
-        resp: Resp,
+        mut call: HandlerCall<'_>,
         out: &mut Output,
         begun: &Begun,
-    ) -> Result<(), Refusal> {
-        let (mark, hurries) = (out.mark(), self.hurries);
-        let run = |tx: &mut Tx, out: &mut Output| {
-            let reply = &mut Reply::new(out, resp);
-            let mut run = |tx: &mut Tx| handler.run(tx, args, reply);
+    ) -> Ended {
+        let (hurries, args) = (self.hurries, call.args);
+        let mut run = |tx: &mut Tx, out: &mut Output| {
+            let mut run = |tx: &mut Tx| handler::attempt(tx, out, &mut call);
             if hurries { run(tx) } else { tx.without_budget(run) }
         };
-        let mut result = run(&mut self.tx, out);
-        if result == Err(Refusal::Widen) {
+        let mut ended = run(&mut self.tx, out);
+        if matches!(ended, Ended::Widen) {
             // It met the first of its keys: those that it names come with it.
             let mut needs = Needs::default();
             needs.add(self.server, entry, args);
             self.tx.require_partitions(&needs.partitions);
         }
         for _ in 0..REACHES_MAX {
-            if result != Err(Refusal::Widen) || !self.tx.try_extend(begun) {
+            if !matches!(ended, Ended::Widen) || !self.tx.try_extend(begun) {
                 break;
             }
-            out.truncate(mark);
             self.tx.give_up(begun);
-            result = run(&mut self.tx, out);
+            ended = run(&mut self.tx, out);
         }
-        result
+        ended
     }
 }

@@ -34,6 +34,7 @@ use crate::admission::gates::FlagsOf;
 use crate::clients::client_id::ClientId;
 use crate::clients::mailbox::Rounds;
 use crate::commit::blocking;
+use crate::commit::handler::{Ended, HandlerCall};
 use crate::commit::publish;
 use crate::journal::CommandEffects;
 use crate::observe::pubsub::Publication;
@@ -42,7 +43,7 @@ use crate::observe::tracking::UnitRead;
 use crate::session::Limited;
 use crate::session::{Accounted, Needs};
 use crate::session::{Session, Stepwise};
-use crate::shared::{Shared, write_refusal};
+use crate::shared::{Shared, line_of, write_refusal};
 use crate::table::command_table::Entry;
 use crate::transaction::engine::Engine;
 
@@ -314,32 +315,33 @@ impl Unit {
             self.tx.require_world()?;
         }
         let (mark, begun) = (out.mark(), self.tx.begin_command());
-        let result = self.attempt(entry, handler, args, resp, out, &begun);
-        let failed = match result {
-            Ok(()) if self.is_too_much(entry, out) => {
+        let call = HandlerCall { handler, args, resp };
+        let failed = match self.attempt(entry, call, out, &begun) {
+            Ended::Replied if self.is_too_much(entry, out) => {
                 out.truncate(mark);
                 self.tx.give_up(&begun);
                 return Err(Refusal::Heavy);
             }
-            Ok(()) => {
+            Ended::Replied => {
                 // More comes behind it.
                 out.finish();
                 false
             }
-            Err(refusal @ (Refusal::Heavy | Refusal::Widen)) => {
-                out.truncate(mark);
+            Ended::Heavy => {
                 self.tx.give_up(&begun);
-                return Err(refusal);
+                return Err(Refusal::Heavy);
+            }
+            Ended::Widen => {
+                self.tx.give_up(&begun);
+                return Err(Refusal::Widen);
             }
             // Within a unit nobody waits: the others could not do what is waited for.
-            Err(Refusal::Wait(wait)) => {
-                out.truncate(mark);
+            Ended::Wait(wait) => {
                 blocking::reply_empty(wait.at_once, &mut Reply::new(out, resp));
                 false
             }
-            Err(refusal) => {
-                out.truncate(mark);
-                self.refuse(&refusal, &mut Reply::new(out, resp));
+            Ended::Failed(refusal) => {
+                self.count_error(stats::code(line_of(&refusal)));
                 true
             }
         };
