@@ -42,6 +42,21 @@ fn lines_about_clients_have_the_fields_of_redis() {
     }
 }
 
+/// The name of a user is the one word on a line that may be of any bytes.
+#[test]
+fn a_user_is_named_as_it_is() {
+    for server in Oracle::Redis82.beside(&[]) {
+        let (mut admin, mut other) = (server.client(), server.client());
+        let name: &[u8] = b"\xff\xfeu";
+        let setting: [&[u8]; 6] = [b"ACL", b"SETUSER", name, b"on", b"nopass", b"+@all"];
+        assert_eq!(admin.call(&setting), Value::Simple(b"OK".to_vec()));
+        assert_eq!(other.call(&[b"AUTH".as_slice(), name, b"x"]), Value::Simple(b"OK".to_vec()));
+        let Value::Bulk(line) = other.call(&["CLIENT", "INFO"]) else { panic!("it is a line") };
+        let told = b" user=\xff\xfeu redir=-1 ";
+        assert!(line.windows(told.len()).any(|it| it == told), "{}", line.escape_ascii());
+    }
+}
+
 #[test]
 fn info_and_list_are_verbatim_text_in_resp3() {
     for server in Oracle::Redis82.beside(&[]) {

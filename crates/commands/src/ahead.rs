@@ -24,7 +24,7 @@ pub(crate) fn for_each<'a, T: Copy>(
     loop {
         let some: SmallVec<[T; TOGETHER]> = things.by_ref().take(TOGETHER).collect();
         let locations: SmallVec<[Location; TOGETHER]> =
-            some.iter().map(|&thing| tx.keyspace().locate(key(thing))).collect();
+            some.iter().map(|&thing| tx.location_of(key(thing))).collect();
         tx.prefetch(&locations);
         for (&thing, &location) in some.iter().zip(&locations) {
             tx.hint(key(thing), location);

@@ -19,6 +19,7 @@ mod entry;
 mod garbage;
 mod ghost_list;
 mod keyspace;
+mod located;
 #[allow(unsafe_code, reason = "a lock is what makes shared memory exclusive")]
 mod lock;
 mod outside;
@@ -43,6 +44,7 @@ pub use critical_section::in_critical_section;
 pub use entry::{Encoding, EntryBox, EntryRef, INLINE_MAX, Kind, NewText, Notes, Text};
 pub use garbage::Reclaimer;
 pub use keyspace::{EventMask, Keyspace, Location, Options, PARTITIONS, Settings};
+pub use located::LocatedKeys;
 pub use lock::acquisition::{Acquisition, PartitionSet, Wanted};
 pub use lock::partition::{Lsn, PartitionIndex};
 pub use patience::{Obstacle, Patience};

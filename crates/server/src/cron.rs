@@ -8,16 +8,16 @@ use std::time::Duration;
 
 use base::time::UnixMillis;
 use config::settings::TIMEOUT;
+use durability::aof;
+use engine::clients::mailbox::Rounds;
+use engine::clients::registry::{Client, Signal, client_flags};
+use engine::reclaim::client_memory;
+use engine::reclaim::evict;
+use engine::reclaim::release;
+use engine::runtime::counters::Totals;
+use engine::runtime::log::log_warning;
+use engine::runtime::main_thread;
 
-use crate::aof;
-use crate::client_memory;
-use crate::clients::{Client, Signal, client_flags};
-use crate::counters::Totals;
-use crate::evict;
-use crate::log::log_warning;
-use crate::mailbox::Rounds;
-use crate::main_thread;
-use crate::release;
 use crate::server::Server;
 
 /// Between two looks while commands come, and while none does.

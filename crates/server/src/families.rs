@@ -3,10 +3,14 @@
 //! Invariant: a command that no family here and none of `commands` holds does not exist; the order
 //! is the order of ids, and that of COMMAND.
 
+use durability::data;
+use engine::scripting;
+use engine::table::command_table::Families;
+use engine::transaction::unit;
+use engine::transaction::unit::Prepare;
+
+use crate::control;
 use crate::control::context::ControlHandler;
-use crate::table::Families;
-use crate::unit::Prepare;
-use crate::{control, data, scripts, unit};
 
 /// What the table of commands is made of.
 pub(crate) const FAMILIES: Families<ControlHandler, Prepare> = Families {
@@ -24,5 +28,72 @@ pub(crate) const FAMILIES: Families<ControlHandler, Prepare> = Families {
         control::scripting::COMMANDS[1],
         control::transactions::COMMANDS,
     ],
-    programs: &[unit::COMMANDS, scripts::COMMANDS[0], scripts::COMMANDS[1]],
+    programs: &[unit::COMMANDS, scripting::COMMANDS[0], scripting::COMMANDS[1]],
+    subcommands: commands::SUBCOMMANDS,
 };
+
+#[cfg(test)]
+mod tests {
+    use engine::observe::redact::shown;
+    use engine::table::command_table::CommandTable;
+    use proto::OwnedArgs;
+
+    use super::FAMILIES;
+
+    #[test]
+    fn a_name_is_found_in_any_case_and_no_other_is() {
+        let renames = [("get", "ab_-[`@{9"), ("set", "q@[^_z")].map(|(old, new)| {
+            let [old, new] = [old, new].map(str::to_owned);
+            (old, new)
+        });
+        let table = CommandTable::build(&FAMILIES, &renames).unwrap().table;
+        for entry in table.entries() {
+            let name = entry.full_name.as_bytes();
+            for found in [name.to_vec(), name.to_ascii_uppercase(), name.to_ascii_lowercase()] {
+                assert_eq!(table.find(&found).unwrap().id, entry.id);
+            }
+            for index in 0..name.len() {
+                for flip in [1, 0x20, 0x40, 0x80] {
+                    let mut other = name.to_vec();
+                    other[index] ^= flip;
+                    let found = table.find(&other).map(|found| found.id);
+                    let is_it = other.eq_ignore_ascii_case(name);
+                    assert_eq!(found == Some(entry.id), is_it, "{other:?}");
+                }
+            }
+            let longer = [b"\0", name].concat();
+            assert!(
+                table.find(&longer).is_none()
+                    && table
+                        .find(&name[1..])
+                        .is_none_or(|it| { it.full_name.as_bytes() == &name[1..] })
+            );
+        }
+        assert!(table.find(b"get").is_none() && table.find(b"").is_none());
+    }
+
+    /// What others see of a request line, on a server that renamed AUTH to LOGIN.
+    fn seen(line: &str) -> String {
+        let renames = [("auth".to_owned(), "login".to_owned())];
+        let table = CommandTable::build(&FAMILIES, &renames).unwrap().table;
+        let owned: OwnedArgs = line.split(' ').map(str::as_bytes).collect();
+        let args = owned.as_args();
+        let entry = table.resolve(args).ok().unwrap();
+        let words = (0..args.len()).map(|index| String::from_utf8_lossy(shown(entry, args, index)));
+        words.collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn passwords_are_not_shown() {
+        assert_eq!(seen("LOGIN secret"), "LOGIN (redacted)");
+        assert_eq!(seen("login default secret"), "login (redacted) (redacted)");
+        assert_eq!(
+            seen("HELLO 3 auth default secret SETNAME me"),
+            "HELLO 3 auth (redacted) (redacted) SETNAME me"
+        );
+        assert_eq!(seen("ACL SETUSER me >secret"), "ACL SETUSER (redacted) (redacted)");
+        assert_eq!(seen("ACL DRYRUN me AUTH secret"), "ACL DRYRUN me AUTH (redacted)");
+        assert_eq!(seen("SET requirepass secret"), "SET requirepass secret");
+        assert_eq!(seen("CLIENT SETNAME auth"), "CLIENT SETNAME auth");
+    }
+}

@@ -6,20 +6,19 @@
 use std::ops::Deref;
 
 use config::Config;
+use durability::durability::Durability;
+use engine::runtime::log::Log;
+use engine::scripting;
+use engine::shared::Shared;
+use engine::table::command_table::{Built, Handlers};
+use engine::transaction::engine::Engine;
+use engine::transaction::unit::Prepare;
 use keyspace::Keyspace;
 use persist::storage::Storage;
 
-use crate::background::BetweenJobs;
 use crate::control::context::ControlHandler;
-use crate::durability::Durability;
-use crate::engine::Engine;
-use crate::log::Log;
 use crate::memcached::Front;
-use crate::network::Network;
-use crate::scripts;
-use crate::shared::Shared;
-use crate::table::{Built, Handlers};
-use crate::unit::Prepare;
+use crate::net::network::Network;
 
 /// What serves connections, with what runs the commands beside the data: the server is its
 /// [`Network`] and more.
@@ -46,9 +45,7 @@ impl Server {
         storage: Box<dyn Storage>,
     ) -> Self {
         let Built { table, control, programs } = built;
-        let between_jobs =
-            BetweenJobs { tidy_up: scripts::collect_garbage, drop_stale: scripts::drop_stale };
-        let shared = Shared::new(config, table, log, keyspace, between_jobs);
+        let shared = Shared::new(config, table, log, keyspace, scripting::BETWEEN_JOBS);
         let durability = Durability::new(Engine::new(shared, programs), storage);
         Self { network: Network::new(Front::new(durability)), control_handlers: control }
     }

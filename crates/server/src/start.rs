@@ -13,33 +13,32 @@ use std::time::Duration;
 use base::io_text::plain;
 use config::settings::{DAEMONIZE, DATABASES, MEMCACHED_UNIXSOCKET, UNIXSOCKET, WORKER_THREADS};
 use config::{Config, Show, Startup};
+use durability::aof;
+use durability::loading;
+use engine::runtime::cores::Workforce;
+use engine::runtime::log::{Log, log_notice, log_warning};
+use engine::runtime::title;
+use engine::runtime::version::{self, APUS_VERSION};
+use engine::runtime::{limits, memory};
+use engine::table::command_table::{Built, CommandTable};
+use engine::transaction::unit::Prepare;
 use keyspace::{Keyspace, Options};
 use persist::storage::{Disk, Storage};
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
-use crate::aof;
-use crate::apply_config;
+use crate::control::apply_config;
 use crate::control::context::ControlHandler;
-use crate::cores::Workforce;
+use crate::control::users;
 use crate::cron;
-use crate::evict;
 use crate::families::FAMILIES;
-use crate::listeners::Listeners;
-use crate::loading;
-use crate::log::{Log, log_notice, log_warning};
 use crate::memcached::MEMCACHED_VERSION;
 use crate::memcached::command_line::{self, Invocation};
-use crate::patience;
+use crate::net::listeners::Listeners;
 use crate::server::Server;
 use crate::startup::pid_file::PidFile;
 use crate::startup::supervisor::Supervisor;
-use crate::startup::{daemon, leftovers, limits, memory, panic_hook, signals, user};
-use crate::table::{Built, CommandTable};
-use crate::title;
-use crate::unit::Prepare;
-use crate::users;
-use crate::version::{self, APUS_VERSION};
+use crate::startup::{daemon, leftovers, panic_hook, signals, user};
 
 /// How long an orderly end may take before the process just ends.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -182,7 +181,7 @@ fn make_runtime() -> Result<Runtime, String> {
     std::panic::set_hook(hook);
     match built {
         Ok(built) => built.map_err(|error| plain(&error)),
-        Err(panic) => Err(crate::panics::text_of(&*panic).to_owned()),
+        Err(panic) => Err(engine::runtime::panics::text_of(&*panic).to_owned()),
     }
 }
 
@@ -279,15 +278,10 @@ fn make_server(
     let keyspace = Keyspace::leak(Options { databases, clock, ..Options::new() });
     let server = Server::new(config, table, log, keyspace, storage);
     let server: &'static Server = Box::leak(Box::new(server));
-    let heavy = server.background.clone();
-    keyspace.reclaimer().call_by(move || heavy.spawn(move |_| evict::free_garbage(server)));
-    keyspace.set_patience(move |obstacle, began_us| patience::waits_on(server, obstacle, began_us));
+    server.set_hooks();
     server.set_control_plane(server);
     server.unregistrar.begin(|rest| server.worker_pool.unregister(rest));
     server.set_eviction_observer(&server.memcached);
-    keyspace.set_flush_hook(move || server.saves.note_flush(server));
-    keyspace.set_journal_end(move || server.journal.end());
-    keyspace.set_abort_hook(move |why| log_warning!(server.log, "The process ends: {why}."));
     server
 }
 

@@ -165,6 +165,11 @@ impl Array {
 
     /// Sets where the next element is appended, and the size of the ring, 0 for none.
     pub fn set_state(&mut self, next: u64, ring: u64) {
+        if let Array::Packed(packed) = self
+            && packed::len_with_state(packed) > SMALL_MAX
+        {
+            self.enlarge();
+        }
         match self {
             Array::Packed(packed) => packed::set_state(packed, next, ring),
             Array::Large(large) => (large.next, large.ring) = (next, ring),

@@ -90,10 +90,11 @@ impl Hash {
         if field.len().max(value.len()) > limits.value_bytes {
             self.outgrow();
         }
-        self.make_room(field.len() + value.len());
+        // Deadlines come first: each field's takes room.
         if matches!(lifetime, Lifetime::Until(_)) {
             self.make_timed();
         }
+        self.make_room(field.len() + value.len());
         let new = match self {
             Hash::Packed(packed) => packed::set(packed, field, value, lifetime),
             Hash::Large(large) => large.members.insert(field, value, lifetime),
@@ -127,8 +128,8 @@ impl Hash {
         field: &[u8],
         judge: impl FnOnce(Option<UnixMillis>) -> Option<Option<UnixMillis>>,
     ) -> bool {
-        if let Hash::Packed(packed) = self
-            && packed.packing == Packing::TimedListpack
+        if !self.lacks_room_for_deadline()
+            && let Hash::Packed(packed) = self
         {
             return packed::judge_deadline(packed, field, judge);
         }
@@ -141,12 +142,8 @@ impl Hash {
 
     /// Gives a field a deadline, or takes it away; tells whether there is such a field.
     pub fn set_deadline(&mut self, field: &[u8], deadline: Option<UnixMillis>) -> bool {
-        let packing = match self {
-            Hash::Packed(packed) => Some(packed.packing),
-            Hash::Large(large) => large.within_limits,
-        };
-        let may_be_timed = packing.is_some_and(|packing| packing != Packing::TimedListpack);
-        if may_be_timed && deadline.is_some() && self.borrow().get(field).is_some() {
+        let lacks_room = deadline.is_some() && self.lacks_room_for_deadline();
+        if lacks_room && self.borrow().get(field).is_some() {
             self.make_timed();
         }
         match self {
@@ -177,7 +174,19 @@ impl Hash {
         }
     }
 
-    /// Makes place for deadlines.
+    /// Whether a deadline asks for [`Hash::make_timed`]: there is place for none, or, as one takes
+    /// more bytes than none, too little.
+    fn lacks_room_for_deadline(&self) -> bool {
+        let is_untimed = |packing| packing != Packing::TimedListpack;
+        match self {
+            Hash::Packed(packed) => {
+                is_untimed(packed.packing) || packed.bytes.len() + packed::OVERHEAD_MAX > PACKED_MAX
+            }
+            Hash::Large(large) => large.within_limits.is_some_and(is_untimed),
+        }
+    }
+
+    /// Makes place for deadlines, and room for one.
     fn make_timed(&mut self) {
         if let Hash::Packed(packed) = self {
             packed::make_timed(packed);

@@ -1,5 +1,8 @@
 //! The small forms of containers: one byte string each, in Redis' own layout where it has one.
 
+#[cfg(test)]
+mod tests;
+
 /// Bytes that a small container may take, whatever the configured thresholds say. By those that
 /// are there at first the largest is a hash of 512 fields with 64 bytes each for field and value,
 /// and a deadline: 74,247 bytes, which must fit, as a small hash keeps the order of its fields.

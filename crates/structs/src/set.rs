@@ -240,8 +240,19 @@ impl Set {
         }
     }
 
+    /// Goes on as a set that had the form of another, if the limits asked for a larger one there.
+    pub fn inherit_form(&mut self, other: SetRef<'_>) {
+        match other.packing() {
+            None => self.outgrow(),
+            Some(Packing::Listpack) if self.borrow().packing().is_some() => {
+                self.arrange(Packing::Listpack, 0, None);
+            }
+            Some(_) => {}
+        }
+    }
+
     /// The limits ask for the large form from now on.
-    fn outgrow(&mut self) {
+    pub fn outgrow(&mut self) {
         self.enlarge().within_limits = None;
     }
 

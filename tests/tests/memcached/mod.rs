@@ -8,6 +8,7 @@ mod authentication;
 mod binary;
 mod both;
 mod datagrams;
+mod executor;
 mod files;
 mod full_disk;
 mod hostile;

@@ -28,9 +28,16 @@ pub(super) fn clocks(source: &Source) -> Vec<(usize, String)> {
     })
 }
 
-/// Whoever starts a thread owns its turnstile, its name and its end: the server.
+/// Whoever starts a thread owns its turnstile, its name and its end: the server and its parts.
 pub(super) fn threads(source: &Source) -> Vec<(usize, String)> {
-    let rooms = ["crates/server/", "crates/bench/", "tests/", "xtask/"];
+    let rooms = [
+        "crates/engine/",
+        "crates/durability/",
+        "crates/server/",
+        "crates/bench/",
+        "tests/",
+        "xtask/",
+    ];
     banned(source, &rooms, "only the server starts threads", |word| {
         ends_with_path(word, "thread::spawn") || ends_with_path(word, "thread::Builder")
     })
@@ -40,6 +47,7 @@ pub(super) fn threads(source: &Source) -> Vec<(usize, String)> {
 pub(super) fn file_system(source: &Source) -> Vec<(usize, String)> {
     let rooms = [
         "crates/config/",
+        "crates/engine/src/runtime/",
         "crates/server/",
         "crates/persist/",
         "crates/apus/",
@@ -50,6 +58,17 @@ pub(super) fn file_system(source: &Source) -> Vec<(usize, String)> {
     ];
     banned(source, &rooms, "this room knows no files", |word| {
         word == "std::fs" || word.starts_with("std::fs::")
+    })
+}
+
+/// The engine and what keeps the data are driven by whoever calls them; of the library of the event
+/// loop they know the channels.
+pub(super) fn event_loop(source: &Source) -> Vec<(usize, String)> {
+    if !source.is_in(&["crates/engine/", "crates/durability/"]) {
+        return Vec::new();
+    }
+    banned(source, &[], "an event loop is the server's", |word| {
+        word.starts_with("tokio::") && !word.starts_with("tokio::sync")
     })
 }
 

@@ -19,31 +19,45 @@ const EDGES: &[(&str, &[&str])] = &[
     ("replication", &["base", "proto"]),
     ("cluster", &["base", "proto"]),
     ("sentinel", &["base", "proto"]),
-    (
-        "server",
-        &[
-            "base",
-            "proto",
-            "structs",
-            "keyspace",
-            "commands",
-            "script",
-            "acl",
-            "config",
-            "persist",
-            "replication",
-            "cluster",
-            "sentinel",
-        ],
-    ),
+    ("engine", ENGINE),
+    ("durability", DURABILITY),
+    ("server", SERVER),
     ("bench", &["base", "proto"]),
     ("apus", &["base", "persist", "server", "bench"]),
     ("tests", &["base", "proto", "config"]),
     ("xtask", &["base", "bench"]),
 ];
 
+/// What the engine may import: all that knows no server.
+const ENGINE: &[&str] =
+    &["base", "proto", "structs", "keyspace", "commands", "script", "acl", "config", "persist"];
+
+/// What keeps the data builds on the engine.
+const DURABILITY: &[&str] = &[
+    "base", "proto", "structs", "keyspace", "commands", "script", "acl", "config", "persist",
+    "engine",
+];
+
+/// The server may import everything.
+const SERVER: &[&str] = &[
+    "base",
+    "proto",
+    "structs",
+    "keyspace",
+    "commands",
+    "script",
+    "acl",
+    "config",
+    "persist",
+    "engine",
+    "durability",
+    "replication",
+    "sentinel",
+    "cluster",
+];
+
 /// The only rooms that know the event loop.
-const TOKIO_ROOMS: [&str; 2] = ["server", "bench"];
+const TOKIO_ROOMS: [&str; 4] = ["engine", "durability", "server", "bench"];
 
 /// Names every edge that is not in the table.
 pub(super) fn check() -> Result<Vec<String>, String> {

@@ -31,6 +31,7 @@ const RULES: &[(&str, Rule)] = &[
     ("clock", calls::clocks),
     ("thread", calls::threads),
     ("file-system", calls::file_system),
+    ("event-loop", calls::event_loop),
 ];
 
 /// Checks every Rust file that is tracked or could be, and the import edges.
@@ -111,6 +112,8 @@ mod tests {
         ] {
             assert_eq!(broken("crates/keyspace/src/a.rs", &body), [rule], "{body}");
         }
+        let timer = "fn f() { tokio::time::sleep(a); }";
+        assert_eq!(broken("crates/engine/src/a.rs", timer), ["2 event-loop"]);
         let headless = Source::parse("a.rs", "fn f() {}\n".to_owned()).unwrap();
         assert_eq!(violations(&headless), ["a.rs:1: head-doc: begin with a `//!` line"]);
     }
@@ -123,6 +126,7 @@ mod tests {
             ("crates/server/src/ffi.rs", "unsafe extern \"C\" {}"),
             ("crates/base/src/time.rs", "fn f() { Instant::now(); }"),
             ("crates/server/src/a.rs", "use std::fs;\nfn f() { thread::spawn(g); }"),
+            ("crates/engine/src/a.rs", "use tokio::sync::oneshot;"),
             ("tests/tests/a.rs", "fn f() { Instant::now(); std::fs::read(a); thread::spawn(g); }"),
             ("crates/base/src/a.rs", "#[cfg(test)]\nmod tests {\n    use std::fs;\n}"),
         ] {

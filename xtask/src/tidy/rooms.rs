@@ -1,5 +1,6 @@
-//! The rooms inside `server`, read from the code: which file belongs to which, which imports run
-//! up, how wide the widest circle of files is, and which type names stand for two things.
+//! The rooms inside `engine`, `durability` and `server`, read from the code: which file belongs to
+//! which, which imports run up, how wide the widest circle of files is, and which type names stand
+//! for two things.
 //!
 //! Invariant: an import that runs up fails, and a file that no room names. The other figures are
 //! ratchets: one that rises fails, and so does one that falls below its pin, which is then to be
@@ -9,174 +10,70 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::source::Source;
 
-const SERVER: &str = "crates/server/src/";
+/// The crates that are divided into rooms.
+const CRATES: [&str; 3] = ["engine", "durability", "server"];
 
 /// A part of the server, from the lowest to the highest.
 struct Room {
     name: &'static str,
-    /// Its files and folders; of two rooms that name a file the longer name counts.
+    /// Its files and folders, by crate; of two rooms that name a file the longer name counts.
     places: &'static [&'static str],
 }
 
+const fn room(name: &'static str, places: &'static [&'static str]) -> Room {
+    Room { name, places }
+}
+
 const ROOMS: &[Room] = &[
-    Room {
-        name: "runtime",
-        places: &[
-            "write_gate.rs",
-            "version.rs",
-            "replace_file.rs",
-            "cores.rs",
-            "cores/",
-            "counters.rs",
-            "counting_waker.rs",
-            "startup/limits.rs",
-            "startup/memory.rs",
-            "title.rs",
-            "log.rs",
-            "loops.rs",
-            "looks.rs",
-            "stopwatch.rs",
-            "syslog.rs",
-            "allocator.rs",
-            "lanes.rs",
-            "main_thread.rs",
-            "aof/aligned.rs",
-            "background/",
-            "panics.rs",
-            "drill.rs",
-            "ending.rs",
+    room("runtime", &["engine/runtime/"]),
+    room("table", &["engine/table/"]),
+    room("clients", &["engine/clients/"]),
+    room("journal", &["engine/journal/"]),
+    room("observe", &["engine/observe/"]),
+    room("limits", &["engine/limits/"]),
+    room("shared", &["engine/shared.rs", "engine/lane.rs", "engine/keyspace_settings.rs"]),
+    room("session", &["engine/session/"]),
+    room("commit", &["engine/commit/"]),
+    room("admission", &["engine/admission/"]),
+    room("reclaim", &["engine/reclaim/"]),
+    room("transaction", &["engine/transaction/"]),
+    room("execute", &["engine/execute.rs", "engine/execute/"]),
+    room("scripting", &["engine/scripting/"]),
+    room("engine", &["engine/lib.rs", "engine/testing.rs"]),
+    room("durability", &["durability/"]),
+    room("memcached", &["server/memcached/"]),
+    room("net", &["server/net/"]),
+    room("state", &["server/server.rs", "server/control/context.rs"]),
+    room("control", &["server/control/"]),
+    room(
+        "start",
+        &[
+            "server/cron.rs",
+            "server/families.rs",
+            "server/lib.rs",
+            "server/start.rs",
+            "server/startup/",
         ],
-    },
-    Room { name: "table", places: &["table.rs", "request_keys.rs"] },
-    Room {
-        name: "clients",
-        places: &[
-            "client_id.rs",
-            "client_margin.rs",
-            "tracking/invalidation.rs",
-            "mailbox.rs",
-            "clients.rs",
-            "multicast.rs",
-            "unregistration.rs",
-        ],
-    },
-    Room { name: "journal", places: &["journal/"] },
-    Room {
-        name: "observe",
-        places: &[
-            "latency.rs",
-            "monitor.rs",
-            "notifications.rs",
-            "pubsub/",
-            "redact.rs",
-            "command_log.rs",
-            "rates.rs",
-            "stats.rs",
-            "tracking/",
-        ],
-    },
-    Room {
-        name: "limits",
-        places: &[
-            "disk_errors.rs",
-            "long_running.rs",
-            "budget.rs",
-            "pause.rs",
-            "loading/progress.rs",
-            "aging_state.rs",
-            "defrag_state.rs",
-            "evictor.rs",
-            "eviction_observer.rs",
-            "sweep.rs",
-            "scripts/cost_history.rs",
-            "scripts/cache.rs",
-            "scripts/interpreters.rs",
-            "scripts/libraries.rs",
-            "scripts/running.rs",
-            "scripts/state.rs",
-        ],
-    },
-    Room { name: "shared", places: &["shared.rs", "lane.rs", "keyspace_settings.rs"] },
-    Room {
-        name: "session",
-        places: &["client_info.rs", "output_ceiling.rs", "patience.rs", "session/"],
-    },
-    Room { name: "commit", places: &["accounting.rs", "blocking.rs", "commit.rs", "handler.rs"] },
-    Room {
-        name: "admission",
-        places: &["guard.rs", "gates.rs", "login.rs", "scripts/declared.rs"],
-    },
-    Room {
-        name: "reclaim",
-        places: &[
-            "aging.rs",
-            "client_memory.rs",
-            "defrag.rs",
-            "evict.rs",
-            "expiry.rs",
-            "release.rs",
-        ],
-    },
-    Room { name: "transaction", places: &["control_plane.rs", "engine.rs", "unit/"] },
-    Room { name: "execute", places: &["execute.rs", "execute/", "heavy.rs", "heavy/"] },
-    Room { name: "scripting", places: &["scripts/"] },
-    Room {
-        name: "durability",
-        places: &[
-            "aof/",
-            "snapshot/",
-            "loading/",
-            "replay/",
-            "backup.rs",
-            "data/",
-            "claims.rs",
-            "durability.rs",
-            "log_scheduling.rs",
-            "waitaof.rs",
-            "save.rs",
-            "shutdown.rs",
-        ],
-    },
-    Room { name: "memcached", places: &["memcached/"] },
-    Room {
-        name: "net",
-        places: &[
-            "connection/",
-            "housekeeping.rs",
-            "output_limit.rs",
-            "listeners.rs",
-            "listeners/",
-            "udp.rs",
-            "network.rs",
-            "batch_scheduling.rs",
-            "deferred.rs",
-            "durability_waiters.rs",
-            "group_commit.rs",
-            "worker.rs",
-            "worker_pool.rs",
-        ],
-    },
-    Room { name: "state", places: &["server.rs", "control/context.rs"] },
-    Room { name: "control", places: &["control/", "users.rs", "apply_config.rs"] },
-    Room { name: "start", places: &["startup/", "cron.rs", "start.rs", "families.rs", "lib.rs"] },
+    ),
 ];
 
 /// Files of the widest circle of imports.
 const WIDEST_CIRCLE: usize = 28;
 
 /// Names of types that one crate defines more than once, by crate.
-const TYPE_NAMES: &[(&str, usize)] = &[("server", 45)];
+const TYPE_NAMES: &[(&str, usize)] = &[];
 
 /// Holds the rooms against their pins.
 pub(super) fn check(sources: &[Source]) -> Vec<String> {
-    let house = House::read(SERVER, sources);
+    let house = House::read(&CRATES, sources);
     let mut problems = Vec::new();
     let homeless = house.files.keys().filter(|file| room_of(file).is_none());
-    problems.extend(homeless.map(|file| format!("{SERVER}{file}:1: room: no room names it")));
+    problems.extend(homeless.map(|file| format!("{}:1: room: no room names it", path_of(file))));
     for (rank, room) in ROOMS.iter().enumerate() {
         let up = house.arrows_up(rank).into_iter();
         problems.extend(up.map(|arrow| {
-            format!("{SERVER}{}: room: {arrow} runs up from {}", first_line(&arrow), room.name)
+            let file = arrow.split(' ').next().unwrap_or_default();
+            format!("{}:1: room: {arrow} runs up from {}", path_of(file), room.name)
         }));
     }
     let circle = house.widest_circle();
@@ -189,10 +86,10 @@ pub(super) fn check(sources: &[Source]) -> Vec<String> {
     problems
 }
 
-/// Where an import is told of: at the head of the file that it is in.
-fn first_line(arrow: &str) -> String {
-    let file = arrow.split(' ').next().unwrap_or_default();
-    format!("{file}:1")
+/// Where a file lies that is named by its crate and its place there.
+fn path_of(file: &str) -> String {
+    let (name, place) = file.split_once('/').unwrap_or_default();
+    format!("crates/{name}/src/{place}")
 }
 
 /// Why a figure is not as it is pinned.
@@ -209,7 +106,7 @@ fn held(what: &str, found: usize, pinned: usize, list: &[String]) -> Option<Stri
     }
 }
 
-/// The place of a file's room among the rooms; the path is relative to the crate's sources.
+/// The place of a file's room among the rooms.
 fn room_of(file: &str) -> Option<usize> {
     let places = ROOMS.iter().enumerate().flat_map(|(rank, room)| {
         room.places
@@ -220,29 +117,37 @@ fn room_of(file: &str) -> Option<usize> {
     places.max().map(|(_, rank)| rank)
 }
 
-/// The files of a crate, each with the files that it imports.
+/// The files of some crates, as `crate/place`, each with the files that it imports.
 struct House {
     files: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl House {
-    fn read(folder: &str, sources: &[Source]) -> Self {
-        let own = sources.iter().filter(|source| !source.is_test());
-        let own = own.filter_map(|source| Some((source.path.strip_prefix(folder)?, source)));
+    fn read(crates: &[&str], sources: &[Source]) -> Self {
+        let own = sources.iter().filter(|source| !source.is_test()).filter_map(|source| {
+            let (name, place) = source.path.strip_prefix("crates/")?.split_once("/src/")?;
+            crates.contains(&name).then(|| (format!("{name}/{place}"), source))
+        });
+        let own: Vec<(String, &Source)> = own.collect();
         let modules: BTreeMap<Vec<String>, &str> =
-            own.clone().map(|(file, _)| (module_of(file), file)).collect();
-        let files = own.map(|(file, source)| {
+            own.iter().map(|(file, _)| (module_of(file), &**file)).collect();
+        let files = own.iter().map(|(file, source)| {
             let here = module_of(file);
-            let words = source.product_words();
-            let imported = words.filter_map(|(_, word)| {
+            let imported = source.product_words().filter_map(|(_, word)| {
                 let path = absolute(&here, word).or_else(|| {
-                    let child = [&here[..], &[word.split("::").next()?.to_owned()]].concat();
-                    modules.contains_key(&child).then_some(child)
+                    let first = word.split("::").next()?;
+                    let child = [&here[..], &[first.to_owned()]].concat();
+                    if modules.contains_key(&child) {
+                        return Some(child);
+                    }
+                    let is_crate = crates.contains(&first) && word.contains("::");
+                    is_crate.then(|| word.split("::").map(str::to_owned).collect())
                 })?;
-                let module = (0..=path.len()).rev().find_map(|end| modules.get(&path[..end]))?;
+                // What a root itself holds are macros, which have no other place.
+                let module = (2..=path.len()).rev().find_map(|end| modules.get(&path[..end]))?;
                 (*module != file).then(|| (*module).to_owned())
             });
-            (file.to_owned(), imported.collect())
+            (file.clone(), imported.collect())
         });
         Self { files: files.collect() }
     }
@@ -278,19 +183,19 @@ impl House {
     }
 }
 
-/// The path of the module that a file holds; the root's is empty.
+/// The path of the module that a file holds, which begins with its crate.
 fn module_of(file: &str) -> Vec<String> {
     let path = file.trim_end_matches(".rs").trim_end_matches("/mod");
     let parts = path.split('/').filter(|part| !matches!(*part, "lib" | "main" | "mod"));
     parts.map(str::to_owned).collect()
 }
 
-/// A path that is seen from a module, from the crate's root on; `None` if it names another crate
-/// or something of its own.
+/// A path that is seen from a module, beginning with its crate; `None` if it names another crate or
+/// something of its own.
 fn absolute(here: &[String], word: &str) -> Option<Vec<String>> {
     let mut parts = word.split("::").peekable();
     let mut path = match parts.next()? {
-        "crate" => Vec::new(),
+        "crate" => here[..1].to_vec(),
         "self" => here.to_vec(),
         "super" => {
             let mut path = here[..here.len().checked_sub(1)?].to_vec();
@@ -338,7 +243,7 @@ fn type_names(sources: &[Source]) -> BTreeMap<String, Vec<String>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{House, absolute, held, module_of, room_of, type_names};
+    use super::{CRATES, House, ROOMS, absolute, held, module_of, room_of, type_names};
     use crate::tidy::source::Source;
 
     fn source(path: &str, body: &str) -> Source {
@@ -347,41 +252,44 @@ mod tests {
 
     fn some() -> [Source; 6] {
         [
-            source("crates/server/src/lib.rs", "mod journal;\nmod server;\nmod evict;"),
-            source("crates/server/src/journal/mod.rs", "use crate::server::Server;"),
+            source("crates/engine/src/lib.rs", "mod journal;\nmod lane;"),
+            source("crates/engine/src/journal/mod.rs", "use crate::lane::Lane;"),
             source(
-                "crates/server/src/server.rs",
-                "use super::evict::{self, Evictor};\n#[cfg(test)]\nmod tests { use crate::start; }",
+                "crates/engine/src/lane.rs",
+                "use super::journal::{self, X};\n#[cfg(test)]\nmod tests { use crate::testing; }",
             ),
-            source("crates/server/src/evict.rs", "fn f() { crate::journal::append(); }"),
-            source("crates/server/src/aof/mod.rs", "pub(crate) use files::Files;"),
-            source("crates/server/src/aof/files.rs", "struct Files;"),
+            source("crates/server/src/server.rs", "fn f() { engine::journal::append(); }"),
+            source("crates/durability/src/aof/mod.rs", "pub(crate) use files::Files;"),
+            source("crates/durability/src/aof/files.rs", "struct Files;"),
         ]
     }
 
     #[test]
     fn imports_are_read_from_the_code() {
-        let house = House::read("crates/server/src/", &some());
+        let house = House::read(&CRATES, &some());
         let imports = |file: &str| house.files[file].iter().cloned().collect::<Vec<_>>();
-        assert_eq!(imports("journal/mod.rs"), ["server.rs"]);
-        assert_eq!(imports("server.rs"), ["evict.rs"], "what tests import is no arrow");
-        assert_eq!(imports("evict.rs"), ["journal/mod.rs"], "a path in the text is an import");
-        assert_eq!(imports("aof/mod.rs"), ["aof/files.rs"], "so is a name of a child");
-        let up: Vec<String> = (0..20).flat_map(|rank| house.arrows_up(rank)).collect();
-        assert_eq!(up, ["journal/mod.rs -> server.rs"]);
-        assert_eq!(house.widest_circle(), ["evict.rs", "journal/mod.rs", "server.rs"]);
+        assert_eq!(imports("engine/journal/mod.rs"), ["engine/lane.rs"]);
+        let of_lane = imports("engine/lane.rs");
+        assert_eq!(of_lane, ["engine/journal/mod.rs"], "what tests import is no arrow");
+        let of_server = imports("server/server.rs");
+        assert_eq!(of_server, ["engine/journal/mod.rs"], "a path in the text is an import");
+        let of_aof = imports("durability/aof/mod.rs");
+        assert_eq!(of_aof, ["durability/aof/files.rs"], "so is a name of a child");
+        let up: Vec<String> = (0..ROOMS.len()).flat_map(|rank| house.arrows_up(rank)).collect();
+        assert_eq!(up, ["engine/journal/mod.rs -> engine/lane.rs"]);
+        assert_eq!(house.widest_circle(), ["engine/journal/mod.rs", "engine/lane.rs"]);
     }
 
     #[test]
     fn paths_are_seen_from_their_module() {
-        let here = module_of("aof/tail/mod.rs");
-        assert_eq!(here, ["aof", "tail"]);
-        assert!(module_of("lib.rs").is_empty());
+        let here = module_of("server/net/listeners/mod.rs");
+        assert_eq!(here, ["server", "net", "listeners"]);
+        assert_eq!(module_of("server/lib.rs"), ["server"]);
         for (word, path) in [
-            ("crate::server::Server", &["server", "Server"][..]),
-            ("super::files", &["aof", "files"]),
-            ("super::super::server", &["server"]),
-            ("self::a", &["aof", "tail", "a"]),
+            ("crate::server::Server", &["server", "server", "Server"][..]),
+            ("super::worker", &["server", "net", "worker"]),
+            ("super::super::server", &["server", "server"]),
+            ("self::a", &["server", "net", "listeners", "a"]),
         ] {
             assert_eq!(absolute(&here, word).unwrap(), path, "{word}");
         }
@@ -391,8 +299,8 @@ mod tests {
 
     #[test]
     fn the_longer_name_says_which_room_a_file_is_in() {
-        assert!(room_of("scripts/state.rs") < room_of("scripts/run.rs"));
-        assert!(room_of("nowhere.rs").is_none());
+        assert!(room_of("server/control/context.rs") < room_of("server/control/mod.rs"));
+        assert!(room_of("server/nowhere.rs").is_none());
     }
 
     #[test]

@@ -58,6 +58,9 @@ pub const COMMANDS: &[&DataCommand] = &[
 /// Looking at an element in passing, in nanoseconds.
 const PASSED_NS: u64 = 15;
 
+/// Bytes of elements that are compared in a nanosecond, from memory.
+const COMPARED_PER_NS: u64 = 4;
+
 /// Replying, adding or removing an element, in nanoseconds.
 const HANDLED_NS: u64 = 50;
 
@@ -124,10 +127,17 @@ fn peek_len(tx: &Tx, key: &[u8]) -> Result<Option<u64>, Refusal> {
     Ok(tx.peek_view::<List>(key)?.map(ListRef::len))
 }
 
-/// Charges a writing command for passing all elements of a list.
-fn charge_walk(tx: &Tx, key: &[u8]) -> Result<(), Refusal> {
-    let len = peek_len(tx, key)?.unwrap_or(0);
-    tx.charge(len * PASSED_NS)
+/// Charges a writing command for looking for an element in all of a list.
+fn charge_search(tx: &Tx, key: &[u8], sought_len: usize) -> Result<(), Refusal> {
+    let list = tx.peek_view::<List>(key)?;
+    tx.charge(list.map_or(0, |list| search_cost_ns(list, list.len(), sought_len)))
+}
+
+/// What looking for an element of so many bytes takes in so many elements of a list, which may
+/// differ from that one only at their ends.
+fn search_cost_ns(list: ListRef<'_>, count: u64, sought_len: usize) -> u64 {
+    let compared = count.saturating_mul(sought_len as u64).min(list.listpack_bytes() as u64);
+    count * PASSED_NS + compared / COMPARED_PER_NS
 }
 
 /// The elements of a range, the outermost first as seen from an end.

@@ -7,7 +7,7 @@ use proto::{Args, Reply};
 use structs::list::{List, Side};
 use structs::members::Text;
 
-use super::{HANDLED_NS, charge_walk, limits, needle, notify_pushed, peek_len, push_into};
+use super::{HANDLED_NS, charge_search, limits, needle, notify_pushed, peek_len, push_into};
 use crate::DataCommand;
 use crate::arguments::{integer, is};
 use crate::declare::{Command, Flags, Group, Spec, at_least, exactly};
@@ -128,7 +128,7 @@ fn linsert(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Ref
         word if is(word, "AFTER") => 1,
         _ => return Err(SYNTAX),
     };
-    charge_walk(tx, key)?;
+    charge_search(tx, key, args[3].len())?;
     let limits = limits(tx);
     // `None` where there is no such element: 0 of a list that is not there, else -1.
     let (len, _) = tx.edit::<List, _>(key, |list| {

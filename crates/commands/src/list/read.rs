@@ -8,7 +8,7 @@ use proto::{Args, Reply};
 use structs::list::{List, ListRef, Side};
 
 use super::push::index_within;
-use super::{HANDLED_NS, PASSED_NS, clip, outermost, symmetric};
+use super::{HANDLED_NS, clip, outermost, search_cost_ns, symmetric};
 use crate::DataCommand;
 use crate::arguments::{Options, integer, is};
 use crate::declare::{Command, Flags, Group, Spec, at_least, exactly};
@@ -180,8 +180,9 @@ fn lpos(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusa
     let search = PositionSearch::read(args)?;
     let list = tx.view::<List>(&args[1])?;
     let len = list.map_or(0, ListRef::len);
-    tx.charge(len.min(search.looked_at as u64) * PASSED_NS)?;
-    let looked_at = outermost(len, len.min(search.looked_at as u64), search.side);
+    let count = len.min(search.looked_at as u64);
+    tx.charge(list.map_or(0, |list| search_cost_ns(list, count, args[2].len())))?;
+    let looked_at = outermost(len, count, search.side);
     let found =
         list.into_iter().flat_map(|it| it.indexes_of(&args[2], looked_at.clone(), search.side));
     let mut matches = found.skip(search.passed).map(|index| index as i64);

@@ -6,7 +6,7 @@ use keyspace::{EventClass, Refusal, Tx};
 use proto::{Args, Reply};
 use structs::list::{List, Side};
 
-use super::{charge_walk, clip, limits, needle, notify_gone, peek_len, symmetric};
+use super::{charge_search, clip, limits, needle, notify_gone, peek_len, symmetric};
 use crate::DataCommand;
 use crate::arguments::integer;
 use crate::declare::{Command, Flags, Group, Spec, exactly};
@@ -37,7 +37,7 @@ fn lrem(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusa
     let (key, count, element) = (&args[1], symmetric(&args[2])?, needle(&args[3]));
     let side = if count < 0 { Side::Right } else { Side::Left };
     let most = if count == 0 { u64::MAX } else { count.unsigned_abs() };
-    charge_walk(tx, key)?;
+    charge_search(tx, key, args[3].len())?;
     let limits = limits(tx);
     let (removed, outcome) = tx.edit::<List, _>(key, |list| {
         let removed = list.remove_equal(element, most, side);

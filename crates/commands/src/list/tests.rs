@@ -589,3 +589,30 @@ fn what_is_much_is_done_elsewhere() {
     }
     assert_eq!(session.call("LLEN m"), ":5000");
 }
+
+#[test]
+fn a_search_is_charged_by_the_bytes_it_compares() {
+    let mut session = Session::new();
+    let (common, long) = ("x".repeat(1000), "y".repeat(10_000));
+    for number in 0..2000 {
+        session.call(&format!("RPUSH alike {common}{number:04}"));
+        session.call(&format!("RPUSH short {number}"));
+    }
+    let alike = format!("{common}none");
+    for (request, is_heavy) in [
+        (format!("LPOS alike {alike}"), true),
+        (format!("LPOS alike {alike} MAXLEN 100"), false),
+        (format!("LREM alike 0 {alike}"), true),
+        (format!("LINSERT alike BEFORE {alike} 1"), true),
+        ("LPOS alike none".to_owned(), false),
+        ("LREM alike 0 none".to_owned(), false),
+        ("LINSERT alike AFTER none 1".to_owned(), false),
+        (format!("LPOS short {long}"), false),
+        (format!("LREM short 0 {long}"), false),
+        (format!("LINSERT short AFTER {long} 1"), false),
+    ] {
+        session.call(&request);
+        let head = &request[..request.len().min(20)];
+        assert_eq!(session.ran_heavy(), is_heavy, "{head}");
+    }
+}

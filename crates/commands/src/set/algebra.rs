@@ -191,7 +191,11 @@ fn store(
             SetOperation::Union => sources.grown_union(),
             SetOperation::Intersection | SetOperation::Difference => None,
         };
-        Ok(found.unwrap_or_else(|| sources.combine(operation)).into_set(&limits))
+        let mut set = found.unwrap_or_else(|| sources.combine(operation)).into_set(&limits);
+        if operation == SetOperation::Difference {
+            sources.keep_form_of_first(&mut set, &limits);
+        }
+        Ok(set)
     })?;
     let count = result.borrow().len();
     store_result(tx, destination, result, EventClass::Set, event)?;
@@ -275,6 +279,21 @@ impl<'a> Sources<'a> {
         if few.len() > FEW { None } else { set::grown_union(&few, self.now).map(SetResult::All) }
     }
 
+    /// Gives a difference the form of a copy of the first set where Redis makes one and takes the
+    /// others out of that: where half the look-ups of the first ones are more than all members.
+    fn keep_form_of_first(&self, difference: &mut Set, limits: &SetLimits) {
+        let Some(first) = self.sets[0] else { return };
+        let looked_up = first.len() * self.present().len() as u64;
+        if looked_up / 2 <= self.len() {
+            return;
+        }
+        if first.len() > small_max(limits) {
+            difference.outgrow();
+        } else {
+            difference.inherit_form(collect(first.alive(self.now), limits).borrow());
+        }
+    }
+
     pub(super) fn combine(&self, operation: SetOperation) -> SetResult<'a> {
         let now = self.now;
         match operation {
@@ -304,9 +323,11 @@ impl<'a> Sources<'a> {
 impl SetResult<'_> {
     /// A set of the form that Redis gives to a result: that of its members added one by one.
     fn into_set(self, limits: &SetLimits) -> Set {
-        let small_max = limits.intset_entries.max(limits.listpack_entries);
         match self {
-            SetResult::All(set) if set.borrow().len() > small_max => set,
+            SetResult::All(mut set) if set.borrow().len() > small_max(limits) => {
+                set.outgrow();
+                set
+            }
             SetResult::All(set) => collect(set.borrow().iter().map(|member| member.member), limits),
             SetResult::Each(members) => collect(members, limits),
         }
@@ -321,6 +342,11 @@ impl SetResult<'_> {
             }
         }
     }
+}
+
+/// The most members of a set that is not called a hash table.
+fn small_max(limits: &SetLimits) -> u64 {
+    limits.intset_entries.max(limits.listpack_entries)
 }
 
 /// The union as a set of its own, of members of many sets.

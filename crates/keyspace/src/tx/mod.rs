@@ -51,6 +51,7 @@ use crate::clock::AccessClock;
 use crate::counters::{Count, LaneCounters};
 use crate::entry::EntryRef;
 use crate::keyspace::{Keyspace, Location};
+use crate::located::LocatedKeys;
 use crate::lock::acquisition::{Acquisition, PartitionSet};
 use crate::lock::partition::{Lsn, PartitionIndex};
 use crate::refusal::Refusal;
@@ -135,6 +136,8 @@ pub struct Tx {
     modified: ModifiedKeys,
     /// A key that was located before: address and length of its bytes, and where it belongs.
     hint: (usize, usize, Location),
+    /// All keys of the request, if they were located before.
+    located: LocatedKeys,
     /// Whether what runs now was called by a script.
     is_for_script: bool,
     /// Whether it has changed anything that is not final.
@@ -208,6 +211,7 @@ impl Tx {
             ready: ReadyKeys::default(),
             modified: ModifiedKeys::begin(keyspace),
             hint: (0, 0, Location::new(0, 0)),
+            located: LocatedKeys::default(),
             is_for_script: false,
             touched: false,
             has_flushed_all: false,
@@ -223,12 +227,30 @@ impl Tx {
         self.hint = (key.as_ptr().addr(), key.len(), location);
     }
 
-    /// Where these very bytes belong, if that is what was last hinted at.
+    /// The same for all keys of the request.
+    #[inline]
+    pub fn set_located(&mut self, located: LocatedKeys) {
+        self.located = located;
+    }
+
+    /// Where these very bytes belong, if that is what was last hinted at, or was located before.
     #[inline]
     #[must_use]
     pub fn hinted(&self, key: &[u8]) -> Option<Location> {
         let (address, len, location) = self.hint;
-        (key.as_ptr().addr() == address && key.len() == len).then_some(location)
+        if key.as_ptr().addr() == address && key.len() == len {
+            return Some(location);
+        }
+        self.located.of(key)
+    }
+
+    /// Where a key belongs.
+    #[inline]
+    #[must_use]
+    pub fn location_of(&self, key: &[u8]) -> Location {
+        let location = self.hinted(key).unwrap_or_else(|| self.keyspace.locate(key));
+        debug_assert_eq!(location, self.keyspace.locate(key));
+        location
     }
 
     /// The bytes that were hinted at are others now.
@@ -369,6 +391,7 @@ impl Tx {
         self.options.heavy = is_heavy;
         // The arguments moved too: other bytes may lie where the key lay.
         self.forget_hint();
+        self.located.clear();
         self.options.lane = lane;
     }
 
@@ -522,7 +545,7 @@ impl Tx {
     /// Where a key belongs, if the transaction may touch it.
     #[inline]
     fn locate(&self, key: &[u8]) -> Location {
-        self.hinted(key).unwrap_or_else(|| self.keyspace.locate(key))
+        self.location_of(key)
     }
 
     /// Opens a granted partition's table for a change.

@@ -73,6 +73,12 @@ impl<'a> Keys<'a> {
         Key::plain(text).map(Keys::one)
     }
 
+    /// How many bytes they take, with what stands between them.
+    #[inline]
+    pub fn extent(&self) -> usize {
+        self.next.map_or(0, |key| key.text().len()) + self.rest.len()
+    }
+
     /// One key.
     #[inline]
     pub(super) fn one(key: Key<'a>) -> Keys<'a> {

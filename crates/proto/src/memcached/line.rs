@@ -15,6 +15,12 @@ impl<'a> Words<'a> {
         Words { rest: line }
     }
 
+    /// How many bytes are left.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.rest.len()
+    }
+
     /// Whether there is no other.
     pub fn is_empty(&self) -> bool {
         self.rest.iter().all(|byte| *byte == b' ')

@@ -6,13 +6,13 @@ use commands::Command;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-pub(crate) use crate::control_plane::{Asker, NOT_FROM_SCRIPT, Next};
-use crate::execute::looks_heavy;
-use crate::lane::Lane;
 use crate::server::Server;
-use crate::session::Session;
-use crate::table::Entry;
-use crate::unit::Unit;
+use engine::execute::looks_heavy;
+use engine::lane::Lane;
+use engine::session::Session;
+use engine::table::command_table::Entry;
+pub(crate) use engine::transaction::control_plane::{Asker, NOT_FROM_SCRIPT, Next};
+use engine::transaction::unit::Unit;
 
 /// What a control command works on.
 pub(crate) struct Context<'a> {
@@ -37,24 +37,22 @@ impl<'a> Context<'a> {
     }
 }
 
-impl Next {
-    /// Does what needs nothing of its session here, or on a heavy-work thread where it is for very
-    /// many names.
-    pub(crate) fn by_size(
-        server: &'static Server,
-        args: Args<'_>,
-        reply: &mut Reply<'_>,
-        work: fn(&'static Server, Args<'_>, &mut Reply<'_>),
-    ) -> Self {
-        if !looks_heavy(args) {
-            work(server, args, reply);
-            return Self::Done;
-        }
-        Self::elsewhere(move |_, args, reply| {
-            work(server, args, reply);
-            Ok(())
-        })
+/// Does what needs nothing of its session here, or on a heavy-work thread where it is for very
+/// many names.
+pub(crate) fn by_size(
+    server: &'static Server,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+    work: fn(&'static Server, Args<'_>, &mut Reply<'_>),
+) -> Next {
+    if !looks_heavy(args) {
+        work(server, args, reply);
+        return Next::Done;
     }
+    Next::elsewhere(move |_, args, reply| {
+        work(server, args, reply);
+        Ok(())
+    })
 }
 
 /// What runs a control command.

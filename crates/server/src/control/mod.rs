@@ -6,6 +6,7 @@
 //! everything else.
 
 pub(crate) mod acl;
+pub(crate) mod apply_config;
 pub(crate) mod cluster;
 pub(crate) mod connection;
 pub(crate) mod context;
@@ -18,3 +19,4 @@ pub(crate) mod replication;
 pub(crate) mod scripting;
 pub(crate) mod server;
 pub(crate) mod transactions;
+pub(crate) mod users;

@@ -3,12 +3,12 @@
 //! Invariant: no room below knows a control command.
 
 use config::SetError;
+use engine::transaction::control_plane::{ControlPlane, ControlRequest};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use super::context::{Context, Next};
-use crate::apply_config;
-use crate::control_plane::{ControlPlane, ControlRequest};
+use crate::control::apply_config;
 use crate::server::Server;
 
 impl ControlPlane for Server {

@@ -4,11 +4,11 @@
 //! transaction waits for nobody.
 
 use commands::declare::{Command, Flags, Role, Spec, exactly};
+use engine::transaction::unit::COMMON_OF_TRANSACTIONS as COMMON;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use super::context::{Context, ControlCommand, Next};
-use crate::unit::COMMON_OF_TRANSACTIONS as COMMON;
 
 /// All commands of the family.
 pub(crate) const COMMANDS: &[&ControlCommand] = &[&DISCARD, &MULTI, &UNWATCH];

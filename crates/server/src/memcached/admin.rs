@@ -4,14 +4,15 @@
 
 use config::ShutdownFlags;
 use config::settings::{MEMCACHED_SHUTDOWN, SAVE};
+use engine::execute::heavy::ControlCall;
+use engine::session::Step;
 use keyspace::Refusal;
 use proto::memcached::{Administration, Failure, Form, Response, Words};
-use proto::{OwnedArgs, Reply, Resp};
+use proto::{Reply, Resp};
 
 use super::Front;
+use super::command_map::{self, Deed};
 use super::{Turn, crawler, tuning};
-use crate::heavy::Call;
-use crate::session::Step;
 
 const MEGABYTE: u64 = 1 << 20;
 
@@ -101,17 +102,11 @@ impl Turn<'_> {
         &self,
         work: impl FnOnce(usize, &mut Reply<'_>) + Send + 'static,
     ) -> Step {
-        let server = self.server;
-        // What the books say of it is that somebody administered.
-        let entry = server.table.entries().iter().find(|entry| entry.spec.name == "CONFIG");
-        let entry = entry.or_else(|| server.table.entries().first()).expect("there are commands");
-        let call = Call {
-            server,
-            entry,
-            args: OwnedArgs::default(),
-            resp: Resp::Two,
-            ceiling: usize::MAX,
-        };
+        let (server, request) = (self.server, self.request);
+        let entry = server.memcached.deeds(server).entry(Deed::of(&request.operation));
+        let entry = entry.expect("what is not there is not admitted");
+        let args = command_map::words(request);
+        let call = ControlCall { server, entry, args, resp: Resp::Two, ceiling: usize::MAX };
         let work = move |lane, _: proto::Args<'_>, reply: &mut Reply<'_>| -> Result<(), Refusal> {
             work(lane, reply);
             Ok(())

@@ -7,14 +7,14 @@
 
 use acl::DEFAULT_USER;
 use config::settings::MEMCACHED_USER;
+use engine::admission::guard::{Login, verify};
+use engine::session::Session;
+use engine::session::Step;
 use proto::memcached::{Failure, Form, Operation, Request, Response, Store, StoreMode, answer};
 
 use super::Front;
 use super::counters::Figure;
 use super::{MEMCACHED_VERSION, Turn, users};
-use crate::guard::{Login, verify};
-use crate::session::Session;
-use crate::session::Step;
 
 /// What a text client is told whose name and password cannot be one.
 const TOO_LONG: &str = "auth token too long";
@@ -37,7 +37,7 @@ fn offers_login(server: &Front) -> bool {
 /// Whether clients have to say who they are.
 #[cold]
 pub(crate) fn needs_login(server: &Front) -> bool {
-    crate::session::needs_password(server) || users::is_configured(server)
+    engine::session::needs_password(server) || users::is_configured(server)
 }
 
 impl Turn<'_> {
@@ -125,7 +125,7 @@ impl Turn<'_> {
             let found = verify(server, &self.session.client, login).ok();
             // Without a password the default user is nobody who could say who it is.
             found.filter(|user| {
-                user.name() != DEFAULT_USER || crate::session::needs_password(server)
+                user.name() != DEFAULT_USER || engine::session::needs_password(server)
             })
         };
         let is_right = found.is_some();

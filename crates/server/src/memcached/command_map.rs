@@ -3,16 +3,13 @@
 //!
 //! Invariant: a command that the operator has taken away is away on every port.
 
-use std::iter;
-
+use engine::limits::budget;
+use engine::table::command_table::{CommandTable, Entry};
 use proto::OwnedArgs;
 use proto::memcached::{
     Administration, KEY_LENGTH_MAX, Key, Keys, Operation, Request, StoreMode, Words,
 };
 use smallvec::SmallVec;
-
-use crate::budget;
-use crate::table::{CommandTable, Entry};
 
 /// What is done, as far as it matters to others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,6 +119,16 @@ pub(super) fn room_for(operation: &Operation<'_>) -> usize {
     }
 }
 
+/// How many bytes a request's words take, about.
+#[inline]
+pub(super) fn extent(operation: &Operation<'_>) -> usize {
+    match operation {
+        Operation::Store(store) => store.key.text().len() + store.value.len(),
+        Operation::Retrieve(retrieve) => retrieve.keys.extent(),
+        _ => 0,
+    }
+}
+
 /// The keys of a request on items.
 pub(super) fn keys_of<'a>(operation: &Operation<'a>) -> impl Iterator<Item = Key<'a>> {
     let (several, one): (Option<Keys<'a>>, Option<Key<'a>>) = match operation {
@@ -137,7 +144,7 @@ pub(super) fn keys_of<'a>(operation: &Operation<'a>) -> impl Iterator<Item = Key
 }
 
 /// A request in words, for those who watch and for the logs.
-pub(super) fn words(request: &Request<'_>, entry: &Entry) -> OwnedArgs {
+pub(super) fn words(request: &Request<'_>) -> OwnedArgs {
     let mut buffer = [0; KEY_LENGTH_MAX];
     let operation = &request.operation;
     let keys = keys_of(operation).map(|key| key.bytes(&mut buffer).to_vec());
@@ -146,7 +153,8 @@ pub(super) fn words(request: &Request<'_>, entry: &Entry) -> OwnedArgs {
         Operation::Store(store) => Some(store.value),
         _ => None,
     };
-    let name = iter::once(entry.spec.name.as_bytes());
+    let (_, command) = COMMANDS[Deed::of(operation) as usize];
+    let name = command.split('|').map(str::as_bytes);
     name.chain(keys.iter().map(Vec::as_slice)).chain(value).collect()
 }
 

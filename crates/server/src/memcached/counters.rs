@@ -6,10 +6,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
+use engine::runtime::counters;
+use engine::runtime::lanes::MAX_WORKERS;
 use smallvec::SmallVec;
-
-use crate::counters;
-use crate::lanes::MAX_WORKERS;
 
 /// Declares the figures with their names, in the order in which they are told.
 macro_rules! figures {
@@ -69,6 +68,12 @@ impl Tally {
     #[inline]
     pub(crate) fn add(&mut self, figure: Figure) {
         self.0.push(figure);
+    }
+
+    /// Whether nothing was counted.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// Counts one where it counts at all.

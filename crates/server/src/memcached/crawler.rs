@@ -8,13 +8,13 @@ use std::fmt::Write;
 
 use base::number::parse_u64;
 use config::settings::MEMCACHED_DUMP;
+use engine::runtime::background::visiting;
+use engine::session::Step;
 use keyspace::{EntryRef, Kind, PARTITIONS, PartitionIndex, Refusal, Tx};
 use proto::memcached::{Failure, Response};
 
 use super::items::unix_seconds;
 use super::{Turn, tuning};
-use crate::background::visiting;
-use crate::session::Step;
 
 /// How long the dump of a class is at the most, as in memcached.
 const CLASS_DUMP_MAX: usize = 2 << 20;

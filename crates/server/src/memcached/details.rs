@@ -28,7 +28,7 @@ pub(super) enum Asked {
 }
 
 #[derive(Clone, Copy, Default)]
-struct Figures {
+struct PrefixCounters {
     gets: u64,
     hits: u64,
     sets: u64,
@@ -62,7 +62,7 @@ pub(crate) struct Details {
     is_on: AtomicBool,
     /// What ends a prefix, where that was said at the start.
     delimiter: OnceLock<u8>,
-    prefixes: Mutex<BTreeMap<Box<[u8]>, Figures>>,
+    prefixes: Mutex<BTreeMap<Box<[u8]>, PrefixCounters>>,
 }
 
 impl Details {
@@ -119,7 +119,7 @@ impl Details {
     pub(super) fn lines(&self) -> Vec<Vec<u8>> {
         let prefixes = self.prefixes.lock().unwrap_or_else(PoisonError::into_inner);
         let lines = prefixes.iter().map(|(prefix, figures)| {
-            let Figures { gets, hits, sets, deletions } = figures;
+            let PrefixCounters { gets, hits, sets, deletions } = figures;
             let figures = format!(" get {gets} hit {hits} set {sets} del {deletions}");
             [b"PREFIX ", &**prefix, figures.as_bytes()].concat()
         });

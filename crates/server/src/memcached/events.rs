@@ -7,15 +7,15 @@ use std::fmt::Display;
 use std::sync::atomic::Ordering;
 
 use base::time::UnixMillis;
+use engine::clients::mailbox::Outbox;
+use engine::limits::eviction_observer::EvictionObserver;
+use engine::session::{Class, Classes};
 use keyspace::{EntryRef, Kind};
 use proto::memcached::{Failure, Form, Request, Response, Store, StoreMode};
 
 use super::Memcached;
 use super::counters::Figure;
 use super::crawler::percent_encoded;
-use crate::eviction_observer::EvictionObserver;
-use crate::mailbox::Outbox;
-use crate::session::{Class, Classes};
 
 /// What is to be told of a request.
 pub(super) struct Events {
@@ -38,8 +38,9 @@ impl Events {
     }
 
     /// What happened, in order.
-    pub(super) fn into_lines(self) -> Vec<(Class, String)> {
-        self.lines
+    #[inline]
+    pub(super) fn lines(&mut self) -> impl Iterator<Item = (Class, String)> {
+        self.lines.drain(..)
     }
 
     /// An item was looked up; `size` is how large it is, if it is there.

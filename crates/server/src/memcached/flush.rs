@@ -5,37 +5,25 @@
 
 use std::sync::atomic::Ordering;
 
-use config::settings::{MEMCACHED_DATABASE, MEMCACHED_FLUSH};
+use config::settings::MEMCACHED_DATABASE;
+use engine::clients::mailbox::Rounds;
+use engine::commit::publish::commit;
+use engine::runtime::background::{wait_for, wait_for_client};
+use engine::session::Step;
 use keyspace::{Acquisition, BUSY, Tx, TxOptions};
 use proto::memcached::{Deadline, Expiry, Failure, Response, answer};
-use proto::{Args, Output, OwnedArgs, Resp};
+use proto::{Args, Output};
 
 use super::Front;
-use super::command_map::Deed;
 use super::counters::Figure;
 use super::{Turn, failure_of};
-use crate::background::{wait_for, wait_for_client};
-use crate::commit::commit;
-use crate::heavy::Call;
-use crate::mailbox::Rounds;
-use crate::session::Step;
 
-const NOT_ALLOWED: Failure<'static> = Failure::Client("flush_all not allowed");
+pub(super) const NOT_ALLOWED: Failure<'static> = Failure::Client("flush_all not allowed");
 
 impl Turn<'_> {
     /// Forgets all items.
     pub(super) fn flush(&mut self, expiry: Expiry) -> Step {
         let server = self.server;
-        if !server.config.get(MEMCACHED_FLUSH) {
-            return self.fail(NOT_ALLOWED);
-        }
-        let entry = match self.admit(Deed::Flush) {
-            Ok(entry) => entry,
-            Err(step) => return step,
-        };
-        if let Some(step) = self.ask_gates(entry, 0) {
-            return step;
-        }
         self.count(Figure::CmdFlush);
         // There is one moment: who says another has taken back the former one.
         let flush_at = &server.memcached.flush_at;
@@ -50,22 +38,16 @@ impl Turn<'_> {
         let mut busy = Output::new();
         answer(&mut busy, self.request, Response::Failed(failure_of(&BUSY)));
         let busy = busy.front().to_vec();
-        let args: OwnedArgs = [entry.spec.name.as_bytes()].into_iter().collect();
-        let call = Call { server, entry, args, resp: Resp::Two, ceiling: usize::MAX };
-        Step::elsewhere(server.background.run_visit(
-            call,
-            Box::new(move |lane, _, reply| {
-                let mut world = Acquisition::of_world(server.keyspace);
-                match wait_for_client(server.keyspace, &mut world) {
-                    Ok(()) => {
-                        flush(server, world, lane);
-                        reply.raw(&told);
-                    }
-                    Err(_) => reply.raw(&busy),
+        self.on_a_lane(move |lane, reply| {
+            let mut world = Acquisition::of_world(server.keyspace);
+            match wait_for_client(server.keyspace, &mut world) {
+                Ok(()) => {
+                    flush(server, world, lane);
+                    reply.raw(&told);
                 }
-                Ok(())
-            }),
-        ))
+                Err(_) => reply.raw(&busy),
+            }
+        })
     }
 }
 

@@ -4,8 +4,9 @@
 
 use std::ops::Deref;
 
+use durability::durability::Durability;
+
 use super::Memcached;
-use crate::durability::Durability;
 
 /// The memcached front: its [`Durability`] and more.
 pub(crate) struct Front {

@@ -7,6 +7,7 @@
 use base::number::format_i64;
 use base::time::UnixMillis;
 use commands::change;
+use engine::session::Class;
 use keyspace::{EntryRef, EventClass, Kind, Lifetime, NewText, Notes, Refusal, Text, Tx};
 use persist::entry_notes::EntryNote;
 use proto::Output;
@@ -15,13 +16,13 @@ use proto::memcached::{
     Response, Retrieve, Store, StoreMode, answer,
 };
 
+use super::body::Told;
 use super::command_map::keys_of;
-use super::counters::{Figure, Tally};
-use super::details::{Asked, Noted};
-use super::events::{self, Events, size_of_item};
+use super::counters::Figure;
+use super::details::Asked;
+use super::events::{self, size_of_item};
 use super::number::number_of;
 use super::shows_cas;
-use crate::session::Class;
 
 /// The outcome of a request on one key.
 type Done = Result<Response<'static>, Refusal>;
@@ -35,9 +36,8 @@ pub(super) struct Work<'a> {
     pub(super) tx: &'a mut Tx,
     pub(super) request: &'a Request<'a>,
     pub(super) out: &'a mut Output,
-    pub(super) tally: Tally,
-    pub(super) events: Events,
-    pub(super) details: Noted,
+    /// What it counts and tells.
+    pub(super) told: &'a mut Told,
     /// No value may be larger.
     pub(super) size_max: usize,
     /// Whether more keys of its request come behind it.
@@ -63,14 +63,14 @@ impl Work<'_> {
             Operation::Inspect(_) => return self.inspect(key),
             Operation::Refuse(refusal) => {
                 if refusal.failure == Failure::TooLarge {
-                    self.tally.add(Figure::StoreTooLarge);
+                    self.told.tally.add(Figure::StoreTooLarge);
                 }
                 self.remove(key)?;
                 Response::Failed(refusal.failure)
             }
             _ => unreachable!("nothing else is done to items"),
         };
-        if self.events.is_watched(Class::Mutations) {
+        if self.told.events.is_watched(Class::Mutations) {
             self.tell_store(key, &response)?;
         }
         self.answer(response);
@@ -80,8 +80,8 @@ impl Work<'_> {
     /// Tells who watches that an item is looked up.
     #[inline]
     fn tell_fetch(&mut self, key: &[u8]) -> Result<(), Refusal> {
-        if self.events.is_watched(Class::Fetchers) {
-            self.events.fetch(key, size_of_item(self.tx.peek(key)?));
+        if self.told.events.is_watched(Class::Fetchers) {
+            self.told.events.fetch(key, size_of_item(self.tx.peek(key)?));
         }
         Ok(())
     }
@@ -106,7 +106,7 @@ impl Work<'_> {
         };
         let is_stored = matches!(outcome, Response::Stored { .. } | Response::Number(_));
         let size = if is_stored { size_of_item(self.tx.peek(key)?) } else { None };
-        self.events.store(key, (command, ttl_s), outcome, size.unwrap_or(length));
+        self.told.events.store(key, (command, ttl_s), outcome, size.unwrap_or(length));
         Ok(())
     }
 
@@ -147,16 +147,16 @@ impl Work<'_> {
         }
         // What touches, too, counts as a touch alone.
         let is_get = moment.is_none();
-        self.tally.add_if(is_get, Figure::CmdGet);
+        self.told.tally.add_if(is_get, Figure::CmdGet);
         let entry = self.tx.read(key)?;
         let Some((entry, text)) = entry.and_then(|entry| Some((entry, entry.text()?))) else {
             if self.tx.expired() > expired {
-                self.tally.add(Figure::GetExpired);
+                self.told.tally.add(Figure::GetExpired);
             }
             return self.miss(key, retrieve);
         };
-        self.tally.add_if(is_get, Figure::GetHits);
-        self.details.note(key, Asked::Hit);
+        self.told.tally.add_if(is_get, Figure::GetHits);
+        self.told.details.note(key, Asked::Hit);
         // What expires at once is told for the last time.
         let is_last = moment == Some(Deadline::Passed);
         let (notes, ttl_s) = (entry.notes(), if is_last { Some(0) } else { ttl_of(entry, now) });
@@ -190,12 +190,12 @@ impl Work<'_> {
     /// Has an item that is about to be read expire at another time; one that is to expire at once
     /// is read first.
     fn touch_one(&mut self, key: &[u8], moment: Deadline) -> Result<(), Refusal> {
-        self.tally.add(Figure::CmdTouch);
+        self.told.tally.add(Figure::CmdTouch);
         if !self.tx.exists(key)? {
-            self.tally.add(Figure::TouchMisses);
+            self.told.tally.add(Figure::TouchMisses);
             return Ok(());
         }
-        self.tally.add(Figure::TouchHits);
+        self.told.tally.add(Figure::TouchHits);
         match moment {
             Deadline::At(at) => change::expire(self.tx, key, at),
             Deadline::Never => change::persist(self.tx, key).map(drop),
@@ -205,16 +205,16 @@ impl Work<'_> {
 
     /// Answers a miss, or makes the item that the client is to fill.
     fn miss(&mut self, key: &[u8], retrieve: &Retrieve<'_>) -> Result<(), Refusal> {
-        self.details.note(key, Asked::Miss);
+        self.told.details.note(key, Asked::Miss);
         let is_free = !self.tx.exists(key)?;
         let is_get = retrieve.touch.is_none();
         let Some(expiry) = retrieve.vivify.filter(|_| is_free) else {
-            self.tally.add_if(is_get, Figure::GetMisses);
+            self.told.tally.add_if(is_get, Figure::GetMisses);
             self.answer(Response::Miss);
             return Ok(());
         };
         // Who is to fill it got an item.
-        self.tally.add_if(is_get, Figure::GetHits);
+        self.told.tally.add_if(is_get, Figure::GetHits);
         let notes = Notes { is_won: true, ..Notes::default() };
         self.put(key, b"", Some(expiry), notes)?;
         let cas = self.finish_cas(key, retrieve.new_cas)?;
@@ -238,8 +238,8 @@ impl Work<'_> {
     }
 
     fn store(&mut self, key: &[u8], store: &Store<'_>) -> Done {
-        self.tally.add(Figure::CmdSet);
-        self.details.note(key, Asked::Set);
+        self.told.tally.add(Figure::CmdSet);
+        self.told.details.note(key, Asked::Set);
         let found = self.tx.peek(key)?.map(EntryRef::kind);
         let (mut notes, mut expiry) = (Notes::of_flags(store.flags), Some(store.expiry));
         // Whether there is an item is asked before which one it is.
@@ -259,7 +259,7 @@ impl Work<'_> {
         };
         if let Some(compare) = store.compare.filter(asks) {
             let Some(cas) = self.item_cas(key, found)? else {
-                self.tally.add(Figure::CasMisses);
+                self.told.tally.add(Figure::CasMisses);
                 return Ok(Response::NotFound);
             };
             // A client that missed an invalidation may store what others then see as stale, for no
@@ -267,7 +267,7 @@ impl Work<'_> {
             let replaces = matches!(store.mode, StoreMode::Set | StoreMode::Replace);
             let is_late = replaces && store.invalidates && (1..cas).contains(&compare);
             if compare != cas && !is_late {
-                self.tally.add(Figure::CasBadValue);
+                self.told.tally.add(Figure::CasBadValue);
                 return Ok(Response::Exists);
             }
             if is_late {
@@ -275,7 +275,7 @@ impl Work<'_> {
                 notes = Notes { is_stale: true, is_won, ..notes };
                 expiry = None;
             }
-            self.tally.add(Figure::CasHits);
+            self.told.tally.add(Figure::CasHits);
         }
         let mut size = store.value.len();
         match (store.mode, found) {
@@ -326,7 +326,7 @@ impl Work<'_> {
 
     /// A value that was made longer counts as a new one: nobody has read it or won it.
     fn renew(&mut self, key: &[u8]) -> Result<(), Refusal> {
-        self.tally.add(Figure::TotalItems);
+        self.told.tally.add(Figure::TotalItems);
         let flags = self.notes_of(key)?.flags;
         self.tx.set_notes(key, Notes::of_flags(flags))?;
         if let Some(entry) = self.tx.peek(key)? {
@@ -340,10 +340,10 @@ impl Work<'_> {
     }
 
     fn delete(&mut self, key: &[u8], delete: &Delete<'_>) -> Done {
-        self.details.note(key, Asked::Delete);
+        self.told.details.note(key, Asked::Delete);
         let found = self.tx.peek(key)?.map(EntryRef::kind);
         if found.is_none() {
-            self.tally.add(Figure::DeleteMisses);
+            self.told.tally.add(Figure::DeleteMisses);
             return Ok(Response::NotFound);
         }
         if let Some(compare) = delete.compare
@@ -353,10 +353,10 @@ impl Work<'_> {
         }
         // What is marked as stale stays.
         if !delete.invalidates {
-            self.tally.add(Figure::DeleteHits);
-            if self.events.is_watched(Class::Deletions) {
+            self.told.tally.add(Figure::DeleteHits);
+            if self.told.events.is_watched(Class::Deletions) {
                 let left = if delete.empties { None } else { self.tx.peek(key)? };
-                self.events.delete(key, self.request, size_of_item(left).unwrap_or(0));
+                self.told.events.delete(key, self.request, size_of_item(left).unwrap_or(0));
             }
         }
         if !delete.invalidates && !delete.empties {
@@ -394,7 +394,7 @@ impl Work<'_> {
         };
         let Some(entry) = self.tx.peek(key)? else {
             let Some((initial, expiry)) = change.initial else {
-                self.tally.add(misses);
+                self.told.tally.add(misses);
                 return Ok(Response::NotFound);
             };
             self.put(key, initial.to_string().as_bytes(), Some(expiry), Notes::default())?;
@@ -415,7 +415,7 @@ impl Work<'_> {
             true => before.saturating_sub(change.delta),
             false => before.wrapping_add(change.delta),
         };
-        self.tally.add(hits);
+        self.told.tally.add(hits);
         let digits = after.to_string();
         self.tx.update_text(key, |_| Ok(NewText::from_client(digits.as_bytes())))?;
         self.tx.event(EventClass::String, "incrby", key);
@@ -487,7 +487,7 @@ impl Work<'_> {
         expiry: Option<Expiry>,
         notes: Notes,
     ) -> Result<(), Refusal> {
-        self.tally.add(Figure::TotalItems);
+        self.told.tally.add(Figure::TotalItems);
         let lifetime = match expiry.map(|expiry| expiry.deadline(self.tx.now())) {
             Some(Deadline::Passed) => return self.remove(key),
             Some(Deadline::Never) => Lifetime::Forever,

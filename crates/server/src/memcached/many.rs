@@ -3,15 +3,15 @@
 //! Invariant: each item is read as if its key had come alone; they need not be of one moment, as in
 //! memcached.
 
+use engine::execute::ForeignRequest;
+use engine::session::{Stepped, Stepwise, Stride};
+use engine::table::command_table::Entry;
 use keyspace::PartitionSet;
 use proto::memcached::{Form, Keys, Operation, Request, Response, Retrieve, answer};
 
 use super::Front;
-use super::command_map::{self, keys_of};
-use super::{LOADING, Turn};
-use crate::session::Round;
-use crate::session::{Stepped, Steps, Stepwise, Stride};
-use crate::table::Entry;
+use super::body::RequestBody;
+use super::command_map::keys_of;
 
 /// So many keys are read together, as of one moment.
 const TOGETHER: usize = 1000;
@@ -30,17 +30,15 @@ pub(super) fn in_steps(
     server: &'static Front,
     request: &Request<'_>,
     entry: &'static Entry,
-) -> Option<Box<Steps>> {
+) -> Option<Box<dyn Stepwise>> {
     let (Operation::Retrieve(retrieve), Form::Text { with_cas, .. }) =
         (&request.operation, &request.form)
     else {
         return None;
     };
     let is_long = retrieve.touch.is_none() && keys_of(&request.operation).nth(TOGETHER).is_some();
-    is_long.then(|| {
-        let words = command_map::words(request, entry);
-        let work = EachItem { server, entry, with_cas: *with_cas, next: 1 };
-        Steps::begin(entry, words.as_args(), Box::new(work))
+    is_long.then(|| -> Box<dyn Stepwise> {
+        Box::new(EachItem { server, entry, with_cas: *with_cas, next: 1 })
     })
 }
 
@@ -59,24 +57,14 @@ impl Stepwise for EachItem {
             let location = server.keyspace.locate(key);
             let locks = stride.acquire(|| PartitionSet::from_slice(&[location.partition()]));
             let Some(locks) = locks else { return Stepped::Waits };
-            let (lane, session) = (stride.lane, &mut *stride.session);
-            let (location, out) = (Some(location), &mut *stride.out);
-            let mut turn = Turn { server, lane, session, request: &request, location, out };
-            let refusal = if server.loading.is_on() { Some(LOADING) } else { None };
-            let denied = || (!turn.session.may_do_everything()).then(|| turn.ask_rules(self.entry));
-            let refusal = refusal.or_else(|| denied().flatten());
-            match (refusal, locks) {
-                (Some(refusal), _) | (None, Err(refusal)) => {
-                    turn.refuse(&refusal);
-                    return Stepped::Done;
-                }
-                (None, Ok(locks)) => {
-                    match turn.run_on(locks, &Round::default(), self.entry, true) {
-                        Ok(true) => self.next += 1,
-                        Ok(false) => return Stepped::Done,
-                        Err(wider) => stride.park(wider),
-                    }
-                }
+            let (lane, session, entry) = (stride.lane, &mut *stride.session, self.entry);
+            let body = RequestBody::new(server, lane, session, &request, Some(location));
+            let (body, out) = (&mut body.as_part(), &mut *stride.out);
+            let mut part = ForeignRequest { lane, session, entry, body, out };
+            match part.run_part(locks) {
+                Ok(true) => self.next += 1,
+                Ok(false) => return Stepped::Done,
+                Err(wider) => stride.park(wider),
             }
             if stride.is_over() {
                 return Stepped::GoesOn;

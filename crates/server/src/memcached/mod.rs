@@ -1,12 +1,13 @@
 //! The memcached protocols: their requests on the same data, through the same gates, locks and
 //! journal as those of Redis.
 //!
-//! Three codecs in `proto::memcached` make one kind of request, which is executed here. Invariants:
-//! what needs a password on one port needs it on all; what a request changed leaves by `commit`
-//! while its locks are held.
+//! Three codecs in `proto::memcached` make one kind of request, which stands for a command and is
+//! executed by the engine. Invariants: what needs a password on one port needs it on all; nothing
+//! here asks a gate, takes a lock or books.
 
 mod admin;
 mod auth;
+mod body;
 pub(crate) mod command_line;
 mod command_map;
 mod counters;
@@ -26,33 +27,26 @@ pub(crate) mod watch;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
-use config::settings::MEMCACHED_ITEM_SIZE_MAX;
-use keyspace::{Acquisition, Location, PartitionSet, Refusal, Tx, TxOptions};
+use config::settings::{MEMCACHED_FLUSH, MEMCACHED_ITEM_SIZE_MAX};
+use keyspace::{Location, Refusal};
+use proto::Output;
 use proto::memcached::{
-    Dialect, Failure, Form, ItemLimits, KEY_LENGTH_MAX, Key, Operation, Request, Response, answer,
+    Dialect, Failure, Form, ItemLimits, Key, Operation, Request, Response, answer,
 };
-use proto::{Args, Output, OwnedArgs};
 
 pub(crate) use front::Front;
 
-use crate::accounting::{account, feed_monitors};
-use crate::commit::commit;
-use crate::evict;
-use crate::gates::{self, Verdict};
-use crate::guard;
-use crate::lane::Lane;
-use crate::loading::progress::LOADING;
-use crate::session::Dialogue;
-use crate::session::{Grant, Round, Step};
-use crate::session::{Parked, Session, Stage};
-use crate::table::Entry;
+use engine::execute::ForeignRequest;
+use engine::lane::Lane;
+use engine::session::{Dialogue, Grant, Session, Step};
+use engine::table::command_table::Entry;
 
 pub(crate) use auth::{is_known, needs_login};
 
+use body::RequestBody;
 use command_map::{Deed, Deeds};
-use counters::{Figure, Figures, Tally};
-use details::{Details, Noted};
-use events::Events;
+use counters::{Figure, Figures};
+use details::Details;
 use users::Users;
 use watch::Lookout;
 
@@ -86,6 +80,21 @@ impl Memcached {
         self.figures.count(lane.number, figure);
     }
 
+    /// Counts what a request of a worker failed by.
+    fn count_failure(&self, lane: usize, failure: Failure<'_>) {
+        match failure {
+            Failure::TooLarge => self.figures.count(lane, Figure::StoreTooLarge),
+            Failure::OutOfMemory => self.figures.count(lane, Figure::StoreNoMemory),
+            _ => {}
+        }
+    }
+
+    /// The commands that stand for requests.
+    #[inline]
+    fn deeds(&self, server: &'static Front) -> &Deeds {
+        self.deeds.get_or_init(|| Deeds::find(&server.table))
+    }
+
     /// Does what has become due, unless all data stand still or it could not be told of; the slow
     /// clock calls it.
     pub(crate) fn tend(&self, server: &'static Front) {
@@ -98,18 +107,16 @@ impl Memcached {
     }
 }
 
-impl Dialogue {
-    /// Writes that something was not done after all; `false` if the client's protocol has no line
-    /// for it.
-    pub(crate) fn write_failure(&self, refusal: &Refusal, line: &mut Output) -> bool {
-        let has_lines = self.parser.dialect() != Dialect::Binary;
-        if has_lines {
-            let failure = Response::Failed(failure_of(refusal));
-            let form = Form::Text { with_cas: false, quiet: false };
-            answer(line, &Request { operation: Operation::Nothing, form }, failure);
-        }
-        has_lines
+/// Writes that something was not done after all; `false` if the client's protocol has no line for
+/// it.
+pub(crate) fn write_failure(dialogue: &Dialogue, refusal: &Refusal, line: &mut Output) -> bool {
+    let has_lines = dialogue.parser.dialect() != Dialect::Binary;
+    if has_lines {
+        let failure = Response::Failed(failure_of(refusal));
+        let form = Form::Text { with_cas: false, quiet: false };
+        answer(line, &Request { operation: Operation::Nothing, form }, failure);
     }
+    has_lines
 }
 
 /// What a refusal is called here.
@@ -203,14 +210,14 @@ pub(crate) fn execute(
             turn.fail(failure);
             if closes { Step::Close } else { Step::Done }
         }
-        Operation::Flush(expiry) => turn.flush(*expiry),
+        Operation::Flush(_) if !server.config.get(MEMCACHED_FLUSH) => turn.fail(flush::NOT_ALLOWED),
         Operation::Nothing | Operation::Verbosity => turn.say(Response::Ok),
         Operation::Version => turn.say(Response::Version(MEMCACHED_VERSION.as_bytes())),
         Operation::Quit => {
             turn.say(Response::Ok);
             Step::Close
         }
-        Operation::Statistics(_) | Operation::Administer(..) => turn.steer(),
+        Operation::Flush(_) | Operation::Statistics(_) | Operation::Administer(..) => turn.steer(),
         Operation::ListMechanisms | Operation::Authenticate { .. } => turn.authenticate(),
     }
 }
@@ -222,250 +229,54 @@ impl Turn<'_> {
     }
 
     fn fail(&mut self, failure: Failure<'_>) -> Step {
-        match failure {
-            Failure::TooLarge => self.count(Figure::StoreTooLarge),
-            Failure::OutOfMemory => self.count(Figure::StoreNoMemory),
-            _ => {}
-        }
+        self.server.memcached.count_failure(self.lane.number, failure);
         self.say(Response::Failed(failure))
-    }
-
-    fn refuse(&mut self, refusal: &Refusal) -> Step {
-        self.server.stats.error(refusal.line().unwrap_or_default());
-        self.fail(failure_of(refusal))
     }
 
     fn count(&self, figure: Figure) {
         self.server.memcached.count(self.lane, figure);
     }
 
-    /// Tells a report, or does what a command of administration says.
-    fn steer(&mut self) -> Step {
-        let operation = &self.request.operation;
-        match self.admit(Deed::of(operation)) {
-            Err(step) => step,
-            Ok(_) => match operation {
-                Operation::Statistics(words) => self.report(*words),
-                Operation::Administer(what, words) => self.administer(*what, *words),
-                _ => unreachable!("nothing else steers"),
-            },
-        }
-    }
-
-    /// The command of Redis that stands for what is asked, by whose flags the gates and the books
-    /// go; if it is there, and the client's user may run it.
-    fn admit(&mut self, deed: Deed) -> Result<&'static Entry, Step> {
-        let server = self.server;
-        let Some(entry) = self.deeds().entry(deed) else {
-            return Err(self.fail(Failure::Server("the command is disabled")));
-        };
-        self.session.client.live.last_command.store(entry.id as u32, Ordering::Relaxed);
-        if !self.session.may_do_everything()
-            && let Some(refusal) = self.ask_rules(entry)
-        {
-            server.stats.rejected(self.lane.number, entry.id);
-            return Err(self.refuse(&refusal));
-        }
-        Ok(entry)
-    }
-
-    fn deeds(&self) -> &'static Deeds {
-        let server = self.server;
-        server.memcached.deeds.get_or_init(|| Deeds::find(&server.table))
-    }
-
-    /// What the rules of the client's user deny: each key is looked at as if it had come alone.
-    #[cold]
-    fn ask_rules(&self, entry: &'static Entry) -> Option<Refusal> {
-        // What would be made is told if it is there.
-        let tells =
-            matches!(&self.request.operation, Operation::Retrieve(it) if it.vivify.is_some());
-        let told = self.deeds().entry(Deed::Get).filter(|_| tells);
-        let mut entries = told.into_iter().chain([entry]);
-        entries.find_map(|entry| self.ask_rules_of(entry))
-    }
-
-    fn ask_rules_of(&self, entry: &'static Entry) -> Option<Refusal> {
-        let (server, name) = (self.server, entry.spec.name.as_bytes());
-        let mut buffer = [0; KEY_LENGTH_MAX];
-        let mut is_alone = true;
-        for key in command_map::keys_of(&self.request.operation) {
-            is_alone = false;
-            let args: OwnedArgs = [name, key.bytes(&mut buffer)].into_iter().collect();
-            let refusal = guard::refuse(server, self.session, entry, args.as_args());
-            if refusal.is_some() {
-                return refusal;
-            }
-        }
-        let args: OwnedArgs = [name].into_iter().collect();
-        is_alone.then(|| guard::refuse(server, self.session, entry, args.as_args())).flatten()
-    }
-
-    /// Asks the gates; `Some` is what comes instead of the command.
-    fn ask_gates(&mut self, entry: &'static Entry, room: usize) -> Option<Step> {
-        let (server, lane, flags) = (self.server, self.lane, entry.spec.flags);
-        if server.loading.is_on() {
-            return Some(self.refuse(&LOADING));
-        }
-        match gates::admit_deed(server, flags, entry.spec.role, || room, || flags) {
-            Verdict::Admitted => {}
-            Verdict::Refused(refusal) => {
-                server.stats.rejected(lane.number, entry.id);
-                return Some(self.refuse(&refusal));
-            }
-            Verdict::Postponed(stage) => return Some(Step::Postpone(stage)),
-        }
-        match gates::admit_in_pause(lane, || flags) {
-            Verdict::Postponed(stage) => Some(Step::Postpone(stage)),
-            Verdict::Admitted | Verdict::Refused(_) => None,
-        }
+    /// The command that stands for the request, if it is there.
+    #[inline]
+    fn entry(&mut self) -> Result<&'static Entry, Step> {
+        let (server, deed) = (self.server, Deed::of(&self.request.operation));
+        let entry = server.memcached.deeds(server).entry(deed);
+        entry.ok_or_else(|| self.fail(Failure::Server("the command is disabled")))
     }
 
     /// Runs a request on items.
     fn run_items(&mut self, grant: Option<Grant>) -> Step {
-        let entry = match self.admit(Deed::of(&self.request.operation)) {
+        let entry = match self.entry() {
             Ok(entry) => entry,
             Err(step) => return step,
         };
-        let room = command_map::room_for(&self.request.operation);
-        let (acquisition, round) = match grant {
-            // A pause or a load may have come while it waited: then the locks go back.
-            Some(Grant::Locks(acquisition, round)) => match self.ask_gates(entry, room) {
-                Some(step) => return step,
-                None => (acquisition, round),
-            },
-            Some(Grant::Busy) => return self.refuse(&keyspace::BUSY),
-            None => {
-                evict::prepare(self.lane, || room);
-                if let Some(step) = self.ask_gates(entry, room) {
-                    return step;
-                }
-                if self.location.is_none()
-                    && let Some(steps) = many::in_steps(self.server, self.request, entry)
-                {
-                    return Step::Wait(Stage::Steps(steps));
-                }
-                let keyspace = self.server.keyspace;
-                let mut acquisition = Acquisition::of_partitions(keyspace, self.partitions());
-                if !self.lane.come_in_past_gates(|| entry.spec.flags) || !acquisition.attempt() {
-                    return self.park(acquisition, Round::default());
-                }
-                (acquisition, Round::default())
-            }
+        let Self { server, lane, request, location, .. } = *self;
+        let (session, out) = (&mut *self.session, &mut *self.out);
+        let mut body = RequestBody::new(server, lane, session, request, location);
+        let step = ForeignRequest { lane, session, entry, body: &mut body, out }.run(grant);
+        let closes = matches!(request.operation, Operation::Refuse(it) if it.closes);
+        if closes && body.has_run() { Step::Close } else { step }
+    }
+
+    /// Forgets all items, tells a report, or does what a command of administration says.
+    fn steer(&mut self) -> Step {
+        let entry = match self.entry() {
+            Ok(entry) => entry,
+            Err(step) => return step,
         };
-        let length = self.out.len();
-        match self.run_on(acquisition, &round, entry, false) {
-            Ok(_) => {}
-            Err(wider) => {
-                let round = Round { number: round.number + 1, ..Round::default() };
-                return self.park(wider, round);
+        let Self { server, lane, request, location, .. } = *self;
+        let (session, out) = (&mut *self.session, &mut *self.out);
+        let body = &mut RequestBody::new(server, lane, session, request, location);
+        let mut foreign = ForeignRequest { lane, session, entry, body, out };
+        foreign.control(|session, out| {
+            let mut turn = Turn { server, lane, session, request, location, out };
+            match &request.operation {
+                Operation::Flush(expiry) => turn.flush(*expiry),
+                Operation::Statistics(words) => turn.report(*words),
+                Operation::Administer(what, words) => turn.administer(*what, *words),
+                _ => unreachable!("nothing else steers"),
             }
-        }
-        self.book(entry, (self.out.len() - length) as u64);
-        match self.request.operation {
-            Operation::Refuse(refusal) if refusal.closes => Step::Close,
-            _ => Step::Done,
-        }
-    }
-
-    /// Runs it with its locks; whether it was not refused. The error is what to lock instead.
-    fn run_on(
-        &mut self,
-        acquisition: Acquisition,
-        round: &Round,
-        entry: &'static Entry,
-        is_part: bool,
-    ) -> Result<bool, Acquisition> {
-        let (lane, server) = (self.lane, self.server);
-        let now_us = lane.now_us();
-        let mut tx = Tx::begin(
-            acquisition,
-            TxOptions {
-                database: self.session.database,
-                now_us,
-                touches: true,
-                origin: self.session.client.id,
-                ..TxOptions::internal(lane.number, now_us / 1000)
-            },
-        );
-        if let (Some(location), Some(key)) = (self.location, plain_key(&self.request.operation)) {
-            tx.hint(key.text(), location);
-        }
-        let mark = self.out.mark();
-        let (tally, size_max) = (Tally::default(), server.config.get(MEMCACHED_ITEM_SIZE_MAX));
-        let lookout = &server.memcached.lookout;
-        let events = Events::of(lookout.watched(), self.session.client.descriptor);
-        let (tx_of, request) = (&mut tx, self.request);
-        // As in memcached, meta commands are not counted by their prefixes.
-        let details = match request.form {
-            Form::Meta(_) => Noted::default(),
-            _ => server.memcached.details.begin(),
-        };
-        let out = &mut *self.out;
-        let mut work =
-            items::Work { tx: tx_of, request, out, tally, events, details, size_max, is_part };
-        let result = work.run();
-        let (tally, events, details) = (work.tally, work.events, work.details);
-        match commit(server, &lane.rounds, &mut tx, Args::default()) {
-            Ok(seen) => self.session.see_by(entry, seen),
-            Err(_) => {
-                self.out.truncate(mark);
-                return Err(tx.widen(round.number));
-            }
-        }
-        drop(tx);
-        server.memcached.figures.book(lane.number, &tally);
-        server.memcached.details.book(details);
-        for (class, what) in events.into_lines() {
-            lookout.tell(
-                server.outbox(&lane.rounds),
-                server.keyspace.clock().now_us(),
-                class,
-                what,
-            );
-        }
-        if let Err(refusal) = &result {
-            self.out.truncate(mark);
-            self.refuse(refusal);
-        }
-        Ok(result.is_ok())
-    }
-
-    /// Leaves the request until its locks are there.
-    #[cold]
-    fn park(&self, acquisition: Acquisition, round: Round) -> Step {
-        Step::Postpone(Stage::Parked(Parked::new(acquisition, round, self.lane.ticked_us())))
-    }
-
-    fn partitions(&self) -> PartitionSet {
-        let mut partitions = PartitionSet::new();
-        if let Some(location) = self.location {
-            partitions.push(location.partition());
-            return partitions;
-        }
-        let mut buffer = [0; KEY_LENGTH_MAX];
-        for key in command_map::keys_of(&self.request.operation) {
-            let location = self.server.keyspace.locate(key.bytes(&mut buffer));
-            partitions.push(location.partition());
-        }
-        partitions
-    }
-
-    /// Books a request that ran.
-    fn book(&mut self, entry: &'static Entry, reply_bytes: u64) {
-        let (lane, server) = (self.lane, self.server);
-        if matches!(self.request.form, Form::Meta(_)) {
-            self.count(Figure::CmdMeta);
-        }
-        let micros = u64::try_from(lane.tick()).unwrap_or(0);
-        crate::counters::add(&lane.counters.busy_us, micros);
-        // Few are ever shown, so few are put in words.
-        let is_shown =
-            server.monitors.any() || server.command_log.is_remarkable(0, micros, reply_bytes);
-        let words =
-            if is_shown { command_map::words(self.request, entry) } else { OwnedArgs::default() };
-        let (database, args) = (self.session.database, words.as_args());
-        account(lane, self.session, entry, args, micros, reply_bytes);
-        feed_monitors(lane, self.session, database, entry, args);
+        })
     }
 }

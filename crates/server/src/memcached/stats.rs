@@ -12,14 +12,14 @@ use config::settings::{
     MEMCACHED_UDP_PORT, MEMCACHED_UNIXSOCKET, MEMCACHED_UNIXSOCKETPERM, TCP_BACKLOG, TIMEOUT,
 };
 use config::{LogLevel, MaxmemoryPolicy, MemcachedProtocol};
+use engine::clients::registry::{Peer, client_flags};
+use engine::runtime::counters::Totals;
+use engine::session::Step;
 use keyspace::Count;
 use proto::memcached::{Failure, Form, Response, Words};
 
 use super::items::unix_seconds;
 use super::{MEMCACHED_VERSION, Turn, auth};
-use crate::clients::{Peer, client_flags};
-use crate::counters::Totals;
-use crate::session::Step;
 
 impl Turn<'_> {
     /// Tells a report.
@@ -96,11 +96,11 @@ impl Turn<'_> {
         self.tell("rusage_user", format_args!("{:.6}", user.as_secs_f64()));
         self.tell("rusage_system", format_args!("{:.6}", system.as_secs_f64()));
         self.tell("max_connections", server.config.get(MAXCLIENTS));
-        self.tell("curr_connections", server.clients.len());
+        self.tell("curr_connections", server.clients.count());
         self.tell("total_connections", server.stats.connections.load(Ordering::Relaxed));
         let rejected = server.stats.rejected_connections.load(Ordering::Relaxed);
         self.tell("rejected_connections", rejected);
-        self.tell("connection_structures", server.clients.len());
+        self.tell("connection_structures", server.clients.count());
         for (name, count) in server.memcached.figures.told() {
             self.tell(name, count);
         }

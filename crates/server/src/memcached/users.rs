@@ -10,10 +10,10 @@ use std::path::Path;
 use std::sync::{Arc, RwLock};
 
 use config::settings::MEMCACHED_AUTH_FILE;
+use engine::admission::login::same_digest;
+use engine::runtime::log::{log_notice, log_warning};
 
 use super::Front;
-use crate::log::{log_notice, log_warning};
-use crate::login::same_digest;
 
 /// Names and passwords.
 type Pairs = Vec<(Box<[u8]>, Box<[u8]>)>;

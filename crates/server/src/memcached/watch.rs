@@ -9,18 +9,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use config::settings::MEMCACHED_WATCH;
+use engine::clients::mailbox::{Mailboxes, Outbox, Rounds};
+use engine::clients::multicast::Subscribers;
+use engine::clients::registry::{Client, Delivery, Peer, client_flags};
+use engine::session::Session;
+use engine::session::Step;
+use engine::session::{CLASSES, Class, Classes, EventWatch};
 use proto::memcached::{Failure, Response};
 use proto::{Output, Reply, Resp};
 
 use super::Front;
 use super::Turn;
 use super::counters::{Figure, Figures};
-use crate::clients::{Client, Delivery, Peer, client_flags};
-use crate::mailbox::{Mailboxes, Outbox, Rounds};
-use crate::multicast::Subscribers;
-use crate::session::Session;
-use crate::session::Step;
-use crate::session::{CLASSES, Class, Classes, Watch};
 
 /// Classes of memcached's of which nothing ever happens here: there is no proxy.
 const SILENT: [&[u8]; 5] = [b"proxyreqs", b"proxyevents", b"proxyuser", b"sysevents", b"rawcmds"];
@@ -36,19 +36,17 @@ const WATCHING: u32 = client_flags::LOOKOUT | client_flags::MONITOR;
 
 const TOO_MANY: &[u8] = b"WATCHER_TOO_MANY log watcher limit reached";
 
-impl Classes {
-    /// Those that a client names; those who fetch if it names none.
-    fn of(words: &[&[u8]]) -> Option<Self> {
-        let mut classes = Self::default();
-        for word in words {
-            match CLASSES.iter().find(|(_, name)| name == word) {
-                Some((class, _)) => classes.0 |= 1 << *class as u8,
-                None if SILENT.contains(word) => {}
-                None => return None,
-            }
+/// The classes that a client names; those who fetch if it names none.
+fn classes_of(words: &[&[u8]]) -> Option<Classes> {
+    let mut classes = Classes::default();
+    for word in words {
+        match CLASSES.iter().find(|(_, name)| name == word) {
+            Some((class, _)) => classes.0 |= 1 << *class as u8,
+            None if SILENT.contains(word) => {}
+            None => return None,
         }
-        Some(if words.is_empty() { Self(1 << Class::Fetchers as u8) } else { classes })
     }
+    Some(if words.is_empty() { Classes(1 << Class::Fetchers as u8) } else { classes })
 }
 
 /// All who watch.
@@ -99,7 +97,7 @@ impl Lookout {
     }
 
     /// The audiences of some classes.
-    fn audiences(&self, classes: Classes) -> impl Iterator<Item = &Subscribers> {
+    pub(crate) fn audiences(&self, classes: Classes) -> impl Iterator<Item = &Subscribers> {
         let of_class = move |(class, _): &(Class, &[u8])| {
             classes.has(*class).then(|| &self.audiences[*class as usize])
         };
@@ -129,39 +127,29 @@ impl Lookout {
     }
 }
 
-impl Watch {
-    /// All audiences that it belongs to.
-    pub(crate) fn audiences<'l>(
-        &self,
-        lookout: &'l Lookout,
-    ) -> impl Iterator<Item = &'l Subscribers> {
-        lookout.audiences(self.classes)
-    }
-
-    /// Writes lines for which there is room.
-    pub(crate) fn write(
-        &mut self,
-        (figures, lane): (&Figures, usize),
-        deliveries: &[Delivery],
-        out: &mut Output,
-    ) {
-        let lines = deliveries.iter().filter_map(|delivery| match delivery {
-            Delivery::Messages(lines) => Some(&**lines),
-            Delivery::Notices(_) => None,
-        });
-        for line in lines.flatten() {
-            if out.len() + line.len() > BACKLOG {
-                self.skipped += 1;
-                figures.count(lane, Figure::LogWatcherSkipped);
-                continue;
-            }
-            let mut reply = Reply::new(out, Resp::Two);
-            if self.skipped > 0 {
-                reply.raw(format!("skipped={}\n", std::mem::take(&mut self.skipped)).as_bytes());
-            }
-            reply.message(line);
-            figures.count(lane, Figure::LogWatcherSent);
+/// Writes lines to a watcher for which there is room.
+pub(crate) fn write_lines(
+    watch: &mut EventWatch,
+    (figures, lane): (&Figures, usize),
+    deliveries: &[Delivery],
+    out: &mut Output,
+) {
+    let lines = deliveries.iter().filter_map(|delivery| match delivery {
+        Delivery::Messages(lines) => Some(&**lines),
+        Delivery::Notices(_) => None,
+    });
+    for line in lines.flatten() {
+        if out.len() + line.len() > BACKLOG {
+            watch.skipped += 1;
+            figures.count(lane, Figure::LogWatcherSkipped);
+            continue;
         }
+        let mut reply = Reply::new(out, Resp::Two);
+        if watch.skipped > 0 {
+            reply.raw(format!("skipped={}\n", std::mem::take(&mut watch.skipped)).as_bytes());
+        }
+        reply.message(line);
+        figures.count(lane, Figure::LogWatcherSent);
     }
 }
 
@@ -172,13 +160,13 @@ impl Turn<'_> {
         if !server.config.get(MEMCACHED_WATCH) {
             return self.fail(Failure::Client("watch commands not allowed"));
         }
-        let Some(classes) = Classes::of(words) else { return self.fail(Failure::Unknown) };
+        let Some(classes) = classes_of(words) else { return self.fail(Failure::Unknown) };
         let client = &self.session.client;
         if !server.memcached.lookout.join(&server.mailboxes, client, classes) {
             return self.say(Response::Line(TOO_MANY));
         }
         let dialogue = self.session.memcached.as_mut().expect("it speaks memcached's protocols");
-        dialogue.watch = Some(Box::new(Watch { classes, skipped: 0 }));
+        dialogue.watch = Some(Box::new(EventWatch { classes, skipped: 0 }));
         self.say(Response::Ok)
     }
 }
@@ -222,15 +210,16 @@ fn end_of(client: &Client) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{BACKLOG, Class, Classes, Watch};
-    use crate::clients::Delivery;
-    use crate::memcached::counters::Figures;
+    use engine::clients::registry::Delivery;
     use proto::Output;
+
+    use super::{BACKLOG, Class, Classes, EventWatch, classes_of, write_lines};
+    use crate::memcached::counters::Figures;
 
     #[test]
     fn classes_are_named() {
         let of = |words: &[&str]| {
-            Classes::of(&words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>())
+            classes_of(&words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>())
         };
         assert!(of(&[]).is_some_and(|it| it.has(Class::Fetchers) && !it.has(Class::Mutations)));
         let two = of(&["mutations", "evictions"]).unwrap();
@@ -242,16 +231,17 @@ mod tests {
 
     #[test]
     fn who_does_not_read_is_told_what_it_missed() {
-        let (figures, mut watch, mut out) = (Figures::default(), Watch::default(), Output::new());
+        let (figures, mut watch, mut out) =
+            (Figures::default(), EventWatch::default(), Output::new());
         let line: std::sync::Arc<[u8]> = vec![b'x'; BACKLOG / 2].into();
         let delivery = |count: usize| [Delivery::Messages(vec![line.clone(); count].into())];
-        watch.write((&figures, 0), &delivery(5), &mut out);
+        write_lines(&mut watch, (&figures, 0), &delivery(5), &mut out);
         assert_eq!(out.len(), BACKLOG);
         let mut out = Output::new();
-        watch.write((&figures, 0), &delivery(1), &mut out);
+        write_lines(&mut watch, (&figures, 0), &delivery(1), &mut out);
         assert!(out.front().starts_with(b"skipped=3\n"), "{}", out.front().escape_ascii());
         let mut out = Output::new();
-        watch.write((&figures, 0), &delivery(1), &mut out);
+        write_lines(&mut watch, (&figures, 0), &delivery(1), &mut out);
         assert_eq!(out.len(), line.len());
         let told = |name: &str| figures.told().find(|(it, _)| *it == name).map(|(_, count)| count);
         assert_eq!((told("log_watcher_sent"), told("log_watcher_skipped")), (Some(4), Some(3)));

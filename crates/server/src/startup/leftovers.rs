@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use config::settings::{
     ACLFILE, APPENDDIRNAME, APPENDFILENAME, APPENDONLY, MEMCACHED_PORT_FILENAME,
 };
+use engine::runtime::log::log_notice;
+use engine::runtime::replace_file;
 use rustix::process::{Pid, test_kill_process};
 
-use crate::log::log_notice;
-use crate::replace_file;
 use crate::server::Server;
 
 /// Removes them, when what is written from here on is claimed and nothing is written yet.

@@ -5,8 +5,6 @@
 
 pub(crate) mod daemon;
 pub(crate) mod leftovers;
-pub(crate) mod limits;
-pub(crate) mod memory;
 pub(crate) mod panic_hook;
 pub(crate) mod pid_file;
 pub(crate) mod signals;

@@ -7,11 +7,10 @@
 use std::panic::PanicHookInfo;
 use std::sync::atomic::Ordering;
 
+use engine::runtime::log::log_warning;
+use engine::runtime::panics::{is_contained, text_of};
+use engine::shared::Shared;
 use keyspace::in_critical_section;
-
-use crate::log::log_warning;
-use crate::panics::{is_contained, text_of};
-use crate::shared::Shared;
 
 /// Makes panics of all threads known to the server.
 pub(crate) fn watch(server: &'static Shared) {

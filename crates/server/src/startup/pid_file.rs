@@ -10,8 +10,7 @@ use std::path::{Path, PathBuf};
 use base::io_text::plain;
 use config::Config;
 use config::settings::PIDFILE;
-
-use crate::log::{Log, log_notice, log_warning};
+use engine::runtime::log::{Log, log_notice, log_warning};
 
 /// Where a daemon that was told no other place leaves its id, as Redis' does.
 const DEFAULT: &str = "/var/run/redis.pid";

@@ -8,9 +8,9 @@ use std::sync::mpsc::{self, Sender};
 
 use config::ShutdownFlags;
 use config::settings::{SHUTDOWN_ON_SIGINT, SHUTDOWN_ON_SIGTERM};
+use engine::runtime::log::log_warning;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::log::log_warning;
 use crate::server::Server;
 
 /// Hears signals from now on. Called within the reception's runtime.

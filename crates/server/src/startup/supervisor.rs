@@ -10,8 +10,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use base::io_text::plain;
 use config::settings::SUPERVISED;
 use config::{Config, Supervised};
-
-use crate::log::{Log, log_warning};
+use engine::runtime::log::{Log, log_warning};
 
 /// Who is told of our state.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -50,6 +50,12 @@ pub(super) fn len_with(packed: &Packed, text: Text<'_>) -> usize {
     packed.bytes.len() + INDEX_MAX + text.len() + ENTRY_MAX
 }
 
+/// Bytes with another [`state`], at most.
+pub(super) fn len_with_state(packed: &Packed) -> usize {
+    let [first, second] = state_entries(&packed.bytes);
+    packed.bytes.len() - (second.end - first.offset) + 2 * INDEX_MAX
+}
+
 /// The elements whose indexes lie in a range, from either end.
 pub(super) fn items(packed: PackedRef<'_>, range: RangeInclusive<u64>) -> PackedArrayIter<'_> {
     PackedArrayIter { chunks: chunks(packed.bytes), range }

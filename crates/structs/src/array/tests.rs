@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop, prop_oneof, proptest};
 
 use super::indexes::Indexes;
-use super::{Array, ArrayRef, INDEX_MAX, LargeArray};
+use super::{Array, ArrayRef, INDEX_MAX, LargeArray, SMALL_MAX};
 use crate::members::Text;
 use crate::tree::{LEAF_MAX, Leaf};
 
@@ -265,4 +265,21 @@ fn memory_per_element() {
     assert!(dense < 21.0, "{dense} bytes for each of a run");
     assert!(near < 25.5, "{near} bytes with gaps");
     assert!(far < 29.5, "{far} bytes with wide gaps");
+}
+
+#[test]
+fn no_place_to_append_at_makes_a_small_array_longer_than_its_bound() {
+    for gap in 0..40 {
+        let mut array = Array::default();
+        let len = SMALL_MAX - 40 - gap;
+        array.set(0, Text::Bytes(&vec![b'v'; len]));
+        array.set(1 << 62, Text::Bytes(&vec![b'v'; gap]));
+        assert!(matches!(array, Array::Packed(_)));
+        for (next, ring) in [(INDEX_MAX / 2, 0), (INDEX_MAX / 2, INDEX_MAX / 3), (5, 5)] {
+            array.set_state(next, ring);
+            assert_eq!((array.borrow().next(), array.borrow().ring()), (next, ring));
+            let Array::Packed(packed) = &array else { continue };
+            assert!(packed.bytes.len() <= SMALL_MAX, "{} with a gap of {gap}", packed.bytes.len());
+        }
+    }
 }

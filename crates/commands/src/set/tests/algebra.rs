@@ -105,6 +105,56 @@ fn results_have_the_encoding_of_their_members() {
     }
 }
 
+/// As Redis 8.2 names them: where it takes the others out of a copy of the first, the copy's form
+/// stays.
+#[test]
+fn a_difference_by_removal_has_the_encoding_of_the_first() {
+    let mut session = Session::new();
+    fill(&mut session, "texts", 0..150, "a");
+    fill(&mut session, "some", 0..30, "a");
+    fill(&mut session, "ints", 0..40, "");
+    session.call("SADD mixed 1 2 3 4 5 x");
+    session.call(&format!("SADD long 1 2 3 4 5 {}", "x".repeat(65)));
+    session.call("SADD x x");
+    session.call(&format!("SADD xs {}", "x".repeat(65)));
+    for (request, encoding) in [
+        ("SDIFFSTORE d texts some", "listpack"),
+        ("SDIFFSTORE d texts some none", "listpack"),
+        ("SDIFFSTORE d texts some some", "hashtable"),
+        ("SDIFFSTORE d mixed x", "intset"),
+        ("SDIFFSTORE d mixed x x", "listpack"),
+        ("SDIFFSTORE d long xs", "intset"),
+        ("SDIFFSTORE d long xs xs", "hashtable"),
+        ("SDIFFSTORE d ints x x", "intset"),
+    ] {
+        session.call(request);
+        assert_eq!(session.call("OBJECT ENCODING d"), format!("{encoding:?}"), "{request}");
+    }
+}
+
+#[test]
+fn a_result_beyond_the_limits_is_called_a_hash_table_whatever_its_sources_are_called() {
+    let mut session = Session::new();
+    session.keyspace().settings().containers.set_entries.set(5000);
+    let text = "x".repeat(60);
+    fill(&mut session, "big", 1000..3000, &text);
+    fill(&mut session, "others", 1000..1010, &text);
+    assert_eq!(session.call("OBJECT ENCODING big"), "\"listpack\"");
+    session.keyspace().settings().containers.set_entries.set(128);
+    for request in [
+        "SDIFFSTORE d big others",
+        "SDIFFSTORE d big others others others others others others others others",
+        "SINTERSTORE d big big",
+        "SUNIONSTORE d big",
+        "SUNIONSTORE d big others",
+        "SUNIONSTORE d big big",
+        "SUNIONSTORE d big others x1 x2 x3 x4 x5",
+    ] {
+        session.call(request);
+        assert_eq!(session.call("OBJECT ENCODING d"), "\"hashtable\"", "{request}");
+    }
+}
+
 #[test]
 fn counting_reads_its_options() {
     check(

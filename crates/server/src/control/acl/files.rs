@@ -4,13 +4,13 @@
 //! worker waits for a disk.
 
 use commands::declare::{Command, Spec, exactly};
+use engine::admission::guard;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use super::shared::OF_USERS;
 use crate::control::context::{Context, ControlCommand, Next};
-use crate::guard;
-use crate::users;
+use crate::control::users;
 
 pub(super) const LOAD: ControlCommand = Command {
     spec: Spec {

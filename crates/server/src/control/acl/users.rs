@@ -8,13 +8,13 @@ use acl::{DEFAULT_USER, Denial, Permissions, RuleError, User};
 use base::quote::shown;
 use commands::declare::{Command, Flags, Spec, at_least, exactly};
 use commands::errors::wrong_arity;
+use engine::admission::guard::{must_leave, users_changed};
+use engine::session::Request;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use super::shared::{OF_USERS, quoting};
 use crate::control::context::{Context, ControlCommand, Next};
-use crate::guard::{must_leave, users_changed};
-use crate::session::Request;
 
 pub(super) const SETUSER: ControlCommand = Command {
     spec: Spec {
@@ -202,7 +202,7 @@ fn dryrun(
         return Err(wrong_arity(&entry.full_name));
     }
     let request = Request { entry, args: tried, database: 0 };
-    let Some(denial) = crate::session::denial(server, &user.rules(), request) else {
+    let Some(denial) = engine::session::denial(server, &user.rules(), request) else {
         reply.ok();
         return Ok(Next::Done);
     };

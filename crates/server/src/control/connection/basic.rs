@@ -5,15 +5,15 @@
 use commands::arguments::database;
 use commands::declare::{Command, Flags, Group, Role, Spec, at_least, exactly};
 use config::settings::DATABASES;
+use engine::clients::registry::client_flags;
+use engine::lane::Lane;
+use engine::session::{Session, Stepped, Stepwise, Stride};
+use engine::shared::Shared;
 use keyspace::Refusal;
 use proto::{Args, Reply, Resp};
 
 use super::flags::AT_ANY_TIME;
-use crate::clients::client_flags;
 use crate::control::context::{Context, ControlCommand, Next};
-use crate::lane::Lane;
-use crate::session::{Session, Stepped, Stepwise, Stride};
-use crate::shared::Shared;
 
 pub(super) const PING: ControlCommand = Command {
     spec: Spec {
@@ -199,7 +199,7 @@ fn begin_anew(server: &'static Shared, session: &mut Session) {
     server.monitors.remove(&session.client);
     session.end_transaction(server);
     session.unsubscribe_all();
-    session.tracked = None;
+    session.untrack();
     session.has_caching = false;
     session.select(0);
     session.speak(Resp::Two);

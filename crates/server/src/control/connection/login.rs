@@ -9,16 +9,16 @@ use commands::arguments::is;
 use commands::declare::{Command, Group, Spec, at_least};
 use commands::errors::{SYNTAX, showing};
 use config::settings::HELLO_SERVER_NAME;
+use engine::admission::guard::{Login, verify};
+use engine::runtime::version;
+use engine::session::Session;
 use keyspace::Refusal;
 use proto::{Args, Reply, Resp};
 
 use super::flags::AT_ANY_TIME;
 use super::names::checked_client_name;
 use crate::control::context::{Context, ControlCommand, Next};
-use crate::guard::{Login, verify};
 use crate::server::Server;
-use crate::session::Session;
-use crate::version;
 
 const NO_PASSWORD_SET: Refusal = Refusal::error(
     "ERR AUTH <password> called without any password configured for the default user. Are you sure \

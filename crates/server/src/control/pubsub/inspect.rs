@@ -3,13 +3,13 @@
 //! Invariant: it looks and disturbs nobody.
 
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
+use engine::clients::registry::SubscriptionKind;
+use engine::observe::pubsub::Registry;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use crate::clients::SubscriptionKind;
-use crate::control::context::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, Next, by_size};
 use crate::control::help::{self, container, misused};
-use crate::pubsub::Registry;
 use crate::server::Server;
 
 /// More channels than these take longer than one client may have a worker for.
@@ -76,7 +76,7 @@ fn list(
         return Err(misused("PUBSUB", &args[1]));
     }
     let registry = context.server.pubsub.registry(kind);
-    if registry.len() <= CHANNELS_OF_A_WORKER {
+    if registry.count() <= CHANNELS_OF_A_WORKER {
         write_names(registry, args.get(2), reply);
         return Ok(Next::Done);
     }
@@ -103,7 +103,7 @@ const NUMSUB: ControlCommand = Command {
     },
     subcommands: &[],
     run: |context, args, reply| {
-        Ok(Next::by_size(context.server, args, reply, |server, args, reply| {
+        Ok(by_size(context.server, args, reply, |server, args, reply| {
             count(server, SubscriptionKind::Channel, args, reply);
         }))
     },
@@ -122,7 +122,7 @@ const SHARDNUMSUB: ControlCommand = Command {
     },
     subcommands: &[],
     run: |context, args, reply| {
-        Ok(Next::by_size(context.server, args, reply, |server, args, reply| {
+        Ok(by_size(context.server, args, reply, |server, args, reply| {
             count(server, SubscriptionKind::ShardChannel, args, reply);
         }))
     },
@@ -150,7 +150,7 @@ const NUMPAT: ControlCommand = Command {
 };
 
 fn num_pat(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
-    reply.integer(context.server.pubsub.registry(SubscriptionKind::Pattern).len() as i64);
+    reply.integer(context.server.pubsub.registry(SubscriptionKind::Pattern).count() as i64);
     Ok(Next::Done)
 }
 

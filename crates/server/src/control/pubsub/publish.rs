@@ -5,13 +5,13 @@
 
 use commands::declare::{Channels, Command, Flags, Group, Spec, exactly};
 use commands::{Access, keys};
+use engine::clients::mailbox::Rounds;
+use engine::clients::registry::SubscriptionKind;
+use engine::observe::pubsub::{Publication, Space};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use crate::clients::SubscriptionKind;
 use crate::control::context::{Context, ControlCommand, Next};
-use crate::mailbox::Rounds;
-use crate::pubsub::{Publication, Space};
 use crate::server::Server;
 
 /// What both have in common.
@@ -85,7 +85,7 @@ fn publish(
 fn has_many_patterns(server: &Server) -> bool {
     /// At 50 to 150 ns for each.
     const MANY: usize = 2000;
-    server.pubsub.registry(SubscriptionKind::Pattern).len() > MANY
+    server.pubsub.registry(SubscriptionKind::Pattern).count() > MANY
 }
 
 fn publish_elsewhere(server: &'static Server) -> Next {

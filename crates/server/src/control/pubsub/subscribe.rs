@@ -5,16 +5,16 @@
 
 use commands::declare::{Channels, Command, Flags, Group, Spec, at_least};
 use commands::{Access, KeySpec, keys};
+use engine::clients::registry::SubscriptionKind;
+use engine::lane::Lane;
+use engine::observe::pubsub::Subscriptions;
+use engine::runtime::looks::FEW;
+use engine::session::{Session, Stepped, Stepwise, Stride};
+use engine::shared::Shared;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use crate::clients::SubscriptionKind;
 use crate::control::context::{Context, ControlCommand, Next};
-use crate::lane::Lane;
-use crate::looks::FEW;
-use crate::pubsub::Subscriptions;
-use crate::session::{Session, Stepped, Stepwise, Stride};
-use crate::shared::Shared;
 
 /// What all of them have in common.
 const BASE: Spec = Spec {

@@ -8,20 +8,20 @@ use std::sync::Arc;
 use base::glob;
 use commands::arguments::is;
 use commands::declare::{Command, Flags, Group, Role, Spec, at_least, exactly};
+use engine::admission::gates;
+use engine::lane::Lane;
+use engine::limits::scripts::libraries::{LibrariesState, Loaded};
+use engine::runtime::background::Admission;
+use engine::scripting::library_changes::{Change, Policy};
+use engine::scripting::script_host::Loader;
+use engine::session::Request;
+use engine::session::patience::busy_since_us;
 use keyspace::Refusal;
 use persist::functions;
 use proto::{Args, Reply};
 
-use crate::background::Admission;
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::help::{self, container, misused};
-use crate::gates;
-use crate::lane::Lane;
-use crate::patience::busy_since_us;
-use crate::scripts::libraries::{Loaded, State};
-use crate::scripts::library_changes::{Change, Policy};
-use crate::scripts::script_host::Loader;
-use crate::session::Request;
 
 /// All commands of the family.
 pub(crate) const COMMANDS: &[&ControlCommand] = &[&FUNCTION];
@@ -147,7 +147,7 @@ const LIST: ControlCommand = Command {
 };
 
 /// The libraries, for a reply that leaves once what it tells is safe.
-fn see_libraries(context: &mut Context<'_>) -> Result<Arc<State>, Refusal> {
+fn see_libraries(context: &mut Context<'_>) -> Result<Arc<LibrariesState>, Refusal> {
     let (entry, state) = (context.entry, context.server.scripts.libraries.state());
     context.session()?.see_by(entry, state.changed_at());
     Ok(state)

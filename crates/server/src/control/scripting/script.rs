@@ -4,15 +4,15 @@
 
 use commands::arguments::is;
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
+use engine::scripting::eval::{NO_DEBUGGER, refusal};
+use engine::scripting::interpreter::with_interpreter;
+use engine::session::patience::busy_since_us;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 use script::{Program, Sha1};
 
-use crate::control::context::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, Next, by_size};
 use crate::control::help::{self, container};
-use crate::patience::busy_since_us;
-use crate::scripts::eval::{NO_DEBUGGER, refusal};
-use crate::scripts::interpreter::with_interpreter;
 
 /// All commands of the family.
 pub(crate) const COMMANDS: &[&ControlCommand] = &[&SCRIPT];
@@ -90,7 +90,7 @@ const EXISTS: ControlCommand = Command {
     },
     subcommands: &[],
     run: |context, args, reply| {
-        Ok(Next::by_size(context.server, args, reply, |server, args, reply| {
+        Ok(by_size(context.server, args, reply, |server, args, reply| {
             let digests = args.skip(2);
             reply.array(digests.len());
             for digest in digests.iter() {

@@ -7,13 +7,13 @@
 use std::os::unix::ffi::OsStrExt;
 
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
+use durability::backup::{Backup, BackupStatus};
+use durability::durability::Durability;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use crate::backup::{Backup, BackupStatus};
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::help::{self, container};
-use crate::durability::Durability;
 
 pub(super) const BACKUP: ControlCommand = Command {
     spec: Spec {

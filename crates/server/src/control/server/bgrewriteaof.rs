@@ -3,10 +3,10 @@
 //! Invariants: nobody waits for its end; what waits for the disk runs off the workers.
 
 use commands::declare::{Command, Flags, Group, Spec, exactly};
+use durability::aof;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use crate::aof;
 use crate::control::context::{Context, ControlCommand, Next};
 
 const UNDERWAY: Refusal =

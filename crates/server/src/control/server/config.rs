@@ -4,15 +4,15 @@
 //! waits for either.
 
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
+use engine::runtime::log::{log_notice, log_warning};
+use engine::runtime::replace_file;
 use keyspace::{Count, Refusal};
 use proto::{Args, Reply};
 
-use crate::apply_config;
-use crate::control::context::{Context, ControlCommand, Next};
+use crate::control::apply_config;
+use crate::control::context::{Context, ControlCommand, Next, by_size};
 use crate::control::help::{self, container};
-use crate::log::{log_notice, log_warning};
-use crate::replace_file;
-use crate::users;
+use crate::control::users;
 
 pub(super) const CONFIG: ControlCommand = Command {
     spec: Spec {
@@ -53,7 +53,7 @@ const GET: ControlCommand = Command {
 };
 
 fn get(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
-    Ok(Next::by_size(context.server, args, reply, |server, args, reply| {
+    Ok(by_size(context.server, args, reply, |server, args, reply| {
         let patterns: Vec<&[u8]> = args.skip(2).iter().collect();
         let found = server.config.matching(&patterns);
         reply.map(found.len());
@@ -166,7 +166,7 @@ fn reset_statistics(
     server.keyspace.stall_stats().reset();
     server.acl_log.reset_counters();
     server.loops.reset();
-    server.all_worker_counters().iter().for_each(crate::counters::WorkerCounters::reset);
+    server.all_worker_counters().iter().for_each(engine::runtime::counters::WorkerCounters::reset);
     reply.ok();
     Ok(Next::Done)
 }

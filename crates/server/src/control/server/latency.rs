@@ -6,15 +6,15 @@ use base::quote::shown;
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use commands::errors::showing;
 use config::settings::LATENCY_TRACKING;
+use engine::observe::stats::{Figures, bucket_limit};
+use engine::table::command_table::Entry;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use super::latency_report::{doctor_report, graph_report};
-use crate::control::context::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, Next, by_size};
 use crate::control::help::{self, container};
 use crate::server::Server;
-use crate::stats::{Figures, bucket_limit};
-use crate::table::Entry;
 
 pub(super) const LATENCY: ControlCommand = Command {
     spec: Spec {
@@ -187,7 +187,7 @@ fn histogram(
     args: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    Ok(Next::by_size(context.server, args, reply, write_histogram))
+    Ok(by_size(context.server, args, reply, write_histogram))
 }
 
 fn write_histogram(server: &'static Server, args: Args<'_>, reply: &mut Reply<'_>) {

@@ -5,8 +5,8 @@
 use std::fmt::Write;
 
 use config::settings::{LATENCY_MONITOR_THRESHOLD, SLOWLOG_LOG_SLOWER_THAN};
+use engine::observe::latency::LatencyEvent;
 
-use crate::latency::Event;
 use crate::server::Server;
 
 const DISABLED: &str = "I'm sorry, Dave, I can't do that. Latency monitoring is disabled in this \
@@ -55,7 +55,7 @@ pub(super) fn doctor_report(server: &Server) -> String {
 }
 
 /// One event's figures.
-fn diagnosis(name: &str, event: &Event, now: i64) -> String {
+fn diagnosis(name: &str, event: &LatencyEvent, now: i64) -> String {
     let count = event.samples.len() as u64;
     let sum: u64 = event.samples.iter().map(|sample| sample.latency).sum();
     let average = sum / count.max(1);
@@ -98,7 +98,7 @@ const ROWS: usize = 4;
 const TIPS: [char; 3] = ['_', 'o', '#'];
 
 /// What LATENCY GRAPH says.
-pub(super) fn graph_report(name: &str, event: &Event, now: i64) -> String {
+pub(super) fn graph_report(name: &str, event: &LatencyEvent, now: i64) -> String {
     let latencies: Vec<u64> = event.samples.iter().map(|sample| sample.latency).collect();
     let high = latencies.iter().copied().max().unwrap_or(0);
     let low = latencies.iter().copied().min().unwrap_or(0);
@@ -159,13 +159,14 @@ fn age(seconds: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{diagnosis, graph_report};
-    use crate::latency::{Event, Sample};
+    use engine::observe::latency::{LatencyEvent, Sample};
 
-    fn event(samples: &[(i64, u64)]) -> Event {
+    use super::{diagnosis, graph_report};
+
+    fn event(samples: &[(i64, u64)]) -> LatencyEvent {
         let longest = samples.iter().map(|sample| sample.1).max().unwrap_or(0);
         let samples = samples.iter().map(|&(time, latency)| Sample { time, latency });
-        Event { samples: samples.collect(), longest }
+        LatencyEvent { samples: samples.collect(), longest }
     }
 
     /// As Redis 8.2 drew these five samples.

@@ -6,11 +6,11 @@ use base::number::parse_i64;
 use base::random::Random;
 use commands::arguments::{integer, is};
 use commands::declare::{Command, Flags, Group, Spec, at_least};
+use engine::runtime::version::{self, APUS_VERSION};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use crate::control::context::{Context, ControlCommand, Next};
-use crate::version::{self, APUS_VERSION};
 
 const MOST_COLUMNS: usize = 160;
 const MOST_ROWS: usize = 40;

@@ -3,9 +3,9 @@
 //! Invariant: a watcher stays one until RESET or its end.
 
 use commands::declare::{Command, Flags, Group, Spec, exactly};
+use engine::clients::registry::client_flags;
 use keyspace::Refusal;
 
-use crate::clients::client_flags;
 use crate::control::context::{ControlCommand, Next};
 
 const IN_TRANSACTION: Refusal =

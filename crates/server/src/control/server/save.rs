@@ -9,11 +9,11 @@ use std::sync::mpsc;
 use commands::arguments::is;
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use commands::errors::SYNTAX;
+use durability::save::{SaveMode, SaveProgress, Unbegun};
 use keyspace::{BUSY, Refusal};
 use proto::{Args, Reply};
 
 use crate::control::context::{Context, ControlCommand, Next};
-use crate::save::{SaveMode, SaveProgress, Unbegun};
 
 const IN_PROGRESS: Refusal = Refusal::error("ERR Background save already in progress");
 const REWRITING: Refusal = Refusal::error(

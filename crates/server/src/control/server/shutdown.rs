@@ -9,11 +9,11 @@ use commands::arguments::is;
 use commands::declare::{Command, Flags, Group, Spec, at_least};
 use commands::errors::SYNTAX;
 use config::ShutdownFlags;
+use engine::session::patience::busy_since_us;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use crate::control::context::{Context, ControlCommand, Next};
-use crate::patience::busy_since_us;
 use crate::server::Server;
 
 pub(super) const SHUTDOWN: ControlCommand = Command {

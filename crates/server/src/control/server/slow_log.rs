@@ -5,10 +5,10 @@
 use base::number::parse_i64;
 use commands::arguments::is;
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
+use engine::observe::command_log::{LogEntry, Remarkable};
 use keyspace::Refusal;
 use proto::Reply;
 
-use crate::command_log::{LogEntry, Remarkable};
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::help::{self, container, misused};
 

@@ -3,9 +3,9 @@
 //! Invariant: neither of them changes anything.
 
 use commands::declare::{Command, Flags, Group, Role, Spec, exactly};
+use engine::transaction::control_plane::write_time;
 
 use crate::control::context::{ControlCommand, Next};
-use crate::control_plane::write_time;
 
 pub(super) const TIME: ControlCommand = Command {
     spec: Spec {

@@ -3,19 +3,17 @@
 //! Invariant: no replica ever comes that could end such a wait, so only the disk, its timeout,
 //! CLIENT UNBLOCK and the end of the connection do.
 
-use std::time::Duration;
-
 use base::number::parse_i64;
 use commands::arguments::integer;
 use commands::declare::{Command, Flags, Group, Spec, exactly};
 use commands::errors::NOT_POSITIVE;
+use durability::aof::Phase;
+use durability::waitaof::{NO_FILE, is_in_file, reply_copies};
+use engine::session::{Awaited, Blocked, Executed, Safety, Stage};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use crate::aof::Phase;
 use crate::control::context::{Context, ControlCommand, Next};
-use crate::session::{Awaited, Blocked, Ran, Safety, Stage};
-use crate::waitaof::{NO_FILE, is_in_file, reply_copies};
 
 /// What both share.
 const BASE: Spec = Spec {
@@ -62,9 +60,8 @@ fn wait(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
         reply.integer(0);
         return Ok(Next::Done);
     }
-    let until = timeout.map(|timeout| Box::pin(tokio::time::sleep(timeout)));
-    let ran = Ran::begun(context.entry, args);
-    let blocked = Blocked::on_time(ran, until, |reply| reply.integer(0));
+    let ran = Executed::begun(context.entry, args);
+    let blocked = Blocked::on_time(ran, timeout, |reply| reply.integer(0));
     Ok(Next::Wait(Stage::Blocked(Box::new(blocked))))
 }
 
@@ -98,24 +95,21 @@ fn wait_aof(
         reply_copies(server, lsn, reply);
         return Ok(Next::Done);
     }
-    let until = timeout.map(|timeout| Box::pin(tokio::time::sleep(timeout)));
-    let ran = Ran::begun(context.entry, args);
-    let blocked = Blocked::on_disk(ran, until, Safety::new(lsn, awaited));
+    let ran = Executed::begun(context.entry, args);
+    let blocked = Blocked::on_disk(ran, timeout, Safety::new(lsn, awaited));
     Ok(Next::Wait(Stage::Blocked(Box::new(blocked))))
 }
 
-/// Milliseconds to wait; for ever if `None`.
-fn timeout(
-    context: &Context<'_>,
-    args: Args<'_>,
-    index: usize,
-) -> Result<Option<Duration>, Refusal> {
+/// Until when to wait, on the monotonic clock in microseconds; for ever if `None`.
+fn timeout(context: &Context<'_>, args: Args<'_>, index: usize) -> Result<Option<i64>, Refusal> {
     let millis = parse_i64(&args[index]).ok_or(NOT_A_TIMEOUT)?;
     if millis < 0 {
         return Err(NEGATIVE_TIMEOUT);
     }
-    context.server.keyspace.clock().now_ms().checked_add(millis).ok_or(LATE_TIMEOUT)?;
-    Ok(u64::try_from(millis).ok().filter(|&millis| millis > 0).map(Duration::from_millis))
+    let clock = context.server.keyspace.clock();
+    clock.now_ms().checked_add(millis).ok_or(LATE_TIMEOUT)?;
+    let until_us = clock.monotonic_us().saturating_add(millis.saturating_mul(1000));
+    Ok((millis > 0).then_some(until_us))
 }
 
 const NOT_A_COUNT_OF_FILES: Refusal =

@@ -9,12 +9,12 @@ use base::time::UnixMillis;
 use commands::arguments::is;
 use commands::errors::{SYNTAX, showing};
 use config::settings::DATABASES;
+use engine::clients::client_id::ClientId;
+use engine::clients::registry::{Client, Peer, Signal, client_flags};
+use engine::session::client_info::{address, flags_of};
 use keyspace::Refusal;
 use proto::Args;
 
-use crate::client_id::ClientId;
-use crate::client_info::{address, flags_of};
-use crate::clients::{Client, Peer, Signal, client_flags};
 use crate::control::context::Context;
 use crate::server::Server;
 
@@ -47,7 +47,7 @@ impl Viewer {
 }
 
 /// What clients must meet.
-pub(super) struct Filter<'a> {
+pub(super) struct ClientFilter<'a> {
     /// Each with whether it must hold, or must not.
     conditions: Vec<(bool, Condition<'a>)>,
     skip_me: bool,
@@ -56,7 +56,7 @@ pub(super) struct Filter<'a> {
 enum Condition<'a> {
     /// In rising order.
     Ids(Vec<i64>),
-    Kind(Kind),
+    Kind(ClientType),
     User(&'a [u8]),
     Address(&'a [u8]),
     LocalAddress(&'a [u8]),
@@ -75,14 +75,14 @@ enum Condition<'a> {
 
 /// What a connection is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum ClientType {
     Normal,
     Primary,
     Replica,
     PubSub,
 }
 
-impl<'a> Filter<'a> {
+impl<'a> ClientFilter<'a> {
     /// Reads all arguments from index 2 on.
     pub(super) fn parse(
         server: &Server,
@@ -131,7 +131,7 @@ impl<'a> Condition<'a> {
     /// `name` is `word` without a leading `NOT-`.
     fn parse(server: &Server, word: &[u8], name: &[u8], value: &'a [u8]) -> Result<Self, Refusal> {
         Ok(match () {
-            () if is(name, "TYPE") => Self::Kind(Kind::parse(value)?),
+            () if is(name, "TYPE") => Self::Kind(ClientType::parse(value)?),
             () if is(name, "USER") && server.users.named(value).is_some() => Self::User(value),
             () if is(name, "USER") => return Err(complain("No such user", value)),
             () if is(name, "ADDR") => Self::Address(value),
@@ -164,7 +164,7 @@ impl<'a> Condition<'a> {
         let Viewer { server, now, .. } = viewer;
         match self {
             Self::Ids(ids) => ids.binary_search(&(client.id as i64)).is_ok(),
-            Self::Kind(kind) => *kind == Kind::of(client),
+            Self::Kind(kind) => *kind == ClientType::of(client),
             Self::User(name) => client.names().user() == *name,
             Self::Address(wanted) => address(server, client.peer).as_bytes() == *wanted,
             Self::LocalAddress(wanted) => address(server, client.local).as_bytes() == *wanted,
@@ -189,7 +189,7 @@ impl<'a> Condition<'a> {
     }
 }
 
-impl Kind {
+impl ClientType {
     /// Replicas do not exist yet.
     fn of(client: &Client) -> Self {
         if client.has_flag(client_flags::SUBSCRIBER) { Self::PubSub } else { Self::Normal }

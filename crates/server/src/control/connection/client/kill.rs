@@ -8,19 +8,20 @@ use std::time::Duration;
 
 use commands::arguments::{integer, is};
 use commands::declare::{Command, Spec, at_least};
+use engine::clients::client_id::ClientId;
+use engine::clients::registry::{Client, Signal, client_flags};
+use engine::runtime::drill;
+use engine::session;
+use engine::session::client_info::address;
+use engine::session::timer::after;
+use engine::session::{Departures, Elsewhere, Executed, Stage, Then};
 use keyspace::Refusal;
 use proto::{Args, Output, Reply};
 
-use super::filter::{Filter, Purpose, Viewer};
+use super::filter::{ClientFilter, Purpose, Viewer};
 use super::specs::OF_OTHERS;
-use crate::client_id::ClientId;
-use crate::client_info::address;
-use crate::clients::{Client, Signal, client_flags};
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::help::misused;
-use crate::drill;
-use crate::session;
-use crate::session::{Departures, Elsewhere, Ran, Stage, Then};
 
 /// How long who kills others waits for their workers, which may be busy with something long.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -63,7 +64,7 @@ fn kill(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
     if args.len() == 3 {
         return kill_by_address(context, args, reply);
     }
-    let filter = Filter::parse(context.server, args, Purpose::Kill)?;
+    let filter = ClientFilter::parse(context.server, args, Purpose::Kill)?;
     let viewer = Viewer::of(context)?;
     let mut clients = context.server.clients.all();
     clients.retain(|client| filter.admits(viewer, client));
@@ -134,10 +135,14 @@ fn once_gone(
     let (server, entry, resp) = (context.server, context.entry, context.session()?.resp);
     let mut output = Output::new();
     answer(args, ids.len(), &mut Reply::new(&mut output, resp));
-    let ran = Ran::begun(entry, args);
+    let ran = Executed::begun(entry, args);
     let done = Elsewhere { output, seen: 0, ran, then: Then::Nothing };
     let began_us = server.keyspace.clock().monotonic_us();
-    Ok(Stage::Departures(Box::new(Departures::new(ids, PATIENCE, began_us, done))))
+    Ok(Stage::Departures(Box::new(Departures::new(
+        ids,
+        (began_us, after(began_us, PATIENCE)),
+        done,
+    ))))
 }
 
 pub(super) const UNBLOCK: ControlCommand = Command {

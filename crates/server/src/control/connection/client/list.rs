@@ -7,15 +7,15 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
 use commands::declare::{Command, Flags, Spec, at_least, exactly};
+use engine::clients::registry::Client;
+use engine::session::client_info::{NO_COMMAND, write_line};
+use engine::table::command_table::Entry;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use super::filter::{Filter, Purpose, Viewer};
+use super::filter::{ClientFilter, Purpose, Viewer};
 use super::specs::{OF_ITSELF, OF_OTHERS};
-use crate::client_info::{NO_COMMAND, write_line};
-use crate::clients::Client;
 use crate::control::context::{Context, ControlCommand, Next};
-use crate::table::Entry;
 
 const LIST_SYNTAX: &str = "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id \
     [client-id ...]] [USER username] [ADDR ip:port] [LADDR ip:port] [SKIPME <YES | NO>] \
@@ -83,7 +83,7 @@ fn list(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
     /// More lines than these take longer than one client may have a worker for.
     const LINES_OF_A_WORKER: usize = 128;
     let viewer = Viewer::of(context)?;
-    if context.server.clients.len() > LINES_OF_A_WORKER {
+    if context.server.clients.count() > LINES_OF_A_WORKER {
         let work = move |_, args: Args<'_>, reply: &mut Reply<'_>| list_all(viewer, args, reply);
         return Ok(Next::elsewhere(work));
     }
@@ -92,7 +92,7 @@ fn list(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
 }
 
 fn list_all(viewer: Viewer, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-    let filter = Filter::parse(viewer.server, args, Purpose::List)?;
+    let filter = ClientFilter::parse(viewer.server, args, Purpose::List)?;
     let lister = Lister::new(viewer, args);
     let mut lines = Vec::new();
     for client in viewer.server.clients.all() {

@@ -7,12 +7,12 @@ use commands::arguments::is;
 use commands::declare::{Command, Flags, Group, Role, Spec, at_least, exactly};
 use commands::errors::{SYNTAX, showing};
 use config::settings::IMPORT_MODE;
+use engine::clients::registry::client_flags;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use super::super::names::{checked, checked_client_name};
 use super::specs::{OF_ITSELF, OF_OTHERS};
-use crate::clients::client_flags;
 use crate::control::context::{Context, ControlCommand, Next};
 
 pub(super) const ID: ControlCommand = Command {

@@ -7,14 +7,14 @@ use base::time::UnixMillis;
 use commands::Plan;
 use commands::arguments::is;
 use commands::declare::{Command, Spec, at_least, exactly};
+use engine::runtime::background;
+use engine::session::patience;
 use keyspace::{Acquisition, Refusal};
 use proto::{Args, Reply};
 
 use super::specs::OF_OTHERS;
-use crate::background;
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::help::misused;
-use crate::patience;
 use crate::server::Server;
 
 pub(super) const PAUSE: ControlCommand = Command {

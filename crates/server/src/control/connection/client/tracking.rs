@@ -7,15 +7,15 @@ use std::sync::atomic::Ordering;
 use commands::arguments::{Options, is};
 use commands::declare::{Command, Flags, Spec, at_least, exactly};
 use commands::errors::SYNTAX;
+use engine::clients::client_id::ClientId;
+use engine::clients::registry::client_flags;
+use engine::observe::tracking::{Mode, Tracked, TrackingOptions};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use super::specs::OF_ITSELF;
-use crate::client_id::ClientId;
-use crate::clients::client_flags;
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::server::Server;
-use crate::tracking::{Mode, Tracked, TrackingOptions};
 
 const NO_TARGET: Refusal = Refusal::error("ERR The client ID you want redirect to does not exist");
 const TWO_TARGETS: Refusal =
@@ -64,15 +64,15 @@ fn tracking(
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
     let (server, session) = (context.server, context.session()?);
-    let asked = Asked::parse(server, args)?;
+    let asked = RequestedOptions::parse(server, args)?;
     match &args[2] {
         word if is(word, "ON") => {
-            let present = session.tracked.as_ref().map(|tracked| &tracked.tracker.options);
+            let present = session.tracked().map(|tracked| &tracked.tracker.options);
             let options = asked.options(present)?;
             if options.mode != Mode::OptIn && options.mode != Mode::OptOut {
                 session.has_caching = false;
             }
-            session.tracked = Some(Box::new(Tracked::begin(
+            session.track(Box::new(Tracked::begin(
                 &server.tracking,
                 server.keyspace,
                 &session.client,
@@ -80,7 +80,7 @@ fn tracking(
             )));
         }
         word if is(word, "OFF") => {
-            session.tracked = None;
+            session.untrack();
             session.has_caching = false;
         }
         _ => return Err(SYNTAX),
@@ -91,7 +91,7 @@ fn tracking(
 
 /// The options of a request.
 #[derive(Default)]
-struct Asked<'a> {
+struct RequestedOptions<'a> {
     redirect: Option<ClientId>,
     broadcast: bool,
     opt_in: bool,
@@ -100,7 +100,7 @@ struct Asked<'a> {
     prefixes: Vec<&'a [u8]>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> RequestedOptions<'a> {
     fn parse(server: &Server, args: Args<'a>) -> Result<Self, Refusal> {
         let mut asked = Self::default();
         let mut options = Options::from(args, 3);
@@ -227,7 +227,7 @@ fn caching(
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
     let session = context.session()?;
-    let mode = session.tracked.as_ref().ok_or(CACHING_WITHOUT_CHOICE)?.tracker.options.mode;
+    let mode = session.tracked().ok_or(CACHING_WITHOUT_CHOICE)?.tracker.options.mode;
     match &args[2] {
         word if is(word, "YES") && mode != Mode::OptIn => return Err(YES_WITHOUT_OPTIN),
         word if is(word, "NO") && mode != Mode::OptOut => return Err(NO_WITHOUT_OPTOUT),
@@ -283,7 +283,7 @@ fn trackinginfo(
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
     let session = context.session()?;
-    let options = session.tracked.as_ref().map(|tracked| &tracked.tracker.options);
+    let options = session.tracked().map(|tracked| &tracked.tracker.options);
     let is_mode = |mode| options.is_some_and(|options| options.mode == mode);
     let flags = [
         ("off", options.is_none()),

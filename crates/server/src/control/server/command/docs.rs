@@ -3,10 +3,10 @@
 //! Invariant: a field is there if and only if the declaration has something to say in it.
 
 use commands::Spec;
+use engine::table::command_table::Entry;
 use proto::Reply;
 
-use super::syntax::{self, Argument, Kind};
-use crate::table::Entry;
+use super::syntax::{self, Argument, ArgumentKind};
 
 /// Writes the name of a command and the map of its documentation.
 pub(super) fn write_named(entry: &Entry, reply: &mut Reply<'_>) {
@@ -106,7 +106,7 @@ fn write_argument(argument: &Argument, keys: &mut KeySpecs, reply: &mut Reply<'_
     if argument.arguments.is_empty() {
         fields.text("display_text", &argument.name);
     }
-    if argument.kind == Kind::Key {
+    if argument.kind == ArgumentKind::Key {
         let index = keys.take();
         fields.begin("key_spec_index").integer(i64::try_from(index).unwrap_or(0));
     }

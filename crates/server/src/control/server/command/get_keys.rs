@@ -4,12 +4,12 @@
 
 use commands::declare::Flags;
 use commands::keys::Access;
+use engine::table::request_keys::{self, RequestKeys};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use super::info::write_access;
 use crate::control::context::{Context, Next};
-use crate::request_keys::{self, RequestKeys};
 
 /// COMMAND GETKEYS.
 pub(super) fn get_keys(

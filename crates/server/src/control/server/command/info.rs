@@ -5,9 +5,8 @@
 use commands::categories;
 use commands::declare::{Flags, Spec};
 use commands::keys::{BeginSearch, FindKeys, KeySpec};
+use engine::table::command_table::Entry;
 use proto::Reply;
-
-use crate::table::Entry;
 
 /// Writes what is to be known of a command.
 pub(super) fn write(entry: &Entry, reply: &mut Reply<'_>) {

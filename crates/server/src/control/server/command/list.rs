@@ -6,11 +6,11 @@ use base::glob;
 use commands::arguments::is;
 use commands::categories;
 use commands::errors::SYNTAX;
+use engine::table::command_table::Entry;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use crate::control::context::{Context, Next};
-use crate::table::Entry;
 
 /// COMMAND LIST.
 pub(super) fn list(
@@ -19,8 +19,8 @@ pub(super) fn list(
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
     let filter = match args.len() {
-        2 => Filter::None,
-        5 if is(&args[2], "FILTERBY") => Filter::of(&args[3], &args[4])?,
+        2 => CommandFilter::None,
+        5 if is(&args[2], "FILTERBY") => CommandFilter::of(&args[3], &args[4])?,
         _ => return Err(SYNTAX),
     };
     let array = reply.defer();
@@ -35,7 +35,7 @@ pub(super) fn list(
     Ok(Next::Done)
 }
 
-enum Filter<'a> {
+enum CommandFilter<'a> {
     None,
     /// There are no modules.
     Module,
@@ -43,7 +43,7 @@ enum Filter<'a> {
     Pattern(&'a [u8]),
 }
 
-impl<'a> Filter<'a> {
+impl<'a> CommandFilter<'a> {
     fn of(kind: &[u8], value: &'a [u8]) -> Result<Self, Refusal> {
         if is(kind, "MODULE") {
             Ok(Self::Module)

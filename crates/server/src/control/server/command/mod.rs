@@ -9,12 +9,12 @@ mod list;
 mod syntax;
 
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
+use engine::table::command_table::Entry;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use crate::control::context::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, Next, by_size};
 use crate::control::help;
-use crate::table::Entry;
 
 /// What all of the family share.
 const BASE: Spec = Spec {
@@ -172,7 +172,7 @@ fn info(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
     if args.len() == 2 {
         return info_of_all(context, args, reply);
     }
-    Ok(Next::by_size(context.server, args, reply, |server, args, reply| {
+    Ok(by_size(context.server, args, reply, |server, args, reply| {
         reply.array(args.len() - 2);
         for name in args.iter().skip(2) {
             match server.table.find_full(name) {
@@ -184,7 +184,7 @@ fn info(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
 }
 
 fn docs(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
-    Ok(Next::by_size(context.server, args, reply, |server, args, reply| {
+    Ok(by_size(context.server, args, reply, |server, args, reply| {
         let table = &server.table;
         let found: Vec<&Entry> = match args.len() {
             2 => table.entries().iter().collect(),

@@ -11,7 +11,7 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Argument {
     pub(crate) name: String,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ArgumentKind,
     /// The word that stands before the value, or is all there is.
     pub(crate) token: Option<&'static str>,
     pub(crate) optional: bool,
@@ -24,7 +24,7 @@ pub(crate) struct Argument {
 
 /// Types of arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ArgumentKind {
     Key,
     Integer,
     Double,
@@ -36,7 +36,7 @@ pub(crate) enum Kind {
     Block,
 }
 
-impl Kind {
+impl ArgumentKind {
     /// As COMMAND DOCS prints it.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -162,7 +162,7 @@ impl Reader {
         let argument = match repeated.len() {
             1 => repeated.remove(0),
             _ if matches!(items[0], Item::Token(_)) => self.block(items),
-            _ => Argument { arguments: repeated, ..Argument::new("data", Kind::Block) },
+            _ => Argument { arguments: repeated, ..Argument::new("data", ArgumentKind::Block) },
         };
         let multiple_token = argument.token.is_some() && matches!(items[0], Item::Token(_));
         arguments.push(Argument { multiple: true, multiple_token, ..argument });
@@ -172,7 +172,7 @@ impl Reader {
         match item {
             Item::Token(token) => Argument {
                 token: Some(token),
-                ..Argument::new(&token.to_ascii_lowercase(), Kind::PureToken)
+                ..Argument::new(&token.to_ascii_lowercase(), ArgumentKind::PureToken)
             },
             Item::Value(word) => self.value(word),
             Item::Group { optional, repeated, choices } => {
@@ -180,7 +180,10 @@ impl Reader {
                     [only] => self.block(only),
                     choices => {
                         let arguments = choices.iter().map(|choice| self.block(choice)).collect();
-                        Argument { arguments, ..Argument::new(choice_name(choices), Kind::OneOf) }
+                        Argument {
+                            arguments,
+                            ..Argument::new(choice_name(choices), ArgumentKind::OneOf)
+                        }
                     }
                 };
                 let multiple = argument.multiple || *repeated;
@@ -200,14 +203,14 @@ impl Reader {
         {
             // The token speaks for all that follows, as in `LIMIT offset count`.
             let arguments = self.sequence(rest);
-            let block = Argument::new(&token.to_ascii_lowercase(), Kind::Block);
+            let block = Argument::new(&token.to_ascii_lowercase(), ArgumentKind::Block);
             return Argument { token: Some(token), arguments, ..block };
         }
         let name = match arguments.iter().any(|argument| argument.optional) {
             true => "arguments".to_owned(),
             false => arguments.iter().map(|it| &it.name[..]).collect::<Vec<_>>().join("-"),
         };
-        Argument { arguments, ..Argument::new(&name, Kind::Block) }
+        Argument { arguments, ..Argument::new(&name, ArgumentKind::Block) }
     }
 
     fn value(&self, word: &'static str) -> Argument {
@@ -216,26 +219,26 @@ impl Reader {
         Argument::new(name, kind)
     }
 
-    fn kind_of(&self, name: &str) -> Kind {
+    fn kind_of(&self, name: &str) -> ArgumentKind {
         let is = |list: &[&str]| list.contains(&name);
         if self.has_keys && is(KEYS) {
-            Kind::Key
+            ArgumentKind::Key
         } else if name.starts_with("unix-time-") {
-            Kind::UnixTime
+            ArgumentKind::UnixTime
         } else if is(INTEGERS) {
-            Kind::Integer
+            ArgumentKind::Integer
         } else if is(DOUBLES) {
-            Kind::Double
+            ArgumentKind::Double
         } else if is(PATTERNS) {
-            Kind::Pattern
+            ArgumentKind::Pattern
         } else {
-            Kind::String
+            ArgumentKind::String
         }
     }
 }
 
 impl Argument {
-    fn new(name: &str, kind: Kind) -> Self {
+    fn new(name: &str, kind: ArgumentKind) -> Self {
         Self {
             name: name.to_owned(),
             kind,
@@ -249,10 +252,16 @@ impl Argument {
 }
 
 /// A type named in the line.
-fn named_kind(name: &str) -> Option<Kind> {
-    [Kind::Integer, Kind::Double, Kind::String, Kind::Pattern, Kind::UnixTime]
-        .into_iter()
-        .find(|kind| kind.name() == name)
+fn named_kind(name: &str) -> Option<ArgumentKind> {
+    [
+        ArgumentKind::Integer,
+        ArgumentKind::Double,
+        ArgumentKind::String,
+        ArgumentKind::Pattern,
+        ArgumentKind::UnixTime,
+    ]
+    .into_iter()
+    .find(|kind| kind.name() == name)
 }
 
 /// What Redis calls a choice, told by the first of the words to choose from.

@@ -4,13 +4,13 @@
 
 use base::quote::quote;
 use commands::errors::{NO_SUCH_KEY, NOT_AN_INTEGER};
+use engine::runtime::log::log_notice;
 use keyspace::{EntryRef, Keyspace, PARTITIONS, PartitionIndex, Refusal, Text, Tx};
 use proto::{Args, Reply};
 use structs::listpack::Listpack;
 use structs::object::Stored;
 
 use crate::control::context::{Context, Next};
-use crate::log::log_notice;
 
 /// Bytes of a DUMP payload that are not the value: its type, the version and the checksum.
 const PAYLOAD_FRAME: usize = 11;

@@ -16,10 +16,10 @@ mod reload;
 mod switches;
 
 use commands::declare::{Command, Flags, Group, Role, Spec, at_least};
+use engine::runtime::background::visiting;
 use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
 
-use crate::background::visiting;
 use crate::control::context::{Context, ControlCommand, ControlHandler, Next};
 use crate::control::help::{help, misused};
 

@@ -5,13 +5,13 @@
 
 use commands::errors::{NOT_POSITIVE, TOO_LONG};
 use config::settings::PROTO_MAX_BULK_LEN;
+use engine::clients::mailbox::Rounds;
+use engine::commit::publish::commit;
+use engine::runtime::background::Admission;
 use keyspace::{Lifetime, NewText, Refusal, Tx, TxOptions};
 use proto::{Args, Reply};
 
-use crate::background::Admission;
-use crate::commit::commit;
 use crate::control::context::{Context, Next};
-use crate::mailbox::Rounds;
 
 const OUT_OF_MEMORY: Refusal = Refusal::error("ERR Insufficient memory, failed allocating value");
 

@@ -9,20 +9,20 @@ use std::sync::MutexGuard;
 
 use base::io_text::plain;
 use commands::arguments::is;
+use durability::aof::{self, AofFiles};
+use durability::claims::snapshot_file;
+use durability::loading::{OnDuplicate, snapshot};
+use durability::save::Unsaved;
+use engine::commit::publish::announce;
+use engine::limits::loading::LOADING;
+use engine::runtime::background;
+use engine::runtime::log::{log_notice, log_warning};
+use engine::scripting::{LibrariesState, Still};
 use keyspace::{Acquisition, BUSY, Refusal, Tx, TxOptions};
 use persist::storage::OpenMode;
 use proto::{Args, Reply};
 
-use crate::aof::{self, AofFiles};
-use crate::background;
-use crate::claims::snapshot_file;
-use crate::commit::announce;
 use crate::control::context::{Context, Next};
-use crate::loading::progress::LOADING;
-use crate::loading::{OnDuplicate, snapshot};
-use crate::log::{log_notice, log_warning};
-use crate::save::Unsaved;
-use crate::scripts::{LibrariesState, Still};
 use crate::server::Server;
 
 const UNKNOWN: Refusal =

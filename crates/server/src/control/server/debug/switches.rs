@@ -10,17 +10,17 @@ use base::random::Random;
 use commands::errors::NOT_AN_INTEGER;
 use config::parse_bytes;
 use config::settings::MAXMEMORY_CLIENTS;
+use engine::clients::registry::Client;
+use engine::runtime::log::{log_notice, log_warning};
+use engine::runtime::replace_file;
+use engine::session::patience;
+use engine::session::{Elsewhere, Executed, Session, Stage, Then};
 use keyspace::Refusal;
 use proto::{Args, Output, OwnedArgs, Reply};
 use tokio::sync::oneshot;
 
-use crate::clients::Client;
 use crate::control::context::{Context, Next};
-use crate::log::{log_notice, log_warning};
-use crate::patience;
-use crate::replace_file;
-use crate::session::{Elsewhere, Ran, Session, Stage, Then};
-use crate::users;
+use crate::control::users;
 
 /// Accepts and does nothing.
 pub(super) fn nothing(
@@ -60,7 +60,7 @@ pub(super) fn sleep(
         let mut output = Output::new();
         Reply::new(&mut output, resp).ok();
         let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-        let ran = Ran { entry, args, micros, failed: false, program: None };
+        let ran = Executed { entry, args, micros, failed: false, program: None };
         // The session may have gone in this moment.
         let _ = sender.send(Elsewhere { output, seen: 0, ran, then: Then::Nothing });
     });

@@ -2,8 +2,9 @@
 //!
 //! Invariant: sizes are told only where there is such a file, as in Redis.
 
+use durability::aof::{Phase, RewriteStatus};
+
 use super::report::Report;
-use crate::aof::{Phase, RewriteStatus};
 use crate::server::Server;
 
 /// What tells of processes that are not forked here.

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use config::settings::MAXCLIENTS;
+use engine::clients::registry::{Client, client_flags};
+use engine::session;
 
 use super::report::Report;
-use crate::clients::{Client, client_flags};
 use crate::server::Server;
-use crate::session;
 
 pub(super) fn write(server: &Server, report: &mut Report) {
     let clients = server.clients.all();

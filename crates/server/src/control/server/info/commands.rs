@@ -3,11 +3,11 @@
 //! Invariant: only commands that were called, or refused, are listed.
 
 use config::settings::{LATENCY_TRACKING, LATENCY_TRACKING_INFO_PERCENTILES};
+use engine::observe::stats::{Figures, bucket_limit};
+use engine::table::command_table::Entry;
 
 use super::report::Report;
 use crate::server::Server;
-use crate::stats::{Figures, bucket_limit};
-use crate::table::Entry;
 
 pub(super) fn write_calls(server: &Server, report: &mut Report) {
     for (entry, figures) in called(server) {

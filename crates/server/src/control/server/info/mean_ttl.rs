@@ -3,9 +3,8 @@
 //! Invariant: it takes a bounded while whatever the number of keys, and waits for no lock.
 
 use base::Random;
+use engine::lane::Lane;
 use keyspace::{PARTITIONS, Tx, TxOptions};
-
-use crate::lane::Lane;
 
 /// Keys with a deadline that are enough to tell.
 const ENOUGH: u64 = 200;

@@ -2,14 +2,15 @@
 //!
 //! Invariant: every figure of one report is of the same look at the memory.
 
+use engine::limits::log_buffers;
+use engine::runtime::memory::{human, of_machine};
+
 use super::report::Report;
-use crate::aof::aligned;
-use crate::control::server::memory::figures::{Figures, ratio};
+use crate::control::server::memory::stats::{MemoryStats, ratio};
 use crate::server::Server;
-use crate::startup::memory::{human, of_machine};
 
 pub(super) fn write(server: &Server, report: &mut Report) {
-    let figures = Figures::of(server);
+    let figures = MemoryStats::of(server);
     let sized = |report: &mut Report, name: &str, bytes: usize| {
         report.field(name, bytes);
         report.field(&format!("{name}_human"), human(bytes as u64));
@@ -49,7 +50,7 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     let policy = server.config.show(b"maxmemory-policy").unwrap_or_default();
     report.field("maxmemory_policy", String::from_utf8_lossy(&policy));
     write_fragmentation(&figures, report);
-    report.field("mem_not_counted_for_evict", aligned::buffered());
+    report.field("mem_not_counted_for_evict", log_buffers::buffered());
     report.fields(
         &[
             "mem_replication_backlog",
@@ -61,7 +62,7 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     );
     report.field("mem_clients_normal", figures.clients);
     report.field("mem_cluster_links", 0);
-    report.field("mem_aof_buffer", aligned::buffered());
+    report.field("mem_aof_buffer", log_buffers::buffered());
     report.field("mem_allocator", "mimalloc");
     report.field("mem_overhead_db_hashtable_rehashing", 0);
     let (pending, freed) = server.keyspace.reclaimer().keys();
@@ -70,8 +71,8 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     report.field("active_defrag_running", server.compaction.effort());
 }
 
-fn write_fragmentation(figures: &Figures, report: &mut Report) {
-    let Figures { used, active, resident, anonymous, .. } = *figures;
+fn write_fragmentation(figures: &MemoryStats, report: &mut Report) {
+    let MemoryStats { used, active, resident, anonymous, .. } = *figures;
     let mut compare = |ratio_name: &str, bytes_name: &str, larger: usize, smaller: usize| {
         report.ratio(ratio_name, ratio(larger, smaller));
         let bytes = larger as i128 - smaller as i128;

@@ -2,9 +2,10 @@
 //!
 //! Invariant: what is told of saves is of one moment.
 
+use durability::save::SaveStatus;
+
 use super::append_only;
 use super::report::Report;
-use crate::save::SaveStatus;
 use crate::server::Server;
 
 pub(super) fn write(server: &Server, report: &mut Report) {

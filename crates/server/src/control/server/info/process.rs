@@ -5,9 +5,9 @@
 use std::time::Duration;
 
 use base::CpuTime;
+use engine::runtime::main_thread;
 
 use super::report::Report;
-use crate::main_thread;
 use crate::server::Server;
 
 pub(super) fn write_cpu(_: &Server, report: &mut Report) {

@@ -6,10 +6,10 @@ use std::ffi::CStr;
 use std::sync::LazyLock;
 
 use config::settings::HZ;
+use engine::runtime::version::{self, APUS_VERSION};
 
 use super::report::Report;
 use crate::server::Server;
-use crate::version::{self, APUS_VERSION};
 
 /// Bits of the clock that ages keys.
 const LRU_BITS: u32 = 24;

@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use ::keyspace::Count;
 use acl::Reason;
+use engine::clients::registry::SubscriptionKind;
+use engine::observe::rates::Rates;
+use engine::observe::tracking::TrackingFigures;
+use engine::runtime::counters::Totals;
 
 use super::report::Report;
-use crate::clients::SubscriptionKind;
-use crate::counters::Totals;
-use crate::rates::Rates;
 use crate::server::Server;
-use crate::tracking::TrackingFigures;
 
 /// What does not happen here.
 const NOT_YET: &[&str] = &["migrate_cached_sockets", "slave_expires_tracked_keys"];
@@ -37,7 +37,7 @@ pub(super) fn write(server: &Server, report: &mut Report) {
         ("pubsub_patterns", SubscriptionKind::Pattern),
         ("pubsubshard_channels", SubscriptionKind::ShardChannel),
     ] {
-        report.field(name, server.pubsub.registry(kind).len());
+        report.field(name, server.pubsub.registry(kind).count());
     }
     // Where others fork, the world stands still for a moment.
     let (cuts, latest_cut_us) = server.snapshots.cuts();

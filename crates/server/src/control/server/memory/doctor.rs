@@ -2,7 +2,7 @@
 //!
 //! Invariant: texts are those of Redis.
 
-use super::figures::{Figures, ratio};
+use super::stats::{MemoryStats, ratio};
 
 /// Below this there is nothing to judge.
 const LEAST: usize = 5 << 20;
@@ -47,7 +47,7 @@ peak memory (check if there is a peak memory entry above in the report), you can
 PURGE command to reclaim it.\n\n";
 
 /// What MEMORY DOCTOR says.
-pub(super) fn report(figures: &Figures) -> String {
+pub(super) fn report(figures: &MemoryStats) -> String {
     if figures.used < LEAST {
         return EMPTY.to_owned();
     }
@@ -74,12 +74,12 @@ pub(super) fn report(figures: &Figures) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::Figures;
+    use super::MemoryStats;
     use super::{EMPTY, HEALTHY, HIGH_FRAGMENTATION, HIGH_RSS, LEAST, PEAK, report};
 
-    fn figures(used: usize, peak: usize, resident: usize) -> Figures {
+    fn figures(used: usize, peak: usize, resident: usize) -> MemoryStats {
         let (startup, clients, overhead, keys, tables) = (0, 0, 0, 0, Vec::new());
-        Figures {
+        MemoryStats {
             used,
             peak,
             startup,
@@ -101,7 +101,7 @@ mod tests {
         let wasteful = report(&figures(LEAST, LEAST, 4 * LEAST));
         assert!(wasteful.contains(HIGH_RSS) && !wasteful.contains(PEAK));
         assert!(!wasteful.contains(HIGH_FRAGMENTATION));
-        let sparse = Figures { active: 4 * LEAST, ..figures(LEAST, LEAST, 4 * LEAST) };
+        let sparse = MemoryStats { active: 4 * LEAST, ..figures(LEAST, LEAST, 4 * LEAST) };
         assert!(report(&sparse).contains(HIGH_FRAGMENTATION));
     }
 }

@@ -1,21 +1,21 @@
 //! MEMORY: what takes the memory, and advice. USAGE of a key is a data command: see
 //! `commands::generic`.
 //!
-//! Invariant: it only reads, and what it says of bytes comes from `Figures`.
+//! Invariant: it only reads, and what it says of bytes comes from `MemoryStats`.
 
 mod doctor;
-pub(super) mod figures;
+pub(super) mod stats;
 
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use keyspace::{Refusal, arena};
 use proto::{Args, Reply};
 
-pub(crate) use figures::Figures;
-use figures::ratio;
+pub(crate) use stats::MemoryStats;
+use stats::ratio;
 
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::help::{self, container};
-use crate::release;
+use engine::reclaim::release;
 
 pub(super) const MEMORY: ControlCommand = Command {
     spec: Spec {
@@ -53,7 +53,7 @@ const DOCTOR: ControlCommand = Command {
 };
 
 fn doctor(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
-    reply.verbatim(b"txt", doctor::report(&Figures::of(context.server)).as_bytes());
+    reply.verbatim(b"txt", doctor::report(&MemoryStats::of(context.server)).as_bytes());
     Ok(Next::Done)
 }
 
@@ -74,7 +74,7 @@ fn malloc_stats(
     _: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    let (figures, arena) = (Figures::of(context.server), arena::statistics());
+    let (figures, arena) = (MemoryStats::of(context.server), arena::statistics());
     let text = format!(
         "Entries: {} bytes used of {} bytes in slabs\nTables and partitions: {} bytes\n\
          Other memory: mimalloc\nResident: {} bytes\n",
@@ -150,7 +150,7 @@ fn stats(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Resul
 
 /// The fields in Redis' order. Those of parts that are not there are zero.
 fn fields(context: &Context<'_>) -> Vec<(String, Field)> {
-    let figures = Figures::of(context.server);
+    let figures = MemoryStats::of(context.server);
     let mut fields: Vec<(String, Field)> = Vec::new();
     let mut add = |name: &str, field| fields.push((name.to_owned(), field));
     add("peak.allocated", Field::Bytes(figures.peak));

@@ -1,0 +1,372 @@
+//! The append-only file: the journal on disk.
+//!
+//! `commit` puts records into a queue; one thread writes and syncs them in batches and tells the
+//! journal how far it is safe (`writer`). The files are Redis' own: a base, increments and a
+//! manifest that names them (`files`). A base is a snapshot; it is taken while all goes on, and
+//! what comes after its cut goes to a new increment (`rewrite`). At the start all of it is run
+//! again (`crate::replay`), by several threads where its order allows that.
+//!
+//! Invariant: there is one writer at most, and it alone touches the files while it runs.
+
+mod aligned;
+mod buffers;
+mod files;
+mod hard_link;
+mod increment;
+mod load;
+mod queue;
+mod relocate;
+mod rewrite;
+mod settle;
+mod stats;
+mod succession;
+mod writer;
+
+#[cfg(test)]
+pub mod tests;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, mpsc};
+use std::time::Duration;
+
+use base::io_text::plain;
+use config::AppendFsync;
+use config::settings::{AOF_USE_RDB_PREAMBLE, APPENDFSYNC, APPENDONLY};
+use engine::journal::Reliance;
+use engine::limits::write_refusals::LOG_FAILED;
+use engine::runtime::cores::Duty;
+use engine::runtime::log::log_warning;
+use files::AofDirectory;
+use keyspace::Lsn;
+use persist::aof::manifest::BaseForm;
+use queue::{QueueReader, RecordQueue};
+use stats::AofStats;
+use writer::{LastIncrement, LogWriter};
+
+use crate::durability::Durability;
+
+pub use load::{AofFiles, find, find_foreign, find_own, options_within};
+pub use rewrite::{Rewrite, RewriteStatus, begin as begin_rewrite, begin_elsewhere, tend};
+
+/// A base that is made, or why there is none.
+type BaseResult = Result<NewBase, String>;
+
+/// A base that is not in its place yet.
+#[derive(Clone)]
+struct NewBase {
+    path: PathBuf,
+    form: BaseForm,
+    bytes: u64,
+}
+
+/// What the writer is told between two records.
+enum WriterCommand {
+    /// To look at the configuration again.
+    Reconfigure,
+    /// Up to here, all is in the base that is begun now.
+    Cut(Lsn),
+    /// That base is done.
+    Base(BaseResult),
+    /// The log has its first base, and replies wait for it: what was told before is up to here.
+    Secure(Lsn),
+    /// To end a backup here, and to say whether it is whole.
+    Seal(Lsn, mpsc::Sender<Result<(), String>>),
+    /// To write and sync all there is, up to here, and to say so.
+    Flush(Lsn, mpsc::Sender<()>),
+    /// As `Flush`, and to end.
+    Close(Lsn, mpsc::Sender<()>),
+}
+
+/// The append-only file of a server.
+#[derive(Default)]
+pub struct Aof {
+    /// The counters of the file for INFO persistence.
+    pub figures: AofStats,
+    /// The rewrite that runs or is due, and how the last one ended.
+    pub rewrite: Rewrite,
+    phase: AtomicU8,
+    /// Whether it is written for a backup only, while the server keeps none.
+    is_lent: AtomicBool,
+    /// Whether the writer met a bug, and the base of the next one is not there yet.
+    lacks_base: AtomicBool,
+    queue: Mutex<Option<Arc<RecordQueue>>>,
+}
+
+/// How far the file is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Phase {
+    /// No file is kept: `appendonly no`.
+    Off,
+    /// It waits for its first base.
+    Starting,
+    /// It has that, and replies rely on it; what was told before is being made safe.
+    Securing,
+    /// The file is kept, and all that was promised is in it.
+    On,
+}
+
+impl Aof {
+    /// Whether the file is kept, or is about to be.
+    pub fn phase(&self) -> Phase {
+        match self.phase.load(Ordering::Acquire) {
+            0 => Phase::Off,
+            1 => Phase::Starting,
+            2 => Phase::Securing,
+            _ => Phase::On,
+        }
+    }
+
+    fn set_lacks_base(&self, lacks: bool) {
+        self.lacks_base.store(lacks, Ordering::Release);
+    }
+
+    /// Whether what was written so far is there after a crash, as far as `appendfsync` says so.
+    pub(crate) fn is_on(&self) -> bool {
+        self.phase() == Phase::On
+    }
+
+    /// Whether what is written from now on is: before that the log has no base.
+    pub fn is_relied_on(&self) -> bool {
+        matches!(self.phase(), Phase::Securing | Phase::On)
+    }
+
+    /// How far the log is, and its rewrites: a log that waits for its first base waits for a
+    /// rewrite, whether that has begun or not.
+    pub fn told(&self, now_us: i64) -> (Phase, RewriteStatus) {
+        // In this order: a rewrite that was not under way before the log was found to be on was
+        // over by then, and all of it safe.
+        let mut told = self.rewrite.told(now_us);
+        let phase = self.phase();
+        told.is_scheduled |= phase == Phase::Starting && !told.is_underway;
+        (phase, told)
+    }
+
+    /// Whether it is written for a backup only.
+    pub(crate) fn is_lent(&self) -> bool {
+        self.is_lent.load(Ordering::Acquire)
+    }
+
+    /// Bytes that wait to be written.
+    pub fn queued(&self) -> usize {
+        self.queue().as_ref().map_or(0, |queue| queue.len())
+    }
+
+    /// Follows a change of `appendfsync`: from now on replies wait, or do not.
+    pub fn policy_changed(&self, server: &Durability) {
+        let queue = self.queue();
+        self.follow_policy(server, queue.as_deref(), self.is_relied_on());
+    }
+
+    /// Replies rely on what is written from now on, or do not after all.
+    fn rely(&self, server: &Durability, phase: Phase) {
+        let queue = self.queue();
+        self.enter(phase);
+        self.follow_policy(server, queue.as_deref(), self.is_relied_on());
+    }
+
+    /// Called with the queue's mutex held, so that of two changes the later one counts.
+    fn follow_policy(&self, server: &Durability, queue: Option<&RecordQueue>, is_on: bool) {
+        let reliance = match server.config.get(APPENDFSYNC) {
+            _ if !is_on => Reliance::Nobody,
+            AppendFsync::Always => Reliance::Disk,
+            AppendFsync::Everysec | AppendFsync::No => Reliance::System,
+        };
+        if let Some(queue) = queue {
+            queue.set_urgent(reliance == Reliance::Disk);
+            server.journal.rely_on(queue.reader, reliance);
+            queue.order(|_| WriterCommand::Reconfigure);
+        }
+    }
+
+    /// Tells the writer something; `false` if there is none.
+    fn order(&self, make: impl FnOnce(Lsn) -> WriterCommand) -> bool {
+        let queue = self.queue();
+        if let Some(queue) = &*queue {
+            queue.order(make);
+        }
+        queue.is_some()
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Option<Arc<RecordQueue>>> {
+        self.queue.lock().expect("no critical section here panics")
+    }
+
+    fn enter(&self, phase: Phase) {
+        self.phase.store(phase as u8, Ordering::Release);
+    }
+}
+
+/// How the next base is written.
+fn base_form(server: &Durability) -> BaseForm {
+    match server.config.get(AOF_USE_RDB_PREAMBLE) {
+        true => BaseForm::Snapshot,
+        false => BaseForm::Commands,
+    }
+}
+
+/// Begins to write where a start left off. The world must be stopped.
+fn resume(
+    server: &'static Durability,
+    files: AofDirectory,
+    last: LastIncrement,
+) -> Result<(), String> {
+    let queue = new_queue(server);
+    let end = server.journal.end();
+    spawn(server, LogWriter::resume(server, Arc::clone(&queue), files, last, end))?;
+    server.aof.enter(Phase::On);
+    let mut slot = server.aof.queue();
+    attach(server, &queue);
+    *slot = Some(queue);
+    Ok(())
+}
+
+/// A queue for a new log, to be attached.
+fn new_queue(server: &'static Durability) -> Arc<RecordQueue> {
+    let journal = &server.journal;
+    RecordQueue::new(&server.log_gate, journal.name_reader(), journal.end())
+}
+
+/// Has all changes go to the queue. The world must be stopped, and the mutex of the queue's place
+/// held.
+fn attach(server: &'static Durability, queue: &Arc<RecordQueue>) {
+    let inlet = Box::new(QueueReader(Arc::clone(queue)));
+    queue.begin_at(server.journal.attach(queue.reader, inlet, Reliance::Nobody));
+    server.aof.follow_policy(server, Some(&**queue), server.aof.is_relied_on());
+}
+
+/// Turns the log on or off, as `appendonly` says. For who has the turn of the configuration.
+pub(crate) fn follow_config(server: &'static Durability) -> Result<(), String> {
+    follow(server, server.config.get(APPENDONLY))
+}
+
+/// The same for what it is about to say.
+pub fn follow(server: &'static Durability, wanted: bool) -> Result<(), String> {
+    match (wanted, server.aof.phase()) {
+        (true, Phase::Off) => switch_on(server),
+        (false, Phase::Starting | Phase::Securing | Phase::On) => {
+            switch_off(server);
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// `CONFIG SET appendonly yes`: asks for a base, from whose cut on all changes are written.
+fn switch_on(server: &'static Durability) -> Result<(), String> {
+    let fail = |why: String| {
+        log_warning!(server.log, "Can't turn the AOF on: {why}");
+        "Unable to turn on AOF. Check server logs.".to_owned()
+    };
+    server.backup.abandon(server, "the append-only file was turned on");
+    files::make_directory(server, None)
+        .map_err(|error| fail(files::unmade_directory(server, &error)))?;
+    let files = AofDirectory::find(server).map_err(fail)?;
+    let queue = new_queue(server);
+    spawn(server, LogWriter::new(server, Arc::clone(&queue), files)).map_err(fail)?;
+    server.aof.enter(Phase::Starting);
+    *server.aof.queue() = Some(queue);
+    rewrite::begin(server);
+    Ok(())
+}
+
+/// Waits until what is queued has reached the disk, if it takes it. `false` if the writer met a bug
+/// meanwhile, or before: what it had is in memory alone until the next writer has a base.
+pub fn flush(server: &Durability) -> bool {
+    let (sender, receiver) = mpsc::channel();
+    if !server.aof.order(|lsn| WriterCommand::Flush(lsn, sender)) {
+        return true;
+    }
+    receiver.recv().is_ok() && !server.aof.lacks_base.load(Ordering::Acquire)
+}
+
+/// The same behind a bug of the writer: waits for the next one's base; whether it came.
+pub(crate) fn flush_once_whole(server: &Durability) -> bool {
+    /// A base of much data takes its time; that none comes at all is for the operator to see.
+    const PATIENCE_US: i64 = 60_000_000;
+    const BETWEEN_TRIES: Duration = Duration::from_millis(10);
+    let clock = server.keyspace.clock();
+    let began_us = clock.monotonic_us();
+    while !flush(server) {
+        if clock.monotonic_us() - began_us > PATIENCE_US {
+            return false;
+        }
+        std::thread::sleep(BETWEEN_TRIES);
+    }
+    true
+}
+
+/// `CONFIG SET appendonly no`, and the end of the process: what is queued reaches the disk first.
+pub fn switch_off(server: &'static Durability) {
+    server.backup.abandon(server, "the append-only file was turned off");
+    server.aof.rewrite.cancel();
+    let Some(queue) = server.aof.queue().take() else { return };
+    // A writer that panicked will not answer.
+    let _ = close(&queue).recv();
+    server.aof.enter(Phase::Off);
+    part(server, &queue);
+}
+
+/// Has a log written in a directory for a backup, from the next base on; the server keeps none.
+pub(crate) fn lend(server: &'static Durability, directory: &Path) -> Result<(), String> {
+    let files = AofDirectory::within(server, directory.to_owned())?;
+    let queue = new_queue(server);
+    spawn(server, LogWriter::lent(server, Arc::clone(&queue), files))?;
+    let mut slot = server.aof.queue();
+    *slot = Some(queue);
+    server.aof.is_lent.store(true, Ordering::Release);
+    Ok(())
+}
+
+/// Ends a log that was lent, if one is; who likes may wait until nothing is written any more.
+pub(crate) fn take_back(server: &'static Durability) -> Option<mpsc::Receiver<()>> {
+    // Until all is done, so that nobody lends the next one in between.
+    let mut slot = server.aof.queue();
+    if !server.aof.is_lent.swap(false, Ordering::AcqRel) {
+        return None;
+    }
+    server.aof.rewrite.give_up();
+    let queue = slot.take()?;
+    let closed = close(&queue);
+    part(server, &queue);
+    Some(closed)
+}
+
+/// Ends what a backup consists of, here; the error says why it has failed.
+pub(crate) fn seal(server: &Durability) -> Result<(), String> {
+    let (sender, receiver) = mpsc::channel();
+    server.aof.order(|lsn| WriterCommand::Seal(lsn, sender));
+    receiver.recv().unwrap_or_else(|_| Err("nothing is written to the log any more".to_owned()))
+}
+
+/// Tells the writer to end; it says when it has.
+fn close(queue: &RecordQueue) -> mpsc::Receiver<()> {
+    let (sender, receiver) = mpsc::channel();
+    queue.order(|lsn| WriterCommand::Close(lsn, sender));
+    receiver
+}
+
+/// No change goes to the queue any more, and nobody waits for it.
+fn part(server: &Durability, queue: &RecordQueue) {
+    server.journal.detach(queue.reader);
+    set_failed(server, false);
+    server.aof.set_lacks_base(false);
+    server.log_gate.open();
+}
+
+/// Writes are refused from now on, or are not any more. What goes by itself would be a write, too.
+fn set_failed(server: &Durability, has_failed: bool) {
+    server.write_refusals.set(LOG_FAILED, has_failed);
+    server.keyspace.settings().expiry_barred.store(has_failed, Ordering::Relaxed);
+}
+
+fn spawn(server: &'static Durability, writer: LogWriter) -> Result<(), String> {
+    let thread = std::thread::Builder::new().name("aof".to_owned());
+    let run = move || {
+        server.cores.take_up(Duty::Background);
+        succession::run(server, writer);
+    };
+    let spawned = thread.spawn(run).map(drop);
+    spawned.map_err(|error| format!("cannot start the thread of the log: {}", plain(&error)))
+}

@@ -1,0 +1,12 @@
+//! Data commands that need more than `commands` may know.
+//!
+//! Invariant: they are declared and run like all others; only their place is here.
+
+mod dump;
+mod stick;
+
+use commands::DataCommand;
+
+/// All commands of these files.
+pub const COMMANDS: &[&DataCommand] =
+    &[&dump::DUMP, &dump::RESTORE, &dump::RESTORE_ASKING, &stick::STICK, &stick::UNSTICK];

@@ -1,0 +1,150 @@
+//! Loading: what is on disk becomes the data set, before anyone may ask for it.
+//!
+//! While it goes on, commands that need data are refused, and all others answered; INFO and the log
+//! tell how far it has come.
+//!
+//! Invariant: a data set that could not be loaded whole is never served, nor written over what it
+//! was loaded from: the process ends.
+
+mod insert;
+pub mod snapshot;
+
+use std::ffi::OsStr;
+use std::future::poll_fn;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::pin::{Pin, pin};
+use std::task::Poll;
+
+use base::io_text::plain;
+use config::settings::{APPENDONLY, DBFILENAME, PRELOAD_FILE};
+use persist::storage::{File, OpenMode};
+use tokio::sync::oneshot;
+
+pub use insert::{Inside, OnDuplicate};
+
+use crate::aof;
+use crate::durability::Durability;
+use engine::runtime::lanes::STACK_BYTES;
+use engine::runtime::log::log_notice;
+
+/// The most threads that load side by side.
+const THREADS_MAX: usize = 8;
+
+/// How many threads load side by side, beside the one that reads.
+pub(crate) fn threads(server: &Durability) -> usize {
+    server.cores.count().clamp(1, THREADS_MAX)
+}
+
+/// What is there to be loaded.
+pub enum Found {
+    /// A snapshot, with its name.
+    Snapshot(Box<dyn File>, String),
+    /// An append-only file.
+    Log(aof::AofFiles),
+    /// One that is not our own.
+    ForeignLog(aof::AofFiles),
+}
+
+/// Looks for what is to be loaded at the start; if there is anything, commands are refused until
+/// [`run`] is done with it.
+pub fn find(server: &'static Durability) -> Result<Option<Found>, String> {
+    let preload = server.config.get(PRELOAD_FILE);
+    if let Some((kind, path)) = preload.split_at_checked(PRELOAD_KIND_LEN) {
+        return preloaded(server, kind, Path::new(OsStr::from_bytes(path))).map(Some);
+    }
+    if server.config.get(APPENDONLY) {
+        let stock = aof::find(server)?;
+        server.loading.begin_start(server.keyspace.clock(), stock.total_bytes());
+        return Ok(Some(Found::Log(stock)));
+    }
+    let path = PathBuf::from(OsStr::from_bytes(&server.config.get(DBFILENAME)));
+    let name = path.display().to_string();
+    let failed = |error: io::Error| format!("Can't read {name}: {}. Exiting.", plain(&error));
+    match server.storage.open(&path, OpenMode::Read) {
+        Ok(file) => {
+            server.loading.begin_start(server.keyspace.clock(), file.length().map_err(failed)?);
+            Ok(Some(Found::Snapshot(file, name)))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// The length of `rdb:` and `aof:`.
+const PRELOAD_KIND_LEN: usize = 4;
+
+/// What `preload-file` names, which must be there.
+fn preloaded(server: &'static Durability, kind: &[u8], path: &Path) -> Result<Found, String> {
+    if kind == b"aof:" {
+        let stock = aof::find_foreign(server, path)?;
+        server.loading.begin_start(server.keyspace.clock(), stock.total_bytes());
+        return Ok(Found::ForeignLog(stock));
+    }
+    let name = path.display().to_string();
+    let opened =
+        server.storage.open(path, OpenMode::Read).and_then(|file| Ok((file.length()?, file)));
+    let failed = |error: io::Error| format!("Can't read {name}: {}. Exiting.", plain(&error));
+    let (length, file) = opened.map_err(failed)?;
+    server.loading.begin_start(server.keyspace.clock(), length);
+    Ok(Found::Snapshot(file, name))
+}
+
+/// Loads what was found, on a thread of its own; the error is for the operator. Ends early when the
+/// server is to end, and then goes on refusing commands.
+pub async fn run(server: &'static Durability, found: Found) -> Result<(), String> {
+    let (sender, mut receiver) = oneshot::channel();
+    let thread = std::thread::Builder::new().name("loader".into()).stack_size(STACK_BYTES);
+    let thread = thread.spawn(move || {
+        // Who waited may have given up.
+        let _ = sender.send(load(server, found));
+    });
+    let begun = thread.map_err(|error| format!("Cannot start the loader: {}", plain(&error)));
+    begun.inspect_err(|line| server.log.write_last(line))?;
+    let mut asked = pin!(server.ending.asked());
+    let loaded = poll_fn(|context| match Pin::new(&mut receiver).poll(context) {
+        Poll::Ready(loaded) => Poll::Ready(Some(loaded)),
+        Poll::Pending => asked.as_mut().poll(context).map(|()| None),
+    });
+    if let Some(loaded) = loaded.await {
+        loaded.unwrap_or_else(|_| Err("The loader panicked. Exiting.".to_owned()))?;
+    }
+    Ok(())
+}
+
+fn load(server: &'static Durability, found: Found) -> Result<(), String> {
+    let loaded = match found {
+        Found::Snapshot(mut file, name) => load_snapshot(server, &mut *file, &name),
+        Found::Log(stock) => stock.load(server),
+        Found::ForeignLog(stock) => stock.read(server),
+    };
+    loaded.inspect_err(|line| server.log.write_last(line))?;
+    if server.ending.is_asked() {
+        return Ok(());
+    }
+    // Nobody turns the log on or off between the end and the look.
+    let _turn = server.take_config_turn();
+    // Where something else was loaded than our log, it begins with that; and somebody may have
+    // changed his mind meanwhile. Who sees that loading is over sees that, too.
+    aof::follow_config(server).inspect_err(|line| server.log.write_last(line))?;
+    server.loading.end();
+    if server.aof.phase() == aof::Phase::Starting {
+        aof::begin_rewrite(server);
+    }
+    Ok(())
+}
+
+fn load_snapshot(
+    server: &'static Durability,
+    file: &mut dyn File,
+    name: &str,
+) -> Result<(), String> {
+    let started = server.keyspace.clock().monotonic_us();
+    let loaded = snapshot::load(server, file, OnDuplicate::Refused);
+    loaded.map_err(|error| format!("Fatal error loading the DB from {name}, {error}. Exiting."))?;
+    let seconds = (server.keyspace.clock().monotonic_us() - started) as f64 / 1e6;
+    log_notice!(server.log, "DB loaded from disk: {seconds:.3} seconds");
+    server.saves.note_loaded(server);
+    Ok(())
+}

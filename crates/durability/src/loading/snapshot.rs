@@ -1,0 +1,270 @@
+//! Loading a snapshot: one thread splits the file into entries, others put them in their places.
+//!
+//! Invariant: a key that is there twice, or a value that is none, fails the whole.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use config::RdbVersionCheck;
+use config::settings::{KEY_LOAD_DELAY, RDB_SKIP_MODULE_DATA, RDB_VERSION_CHECK, RDBCHECKSUM};
+use engine::runtime::log::{log_notice, log_warning};
+use engine::scripting;
+use engine::shared::Shared;
+use keyspace::Tx;
+use persist::rdb::file::{
+    Batch, BuiltEntry, Damage, End, FileError, Gatherer, Rules, Sink, read_file,
+};
+use persist::rdb::value::Limits;
+use persist::storage::File;
+
+use super::insert::{Counts, Inserter, OnDuplicate};
+use super::threads;
+use crate::durability::Durability;
+
+/// Batches, or large entries, that wait for a thread; more would only take memory.
+const QUEUE_LEN: usize = 4;
+
+/// The longest nap on behalf of `key-load-delay`, after which somebody may have called it off.
+const NAP_US: u64 = 10_000;
+
+/// Loads a snapshot into a data set that nobody else changes, on several threads. Gives where it
+/// ended, and what was read beyond.
+pub(crate) fn load(
+    server: &'static Durability,
+    file: &mut dyn File,
+    twice: OnDuplicate,
+) -> Result<End, FileError> {
+    let crew = LoaderThreads::hire(server, twice);
+    let mut sink = SnapshotReading { server, twice, placer: &crew };
+    let result = read_file(file, rules(server), &mut sink);
+    // What went wrong on another thread is why reading ended.
+    let counts = crew.dismiss()?;
+    let end = result?;
+    note(server, counts, &end);
+    Ok(end)
+}
+
+/// The same on this thread and on a transaction that has the world: nobody is let in meanwhile.
+pub fn load_within(
+    server: &'static Durability,
+    file: &mut dyn File,
+    twice: OnDuplicate,
+    tx: &mut Tx,
+) -> Result<End, FileError> {
+    let mut sink = SnapshotReading { server, twice, placer: Inserter::within(server, twice, tx) };
+    let end = read_file(file, rules(server), &mut sink)?;
+    note(server, sink.placer.counts(), &end);
+    Ok(end)
+}
+
+/// Tells what was loaded.
+fn note(server: &Durability, counts: Counts, end: &End) {
+    let Counts { keys, expired } = counts;
+    server.loading.keys.store(keys, Ordering::Relaxed);
+    server.loading.expired.store(expired, Ordering::Relaxed);
+    if end.skipped > 0 {
+        let skipped = end.skipped;
+        log_warning!(server.log, "{skipped} values or notes of modules were passed over");
+    }
+    log_notice!(server.log, "Done loading RDB, keys loaded: {keys}, keys expired: {expired}.");
+}
+
+/// What the configuration allows in a file.
+fn rules(server: &Durability) -> Rules {
+    Rules {
+        skips_modules: server.config.get(RDB_SKIP_MODULE_DATA),
+        any_version: server.config.get(RDB_VERSION_CHECK) == RdbVersionCheck::Relaxed,
+        ignores_sum: !server.config.get(RDBCHECKSUM),
+    }
+}
+
+/// Reads a file, and has what it holds placed.
+struct SnapshotReading<P> {
+    server: &'static Durability,
+    twice: OnDuplicate,
+    placer: P,
+}
+
+/// Where the entries of a file go.
+trait Placer {
+    fn place(&mut self, load: Load) -> Result<(), FileError>;
+}
+
+/// What is placed at once.
+enum Load {
+    Batch(Batch),
+    BuiltEntry(BuiltEntry),
+}
+
+impl<P: Placer> Sink for SnapshotReading<P> {
+    fn note(&mut self, name: &[u8], text: &[u8]) {
+        tell(self.server, name, text);
+    }
+
+    fn library(&mut self, code: &[u8]) -> Result<(), String> {
+        take_library(self.server, code, self.twice)
+    }
+
+    fn batch(&mut self, batch: Batch) -> Result<(), FileError> {
+        delay(self.server, batch.len() as u64);
+        let Shared { loading, keyspace, log, .. } = &***self.server;
+        loading.advance_to(batch.end(), keyspace.clock(), log);
+        self.placer.place(Load::Batch(batch))
+    }
+
+    fn gatherer(&mut self) -> Option<&mut dyn Gatherer> {
+        Some(self)
+    }
+}
+
+impl<P: Placer> Gatherer for SnapshotReading<P> {
+    fn limits(&self) -> Limits {
+        Limits::from(&self.server.keyspace.settings().containers)
+    }
+
+    fn advance(&mut self, offset: u64) {
+        let Shared { loading, keyspace, log, .. } = &***self.server;
+        loading.advance_to(offset, keyspace.clock(), log);
+    }
+
+    fn entry(&mut self, made: BuiltEntry) -> Result<(), FileError> {
+        delay(self.server, 1);
+        self.placer.place(Load::BuiltEntry(made))
+    }
+}
+
+/// On this thread, as it is read.
+impl Placer for Inserter<'_> {
+    fn place(&mut self, load: Load) -> Result<(), FileError> {
+        match load {
+            Load::Batch(batch) => self.place_batch(&batch),
+            Load::BuiltEntry(made) => self.place_made(made),
+        }
+    }
+}
+
+/// On the crew's threads.
+impl Placer for &LoaderThreads {
+    fn place(&mut self, load: Load) -> Result<(), FileError> {
+        let offset = match &load {
+            Load::Batch(batch) => batch.end(),
+            Load::BuiltEntry(made) => made.offset,
+        };
+        if self.has_failed.load(Ordering::Relaxed) || self.loads.send(load).is_err() {
+            return Err(FileError::at(offset, Damage::Stopped));
+        }
+        Ok(())
+    }
+}
+
+/// Logs what a file says about itself.
+fn tell(server: &Durability, name: &[u8], text: &[u8]) {
+    let text = String::from_utf8_lossy(text);
+    match name {
+        b"redis-ver" | b"valkey-ver" => {
+            log_notice!(server.log, "Loading RDB produced by version {text}");
+        }
+        b"ctime" => {
+            if let Ok(made) = text.parse::<i64>() {
+                let age = (server.keyspace.clock().now_ms() / 1000).saturating_sub(made).max(0);
+                log_notice!(server.log, "RDB age {age} seconds");
+            }
+        }
+        b"used-mem" => {
+            if let Ok(bytes) = text.parse::<u64>() {
+                server.loading.used_memory.store(bytes, Ordering::Relaxed);
+                let megabytes = bytes as f64 / 1_048_576.0;
+                log_notice!(server.log, "RDB memory usage when created {megabytes:.2} Mb");
+            }
+        }
+        _ => {}
+    }
+}
+
+fn take_library(
+    server: &'static Durability,
+    code: &[u8],
+    twice: OnDuplicate,
+) -> Result<(), String> {
+    let replaces = twice == OnDuplicate::Replaced;
+    let added = server.scripts.libraries.load(server, code, replaces);
+    added.map_err(|refusal| {
+        let line = refusal.line().unwrap_or_default();
+        scripting::said_of(code, line)
+    })
+}
+
+/// Does as `key-load-delay` says about so many keys.
+fn delay(server: &Durability, keys: u64) {
+    let mut slept_us = 0;
+    loop {
+        let micros = i64::from(server.config.get(KEY_LOAD_DELAY));
+        let wanted_us = match micros {
+            0.. => keys * micros.unsigned_abs(),
+            _ => keys / micros.unsigned_abs(),
+        };
+        if slept_us >= wanted_us || server.ending.is_asked() {
+            return;
+        }
+        let nap_us = (wanted_us - slept_us).min(NAP_US);
+        std::thread::sleep(Duration::from_micros(nap_us));
+        slept_us += nap_us;
+    }
+}
+
+/// Threads that place entries.
+struct LoaderThreads {
+    loads: SyncSender<Load>,
+    reports: Receiver<Result<Counts, FileError>>,
+    hired: usize,
+    has_failed: Arc<AtomicBool>,
+}
+
+impl LoaderThreads {
+    fn hire(server: &'static Durability, twice: OnDuplicate) -> Self {
+        let hired = threads(server);
+        let (loads, queue) = sync_channel(QUEUE_LEN);
+        let (reporter, reports) = channel();
+        let (queue, has_failed) = (Arc::new(Mutex::new(queue)), Arc::new(AtomicBool::new(false)));
+        for _ in 0..hired {
+            let (queue, reporter) = (Arc::clone(&queue), Sender::clone(&reporter));
+            let has_failed = Arc::clone(&has_failed);
+            server.background.spawn(move |lane| {
+                let report = place_all(Inserter::new(server, lane, twice), &queue);
+                if report.is_err() {
+                    has_failed.store(true, Ordering::Relaxed);
+                }
+                // Who does not listen any more has failed itself.
+                let _ = reporter.send(report);
+            });
+        }
+        Self { loads, reports, hired, has_failed }
+    }
+
+    /// Waits until all is placed; the first thing that went wrong.
+    fn dismiss(self) -> Result<Counts, FileError> {
+        let Self { loads, reports, hired, .. } = self;
+        drop(loads);
+        let mut counts = Counts::default();
+        for _ in 0..hired {
+            let report = reports.recv();
+            let stopped = |_| Err(FileError::at(0, Damage::Stopped));
+            let Counts { keys, expired } = report.unwrap_or_else(stopped)?;
+            counts.keys += keys;
+            counts.expired += expired;
+        }
+        Ok(counts)
+    }
+}
+
+/// Places all that comes.
+fn place_all(mut ground: Inserter<'_>, queue: &Mutex<Receiver<Load>>) -> Result<Counts, FileError> {
+    // The queue is let go before what came is worked on.
+    let next = || queue.lock().ok()?.recv().ok();
+    while let Some(load) = next() {
+        ground.place(load)?;
+    }
+    Ok(ground.counts())
+}

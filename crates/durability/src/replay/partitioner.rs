@@ -1,0 +1,200 @@
+//! What of a log may be run by several threads.
+//!
+//! Each key belongs to a share, by its partition. A unit whose keys all belong to one share, and
+//! that touches nothing else, depends on units of that share only. Segments of such units are run
+//! apart, each share in its order; all other units are run together with what is around them.
+//!
+//! Invariant: two units that may touch the same data are in one share of one segment, in the order
+//! of the file, or in segments that follow each other.
+
+use commands::arguments::database;
+use commands::{Flags, Plan, Role};
+use engine::execute::Known;
+use engine::table::command_table::Run;
+use keyspace::PartitionSet;
+use persist::aof::Unit;
+use persist::entry_notes::EntryNote;
+use proto::Args;
+
+use super::replayer::entry_note;
+use crate::durability::Durability;
+
+/// Fewer units than this are not worth waking anybody for.
+const APART_MIN: usize = if cfg!(test) { 4 } else { 512 };
+
+/// A unit of more bytes is run before others are read.
+const LARGE: u64 = if cfg!(test) { 1 << 10 } else { 4 << 20 };
+
+/// Units that follow each other in the file.
+pub(crate) enum Segment {
+    /// To be run in this order, with nothing beside them.
+    Serial(Vec<Task>),
+    /// To be run share by share.
+    Parallel(Vec<Vec<Task>>),
+}
+
+/// A unit to be run.
+pub(crate) struct Task {
+    pub(crate) unit: Unit,
+    pub(crate) state: ReplayState,
+    /// What was found out about the first command.
+    pub(crate) known: Option<Known>,
+    /// Where all its keys lie, if it may be run apart.
+    pub(crate) partitions: PartitionSet,
+}
+
+/// What earlier units leave behind for the next one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ReplayState {
+    /// The logical database.
+    pub(crate) database: usize,
+    /// What memcached's clients noted of the next string.
+    pub(crate) flags: u32,
+}
+
+/// Makes segments of units.
+pub(crate) struct Partitioner {
+    server: &'static Durability,
+    shares: usize,
+    state: ReplayState,
+    done: Vec<Segment>,
+    together: Vec<Task>,
+    /// The latest ones, which may be run apart, each with its share.
+    apart: Vec<(usize, Task)>,
+}
+
+/// What a command touches.
+enum Reach {
+    /// Nothing but the state for the next command.
+    State,
+    /// Keys of one share.
+    Share(usize),
+    Anything,
+}
+
+impl Partitioner {
+    /// For so many shares.
+    pub(crate) fn new(server: &'static Durability, shares: usize) -> Self {
+        let (done, together, apart) = (Vec::new(), Vec::new(), Vec::new());
+        Self { server, shares, state: ReplayState::default(), done, together, apart }
+    }
+
+    /// Adds the next unit.
+    pub(crate) fn add(&mut self, unit: Unit) {
+        let state = self.state;
+        let first = unit.commands.first().map(|command| command.as_args());
+        let known = first.and_then(|args| Known::of_record(self.server, args));
+        let mut partitions = PartitionSet::new();
+        let mut reach = Reach::State;
+        for (index, command) in unit.commands.iter().enumerate() {
+            let args = command.as_args();
+            let known = if index == 0 { known } else { Known::of_record(self.server, args) };
+            reach = match (reach, self.look(args, known, &mut partitions)) {
+                (reach, Reach::State) => reach,
+                (Reach::State, reach) => reach,
+                (Reach::Share(one), Reach::Share(other)) if one == other => Reach::Share(one),
+                _ => Reach::Anything,
+            };
+        }
+        let is_large = unit.end - unit.offset > LARGE;
+        let task = Task { unit, state, known, partitions };
+        match reach {
+            Reach::State => {}
+            Reach::Share(share) if self.shares > 1 && !is_large => {
+                self.apart.push((share, task));
+            }
+            Reach::Share(_) | Reach::Anything => {
+                self.settle();
+                self.together.push(task);
+            }
+        }
+    }
+
+    /// What was made of the units so far.
+    pub(crate) fn take(&mut self) -> Vec<Segment> {
+        self.settle();
+        self.end_together();
+        std::mem::take(&mut self.done)
+    }
+
+    /// Decides on the latest units.
+    fn settle(&mut self) {
+        if self.apart.len() < APART_MIN {
+            self.together.extend(self.apart.drain(..).map(|(_, task)| task));
+            return;
+        }
+        self.end_together();
+        let mut shares: Vec<Vec<Task>> = (0..self.shares).map(|_| Vec::new()).collect();
+        self.apart.drain(..).for_each(|(share, task)| shares[share].push(task));
+        self.done.push(Segment::Parallel(shares));
+    }
+
+    fn end_together(&mut self) {
+        if !self.together.is_empty() {
+            self.done.push(Segment::Serial(std::mem::take(&mut self.together)));
+        }
+    }
+
+    /// Looks what a command touches, and what it leaves for the next one.
+    fn look(
+        &mut self,
+        args: Args<'_>,
+        known: Option<Known>,
+        partitions: &mut PartitionSet,
+    ) -> Reach {
+        match entry_note(args) {
+            Some(EntryNote::Flags(flags)) => {
+                self.state.flags = flags;
+                return Reach::State;
+            }
+            Some(EntryNote::Sticks(key, _)) => {
+                let partition = self.server.keyspace.locate(key).partition();
+                partitions.push(partition);
+                return Reach::Share(usize::from(partition) % self.shares);
+            }
+            None => {}
+        }
+        self.state.flags = 0;
+        // What is no command is refused where it is run.
+        let Some(Known { entry, location }) = known else { return Reach::Anything };
+        let (spec, keyspace) = (entry.spec, self.server.keyspace);
+        if !spec.arity.admits(args.len()) {
+            return Reach::Anything;
+        }
+        if spec.role == Role::Select {
+            let Ok(database) = database(&args[1], keyspace.database_count()) else {
+                return Reach::Anything;
+            };
+            self.state.database = database;
+            return Reach::State;
+        }
+        let goes_on = [Flags::TOUCHES_ARBITRARY_KEYS, Flags::BLOCKING, Flags::USES_FIELDSET];
+        let is_bound = matches!(entry.run, Run::Data(_))
+            && spec.plan == Plan::Keys
+            && !goes_on.into_iter().any(|flag| spec.flags.has(flag));
+        if !is_bound {
+            return Reach::Anything;
+        }
+        let before = partitions.len();
+        match location {
+            Some(location) => partitions.push(location.partition()),
+            None => {
+                let visited = spec.keys.iter().try_for_each(|keys| {
+                    keys.visit(args, |index| {
+                        partitions.push(keyspace.locate(&args[index]).partition());
+                    })
+                });
+                // Key counts that lie are refused where the command is run.
+                if visited.is_err() {
+                    return Reach::Anything;
+                }
+            }
+        }
+        let share_of = |partition: &u16| usize::from(*partition) % self.shares;
+        let mut shares = partitions[before..].iter().map(share_of);
+        match shares.next() {
+            Some(first) if shares.all(|share| share == first) => Reach::Share(first),
+            _ => Reach::Anything,
+        }
+    }
+}

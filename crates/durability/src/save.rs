@@ -1,0 +1,483 @@
+//! The snapshot file: when it is written, what became of it, and what follows from that.
+//!
+//! Invariants: at most one save is under way; what is told of saves is of one moment; changes that
+//! a save does not hold stay counted as unsaved; while the file is to follow a FLUSHALL, no reply
+//! that tells of a write leaves.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::task::Waker;
+
+use base::time::Clock;
+use config::Schedule;
+use config::settings::{RDB_SAVE_INCREMENTAL_FSYNC, SAVE, SNAPSHOT_CRON};
+use engine::limits::write_refusals::SNAPSHOT_FAILED;
+use engine::runtime::drill;
+use engine::runtime::log::{log_notice, log_warning};
+use engine::scripting::Still;
+use keyspace::{Acquisition, Count};
+
+use crate::claims::snapshot_file;
+use crate::durability::Durability;
+use crate::snapshot::{FileSink, Finished, Snapshot, SnapshotPurpose, SnapshotTarget};
+
+/// Between a save that failed and the next that nobody asked for.
+const RETRY_US: i64 = 5 * SECOND_US;
+
+const SECOND_US: i64 = 1_000_000;
+
+const MINUTE_MS: i64 = 60_000;
+
+/// What is known of saves.
+pub struct Saves {
+    state: Mutex<SavesState>,
+    /// A save is over.
+    over: Condvar,
+}
+
+struct SavesState {
+    running: Option<RunningSave>,
+    is_scheduled: bool,
+    /// The file holds what was removed since: the next save begins when the present one is over.
+    is_outdated: bool,
+    figures: SaveStatus,
+    /// The changes that the latest save holds.
+    saved_changes: u64,
+    /// When the latest save ended well, on the monotonic clock: the wall clock may be set back, and
+    /// no save would be due for as long.
+    saved_at_us: i64,
+    /// When the latest save was tried that nobody asked for, on the same clock.
+    tried_at_us: i64,
+    /// The minute since 1970 up to which the schedule was looked at.
+    minute: i64,
+}
+
+struct RunningSave {
+    snapshot: Arc<Snapshot>,
+    manner: SaveMode,
+    /// When it began, in Unix seconds.
+    began: i64,
+}
+
+/// How a save is made: INFO and the log tell of those in the background only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SaveMode {
+    /// Nobody waits for its end.
+    Background,
+    /// A client does.
+    Awaited,
+    /// The process ends after it, or begins anew.
+    Final,
+}
+
+/// What INFO tells of saves.
+#[derive(Clone, Copy)]
+pub struct SaveStatus {
+    /// When the latest save ended well, in Unix seconds; what a server starts with counts as saved.
+    pub last_save: i64,
+    /// Whether the latest save in the background ended well.
+    pub is_well: bool,
+    /// How many seconds it took.
+    pub last_seconds: Option<i64>,
+    /// For how many seconds the present one has been under way.
+    pub current_seconds: Option<i64>,
+    /// How many keys of the present one are done, and how many there are.
+    pub progress: (u64, u64),
+    /// Changes that no save holds.
+    pub unsaved: u64,
+    /// How many saves were begun.
+    pub begun: u64,
+    /// The most bytes that copies of changing entries took in the latest.
+    pub copies_peak: usize,
+}
+
+/// What whoever asked for a save learns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SaveProgress {
+    /// It holds all that came before.
+    Cut,
+    /// It is over; whether it ended well.
+    Over(bool),
+    /// It is over before its cut: others held keys for too long.
+    Busy,
+}
+
+/// Why the world is not held as a file has it.
+pub enum Unsaved {
+    /// Others held keys for too long.
+    Busy,
+    /// As the log says.
+    Failed,
+}
+
+/// Why a save was not begun.
+pub enum Unbegun {
+    /// Another one is under way.
+    Busy,
+    /// The system gives no thread for it.
+    NoThread(String),
+}
+
+/// Somebody's turn to save, until the snapshot sees to its end: a panic meanwhile ends it.
+struct SaveTurn(&'static Durability, Arc<Snapshot>);
+
+impl Drop for SaveTurn {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.saves.end_broken_turn(self.0, &self.1);
+        }
+    }
+}
+
+impl Saves {
+    /// None yet.
+    pub(crate) fn new(clock: &Clock) -> Self {
+        let figures = SaveStatus {
+            last_save: clock.now_ms() / 1000,
+            is_well: true,
+            last_seconds: None,
+            current_seconds: None,
+            progress: (0, 0),
+            unsaved: 0,
+            begun: 0,
+            copies_peak: 0,
+        };
+        let state = SavesState {
+            running: None,
+            is_scheduled: false,
+            is_outdated: false,
+            figures,
+            saved_changes: 0,
+            saved_at_us: clock.monotonic_us(),
+            tried_at_us: 0,
+            minute: clock.now_ms() / MINUTE_MS,
+        };
+        Self { state: Mutex::new(state), over: Condvar::new() }
+    }
+
+    /// Begins a save; who listens learns how it goes.
+    pub fn begin(
+        &self,
+        server: &'static Durability,
+        manner: SaveMode,
+        listener: Option<Sender<SaveProgress>>,
+    ) -> Result<(), Unbegun> {
+        let snapshot = self.take_turn(server, manner, listener.is_some())?;
+        let turn = SaveTurn(server, Arc::clone(&snapshot));
+        drill::point();
+        if manner == SaveMode::Background {
+            log_notice!(server.log, "Background saving started by pid {}", std::process::id());
+        }
+        let changes = Arc::new(AtomicU64::new(0));
+        let cut_listener = listener.clone();
+        let target =
+            target(server, Arc::clone(&changes), move || tell(&cut_listener, SaveProgress::Cut));
+        let own = Arc::clone(&snapshot);
+        let done = move |result: Result<Finished, String>| {
+            let is_well = result.is_ok();
+            server.saves.end_turn(server, result, changes.load(Ordering::Relaxed));
+            let is_busy = own.is_given_up_as_busy();
+            tell(&listener, if is_busy { SaveProgress::Busy } else { SaveProgress::Over(is_well) });
+        };
+        drop(turn);
+        snapshot.start(target, Box::new(done)).map_err(Unbegun::NoThread)
+    }
+
+    /// Saves here and now, with a world that must not change any more before what is in memory is
+    /// given up; it is awaited if it is not there yet.
+    /// Where a client waits for that it is told BUSY if others hold keys for too long. Libraries
+    /// change without the world: they stand still from the cut on as well.
+    pub fn hold_world(
+        &self,
+        server: &'static Durability,
+        is_awaited: bool,
+        world: &mut Acquisition,
+    ) -> Result<Still, Unsaved> {
+        let snapshot = self.take_turn(server, SaveMode::Final, is_awaited);
+        let snapshot = snapshot.map_err(|_| Unsaved::Failed)?;
+        let turn = SaveTurn(server, Arc::clone(&snapshot));
+        let changes = Arc::new(AtomicU64::new(0));
+        let still = Arc::new(Mutex::new(None));
+        let at_cut = {
+            let still = Arc::clone(&still);
+            move || *lock(&still) = Some(server.scripts.libraries.stand_still())
+        };
+        let target = target(server, Arc::clone(&changes), at_cut);
+        let result = snapshot.hold_world(target, world);
+        let saved = match &result {
+            Ok(_) => Ok(lock(&still).take().expect("a file has a cut")),
+            Err(_) if snapshot.is_given_up_as_busy() => Err(Unsaved::Busy),
+            Err(_) => Err(Unsaved::Failed),
+        };
+        drill::point();
+        drop(turn);
+        self.end_turn(server, result, changes.load(Ordering::Relaxed));
+        saved
+    }
+
+    /// Has a save begun soon, by the slow clock.
+    pub fn schedule(&self) {
+        self.state().is_scheduled = true;
+    }
+
+    /// A client has everything removed, with the world stopped: where saves are made by themselves
+    /// the file follows at once, and replies that tell of a write wait for it, so that a start
+    /// does not bring back what somebody was told is gone.
+    pub fn note_flush(&self, server: &'static Durability) {
+        if server.loading.is_on() {
+            return;
+        }
+        let follows = !server.config.get(SAVE).is_empty();
+        let mut state = self.state();
+        state.is_outdated = follows && state.running.is_some();
+        let ready = match follows {
+            true => {
+                server.snapshot_fence.raise();
+                Vec::new()
+            }
+            false => server.snapshot_fence.lower(),
+        };
+        let begins = follows && state.running.is_none();
+        if let Some(RunningSave { snapshot, manner: SaveMode::Background, .. }) = &state.running {
+            snapshot.cancel();
+        }
+        drop(state);
+        ready.into_iter().for_each(Waker::wake);
+        if begins {
+            // Whoever was faster saves less than a moment later.
+            let _ = self.begin(server, SaveMode::Awaited, None);
+        }
+    }
+
+    /// Counts saves anew (`CONFIG RESETSTAT`).
+    pub fn reset_count(&self) {
+        self.state().figures.begun = 0;
+    }
+
+    /// Whether a save is under way.
+    pub fn is_running(&self) -> bool {
+        self.state().running.is_some()
+    }
+
+    /// Calls off the save that is scheduled; `false` if none is.
+    pub fn call_off(&self) -> bool {
+        std::mem::take(&mut self.state().is_scheduled)
+    }
+
+    /// Gives up the save that is under way; `false` if none is.
+    pub fn cancel(&self) -> bool {
+        let running = self.state().running.as_ref().map(|running| Arc::clone(&running.snapshot));
+        running.map(|snapshot| snapshot.cancel()).is_some()
+    }
+
+    /// Waits until no save is under way.
+    pub fn wait(&self) {
+        let waited = self.over.wait_while(self.state(), |state| state.running.is_some());
+        drop(waited.expect("no critical section here panics"));
+    }
+
+    /// What there is to tell.
+    pub fn figures(&self, server: &Durability) -> SaveStatus {
+        let (now, changes) = (now(server), changes(server));
+        let state = self.state();
+        let mut figures = state.figures;
+        figures.unsaved = changes.saturating_sub(state.saved_changes);
+        if let Some(RunningSave { snapshot, began, .. }) = &state.running {
+            figures.current_seconds = Some(now - began);
+            figures.progress = snapshot.progress();
+        }
+        figures
+    }
+
+    /// All that is in memory is in the file that it was loaded from.
+    pub fn note_loaded(&self, server: &Durability) {
+        let changes = changes(server);
+        self.state().saved_changes = changes;
+    }
+
+    /// Has a save begun as soon as can be if the schedule says so.
+    fn heed_schedule(&self, server: &Durability) {
+        let minute = server.keyspace.clock().now_ms() / MINUTE_MS;
+        let last = std::mem::replace(&mut self.state().minute, minute);
+        if minute == last {
+            return;
+        }
+        let text = server.config.get(SNAPSHOT_CRON);
+        let schedule = str::from_utf8(&text).ok().and_then(Schedule::parse);
+        if schedule.is_some_and(|schedule| schedule.is_due(last, minute)) {
+            log_notice!(server.log, "A save is due by snapshot-cron");
+            self.schedule();
+        }
+    }
+
+    /// Looks whether a save is due. Called by the slow clock.
+    pub fn turn(&self, server: &'static Durability) {
+        if server.loading.is_on() {
+            return;
+        }
+        self.heed_schedule(server);
+        let running = self.state().running.as_ref().map(|running| Arc::clone(&running.snapshot));
+        if let Some(snapshot) = running {
+            return snapshot.look();
+        }
+        if server.aof.rewrite.is_underway() {
+            // One at a time, as in Redis.
+            return;
+        }
+        if self.call_off() || self.is_due(server) {
+            // Somebody else may have been faster.
+            let _ = self.begin(server, SaveMode::Background, None);
+        }
+    }
+
+    /// Whether a point of `save` is reached.
+    fn is_due(&self, server: &Durability) -> bool {
+        let (now_us, changes) = (server.keyspace.clock().monotonic_us(), changes(server));
+        let mut state = self.state();
+        let unsaved = changes.saturating_sub(state.saved_changes);
+        if unsaved == 0 || !state.figures.is_well && now_us - state.tried_at_us <= RETRY_US {
+            return false;
+        }
+        let elapsed_us = now_us - state.saved_at_us;
+        let points = server.config.get(SAVE);
+        let is_reached = |seconds: u64| {
+            let limit = i64::try_from(seconds).ok().and_then(|limit| limit.checked_mul(SECOND_US));
+            limit.is_some_and(|limit| elapsed_us > limit)
+        };
+        let reached =
+            points.iter().find(|point| unsaved >= point.changes && is_reached(point.seconds));
+        let Some(point) = reached else { return false };
+        state.tried_at_us = now_us;
+        log_notice!(
+            server.log,
+            "{} changes in {} seconds. Saving...",
+            point.changes,
+            point.seconds
+        );
+        true
+    }
+
+    fn take_turn(
+        &self,
+        server: &'static Durability,
+        manner: SaveMode,
+        is_awaited: bool,
+    ) -> Result<Arc<Snapshot>, Unbegun> {
+        let mut state = self.state();
+        if state.running.is_some() {
+            return Err(Unbegun::Busy);
+        }
+        let syncs = server.config.get(RDB_SAVE_INCREMENTAL_FSYNC);
+        let snapshot = Snapshot::new(server, SnapshotPurpose::Save, syncs, is_awaited);
+        let now = now(server);
+        state.running = Some(RunningSave { snapshot: Arc::clone(&snapshot), manner, began: now });
+        state.figures.begun += u64::from(manner != SaveMode::Final);
+        Ok(snapshot)
+    }
+
+    /// Ends a turn that met a bug, if it is still that one's.
+    fn end_broken_turn(&self, server: &'static Durability, of: &Arc<Snapshot>) {
+        let is_its = |running: &RunningSave| Arc::ptr_eq(&running.snapshot, of);
+        if self.state().running.as_ref().is_some_and(is_its) {
+            self.end_turn(server, Err("The save met a bug".to_owned()), 0);
+        }
+    }
+
+    fn end_turn(
+        &self,
+        server: &'static Durability,
+        result: Result<Finished, String>,
+        changes: u64,
+    ) {
+        let now = now(server);
+        let mut state = self.state();
+        let running = state.running.take().expect("it is this one's turn");
+        let RunningSave { snapshot, manner, began } = running;
+        let is_background = manner == SaveMode::Background;
+        if is_background {
+            state.figures.last_seconds = Some(now - began);
+        }
+        match &result {
+            Ok(finished) => {
+                state.figures.is_well = true;
+                state.figures.last_save = now;
+                state.saved_at_us = server.keyspace.clock().monotonic_us();
+                state.figures.copies_peak = finished.copies_peak;
+                state.saved_changes = changes;
+            }
+            // Somebody wanted it to end: no reason to refuse writes.
+            Err(_) if snapshot.is_cancelled() => {}
+            Err(_) => state.figures.is_well &= !is_background,
+        }
+        server.write_refusals.set(SNAPSHOT_FAILED, !state.figures.is_well);
+        let is_outdated = std::mem::take(&mut state.is_outdated) && manner != SaveMode::Final;
+        // Where it failed nobody waits any more, as in Redis: the log and INFO tell of it.
+        let ready = if is_outdated { Vec::new() } else { server.snapshot_fence.lower() };
+        drop(state);
+        ready.into_iter().for_each(Waker::wake);
+        if is_outdated {
+            // Somebody may have been faster, which does as well.
+            let _ = self.begin(server, SaveMode::Awaited, None);
+        }
+        self.over.notify_all();
+        match result {
+            // Whoever gave it up has said why, or need not.
+            Err(_) if snapshot.is_cancelled() => {
+                log_notice!(server.log, "Background saving was cancelled");
+            }
+            Ok(_) => {
+                log_notice!(server.log, "DB saved on disk");
+                if is_background {
+                    log_notice!(server.log, "Background saving terminated with success");
+                }
+            }
+            Err(why) => {
+                log_warning!(server.log, "{why}");
+                if is_background {
+                    log_warning!(server.log, "Background saving error");
+                }
+            }
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, SavesState> {
+        self.state.lock().expect("no critical section here panics")
+    }
+}
+
+/// Where a save goes, and what happens at its cut.
+fn target(
+    server: &'static Durability,
+    changes_at_cut: Arc<AtomicU64>,
+    at_cut: impl FnOnce() + Send + 'static,
+) -> SnapshotTarget {
+    let claim = || server.snapshot_claim.take(server, &server.config);
+    let sink = FileSink::new(&*server.storage, snapshot_file(&server.config)).claimed_by(claim);
+    SnapshotTarget {
+        sink: Box::new(sink),
+        at_cut: Box::new(move |_| {
+            changes_at_cut.store(changes(server), Ordering::Relaxed);
+            at_cut();
+        }),
+    }
+}
+
+fn lock(still: &Mutex<Option<Still>>) -> MutexGuard<'_, Option<Still>> {
+    still.lock().expect("no critical section here panics")
+}
+
+fn tell(listener: &Option<Sender<SaveProgress>>, news: SaveProgress) {
+    if let Some(listener) = listener {
+        // Who does not listen any more has learned enough.
+        let _ = listener.send(news);
+    }
+}
+
+fn changes(server: &Durability) -> u64 {
+    server.keyspace.counters().total(Count::Changes) + server.scripts.libraries.changes()
+}
+
+fn now(server: &Durability) -> i64 {
+    server.keyspace.clock().now_ms() / 1000
+}

@@ -1,0 +1,548 @@
+//! Snapshots: the data set as it was at one instant, while clients are served.
+//!
+//! A snapshot has a thread of its own, and a few that encode. It takes the world for a moment and
+//! makes the cut (`keyspace::Walk`). From then on the encoders visit partitions and take what
+//! transactions are about to change from a queue; the snapshot's own thread writes their chunks to
+//! a sink: a file, or who reads them right away (`sink`). When that is slower than the changes,
+//! writing commands wait; when it stands still, the snapshot fails.
+//!
+//! Invariant: a sink is finished only when it was given all there was at the cut; however a
+//! snapshot ends, all marks agree again before another one uses them.
+
+mod chunks;
+mod encode;
+mod queue;
+mod scribe;
+mod sink;
+#[cfg(test)]
+mod tests;
+mod throttle;
+
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread;
+
+use base::io_text::plain;
+use chunks::{Outlet, in_order, passage};
+use config::MaxmemoryPolicy;
+use config::settings::{
+    MAXMEMORY_POLICY, RDB_KEY_SAVE_DELAY, RDB_WRITE_VERSION, RDBCHECKSUM, RDBCOMPRESSION,
+};
+use encode::{Encoder, PartitionHold};
+use engine::runtime::background::{self, Admission};
+use engine::runtime::cores::Duty;
+use engine::runtime::drill;
+use engine::runtime::panics::contain;
+use engine::runtime::version;
+use engine::scripting::LibrariesState;
+use keyspace::{AccessClock, Acquisition, Lsn, Obstacle, Patience, Walk};
+use persist::aof::manifest::BaseForm;
+use persist::rdb::file::{Chunk, ChunkWriter, FileWriter, Options, Written};
+use queue::{EntryQueue, Intake};
+use scribe::Scribe;
+
+use crate::durability::Durability;
+
+pub(crate) use sink::{FileSink, SnapshotSink};
+
+/// The most threads that encode.
+const ENCODERS_MAX: usize = 4;
+
+/// How long writing commands may wait while nothing is written, in microseconds.
+const STANDSTILL_US: i64 = 5_000_000;
+
+/// What all snapshots share.
+#[derive(Default)]
+pub struct Snapshots {
+    /// How many cuts were made.
+    cuts: AtomicU64,
+    /// How long the world stood still for the latest, in microseconds.
+    latest_cut_us: AtomicI64,
+}
+
+/// What a snapshot is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SnapshotPurpose {
+    /// To be loaded at a start.
+    Save,
+    /// To begin an append-only file, in this form.
+    Base(BaseForm),
+}
+
+/// What is wanted of a snapshot.
+pub(crate) struct SnapshotTarget {
+    pub(crate) sink: Box<dyn SnapshotSink>,
+    /// Runs at the cut, with the world stopped; it may not wait.
+    pub(crate) at_cut: Box<dyn FnOnce(Cut) + Send>,
+}
+
+/// Runs when all is over, on the snapshot's thread.
+pub(crate) type WhenDone = Box<dyn FnOnce(Result<Finished, String>) + Send>;
+
+/// The instant of a snapshot.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cut {
+    /// The journal's end: what comes behind it is not in the snapshot.
+    pub(crate) lsn: Lsn,
+}
+
+/// A snapshot that is there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Finished {
+    /// Its length.
+    pub(crate) bytes: u64,
+    /// The most bytes that copies of changing entries took.
+    pub(crate) copies_peak: usize,
+}
+
+/// A snapshot under way.
+pub(crate) struct Snapshot {
+    server: &'static Durability,
+    purpose: SnapshotPurpose,
+    queue: Arc<EntryQueue>,
+    format: Format,
+    key_delay: i32,
+    /// Whether a client waits for its cut, who is told BUSY where others hold keys for too long.
+    is_awaited: bool,
+    walk: OnceLock<Arc<Walk>>,
+    /// Why it was given up.
+    given_up: OnceLock<Aborted>,
+    keys_done: AtomicU64,
+    keys_total: AtomicU64,
+    /// When the sink last took something, on the monotonic clock in microseconds.
+    grew_at: AtomicI64,
+}
+
+/// How all of it is written, from beginning to end.
+struct Format {
+    compresses: bool,
+    sums: bool,
+    /// Where a policy goes by it, as in Redis: when each key was last used, or how often.
+    tells_access: bool,
+    version: u16,
+    syncs: bool,
+}
+
+/// Why a snapshot was given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Aborted {
+    /// Nobody wants it any more.
+    Unwanted,
+    /// Writing commands waited for it, and nothing was written.
+    TooSlow,
+    /// Others held keys for longer than its client is kept waiting.
+    Busy,
+}
+
+/// What the cut gave.
+struct AtCut {
+    walk: Arc<Walk>,
+    libraries: Arc<LibrariesState>,
+    /// Logical database, keys, and how many of them have deadlines.
+    sizes: Vec<(usize, usize, usize)>,
+}
+
+impl Snapshots {
+    /// How many cuts were made, and how long the latest took, in microseconds.
+    pub fn cuts(&self) -> (u64, i64) {
+        (self.cuts.load(Ordering::Relaxed), self.latest_cut_us.load(Ordering::Relaxed))
+    }
+
+    fn note_cut(&self, micros: i64) {
+        self.cuts.fetch_add(1, Ordering::Relaxed);
+        self.latest_cut_us.store(micros, Ordering::Relaxed);
+    }
+}
+
+impl Snapshot {
+    /// A snapshot that is to be begun; `syncs` says whether the sink is synced as it grows,
+    /// `is_awaited` whether a client waits for its cut.
+    pub(crate) fn new(
+        server: &'static Durability,
+        purpose: SnapshotPurpose,
+        syncs: bool,
+        is_awaited: bool,
+    ) -> Arc<Self> {
+        let config = &server.config;
+        let policy = config.get(MAXMEMORY_POLICY);
+        let format = Format {
+            compresses: config.get(RDBCOMPRESSION),
+            sums: config.get(RDBCHECKSUM),
+            tells_access: matches!(
+                policy,
+                MaxmemoryPolicy::AllkeysLru
+                    | MaxmemoryPolicy::VolatileLru
+                    | MaxmemoryPolicy::AllkeysLfu
+                    | MaxmemoryPolicy::VolatileLfu
+                    | MaxmemoryPolicy::AllkeysLrm
+                    | MaxmemoryPolicy::VolatileLrm
+                    | MaxmemoryPolicy::AllkeysApus
+            ),
+            version: config.get(RDB_WRITE_VERSION),
+            syncs,
+        };
+        let clock = server.keyspace.clock().clone();
+        let queue = EntryQueue::new(&server.snapshot_gate, clock, server.budget.limit());
+        Arc::new(Self {
+            server,
+            purpose,
+            queue: Arc::new(queue),
+            format,
+            key_delay: config.get(RDB_KEY_SAVE_DELAY),
+            is_awaited,
+            walk: OnceLock::new(),
+            given_up: OnceLock::new(),
+            keys_done: AtomicU64::new(0),
+            keys_total: AtomicU64::new(0),
+            grew_at: AtomicI64::new(0),
+        })
+    }
+
+    /// Begins the snapshot on threads of its own. Where the system gives none it is over at once,
+    /// and the error says so.
+    pub(crate) fn start(
+        self: &Arc<Self>,
+        target: SnapshotTarget,
+        done: WhenDone,
+    ) -> Result<(), String> {
+        let (own, server) = (Arc::clone(self), self.server);
+        // Where the system gives no thread, the closure is lost, but its answer is due.
+        let work = Arc::new(Mutex::new(Some((target, done))));
+        let taken = Arc::clone(&work);
+        let take = |work: &Mutex<Option<_>>| work.lock().expect("no one panics here").take();
+        let run = move || {
+            let Some((target, done)) = take(&taken) else { return };
+            server.cores.take_up(own.duty());
+            let result = contain(|| own.run(target, None));
+            done(result.unwrap_or_else(|_| Err(BUG.to_owned())));
+        };
+        let spawned = thread::Builder::new().name("snapshot".to_owned()).spawn(run);
+        let Err(error) = spawned else { return Ok(()) };
+        let why = format!("Can't start a thread: {}", plain(&error));
+        if let Some((_, done)) = take(&work) {
+            done(Err(why.clone()));
+        }
+        Err(why)
+    }
+
+    fn duty(&self) -> Duty {
+        match self.purpose {
+            SnapshotPurpose::Base(_) => Duty::Rewriting,
+            SnapshotPurpose::Save => Duty::Saving,
+        }
+    }
+
+    /// Takes the snapshot on this thread, which may wait, with a world that stands still from its
+    /// cut on: nothing changes until that is dropped.
+    pub(crate) fn hold_world(
+        self: &Arc<Self>,
+        target: SnapshotTarget,
+        world: &mut Acquisition,
+    ) -> Result<Finished, String> {
+        self.run(target, Some(world))
+    }
+
+    /// Gives up a snapshot that nobody wants any more; it says so itself when it has come to its
+    /// end.
+    pub(crate) fn cancel(&self) {
+        self.give_up(Aborted::Unwanted);
+    }
+
+    /// Whether nobody wanted it any more.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.given_up.get() == Some(&Aborted::Unwanted) || self.is_given_up_as_busy()
+    }
+
+    /// Whether others held keys for longer than its client is kept waiting.
+    pub(crate) fn is_given_up_as_busy(&self) -> bool {
+        self.given_up.get() == Some(&Aborted::Busy)
+    }
+
+    /// Gives the snapshot up if writing commands wait for it and nothing is written.
+    pub(crate) fn look(&self) {
+        let Some(shut_since) = self.queue.shut_since() else { return };
+        let since = shut_since.max(self.grew_at.load(Ordering::Relaxed));
+        if self.server.keyspace.clock().monotonic_us() - since > STANDSTILL_US {
+            self.give_up(Aborted::TooSlow);
+        }
+    }
+
+    fn give_up(&self, why: Aborted) {
+        // It can be given up once.
+        let _ = self.given_up.set(why);
+        if let Some(walk) = self.walk.get() {
+            walk.give_up();
+        }
+        self.queue.clear();
+    }
+
+    /// The error, if it was given up.
+    fn check(&self) -> Result<(), String> {
+        match self.given_up.get() {
+            None => Ok(()),
+            Some(Aborted::Unwanted) => Err("The snapshot was cancelled".to_owned()),
+            Some(Aborted::Busy) => {
+                Err("The snapshot was given up, as a long command holds keys".to_owned())
+            }
+            Some(Aborted::TooSlow) => {
+                Err("The disk is too slow for the snapshot, and writes waited for it".to_owned())
+            }
+        }
+    }
+
+    fn options(&self) -> Options {
+        let form = match self.purpose {
+            SnapshotPurpose::Save => BaseForm::Snapshot,
+            SnapshotPurpose::Base(form) => form,
+        };
+        let Format { compresses, sums, tells_access, version, syncs } = self.format;
+        let keyspace = self.server.keyspace;
+        let clock = || AccessClock::new(keyspace.settings(), keyspace.clock().now_ms());
+        Options { form, compresses, sums, access: tells_access.then(clock), version, syncs }
+    }
+
+    /// How many keys are done, and how many there were at the cut.
+    pub(crate) fn progress(&self) -> (u64, u64) {
+        let (done, total) = (&self.keys_done, &self.keys_total);
+        (done.load(Ordering::Relaxed), total.load(Ordering::Relaxed))
+    }
+
+    fn run(
+        self: &Arc<Self>,
+        target: SnapshotTarget,
+        world: Option<&mut Acquisition>,
+    ) -> Result<Finished, String> {
+        // A panic takes the sink along, as errors do.
+        let written = contain(|| self.write(target, world));
+        let (Written { bytes, .. }, sink) = written.unwrap_or_else(|_| Err(BUG.to_owned()))?;
+        self.check()?;
+        sink.finish()?;
+        Ok(Finished { bytes, copies_peak: self.queue.peak() })
+    }
+
+    /// Writes all to the sink.
+    fn write(
+        self: &Arc<Self>,
+        SnapshotTarget { mut sink, at_cut }: SnapshotTarget,
+        mut world: Option<&mut Acquisition>,
+    ) -> Result<(Written, Box<dyn SnapshotSink>), String> {
+        sink.open()?;
+        let fault = sink.fault();
+        let keyspace = self.server.keyspace;
+        let (now, used) = (keyspace.clock().now_ms() / 1000, keyspace.memory());
+        let notes = [
+            ("redis-ver", &*version::of_redis(&self.server.config)),
+            ("redis-bits", "64"),
+            ("ctime", &now.to_string()),
+            ("used-mem", &used.to_string()),
+            ("aof-base", if self.purpose == SnapshotPurpose::Save { "0" } else { "1" }),
+        ];
+        let writer = FileWriter::begin(sink, &notes, self.options());
+        let mut writer = writer.map_err(at_fault(&fault))?;
+        let AtCut { walk, libraries, sizes } = match &mut world {
+            Some(world) => self.cut(at_cut, world)?,
+            None => self.cut(at_cut, &mut Acquisition::of_world(keyspace))?,
+        };
+        let world = world.as_deref();
+        let mut underway = WalkGuard { snapshot: self, walk, world, is_whole: false };
+        let head = self.head(&libraries, &sizes);
+        writer.push(&head).map_err(at_fault(&fault))?;
+        let writer = self.write_entries((writer, &fault), &underway.walk, world)?;
+        underway.is_whole = true;
+        drop(underway);
+        writer.finish_in_sink().map_err(at_fault(&fault))
+    }
+
+    /// Takes the world, if it is not there yet, and begins the walk.
+    fn cut(
+        &self,
+        at_cut: Box<dyn FnOnce(Cut) + Send>,
+        world: &mut Acquisition,
+    ) -> Result<AtCut, String> {
+        let server = self.server;
+        let keyspace = server.keyspace;
+        // Who keeps the world from stopping may do so for ever.
+        let mut patience = Patience::default();
+        let mut lasts = || !self.is_awaited || patience.lasts(keyspace, Obstacle::World);
+        if !background::wait_while(world, || self.given_up.get().is_none() && lasts()) {
+            // Where it was given up already, it stays so.
+            self.give_up(Aborted::Busy);
+            self.check()?;
+        }
+        let stopped_at = keyspace.stopped_since();
+        let walk = Walk::begin(world, Box::new(Intake(Arc::clone(&self.queue))));
+        let walk = walk.ok_or("As many snapshots as can be are under way")?;
+        let Ok((libraries, sizes)) = contain(|| self.note_cut(&walk, at_cut, stopped_at)) else {
+            // The marks agree again before the world goes on.
+            drop(WalkGuard { snapshot: self, walk, world: Some(world), is_whole: false });
+            return Err(BUG.to_owned());
+        };
+        Ok(AtCut { walk, libraries, sizes })
+    }
+
+    /// Notes what there is at the cut.
+    fn note_cut(
+        &self,
+        walk: &Arc<Walk>,
+        at_cut: Box<dyn FnOnce(Cut) + Send>,
+        stopped_at: Option<i64>,
+    ) -> (Arc<LibrariesState>, Vec<(usize, usize, usize)>) {
+        let server = self.server;
+        let keyspace = server.keyspace;
+        drill::point();
+        // Libraries change without the world.
+        let libraries = server.scripts.libraries.hold(|state| {
+            at_cut(Cut { lsn: server.journal.end() });
+            Arc::clone(state)
+        });
+        let size = |database| {
+            let keys = keyspace.len(database);
+            (keys > 0).then(|| (database, keys, keyspace.volatile_len(database)))
+        };
+        let sizes: Vec<_> = (0..keyspace.database_count()).filter_map(size).collect();
+        let now = keyspace.clock().monotonic_us();
+        server.snapshots.note_cut(now - stopped_at.unwrap_or(now));
+        let total = sizes.iter().map(|&(_, keys, _)| keys as u64).sum();
+        self.keys_total.store(total, Ordering::Relaxed);
+        let first = self.walk.set(Arc::clone(walk));
+        assert!(first.is_ok(), "a snapshot has one cut");
+        if self.given_up.get().is_some() {
+            // Too early for whoever gave it up to see the walk.
+            walk.give_up();
+        }
+        drill::point();
+        (libraries, sizes)
+    }
+
+    /// What it begins with.
+    fn head(&self, libraries: &LibrariesState, sizes: &[(usize, usize, usize)]) -> Chunk {
+        let mut head = ChunkWriter::new(self.options());
+        libraries.libraries().for_each(|loaded| head.library(loaded.library.source()));
+        for &(database, keys, volatile) in sizes {
+            head.select(database);
+            head.sizes(keys, volatile);
+        }
+        head.finish()
+    }
+
+    /// Has all entries of the cut encoded, and writes them.
+    fn write_entries(
+        self: &Arc<Self>,
+        (writer, fault): (SinkWriter, &str),
+        walk: &Arc<Walk>,
+        world: Option<&Acquisition>,
+    ) -> Result<SinkWriter, String> {
+        let encoders = self.server.cores.count().clamp(1, ENCODERS_MAX);
+        let hold = world.map_or(PartitionHold::Each, PartitionHold::World);
+        let writer = self.encode_by(encoders, (writer, fault), walk, &|it| it.run(hold))?;
+        // What came while the last partitions were visited.
+        let writer = self.encode_by(1, (writer, fault), walk, &|it| it.run_down())?;
+        self.check()?;
+        Ok(writer)
+    }
+
+    /// Has so many threads encode, and writes what they make.
+    fn encode_by(
+        self: &Arc<Self>,
+        encoders: usize,
+        (writer, fault): (SinkWriter, &str),
+        walk: &Arc<Walk>,
+        work: &(dyn Fn(&mut Encoder<'_>) + Sync),
+    ) -> Result<SinkWriter, String> {
+        let (inlet, deliveries) = passage(encoders);
+        let mut scribe = Scribe::new(self, (writer, fault), walk);
+        let begun = thread::scope(|scope| {
+            let mut threads = Vec::new();
+            for number in 0..encoders {
+                let inlet = inlet.clone();
+                let run = move || work(&mut Encoder::new(self, walk, Outlet::Passage(inlet)));
+                let run = move || share_of(walk, run);
+                let builder = thread::Builder::new().name(format!("encoder-{number}"));
+                threads.extend(builder.spawn_scoped(scope, run));
+            }
+            drop(inlet);
+            let written = share_of(walk, || {
+                drill::point();
+                in_order(deliveries).for_each(|chunk| scribe.write(&chunk));
+            });
+            let begun = threads.len();
+            let ends = threads.into_iter().map(|thread| thread.join().ok().flatten());
+            let are_whole = ends.chain([written]).filter(Option::is_none).count() == 0;
+            are_whole.then_some(begun).ok_or_else(|| BUG.to_owned())
+        })?;
+        if begun == 0 {
+            // The system gives no thread, and a process that is to end has to save all the same.
+            let own = Rc::new(RefCell::new(scribe));
+            work(&mut Encoder::new(self, walk, Outlet::Own(Rc::clone(&own))));
+            scribe = Rc::into_inner(own).expect("the encoder is gone").into_inner();
+        }
+        scribe.finish()
+    }
+}
+
+/// Does one thread's share of a snapshot; `None` if that panicked: the others need not go on.
+fn share_of(walk: &Walk, work: impl FnOnce()) -> Option<()> {
+    let done = contain(work);
+    if done.is_err() {
+        walk.give_up();
+    }
+    done.ok()
+}
+
+const BUG: &str = "A thread of the snapshot did not come to its end";
+
+/// What writes to the sink.
+type SinkWriter = FileWriter<dyn SnapshotSink>;
+
+/// What is told of an error with the sink.
+fn at_fault(fault: &str) -> impl Fn(io::Error) -> String {
+    move |error| format!("{fault}: {}", plain(&error))
+}
+
+/// A walk that must come to its end.
+struct WalkGuard<'a> {
+    snapshot: &'a Snapshot,
+    walk: Arc<Walk>,
+    /// The world, where it stands still meanwhile.
+    world: Option<&'a Acquisition>,
+    /// Whether every entry was saved.
+    is_whole: bool,
+}
+
+impl Drop for WalkGuard<'_> {
+    fn drop(&mut self) {
+        if !self.is_whole {
+            self.sweep();
+        }
+        self.walk.end();
+        self.snapshot.queue.clear();
+    }
+}
+
+impl WalkGuard<'_> {
+    /// Makes all marks agree without saving anything.
+    fn sweep(&self) {
+        self.walk.give_up();
+        self.snapshot.queue.clear();
+        self.walk.start_over();
+        let keyspace = self.snapshot.server.keyspace;
+        while let Some(partition) = self.walk.next_partition() {
+            let mut from = Some((0, 0));
+            while let Some(place) = from {
+                let step = |grant: &Acquisition| {
+                    self.walk.visit(grant, partition, place, SWEPT_AT_ONCE, |_, _| ())
+                };
+                from = match self.world {
+                    Some(world) => step(world),
+                    None => step(&Admission::wait(keyspace).acquire(partition)),
+                };
+            }
+        }
+    }
+}
+
+/// Entries that a sweep passes over in one hold of a lock.
+const SWEPT_AT_ONCE: usize = 256;

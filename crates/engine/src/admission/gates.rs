@@ -1,0 +1,430 @@
+//! Admission: everything that may keep a command from running, in one list.
+//!
+//! Invariant: a gate looks and never changes anything but the log of what is denied; the first one
+//! that objects decides.
+
+use commands::{Flags, Role};
+use config::DebugAccess;
+use config::settings::{ENABLE_DEBUG_COMMAND, ENABLE_MODULE_COMMAND};
+use keyspace::Refusal;
+use proto::Args;
+
+use crate::admission::declared;
+use crate::admission::guard;
+use crate::clients::registry::client_flags;
+use crate::lane::Lane;
+use crate::limits::budget;
+use crate::limits::loading::LOADING;
+use crate::runtime::write_gate::WriteGate;
+use crate::session::{Limited, Request};
+use crate::session::{Session, Stage};
+use crate::shared::Shared;
+use crate::table::command_table::Entry;
+
+/// In Redis, who watches counts as a replica.
+const WATCHES: Refusal = Refusal::error("ERR Replica can't interact with the keyspace");
+
+/// Whether a command may run.
+pub enum Verdict {
+    /// The command runs now.
+    Admitted,
+    /// The client gets this error.
+    Refused(Refusal),
+    /// Not now: the stage says when to ask again.
+    Postponed(Stage),
+}
+
+/// Asks all gates.
+#[inline]
+pub(crate) fn admit(lane: &Lane, session: &Session, entry: &Entry, args: Args<'_>) -> Verdict {
+    ask(lane, session, entry, args, guard::refuse)
+}
+
+/// What a user's rules say of a request.
+type Guard = fn(&Shared, &Session, &Entry, Args<'_>) -> Option<Refusal>;
+
+/// What objects to a command, if it does not pass.
+type Passed = Result<(), Objection>;
+
+/// Why a command does not run now.
+enum Objection {
+    Refusal(Refusal),
+    /// The stage says when to ask again.
+    Wait(Stage),
+}
+
+/// A command that asks to be let pass.
+#[derive(Clone, Copy)]
+struct Asking<'a> {
+    lane: &'a Lane,
+    session: &'a Session,
+    entry: &'a Entry,
+    args: Args<'a>,
+}
+
+#[inline]
+fn ask(lane: &Lane, session: &Session, entry: &Entry, args: Args<'_>, guard: Guard) -> Verdict {
+    verdict(pass(Asking { lane, session, entry, args }, guard))
+}
+
+/// The list of gates, in the order in which they are asked. A new gate is a line here, or in
+/// `pass_with_data` if requests of other fronts are to pass it, too.
+#[inline]
+fn pass(asking: Asking<'_>, guard: Guard) -> Passed {
+    let Asking { lane, session, entry, args } = asking;
+    arity(asking)?;
+    protection(asking)?;
+    rights(asking, guard)?;
+    subscriber(asking)?;
+    monitor(asking)?;
+    let effective = effective_flags(session, entry);
+    let declared = || declared_flags(lane, session, entry, args);
+    let room = || budget::room_for(effective, args);
+    pass_with_data(asking, effective, room, declared)
+}
+
+/// The gates that are about the data and not about the client: for what does this, and needs so
+/// much room. `declared` finds what a program says that it does.
+#[inline]
+fn pass_with_data(
+    asking: Asking<'_>,
+    effective: Flags,
+    room: impl FnOnce() -> usize,
+    declared: impl Fn() -> Flags + Copy,
+) -> Passed {
+    let Asking { lane, entry, .. } = asking;
+    loading(asking)?;
+    busy_script(asking)?;
+    disk_and_memory(lane.shared, effective, entry.spec.role, room, declared)?;
+    write_gates(lane.shared, effective)?;
+    pause(lane, declared)
+}
+
+#[inline]
+fn arity(Asking { entry, args, .. }: Asking<'_>) -> Passed {
+    match entry.spec.arity.admits(args.len()) {
+        true => Ok(()),
+        false => Err(Objection::Refusal(commands::errors::wrong_arity(&entry.full_name))),
+    }
+}
+
+/// DEBUG and MODULE are for those whom the configuration names.
+#[inline]
+fn protection(Asking { lane, session, entry, .. }: Asking<'_>) -> Passed {
+    if !entry.spec.flags.has(Flags::PROTECTED) {
+        return Ok(());
+    }
+    protect(lane, session, entry).map_or(Ok(()), |refusal| Err(Objection::Refusal(refusal)))
+}
+
+/// What the client's user may do.
+#[inline]
+fn rights(Asking { lane, session, entry, args }: Asking<'_>, guard: Guard) -> Passed {
+    if session.may_do_everything() || entry.spec.flags.has(Flags::NO_AUTH) {
+        return Ok(());
+    }
+    let refusal = guard(lane.shared, session, entry, args);
+    refusal.map_or(Ok(()), |refusal| Err(Objection::Refusal(refusal)))
+}
+
+/// A subscriber that speaks RESP2 is confined to what its messages cannot be taken for.
+#[inline]
+fn subscriber(Asking { session, entry, .. }: Asking<'_>) -> Passed {
+    match session.is_confined() && !entry.spec.flags.has(Flags::SUBSCRIBED) {
+        true => Err(Objection::Refusal(confined(entry))),
+        false => Ok(()),
+    }
+}
+
+/// Whoever called MONITOR keeps from the data.
+#[inline]
+fn monitor(Asking { session, entry, .. }: Asking<'_>) -> Passed {
+    match session.client.has_flag(client_flags::MONITOR) && touches_keys(entry.spec.flags) {
+        true => Err(Objection::Refusal(WATCHES)),
+        false => Ok(()),
+    }
+}
+
+/// While data are loaded few commands run.
+#[inline]
+fn loading(Asking { lane, session, entry, .. }: Asking<'_>) -> Passed {
+    match lane.shared.loading.is_on() && is_kept_from_loading(session, entry) {
+        true => Err(Objection::Refusal(LOADING)),
+        false => Ok(()),
+    }
+}
+
+/// A script that has run for too long.
+#[inline]
+fn busy_script(Asking { lane, entry, .. }: Asking<'_>) -> Passed {
+    match lane.shared.scripts.underway.refuse() {
+        Some(refusal) if !entry.spec.flags.has(Flags::ALLOW_BUSY) => {
+            Err(Objection::Refusal(refusal))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A disk that fails, memory that is used up.
+#[inline]
+fn disk_and_memory(
+    server: &Shared,
+    effective: Flags,
+    role: Role,
+    room: impl FnOnce() -> usize,
+    declared: impl FnOnce() -> Flags,
+) -> Passed {
+    if !server.write_refusals.are_there() && server.budget.limit() == 0 {
+        return Ok(());
+    }
+    let refusal = refuse_for_want(server, effective, role, room, declared);
+    refusal.map_or(Ok(()), |refusal| Err(Objection::Refusal(refusal)))
+}
+
+/// What has no room for what writes would leave behind.
+#[inline]
+fn write_gates(server: &'static Shared, effective: Flags) -> Passed {
+    match shut_gate(server) {
+        Some(gate) if may_write(effective) => Err(Objection::Wait(Stage::Shut(gate))),
+        _ => Ok(()),
+    }
+}
+
+/// CLIENT PAUSE: the last gate.
+#[inline]
+fn pause(lane: &Lane, flags: impl FnOnce() -> Flags) -> Passed {
+    let pause = &lane.shared.pause;
+    match pause.may_hold() && pause.holds(flags(), lane.now_ms()) {
+        true => Err(Objection::Wait(Stage::Paused)),
+        false => Ok(()),
+    }
+}
+
+#[inline]
+fn verdict(passed: Passed) -> Verdict {
+    match passed {
+        Ok(()) => Verdict::Admitted,
+        Err(Objection::Refusal(refusal)) => Verdict::Refused(refusal),
+        Err(Objection::Wait(stage)) => Verdict::Postponed(stage),
+    }
+}
+
+/// Asks the gates for a request of another front, which a command stands for: `deny` says what
+/// keeps it from its user, and `room` what it brings. Those are left out that are about what its
+/// front cannot send: arguments, subscriptions, MONITOR.
+#[inline]
+pub(crate) fn admit_foreign(
+    lane: &Lane,
+    session: &Session,
+    entry: &Entry,
+    room: impl FnOnce() -> usize,
+    deny: impl FnOnce() -> Option<Refusal>,
+) -> Verdict {
+    if !session.may_do_everything()
+        && let Some(refusal) = deny()
+    {
+        return Verdict::Refused(refusal);
+    }
+    let (asking, flags) =
+        (Asking { lane, session, entry, args: Args::default() }, entry.spec.flags);
+    verdict(pass_with_data(asking, flags, room, || flags))
+}
+
+/// Why a command may not run for want of memory, or of a place to write down what changes. A
+/// program that says what it does is refused by that: within a transaction it would be refused in
+/// its middle, behind what others of it have changed.
+#[inline]
+fn refuse_for_want(
+    server: &Shared,
+    effective: Flags,
+    role: Role,
+    room: impl FnOnce() -> usize,
+    declared: impl FnOnce() -> Flags,
+) -> Option<Refusal> {
+    let may_be_refused = || server.write_refusals.are_there() || server.budget.is_out_of_memory(0);
+    let speaks_for_others = declared::may_declare(role) || role == Role::Exec;
+    let flags = if speaks_for_others && may_be_refused() { declared() } else { effective };
+    let refusal = server.write_refusals.refuse(&server.config, &server.journal, flags, role);
+    refusal.or_else(|| server.budget.refuse(flags, room))
+}
+
+/// Finds what a command says that it does.
+pub(crate) type FlagsOf<'a> = &'a dyn Fn(&Entry, Args<'_>) -> Flags;
+
+/// Finds what any command says that it does, as the server's scripts have it now.
+pub(crate) fn declared_by(server: &Shared) -> impl Fn(&Entry, Args<'_>) -> Flags {
+    move |entry, args| declared::declared_flags(server, entry, args)
+}
+
+/// The gates for one that begins a second time: its locks were given back in its middle, and others
+/// ran since. What rights, a pause, a limit and a failed disk promise holds for whatever takes its
+/// locks behind them.
+///
+/// Of the list above it leaves out what cannot have changed while its session waits for it (the
+/// number of its arguments, its client's state), what cannot be while it has its locks (a load),
+/// and the patience of others with a script, which it had for as long as its own lasts. The gate
+/// of memory it passes: what it holds itself may be what is to be freed.
+pub struct Again<'a> {
+    pub(crate) server: &'static Shared,
+    /// Whose it is.
+    limited: Option<&'a Limited>,
+    request: Request<'a>,
+    effective: Flags,
+    declared: Flags,
+    /// Whether its session can begin it anew, so that it need not wait where it is.
+    pub(crate) may_be_put_off: bool,
+}
+
+impl<'a> Again<'a> {
+    /// For a command that waited: asks the same gates as before the wait.
+    pub fn of_command(
+        server: &'static Shared,
+        limited: Option<&'a Limited>,
+        request: Request<'a>,
+    ) -> Self {
+        let flags = request.entry.spec.flags;
+        let may_be_put_off = true;
+        Self { server, limited, request, effective: flags, declared: flags, may_be_put_off }
+    }
+
+    /// For a program that is a command, or whose commands are queued: `queued` says what they do,
+    /// and what they say that they do as this finds it.
+    pub(crate) fn of_program(
+        server: &'static Shared,
+        limited: Option<&'a Limited>,
+        request: Request<'a>,
+        may_be_put_off: bool,
+        queued: impl FnOnce(FlagsOf<'_>) -> Option<(Flags, Flags)>,
+    ) -> Self {
+        let of = declared_by(server);
+        let Request { entry, args, .. } = request;
+        let (effective, declared) = match queued(&of) {
+            Some((effective, declared)) => (entry.spec.flags.and(effective), declared),
+            None => (entry.spec.flags, of(entry, args)),
+        };
+        Self { server, limited, request, effective, declared, may_be_put_off }
+    }
+
+    /// Whether it is not to begin now. An error says that it is not to begin at all. Asked while it
+    /// has its locks: whoever shuts a gate afterwards sees all that it does.
+    pub fn hold(&self) -> Result<bool, Refusal> {
+        let Self { server, limited, request, effective, declared, .. } = *self;
+        if let Some(refusal) = limited.and_then(|member| member.refuse_again(server, request)) {
+            return Err(refusal);
+        }
+        if let Some(refusal) =
+            server.write_refusals.refuse(&server.config, &server.journal, declared, Role::Any)
+        {
+            return Err(refusal);
+        }
+        let more = budget::room_for(declared, request.args);
+        let garbage = server.keyspace.reclaimer().bytes();
+        if let Some(refusal) = server.budget.refuse_late(&server.config, declared, more, garbage) {
+            return Err(refusal);
+        }
+        let waits_for_disk =
+            may_write(effective) && (server.snapshot_gate.is_shut() || server.log_gate.is_shut());
+        let now = server.keyspace.clock().now_ms();
+        let is_paused = server.pause.may_hold() && server.pause.holds(declared, now);
+        Ok(waits_for_disk || is_paused)
+    }
+}
+
+/// Whether a command may run, or be queued, right behind one that was admitted; most are behind
+/// one for the same command. What a program says of itself is not looked at behind another: who
+/// cares leaves `before` out. What is denied is not noted: who asks here asks `admit` then.
+#[inline]
+pub(crate) fn admits_behind(
+    lane: &Lane,
+    session: &Session,
+    before: Option<&Entry>,
+    entry: &Entry,
+    args: Args<'_>,
+) -> bool {
+    if !before.is_some_and(|it| std::ptr::eq(it, entry)) || !session.may_do_everything() {
+        let verdict = ask(lane, session, entry, args, guard::would_refuse);
+        return matches!(verdict, Verdict::Admitted);
+    }
+    let (spec, flags) = (entry.spec, entry.spec.flags);
+    let room = || budget::room_for(flags, args);
+    spec.arity.admits(args.len()) && lane.shared.budget.refuse(flags, room).is_none()
+}
+
+/// Whether a command may say of itself what it does, so that two with one name differ.
+#[inline]
+pub(crate) fn may_declare(entry: &Entry) -> bool {
+    declared::may_declare(entry.spec.role)
+}
+
+/// Whether a command may leave something behind: scripts may, whatever they say.
+#[inline]
+fn may_write(flags: Flags) -> bool {
+    flags.has(Flags::WRITE) || flags.has(Flags::MAY_REPLICATE)
+}
+
+/// What has no room at present for what commands leave behind.
+#[inline]
+fn shut_gate(server: &'static Shared) -> Option<&'static WriteGate> {
+    let gates = [&server.snapshot_gate, &server.log_gate, &server.budget.gate];
+    gates.into_iter().find(|gate| gate.is_shut())
+}
+
+/// Whether a command is refused while data are loaded; EXEC is if one of its commands is.
+#[cold]
+fn is_kept_from_loading(session: &Session, entry: &Entry) -> bool {
+    let pending = session.pending.as_ref().filter(|_| entry.spec.role == Role::Exec);
+    !entry.spec.flags.has(Flags::LOADING)
+        || pending.is_some_and(|pending| pending.is_kept_from_loading())
+}
+
+/// EXEC does what its commands do.
+#[inline]
+pub(crate) fn effective_flags(session: &Session, entry: &Entry) -> Flags {
+    match &session.pending {
+        Some(pending) if entry.spec.role == Role::Exec => entry.spec.flags.and(pending.flags()),
+        _ => entry.spec.flags,
+    }
+}
+
+/// As `effective_flags`, with what scripts and functions say that they do.
+#[cold]
+fn declared_flags(lane: &Lane, session: &Session, entry: &Entry, args: Args<'_>) -> Flags {
+    let of = declared_by(lane.shared);
+    match &session.pending {
+        Some(pending) if entry.spec.role == Role::Exec => pending.flags_by(of),
+        _ => of(entry, args),
+    }
+}
+
+/// In RESP2 a subscriber could not tell most replies from messages.
+#[cold]
+fn confined(entry: &Entry) -> Refusal {
+    Refusal::owned(format!(
+        "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are \
+         allowed in this context",
+        entry.full_name
+    ))
+}
+
+/// What a connection that watches all others may not do.
+fn touches_keys(flags: Flags) -> bool {
+    [Flags::WRITE, Flags::READONLY, Flags::MAY_REPLICATE].into_iter().any(|flag| flags.has(flag))
+}
+
+#[cold]
+fn protect(lane: &Lane, session: &Session, entry: &Entry) -> Option<Refusal> {
+    let config = &lane.shared.config;
+    let (access, word): (DebugAccess, &str) = match entry.spec.role {
+        Role::Debug => (config.get(ENABLE_DEBUG_COMMAND), "debug"),
+        _ => (config.get(ENABLE_MODULE_COMMAND), "module"),
+    };
+    if access.allows(session.is_local) {
+        return None;
+    }
+    Some(Refusal::owned(format!(
+        "ERR {} command not allowed. If the enable-{word}-command option is set to \"local\", you \
+         can run it from a local connection, otherwise you need to set this option in the \
+         configuration file, and then restart the server.",
+        word.to_ascii_uppercase()
+    )))
+}

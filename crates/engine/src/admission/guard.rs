@@ -1,0 +1,138 @@
+//! What a user may do: the rules of its ACL beside each of its requests.
+//!
+//! Invariants: whoever runs a command for a client asks here first, on every port and wherever the
+//! command comes from; keys are found the way the lock plan finds them; a user who may do
+//! everything costs one look.
+
+use std::sync::Arc;
+
+use acl::{Context, Event, Reason, User};
+use config::settings::ACLLOG_MAX_LEN;
+use keyspace::Refusal;
+use proto::Args;
+
+use crate::clients::client_id::ClientId;
+use crate::clients::mailbox::Rounds;
+use crate::clients::registry::{Client, Signal};
+use crate::observe::pubsub::Subscriptions;
+use crate::runtime::drill;
+use crate::session::Session;
+use crate::session::client_info::describe;
+use crate::session::{NO_AUTH, Request, channels_of};
+use crate::shared::Shared;
+use crate::table::command_table::Entry;
+
+/// What keeps a request from a session's user, if anything does. For sessions that may not do
+/// everything, and commands that need a user.
+pub fn refuse(
+    server: &Shared,
+    session: &Session,
+    entry: &Entry,
+    args: Args<'_>,
+) -> Option<Refusal> {
+    let Some(limited) = session.look_up_limits(server) else {
+        return session.acts_as(server).is_none().then_some(NO_AUTH);
+    };
+    if limited.user.is_deleted() {
+        // It came in just when its user went.
+        session.client.ask(Signal::Kill);
+        return Some(NO_AUTH);
+    }
+    let context = if session.is_queueing() { Context::Multi } else { Context::TopLevel };
+    let request = Request { entry, args, database: session.database };
+    limited.refuse(server, context, request)
+}
+
+/// As `refuse`, for who only wants to know: nothing is noted, and nobody is cut off. What is said
+/// is not for clients.
+pub(crate) fn would_refuse(
+    server: &Shared,
+    session: &Session,
+    entry: &Entry,
+    args: Args<'_>,
+) -> Option<Refusal> {
+    let Some(limited) = session.look_up_limits(server) else {
+        return session.acts_as(server).is_none().then_some(NO_AUTH);
+    };
+    let request = Request { entry, args, database: session.database };
+    if limited.user.is_deleted() || !limited.allows(server, request) {
+        return Some(NO_AUTH);
+    }
+    limited.refuse_pattern(request)
+}
+
+/// Notes in ACL LOG what was denied.
+pub(crate) fn note(
+    server: &Shared,
+    reason: Reason,
+    context: Context,
+    object: &[u8],
+    user: &[u8],
+    client: &Client,
+) {
+    let now = server.keyspace.clock().now_ms();
+    let client = describe(server, client, now);
+    let limit = server.config.get(ACLLOG_MAX_LEN);
+    server.acl_log.record(Event { reason, context, object, user, client }, now, limit);
+}
+
+/// Has the clients of users whose rules have changed, or who are gone, look at what they may still
+/// do; `own` has changed them, and is answered first.
+pub fn users_changed(server: &Shared, users: &[Arc<User>], own: Option<ClientId>) {
+    let rounds = Rounds::default();
+    for client in server.clients.all() {
+        let is_of = |user: &Arc<User>| client.names().user() == user.name();
+        drill::point();
+        if users.iter().any(is_of) {
+            let is_own = own == Some(client.id);
+            let signal = if is_own { Signal::ReviewAfterReply } else { Signal::Review };
+            server.mailboxes.signal(&client, signal, &rounds);
+        }
+    }
+    server.mailboxes.ring(&rounds);
+}
+
+/// Whether a client has to go: its user is gone, or may not hear any more what it listens to.
+pub fn must_leave(server: &Shared, session: &Session) -> bool {
+    let Some(user) = session.acts_as(server) else { return false };
+    if user.is_deleted() {
+        return true;
+    }
+    let rules = user.rules();
+    let may_hear = |all: &Subscriptions| {
+        all.all_names().all(|(name, is_pattern)| rules.may_use_channel(name, is_pattern))
+    };
+    session.subscriptions.as_deref().is_some_and(|all| !may_hear(all))
+}
+
+/// Whether a client's user may hear all that a request in its middle begins to listen to.
+pub fn may_listen(server: &Shared, session: &Session, (entry, args): (&Entry, Args<'_>)) -> bool {
+    let Some(user) = session.acts_as(server) else { return true };
+    let (rules, (mut channels, are_patterns)) = (user.rules(), channels_of(entry, args));
+    channels.all(|index| rules.may_use_channel(&args[index], are_patterns))
+}
+
+const WRONG_PASSWORD: Refusal =
+    Refusal::error("WRONGPASS invalid username-password pair or user is disabled.");
+
+/// Somebody who says who it is.
+#[derive(Clone, Copy)]
+pub struct Login<'a> {
+    /// Where the login was tried, for ACL LOG: at top level, in MULTI or in a script.
+    pub context: Context,
+    /// The command, as the client wrote it.
+    pub word: &'a [u8],
+    /// The name of the user.
+    pub name: &'a [u8],
+    /// The password, in plain text.
+    pub password: &'a [u8],
+}
+
+/// The user of this name, if this is its password; who says another is noted in ACL LOG.
+pub fn verify(server: &Shared, client: &Client, login: Login<'_>) -> Result<Arc<User>, Refusal> {
+    let Login { context, word, name, password } = login;
+    server.users.authenticate(name, password).ok_or_else(|| {
+        note(server, Reason::Auth, context, word, name, client);
+        WRONG_PASSWORD
+    })
+}

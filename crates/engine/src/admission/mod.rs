@@ -1,0 +1,8 @@
+//! Who may do what, and what may go on now: the gates, rights, logins.
+//!
+//! Invariant: a gate looks; what it refuses has changed nothing.
+
+pub mod declared;
+pub mod gates;
+pub mod guard;
+pub mod login;

@@ -1,0 +1,450 @@
+//! Mailboxes: what threads owe the clients of a worker, left there and announced once.
+//!
+//! Each worker has one. Who owes its clients something, a message for many or a wake-up for one,
+//! leaves a letter, under whatever locks give the letters their order; after the batch it rings
+//! once at each worker that got any (`Rounds`). The worker hands the letters out on its own thread,
+//! so a message to ten thousand subscribers costs its publisher a letter and a ring per worker, and
+//! its bytes are shared until each session writes its own.
+//!
+//! Invariants: the letters of a mailbox are handed out in the order they came; a mailbox without a
+//! worker is closed, and a letter to it is handed out at once by whom it comes from.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Poll, Waker};
+
+use smallvec::SmallVec;
+
+use crate::clients::invalidation::Invalidation;
+use crate::clients::multicast::WorkerSubscribers;
+use crate::clients::registry::{Client, Clients, Delivery, Signal};
+use crate::runtime::lanes::MAX_WORKERS;
+use crate::runtime::record_batch::RecordBatch;
+
+/// The mailbox of clients that are between two workers; never open.
+pub const IN_TRANSIT: usize = MAX_WORKERS;
+
+/// One mailbox for each worker there may be.
+pub struct Mailboxes {
+    boxes: Box<[Mailbox]>,
+}
+
+#[derive(Default)]
+#[repr(align(128))]
+struct Mailbox(Mutex<Tray>);
+
+#[derive(Default)]
+struct Tray {
+    /// Whether a worker empties it.
+    is_open: bool,
+    letters: VecDeque<Letter>,
+    /// The worker's task, while it waits for letters.
+    reader: Option<Waker>,
+    figures: MailFigures,
+}
+
+/// What a mailbox saw since the last reset.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MailFigures {
+    /// Letters that came, which also numbers them.
+    pub letters: u64,
+    /// How often the worker was woken for them.
+    pub wakes: u64,
+}
+
+/// What is left for clients of a worker.
+pub enum Letter {
+    /// A published message for the subscribers that had joined when it came.
+    Message {
+        /// The number of the message among those of its channel or pattern.
+        number: u64,
+        /// The subscribers at this worker, each with the number that it joined at.
+        roll: Arc<WorkerSubscribers>,
+        /// The encoded reply.
+        bytes: Arc<[u8]>,
+    },
+    /// Notices for one client.
+    Notices(Arc<Client>, Vec<Invalidation>),
+    /// A client was asked something, and is to see to it.
+    Wake(Arc<Client>),
+}
+
+/// What a thread leaves to the end of its batch.
+#[derive(Default)]
+pub struct Rounds {
+    /// The mailboxes that letters were left in since it last rang.
+    mailboxes: Cell<u128>,
+    /// The records that wait for those behind them.
+    pub records: RecordBatch,
+}
+
+impl Rounds {
+    /// Whether a worker got any.
+    #[inline]
+    pub fn include(&self, lane: usize) -> bool {
+        self.mailboxes.get() & 1 << lane != 0
+    }
+}
+
+const _: () = assert!(MAX_WORKERS == u128::BITS as usize, "rounds have a bit for each worker");
+
+/// The clients that there are, and the way to them.
+#[derive(Clone, Copy)]
+pub struct Directory<'a> {
+    pub(crate) clients: &'a Clients,
+    pub(crate) mailboxes: &'a Mailboxes,
+}
+
+/// The mailboxes as a thread leaves letters in them, which rings at the end of its batch.
+#[derive(Clone, Copy)]
+pub struct Outbox<'a> {
+    /// The mailboxes of all workers, by the number of the worker.
+    pub mailboxes: &'a Mailboxes,
+    /// The workers to wake when the sender's batch ends.
+    pub rounds: &'a Rounds,
+}
+
+impl Mailboxes {
+    pub(crate) fn new() -> Self {
+        Self { boxes: (0..=IN_TRANSIT).map(|_| Mailbox::default()).collect() }
+    }
+
+    /// Leaves bytes for an audience's members at a worker.
+    pub(crate) fn leave_message(
+        &self,
+        lane: usize,
+        rounds: &Rounds,
+        roll: &Arc<WorkerSubscribers>,
+        bytes: &Arc<[u8]>,
+    ) {
+        let (roll, bytes) = (Arc::clone(roll), Arc::clone(bytes));
+        self.leave(lane, rounds, |number| Letter::Message { number, roll, bytes });
+    }
+
+    /// Leaves notices for a client.
+    pub(crate) fn leave_notices(
+        &self,
+        client: &Arc<Client>,
+        notices: Vec<Invalidation>,
+        rounds: &Rounds,
+    ) {
+        // As with signals, whoever hands them out finds the client wherever it is.
+        self.leave(client.lane(), rounds, |_| Letter::Notices(Arc::clone(client), notices));
+    }
+
+    /// Asks something of a client; whether that is new.
+    pub fn signal(&self, client: &Arc<Client>, signal: Signal, rounds: &Rounds) -> bool {
+        let is_first = client.ask(signal);
+        // The client may move meanwhile: whoever hands the letter out wakes it where it is.
+        self.leave(client.lane(), rounds, |_| Letter::Wake(Arc::clone(client)));
+        is_first
+    }
+
+    fn leave(&self, lane: usize, rounds: &Rounds, letter: impl FnOnce(u64) -> Letter) {
+        let mut tray = self.tray(lane);
+        tray.figures.letters += 1;
+        let letter = letter(tray.figures.letters);
+        if tray.is_open {
+            tray.letters.push_back(letter);
+            rounds.mailboxes.set(rounds.mailboxes.get() | 1 << lane);
+        } else {
+            drop(tray);
+            hand_out(VecDeque::from([letter]));
+        }
+    }
+
+    /// Tells all workers that got letters, each once.
+    #[inline]
+    pub fn ring(&self, rounds: &Rounds) {
+        if rounds.mailboxes.get() != 0 {
+            self.ring_all(rounds.mailboxes.take());
+        }
+    }
+
+    #[cold]
+    fn ring_all(&self, mut lanes: u128) {
+        while lanes != 0 {
+            let mut tray = self.tray(lanes.trailing_zeros() as usize);
+            // Without a reader the worker is up already, or was told by somebody else.
+            let reader = tray.reader.take();
+            tray.figures.wakes += u64::from(reader.is_some());
+            drop(tray);
+            reader.into_iter().for_each(Waker::wake);
+            lanes &= lanes - 1;
+        }
+    }
+
+    /// The number that the last letter to a worker had.
+    pub(crate) fn last_number(&self, lane: usize) -> u64 {
+        self.tray(lane).figures.letters
+    }
+
+    /// A worker begins to empty its mailbox.
+    pub fn open(&self, lane: usize) {
+        self.tray(lane).is_open = true;
+    }
+
+    /// A worker stops doing so; what is left is handed out.
+    pub fn close(&self, lane: usize) {
+        let left = {
+            let mut tray = self.tray(lane);
+            tray.is_open = false;
+            std::mem::take(&mut tray.letters)
+        };
+        hand_out(left);
+    }
+
+    /// Takes all letters of a worker, in order; if there are none, this waker is woken when there
+    /// are.
+    pub fn poll(&self, lane: usize, waker: &Waker) -> Poll<VecDeque<Letter>> {
+        let mut tray = self.tray(lane);
+        if tray.letters.is_empty() {
+            tray.reader = Some(waker.clone());
+            return Poll::Pending;
+        }
+        Poll::Ready(std::mem::take(&mut tray.letters))
+    }
+
+    /// Takes all letters of a worker that there are.
+    pub fn collect(&self, lane: usize) -> VecDeque<Letter> {
+        std::mem::take(&mut self.tray(lane).letters)
+    }
+
+    /// What came to a worker.
+    pub fn figures(&self, lane: usize) -> MailFigures {
+        self.tray(lane).figures
+    }
+
+    fn tray(&self, lane: usize) -> MutexGuard<'_, Tray> {
+        self.boxes[lane].0.lock().expect("no critical section here panics")
+    }
+}
+
+/// Gives letters to their clients and wakes them.
+fn hand_out(mut letters: VecDeque<Letter>) {
+    while hand_out_next(&mut letters, &mut |client| client.wake()).is_some() {}
+}
+
+/// Gives the first letter, and those right behind it that are for the same members, to their
+/// clients: to them they are one bundle. Who is to be woken for what it was given goes to `wake`.
+/// Returns for how many clients the letters were.
+pub(crate) fn hand_out_next(
+    letters: &mut VecDeque<Letter>,
+    wake: &mut dyn FnMut(&Arc<Client>),
+) -> Option<usize> {
+    /// Of so many, so that the members have their turns in between.
+    const BUNDLE_MAX: usize = 256;
+    let (number, roll, bytes) = match letters.pop_front()? {
+        Letter::Message { number, roll, bytes } => (number, roll, bytes),
+        Letter::Notices(client, notices) => {
+            if client.deliver(Delivery::Notices(notices)) {
+                wake(&client);
+            }
+            return Some(1);
+        }
+        Letter::Wake(client) => {
+            client.wake();
+            return Some(1);
+        }
+    };
+    let mut messages = SmallVec::<[_; 8]>::from_iter([(number, bytes)]);
+    while messages.len() < BUNDLE_MAX
+        && let Some(Letter::Message { number, roll: next, bytes }) = letters.front()
+        && Arc::ptr_eq(next, &roll)
+    {
+        messages.push((*number, Arc::clone(bytes)));
+        letters.pop_front();
+    }
+    Some(roll.deliver(&messages, wake))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::task::Waker;
+
+    use super::{IN_TRANSIT, MailFigures, Mailboxes, Rounds, hand_out, hand_out_next};
+    use crate::clients::multicast::{Subscribers, relocate};
+    use crate::clients::registry::{Client, Clients, Delivery, Peer, Signal};
+    use crate::runtime::counting_waker::CountingWaker;
+
+    const LANES: usize = 4;
+
+    struct Rig {
+        clients: Clients,
+        mailboxes: Mailboxes,
+        audience: Subscribers,
+        /// Rung by the rounds at each worker.
+        bells: [Arc<CountingWaker>; LANES],
+    }
+
+    impl Rig {
+        fn new() -> Self {
+            let rig = Self {
+                clients: Clients::default(),
+                mailboxes: Mailboxes::new(),
+                audience: Subscribers::default(),
+                bells: Default::default(),
+            };
+            for lane in 0..LANES {
+                rig.mailboxes.open(lane);
+                rig.wait(lane);
+            }
+            rig
+        }
+
+        /// The worker finds its mailbox empty.
+        fn wait(&self, lane: usize) {
+            let waker = Waker::from(Arc::clone(&self.bells[lane]));
+            assert!(self.mailboxes.poll(lane, &waker).is_pending());
+        }
+
+        fn join(&self, lane: usize) -> Arc<Client> {
+            let client = self.clients.register(Peer::Unix, Peer::Unix, 0, 0);
+            client.set_lane(lane);
+            self.audience.join(&self.mailboxes, lane, &client);
+            client
+        }
+
+        fn publish(&self, rounds: &Rounds, text: &str) {
+            self.audience.publish(&self.mailboxes, rounds, &Arc::from(text.as_bytes()));
+        }
+
+        fn empty(&self, lane: usize) -> usize {
+            let letters = self.mailboxes.collect(lane);
+            let count = letters.len();
+            hand_out(letters);
+            count
+        }
+
+        fn rung(&self) -> [usize; LANES] {
+            self.bells.each_ref().map(|bell| bell.count())
+        }
+    }
+
+    fn read(client: &Client) -> String {
+        let deliveries = client.take_deliveries();
+        let messages = deliveries.iter().flat_map(Delivery::messages);
+        messages.map(|bytes| String::from_utf8_lossy(bytes)).collect()
+    }
+
+    #[test]
+    fn ten_thousand_subscribers_cost_a_letter_and_a_wake_per_worker() {
+        let rig = Rig::new();
+        let clients: Vec<_> = (0..10_000).map(|number| rig.join(number % LANES)).collect();
+        let (rounds, message) = (Rounds::default(), Arc::<[u8]>::from(&b"hello"[..]));
+        rig.audience.publish(&rig.mailboxes, &rounds, &message);
+        assert_eq!(Arc::strong_count(&message), 1 + LANES);
+        assert_eq!(rig.rung(), [0; LANES], "nobody is woken before the batch is over");
+        rig.mailboxes.ring(&rounds);
+        rig.mailboxes.ring(&rounds);
+        assert_eq!(rig.rung(), [1; LANES]);
+        for lane in 0..LANES {
+            assert_eq!(rig.mailboxes.figures(lane), MailFigures { letters: 1, wakes: 1 });
+            assert_eq!(rig.empty(lane), 1);
+        }
+        assert_eq!(Arc::strong_count(&message), 1 + LANES, "bundled and shared, not copied");
+        assert_eq!(clients[0].delivery_bytes(), 5);
+        assert!(clients.iter().all(|client| read(client) == "hello"));
+    }
+
+    #[test]
+    fn a_batch_of_many_messages_wakes_once_and_keeps_their_order() {
+        let rig = Rig::new();
+        let (one, rounds) = (rig.join(2), Rounds::default());
+        for number in 0..10 {
+            rig.publish(&rounds, &number.to_string());
+        }
+        rig.mailboxes.ring(&rounds);
+        rig.publish(&rounds, "!");
+        rig.mailboxes.ring(&rounds);
+        assert_eq!(rig.rung(), [0, 0, 1, 0], "who is awake is not woken, who got nothing neither");
+        assert_eq!((rig.empty(2), read(&one).as_str()), (11, "0123456789!"));
+        rig.wait(2);
+        rig.publish(&rounds, "more");
+        rig.mailboxes.ring(&rounds);
+        assert_eq!(rig.rung(), [0, 0, 2, 0]);
+    }
+
+    #[test]
+    fn who_joins_or_leaves_in_between_gets_what_is_meant_for_it() {
+        let rig = Rig::new();
+        let (rounds, early) = (Rounds::default(), rig.join(0));
+        rig.publish(&rounds, "a");
+        let late = rig.join(0);
+        rig.publish(&rounds, "b");
+        rig.audience.leave(&early, || ());
+        assert_eq!(rig.empty(0), 2);
+        assert_eq!((read(&early), read(&late)), (String::new(), "b".to_owned()));
+        rig.audience.leave(&late, || ());
+        assert!(rig.audience.is_empty());
+    }
+
+    #[test]
+    fn messages_that_follow_each_other_are_one_bundle_of_which_each_gets_its_part() {
+        let rig = Rig::new();
+        let (rounds, early) = (Rounds::default(), rig.join(0));
+        rig.publish(&rounds, "a");
+        rig.publish(&rounds, "b");
+        let late = rig.join(0);
+        rig.publish(&rounds, "c");
+        rig.mailboxes.signal(&early, Signal::Served, &rounds);
+        rig.publish(&rounds, "d");
+        rig.empty(0);
+        let sizes = |client: &Client| {
+            client.take_deliveries().iter().map(|it| it.messages().len()).collect::<Vec<_>>()
+        };
+        assert_eq!((sizes(&early), sizes(&late)), (vec![3, 1], vec![1, 1]));
+    }
+
+    #[test]
+    fn who_was_woken_and_has_not_looked_yet_is_not_woken_again() {
+        let rig = Rig::new();
+        let (client, rounds) = (rig.join(1), Rounds::default());
+        let woken_for = |texts: &[&str]| {
+            texts.iter().for_each(|text| rig.publish(&rounds, text));
+            let (mut letters, mut woken) = (rig.mailboxes.collect(1), 0);
+            while hand_out_next(&mut letters, &mut |_| woken += 1).is_some() {}
+            woken
+        };
+        assert_eq!((woken_for(&["a", "b"]), woken_for(&["c"])), (1, 0));
+        assert!(client.take(Signal::Deliver));
+        assert_eq!(read(&client), "abc");
+        assert_eq!(woken_for(&["d"]), 1);
+    }
+
+    #[test]
+    fn who_moves_misses_nothing_and_sees_no_other_order() {
+        let rig = Rig::new();
+        let (rounds, client) = (Rounds::default(), rig.join(0));
+        rig.publish(&rounds, "a");
+        let settle = || assert_eq!(rig.empty(0), 1, "the worker that it leaves");
+        relocate(vec![&rig.audience], &rig.mailboxes, &client, IN_TRANSIT, settle);
+        assert_eq!(read(&client), "a");
+        rig.publish(&rounds, "b");
+        assert_eq!(read(&client), "b", "in transit there is nobody to leave letters with");
+        relocate(vec![&rig.audience], &rig.mailboxes, &client, 1, || ());
+        rig.publish(&rounds, "c");
+        assert_eq!((rig.empty(1), read(&client).as_str()), (1, "c"));
+        rig.mailboxes.close(1);
+        rig.publish(&rounds, "d");
+        assert_eq!(read(&client), "d", "nobody empties this mailbox any more");
+    }
+
+    #[test]
+    fn signals_to_many_clients_of_a_worker_wake_it_once() {
+        let rig = Rig::new();
+        let (bell, rounds) = (Arc::new(CountingWaker::default()), Rounds::default());
+        let clients: Vec<_> = (0..50).map(|_| rig.join(3)).collect();
+        for client in &clients {
+            client.set_waker(&Waker::from(Arc::clone(&bell)));
+            rig.mailboxes.signal(client, Signal::Kill, &rounds);
+            assert!(client.is_asked(Signal::Kill));
+        }
+        rig.mailboxes.ring(&rounds);
+        assert_eq!((rig.rung()[3], bell.count()), (1, 0));
+        rig.empty(3);
+        assert_eq!(bell.count(), 50);
+    }
+}

@@ -1,0 +1,157 @@
+//! Audiences: clients that get the same messages. The watchers of MONITOR are one; a channel and
+//! its subscribers are another.
+//!
+//! Invariants: a client stands in the roll of the worker it lives at, or in that of those in
+//! transit; messages to an audience have one order, which each member sees.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use crate::clients::client_id::ClientId;
+use crate::clients::mailbox::{Mailboxes, Rounds};
+use crate::clients::registry::{Bundle, Client, Delivery};
+
+/// Some clients, by worker.
+#[derive(Default)]
+pub struct Subscribers {
+    size: AtomicUsize,
+    rolls: Mutex<Vec<(usize, Arc<WorkerSubscribers>)>>,
+}
+
+/// The members that live at one worker.
+#[derive(Default)]
+pub struct WorkerSubscribers(Mutex<BTreeMap<ClientId, Member>>);
+
+struct Member {
+    client: Arc<Client>,
+    /// The last letter to its worker that came before it did.
+    joined_after: u64,
+}
+
+impl Subscribers {
+    /// Whether there is nobody: one load.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many there are.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.size.load(Ordering::Relaxed)
+    }
+
+    /// Takes a client in that is no member yet. Messages from here on are for it, too.
+    pub fn join(&self, mailboxes: &Mailboxes, lane: usize, client: &Arc<Client>) {
+        let mut rolls = self.rolls();
+        enlist(&mut rolls, mailboxes, lane, client);
+        self.size.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Lets a member go. Messages that `settle` does not hand out to it never reach it.
+    pub fn leave(&self, client: &Client, settle: impl FnOnce()) {
+        let mut rolls = self.rolls();
+        settle();
+        if strike_off(&mut rolls, client) {
+            self.size.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Leaves a message for all members; the caller rings when its batch is over. Returns how many
+    /// members there are.
+    pub fn publish(&self, mailboxes: &Mailboxes, rounds: &Rounds, bytes: &Arc<[u8]>) -> usize {
+        let rolls = self.rolls();
+        for (lane, roll) in rolls.iter() {
+            mailboxes.leave_message(*lane, rounds, roll, bytes);
+        }
+        self.len()
+    }
+
+    fn rolls(&self) -> MutexGuard<'_, Vec<(usize, Arc<WorkerSubscribers>)>> {
+        self.rolls.lock().expect("no critical section here panics")
+    }
+}
+
+/// Follows a member of all these audiences to another worker. `settle` hands out the letters that
+/// are under way to the present one: behind it they would not find the member any more, and before
+/// it others could still come, were the audiences not locked. All of them are, since messages of
+/// two audiences have an order, too, where one publisher sent both.
+pub fn relocate(
+    mut audiences: Vec<&Subscribers>,
+    mailboxes: &Mailboxes,
+    client: &Arc<Client>,
+    lane: usize,
+    settle: impl FnOnce(),
+) {
+    if audiences.is_empty() {
+        return;
+    }
+    // Only who moves holds more than one of them, and all who move lock them in one order.
+    audiences.sort_unstable_by_key(|&audience| std::ptr::from_ref(audience).addr());
+    let mut locked: Vec<_> = audiences.into_iter().map(Subscribers::rolls).collect();
+    settle();
+    for rolls in &mut locked {
+        if strike_off(rolls, client) {
+            enlist(rolls, mailboxes, lane, client);
+        }
+    }
+}
+
+fn enlist(
+    rolls: &mut Vec<(usize, Arc<WorkerSubscribers>)>,
+    mailboxes: &Mailboxes,
+    lane: usize,
+    client: &Arc<Client>,
+) {
+    let member = Member { client: Arc::clone(client), joined_after: mailboxes.last_number(lane) };
+    if let Some((_, roll)) = rolls.iter().find(|(own, _)| *own == lane) {
+        roll.members().insert(client.id, member);
+    } else {
+        rolls.push((
+            lane,
+            Arc::new(WorkerSubscribers(Mutex::new(BTreeMap::from([(client.id, member)])))),
+        ));
+    }
+}
+
+/// Takes a client off its roll, and the roll out if it is empty then; whether it was there.
+fn strike_off(rolls: &mut Vec<(usize, Arc<WorkerSubscribers>)>, client: &Client) -> bool {
+    let strike = |members: &mut BTreeMap<ClientId, Member>| {
+        members.remove(&client.id)?;
+        Some(members.is_empty())
+    };
+    let found = (0..rolls.len()).find_map(|at| Some((at, strike(&mut rolls[at].1.members())?)));
+    if let Some((at, true)) = found {
+        rolls.swap_remove(at);
+    }
+    found.is_some()
+}
+
+impl WorkerSubscribers {
+    /// Gives messages with rising numbers to the members that they are for, and those who are to
+    /// be woken for them to `wake`. Returns how many members there are.
+    pub(crate) fn deliver(
+        &self,
+        messages: &[(u64, Arc<[u8]>)],
+        wake: &mut dyn FnMut(&Arc<Client>),
+    ) -> usize {
+        let later_than = |number: u64| -> Bundle {
+            let later = messages.iter().filter(|(own, _)| *own > number);
+            later.map(|(_, bytes)| Arc::clone(bytes)).collect()
+        };
+        let (whole, members) = (later_than(0), self.members());
+        for member in members.values() {
+            let is_early = messages.first().is_some_and(|(first, _)| *first > member.joined_after);
+            let own = if is_early { Arc::clone(&whole) } else { later_than(member.joined_after) };
+            if !own.is_empty() && member.client.deliver(Delivery::Messages(own)) {
+                wake(&member.client);
+            }
+        }
+        members.len()
+    }
+
+    fn members(&self) -> MutexGuard<'_, BTreeMap<ClientId, Member>> {
+        self.0.lock().expect("no critical section here panics")
+    }
+}

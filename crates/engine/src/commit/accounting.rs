@@ -1,0 +1,138 @@
+//! What is booked of a command: its calls, its time, whether it was slow; MONITOR is told.
+//!
+//! Invariant: a command is booked once, at its session's worker, when it is over.
+
+use std::sync::atomic::Ordering;
+
+use commands::Plan;
+use proto::{Args, Output, OwnedArgs};
+
+use crate::lane::Lane;
+use crate::observe::command_log::Execution;
+use crate::runtime::counters::add;
+use crate::session::{Executed, Session, Stage, Step};
+use crate::shared::Shared;
+use crate::table::command_table::{Entry, Run};
+
+/// Books a command that this worker has just run, whose reply begins where the output's length was
+/// `length`.
+#[inline]
+pub(crate) fn book(
+    lane: &Lane,
+    session: &Session,
+    entry: &'static Entry,
+    args: Args<'_>,
+    out: &Output,
+    length: usize,
+) {
+    let micros = note_time(lane, entry);
+    let reply_bytes = (out.len() - length) as u64 + out.bytes_to_come();
+    account(lane, session, entry, args, micros, reply_bytes);
+    feed_monitors(lane, session, session.database, entry, args);
+}
+
+/// As `book`, of a request of another front: few are ever shown, so few are put in words. `extent`
+/// is what the words take, about.
+#[inline]
+pub(crate) fn book_in_words(
+    lane: &Lane,
+    session: &Session,
+    entry: &'static Entry,
+    extent: usize,
+    words: impl FnOnce() -> OwnedArgs,
+    out: &Output,
+    length: usize,
+) {
+    let (micros, server) = (note_time(lane, entry), lane.shared);
+    let reply_bytes = (out.len() - length) as u64 + out.bytes_to_come();
+    let is_remarkable = server.command_log.is_remarkable(extent, micros, reply_bytes);
+    if is_remarkable || server.monitors.any() {
+        let words = words();
+        account(lane, session, entry, words.as_args(), micros, reply_bytes);
+        feed_monitors(lane, session, session.database, entry, words.as_args());
+    } else {
+        account(lane, session, entry, Args::default(), micros, reply_bytes);
+    }
+}
+
+/// Books a command that ended in this step with `book`, unless it is still to end.
+#[inline]
+pub(crate) fn book_step(lane: &Lane, session: &Session, step: &mut Step, book: impl FnOnce()) {
+    match step {
+        Step::Postpone(_) => {}
+        // What has a result to come is booked with that.
+        Step::Wait(stage) if stage.has_result_to_come() => _ = lane.tick(),
+        // What waits is booked when that is over.
+        Step::Wait(Stage::Blocked(blocked)) => note_wait(lane, session, &mut blocked.ran),
+        _ => book(),
+    }
+}
+
+/// Notes what a command took that waits now, and tells those who watch.
+#[cold]
+fn note_wait(lane: &Lane, session: &Session, ran: &mut Executed) {
+    ran.micros = note_time(lane, ran.entry);
+    feed_monitors(lane, session, session.database, ran.entry, ran.args.as_args());
+}
+
+/// Notes how long this worker was busy with a command, in microseconds.
+#[inline]
+fn note_time(lane: &Lane, entry: &Entry) -> u64 {
+    let micros = u64::try_from(lane.tick()).unwrap_or(0);
+    add(&lane.counters.busy_us, micros);
+    if lane.shared.keyspace.stall_stats().is_remarkable(micros) {
+        note_hold(lane.shared, entry, micros);
+    }
+    micros
+}
+
+/// Notes a command that held its locks for long; what held the world is noted with the stop.
+#[cold]
+fn note_hold(server: &Shared, entry: &Entry, micros: u64) {
+    if matches!(entry.run, Run::Data(_)) && entry.spec.plan != Plan::World {
+        server.keyspace.stall_stats().note_hold(micros);
+    }
+}
+
+/// Books a command that ran: its calls, its time, whether it was slow.
+#[inline]
+pub fn account(
+    lane: &Lane,
+    session: &Session,
+    entry: &'static Entry,
+    args: Args<'_>,
+    micros: u64,
+    reply_bytes: u64,
+) {
+    let server = lane.shared;
+    server.stats.called(lane.number, entry.id, micros);
+    add(&lane.counters.commands, 1);
+    add(&session.client.live.commands, 1);
+    if server.command_log.is_remarkable(args.extent(), micros, reply_bytes) {
+        let (client, time_s) = (
+            Some(&*session.client),
+            session.client.live.last_active.load(Ordering::Relaxed) / 1000,
+        );
+        let execution = Execution { client, time_s, entry, args, micros, reply_bytes };
+        server.command_log.note(&server.config, execution);
+    }
+    if micros >= server.latency.threshold_us() {
+        server.latency.note_command(server.keyspace.clock(), entry.spec.flags, micros);
+    }
+}
+
+/// Tells those who watch of a command that ran, or began to wait, with the database that its client
+/// was in right after it.
+#[inline]
+pub fn feed_monitors(
+    lane: &Lane,
+    session: &Session,
+    database: usize,
+    entry: &'static Entry,
+    args: Args<'_>,
+) {
+    let server = lane.shared;
+    if server.monitors.any() {
+        server.feed_monitors(&lane.rounds, &session.client, database, entry, args);
+    }
+}

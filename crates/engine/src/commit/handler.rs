@@ -1,0 +1,169 @@
+//! Where a handler runs, for whomever: `attempt` is the one place. For a request, a background
+//! thread and another front what it did is committed here; units (EXEC, scripts, replay) and
+//! waiters that are served have handlers run within a transaction that others commit.
+//!
+//! Invariant: what a handler wrote leaves by `commit` while its locks are still held; a reply that
+//! was begun and not ended is taken back.
+
+use commands::Handler;
+use keyspace::{Lsn, Refusal, Tx, Wait};
+use proto::{Args, Output, Reply, Resp};
+
+use crate::clients::client_id::ClientId;
+use crate::clients::mailbox::Rounds;
+use crate::commit::publish::commit;
+use crate::session::WaitingCommand;
+use crate::shared::{Shared, write_refusal};
+use crate::table::command_table::Entry;
+
+/// What a command does within its transaction: a handler does that, or what a front brings.
+pub trait CommandBody {
+    /// Does it, and replies.
+    fn run(&mut self, tx: &mut Tx, out: &mut Output) -> Result<(), Refusal>;
+
+    /// Replies an error instead.
+    fn refuse(&mut self, refusal: &Refusal, out: &mut Output);
+}
+
+/// A handler with the request that it is given.
+pub(crate) struct HandlerCall<'a> {
+    pub(crate) handler: Handler,
+    pub(crate) args: Args<'a>,
+    pub(crate) resp: Resp,
+}
+
+impl CommandBody for HandlerCall<'_> {
+    #[inline]
+    fn run(&mut self, tx: &mut Tx, out: &mut Output) -> Result<(), Refusal> {
+        self.handler.run(tx, self.args, &mut Reply::new(out, self.resp))
+    }
+
+    #[cold]
+    fn refuse(&mut self, refusal: &Refusal, out: &mut Output) {
+        write_refusal(refusal, &mut Reply::new(out, self.resp));
+    }
+}
+
+/// How an attempt ended, before anything of it is final.
+pub(crate) enum Ended {
+    Replied,
+    /// An error was replied, which counts once it is final.
+    Failed(Refusal),
+    /// It is too much for a worker.
+    Heavy,
+    /// It needs more locks.
+    Widen,
+    /// There is nothing for it yet.
+    Wait(Box<Wait>),
+}
+
+/// Has a command do what it does, within whatever transaction. Where that ends in nothing to tell
+/// yet, nothing is told.
+#[inline]
+pub(crate) fn attempt(tx: &mut Tx, out: &mut Output, body: &mut impl CommandBody) -> Ended {
+    let mark = out.mark();
+    let Err(refusal) = body.run(tx, out) else { return Ended::Replied };
+    out.truncate(mark);
+    match refusal {
+        Refusal::Heavy => Ended::Heavy,
+        Refusal::Widen => Ended::Widen,
+        Refusal::Wait(wait) => Ended::Wait(wait),
+        refusal => {
+            body.refuse(&refusal, out);
+            Ended::Failed(refusal)
+        }
+    }
+}
+
+/// Has a command do what it does and commits that; the caller then drops the transaction. `args`
+/// are what the journal is told where the command itself does not say it.
+#[inline]
+pub(crate) fn run(
+    server: &Shared,
+    rounds: &Rounds,
+    tx: &mut Tx,
+    args: Args<'_>,
+    out: &mut Output,
+    body: &mut impl CommandBody,
+) -> Outcome {
+    let mark = out.mark();
+    let ended = attempt(tx, out, body);
+    match ended {
+        Ended::Widen => return Outcome::Widen,
+        Ended::Heavy => {
+            if tx.is_touched() {
+                // What was over was removed: a change of its own, before the locks may go.
+                if commit(server, rounds, tx, Args::default()).is_err() {
+                    return Outcome::Widen;
+                }
+                tx.renew();
+            }
+            return Outcome::Heavy;
+        }
+        Ended::Replied | Ended::Failed(_) | Ended::Wait(_) => {}
+    }
+    let Ok(seen) = commit(server, rounds, tx, args) else {
+        out.truncate(mark);
+        return Outcome::Widen;
+    };
+    match ended {
+        Ended::Failed(refusal) => {
+            server.count_refusal(&refusal);
+            Outcome::Failed(seen)
+        }
+        Ended::Wait(wait) => Outcome::Wait(wait),
+        _ => Outcome::Replied(seen),
+    }
+}
+
+/// Everything needed to run a data command, on whatever thread.
+#[derive(Clone, Copy)]
+pub(crate) struct Work {
+    pub(crate) server: &'static Shared,
+    pub(crate) entry: &'static Entry,
+    pub(crate) handler: Handler,
+    pub(crate) resp: Resp,
+    /// Whose copies of what it reads are tracked.
+    pub(crate) reader: Option<ClientId>,
+}
+
+/// How a handler's run ended.
+pub(crate) enum Outcome {
+    /// It replied and was committed; the reply waits for this LSN.
+    Replied(Lsn),
+    /// It replied an error; nothing but expired keys was committed.
+    Failed(Lsn),
+    /// It is too much for a worker; nothing was changed.
+    Heavy,
+    /// It needs more locks.
+    Widen,
+    /// There is nothing for it yet.
+    Wait(Box<Wait>),
+}
+
+impl Work {
+    /// Runs the handler and commits what it did; the caller then drops the transaction.
+    #[inline]
+    pub(crate) fn run(
+        self,
+        tx: &mut Tx,
+        args: Args<'_>,
+        out: &mut Output,
+        rounds: &Rounds,
+    ) -> Outcome {
+        let Self { server, entry, handler, resp, reader } = self;
+        let outcome = run(server, rounds, tx, args, out, &mut HandlerCall { handler, args, resp });
+        if let Some(reader) = reader
+            && !matches!(outcome, Outcome::Heavy | Outcome::Widen)
+        {
+            server.remember(reader, entry.spec, args);
+        }
+        outcome
+    }
+
+    /// The command, as what a client waits with.
+    pub(crate) fn waiting(self) -> WaitingCommand {
+        let Self { server, entry, resp, reader, .. } = self;
+        WaitingCommand { server, entry, resp, reader }
+    }
+}

@@ -1,0 +1,123 @@
+//! The only door by which a write leaves a transaction.
+//!
+//! Called with the locks still held: those who waited for what the transaction changed are served,
+//! and all of it goes to the journal, and through it to whoever follows the data.
+//!
+//! Invariants: the order in which two transactions that share a key pass here is the order in which
+//! they ran; a panic before the journal has the record undoes the transaction, and one between
+//! there and the last who is told ends the process.
+
+use keyspace::{Lsn, Refusal, Tx};
+use proto::Args;
+
+use crate::clients::mailbox::Rounds;
+use crate::commit::blocking;
+use crate::journal::{self, CommandEffects, Journal};
+use crate::observe::tracking::{Post, UnitRead};
+use crate::runtime::drill;
+use crate::runtime::panics::Unbroken;
+use crate::runtime::record_batch::RecordBatch;
+use crate::shared::Shared;
+
+/// Settles and publishes what a transaction did. Returns the LSN that its reply must wait for:
+/// that of the last write it saw, its own included. Its locks are dropped with it, right after.
+/// `Widen` says that serving a waiter needs more locks: the transaction is to be undone. The caller
+/// rings when the locks are dropped.
+#[inline]
+pub fn commit(
+    server: &Shared,
+    rounds: &Rounds,
+    tx: &mut Tx,
+    args: Args<'_>,
+) -> Result<Lsn, Refusal> {
+    tx.finish_command();
+    if tx.has_ready() || tx.has_modified() {
+        let own = tx.take_effects();
+        let deed = CommandEffects { effects: &own, database: tx.database(), args };
+        let tell = || server.notify(rounds, &own);
+        return commit_unit(server, rounds, tx, (vec![deed], own.changes()), &[], tell);
+    }
+    book(server, tx, tx.effects().changes());
+    let seen = publish(&server.journal, &rounds.records, tx, args);
+    tx.seal();
+    server.notify(rounds, tx.effects());
+    Ok(seen)
+}
+
+/// Counts changes of the data. All that commits comes by here.
+#[inline]
+pub(crate) fn book(server: &Shared, tx: &mut Tx, changes: u64) {
+    tx.count_final_changes(changes);
+    if changes > 0 {
+        server.budget.note_change();
+    }
+}
+
+/// Tells the journal of a transaction of one command.
+#[inline]
+pub fn publish(journal: &Journal, batch: &RecordBatch, tx: &mut Tx, args: Args<'_>) -> Lsn {
+    if !tx.effects().is_recorded() {
+        return 0;
+    }
+    let deed = CommandEffects { effects: tx.effects(), database: tx.database(), args };
+    let record = journal::record(&[deed]);
+    append(journal, batch, tx, &record)
+}
+
+#[cold]
+fn append(journal: &Journal, batch: &RecordBatch, tx: &mut Tx, record: &[u8]) -> Lsn {
+    if record.is_empty() {
+        return tx.observed_lsn();
+    }
+    let unbroken = Unbroken::begin(tx.keyspace(), HALF_TOLD);
+    let lsn = journal.append_in(batch, record);
+    tx.stamp_lsn(lsn);
+    unbroken.end();
+    // Whatever else it saw was written before.
+    lsn
+}
+
+/// As `commit`, with one record for several commands, whose effects were taken as each of them
+/// settled, and for all that they brought about. `readings` is what they read for caches; `tell`
+/// publishes what they have to say.
+#[cold]
+pub(crate) fn commit_unit(
+    server: &Shared,
+    rounds: &Rounds,
+    tx: &mut Tx,
+    (own, changes): (Vec<CommandEffects<'_, '_>>, u64),
+    readings: &[UnitRead],
+    tell: impl FnOnce(),
+) -> Result<Lsn, Refusal> {
+    let services = blocking::serve(server, tx)?;
+    let unbroken = Unbroken::begin(tx.keyspace(), HALF_TOLD);
+    book(server, tx, changes + services.changes());
+    let mut seen = 0;
+    if tx.effects().is_recorded() {
+        let mut deeds = own;
+        deeds.extend(services.deeds());
+        seen = append(&server.journal, &rounds.records, tx, &journal::record(&deeds));
+    }
+    tx.seal();
+    drill::strike_behind_commit();
+    let post = announce(server, tx, readings);
+    tell();
+    if let Some(post) = post {
+        post.leave_to_itself(server.directory());
+    }
+    services.hand_over(server, seen);
+    unbroken.end();
+    Ok(seen)
+}
+
+const HALF_TOLD: &str = "a transaction failed while those who follow the data were told of it";
+
+/// Tells those who heed changes of what is final now. Their locks are still held, so nobody can
+/// act on the new state before. What the client itself is to be told is left to the caller.
+pub fn announce(server: &Shared, tx: &mut Tx, readings: &[UnitRead]) -> Option<Post> {
+    if tx.has_modified() {
+        tx.break_watches();
+    }
+    let heeds = tx.has_modified() || !readings.is_empty();
+    if heeds { server.tracking.settle(server.surroundings(), tx, readings) } else { None }
+}

@@ -1,0 +1,353 @@
+//! One request: lookup, admission, transaction, commit.
+//!
+//! Invariant: every command that runs, whoever sent it, runs through here; what it wrote leaves by
+//! `commit` while its locks are still held.
+
+pub mod heavy;
+
+use std::sync::atomic::Ordering;
+
+use commands::{Flags, Handler, Plan, Role};
+use config::settings::PREFETCH_BATCH_MAX_SIZE;
+use keyspace::{Acquisition, LocatedKeys, Location, PartitionSet, Refusal, Tx, TxOptions, Wait};
+use proto::{Args, Output, Reply};
+use smallvec::SmallVec;
+
+use crate::admission::gates::{self, Verdict};
+use crate::commit::accounting::{book, book_step};
+use crate::commit::handler::{Outcome, Work};
+use crate::execute::heavy::ControlCall;
+use crate::lane::Lane;
+use crate::limits::budget;
+use crate::runtime::drill;
+use crate::session::Waiting;
+use crate::session::{Blocked, Executed, Grant, Round, Session, Stage, Step, tx_options};
+use crate::shared::Shared;
+use crate::table::command_table::{Entry, Run};
+use crate::transaction::control_plane::{Asker, ControlRequest, Next};
+use crate::transaction::engine::Engine;
+
+mod chain;
+mod departure;
+mod foreign;
+mod known;
+mod locks;
+mod queue;
+mod rejection;
+mod unit;
+
+pub use chain::{CHAIN_MAX, Chain, Link, Links};
+use departure::computes_apart;
+pub use departure::{InputHandover, looks_heavy};
+pub use foreign::{ForeignBody, ForeignRequest};
+pub use known::{Known, Recognized};
+use locks::{Granted, PREFETCHED_MAX};
+pub use queue::queue_together;
+pub(crate) use rejection::refuse;
+use rejection::reject;
+
+/// Where requests are run: what runs them, at which lane, and what of their session's input may
+/// leave with them.
+#[derive(Clone, Copy)]
+pub struct Executor<'a> {
+    /// The engine that the commands run on.
+    pub engine: &'static Engine,
+    /// The worker's lane, on which transactions begin.
+    pub lane: &'a Lane,
+    /// Where long arguments stay in the buffer that they were read into.
+    pub handover: &'a InputHandover,
+}
+
+/// A request on its way through `execute`.
+struct CommandExecution<'a> {
+    engine: &'static Engine,
+    lane: &'a Lane,
+    handover: &'a InputHandover,
+    session: &'a mut Session,
+    pub entry: &'static Entry,
+    location: Option<Location>,
+    pub args: Args<'a>,
+    out: &'a mut Output,
+}
+
+/// Runs one request. `grant` is what came of its wait, if it had to wait.
+pub fn execute(
+    executor: Executor<'_>,
+    session: &mut Session,
+    args: Args<'_>,
+    known: Option<Known>,
+    out: &mut Output,
+    grant: Option<Grant>,
+) -> Step {
+    let Executor { engine, lane, handover } = executor;
+    let server = lane.shared;
+    let (mark, length) = (out.mark(), out.len());
+    let known = known.map_or_else(|| Known::of(server, args), Ok);
+    let Known { entry, location } = match known {
+        Ok(known) => known,
+        Err(refusal) => {
+            reject(lane, session, None, out, &refusal);
+            return after(session, None, out, mark, Step::Done);
+        }
+    };
+    session.client.live.last_command.store(entry.id as u32, Ordering::Relaxed);
+    let room = || budget::room_for(entry.spec.flags, args);
+    let admit = || gates::admit(lane, session, entry, args);
+    let (verdict, grant) = locks::enter(lane, grant, room, admit);
+    match verdict {
+        Verdict::Admitted => {}
+        Verdict::Refused(refusal) => {
+            server.stats.rejected(lane.number, entry.id);
+            reject(lane, session, Some(entry), out, &refusal);
+            return after(session, None, out, mark, Step::Done);
+        }
+        Verdict::Postponed(stage) => return Step::Postpone(stage),
+    }
+    if session.is_queueing() && !entry.spec.flags.has(Flags::IMMEDIATE) {
+        queue::queue(lane, session, entry, location, args, out);
+        return after(session, None, out, mark, Step::Done);
+    }
+    // EXEC leaves out itself what its client does not want: that may be another in its middle.
+    let is_exec = entry.spec.role == Role::Exec;
+    let mut request =
+        CommandExecution { engine, lane, handover, session, entry, location, args, out };
+    let mut step = match entry.run {
+        Run::Data(handler) if entry.spec.flags.has(Flags::USES_FIELDSET) => {
+            request.run_import(handler, grant)
+        }
+        Run::Data(handler) => request.run_data(handler, grant),
+        Run::Control => request.run_control(),
+        Run::Unit => request.run_unit(grant),
+    };
+    book_step(lane, session, &mut step, || book(lane, session, entry, args, out, length));
+    let mark = if is_exec { out.mark() } else { mark };
+    after(session, Some(entry), out, mark, step)
+}
+
+/// Leaves the reply out where the client wants none. What tells of subscriptions is no reply.
+fn after(
+    session: &mut Session,
+    ran: Option<&Entry>,
+    out: &mut Output,
+    mark: proto::Mark,
+    step: Step,
+) -> Step {
+    if matches!(step, Step::Done | Step::Close) {
+        if !session.replies() && !ran.is_some_and(Entry::answers_with_messages) {
+            out.truncate(mark);
+        }
+        session.command_done(ran);
+    }
+    step
+}
+
+impl CommandExecution<'_> {
+    fn run_data(&mut self, handler: Handler, grant: Granted) -> Step {
+        let is_granted = grant.is_some();
+        if !is_granted
+            && looks_heavy(self.args)
+            && let Some(step) = self.leave_unlocked(handler)
+        {
+            return step;
+        }
+        let mut located = LocatedKeys::default();
+        let (mut acquisition, round) = grant.unwrap_or_else(|| {
+            let partitions;
+            (partitions, located) = self.located();
+            (self.plan(partitions), Round::default())
+        });
+        if !is_granted && !self.acquire(&mut acquisition) {
+            return self.park(acquisition, round);
+        }
+        let mut tx = self.begin(acquisition, self.may_widen());
+        if let Some(location) = self.location {
+            tx.hint(&self.args[1], location);
+        } else if located.locations().len() > 0 {
+            if self.lane.shared.config.get(PREFETCH_BATCH_MAX_SIZE) > 0 {
+                let some = located.locations().take(PREFETCHED_MAX);
+                tx.prefetch(&some.collect::<SmallVec<[Location; 8]>>());
+            }
+            tx.set_located(located);
+        }
+        let work = self.work(handler);
+        let entry = self.entry;
+        if looks_heavy(self.args)
+            || self.is_bulky()
+            || (drill::are_reads_apart() && computes_apart(entry.spec.flags))
+        {
+            return self.hand_over(tx, work, round, true);
+        }
+        match work.run(&mut tx, self.args, self.out, &self.lane.rounds) {
+            Outcome::Replied(seen) => {
+                self.session.see_by(self.entry, seen);
+                Step::Done
+            }
+            Outcome::Failed(seen) => {
+                self.session.see(seen);
+                self.note_failure();
+                Step::Done
+            }
+            Outcome::Heavy => self.hand_over(tx, work, round, false),
+            Outcome::Wait(wait) => self.block(&mut tx, work, *wait),
+            Outcome::Widen => locks::park_wider(self.lane, tx.widen(round.number), &round),
+        }
+    }
+
+    #[inline]
+    fn work(&self, handler: Handler) -> Work {
+        let (server, entry, resp) = (self.lane.shared, self.entry, self.session.resp);
+        Work { server, entry, handler, resp, reader: self.session.reader_of(entry) }
+    }
+
+    /// Runs a command with the fields that the session has prepared for its values.
+    #[cold]
+    fn run_import(&mut self, handler: Handler, grant: Granted) -> Step {
+        let expanded = match self.session.fieldsets().expand(self.args) {
+            Ok(expanded) => expanded,
+            Err(refusal) => {
+                self.refuse(&refusal);
+                return Step::Done;
+            }
+        };
+        let Self { engine, lane, handover, entry, location, .. } = *self;
+        let (session, out, args) = (&mut *self.session, &mut *self.out, expanded.as_args());
+        CommandExecution { engine, lane, handover, session, entry, location, args, out }
+            .run_data(handler, grant)
+    }
+
+    /// Stands the client in the queues of the keys it waits for, under their locks.
+    #[cold]
+    fn block(&self, tx: &mut Tx, work: Work, wait: Wait) -> Step {
+        let waiting = Waiting::begin(tx, &self.session.client, work.waiting(), wait);
+        Step::Wait(Stage::Blocked(Box::new(Blocked::on_keys(self.ran(), waiting))))
+    }
+
+    /// The request, as what has just begun.
+    fn ran(&self) -> Executed {
+        Executed::begun(self.entry, self.args)
+    }
+
+    /// Takes the locks of a plan if all are there at once.
+    #[inline]
+    fn acquire(&self, acquisition: &mut Acquisition) -> bool {
+        let flags = || gates::effective_flags(self.session, self.entry);
+        locks::acquire(self.lane, flags, acquisition)
+    }
+
+    /// Begins a transaction with what was acquired, at the present time: others may have run since
+    /// an earlier attempt.
+    #[inline]
+    fn begin(&self, acquisition: Acquisition, undoable: bool) -> Tx {
+        Tx::begin(acquisition, TxOptions { undoable, ..tx_options(self.lane, self.session) })
+    }
+
+    #[inline]
+    fn plan(&self, partitions: PartitionSet) -> Acquisition {
+        let keyspace = self.lane.shared.keyspace;
+        match self.entry.spec.plan {
+            Plan::World => Acquisition::of_world(keyspace),
+            Plan::Visits => Acquisition::of_partitions(keyspace, PartitionSet::new()),
+            Plan::Keys => Acquisition::of_partitions(keyspace, partitions),
+        }
+    }
+
+    /// Leaves the request until its locks are there.
+    #[cold]
+    fn park(&self, acquisition: Acquisition, round: Round) -> Step {
+        locks::park(self.lane, acquisition, round)
+    }
+
+    /// What is to be locked, and the keys as they were located for that, if they are several: their
+    /// locks are on the way from memory. A request whose key counts lie has no keys, and locks
+    /// nothing: its handler refuses it in its own words.
+    #[inline]
+    fn located(&self) -> (PartitionSet, LocatedKeys) {
+        let (mut partitions, mut located) = (PartitionSet::new(), LocatedKeys::default());
+        if self.entry.spec.plan != Plan::Keys {
+            return (partitions, located);
+        }
+        if let Some(location) = self.location {
+            partitions.push(location.partition());
+            return (partitions, located);
+        }
+        let keyspace = self.lane.shared.keyspace;
+        for spec in self.entry.spec.keys {
+            let visited = spec.visit(self.args, |index| {
+                let key = &self.args[index];
+                let location = keyspace.locate(key);
+                keyspace.prefetch_locks(&[location]);
+                partitions.push(location.partition());
+                located.push(key, location);
+            });
+            if visited.is_err() {
+                return (PartitionSet::new(), LocatedKeys::default());
+            }
+        }
+        (partitions, located)
+    }
+
+    fn may_widen(&self) -> bool {
+        self.entry.spec.plan == Plan::Keys
+            && self.entry.spec.flags.has(Flags::TOUCHES_ARBITRARY_KEYS)
+    }
+
+    fn run_control(&mut self) -> Step {
+        let Self { engine, lane, entry, args, .. } = *self;
+        let mut reply = Reply::new(self.out, self.session.resp);
+        let asker = Some(Asker { lane, session: &mut *self.session });
+        let request = ControlRequest { entry, asker, unit: None };
+        let next = drill::beside(entry.spec.role, || engine.control(request, args, &mut reply));
+        self.finish_control(next)
+    }
+
+    fn finish_control(&mut self, next: Result<Next, Refusal>) -> Step {
+        match next {
+            Ok(Next::Done) => Step::Done,
+            Ok(Next::Close) => Step::Close,
+            Ok(Next::Wait(stage)) => Step::Wait(stage),
+            Ok(Next::Elsewhere(work)) => {
+                let heavy = &self.lane.shared.background;
+                Step::elsewhere(heavy.run(self.call(), work))
+            }
+            Ok(Next::Visit(work)) => {
+                let heavy = &self.lane.shared.background;
+                Step::elsewhere(heavy.run_visit(self.call(), work))
+            }
+            Err(refusal) => {
+                self.refuse(&refusal);
+                Step::Done
+            }
+        }
+    }
+
+    /// The request, for another thread.
+    fn call(&self) -> ControlCall {
+        let (server, resp) = (self.lane.shared, self.session.resp);
+        let ceiling = server.output_ceiling(&self.session.client);
+        ControlCall { server, entry: self.entry, args: self.args.into(), resp, ceiling }
+    }
+
+    #[cold]
+    fn refuse(&mut self, refusal: &Refusal) {
+        self.lane.shared.refuse(refusal, &mut Reply::new(self.out, self.session.resp));
+        self.note_failure();
+    }
+
+    fn note_failure(&self) {
+        self.lane.shared.stats.failed(self.lane.number, self.entry.id);
+    }
+}
+
+/// The partitions of very many keys.
+#[cold]
+pub(crate) fn partitions_of(server: &Shared, entry: &Entry, args: Args<'_>) -> PartitionSet {
+    let mut partitions = PartitionSet::new();
+    for spec in entry.spec.keys {
+        let visit =
+            |index: usize| partitions.push(server.keyspace.locate(&args[index]).partition());
+        if spec.visit(args, visit).is_err() {
+            return PartitionSet::new();
+        }
+    }
+    partitions
+}

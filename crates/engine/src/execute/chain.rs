@@ -1,0 +1,221 @@
+//! A chain: requests that one client sent together, executed under locks that are taken once.
+//!
+//! To take a lock, begin a transaction, end it and give the lock back costs as much as to look up a
+//! key. So the locks of up to eight requests are taken together, and one transaction goes from one
+//! request to the next; so it is with scripts of one key each, which the same goes for. Why not
+//! more of them: docs/decisions/chains.md.
+//!
+//! Invariants: each request is a command of its own, admitted, run, committed and booked as if it
+//! had come alone, in its turn; what is not plain about a request or its session keeps it out of a
+//! chain; locks that are not all free at once are not waited for; a script that turns out to need
+//! more than it is given here has done nothing, and goes alone.
+
+use std::sync::atomic::Ordering;
+
+use commands::Flags;
+use keyspace::{Acquisition, Location, Lsn, PartitionSet, Tx, TxOptions};
+use proto::{Args, Output};
+use smallvec::SmallVec;
+
+use super::departure::is_long;
+use super::unit::conclude;
+use super::{Executor, looks_heavy};
+use crate::admission::gates;
+use crate::commit::accounting::book;
+use crate::commit::handler::{Outcome, Work};
+use crate::lane::Lane;
+use crate::limits::budget;
+use crate::reclaim::evict;
+use crate::session::Session;
+use crate::session::tx_options;
+use crate::table::command_table::{Entry, Run};
+use crate::transaction::engine::Engine;
+use crate::transaction::unit::{Program, ProgramRequest, RunsOn, Unit};
+
+/// How many requests a chain has at most: as many as a partition set has room for in place.
+pub const CHAIN_MAX: usize = 8;
+
+/// After so many microseconds others may have the locks, whatever of the chain is left. A busy lock
+/// is looked at for a few before anybody goes away.
+const HOLD_US: i64 = 20;
+
+/// A request that may be part of a chain.
+#[derive(Clone, Copy)]
+pub struct Link<'a> {
+    /// The request, its name first.
+    pub args: Args<'a>,
+    /// The command that the name leads to.
+    pub entry: &'static Entry,
+    /// Where its only key belongs.
+    pub location: Location,
+}
+
+/// The requests of a client that come next, as many of them as may be of one chain.
+pub type Links<'a> = SmallVec<[Link<'a>; CHAIN_MAX]>;
+
+/// The locks of a chain, and what its requests run on.
+pub struct Chain<'a> {
+    lane: &'a Lane,
+    unit: Unit,
+    /// One for each request that is left, or none if they are commands.
+    programs: std::vec::IntoIter<Box<dyn Program>>,
+    begun_us: i64,
+}
+
+impl<'a> Chain<'a> {
+    /// Whether the requests of a session may be of chains.
+    #[inline]
+    pub fn suits(lane: &Lane, session: &Session) -> bool {
+        // While replies are held back, each is to wait for no more than what it saw itself.
+        session.is_plain() && lane.shared.journal.is_durable(Lsn::MAX)
+    }
+
+    /// Takes the locks of requests of a session that suits, those that are not admitted, or are
+    /// scripts behind commands or the other way round, and all behind them taken away first. `None`
+    /// if fewer than two are left, or if they have to go one by one.
+    pub fn begin(executor: Executor<'a>, session: &Session, links: &mut Links<'_>) -> Option<Self> {
+        let Executor { engine, lane, .. } = executor;
+        let server = lane.shared;
+        if links.len() < 2 {
+            return None;
+        }
+        evict::prepare(lane, || {
+            let rooms = links.iter().map(|link| budget::room_for(link.entry.spec.flags, link.args));
+            rooms.sum()
+        });
+        let are_programs = links[0].entry.counts_keys;
+        let (mut before, mut programs, mut admitted) = (None, Vec::new(), 0);
+        for link in links.iter() {
+            let is_alike = link.entry.counts_keys == are_programs;
+            let Link { args, entry, .. } = *link;
+            let before = before.replace(entry);
+            let is_admitted = gates::admits_behind(lane, session, before, entry, args);
+            if !is_alike || !is_admitted || looks_heavy(args) || is_long(args) {
+                break;
+            }
+            if are_programs {
+                let Some(program) = prepare_brief(engine, session, link) else { break };
+                programs.push(program);
+            }
+            admitted += 1;
+        }
+        links.truncate(admitted);
+        let flags = || links.iter().fold(Flags::NONE, |all, it| all.and(it.entry.spec.flags));
+        if links.len() < 2 || !lane.come_in_past_gates(flags) {
+            return None;
+        }
+        let mut locations: SmallVec<[Location; CHAIN_MAX]> =
+            links.iter().map(|link| link.location).collect();
+        // Many chains are about one key.
+        locations.dedup();
+        let partitions: PartitionSet = locations.iter().map(|it| it.partition()).collect();
+        let mut acquisition = Acquisition::of_partitions(server.keyspace, partitions);
+        if !acquisition.attempt() {
+            return None;
+        }
+        // What was done before them holds nobody up.
+        lane.tick();
+        let options = TxOptions { undoable: are_programs, ..tx_options(lane, session) };
+        let tx = Tx::begin(acquisition, options);
+        // Somebody waits for one of the keys: to serve it may take more locks.
+        if tx.any_waiters() {
+            return None;
+        }
+        tx.prefetch(&locations);
+        prefetch_members(&tx, links);
+        let (unit, programs) = (Unit::begin(server, tx, None), programs.into_iter());
+        Some(Self { lane, unit, programs, begun_us: lane.ticked_us() })
+    }
+
+    /// Executes the next request; `false`, and nothing is done, if it has to go alone.
+    #[inline]
+    pub fn execute(&mut self, session: &mut Session, link: &Link<'_>, out: &mut Output) -> bool {
+        let handler = match link.entry.run {
+            Run::Data(handler) => handler,
+            Run::Unit => return self.execute_program(session, link, out),
+            Run::Control => return false,
+        };
+        let Self { lane, unit, .. } = self;
+        let tx = &mut unit.tx;
+        let (Link { args, entry, location }, length) = (*link, out.len());
+        tx.renew();
+        tx.hint(&args[1], location);
+        let work = Work { server: lane.shared, entry, handler, resp: session.resp, reader: None };
+        match work.run(tx, args, out, &lane.rounds) {
+            Outcome::Replied(seen) => session.see_by(entry, seen),
+            Outcome::Failed(seen) => {
+                session.see(seen);
+                lane.shared.stats.failed(lane.number, entry.id);
+            }
+            Outcome::Heavy | Outcome::Widen | Outcome::Wait(_) => return false,
+        }
+        session.client.live.last_command.store(entry.id as u32, Ordering::Relaxed);
+        book(lane, session, entry, args, out, length);
+        true
+    }
+
+    /// As `execute`, for a script.
+    fn execute_program(
+        &mut self,
+        session: &mut Session,
+        link: &Link<'_>,
+        out: &mut Output,
+    ) -> bool {
+        let Self { lane, unit, programs, .. } = self;
+        let Some(mut program) = programs.next() else { return false };
+        let (Link { args, entry, location }, length, mark) = (*link, out.len(), out.mark());
+        let begun_us = lane.ticked_us();
+        unit.renew();
+        unit.tx.begin_program(lane.now_us());
+        if let Some(key) = entry.only_key(args) {
+            unit.tx.hint(key, location);
+        }
+        let mut place = RunsOn::Worker(lane, session);
+        let Ok(seen) = unit.carry_out(&mut *program, args, &mut place, out) else {
+            out.truncate(mark);
+            unit.start_over();
+            program.note_undone();
+            return false;
+        };
+        conclude(lane, session, entry, args, &mut *program, seen);
+        session.client.live.last_command.store(entry.id as u32, Ordering::Relaxed);
+        book(lane, session, entry, args, out, length);
+        program.note_run(lane.ticked_us() - begun_us >= HOLD_US);
+        true
+    }
+
+    /// Whether others should have the locks now.
+    #[inline]
+    pub fn is_long(&self) -> bool {
+        self.lane.ticked_us() - self.begun_us >= HOLD_US
+    }
+}
+
+/// The program of a request, if it is brief. What is wrong with it is said where it goes alone.
+fn prepare_brief(
+    server: &'static Engine,
+    session: &Session,
+    link: &Link<'_>,
+) -> Option<Box<dyn Program>> {
+    if !matches!(link.entry.run, Run::Unit) {
+        return None;
+    }
+    let (entry, resp) = (link.entry, session.resp);
+    let limited = session.limited(server);
+    let asked = ProgramRequest { server, entry, resp, limited, shortage: None, session: None };
+    let program = server.prepare(entry, asked, link.args).ok()?;
+    program.is_brief().then_some(program)
+}
+
+/// Has the members on their way from memory that requests for one key, one behind the other, look
+/// up. For a key that is named once, looking it up here costs more than it brings.
+fn prefetch_members(tx: &Tx, links: &Links<'_>) {
+    let are_about_one = |one: &Link<'_>, next: &Link<'_>| one.args[1] == next.args[1];
+    for of_one in links.chunk_by(are_about_one).filter(|of_one| of_one.len() > 1) {
+        let Link { args, entry, location } = of_one[0];
+        if let Some(index) = entry.spec.member_index() {
+            let members = of_one.iter().filter_map(|link| link.args.get(index));
+            tx.prefetch_members(location, &args[1], members);
+        }
+    }
+}

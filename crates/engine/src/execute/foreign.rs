@@ -1,0 +1,257 @@
+//! A request of another front than that of Redis' commands: a command stands for it, and its front
+//! brings what it does.
+//!
+//! Invariant: gates, locks, patience, commit and books are those of the command that stands for it;
+//! its front only finds that, does what is asked, and words the answers. What it does borrows from
+//! the input, so it does not leave its worker and has no budget.
+
+use std::sync::atomic::Ordering;
+
+use config::settings::PREFETCH_BATCH_MAX_SIZE;
+use keyspace::{Acquisition, Location, PartitionSet, Refusal, Tx};
+use proto::{Args, Output, OwnedArgs};
+use smallvec::SmallVec;
+
+use super::locks::{self, Granted, PREFETCHED_MAX};
+use crate::admission::gates::{self, Verdict};
+use crate::commit::accounting::{book_in_words, book_step};
+use crate::commit::handler::{self, CommandBody, Outcome};
+use crate::lane::Lane;
+use crate::runtime::drill;
+use crate::session::{Grant, Round, Session, Stage, Step, Steps, Stepwise, tx_options};
+use crate::table::command_table::Entry;
+
+/// Where the keys of a request belong.
+type Locations = SmallVec<[Location; 10]>;
+
+/// What a front says of its request, beside what that does.
+pub trait ForeignBody: CommandBody {
+    /// What is denied by the rules of the session's user, who may not do everything.
+    fn deny(&self, session: &Session, entry: &'static Entry) -> Option<Refusal>;
+
+    /// What room it needs before it runs, as far as that is known.
+    fn room(&self) -> usize;
+
+    /// Its key and where that belongs, if it has just one; asked more than once.
+    fn only_key(&self) -> Option<(&[u8], Location)>;
+
+    /// Shows its keys, if they are several.
+    fn visit_keys(&self, visit: impl FnMut(&[u8]));
+
+    /// The request in steps, if its keys are too many to be locked together.
+    fn in_steps(&self, entry: &'static Entry) -> Option<Box<dyn Stepwise>>;
+
+    /// How many bytes it takes in words, about.
+    fn extent(&self) -> usize;
+
+    /// The request in words, for those who watch and for the logs.
+    fn words(&self) -> OwnedArgs;
+
+    /// It has run, and its locks are given back.
+    fn settle(&mut self, lane: &Lane);
+}
+
+/// A request of another front.
+pub struct ForeignRequest<'a, B> {
+    /// Of the worker that runs it.
+    pub lane: &'a Lane,
+    /// Whose it is.
+    pub session: &'a mut Session,
+    /// The command that stands for it.
+    pub entry: &'static Entry,
+    /// What it is.
+    pub body: &'a mut B,
+    /// Where its reply goes.
+    pub out: &'a mut Output,
+}
+
+impl<B: ForeignBody> ForeignRequest<'_, B> {
+    /// Runs it on the data. `grant` is what came of its wait, if it had to wait.
+    #[inline]
+    pub fn run(&mut self, grant: Option<Grant>) -> Step {
+        match grant {
+            None => self.run_granted(None),
+            Some(grant) => self.run_again(grant),
+        }
+    }
+
+    #[cold]
+    fn run_again(&mut self, grant: Grant) -> Step {
+        self.run_granted(Some(grant))
+    }
+
+    /// Inlined, so that most requests carry no locks along that they have not waited for.
+    #[inline(always)]
+    fn run_granted(&mut self, grant: Option<Grant>) -> Step {
+        let length = self.out.len();
+        match self.enter(grant) {
+            Ok(granted) => {
+                let step = self.run_data(granted);
+                self.book(step, length)
+            }
+            Err(step) => step,
+        }
+    }
+
+    /// Has something done for it beside the data.
+    pub fn control(&mut self, work: impl FnOnce(&mut Session, &mut Output) -> Step) -> Step {
+        let length = self.out.len();
+        match self.enter(None) {
+            Ok(_) => {
+                let (session, out) = (&mut *self.session, &mut *self.out);
+                let step = drill::beside(self.entry.spec.role, || work(session, out));
+                self.book(step, length)
+            }
+            Err(step) => step,
+        }
+    }
+
+    /// Runs a part of a request in steps, with its locks if they came; whether it was not refused.
+    /// The error is what to lock instead.
+    pub fn run_part(&mut self, locks: Result<Acquisition, Refusal>) -> Result<bool, Acquisition> {
+        // What has begun does not wait for a gate in its middle.
+        let locks = match self.ask() {
+            Verdict::Refused(refusal) => Err(refusal),
+            Verdict::Admitted | Verdict::Postponed(_) => locks,
+        };
+        match locks {
+            Ok(acquisition) => self.transact(acquisition, &Round::default(), &[]),
+            Err(refusal) => {
+                self.refuse(&refusal);
+                Ok(false)
+            }
+        }
+    }
+
+    /// Asks whether it may run; the error is what comes instead. Inlined for the sake of the locks
+    /// that pass through it.
+    #[inline(always)]
+    fn enter(&mut self, grant: Option<Grant>) -> Result<Granted, Step> {
+        let (lane, entry) = (self.lane, self.entry);
+        self.session.client.live.last_command.store(entry.id as u32, Ordering::Relaxed);
+        let (verdict, granted) = locks::enter(lane, grant, || self.body.room(), || self.ask());
+        match verdict {
+            Verdict::Admitted => Ok(granted),
+            Verdict::Postponed(stage) => Err(Step::Postpone(stage)),
+            Verdict::Refused(refusal) => {
+                lane.shared.stats.rejected(lane.number, entry.id);
+                self.refuse(&refusal);
+                let _ = lane.tick();
+                Err(Step::Done)
+            }
+        }
+    }
+
+    #[inline]
+    fn ask(&self) -> Verdict {
+        let (session, entry, body) = (&*self.session, self.entry, &*self.body);
+        let deny = || body.deny(session, entry);
+        gates::admit_foreign(self.lane, session, entry, || body.room(), deny)
+    }
+
+    #[cold]
+    fn refuse(&mut self, refusal: &Refusal) {
+        self.body.refuse(refusal, self.out);
+        self.lane.shared.count_refusal(refusal);
+    }
+
+    #[inline(always)]
+    fn run_data(&mut self, granted: Granted) -> Step {
+        let (lane, entry) = (self.lane, self.entry);
+        let mut locations = Locations::new();
+        let (acquisition, round) = match granted {
+            Some(granted) => granted,
+            None => {
+                if let Some(work) = self.body.in_steps(entry) {
+                    let words = self.body.words();
+                    return Step::Wait(Stage::Steps(Steps::begin(entry, words.as_args(), work)));
+                }
+                let (keyspace, round) = (lane.shared.keyspace, Round::default());
+                let partitions = match self.body.only_key() {
+                    Some((_, location)) => PartitionSet::from_slice(&[location.partition()]),
+                    None => {
+                        self.locate(&mut locations);
+                        locations.iter().map(|location| location.partition()).collect()
+                    }
+                };
+                let mut acquisition = Acquisition::of_partitions(keyspace, partitions);
+                if !locks::acquire(lane, || entry.spec.flags, &mut acquisition) {
+                    return locks::park(lane, acquisition, round);
+                }
+                (acquisition, round)
+            }
+        };
+        match self.transact(acquisition, &round, &locations) {
+            Ok(_) => Step::Done,
+            Err(wider) => locks::park_wider(lane, wider, &round),
+        }
+    }
+
+    fn locate(&self, locations: &mut Locations) {
+        let keyspace = self.lane.shared.keyspace;
+        self.body.visit_keys(|key| {
+            let location = keyspace.locate(key);
+            keyspace.prefetch_locks(&[location]);
+            locations.push(location);
+        });
+    }
+
+    /// Runs it with its locks; whether it was not refused. The error is what to lock instead.
+    #[inline]
+    fn transact(
+        &mut self,
+        acquisition: Acquisition,
+        round: &Round,
+        locations: &[Location],
+    ) -> Result<bool, Acquisition> {
+        let (lane, server) = (self.lane, self.lane.shared);
+        let mut tx = Tx::begin(acquisition, tx_options(lane, self.session));
+        if let Some((key, location)) = self.body.only_key() {
+            tx.hint(key, location);
+        } else if server.config.get(PREFETCH_BATCH_MAX_SIZE) > 0 {
+            tx.prefetch(&locations[..locations.len().min(PREFETCHED_MAX)]);
+        }
+        let mut body = Unhurried(&mut *self.body);
+        let (args, out) = (Args::default(), &mut *self.out);
+        let succeeded = match handler::run(server, &lane.rounds, &mut tx, args, out, &mut body) {
+            Outcome::Replied(seen) => {
+                self.session.see_by(self.entry, seen);
+                true
+            }
+            Outcome::Failed(seen) => {
+                self.session.see(seen);
+                server.stats.failed(lane.number, self.entry.id);
+                false
+            }
+            Outcome::Widen => return Err(tx.widen(round.number)),
+            Outcome::Heavy | Outcome::Wait(_) => unreachable!("no front has such requests"),
+        };
+        drop(tx);
+        self.body.settle(lane);
+        Ok(succeeded)
+    }
+
+    #[inline]
+    fn book(&mut self, mut step: Step, length: usize) -> Step {
+        let (lane, session, body) = (self.lane, &*self.session, &*self.body);
+        let (entry, out, words) = (self.entry, &*self.out, || body.words());
+        book_step(lane, session, &mut step, || {
+            book_in_words(lane, session, entry, body.extent(), words, out, length);
+        });
+        step
+    }
+}
+
+/// What is done however long it takes.
+struct Unhurried<'a, B>(&'a mut B);
+
+impl<B: CommandBody> CommandBody for Unhurried<'_, B> {
+    #[inline]
+    fn run(&mut self, tx: &mut Tx, out: &mut Output) -> Result<(), Refusal> {
+        tx.without_budget(|tx| self.0.run(tx, out))
+    }
+
+    fn refuse(&mut self, refusal: &Refusal, out: &mut Output) {
+        self.0.refuse(refusal, out);
+    }
+}

@@ -1,0 +1,336 @@
+//! Heavy work: threads for what would keep a worker from its other clients.
+//!
+//! Invariant: a transaction has the keyspace's leave for heavy work from before it leaves its
+//! worker's turnstile until its locks are dropped, panic or not.
+
+use std::sync::Arc;
+
+use base::time::Clock;
+use keyspace::{
+    Acquisition, BUSY, Begun, HeavyPass, Obstacle, PartitionSet, Refusal, Tx, TxOptions,
+};
+use proto::{Output, OwnedArgs, Reply, Resp};
+use tokio::sync::oneshot;
+
+use crate::admission::gates;
+use crate::clients::mailbox::Rounds;
+use crate::clients::registry::Client;
+use crate::commit::handler::{Outcome, Work};
+use crate::execute;
+use crate::limits::long_running::Hold;
+use crate::runtime::background::{BETWEEN_LOOKS, Background, wait_for_client_while};
+use crate::runtime::drill;
+use crate::session::Waiting;
+use crate::session::{Elsewhere, Executed, Stage, Then};
+use crate::session::{Limited, Request};
+use crate::shared::Shared;
+use crate::table::command_table::Entry;
+use crate::transaction::control_plane::ControlWork;
+
+mod errand;
+mod read_phase;
+
+pub(crate) use errand::{Errand, GuardedErrand};
+pub(crate) use read_phase::{ReadPhase, Unlocked};
+
+/// How much of a long reply is made here; the session makes the rest as it is sent.
+const FIRST_PIECE: usize = 64 * 1024;
+
+/// A control command that does its work here.
+pub struct ControlCall {
+    /// What the command steers.
+    pub server: &'static Shared,
+    /// The command.
+    pub entry: &'static Entry,
+    /// The request, its name first.
+    pub args: OwnedArgs,
+    /// The protocol of the client, in which the reply is written.
+    pub resp: Resp,
+    /// The most that may wait to be sent to its client.
+    pub ceiling: usize,
+}
+
+/// A transaction that moves here, with what it holds beside its locks.
+pub(crate) struct Transaction {
+    /// None if it has the world.
+    pub(crate) pass: Option<HeavyPass>,
+    pub(crate) hold: Hold,
+    pub(crate) tx: Tx,
+    /// Whose it is.
+    pub(crate) client: Arc<Client>,
+    pub(crate) limited: Option<Limited>,
+}
+
+/// A command that leaves its worker.
+pub(crate) enum Leaving {
+    /// With its locks.
+    Transaction(Transaction),
+    /// With copies of what its keys hold.
+    ReadPhase(ReadPhase),
+    /// With nothing yet.
+    Unlocked(Unlocked),
+}
+
+/// Why something does not begin again.
+enum Barred {
+    Refused(Refusal),
+    /// A gate holds it. It has done nothing and holds nothing, and its session begins it anew.
+    PutOff,
+}
+
+impl From<Refusal> for Barred {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl Transaction {
+    /// Runs the command, which began on a worker.
+    fn run(mut self, lane: usize, args: OwnedArgs, work: Work) -> Elsewhere {
+        self.tx.give_up(&Begun::default());
+        self.tx.move_to_heavy(lane);
+        self.go_on(args, work)
+    }
+
+    /// Runs the command, as often as it needs more locks.
+    fn go_on(self, args: OwnedArgs, work: Work) -> Elsewhere {
+        // In a panic too the locks go first, as the world may be granted right after the pass.
+        let Self { mut pass, mut hold, mut tx, client, limited } = self;
+        let mut output = Output::new();
+        output.set_ceiling(work.server.output_ceiling(&client));
+        let watch = WorkTimer::start(work.server.keyspace.clock());
+        let request = Request { entry: work.entry, args: args.as_args(), database: tx.database() };
+        let gates = gates::Again::of_command(work.server, limited.as_ref(), request);
+        let (mut failed, mut seen, mut waits, rounds) = (false, 0, None, Rounds::default());
+        for round in 0.. {
+            if let Some(buffer) = args.buffer() {
+                tx.came_in(buffer);
+            }
+            match work.run(&mut tx, args.as_args(), &mut output, &rounds) {
+                Outcome::Replied(lsn) => seen = lsn,
+                Outcome::Failed(lsn) => (failed, seen) = (true, lsn),
+                Outcome::Wait(wait) => {
+                    waits = Some(Waiting::begin(&mut tx, &client, work.waiting(), *wait));
+                }
+                Outcome::Widen => match again(tx, round, &mut pass, &mut hold, &gates, || true) {
+                    Ok(widened) => {
+                        tx = widened;
+                        continue;
+                    }
+                    Err(Barred::Refused(busy)) => {
+                        execute::refuse(work.server, work.entry, &busy, work.resp, &mut output);
+                        failed = true;
+                        break;
+                    }
+                    Err(Barred::PutOff) => {
+                        // Others may have the thread, once its leave is given back.
+                        drop((hold, pass));
+                        return Elsewhere::put_off(work.entry, args);
+                    }
+                },
+                Outcome::Heavy => unreachable!("heavy threads carry any load"),
+            }
+            drop(tx);
+            break;
+        }
+        drop(hold);
+        drop(pass);
+        work.server.mailboxes.ring(&rounds);
+        // What a reply needs no lock for is begun here, off the worker.
+        output.pull(FIRST_PIECE);
+        let (entry, micros) = (work.entry, watch.micros());
+        let ran = Executed { entry, args, micros, failed, program: None };
+        let then = waits.map_or(Then::Nothing, Then::Waits);
+        Elsewhere { output, seen, ran, then }
+    }
+}
+
+/// Begins a transaction again with the locks that it turned out to need; waits for them as long as
+/// a client is kept waiting. Where they do not come all it did is undone, and it holds nothing.
+/// Others run meanwhile, so it begins at the time when they come, unless a gate objects. Where they
+/// are wanted no more it begins without any.
+#[cold]
+fn again(
+    tx: Tx,
+    round: u32,
+    pass: &mut Option<HeavyPass>,
+    hold: &mut Hold,
+    gates: &gates::Again<'_>,
+    mut are_wanted: impl FnMut() -> bool,
+) -> Result<Tx, Barred> {
+    let (options, keyspace) = (tx.options(), tx.keyspace());
+    let mut acquisition = tx.widen(round);
+    hold.pause();
+    // One that had the world is begun again in a drill: it has stepped aside already.
+    if acquisition.wants_world()
+        && let Some(pass) = pass
+        && pass.is_admitted()
+    {
+        pass.suspend();
+    }
+    loop {
+        if !wait_for_client_while(keyspace, &mut acquisition, &mut are_wanted)? {
+            drop(acquisition);
+            // Others may have the world, and then nothing else begins.
+            if let Some(pass) = pass
+                && !pass.is_admitted()
+            {
+                pass.resume(|| true);
+            }
+            acquisition = Acquisition::of_partitions(keyspace, PartitionSet::new());
+            let is_there = acquisition.attempt();
+            assert!(is_there, "nothing is asked for");
+        } else if gates.hold()? {
+            acquisition = await_leave(gates, acquisition, pass.as_mut())?;
+            hold.begin_anew();
+            continue;
+        }
+        if acquisition.prolong() {
+            if let Obstacle::Partitions(partitions) = acquisition.obstacle() {
+                hold.resume(partitions.iter().copied().collect());
+            }
+            let now_us = keyspace.clock().now_us();
+            return Ok(Tx::begin(acquisition, TxOptions { now: now_us / 1000, now_us, ..options }));
+        }
+        acquisition.defer();
+    }
+}
+
+/// Gives the locks back until the gates let pass; what is to be waited for then is the same. The
+/// world may pass meanwhile. What its session can begin anew gives back its thread, too.
+#[cold]
+fn await_leave(
+    gates: &gates::Again<'_>,
+    acquisition: Acquisition,
+    pass: Option<&mut HeavyPass>,
+) -> Result<Acquisition, Barred> {
+    if gates.may_be_put_off {
+        return Err(Barred::PutOff);
+    }
+    let (server, keyspace) = (gates.server, gates.server.keyspace);
+    let again = match acquisition.obstacle() {
+        Obstacle::World => Acquisition::of_world(keyspace),
+        Obstacle::Partitions(partitions) => {
+            Acquisition::of_partitions(keyspace, partitions.iter().copied().collect())
+        }
+    };
+    drop(acquisition);
+    let mut aside = pass.filter(|pass| pass.is_admitted());
+    if let Some(pass) = &mut aside {
+        pass.suspend();
+    }
+    let leave = loop {
+        match gates.hold() {
+            Ok(true) if server.ending.is_asked() => break Err(BUSY.into()),
+            Ok(true) => std::thread::sleep(BETWEEN_LOOKS),
+            Ok(false) => break Ok(again),
+            Err(refusal) => break Err(refusal.into()),
+        }
+    };
+    if let Some(pass) = aside {
+        pass.resume(|| true);
+    }
+    leave
+}
+
+impl Background {
+    /// Runs a command here, for a session that waits for what comes of it.
+    pub(crate) fn run_command(
+        &self,
+        leaving: Leaving,
+        args: OwnedArgs,
+        work: Work,
+        sender: oneshot::Sender<Elsewhere>,
+    ) {
+        self.transact(move |lane| {
+            let done = match leaving {
+                Leaving::Transaction(transaction) => transaction.run(lane, args, work),
+                Leaving::ReadPhase(reading) => reading.run(lane, args, work),
+                Leaving::Unlocked(unlocked) => unlocked.run(lane, args, work),
+            };
+            // A session that is gone needs no reply.
+            let _ = sender.send(done);
+        });
+    }
+
+    /// Runs a program here; how its session waits for that.
+    pub(crate) fn run_errand(&self, errand: Errand, args: OwnedArgs) -> Stage {
+        let returns = errand.program.returns(&errand.unit);
+        let errand = GuardedErrand::new(errand);
+        let receiver = self.report(move |lane| errand.take().run(lane, args));
+        if returns { Stage::Away(receiver) } else { Stage::Elsewhere(receiver) }
+    }
+
+    /// Runs a control command's work here, outside any turnstile.
+    pub(crate) fn run(&self, call: ControlCall, work: ControlWork) -> oneshot::Receiver<Elsewhere> {
+        let (job, receiver) = Self::job(call, work);
+        self.spawn(job);
+        receiver
+    }
+
+    /// As `run`, for what waits for others.
+    pub fn run_visit(&self, call: ControlCall, work: ControlWork) -> oneshot::Receiver<Elsewhere> {
+        let (job, receiver) = Self::job(call, work);
+        self.spawn_visit(job);
+        receiver
+    }
+
+    fn job(
+        call: ControlCall,
+        work: ControlWork,
+    ) -> (impl FnOnce(usize) + Send + 'static, oneshot::Receiver<Elsewhere>) {
+        let (sender, receiver) = oneshot::channel();
+        let job = move |lane| {
+            let ControlCall { server, entry, args, resp, ceiling } = call;
+            let mut output = Output::new();
+            output.set_ceiling(ceiling);
+            let watch = WorkTimer::start(server.keyspace.clock());
+            drill::point();
+            let result = work(lane, args.as_args(), &mut Reply::new(&mut output, resp));
+            drill::point();
+            if result == Err(Refusal::Widen) {
+                let _ = sender.send(Elsewhere::put_off(entry, args));
+                return;
+            }
+            let failed = result.is_err();
+            if let Err(refusal) = result {
+                output = Output::new();
+                server.refuse(&refusal, &mut Reply::new(&mut output, resp));
+            }
+            let ran = Executed { entry, args, micros: watch.micros(), failed, program: None };
+            // What it changed, it changed by transactions of its own: all of them are seen.
+            let seen = server.journal.end();
+            let _ = sender.send(Elsewhere { output, seen, ran, then: Then::Nothing });
+        };
+        (job, receiver)
+    }
+
+    /// Runs what has leave for heavy work; what comes of it is for its session.
+    fn report(
+        &self,
+        run: impl FnOnce(usize) -> Elsewhere + Send + 'static,
+    ) -> oneshot::Receiver<Elsewhere> {
+        let (sender, receiver) = oneshot::channel();
+        self.transact(move |lane| {
+            // A session that is gone needs no reply.
+            let _ = sender.send(run(lane));
+        });
+        receiver
+    }
+}
+
+/// How long a piece of work takes.
+struct WorkTimer<'a> {
+    clock: &'a Clock,
+    started: i64,
+}
+
+impl<'a> WorkTimer<'a> {
+    fn start(clock: &'a Clock) -> Self {
+        Self { clock, started: clock.monotonic_us() }
+    }
+
+    fn micros(&self) -> u64 {
+        u64::try_from(self.clock.monotonic_us() - self.started).unwrap_or(0)
+    }
+}

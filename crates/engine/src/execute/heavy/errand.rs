@@ -1,0 +1,299 @@
+//! A program on its way: to a heavy-work thread, back to its session's worker, and out again.
+//!
+//! Invariants: its locks, its leave and what it has replied go along, and are given back where it
+//! ends, in that order; whatever becomes of its session, nobody sees the first half of it.
+
+use keyspace::{HeavyPass, Lsn, Refusal};
+use proto::{Args, Output, OwnedArgs, Resp};
+
+use super::{Barred, WorkTimer, again};
+use crate::admission::gates::{self, FlagsOf};
+use crate::execute;
+use crate::lane::Lane;
+use crate::limits::long_running::Hold;
+use crate::runtime::background::CountedErrand;
+use crate::session::{Accounted, Resumable, Resumed};
+use crate::session::{Elsewhere, Executed, Session, Then};
+use crate::session::{Limited, Request};
+use crate::table::command_table::Entry;
+use crate::transaction::unit::{Program, RunsOn, Unit};
+
+/// A program that moves here, with what it holds beside its locks.
+///
+/// The locks go first where it is dropped, as the world may be granted right after the pass.
+pub(crate) struct Errand {
+    pub(crate) unit: Unit,
+    pub(crate) hold: Hold,
+    /// None if it has the world.
+    pub(crate) pass: Option<HeavyPass>,
+    pub(crate) program: Box<dyn Program>,
+    /// Whose it is.
+    pub(crate) limited: Option<Limited>,
+    /// What it has replied so far.
+    pub(crate) output: Output,
+    pub(crate) entry: &'static Entry,
+    pub(crate) resp: Resp,
+    /// Whether its client wants to know if it is given up.
+    pub(crate) wants_reply: bool,
+    /// Whether it turned out at its session's worker that it needs more locks.
+    pub(crate) widens: bool,
+    /// How long it has run.
+    pub(crate) micros: u64,
+    pub(crate) count: CountedErrand,
+}
+
+/// An errand on its way, which nobody runs: the thread that it waits for may have ended when it
+/// comes, and its session may be gone.
+pub(crate) struct GuardedErrand(Option<Box<Errand>>);
+
+impl GuardedErrand {
+    pub(super) fn new(errand: Errand) -> Self {
+        Self(Some(Box::new(errand)))
+    }
+
+    /// The errand, which has come to where it runs on.
+    pub(crate) fn take(mut self) -> Box<Errand> {
+        self.0.take().expect("it is taken once")
+    }
+}
+
+impl Resumable for GuardedErrand {
+    fn resume(self: Box<Self>, lane: &Lane, session: &mut Session, args: OwnedArgs) -> Resumed {
+        match self.take().go_on(lane, session, args) {
+            Ok(over) => Resumed::Over(Box::new(over)),
+            Err(leaves) => {
+                let (errand, args) = *leaves;
+                Resumed::Away(lane.shared.background.run_errand(errand, args))
+            }
+        }
+    }
+}
+
+impl Drop for GuardedErrand {
+    fn drop(&mut self) {
+        let Some(errand) = self.0.take() else { return };
+        let unit = &errand.unit;
+        // What is not undone as its transaction is dropped is shown to nobody.
+        if !unit.tx.is_touched() || unit.tx.is_undoable() && !unit.is_final() {
+            return;
+        }
+        let server = unit.server;
+        if !server.ending.is_asked() {
+            server.keyspace.abort("a transaction was given up half way and cannot be undone");
+        }
+        // Its locks end with the process.
+        std::mem::forget(errand);
+    }
+}
+
+impl Errand {
+    /// Runs the program to its end, as often as it needs more locks, or until it needs its session.
+    pub(super) fn run(mut self, lane: usize, args: OwnedArgs) -> Elsewhere {
+        let server = self.unit.server;
+        let watch = WorkTimer::start(server.keyspace.clock());
+        self.unit.move_to_heavy(lane);
+        let mut round = 0;
+        loop {
+            let result = if std::mem::take(&mut self.widens) {
+                Err(Refusal::Widen)
+            } else {
+                self.carry_out(&args, &mut RunsOn::Heavy)
+            };
+            match result {
+                Ok(seen) => {
+                    self.micros += watch.micros();
+                    return self.end(seen, args);
+                }
+                Err(Refusal::Widen) => {
+                    self.output.clear();
+                    self.program.restart();
+                    let (limited, database) = (self.limited.as_ref(), self.unit.home());
+                    let request = Request { entry: self.entry, args: args.as_args(), database };
+                    let puts_off = self.program.may_be_put_off();
+                    let queued = |of: FlagsOf<'_>| self.program.flags(of);
+                    let gates =
+                        gates::Again::of_program(server, limited, request, puts_off, queued);
+                    let (reader, tx) = (self.unit.reader(), self.unit.into_tx());
+                    let is_wanted = || !self.program.needs_no_locks();
+                    let (pass, hold) = (&mut self.pass, &mut self.hold);
+                    match again(tx, round, pass, hold, &gates, is_wanted) {
+                        Ok(tx) => {
+                            self.unit = Unit::begin(server, tx, reader);
+                            if let Some(limited) = limited.filter(|member| member.is_limited()) {
+                                self.program.keep_rules(limited);
+                            }
+                        }
+                        Err(Barred::PutOff) => {
+                            self.program.forget();
+                            drop((self.hold, self.pass));
+                            return Elsewhere::put_off(self.entry, args);
+                        }
+                        Err(Barred::Refused(busy)) => {
+                            self.program.abandon();
+                            if self.wants_reply {
+                                let output = &mut self.output;
+                                execute::refuse(server, self.entry, &busy, self.resp, output);
+                            }
+                            drop((self.hold, self.pass));
+                            let micros = self.micros + watch.micros();
+                            let program: Option<Box<dyn Accounted>> = Some(self.program);
+                            let ran =
+                                Executed { entry: self.entry, args, micros, failed: true, program };
+                            return over(self.output, 0, ran);
+                        }
+                    }
+                    round += 1;
+                }
+                Err(_) => {
+                    self.micros += watch.micros();
+                    return self.come_back(args);
+                }
+            }
+        }
+    }
+
+    fn carry_out(&mut self, args: &OwnedArgs, place: &mut RunsOn<'_>) -> Result<Lsn, Refusal> {
+        let Self { unit, program, output, .. } = self;
+        unit.carry_out(&mut **program, args.as_args(), place, output)
+    }
+
+    /// The program is over: what it held is given back.
+    fn end(self, seen: Lsn, args: OwnedArgs) -> Elsewhere {
+        let Self { unit, hold, pass, program, output, entry, micros, count, .. } = self;
+        drop(unit);
+        drop(hold);
+        drop(pass);
+        drop(count);
+        let failed = program.has_failed();
+        over(output, seen, Executed { entry, args, micros, failed, program: Some(program) })
+    }
+
+    fn come_back(self, args: OwnedArgs) -> Elsewhere {
+        let ran = Executed { args, ..Executed::begun(self.entry, Args::default()) };
+        let then = Then::GoesOn(Box::new(GuardedErrand::new(self)));
+        Elsewhere { output: Output::new(), seen: 0, ran, then }
+    }
+
+    /// Runs on at its session's worker. An error says that it has to leave again.
+    fn go_on(
+        mut self,
+        lane: &Lane,
+        session: &mut Session,
+        args: OwnedArgs,
+    ) -> Result<Elsewhere, Box<(Self, OwnedArgs)>> {
+        self.unit.come_back(lane.number);
+        let result = self.carry_out(&args, &mut RunsOn::Worker(lane, session));
+        self.micros += u64::try_from(lane.tick()).unwrap_or(0);
+        match result {
+            Ok(seen) => Ok(self.end(seen, args)),
+            Err(refusal) => {
+                self.widens = matches!(refusal, Refusal::Widen);
+                if self.hold.extend(self.unit.tx.partitions()) {
+                    // What it did stays, whoever was kept from the locks that came.
+                    let _ = self.unit.tx.prolong();
+                }
+                Err(Box::new((self, args)))
+            }
+        }
+    }
+}
+
+/// What is passed on of a program that is over.
+fn over(output: Output, seen: Lsn, ran: Executed) -> Elsewhere {
+    Elsewhere { output, seen, ran, then: Then::Nothing }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use keyspace::{
+        Acquisition, HeavyPass, Lifetime, NewText, PartitionSet, Refusal, Tx, TxOptions,
+    };
+    use proto::{Args, Output, OwnedArgs, Resp};
+
+    use super::Errand;
+    use crate::session::Accounted;
+    use crate::session::Needs;
+    use crate::testing;
+    use crate::transaction::engine::Engine;
+    use crate::transaction::unit::{Program, RunsOn, Unit};
+
+    /// A program that is never run.
+    struct Idle;
+
+    impl Accounted for Idle {}
+
+    impl Program for Idle {
+        fn needs(&self, _: Args<'_>) -> Needs {
+            Needs::default()
+        }
+
+        fn run(
+            &mut self,
+            _: Args<'_>,
+            _: &mut Unit,
+            _: &mut RunsOn<'_>,
+            _: &mut Output,
+        ) -> Result<(), Refusal> {
+            unreachable!("no thread takes it")
+        }
+
+        fn restart(&mut self) {}
+    }
+
+    /// A program that has stored `x` and is to leave its worker.
+    fn half_done(server: &'static Engine, undoable: bool) -> Errand {
+        let keyspace = server.keyspace;
+        let partitions = PartitionSet::from_elem(keyspace.locate(b"x").partition(), 1);
+        let mut acquisition = Acquisition::of_partitions(keyspace, partitions.clone());
+        assert!(acquisition.attempt());
+        let options = TxOptions { undoable, ..TxOptions::internal(0, 1) };
+        let mut tx = Tx::begin(acquisition, options);
+        tx.put_text(b"x", NewText::Integer(100), Lifetime::Forever).unwrap();
+        Errand {
+            unit: Unit::begin(server, tx, None),
+            hold: server.begin_hold(0, partitions),
+            pass: Some(HeavyPass::for_offload(keyspace)),
+            program: Box::new(Idle),
+            limited: None,
+            output: Output::new(),
+            entry: server.table.find(b"EXEC").unwrap(),
+            resp: Resp::Two,
+            wants_reply: true,
+            widens: false,
+            micros: 0,
+            count: server.background.begin_errand(),
+        }
+    }
+
+    /// Whether others see `x`, if they get its lock.
+    fn sight(server: &'static Engine) -> Option<bool> {
+        let partition = server.keyspace.locate(b"x").partition();
+        let acquisition = server.keyspace.try_acquire(partition)?;
+        let tx = Tx::begin(acquisition, TxOptions::internal(1, 1));
+        Some(tx.exists(b"x").unwrap())
+    }
+
+    /// No thread is there for a program, or they end before it comes: at the end of the process.
+    #[test]
+    fn nobody_sees_the_first_half_of_what_no_thread_takes() {
+        for (undoable, seen) in [(true, Some(false)), (false, None)] {
+            for comes_late in [false, true] {
+                let server = testing::engine();
+                server.ending.ask();
+                let errand = half_done(server, undoable);
+                assert_eq!(sight(server), None, "it has its lock");
+                if comes_late {
+                    server.background.dismiss(Duration::ZERO);
+                    let _ = server.background.run_errand(errand, OwnedArgs::default());
+                } else {
+                    // No thread is there, and none can be made.
+                    server.background.refuse_threads(true);
+                    let _ = server.background.run_errand(errand, OwnedArgs::default());
+                }
+                assert_eq!(sight(server), seen, "undoable: {undoable}, late: {comes_late}");
+            }
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! A command that computes without its locks: on a heavy-work thread, from copies of what its keys
+//! held when it had them (`keyspace::tx::read_phase`).
+//!
+//! Invariant: it holds no lock, and keeps nobody from the world, until it is to store what it
+//! computed. What a gate holds then gives its thread back and goes to its session.
+
+use std::sync::Arc;
+
+use keyspace::{
+    Acquisition, BUSY, Computed, HeavyPass, Obstacle, PartitionSet, Patience, Tx, TxOptions,
+};
+use proto::{Args, Output, OwnedArgs};
+
+use super::{Barred, Transaction, WorkTimer, await_leave};
+use crate::admission::gates;
+use crate::clients::mailbox::Rounds;
+use crate::clients::registry::Client;
+use crate::commit::handler::{Outcome, Work};
+use crate::execute;
+use crate::runtime::background::wait_for_client;
+use crate::runtime::drill;
+use crate::session::{Elsewhere, Executed, Then};
+use crate::session::{Limited, Request};
+
+/// A command that moves here without its locks.
+pub(crate) struct ReadPhase {
+    /// Leave for heavy work, which keeps the world waiting for nothing.
+    pub(crate) pass: HeavyPass,
+    /// The transaction over the copies.
+    pub(crate) phase: Tx,
+    /// How the one was begun that the copies were taken in.
+    pub(crate) options: TxOptions,
+    /// Whose locks it had.
+    pub(crate) partitions: PartitionSet,
+    /// Whose it is.
+    pub(crate) client: Arc<Client>,
+    pub(crate) limited: Option<Limited>,
+}
+
+impl ReadPhase {
+    /// Runs the command.
+    pub(super) fn run(self, lane: usize, args: OwnedArgs, work: Work) -> Elsewhere {
+        let Self { pass, mut phase, options, partitions, client, limited } = self;
+        let server = work.server;
+        let watch = WorkTimer::start(server.keyspace.clock());
+        phase.move_to_heavy(lane);
+        let (mut output, rounds) = (Output::new(), Rounds::default());
+        output.set_ceiling(server.output_ceiling(&client));
+        let (failed, seen) = match work.run(&mut phase, args.as_args(), &mut output, &rounds) {
+            Outcome::Replied(seen) => (false, seen),
+            Outcome::Failed(seen) => (true, seen),
+            Outcome::Heavy => unreachable!("heavy threads carry any load"),
+            Outcome::Widen | Outcome::Wait(_) => {
+                let mut computed = phase.end_read_phase();
+                drill::between_phases();
+                let unlocked = Unlocked { pass, options, client, limited };
+                let mut elsewhere = unlocked.lock(lane, partitions, &mut computed, args, work);
+                // Not before: under the locks it would take long to free what is left.
+                drop(computed);
+                elsewhere.ran.micros = watch.micros();
+                return elsewhere;
+            }
+        };
+        drop(pass);
+        server.mailboxes.ring(&rounds);
+        output.pull(super::FIRST_PIECE);
+        let ran =
+            Executed { entry: work.entry, args, micros: watch.micros(), failed, program: None };
+        Elsewhere { output, seen, ran, then: Then::Nothing }
+    }
+}
+
+/// A command that moves here before it has any locks.
+pub(crate) struct Unlocked {
+    /// As that of [`ReadPhase`].
+    pub(crate) pass: HeavyPass,
+    /// How it is begun.
+    pub(crate) options: TxOptions,
+    /// Whose it is.
+    pub(crate) client: Arc<Client>,
+    pub(crate) limited: Option<Limited>,
+}
+
+impl Unlocked {
+    /// Runs the command.
+    pub(super) fn run(self, lane: usize, args: OwnedArgs, work: Work) -> Elsewhere {
+        let watch = WorkTimer::start(work.server.keyspace.clock());
+        let partitions = execute::partitions_of(work.server, work.entry, args.as_args());
+        let mut elsewhere = self.lock(lane, partitions, &mut None, args, work);
+        elsewhere.ran.micros = watch.micros();
+        elsewhere
+    }
+
+    /// Runs it under these locks, unless it is refused while it waits for them.
+    fn lock(
+        self,
+        lane: usize,
+        partitions: PartitionSet,
+        computed: &mut Option<Computed>,
+        args: OwnedArgs,
+        work: Work,
+    ) -> Elsewhere {
+        let Self { mut pass, options, client, limited } = self;
+        let server = work.server;
+        let options = TxOptions { lane, heavy: true, ..options };
+        let (entry, database) = (work.entry, options.database);
+        let request = Request { entry, args: args.as_args(), database };
+        let gates = gates::Again::of_command(server, limited.as_ref(), request);
+        match begin_again(&gates, &mut pass, options, &partitions, computed) {
+            Ok(tx) => {
+                let since_us = server.keyspace.clock().monotonic_us();
+                let hold = server.begin_hold(since_us, partitions);
+                let pass = Some(pass);
+                Transaction { pass, hold, tx, client, limited }.go_on(args, work)
+            }
+            Err(Barred::PutOff) => {
+                drop(pass);
+                Elsewhere::put_off(work.entry, args)
+            }
+            Err(Barred::Refused(busy)) => {
+                drop(pass);
+                let mut output = Output::new();
+                execute::refuse(server, work.entry, &busy, work.resp, &mut output);
+                let ran =
+                    Executed { failed: true, args, ..Executed::begun(work.entry, Args::default()) };
+                Elsewhere { output, seen: 0, ran, then: Then::Nothing }
+            }
+        }
+    }
+}
+
+/// Begins the command with its locks, and with what it computed if that is still valid, unless a
+/// gate objects. If it is not valid, the locks are to be held for long.
+fn begin_again(
+    gates: &gates::Again<'_>,
+    pass: &mut HeavyPass,
+    options: TxOptions,
+    partitions: &PartitionSet,
+    computed: &mut Option<Computed>,
+) -> Result<Tx, Barred> {
+    let (keyspace, mut patience) = (gates.server.keyspace, Patience::default());
+    if !pass.resume(|| patience.lasts(keyspace, Obstacle::World)) {
+        return Err(BUSY.into());
+    }
+    let mut acquisition = Acquisition::of_partitions(keyspace, partitions.clone());
+    loop {
+        wait_for_client(keyspace, &mut acquisition)?;
+        if gates.hold()? {
+            acquisition = await_leave(gates, acquisition, Some(pass))?;
+            continue;
+        }
+        let now_us = keyspace.clock().now_us();
+        let options = TxOptions { now: now_us / 1000, now_us, ..options };
+        let mut tx = Tx::begin(acquisition, options);
+        let is_valid = computed.as_mut().is_some_and(|computed| tx.validate(computed));
+        if is_valid || tx.prolong() {
+            return Ok(tx);
+        }
+        acquisition = tx.defer();
+    }
+}

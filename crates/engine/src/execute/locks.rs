@@ -1,0 +1,64 @@
+//! How any request gets to its locks: the gates, the attempt to take all at once, and the wait.
+//!
+//! Invariant: whatever begins, or goes on behind a wait, has asked the gates since it was asked
+//! for; where they object, the locks that it waited for go back.
+
+use commands::Flags;
+use keyspace::{Acquisition, BUSY};
+
+use crate::admission::gates::Verdict;
+use crate::lane::Lane;
+use crate::reclaim::evict;
+use crate::session::{Grant, Parked, Round, Stage, Step};
+
+/// The locks of a request, if they have come.
+pub(super) type Granted = Option<(Acquisition, Round)>;
+
+/// Of the keys of a request so many are fetched from memory together, under its locks. More would
+/// drive each other out of the nearest cache.
+pub(super) const PREFETCHED_MAX: usize = 64;
+
+/// Whether a request may begin, for which `room` is needed, or go on with what came of its wait.
+/// Inlined for the sake of the locks that pass through.
+#[inline(always)]
+pub(super) fn enter(
+    lane: &Lane,
+    grant: Option<Grant>,
+    room: impl FnOnce() -> usize,
+    admit: impl FnOnce() -> Verdict,
+) -> (Verdict, Granted) {
+    let granted = match grant {
+        None => {
+            evict::prepare(lane, room);
+            None
+        }
+        Some(Grant::Busy) => return (Verdict::Refused(BUSY), None),
+        // Rights, a pause or a load may have come while it waited: then the locks go back.
+        Some(Grant::Locks(acquisition, round)) => Some((acquisition, round)),
+    };
+    let verdict = admit();
+    let is_admitted = matches!(verdict, Verdict::Admitted);
+    (verdict, granted.filter(|_| is_admitted))
+}
+
+/// Takes the locks of a plan if all are there at once, for what has these flags.
+#[inline]
+pub(super) fn acquire(
+    lane: &Lane,
+    flags: impl FnOnce() -> Flags,
+    acquisition: &mut Acquisition,
+) -> bool {
+    !acquisition.wants_world() && lane.come_in_past_gates(flags) && acquisition.attempt()
+}
+
+/// Leaves a request until its locks are there.
+#[cold]
+pub(super) fn park(lane: &Lane, acquisition: Acquisition, round: Round) -> Step {
+    Step::Postpone(Stage::Parked(Parked::new(acquisition, round, lane.ticked_us())))
+}
+
+/// Leaves a request until the locks are there that it turned out to need in this round.
+#[cold]
+pub(super) fn park_wider(lane: &Lane, wider: Acquisition, round: &Round) -> Step {
+    park(lane, wider, Round { number: round.number + 1, ..Round::default() })
+}

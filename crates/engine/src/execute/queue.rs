@@ -1,0 +1,93 @@
+//! Keeping commands for EXEC.
+//!
+//! Invariant: what is queued together is queued as if it had come one by one: each command is
+//! admitted in its turn, and one that is not, or that is run at once, ends the run of them.
+
+use std::sync::atomic::Ordering;
+
+use commands::Flags;
+use keyspace::{Location, Refusal};
+use proto::{Args, Output, Reply, Resp};
+
+use super::{Known, reject};
+use crate::admission::gates;
+use crate::lane::Lane;
+use crate::limits::budget;
+use crate::reclaim::evict;
+use crate::session::Session;
+use crate::session::{MultiQueue, Pending};
+use crate::table::command_table::Entry;
+
+const NOT_IN_MULTI: Refusal = Refusal::error("ERR Command not allowed inside a transaction");
+
+/// What the client of a queued command is told.
+const QUEUED: &[u8] = b"+QUEUED\r\n";
+
+/// Keeps an admitted command for EXEC.
+pub(super) fn queue(
+    lane: &Lane,
+    session: &mut Session,
+    entry: &'static Entry,
+    location: Option<Location>,
+    args: Args<'_>,
+    out: &mut Output,
+) {
+    if entry.spec.flags.has(Flags::NO_MULTI) {
+        return reject(lane, session, Some(entry), out, &NOT_IN_MULTI);
+    }
+    let resp = session.resp;
+    if let Some(queue) = session.pending.as_deref_mut().and_then(Pending::queue_mut) {
+        keep(queue, args, Known { entry, location }, resp, out);
+    }
+    session.show_pending();
+}
+
+/// Queues requests that one client sent together, as far as nothing else is to be done for them;
+/// how many.
+pub fn queue_together<'a>(
+    lane: &Lane,
+    session: &mut Session,
+    requests: impl Iterator<Item = (Args<'a>, Option<Known>)>,
+    out: &mut Output,
+) -> usize {
+    if !session.is_undisturbed() {
+        return 0;
+    }
+    // While it is out of the session more can be put into it, and a gate that asks for it is at
+    // most stricter: then the command goes by itself.
+    let Some(mut pending) = session.pending.take() else { return 0 };
+    let mut before = None;
+    let mut count = 0;
+    if let Some(queue) = pending.queue_mut() {
+        for (args, known) in requests {
+            let Some(Known { entry, location }) = known else { break };
+            let flags = entry.spec.flags;
+            if flags.has(Flags::IMMEDIATE) || flags.has(Flags::NO_MULTI) {
+                break;
+            }
+            evict::prepare(lane, || budget::room_for(flags, args));
+            // Of two scripts each says for itself what it does.
+            let alike = before.filter(|_| !gates::may_declare(entry));
+            if !gates::admits_behind(lane, session, alike, entry, args) {
+                break;
+            }
+            keep(queue, args, Known { entry, location }, session.resp, out);
+            (count, before) = (count + 1, Some(entry));
+        }
+    }
+    session.pending = Some(pending);
+    if let Some(last) = before {
+        session.client.live.last_command.store(last.id as u32, Ordering::Relaxed);
+        session.show_pending();
+    }
+    count
+}
+
+/// Keeps a command that is admitted.
+#[inline]
+fn keep(queue: &mut MultiQueue, args: Args<'_>, known: Known, resp: Resp, out: &mut Output) {
+    let Known { entry, location } = known;
+    // A program may meet other keys than its own.
+    queue.push(entry, args, location.filter(|_| entry.has_first_key));
+    Reply::new(out, resp).raw(QUEUED);
+}

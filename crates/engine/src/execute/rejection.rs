@@ -1,0 +1,59 @@
+//! Commands that were not admitted, or have done nothing in the end.
+//!
+//! Invariant: whoever queues commands learns at EXEC that one was refused.
+
+use commands::Role;
+use keyspace::Refusal;
+use proto::{Output, Reply, Resp};
+
+use crate::lane::Lane;
+use crate::session::Session;
+use crate::session::aborted;
+use crate::shared::Shared;
+use crate::table::command_table::Entry;
+
+/// Refuses a command that was not admitted. EXEC will be refused too then; and EXEC itself says so
+/// in words of its own, and ends the transaction if there is one.
+#[cold]
+pub(super) fn reject(
+    lane: &Lane,
+    session: &mut Session,
+    entry: Option<&Entry>,
+    out: &mut Output,
+    refusal: &Refusal,
+) {
+    let (server, resp) = (lane.shared, session.resp);
+    match entry {
+        Some(entry) if is_exec(entry) => {
+            refuse(server, entry, refusal, resp, out);
+            session.end_transaction(server);
+        }
+        _ => {
+            server.refuse(refusal, &mut Reply::new(out, resp));
+            if let Some(pending) = &mut session.pending {
+                pending.spoil();
+            }
+        }
+    }
+    let _ = lane.tick();
+}
+
+/// Replies a refusal of a command that did nothing: EXEC has words of its own.
+#[cold]
+pub(crate) fn refuse(
+    server: &Shared,
+    entry: &Entry,
+    refusal: &Refusal,
+    resp: Resp,
+    out: &mut Output,
+) {
+    let mut reply = Reply::new(out, resp);
+    if !is_exec(entry) {
+        return server.refuse(refusal, &mut reply);
+    }
+    server.refuse(&aborted(refusal), &mut reply);
+}
+
+fn is_exec(entry: &Entry) -> bool {
+    entry.spec.role == Role::Exec
+}

@@ -1,0 +1,201 @@
+//! One request that is a unit: its locks, its runs, and where they go on.
+//!
+//! Invariant: a program that cannot go on has either done nothing that shows, or keeps its locks.
+
+use commands::Role;
+use keyspace::{Acquisition, HeavyPass, Lsn, Refusal};
+use proto::{Args, Mark, Reply};
+
+use super::CommandExecution;
+use super::locks::Granted;
+use crate::execute::heavy::Errand;
+use crate::lane::Lane;
+use crate::runtime::drill;
+use crate::session::Needs;
+use crate::session::{Round, Step};
+use crate::session::{Session, Stage, Steps};
+use crate::table::command_table::Entry;
+use crate::transaction::unit::{Program, ProgramRequest, RunsOn, Unit};
+
+impl CommandExecution<'_> {
+    /// Runs a program, or leaves it until its locks are there.
+    pub(super) fn run_unit(&mut self, grant: Granted) -> Step {
+        let (server, entry, resp) = (self.engine, self.entry, self.session.resp);
+        if entry.spec.role == Role::Exec && self.session.is_watch_broken() {
+            // Nothing runs, so nothing is waited for.
+            self.session.end_transaction(server);
+            if self.session.replies() {
+                Reply::new(self.out, resp).null_array();
+            }
+            return Step::Done;
+        }
+        let limited = self.session.limited(server);
+        let session = Some(&mut *self.session);
+        let asked = ProgramRequest { server, entry, resp, limited, shortage: None, session };
+        let mut program = match server.prepare(entry, asked, self.args) {
+            Ok(program) => program,
+            Err(refusal) => {
+                let mark = self.out.mark();
+                self.refuse(&refusal);
+                if !self.session.replies() {
+                    self.out.truncate(mark);
+                }
+                let (session, database) = (&*self.session, self.session.database);
+                let (rounds, client) = (&self.lane.rounds, &session.client);
+                server.feed_monitors_unbegun(rounds, client, database, entry, self.args);
+                return Step::Done;
+            }
+        };
+        if let Some(work) = program.in_steps(self.args) {
+            return Step::Wait(Stage::Steps(Steps::begin(entry, self.args, work)));
+        }
+        let needs = program.needs(self.args);
+        let undoable = needs.undoable || drill::wants_undo();
+        let is_granted = grant.is_some();
+        let (mut acquisition, mut round) =
+            grant.unwrap_or_else(|| (self.acquisition(needs), Round::default()));
+        if !round.killed.is_empty() {
+            program.kill(self.args, std::mem::take(&mut round.killed));
+        }
+        if !is_granted && !self.acquire(&mut acquisition) {
+            return self.park(acquisition, round);
+        }
+        let mut tx = self.begin(acquisition, undoable);
+        if let (Some(key), Some(location)) = (self.entry.only_key(self.args), self.location) {
+            tx.hint(key, location);
+        }
+        let mark = self.out.mark();
+        let mut unit = Unit::begin(server, tx, self.session.reader());
+        if round.moves {
+            match self.move_away(unit, program, mark, &mut round) {
+                Ok(step) => return step,
+                Err((stays, its_program)) => (unit, program) = (*stays, its_program),
+            }
+        }
+        loop {
+            let mut place = RunsOn::Worker(self.lane, &mut *self.session);
+            match unit.carry_out(&mut *program, self.args, &mut place, self.out) {
+                Ok(seen) => {
+                    conclude(self.lane, self.session, self.entry, self.args, &mut *program, seen);
+                    return Step::Done;
+                }
+                Err(Refusal::Widen) => return self.widen(unit, &mut *program, mark, &round),
+                Err(_) if !unit.hurries() => unreachable!("who takes its time is never heavy"),
+                Err(_) => match self.move_away(unit, program, mark, &mut round) {
+                    Ok(step) => return step,
+                    Err((stays, its_program)) => (unit, program) = (*stays, its_program),
+                },
+            }
+        }
+    }
+
+    fn acquisition(&self, needs: Needs) -> Acquisition {
+        let keyspace = self.lane.shared.keyspace;
+        if needs.world {
+            return Acquisition::of_world(keyspace);
+        }
+        Acquisition::of_partitions(keyspace, needs.partitions)
+    }
+
+    /// Undoes it all, and waits for the locks that it turned out to need, or for those it had where
+    /// it is to begin elsewhere.
+    #[cold]
+    fn widen(&mut self, unit: Unit, program: &mut dyn Program, mark: Mark, round: &Round) -> Step {
+        debug_assert!(!unit.is_final(), "what is final is never begun again");
+        self.out.truncate(mark);
+        program.restart();
+        let (moves, killed) = (unit.begins_elsewhere(), program.killed());
+        let acquisition = unit.into_tx().widen(round.number);
+        let number = round.number + u32::from(!moves);
+        self.park(acquisition, Round { number, moves, killed, ..Round::default() })
+    }
+
+    /// Moves a program to a heavy-work thread, locks and all. While somebody asks for the world, it
+    /// waits, unless it cannot be undone any more; if it cannot move, it comes back to go on here.
+    #[cold]
+    fn move_away(
+        &mut self,
+        mut unit: Unit,
+        mut program: Box<dyn Program>,
+        mark: Mark,
+        round: &mut Round,
+    ) -> Result<Step, (Box<Unit>, Box<dyn Program>)> {
+        let server = unit.server;
+        let mut pass = None;
+        // Who has the world needs no leave, and would wait for itself.
+        if !unit.tx.has_world() {
+            let mut asked =
+                round.pass.take().unwrap_or_else(|| HeavyPass::for_offload(server.keyspace));
+            let may_be_undone = unit.tx.is_undoable() && !unit.is_final();
+            if !asked.is_admitted() && (unit.is_fresh() || may_be_undone) {
+                self.out.truncate(mark);
+                program.restart();
+                let acquisition = if unit.is_fresh() {
+                    drop(unit);
+                    self.acquisition(program.needs(self.args))
+                } else {
+                    unit.into_tx().widen(round.number)
+                };
+                let killed = program.killed();
+                let round = Round { pass: Some(asked), killed, ..std::mem::take(round) };
+                return Ok(self.park(acquisition, round));
+            }
+            if !asked.is_admitted() {
+                // Whoever wants the world waits for it in any case.
+                asked = HeavyPass::for_handover(server.keyspace);
+            }
+            if !asked.is_admitted() {
+                // No thread is free. There is no script in it, so it comes to its end.
+                unit.take_time();
+                return Err((Box::new(unit), program));
+            }
+            // Who has done something goes on, whoever was kept from its locks.
+            if !unit.tx.prolong() && unit.is_fresh() {
+                self.out.truncate(mark);
+                program.restart();
+                let killed = program.killed();
+                let round = Round { pass: Some(asked), killed, ..std::mem::take(round) };
+                return Ok(self.park(unit.into_tx().defer(), round));
+            }
+            pass = Some(asked);
+        }
+        program.set_out(self.session);
+        let hold = server.begin_hold(self.lane.ticked_us(), unit.tx.partitions().into());
+        let (output, wants_reply) = (self.out.split_off(mark), self.session.replies());
+        let (entry, resp, widens, micros) = (self.entry, self.session.resp, false, 0);
+        let limited = self.session.limited_from_now(server);
+        let errand = Errand {
+            unit,
+            hold,
+            pass,
+            program,
+            limited,
+            output,
+            entry,
+            resp,
+            wants_reply,
+            widens,
+            micros,
+            count: server.background.begin_errand(),
+        };
+        Ok(Step::Wait(server.background.run_errand(errand, self.args.into())))
+    }
+}
+
+/// A program is over: what it leaves with its session and in the books.
+#[inline]
+pub(super) fn conclude(
+    lane: &Lane,
+    session: &mut Session,
+    entry: &'static Entry,
+    args: Args<'_>,
+    program: &mut dyn Program,
+    seen: Lsn,
+) {
+    program.leave(session);
+    session.see_by(entry, seen);
+    program.book(args, lane, session);
+    if program.has_failed() {
+        lane.shared.stats.failed(lane.number, entry.id);
+    }
+}

@@ -1,0 +1,42 @@
+//! A reader of the journal for tests: a copy of the stream.
+//!
+//! Invariant: it begins where the journal ended when it was attached.
+
+use std::sync::{Arc, Mutex};
+
+use keyspace::Lsn;
+
+use super::{Journal, JournalReader, ReaderId, Reliance};
+
+/// A copy of the stream from an LSN on.
+#[derive(Clone, Default)]
+pub struct Copy {
+    begun: Lsn,
+    bytes: Arc<Mutex<Vec<u8>>>,
+}
+
+impl JournalReader for Copy {
+    fn record(&mut self, lsn: u64, bytes: &[u8], _: bool) -> bool {
+        let mut copy = self.bytes.lock().expect("no critical section here panics");
+        copy.extend_from_slice(bytes);
+        let end = self.begun + copy.len() as u64;
+        assert_eq!(lsn, end, "an LSN is the offset behind its record");
+        false
+    }
+}
+
+impl Copy {
+    /// A reader that begins where the journal ends now.
+    pub fn attach(journal: &Journal, reliance: Reliance) -> (ReaderId, Self) {
+        let (id, copy) = (journal.name_reader(), Self { begun: journal.end(), ..Self::default() });
+        let begun = journal.attach(id, Box::new(copy.clone()), reliance);
+        assert_eq!(begun, copy.begun);
+        (id, copy)
+    }
+
+    /// What was copied.
+    pub fn text(&self) -> String {
+        let bytes = self.bytes.lock().expect("no critical section here panics").clone();
+        String::from_utf8(bytes).expect("records of tests are text")
+    }
+}

@@ -1,0 +1,124 @@
+//! How far the journal's readers are, and what that means for replies.
+//!
+//! Each reader says how far all is safe with it, and whether replies rely on that. Every reply is
+//! stamped with the highest LSN it saw. Where replies rely on the disk of a reader, a reply leaves
+//! once that reader has acknowledged what it saw, so with several such readers once all of them
+//! have. Where they rely on the system only, they wait from the moment on in which the reader is
+//! late: the oldest record that the system does not have is older than [`LATE_US`]. A reader that
+//! nobody relies on holds no reply, however far behind it is.
+//!
+//! Invariants: what was said to be safe stays safe, so a reader that is relied on later counts
+//! from there on; what is safe may leave; while a reader that is relied on has failed no reply
+//! waits, none of a write that is not safe says that it was done, and none shows it where they
+//! wait for the disk.
+
+use std::task::Waker;
+
+use keyspace::Lsn;
+
+/// How long a record may wait for the system to have it before replies wait for that, in
+/// microseconds: as much as a process that is killed may lose of what it acknowledged. A sync that
+/// takes as long keeps replies waiting, too.
+pub const LATE_US: i64 = 500_000;
+
+/// Names a reader, before it is attached and when it is no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReaderId(pub(super) u64);
+
+/// What replies may rely on: who has what they saw.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reliance {
+    /// Nobody needs to: replies never wait.
+    #[default]
+    Nobody,
+    /// The system, but for what is not older than [`LATE_US`].
+    System,
+    /// The disk.
+    Disk,
+}
+
+/// Who is to look again whether waiting is over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rouse {
+    Nobody,
+    All,
+}
+
+/// The readers, and who waits for them.
+#[derive(Default)]
+pub(super) struct WaitingLine {
+    pub(super) readers: Vec<Standing>,
+    /// Why a reader fails, or failed last.
+    pub(super) failure: String,
+    pub(super) waiting: Vec<(Lsn, Waker)>,
+    /// How often all were to look again.
+    pub(super) rouses: u64,
+}
+
+/// How far a reader is.
+pub(super) struct Standing {
+    pub(super) id: ReaderId,
+    pub(super) reliance: Reliance,
+    /// All up to here is safe with it.
+    pub(super) safe: Lsn,
+    /// The system has all up to here from it.
+    pub(super) written: Lsn,
+    /// Replies that saw up to here leave, though that is not safe.
+    pub(super) passed: Lsn,
+    /// Whether replies wait for the system to have what they saw, as it is late.
+    pub(super) is_late: bool,
+    pub(super) has_failed: bool,
+}
+
+impl Standing {
+    /// What replies may have seen that leave, as far as this reader is concerned.
+    pub(super) fn durable(&self) -> Lsn {
+        match self.reliance {
+            Reliance::Disk => self.safe.max(self.passed),
+            Reliance::System if self.is_late => self.safe.max(self.written),
+            Reliance::System | Reliance::Nobody => Lsn::MAX,
+        }
+    }
+
+    /// It is not late any more: those are to look again who waited as it was.
+    pub(super) fn be_in_time(&mut self) -> Rouse {
+        if std::mem::take(&mut self.is_late) { Rouse::All } else { Rouse::Nobody }
+    }
+}
+
+impl WaitingLine {
+    /// A reader begins behind this LSN.
+    pub(super) fn add(&mut self, id: ReaderId, lsn: Lsn) {
+        self.readers.push(Standing {
+            id,
+            reliance: Reliance::Nobody,
+            safe: lsn,
+            written: lsn,
+            passed: 0,
+            is_late: false,
+            has_failed: false,
+        });
+    }
+
+    pub(super) fn reader(&mut self, id: ReaderId) -> Option<&mut Standing> {
+        self.readers.iter_mut().find(|reader| reader.id == id)
+    }
+
+    /// The readers that replies rely on.
+    pub(super) fn relied_on(&self) -> impl Iterator<Item = &Standing> {
+        self.readers.iter().filter(|reader| reader.reliance != Reliance::Nobody)
+    }
+
+    /// Has all who wait look again. They stay in line: who waits on does not queue again.
+    pub(super) fn rouse(&mut self) {
+        self.rouses += 1;
+        self.waiting.iter().for_each(|(_, waker)| waker.wake_by_ref());
+    }
+
+    /// What replies may rely on a reader for.
+    pub(super) fn set_reliance(&mut self, id: ReaderId, reliance: Reliance) {
+        if let Some(reader) = self.reader(id) {
+            (reader.reliance, reader.passed, reader.is_late) = (reliance, 0, false);
+        }
+    }
+}

@@ -1,0 +1,412 @@
+//! The journal: one sequence of records in commit order, and who reads it.
+//!
+//! A record is what a transaction changed, as the exact bytes of the replication stream. Every
+//! byte of that stream is a byte of a record, and every byte of a record counts: the SELECT by
+//! which a record leaves database 0 and the one by which it comes back, MULTI, EXEC, and the DEL of
+//! what expired on the way. A record's LSN is the number of bytes up to its end. So the LSN is the
+//! replication offset: a reader that begins at an LSN, which is always the end of a record and in
+//! database 0, and adds up the bytes that it is given, has the LSN of the last one. What a reader
+//! writes for itself, such as the annotations of the append-only file, does not count, and what
+//! the stream is to carry besides writes (PING, GETACK) is to be appended like them.
+//!
+//! Without a reader nothing is encoded, nothing counts and nothing waits: the stream has a hole
+//! there. Every reader is given the same bytes, which belong to whoever appends them; what it keeps
+//! of them, and what becomes of a reader that is too slow for that, is the reader's own rule. How
+//! far each of them is, and what that means for replies, is in `durability`.
+//!
+//! Invariant: records that share a key are appended in the order their transactions ran, since
+//! `commit` appends under their locks.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::task::Waker;
+
+use base::time::Clock;
+use keyspace::{Lsn, Refusal};
+use smallvec::SmallVec;
+
+use crate::runtime::record_batch::RecordBatch;
+use durability::{Rouse, Standing, WaitingLine};
+
+#[cfg(any(test, feature = "testing"))]
+pub mod copy;
+mod durability;
+mod record;
+pub mod snapshot_fence;
+
+pub use durability::{LATE_US, ReaderId, Reliance};
+pub(crate) use record::{CommandEffects, record, record_of_command};
+
+/// Takes records in order. Called with locks held: it may copy and queue, never wait. What it
+/// keeps has a bound: a reader that is behind keeps writers from beginning, or forgets.
+pub trait JournalReader: Send {
+    /// The record that ends at `lsn`. Where `may_wait` says so, the reader may leave it until
+    /// [`rest`](Self::rest) is called, and returns whether it does.
+    fn record(&mut self, lsn: Lsn, bytes: &[u8], may_wait: bool) -> bool;
+
+    /// Whoever appended what waits has no more for now. Returns whom to wake, if anybody sleeps:
+    /// not before the journal's mutex is free, since the sleeper asks for it first thing.
+    fn rest(&mut self) -> Option<Arc<Condvar>> {
+        None
+    }
+}
+
+/// The sequence of records.
+pub struct Journal {
+    tail: Mutex<Tail>,
+    /// Whether transactions are to make records: there is a reader.
+    is_read: &'static AtomicBool,
+    /// Everything up to here is safe with all readers that replies rely on.
+    safe: AtomicU64,
+    /// What replies may have seen that leave: what is safe, or anything if none is held.
+    durable: AtomicU64,
+    /// Whether a reader that replies rely on has failed.
+    has_failed: AtomicBool,
+    /// From when on a reader is late that may not be, on the monotonic clock; changed under the
+    /// tail's mutex.
+    late_at_us: AtomicI64,
+    line: Mutex<WaitingLine>,
+    clock: Clock,
+}
+
+#[derive(Default)]
+struct Tail {
+    lsn: Lsn,
+    readers: Vec<Attached>,
+    /// How many readers were ever named.
+    named: u64,
+}
+
+struct Attached {
+    id: ReaderId,
+    reader: Box<dyn JournalReader>,
+    /// When the oldest record will be late that the system does not have from this reader.
+    late_at_us: i64,
+    /// Whether replies are held where it is late.
+    holds_when_late: bool,
+}
+
+/// When nothing waits.
+const NEVER: i64 = i64::MAX;
+
+/// Where in line those stand who wait for a reader that may be relied on: behind all records.
+const RELIANCE: Lsn = Lsn::MAX;
+
+impl Tail {
+    fn reader(&mut self, id: ReaderId) -> Option<&mut Attached> {
+        self.readers.iter_mut().find(|attached| attached.id == id)
+    }
+
+    /// When the first reader is late that may not be.
+    fn late_at_us(&self) -> i64 {
+        let strict = self.readers.iter().filter(|attached| attached.holds_when_late);
+        strict.map(|attached| attached.late_at_us).min().unwrap_or(NEVER)
+    }
+}
+
+impl Journal {
+    /// `is_read` tells transactions whether they are to make records.
+    pub fn new(clock: Clock, is_read: &'static AtomicBool) -> Self {
+        Self {
+            tail: Mutex::default(),
+            is_read,
+            safe: AtomicU64::new(0),
+            durable: AtomicU64::new(Lsn::MAX),
+            has_failed: AtomicBool::new(false),
+            late_at_us: AtomicI64::new(NEVER),
+            line: Mutex::default(),
+            clock,
+        }
+    }
+
+    /// A name for a reader that is to be attached, once.
+    pub fn name_reader(&self) -> ReaderId {
+        let mut tail = self.tail();
+        tail.named += 1;
+        ReaderId(tail.named)
+    }
+
+    /// Attaches a reader; returns the LSN behind which it is given all records. The world must be
+    /// stopped. Up to there nothing is asked of it.
+    pub fn attach(&self, id: ReaderId, reader: Box<dyn JournalReader>, reliance: Reliance) -> Lsn {
+        let mut tail = self.tail();
+        let attached = Attached { id, reader, late_at_us: NEVER, holds_when_late: false };
+        tail.readers.push(attached);
+        self.is_read.store(true, Ordering::Relaxed);
+        let lsn = tail.lsn;
+        self.line().add(id, lsn);
+        drop(tail);
+        self.rely_on(id, reliance);
+        lsn
+    }
+
+    /// Lets a reader go: nobody waits for it any more. One that is not there is gone already.
+    pub fn detach(&self, id: ReaderId) {
+        let mut tail = self.tail();
+        tail.readers.retain(|attached| attached.id != id);
+        if tail.readers.is_empty() {
+            self.is_read.store(false, Ordering::Relaxed);
+        }
+        self.late_at_us.store(tail.late_at_us(), Ordering::Relaxed);
+        drop(tail);
+        self.forget(id);
+    }
+
+    /// Whether this reader is given what is appended.
+    pub fn is_attached(&self, id: ReaderId) -> bool {
+        self.tail().reader(id).is_some()
+    }
+
+    /// Appends a record for which nothing waits; returns the LSN behind it.
+    pub fn append(&self, record: &[u8]) -> Lsn {
+        self.append_in(&RecordBatch::default(), record)
+    }
+
+    /// Appends a transaction's record, of a batch that may be open; returns the LSN behind it.
+    pub(crate) fn append_in(&self, batch: &RecordBatch, record: &[u8]) -> Lsn {
+        let mut tail = self.tail();
+        tail.lsn += record.len() as u64;
+        let lsn = tail.lsn;
+        for attached in &mut tail.readers {
+            if attached.reader.record(lsn, record, batch.is_open()) {
+                batch.join();
+            }
+            if attached.late_at_us == NEVER {
+                attached.late_at_us = self.clock.monotonic_us() + LATE_US;
+                if attached.holds_when_late {
+                    self.late_at_us.fetch_min(attached.late_at_us, Ordering::Relaxed);
+                }
+            }
+        }
+        lsn
+    }
+
+    /// Has the readers take what was left for this moment.
+    pub fn rest(&self) {
+        let mut tail = self.tail();
+        let sleepers = tail.readers.iter_mut().filter_map(|attached| attached.reader.rest());
+        let sleepers: SmallVec<[_; 1]> = sleepers.collect();
+        drop(tail);
+        sleepers.iter().for_each(|sleeper| sleeper.notify_one());
+    }
+
+    /// Where the journal ends.
+    pub fn end(&self) -> Lsn {
+        self.tail().lsn
+    }
+
+    /// What replies may rely on this reader for, from now on.
+    pub fn rely_on(&self, id: ReaderId, reliance: Reliance) {
+        let mut tail = self.tail();
+        if let Some(attached) = tail.reader(id) {
+            attached.holds_when_late = reliance == Reliance::System;
+        }
+        self.late_at_us.store(tail.late_at_us(), Ordering::Relaxed);
+        drop(tail);
+        self.change(|line| {
+            line.set_reliance(id, reliance);
+            Rouse::All
+        });
+        if reliance != Reliance::Nobody {
+            self.line().waiting.retain(|(lsn, _)| *lsn != RELIANCE);
+        }
+    }
+
+    /// A reader is there no more: where that was the last one that replies relied on nothing will
+    /// become safe any more, and nobody waits on.
+    fn forget(&self, id: ReaderId) {
+        self.change(|line| {
+            line.readers.retain(|reader| reader.id != id);
+            Rouse::All
+        });
+        let mut line = self.line();
+        let is_last = line.relied_on().next().is_none();
+        let waiting = if is_last { std::mem::take(&mut line.waiting) } else { Vec::new() };
+        drop(line);
+        waiting.into_iter().for_each(|(_, waker)| waker.wake());
+    }
+
+    /// A reader has everything up to `lsn` safe: replies leave that waited for it alone.
+    pub fn acknowledge(&self, id: ReaderId, lsn: Lsn) {
+        self.change(|line| {
+            let Some(reader) = line.reader(id) else { return Rouse::Nobody };
+            reader.safe = reader.safe.max(lsn);
+            reader.be_in_time()
+        });
+    }
+
+    /// Looks whether a reader is late, at this time of the monotonic clock: then replies wait.
+    #[inline]
+    pub fn look(&self, now_us: i64) {
+        if now_us > self.late_at_us.load(Ordering::Relaxed) {
+            self.hold_late(now_us);
+        }
+    }
+
+    #[cold]
+    fn hold_late(&self, now_us: i64) {
+        // A reader may have caught up meanwhile, or does so behind both.
+        let tail = self.tail();
+        self.change(|line| {
+            let is_late = |id| {
+                let mut late = tail.readers.iter().filter(|it| now_us > it.late_at_us);
+                late.any(|attached| attached.id == id)
+            };
+            for reader in &mut line.readers {
+                reader.is_late |= reader.reliance == Reliance::System && is_late(reader.id);
+            }
+            Rouse::Nobody
+        });
+    }
+
+    /// The system has everything up to `lsn` from a reader, and what comes behind came since
+    /// `since_us`.
+    pub fn note_written(&self, id: ReaderId, lsn: Lsn, since_us: i64) {
+        let mut tail = self.tail();
+        let late_at_us = if tail.lsn > lsn { since_us + LATE_US } else { NEVER };
+        if let Some(attached) = tail.reader(id) {
+            attached.late_at_us = late_at_us;
+        }
+        self.late_at_us.store(tail.late_at_us(), Ordering::Relaxed);
+        drop(tail);
+        self.change(|line| {
+            let Some(reader) = line.reader(id) else { return Rouse::Nobody };
+            reader.written = lsn;
+            reader.be_in_time()
+        });
+    }
+
+    /// Replies that saw up to `lsn` leave, though that is not safe with a reader: somebody wants
+    /// it so.
+    pub fn let_pass(&self, id: ReaderId, lsn: Lsn) {
+        self.change(|line| {
+            if let Some(reader) = line.reader(id) {
+                reader.passed = reader.passed.max(lsn);
+            }
+            // They stay in line: some of them may wait for more than that.
+            Rouse::All
+        });
+    }
+
+    /// A reader cannot go on, and why. Nobody waits meanwhile. `bar` keeps further writes from
+    /// running, before anybody is told who could send the next one.
+    pub fn fail(&self, id: ReaderId, why: String, bar: impl FnOnce()) {
+        self.line().failure = why;
+        bar();
+        self.change(|line| {
+            if let Some(reader) = line.reader(id) {
+                reader.has_failed = true;
+            }
+            Rouse::All
+        });
+    }
+
+    /// A reader goes on, and has everything up to `lsn` safe.
+    pub fn heal(&self, id: ReaderId, lsn: Lsn) {
+        self.change(|line| {
+            let Some(reader) = line.reader(id) else { return Rouse::Nobody };
+            (reader.safe, reader.has_failed) = (reader.safe.max(lsn), false);
+            reader.be_in_time()
+        });
+    }
+
+    /// Changes what is known of the readers, and then says what follows: what is safe, what may
+    /// leave, and who goes on.
+    fn change(&self, change: impl FnOnce(&mut WaitingLine) -> Rouse) {
+        let mut line = self.line();
+        let rouse = change(&mut line);
+        let all = line.relied_on().map(|reader| reader.safe).min();
+        let safe = self.safe().max(all.unwrap_or(0));
+        self.safe.store(safe, Ordering::Release);
+        let durable = line.relied_on().map(Standing::durable).min();
+        self.durable.store(durable.unwrap_or(Lsn::MAX).max(safe), Ordering::Release);
+        let has_failed = line.relied_on().any(|reader| reader.has_failed);
+        self.has_failed.store(has_failed, Ordering::Release);
+        if rouse == Rouse::All {
+            line.rouse();
+        }
+        let ready: Vec<_> = line.waiting.extract_if(.., |(lsn, _)| *lsn <= safe).collect();
+        drop(line);
+        ready.into_iter().for_each(|(_, waker)| waker.wake());
+    }
+
+    /// Whether a reader has failed that replies rely on.
+    #[inline]
+    pub fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Acquire)
+    }
+
+    /// What whoever would write is told while a reader has failed: nothing was done.
+    pub(crate) fn refusal(&self) -> Refusal {
+        let why = &self.line().failure;
+        Refusal::owned(format!("MISCONF Errors writing to the AOF file: {why}"))
+    }
+
+    /// What is told in the place of a reply that saw what is not safe: how that ends is not known.
+    pub fn doubt(&self) -> Refusal {
+        let why = &self.line().failure;
+        Refusal::owned(format!(
+            "UNSAFE Errors writing to the AOF file: {why}. The command ran, and what it changed or \
+             saw is not on disk: nobody is shown it before it is, and a restart before undoes it"
+        ))
+    }
+
+    /// Whether what is not safe is shown to nobody, also while a reader has failed.
+    pub fn hides_unsafe(&self) -> bool {
+        self.line().readers.iter().any(|reader| reader.reliance == Reliance::Disk)
+    }
+
+    /// Everything up to here is safe, as far as the readers have said that replies rely on.
+    pub fn safe(&self) -> Lsn {
+        self.safe.load(Ordering::Acquire)
+    }
+
+    /// Whether a reply that saw `lsn` may leave.
+    #[inline]
+    pub fn is_durable(&self, lsn: Lsn) -> bool {
+        lsn <= self.durable.load(Ordering::Acquire)
+    }
+
+    /// Queues a task that waits for others, in the place where it stood before: until what the
+    /// lowest of them waits for is safe, or all are to look again. Whoever is taken out of line is
+    /// woken. Returns how often all were to look again so far.
+    pub fn stand(&self, lowest: Option<Lsn>, waker: &Waker) -> u64 {
+        let mut line = self.line();
+        line.waiting.retain(|(_, other)| !other.will_wake(waker));
+        // It changes under this mutex only, so the waker cannot come too late.
+        if let Some(lowest) = lowest.filter(|lowest| *lowest > self.safe()) {
+            line.waiting.push((lowest, waker.clone()));
+        }
+        line.rouses
+    }
+
+    /// Queues a waker until everything up to `lsn` is safe, or something changed; `false` if it is
+    /// safe.
+    pub fn wait_for_safety(&self, lsn: Lsn, waker: &Waker) -> bool {
+        let mut line = self.line();
+        if lsn <= self.safe() {
+            return false;
+        }
+        line.waiting.push((lsn, waker.clone()));
+        true
+    }
+
+    /// Queues who waits until replies may rely on a reader, or the last one is let go.
+    pub fn wait_for_reliance(&self, waker: &Waker) {
+        let mut line = self.line();
+        if !line.waiting.iter().any(|(lsn, own)| *lsn == RELIANCE && own.will_wake(waker)) {
+            line.waiting.push((RELIANCE, waker.clone()));
+        }
+    }
+
+    fn tail(&self) -> MutexGuard<'_, Tail> {
+        self.tail.lock().expect("no reader panics")
+    }
+
+    fn line(&self) -> MutexGuard<'_, WaitingLine> {
+        self.line.lock().expect("no critical section here panics")
+    }
+}
+
+#[cfg(test)]
+pub mod tests;

@@ -1,0 +1,315 @@
+//! Records and readers of the journal: what they are given, what is safe, and who waits for it.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::Waker;
+
+use base::time::Clock;
+use keyspace::{Acquisition, Keyspace, Lifetime, NewText, Options, PartitionSet, Tx, TxOptions};
+use proto::OwnedArgs;
+
+use super::copy::Copy;
+use super::{Journal, LATE_US, Lsn, ReaderId, Reliance};
+use crate::commit::publish::publish;
+use crate::runtime::counting_waker::CountingWaker;
+use crate::runtime::record_batch::RecordBatch;
+
+/// One that no transaction writes to.
+fn journal_on(clock: Clock) -> Journal {
+    Journal::new(clock, Box::leak(Box::default()))
+}
+
+struct Rig {
+    keyspace: &'static Keyspace,
+    journal: Journal,
+    reader: ReaderId,
+    copy: Copy,
+    /// How much of the copy was looked at.
+    seen: Cell<usize>,
+}
+
+impl Rig {
+    fn new() -> Self {
+        let keyspace = Keyspace::leak(Options { hash_key: (1, 2), ..Options::new() });
+        let journal = Journal::new(Clock::system(), &keyspace.settings().journal_attached);
+        let (reader, copy) = Copy::attach(&journal, Reliance::Disk);
+        Self { keyspace, journal, reader, copy, seen: Cell::new(0) }
+    }
+
+    /// Runs a transaction on a key; returns what its reply must wait for.
+    fn run(&self, database: usize, now: i64, line: &str, work: impl FnOnce(&mut Tx)) -> u64 {
+        let args: OwnedArgs = line.split(' ').map(str::as_bytes).collect();
+        let partition = self.keyspace.locate(&args.as_args()[1]).partition();
+        assert!(self.keyspace.enter(0));
+        let mut grant =
+            Acquisition::of_partitions(self.keyspace, PartitionSet::from_slice(&[partition]));
+        assert!(grant.attempt());
+        let options = TxOptions { database, now, touches: true, ..TxOptions::internal(0, now) };
+        let mut tx = Tx::begin(grant, options);
+        work(&mut tx);
+        tx.finish();
+        let seen = publish(&self.journal, &RecordBatch::default(), &mut tx, args.as_args());
+        tx.seal();
+        drop(tx);
+        self.keyspace.leave(0);
+        seen
+    }
+
+    fn set(&self, database: usize, lifetime: Lifetime) -> u64 {
+        self.run(database, 1000, "SET k v", |tx| {
+            tx.put_text(b"k", NewText::from_client(b"v"), lifetime).unwrap();
+        })
+    }
+
+    /// What came since this was last asked.
+    fn written(&self) -> String {
+        let text = self.copy.text();
+        text[self.seen.replace(text.len())..].replace("\r\n", " ")
+    }
+}
+
+#[test]
+fn a_record_is_the_command_and_begins_and_ends_in_database_0() {
+    let rig = Rig::new();
+    rig.set(0, Lifetime::Forever);
+    assert_eq!(rig.written(), "*3 $3 SET $1 k $1 v ");
+    let rig = Rig::new();
+    rig.set(3, Lifetime::Forever);
+    let expected = "*2 $6 SELECT $1 3 *3 $3 SET $1 k $1 v *2 $6 SELECT $1 0 ";
+    assert_eq!(rig.written(), expected);
+}
+
+#[test]
+fn what_expired_on_the_way_stands_with_the_command_between_multi_and_exec() {
+    let rig = Rig::new();
+    rig.set(0, Lifetime::Until(1500));
+    rig.written();
+    rig.run(0, 2000, "APPEND k w", |tx| {
+        tx.append_text(b"k", b"w").unwrap();
+    });
+    let written = rig.written();
+    let expected = "*1 $5 MULTI *2 $3 DEL $1 k *3 $6 APPEND $1 k $1 w *1 $4 EXEC ";
+    assert_eq!(written, expected);
+}
+
+#[test]
+fn a_read_waits_for_the_write_it_saw_and_for_no_other() {
+    let rig = Rig::new();
+    let written = rig.set(0, Lifetime::Forever);
+    assert_eq!(written, rig.journal.end());
+    assert!(!rig.journal.is_durable(written));
+    let read = |line| rig.run(0, 1000, line, |_| {});
+    assert_eq!(read("GET k"), written);
+    let other = (0..).map(|n| format!("GET other{n}")).find(|line| {
+        rig.keyspace.locate(&line.as_bytes()[4..]).partition()
+            != rig.keyspace.locate(b"k").partition()
+    });
+    assert_eq!(read(&other.unwrap()), 0);
+    rig.journal.acknowledge(rig.reader, written);
+    assert!(rig.journal.is_durable(written));
+}
+
+#[test]
+fn without_a_reader_nothing_waits() {
+    let journal = journal_on(Clock::system());
+    assert!(journal.is_durable(u64::MAX));
+}
+
+/// On a clock that is moved by hand.
+#[test]
+fn replies_wait_from_the_moment_on_in_which_the_reader_is_late() {
+    let clock = Clock::manual(1000);
+    let journal = journal_on(clock.clone());
+    let (reader, _) = Copy::attach(&journal, Reliance::System);
+    let look = |millis| {
+        clock.advance(millis);
+        journal.look(clock.monotonic_us());
+    };
+    let first = journal.append(b"first");
+    look(LATE_US / 1000);
+    assert!(journal.is_durable(first), "it may take so long");
+    let began_us = clock.monotonic_us();
+    let second = journal.append(b"second");
+    look(1);
+    assert!(!journal.is_durable(first) && !journal.is_durable(second));
+    assert!(journal.is_durable(0), "who saw nothing of it waits for nothing");
+    journal.note_written(reader, first, began_us);
+    assert!(journal.is_durable(second), "it is not late any more");
+    look(LATE_US / 1000);
+    assert!(journal.is_durable(first) && !journal.is_durable(second));
+    // Who wants the disk to have it waits for that.
+    journal.rely_on(reader, Reliance::Disk);
+    journal.note_written(reader, second, began_us);
+    assert!(!journal.is_durable(second));
+    journal.rely_on(reader, Reliance::System);
+    look(LATE_US);
+    assert!(journal.is_durable(second), "nothing waits to be written");
+    journal.append(b"third");
+    journal.rely_on(reader, Reliance::Nobody);
+    look(LATE_US);
+    assert!(journal.is_durable(Lsn::MAX), "nobody relies on it");
+    journal.rely_on(reader, Reliance::System);
+    journal.detach(reader);
+    look(LATE_US);
+    assert!(journal.is_durable(Lsn::MAX), "nobody is there who could be late");
+}
+
+#[test]
+fn what_leaves_database_0_or_stands_in_a_group_counts_with_all_its_bytes() {
+    let rig = Rig::new();
+    rig.set(3, Lifetime::Until(1500));
+    let behind_select = rig.journal.end();
+    assert_eq!(behind_select, rig.copy.text().len() as u64);
+    assert!(rig.copy.text().ends_with("SELECT\r\n$1\r\n0\r\n"));
+    // A reader that begins there is given a whole group, in database 0.
+    let (_, later) = Copy::attach(&rig.journal, Reliance::Nobody);
+    rig.run(3, 2000, "APPEND k w", |tx| {
+        tx.append_text(b"k", b"w").unwrap();
+    });
+    assert!(later.text().starts_with("*1\r\n$5\r\nMULTI\r\n*2\r\n$6\r\nSELECT\r\n$1\r\n3\r\n"));
+    assert_eq!(rig.journal.end(), behind_select + later.text().len() as u64);
+    assert!(rig.copy.text().ends_with(&later.text()));
+}
+
+#[test]
+fn each_reader_is_given_all_from_where_it_came_to_where_it_went() {
+    let is_read: &'static AtomicBool = Box::leak(Box::default());
+    let journal = Journal::new(Clock::system(), is_read);
+    let (first, from_first) = Copy::attach(&journal, Reliance::Nobody);
+    journal.append(b"1;");
+    let (second, from_second) = Copy::attach(&journal, Reliance::Nobody);
+    assert!(journal.is_attached(first) && journal.is_attached(second));
+    journal.append(b"22;");
+    journal.detach(first);
+    assert!(!journal.is_attached(first) && is_read.load(Relaxed));
+    journal.append(b"333;");
+    journal.detach(first);
+    assert!(is_read.load(Relaxed), "who is gone is not gone again");
+    journal.detach(second);
+    assert!(!is_read.load(Relaxed), "nobody makes records for nobody");
+    assert_eq!((&*from_first.text(), &*from_second.text()), ("1;22;", "22;333;"));
+    assert_eq!(journal.end(), 9);
+}
+
+#[test]
+fn a_reply_waits_for_all_readers_that_replies_rely_on_and_for_no_other() {
+    let journal = journal_on(Clock::system());
+    let (one, _) = Copy::attach(&journal, Reliance::Disk);
+    let early = journal.append(b"early");
+    let (other, _) = Copy::attach(&journal, Reliance::Disk);
+    let (idle, _) = Copy::attach(&journal, Reliance::Nobody);
+    let late = journal.append(b"late");
+    let waiter = Arc::new(CountingWaker::default());
+    assert!(journal.wait_for_safety(late, &Waker::from(Arc::clone(&waiter))));
+    journal.acknowledge(other, late);
+    assert!(!journal.is_durable(early), "the first has not even that");
+    journal.acknowledge(one, early);
+    assert!(journal.is_durable(early) && !journal.is_durable(late));
+    journal.acknowledge(idle, early);
+    assert_eq!((journal.safe(), waiter.count()), (early, 0));
+    journal.acknowledge(one, late);
+    assert!(journal.is_durable(late), "nobody relies on the third");
+    assert_eq!((journal.safe(), waiter.count()), (late, 1));
+    // Who is gone says nothing any more.
+    let next = journal.append(b"next");
+    journal.acknowledge(one, next);
+    assert!(!journal.is_durable(next));
+    journal.detach(other);
+    assert!(journal.is_durable(next), "nobody waits for who is gone");
+    let last = journal.append(b"last");
+    journal.acknowledge(other, last);
+    assert!(!journal.is_durable(last));
+}
+
+#[test]
+fn those_who_wait_go_on_when_the_reader_that_lacked_it_goes() {
+    let journal = journal_on(Clock::system());
+    let (one, _) = Copy::attach(&journal, Reliance::Disk);
+    let (other, _) = Copy::attach(&journal, Reliance::Disk);
+    let lsn = journal.append(b"record");
+    let waiter = Arc::new(CountingWaker::default());
+    let waker = Waker::from(Arc::clone(&waiter));
+    journal.acknowledge(one, lsn);
+    let rouses = journal.stand(Some(lsn), &waker);
+    journal.detach(other);
+    assert!(journal.is_durable(lsn) && waiter.count() > 0);
+    assert!(journal.stand(None, &waker) > rouses, "all are to look again");
+    let lsn = journal.append(b"record");
+    assert!(journal.wait_for_safety(lsn, &waker));
+    let before = waiter.count();
+    journal.detach(one);
+    assert!(journal.is_durable(lsn) && waiter.count() > before, "no reader is left");
+}
+
+#[test]
+fn a_reader_that_is_relied_on_later_takes_nothing_back() {
+    let journal = journal_on(Clock::system());
+    let (log, _) = Copy::attach(&journal, Reliance::Disk);
+    let (replica, _) = Copy::attach(&journal, Reliance::Nobody);
+    let lsn = journal.append(b"record");
+    journal.acknowledge(log, lsn);
+    journal.rely_on(replica, Reliance::Disk);
+    assert!(journal.is_durable(lsn) && journal.safe() == lsn, "it was safe");
+    let lsn = journal.append(b"record");
+    journal.acknowledge(log, lsn);
+    assert!(!journal.is_durable(lsn));
+    journal.let_pass(replica, lsn);
+    assert!(journal.is_durable(lsn) && journal.safe() < lsn);
+    journal.let_pass(log, Lsn::MAX - 1);
+    let lsn = journal.append(b"record");
+    assert!(!journal.is_durable(lsn), "what one lets pass the other holds");
+}
+
+#[test]
+fn one_of_two_readers_is_late() {
+    let clock = Clock::manual(1000);
+    let journal = journal_on(clock.clone());
+    let (log, _) = Copy::attach(&journal, Reliance::System);
+    let (slow, _) = Copy::attach(&journal, Reliance::System);
+    let (idle, _) = Copy::attach(&journal, Reliance::Nobody);
+    let look = |millis| {
+        clock.advance(millis);
+        journal.look(clock.monotonic_us());
+    };
+    let first = journal.append(b"first");
+    journal.note_written(log, first, clock.monotonic_us());
+    look(LATE_US / 1000 + 1);
+    assert!(!journal.is_durable(first), "one of them has it, and the other is late");
+    let second = journal.append(b"second");
+    journal.note_written(slow, first, clock.monotonic_us());
+    assert!(journal.is_durable(second), "neither is late, and nobody waits for the third");
+    journal.note_written(log, second, clock.monotonic_us());
+    look(LATE_US / 1000 + 1);
+    assert!(journal.is_durable(first) && !journal.is_durable(second));
+    journal.rely_on(slow, Reliance::Nobody);
+    look(1);
+    assert!(journal.is_durable(second), "nobody relies on the late one");
+    journal.rely_on(idle, Reliance::System);
+    look(1);
+    assert!(!journal.is_durable(second), "it has been late all the time");
+    journal.detach(idle);
+    look(1);
+    assert!(journal.is_durable(second));
+}
+
+#[test]
+fn a_failure_counts_while_replies_rely_on_the_reader() {
+    let journal = journal_on(Clock::system());
+    let (log, _) = Copy::attach(&journal, Reliance::Disk);
+    let (replica, _) = Copy::attach(&journal, Reliance::Nobody);
+    journal.fail(replica, "gone".to_owned(), || ());
+    assert!(!journal.has_failed());
+    journal.fail(log, "full".to_owned(), || ());
+    assert!(journal.has_failed());
+    journal.rely_on(replica, Reliance::Disk);
+    let lsn = journal.append(b"record");
+    journal.heal(log, lsn);
+    assert!(journal.has_failed(), "the other one has, too");
+    journal.heal(replica, 0);
+    assert!(!journal.has_failed() && !journal.is_durable(lsn), "it has not got that");
+    journal.fail(replica, "gone".to_owned(), || ());
+    journal.detach(replica);
+    assert!(!journal.has_failed() && journal.is_durable(lsn));
+}

@@ -1,0 +1,216 @@
+//! A lane: what a thread that serves sessions knows of its own while it runs transactions.
+//!
+//! Invariants: everything here belongs to one thread; a lane is inside its turnstile only while it
+//! runs a session's turn; what it left in mailboxes meanwhile is announced right after.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+
+use base::time::{Moment, UnixMillis};
+use commands::Flags;
+use keyspace::Acquisition;
+
+use crate::clients::mailbox::{Letter, Rounds, hand_out_next};
+use crate::clients::registry::Client;
+use crate::limits::evictor::Evictor;
+use crate::limits::sweep::Sweep;
+use crate::runtime::counters::WorkerCounters;
+use crate::runtime::drill;
+use crate::runtime::looks::TURN_US;
+use crate::shared::Shared;
+
+/// A thread's part in the data.
+pub struct Lane {
+    /// What all threads share.
+    pub shared: &'static Shared,
+    /// The lane's number in the keyspace, which is its worker's, too.
+    pub number: usize,
+    /// The counters of the thread, which INFO sums.
+    pub counters: &'static WorkerCounters,
+    inside: Cell<bool>,
+    /// Where letters were left since the last ring.
+    pub rounds: Rounds,
+    /// Letters taken out of the mailbox and not handed out yet.
+    letters: RefCell<VecDeque<Letter>>,
+    /// Clients that were given messages and whose sessions are to be woken for them.
+    addressees: RefCell<VecDeque<Arc<Client>>>,
+    /// The partition that the expiry of this lane's share is in the middle of.
+    pub sweep: RefCell<Option<Sweep>>,
+    /// What it knows of keys that may be evicted.
+    pub(crate) evictor: RefCell<Evictor>,
+    /// The last time it was asked to give back memory, by number.
+    pub(crate) released: Cell<u32>,
+    /// The monotonic clock when last read, and what turns it into wall-clock time.
+    ticked_us: Cell<i64>,
+    wall_offset_us: Cell<i64>,
+    /// When the present batch began.
+    batch_began: Cell<Moment>,
+}
+
+impl Lane {
+    /// That of this thread.
+    pub fn new(shared: &'static Shared, number: usize) -> Self {
+        let lane = Self {
+            shared,
+            number,
+            counters: shared.counters_of_new_worker(number),
+            inside: Cell::new(false),
+            rounds: Rounds::default(),
+            letters: RefCell::default(),
+            addressees: RefCell::default(),
+            sweep: RefCell::default(),
+            evictor: RefCell::new(Evictor::new()),
+            released: Cell::new(shared.budget.releases()),
+            ticked_us: Cell::new(0),
+            wall_offset_us: Cell::new(0),
+            batch_began: Cell::default(),
+        };
+        lane.start_batch();
+        lane
+    }
+
+    /// Reads both clocks; within the batch only what has passed since is asked for. From here on
+    /// replies wait if the journal is late.
+    #[inline]
+    pub fn start_batch(&self) {
+        let clock = self.shared.keyspace.clock();
+        self.batch_began.set(clock.moment());
+        self.ticked_us.set(self.batch_began.get().us());
+        self.wall_offset_us.set(clock.now_us() - self.ticked_us.get());
+        self.shared.journal.look(self.ticked_us.get());
+    }
+
+    /// Reads the clock; returns the microseconds since it was last read.
+    #[inline]
+    pub fn tick(&self) -> i64 {
+        let now = self.shared.keyspace.clock().since(self.batch_began.get());
+        now - self.ticked_us.replace(now)
+    }
+
+    /// When the present batch began.
+    #[inline]
+    pub fn batch_began(&self) -> Moment {
+        self.batch_began.get()
+    }
+
+    /// The monotonic clock when last read.
+    #[inline]
+    pub fn ticked_us(&self) -> i64 {
+        self.ticked_us.get()
+    }
+
+    /// Wall-clock time when the clock was last read, in microseconds.
+    #[inline]
+    pub fn now_us(&self) -> i64 {
+        self.ticked_us.get() + self.wall_offset_us.get()
+    }
+
+    /// As `now_us`, in milliseconds.
+    #[inline]
+    pub fn now_ms(&self) -> UnixMillis {
+        self.now_us() / 1000
+    }
+
+    /// Comes in at the turnstile; `false` while the world stands still.
+    #[inline]
+    pub fn come_in(&self) -> bool {
+        let keyspace = self.shared.keyspace;
+        if self.inside.get() {
+            if !keyspace.is_stopping() {
+                return true;
+            }
+            self.go_out();
+            return false;
+        }
+        let inside = keyspace.enter(self.number);
+        self.inside.set(inside);
+        inside
+    }
+
+    /// Comes in to begin what has these flags and was let pass by the gates. `false`, too, where a
+    /// pause holds it that may have begun behind them: a pause asks for the world, which sees what
+    /// is inside (`pause.rs`).
+    #[inline]
+    pub fn come_in_past_gates(&self, flags: impl FnOnce() -> Flags) -> bool {
+        let pause = &self.shared.pause;
+        self.come_in() && (!pause.may_hold() || !pause.holds(flags(), self.now_ms()))
+    }
+
+    /// Whether the worker is inside its turnstile; for assertions.
+    pub(crate) fn is_inside(&self) -> bool {
+        self.inside.get()
+    }
+
+    /// Goes out, if inside.
+    #[inline]
+    pub fn go_out(&self) {
+        if self.inside.replace(false) {
+            self.shared.keyspace.leave(self.number);
+        }
+    }
+
+    /// Whether the locks are there, with the worker inside its turnstile, or the world, with the
+    /// worker outside; if not, the waker is woken when that is to be asked again.
+    pub fn poll_locks(&self, acquisition: &mut Acquisition, waker: &Waker) -> Poll<()> {
+        if acquisition.wants_world() {
+            // The world is granted to those outside; a turnstile held here would never let it.
+            self.go_out();
+        } else if !self.come_in() {
+            if !self.shared.keyspace.wait_for_world(waker) {
+                // It goes on already: try once more.
+                waker.wake_by_ref();
+            }
+            return Poll::Pending;
+        }
+        acquisition.poll(waker)
+    }
+
+    /// Whether the present batch has lasted for a turn's time.
+    pub(crate) fn is_batch_over(&self) -> bool {
+        let began = self.batch_began();
+        is_over(self.shared.keyspace.clock().since(began) - began.us())
+    }
+
+    /// Hands out all letters that there are.
+    pub fn hand_out_letters(&self) {
+        self.letters.borrow_mut().append(&mut self.shared.mailboxes.collect(self.number));
+        while self.hand_out_letter().is_some() {}
+    }
+
+    /// Hands out the next letters that belong together; for how many clients they were.
+    pub fn hand_out_letter(&self) -> Option<usize> {
+        let mut addressees = self.addressees.borrow_mut();
+        let wake = &mut |client: &Arc<Client>| addressees.push_back(Arc::clone(client));
+        hand_out_next(&mut self.letters.borrow_mut(), wake)
+    }
+
+    /// Whether letters were not handed out yet, or sessions not woken.
+    pub fn has_mail(&self) -> bool {
+        !self.letters.borrow().is_empty() || !self.addressees.borrow().is_empty()
+    }
+
+    /// Wakes the sessions of the first of those who were given messages.
+    pub fn wake_addressees(&self, most: usize) {
+        let mut addressees = self.addressees.borrow_mut();
+        let count = most.min(addressees.len());
+        addressees.drain(..count).for_each(|client| client.wake());
+    }
+
+    /// Letters were taken out of the mailbox.
+    pub fn take_letters(&self, letters: &mut VecDeque<Letter>) {
+        self.letters.borrow_mut().append(letters);
+    }
+
+    /// How many clients were given messages and are still to be woken.
+    pub fn addressee_count(&self) -> usize {
+        self.addressees.borrow().len()
+    }
+}
+
+/// Whether a turn that has lasted for so long is over.
+#[inline]
+pub fn is_over(turn_us: i64) -> bool {
+    turn_us >= TURN_US || drill::are_turns_short()
+}

@@ -1,0 +1,24 @@
+//! Whoever books and tells what is evicted, beside the keyspace's own events.
+//!
+//! Invariant: what is booked under the locks of the evicted keys is told behind them.
+
+use base::time::UnixMillis;
+use keyspace::EntryRef;
+
+use crate::clients::mailbox::Outbox;
+
+/// Books and tells evictions.
+pub trait EvictionObserver: Send + Sync {
+    /// Books a key that the worker of a lane evicts, idle for so many seconds; what is to be told
+    /// of it, if anybody wants to know.
+    fn note(
+        &self,
+        lane: usize,
+        entry: EntryRef<'_>,
+        now: UnixMillis,
+        idle_s: u32,
+    ) -> Option<String>;
+
+    /// Tells what was noted, in microseconds of the wall clock.
+    fn tell(&self, outbox: Outbox<'_>, now_us: i64, noted: String);
+}

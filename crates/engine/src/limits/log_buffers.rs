@@ -1,0 +1,28 @@
+//! What the log's records take until the disk has them: memory that no key's removal frees.
+//!
+//! Invariant: whatever is noted as taken is noted as freed once.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+static TAKEN: AtomicUsize = AtomicUsize::new(0);
+
+/// So many pieces are kept when there is nothing to do.
+pub const PIECES_KEPT: usize = 4;
+
+/// What these take, with those of the writer.
+const KEPT: usize = (PIECES_KEPT + 2) * (256 << 10);
+
+/// Bytes that the log's records take, beyond what is always kept for them.
+pub fn buffered() -> usize {
+    TAKEN.load(Ordering::Relaxed).saturating_sub(KEPT)
+}
+
+/// A buffer of this many bytes is there from now on.
+pub fn note_taken(bytes: usize) {
+    TAKEN.fetch_add(bytes, Ordering::Relaxed);
+}
+
+/// A buffer of this many bytes is gone.
+pub fn note_freed(bytes: usize) {
+    TAKEN.fetch_sub(bytes, Ordering::Relaxed);
+}

@@ -1,0 +1,16 @@
+//! Why a command waits or is refused: plain state that the gates read.
+//!
+//! Invariant: what acts on this state stands in higher rooms.
+
+pub mod aging_state;
+pub mod budget;
+pub mod defrag_state;
+pub mod eviction_observer;
+pub mod evictor;
+pub mod loading;
+pub mod log_buffers;
+pub mod long_running;
+pub mod pause;
+pub mod scripts;
+pub mod sweep;
+pub mod write_refusals;

@@ -1,0 +1,110 @@
+//! Why commands that write are refused, whoever asks: a disk on which data cannot be kept.
+//!
+//! A new reason is one constant and one line in `judge`; whoever knows of it sets it and takes it
+//! back. The gates, EXEC under its locks, what scripts call, what begins a second time and
+//! memcached's requests all ask here.
+//!
+//! Invariant: while there is no reason, a command pays one load for that.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use commands::{Flags, Role};
+use config::Config;
+use config::settings::{SAVE, STOP_WRITES_ON_BGSAVE_ERROR};
+use keyspace::Refusal;
+
+use crate::journal::Journal;
+
+/// The latest snapshot failed.
+pub const SNAPSHOT_FAILED: u32 = 1;
+
+/// The append-only file cannot be written.
+pub const LOG_FAILED: u32 = 2;
+
+/// The reasons that there are at present.
+#[derive(Default)]
+pub struct WriteRefusals(AtomicU32);
+
+const MISCONF: Refusal = Refusal::error(
+    "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to \
+     disk. Commands that may modify the data set are disabled, because this instance is configured \
+     to report errors during writes if RDB snapshotting fails (stop-writes-on-bgsave-error \
+     option). Please check the Redis logs for details about the RDB error.",
+);
+
+impl WriteRefusals {
+    /// A reason is there from now on, or no longer is.
+    pub fn set(&self, reason: u32, is_there: bool) {
+        if is_there {
+            self.0.fetch_or(reason, Ordering::Relaxed);
+        } else {
+            self.0.fetch_and(!reason, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether there is any.
+    #[inline]
+    pub(crate) fn are_there(&self) -> bool {
+        self.0.load(Ordering::Relaxed) != 0
+    }
+
+    /// Why a command may not run, if it may not. As in Redis, PING tells too.
+    #[inline]
+    pub(crate) fn refuse(
+        &self,
+        config: &Config,
+        journal: &Journal,
+        flags: Flags,
+        role: Role,
+    ) -> Option<Refusal> {
+        self.present(config).refuse(journal, flags, role)
+    }
+
+    /// Those that stop writes at this moment.
+    #[inline]
+    pub(crate) fn present(&self, config: &Config) -> Present {
+        match self.0.load(Ordering::Relaxed) {
+            0 => Present(0),
+            reasons => Present(those_that_stop(reasons, config)),
+        }
+    }
+}
+
+/// Those that stopped writes at one moment, whatever is configured afterwards.
+#[derive(Clone, Copy)]
+pub(crate) struct Present(u32);
+
+impl Present {
+    /// Whether there was any.
+    #[inline]
+    pub(crate) fn is_any(self) -> bool {
+        self.0 != 0
+    }
+
+    /// Why a command may not run, if it may not.
+    #[inline]
+    pub(crate) fn refuse(self, journal: &Journal, flags: Flags, role: Role) -> Option<Refusal> {
+        match self.0 {
+            0 => None,
+            reasons => judge(reasons, journal, flags, role),
+        }
+    }
+}
+
+#[cold]
+fn judge(reasons: u32, journal: &Journal, flags: Flags, role: Role) -> Option<Refusal> {
+    if !flags.has(Flags::WRITE) && role != Role::Ping {
+        return None;
+    }
+    if reasons & LOG_FAILED != 0 {
+        return Some(journal.refusal());
+    }
+    (reasons & SNAPSHOT_FAILED != 0).then_some(MISCONF)
+}
+
+/// A snapshot that failed stops writes where that is configured.
+#[cold]
+fn those_that_stop(reasons: u32, config: &Config) -> u32 {
+    let is_strict = config.get(STOP_WRITES_ON_BGSAVE_ERROR) && !config.get(SAVE).is_empty();
+    if is_strict { reasons } else { reasons & !SNAPSHOT_FAILED }
+}

@@ -1,0 +1,257 @@
+//! SLOWLOG and COMMANDLOG: the commands that lately took longest, or were largest.
+//!
+//! Invariant: an entry holds at most the configured number of arguments, each cut to the configured
+//! length, so the log's memory is bounded by its configuration.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+use commands::Flags;
+use config::Config;
+use config::settings::{
+    COMMANDLOG_LARGE_REPLY_MAX_LEN, COMMANDLOG_LARGE_REQUEST_MAX_LEN, COMMANDLOG_REPLY_LARGER_THAN,
+    COMMANDLOG_REQUEST_LARGER_THAN, SLOWLOG_ENTRY_MAX_ARGC, SLOWLOG_ENTRY_MAX_STRING_LEN,
+    SLOWLOG_LOG_SLOWER_THAN, SLOWLOG_MAX_LEN,
+};
+use proto::Args;
+
+use crate::clients::registry::Client;
+use crate::observe::redact;
+use crate::table::command_table::Entry;
+
+/// What a request takes beyond the extent of its arguments: the lines around them.
+const FRAME: u64 = 64;
+
+/// The three logs.
+pub struct CommandLog {
+    logs: [ThresholdLog; 3],
+}
+
+/// What is remarkable about the commands of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remarkable {
+    /// Its time, in microseconds.
+    Slow,
+    /// The bytes of its request.
+    LargeRequest,
+    /// The bytes of its reply.
+    LargeReply,
+}
+
+/// A command that ran, and what it cost.
+#[derive(Clone, Copy)]
+pub(crate) struct Execution<'a> {
+    /// Whose it was; nobody's if a script called it.
+    pub(crate) client: Option<&'a Client>,
+    /// Unix time in seconds.
+    pub(crate) time_s: i64,
+    pub(crate) entry: &'a Entry,
+    pub(crate) args: Args<'a>,
+    pub(crate) micros: u64,
+    pub(crate) reply_bytes: u64,
+}
+
+/// A command on its way into the logs.
+pub(crate) struct PendingEntry {
+    entry: LogEntry,
+    /// Its time, the bytes of its request, those of its reply.
+    costs: [u64; 3],
+}
+
+/// One remarkable command.
+#[derive(Clone, Debug)]
+pub struct LogEntry {
+    /// The number of the entry, which rises with each one logged.
+    pub id: u64,
+    /// Unix time in seconds.
+    pub time: i64,
+    /// Microseconds or bytes.
+    pub cost: u64,
+    /// The request, shortened, secrets left out.
+    pub arguments: Vec<Vec<u8>>,
+    /// The address of the client.
+    pub peer: String,
+    /// The name that CLIENT SETNAME gave; empty without one.
+    pub client_name: Box<[u8]>,
+}
+
+/// A ring of entries.
+struct ThresholdLog {
+    threshold: AtomicU64,
+    ring: Mutex<Ring>,
+}
+
+#[derive(Default)]
+struct Ring {
+    next_id: u64,
+    capacity: usize,
+    /// Newest first.
+    entries: VecDeque<LogEntry>,
+}
+
+impl CommandLog {
+    /// Logs that note nothing until they are configured.
+    pub(crate) fn new() -> Self {
+        let log = || ThresholdLog { threshold: AtomicU64::new(u64::MAX), ring: Mutex::default() };
+        Self { logs: [log(), log(), log()] }
+    }
+
+    /// Follows the configuration: a negative threshold turns a log off.
+    pub fn configure(&self, config: &Config) {
+        let limits = [
+            (config.get(SLOWLOG_LOG_SLOWER_THAN), config.get(SLOWLOG_MAX_LEN)),
+            (
+                config.get(COMMANDLOG_REQUEST_LARGER_THAN),
+                config.get(COMMANDLOG_LARGE_REQUEST_MAX_LEN),
+            ),
+            (config.get(COMMANDLOG_REPLY_LARGER_THAN), config.get(COMMANDLOG_LARGE_REPLY_MAX_LEN)),
+        ];
+        for (log, (threshold, capacity)) in self.logs.iter().zip(limits) {
+            log.threshold.store(u64::try_from(threshold).unwrap_or(u64::MAX), Ordering::Relaxed);
+            let mut ring = log.ring();
+            ring.capacity = capacity;
+            ring.entries.truncate(capacity);
+        }
+    }
+
+    /// Whether a command may be remarkable: by its time, by its reply, or by the extent of its
+    /// arguments.
+    #[inline]
+    pub fn is_remarkable(&self, extent: usize, micros: u64, reply_bytes: u64) -> bool {
+        let about = [micros, extent as u64 + FRAME, reply_bytes];
+        let reaches =
+            |(log, cost): (&ThresholdLog, u64)| cost >= log.threshold.load(Ordering::Relaxed);
+        self.logs.iter().zip(about).any(reaches)
+    }
+
+    /// Notes a command where it is remarkable.
+    #[cold]
+    pub(crate) fn note(&self, config: &Config, execution: Execution<'_>) {
+        if let Some(remark) = self.describe(config, execution) {
+            self.enter(&remark);
+        }
+    }
+
+    /// What the logs would hold of a command; `None` of one that none of them takes.
+    pub(crate) fn describe(
+        &self,
+        config: &Config,
+        execution: Execution<'_>,
+    ) -> Option<PendingEntry> {
+        let Execution { client, time_s, entry, args, micros, reply_bytes } = execution;
+        let costs = [micros, request_bytes(args), reply_bytes];
+        let is_wanted = !entry.spec.flags.has(Flags::SKIP_SLOWLOG)
+            && self.logs.iter().zip(costs).any(|(log, cost)| log.takes(cost));
+        is_wanted.then(|| {
+            let entry = LogEntry {
+                id: 0,
+                time: time_s,
+                cost: 0,
+                arguments: cut(config, entry, args),
+                peer: client.map(|client| client.peer.to_string()).unwrap_or_default(),
+                client_name: client.map(|client| client.names().name.clone()).unwrap_or_default(),
+            };
+            PendingEntry { entry, costs }
+        })
+    }
+
+    /// Enters a command into the logs that take it.
+    pub(crate) fn enter(&self, remark: &PendingEntry) {
+        for (log, cost) in self.logs.iter().zip(remark.costs) {
+            if log.takes(cost) {
+                log.push(LogEntry { cost, ..remark.entry.clone() });
+            }
+        }
+    }
+
+    /// The newest entries, newest first.
+    pub fn newest(&self, what: Remarkable, count: usize) -> Vec<LogEntry> {
+        self.ring(what).entries.iter().take(count).cloned().collect()
+    }
+
+    /// How many entries there are.
+    pub fn len(&self, what: Remarkable) -> usize {
+        self.ring(what).entries.len()
+    }
+
+    /// Forgets all entries.
+    pub fn clear(&self, what: Remarkable) {
+        self.ring(what).entries.clear();
+    }
+
+    fn ring(&self, what: Remarkable) -> MutexGuard<'_, Ring> {
+        self.logs[what as usize].ring()
+    }
+}
+
+impl ThresholdLog {
+    fn takes(&self, cost: u64) -> bool {
+        cost >= self.threshold.load(Ordering::Relaxed)
+    }
+
+    fn push(&self, entry: LogEntry) {
+        let mut ring = self.ring();
+        let id = ring.next_id;
+        ring.next_id += 1;
+        ring.entries.push_front(LogEntry { id, ..entry });
+        let capacity = ring.capacity;
+        ring.entries.truncate(capacity);
+    }
+
+    fn ring(&self) -> MutexGuard<'_, Ring> {
+        self.ring.lock().expect("no critical section here panics")
+    }
+}
+
+/// The length of a request as a client sends it.
+fn request_bytes(args: Args<'_>) -> u64 {
+    let line = |number: usize| number.max(1).ilog10() as usize + 4;
+    let argument = |length: usize| line(length) + length + 2;
+    let arguments: usize = args.iter().map(|bytes| argument(bytes.len())).sum();
+    (line(args.len()) + arguments) as u64
+}
+
+/// The arguments as the log keeps them.
+fn cut(config: &Config, entry: &Entry, args: Args<'_>) -> Vec<Vec<u8>> {
+    let most = config.get(SLOWLOG_ENTRY_MAX_ARGC);
+    let longest = config.get(SLOWLOG_ENTRY_MAX_STRING_LEN);
+    let count = if args.len() > most { most.saturating_sub(1) } else { args.len() };
+    let shown = (0..count).map(|index| redact::shown(entry, args, index));
+    let mut kept: Vec<Vec<u8>> = shown.map(|argument| cut_argument(argument, longest)).collect();
+    if args.len() > count {
+        kept.push(format!("... ({} more arguments)", args.len() - count).into_bytes());
+    }
+    kept
+}
+
+fn cut_argument(argument: &[u8], longest: usize) -> Vec<u8> {
+    let Some((kept, rest)) =
+        argument.split_at_checked(longest).filter(|(_, rest)| !rest.is_empty())
+    else {
+        return argument.to_vec();
+    };
+    [kept, format!("... ({} more bytes)", rest.len()).as_bytes()].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{cut_argument, request_bytes};
+    use proto::OwnedArgs;
+
+    #[test]
+    fn a_request_is_as_long_as_its_bytes() {
+        for words in [vec![""], vec!["get", "foo"], vec!["0123456789"; 12]] {
+            let args: OwnedArgs = words.iter().map(|word| word.as_bytes()).collect();
+            let mut wire = Vec::new();
+            args.as_args().encode(&mut wire);
+            assert_eq!(request_bytes(args.as_args()), wire.len() as u64, "{words:?}");
+        }
+    }
+
+    #[test]
+    fn long_arguments_are_cut() {
+        assert_eq!(cut_argument(b"abc", 3), b"abc");
+        assert_eq!(cut_argument(b"abcd", 3), b"abc... (1 more bytes)");
+    }
+}

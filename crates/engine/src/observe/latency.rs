@@ -1,0 +1,151 @@
+//! The latency monitor: events that took long, second by second.
+//!
+//! Invariant: an event keeps at most `SAMPLES` samples, one for each second that had any, and the
+//! events are a few fixed names, so its memory is bounded.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+use base::time::Clock;
+use commands::Flags;
+
+/// Samples that are kept of an event.
+const SAMPLES: usize = 160;
+
+/// What was slow lately.
+pub struct LatencyMonitor {
+    threshold_us: AtomicU64,
+    events: Mutex<BTreeMap<&'static str, LatencyEvent>>,
+}
+
+/// The latest samples of one event.
+#[derive(Clone, Debug, Default)]
+pub struct LatencyEvent {
+    /// Oldest first.
+    pub samples: VecDeque<Sample>,
+    /// The longest since the last reset, in milliseconds.
+    pub longest: u64,
+}
+
+/// The longest occurrence within a second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// Unix time in seconds.
+    pub time: i64,
+    /// Milliseconds.
+    pub latency: u64,
+}
+
+impl LatencyMonitor {
+    pub(crate) fn new() -> Self {
+        Self { threshold_us: AtomicU64::new(u64::MAX), events: Mutex::default() }
+    }
+
+    /// Follows `latency-monitor-threshold`: milliseconds, 0 for off.
+    pub fn configure(&self, threshold_ms: u64) {
+        let threshold =
+            if threshold_ms == 0 { u64::MAX } else { threshold_ms.saturating_mul(1000) };
+        self.threshold_us.store(threshold, Ordering::Relaxed);
+    }
+
+    /// What takes at least so long is to be noted; `u64::MAX` for nothing.
+    #[inline]
+    pub(crate) fn threshold_us(&self) -> u64 {
+        self.threshold_us.load(Ordering::Relaxed)
+    }
+
+    /// Notes a command that took too long.
+    #[cold]
+    pub(crate) fn note_command(&self, clock: &Clock, flags: Flags, micros: u64) {
+        let event = if flags.has(Flags::FAST) { "fast-command" } else { "command" };
+        self.note(clock, event, micros);
+    }
+
+    /// Notes an event that took too long.
+    #[cold]
+    pub(crate) fn note(&self, clock: &Clock, event: &'static str, micros: u64) {
+        let sample = Sample { time: clock.now_ms().div_euclid(1000), latency: micros / 1000 };
+        self.events().entry(event).or_default().add(sample);
+    }
+
+    /// The events that were noted, by name.
+    pub fn all(&self) -> Vec<(&'static str, LatencyEvent)> {
+        self.events().iter().map(|(name, event)| (*name, event.clone())).collect()
+    }
+
+    /// One event.
+    pub fn event(&self, name: &[u8]) -> Option<LatencyEvent> {
+        self.events().iter().find(|(own, _)| is(own, name)).map(|(_, event)| event.clone())
+    }
+
+    /// Forgets all events; how many there were.
+    pub fn reset_all(&self) -> usize {
+        std::mem::take(&mut *self.events()).len()
+    }
+
+    /// Forgets an event; whether there was one.
+    pub fn reset(&self, name: &[u8]) -> bool {
+        let mut events = self.events();
+        let before = events.len();
+        events.retain(|own, _| !is(own, name));
+        events.len() < before
+    }
+
+    fn events(&self) -> MutexGuard<'_, BTreeMap<&'static str, LatencyEvent>> {
+        self.events.lock().expect("no critical section here panics")
+    }
+}
+
+fn is(own: &str, name: &[u8]) -> bool {
+    own.as_bytes().eq_ignore_ascii_case(name)
+}
+
+impl LatencyEvent {
+    fn add(&mut self, sample: Sample) {
+        self.longest = self.longest.max(sample.latency);
+        match self.samples.back_mut() {
+            Some(last) if last.time == sample.time => {
+                last.latency = last.latency.max(sample.latency);
+            }
+            _ => self.samples.push_back(sample),
+        }
+        if self.samples.len() > SAMPLES {
+            self.samples.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base::time::Clock;
+
+    use super::{LatencyMonitor, SAMPLES, Sample};
+
+    #[test]
+    fn a_second_keeps_its_longest() {
+        let (monitor, clock) = (LatencyMonitor::new(), Clock::manual(5_000));
+        for micros in [20_000, 30_999, 10_000] {
+            monitor.note(&clock, "command", micros);
+        }
+        clock.advance(1000);
+        monitor.note(&clock, "command", 7_000);
+        let event = monitor.event(b"COMMAND").unwrap();
+        let samples = [Sample { time: 5, latency: 30 }, Sample { time: 6, latency: 7 }];
+        assert_eq!(Vec::from(event.samples), samples);
+        assert_eq!(event.longest, 30);
+        assert!(monitor.reset(b"command") && !monitor.reset(b"command"));
+    }
+
+    #[test]
+    fn old_samples_give_way() {
+        let (monitor, clock) = (LatencyMonitor::new(), Clock::manual(0));
+        for _ in 0..SAMPLES + 5 {
+            monitor.note(&clock, "command", 1_000_000);
+            clock.advance(1000);
+        }
+        let event = monitor.event(b"command").unwrap();
+        assert_eq!((event.samples.len(), event.samples[0].time), (SAMPLES, 5));
+        assert_eq!(monitor.reset_all(), 1);
+    }
+}

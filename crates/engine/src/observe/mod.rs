@@ -1,0 +1,13 @@
+//! What looks on: pub/sub, tracking, MONITOR, notifications, statistics, the command log, latency.
+//!
+//! Invariant: an observer changes no data and takes only the parts that it reads.
+
+pub mod command_log;
+pub mod latency;
+pub mod monitor;
+pub mod notifications;
+pub mod pubsub;
+pub mod rates;
+pub mod redact;
+pub mod stats;
+pub mod tracking;

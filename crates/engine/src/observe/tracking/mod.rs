@@ -1,0 +1,371 @@
+//! CLIENT TRACKING: clients keep copies of what they read, and are told when those are old.
+//!
+//! What a tracked client reads is entered in the table, under the locks of its keys; whoever alters
+//! such a key takes it out and leaves a notice, under the same locks. In broadcast mode a client
+//! names prefixes instead, and nothing is entered. As in Redis, databases are not told apart.
+//!
+//! Invariants: a client is tracked if and only if its session has a [`Tracked`]; the notice of a
+//! change that came after a read is left after that read was entered, and reaches the client behind
+//! the reply.
+
+mod options;
+mod outbox;
+mod table;
+mod unsent;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound::{Included, Unbounded};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use commands::Spec;
+use config::Config;
+use config::settings::TRACKING_TABLE_MAX_KEYS;
+use keyspace::{ChangeInterest, Keyspace, Tx};
+use proto::Args;
+
+pub use options::{Mode, TrackingOptions};
+
+use crate::clients::client_id::ClientId;
+use crate::clients::mailbox::Directory;
+use crate::clients::registry::{Client, client_flags};
+pub(crate) use outbox::Post;
+use table::Table;
+use unsent::Unsent;
+
+/// All that is tracked.
+#[derive(Default)]
+pub struct Tracking {
+    /// How many clients there are on the roster.
+    size: AtomicUsize,
+    roster: RwLock<Trackers>,
+    table: Table,
+}
+
+/// Who is tracked.
+#[derive(Default)]
+struct Trackers {
+    trackers: BTreeMap<ClientId, Arc<Tracker>>,
+    /// Who wants to hear of all keys with a prefix.
+    prefixes: BTreeMap<Box<[u8]>, BTreeSet<ClientId>>,
+}
+
+/// A tracked client and what it asked for.
+pub struct Tracker {
+    client: Arc<Client>,
+    /// The modes that CLIENT TRACKING gave.
+    pub options: TrackingOptions,
+}
+
+/// A session's place on the roster.
+pub struct Tracked {
+    tracking: &'static Tracking,
+    keyspace: &'static Keyspace,
+    /// The client, as the invalidation table knows it.
+    pub tracker: Arc<Tracker>,
+    /// What it was told of and has not read.
+    pub unsent: Unsent,
+    _interest: ChangeInterest,
+}
+
+/// What a command within a unit read.
+pub struct UnitRead {
+    /// How many keys the unit had altered by then.
+    modified: usize,
+    reader: ClientId,
+    keys: Vec<Box<[u8]>>,
+}
+
+/// What tracking works with.
+#[derive(Clone, Copy)]
+pub struct Surroundings<'a> {
+    pub(crate) keyspace: &'a Keyspace,
+    pub(crate) config: &'a Config,
+    pub(crate) directory: Directory<'a>,
+}
+
+/// What INFO tells.
+pub struct TrackingFigures {
+    /// Clients with CLIENT TRACKING on.
+    pub clients: usize,
+    /// Keys in the invalidation table.
+    pub keys: usize,
+    /// Keys of the table, each once for every client that has read it.
+    pub items: usize,
+    /// Prefixes of all clients with BCAST.
+    pub prefixes: usize,
+}
+
+impl Tracked {
+    /// Enters a client, or what it wants now, if it was there.
+    pub fn begin(
+        tracking: &'static Tracking,
+        keyspace: &'static Keyspace,
+        client: &Arc<Client>,
+        options: TrackingOptions,
+    ) -> Self {
+        // From here on changes are heeded; the client has not read anything yet.
+        let interest = keyspace.register_change_interest();
+        let redirect = options.redirect.map_or(0, |target| target as i64);
+        client.live.redirect.store(redirect, Ordering::Relaxed);
+        client.set_flag(client_flags::TRACKING, true);
+        client.set_flag(client_flags::BROADCAST, options.mode == Mode::Broadcast);
+        client.set_flag(client_flags::BROKEN_REDIRECT, false);
+        client.names().holdings.prefixes = options.prefixes.iter().map(|it| bytes_of(it)).sum();
+        let tracker = Arc::new(Tracker { client: Arc::clone(client), options });
+        tracking.enter(&tracker);
+        Self { tracking, keyspace, tracker, unsent: Unsent::default(), _interest: interest }
+    }
+}
+
+impl Tracked {
+    /// All has left. The next output has places of its own.
+    pub fn forget_unsent(&mut self) {
+        self.unsent = Unsent::default();
+    }
+}
+
+impl Drop for Tracked {
+    fn drop(&mut self) {
+        let client = &self.tracker.client;
+        // Its successor may be there already.
+        if self.tracking.leave(self.keyspace, &self.tracker) {
+            const FLAGS: [u32; 3] =
+                [client_flags::TRACKING, client_flags::BROADCAST, client_flags::BROKEN_REDIRECT];
+            FLAGS.iter().for_each(|flag| client.set_flag(*flag, false));
+            client.live.redirect.store(-1, Ordering::Relaxed);
+            client.names().holdings.prefixes = 0;
+        }
+    }
+}
+
+impl UnitRead {
+    /// What a command with these arguments reads for a client, now that it ran.
+    pub(crate) fn new(reader: ClientId, tx: &mut Tx, spec: &Spec, args: Args<'_>) -> Self {
+        let mut keys = Vec::new();
+        visit_keys(spec, args, |key| keys.push(key.into()));
+        Self { modified: tx.fence_modified(), reader, keys }
+    }
+}
+
+impl Tracking {
+    /// Whether anybody is tracked.
+    #[inline]
+    fn any(&self) -> bool {
+        self.size.load(Ordering::Relaxed) != 0
+    }
+
+    /// Enters what a client has read, whose locks are still held.
+    #[cold]
+    pub(crate) fn remember(
+        &self,
+        surroundings: Surroundings<'_>,
+        reader: ClientId,
+        spec: &Spec,
+        args: Args<'_>,
+    ) {
+        let locate = |key: &[u8]| surroundings.keyspace.locate(key).partition();
+        visit_keys(spec, args, |key| self.table.add(locate(key), key, reader));
+        self.fit_table(surroundings);
+    }
+
+    /// Leaves notices of all that a transaction altered and enters what its commands read, in
+    /// their order. Its locks are still held. What is for the client itself is to be left behind
+    /// what it has to say.
+    pub(crate) fn settle(
+        &self,
+        surroundings: Surroundings<'_>,
+        tx: &Tx,
+        readings: &[UnitRead],
+    ) -> Option<Post> {
+        if !self.any() {
+            return None;
+        }
+        let Surroundings { keyspace, directory, .. } = surroundings;
+        let roster = self.roster();
+        let mut post = Post::new(tx.options().origin);
+        if tx.has_modified_databases() {
+            self.table.clear(keyspace);
+            roster.trackers.values().for_each(|tracker| post.add_all_keys(tracker));
+        }
+        let (modified, mut from) = (tx.modified(), 0);
+        for UnitRead { modified: until, reader, keys } in readings {
+            self.invalidate(keyspace, &roster, &modified[from..*until], &mut post);
+            from = *until;
+            for key in keys {
+                self.table.add(keyspace.locate(key).partition(), key, *reader);
+            }
+        }
+        self.invalidate(keyspace, &roster, &modified[from..], &mut post);
+        for (prefix, matching) in roster.matching(modified.iter().map(|(_, key)| &**key)) {
+            let ids = roster.prefixes.get(prefix).into_iter().flatten();
+            let trackers = ids.filter_map(|id| roster.trackers.get(id));
+            post.add_keys(trackers, &matching);
+        }
+        post.leave_to_others(directory);
+        drop(roster);
+        self.fit_table(surroundings);
+        Some(post)
+    }
+
+    /// Takes altered keys out of the table, for those who had read them.
+    fn invalidate(
+        &self,
+        keyspace: &Keyspace,
+        roster: &Trackers,
+        modified: &[(usize, Box<[u8]>)],
+        post: &mut Post,
+    ) {
+        for (_, key) in modified {
+            let readers = self.table.take(keyspace.locate(key).partition(), key);
+            let trackers = readers.iter().filter_map(|id| roster.reader(*id));
+            post.add_keys(trackers, &BTreeSet::from([&**key]));
+        }
+    }
+
+    /// Takes keys out of the table until it is as large as it may be; who had read them is told.
+    pub fn fit_table(&self, surroundings: Surroundings<'_>) {
+        let max = surroundings.config.get(TRACKING_TABLE_MAX_KEYS);
+        let excess = self.table.len().saturating_sub(max);
+        if max == 0 || excess == 0 {
+            return;
+        }
+        let (roster, mut post) = (self.roster(), Post::new(0));
+        for (key, readers) in self.table.take_any(excess) {
+            let trackers = readers.iter().filter_map(|id| roster.reader(*id));
+            post.add_keys(trackers, &BTreeSet::from([&*key]));
+        }
+        post.leave_to_itself(surroundings.directory);
+    }
+
+    /// How much there is of everything.
+    pub fn figures(&self) -> TrackingFigures {
+        let (keys, items) = self.table.figures();
+        let roster = self.roster();
+        let (clients, prefixes) = (roster.trackers.len(), roster.prefixes.len());
+        TrackingFigures { clients, keys, items, prefixes }
+    }
+
+    fn enter(&self, tracker: &Arc<Tracker>) {
+        let mut roster = self.roster_mut();
+        roster.strike_off(tracker.client.id);
+        for prefix in &tracker.options.prefixes {
+            roster.prefixes.entry(prefix.clone()).or_default().insert(tracker.client.id);
+        }
+        roster.trackers.insert(tracker.client.id, Arc::clone(tracker));
+        self.size.store(roster.trackers.len(), Ordering::Relaxed);
+    }
+
+    /// Strikes a client off; `false` if something newer stands in its place.
+    fn leave(&self, keyspace: &Keyspace, tracker: &Arc<Tracker>) -> bool {
+        let (mut roster, id) = (self.roster_mut(), tracker.client.id);
+        if !roster.trackers.get(&id).is_some_and(|present| Arc::ptr_eq(present, tracker)) {
+            return false;
+        }
+        roster.strike_off(id);
+        self.size.store(roster.trackers.len(), Ordering::Relaxed);
+        // Nobody can come before this is done, and without anybody no change is looked at.
+        if roster.trackers.is_empty() {
+            self.table.clear(keyspace);
+        }
+        true
+    }
+
+    fn roster(&self) -> RwLockReadGuard<'_, Trackers> {
+        self.roster.read().expect("no critical section here panics")
+    }
+
+    fn roster_mut(&self) -> RwLockWriteGuard<'_, Trackers> {
+        self.roster.write().expect("no critical section here panics")
+    }
+}
+
+impl Trackers {
+    /// Who is told by name of what it has read.
+    fn reader(&self, id: ClientId) -> Option<&Arc<Tracker>> {
+        self.trackers.get(&id).filter(|tracker| tracker.options.mode != Mode::Broadcast)
+    }
+
+    /// The prefixes that any of these keys begins with, each with those keys. Of the prefixes only
+    /// those are looked at that begin as a key does.
+    fn matching<'a>(
+        &'a self,
+        keys: impl Iterator<Item = &'a [u8]>,
+    ) -> BTreeMap<&'a [u8], BTreeSet<&'a [u8]>> {
+        let mut matching = BTreeMap::<_, BTreeSet<_>>::new();
+        for key in keys {
+            let mut bound = key;
+            while let Some((prefix, _)) =
+                self.prefixes.range::<[u8], _>((Unbounded, Included(bound))).next_back()
+            {
+                let common = prefix.iter().zip(bound).take_while(|(one, other)| one == other);
+                let common = common.count();
+                let is_prefix = common == prefix.len();
+                if is_prefix {
+                    matching.entry(&**prefix).or_default().insert(key);
+                }
+                // What comes before it and begins as the key does is no longer than that.
+                if is_prefix && common == 0 {
+                    break;
+                }
+                bound = &key[..common - usize::from(is_prefix)];
+            }
+        }
+        matching
+    }
+
+    fn strike_off(&mut self, id: ClientId) {
+        let Some(tracker) = self.trackers.remove(&id) else { return };
+        for prefix in &tracker.options.prefixes {
+            if let Some(ids) = self.prefixes.get_mut(prefix) {
+                ids.remove(&id);
+                if ids.is_empty() {
+                    self.prefixes.remove(prefix);
+                }
+            }
+        }
+    }
+}
+
+/// What a prefix takes, which may be one client's alone.
+fn bytes_of(prefix: &[u8]) -> usize {
+    /// Its place on the roster and among the options.
+    const PLACE: usize = 160;
+    PLACE + 2 * prefix.len()
+}
+
+/// Visits the keys of a request. One whose key counts lie has read none.
+fn visit_keys(spec: &Spec, args: Args<'_>, mut visit: impl FnMut(&[u8])) {
+    for keys in spec.keys {
+        let _ = keys.visit(args, |index| visit(&args[index]));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use base::Random;
+
+    use super::Trackers;
+
+    #[test]
+    fn the_prefixes_of_altered_keys_are_found_as_by_looking_at_each() {
+        let mut random = Random::from_seed(1);
+        let mut word = |most: u64| -> Box<[u8]> {
+            (0..random.below(most)).map(|_| b'a' + random.below(2) as u8).collect()
+        };
+        for _ in 0..200 {
+            let prefixes = (0..20).map(|_| (word(6), BTreeSet::new())).collect();
+            let roster = Trackers { prefixes, ..Trackers::default() };
+            let keys: Vec<_> = (0..10).map(|_| word(9)).collect();
+            let mut expected = BTreeMap::<&[u8], BTreeSet<&[u8]>>::new();
+            for prefix in roster.prefixes.keys() {
+                for key in keys.iter().filter(|key| key.starts_with(prefix)) {
+                    expected.entry(prefix).or_default().insert(key);
+                }
+            }
+            assert_eq!(roster.matching(keys.iter().map(|key| &**key)), expected);
+        }
+    }
+}

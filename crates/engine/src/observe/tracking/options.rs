@@ -1,0 +1,49 @@
+//! What a client may ask of CLIENT TRACKING.
+//!
+//! Invariant: prefixes are there in broadcast mode only, and none begins with another.
+
+use crate::clients::client_id::ClientId;
+
+/// How a client wants to be tracked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrackingOptions {
+    /// Which keys are tracked: all that are read, prefixes, or by CLIENT CACHING.
+    pub mode: Mode,
+    /// Whether it wants to hear nothing of what it changes itself.
+    pub no_loop: bool,
+    /// Who is to be told instead.
+    pub redirect: Option<ClientId>,
+    /// The keys that it wants to hear of, in broadcast mode; in order.
+    pub prefixes: Vec<Box<[u8]>>,
+}
+
+/// What of all that it reads a client is told of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// All of it.
+    Everything,
+    /// What the command right after CLIENT CACHING YES reads.
+    OptIn,
+    /// All but what the command right after CLIENT CACHING NO reads.
+    OptOut,
+    /// Of keys with its prefixes, whether it reads them or not.
+    Broadcast,
+}
+
+impl TrackingOptions {
+    /// Whether it is told of keys that nobody remembers.
+    pub(crate) fn broadcasts(&self) -> bool {
+        self.mode == Mode::Broadcast
+    }
+
+    /// Whether what a command reads is remembered, given whether CLIENT CACHING came before it.
+    #[inline]
+    pub(crate) fn remembers(&self, has_caching: bool) -> bool {
+        match self.mode {
+            Mode::Everything => true,
+            Mode::OptIn => has_caching,
+            Mode::OptOut => !has_caching,
+            Mode::Broadcast => false,
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! The notices of one transaction, by the client that they concern.
+//!
+//! Invariant: a client gets one letter for all of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::Tracker;
+use crate::clients::client_id::ClientId;
+use crate::clients::invalidation::{Invalidation, SharedKeys};
+use crate::clients::mailbox::{Directory, Rounds};
+use crate::clients::registry::{Client, client_flags};
+
+/// Notices to be left.
+pub struct Post {
+    /// Who altered the keys.
+    origin: ClientId,
+    letters: BTreeMap<ClientId, Invalidations>,
+}
+
+/// What a client is told of: keys, or all of them.
+type Invalidations = (Arc<Tracker>, Vec<Option<SharedKeys>>);
+
+impl Post {
+    pub(super) fn new(origin: ClientId) -> Self {
+        Self { origin, letters: BTreeMap::new() }
+    }
+
+    /// Tells some clients of keys, but for one that wants to hear nothing of its own changes.
+    pub(super) fn add_keys<'t>(
+        &mut self,
+        trackers: impl Iterator<Item = &'t Arc<Tracker>>,
+        keys: &BTreeSet<&[u8]>,
+    ) {
+        let mut shared = None;
+        for tracker in trackers {
+            let is_own = tracker.client.id == self.origin;
+            if keys.is_empty() || is_own && tracker.options.no_loop {
+                continue;
+            }
+            let keys = shared.get_or_insert_with(|| keys.iter().map(|&key| key.into()).collect());
+            self.letter(tracker).push(Some(Arc::clone(keys)));
+        }
+    }
+
+    /// Tells a client that no key is as it was.
+    pub(super) fn add_all_keys(&mut self, tracker: &Arc<Tracker>) {
+        self.letter(tracker).push(None);
+    }
+
+    fn letter(&mut self, tracker: &Arc<Tracker>) -> &mut Vec<Option<SharedKeys>> {
+        let letter = self.letters.entry(tracker.client.id);
+        &mut letter.or_insert_with(|| (Arc::clone(tracker), Vec::new())).1
+    }
+
+    /// Leaves in the mailboxes what is for others than whoever altered the keys, and rings.
+    pub(super) fn leave_to_others(&mut self, directory: Directory<'_>) {
+        let own = self.letters.remove(&self.origin);
+        leave(directory, std::mem::take(&mut self.letters).into_values());
+        self.letters.extend(own.map(|letter| (self.origin, letter)));
+    }
+
+    /// Leaves the rest, behind what it has published itself: in that order Redis tells it.
+    pub fn leave_to_itself(self, directory: Directory<'_>) {
+        leave(directory, self.letters.into_values());
+    }
+}
+
+fn leave(directory: Directory<'_>, letters: impl Iterator<Item = Invalidations>) {
+    let rounds = Rounds::default();
+    for (tracker, keys) in letters {
+        let (receiver, notices) = address(directory, &tracker, &keys);
+        directory.mailboxes.leave_notices(&receiver, notices, &rounds);
+    }
+    directory.mailboxes.ring(&rounds);
+}
+
+/// Who is to be told, and what.
+fn address(
+    directory: Directory<'_>,
+    tracker: &Tracker,
+    keys: &[Option<SharedKeys>],
+) -> (Arc<Client>, Vec<Invalidation>) {
+    let itself = || Arc::clone(&tracker.client);
+    let invalid = |redirected| {
+        keys.iter().map(move |keys| Invalidation::Invalid { keys: keys.clone(), redirected })
+    };
+    let Some(target) = tracker.options.redirect else {
+        return (itself(), invalid(false).collect());
+    };
+    if let Some(client) = directory.clients.find(target) {
+        return (client, invalid(true).collect());
+    }
+    tracker.client.set_flag(client_flags::BROKEN_REDIRECT, true);
+    (itself(), keys.iter().map(|_| Invalidation::RedirectionBroken(target)).collect())
+}

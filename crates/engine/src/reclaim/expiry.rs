@@ -1,0 +1,184 @@
+//! Active expiry: each worker removes the dead keys of its share of the partitions.
+//!
+//! Invariant: a turn holds one partition at a time for a bounded number of entries, and ends after
+//! `TURN_US` whatever is left.
+
+use base::time::UnixMillis;
+use keyspace::{PartitionIndex, Tx, TxOptions};
+
+use crate::lane::Lane;
+use crate::limits::sweep::Sweep;
+
+/// How long one turn may take, in microseconds.
+const TURN_US: i64 = 1000;
+
+/// Entries looked at before the lock is given back. Removing a key that is nowhere in the caches
+/// takes up to 6 us at ten million keys, so a step stays below half a millisecond.
+const STEP: usize = 64;
+
+/// Tells the latency monitor of a turn that took long.
+pub fn note_time(lane: &Lane, started: i64) {
+    let server = lane.shared;
+    lane.tick();
+    let micros = u64::try_from(lane.ticked_us() - started).unwrap_or(0);
+    if micros >= server.latency.threshold_us() {
+        server.latency.note(server.keyspace.clock(), "expire-cycle", micros);
+    }
+}
+
+/// Notes how long the last step held its partition.
+fn note_hold(lane: &Lane) {
+    let micros = u64::try_from(lane.tick()).unwrap_or(0);
+    let pauses = lane.shared.keyspace.stall_stats();
+    if pauses.is_remarkable(micros) {
+        pauses.note_hold(micros);
+    }
+}
+
+/// Leaves what is unfinished to the workers that stay.
+pub fn give_up(lane: &Lane) {
+    if let Some(sweep) = lane.sweep.borrow_mut().take() {
+        lane.shared.keyspace.mark_due(sweep.partition, lane.now_ms());
+    }
+}
+
+/// How a turn ended.
+pub enum ExpiryTurn {
+    /// No key is left whose time was over as the cycle began.
+    AllDone,
+    /// The time of the cycle ended first.
+    LeftOver,
+}
+
+/// The partitions that a turn goes over: those that are due, and once all were seen, those that
+/// still are. A container of very many members is swept in as many steps as that takes, with no
+/// pause between them but the turn's own end.
+struct DuePartitions {
+    due: std::vec::IntoIter<PartitionIndex>,
+    goes_on: bool,
+}
+
+impl DuePartitions {
+    fn begin(due: Vec<PartitionIndex>) -> Self {
+        Self { due: due.into_iter(), goes_on: false }
+    }
+
+    /// One was seen to its end, and something was left or was not.
+    fn note(&mut self, leaves_some: bool) {
+        self.goes_on |= leaves_some;
+    }
+
+    fn next(&mut self, due: impl FnOnce() -> Vec<PartitionIndex>) -> Option<PartitionIndex> {
+        let next = self.due.next();
+        if next.is_none() && std::mem::take(&mut self.goes_on) {
+            self.due = due().into_iter();
+            return self.due.next();
+        }
+        next
+    }
+}
+
+/// The lane's turn.
+pub fn turn(lane: &Lane, unfinished: &mut Option<Sweep>) -> ExpiryTurn {
+    // While writes are held the data stand still: keys whose time is over are absent and stay.
+    let settings = lane.shared.keyspace.settings();
+    if !lane.shared.active_expiry() || settings.holds_expiry(lane.now_ms()) {
+        return ExpiryTurn::AllDone;
+    }
+    let started = lane.ticked_us();
+    let keyspace = lane.shared.keyspace;
+    let crew = lane.shared.worker_count();
+    let due = || -> Vec<_> {
+        let own = |partition: &PartitionIndex| usize::from(*partition) % crew == lane.number;
+        keyspace.partitions_due(lane.now_ms()).filter(own).collect()
+    };
+    let mut rounds = DuePartitions::begin(due());
+    loop {
+        let sweep = match unfinished.take() {
+            Some(sweep) => sweep,
+            None => match rounds.next(due) {
+                Some(partition) => Sweep::begin(partition),
+                None => return ExpiryTurn::AllDone,
+            },
+        };
+        if !lane.come_in() {
+            *unfinished = Some(sweep);
+            return ExpiryTurn::LeftOver;
+        }
+        match step(lane, sweep) {
+            SweepEnd::Done { leaves_some } => rounds.note(leaves_some),
+            SweepEnd::Further(sweep) => *unfinished = Some(sweep),
+            SweepEnd::Busy(sweep) => {
+                *unfinished = Some(sweep);
+                return ExpiryTurn::LeftOver;
+            }
+        }
+        note_hold(lane);
+        if lane.ticked_us() - started > TURN_US {
+            keyspace.count_expiry_timeout(lane.number);
+            return ExpiryTurn::LeftOver;
+        }
+    }
+}
+
+/// How a step in one partition ended.
+enum SweepEnd {
+    /// It was seen to its end; whether something whose time is over was left, as it was much.
+    Done {
+        leaves_some: bool,
+    },
+    Further(Sweep),
+    Busy(Sweep),
+}
+
+/// Sweeps on in one partition. A busy one is left for later.
+fn step(lane: &Lane, mut sweep: Sweep) -> SweepEnd {
+    let keyspace = lane.shared.keyspace;
+    let Some(acquisition) = keyspace.try_acquire(sweep.partition) else {
+        return SweepEnd::Busy(sweep);
+    };
+    let options = TxOptions::internal(lane.number, lane.now_ms());
+    let mut tx = Tx::begin(acquisition, options);
+    if sweep.next == (0, 0) {
+        tx.begin_sweep(sweep.partition);
+    }
+    let swept = tx.sweep_expired(sweep.partition, sweep.next, STEP);
+    sweep.earliest = sweep.earliest.min(swept.earliest.unwrap_or(UnixMillis::MAX));
+    sweep.has_removed |= swept.removed > 0;
+    let step = match swept.next {
+        Some(next) => SweepEnd::Further(Sweep { next, ..sweep }),
+        None => {
+            tx.end_sweep(sweep.partition, sweep.earliest);
+            SweepEnd::Done { leaves_some: sweep.has_removed && sweep.earliest <= tx.now() }
+        }
+    };
+    crate::commit::publish::commit(lane.shared, &lane.rounds, &mut tx, proto::Args::default())
+        .expect("who heeds departures is told of them by the key's own partition");
+    step
+}
+
+#[cfg(test)]
+mod tests {
+    use keyspace::PartitionIndex;
+
+    use super::DuePartitions;
+
+    #[test]
+    fn a_turn_comes_back_to_what_is_left_and_ends_when_nothing_is() {
+        const STEP: u64 = 256;
+        let mut left = [0, 1000, 3, 0, 300];
+        let due = |left: &[u64]| -> Vec<PartitionIndex> {
+            (0..).zip(left).filter(|(_, left)| **left > 0).map(|(partition, _)| partition).collect()
+        };
+        let mut rounds = DuePartitions::begin(due(&left));
+        let mut seen = Vec::new();
+        while let Some(partition) = rounds.next(|| due(&left)) {
+            let left = &mut left[usize::from(partition)];
+            *left = left.saturating_sub(STEP);
+            rounds.note(*left > 0);
+            seen.push(partition);
+        }
+        assert_eq!(seen, [1, 2, 4, 1, 4, 1, 1]);
+        assert_eq!(left, [0; 5]);
+    }
+}

@@ -1,0 +1,10 @@
+//! What gives memory back: expiry, eviction, compaction, `maxmemory-clients`.
+//!
+//! Invariant: whatever is removed leaves through `commit`.
+
+pub mod aging;
+pub mod client_memory;
+pub mod defrag;
+pub mod evict;
+pub mod expiry;
+pub mod release;

@@ -1,0 +1,39 @@
+//! What the general allocator holds and nobody uses goes back to the system.
+//!
+//! A block that one thread allocated and another freed stays with the first until that allocates
+//! again; so do large values, which are freed in the background. Where much has lain idle for some
+//! time, each thread that makes values is asked to have its allocator look (`budget.rs` says when).
+//! What becomes free the allocator keeps for some milliseconds, longer while more does. Beside a
+//! limit much would lie idle so, and then it goes back at once.
+//!
+//! Invariant: a thread gives back once for each time it is asked to, between two batches or jobs.
+
+use crate::lane::Lane;
+use crate::limits::budget::Advice;
+use crate::runtime::allocator::{give_back, give_back_at_once};
+use crate::shared::Shared;
+
+/// Looks at what the system gave, and asks where too much of it lies idle.
+pub fn look(server: &Shared, now_us: i64) {
+    let Some(Advice { release, at_once }) = server.budget.look(now_us) else { return };
+    if let Some(at_once) = at_once {
+        give_back_at_once(at_once);
+    }
+    if release {
+        ask(server);
+    }
+}
+
+/// Asks the workers and the heavy-work threads.
+pub fn ask(server: &Shared) {
+    server.budget.ask_release();
+    server.background.release();
+}
+
+/// A worker's turn.
+pub fn turn(lane: &Lane) {
+    let asked = lane.shared.budget.releases();
+    if lane.released.replace(asked) != asked {
+        give_back();
+    }
+}

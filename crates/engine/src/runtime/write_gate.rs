@@ -1,0 +1,73 @@
+//! A gate in front of commands that write: shut while what they leave behind has no room.
+//!
+//! Invariant: a session that found it shut is woken when it opens.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard};
+use std::task::Waker;
+
+use base::Wakers;
+
+/// Open until it is shut.
+#[derive(Default)]
+pub struct WriteGate {
+    is_shut: AtomicBool,
+    waiting: Mutex<Wakers>,
+}
+
+impl WriteGate {
+    /// Whether who wants to pass has to wait: one load.
+    #[inline]
+    pub fn is_shut(&self) -> bool {
+        self.is_shut.load(Ordering::Relaxed)
+    }
+
+    /// Lets nobody pass from now on.
+    pub fn shut(&self) {
+        self.is_shut.store(true, Ordering::Relaxed);
+    }
+
+    /// Lets everybody pass.
+    pub fn open(&self) {
+        if !self.is_shut() {
+            return;
+        }
+        let mut waiting = self.waiting();
+        self.is_shut.store(false, Ordering::Relaxed);
+        let woken = waiting.take();
+        drop(waiting);
+        woken.into_iter().for_each(Waker::wake);
+    }
+
+    /// Queues a waker until the gate opens; `false` if it is open.
+    pub fn wait(&self, waker: &Waker) -> bool {
+        let mut waiting = self.waiting();
+        // It opens under this mutex only, so the waker cannot come too late.
+        if !self.is_shut() {
+            return false;
+        }
+        waiting.add(waker);
+        true
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Wakers> {
+        self.waiting.lock().expect("no critical section here panics")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use super::WriteGate;
+
+    #[test]
+    fn who_comes_while_it_is_shut_waits_and_who_comes_later_passes() {
+        let gate = WriteGate::default();
+        assert!(!gate.wait(Waker::noop()), "it is open at first");
+        gate.shut();
+        assert!(gate.is_shut() && gate.wait(Waker::noop()));
+        gate.open();
+        assert!(!gate.is_shut() && !gate.wait(Waker::noop()));
+    }
+}

@@ -1,0 +1,116 @@
+//! What the commands of a script cost, for the statistics, and how they look to who watches.
+//!
+//! Invariant: nothing is told before the script is over, and nothing of a run that was undone.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use proto::Args;
+
+use crate::lane::Lane;
+use crate::observe::command_log::{Execution, PendingEntry};
+use crate::session::Session;
+use crate::shared::Shared;
+use crate::table::command_table::Entry;
+
+/// Lines for who watches are kept up to about so many bytes: a script may call any number of
+/// commands, and as many scripts run as there are threads.
+const SHOWN_MAX: usize = 256 << 10;
+/// So many calls are kept for the logs of commands.
+const REMARKS_MAX: usize = 128;
+/// What a line takes beside the arguments.
+const LINE_HEAD: usize = 64;
+
+/// The commands of one run.
+#[derive(Default)]
+pub(crate) struct Books {
+    /// Of the command that was called first: many a script calls one only.
+    first: Option<Tally>,
+    others: Vec<Tally>,
+    /// For who watches, in the order of the calls.
+    lines: Vec<Arc<[u8]>>,
+    /// What the lines of all calls so far take, or would.
+    shown: usize,
+    /// For the logs of commands: the calls that were slow or large, the newest last.
+    remarks: VecDeque<PendingEntry>,
+}
+
+/// The calls of one command.
+#[derive(Clone, Copy, Default)]
+struct Tally {
+    command: usize,
+    calls: u64,
+    micros: u64,
+    failures: u64,
+    rejected: u64,
+}
+
+impl Books {
+    /// Enters a call that ran.
+    pub(super) fn enter(&mut self, entry: &Entry, micros: u64, failed: bool) {
+        let tally = self.tally(entry);
+        tally.calls += 1;
+        tally.micros += micros;
+        tally.failures += u64::from(failed);
+    }
+
+    /// Enters a call that was not admitted.
+    pub(super) fn reject(&mut self, entry: &Entry) {
+        self.tally(entry).rejected += 1;
+    }
+
+    fn tally(&mut self, entry: &Entry) -> &mut Tally {
+        let new = Tally { command: entry.id, ..Tally::default() };
+        let first = self.first.get_or_insert(new);
+        if first.command == entry.id {
+            return first;
+        }
+        let found = self.others.iter().position(|tally| tally.command == entry.id);
+        let place = found.unwrap_or_else(|| {
+            self.others.push(new);
+            self.others.len() - 1
+        });
+        &mut self.others[place]
+    }
+
+    /// Keeps a line for who watches; none after one that did not fit, so there are no gaps.
+    #[cold]
+    pub(super) fn show(&mut self, server: &Shared, database: usize, entry: &Entry, args: Args<'_>) {
+        self.shown += LINE_HEAD + args.iter().map(<[u8]>::len).sum::<usize>();
+        if self.shown <= SHOWN_MAX {
+            let now_us = server.keyspace.clock().now_us();
+            self.lines.extend(server.monitors.line_of_script((now_us, database), entry, args));
+        }
+    }
+
+    /// Keeps a call for the logs of commands; of very many the newest, which is all that a log of
+    /// the default length would hold.
+    #[cold]
+    pub(super) fn remember(&mut self, server: &Shared, execution: Execution<'_>) {
+        if self.remarks.len() == REMARKS_MAX {
+            self.remarks.pop_front();
+        }
+        self.remarks.extend(server.command_log.describe(&server.config, execution));
+    }
+
+    /// Books all of it at a worker, for a session.
+    pub(super) fn close(&self, lane: &Lane, session: &Session) {
+        let server = lane.shared;
+        for &Tally { command, calls, micros, failures, rejected } in
+            self.first.iter().chain(&self.others)
+        {
+            if calls > 0 {
+                server.stats.called_often(lane.number, command, calls, micros);
+            }
+            crate::runtime::counters::add(&lane.counters.commands, calls);
+            crate::runtime::counters::add(&session.client.live.commands, calls);
+            if failures + rejected > 0 {
+                server.stats.failed_often(lane.number, command, failures);
+                server.stats.rejected_often(lane.number, command, rejected);
+            }
+        }
+        let outbox = server.outbox(&lane.rounds);
+        self.lines.iter().for_each(|line| server.monitors.publish(outbox, line));
+        self.remarks.iter().for_each(|remark| server.command_log.enter(remark));
+    }
+}

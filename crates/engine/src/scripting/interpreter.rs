@@ -1,0 +1,116 @@
+//! The interpreter of a thread, which scripts and functions borrow.
+//!
+//! Invariant: an interpreter stays with its thread and is not there while it runs, so after a panic
+//! the next script finds a new one.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use script::{Interpreter, Limits, Version};
+
+use crate::limits::scripts::interpreters::Memory;
+use crate::runtime::version;
+use crate::shared::Shared;
+
+/// The most that one run may take.
+pub(crate) const LIMITS: Limits = Limits { memory: 1 << 30 };
+
+thread_local! {
+    /// Not there while it runs.
+    static INTERPRETER: RefCell<Option<Box<Own>>> = const { RefCell::new(None) };
+}
+
+/// A thread's interpreter, and where others read how much memory it takes.
+struct Own {
+    interpreter: Interpreter,
+    memory: Arc<Memory>,
+    /// The cache whose scripts it has compiled, and how many libraries had gone when it was last
+    /// rid of such.
+    forgot: (u64, u64),
+    /// What it took when all its garbage was last collected.
+    kept: usize,
+}
+
+/// An interpreter that takes so much more than twice what it kept is rid of its garbage once its
+/// script has ended and given back its locks: garbage is in use, and a limit may have no room.
+/// In steady use an interpreter takes one and a half times what it keeps.
+const GARBAGE_MAX: usize = 4 << 20;
+
+/// Lends the thread's interpreter, which first forgets what is there no more.
+pub fn with_interpreter<T>(server: &Shared, work: impl FnOnce(&mut Interpreter) -> T) -> T {
+    let scripts = &server.scripts;
+    let present = present(server);
+    let there = INTERPRETER.with_borrow_mut(Option::take);
+    let mut own = there.unwrap_or_else(|| {
+        let text = version::of_redis(&server.config);
+        let number = version::number_of_redis(&server.config);
+        let interpreter = Interpreter::new(&Version { text, number });
+        let kept = interpreter.memory();
+        Box::new(Own { interpreter, memory: scripts.interpreters.add(), forgot: present, kept })
+    });
+    if own.forgot != present {
+        own.forget(server, present);
+    }
+    let result = work(&mut own.interpreter);
+    own.memory.note(&own.interpreter);
+    INTERPRETER.set(Some(own));
+    result
+}
+
+/// How often scripts and libraries went.
+fn present(server: &Shared) -> (u64, u64) {
+    (server.scripts.cache.flushes(), server.scripts.libraries.losses())
+}
+
+/// Where scripts or libraries went, interpreters that have them and do not run are dropped, on all
+/// threads; a worker's turn.
+pub fn tend(server: &Shared) {
+    if server.scripts.interpreters.note_losses(present(server)) {
+        server.background.release();
+    }
+    drop_stale();
+    collect_garbage();
+}
+
+/// Collects the garbage of the thread's interpreter where that is much. No lock is held.
+pub fn collect_garbage() {
+    INTERPRETER.with_borrow_mut(|own| {
+        if let Some(own) = own
+            && own.interpreter.memory() > 2 * own.kept + GARBAGE_MAX
+        {
+            own.interpreter.collect();
+            own.kept = own.interpreter.memory();
+            own.memory.note(&own.interpreter);
+        }
+    });
+}
+
+/// Drops the thread's interpreter if it holds what is there no more.
+pub fn drop_stale() {
+    let is_stale = |own: &mut Box<Own>| own.memory.is_stale.load(Ordering::Relaxed);
+    let stale = INTERPRETER.with_borrow_mut(|own| own.take_if(is_stale));
+    drop(stale);
+}
+
+impl Own {
+    #[cold]
+    fn forget(&mut self, server: &Shared, present: (u64, u64)) {
+        if self.forgot.0 != present.0 {
+            self.interpreter.forget_scripts();
+        }
+        if self.forgot.1 != present.1 {
+            let state = server.scripts.libraries.state();
+            self.interpreter.keep_libraries(|name| state.has_library(name));
+        }
+        self.forgot = present;
+        self.memory.is_stale.store(false, Ordering::Relaxed);
+    }
+}
+
+impl Memory {
+    fn note(&self, interpreter: &Interpreter) {
+        self.all.store(interpreter.memory(), Ordering::Relaxed);
+        self.libraries.store(interpreter.memory_of_libraries(), Ordering::Relaxed);
+    }
+}

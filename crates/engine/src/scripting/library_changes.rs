@@ -1,0 +1,159 @@
+//! The commands that change the libraries, as clients ask for them and as a journal has them.
+//!
+//! Invariant: a change is told to the journal before the next one is made, and made once more from
+//! there it is the same.
+
+use std::sync::atomic::Ordering;
+
+use commands::arguments::is;
+use commands::declare::Role;
+use keyspace::{Lsn, Refusal};
+use persist::dump::RestoreError;
+use persist::functions;
+use proto::Args;
+
+use super::script_host::Loader;
+use crate::journal;
+use crate::limits::scripts::libraries::{LibrariesState, Loaded};
+use crate::table::command_table::Entry;
+use crate::transaction::engine::Engine;
+
+const POLICY: Refusal = Refusal::error(
+    "ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE.",
+);
+const BROKEN_SEAL: Refusal = Refusal::error("ERR DUMP payload version or checksum are wrong");
+const NO_FUNCTIONS: Refusal = Refusal::error("ERR given type is not a function");
+
+/// What FUNCTION RESTORE does with the libraries that are there.
+#[derive(Clone, Copy)]
+pub struct Policy {
+    flushes: bool,
+    replaces: bool,
+}
+
+impl Policy {
+    /// What the arguments of FUNCTION RESTORE say.
+    pub fn of(args: Args<'_>) -> Result<Self, Refusal> {
+        let (flushes, replaces) = match args.get(3) {
+            None => (false, false),
+            Some(word) if is(word, "APPEND") => (false, false),
+            Some(word) if is(word, "REPLACE") => (false, true),
+            Some(word) if is(word, "FLUSH") => (true, false),
+            Some(_) => return Err(POLICY),
+        };
+        Ok(Self { flushes, replaces })
+    }
+}
+
+/// A command that changes the libraries.
+pub struct Change<'a> {
+    /// The engine whose libraries change.
+    pub server: &'static Engine,
+    /// The request, its name first.
+    pub args: Args<'a>,
+    /// Whether it is to be told: what comes from the journal is known.
+    pub is_new: bool,
+}
+
+impl Change<'_> {
+    /// FUNCTION DELETE.
+    pub fn delete(&self) -> Result<(), Refusal> {
+        self.make(|state| state.remove(&self.args[2]))
+    }
+
+    /// FUNCTION FLUSH.
+    pub fn flush(&self) -> Result<(), Refusal> {
+        self.make(|state| {
+            state.clear();
+            Ok(())
+        })
+    }
+
+    /// FUNCTION LOAD; returns the library's name.
+    pub fn load(&self, loader: Loader) -> Result<Vec<u8>, Refusal> {
+        let (source, replaces) = (&self.args[self.args.len() - 1], self.args.len() > 3);
+        let libraries = &self.server.scripts.libraries;
+        // That there is such a library is told whatever the code does, which does not run then.
+        let loaded = Loaded::load(loader, self.server, source, |name| {
+            if replaces { Ok(()) } else { libraries.hold(|state| state.check_is_new(name)) }
+        })?;
+        let name = loaded.library.name().to_vec();
+        self.make(|state| state.insert(loaded, replaces))?;
+        Ok(name)
+    }
+
+    /// FUNCTION RESTORE.
+    pub fn restore(&self, policy: Policy) -> Result<(), Refusal> {
+        let codes = functions::restore(&self.args[2]).map_err(|error| match error {
+            RestoreError::Seal => BROKEN_SEAL,
+            RestoreError::Content => NO_FUNCTIONS,
+        })?;
+        let server = self.server;
+        let load = |code: &Vec<u8>| Loaded::load(self.loader(), server, code, |_| Ok(()));
+        let loaded: Vec<_> = codes.iter().map(load).collect::<Result<_, _>>()?;
+        let change = |state: &mut LibrariesState| {
+            self.check()?;
+            if policy.flushes {
+                state.clear();
+            }
+            loaded.into_iter().try_for_each(|loaded| {
+                let name = loaded.library.name();
+                if !policy.replaces && state.has_library(name) {
+                    // Without the quotes of FUNCTION LOAD.
+                    let text = [b"ERR Library ", name, b" already exists"].concat();
+                    return Err(Refusal::owned(text));
+                }
+                state.insert(loaded, policy.replaces)
+            })
+        };
+        self.server.scripts.libraries.change_together(change, || self.tell())
+    }
+
+    /// For a thread that nobody waits for.
+    pub fn loader(&self) -> Loader {
+        let begin = if self.is_new { Loader::begin } else { Loader::begin_accepted };
+        begin(self.server)
+    }
+
+    /// Makes one change that fails without any effect.
+    fn make(
+        &self,
+        change: impl FnOnce(&mut LibrariesState) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
+        let checked = |state: &mut LibrariesState| {
+            self.check()?;
+            change(state)
+        };
+        self.server.scripts.libraries.change_once(checked, || self.tell())
+    }
+
+    /// Refuses what is new while the libraries are to stand still.
+    fn check(&self) -> Result<(), Refusal> {
+        if self.is_new { self.server.scripts.libraries.check_changes() } else { Ok(()) }
+    }
+
+    /// Where the journal is behind the record.
+    fn tell(&self) -> Lsn {
+        let server = self.server;
+        if !self.is_new {
+            return 0;
+        }
+        server.scripts.libraries.count_change();
+        if !server.keyspace.settings().journal_attached.load(Ordering::Relaxed) {
+            return 0;
+        }
+        server.journal.append(&journal::record_of_command(self.args))
+    }
+}
+
+/// Runs a command of the journal again that is about scripts; others leave nothing behind.
+pub fn replay(server: &'static Engine, entry: &Entry, args: Args<'_>) -> Result<(), Refusal> {
+    let change = Change { server, args, is_new: false };
+    match entry.spec.role {
+        Role::DeleteLibrary => change.delete(),
+        Role::FlushLibraries => change.flush(),
+        Role::LoadLibrary => change.load(change.loader()).map(drop),
+        Role::RestoreLibraries => change.restore(Policy::of(args)?),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,344 @@
+//! A script as a program: it runs on the unit's transaction, from the beginning each time.
+//!
+//! Invariant: a run that does not end the script has undone all that it did.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use keyspace::{Lsn, Refusal};
+use proto::{Args, Output, Reply, Resp};
+use script::{DirectExit, DirectState, Fault, Input, Interpreter, Stop};
+
+use super::accounting::Books;
+use super::interpreter::{LIMITS, with_interpreter};
+use super::script_host::Caller;
+use crate::lane::Lane;
+use crate::limits::scripts::cache::Handle;
+use crate::limits::scripts::cost_history::CostHistory;
+use crate::limits::scripts::libraries::Loaded;
+use crate::limits::scripts::running::{Listed, RunningCall};
+use crate::session::Accounted;
+use crate::session::Limited;
+use crate::session::Needs;
+use crate::session::Session;
+use crate::table::command_table::Entry;
+use crate::transaction::engine::Engine;
+use crate::transaction::unit::{Before, Program, RunsOn, Unit};
+
+thread_local! {
+    /// For scripts that are run without Lua.
+    static BENCH: RefCell<DirectState> = RefCell::default();
+}
+
+/// What is called.
+pub(crate) enum Code {
+    Script(Arc<Handle>),
+    /// A function of a library, by its name there.
+    Function(Arc<Loaded>, Box<[u8]>),
+}
+
+/// How it is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Means {
+    /// Without Lua.
+    Direct,
+    Lua,
+}
+
+impl Code {
+    /// Whether it may be run without Lua, as far as one can tell; asked before each run.
+    fn may_go_directly(&self) -> bool {
+        match self {
+            Self::Script(script) => script.is_direct() && script.in_lua.is_over(),
+            Self::Function(..) => false,
+        }
+    }
+
+    fn run_in_lua(
+        &self,
+        interpreter: &mut Interpreter,
+        input: Input<'_>,
+        caller: &mut Caller<'_>,
+        reply: &mut Reply<'_>,
+    ) -> Result<(), Fault> {
+        match self {
+            Self::Script(script) => interpreter.run(script, input, caller, LIMITS, reply),
+            Self::Function(loaded, name) => {
+                interpreter.run_function(&loaded.library, name, input, caller, LIMITS, reply)
+            }
+        }
+    }
+
+    /// The function's name, if it is one.
+    fn function(&self) -> Option<&[u8]> {
+        match self {
+            Self::Script(_) => None,
+            Self::Function(_, name) => Some(name),
+        }
+    }
+}
+
+/// A call of a script or of a function.
+pub(crate) struct ScriptCall {
+    pub server: &'static Engine,
+    pub(crate) code: Code,
+    pub entry: &'static Entry,
+    /// How many of the arguments behind the third are keys.
+    pub(crate) keys: usize,
+    pub resp: Resp,
+    /// Whose rules its commands have to keep, if there are any.
+    pub(crate) limited: Option<Limited>,
+    pub(crate) is_read_only: bool,
+    /// Whether it may write when no memory is left.
+    pub(crate) allows_oom: bool,
+    /// Where the sequence of random numbers stood when it first ran.
+    pub(crate) seed: Option<u64>,
+    pub(crate) has_failed: bool,
+    /// Whether the cache may have its script from it alone.
+    pub(crate) has_claim: bool,
+    /// Where it stands for SCRIPT KILL, once it has taken long.
+    pub(crate) listed: Option<Listed>,
+    /// Whether its last run was ended by SCRIPT KILL.
+    pub(crate) was_killed: bool,
+    /// Of the run that was the last.
+    pub(crate) books: Books,
+    /// Where the journal was behind the change that made the function what it is.
+    pub(crate) saw: Lsn,
+    /// When it began, on the clock of the wall in microseconds, and in which database.
+    pub(crate) began: (i64, usize),
+}
+
+impl Accounted for ScriptCall {
+    fn book(&self, args: Args<'_>, lane: &Lane, session: &mut Session) {
+        if let (true, Code::Script(handle)) = (self.has_claim, &self.code) {
+            handle.settle();
+        }
+        let Self { server, began, entry, .. } = *self;
+        if server.monitors.any() {
+            server.feed_monitors_of(&lane.rounds, &session.client, began, entry, args);
+        }
+        self.books.close(lane, session);
+    }
+}
+
+impl Program for ScriptCall {
+    fn needs(&self, args: Args<'_>) -> Needs {
+        let (keys, keyspace) = (self.split(args).0, self.server.keyspace);
+        let partitions = keys.iter().map(|key| keyspace.locate(key).partition()).collect();
+        Needs { partitions, world: false, undoable: true }
+    }
+
+    fn run(
+        &mut self,
+        args: Args<'_>,
+        unit: &mut Unit,
+        place: &mut RunsOn<'_>,
+        out: &mut Output,
+    ) -> Result<(), Refusal> {
+        let database = unit.tx.database();
+        if self.server.monitors.any() {
+            self.began = (self.server.keyspace.clock().now_us(), database);
+        }
+        // As it begins: what gets short later does not end it half way.
+        unit.shortage();
+        // What a function tells is told once its library is safe.
+        unit.tx.note_lsn(self.saw);
+        // Where others changed something before, that cannot be undone for this script alone.
+        let before = if unit.hurries() { unit.before() } else { None };
+        let mut means = match &before {
+            Some(_) if self.code.may_go_directly() => Means::Direct,
+            _ => Means::Lua,
+        };
+        let result = loop {
+            let may_restart = before.is_some() || unit.may_begin_elsewhere();
+            let result = self.perform(args, unit, place, means, may_restart, out);
+            if let Some(result) = result {
+                break result;
+            }
+            if let Some(before) = &before {
+                unit.start_over_from(before.clone());
+            }
+            means = Means::Lua;
+        };
+        unit.tx.switch_database(database);
+        if !matches!(result, Err(Fault::Stop(Stop::Widen | Stop::Heavy))) {
+            self.was_killed = self.listed.take().is_some_and(Listed::leave);
+        }
+        self.conclude(result, before, unit, out)
+    }
+
+    fn may_be_put_off(&self) -> bool {
+        !self.was_killed && self.listed.is_none()
+    }
+
+    fn keep_rules(&mut self, limited: &Limited) {
+        self.limited = Some(Arc::clone(limited));
+    }
+
+    fn restart(&mut self) {
+        self.has_failed = false;
+        self.note_all_undone();
+    }
+
+    fn forget(&mut self) {
+        if let (true, Code::Script(handle)) = (self.has_claim, &self.code) {
+            self.server.scripts.cache.withdraw(handle);
+        }
+    }
+
+    fn abandon(&mut self) {
+        self.listed = None;
+        self.books = Books::default();
+    }
+
+    fn killed(&mut self) -> Vec<usize> {
+        self.was_killed |= self.listed.take().is_some_and(Listed::leave);
+        if self.was_killed { vec![0] } else { Vec::new() }
+    }
+
+    fn kill(&mut self, args: Args<'_>, _: Vec<usize>) {
+        let now_us = self.server.keyspace.clock().monotonic_us();
+        let what = RunningCall { function: None, request: args.into() };
+        self.listed = Some(self.server.scripts.underway.enter_killed(now_us, what));
+    }
+
+    fn needs_no_locks(&self) -> bool {
+        self.listed.as_ref().is_some_and(Listed::is_killed)
+    }
+
+    fn has_failed(&self) -> bool {
+        self.has_failed
+    }
+
+    fn is_brief(&self) -> bool {
+        self.brevity().allows_company()
+    }
+
+    fn note_run(&self, was_long: bool) {
+        self.brevity().note_run(was_long);
+    }
+
+    fn note_undone(&self) {
+        self.brevity().note_undone();
+    }
+}
+
+impl ScriptCall {
+    /// Runs it once; `None` if only Lua can tell what comes of it, and what it did is to be undone.
+    fn perform(
+        &mut self,
+        args: Args<'_>,
+        unit: &mut Unit,
+        place: &RunsOn<'_>,
+        means: Means,
+        may_restart: bool,
+        out: &mut Output,
+    ) -> Option<Result<(), Fault>> {
+        self.note_all_undone();
+        let (keys, arguments) = self.split(args);
+        let known = keys.get(0).and_then(|key| Some((key, unit.tx.hinted(key)?)));
+        let mut caller = Caller {
+            server: self.server,
+            unit: &mut *unit,
+            known,
+            limited: self.limited.as_ref(),
+            is_read_only: self.is_read_only,
+            allows_oom: self.allows_oom,
+            may_restart,
+            is_tentative: means == Means::Direct,
+            moment: place.moment(self.server),
+            began_us: None,
+            has_written: false,
+            is_long: false,
+            books: Books::default(),
+            returned_errors: Vec::new(),
+            listed: &mut self.listed,
+            function: self.code.function(),
+            request: args,
+        };
+        let mut input = Input { keys, arguments, seed: self.seed };
+        let mut reply = Reply::new(out, self.resp);
+        let result = match (means, &self.code) {
+            (Means::Direct, Code::Script(script)) => {
+                let result = BENCH.with_borrow_mut(|bench| {
+                    script.run_directly(input, &mut caller, LIMITS, bench, &mut reply)
+                });
+                match result {
+                    Ok(()) => Ok(()),
+                    // How it ends is said in Lua, which comes no further than here.
+                    Err(DirectExit::Stop(Stop::Killed)) => return None,
+                    Err(DirectExit::Stop(stop)) => Err(Fault::Stop(stop)),
+                    Err(DirectExit::GaveUp) => {
+                        script.in_lua.begin();
+                        return None;
+                    }
+                }
+            }
+            (_, code) => with_interpreter(self.server, |interpreter| {
+                input.seed = Some(*self.seed.get_or_insert_with(|| interpreter.seed()));
+                code.run_in_lua(interpreter, input, &mut caller, &mut reply)
+            }),
+        };
+        let returned_errors = std::mem::take(&mut caller.returned_errors);
+        self.books = caller.books;
+        if result.is_ok() && !returned_errors.is_empty() {
+            self.has_failed = true;
+            returned_errors.iter().flatten().for_each(|code| unit.count_error(code));
+        }
+        Some(result)
+    }
+
+    /// What a run has come to: a reply, or that it has to begin again.
+    fn conclude(
+        &mut self,
+        result: Result<(), Fault>,
+        before: Option<Before>,
+        unit: &mut Unit,
+        out: &mut Output,
+    ) -> Result<(), Refusal> {
+        match result {
+            Ok(()) => Ok(()),
+            Err(Fault::Stop(Stop::Widen)) => Err(Refusal::Widen),
+            Err(Fault::Stop(_)) => match before {
+                Some(before) => {
+                    unit.start_over_from(before);
+                    self.note_all_undone();
+                    Err(Refusal::Heavy)
+                }
+                None => {
+                    unit.begin_elsewhere();
+                    Err(Refusal::Widen)
+                }
+            },
+            Err(Fault::Error(error)) => {
+                self.has_failed = true;
+                let mut reply = Reply::new(out, self.resp);
+                if error.is_new {
+                    unit.refuse(&Refusal::owned(error.text), &mut reply);
+                } else {
+                    reply.error(&error.text);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// All that the script wrote is undone, so it may be ended again.
+    fn note_all_undone(&self) {
+        if let Some(listed) = &self.listed {
+            listed.note_undone();
+        }
+    }
+
+    fn brevity(&self) -> &CostHistory {
+        match &self.code {
+            Code::Script(handle) => &handle.brevity,
+            Code::Function(loaded, _) => &loaded.brevity,
+        }
+    }
+
+    /// The keys of a request, and the arguments behind them.
+    fn split<'a>(&self, args: Args<'a>) -> (Args<'a>, Args<'a>) {
+        (args.slice(3..3 + self.keys), args.skip(3 + self.keys))
+    }
+}

@@ -1,0 +1,84 @@
+//! A blocking command that waits: for keys, for a time, or for the disk.
+//!
+//! Invariant: its command is booked when the wait is over, and not if its client goes before.
+
+use keyspace::{Acquisition, Lsn};
+use proto::Reply;
+
+use super::stage::Executed;
+use super::waiting::{KeyWait, Waiting};
+
+/// A blocking command that waits.
+pub struct Blocked {
+    /// The command and what it took so far: it is booked when the wait is over.
+    pub ran: Executed,
+    /// When it gives up, on the monotonic clock in microseconds; never if `None`.
+    pub until_us: Option<i64>,
+    /// What it replies when it gives up or is unblocked.
+    pub on_timeout: fn(&mut Reply<'_>),
+    /// Its place in the queues, if it waits for keys.
+    pub place: Option<KeyWait>,
+    /// What it waits for to be on disk.
+    pub safety: Option<Safety>,
+    /// Whether the keys are to be looked at though nobody changes them.
+    pub rousing: Rousing,
+}
+
+/// Whether the keys that a client waits for are to be looked at though nobody changes them.
+pub enum Rousing {
+    /// The keys are looked at only when a commit changes one.
+    No,
+    /// The keys are looked at as soon as their locks can be asked for.
+    Due,
+    /// Once their locks are there; how often these were too few.
+    Underway(Acquisition, u32),
+}
+
+/// A wait for the journal to be safe, as WAITAOF has it.
+pub struct Safety {
+    /// How far the journal must be safe.
+    pub lsn: Lsn,
+    /// Where copies are to be.
+    pub awaited: Awaited,
+    /// Whether the worker tells the session when the journal is safe up to `lsn`.
+    pub is_queued: bool,
+}
+
+/// Where WAITAOF wants copies.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Awaited {
+    /// The append-only file, synced.
+    File,
+    /// These never come, as there are no replicas.
+    Replicas,
+    /// The append-only file and replicas.
+    Both,
+}
+
+impl Safety {
+    /// Waits until the copies up to `lsn` are there.
+    pub fn new(lsn: Lsn, awaited: Awaited) -> Self {
+        Self { lsn, awaited, is_queued: false }
+    }
+}
+
+impl Blocked {
+    /// A wait for a time, or for CLIENT UNBLOCK.
+    pub fn on_time(ran: Executed, until_us: Option<i64>, on_timeout: fn(&mut Reply<'_>)) -> Self {
+        Self { ran, until_us, on_timeout, place: None, safety: None, rousing: Rousing::No }
+    }
+
+    /// A wait for the journal to be safe, or for a time.
+    pub fn on_disk(ran: Executed, until_us: Option<i64>, safety: Safety) -> Self {
+        // How many copies there are is looked up when it gives up.
+        let on_timeout = |reply: &mut Reply<'_>| reply.null_array();
+        Self { safety: Some(safety), ..Self::on_time(ran, until_us, on_timeout) }
+    }
+
+    /// A wait for keys.
+    pub fn on_keys(ran: Executed, waiting: Waiting) -> Self {
+        let Waiting { place, until_us } = waiting;
+        let on_timeout = |reply: &mut Reply<'_>| reply.null_array();
+        Self { place: Some(place), ..Self::on_time(ran, until_us, on_timeout) }
+    }
+}

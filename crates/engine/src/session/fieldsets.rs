@@ -1,0 +1,77 @@
+//! Names of fields that a session says once, for many hashes that have them all (HIMPORT).
+//!
+//! Invariant: what a session's fieldsets take is known and has a limit.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use keyspace::Refusal;
+use proto::{Args, OwnedArgs};
+
+const UNKNOWN: Refusal = Refusal::error("ERR no such fieldset");
+const MISMATCH: Refusal = Refusal::error("ERR value count does not match fieldset field count");
+const TOO_LARGE: Refusal = Refusal::error("ERR fieldsets of this connection take too much memory");
+
+/// What the fieldsets of a session may take, in bytes.
+const MEMORY_MAX: usize = 16 << 20;
+
+/// What a fieldset takes, about.
+fn size(name: &[u8], fields: Args<'_>) -> usize {
+    const OF_ITSELF: usize = 128;
+    OF_ITSELF + name.len() + fields.total_bytes() + fields.len() * size_of::<u64>()
+}
+
+/// What a session has prepared; few have anything.
+#[derive(Clone, Default)]
+pub struct Fieldsets(Option<Box<Prepared>>);
+
+#[derive(Clone, Default)]
+struct Prepared {
+    by_name: BTreeMap<Box<[u8]>, Arc<OwnedArgs>>,
+    memory: usize,
+}
+
+impl Fieldsets {
+    /// None.
+    pub(crate) const fn new() -> Self {
+        Self(None)
+    }
+
+    /// Forgets all of them; how many.
+    pub(crate) fn clear(&mut self) -> usize {
+        self.0.take().map_or(0, |prepared| prepared.by_name.len())
+    }
+
+    /// Keeps a fieldset, in the place of one of its name.
+    pub fn insert(&mut self, name: &[u8], fields: Args<'_>) -> Result<(), Refusal> {
+        let prepared = self.0.get_or_insert_default();
+        let memory = size(name, fields);
+        let old = prepared.by_name.get(name).map_or(0, |old| size(name, old.as_args()));
+        if prepared.memory - old + memory > MEMORY_MAX {
+            return Err(TOO_LARGE);
+        }
+        prepared.memory = prepared.memory - old + memory;
+        prepared.by_name.insert(name.into(), Arc::new(OwnedArgs::from(fields)));
+        Ok(())
+    }
+
+    /// Forgets a fieldset; whether it was there.
+    pub fn remove(&mut self, name: &[u8]) -> bool {
+        let Some(prepared) = &mut self.0 else { return false };
+        let Some(old) = prepared.by_name.remove(name) else { return false };
+        prepared.memory -= size(name, old.as_args());
+        true
+    }
+
+    /// The words of HIMPORT SET with each value's field before it.
+    pub(crate) fn expand(&self, args: Args<'_>) -> Result<OwnedArgs, Refusal> {
+        let prepared = self.0.as_ref().ok_or(UNKNOWN)?;
+        let fields = prepared.by_name.get(&args[3]).ok_or(UNKNOWN)?.as_args();
+        let values = args.skip(4);
+        if fields.len() != values.len() {
+            return Err(MISMATCH);
+        }
+        let pairs = fields.iter().zip(values.iter()).flat_map(|(field, value)| [field, value]);
+        Ok(args.slice(0..4).iter().chain(pairs).collect())
+    }
+}

@@ -1,0 +1,588 @@
+//! A session's life: one state machine without sockets, timers, locks or threads.
+//!
+//! The session sees what there is ([`Sight`]) and what others ask of it ([`PendingSignals`]), does
+//! one thing, and looks again, until nothing is left to do before it is woken. Whatever decides
+//! what comes next is here, and nowhere else. What it is done with stands behind [`Body`] and
+//! [`Waits`]: the real session has a socket and a worker, the simulation (`life/simulation`) a
+//! model of them.
+//!
+//! Invariants, which the tests prove for every sight there is, and the simulation for sessions that
+//! meet each other:
+//! - what a request waits for is looked at in every step, whatever the output does: a grant is used
+//!   or given back in the step in which it comes;
+//! - what the client sends is taken in every step until it has ended its side or is to be closed;
+//! - a request is executed neither behind one that waits, nor while much waits to leave;
+//! - a session that is to be closed, or whose client is gone, waits for nothing that has not begun;
+//! - a unit that is half done, and needs the session for the rest, finds it, whatever became of the
+//!   client: the session is cut off and stays until the unit is over;
+//! - a session that is over stands in no queue and holds nothing.
+
+use std::task::{Context as TaskContext, Poll};
+
+use keyspace::Refusal;
+
+use crate::clients::registry::{PendingSignals, Signal};
+
+/// With more unsent bytes than this nothing more is executed.
+pub const BACKLOG_LIMIT: usize = 1 << 20;
+
+/// After so many reads the others of the worker have their turns.
+const READS_PER_TURN: u32 = 8;
+
+/// What a life is lived with. Whatever answers that it is not there yet wakes the session when that
+/// may be another.
+pub trait Body: Waits {
+    /// What there is to see.
+    fn sight(&self) -> Sight;
+
+    /// What others ask.
+    fn asked(&self) -> PendingSignals;
+
+    /// It has seen to this.
+    fn has_heeded(&mut self, signal: Signal);
+
+    /// Whether its user may not be connected any more.
+    fn must_leave(&self) -> bool;
+
+    /// Passes on what others left for the client.
+    fn deliver(&mut self);
+
+    /// Writes what may leave.
+    fn write(&mut self, cx: &mut TaskContext<'_>) -> Poll<Result<(), Gone>>;
+
+    /// Whether more waits for the client than its limits allow.
+    fn owes_too_much(&mut self) -> bool;
+
+    /// Takes a piece of what the client has sent.
+    fn hear(&mut self, cx: &mut TaskContext<'_>) -> Heard;
+
+    /// Executes the next requests, and reads them where none are there.
+    fn execute(&mut self, cx: &mut TaskContext<'_>) -> Turn;
+
+    /// From now on nothing is executed; the session ends once its replies have left.
+    fn close(&mut self);
+
+    /// Tells the client that nothing more will come.
+    fn shut_down(&mut self);
+
+    /// The client is gone, or to go at once, and the session goes on without it.
+    fn cut_off(&mut self);
+
+    /// The session is over: nothing of it is found any more, and it keeps nothing from anybody.
+    fn leave(&mut self);
+}
+
+/// What the first of its requests waits for, and how such a wait ends.
+pub trait Waits {
+    /// Whether the locks are there.
+    fn has_locks(&mut self, cx: &mut TaskContext<'_>) -> bool;
+
+    /// Whether the request ends in the same way with and without them.
+    fn has_lost_purpose(&mut self, cx: &mut TaskContext<'_>) -> bool;
+
+    /// Whether it has waited for them long enough.
+    fn has_lost_patience(&mut self, cx: &mut TaskContext<'_>) -> bool;
+
+    /// Executes the request whose wait for locks is over. The gates are asked with the locks in
+    /// hand: where they refuse, or postpone, the locks go back.
+    fn resume(&mut self, cx: &mut TaskContext<'_>, with: Resumption) -> Turn;
+
+    /// Replies the result, if it is there.
+    fn take_result(&mut self, cx: &mut TaskContext<'_>) -> Turn;
+
+    /// Whether what kept the request from beginning is over.
+    fn has_leave(&mut self, cx: &mut TaskContext<'_>) -> bool;
+
+    /// Replies what somebody else gave, if so; the wait is over then.
+    fn take_served(&mut self) -> bool;
+
+    /// Replies that what was written is safe, if so; the wait is over then.
+    fn take_safety(&mut self, cx: &mut TaskContext<'_>) -> bool;
+
+    /// Whether it was asked to wait no longer, and if so, whether with an error.
+    fn unblocked(&self) -> Option<bool>;
+
+    /// Whether its time is over.
+    fn is_late(&mut self, cx: &mut TaskContext<'_>) -> bool;
+
+    /// What the gates say now of the request that waits for an event.
+    fn refusal(&self) -> Option<Refusal>;
+
+    /// From here on nobody serves it; `false` if somebody does so this moment.
+    fn withdraw(&mut self) -> bool;
+
+    /// Replies how the wait for an event ended.
+    fn end_event(&mut self, end: EventEnd);
+
+    /// What it waits for is to be looked at by the session itself: others passed it over.
+    fn rouse(&mut self);
+
+    /// Looks at what it waits for where that is due, since nobody else may come to do it.
+    fn look_again(&mut self, cx: &mut TaskContext<'_>) -> Turn;
+
+    /// Waits for nothing any more: what was granted is given back, and queues are left.
+    fn give_up_wait(&mut self);
+
+    /// Shows others whether it waits, and for what.
+    fn show_wait(&mut self);
+}
+
+/// The client cannot be reached any more.
+pub struct Gone;
+
+/// What came of listening.
+pub enum Heard {
+    /// Nothing came.
+    Nothing,
+    /// The client sent bytes.
+    Bytes,
+    /// The client sends nothing more.
+    End,
+    /// It cannot be reached any more, or has sent more than may wait.
+    Gone,
+}
+
+/// How a wait for locks ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resumption {
+    /// The locks are there.
+    Granted,
+    /// The end of its patience.
+    Busy,
+}
+
+/// How a wait for an event ended, other than by the event.
+#[derive(Debug)]
+pub enum EventEnd {
+    /// Its timeout is over.
+    Late,
+    /// CLIENT UNBLOCK ended the wait.
+    Unblocked {
+        /// CLIENT UNBLOCK ERROR: the reply is an error, else that of a timeout.
+        with_error: bool,
+    },
+    /// It may not wait for that any more.
+    Refused(Refusal),
+}
+
+/// How a step of the machine ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// Go on at once.
+    Again,
+    /// Nothing to do until woken.
+    Wait,
+    /// The session is over.
+    End,
+}
+
+/// How a session rests when it has done what there was to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// Until it is woken.
+    Waits,
+    /// It is over, and has left.
+    Over,
+    /// It goes on at another worker.
+    Moves,
+}
+
+/// What a session sees of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sight {
+    /// What the first of its requests waits for.
+    pub wait: Wait,
+    /// The replies that have not left.
+    pub outgoing: Outgoing,
+    /// What the client has sent and is not executed.
+    pub incoming: Incoming,
+    /// Whether it is to be closed once the replies due have left.
+    pub closing: bool,
+    /// Whether its client is gone, and it goes on for what it has begun.
+    pub is_cut_off: bool,
+}
+
+/// What the first of its requests waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// The session waits for nothing but requests.
+    Nothing,
+    /// Locks, or the world; they come by themselves.
+    Locks,
+    /// What comes of it elsewhere. It comes by itself.
+    Result,
+    /// The same, of a unit that may come back to go on with the session.
+    Return,
+    /// Room for what the request would leave behind. It comes by itself.
+    Room,
+    /// Leave to begin: the end of a pause.
+    Leave,
+    /// An event: a key, a time, a disk.
+    Event,
+}
+
+/// The replies that have not left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outgoing {
+    /// All replies have left.
+    Nothing,
+    /// At most [`BACKLOG_LIMIT`] bytes.
+    Little,
+    /// More than [`BACKLOG_LIMIT`].
+    Much,
+    /// A long reply whose end is made as it is sent.
+    Unfinished,
+}
+
+/// What the client has sent and is not executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Incoming {
+    /// Nothing, or the beginning of a request.
+    Incomplete,
+    /// Bytes that may be requests.
+    Requests,
+    /// As `Incomplete`, and no more comes.
+    Over,
+    /// As `Requests`, and no more comes behind them.
+    Last,
+}
+
+/// What a session does in a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Plan {
+    /// The session is over.
+    End,
+    /// The client sends nothing more and has all its replies but those that are due.
+    Close,
+    /// What it waits for is given back, and queues are left.
+    GiveUp,
+    /// Goes on.
+    GoOn {
+        /// Whether what the client sends is taken into the input now.
+        listens: bool,
+        does: SessionAction,
+    },
+}
+
+/// What a session that goes on does, besides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SessionAction {
+    /// Looks whether the wait is over.
+    Await,
+    /// Executes requests, or reads the next ones.
+    Execute,
+    /// Nothing, until something has left.
+    Nothing,
+}
+
+/// What others ask that can be seen to now, the most urgent first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Demand {
+    /// The session ends without a word.
+    Kill,
+    /// It looks at what its user may still do.
+    Review,
+    /// The same, behind the reply of the command that changed it.
+    ReviewAfterReply,
+    /// It passes on what others left for the client.
+    Deliver,
+    /// It goes on at another worker.
+    Move,
+}
+
+impl Sight {
+    /// Whether its client says no more while it waits for an element or a time. An element that it
+    /// was given, or is being given this moment, is still its client's.
+    fn has_ended_in_a_queue(self) -> bool {
+        let Self { wait, incoming, closing, is_cut_off, .. } = self;
+        wait == Wait::Event && incoming.has_ended() && !closing && !is_cut_off
+    }
+}
+
+impl Wait {
+    /// Whether the wait goes along to another worker; a request that waits to begin begins there
+    /// from the start.
+    #[inline]
+    pub(crate) fn goes_along(self) -> bool {
+        matches!(self, Self::Result | Self::Return | Self::Event)
+    }
+
+    /// Whether the request has begun and is on another thread.
+    #[inline]
+    pub(crate) fn is_elsewhere(self) -> bool {
+        matches!(self, Self::Result | Self::Return)
+    }
+}
+
+impl Outgoing {
+    /// So many bytes, and perhaps some that are still to be made.
+    #[inline]
+    pub fn of(bytes: usize, is_streaming: bool) -> Self {
+        match bytes {
+            _ if is_streaming => Self::Unfinished,
+            _ if bytes > BACKLOG_LIMIT => Self::Much,
+            0 => Self::Nothing,
+            _ => Self::Little,
+        }
+    }
+
+    /// Whether nothing is executed before some of it has left.
+    #[inline]
+    pub fn is_much(self) -> bool {
+        matches!(self, Self::Much | Self::Unfinished)
+    }
+}
+
+impl Incoming {
+    /// What the input is, by whether it has requests and whether the client has ended it.
+    #[inline]
+    pub fn of(has_requests: bool, has_ended: bool) -> Self {
+        match (has_requests, has_ended) {
+            (false, false) => Self::Incomplete,
+            (true, false) => Self::Requests,
+            (false, true) => Self::Over,
+            (true, true) => Self::Last,
+        }
+    }
+
+    /// Whether the client sends nothing more.
+    fn has_ended(self) -> bool {
+        matches!(self, Self::Over | Self::Last)
+    }
+}
+
+/// Lives on until nothing is left to do.
+pub fn live(body: &mut impl Body, cx: &mut TaskContext<'_>) -> Rest {
+    loop {
+        let asked = body.asked();
+        let turn = match demand(asked, || body.sight()) {
+            Some(Demand::Move) => {
+                body.has_heeded(Signal::Move);
+                return Rest::Moves;
+            }
+            Some(demand) => heed(body, demand),
+            None => step(body, cx, asked),
+        };
+        match turn {
+            Turn::Again => {}
+            // The reply that messages had to wait for may have come meanwhile.
+            Turn::Wait if demand(body.asked(), || body.sight()) == Some(Demand::Deliver) => {}
+            Turn::Wait => return Rest::Waits,
+            Turn::End if body.sight().wait == Wait::Return => {
+                body.has_heeded(Signal::Kill);
+                body.cut_off();
+            }
+            Turn::End => {
+                body.leave();
+                return Rest::Over;
+            }
+        }
+    }
+}
+
+/// What to see to first of what is asked.
+#[inline]
+pub(crate) fn demand(asked: PendingSignals, sight: impl FnOnce() -> Sight) -> Option<Demand> {
+    if asked.is_nothing() {
+        return None;
+    }
+    let Sight { wait, outgoing, .. } = sight();
+    // A result may have been made of what is old by now, so nothing comes before it.
+    let is_settled = !wait.is_elsewhere();
+    let demands = [
+        (Signal::Kill, true, Demand::Kill),
+        (Signal::Review, true, Demand::Review),
+        (Signal::ReviewAfterReply, is_settled, Demand::ReviewAfterReply),
+        // Not into the middle of a reply, either.
+        (Signal::Deliver, is_settled && outgoing != Outgoing::Unfinished, Demand::Deliver),
+        (Signal::Move, true, Demand::Move),
+    ];
+    let first = demands.into_iter().find(|(signal, may_be, _)| asked.is_asked(*signal) && *may_be);
+    first.map(|(_, _, demand)| demand)
+}
+
+/// Sees to what others ask.
+fn heed(body: &mut impl Body, demand: Demand) -> Turn {
+    match demand {
+        Demand::Kill | Demand::Move => return Turn::End,
+        Demand::Review => {
+            let may_stay = review(body);
+            // While it is asked, nobody gives it anything; what changes from here on it sees now.
+            body.has_heeded(Signal::Review);
+            if !may_stay || !review(body) {
+                return Turn::End;
+            }
+        }
+        Demand::ReviewAfterReply => {
+            body.has_heeded(Signal::ReviewAfterReply);
+            if body.must_leave() {
+                body.close();
+            }
+        }
+        Demand::Deliver => {
+            // Whoever served the client did so before others could tell it that this is old.
+            if body.sight().wait == Wait::Event {
+                body.take_served();
+            }
+            body.deliver();
+        }
+    }
+    Turn::Again
+}
+
+/// Looks at what its user may still do. Who waits for what is not for it any more waits no longer;
+/// `false` if it has to go, with the messages and replies that it did not take yet.
+fn review(body: &mut impl Body) -> bool {
+    if body.must_leave() {
+        return false;
+    }
+    if body.sight().wait == Wait::Event {
+        // Until now it was passed over.
+        body.rouse();
+        // Who is being served this moment was so before.
+        if let Some(refusal) = body.refusal()
+            && body.withdraw()
+        {
+            body.end_event(EventEnd::Refused(refusal));
+        }
+    }
+    true
+}
+
+/// Does the next thing of its own.
+fn step(body: &mut impl Body, cx: &mut TaskContext<'_>, asked: PendingSignals) -> Turn {
+    let is_owing = match body.write(cx) {
+        Poll::Ready(Err(Gone)) => return Turn::End,
+        Poll::Ready(Ok(())) => asked.is_asked(Signal::Deliver),
+        Poll::Pending => true,
+    };
+    if is_owing && body.owes_too_much() {
+        return Turn::End;
+    }
+    let sight = body.sight();
+    if sight.has_ended_in_a_queue() {
+        if body.take_served() {
+            return Turn::Again;
+        }
+        if !body.withdraw() {
+            return look_at_wait(body, cx, sight.wait);
+        }
+    }
+    match plan(sight) {
+        Plan::End => {
+            body.shut_down();
+            Turn::End
+        }
+        Plan::Close => {
+            body.close();
+            Turn::Again
+        }
+        Plan::GiveUp => {
+            body.give_up_wait();
+            Turn::Again
+        }
+        Plan::GoOn { listens, does } => {
+            if listens && let turn @ (Turn::Again | Turn::End) = listen(body, cx) {
+                return turn;
+            }
+            match does {
+                SessionAction::Await => look_at_wait(body, cx, sight.wait),
+                SessionAction::Execute => body.execute(cx),
+                SessionAction::Nothing => Turn::Wait,
+            }
+        }
+    }
+}
+
+/// What to do in view of this.
+#[inline]
+pub(crate) fn plan(sight: Sight) -> Plan {
+    let Sight { wait, outgoing, incoming, closing, is_cut_off } = sight;
+    if (closing || is_cut_off) && wait == Wait::Return {
+        return Plan::GoOn { listens: false, does: SessionAction::Await };
+    }
+    if is_cut_off {
+        return Plan::End;
+    }
+    if closing {
+        return match (wait, outgoing) {
+            (Wait::Nothing, Outgoing::Nothing) => Plan::End,
+            (Wait::Nothing, _) => Plan::GoOn { listens: false, does: SessionAction::Nothing },
+            _ => Plan::GiveUp,
+        };
+    }
+    if incoming.has_ended() {
+        // As in Redis, a session without its client begins nothing that was put off. The replies
+        // to what was done before are still its client's.
+        match (wait, outgoing) {
+            (Wait::Leave | Wait::Event, Outgoing::Nothing) => return Plan::End,
+            (Wait::Leave | Wait::Event, _) => return Plan::Close,
+            (Wait::Nothing, _) if incoming == Incoming::Over => return Plan::Close,
+            (Wait::Nothing | Wait::Locks | Wait::Result | Wait::Return | Wait::Room, _) => {}
+        }
+    }
+    let does = match wait {
+        Wait::Nothing if outgoing.is_much() => SessionAction::Nothing,
+        Wait::Nothing => SessionAction::Execute,
+        _ => SessionAction::Await,
+    };
+    // Who executes reads by itself, into the worker's buffer.
+    Plan::GoOn { listens: does != SessionAction::Execute && !incoming.has_ended(), does }
+}
+
+/// Takes what the client has sent.
+fn listen(body: &mut impl Body, cx: &mut TaskContext<'_>) -> Turn {
+    for _ in 0..READS_PER_TURN {
+        match body.hear(cx) {
+            Heard::Nothing => return Turn::Wait,
+            Heard::Bytes => {}
+            Heard::End => return Turn::Again,
+            Heard::Gone => return Turn::End,
+        }
+    }
+    cx.waker().wake_by_ref();
+    Turn::Wait
+}
+
+/// Looks whether the wait is over, and ends it if so.
+fn look_at_wait(body: &mut impl Body, cx: &mut TaskContext<'_>, wait: Wait) -> Turn {
+    let turn = match wait {
+        Wait::Nothing => Turn::Again,
+        Wait::Locks if body.has_locks(cx) => body.resume(cx, Resumption::Granted),
+        Wait::Locks if body.has_lost_purpose(cx) => {
+            body.give_up_wait();
+            Turn::Again
+        }
+        Wait::Locks if body.has_lost_patience(cx) => body.resume(cx, Resumption::Busy),
+        Wait::Result | Wait::Return => body.take_result(cx),
+        // The request is executed like one that has just come.
+        Wait::Leave | Wait::Room if body.has_leave(cx) => Turn::Again,
+        Wait::Locks | Wait::Leave | Wait::Room => Turn::Wait,
+        Wait::Event => look_at_event(body, cx),
+    };
+    body.show_wait();
+    turn
+}
+
+fn look_at_event(body: &mut impl Body, cx: &mut TaskContext<'_>) -> Turn {
+    if body.take_served() || body.take_safety(cx) {
+        return Turn::Again;
+    }
+    let end = match body.unblocked() {
+        Some(with_error) => Some(EventEnd::Unblocked { with_error }),
+        // Who is being served this moment learns soon how that went.
+        None => Some(EventEnd::Late).filter(|_| body.is_late(cx) && body.withdraw()),
+    };
+    match end {
+        Some(end) => {
+            body.end_event(end);
+            Turn::Again
+        }
+        None => body.look_again(cx),
+    }
+}
+
+#[cfg(test)]
+mod simulation;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,40 @@
+//! The state of a client's session, and what it waits for, without its connection.
+//!
+//! Invariant: nothing here knows a socket or a worker.
+
+mod blocked;
+pub mod client_info;
+mod dialogue;
+pub mod fieldsets;
+mod later;
+pub mod life;
+mod member;
+pub mod multi;
+pub mod needs;
+pub mod output_ceiling;
+pub mod patience;
+mod request;
+mod stage;
+mod state;
+mod steps;
+pub mod timer;
+mod waiting;
+
+pub use blocked::{Awaited, Blocked, Rousing, Safety};
+pub use dialogue::{CLASSES, Class, Classes, Dialogue, EventWatch};
+pub use later::Later;
+pub use member::{
+    AclSubject, Denied, Limited, NO_AUTH, Noted, Request, channels_of, denial, needs_password,
+};
+pub(crate) use multi::{MultiQueue, Pending};
+pub(crate) use needs::Needs;
+pub use request::{Grant, Round, Step, aborted, tx_options};
+pub use stage::{
+    Accounted, Departures, Elsewhere, Executed, Parked, Resumable, Resumed, Stage, Then,
+};
+pub use state::Session;
+pub use steps::{Stepped, Steps, Stepwise, Stride};
+pub use waiting::{
+    BlockedClient, KeyWait, NEVER, Served, ServedWith, Waiting, WaitingCommand, blocked,
+    keys_on_nokey, memory, unblock,
+};

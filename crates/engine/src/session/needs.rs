@@ -1,0 +1,67 @@
+//! What a program locks.
+//!
+//! Invariant: key counts that lie add nothing: the command will be refused in its own words.
+
+use commands::arguments::is;
+use commands::{Flags, Plan, Role};
+use keyspace::PartitionSet;
+use proto::Args;
+
+use crate::shared::Shared;
+use crate::table::command_table::{Entry, Run};
+
+/// The locks.
+#[derive(Clone, Debug, Default)]
+pub struct Needs {
+    pub(crate) partitions: PartitionSet,
+    pub(crate) world: bool,
+    /// Whether it may meet keys that nobody declared.
+    pub(crate) undoable: bool,
+}
+
+impl Needs {
+    /// Adds what one of its commands needs. Key counts that lie add nothing: the command will be
+    /// refused in its own words.
+    pub(crate) fn add(&mut self, server: &Shared, entry: &Entry, args: Args<'_>) {
+        if matches!(entry.run, Run::Control) {
+            let is_debug = entry.spec.role == Role::Debug && debug_touches_keys(args);
+            self.world |= is_debug || entry.spec.plan == Plan::World;
+            return;
+        }
+        self.undoable |=
+            matches!(entry.run, Run::Unit) || entry.spec.flags.has(Flags::TOUCHES_ARBITRARY_KEYS);
+        match entry.spec.plan {
+            Plan::World | Plan::Visits => self.world = true,
+            Plan::Keys => {
+                let before = self.partitions.len();
+                let visited = entry.spec.keys.iter().try_for_each(|keys| {
+                    keys.visit(args, |index| {
+                        self.partitions.push(server.keyspace.locate(&args[index]).partition());
+                    })
+                });
+                if visited.is_err() {
+                    self.partitions.truncate(before);
+                }
+            }
+        }
+    }
+}
+
+/// The words that look at keys, or make some: within a unit they need the world.
+const DEBUG_OF_KEYS: &[&str] = &[
+    "OBJECT",
+    "SDSLEN",
+    "LISTPACK",
+    "HTSTATS",
+    "HTSTATS-KEY",
+    "POPULATE",
+    "DIGEST",
+    "DIGEST-VALUE",
+    "RELOAD",
+    "LOADAOF",
+];
+
+/// Whether a request of DEBUG touches keys.
+fn debug_touches_keys(args: Args<'_>) -> bool {
+    args.get(1).is_some_and(|it| DEBUG_OF_KEYS.iter().any(|word| is(it, word)))
+}

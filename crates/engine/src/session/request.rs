@@ -1,0 +1,72 @@
+//! A request on its way: what became of it, and what an attempt at it has from those before.
+//!
+//! Invariant: a request that is begun again knows how often that was, and what it waits for.
+
+use keyspace::{Acquisition, HeavyPass, Refusal, TxOptions};
+
+use super::{Session, Stage};
+use crate::clients::registry::client_flags;
+use crate::lane::Lane;
+
+/// Which attempt at a request this is.
+#[derive(Default)]
+pub struct Round {
+    /// How often it was widened.
+    pub number: u32,
+    /// Leave for heavy work, if that is what it turned out to be.
+    pub pass: Option<HeavyPass>,
+    /// Whether it turned out to be that in the middle, and moves before it begins.
+    pub moves: bool,
+    /// When it began to wait for what it has now, or still waits for, if it has waited: on the
+    /// monotonic clock in microseconds.
+    pub began_us: Option<i64>,
+    /// What of it was ended by others in an attempt before, if it is a program.
+    pub killed: Vec<usize>,
+}
+
+/// What the wait of a request ended with.
+pub enum Grant {
+    /// All its locks.
+    Locks(Acquisition, Round),
+    /// The end of its patience.
+    Busy,
+}
+
+/// What became of a request.
+pub enum Step {
+    /// It was answered.
+    Done,
+    /// It was answered, and the connection is to be closed.
+    Close,
+    /// It cannot run yet and is to be given again when the stage is over.
+    Postpone(Stage),
+    /// It runs on; the session waits for its end.
+    Wait(Stage),
+}
+
+/// How a session's transactions are begun.
+#[inline]
+pub fn tx_options(lane: &Lane, session: &Session) -> TxOptions {
+    // CLIENT IMPORT-SOURCE has its effect in import mode only.
+    let sees_expired = lane.shared.keyspace.settings().suspends_expiry()
+        && session.client.has_flag(client_flags::IMPORT_SOURCE);
+    let now_us = lane.now_us();
+    TxOptions {
+        lane: lane.number,
+        database: session.database,
+        now: now_us / 1000,
+        now_us,
+        sees_expired,
+        touches: !session.no_touch,
+        undoable: false,
+        heavy: false,
+        origin: session.client.id,
+    }
+}
+
+/// What EXEC says where it is refused.
+pub fn aborted(refusal: &Refusal) -> Refusal {
+    let line = refusal.line().unwrap_or_default();
+    let why = line.strip_prefix(b"ERR ").unwrap_or(line);
+    Refusal::owned([b"EXECABORT Transaction discarded because of: ", why].concat())
+}

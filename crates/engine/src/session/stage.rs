@@ -1,0 +1,199 @@
+//! What a session may wait for between two requests or in the middle of one.
+//!
+//! Invariant: a stage is all that stands for the wait in the world: without it there is no ticket
+//! for a lock, no place in a queue and no timer.
+
+use keyspace::{Acquisition, Lsn};
+use proto::{Args, Output, OwnedArgs};
+use tokio::sync::oneshot;
+
+use super::Session;
+use super::blocked::{Blocked, Rousing};
+use super::life::Wait;
+use super::steps::Steps;
+use super::waiting::Waiting;
+use crate::clients::client_id::ClientId;
+use crate::lane::Lane;
+use crate::runtime::write_gate::WriteGate;
+use crate::session::Round;
+use crate::table::command_table::Entry;
+
+/// What the session awaits.
+pub enum Stage {
+    /// Requests.
+    Requests,
+    /// Locks for the request at the head of the input.
+    Parked(Box<Parked>),
+    /// A result from another thread.
+    Elsewhere(oneshot::Receiver<Elsewhere>),
+    /// The same from a unit that may come back, and then goes on with the session.
+    Away(oneshot::Receiver<Elsewhere>),
+    /// Its own next step.
+    Steps(Box<Steps>),
+    /// The end of other sessions.
+    Departures(Box<Departures>),
+    /// The end of CLIENT PAUSE; the request at the head of the input is still to be run.
+    Paused,
+    /// Room for what the request at the head of the input would leave behind.
+    Shut(&'static WriteGate),
+    /// Something that a blocking command waits for.
+    Blocked(Box<Blocked>),
+}
+
+/// A request whose locks are not all there.
+pub struct Parked {
+    /// The locks that are there, and the one that is awaited.
+    pub acquisition: Acquisition,
+    /// How often the request was tried, and since when.
+    pub round: Round,
+    /// When it began to wait, on the monotonic clock in microseconds.
+    pub began_us: i64,
+}
+
+impl Parked {
+    /// A request begins to wait, or waits on if it had its locks and gave them back.
+    pub fn new(acquisition: Acquisition, round: Round, now_us: i64) -> Box<Self> {
+        let began_us = round.began_us.unwrap_or(now_us);
+        Box::new(Self { acquisition, round, began_us })
+    }
+}
+
+/// What came back from another thread.
+pub struct Elsewhere {
+    /// The reply.
+    pub output: Output,
+    /// The LSN that the output must wait for.
+    pub seen: Lsn,
+    /// The command, for the accounts of the worker.
+    pub ran: Executed,
+    /// What the session does next.
+    pub then: Then,
+}
+
+impl Elsewhere {
+    /// What a gate holds goes back to its session, which asks the gates and waits.
+    pub(crate) fn put_off(entry: &'static Entry, args: OwnedArgs) -> Self {
+        let ran = Executed { entry, args, micros: 0, failed: false, program: None };
+        Self { output: Output::new(), seen: 0, ran, then: Then::PutOff }
+    }
+}
+
+/// What comes behind that.
+pub enum Then {
+    /// The command is complete.
+    Nothing,
+    /// It found nothing and stands in queues now.
+    Waits(Waiting),
+    /// The program needs its session, with which it goes on.
+    GoesOn(Box<dyn Resumable>),
+    /// A gate holds it. Nothing is left of it, and it begins anew.
+    PutOff,
+}
+
+/// What goes on at its session's worker, where it is half done.
+pub trait Resumable: Send {
+    /// Goes on.
+    fn resume(self: Box<Self>, lane: &Lane, session: &mut Session, args: OwnedArgs) -> Resumed;
+}
+
+/// What came of that.
+pub enum Resumed {
+    /// It is over.
+    Over(Box<Elsewhere>),
+    /// It has left again; the session waits so.
+    Away(Stage),
+}
+
+/// What is to be booked of a program that is over, at its session's worker.
+pub trait Accounted: Send {
+    /// The program needs nothing of its session any more.
+    fn leave(&mut self, _: &mut Session) {}
+
+    /// Books its commands, and ends its session if one of them did that.
+    fn book(&self, _: Args<'_>, _: &Lane, _: &mut Session) {}
+}
+
+/// A command that ran on another thread, or waits, for the books of its session's worker.
+pub struct Executed {
+    /// The command.
+    pub entry: &'static Entry,
+    /// The request, its name first.
+    pub args: OwnedArgs,
+    /// How long the command ran, in microseconds.
+    pub micros: u64,
+    /// Whether the reply is an error.
+    pub failed: bool,
+    /// The program that it was, if it was one, with what its own commands have to be booked for.
+    pub program: Option<Box<dyn Accounted>>,
+}
+
+impl Executed {
+    /// What has just begun.
+    pub fn begun(entry: &'static Entry, args: Args<'_>) -> Self {
+        Self { entry, args: args.into(), micros: 0, failed: false, program: None }
+    }
+}
+
+/// A wait for the end of other sessions.
+pub struct Departures {
+    /// The clients whose sessions are to end.
+    pub ids: Vec<ClientId>,
+    /// When the wait began, and when it has lasted long enough: on the monotonic clock, in
+    /// microseconds.
+    pub began_us: i64,
+    /// The end of the wait at the latest.
+    pub until_us: i64,
+    /// What is replied then.
+    pub done: Elsewhere,
+}
+
+impl Departures {
+    /// Waits for the end of these clients' sessions, until then at most, and replies this.
+    pub fn new(ids: Vec<ClientId>, (began_us, until_us): (i64, i64), done: Elsewhere) -> Self {
+        Self { ids, began_us, until_us, done }
+    }
+}
+
+impl Stage {
+    /// What it is a wait for.
+    #[inline]
+    pub fn wait(&self) -> Wait {
+        match self {
+            Self::Requests => Wait::Nothing,
+            Self::Parked(_) => Wait::Locks,
+            Self::Elsewhere(_) | Self::Steps(_) | Self::Departures(_) => Wait::Result,
+            Self::Away(_) => Wait::Return,
+            Self::Paused => Wait::Leave,
+            Self::Shut(_) => Wait::Room,
+            Self::Blocked(_) => Wait::Event,
+        }
+    }
+
+    /// Whether the request has begun, and its reply comes when it is over.
+    pub(crate) fn has_result_to_come(&self) -> bool {
+        self.wait().is_elsewhere()
+    }
+
+    /// What of it goes along to another worker.
+    pub fn packed(mut self) -> Self {
+        if let Self::Blocked(blocked) = &mut self
+            && let Rousing::Underway(..) = blocked.rousing
+        {
+            blocked.rousing = Rousing::Due;
+        }
+        if let Self::Steps(steps) = &mut self {
+            steps.pack();
+        }
+        if self.wait().goes_along() { self } else { Self::Requests }
+    }
+
+    /// The stage at its new worker, where it stands in no line yet.
+    pub fn unpacked(mut self) -> Self {
+        if let Self::Blocked(blocked) = &mut self
+            && let Some(safety) = &mut blocked.safety
+        {
+            safety.is_queued = false;
+        }
+        self
+    }
+}

@@ -1,0 +1,399 @@
+//! What a session remembers between requests.
+//!
+//! Invariant: all of it may move to another worker.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use acl::{DEFAULT_USER, User};
+use commands::{Flags, Role};
+use keyspace::Lsn;
+use proto::{Reply, Resp};
+use smallvec::SmallVec;
+
+use super::dialogue::Dialogue;
+use super::later::Later;
+use super::multi::Pending;
+use crate::clients::client_id::ClientId;
+use crate::clients::registry::{Client, Delivery, Signal, client_flags};
+use crate::observe::pubsub::Subscriptions;
+use crate::observe::tracking::Tracked;
+use crate::session::Limited;
+use crate::session::fieldsets::Fieldsets;
+use crate::shared::Shared;
+use crate::table::command_table::Entry;
+
+/// The state of one client's session.
+pub struct Session {
+    /// What other threads see of the client.
+    pub client: Arc<Client>,
+    /// The logical database.
+    pub database: usize,
+    /// The protocol that HELLO chose.
+    pub resp: Resp,
+    /// Who it says it is. Who has not said so may do what the default user may without a password.
+    user: Option<Arc<User>>,
+    /// Its user's rules, once they were asked.
+    pub(crate) member: Cell<Option<Limited>>,
+    /// To be closed once the replies due have left.
+    pub closing: bool,
+    /// CLIENT REPLY: whether replies are sent.
+    pub reply_mode: ReplyMode,
+    /// Whether it asked for the debugger of scripts, which is not there: then none of its scripts
+    /// may run on live data.
+    pub wants_debugger: bool,
+    /// What waits for EXEC, and what is watched.
+    pub pending: Option<Box<Pending>>,
+    /// `CLIENT NO-TOUCH`.
+    pub no_touch: bool,
+    /// What few sessions have.
+    pub seldom: Option<Box<Seldom>>,
+    /// What it has subscribed to, if to anything.
+    pub subscriptions: Option<Box<Subscriptions>>,
+    /// Whether CLIENT CACHING came right before the present command.
+    pub has_caching: bool,
+    /// The highest LSN that replies not yet held back have seen.
+    seen: Lsn,
+    /// Whether one of those replies says that something was written.
+    tells_of_write: bool,
+    /// What is remembered of a client that speaks memcached's protocols; others speak Redis'.
+    pub memcached: Option<Box<Dialogue>>,
+    /// Whether the connection came by the Unix socket or the loopback interface.
+    pub is_local: bool,
+}
+
+/// What few sessions have.
+#[derive(Default)]
+pub struct Seldom {
+    /// What HIMPORT PREPARE has named.
+    fieldsets: Fieldsets,
+    /// What has come behind the input.
+    pub later: Later,
+    /// The client's place among those whose copies are tracked, if it has one.
+    tracked: Option<Box<Tracked>>,
+}
+
+/// Which replies a client wants, as CLIENT REPLY says. Each is a bit of its own: within EXEC one
+/// may be said behind the other, and ON takes OFF back but not what is to be skipped next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReplyMode(u8);
+
+impl ReplyMode {
+    const OFF: u8 = 1;
+    /// The next command's reply is left out.
+    const SKIPS_NEXT: u8 = 2;
+    /// This command's reply is left out.
+    const SKIPS: u8 = 4;
+
+    pub fn switch_on(&mut self) {
+        self.0 &= !(Self::OFF | Self::SKIPS);
+    }
+
+    pub fn switch_off(&mut self) {
+        self.0 |= Self::OFF;
+    }
+
+    /// Leaves the next command's reply out, if replies are wanted at all.
+    pub fn skip_next(&mut self) {
+        if self.0 & Self::OFF == 0 {
+            self.0 |= Self::SKIPS_NEXT;
+        }
+    }
+
+    /// RESET ends OFF only.
+    pub fn reset(&mut self) {
+        self.0 &= !Self::OFF;
+    }
+
+    /// Whether all replies are wanted: the present one and those that come.
+    fn is_on(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether the present command's reply is wanted.
+    fn replies(self) -> bool {
+        self.0 & (Self::OFF | Self::SKIPS) == 0
+    }
+
+    /// A command is over.
+    fn go_on(&mut self) {
+        let skips = if self.0 & Self::SKIPS_NEXT == 0 { 0 } else { Self::SKIPS };
+        self.0 = self.0 & Self::OFF | skips;
+    }
+}
+
+impl Session {
+    /// A session of this user, or of nobody yet.
+    pub fn new(client: Arc<Client>, user: Option<Arc<User>>, is_local: bool) -> Self {
+        Self { user, is_local, ..Self::blank(client) }
+    }
+
+    fn blank(client: Arc<Client>) -> Self {
+        Self {
+            client,
+            database: 0,
+            resp: Resp::Two,
+            user: None,
+            member: Cell::default(),
+            closing: false,
+            reply_mode: ReplyMode::default(),
+            wants_debugger: false,
+            pending: None,
+            no_touch: false,
+            seldom: None,
+            subscriptions: None,
+            has_caching: false,
+            seen: 0,
+            tells_of_write: false,
+            memcached: None,
+            is_local: false,
+        }
+    }
+
+    /// All of it, to be taken along; what stays is good for nothing but its client's name.
+    pub fn take(&mut self) -> Self {
+        let blank = Self::blank(Arc::clone(&self.client));
+        std::mem::replace(self, blank)
+    }
+
+    /// The client's place among those whose copies are tracked, if it has one.
+    #[inline]
+    pub fn tracked(&self) -> Option<&Tracked> {
+        self.seldom.as_ref()?.tracked.as_deref()
+    }
+
+    /// The same, to be changed.
+    pub fn tracked_mut(&mut self) -> Option<&mut Tracked> {
+        self.seldom.as_mut()?.tracked.as_deref_mut()
+    }
+
+    /// Gives the client such a place.
+    pub fn track(&mut self, tracked: Box<Tracked>) {
+        self.seldom.get_or_insert_default().tracked = Some(tracked);
+    }
+
+    /// Takes it away.
+    pub fn untrack(&mut self) {
+        if let Some(seldom) = &mut self.seldom {
+            seldom.tracked = None;
+        }
+    }
+
+    /// What HIMPORT PREPARE has named.
+    pub(crate) fn fieldsets(&self) -> &Fieldsets {
+        static NONE: Fieldsets = Fieldsets::new();
+        self.seldom.as_ref().map_or(&NONE, |seldom| &seldom.fieldsets)
+    }
+
+    /// The same, to be changed.
+    pub fn fieldsets_mut(&mut self) -> &mut Fieldsets {
+        &mut self.seldom.get_or_insert_default().fieldsets
+    }
+
+    /// Forgets all of that; how many there were.
+    pub fn forget_fieldsets(&mut self) -> usize {
+        self.seldom.as_mut().map_or(0, |seldom| seldom.fieldsets.clear())
+    }
+
+    /// Bytes that have come behind the input, if there are any.
+    #[inline]
+    pub fn later(&self) -> Option<&Later> {
+        self.seldom.as_ref().map(|seldom| &seldom.later).filter(|later| !later.is_empty())
+    }
+
+    /// Notes what a reply has seen: it leaves once the journal is safe up to there.
+    #[inline]
+    pub fn see(&mut self, lsn: Lsn) {
+        self.seen = self.seen.max(lsn);
+    }
+
+    /// As `see`, for the reply of a command.
+    #[inline]
+    pub fn see_by(&mut self, entry: &Entry, lsn: Lsn) {
+        self.see(lsn);
+        self.tells_of_write |= entry.may_write();
+    }
+
+    /// What the replies not yet held back have seen, and whether one of them tells of a write.
+    #[inline]
+    pub fn take_seen(&mut self) -> (Lsn, bool) {
+        (std::mem::take(&mut self.seen), std::mem::take(&mut self.tells_of_write))
+    }
+
+    /// Ends the session once its replies have left.
+    pub fn close(&mut self) {
+        self.closing = true;
+        self.client.set_flag(client_flags::CLOSING, true);
+    }
+
+    /// Turns to another database.
+    pub fn select(&mut self, database: usize) {
+        self.database = database;
+        self.client.live.database.store(database as u32, Ordering::Relaxed);
+    }
+
+    /// Changes the protocol of the replies.
+    pub fn speak(&mut self, resp: Resp) {
+        self.resp = resp;
+        self.client.live.resp.store(if resp == Resp::Two { 2 } else { 3 }, Ordering::Relaxed);
+    }
+
+    /// Lets the client in as a user, or not any more.
+    pub fn authenticate(&mut self, user: Option<Arc<User>>) {
+        self.user = user;
+        self.member = Cell::default();
+        let mut names = self.client.names();
+        let name = self.user.as_ref().map_or(DEFAULT_USER, |user| user.name());
+        if names.user() != name {
+            names.user = Some(name).filter(|name| *name != DEFAULT_USER).map(Box::from);
+        }
+    }
+
+    /// Whether it has said who it is.
+    #[inline]
+    pub fn is_known(&self) -> bool {
+        self.user.is_some()
+    }
+
+    /// Whether its user may do everything.
+    #[inline]
+    pub fn may_do_everything(&self) -> bool {
+        self.user.as_ref().is_some_and(|user| user.is_unlimited())
+    }
+
+    /// The user whose rules hold for it; `None` if it has to say first who it is.
+    pub fn acts_as(&self, server: &Shared) -> Option<Arc<User>> {
+        let default = || Some(server.users.default_user()).filter(|user| user.is_open());
+        self.user.clone().or_else(default)
+    }
+
+    /// Forgets what was queued and what is watched.
+    pub fn end_transaction(&mut self, server: &'static Shared) {
+        if let Some(pending) = self.pending.take() {
+            pending.end(server);
+            self.show_pending();
+        }
+    }
+
+    /// Shows in CLIENT LIST what is queued and watched.
+    pub fn show_pending(&self) {
+        Pending::show(self.pending.as_deref(), &self.client);
+    }
+
+    /// Whether EXEC does nothing, as what was watched has changed.
+    pub(crate) fn is_watch_broken(&self) -> bool {
+        self.pending.as_ref().is_some_and(|pending| pending.is_broken())
+    }
+
+    /// Whether commands are queued for EXEC.
+    #[inline]
+    pub fn is_queueing(&self) -> bool {
+        self.pending.as_ref().is_some_and(|pending| pending.is_queueing())
+    }
+
+    /// Whether it has subscribed to anything.
+    #[inline]
+    pub fn is_subscriber(&self) -> bool {
+        self.subscriptions.is_some()
+    }
+
+    /// Whether others may have messages for it that have a place among its replies.
+    #[inline]
+    pub fn is_listener(&self) -> bool {
+        self.is_subscriber() || self.tracked().is_some()
+    }
+
+    /// Whether its commands are run one like the other: not queued, and undisturbed.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.is_undisturbed() && !self.is_queueing()
+    }
+
+    /// Whether its commands are treated one like the other: their replies neither left out nor
+    /// mixed with messages, and nobody remembers what they read.
+    #[inline]
+    pub(crate) fn is_undisturbed(&self) -> bool {
+        self.reply_mode.is_on() && !self.is_listener() && !self.has_caching
+    }
+
+    /// Whether all but a few commands are refused: messages and replies look alike in RESP2.
+    #[inline]
+    pub fn is_confined(&self) -> bool {
+        self.is_subscriber() && self.resp == Resp::Two
+    }
+
+    /// Ends all subscriptions; messages under way are dropped.
+    pub fn unsubscribe_all(&mut self) {
+        if self.subscriptions.take().is_some() {
+            self.client.take_deliveries();
+        }
+    }
+
+    /// Passes on what others left for the client.
+    pub fn pass_on(&mut self, server: &Shared, reply: &mut Reply<'_>) {
+        let deliveries = self.take_deliveries();
+        self.pass(server, &deliveries, reply);
+    }
+
+    /// Takes what others left for the client.
+    pub fn take_deliveries(&self) -> SmallVec<[Delivery; 1]> {
+        self.client.take(Signal::Deliver);
+        self.client.take_deliveries()
+    }
+
+    /// Passes on what was taken.
+    pub fn pass(&mut self, server: &Shared, deliveries: &[Delivery], reply: &mut Reply<'_>) {
+        if deliveries.is_empty() {
+            return;
+        }
+        let begun = reply.output().appended();
+        for delivery in deliveries {
+            match delivery {
+                Delivery::Messages(bundle) => bundle.iter().for_each(|it| reply.message(it)),
+                Delivery::Notices(notices) => {
+                    notices.iter().for_each(|notice| notice.write(reply, self.is_subscriber()));
+                }
+            }
+        }
+        if let Some(tracked) = self.tracked_mut() {
+            tracked.unsent.note(begun, reply.output());
+        }
+        // What others tell may come from any write so far.
+        self.see(server.journal.end());
+    }
+
+    /// Whether what the present command writes reaches the client.
+    pub fn replies(&self) -> bool {
+        self.reply_mode.replies()
+    }
+
+    /// Whose copies of what it reads are tracked now: its own or nobody's.
+    #[inline]
+    pub(crate) fn reader(&self) -> Option<ClientId> {
+        let tracked = self.tracked()?;
+        tracked.tracker.options.remembers(self.has_caching).then_some(self.client.id)
+    }
+
+    /// Whether it is told of changes to what it reads, remembered or not.
+    pub(crate) fn is_told_of_changes(&self) -> bool {
+        let options = self.tracked().map(|tracked| &tracked.tracker.options);
+        options.is_some_and(|options| options.remembers(self.has_caching) || options.broadcasts())
+    }
+
+    /// As `reader`, for one command.
+    #[inline]
+    pub(crate) fn reader_of(&self, entry: &Entry) -> Option<ClientId> {
+        self.reader().filter(|_| entry.spec.flags.has(Flags::READONLY))
+    }
+
+    /// Called after each command, with it if it ran: moves SKIP on, and forgets CLIENT CACHING
+    /// unless the command to which it is to apply is still to come.
+    pub fn command_done(&mut self, ran: Option<&Entry>) {
+        let is_client = |entry: &Entry| entry.spec.role == Role::Client;
+        if self.has_caching && !self.is_queueing() && !ran.is_some_and(is_client) {
+            self.has_caching = false;
+        }
+        self.reply_mode.go_on();
+    }
+}

@@ -1,0 +1,282 @@
+//! A client that waits for keys: what stands for it in their queues, and what it gets.
+//!
+//! Invariant: whichever way a wait ends, its waiter leaves the queues; nobody is served whose
+//! session is gone.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use base::time::UnixMillis;
+use commands::Group;
+use keyspace::{Acquisition, Awaited, Cancelled, EntryRef, Keyspace, Kind, Lsn, Tx, Wait, Waiter};
+use proto::{Output, OwnedArgs, Resp};
+use smallvec::{SmallVec, smallvec};
+
+use super::timer::after;
+use crate::clients::client_id::ClientId;
+use crate::clients::registry::Client;
+use crate::clients::unregistration::{Registered, Unregistration};
+use crate::shared::Shared;
+use crate::table::command_table::Entry;
+
+/// A blocked client as its server sees it; the owner of a `Waiter`.
+pub struct BlockedClient {
+    pub(crate) client: Arc<Client>,
+    pub(crate) entry: &'static Entry,
+    pub(crate) resp: Resp,
+    /// Whose copies of what it reads are tracked.
+    pub(crate) reader: Option<ClientId>,
+    pub(crate) database: usize,
+    /// Its keys, each with the request that serves the client once it is ready.
+    pub(crate) awaited: Arc<Awaited>,
+    /// What these take, here and in the queues.
+    pub(crate) memory: usize,
+    pub(crate) outcome: Mutex<Option<Served>>,
+    /// When its client is to be looked at again; `NEVER` if not by itself.
+    pub(crate) again: AtomicI64,
+    /// Whether CLIENT UNBLOCK, if it ends the wait, asks for an error.
+    pub(crate) ends_with_error: AtomicBool,
+}
+
+/// As a time: not at all.
+pub const NEVER: UnixMillis = UnixMillis::MAX;
+
+/// What a blocked client got.
+pub struct Served {
+    /// Its reply.
+    pub output: Output,
+    /// The LSN that the reply must wait for.
+    pub seen: Lsn,
+    /// What the reply is: an element, an error of the command, or a refusal.
+    pub answer: ServedWith,
+}
+
+/// What the reply of a blocked client is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ServedWith {
+    /// What the client waited for.
+    Element,
+    /// An error of its command, which ran.
+    Error,
+    /// What kept its command from running.
+    Refusal,
+}
+
+/// A client's place in the queues.
+pub struct KeyWait {
+    pub(crate) server: &'static Shared,
+    pub(crate) waiter: Arc<Waiter>,
+    /// Whether it stands there still: whoever serves a client takes it from that one queue.
+    pub(crate) stands: Cell<bool>,
+}
+
+/// A wait that has begun.
+pub struct Waiting {
+    pub(crate) place: KeyWait,
+    /// Until when it lasts at most, on the monotonic clock in microseconds; for ever if `None`.
+    pub(crate) until_us: Option<i64>,
+}
+
+impl BlockedClient {
+    /// What may serve its client now that its `nth` key is ready and others may be by the same
+    /// transaction, in this order: its command goes by its own order of keys, whichever changed
+    /// first, and one that reads streams reads all of them.
+    pub(crate) fn ask(&self, tx: &Tx, waiter: &Waiter, nth: u32) -> SmallVec<[OwnedArgs; 1]> {
+        let request = |place: usize| self.awaited.request(place).collect();
+        if self.awaited.len() == 1 {
+            return smallvec![request(0)];
+        }
+        let served = self.awaited.key(nth as usize);
+        let is_ready = |place: &usize| {
+            let key = self.awaited.key(*place);
+            let kind = || tx.peek(key).ok().flatten().map(EntryRef::kind);
+            // A key that is named twice is in the line of those that are ready no more.
+            key == served || tx.is_ready(key) && (waiter.wakes_on_deletion() || self.heeds(kind()))
+        };
+        let ready = (0..self.awaited.len()).filter(is_ready);
+        if self.entry.spec.group != Group::Stream {
+            return ready.map(request).collect();
+        }
+        let requests: Vec<OwnedArgs> = ready.map(request).collect();
+        let requests: Vec<_> = requests.iter().map(OwnedArgs::as_args).collect();
+        // Each ends with one key and one ID.
+        let head = requests[0].iter().take(requests[0].len() - 2);
+        let ends = |from_end| requests.iter().map(move |args| &args[args.len() - from_end]);
+        smallvec![head.chain(ends(2)).chain(ends(1)).collect()]
+    }
+
+    /// Whether a value of this type may be what its client waits for.
+    pub(crate) fn heeds(&self, kind: Option<Kind>) -> bool {
+        match self.entry.spec.group {
+            Group::List => kind == Some(Kind::List),
+            Group::SortedSet => kind == Some(Kind::SortedSet),
+            Group::Stream => kind == Some(Kind::Stream),
+            _ => kind.is_some(),
+        }
+    }
+}
+
+/// The command of a client that waits.
+#[derive(Clone, Copy)]
+pub struct WaitingCommand {
+    pub(crate) server: &'static Shared,
+    pub(crate) entry: &'static Entry,
+    pub(crate) resp: Resp,
+    /// Whose copies of what it reads are tracked.
+    pub(crate) reader: Option<ClientId>,
+}
+
+impl Waiting {
+    /// Stands a client in the queues of its keys, whose locks the transaction holds.
+    pub(crate) fn begin(
+        tx: &mut Tx,
+        client: &Arc<Client>,
+        work: WaitingCommand,
+        wait: Wait,
+    ) -> Self {
+        let WaitingCommand { server, entry, resp, reader } = work;
+        let blocked = BlockedClient {
+            memory: memory_of(&wait.awaited),
+            client: Arc::clone(client),
+            entry,
+            resp,
+            reader,
+            database: tx.database(),
+            awaited: Arc::new(wait.awaited),
+            outcome: Mutex::default(),
+            again: AtomicI64::new(wait.again.unwrap_or(NEVER)),
+            ends_with_error: AtomicBool::new(false),
+        };
+        let waiter = Waiter::new(wait.wakes_on_deletion, Box::new(blocked));
+        // The waiter leaves the queues by its end, even where it comes to stand in some only.
+        let place = KeyWait { server, waiter: Arc::clone(&waiter), stands: Cell::new(true) };
+        for (nth, key) in (0..).zip(self::blocked(&waiter).awaited.keys()) {
+            tx.register(key, &waiter, nth).expect("the keys of a command are locked");
+        }
+        let millis = |deadline| u64::try_from(deadline - tx.now()).unwrap_or(0);
+        let left = wait.deadline.map(|deadline| Duration::from_millis(millis(deadline)));
+        let until_us = left.map(|left| after(server.keyspace.clock().monotonic_us(), left));
+        Self { place, until_us }
+    }
+}
+
+impl KeyWait {
+    /// What the client got, if somebody served it.
+    pub fn outcome(&self) -> Option<Served> {
+        let BlockedClient { outcome, awaited, .. } = blocked(&self.waiter);
+        let served = outcome.lock().expect("no critical section here panics").take();
+        if served.is_some() && awaited.len() == 1 {
+            self.stands.set(false);
+        }
+        served
+    }
+
+    /// The requests that would serve the client.
+    pub fn requests(&self) -> impl Iterator<Item = OwnedArgs> {
+        let awaited = &blocked(&self.waiter).awaited;
+        (0..awaited.len()).map(|nth| awaited.request(nth).collect())
+    }
+
+    /// Ends the wait. `false` if somebody was quicker: the outcome is there or comes in a moment,
+    /// with a signal.
+    pub fn give_up(&self) -> bool {
+        self.waiter.cancel() == Cancelled::Now
+    }
+
+    /// Whether CLIENT UNBLOCK has ended the wait, and if so, whether with an error. To be asked
+    /// where there is no outcome.
+    pub fn unblocked(&self) -> Option<bool> {
+        let blocked = blocked(&self.waiter);
+        // Who serves leaves the outcome first, and ends the wait then.
+        let is_unserved = self.waiter.is_over()
+            && blocked.outcome.lock().expect("no critical section here panics").is_none();
+        is_unserved.then(|| blocked.ends_with_error.load(Ordering::Relaxed))
+    }
+
+    /// What stands in the queues, for others who end the wait.
+    pub fn waiter(&self) -> &Arc<Waiter> {
+        &self.waiter
+    }
+
+    /// When the client is to be looked at again, though nobody changes a key.
+    pub fn again(&self) -> Option<UnixMillis> {
+        Some(blocked(&self.waiter).again.load(Ordering::Relaxed)).filter(|again| *again != NEVER)
+    }
+
+    /// The locks of its keys, which are still to come.
+    pub fn acquisition(&self, keyspace: &'static Keyspace) -> Acquisition {
+        let keys = blocked(&self.waiter).awaited.keys();
+        let partitions = keys.map(|key| keyspace.locate(key).partition());
+        Acquisition::of_partitions(keyspace, partitions.collect())
+    }
+
+    /// Leaves all queues: what is to be done for that, as their locks come free. Until then the
+    /// waiter is passed over.
+    pub fn leave(mut self) -> Option<Unregistration> {
+        self.give_up();
+        self.leaving()
+    }
+
+    /// What is to be done for that; nothing where whoever served the client did it.
+    fn leaving(&mut self) -> Option<Unregistration> {
+        if !std::mem::take(self.stands.get_mut()) {
+            return None;
+        }
+        let BlockedClient { database, awaited, .. } = blocked(&self.waiter);
+        let waiter = Arc::clone(&self.waiter);
+        let registered = Registered::Waiter(waiter, *database, Arc::clone(awaited));
+        Some(Unregistration::new(&self.server.unregistrar, registered))
+    }
+}
+
+impl Drop for KeyWait {
+    fn drop(&mut self) {
+        // Nobody is to be served whose session is gone, on whatever way that went.
+        self.waiter.cancel();
+        drop(self.leaving());
+    }
+}
+
+/// Ends a client's wait for keys, with an error or as its timeout would; `false` if it was served,
+/// or is over for another reason. From here on nobody serves it; its session is still to be told.
+pub fn unblock(waiter: &Waiter, with_error: bool) -> bool {
+    loop {
+        if waiter.is_over() {
+            return false;
+        }
+        blocked(waiter).ends_with_error.store(with_error, Ordering::Relaxed);
+        match waiter.cancel() {
+            Cancelled::Now => return true,
+            Cancelled::TooLate => return false,
+            // Who serves it is at the end of a transaction, and waits for nothing.
+            Cancelled::BeingServed => std::thread::yield_now(),
+        }
+    }
+}
+
+fn memory_of(awaited: &Awaited) -> usize {
+    /// A key's place in its partition's map, and what its name takes there beside its bytes.
+    const PLACE: usize = 96;
+    let names: usize = awaited.keys().map(<[u8]>::len).sum();
+    awaited.memory() + awaited.len() * PLACE + names
+}
+
+/// What the keys that a client waits for take.
+pub fn memory(waiter: &Waiter) -> usize {
+    blocked(waiter).memory
+}
+
+/// The keys that a client waits for and whose end it wants to know, with their database.
+pub fn keys_on_nokey(waiter: &Waiter) -> impl Iterator<Item = (usize, &[u8])> {
+    let blocked = Some(blocked(waiter)).filter(|_| waiter.wakes_on_deletion());
+    blocked
+        .into_iter()
+        .flat_map(|blocked| blocked.awaited.keys().map(|key| (blocked.database, key)))
+}
+
+/// What stands behind a waiter.
+pub fn blocked(waiter: &Waiter) -> &BlockedClient {
+    waiter.owner().downcast_ref().expect("the server makes all waiters")
+}

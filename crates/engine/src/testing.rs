@@ -1,0 +1,71 @@
+//! An engine for tests: all programs, the data commands of `commands`, and of the control commands
+//! the one that logs hold.
+//!
+//! Invariant: nothing here is part of the product.
+
+use commands::DataCommand;
+use commands::declare::{Command, Role, Spec, exactly};
+use config::settings::DATABASES;
+use config::{Config, SetError};
+use keyspace::{Keyspace, Options, Refusal};
+use proto::{Args, Reply};
+
+use crate::runtime::limits;
+use crate::runtime::log::Log;
+use crate::scripting;
+use crate::shared::Shared;
+use crate::table::command_table::{CommandTable, Families};
+use crate::transaction::control_plane::{ControlPlane, ControlRequest, NOT_FROM_SCRIPT, Next};
+use crate::transaction::engine::Engine;
+use crate::transaction::unit;
+
+/// As the server declares it; replay does what it asks for.
+const SELECT: Command<()> = Command {
+    spec: Spec { name: "SELECT", role: Role::Select, arity: exactly(2), ..Spec::BASE },
+    subcommands: &[],
+    run: (),
+};
+
+/// An engine with defaults, which nothing has run in.
+pub fn engine() -> &'static Engine {
+    let engine: &'static Engine = Box::leak(Box::new(new_engine(&[])));
+    engine.set_hooks();
+    engine.set_control_plane(&NoControl);
+    engine
+}
+
+/// An engine to build on, with more data commands.
+pub fn new_engine(data: &'static [&'static [&'static DataCommand]]) -> Engine {
+    let config = Config::new();
+    let log = Log::open(&config, false).expect("the default log is standard output");
+    let families = Families {
+        data,
+        control: &[&[&SELECT]],
+        programs: &[unit::COMMANDS, scripting::COMMANDS[0], scripting::COMMANDS[1]],
+        subcommands: &[],
+    };
+    let built = CommandTable::build(&families, &[]).expect("nothing is renamed");
+    let databases = config.get(DATABASES) as usize;
+    let clock = limits::choose_clock();
+    let keyspace = Keyspace::leak(Options { databases, clock, ..Options::new() });
+    let shared = Shared::new(config, built.table, log, keyspace, scripting::BETWEEN_JOBS);
+    Engine::new(shared, built.programs)
+}
+
+/// A control plane without commands.
+pub struct NoControl;
+
+impl ControlPlane for NoControl {
+    fn run(
+        &'static self,
+        _: ControlRequest<'_>,
+        _: Args<'_>,
+        _: &mut Reply<'_>,
+    ) -> Result<Next, Refusal> {
+        Err(NOT_FROM_SCRIPT)
+    }
+
+    fn configure(&'static self, _: &[&[u8]], _: bool) -> Result<(), SetError> {
+        unreachable!("no test of an engine changes its configuration by a command")
+    }
+}

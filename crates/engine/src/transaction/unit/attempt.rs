@@ -1,0 +1,47 @@
+//! One command of a unit, which may meet keys beyond the unit's grant.
+//!
+//! Invariant: what is begun again has changed nothing and is not answered yet.
+
+use keyspace::{Begun, Tx};
+use proto::Output;
+
+use super::Unit;
+use crate::commit::handler::{self, Ended, HandlerCall};
+use crate::session::Needs;
+use crate::table::command_table::Entry;
+
+/// A command takes locks beyond the grant where it stands so many times.
+const REACHES_MAX: u32 = 8;
+
+impl Unit {
+    /// Runs a handler, again with more locks where those that it needs are free.
+    #[inline]
+    pub(super) fn attempt(
+        &mut self,
+        entry: &Entry,
+        mut call: HandlerCall<'_>,
+        out: &mut Output,
+        begun: &Begun,
+    ) -> Ended {
+        let (hurries, args) = (self.hurries, call.args);
+        let mut run = |tx: &mut Tx, out: &mut Output| {
+            let mut run = |tx: &mut Tx| handler::attempt(tx, out, &mut call);
+            if hurries { run(tx) } else { tx.without_budget(run) }
+        };
+        let mut ended = run(&mut self.tx, out);
+        if matches!(ended, Ended::Widen) {
+            // It met the first of its keys: those that it names come with it.
+            let mut needs = Needs::default();
+            needs.add(self.server, entry, args);
+            self.tx.require_partitions(&needs.partitions);
+        }
+        for _ in 0..REACHES_MAX {
+            if !matches!(ended, Ended::Widen) || !self.tx.try_extend(begun) {
+                break;
+            }
+            self.tx.give_up(begun);
+            ended = run(&mut self.tx, out);
+        }
+        ended
+    }
+}

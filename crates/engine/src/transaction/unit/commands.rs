@@ -1,0 +1,195 @@
+//! EXEC and WATCH.
+//!
+//! Invariant: neither is ever queued.
+
+use std::sync::Arc;
+
+use commands::Access;
+use commands::declare::{Command, Flags, Group, Role, Spec, at_least, exactly};
+use commands::keys::all_from;
+use keyspace::{PartitionSet, Refusal};
+use proto::{Args, Output, Reply, Resp};
+
+use super::{Program, ProgramRequest, RunsOn, Unit, UnitCommand, exec};
+use crate::clients::unregistration::{Registered, Unregistration};
+use crate::runtime::looks::FEW;
+use crate::session::Accounted;
+use crate::session::Needs;
+use crate::session::multi::Watching;
+use crate::session::{Session, Stepped, Stepwise, Stride};
+use crate::shared::Shared;
+
+/// Those that run as a unit.
+pub const COMMANDS: &[&UnitCommand] = &[&EXEC, &WATCH];
+
+/// What all have in common.
+pub const COMMON: Spec = Spec {
+    since: "1.2.0",
+    group: Group::Transactions,
+    flags: Flags::NOSCRIPT
+        .and(Flags::LOADING)
+        .and(Flags::STALE)
+        .and(Flags::FAST)
+        .and(Flags::ALLOW_BUSY),
+    ..Spec::BASE
+};
+
+const WATCH_INSIDE_MULTI: Refusal = Refusal::error("ERR WATCH inside MULTI is not allowed");
+
+const EXEC: UnitCommand = Command {
+    spec: Spec {
+        name: "EXEC",
+        role: Role::Exec,
+        summary: "Executes all commands in a transaction.",
+        complexity: "Depends on commands in the transaction",
+        arity: exactly(1),
+        // Its commands are told to who watches before it is.
+        flags: Flags::NOSCRIPT
+            .and(Flags::LOADING)
+            .and(Flags::STALE)
+            .and(Flags::SKIP_SLOWLOG)
+            .and(Flags::IMMEDIATE),
+        ..COMMON
+    },
+    subcommands: &[],
+    run: exec::prepare,
+};
+
+const WATCH: UnitCommand = Command {
+    spec: Spec {
+        name: "WATCH",
+        since: "2.2.0",
+        syntax: "key [key ...]",
+        summary: "Monitors changes to keys to determine the execution of a transaction.",
+        complexity: "O(1) for every key.",
+        arity: at_least(2),
+        flags: COMMON.flags.and(Flags::IMMEDIATE),
+        keys: &[all_from(1, Access::RO)],
+        ..COMMON
+    },
+    subcommands: &[],
+    run: prepare_watch,
+};
+
+/// A watch that begins, or gets more keys.
+struct Watch {
+    server: &'static Shared,
+    watch: Arc<keyspace::Watch>,
+    /// The keys at which it was entered.
+    entered: Vec<Box<[u8]>>,
+    database: usize,
+    resp: Resp,
+}
+
+fn prepare_watch(asked: ProgramRequest<'_>, _: Args<'_>) -> Result<Box<dyn Program>, Refusal> {
+    let ProgramRequest { server, resp, session, .. } = asked;
+    let session = session.ok_or(WATCH_INSIDE_MULTI)?;
+    let database = session.database;
+    let pending = session.pending.get_or_insert_default();
+    if pending.is_queueing() {
+        return Err(WATCH_INSIDE_MULTI);
+    }
+    // Others see that somebody heeds what they change before the first key is looked at.
+    let watching = pending.watching.get_or_insert_with(|| Watching::begin(server.keyspace));
+    let (watch, entered) = (Arc::clone(&watching.watch), Vec::new());
+    Ok(Box::new(Watch { server, watch, entered, database, resp }))
+}
+
+impl Accounted for Watch {
+    fn leave(&mut self, session: &mut Session) {
+        let pending = session.pending.get_or_insert_default();
+        if let Some(watching) = &mut pending.watching {
+            self.entered.drain(..).for_each(|key| watching.add((self.database, key)));
+        }
+        session.show_pending();
+    }
+}
+
+impl Program for Watch {
+    fn needs(&self, args: Args<'_>) -> Needs {
+        let keys = args.skip(1);
+        let partition = |key| self.server.keyspace.locate(key).partition();
+        Needs { partitions: keys.iter().map(partition).collect(), ..Needs::default() }
+    }
+
+    fn run(
+        &mut self,
+        _: Args<'_>,
+        _: &mut Unit,
+        _: &mut RunsOn<'_>,
+        out: &mut Output,
+    ) -> Result<(), Refusal> {
+        Reply::new(out, self.resp).ok();
+        Ok(())
+    }
+
+    fn in_steps(&self, args: Args<'_>) -> Option<Box<dyn Stepwise>> {
+        let watch = || Box::new(EachKey { watch: Arc::clone(&self.watch), next: 1 });
+        (args.len() > FEW).then(|| watch() as Box<dyn Stepwise>)
+    }
+
+    fn restart(&mut self) {}
+
+    fn committed(&mut self, args: Args<'_>, unit: &mut Unit) {
+        if self.watch.is_broken() {
+            return;
+        }
+        for key in args.skip(1).iter() {
+            self.entered.push(key.into());
+            unit.tx.watch(key, &self.watch);
+        }
+    }
+}
+
+/// Watches each of very many keys. What changes before all are watched breaks the watch as what
+/// changes later does.
+struct EachKey {
+    watch: Arc<keyspace::Watch>,
+    /// The argument that comes next.
+    next: usize,
+}
+
+impl Stepwise for EachKey {
+    fn step(&mut self, stride: &mut Stride<'_, '_>) -> Stepped {
+        let keyspace = stride.lane.shared.keyspace;
+        // Nothing that changes any more breaks a watch that is broken.
+        while !self.watch.is_broken()
+            && let Some(key) = stride.args.get(self.next)
+        {
+            let partition = || keyspace.locate(key).partition();
+            let acquisition = match stride.acquire(|| PartitionSet::from_slice(&[partition()])) {
+                Some(Ok(acquisition)) => acquisition,
+                // The keys that are watched stay so.
+                Some(Err(busy)) => return Stepped::Failed(busy),
+                None => return Stepped::Waits,
+            };
+            let mut tx = stride.begin(acquisition);
+            let session = &mut *stride.session;
+            let database = session.database;
+            if let Some(watching) = session.pending.as_mut().and_then(|it| it.watching.as_mut()) {
+                watching.add((database, key.into()));
+                tx.watch(key, &self.watch);
+            }
+            drop(tx);
+            self.next += 1;
+            if stride.is_over() {
+                return Stepped::GoesOn;
+            }
+        }
+        stride.session.show_pending();
+        Reply::new(stride.out, stride.session.resp).ok();
+        Stepped::Done
+    }
+}
+
+/// Without its session, which has panicked.
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if self.entered.is_empty() {
+            return;
+        }
+        let keys = self.entered.drain(..).map(|key| (self.database, key)).collect();
+        let registered = Registered::Watch(Arc::clone(&self.watch), keys);
+        drop(Unregistration::new(&self.server.unregistrar, registered));
+    }
+}

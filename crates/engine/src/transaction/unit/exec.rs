@@ -1,0 +1,541 @@
+//! EXEC: the commands that a session queued, as one unit.
+//!
+//! Invariants: watched keys are locked with the commands' own, and stay watched until the unit is
+//! committed; so of two transactions that each change what the other watches, one is refused. The
+//! session is changed by commands behind `become_final` only, so there is nothing of it to restore.
+
+use std::sync::Arc;
+
+use commands::arguments::database;
+use commands::{Flags, Role};
+use config::settings::{DATABASES, PREFETCH_BATCH_MAX_SIZE};
+use keyspace::{Location, Refusal, Tx};
+use proto::{Args, Output, Reply, Resp};
+use smallvec::SmallVec;
+
+use super::{Program, ProgramRequest, RunsOn, Unit, drill};
+use crate::admission::gates::{self, FlagsOf};
+use crate::clients::registry::Client;
+use crate::commit::accounting;
+use crate::lane::Lane;
+use crate::limits::loading::LOADING;
+use crate::session::Accounted;
+use crate::session::Needs;
+use crate::session::Session;
+use crate::session::aborted;
+use crate::session::fieldsets::Fieldsets;
+use crate::session::multi::{MultiQueue, Queued, Watching};
+use crate::session::{Limited, Request};
+use crate::table::command_table::{Entry, Run};
+use crate::transaction::control_plane::{Asker, ControlRequest, ControlWork, Next};
+use crate::transaction::engine::Engine;
+
+const WITHOUT_MULTI: Refusal = Refusal::error("ERR EXEC without MULTI");
+const SPOILT: Refusal =
+    Refusal::error("EXECABORT Transaction discarded because of previous errors.");
+
+/// Queues longer than this are not for a worker, whatever they do.
+const WORKER_QUEUE: usize = 500;
+
+/// The keys of so many commands are fetched from memory together.
+const FETCHED: usize = 16;
+
+/// A transaction under way.
+struct Exec {
+    server: &'static Engine,
+    queue: Arc<MultiQueue>,
+    watching: Option<Watching>,
+    resp: Resp,
+    limited: Option<Limited>,
+    /// What HIMPORT PREPARE has named, where a command may ask for it.
+    fieldsets: Fieldsets,
+    /// What the commands did that ran already; the next one comes after them.
+    ran: Vec<CommandCost>,
+    has_begun: bool,
+    /// The present command's program, if it is a unit of its own: it may have to go on elsewhere.
+    nested: Option<Box<dyn Program>>,
+    /// Which commands of the queue were ended by others. They end as well where all begins again.
+    killed: Vec<usize>,
+    /// The work of the present command, if that may wait for a disk or for others and is to be done
+    /// elsewhere.
+    task: Option<ControlWork>,
+    closes: bool,
+    /// Whether the client wants no replies from here on.
+    is_mute: bool,
+    /// Whose it is, once it has left its session's worker, with what it watches.
+    out_for: Option<Arc<Client>>,
+}
+
+/// What a command of the queue cost.
+struct CommandCost {
+    /// The logical database that it left the transaction in.
+    database: usize,
+    pub micros: u64,
+    reply_bytes: u64,
+    pub failed: bool,
+    /// What ran if it was a unit of its own.
+    nested: Option<Box<dyn Program>>,
+}
+
+pub(super) fn prepare(asked: ProgramRequest<'_>, _: Args<'_>) -> Result<Box<dyn Program>, Refusal> {
+    let ProgramRequest { server, resp, limited, session, .. } = asked;
+    let Some(session) = session else { return Err(WITHOUT_MULTI) };
+    let pending = session.pending.as_ref();
+    let Some((pending, queue)) = pending.and_then(|it| Some((it, it.queue.as_ref()?))) else {
+        return Err(WITHOUT_MULTI);
+    };
+    let (queue, watching) = (Arc::clone(queue), pending.watching.clone());
+    if queue.is_spoilt {
+        session.end_transaction(server);
+        return Err(SPOILT);
+    }
+    let (ran, nested) = (Vec::with_capacity(queue.len()), None);
+    let (has_begun, closes, is_mute) = (false, false, !session.replies());
+    let asks_for_fieldsets = pending.flags().has(Flags::USES_FIELDSET);
+    let fieldsets =
+        if asks_for_fieldsets { session.fieldsets().clone() } else { Fieldsets::default() };
+    Ok(Box::new(Exec {
+        server,
+        queue,
+        watching,
+        resp,
+        limited,
+        fieldsets,
+        ran,
+        has_begun,
+        nested,
+        killed: Vec::new(),
+        task: None,
+        closes,
+        is_mute,
+        out_for: None,
+    }))
+}
+
+impl Accounted for Exec {
+    fn leave(&mut self, session: &mut Session) {
+        session.pending = None;
+        session.show_pending();
+    }
+
+    fn book(&self, _: Args<'_>, lane: &Lane, session: &mut Session) {
+        for (queued, ran) in self.queue.iter_from(0).zip(&self.ran) {
+            let Queued { entry, args, .. } = queued;
+            let CommandCost { database, micros, reply_bytes, failed, ref nested } = *ran;
+            match nested {
+                Some(nested) => nested.book(args, lane, session),
+                None => {
+                    let (server, client) = (lane.shared, &session.client);
+                    server.feed_monitors_unbegun(&lane.rounds, client, database, entry, args);
+                }
+            }
+            accounting::account(lane, session, entry, args, micros, reply_bytes);
+            accounting::feed_monitors(lane, session, database, entry, args);
+            if failed {
+                lane.shared.stats.failed(lane.number, entry.id);
+            }
+        }
+        if let Some(last) = self.ran.last()
+            && last.database != session.database
+        {
+            session.select(last.database);
+        }
+        if self.closes {
+            session.close();
+        }
+    }
+}
+
+impl Program for Exec {
+    fn needs(&self, _: Args<'_>) -> Needs {
+        let mut needs = self.queue.needs(self.server);
+        let keyspace = self.server.keyspace;
+        let watched = self.watching.iter().flat_map(|watching| &*watching.keys);
+        needs.partitions.extend(watched.map(|(_, key)| keyspace.locate(key).partition()));
+        // What would become final on the way begins so.
+        needs.world |= needs.undoable && self.queue.iter_from(0).any(|it| makes_final(it.entry));
+        needs
+    }
+
+    fn flags(&self, of: FlagsOf<'_>) -> Option<(Flags, Flags)> {
+        Some((self.queue.flags(), self.queue.flags_by(of)))
+    }
+
+    fn run(
+        &mut self,
+        _: Args<'_>,
+        unit: &mut Unit,
+        place: &mut RunsOn<'_>,
+        out: &mut Output,
+    ) -> Result<(), Refusal> {
+        if !self.has_begun {
+            if !self.is_watch_whole(unit) {
+                // Nothing runs, and nothing is booked.
+                self.abandon();
+                if !self.is_mute {
+                    Reply::new(out, self.resp).null_array();
+                }
+                return Ok(());
+            }
+            // Whoever loads has had the world since the commands were queued.
+            let is_kept = self.server.loading.is_on() && self.queue.is_kept_from_loading();
+            let refusal = is_kept.then_some(LOADING).or_else(|| self.refusal_of_short(unit));
+            if let Some(refusal) = refusal {
+                self.refuse_all(&refusal, unit, out);
+                return Ok(());
+            }
+            let is_long = self.queue.len() > WORKER_QUEUE;
+            if is_long && unit.hurries() && !self.returns(unit) {
+                return Err(Refusal::Heavy);
+            }
+            self.has_begun = true;
+            if !self.is_mute {
+                Reply::new(out, self.resp).array(self.queue.len());
+            }
+        }
+        let queue = Arc::clone(&self.queue);
+        let clock = self.server.keyspace.clock();
+        let moment = place.moment(self.server);
+        let mut started = clock.since(moment);
+        while let Some(queued) = queue.get(self.ran.len()) {
+            if !self.is_place_for(queued.entry, unit, place) {
+                return Err(Refusal::Heavy);
+            }
+            if self.ran.len().is_multiple_of(FETCHED) {
+                self.fetch_ahead(&unit.tx);
+            }
+            let (length, mark) = (out.len(), out.mark());
+            let failed = self.step(queued, unit, place, out)?;
+            let nested = self.nested.take();
+            if self.is_mute && !queued.entry.answers_with_messages() {
+                out.truncate(mark);
+            }
+            let ended = clock.since(moment);
+            let micros = u64::try_from(ended - std::mem::replace(&mut started, ended)).unwrap_or(0);
+            let reply_bytes = (out.len() - length) as u64;
+            let database = unit.tx.database();
+            self.ran.push(CommandCost { database, micros, reply_bytes, failed, nested });
+        }
+        Ok(())
+    }
+
+    fn restart(&mut self) {
+        let nested = self.ran.drain(..).map(|ran| ran.nested).chain([self.nested.take()]);
+        for (place, program) in nested.enumerate() {
+            let Some(mut program) = program else { continue };
+            if !program.killed().is_empty() && !self.killed.contains(&place) {
+                self.killed.push(place);
+            }
+            program.forget();
+        }
+        self.has_begun = false;
+    }
+
+    fn killed(&mut self) -> Vec<usize> {
+        self.killed.clone()
+    }
+
+    fn kill(&mut self, _: Args<'_>, killed: Vec<usize>) {
+        self.killed = killed;
+    }
+
+    fn abandon(&mut self) {
+        self.queue = Arc::default();
+        if let Some(watching) = self.watching.take() {
+            watching.end_elsewhere(self.server);
+        }
+    }
+
+    fn needs_no_locks(&self) -> bool {
+        self.watching.as_ref().is_some_and(|watching| watching.watch.is_broken())
+    }
+
+    fn committed(&mut self, _: Args<'_>, unit: &mut Unit) {
+        if let Some(watching) = self.watching.take() {
+            watching.end(&mut unit.tx);
+        }
+    }
+
+    fn set_out(&mut self, session: &mut Session) {
+        // The watch ends under the locks of its keys, when all is done.
+        if let Some(pending) = &mut session.pending {
+            pending.watching = None;
+        }
+        self.out_for = Some(Arc::clone(&session.client));
+    }
+
+    fn may_be_put_off(&self) -> bool {
+        // What it watches has left the session, and what others ended is known here only.
+        self.watching.is_none() && self.killed.is_empty()
+    }
+
+    fn keep_rules(&mut self, limited: &Limited) {
+        self.limited = Some(Arc::clone(limited));
+    }
+
+    fn returns(&self, unit: &Unit) -> bool {
+        // What may have to begin at its beginning has to find all there.
+        let done = self.ran.len() + usize::from(self.task.is_some());
+        let first = if unit.may_begin_again() { 0 } else { done };
+        self.queue.iter_from(first).any(|queued| needs_session(queued.entry))
+    }
+}
+
+impl Drop for Exec {
+    fn drop(&mut self) {
+        // Nobody else has what it watches: it has panicked, or its session is gone.
+        if self.out_for.is_some() && self.watching.is_some() {
+            self.abandon();
+        }
+        // Where it is to be asked for again, its session has it, too.
+        if let Some(queue) = Arc::get_mut(&mut self.queue) {
+            queue.recycle();
+        }
+    }
+}
+
+/// Whether a command can be run only where its session is. Scripts have none, either.
+fn needs_session(entry: &Entry) -> bool {
+    let flags = entry.spec.flags;
+    let is_of_session = flags.has(Flags::NOSCRIPT) || makes_final(entry);
+    let needs_none = matches!(entry.spec.role, Role::Debug | Role::Unwatch);
+    matches!(entry.run, Run::Control) && is_of_session && !needs_none
+}
+
+/// Whether a command may do what can be neither undone nor put off.
+fn makes_final(entry: &Entry) -> bool {
+    matches!(entry.run, Run::Control) && !entry.spec.flags.has(Flags::REPEATABLE)
+}
+
+impl Exec {
+    fn is_watch_whole(&self, unit: &Unit) -> bool {
+        let Some(watching) = &self.watching else { return true };
+        let watch = &watching.watch;
+        let lapsed = |(database, key): &(usize, Box<[u8]>)| {
+            unit.tx.has_expired_since_watched(*database, key, watch)
+        };
+        !watching.watch.is_broken() && !watching.keys.iter().any(lapsed)
+    }
+
+    /// Why the whole transaction is refused, though its gates were open a moment ago: one of them
+    /// has shut since, and would shut in the middle for the scripts in it.
+    fn refusal_of_short(&self, unit: &mut Unit) -> Option<Refusal> {
+        let (server, shortage) = (self.server, unit.shortage());
+        if !shortage.is_any() {
+            return None;
+        }
+        shortage.refuse(server, self.queue.flags_by(gates::declared_by(server)), false)
+    }
+
+    /// None of its commands runs.
+    fn refuse_all(&mut self, refusal: &Refusal, unit: &mut Unit, out: &mut Output) {
+        self.queue = Arc::default();
+        let mark = out.mark();
+        unit.refuse(&aborted(refusal), &mut Reply::new(out, self.resp));
+        if self.is_mute {
+            out.truncate(mark);
+        }
+    }
+
+    /// Whether the next command may begin here, as far as one can tell.
+    fn is_place_for(&self, entry: &Entry, unit: &Unit, place: &RunsOn<'_>) -> bool {
+        match place {
+            RunsOn::Heavy => self.task.is_some() || !needs_session(entry),
+            RunsOn::Worker(..) if needs_session(entry) || !unit.hurries() => true,
+            // DEBUG may take any time, and so may a script.
+            RunsOn::Worker(..) => {
+                let is_script = matches!(entry.run, Run::Unit);
+                !(entry.spec.flags.has(Flags::PROTECTED) || is_script && unit.must_set_out())
+            }
+        }
+    }
+
+    /// Has the keys of the next commands on their way from memory.
+    fn fetch_ahead(&self, tx: &Tx) {
+        if self.server.config.get(PREFETCH_BATCH_MAX_SIZE) > 0 {
+            let next = self.queue.iter_from(self.ran.len()).take(FETCHED);
+            let keys: SmallVec<[Location; FETCHED]> = next.filter_map(|it| it.location).collect();
+            tx.prefetch(&keys);
+        }
+    }
+
+    /// Runs one command; whether it failed.
+    fn step(
+        &mut self,
+        queued: Queued<'_>,
+        unit: &mut Unit,
+        place: &mut RunsOn<'_>,
+        out: &mut Output,
+    ) -> Result<bool, Refusal> {
+        if let Some(limited) = &self.limited {
+            let database = unit.tx.database();
+            let request = Request { entry: queued.entry, args: queued.args, database };
+            if let Some(refusal) = limited.refuse_queued(unit, request) {
+                return Ok(self.refuse(unit, &refusal, out));
+            }
+        }
+        let args = queued.args;
+        match queued.entry.run {
+            Run::Data(handler) if queued.entry.spec.flags.has(Flags::USES_FIELDSET) => {
+                match self.fieldsets.expand(args) {
+                    Ok(args) => unit.call(queued.entry, handler, args.as_args(), self.resp, out),
+                    Err(refusal) => Ok(self.refuse(unit, &refusal, out)),
+                }
+            }
+            Run::Data(handler) => {
+                if let Some(location) = queued.location {
+                    unit.tx.hint(&args[1], location);
+                }
+                unit.call(queued.entry, handler, args, self.resp, out)
+            }
+            Run::Control => self.control(queued, unit, place, out),
+            Run::Unit => self.run_nested(queued, unit, place, out),
+        }
+    }
+
+    /// Runs a control command; whether it failed.
+    fn control(
+        &mut self,
+        queued: Queued<'_>,
+        unit: &mut Unit,
+        place: &mut RunsOn<'_>,
+        out: &mut Output,
+    ) -> Result<bool, Refusal> {
+        let (server, entry, args) = (self.server, queued.entry, queued.args);
+        drill::strike(unit)?;
+        if makes_final(entry) {
+            unit.become_final()?;
+        }
+        let mark = out.mark();
+        let ended = match place {
+            _ if entry.spec.role == Role::Select => self.select(&args[1], unit, out),
+            RunsOn::Worker(lane, session) => {
+                // It may ask where it is. The session itself follows when all is over.
+                let home = session.database;
+                session.select(unit.tx.database());
+                let mut reply = Reply::new(out, session.resp);
+                let asker = Some(Asker { lane, session });
+                let request = ControlRequest { entry, asker, unit: Some(&mut *unit) };
+                let next = match self.task.take() {
+                    Some(work) => Ok(Next::Elsewhere(work)),
+                    None => server.control(request, args, &mut reply),
+                };
+                let next = match next {
+                    Ok(Next::Elsewhere(work)) if unit.hurries() && makes_final(entry) => {
+                        self.task = Some(work);
+                        // The command may change the rights of its own user.
+                        self.limited = session.limited_from_now(server);
+                        return Err(Refusal::Heavy);
+                    }
+                    next => next,
+                };
+                let ended = next.and_then(|next| next.end_here(lane.number, args, &mut reply));
+                if makes_final(entry) {
+                    self.look_again(unit, session);
+                    out.set_ceiling(server.output_ceiling(&session.client));
+                } else {
+                    session.select(home);
+                }
+                ended
+            }
+            RunsOn::Heavy => self.control_elsewhere(queued, unit, out),
+        };
+        match ended {
+            Ok(closes) => {
+                self.closes |= closes;
+                Ok(false)
+            }
+            Err(refusal) => {
+                out.truncate(mark);
+                Ok(self.refuse(unit, &refusal, out))
+            }
+        }
+    }
+
+    /// As `control`, away from the session's worker.
+    fn control_elsewhere(
+        &mut self,
+        queued: Queued<'_>,
+        unit: &mut Unit,
+        out: &mut Output,
+    ) -> Result<bool, Refusal> {
+        let (server, entry, args) = (self.server, queued.entry, queued.args);
+        let (lane, mut reply) = (unit.tx.options().lane, Reply::new(out, self.resp));
+        let request = ControlRequest { entry, asker: None, unit: Some(&mut *unit) };
+        let next = match self.task.take() {
+            Some(work) => Ok(Next::Elsewhere(work)),
+            None => server.control(request, args, &mut reply),
+        };
+        let ended = next.and_then(|next| next.end_here(lane, args, &mut reply));
+        unit.refresh_views(unit.reader());
+        // The command may have changed the limits.
+        if let Some(client) = &self.out_for {
+            out.set_ceiling(server.output_ceiling(client));
+        }
+        ended
+    }
+
+    /// For the commands that come; the session follows when all is over.
+    fn select(&self, index: &[u8], unit: &mut Unit, out: &mut Output) -> Result<bool, Refusal> {
+        let count = self.server.config.get(DATABASES) as usize;
+        unit.tx.switch_database(database(index, count)?);
+        Reply::new(out, self.resp).ok();
+        Ok(false)
+    }
+
+    /// Looks again at what a control command may have made another.
+    fn look_again(&mut self, unit: &mut Unit, session: &Session) {
+        self.resp = session.resp;
+        self.is_mute = !session.replies();
+        self.limited = session.limited(self.server);
+        self.fieldsets = session.fieldsets().clone();
+        unit.refresh_views(session.reader());
+        unit.tx.switch_database(session.database);
+    }
+
+    /// Runs a command that is a unit of its own, such as a script; whether it failed.
+    fn run_nested(
+        &mut self,
+        queued: Queued<'_>,
+        unit: &mut Unit,
+        place: &mut RunsOn<'_>,
+        out: &mut Output,
+    ) -> Result<bool, Refusal> {
+        let mut program = match self.nested.take() {
+            Some(program) => program,
+            None => {
+                let session = match place {
+                    RunsOn::Worker(_, session) => Some(&mut **session),
+                    RunsOn::Heavy => {
+                        // A function's session would see to it that its library is safe first.
+                        unit.tx.note_lsn(self.server.scripts.libraries.state().changed_at());
+                        None
+                    }
+                };
+                let (server, entry, resp) = (self.server, queued.entry, self.resp);
+                let limited = self.limited.clone();
+                let shortage = Some(unit.shortage());
+                let asked = ProgramRequest { server, entry, resp, limited, shortage, session };
+                match server.prepare(entry, asked, queued.args) {
+                    Ok(mut program) => {
+                        if self.killed.contains(&self.ran.len()) {
+                            program.kill(queued.args, vec![0]);
+                        }
+                        program
+                    }
+                    Err(refusal) => return Ok(self.refuse(unit, &refusal, out)),
+                }
+            }
+        };
+        unit.let_begin_elsewhere(unit.hurries());
+        let result = program.run(queued.args, unit, place, out);
+        let failed = program.has_failed();
+        self.nested = Some(program);
+        result.map(|()| failed)
+    }
+
+    fn refuse(&self, unit: &mut Unit, refusal: &Refusal, out: &mut Output) -> bool {
+        unit.refuse(refusal, &mut Reply::new(out, self.resp));
+        true
+    }
+}

@@ -1,0 +1,600 @@
+//! Units: several commands that run as one transaction, as EXEC and scripts have it.
+//!
+//! A program names what it locks, runs its commands one after the other on a `Unit`, and may be
+//! begun again: when it turns out to need more locks, all it did is undone
+//! (docs/decisions/units.md).
+//!
+//! Invariants: a unit's changes leave in one record, with its locks still held; until then nobody
+//! is told anything of them. All that a step does can be undone, or is put off until the commit, or
+//! comes behind `become_final`, after which the unit is never begun again.
+
+mod attempt;
+mod commands;
+mod deferred_log;
+mod drill;
+mod exec;
+mod rights;
+mod runs_on;
+mod shortage;
+
+use std::collections::BTreeMap;
+
+use keyspace::{Effects, Keyspace, Lsn, Mark, Refusal, Tx};
+use proto::{Args, Output, OwnedArgs, Reply, Resp};
+
+use ::commands::declare::Command;
+use ::commands::{Flags, Handler, Plan};
+
+pub use commands::{COMMANDS, COMMON as COMMON_OF_TRANSACTIONS};
+pub(crate) use deferred_log::DeferredLog;
+pub use runs_on::RunsOn;
+pub(crate) use shortage::Shortage;
+
+use crate::admission::gates::FlagsOf;
+use crate::clients::client_id::ClientId;
+use crate::clients::mailbox::Rounds;
+use crate::commit::blocking;
+use crate::commit::handler::{Ended, HandlerCall};
+use crate::commit::publish;
+use crate::journal::CommandEffects;
+use crate::observe::pubsub::Publication;
+use crate::observe::stats;
+use crate::observe::tracking::UnitRead;
+use crate::session::Limited;
+use crate::session::{Accounted, Needs};
+use crate::session::{Session, Stepwise};
+use crate::shared::{Shared, line_of, write_refusal};
+use crate::table::command_table::Entry;
+use crate::transaction::engine::Engine;
+
+/// A command that runs as a unit.
+pub(crate) type UnitCommand = Command<Prepare>;
+
+/// Makes the program of a request, which looks at nothing that a lock guards.
+pub type Prepare = fn(ProgramRequest<'_>, Args<'_>) -> Result<Box<dyn Program>, Refusal>;
+
+/// Who asks for a program.
+pub struct ProgramRequest<'a> {
+    /// The engine that the program runs on.
+    pub server: &'static Engine,
+    /// The command that asks: EXEC, EVAL or another.
+    pub entry: &'static Entry,
+    /// The protocol of the client.
+    pub resp: Resp,
+    /// Whose rules its commands have to keep, if there are any.
+    pub limited: Option<Limited>,
+    /// What was short as the unit that it is for began; not there if that has not begun.
+    pub shortage: Option<Shortage>,
+    /// Not there within a unit that left its session's worker.
+    pub session: Option<&'a mut Session>,
+}
+
+/// What runs as one transaction.
+pub trait Program: Accounted {
+    /// What it locks. Here and below `args` are those of its request.
+    fn needs(&self, args: Args<'_>) -> Needs;
+
+    /// Runs it. `Widen` and `Heavy` say that it cannot go on where it is: a worker is no place for
+    /// what is long, nor a heavy-work thread for what needs the session. After `Heavy` it is run
+    /// again at the other place, and goes on.
+    fn run(
+        &mut self,
+        args: Args<'_>,
+        unit: &mut Unit,
+        place: &mut RunsOn<'_>,
+        out: &mut Output,
+    ) -> Result<(), Refusal>;
+
+    /// The program as steps, if its keys are too many to be locked together. Then nothing else of
+    /// it runs.
+    fn in_steps(&self, _: Args<'_>) -> Option<Box<dyn Stepwise>> {
+        None
+    }
+
+    /// All it did was undone: it begins anew.
+    fn restart(&mut self);
+
+    /// It is given up for another one that will be prepared in its place: what preparing it did is
+    /// undone.
+    fn forget(&mut self) {}
+
+    /// All it did was undone, it holds nothing and is not begun again.
+    fn abandon(&mut self) {}
+
+    /// Whether it ends without touching the data, whatever locks it has: then it waits for none.
+    /// Asked where it is to begin again.
+    fn needs_no_locks(&self) -> bool {
+        false
+    }
+
+    /// What somebody had end of it: the places of its parts, or the first if it has none. It is
+    /// given up, and nobody can have it end any more.
+    fn killed(&mut self) -> Vec<usize> {
+        Vec::new()
+    }
+
+    /// Somebody had these end when it ran before, which was undone: they end at once.
+    fn kill(&mut self, _: Args<'_>, _: Vec<usize>) {}
+
+    /// What it did is final; its locks are still held.
+    fn committed(&mut self, _: Args<'_>, _: &mut Unit) {}
+
+    /// The program leaves its session's worker, with what it has to end itself.
+    fn set_out(&mut self, _: &mut Session) {}
+
+    /// Whether its session has all that it was made of, and can have it prepared anew. Asked where
+    /// all it did was undone.
+    fn may_be_put_off(&self) -> bool {
+        false
+    }
+
+    /// It begins again, and its user has no longer all rights: whose rules its commands keep now.
+    fn keep_rules(&mut self, _: &Limited) {}
+
+    /// What its commands do, and what they say that they do as this finds it, if they are queued.
+    fn flags(&self, _: FlagsOf<'_>) -> Option<(Flags, Flags)> {
+        None
+    }
+
+    /// Whether it may have to come back to its session's worker.
+    fn returns(&self, _: &Unit) -> bool {
+        false
+    }
+
+    /// Whether it failed, for the statistics of its command.
+    fn has_failed(&self) -> bool {
+        false
+    }
+
+    /// Whether it does little as far as one can tell, and may share its locks with what comes
+    /// behind it; asked before it runs.
+    fn is_brief(&self) -> bool {
+        false
+    }
+
+    /// It ran in company, and took long or did not.
+    fn note_run(&self, _was_long: bool) {}
+
+    /// It could not be run in company.
+    fn note_undone(&self) {}
+}
+
+/// A running unit: its transaction, and what its commands did so far.
+pub struct Unit {
+    pub(crate) server: &'static Shared,
+    /// The transaction of all commands of the unit.
+    pub tx: Tx,
+    /// What was short as its program began, once somebody has looked.
+    shortage: Option<Shortage>,
+    /// The logical database it began in.
+    home: usize,
+    done: Vec<Done>,
+    /// Messages that leave when all is final, each with how many commands are `done` before it.
+    publications: Vec<(usize, Publication)>,
+    changes: u64,
+    /// Whose copies of what it reads are tracked.
+    reader: Option<ClientId>,
+    readings: Vec<UnitRead>,
+    /// The codes of the errors that its commands ended in, each with how often.
+    errors: BTreeMap<String, u64>,
+    /// What the server's logs are told when all is final.
+    remarks: Vec<DeferredLog>,
+    /// What the remarks take, about.
+    remark_bytes: usize,
+    /// Whether long work is refused, for the sake of a worker's other clients.
+    hurries: bool,
+    /// Whether it was on a heavy-work thread and has come back.
+    has_come_back: bool,
+    /// Whether all of it may be undone, to begin again where nobody else waits for the thread.
+    may_begin_elsewhere: bool,
+    /// Whether it has to.
+    begins_elsewhere: bool,
+    /// There once it did what cannot be undone.
+    finality: Option<Finality>,
+}
+
+/// So many bytes of remarks are kept; beyond that they are made at once, and made again by a unit
+/// that is begun again.
+const REMARKS_MAX: usize = 4 << 20;
+
+/// Held by a unit that did what cannot be undone: a panic would leave the other half undone.
+struct Finality(&'static Keyspace);
+
+impl Drop for Finality {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.abort("a transaction failed after a command whose effects cannot be undone");
+        }
+    }
+}
+
+/// What a unit did before something began in it, and changed nothing.
+#[derive(Clone, Default)]
+pub(crate) struct Before {
+    database: usize,
+    publications: usize,
+    readings: usize,
+    remarks: usize,
+    errors: BTreeMap<String, u64>,
+    mark: Mark,
+}
+
+/// A command of a unit, for those who follow the data.
+struct Done {
+    effects: Effects,
+    database: usize,
+    args: OwnedArgs,
+}
+
+impl Unit {
+    /// A unit without commands so far, on a transaction whose locks are there.
+    #[inline]
+    pub fn begin(server: &'static Shared, tx: Tx, reader: Option<ClientId>) -> Self {
+        let (home, hurries) = (tx.database(), !tx.options().heavy);
+        let (done, publications) = (Vec::new(), Vec::new());
+        Self {
+            server,
+            tx,
+            shortage: None,
+            home,
+            done,
+            publications,
+            changes: 0,
+            reader,
+            readings: Vec::new(),
+            errors: BTreeMap::new(),
+            remarks: Vec::new(),
+            remark_bytes: 0,
+            hurries,
+            has_come_back: false,
+            may_begin_elsewhere: false,
+            begins_elsewhere: false,
+            finality: None,
+        }
+    }
+
+    /// To be called before a step that can be neither undone nor put off: from here on the unit is
+    /// never begun again. `Widen` where that may still come: then it begins again with all locks
+    /// there are, and nothing can make it widen.
+    pub(crate) fn become_final(&mut self) -> Result<(), Refusal> {
+        if self.may_begin_again() {
+            self.tx.require_world()?;
+        }
+        // What comes may look at the logs.
+        self.make_remarks();
+        self.count_errors();
+        self.finality.get_or_insert(Finality(self.server.keyspace));
+        Ok(())
+    }
+
+    /// Whether it did what cannot be undone.
+    pub(crate) fn is_final(&self) -> bool {
+        self.finality.is_some()
+    }
+
+    /// Whether all of it may have to be undone and begun again, for more locks.
+    pub(crate) fn may_begin_again(&self) -> bool {
+        self.tx.is_undoable() && !self.tx.has_world()
+    }
+
+    /// Tells a log of the server, once all is final.
+    #[cold]
+    pub(crate) fn remark(&mut self, remark: DeferredLog) {
+        self.remark_bytes += remark.memory();
+        self.remarks.push(remark);
+        if self.remark_bytes > REMARKS_MAX {
+            self.make_remarks();
+        }
+    }
+
+    fn make_remarks(&mut self) {
+        self.remarks.drain(..).for_each(|remark| remark.make(self.server));
+        self.remark_bytes = 0;
+    }
+
+    /// Publishes a message with what the unit changes; for how many subscriptions it is now.
+    pub fn publish(&mut self, publication: Publication) -> usize {
+        let receivers = publication.count_receivers(&self.server.pubsub);
+        self.publications.push((self.done.len(), publication));
+        receivers
+    }
+
+    /// Runs a data command; whether it failed. An error says that the unit cannot go on here: the
+    /// command did nothing.
+    pub fn call(
+        &mut self,
+        entry: &'static Entry,
+        handler: Handler,
+        args: Args<'_>,
+        resp: Resp,
+        out: &mut Output,
+    ) -> Result<bool, Refusal> {
+        drill::strike(self)?;
+        if entry.spec.plan == Plan::Visits {
+            // Alone it would go from lock to lock; a unit keeps those that it has.
+            self.tx.require_world()?;
+        }
+        let (mark, begun) = (out.mark(), self.tx.begin_command());
+        let call = HandlerCall { handler, args, resp };
+        let failed = match self.attempt(entry, call, out, &begun) {
+            Ended::Replied if self.is_too_much(entry, out) => {
+                out.truncate(mark);
+                self.tx.give_up(&begun);
+                return Err(Refusal::Heavy);
+            }
+            Ended::Replied => {
+                // More comes behind it.
+                out.finish();
+                false
+            }
+            Ended::Heavy => {
+                self.tx.give_up(&begun);
+                return Err(Refusal::Heavy);
+            }
+            Ended::Widen => {
+                self.tx.give_up(&begun);
+                return Err(Refusal::Widen);
+            }
+            // Within a unit nobody waits: the others could not do what is waited for.
+            Ended::Wait(wait) => {
+                blocking::reply_empty(wait.at_once, &mut Reply::new(out, resp));
+                false
+            }
+            Ended::Failed(refusal) => {
+                self.count_error(stats::code(line_of(&refusal)));
+                true
+            }
+        };
+        crate::runtime::drill::strike_behind();
+        self.settle(args);
+        if let Some(reader) = self.reader
+            && entry.spec.flags.has(Flags::READONLY)
+        {
+            self.readings.push(UnitRead::new(reader, &mut self.tx, entry.spec, args));
+        }
+        Ok(failed)
+    }
+
+    /// Replies a refusal as the error it is, which counts once all is final.
+    pub(crate) fn refuse(&mut self, refusal: &Refusal, reply: &mut Reply<'_>) {
+        let code = stats::code(write_refusal(refusal, reply)).to_owned();
+        self.count_error(&code);
+    }
+
+    /// An error of this code is among its replies; it counts once all is final.
+    pub(crate) fn count_error(&mut self, code: &str) {
+        match self.errors.get_mut(code) {
+            Some(times) => *times += 1,
+            None => _ = self.errors.insert(code.to_owned(), 1),
+        }
+    }
+
+    /// A command beside the data ran: whose copies of what comes are tracked, and who else follows
+    /// the data and heeds it, may be another now. What it changed has records of its own: all of
+    /// them are seen.
+    pub(crate) fn refresh_views(&mut self, reader: Option<ClientId>) {
+        self.reader = reader;
+        self.tx.note_lsn(self.server.journal.end());
+        self.tx.refresh_views();
+    }
+
+    /// The data were loaded anew from the log, which has nothing of what it changed so far: that is
+    /// gone, and nobody is to be told of it.
+    pub fn forget_changes(&mut self) {
+        self.done.clear();
+        self.changes = 0;
+        self.publications.iter_mut().for_each(|(behind, _)| *behind = 0);
+    }
+
+    /// The logical database it began in.
+    pub(crate) fn home(&self) -> usize {
+        self.home
+    }
+
+    pub(crate) fn reader(&self) -> Option<ClientId> {
+        self.reader
+    }
+
+    /// A command is over: keeps what it changed for those who follow the data.
+    pub fn settle(&mut self, args: Args<'_>) {
+        self.tx.finish_command();
+        if !self.tx.effects().has_followers() {
+            self.changes += self.tx.forget_effects();
+            return;
+        }
+        let effects = self.tx.take_effects();
+        self.changes += effects.changes();
+        let database = self.tx.database();
+        self.done.push(Done { effects, database, args: OwnedArgs::from(args) });
+    }
+
+    /// Runs a program to its end and commits it; the LSN that its reply must wait for.
+    pub(crate) fn carry_out(
+        &mut self,
+        program: &mut dyn Program,
+        args: Args<'_>,
+        place: &mut RunsOn<'_>,
+        out: &mut Output,
+    ) -> Result<Lsn, Refusal> {
+        program.run(args, self, place, out)?;
+        drill::strike_at_commit(self)?;
+        if self.is_private() {
+            publish::book(self.server, &mut self.tx, self.changes);
+            self.tx.seal();
+            self.close(program, args);
+            return Ok(0);
+        }
+        let deeds = self.done.iter().map(|done| CommandEffects {
+            effects: &done.effects,
+            database: done.database,
+            args: done.args.as_args(),
+        });
+        let (server, own_rounds) = (self.server, Rounds::default());
+        let rounds = place.rounds().unwrap_or(&own_rounds);
+        let tell = || tell(server, rounds, &self.done, &self.publications);
+        let (tx, readings, deeds) = (&mut self.tx, &self.readings, (deeds.collect(), self.changes));
+        let seen = publish::commit_unit(server, rounds, tx, deeds, readings, tell)?;
+        self.close(program, args);
+        server.mailboxes.ring(&own_rounds);
+        Ok(seen)
+    }
+
+    /// It is committed: does what was put off.
+    fn close(&mut self, program: &mut dyn Program, args: Args<'_>) {
+        program.committed(args, self);
+        self.count_errors();
+        self.make_remarks();
+        if let Some(finality) = self.finality.take() {
+            // Both halves are done.
+            std::mem::forget(finality);
+        }
+    }
+
+    /// Counts the errors that its commands ended in.
+    fn count_errors(&mut self) {
+        let stats = &self.server.stats;
+        let errors = std::mem::take(&mut self.errors);
+        errors.iter().for_each(|(code, times)| stats.errors_of(code, *times));
+    }
+
+    /// Whether nobody waits for what it did, heeds it or follows it.
+    fn is_private(&self) -> bool {
+        let heeded = self.tx.has_ready() || self.tx.has_modified() || !self.readings.is_empty();
+        let followed = self.tx.effects().is_recorded() || !self.done.is_empty();
+        !heeded && !followed && self.publications.is_empty()
+    }
+
+    /// Does long work here all the same.
+    pub(crate) fn take_time(&mut self) {
+        self.hurries = false;
+    }
+
+    /// Whether long work is refused here.
+    pub(crate) fn hurries(&self) -> bool {
+        self.hurries
+    }
+
+    /// Says whether all of it may be undone, to begin again on a heavy-work thread: what is part of
+    /// it may turn out to be long where it cannot undo what came before it.
+    pub(crate) fn let_begin_elsewhere(&mut self, may: bool) {
+        self.may_begin_elsewhere = may;
+    }
+
+    /// Whether all of it may.
+    pub(crate) fn may_begin_elsewhere(&self) -> bool {
+        self.may_begin_elsewhere && !self.is_final()
+    }
+
+    /// A part of it is long: it says `Widen` now, and all begins again elsewhere, with its locks.
+    pub(crate) fn begin_elsewhere(&mut self) {
+        self.begins_elsewhere = true;
+    }
+
+    /// Whether it was undone for that.
+    pub(crate) fn begins_elsewhere(&self) -> bool {
+        self.begins_elsewhere
+    }
+
+    /// Whether nothing was done yet that giving the locks back would show.
+    pub(crate) fn is_fresh(&self) -> bool {
+        !self.tx.is_touched() && !self.is_final() && self.changes == 0 && self.done.is_empty()
+    }
+
+    /// Lets go what it has gathered for those who would be told: nobody is.
+    pub(crate) fn forget(&mut self) {
+        self.done.clear();
+        self.publications.clear();
+        self.readings.clear();
+        self.errors.clear();
+        self.remarks.clear();
+        self.changes = 0;
+    }
+
+    /// Counts its changes, of which nobody is told.
+    pub fn book_alone(&mut self) {
+        publish::book(self.server, &mut self.tx, self.changes);
+        self.tx.seal();
+        self.forget();
+    }
+
+    /// Makes ready for another program, which has nothing to do with those before: what they did
+    /// is final.
+    #[inline]
+    pub(crate) fn renew(&mut self) {
+        self.tx.renew();
+        self.shortage = None;
+        self.forget();
+    }
+
+    /// Undoes all of it and keeps the locks.
+    pub(crate) fn start_over(&mut self) {
+        self.start_over_from(Before { database: self.home, ..Before::default() });
+    }
+
+    /// Where it stands, for somebody in it who may want to undo what he did; `None` if something
+    /// was changed before him, which cannot be told from that.
+    #[inline]
+    pub(crate) fn before(&self) -> Option<Before> {
+        if self.changes > 0 || !self.done.is_empty() {
+            return None;
+        }
+        Some(Before {
+            mark: self.tx.mark()?,
+            database: self.tx.database(),
+            publications: self.publications.len(),
+            readings: self.readings.len(),
+            remarks: self.remarks.len(),
+            errors: self.errors.clone(),
+        })
+    }
+
+    /// Undoes what was done since then and keeps the locks.
+    pub(crate) fn start_over_from(&mut self, before: Before) {
+        self.tx.return_to(before.mark);
+        self.tx.switch_database(before.database);
+        self.done.clear();
+        self.remarks.truncate(before.remarks);
+        self.publications.truncate(before.publications);
+        self.readings.truncate(before.readings);
+        self.errors = before.errors;
+        self.changes = 0;
+    }
+
+    /// Whether a script that is next could not leave a worker by being undone: neither alone, nor
+    /// with all there is.
+    pub(crate) fn must_set_out(&self) -> bool {
+        let has_changed = self.changes > 0 || !self.done.is_empty();
+        self.hurries && has_changed && (self.is_final() || self.has_come_back)
+    }
+
+    /// Goes on at the worker of its session.
+    pub(crate) fn come_back(&mut self, lane: usize) {
+        self.tx.move_to_worker(lane);
+        self.hurries = true;
+        self.has_come_back = true;
+    }
+
+    /// Goes on with the lane of a heavy-work thread.
+    pub(crate) fn move_to_heavy(&mut self, lane: usize) {
+        self.tx.move_to_heavy(lane);
+        self.hurries = false;
+    }
+
+    /// Its transaction, in the database it began in.
+    pub(crate) fn into_tx(mut self) -> Tx {
+        self.tx.switch_database(self.home);
+        self.tx
+    }
+}
+
+/// Publishes what commands of a unit have to say, in their order.
+fn tell(server: &Shared, rounds: &Rounds, done: &[Done], publications: &[(usize, Publication)]) {
+    let (mut publications, outbox) = (publications.iter().peekable(), server.outbox(rounds));
+    for (index, command) in done.iter().enumerate() {
+        while let Some((_, publication)) = publications.next_if(|(before, _)| *before <= index) {
+            publication.leave(&server.pubsub, outbox);
+        }
+        server.notify(rounds, &command.effects);
+    }
+    publications.for_each(|(_, publication)| publication.leave(&server.pubsub, outbox));
+}

@@ -1,0 +1,116 @@
+//! One replica: what it said of itself, how far its sync is, what it acknowledged.
+//!
+//! Invariant: acknowledged offsets only grow.
+
+use base::quote::escape;
+
+use super::announced::{Ack, Announced, Capabilities};
+
+/// A replica's client number, never given twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ReplicaId(pub u64);
+
+/// How far a replica's sync is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// In no round yet.
+    Waiting,
+    /// In the round, to the end of its snapshot.
+    Joined,
+    /// Being sent a file.
+    SendingFile,
+    /// All data sent, but the stream must not come before the next acknowledgement.
+    OnlineUnheard,
+    /// Gets the stream.
+    Online,
+}
+
+/// How the replica asked for its sync.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dialect {
+    /// SYNC: no line of reply, and no acknowledgements are expected.
+    Sync,
+    /// PSYNC.
+    Psync,
+}
+
+/// An attached replica.
+#[derive(Debug)]
+pub(super) struct Attached {
+    pub(super) id: ReplicaId,
+    /// The address of its end of the link.
+    pub(super) peer: String,
+    pub(super) announced: Announced,
+    pub(super) dialect: Dialect,
+    pub(super) stage: Stage,
+    /// Since when the present stage lasts.
+    pub(super) since_ms: u64,
+    /// When the replica was last heard of.
+    pub(super) heard_ms: u64,
+    pub(super) acked: u64,
+    pub(super) fsynced: u64,
+    /// An acknowledgement came before its snapshot was known to have ended.
+    pub(super) acked_early: bool,
+    /// Since when its socket takes no bytes.
+    pub(super) stalled_ms: Option<u64>,
+    /// Since when its debt is above the soft limit.
+    pub(super) heavy_ms: Option<u64>,
+}
+
+impl Attached {
+    pub(super) fn new(
+        id: ReplicaId,
+        peer: &str,
+        announced: &Announced,
+        dialect: Dialect,
+        now_ms: u64,
+    ) -> Self {
+        Self {
+            id,
+            peer: peer.to_owned(),
+            announced: announced.clone(),
+            dialect,
+            stage: Stage::Waiting,
+            since_ms: now_ms,
+            heard_ms: now_ms,
+            acked: 0,
+            fsynced: 0,
+            acked_early: false,
+            stalled_ms: None,
+            heavy_ms: None,
+        }
+    }
+
+    pub(super) fn enter(&mut self, stage: Stage, now_ms: u64) {
+        (self.stage, self.since_ms, self.heard_ms) = (stage, now_ms, now_ms);
+        self.stalled_ms = None;
+    }
+
+    pub(super) fn is_online(&self) -> bool {
+        matches!(self.stage, Stage::Online | Stage::OnlineUnheard)
+    }
+
+    pub(super) fn has(&self, capability: Capabilities) -> bool {
+        self.announced.capabilities.has(capability)
+    }
+
+    pub(super) fn take_ack(&mut self, ack: Ack, now_ms: u64) {
+        self.heard_ms = now_ms;
+        self.acked = self.acked.max(ack.offset);
+        self.fsynced = self.fsynced.max(ack.fsynced.unwrap_or(0));
+    }
+
+    /// The address to show. What a client announced is no line of our own, so that nothing in it
+    /// may end one.
+    pub(super) fn ip(&self) -> String {
+        self.announced.ip.as_ref().map_or_else(|| self.peer.clone(), |ip| escape(ip))
+    }
+
+    /// As the log calls it.
+    pub(super) fn name(&self) -> String {
+        match self.announced.port {
+            0 => format!("{}:<unknown-replica-port>", self.ip()),
+            port => format!("{}:{port}", self.ip()),
+        }
+    }
+}

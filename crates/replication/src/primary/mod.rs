@@ -1,0 +1,50 @@
+//! A primary's view of its replicas; a replica that has replicas of its own keeps the same view.
+//!
+//! Invariants: the first byte of the stream that a replica gets is the one behind its cut, or the
+//! one that was asked for; nothing comes between the header of all data and its end; a replica
+//! that was promised all data gets it or is closed.
+//!
+//! How a driver runs [`Primary`]:
+//!
+//! - Calls come one at a time, with the clock's milliseconds; what is to be done is fetched with
+//!   `take_actions` after each call, and done in order. `Send`s of one replica keep their order
+//!   with its body, file and stream.
+//! - A client's REPLCONF goes to its [`Announced`] until the client is attached, and to
+//!   `Primary::replconf` from then on. PSYNC and SYNC go to `Primary::sync`, behind the gates of
+//!   all commands (loading, stale, MULTI), with the journal's lock held until the actions are
+//!   done, so that what was judged to be kept still is when `Pin` takes its place.
+//! - `CreateBacklog` and `FreeBacklog` are about the backlog, `Pin` gives a link a place in it,
+//!   `Stream` lets bytes flow from there. `Append` is a record for the journal, as a write's.
+//! - `StartSnapshot` is answered by `snapshot_cut` with the LSN of the cut, the world still
+//!   stopped, or by `snapshot_failed`. Target socket: the driver then writes the same bytes to all
+//!   replicas of the list that are still there, calls `snapshot_streamed` when the last one is
+//!   queued, `stalled` and `moved` as a socket stops and takes bytes again. Target disk: the
+//!   driver calls `snapshot_saved` with the length; each `SendFile` is answered by `file_sent`.
+//!   The file is to be kept as long as a replica is being sent it.
+//! - `Close` ends a replica for the engine at once; the driver calls `closed` for all others that
+//!   end. What was to be sent to a closed one is dropped, `CloseWhen::Flushed` apart.
+//! - `tick` is called once a second, `end_of_turn` when waiting clients have been looked at,
+//!   `weigh` when a link's debt has changed.
+//! - A change of role or of history calls `drop_all`; the history itself is the driver's, and so
+//!   are the counters of bytes, the sockets' options, and the words of INFO beside the rows.
+
+mod action;
+mod announced;
+mod attached;
+mod registry;
+mod report;
+mod rounds;
+mod settings;
+mod sync;
+mod watch;
+
+#[cfg(test)]
+mod tests;
+
+pub use action::{CloseWhen, LogLevel, PrimaryAction, RoundId, SnapshotTarget};
+pub use announced::{Ack, Announced, Capabilities, RdbReader, ReplconfReply, Requirements};
+pub use attached::ReplicaId;
+pub use registry::{Dice, Primary, SyncCounts};
+pub use report::ReplicaRow;
+pub use settings::{OutputLimit, PrimarySettings};
+pub use sync::{Role, Standing, StreamView, SyncAsk, SyncRequest, SyncVerdict};

@@ -1,0 +1,226 @@
+//! PSYNC and SYNC: what is checked before a client becomes a replica, in this order, and whether
+//! the client goes on from where it was.
+//!
+//! Invariant: a client that is refused is not attached, and one that is attached gets no reply but
+//! what its sync sends.
+
+use super::action::{LogLevel, PrimaryAction};
+use super::announced::{Announced, Capabilities, integer};
+use super::attached::{Attached, Dialect, ReplicaId};
+use super::registry::Primary;
+use crate::history::{FullReason, History, KeptRange, PsyncVerdict};
+
+/// A client that asks for a sync.
+#[derive(Debug)]
+pub struct SyncRequest<'a> {
+    /// The client's number.
+    pub replica: ReplicaId,
+    /// The address of its end of the link.
+    pub peer: &'a str,
+    /// The client as CLIENT LIST shows it.
+    pub client: &'a str,
+    /// What it announced.
+    pub announced: &'a Announced,
+    /// What it asks for.
+    pub ask: SyncAsk<'a>,
+    /// Whether it watches all commands, as MONITOR lets it.
+    pub is_monitor: bool,
+    /// Whether replies to it have not been sent yet.
+    pub has_output: bool,
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub enum SyncAsk<'a> {
+    /// SYNC: all data, and the stream without acknowledgements.
+    Sync,
+    /// PSYNC.
+    Psync {
+        /// The history's id, or a question mark.
+        id: &'a [u8],
+        /// The first byte that the replica does not have.
+        byte: &'a [u8],
+        /// Whether this is an old primary that makes us the new one.
+        failover: bool,
+    },
+}
+
+/// What the server is while a sync is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Its role.
+    pub role: Role,
+    /// Whether a FAILOVER of ours runs.
+    pub fails_over: bool,
+}
+
+/// Primary or replica.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The top of its tree.
+    Primary,
+    /// A replica of another server.
+    Replica {
+        /// Whether the link to that server is up and its data loaded.
+        is_connected: bool,
+    },
+}
+
+/// The stream as of now.
+#[derive(Debug)]
+pub struct StreamView<'a> {
+    /// Its ids, which change if a backlog begins or ends.
+    pub history: &'a mut History,
+    /// What the backlog keeps, if there is one.
+    pub kept: Option<KeptRange>,
+}
+
+/// How a sync is answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SyncVerdict {
+    /// The client is a replica now; actions say the rest.
+    Attached,
+    /// By nothing at all.
+    Ignored,
+    /// By an error; the text begins with its code.
+    Refused(Vec<u8>),
+    /// We are to become a primary first; then the same is asked again, without `failover`.
+    PromoteFirst,
+}
+
+impl Primary {
+    /// A client asks for a sync.
+    pub fn sync(
+        &mut self,
+        request: &SyncRequest<'_>,
+        standing: Standing,
+        stream: &mut StreamView<'_>,
+        now_ms: u64,
+    ) -> SyncVerdict {
+        if self.index_of(request.replica).is_some() || request.is_monitor {
+            return SyncVerdict::Ignored;
+        }
+        if let SyncAsk::Psync { id, failover: true, .. } = request.ask {
+            return self.answer_failover(request, id, standing, stream.history);
+        }
+        match obstacle(request, standing) {
+            Some(error) => SyncVerdict::Refused(error.as_bytes().to_vec()),
+            None => match self.judge(request, stream) {
+                Ok(verdict) => {
+                    self.attach(request, verdict, stream, now_ms);
+                    SyncVerdict::Attached
+                }
+                Err(error) => SyncVerdict::Refused(error),
+            },
+        }
+    }
+
+    fn answer_failover(
+        &mut self,
+        request: &SyncRequest<'_>,
+        id: &[u8],
+        standing: Standing,
+        history: &History,
+    ) -> SyncVerdict {
+        let refused = |text: &str| SyncVerdict::Refused(text.as_bytes().to_vec());
+        if standing.role == Role::Primary {
+            return refused("ERR PSYNC FAILOVER can't be sent to a master.");
+        }
+        if !id.eq_ignore_ascii_case(history.id().as_bytes()) {
+            return refused("ERR PSYNC FAILOVER replid must match my replid.");
+        }
+        let line = format!("MASTER MODE enabled (failover request from '{}')", request.client);
+        self.log(LogLevel::Notice, line);
+        SyncVerdict::PromoteFirst
+    }
+
+    /// The verdict on the ids and offsets, counted; an error if the offset is none.
+    fn judge(
+        &mut self,
+        request: &SyncRequest<'_>,
+        stream: &StreamView<'_>,
+    ) -> Result<PsyncVerdict, Vec<u8>> {
+        let SyncAsk::Psync { id, byte, .. } = request.ask else {
+            self.counts.full += 1;
+            return Ok(PsyncVerdict::Full(FullReason::Wanted));
+        };
+        let verdict = stream.history.judge(id, integer(byte)?, stream.kept);
+        match verdict {
+            PsyncVerdict::Partial { .. } => self.counts.partial_ok += 1,
+            PsyncVerdict::Full(reason) => {
+                self.counts.full += 1;
+                self.counts.partial_err += u64::from(reason != FullReason::Wanted);
+            }
+        }
+        Ok(verdict)
+    }
+
+    fn attach(
+        &mut self,
+        request: &SyncRequest<'_>,
+        verdict: PsyncVerdict,
+        stream: &mut StreamView<'_>,
+        now_ms: u64,
+    ) {
+        let dialect = match request.ask {
+            SyncAsk::Sync => Dialect::Sync,
+            SyncAsk::Psync { .. } => Dialect::Psync,
+        };
+        let (id, announced) = (request.replica, request.announced);
+        let replica = Attached::new(id, request.peer, announced, dialect, now_ms);
+        let name = replica.name();
+        self.replicas.push(replica);
+        self.alone_since_ms = None;
+        match verdict {
+            PsyncVerdict::Partial { from } => {
+                let knows_ids = announced.capabilities.has(Capabilities::PSYNC2);
+                self.log(
+                    LogLevel::Notice,
+                    format!("Replica {name} goes on from offset {from}: partial resync"),
+                );
+                self.send(id, stream.history.continue_line(knows_ids));
+                self.act(PrimaryAction::Pin { replica: id, from });
+                self.let_stream(self.replicas.len() - 1, now_ms);
+            }
+            PsyncVerdict::Full(reason) => {
+                let why = reason_text(reason);
+                self.log(LogLevel::Notice, format!("Replica {name} needs a full resync: {why}"));
+                if stream.kept.is_none() {
+                    let line = stream.history.begin_backlog(self.fresh_id());
+                    self.log(LogLevel::Notice, line);
+                    self.act(PrimaryAction::CreateBacklog);
+                }
+                self.join_or_wait(self.replicas.len() - 1, stream.history, now_ms);
+            }
+        }
+    }
+}
+
+/// What is in the way of any sync.
+fn obstacle(request: &SyncRequest<'_>, standing: Standing) -> Option<&'static str> {
+    if standing.fails_over {
+        return Some("NOMASTERLINK Can't SYNC while failing over");
+    }
+    if standing.role == (Role::Replica { is_connected: false }) {
+        return Some("NOMASTERLINK Can't SYNC while not connected with my master");
+    }
+    if request.has_output {
+        return Some("ERR SYNC and PSYNC are invalid with pending output");
+    }
+    let announced = request.announced;
+    if announced.requirements.is_filtered() && !announced.capabilities.has(Capabilities::EOF) {
+        return Some("ERR Filtered replica requires EOF capability");
+    }
+    None
+}
+
+fn reason_text(reason: FullReason) -> &'static str {
+    match reason {
+        FullReason::Wanted => "nothing to go on from",
+        FullReason::OtherId => "of another history",
+        FullReason::BeyondSecond => "went on beyond where the histories part",
+        FullReason::NoBacklog => "no backlog",
+        FullReason::TooOld => "what is missing is not in the backlog any more",
+        FullReason::TooNew => "asks for what has never been written",
+    }
+}

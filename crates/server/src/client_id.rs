@@ -1,4 +1,0 @@
-//! The number of a client, by which others know it without holding it.
-
-/// As CLIENT ID has it; never given twice.
-pub(crate) type ClientId = u64;

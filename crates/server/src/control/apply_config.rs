@@ -1,0 +1,267 @@
+//! What the server does when an option changes, and at its start with all options.
+//!
+//! A change is checked, then what can fail is prepared by the configuration as it would be, then
+//! all of it is published at once. Invariants: a change that fails is seen by nobody, neither in a
+//! value nor in what it would have brought about; what is published cannot fail.
+
+use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+
+use base::io_text::plain;
+use config::settings::{
+    ACL_PUBSUB_DEFAULT, APPENDONLY, DIR, LATENCY_MONITOR_THRESHOLD, MAXCLIENTS, WORKER_THREADS,
+};
+use config::{AclPubsubDefault, Config, Effect, SetError};
+use durability::aof;
+use engine::keyspace_settings::store_settings;
+use engine::runtime::drill;
+use engine::runtime::limits;
+use engine::runtime::log::{Sink, log_warning};
+use engine::runtime::panics::Unbroken;
+use engine::runtime::title;
+use rustix::fs::{Mode, OFlags, open};
+use rustix::process::fchdir;
+
+use crate::control::users;
+use crate::net::listeners;
+use crate::net::output_limit;
+use crate::server::Server;
+
+/// CONFIG SET: changes all values with their effects, or none. It may wait, so it is not for
+/// workers.
+pub(crate) fn change_config(
+    server: &'static Server,
+    pairs: &[&[u8]],
+    is_local: bool,
+) -> Result<(), SetError> {
+    let _turn = server.take_config_turn();
+    let mut draft = server.config.draft(pairs, is_local)?;
+    draft.effects.sort_by_key(|(effect, _)| weight(*effect));
+    let mut preparations = Preparations { server, ready: Vec::new() };
+    for (effect, name) in &draft.effects {
+        let ready = prepare(server, *effect, name, &draft.config);
+        preparations.ready.push(ready.map_err(|why| SetError::refused(name, why))?);
+        drill::point();
+    }
+    let unbroken = Unbroken::begin(server.keyspace, "a change of the configuration was half made");
+    server.config.publish(&draft);
+    drill::point();
+    // Who may come in is decided before anybody comes by a new door.
+    draft.effects.iter().for_each(|(effect, _)| follow(server, *effect));
+    drill::point();
+    preparations.publish();
+    unbroken.end();
+    title::follow(&server.config, server.identity.port());
+    Ok(())
+}
+
+/// In which order effects are prepared: what is hard to take back comes late, and behind the log,
+/// which may begin in a new directory, nothing can fail.
+fn weight(effect: Effect) -> u8 {
+    match effect {
+        Effect::Workers => 1,
+        Effect::Listeners => 2,
+        Effect::Directory => 3,
+        Effect::AppendOnly => 4,
+        _ => 0,
+    }
+}
+
+/// What was made ready for a change.
+enum Prepared {
+    Nothing,
+    /// The log's new place.
+    Log(Sink),
+    /// Sockets that are bound; nobody is let in yet.
+    Listeners,
+    /// More workers, or fewer; so many there were.
+    Workers(usize),
+    /// The new directory was entered; this was the one before.
+    Directory(OwnedFd),
+    /// The append-only file was begun.
+    AppendOnly,
+}
+
+/// What was made ready so far. Unless it is published it is abandoned, in a panic too.
+struct Preparations {
+    server: &'static Server,
+    ready: Vec<Prepared>,
+}
+
+impl Preparations {
+    fn publish(mut self) {
+        self.ready.drain(..).for_each(|ready| ready.publish(self.server));
+    }
+}
+
+impl Drop for Preparations {
+    fn drop(&mut self) {
+        self.ready.drain(..).rev().for_each(|ready| ready.abandon(self.server));
+    }
+}
+
+impl Prepared {
+    fn publish(self, server: &'static Server) {
+        match self {
+            Self::Log(sink) => server.log.change(sink),
+            Self::Listeners => listeners::settle(server, true),
+            Self::Nothing | Self::Workers(_) | Self::Directory(_) | Self::AppendOnly => {}
+        }
+    }
+
+    fn abandon(self, server: &'static Server) {
+        match self {
+            Self::Listeners => listeners::settle(server, false),
+            Self::Workers(before) => {
+                if let Err(error) = server.worker_pool.resize(server, before) {
+                    log_warning!(server.log, "Cannot start the workers: {}", plain(&error));
+                }
+            }
+            Self::Directory(before) => {
+                if let Err(error) = fchdir(before) {
+                    let why = plain(&error.into());
+                    log_warning!(server.log, "Cannot go back to the directory before: {why}");
+                }
+                if let Err(why) = server.snapshot_claim.take_if_due(server, &server.config) {
+                    log_warning!(server.log, "{why}");
+                }
+            }
+            // Nothing can fail behind it but by a bug.
+            Self::AppendOnly => aof::switch_off(server),
+            Self::Nothing | Self::Log(_) => {}
+        }
+    }
+}
+
+/// Makes ready what can fail, by the configuration as it would be; `name` is the option that asks
+/// for it, and the error is for the client.
+fn prepare(
+    server: &'static Server,
+    effect: Effect,
+    name: &str,
+    config: &Config,
+) -> Result<Prepared, String> {
+    match effect {
+        Effect::Listeners => match listeners::reserve(server, config) {
+            Ok(()) => return Ok(Prepared::Listeners),
+            Err(()) if name == "bind" => {
+                return Err("Failed to bind to specified addresses.".to_owned());
+            }
+            Err(()) => return Err("Unable to listen on this port. Check server logs.".to_owned()),
+        },
+        Effect::MaxClients => fit_open_files(server, config.get(MAXCLIENTS))?,
+        Effect::Workers => {
+            let before = server.worker_count();
+            let size = server.cores.workforce(config.get(WORKER_THREADS)).workers;
+            let resized = server.worker_pool.resize(server, size);
+            return resized.map(|()| Prepared::Workers(before)).map_err(|error| plain(&error));
+        }
+        Effect::Directory => {
+            let plainly = |error: rustix::io::Errno| plain(&error.into());
+            let here = open(".", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(plainly)?;
+            enter_directory(config)?;
+            // Where snapshots of another process lie the old one stays.
+            return match server.snapshot_claim.take_if_due(server, config) {
+                Ok(()) => Ok(Prepared::Directory(here)),
+                Err(why) => {
+                    Prepared::Directory(here).abandon(server);
+                    Err(why)
+                }
+            };
+        }
+        Effect::Logging => return server.log.prepare(config).map(Prepared::Log),
+        Effect::SaveSchedule => server.snapshot_claim.take_if_due(server, config)?,
+        Effect::AppendOnly if server.loading.is_on() => {}
+        Effect::AppendOnly if config.get(APPENDONLY) && !server.config.get(APPENDONLY) => {
+            return aof::follow(server, true).map(|()| Prepared::AppendOnly);
+        }
+        Effect::AppendOnly if config.get(APPENDONLY) => aof::follow(server, true)?,
+        _ => {}
+    }
+    Ok(Prepared::Nothing)
+}
+
+/// Brings in line what needs no more than a store; done once for all at the start.
+pub(crate) fn apply_settings(server: &'static Server) {
+    server.budget.configure(&server.config);
+    for effect in [
+        Effect::KeyspaceSettings,
+        Effect::CommandLog,
+        Effect::LatencyMonitor,
+        Effect::NewUsers,
+        Effect::Password,
+    ] {
+        follow(server, effect);
+    }
+}
+
+/// Enters the configured working directory.
+pub(crate) fn enter_directory(config: &Config) -> Result<(), String> {
+    std::env::set_current_dir(OsStr::from_bytes(&config.get(DIR))).map_err(|error| plain(&error))
+}
+
+/// Brings in line what cannot fail with the configuration as it is.
+fn follow(server: &'static Server, effect: Effect) {
+    match effect {
+        Effect::Affinity => server.worker_pool.rebind(),
+        Effect::MaxMemory => {
+            server.budget.configure(&server.config);
+            warn_of_small_limit(server);
+        }
+        Effect::KeyspaceSettings => store_settings(server),
+        Effect::CommandLog => server.command_log.configure(&server.config),
+        Effect::LatencyMonitor => {
+            server.latency.configure(server.config.get(LATENCY_MONITOR_THRESHOLD));
+        }
+        Effect::OutputLimits => output_limit::review(server),
+        Effect::TrackingTable => server.tracking.fit_table(server.surroundings()),
+        // Whoever loads looks at the end.
+        Effect::AppendOnly if server.loading.is_on() || server.config.get(APPENDONLY) => {}
+        Effect::AppendOnly => aof::switch_off(server),
+        Effect::AppendSync => server.aof.policy_changed(server),
+        // Who is in stays in, as in Redis.
+        Effect::Password => users::adopt_password(server),
+        Effect::NewUsers => {
+            let channels = server.config.get(ACL_PUBSUB_DEFAULT);
+            server.users.set_all_channels(channels == AclPubsubDefault::AllChannels);
+        }
+        // What can fail was done before, and the title follows in any case.
+        Effect::Listeners
+        | Effect::MaxClients
+        | Effect::Workers
+        | Effect::Directory
+        | Effect::Logging
+        | Effect::ProcessTitle
+        // The points of `save` are read whenever the slow clock looks.
+        | Effect::SaveSchedule
+        // What these would change is not there yet.
+        | Effect::Backlog
+        | Effect::OomScore
+        | Effect::Tls
+        | Effect::None => {}
+    }
+}
+
+fn fit_open_files(server: &Server, wanted: u32) -> Result<(), String> {
+    let possible = limits::raise_open_files(&server.log, wanted)?;
+    if possible == wanted {
+        return Ok(());
+    }
+    Err(format!(
+        "The operating system is not able to handle the specified number of clients, try with \
+         {possible}"
+    ))
+}
+
+fn warn_of_small_limit(server: &Server) {
+    let (limit, used) = (server.budget.limit(), server.budget.used_exactly() as u64);
+    if limit > 0 && limit < used {
+        log_warning!(
+            server.log,
+            "WARNING: the new maxmemory value set via CONFIG SET ({limit}) is smaller than the \
+             current memory usage ({used}). This will result in key eviction and/or the inability \
+             to accept new write commands depending on the maxmemory-policy."
+        );
+    }
+}

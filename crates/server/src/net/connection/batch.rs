@@ -1,0 +1,575 @@
+//! A turn of a session: reading, and executing all requests that are complete.
+//!
+//! Invariant: the parser of an incomplete request stays with its bytes, so nothing is read twice
+//! however slowly they come.
+
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+use std::task::{Context as TaskContext, Poll};
+
+use commands::{Flags, Role};
+use config::settings::{CLIENT_QUERY_BUFFER_LIMIT, PREFETCH_BATCH_MAX_SIZE};
+use engine::clients::registry::Signal;
+use engine::execute::{CHAIN_MAX, Chain, Recognized, execute, queue_together};
+use engine::lane::is_over;
+use engine::reclaim::client_memory;
+use engine::runtime::lanes::READ_SIZE;
+use engine::session::Later;
+use engine::session::life::{BACKLOG_LIMIT, Turn};
+use engine::session::{Grant, Step};
+use keyspace::Location;
+use proto::{Args, Output, ProtocolError, Reply};
+use smallvec::SmallVec;
+
+use super::window::{Slot, WINDOW, Window};
+use super::{Connection, Place, Session, Stage};
+use crate::net::output_limit;
+use crate::net::worker::Worker;
+
+/// After so many commands, or a turn's time, a session lets others have the worker.
+pub(super) const COMMAND_BUDGET: u32 = 64;
+
+/// A read for a long argument asks for at least this much at once.
+const READ_AHEAD: usize = 16 * 1024;
+
+/// From so many bytes on a buffer takes the size of the argument that it is for.
+const LONG: usize = 1 << 20;
+
+/// So many times what is there a long buffer grows at once for arguments that are only counted.
+const GROWTH: usize = 15;
+
+/// Replies of so few bytes do not leave before those of the requests behind them are there, too.
+const GATHERED: usize = 4096;
+
+/// How a batch over some bytes ended.
+#[derive(Clone, Copy)]
+pub(super) enum End {
+    /// All complete requests are done.
+    Drained,
+    /// The budget is spent.
+    Yielded,
+    /// A request waits for something; the machine's stage says for what.
+    Waits,
+    /// The connection must be closed.
+    Closing,
+}
+
+impl Connection {
+    /// Executes what is there, or reads more.
+    pub(super) fn serve_requests(&mut self, cx: &mut TaskContext<'_>) -> Turn {
+        if self.worker.is_turn_over() {
+            self.worker.give_way(cx.waker());
+            return Turn::Wait;
+        }
+        if self.has_requests() {
+            let is_used_up = self.executed == self.input.len() || self.awaits_bytes();
+            let taken = if is_used_up { self.take_later() } else { 0 };
+            self.worker.start_batch();
+            let end = self.run_input(None);
+            return self.after_batch(cx, end, taken);
+        }
+        if self.input.is_empty() {
+            let worker = Rc::clone(&self.worker);
+            let mut buffer = worker.input.borrow_mut();
+            let begin = worker.second_turns.kept();
+            let buffer = &mut buffer[begin..begin + READ_SIZE];
+            let count = match self.stream.poll_read(cx, buffer) {
+                Poll::Pending => return Turn::Wait,
+                Poll::Ready(Err(_)) => return Turn::End,
+                Poll::Ready(Ok(0)) => return self.hear_end(),
+                Poll::Ready(Ok(count)) => count,
+            };
+            self.note_read(count);
+            if self.session.pending.is_some() {
+                let limit = worker.server.config.get(CLIENT_QUERY_BUFFER_LIMIT);
+                if self.is_overrun(count, limit) {
+                    return Turn::End;
+                }
+            }
+            if self.set_aside(&buffer[..count]) {
+                self.line_up(cx);
+                return Turn::Wait;
+            }
+            worker.start_batch();
+            let (consumed, end) = self.run_batch(&buffer[..count], None);
+            self.input.extend_from_slice(&buffer[consumed..count]);
+            self.executed = 0;
+            return self.after_batch(cx, end, count);
+        }
+        self.read_more(cx)
+    }
+
+    /// Whether requests may be there that are not executed yet.
+    #[inline]
+    pub(super) fn has_requests(&self) -> bool {
+        self.session.later().is_some() || self.executed < self.input.len() && !self.awaits_bytes()
+    }
+
+    /// Whether what it has to say leaves with the replies to what comes next: a system call for
+    /// each turn would cost more than the commands.
+    #[inline]
+    pub(super) fn gathers(&self) -> bool {
+        let is_little = |output: &Output| {
+            output.len() < GATHERED && !output.is_streaming() && !output.is_overfull()
+        };
+        matches!(self.stage, Stage::Requests)
+            && self.has_requests()
+            && !self.session.closing
+            && self.output.as_deref().is_some_and(is_little)
+    }
+
+    /// Whether the input ends within a request that is next.
+    #[inline]
+    fn awaits_bytes(&self) -> bool {
+        let of_memcached = self.session.memcached.as_ref();
+        self.parser.is_some() || of_memcached.is_some_and(|dialogue| dialogue.is_incomplete)
+    }
+
+    /// Reads on behind an incomplete request.
+    fn read_more(&mut self, cx: &mut TaskContext<'_>) -> Turn {
+        self.forget_executed();
+        let limit = self.worker.server.config.get(CLIENT_QUERY_BUFFER_LIMIT);
+        if self.is_overrun(self.input.len(), limit) {
+            return Turn::End;
+        }
+        self.make_room_for_input();
+        let count = match self.stream.poll_read_more(cx, &mut self.input) {
+            Poll::Pending => return Turn::Wait,
+            Poll::Ready(Err(_)) => return Turn::End,
+            Poll::Ready(Ok(0)) => return self.hear_end(),
+            Poll::Ready(Ok(count)) => count,
+        };
+        self.note_read(count);
+        // What is there counts before any of it is executed.
+        self.note_batch();
+        if self.session.client.is_asked(Signal::Kill) {
+            return Turn::Again;
+        }
+        self.worker.start_batch();
+        let end = self.run_input(None);
+        self.after_batch(cx, end, count)
+    }
+
+    /// A buffer grows as bytes come, and not beyond the argument that it is for: what it has room
+    /// for is memory in use. Of a long argument a mebibyte has to be there before the rest is
+    /// believed.
+    pub(super) fn make_room_for_input(&mut self) {
+        let have = self.input.len();
+        if self.input.capacity() - have >= READ_AHEAD {
+            return;
+        }
+        let parser = self.parser.as_ref();
+        let announced = parser.and_then(|parser| parser.bytes_announced());
+        let missing = announced.and_then(|bytes| bytes.checked_sub(have));
+        let expected = parser.map_or(0, |parser| parser.bytes_expected()).saturating_sub(have);
+        self.input.reserve_exact(more_room(have, missing, expected));
+    }
+
+    /// Goes on with the request that waited, now that its locks are there or it waits no longer.
+    pub(super) fn run_granted(&mut self, cx: &mut TaskContext<'_>, grant: Grant) -> Turn {
+        self.worker.start_batch();
+        let end = self.run_input(Some(grant));
+        self.after_batch(cx, end, 0)
+    }
+
+    /// Executes what is there. A long request may leave its worker with the whole input; what
+    /// stands behind it stays.
+    fn run_input(&mut self, grant: Option<Grant>) -> End {
+        let (input, start) = (std::mem::take(&mut self.input), self.executed);
+        self.worker.handover.open(&input);
+        let (consumed, end) = self.run_batch(&input[start..], grant);
+        match self.worker.handover.close() {
+            Some(leaving) => {
+                self.input = input[start + consumed..].to_vec();
+                self.executed = 0;
+                leaving.set_out(input);
+            }
+            None => self.put_back(input, start + consumed),
+        }
+        end
+    }
+
+    /// A request that was executed without effect is the next one again.
+    #[cold]
+    pub(super) fn stand_first(&mut self, args: Args<'_>) {
+        /// At most what stands around an argument.
+        const AROUND: usize = 32;
+        let behind = self.input.len() - self.executed;
+        let room = AROUND + args.total_bytes() + AROUND * args.len() + behind;
+        let mut input = Vec::with_capacity(room);
+        input.extend_from_slice(format!("*{}\r\n", args.len()).as_bytes());
+        for argument in args.iter() {
+            input.extend_from_slice(format!("${}\r\n", argument.len()).as_bytes());
+            input.extend_from_slice(argument);
+            input.extend_from_slice(b"\r\n");
+        }
+        input.extend_from_slice(&self.input[self.executed..]);
+        (self.input, self.executed, self.parser) = (input, 0, None);
+    }
+
+    fn put_back(&mut self, input: Vec<u8>, executed: usize) {
+        if executed < input.len() {
+            self.input = input;
+            self.executed = executed;
+        } else {
+            self.executed = 0;
+        }
+    }
+
+    pub(super) fn note_read(&self, count: usize) {
+        let live = &self.session.client.live;
+        engine::runtime::counters::add(&live.net_in, count as u64);
+        self.worker.counters.add_net_in(count as u64);
+        live.last_active.store(self.worker.now_ms(), Ordering::Relaxed);
+    }
+
+    /// Shows what is left of the input.
+    pub(super) fn note_batch(&self) {
+        let left = u32::try_from(self.waiting_bytes()).unwrap_or(u32::MAX);
+        let room = self.input.capacity() + self.session.later().map_or(0, Later::room);
+        let room = u32::try_from(room).unwrap_or(u32::MAX);
+        let live = &self.session.client.live;
+        live.query_bytes.store(left, Ordering::Relaxed);
+        live.query_room.store(room, Ordering::Relaxed);
+        self.mind_memory();
+    }
+
+    fn after_batch(&mut self, cx: &mut TaskContext<'_>, end: End, read: usize) -> Turn {
+        self.note_batch();
+        self.worker.note_turn(read);
+        match end {
+            End::Drained if self.may_wait() => {
+                self.line_up(cx);
+                Turn::Wait
+            }
+            End::Drained | End::Waits => Turn::Again,
+            End::Closing => {
+                self.session.close();
+                Turn::Again
+            }
+            End::Yielded => {
+                if !self.gathers()
+                    && let Poll::Ready(Err(_)) = self.flush(cx)
+                {
+                    return Turn::End;
+                }
+                self.worker.give_way(cx.waker());
+                Turn::Wait
+            }
+        }
+    }
+
+    /// Has the replies of the batch wait for their second turn. It is not a turn of the session,
+    /// which listens for what comes next already.
+    fn line_up(&mut self, cx: &mut TaskContext<'_>) {
+        if self.place == Place::Nowhere {
+            self.place = Place::Joining;
+        }
+        if self.stream.poll_readable(cx).is_ready() {
+            self.worker.give_way(cx.waker());
+        }
+    }
+
+    /// Whether the replies of the batch leave in a second turn. Those that are held leave behind
+    /// others anyway.
+    fn may_wait(&self) -> bool {
+        self.held.is_none()
+            && self.output.as_ref().is_some_and(|output| self.worker.has_wait(output.len()))
+    }
+
+    /// Says what this client's buffers take, and has clients go if all of them take too much.
+    pub(super) fn mind_memory(&self) {
+        let live = &self.session.client.live;
+        let input = u64::from(live.query_room.load(Ordering::Relaxed));
+        let queued = live.queued_bytes.load(Ordering::Relaxed);
+        let bytes = input + queued + live.output_bytes.load(Ordering::Relaxed);
+        client_memory::note(self.worker.server, &self.session.client, bytes, &self.worker.rounds);
+    }
+
+    /// Executes the complete requests at the start of `data`; returns how many bytes they took.
+    pub(super) fn run_batch(&mut self, data: &[u8], grant: Option<Grant>) -> (usize, End) {
+        if self.session.memcached.is_some() {
+            return self.run_memcached(data, grant);
+        }
+        let mut window = self.worker.window.take();
+        window.begin(self.parser.take());
+        self.run_window(window, data, grant)
+    }
+
+    /// Executes the one request that the data is, which was parsed before.
+    pub(super) fn run_parsed(&mut self, data: &[u8], slot: &mut Slot) -> (usize, End) {
+        let mut window = self.worker.window.take();
+        window.begin_parsed(slot);
+        self.run_window(window, data, None)
+    }
+
+    fn run_window(&mut self, window: Window, data: &[u8], grant: Option<Grant>) -> (usize, End) {
+        let worker = Rc::clone(&self.worker);
+        let mut output = self.output();
+        let started = worker.ticked_us();
+        self.receive_messages(&mut output);
+        let keys_max = worker.server.config.get(PREFETCH_BATCH_MAX_SIZE).min(2 * WINDOW);
+        let class = output_limit::class_of(&self.session.client);
+        let mut batch =
+            Batch { worker: &worker, window, data, grant, commands: 0, keys_max, class };
+        // What was granted is used though much waits to leave, and nothing behind it is executed.
+        let budget = if output.len() > BACKLOG_LIMIT { 1 } else { COMMAND_BUDGET };
+        let end = loop {
+            if let Some(end) = batch.next(self, &mut output) {
+                break end;
+            }
+            if batch.commands >= budget || is_over(worker.ticked_us() - started) {
+                break End::Yielded;
+            }
+        };
+        self.comes_alone = batch.commands <= 1;
+        let mut window = batch.window;
+        self.parser = window.end();
+        let consumed = window.executed;
+        worker.window.replace(window);
+        self.keep_output(output);
+        (consumed, end)
+    }
+}
+
+impl Connection {
+    /// Has messages that are under way stand before what is executed next.
+    #[inline]
+    fn receive_messages(&mut self, output: &mut Output) {
+        if self.session.is_listener() && !output.is_streaming() {
+            self.worker.hand_out_letters();
+            let begun = output.appended();
+            let mut reply = Reply::new(output, self.session.resp);
+            self.session.pass_on(self.worker.server, &mut reply);
+            self.hold_messages(output, begun);
+        }
+    }
+}
+
+struct Batch<'a> {
+    worker: &'a Worker,
+    window: Window,
+    data: &'a [u8],
+    grant: Option<Grant>,
+    commands: u32,
+    /// How many keys are fetched from memory together, and how many requests make a chain.
+    keys_max: usize,
+    /// What the client is to the limits of its output.
+    class: u32,
+}
+
+impl Batch<'_> {
+    /// Executes the next request, or a chain of them; `Some` ends the batch.
+    fn next(&mut self, serve: &mut Connection, output: &mut Output) -> Option<End> {
+        if self.window.is_empty() {
+            let authenticated = serve.session.is_known();
+            let limits = self.worker.server.request_limits(authenticated);
+            self.window.fill(self.data, &limits);
+            self.look_ahead(&serve.session);
+        }
+        let done = self.execute_together(serve, output);
+        if done > 0 {
+            self.window.advance_past(done);
+            self.commands += done as u32;
+            return output.is_streaming().then_some(End::Drained);
+        }
+        let Some((args, known, consumed)) = self.window.first(self.data) else {
+            return Some(self.finish(serve, output));
+        };
+        self.commands += 1;
+        let (grant, begun) = (self.grant.take(), output.appended());
+        let step = execute(self.worker.executor(), &mut serve.session, args, known, output, grant);
+        self.renew_ceiling(&serve.session, output);
+        // Messages that the command itself brought about come right behind its reply, which another
+        // thread may still have to make.
+        let (session, replied) = (&serve.session, matches!(step, Step::Done | Step::Close));
+        let has_own = session.is_subscriber() && self.worker.rounds.include(self.worker.number);
+        let receives = replied && (has_own || session.tracked().is_some());
+        serve.hold(output, begun);
+        if receives {
+            serve.receive_messages(output);
+        }
+        let end = match step {
+            // What comes next is appended when the stream is sent.
+            Step::Done => output.is_streaming().then_some(End::Drained),
+            Step::Close => Some(End::Closing),
+            Step::Postpone(stage) => {
+                // The request stays in the input, to be parsed again when it is its turn.
+                serve.stage = stage;
+                return Some(End::Waits);
+            }
+            Step::Wait(stage) => {
+                serve.stage = stage;
+                Some(End::Waits)
+            }
+        };
+        self.window.advance(consumed);
+        end
+    }
+
+    /// A command may have made the client one of other limits, which hold for the next reply.
+    #[inline]
+    fn renew_ceiling(&mut self, session: &Session, output: &mut Output) {
+        let class = output_limit::class_of(&session.client);
+        if class != self.class {
+            self.class = class;
+            output.set_ceiling(self.worker.server.output_ceiling(&session.client));
+        }
+    }
+
+    /// Queues the next requests for EXEC, or executes them under locks that are taken once, as far
+    /// as they may be; how many.
+    #[inline]
+    fn execute_together(&self, serve: &mut Connection, output: &mut Output) -> usize {
+        // With its locks granted a request goes on by itself.
+        if self.window.len() < 2 || self.grant.is_some() {
+            return 0;
+        }
+        if serve.session.is_queueing() {
+            let (begun, requests) = (output.appended(), self.window.ahead(self.data));
+            let done = queue_together(self.worker, &mut serve.session, requests, output);
+            serve.hold(output, begun);
+            return done;
+        }
+        self.execute_chain(serve, output)
+    }
+
+    fn execute_chain(&self, serve: &mut Connection, output: &mut Output) -> usize {
+        if !Chain::suits(self.worker, &serve.session) {
+            return 0;
+        }
+        let mut links = self.window.links(self.data, self.keys_max.min(CHAIN_MAX));
+        let Some(mut chain) = Chain::begin(self.worker.executor(), &serve.session, &mut links)
+        else {
+            return 0;
+        };
+        for (done, link) in links.iter().enumerate() {
+            let begun = output.appended();
+            if !chain.execute(&mut serve.session, link, output) {
+                return done;
+            }
+            serve.hold(output, begun);
+            if output.is_streaming() || chain.is_long() {
+                return done + 1;
+            }
+        }
+        links.len()
+    }
+
+    /// Finds out what the requests ahead are about, and has their keys on their way from memory
+    /// while the first ones run.
+    fn look_ahead(&mut self, session: &Session) {
+        let (server, keys_max) = (self.worker.server, self.keys_max);
+        if self.window.len() < 2 || keys_max == 0 {
+            return;
+        }
+        // With its locks granted the worker is inside, and must not go out before they are used.
+        if self.grant.is_none() && !self.worker.come_in() {
+            return;
+        }
+        let mut locations = SmallVec::<[Location; 2 * WINDOW]>::new();
+        let (mut before, mut are_brief) = (None, true);
+        let mut is_queueing = session.is_queueing();
+        for (args, known) in self.window.requests(self.data) {
+            let Ok(recognized) = Recognized::behind(before, server, args) else { continue };
+            before = Some(recognized);
+            let found = recognized.known;
+            *known = Some(found);
+            are_brief &= found.entry.is_brief && found.location.is_some();
+            if found.entry.spec.flags.has(Flags::IMMEDIATE) {
+                is_queueing = found.entry.spec.role == Role::Multi;
+            }
+            if is_queueing {
+                // EXEC fetches the rest under its locks.
+                server.keyspace.prefetch_locks(found.location.as_slice());
+                continue;
+            }
+            if let Some(location) = found.location {
+                if locations.len() < keys_max && locations.last() != Some(&location) {
+                    locations.push(location);
+                }
+                continue;
+            }
+            if locations.len() >= keys_max {
+                continue;
+            }
+            for spec in found.entry.spec.keys {
+                // A request with wrong key counts is refused when it is its turn.
+                let _ = spec.visit(args, |index| {
+                    if locations.len() < keys_max {
+                        locations.push(server.keyspace.locate(&args[index]));
+                    }
+                });
+            }
+        }
+        if are_brief && Chain::suits(self.worker, session) {
+            // Chains fetch the rest while they have the locks.
+            server.keyspace.prefetch_locks(&locations);
+        } else {
+            server.keyspace.prefetch(self.worker.number, &locations, session.database);
+        }
+    }
+
+    /// What stands behind the last complete request: nothing, part of one, or an error.
+    fn finish(&mut self, serve: &Connection, output: &mut Output) -> End {
+        let Some(error) = self.window.take_error() else { return End::Drained };
+        self.window.advance(self.data.len());
+        self.worker.server.note_protocol_error(&serve.session, &error);
+        if error != ProtocolError::SecurityAttack {
+            let mut line = b"ERR ".to_vec();
+            line.extend_from_slice(&error.message());
+            Reply::new(output, serve.session.resp).error(line);
+        }
+        End::Closing
+    }
+}
+
+/// By how much an input grows that has so many bytes: so many are missing of the argument that
+/// comes, if its length is known, and so many are expected of the whole request. To grow copies
+/// what is there, so the sum of all copies stays below a few times the request.
+fn more_room(have: usize, missing: Option<usize>, expected: usize) -> usize {
+    match missing {
+        Some(missing) => {
+            // Options stand behind a long value, for which it is not to grow once more.
+            let enough = missing.saturating_add(READ_AHEAD).max(expected.min(have));
+            if have < LONG { enough.min(have.max(READ_AHEAD)) } else { enough }
+        }
+        None if have < LONG => have.max(READ_AHEAD),
+        // Of very many arguments those to come may be as long as those that are there.
+        None => expected.min(have.saturating_mul(GROWTH)).max(have) + READ_AHEAD,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{READ_AHEAD, more_room};
+
+    /// Bytes that are copied while a request of arguments of one length comes, and its room.
+    fn grow(arguments: usize, length: usize) -> (usize, usize) {
+        let whole = arguments * length;
+        let (mut have, mut room, mut copied) = (0, 0, 0);
+        while have < whole {
+            if room - have < READ_AHEAD {
+                // It ends within an argument, nearly always.
+                let missing = Some(length - have % length).filter(|_| length > READ_AHEAD);
+                let expected = if have < length { 0 } else { whole - have };
+                copied += have;
+                room = have + more_room(have, missing, expected);
+            }
+            have = whole.min(have + (room - have).min(256 << 10));
+        }
+        (copied, room)
+    }
+
+    #[test]
+    fn an_input_grows_by_a_factor() {
+        let whole = 256 << 20;
+        for length in [100, 20_000, 60_000, 300_000, 1 << 20, 10 << 20, whole] {
+            let (copied, room) = grow(whole / length, length);
+            assert!(copied < 3 * whole, "{length}: {copied} bytes are copied");
+            assert!(room < 3 * whole, "{length}: {room}");
+        }
+        let (copied, room) = grow(1, whole);
+        assert!(copied < 4 << 20 && room <= whole + READ_AHEAD, "{copied} {room}");
+    }
+}

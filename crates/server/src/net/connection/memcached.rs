@@ -1,0 +1,192 @@
+//! A turn of a session whose client speaks one of memcached's protocols.
+//!
+//! As with Redis' protocol, requests are parsed ahead, their keys fetched from memory together, and
+//! replies leave in one write. Invariant: the parser that the session keeps is the one before the
+//! first byte that is not executed, so a request that had to wait is parsed again as it was.
+
+use std::rc::Rc;
+
+use config::settings::PREFETCH_BATCH_MAX_SIZE;
+use engine::clients::registry::client_flags;
+use engine::lane::is_over;
+use engine::session::Dialogue;
+use engine::session::life::BACKLOG_LIMIT;
+use engine::session::{Grant, Step};
+use keyspace::Location;
+use proto::Output;
+use proto::memcached::{ItemLimits, Operation, ParseStatus, Parser, Request};
+use smallvec::SmallVec;
+
+use super::Connection;
+use super::batch::{COMMAND_BUDGET, End};
+use super::window::WINDOW;
+use crate::memcached;
+use crate::net::worker::Worker;
+
+/// A request that is not executed yet.
+struct ParsedRequest<'a> {
+    request: Request<'a>,
+    /// Behind it.
+    end: usize,
+    /// The parser behind it.
+    parser: Parser,
+}
+
+/// Requests at one place of the input.
+struct MemcachedBatch<'a> {
+    worker: &'a Worker,
+    data: &'a [u8],
+    /// Bytes whose requests are done.
+    executed: usize,
+    grant: Option<Grant>,
+    commands: u32,
+}
+
+impl Connection {
+    /// Executes the complete requests at the start of `data`; returns how many bytes they took.
+    pub(super) fn run_memcached(&mut self, data: &[u8], grant: Option<Grant>) -> (usize, End) {
+        let worker = Rc::clone(&self.worker);
+        if self.dialogue().watch.is_some() {
+            // Who watches asks nothing more, as in memcached.
+            return (data.len(), End::Drained);
+        }
+        // What was incomplete may be complete now, and may have to wait for something else.
+        self.dialogue().is_incomplete = false;
+        let mut output = self.output();
+        let started = worker.ticked_us();
+        let mut batch = MemcachedBatch { worker: &worker, data, executed: 0, grant, commands: 0 };
+        // What was granted is used though much waits to leave, and nothing behind it is executed.
+        let budget = if output.len() > BACKLOG_LIMIT { 1 } else { COMMAND_BUDGET };
+        let end = loop {
+            if let Some(end) = batch.next_window(self, &mut output) {
+                break end;
+            }
+            if batch.commands >= budget || is_over(worker.ticked_us() - started) {
+                break End::Yielded;
+            }
+        };
+        self.comes_alone = batch.commands <= 1;
+        let executed = batch.executed;
+        self.keep_output(output);
+        (executed, end)
+    }
+
+    fn dialogue(&mut self) -> &mut Dialogue {
+        self.session.memcached.as_mut().expect("the client speaks memcached's protocols")
+    }
+}
+
+impl<'a> MemcachedBatch<'a> {
+    /// Executes the next requests that are complete; `Some` ends the batch.
+    fn next_window(&mut self, serve: &mut Connection, output: &mut Output) -> Option<End> {
+        let server = self.worker.server;
+        let limits = memcached::limits(server, &serve.session);
+        // Whoever has not said who it is may do so with the next request, which changes the limits.
+        let most = if memcached::is_known(server, &serve.session) { WINDOW } else { 1 };
+        let mut requests = SmallVec::<[ParsedRequest<'a>; WINDOW]>::new();
+        let mut parser = serve.dialogue().parser;
+        let behind = self.parse(&mut parser, &limits, most, &mut requests);
+        let locations = self.locate(&requests, serve.session.database);
+        for (ahead, location) in requests.iter().zip(locations) {
+            self.commands += 1;
+            let (grant, begun) = (self.grant.take(), output.appended());
+            let session = &mut serve.session;
+            let step = memcached::execute(
+                self.worker.server,
+                self.worker,
+                session,
+                &ahead.request,
+                location,
+                output,
+                grant,
+            );
+            serve.hold(output, begun);
+            if let Step::Postpone(stage) = step {
+                // The request stays in the input, to be parsed again when it is its turn.
+                serve.stage = stage;
+                return Some(End::Waits);
+            }
+            self.executed = ahead.end;
+            let dialogue = serve.dialogue();
+            dialogue.parser = ahead.parser;
+            if dialogue.watch.is_some() {
+                self.executed = self.data.len();
+                return Some(End::Drained);
+            }
+            match step {
+                Step::Close => {
+                    dialogue.is_broken = !matches!(ahead.request.operation, Operation::Quit);
+                    return Some(End::Closing);
+                }
+                Step::Wait(stage) => {
+                    serve.stage = stage;
+                    return Some(End::Waits);
+                }
+                Step::Done | Step::Postpone(_) => {}
+            }
+        }
+        let is_over = behind.is_some();
+        if is_over {
+            let dialogue = serve.dialogue();
+            dialogue.parser = parser;
+            dialogue.is_incomplete = self.executed < self.data.len();
+            let is_midway = parser.awaits_rest();
+            if is_midway != std::mem::replace(&mut dialogue.is_midway, is_midway) {
+                serve.session.client.set_flag(client_flags::MIDWAY, is_midway);
+            }
+            let dialogue = serve.dialogue();
+            dialogue.is_broken = matches!(behind, Some(End::Closing));
+        }
+        behind
+    }
+
+    /// Parses ahead. Returns what comes behind the requests, if it is known.
+    fn parse(
+        &mut self,
+        parser: &mut Parser,
+        limits: &ItemLimits,
+        most: usize,
+        requests: &mut SmallVec<[ParsedRequest<'a>; WINDOW]>,
+    ) -> Option<End> {
+        let (data, mut at) = (self.data, self.executed);
+        while requests.len() < most {
+            if at == data.len() {
+                return Some(End::Drained);
+            }
+            match parser.advance(&data[at..], limits) {
+                ParseStatus::Complete { request, consumed } => {
+                    at += consumed;
+                    requests.push(ParsedRequest { request, end: at, parser: *parser });
+                }
+                ParseStatus::Skipped { consumed } => {
+                    at += consumed;
+                    match requests.last_mut() {
+                        Some(last) => (last.end, last.parser) = (at, *parser),
+                        None => self.executed = at,
+                    }
+                }
+                ParseStatus::Incomplete { .. } => return Some(End::Drained),
+                ParseStatus::Broken => return Some(End::Closing),
+            }
+        }
+        None
+    }
+
+    /// Finds where keys belong, and has them on their way from memory while the first requests run.
+    fn locate(
+        &self,
+        requests: &[ParsedRequest<'_>],
+        database: usize,
+    ) -> SmallVec<[Option<Location>; WINDOW]> {
+        let server = self.worker.server;
+        let found = requests.iter().map(|ahead| memcached::locate(server, &ahead.request));
+        let found: SmallVec<[Option<Location>; WINDOW]> = found.collect();
+        let is_asked = requests.len() > 1 && server.config.get(PREFETCH_BATCH_MAX_SIZE) > 0;
+        // With its locks granted the worker is inside, and must not go out before they are used.
+        if is_asked && (self.grant.is_some() || self.worker.come_in()) {
+            let known: SmallVec<[Location; WINDOW]> = found.iter().flatten().copied().collect();
+            server.keyspace.prefetch(self.worker.number, &known, database);
+        }
+        found
+    }
+}

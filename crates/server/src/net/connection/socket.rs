@@ -1,0 +1,353 @@
+//! Sockets, as a session reads and writes them.
+//!
+//! They are most of what a request costs that comes alone. So the system calls are made directly:
+//! those of the C library are points where a thread may be cancelled, which takes two atomic
+//! operations each.
+//!
+//! Invariant: what moves fewer bytes than it was asked to is tried again only once the reactor has
+//! heard of the socket anew, so each request takes one system call to read and one to write.
+
+use std::future::Future;
+use std::io;
+use std::io::ErrorKind::{Interrupted, WouldBlock};
+use std::io::IoSlice;
+use std::os::fd::AsFd;
+use std::pin::Pin;
+use std::sync::atomic::Ordering;
+use std::task::{Context as TaskContext, Poll, ready};
+
+use engine::lane::is_over;
+use proto::Output;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, Interest};
+use tokio::net::{TcpStream, UnixStream};
+
+use super::Connection;
+
+/// Slices given to one write: as many pieces as a pinned value has in 64 KB pages.
+const SLICES: usize = 16;
+
+/// A long reply is made in pieces of about this size.
+const PIECE: usize = 64 * 1024;
+
+/// One write takes no more than this: on this machine's own network it lasts as long as the peer
+/// makes room.
+const WRITE_MAX: usize = 4 * PIECE;
+
+/// One read brings no more than this: where memory is new it takes as long as a turn.
+const READ_MAX: u64 = 256 * 1024;
+
+/// A client's socket.
+pub(crate) enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+    /// The socket went on with another worker.
+    Gone,
+}
+
+/// A client's socket on the way to a worker's reactor.
+pub(crate) enum RawStream {
+    Tcp(std::net::TcpStream),
+    Unix(std::os::unix::net::UnixStream),
+}
+
+impl Stream {
+    /// Registers a socket with the present worker's reactor.
+    pub(crate) fn attach(raw: RawStream) -> io::Result<Self> {
+        Ok(match raw {
+            RawStream::Tcp(stream) => Self::Tcp(TcpStream::from_std(stream)?),
+            RawStream::Unix(stream) => Self::Unix(UnixStream::from_std(stream)?),
+        })
+    }
+
+    /// Takes a socket out of the present worker's reactor.
+    pub(crate) fn detach(self) -> io::Result<RawStream> {
+        match self {
+            Self::Tcp(stream) => stream.into_std().map(RawStream::Tcp),
+            Self::Unix(stream) => stream.into_std().map(RawStream::Unix),
+            Self::Gone => Err(io::ErrorKind::NotConnected.into()),
+        }
+    }
+
+    /// Reads what has come into a buffer that is not empty.
+    pub(super) fn poll_read(
+        &mut self,
+        cx: &mut TaskContext<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        match self {
+            Self::Tcp(stream) => poll_read(stream, cx, buffer),
+            Self::Unix(stream) => poll_read(stream, cx, buffer),
+            Self::Gone => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
+        }
+    }
+
+    /// Whether something may have come; if not, the task is woken when it has.
+    pub(super) fn poll_readable(&self, cx: &mut TaskContext<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::Tcp(stream) => stream.poll_ready(cx, Interest::READABLE),
+            Self::Unix(stream) => stream.poll_ready(cx, Interest::READABLE),
+            Self::Gone => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
+        }
+    }
+
+    /// Appends what has come to a vector, which has room reserved.
+    pub(super) fn poll_read_more(
+        &mut self,
+        cx: &mut TaskContext<'_>,
+        buffer: &mut Vec<u8>,
+    ) -> Poll<io::Result<usize>> {
+        uninterrupted(|| match self {
+            Self::Tcp(stream) => poll_read_more(stream, cx, buffer),
+            Self::Unix(stream) => poll_read_more(stream, cx, buffer),
+            Self::Gone => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
+        })
+    }
+
+    fn poll_write(
+        &mut self,
+        cx: &mut TaskContext<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self {
+            Self::Tcp(stream) => poll_write(stream, cx, slices),
+            Self::Unix(stream) => poll_write(stream, cx, slices),
+            Self::Gone => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
+        }
+    }
+
+    /// Tells the peer that nothing more will come. Errors do not matter any more.
+    pub(super) fn shut_down(&self) {
+        self.shut(std::net::Shutdown::Write);
+    }
+
+    /// Neither reads nor writes any more; the client sees that at once.
+    pub(super) fn cut(&self) {
+        self.shut(std::net::Shutdown::Both);
+    }
+
+    fn shut(&self, how: std::net::Shutdown) {
+        let _ = match self {
+            Self::Tcp(stream) => socket2::SockRef::from(stream).shutdown(how),
+            Self::Unix(stream) => socket2::SockRef::from(stream).shutdown(how),
+            Self::Gone => Ok(()),
+        };
+    }
+}
+
+fn poll_read<S: Socket>(
+    socket: &S,
+    cx: &mut TaskContext<'_>,
+    buffer: &mut [u8],
+) -> Poll<io::Result<usize>> {
+    poll_io(socket, cx, Interest::READABLE, buffer.len(), || {
+        recv(socket, &mut *buffer, RecvFlags::empty()).map(|(count, _)| count)
+    })
+}
+
+fn poll_read_more(
+    socket: impl AsyncRead + Unpin,
+    cx: &mut TaskContext<'_>,
+    buffer: &mut Vec<u8>,
+) -> Poll<io::Result<usize>> {
+    let mut bounded = socket.take(READ_MAX);
+    std::pin::pin!(bounded.read_buf(buffer)).poll(cx)
+}
+
+fn poll_write<S: Socket>(
+    socket: &mut S,
+    cx: &mut TaskContext<'_>,
+    slices: &[IoSlice<'_>],
+) -> Poll<io::Result<usize>> {
+    let &[one] = slices else {
+        return uninterrupted(|| Pin::new(&mut *socket).poll_write_vectored(cx, slices));
+    };
+    poll_io(socket, cx, Interest::WRITABLE, one.len(), || send(&*socket, &one, SendFlags::NOSIGNAL))
+}
+
+/// Reads or writes up to so many bytes, once the socket may be ready for it.
+fn poll_io<S: Socket>(
+    socket: &S,
+    cx: &mut TaskContext<'_>,
+    interest: Interest,
+    most: usize,
+    mut operation: impl FnMut() -> rustix::io::Result<usize>,
+) -> Poll<io::Result<usize>> {
+    loop {
+        ready!(socket.poll_ready(cx, interest))?;
+        let mut fewer = None;
+        let moved = socket.try_io(interest, || match operation()? {
+            0 => Ok(0),
+            count if count == most => Ok(count),
+            count => {
+                fewer = Some(count);
+                Err(io::ErrorKind::WouldBlock.into())
+            }
+        });
+        match fewer.map_or(moved, Ok) {
+            // What was interrupted moved nothing, and the reactor thinks of it as before.
+            Err(error) if matches!(error.kind(), WouldBlock | Interrupted) => {}
+            done => return Poll::Ready(done),
+        }
+    }
+}
+
+/// Tries again what a signal interrupted.
+fn uninterrupted(
+    mut operation: impl FnMut() -> Poll<io::Result<usize>>,
+) -> Poll<io::Result<usize>> {
+    loop {
+        match operation() {
+            Poll::Ready(Err(error)) if error.kind() == Interrupted => {}
+            done => return done,
+        }
+    }
+}
+
+/// What both kinds of sockets have.
+trait Socket: AsFd + AsyncWrite + Unpin {
+    /// Waits until the reactor thinks that the socket is ready.
+    fn poll_ready(&self, cx: &mut TaskContext<'_>, interest: Interest) -> Poll<io::Result<()>>;
+
+    /// Tries an operation; where it would block, the reactor no longer thinks so.
+    fn try_io(
+        &self,
+        interest: Interest,
+        operation: impl FnOnce() -> io::Result<usize>,
+    ) -> io::Result<usize>;
+}
+
+impl Socket for TcpStream {
+    fn poll_ready(&self, cx: &mut TaskContext<'_>, interest: Interest) -> Poll<io::Result<()>> {
+        match interest {
+            Interest::READABLE => self.poll_read_ready(cx),
+            _ => self.poll_write_ready(cx),
+        }
+    }
+
+    fn try_io(
+        &self,
+        interest: Interest,
+        operation: impl FnOnce() -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        Self::try_io(self, interest, operation)
+    }
+}
+
+impl Socket for UnixStream {
+    fn poll_ready(&self, cx: &mut TaskContext<'_>, interest: Interest) -> Poll<io::Result<()>> {
+        match interest {
+            Interest::READABLE => self.poll_read_ready(cx),
+            _ => self.poll_write_ready(cx),
+        }
+    }
+
+    fn try_io(
+        &self,
+        interest: Interest,
+        operation: impl FnOnce() -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        Self::try_io(self, interest, operation)
+    }
+}
+
+impl Connection {
+    /// Bytes of replies that have not left.
+    #[inline]
+    pub(crate) fn unsent(&self) -> usize {
+        self.output.as_ref().map_or(0, |output| output.len())
+    }
+
+    /// Writes what is due, as far as the journal lets it go and the socket takes it; `Ready` when
+    /// all has left.
+    pub(super) fn flush(&mut self, cx: &mut TaskContext<'_>) -> Poll<io::Result<()>> {
+        let Some(mut output) = self.output.take() else { return Poll::Ready(Ok(())) };
+        if output.is_overfull() {
+            // Nothing of it leaves: the session sees next that its client owes too much.
+            self.output = Some(output);
+            return Poll::Pending;
+        }
+        let live = &self.session.client.live;
+        let has_waited = live.output_bytes.load(Ordering::Relaxed) > 0;
+        let written = live.net_out.load(Ordering::Relaxed);
+        let sent = self.send(cx, &mut output);
+        let (unsent, live) = (output.len() as u64, &self.session.client.live);
+        live.output_bytes.store(unsent, Ordering::Relaxed);
+        if (has_waited || unsent > 0) && live.net_out.load(Ordering::Relaxed) != written {
+            // Who takes long to read a reply is not idle.
+            let now = self.worker.server.keyspace.clock().now_ms();
+            live.last_active.store(now, Ordering::Relaxed);
+        }
+        self.mind_memory();
+        self.keep_output(output);
+        sent
+    }
+
+    fn send(&mut self, cx: &mut TaskContext<'_>, output: &mut Output) -> Poll<io::Result<()>> {
+        // What leaves in one piece is sent without a look at the clock.
+        let is_long = output.is_streaming() || output.len() > PIECE;
+        let clock = self.worker.server.keyspace.clock();
+        let began_us = if is_long { clock.monotonic_us() } else { 0 };
+        let mut is_first = true;
+        while !output.is_empty() {
+            if is_long && !std::mem::replace(&mut is_first, false) {
+                let now_us = clock.monotonic_us();
+                if is_over(now_us - began_us) {
+                    self.worker.end_turn_at(cx.waker(), (began_us, now_us));
+                    return Poll::Pending;
+                }
+            }
+            if output.is_streaming() && output.len() < PIECE {
+                output.pull(PIECE);
+            }
+            let free = self.free_bytes(cx, output);
+            let mut slices = [IoSlice::new(&[]); SLICES];
+            let count = output.io_slices(&mut slices, WRITE_MAX);
+            let written = if free >= output.len() {
+                ready!(self.stream.poll_write(cx, &slices[..count]))?
+            } else {
+                let first = &slices[0][..free.min(slices[0].len())];
+                if first.is_empty() {
+                    return Poll::Pending;
+                }
+                ready!(self.stream.poll_write(cx, &[IoSlice::new(first)]))?
+            };
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            let live = &self.session.client.live;
+            engine::runtime::counters::add(&live.net_out, written as u64);
+            self.worker.counters.add_net_out(written as u64);
+            output.consume(written);
+        }
+        // What is held and has no bytes is still to be judged.
+        self.free_bytes(cx, output);
+        Poll::Ready(Ok(()))
+    }
+
+    /// The output to append replies to: what is still unsent, or the worker's spare one.
+    pub(super) fn output(&mut self) -> Box<Output> {
+        let mut output = self.output.take().unwrap_or_else(|| self.worker.take_output());
+        output.set_ceiling(self.worker.server.output_ceiling(&self.session.client));
+        output.finish();
+        output
+    }
+
+    /// Whether more was to be replied than the client's limits allow.
+    pub(super) fn is_overfull(&self) -> bool {
+        self.output.as_ref().is_some_and(|output| output.is_overfull())
+    }
+
+    /// Keeps an output for the next flush, unless there is nothing in it and no watermark counts
+    /// its bytes.
+    pub(super) fn keep_output(&mut self, output: Box<Output>) {
+        if output.is_empty() && self.held.is_none() {
+            if let Some(tracked) = self.session.tracked_mut() {
+                tracked.forget_unsent();
+            }
+            self.worker.give_back_output(output);
+        } else {
+            self.output = Some(output);
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! A session takes the steps of its request.
+//!
+//! Invariant: a session takes no step once its turn is over.
+
+use std::task::Context as TaskContext;
+
+use engine::runtime::counters;
+use engine::session::life::Turn;
+use engine::session::{Stepped, Steps};
+use proto::Reply;
+
+use super::{Connection, Stage};
+
+impl Connection {
+    /// Takes the next step, if the session's turn is not over.
+    pub(super) fn take_step(&mut self, cx: &mut TaskContext<'_>, mut steps: Box<Steps>) -> Turn {
+        if self.worker.is_turn_over() {
+            self.worker.give_way(cx.waker());
+            self.stage = Stage::Steps(steps);
+            return Turn::Wait;
+        }
+        self.worker.start_batch();
+        let progress = steps.step(&self.worker, &mut self.session, &mut self.timer, cx);
+        let done = &mut steps.done;
+        let micros = u64::try_from(self.worker.tick()).unwrap_or(0);
+        counters::add(&self.worker.counters.busy_us, micros);
+        done.ran.micros += micros;
+        self.worker.note_turn(0);
+        match progress {
+            Stepped::GoesOn => {
+                self.worker.give_way(cx.waker());
+                self.stage = Stage::Steps(steps);
+                return Turn::Wait;
+            }
+            Stepped::Waits => {
+                self.stage = Stage::Steps(steps);
+                return Turn::Wait;
+            }
+            Stepped::Failed(refusal) => {
+                let mut reply = Reply::new(&mut done.output, self.session.resp);
+                self.worker.server.refuse(&refusal, &mut reply);
+                done.ran.failed = true;
+            }
+            Stepped::Closes => self.session.close(),
+            Stepped::Done => {}
+        }
+        self.pass_on_result(steps.done);
+        Turn::Again
+    }
+}

@@ -1,0 +1,468 @@
+//! The wait of a session: what it looks at, and how it ends.
+//!
+//! When that is done `life.rs` says. Invariant: a waiting session holds no turnstile; it is woken
+//! by what it waits for, by a signal, or by its deadline.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context as TaskContext, Poll};
+use std::time::Duration;
+
+use commands::Role;
+use durability::aof::Phase;
+use durability::waitaof;
+use engine::admission::guard;
+use engine::clients::registry::{Signal, client_flags};
+use engine::commit::accounting;
+use engine::session::Grant;
+use engine::session::Resumed;
+use engine::session::life::{EventEnd, Resumption, Turn, Waits};
+use engine::session::timer::{Timer, is_due};
+use engine::session::{Awaited, Blocked, Rousing, Safety};
+use engine::session::{Departures, Elsewhere, Executed, Parked, Stage, Then};
+use engine::session::{KeyWait, Served, ServedWith};
+use keyspace::{Keyspace, Refusal};
+use proto::{Block, Output, Reply};
+use tokio::sync::oneshot;
+
+use super::Connection;
+use super::timer::SessionTimer;
+use crate::net::network::Network;
+use crate::net::worker::unregister;
+
+/// While all data stand still, who would be served by the clock looks so often whether they do.
+const STANDSTILL_LOOK: Duration = Duration::from_millis(100);
+
+/// What comes from another thread with so many bytes is not freed by a worker.
+const LARGE: u64 = 64 * 1024;
+
+const UNBLOCKED: Refusal = Refusal::error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
+
+impl Waits for Connection {
+    fn has_locks(&mut self, cx: &mut TaskContext<'_>) -> bool {
+        let Stage::Parked(parked) = &mut self.stage else { return false };
+        let Parked { acquisition, round, .. } = &mut **parked;
+        round.pass.as_mut().is_none_or(|pass| pass.poll(cx.waker()).is_ready())
+            && self.worker.poll_locks(acquisition, cx.waker()).is_ready()
+    }
+
+    fn has_lost_purpose(&mut self, cx: &mut TaskContext<'_>) -> bool {
+        // What waits for locks while commands are queued is EXEC.
+        let pending = self.session.pending.as_ref();
+        pending.is_some_and(|pending| pending.poll_broken(cx.waker()))
+    }
+
+    fn has_lost_patience(&mut self, cx: &mut TaskContext<'_>) -> bool {
+        let Stage::Parked(parked) = &mut self.stage else { return false };
+        parked.has_lost_patience(self.worker.server, &mut self.timer, cx)
+    }
+
+    fn resume(&mut self, cx: &mut TaskContext<'_>, with: Resumption) -> Turn {
+        let Stage::Parked(parked) = self.take_stage() else { return Turn::Again };
+        engine::runtime::counters::add(&self.worker.counters.waits, 1);
+        let Parked { acquisition, mut round, began_us, .. } = *parked;
+        round.began_us = Some(began_us);
+        let grant = match with {
+            Resumption::Granted => Grant::Locks(acquisition, round),
+            Resumption::Busy => Grant::Busy,
+        };
+        self.run_granted(cx, grant)
+    }
+
+    fn take_result(&mut self, cx: &mut TaskContext<'_>) -> Turn {
+        match self.take_stage() {
+            Stage::Elsewhere(receiver) => self.await_elsewhere(cx, receiver, Stage::Elsewhere),
+            Stage::Away(receiver) => self.await_elsewhere(cx, receiver, Stage::Away),
+            Stage::Steps(steps) => self.take_step(cx, steps),
+            Stage::Departures(departures) => self.await_departures(cx, departures),
+            stage => unreachable!("{:?} is no wait for a result", stage.wait()),
+        }
+    }
+
+    fn has_leave(&mut self, cx: &mut TaskContext<'_>) -> bool {
+        let server = self.worker.server;
+        let may_begin = match &mut self.stage {
+            Stage::Paused => {
+                let left = server.pause.await_end(cx.waker(), server.keyspace.clock().now_ms());
+                left.inspect(|left| self.timer.wake_in(cx, *left)).is_none()
+            }
+            Stage::Shut(gate) => !gate.wait(cx.waker()),
+            _ => true,
+        };
+        if may_begin {
+            self.take_stage();
+        }
+        may_begin
+    }
+
+    fn take_served(&mut self) -> bool {
+        self.session.client.take(Signal::Served);
+        let Some(served) = self.place().and_then(KeyWait::outcome) else { return false };
+        self.pass_on_served(served);
+        true
+    }
+
+    fn take_safety(&mut self, cx: &mut TaskContext<'_>) -> bool {
+        let (server, resp) = (self.worker.server, self.session.resp);
+        let Stage::Blocked(blocked) = &mut self.stage else { return false };
+        let Some(safety) = &mut blocked.safety else { return false };
+        if safety.awaited == Awaited::Replicas {
+            return false;
+        }
+        let mut output = Output::new();
+        let mut reply = Reply::new(&mut output, resp);
+        if server.aof.phase() == Phase::Off {
+            server.refuse(&waitaof::NO_FILE, &mut reply);
+            blocked.ran.failed = true;
+        } else if is_safe(safety, server, cx) && safety.awaited == Awaited::File {
+            waitaof::reply_copies(server, safety.lsn, &mut reply);
+        } else {
+            return false;
+        }
+        self.end_wait(output);
+        true
+    }
+
+    fn unblocked(&self) -> Option<bool> {
+        if let Some(place) = self.place() {
+            // A wait for keys is over already then; another is asked to end.
+            return place.unblocked();
+        }
+        let client = &self.session.client;
+        if !client.has_flag(client_flags::BLOCKED) {
+            // Asked too late for the last wait, and not meant for this one.
+            self.forget_unblock();
+        }
+        let with_error = client.is_asked(Signal::UnblockError);
+        (with_error || client.is_asked(Signal::Unblock)).then_some(with_error)
+    }
+
+    fn is_late(&mut self, cx: &mut TaskContext<'_>) -> bool {
+        let Stage::Blocked(blocked) = &mut self.stage else { return false };
+        let now_us = self.worker.server.keyspace.clock().monotonic_us();
+        blocked.until_us.is_some_and(|until_us| is_due(&mut self.timer, cx, now_us, until_us))
+    }
+
+    fn refusal(&self) -> Option<Refusal> {
+        let (place, entry) = (self.place()?, self.blocked()?.ran.entry);
+        let server = self.worker.server;
+        place.requests().find_map(|it| guard::refuse(server, &self.session, entry, it.as_args()))
+    }
+
+    fn withdraw(&mut self) -> bool {
+        self.place().is_none_or(KeyWait::give_up)
+    }
+
+    fn end_event(&mut self, end: EventEnd) {
+        let (server, resp) = (self.worker.server, self.session.resp);
+        let Stage::Blocked(blocked) = &mut self.stage else { return };
+        let mut output = Output::new();
+        let mut reply = Reply::new(&mut output, resp);
+        match (end, &blocked.safety) {
+            (EventEnd::Refused(refusal), _) => {
+                server.refuse(&refusal, &mut reply);
+                return self.leave_refused(output);
+            }
+            (EventEnd::Unblocked { with_error: true }, _) => {
+                server.refuse(&UNBLOCKED, &mut reply);
+                blocked.ran.failed = true;
+            }
+            (_, Some(safety)) => waitaof::reply_copies(server, safety.lsn, &mut reply),
+            (_, None) => (blocked.on_timeout)(&mut reply),
+        }
+        self.end_wait(output);
+    }
+
+    fn rouse(&mut self) {
+        if let Stage::Blocked(blocked) = &mut self.stage {
+            blocked.rousing = Rousing::Due;
+        }
+    }
+
+    fn look_again(&mut self, cx: &mut TaskContext<'_>) -> Turn {
+        let Stage::Blocked(blocked) = &mut self.stage else { return Turn::Again };
+        let Some(place) = &blocked.place else { return Turn::Wait };
+        let keyspace = self.worker.server.keyspace;
+        let now = keyspace.clock().now_ms();
+        if let Rousing::No = blocked.rousing {
+            let Some(again) = place.again() else { return Turn::Wait };
+            if !is_due(&mut self.timer, cx, now.saturating_mul(1000), again.saturating_mul(1000)) {
+                return Turn::Wait;
+            }
+        }
+        if keyspace.settings().holds_expiry(now) {
+            self.timer.wake_in(cx, STANDSTILL_LOOK);
+            blocked.rousing = Rousing::Due;
+            return Turn::Wait;
+        }
+        let (mut acquisition, round) = match std::mem::replace(&mut blocked.rousing, Rousing::No) {
+            Rousing::Underway(acquisition, round) => (acquisition, round),
+            Rousing::No | Rousing::Due => (place.acquisition(keyspace), 0),
+        };
+        if self.worker.poll_locks(&mut acquisition, cx.waker()).is_pending() {
+            blocked.rousing = Rousing::Underway(acquisition, round);
+            return Turn::Wait;
+        }
+        if let Err(wider) = place.rouse(&self.worker, acquisition, round) {
+            blocked.rousing = Rousing::Underway(wider, round + 1);
+        }
+        Turn::Again
+    }
+
+    fn give_up_wait(&mut self) {
+        if let Stage::Blocked(blocked) = self.take_stage() {
+            self.session.client.set_flag(client_flags::BLOCKED, false);
+            self.leave_queues(*blocked);
+        }
+    }
+
+    fn show_wait(&mut self) {
+        let client = &self.session.client;
+        let (works, is_paused) = match &self.stage {
+            Stage::Requests | Stage::Blocked(_) => (false, false),
+            Stage::Paused => (false, true),
+            Stage::Parked(_)
+            | Stage::Shut(_)
+            | Stage::Elsewhere(_)
+            | Stage::Away(_)
+            | Stage::Steps(_)
+            | Stage::Departures(_) => (true, false),
+        };
+        client.set_flag(client_flags::WORKING, works);
+        client.set_flag(client_flags::PAUSED, is_paused);
+        if let Stage::Blocked(blocked) = &self.stage
+            && !client.has_flag(client_flags::BLOCKED)
+        {
+            client.show_waiter(blocked.place.as_ref().map(KeyWait::waiter));
+            client.set_flag(client_flags::BLOCKED, true);
+        }
+    }
+}
+
+/// Whether what was written is safe; if not, the session is woken when it is.
+fn is_safe(safety: &mut Safety, server: &Network, cx: &TaskContext<'_>) -> bool {
+    let journal = &server.journal;
+    if !server.aof.is_relied_on() {
+        journal.wait_for_reliance(cx.waker());
+        // In line it hears of the base; that it came before is seen here.
+        if !server.aof.is_relied_on() {
+            return false;
+        }
+    }
+    let is_safe = safety.lsn <= journal.safe()
+        // Once in line it stays there until it is safe.
+        || !safety.is_queued && !journal.wait_for_safety(safety.lsn, cx.waker());
+    safety.is_queued = true;
+    is_safe
+}
+
+/// Bytes of a long reply that another thread made: a worker sends them, and does not free them.
+struct Apart {
+    keyspace: &'static Keyspace,
+    bytes: Vec<u8>,
+}
+
+fn held_apart(keyspace: &'static Keyspace, bytes: Vec<u8>) -> Block {
+    Arc::new(Apart { keyspace, bytes })
+}
+
+impl AsRef<[u8]> for Apart {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Apart {
+    fn drop(&mut self) {
+        self.keyspace.lazy_free(std::mem::take(&mut self.bytes));
+    }
+}
+
+impl Connection {
+    /// What it waited for, with which its timer goes.
+    fn take_stage(&mut self) -> Stage {
+        self.timer = SessionTimer::default();
+        std::mem::replace(&mut self.stage, Stage::Requests)
+    }
+
+    /// What it waits for, if that is an event.
+    fn blocked(&self) -> Option<&Blocked> {
+        let Stage::Blocked(blocked) = &self.stage else { return None };
+        Some(blocked)
+    }
+
+    /// Where it stands in queues of keys, if it does.
+    fn place(&self) -> Option<&KeyWait> {
+        self.blocked()?.place.as_ref()
+    }
+
+    fn await_elsewhere(
+        &mut self,
+        cx: &mut TaskContext<'_>,
+        mut receiver: oneshot::Receiver<Elsewhere>,
+        stage: fn(oneshot::Receiver<Elsewhere>) -> Stage,
+    ) -> Turn {
+        match Pin::new(&mut receiver).poll(cx) {
+            Poll::Pending => {
+                self.stage = stage(receiver);
+                Turn::Wait
+            }
+            // The thread gave up without a word: it panicked, and nobody knows the result.
+            Poll::Ready(Err(_)) => Turn::End,
+            Poll::Ready(Ok(Elsewhere { then: Then::Waits(waiting), ran, .. })) => {
+                let (session, args) = (&self.session, ran.args.as_args());
+                accounting::feed_monitors(&self.worker, session, session.database, ran.entry, args);
+                self.stage = Stage::Blocked(Box::new(Blocked::on_keys(ran, waiting)));
+                Turn::Again
+            }
+            Poll::Ready(Ok(Elsewhere { then: Then::PutOff, ran, .. })) => {
+                self.stand_first(ran.args.as_args());
+                Turn::Again
+            }
+            Poll::Ready(Ok(Elsewhere { then: Then::GoesOn(errand), ran, .. })) => {
+                self.worker.start_batch();
+                match errand.resume(&self.worker, &mut self.session, ran.args) {
+                    Resumed::Over(done) => self.pass_on_what_came(*done),
+                    Resumed::Away(stage) => self.stage = stage,
+                }
+                Turn::Again
+            }
+            Poll::Ready(Ok(done)) => {
+                self.pass_on_what_came(done);
+                Turn::Again
+            }
+        }
+    }
+
+    fn pass_on_what_came(&mut self, done: Elsewhere) {
+        engine::runtime::counters::add(&self.worker.counters.elsewhere, 1);
+        self.pass_on_result(done);
+    }
+
+    fn await_departures(&mut self, cx: &mut TaskContext<'_>, departures: Box<Departures>) -> Turn {
+        let server = self.worker.server;
+        let now_us = server.keyspace.clock().monotonic_us();
+        // Who is busy for longer is gone as soon as it looks up.
+        if server.clients.poll_departures(&departures.ids, cx.waker()).is_pending()
+            && !is_due(&mut self.timer, cx, now_us, departures.until_us)
+        {
+            self.stage = Stage::Departures(departures);
+            return Turn::Wait;
+        }
+        let Departures { began_us, mut done, .. } = *departures;
+        done.ran.micros = u64::try_from(now_us - began_us).unwrap_or(0);
+        self.pass_on_result(done);
+        Turn::Again
+    }
+
+    /// Passes on what came of a command that did not run here.
+    pub(super) fn pass_on_result(&mut self, mut done: Elsewhere) {
+        let reply_bytes = done.output.len() as u64 + done.output.bytes_to_come();
+        self.book(&mut done.ran, reply_bytes);
+        // Its command took long; from here on it may be idle.
+        let now = self.worker.server.keyspace.clock().now_ms();
+        self.session.client.live.last_active.store(now, Ordering::Relaxed);
+        let Elsewhere { output: reply, seen, ran, .. } = done;
+        let keyspace = self.worker.server.keyspace;
+        let mut output = self.output();
+        let begun = output.appended();
+        // EXEC has left out itself what its client does not want.
+        let is_made = ran.entry.spec.role == Role::Exec || ran.entry.answers_with_messages();
+        if self.session.replies() || is_made {
+            output.adopt(reply, |bytes| held_apart(keyspace, bytes));
+        }
+        self.session.command_done(Some(ran.entry));
+        self.session.see_by(ran.entry, seen);
+        self.hold(&output, begun);
+        self.keep_output(output);
+        if reply_bytes >= LARGE || ran.args.memory() as u64 >= LARGE {
+            keyspace.lazy_free((ran.args, ran.program));
+        }
+    }
+
+    fn book(&mut self, ran: &mut Executed, reply_bytes: u64) {
+        let worker = &*self.worker;
+        if let Some(program) = &mut ran.program {
+            program.leave(&mut self.session);
+            program.book(ran.args.as_args(), worker, &mut self.session);
+        }
+        let (session, args) = (&self.session, ran.args.as_args());
+        let (database, entry) = (session.database, ran.entry);
+        accounting::account(worker, session, entry, args, ran.micros, reply_bytes);
+        accounting::feed_monitors(worker, session, database, entry, args);
+        if ran.failed {
+            worker.server.stats.failed(worker.number, entry.id);
+        }
+    }
+
+    /// Passes on what somebody else's transaction gave.
+    fn pass_on_served(&mut self, served: Served) {
+        self.session.see(served.seen);
+        if let Stage::Blocked(blocked) = &mut self.stage {
+            self.session.see_by(blocked.ran.entry, served.seen);
+            blocked.ran.failed = served.answer == ServedWith::Error;
+        }
+        if served.answer == ServedWith::Refusal {
+            return self.leave_refused(served.output);
+        }
+        self.end_wait(served.output);
+    }
+
+    /// What CLIENT UNBLOCK asked for is done, or was too late.
+    fn forget_unblock(&self) {
+        self.session.client.take(Signal::Unblock);
+        self.session.client.take(Signal::UnblockError);
+    }
+
+    /// The client does not wait for keys any more.
+    fn leave_queues(&self, blocked: Blocked) {
+        if let Some(leaving) = blocked.place.and_then(KeyWait::leave) {
+            unregister(&self.worker, leaving);
+        }
+    }
+
+    /// The command is over with this reply. Its time is that in which it ran: what others did for
+    /// it, and the wait, are not in it.
+    fn end_wait(&mut self, reply: Output) {
+        let Some(Blocked { ran, .. }) = self.blocked() else { return };
+        let Executed { entry, args, micros, failed, .. } = ran;
+        let (worker, bytes) = (&*self.worker, reply.len() as u64 + reply.bytes_to_come());
+        accounting::account(worker, &self.session, entry, args.as_args(), *micros, bytes);
+        if *failed {
+            worker.server.stats.failed(worker.number, entry.id);
+        }
+        self.leave_wait(reply);
+    }
+
+    /// The command is over with this refusal: it has not run.
+    fn leave_refused(&mut self, reply: Output) {
+        if let Some(blocked) = self.blocked() {
+            self.worker.server.stats.rejected(self.worker.number, blocked.ran.entry.id);
+        }
+        self.leave_wait(reply);
+    }
+
+    /// The wait for an event is over with this reply.
+    fn leave_wait(&mut self, reply: Output) {
+        let client = &self.session.client;
+        client.set_flag(client_flags::BLOCKED, false);
+        self.forget_unblock();
+        self.worker.start_batch();
+        let client = &self.session.client;
+        client.live.last_active.store(self.worker.now_ms(), Ordering::Relaxed);
+        if let Stage::Blocked(blocked) = self.take_stage() {
+            self.leave_queues(*blocked);
+        }
+        let mut output = self.output();
+        let begun = output.appended();
+        if self.session.replies() {
+            let keyspace = self.worker.server.keyspace;
+            output.adopt(reply, |bytes| held_apart(keyspace, bytes));
+        }
+        self.session.command_done(None);
+        self.hold(&output, begun);
+        self.keep_output(output);
+    }
+}

@@ -1,0 +1,488 @@
+//! The reception: sockets that listen, connections that come in, signals, and the slow clock.
+//!
+//! Invariant: it runs on the main thread and never executes a command; a new connection is in a
+//! worker's hands microseconds after it was accepted.
+
+mod doors;
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::time::Duration;
+
+use base::io_text::plain;
+use config::settings::{
+    BIND, DATABASES, LISTEN_ON_ANY_PORT, MAXCLIENTS, MEMCACHED_DATABASE, MEMCACHED_PORT,
+    MEMCACHED_PORT_FILENAME, MEMCACHED_PREFIX_DELIMITER, MEMCACHED_UDP_PORT, MEMCACHED_UNIXSOCKET,
+    MEMCACHED_UNIXSOCKETPERM, PORT, PROTECTED_MODE, TCP_BACKLOG, TCP_KEEPALIVE, UNIXSOCKET,
+    UNIXSOCKETPERM,
+};
+use config::{BindAddress, Config};
+use doors::Doors;
+use engine::clients::registry::Peer;
+use engine::runtime::log::{log_notice, log_warning};
+use engine::runtime::replace_file;
+use engine::session::Dialogue;
+use engine::session::Session;
+use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::memcached;
+use crate::net::connection::{Moving, RawStream};
+use crate::net::network::Network;
+use crate::net::udp;
+
+/// A pause after an accept that failed for want of descriptors or memory.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
+
+const TOO_MANY: &[u8] = b"-ERR max number of clients reached\r\n";
+
+const PROTECTED: &[u8] = b"-DENIED Redis is running in protected mode because protected mode is \
+enabled and no password is set for the default user. In this mode connections are only accepted \
+from the loopback interface. If you want to connect from external computers to Redis you may \
+adopt one of the following solutions: 1) Just disable protected mode sending the command 'CONFIG \
+SET protected-mode no' from the loopback interface by connecting to Redis from the same host the \
+server is running, however MAKE SURE Redis is not publicly accessible from internet if you do \
+so. Use CONFIG REWRITE to make this change permanent. 2) Alternatively you can just disable the \
+protected mode by editing the Redis configuration file, and setting the protected mode option to \
+'no', and then restarting the server. 3) If you started the server manually just for testing, \
+restart it with the '--protected-mode no' option. 4) Set up an authentication password for the \
+default user. NOTE: You only need to do one of the above things in order for the server to start \
+accepting connections from the outside.\r\n";
+
+/// The same for clients of memcached.
+const TOO_MANY_ITEMS: &[u8] = b"ERROR Too many open connections\r\n";
+const PROTECTED_ITEMS: &[u8] =
+    b"SERVER_ERROR the server is in protected mode: connections come from \
+this machine only, until a password is set or protected-mode is off\r\n";
+
+/// The sockets that listen.
+pub(crate) struct Listeners {
+    doors: Doors,
+    has_unix: bool,
+    /// Where clients of memcached come in, for the log.
+    memcached: Vec<String>,
+}
+
+/// What the clients of a listener speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tongue {
+    Redis,
+    Memcached,
+}
+
+/// Where other threads find the reception.
+pub(crate) struct ListenerHandle {
+    orders: mpsc::UnboundedSender<Order>,
+    /// Its runtime, for timers that are nobody's own.
+    pub(crate) runtime: tokio::runtime::Handle,
+}
+
+/// What the reception is asked to do, with where it answers. The thread that asks waits, so one
+/// asks at a time; the reception waits for nobody.
+enum Order {
+    /// Bind the sockets that a configuration asks for, and let nobody in by them yet.
+    Reserve { port: u16, binds: Vec<BindAddress>, answer: SyncSender<Result<(), ()>> },
+    /// Listen on what was reserved, and on nothing else; or go on as before.
+    Settle { keeps: bool, answer: SyncSender<()> },
+}
+
+/// Binds what `config` asks for; `settle` comes behind. The reason is in the log.
+pub(crate) fn reserve(server: &Network, config: &Config) -> Result<(), ()> {
+    let (answer, answered) = sync_channel(1);
+    let (port, binds) = (config.get(PORT), config.get(BIND));
+    let desk = server.reception.get().ok_or(())?;
+    desk.orders.send(Order::Reserve { port, binds, answer }).map_err(|_| ())?;
+    answered.recv().map_err(|_| ())?
+}
+
+/// Ends what `reserve` began.
+pub(crate) fn settle(server: &Network, keeps: bool) {
+    let (answer, answered) = sync_channel(1);
+    let sent = server.reception.get().map(|desk| desk.orders.send(Order::Settle { keeps, answer }));
+    if sent.is_some_and(|sent| sent.is_ok()) {
+        // A reception that is gone lets nobody in.
+        let _ = answered.recv();
+    }
+}
+
+impl Listeners {
+    /// Opens all sockets that the configuration names; the error is for the operator. Called
+    /// within the reception's runtime, which accepts once it runs.
+    pub(crate) fn open(server: &'static Network) -> Result<Self, String> {
+        let has_unix = open_unix(server, Tongue::Redis)?.is_some();
+        let memcached = open_memcached(server)?;
+        let configured_port = server.config.get(PORT);
+        let has_others = has_unix || !memcached.is_empty();
+        let mut listeners = Self { has_unix, memcached, doors: Doors::at(configured_port) };
+        if configured_port != 0 || server.config.get(LISTEN_ON_ANY_PORT) {
+            let wanted = addresses(server.config.get(BIND), configured_port)?;
+            listeners.doors.tcp = open_all(server, &wanted, Tongue::Redis)?;
+        }
+        if listeners.doors.tcp.is_empty() && !has_others {
+            return Err("Configured to not listen anywhere".to_owned());
+        }
+        listeners.doors.publish_port(server);
+        Ok(listeners)
+    }
+
+    /// The address to name to somebody who wants to try us.
+    pub(crate) fn port(&self) -> Option<u16> {
+        self.doors.port()
+    }
+
+    /// Says in the log where we listen.
+    pub(crate) fn announce(&self, server: &Network) {
+        for (address, _) in &self.doors.tcp {
+            log_notice!(server.log, "Listening on {address}");
+        }
+        if self.has_unix {
+            let path = server.config.get(UNIXSOCKET);
+            let path = String::from_utf8_lossy(&path);
+            log_notice!(server.log, "The server is now ready to accept connections at {path}");
+        }
+        for place in &self.memcached {
+            log_notice!(server.log, "Listening on {place} for memcached");
+        }
+    }
+
+    /// Follows changes of where to listen from now on.
+    pub(crate) fn serve(self, server: &'static Network) {
+        let (orders, receiver) = mpsc::unbounded_channel();
+        let runtime = tokio::runtime::Handle::current();
+        let first = server.reception.set(ListenerHandle { orders, runtime }).is_ok();
+        assert!(first, "there is one reception");
+        tokio::spawn(self.doors.follow(server, receiver));
+    }
+}
+
+/// An address to listen on.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted {
+    address: SocketAddr,
+    /// Whether we do without it where the machine does not have it.
+    optional: bool,
+}
+
+/// The addresses that `bind` names.
+fn addresses(binds: Vec<BindAddress>, port: u16) -> Result<Vec<Wanted>, String> {
+    let wanted = |bind: BindAddress| {
+        let address = SocketAddr::new(ip_of(&bind)?, port);
+        Ok(Wanted { address, optional: bind.optional })
+    };
+    binds.into_iter().map(wanted).collect()
+}
+
+/// Opens what clients of memcached come in by; where that is.
+fn open_memcached(server: &'static Network) -> Result<Vec<String>, String> {
+    let config = &server.config;
+    let (database, databases) = (config.get(MEMCACHED_DATABASE), config.get(DATABASES));
+    if database >= databases {
+        return Err(format!("memcached-database {database}: there are {databases} databases"));
+    }
+    if let Some(delimiter) = config.get(MEMCACHED_PREFIX_DELIMITER).first() {
+        server.memcached.details.delimit_by(*delimiter);
+    }
+    // Below zero is any port.
+    let wanted = |port: i32| addresses(config.get(BIND), u16::try_from(port).unwrap_or(0));
+    let (port, udp_port) = (config.get(MEMCACHED_PORT), config.get(MEMCACHED_UDP_PORT));
+    let mut opened = Vec::new();
+    if port != 0 {
+        let bound = bind_all(server, &wanted(port)?).map_err(|(why, _)| why)?;
+        for (address, listener) in bound {
+            opened.push((Way::Tcp(address), listener.as_raw_fd()));
+            let_in(server, (address, listener), Tongue::Memcached);
+        }
+    }
+    if udp_port != 0 {
+        for Wanted { address, optional } in wanted(udp_port)? {
+            match udp::listen(server, address) {
+                Ok((address, descriptor)) => opened.push((Way::Udp(address), descriptor)),
+                Err(error) if optional && is_unavailable(&error) => {}
+                Err(error) => {
+                    let why = plain(&error);
+                    return Err(format!("Could not create UDP socket {address}: {why}"));
+                }
+            }
+        }
+    }
+    if let Some(descriptor) = open_unix(server, Tongue::Memcached)? {
+        let path = config.get(MEMCACHED_UNIXSOCKET);
+        opened.push((Way::Unix(String::from_utf8_lossy(&path).into_owned()), descriptor));
+    }
+    tell_ports(config, &opened)?;
+    let doors = opened.iter().map(|(way, descriptor)| (*descriptor, way.shown())).collect();
+    // They are opened once.
+    let _ = server.memcached.doors.set(doors);
+    Ok(opened.iter().map(|(way, _)| way.to_string()).collect())
+}
+
+/// A way in for clients of memcached.
+enum Way {
+    Tcp(SocketAddr),
+    Udp(SocketAddr),
+    Unix(String),
+}
+
+impl Way {
+    /// As `stats conns` shows it.
+    fn shown(&self) -> String {
+        let name = |protocol: &str, address: &SocketAddr| {
+            format!("{protocol}{}:{address}", if address.is_ipv6() { "6" } else { "" })
+        };
+        match self {
+            Self::Tcp(address) => name("tcp", address),
+            Self::Udp(address) => name("udp", address),
+            Self::Unix(path) => format!("unix:{path}"),
+        }
+    }
+
+    /// As the file of ports has it, if it has a port.
+    fn line(&self) -> Option<String> {
+        let (protocol, address) = match self {
+            Self::Tcp(address) => ("TCP", address),
+            Self::Udp(address) => ("UDP", address),
+            Self::Unix(_) => return None,
+        };
+        let family = if address.is_ipv6() { "INET6" } else { "INET" };
+        Some(format!("{protocol} {family}: {}\n", address.port()))
+    }
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => write!(f, "{address}"),
+            Self::Udp(address) => write!(f, "{address} (UDP)"),
+            Self::Unix(path) => write!(f, "{path}"),
+        }
+    }
+}
+
+/// Writes the file of ports, if one is wanted.
+fn tell_ports(config: &Config, opened: &[(Way, RawFd)]) -> Result<(), String> {
+    let path = config.get(MEMCACHED_PORT_FILENAME);
+    if path.is_empty() {
+        return Ok(());
+    }
+    let path = Path::new(std::ffi::OsStr::from_bytes(&path));
+    let lines: String = opened.iter().filter_map(|(way, _)| way.line()).collect();
+    replace_file::replace(path, lines.as_bytes()).map_err(|error| {
+        format!("Cannot write the ports to '{}': {}", path.display(), plain(&error))
+    })
+}
+
+/// Opens sockets and lets clients in by them, all or none.
+fn open_all(
+    server: &'static Network,
+    wanted: &[Wanted],
+    tongue: Tongue,
+) -> Result<Vec<Door>, String> {
+    let bound = bind_all(server, wanted).map_err(|(why, _)| why)?;
+    Ok(bound.into_iter().map(|bound| let_in(server, bound, tongue)).collect())
+}
+
+/// A socket that is bound and lets nobody in yet.
+type Bound = (SocketAddr, TcpListener);
+
+/// A socket with the task that lets clients in by it.
+type Door = (SocketAddr, JoinHandle<()>);
+
+fn let_in(server: &'static Network, (address, listener): Bound, tongue: Tongue) -> Door {
+    (address, tokio::spawn(accept_tcp(server, listener, tongue)))
+}
+
+/// Binds sockets, all or none; where the port is 0, all get the one that the first was given. The
+/// error says whether somebody listens there.
+fn bind_all(server: &Network, wanted: &[Wanted]) -> Result<Vec<Bound>, (String, bool)> {
+    let mut bound: Vec<Bound> = Vec::new();
+    for &Wanted { mut address, optional } in wanted {
+        if let (0, Some((first, _))) = (address.port(), bound.first()) {
+            address.set_port(first.port());
+        }
+        let backlog = server.config.get(TCP_BACKLOG);
+        match listen_tcp(address, backlog).and_then(TcpListener::from_std) {
+            Ok(listener) => bound.push((listener.local_addr().unwrap_or(address), listener)),
+            Err(error) if optional && is_unavailable(&error) => {}
+            Err(error) => {
+                let line = format!(
+                    "Warning: Could not create server TCP listening socket {address}: bind: {}",
+                    plain(&error)
+                );
+                return Err((line, error.kind() == io::ErrorKind::AddrInUse));
+            }
+        }
+    }
+    Ok(bound)
+}
+
+fn ip_of(bind: &BindAddress) -> Result<IpAddr, String> {
+    match bind.address.as_str() {
+        "*" => Ok(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
+        "::*" => Ok(IpAddr::V6(Ipv6Addr::UNSPECIFIED)),
+        "localhost" => Ok(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        other => other.parse().map_err(|_| {
+            format!(
+                "Warning: Could not create server TCP listening socket {other}: invalid address"
+            )
+        }),
+    }
+}
+
+fn listen_tcp(address: SocketAddr, backlog: i32) -> io::Result<std::net::TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(backlog)?;
+    Ok(socket.into())
+}
+
+/// Opens a Unix socket, if the configuration names one; its descriptor.
+fn open_unix(server: &'static Network, tongue: Tongue) -> Result<Option<RawFd>, String> {
+    let (path, mode) = match tongue {
+        Tongue::Redis => (UNIXSOCKET, UNIXSOCKETPERM),
+        Tongue::Memcached => (MEMCACHED_UNIXSOCKET, MEMCACHED_UNIXSOCKETPERM),
+    };
+    let (path, mode) = (server.config.get(path), server.config.get(mode));
+    if path.is_empty() {
+        return Ok(None);
+    }
+    let path = Path::new(std::ffi::OsStr::from_bytes(&path));
+    let fail = |error: io::Error| {
+        format!("Failed opening Unix socket: bind: {}: {}", path.display(), plain(&error))
+    };
+    // A socket that a former process left behind.
+    let _ = std::fs::remove_file(path);
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None).map_err(fail)?;
+    socket.set_nonblocking(true).map_err(fail)?;
+    let address = socket2::SockAddr::unix(path).map_err(fail)?;
+    socket.bind(&address).map_err(fail)?;
+    if mode != 0 {
+        // Set before `listen`, so nobody gets in under the umask's rights.
+        let permissions = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        std::fs::set_permissions(path, permissions).map_err(fail)?;
+    }
+    socket.listen(server.config.get(TCP_BACKLOG)).map_err(fail)?;
+    let listener = UnixListener::from_std(socket.into()).map_err(fail)?;
+    let descriptor = listener.as_raw_fd();
+    tokio::spawn(accept_unix(server, listener, tongue));
+    Ok(Some(descriptor))
+}
+
+async fn accept_tcp(server: &'static Network, listener: TcpListener, tongue: Tongue) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, peer)) => {
+                let Ok(local) = stream.local_addr() else { continue };
+                let Ok(stream) = stream.into_std() else { continue };
+                prepare(&stream, server);
+                let ends = (Peer::Tcp(peer.into()), Peer::Tcp(local.into()));
+                welcome(server, tongue, RawStream::Tcp(stream), ends);
+            }
+            Err(error) => pause_after(server, &error).await,
+        }
+    }
+}
+
+async fn accept_unix(server: &'static Network, listener: UnixListener, tongue: Tongue) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let Ok(stream) = stream.into_std() else { continue };
+                let ends = (Peer::Unix, Peer::Unix);
+                welcome(server, tongue, RawStream::Unix(stream), ends);
+            }
+            Err(error) => pause_after(server, &error).await,
+        }
+    }
+}
+
+/// A client that hung up before we looked is no reason to wait, nor is a signal; a lack of
+/// descriptors is.
+async fn pause_after(server: &Network, error: &io::Error) {
+    let kind = error.kind();
+    if kind != io::ErrorKind::ConnectionAborted && kind != io::ErrorKind::Interrupted {
+        log_warning!(server.log, "Accepting client connection: {}", plain(error));
+        tokio::time::sleep(ACCEPT_PAUSE).await;
+    }
+}
+
+fn prepare(stream: &std::net::TcpStream, server: &Network) {
+    let socket = SockRef::from(stream);
+    // Neither failing keeps the client from being served.
+    let _ = socket.set_tcp_nodelay(true);
+    let seconds = u64::from(server.config.get(TCP_KEEPALIVE));
+    if seconds > 0 {
+        let interval = Duration::from_secs((seconds / 3).max(1));
+        let keepalive = TcpKeepalive::new()
+            .with_time(Duration::from_secs(seconds))
+            .with_interval(interval)
+            .with_retries(3);
+        let _ = socket.set_tcp_keepalive(&keepalive);
+    }
+}
+
+/// Registers a connection and gives it to a worker, or turns it away.
+pub(crate) fn welcome(
+    server: &'static Network,
+    tongue: Tongue,
+    stream: RawStream,
+    ends: (Peer, Peer),
+) {
+    let is_local = ends.0.is_local();
+    if server.clients.count() >= server.config.get(MAXCLIENTS) as usize {
+        server.stats.rejected_connections.fetch_add(1, Ordering::Relaxed);
+        turn_away(&stream, if tongue == Tongue::Redis { TOO_MANY } else { TOO_MANY_ITEMS });
+        return;
+    }
+    let has_password = match tongue {
+        Tongue::Redis => engine::session::needs_password(server),
+        Tongue::Memcached => memcached::needs_login(server),
+    };
+    if server.config.get(PROTECTED_MODE) && !has_password && !is_local {
+        server.stats.rejected_connections.fetch_add(1, Ordering::Relaxed);
+        turn_away(&stream, if tongue == Tongue::Redis { PROTECTED } else { PROTECTED_ITEMS });
+        return;
+    }
+    server.stats.connections.fetch_add(1, Ordering::Relaxed);
+    let descriptor = match &stream {
+        RawStream::Tcp(stream) => stream.as_raw_fd(),
+        RawStream::Unix(stream) => stream.as_raw_fd(),
+    };
+    let now = server.keyspace.clock().now_ms();
+    let client = server.clients.register(ends.0, ends.1, descriptor, now);
+    if tongue == Tongue::Memcached {
+        memcached::watch::tell_arrival(server, &client);
+    }
+    let user = Some(server.users.default_user()).filter(|_| !has_password);
+    let mut session = Session::new(client, user, is_local);
+    if tongue == Tongue::Memcached {
+        session.memcached = Some(Dialogue::new(server));
+        session.select(server.config.get(MEMCACHED_DATABASE) as usize);
+    }
+    server.worker_pool.hand_over(server, Box::new(Moving::fresh(stream, session)));
+}
+
+fn turn_away(stream: &RawStream, line: &[u8]) {
+    let socket = match stream {
+        RawStream::Tcp(stream) => SockRef::from(stream),
+        RawStream::Unix(stream) => SockRef::from(stream),
+    };
+    // The client is on its way out whether or not it reads why.
+    let _ = socket.send(line);
+}
+
+fn is_unavailable(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::AddrNotAvailable | io::ErrorKind::Unsupported)
+}

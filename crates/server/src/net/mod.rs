@@ -1,0 +1,16 @@
+//! Sockets: listeners, connections, and the workers whose event loops serve them.
+//!
+//! Invariant: what a client is apart from its socket is its session, and stands in the engine.
+
+pub(crate) mod batch_scheduling;
+mod connection;
+pub(crate) mod deferred;
+pub(crate) mod durability_waiters;
+pub(crate) mod group_commit;
+pub(crate) mod housekeeping;
+pub(crate) mod listeners;
+pub(crate) mod network;
+pub(crate) mod output_limit;
+pub(crate) mod udp;
+pub(crate) mod worker;
+pub(crate) mod worker_pool;

@@ -1,0 +1,76 @@
+//! What serves connections: the workers, and the way to the reception.
+//!
+//! Invariant: a client's books are ended once, when its session is over.
+
+use std::ops::Deref;
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
+
+use engine::clients::client_id::ClientId;
+use engine::runtime::log::{log_notice, log_warning};
+use engine::session::Session;
+use proto::ProtocolError;
+
+use crate::memcached::Front;
+use crate::net::listeners::ListenerHandle;
+use crate::net::worker_pool::WorkerPool;
+
+/// The fronts, with the threads that serve them: the network is its [`Front`] and more.
+pub(crate) struct Network {
+    front: Front,
+    pub(crate) worker_pool: WorkerPool,
+    /// The way to the reception; set before the first client comes.
+    pub(crate) reception: OnceLock<ListenerHandle>,
+}
+
+impl Deref for Network {
+    type Target = Front;
+
+    #[inline]
+    fn deref(&self) -> &Front {
+        &self.front
+    }
+}
+
+impl Network {
+    pub(crate) fn new(front: Front) -> Self {
+        Self { front, worker_pool: WorkerPool::new(), reception: OnceLock::new() }
+    }
+
+    /// Ends the books of a client whose session is over.
+    pub(crate) fn session_ended(&self, id: ClientId) {
+        if let Some(client) = self.clients.find(id) {
+            self.memcached.lookout.remove(&client);
+            self.monitors.remove(&client);
+        }
+        self.clients.remove(id);
+    }
+
+    /// A handler panicked: a bug. The client is closed, the others go on.
+    pub(crate) fn note_panic(&self, id: ClientId) {
+        log_warning!(self.log, "Panic while serving client id={id}; the client is closed");
+    }
+
+    pub(crate) fn note_protocol_error(&self, session: &Session, error: &ProtocolError) {
+        self.stats.error(b"ERR");
+        if *error == ProtocolError::SecurityAttack {
+            let peer = session.client.peer;
+            log_warning!(
+                self.log,
+                "Possible SECURITY ATTACK detected. It looks like somebody is sending POST or \
+                 Host: commands to Redis. This is likely due to an attacker attempting to use \
+                 Cross Protocol Scripting to compromise your Redis instance. Connection from \
+                 {peer} aborted."
+            );
+        }
+    }
+
+    pub(crate) fn note_query_buffer_overrun(&self, session: &Session) {
+        self.stats.query_buffer_overruns.fetch_add(1, Ordering::Relaxed);
+        let (id, peer) = (session.client.id, session.client.peer);
+        log_notice!(
+            self.log,
+            "Closing client that reached max query buffer length: id={id} addr={peer}"
+        );
+    }
+}

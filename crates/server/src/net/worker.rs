@@ -1,0 +1,437 @@
+//! A worker: a thread that reads, executes and answers for its share of the sessions.
+//!
+//! Everything here belongs to one thread. What all its sessions can share while none of them is in
+//! the middle of a turn, lies here once: the read buffer, a spare output, a spare parser.
+//!
+//! Invariants: a worker is inside its turnstile only while it runs a session's turn; what it left
+//! in mailboxes meanwhile is announced right after.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::ops::Deref;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use config::settings::SERVER_THREAD_AFFINITY;
+use engine::clients::multicast::{Subscribers, relocate};
+use engine::clients::registry::{Client, Signal, client_flags};
+use engine::clients::unregistration::Unregistration;
+use engine::execute::{Executor, InputHandover};
+use engine::lane::{Lane, is_over};
+use engine::runtime::counters::add;
+use engine::runtime::drill;
+use engine::runtime::lanes::READ_SIZE;
+use engine::runtime::looks::SocketLooks;
+use engine::runtime::loops::Turns;
+use engine::session::Session;
+use keyspace::TxOptions;
+use proto::Output;
+use tokio::runtime::{Handle, LocalRuntime, RuntimeMetrics};
+use tokio::sync::mpsc;
+use tokio::task::unconstrained;
+
+use crate::net::batch_scheduling::{self, BatchScheduling};
+use crate::net::connection::{Connection, ConnectionTask, Exit, Moving, REQUEST_MAX, Window};
+use crate::net::deferred::{self, DeferredSessions, KEPT};
+use crate::net::durability_waiters::{self, DurabilityWaiters};
+use crate::net::group_commit::{self, GroupCommit};
+use crate::net::network::Network;
+
+/// The read buffer that a worker's sessions share: what they set aside, and the next read.
+const INPUT_SIZE: usize = KEPT + REQUEST_MAX + READ_SIZE;
+
+/// As many as sessions with replies that wait for those of others, on most turns.
+const SPARE_OUTPUTS: usize = 64;
+
+/// What the sessions of one worker share.
+pub(crate) struct Worker {
+    /// What it knows of its own while it runs transactions.
+    lane: Lane,
+    pub(crate) server: &'static Network,
+    pub(crate) input: RefCell<Box<[u8]>>,
+    #[expect(clippy::vec_box, reason = "sessions keep them boxed, so boxes are what is spared")]
+    outputs: RefCell<Vec<Box<Output>>>,
+    /// Requests parsed ahead, for the session whose turn it is.
+    pub(crate) window: RefCell<Window>,
+    /// Sessions that live here. The shared count also has those that are on their way to the lane.
+    adopted: Cell<usize>,
+    /// Those of them whose clients are on this machine.
+    neighbours: Cell<usize>,
+    /// What its sessions wrote and the log is to make safe at once.
+    pub(crate) gathering: GroupCommit,
+    /// What the present turn of a session has taken so far, in microseconds.
+    turn_us: Cell<i64>,
+    looks: SocketLooks,
+    pub(crate) handover: InputHandover,
+    pub(crate) second_turns: DeferredSessions,
+    pub(crate) held_line: DurabilityWaiters,
+    pub(crate) courtesy: BatchScheduling,
+}
+
+/// What a worker is told.
+pub(crate) enum Message {
+    /// Connection a connection.
+    Adopt(Box<Moving>),
+    /// Bind the thread to a core, or free it, as the configuration says.
+    Bind,
+    /// Take registrations off their keys.
+    Unregister(Box<Unregistration>),
+    /// Hand all sessions to others and end.
+    Retire,
+    /// End, and all sessions with you.
+    End,
+}
+
+impl Deref for Worker {
+    type Target = Lane;
+
+    #[inline]
+    fn deref(&self) -> &Lane {
+        &self.lane
+    }
+}
+
+impl Worker {
+    /// That of this thread.
+    pub(crate) fn new(server: &'static Network, lane: usize) -> Self {
+        Self {
+            lane: Lane::new(server, lane),
+            server,
+            input: RefCell::new(vec![0; INPUT_SIZE].into_boxed_slice()),
+            outputs: RefCell::default(),
+            window: RefCell::default(),
+            adopted: Cell::new(0),
+            neighbours: Cell::new(0),
+            gathering: GroupCommit::default(),
+            turn_us: Cell::new(0),
+            looks: SocketLooks::default(),
+            handover: InputHandover::default(),
+            second_turns: DeferredSessions::default(),
+            held_line: DurabilityWaiters::default(),
+            courtesy: BatchScheduling::default(),
+        }
+    }
+
+    /// Where its sessions' requests are run.
+    #[inline]
+    pub(crate) fn executor(&self) -> Executor<'_> {
+        Executor { engine: self.server, lane: &self.lane, handover: &self.handover }
+    }
+
+    /// A session's turn begins.
+    #[inline]
+    pub(crate) fn begin_turn(&self) {
+        self.turn_us.set(0);
+    }
+
+    /// The session of the present turn has read so many bytes, and executed what it could.
+    #[inline]
+    pub(crate) fn note_turn(&self, bytes: usize) {
+        /// So many bytes are copied in a microsecond, where their memory is new.
+        const BYTES_PER_US: usize = 4096;
+        let executed_us = self.ticked_us() - self.batch_began().us();
+        let took_us = 1 + executed_us + (bytes / BYTES_PER_US) as i64;
+        self.turn_us.set(self.turn_us.get() + took_us);
+    }
+
+    /// Whether a session's present turn is over.
+    #[inline]
+    pub(crate) fn is_turn_over(&self) -> bool {
+        let turn_us = self.turn_us.get();
+        turn_us > 0 && is_over(turn_us)
+    }
+
+    /// A session goes on later, and lets others have the worker.
+    pub(crate) fn give_way(&self, waker: &Waker) {
+        let now_us = self.ticked_us();
+        self.end_turn_at(waker, (now_us - self.turn_us.get(), now_us));
+    }
+
+    /// The same for a session whose turn began and ended then.
+    pub(crate) fn end_turn_at(&self, waker: &Waker, times_us: (i64, i64)) {
+        self.looks.give_way(waker, times_us, drill::are_turns_short());
+    }
+
+    /// Whether the present batch's replies, of so many bytes, are to wait for a second turn of
+    /// their session.
+    #[inline]
+    pub(crate) fn has_wait(&self, bytes: usize) -> bool {
+        self.second_turns.await_one(bytes, self.batch_began().us(), self.ticked_us())
+    }
+
+    /// Ends a session's turn: the turnstile is left, and who was left letters is told.
+    #[inline]
+    pub(crate) fn end_turn(&self) {
+        self.go_out();
+        self.gathering.note_turn(self);
+        self.server.mailboxes.ring(&self.rounds);
+    }
+
+    /// Ends the books of a session, or hands it to another worker.
+    pub(crate) fn session_over(&self, client: &Client, exit: Exit) {
+        self.adopted.set(self.adopted.get() - 1);
+        self.neighbours.set(self.neighbours.get() - usize::from(client.is_neighbour()));
+        self.counters.sessions.fetch_sub(1, Ordering::Relaxed);
+        match exit {
+            Exit::Closed => self.server.session_ended(client.id),
+            Exit::Moved(moving) => self.server.worker_pool.hand_over(self.server, moving),
+        }
+    }
+
+    /// Whether at least half of its clients are on this machine.
+    pub(crate) fn has_neighbours(&self) -> bool {
+        let neighbours = self.neighbours.get();
+        neighbours > 0 && neighbours * 2 >= self.adopted.get()
+    }
+
+    pub(crate) fn take_output(&self) -> Box<Output> {
+        self.outputs.borrow_mut().pop().unwrap_or_default()
+    }
+
+    pub(crate) fn give_back_output(&self, mut output: Box<Output>) {
+        output.clear();
+        output.release_if_large();
+        let mut spare = self.outputs.borrow_mut();
+        if spare.len() < SPARE_OUTPUTS {
+            spare.push(output);
+        }
+    }
+}
+
+/// Runs a worker until it is retired. The thread is its own.
+pub(crate) fn run(
+    server: &'static Network,
+    lane: usize,
+    runtime: &LocalRuntime,
+    inbox: mpsc::UnboundedReceiver<Message>,
+) {
+    let worker = Rc::new(Worker::new(server, lane));
+    batch_scheduling::begin(&worker);
+    bind(&worker);
+    runtime.block_on(async {
+        let metrics = Handle::current().metrics();
+        server.loops.enter(lane, Box::new(move || turns_of(&metrics)));
+        receive(Rc::clone(&worker), inbox).await;
+        server.loops.leave(lane);
+    });
+    batch_scheduling::end(&worker);
+}
+
+fn turns_of(metrics: &RuntimeMetrics) -> Turns {
+    let micros = metrics.worker_total_busy_duration(0).as_micros();
+    let micros = u64::try_from(micros).unwrap_or(u64::MAX);
+    Turns { cycles: metrics.worker_park_count(0), micros }
+}
+
+async fn receive(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Message>) {
+    let expiry = tokio::task::spawn_local(crate::net::housekeeping::run(Rc::clone(&worker)));
+    worker.server.mailboxes.open(worker.lane.number);
+    let mail = tokio::task::spawn_local(deliver_mail(Rc::clone(&worker)));
+    // These do the work of many tasks in one turn.
+    tokio::task::spawn_local(unconstrained(deferred::run(Rc::clone(&worker))));
+    tokio::task::spawn_local(unconstrained(durability_waiters::run(Rc::clone(&worker))));
+    tokio::task::spawn_local(group_commit::run(Rc::clone(&worker)));
+    tokio::task::spawn_local(look_at_sockets(Rc::clone(&worker)));
+    while let Some(message) = inbox.recv().await {
+        match message {
+            Message::Adopt(moving) => adopt(&worker, *moving),
+            Message::Bind => bind(&worker),
+            Message::Unregister(rest) => unregister(&worker, *rest),
+            Message::Retire => break,
+            Message::End => return settle(&worker),
+        }
+    }
+    expiry.abort();
+    engine::reclaim::expiry::give_up(&worker);
+    retire(&worker).await;
+    mail.abort();
+    worker.hand_out_letters();
+    worker.server.mailboxes.close(worker.lane.number);
+    worker.wake_addressees(usize::MAX);
+    settle(&worker);
+}
+
+/// Gives the second turns that are due, so that nobody stands in line for ever, and ends what is
+/// gathered.
+fn settle(worker: &Worker) {
+    worker.second_turns.give(worker);
+    worker.gathering.close(worker);
+}
+
+/// After letters to so many clients the sessions have the worker again.
+const LETTER_BUDGET: usize = 1000;
+
+/// So many of those who were given messages are woken at a time at least,
+const WOKEN_LEAST: usize = 16;
+
+/// and no more groups than so many are made of them: where others keep the worker busy, each group
+/// waits for a turn of all of those.
+const GROUPS: usize = 3;
+
+/// Hands out what comes into the worker's mailbox, and wakes the sessions it is for a few at a
+/// time. In between the worker looks at its sockets: who has just published need not wait until all
+/// subscribers have been written to before it is heard again, and what it says meanwhile goes to
+/// those who stand in line in one piece.
+async fn deliver_mail(worker: Rc<Worker>) {
+    let mailboxes = &worker.server.mailboxes;
+    let mut together = WOKEN_LEAST;
+    loop {
+        let mut letters = poll_fn(|cx| match worker.has_mail() {
+            true => Poll::Ready(mailboxes.collect(worker.lane.number)),
+            // Sessions hand letters out, too; who left those rings even so.
+            false => mailboxes.poll(worker.lane.number, cx.waker()),
+        })
+        .await;
+        worker.take_letters(&mut letters);
+        let mut clients = 0;
+        while clients < LETTER_BUDGET
+            && let Some(more) = worker.hand_out_letter()
+        {
+            clients += more;
+        }
+        together = worker.addressee_count().div_ceil(GROUPS).max(together);
+        worker.wake_addressees(together);
+        if worker.has_mail() {
+            tokio::task::yield_now().await;
+        } else {
+            together = WOKEN_LEAST;
+        }
+    }
+}
+
+/// Wakes those who wait for a look at the sockets, behind it.
+async fn look_at_sockets(worker: Rc<Worker>) {
+    loop {
+        poll_fn(|cx| worker.looks.poll(cx.waker())).await;
+        // It goes on behind the next look.
+        tokio::task::yield_now().await;
+        add(&worker.counters.looks, 1);
+        worker.looks.end();
+    }
+}
+
+fn bind(worker: &Worker) {
+    if worker.server.config.get(SERVER_THREAD_AFFINITY) {
+        worker.server.cores.bind(worker.lane.number);
+    } else {
+        worker.server.cores.release();
+    }
+}
+
+/// Sends all sessions away and waits until the last is gone. No more can come: who is told to
+/// retire is no longer on the roster.
+async fn retire(worker: &Worker) {
+    for client in own_clients(worker) {
+        worker.server.mailboxes.signal(&client, Signal::Move, &worker.rounds);
+    }
+    worker.server.mailboxes.ring(&worker.rounds);
+    while worker.adopted.get() > 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+fn own_clients(worker: &Worker) -> Vec<Arc<Client>> {
+    let mut clients = worker.server.clients.all();
+    clients.retain(|client| client.lane() == worker.lane.number);
+    clients
+}
+
+fn adopt(worker: &Rc<Worker>, moving: Moving) {
+    let worker = Rc::clone(worker);
+    worker.adopted.set(worker.adopted.get() + 1);
+    let client = Arc::clone(&moving.session.client);
+    client.set_lane(worker.lane.number);
+    // The alarm that was set is a task of the worker before, and may have gone with it.
+    client.set_flag(client_flags::ALARMED, false);
+    worker.neighbours.set(worker.neighbours.get() + usize::from(client.is_neighbour()));
+    // Who is in transit is handed every letter at once: none is under way.
+    relocate(
+        audiences_of(worker.server, &moving.session),
+        &worker.server.mailboxes,
+        &client,
+        worker.lane.number,
+        || (),
+    );
+    let Ok(serve) = Connection::new(Rc::clone(&worker), moving) else {
+        worker.session_over(&client, Exit::Closed);
+        return;
+    };
+    tokio::task::spawn_local(ConnectionTask::new(serve));
+}
+
+/// Takes registrations off their keys, in a task of this worker.
+pub(crate) fn unregister(worker: &Rc<Worker>, unregistration: Unregistration) {
+    if unregistration.next().is_some() {
+        tokio::task::spawn_local(take_off(Rc::clone(worker), unregistration));
+    }
+}
+
+async fn take_off(worker: Rc<Worker>, mut unregistration: Unregistration) {
+    while let Some(mut acquisition) = unregistration.next() {
+        poll_fn(|cx| {
+            let polled = worker.poll_locks(&mut acquisition, cx.waker());
+            if polled.is_pending() {
+                worker.go_out();
+            }
+            polled
+        })
+        .await;
+        worker.start_batch();
+        unregistration
+            .take_off(acquisition, TxOptions::internal(worker.lane.number, worker.now_ms()));
+        worker.go_out();
+        // Others have the worker before the next partition.
+        tokio::task::yield_now().await;
+    }
+}
+
+/// All audiences that a session belongs to.
+pub(crate) fn audiences_of<'a>(server: &'a Network, session: &'a Session) -> Vec<&'a Subscribers> {
+    let subscribed = session.subscriptions.iter().flat_map(|all| all.audiences());
+    let watch = session.memcached.iter().filter_map(|dialogue| dialogue.watch.as_ref());
+    let watched = watch.flat_map(|watch| server.memcached.lookout.audiences(watch.classes));
+    subscribed.chain(server.monitors.audience_of(&session.client)).chain(watched).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+    use std::time::Duration;
+
+    use base::scheduler;
+
+    use super::Worker;
+    use crate::net::batch_scheduling;
+    use crate::start::test_server;
+
+    #[test]
+    fn who_is_busy_is_courteous_to_those_whose_clients_are_here() {
+        let server = test_server();
+        let worker = Worker::new(server, 0);
+        let work_until = |is_so: &dyn Fn() -> bool| {
+            while !is_so() {
+                std::hint::spin_loop();
+                worker.start_batch();
+                batch_scheduling::turn(&worker);
+            }
+        };
+        // One of three is no half.
+        worker.adopted.set(3);
+        worker.neighbours.set(1);
+        let is_busy = || server.busy_workers.load(Ordering::Relaxed) == 1;
+        work_until(&is_busy);
+        assert!(scheduler::interrupts_others());
+        worker.neighbours.set(2);
+        work_until(&|| !scheduler::interrupts_others());
+        assert!(is_busy());
+        while is_busy() {
+            std::thread::sleep(Duration::from_millis(100));
+            worker.start_batch();
+            batch_scheduling::turn(&worker);
+        }
+        assert!(scheduler::interrupts_others());
+    }
+}
