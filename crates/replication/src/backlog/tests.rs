@@ -208,7 +208,7 @@ fn check_memory(backlog: &Backlog, readers: &[Reader]) {
 
 #[test]
 fn the_backlog_is_the_naive_one() {
-    for seed in 0..400 {
+    for seed in 0..200 {
         live(seed);
     }
 }

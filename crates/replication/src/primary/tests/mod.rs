@@ -4,7 +4,9 @@
 //! would.
 
 mod announced;
+mod peer;
 mod rounds;
+mod simulation;
 mod sync;
 mod watch;
 
