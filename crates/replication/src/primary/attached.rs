@@ -13,6 +13,10 @@ pub struct ReplicaId(pub u64);
 /// How far a replica's sync is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
+    /// Its snapshot is to be fetched on another connection, which is not there yet.
+    AwaitsChannel,
+    /// Its snapshot is being sent on another connection, and the stream on this one.
+    BesideChannel,
     /// In no round yet.
     Waiting,
     /// In the round, to the end of its snapshot.
@@ -88,6 +92,11 @@ impl Attached {
 
     pub(super) fn is_online(&self) -> bool {
         matches!(self.stage, Stage::Online | Stage::OnlineUnheard)
+    }
+
+    /// Whether this is the second connection of a replica, and no replica itself.
+    pub(super) fn is_channel(&self) -> bool {
+        self.announced.main.is_some()
     }
 
     pub(super) fn has(&self, capability: Capabilities) -> bool {

@@ -21,6 +21,8 @@ pub(super) enum Expects {
     Silence,
     /// The stream.
     Stream,
+    /// The stream behind a snapshot that comes on another connection.
+    Beside,
     /// Nothing ever again: there was a snapshot, and more was not wanted.
     End,
 }
@@ -30,6 +32,8 @@ pub(super) enum Kind {
     Psync,
     Sync,
     SnapshotOnly,
+    /// The second connection of the replica with this index.
+    Channel(usize),
 }
 
 #[derive(Debug)]
@@ -38,6 +42,8 @@ pub(super) struct Peer {
     pub(super) words: String,
     pub(super) link: Option<ReplicaId>,
     pub(super) expects: Expects,
+    /// Of a second connection: which link the other one is.
+    pub(super) main_link: Option<ReplicaId>,
     /// Of which history, and up to where.
     pub(super) has: Option<(ReplicationId, u64)>,
     /// What the reply to PSYNC said.
@@ -56,6 +62,7 @@ impl Peer {
             kind,
             words,
             link: None,
+            main_link: None,
             expects: Expects::Line,
             has: None,
             coming: None,
@@ -108,6 +115,7 @@ impl Peer {
                 self.unread.ends_with(&mark)
                     && self.loaded(self.unread.len() - mark.len(), mark.len(), Expects::Silence)
             }
+            Expects::Beside => false,
             Expects::Silence | Expects::End => {
                 assert!(self.unread.is_empty(), "nothing may come now: {self:?}");
                 false
@@ -131,6 +139,11 @@ impl Peer {
                 self.coming = Some((id(new), offset.parse().unwrap()));
                 self.expects = Expects::Header;
             }
+            (Expects::Line, ["+RDBCHANNELSYNC", main]) => {
+                assert_eq!(Some(ReplicaId(main.parse().unwrap())), self.link);
+                self.has = None;
+                self.expects = Expects::Beside;
+            }
             (Expects::Line, ["+CONTINUE"]) => self.expects = Expects::Stream,
             (Expects::Line, ["+CONTINUE", new]) => {
                 self.has.as_mut().expect("something to go on from").0 = id(new);
@@ -147,6 +160,14 @@ impl Peer {
         }
     }
 
+    /// The snapshot came on the other connection.
+    pub(super) fn loaded_beside(&mut self, channel: &Peer, stream: &[u8]) {
+        if self.link == channel.main_link && self.expects == Expects::Beside {
+            (self.has, self.expects) = (channel.has, Expects::Stream);
+            self.read(&[], stream);
+        }
+    }
+
     /// A snapshot is there as a whole, and is the one that was announced.
     fn loaded(&mut self, len: usize, behind: usize, then: Expects) -> bool {
         let body: Vec<u8> = self.unread.drain(..len + behind).take(len).collect();
@@ -158,7 +179,10 @@ impl Peer {
         }
         let id = self.coming.map_or(ReplicationId::NONE, |(id, _)| id);
         self.has = Some((id, cut));
-        self.expects = if self.kind == Kind::SnapshotOnly { Expects::End } else { then };
+        self.expects = match self.kind {
+            Kind::SnapshotOnly | Kind::Channel(_) => Expects::End,
+            Kind::Psync | Kind::Sync => then,
+        };
         true
     }
 }

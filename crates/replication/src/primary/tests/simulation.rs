@@ -13,12 +13,13 @@ use crate::backlog::{Backlog, Place, SIZE_MIN};
 use crate::history::History;
 use crate::ids::ReplicationId;
 use crate::primary::{
-    CloseWhen, Primary, PrimaryAction, PrimarySettings, ReplicaId, Role, RoundId, SnapshotTarget,
-    StreamView, SyncAsk, SyncRequest, SyncVerdict,
+    Announced, CloseWhen, Primary, PrimaryAction, PrimarySettings, ReplconfReply, ReplicaId, Role,
+    RoundId, SnapshotTarget, StreamView, SyncAsk, SyncRequest, SyncVerdict,
 };
 
 /// What must have happened to somebody: parts of lines of the log.
-const EVENTS: [&str; 14] = [
+const EVENTS: [&str; 15] = [
+    "(rdb-channel)",
     "partial resync",
     "needs a full resync: nothing",
     "of another history",
@@ -82,13 +83,18 @@ impl World {
             backlog_ttl_ms: 10_000 * random.below(2),
             diskless: random.below(4) != 0,
             diskless_delay_ms: 1000 * random.below(6),
+            rdb_channel: random.below(2) == 0,
             diskless_replicas_max: random.below(3) as usize,
             replicas_min: 1,
             ..PrimarySettings::default()
         };
         let mut dice = Random::from_seed(seed ^ 1);
         let dice = Box::new(move || std::array::from_fn(|_| dice.next_u64() as u8));
-        let peers = (0..=random.below(4)).map(|_| random_peer(&mut random)).collect();
+        let mut peers: Vec<Peer> =
+            (0..=random.below(4)).map(|_| random_peer(&mut random)).collect();
+        for main in 0..peers.len() {
+            peers.push(Peer::new(Kind::Channel(main), "eof rdb-only=1".to_owned()));
+        }
         World {
             primary: Primary::new(settings, dice, 0),
             history: History::new(ReplicationId::from_random([9; 20])),
@@ -124,13 +130,9 @@ impl World {
             }
             12 => {
                 let peer = self.below(self.peers.len());
-                if let Some(id) = self.peers[peer].link {
-                    self.links.remove(&id);
-                    self.peers[peer].link = None;
-                    self.primary.closed(id, self.now_ms);
-                }
+                self.hang_up(peer);
             }
-            13 if self.below(10) == 0 => {
+            13 if self.below(4) == 0 => {
                 let fresh = ReplicationId::from_random([self.below(256) as u8; 20]);
                 self.history.promote(self.stream.len() as u64, fresh);
                 self.primary.drop_all(self.now_ms);
@@ -156,6 +158,20 @@ impl World {
         self.act();
     }
 
+    /// A peer ends its link; a replica that misses the end of its snapshot ends both.
+    fn hang_up(&mut self, index: usize) {
+        let Some(id) = self.peers[index].link.take() else { return };
+        self.links.remove(&id);
+        self.primary.closed(id, self.now_ms);
+        self.act();
+        if let Kind::Channel(main) = self.peers[index].kind
+            && self.peers[main].expects == Expects::Beside
+            && self.peers[main].link == self.peers[index].main_link
+        {
+            self.hang_up(main);
+        }
+    }
+
     fn pass_time(&mut self) {
         self.now_ms += 1000 * (1 + self.random.below(3));
         let kept = self.backlog.as_ref().map(Backlog::range);
@@ -174,6 +190,7 @@ impl World {
         if self.peers[index].link.is_some() {
             return;
         }
+        let Some(announced) = self.announced(index) else { return };
         let replica = ReplicaId(self.next_link);
         self.next_link += 1;
         let peer = &mut self.peers[index];
@@ -186,7 +203,7 @@ impl World {
         let byte = byte.to_string();
         let ask = match peer.kind {
             Kind::Sync => SyncAsk::Sync,
-            Kind::Psync | Kind::SnapshotOnly => {
+            Kind::Psync | Kind::SnapshotOnly | Kind::Channel(_) => {
                 SyncAsk::Psync { id: id.as_bytes(), byte: byte.as_bytes(), failover: false }
             }
         };
@@ -194,7 +211,7 @@ impl World {
             replica,
             peer: "10.0.0.1",
             client: "id=7",
-            announced: &announced(&peer.words),
+            announced: &announced,
             ask,
             is_monitor: false,
             has_output: false,
@@ -203,7 +220,21 @@ impl World {
         let mut view = StreamView { history: &mut self.history, kept };
         let verdict = self.primary.sync(&request, PRIMARY, &mut view, self.now_ms);
         assert_eq!(verdict, SyncVerdict::Attached);
-        self.attached += 1;
+        self.attached += u64::from(announced.main.is_none());
+    }
+
+    /// What a peer announces; nothing if there is nothing to fetch on a second connection.
+    fn announced(&mut self, index: usize) -> Option<Announced> {
+        let mut announced = announced(&self.peers[index].words);
+        let Kind::Channel(main) = self.peers[index].kind else { return Some(announced) };
+        if self.peers[main].expects != Expects::Beside {
+            return None;
+        }
+        let link = self.peers[main].link?;
+        self.peers[index].main_link = Some(link);
+        let link = link.0.to_string();
+        let words: [&[u8]; 4] = [b"rdb-channel", b"1", b"main-ch-client-id", link.as_bytes()];
+        (self.primary.announce(&mut announced, &words) == ReplconfReply::Ok).then_some(announced)
     }
 
     /// A peer acknowledges, or shows that it lives.
@@ -270,6 +301,13 @@ impl World {
         }
         let sent: Vec<u8> = link.out.drain(..link.out.len().min(most)).collect();
         self.peers[link.peer].read(&sent, &self.stream);
+        let count = self.peers.len() / 2;
+        let (mains, channels) = self.peers.split_at_mut(count);
+        for channel in channels {
+            if let (Kind::Channel(main), Expects::End) = (channel.kind, &channel.expects) {
+                mains[main].loaded_beside(channel, &self.stream);
+            }
+        }
         if link.out.is_empty() && std::mem::take(&mut link.file) {
             self.primary.file_sent(id, self.now_ms);
         } else if link.out.is_empty() && link.closes {
@@ -373,6 +411,7 @@ impl World {
         let offset = peer.has.map(|(_, offset)| offset);
         match peer.kind {
             Kind::SnapshotOnly => peer.link.is_none() && offset.is_some(),
+            Kind::Channel(_) => peer.link.is_none(),
             Kind::Psync | Kind::Sync => {
                 peer.expects == Expects::Stream && offset == Some(self.stream.len() as u64)
             }
@@ -407,7 +446,7 @@ fn random_peer(random: &mut Random) -> Peer {
         _ => Kind::Psync,
     };
     let mut words = String::new();
-    for (word, one_in) in [("eof", 4), ("psync2", 4)] {
+    for (word, one_in) in [("eof", 4), ("psync2", 2), ("rdb-channel-repl", 2)] {
         if random.below(one_in) != 0 {
             words = format!("{words} {word}");
         }
@@ -446,6 +485,6 @@ fn every_replica_gets_every_byte_in_the_end() {
         happened = std::array::from_fn(|event| happened[event] + world.happened[event]);
     }
     for (event, count) in EVENTS.iter().zip(happened) {
-        assert!(count > 10, "{event}: {count}");
+        assert!(count > 5, "{event}: {count}");
     }
 }
