@@ -202,10 +202,11 @@ impl Primary {
     fn detach(&mut self, index: usize, now_ms: u64) {
         let replica = self.replicas.remove(index);
         let others_join = self.replicas.iter().any(|other| other.stage == Stage::Joined);
-        if replica.stage == Stage::Joined && !others_join {
-            if let Some(round) = self.round.take() {
-                self.act(PrimaryAction::AbortSnapshot { round: round.id });
-            }
+        if replica.stage == Stage::Joined
+            && !others_join
+            && let Some(round) = self.round.take()
+        {
+            self.act(PrimaryAction::AbortSnapshot { round: round.id });
         }
         if let Some(index) = self.other_end(&replica) {
             self.close(index, CloseWhen::Now, now_ms);
