@@ -164,8 +164,7 @@ impl Backlog {
         self.places.clear();
     }
 
-    /// All memory of it, what readers still hold of it included; of the size of its container
-    /// only what is allocated.
+    /// All memory that is allocated for the backlog, what readers still hold included.
     pub fn memory(&self) -> usize {
         self.account.bytes()
             + self.sealed.capacity() * size_of::<Arc<Piece>>()

@@ -1,6 +1,6 @@
 //! Pieces of the stream, and the account of their memory.
 //!
-//! Invariant: a piece's bytes never change, and its memory is counted exactly as long as it lives,
+//! Invariant: a piece's bytes never change, and its memory is counted exactly as long as the piece lives,
 //! in the backlog or in the hands of a reader.
 
 use std::fmt;

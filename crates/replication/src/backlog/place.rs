@@ -1,6 +1,6 @@
 //! Places: up to where a link has the stream.
 //!
-//! Invariants: a place only moves forward, and never beyond what was read at it; dropping a place
+//! Invariants: a place only moves forward, and never beyond what was read there; dropping a place
 //! is all that is needed to let go of what only this place needed.
 
 use std::sync::Arc;

@@ -139,12 +139,12 @@ pub enum ReplconfReply {
     Ack(Ack),
 }
 
-/// What a replica says it has.
+/// How far a replica says to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack {
     /// Up to which offset the stream is applied.
     pub offset: u64,
-    /// Up to which offset it is on disk, if the replica says so.
+    /// Up to which offset the stream is on disk, if the replica says so.
     pub fsynced: Option<u64>,
 }
 

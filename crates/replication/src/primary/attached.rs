@@ -1,4 +1,4 @@
-//! One replica: what it said of itself, how far its sync is, what it acknowledged.
+//! One replica: what was said by the replica, how far its sync is, what was acknowledged.
 //!
 //! Invariant: acknowledged offsets only grow.
 
@@ -115,7 +115,7 @@ impl Attached {
         self.announced.ip.as_ref().map_or_else(|| self.peer.clone(), |ip| escape(ip))
     }
 
-    /// As the log calls it.
+    /// The name in the log.
     pub(super) fn name(&self) -> String {
         match self.announced.port {
             0 => format!("{}:<unknown-replica-port>", self.ip()),

@@ -12,13 +12,13 @@ use super::registry::Primary;
 pub struct ReplicaRow {
     /// Its address, the announced one if there is one.
     pub ip: String,
-    /// The port that it listens to, or 0.
+    /// The port that the replica listens to, or 0.
     pub port: i64,
     /// `wait_bgsave`, `send_bulk`, `send_bulk_and_stream` or `online`.
     pub state: &'static str,
-    /// Up to where it has acknowledged the stream.
+    /// Up to where the stream is acknowledged.
     pub offset: u64,
-    /// Seconds since it was heard of; 0 unless online.
+    /// Seconds since the replica was heard of; 0 unless online.
     pub lag_s: u64,
 }
 

@@ -1,5 +1,5 @@
 //! PSYNC and SYNC: what is checked before a client becomes a replica, in this order, and whether
-//! the client goes on from where it was.
+//! the client goes on from its own place.
 //!
 //! Invariant: a client that is refused is not attached, and one that is attached gets no reply but
 //! what its sync sends.
@@ -19,11 +19,11 @@ pub struct SyncRequest<'a> {
     pub peer: &'a str,
     /// The client as CLIENT LIST shows it.
     pub client: &'a str,
-    /// What it announced.
+    /// What the client announced.
     pub announced: &'a Announced,
-    /// What it asks for.
+    /// What the client asks for.
     pub ask: SyncAsk<'a>,
-    /// Whether it watches all commands, as MONITOR lets it.
+    /// Whether the client watches all commands, as MONITOR lets clients do.
     pub is_monitor: bool,
     /// Whether replies to it have not been sent yet.
     pub has_output: bool,

@@ -78,7 +78,7 @@ impl Primary {
         self.online().filter(|replica| replica.fsynced >= offset).count()
     }
 
-    /// `min_slaves_good_slaves`, if it is looked at.
+    /// `min_slaves_good_slaves`, if the directives ask for this.
     pub fn good_replicas(&self) -> Option<usize> {
         let is_on = self.settings.replicas_min != 0 && self.settings.lag_max_ms != 0;
         is_on.then_some(self.good)

@@ -237,7 +237,7 @@ impl World {
         (self.primary.announce(&mut announced, &words) == ReplconfReply::Ok).then_some(announced)
     }
 
-    /// A peer acknowledges, or shows that it lives.
+    /// A peer acknowledges, or shows a sign of life.
     fn speak(&mut self, index: usize) {
         let peer = &mut self.peers[index];
         let Some(id) = peer.link else { return };
