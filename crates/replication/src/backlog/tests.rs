@@ -113,6 +113,9 @@ fn another_stream_ends_all_places() {
     assert_eq!(backlog.charge(&old), 0);
     assert_eq!(backlog.range().first, 40);
     assert_eq!(joined(&held), bytes(50, 10));
+    let mut other = Backlog::new(0, SIZE_MIN);
+    grow(&mut other, 100);
+    assert!(other.read(&old, 10).is_none(), "a place is in one backlog only");
     drop((old, held));
     backlog.restart(7);
     assert_eq!(backlog.memory(), 0);
