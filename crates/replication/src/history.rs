@@ -26,6 +26,12 @@ impl KeptRange {
         self.end - self.first
     }
 
+    /// `repl_backlog_first_byte_offset`: the first byte that is kept, or the next one there will
+    /// be.
+    pub fn first_byte(self) -> u64 {
+        self.first + 1
+    }
+
     /// Whether nothing is kept.
     pub fn is_empty(self) -> bool {
         self.first == self.end
@@ -39,7 +45,7 @@ pub struct History {
     second: Option<SecondId>,
 }
 
-/// The id that the stream had before, and how far it is valid.
+/// The id that the stream had before, and how far this one is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SecondId {
     /// The id.
@@ -53,7 +59,7 @@ pub struct SecondId {
 pub struct SavedHistory {
     /// Of which id.
     pub id: ReplicationId,
-    /// Up to which offset the saved data has it.
+    /// Up to which offset the saved data reaches.
     pub offset: u64,
     /// The database that is selected in the stream at this offset.
     pub database: u32,

@@ -28,7 +28,6 @@ pub struct Backlog {
     /// Copies of the open piece's beginning, for readers.
     tips: Vec<Tip>,
     places: Places,
-    era: u64,
     account: Account,
 }
 
@@ -50,7 +49,6 @@ impl Backlog {
             open: Vec::new(),
             tips: Vec::new(),
             places: Places::default(),
-            era: 0,
             account: Account::default(),
         }
     }
@@ -99,20 +97,20 @@ impl Backlog {
     /// A place at this offset, which must be within the range that is kept.
     pub fn place_at(&mut self, offset: u64) -> Option<Place> {
         let range = self.range();
-        (range.first <= offset && offset <= range.end).then(|| self.places.insert(offset, self.era))
+        (range.first <= offset && offset <= range.end).then(|| self.places.insert(offset))
     }
 
     /// What a link at this place has still to receive: the charge that its output-buffer limit
     /// applies to.
     pub fn charge(&self, place: &Place) -> u64 {
-        if place.era == self.era { self.end().saturating_sub(place.offset()) } else { 0 }
+        if self.places.has(place) { self.end().saturating_sub(place.offset()) } else { 0 }
     }
 
     /// The stream from this place on, of `most` bytes or less; `None` if the stream that the place
     /// was in has ended, so that its link must be closed.
     pub fn read(&mut self, place: &Place, most: usize) -> Option<Vec<StreamSlice>> {
         let offset = place.offset();
-        if place.era != self.era || offset < self.start || offset > self.end() {
+        if !self.places.has(place) || offset < self.start || offset > self.end() {
             return None;
         }
         let most = most.min(usize::try_from(self.end() - offset).unwrap_or(usize::MAX));
@@ -155,7 +153,6 @@ impl Backlog {
 
     /// Begins anew and empty at another offset: that of another stream. All places end.
     pub fn restart(&mut self, offset: u64) {
-        self.era += 1;
         self.start = offset;
         self.sealed = VecDeque::new();
         self.tips = Vec::new();
@@ -164,8 +161,7 @@ impl Backlog {
         self.places.clear();
     }
 
-    /// All memory of it, what readers still hold of it included; of the size of its container
-    /// only what is allocated.
+    /// All memory that is allocated for the backlog, what readers still hold included.
     pub fn memory(&self) -> usize {
         self.account.bytes()
             + self.sealed.capacity() * size_of::<Arc<Piece>>()

@@ -1,7 +1,7 @@
 //! Pieces of the stream, and the account of their memory.
 //!
-//! Invariant: a piece's bytes never change, and its memory is counted exactly as long as it lives,
-//! in the backlog or in the hands of a reader.
+//! Invariant: a piece's bytes never change, and its memory is counted exactly as long as the piece
+//! lives, in the backlog or in the hands of a reader.
 
 use std::fmt;
 use std::ops::Range;

@@ -1,6 +1,6 @@
 //! Places: up to where a link has the stream.
 //!
-//! Invariants: a place only moves forward, and never beyond what was read at it; dropping a place
+//! Invariants: a place only moves forward, and never beyond what was read there; dropping a place
 //! is all that is needed to let go of what only this place needed.
 
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug)]
 pub struct Place {
     offset: Arc<AtomicU64>,
-    /// Which stream the offset counts in: a backlog that begins anew has another number.
-    pub(super) era: u64,
+    /// Which stream the offset counts in: a backlog that begins anew has another era.
+    era: Era,
 }
 
 impl Place {
@@ -27,17 +27,27 @@ impl Place {
     }
 }
 
+/// What tells one stream from another; equal to nothing but its own clones.
+#[derive(Clone, Debug, Default)]
+struct Era(Arc<()>);
+
 /// All places of one backlog.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     offsets: Vec<Arc<AtomicU64>>,
+    era: Era,
 }
 
 impl Places {
-    pub(super) fn insert(&mut self, offset: u64, era: u64) -> Place {
+    pub(super) fn insert(&mut self, offset: u64) -> Place {
         let offset = Arc::new(AtomicU64::new(offset));
         self.offsets.push(Arc::clone(&offset));
-        Place { offset, era }
+        Place { offset, era: self.era.clone() }
+    }
+
+    /// Whether this is one of them, and not of an earlier stream or another backlog.
+    pub(super) fn has(&self, place: &Place) -> bool {
+        Arc::ptr_eq(&self.era.0, &place.era.0)
     }
 
     /// The lowest of those that are held.
@@ -51,8 +61,9 @@ impl Places {
         self.offsets.retain(|offset| Arc::strong_count(offset) > 1);
     }
 
+    /// Ends them all.
     pub(super) fn clear(&mut self) {
-        self.offsets = Vec::new();
+        *self = Places::default();
     }
 
     pub(super) fn memory(&self) -> usize {

@@ -89,6 +89,7 @@ fn a_replica_goes_on_only_within_what_is_kept_and_shared() {
         assert_eq!(history.judge(asked.as_bytes(), byte, kept), verdict, "{asked} {byte}");
     }
     let empty = Some(KeptRange { first: 7, end: 7 });
+    assert_eq!(empty.map(|kept| (kept.first_byte(), kept.len())), Some((8, 0)));
     assert_eq!(history.judge(first.as_bytes(), 8, empty), partial(7));
     let restarted = History::of_primary(saved(1, 7), id(2));
     assert_eq!(restarted.judge(second.as_bytes(), 8, empty), partial(7));

@@ -12,7 +12,7 @@ pub struct RoundId(pub(super) u64);
 /// Where a snapshot is written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SnapshotTarget {
-    /// To all replicas of the round as it is made, between two marks.
+    /// To all replicas of the round while the snapshot is made, between two marks.
     Socket,
     /// To a file, whose length is known when the replicas are sent it.
     Disk,
@@ -70,9 +70,9 @@ pub enum PrimaryAction {
         round: RoundId,
         /// Where to.
         target: SnapshotTarget,
-        /// What it must be like.
+        /// What the snapshot must be like.
         requirements: Requirements,
-        /// Those it is for; to a file, others may join later.
+        /// For whom; a snapshot to a file may be joined by others later.
         replicas: Vec<ReplicaId>,
     },
     /// Stop a snapshot that nobody waits for any more.

@@ -6,6 +6,8 @@
 use base::number::parse_i64;
 use base::quote::split_arguments;
 
+use super::attached::ReplicaId;
+
 /// An address that is this long or longer is refused.
 const IP_LEN_MAX: usize = 256;
 
@@ -20,9 +22,15 @@ pub struct Announced {
     pub capabilities: Capabilities,
     /// What a snapshot for the client must be like.
     pub requirements: Requirements,
-    /// Whether the client wants a snapshot and no stream.
+    /// Whether the client wants a snapshot and nothing behind it.
     pub snapshot_only: bool,
+    /// The replica whose snapshot this client fetches, on a connection of its own.
+    pub main: Option<ReplicaId>,
 }
+
+/// Which replicas may be named as waiting for their snapshot on another connection; `None` where
+/// snapshots never go there.
+pub(super) type Mains<'a> = Option<&'a dyn Fn(ReplicaId) -> bool>;
 
 /// What a client of the protocol knows of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,6 +52,12 @@ impl Capabilities {
     #[must_use]
     pub fn common(self, other: Self) -> Self {
         Self(self.0 & other.0)
+    }
+
+    /// What one of both knows of.
+    #[must_use]
+    pub fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
     }
 
     /// Whether all of `other` is known.
@@ -77,6 +91,8 @@ pub struct Requirements {
     pub checksum: bool,
     /// What the client can read.
     pub reader: RdbReader,
+    /// Whether the snapshot has a connection of its own, and the stream another one.
+    pub channel: bool,
 }
 
 impl Default for Requirements {
@@ -87,6 +103,7 @@ impl Default for Requirements {
             compressed: true,
             checksum: true,
             reader: RdbReader::Unknown,
+            channel: false,
         }
     }
 }
@@ -122,18 +139,23 @@ pub enum ReplconfReply {
     Ack(Ack),
 }
 
-/// What a replica says it has.
+/// How far a replica says to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack {
     /// Up to which offset the stream is applied.
     pub offset: u64,
-    /// Up to which offset it is on disk, if the replica says so.
+    /// Up to which offset the stream is on disk, if the replica says so.
     pub fsynced: Option<u64>,
 }
 
 impl Announced {
+    /// Whether the client wants the stream, on this connection.
+    pub fn wants_stream(&self) -> bool {
+        !self.snapshot_only && self.main.is_none()
+    }
+
     /// Applies a REPLCONF, whose name is not among `args`.
-    pub fn replconf(&mut self, args: &[&[u8]]) -> ReplconfReply {
+    pub(super) fn replconf(&mut self, args: &[&[u8]], mains: Mains<'_>) -> ReplconfReply {
         let (pairs, odd) = args.as_chunks::<2>();
         if !odd.is_empty() {
             return ReplconfReply::Error(b"ERR syntax error".to_vec());
@@ -146,15 +168,35 @@ impl Announced {
             if word.eq_ignore_ascii_case(b"getack") {
                 return ReplconfReply::Silence;
             }
-            if let Err(error) = self.apply(word, value) {
+            if let Err(error) = self.apply(word, value, mains) {
                 return ReplconfReply::Error(error);
             }
         }
         ReplconfReply::Ok
     }
 
-    fn apply(&mut self, word: &[u8], value: &[u8]) -> Result<(), Vec<u8>> {
-        match &*word.to_ascii_lowercase() {
+    fn apply(&mut self, word: &[u8], value: &[u8], mains: Mains<'_>) -> Result<(), Vec<u8>> {
+        match (&*word.to_ascii_lowercase(), mains) {
+            (b"rdb-channel", Some(_)) => self.requirements.channel = zero_or_one(value)?,
+            (b"main-ch-client-id", Some(may_be_main)) => {
+                let main = parse_i64(value).and_then(|number| u64::try_from(number).ok());
+                self.main = main.map(ReplicaId).filter(|main| may_be_main(*main));
+                if self.main.is_none() {
+                    return Err([b"ERR Unrecognized RDB client id: ", value].concat());
+                }
+            }
+            (lower, _) => return self.apply_known_to_all(lower, word, value),
+        }
+        Ok(())
+    }
+
+    fn apply_known_to_all(
+        &mut self,
+        lower: &[u8],
+        word: &[u8],
+        value: &[u8],
+    ) -> Result<(), Vec<u8>> {
+        match lower {
             b"listening-port" => self.port = integer(value)?,
             b"ip-address" => {
                 if value.len() >= IP_LEN_MAX {

@@ -1,4 +1,4 @@
-//! One replica: what it said of itself, how far its sync is, what it acknowledged.
+//! One replica: what was said by the replica, how far its sync is, what was acknowledged.
 //!
 //! Invariant: acknowledged offsets only grow.
 
@@ -13,6 +13,10 @@ pub struct ReplicaId(pub u64);
 /// How far a replica's sync is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
+    /// Its snapshot is to be fetched on another connection, which is not there yet.
+    AwaitsChannel,
+    /// Its snapshot is being sent on another connection, and the stream on this one.
+    BesideChannel,
     /// In no round yet.
     Waiting,
     /// In the round, to the end of its snapshot.
@@ -90,6 +94,11 @@ impl Attached {
         matches!(self.stage, Stage::Online | Stage::OnlineUnheard)
     }
 
+    /// Whether this is the second connection of a replica, and no replica itself.
+    pub(super) fn is_channel(&self) -> bool {
+        self.announced.main.is_some()
+    }
+
     pub(super) fn has(&self, capability: Capabilities) -> bool {
         self.announced.capabilities.has(capability)
     }
@@ -106,7 +115,7 @@ impl Attached {
         self.announced.ip.as_ref().map_or_else(|| self.peer.clone(), |ip| escape(ip))
     }
 
-    /// As the log calls it.
+    /// The name in the log.
     pub(super) fn name(&self) -> String {
         match self.announced.port {
             0 => format!("{}:<unknown-replica-port>", self.ip()),

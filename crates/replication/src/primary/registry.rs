@@ -1,10 +1,10 @@
 //! The replicas that are attached, in the order of their attaching.
 //!
-//! Invariants: a replica that is closed is in no count from then on; a round towards sockets has
-//! replicas, or is aborted.
+//! Invariants: a replica that is closed is in no count from then on; a round has replicas, or is
+//! aborted; of two connections of one replica none is left alone before the snapshot's end.
 
-use super::action::{CloseWhen, LogLevel, PrimaryAction, RoundId, SnapshotTarget};
-use super::announced::{Ack, ReplconfReply};
+use super::action::{CloseWhen, LogLevel, PrimaryAction, RoundId};
+use super::announced::{Ack, Announced, ReplconfReply};
 use super::attached::{Attached, ReplicaId, Stage};
 use super::rounds::Round;
 use super::settings::{OutputLimit, PrimarySettings};
@@ -83,11 +83,17 @@ impl Primary {
         self.counts = SyncCounts::default();
     }
 
+    /// The REPLCONF of a client that is not attached, whose name is not among `args`.
+    pub fn announce(&self, announced: &mut Announced, args: &[&[u8]]) -> ReplconfReply {
+        let awaits_channel = |id| self.awaits_channel(id);
+        announced.replconf(args, self.settings.rdb_channel.then_some(&awaits_channel))
+    }
+
     /// An attached replica's REPLCONF, whose name is not among `args`. `client` is the client as
     /// CLIENT LIST shows it.
     pub fn replconf(&mut self, id: ReplicaId, args: &[&[u8]], client: &str, now_ms: u64) {
         let Some(index) = self.index_of(id) else { return };
-        match self.replicas[index].announced.replconf(args) {
+        match self.replicas[index].announced.replconf(args, None) {
             ReplconfReply::Silence => {}
             ReplconfReply::Ack(ack) => self.take_ack(index, ack, now_ms),
             ReplconfReply::Ok | ReplconfReply::Error(_) => {
@@ -128,9 +134,6 @@ impl Primary {
         while !self.replicas.is_empty() {
             self.close(0, CloseWhen::Now, now_ms);
         }
-        if let Some(round) = self.round.take() {
-            self.act(PrimaryAction::AbortSnapshot { round: round.id });
-        }
     }
 
     /// Looks whether what a replica has still to receive, the stream behind a snapshot included,
@@ -170,6 +173,13 @@ impl Primary {
         self.replicas.iter().position(|replica| replica.id == id)
     }
 
+    /// Whether a replica waits for its second connection, and has none.
+    pub(super) fn awaits_channel(&self, main: ReplicaId) -> bool {
+        let mut waiting = self.replicas.iter().filter(|it| it.stage == Stage::AwaitsChannel);
+        waiting.any(|replica| replica.id == main)
+            && self.replicas.iter().all(|replica| replica.announced.main != Some(main))
+    }
+
     pub(super) fn act(&mut self, action: PrimaryAction) {
         self.actions.push(action);
     }
@@ -192,17 +202,31 @@ impl Primary {
     fn detach(&mut self, index: usize, now_ms: u64) {
         let replica = self.replicas.remove(index);
         let others_join = self.replicas.iter().any(|other| other.stage == Stage::Joined);
-        if replica.stage == Stage::Joined && !others_join {
-            // A file is worth finishing: a replica that comes soon may join.
-            if let Some(round) = self.round.take_if(|round| round.target == SnapshotTarget::Socket)
-            {
-                self.act(PrimaryAction::AbortSnapshot { round: round.id });
-            }
+        if replica.stage == Stage::Joined
+            && !others_join
+            && let Some(round) = self.round.take()
+        {
+            self.act(PrimaryAction::AbortSnapshot { round: round.id });
+        }
+        if let Some(index) = self.other_end(&replica) {
+            self.close(index, CloseWhen::Now, now_ms);
         }
         if self.replicas.is_empty() {
             self.alone_since_ms = Some(now_ms);
         }
         self.count_good(now_ms);
+    }
+
+    /// The connection that must not outlive this one: one for a snapshot whose replica is gone, or
+    /// a replica whose snapshot has not come to its end.
+    fn other_end(&self, gone: &Attached) -> Option<usize> {
+        self.replicas.iter().position(|other| match gone.announced.main {
+            Some(main) => {
+                other.id == main
+                    && matches!(other.stage, Stage::AwaitsChannel | Stage::BesideChannel)
+            }
+            None => other.announced.main == Some(gone.id),
+        })
     }
 
     fn take_ack(&mut self, index: usize, ack: Ack, now_ms: u64) {
@@ -212,7 +236,11 @@ impl Primary {
         match replica.stage {
             Stage::Joined => replica.acked_early |= is_cut,
             Stage::OnlineUnheard => self.let_stream(index, now_ms),
-            Stage::Waiting | Stage::SendingFile | Stage::Online => {}
+            Stage::BesideChannel => {
+                replica.enter(Stage::Online, now_ms);
+                self.count_good(now_ms);
+            }
+            Stage::AwaitsChannel | Stage::Waiting | Stage::SendingFile | Stage::Online => {}
         }
     }
 

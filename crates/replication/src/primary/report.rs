@@ -1,6 +1,6 @@
 //! The replicas as ROLE and INFO show them.
 //!
-//! Invariant: rows are in the order of attaching.
+//! Invariants: rows are in the order of attaching; a replica's second connection is no replica.
 
 use std::fmt;
 
@@ -12,13 +12,13 @@ use super::registry::Primary;
 pub struct ReplicaRow {
     /// Its address, the announced one if there is one.
     pub ip: String,
-    /// The port that it listens to, or 0.
+    /// The port that the replica listens to, or 0.
     pub port: i64,
-    /// `wait_bgsave`, `send_bulk` or `online`.
+    /// `wait_bgsave`, `send_bulk`, `send_bulk_and_stream` or `online`.
     pub state: &'static str,
-    /// Up to where it has acknowledged the stream.
+    /// Up to where the stream is acknowledged.
     pub offset: u64,
-    /// Seconds since it was heard of; 0 unless online.
+    /// Seconds since the replica was heard of; 0 unless online.
     pub lag_s: u64,
 }
 
@@ -33,12 +33,13 @@ impl fmt::Display for ReplicaRow {
 impl Primary {
     /// All replicas, as INFO shows them; ROLE shows those that are online.
     pub fn rows(&self, now_ms: u64) -> impl Iterator<Item = ReplicaRow> {
-        self.replicas.iter().map(move |replica| replica.row(now_ms))
+        let replicas = self.replicas.iter().filter(|replica| !replica.is_channel());
+        replicas.map(move |replica| replica.row(now_ms))
     }
 
     /// `connected_slaves`.
     pub fn replica_count(&self) -> usize {
-        self.replicas.len()
+        self.replicas.iter().filter(|replica| !replica.is_channel()).count()
     }
 }
 
@@ -49,7 +50,8 @@ impl Attached {
             port: self.announced.port,
             state: match self.stage {
                 // A snapshot on its way to sockets counts as one that is waited for.
-                Stage::Waiting | Stage::Joined => "wait_bgsave",
+                Stage::AwaitsChannel | Stage::Waiting | Stage::Joined => "wait_bgsave",
+                Stage::BesideChannel => "send_bulk_and_stream",
                 Stage::SendingFile => "send_bulk",
                 Stage::OnlineUnheard | Stage::Online => "online",
             },

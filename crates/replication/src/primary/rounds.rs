@@ -40,9 +40,10 @@ impl Primary {
     pub fn snapshot_streamed(&mut self, round: RoundId, now_ms: u64) {
         let Some(round) = self.take_round(round) else { return };
         for id in self.joined() {
-            let index = self.index_of(id).expect("nothing was closed but this one's predecessors");
             self.send(id, round.mark);
-            if self.replicas[index].announced.snapshot_only {
+            self.end_beside_channel(id, now_ms);
+            let index = self.index_of(id).expect("only this one's predecessors were closed");
+            if !self.replicas[index].announced.wants_stream() {
                 self.close(index, CloseWhen::Flushed, now_ms);
                 continue;
             }
@@ -82,7 +83,8 @@ impl Primary {
         if self.replicas[index].stage != Stage::SendingFile {
             return;
         }
-        if self.replicas[index].announced.snapshot_only {
+        if !self.replicas[index].announced.wants_stream() {
+            self.end_beside_channel(id, now_ms);
             self.close(index, CloseWhen::Flushed, now_ms);
             return;
         }
@@ -100,7 +102,7 @@ impl Primary {
             self.log(LogLevel::Warning, line);
         }
         for id in joined {
-            let index = self.index_of(id).expect("nothing was closed but this one's predecessors");
+            let index = self.index_of(id).expect("only this one's predecessors were closed");
             if round.cut.is_some() {
                 self.close(index, CloseWhen::Now, now_ms);
             } else {
@@ -142,7 +144,7 @@ impl Primary {
             self.replicas.iter().any(|other| {
                 other.stage == Stage::Joined
                     && announced.capabilities.has(other.announced.capabilities)
-                    && (announced.snapshot_only || !other.announced.snapshot_only)
+                    && (other.announced.wants_stream() || !announced.wants_stream())
             })
         };
         fits && (round.cut.is_none() || is_covered())
@@ -151,7 +153,7 @@ impl Primary {
     /// Tells a replica that its data is as of this offset, and keeps the stream from there on.
     fn announce_cut(&mut self, index: usize, cut: u64, history: &History) {
         let (id, dialect) = (self.replicas[index].id, self.replicas[index].dialect);
-        let is_snapshot_only = self.replicas[index].announced.snapshot_only;
+        let wants_stream = self.replicas[index].announced.wants_stream();
         if dialect == Dialect::Psync {
             self.send(id, history.full_line(cut));
         }
@@ -160,8 +162,24 @@ impl Primary {
             let header = [b"$EOF:", &round.mark[..], b"\r\n"].concat();
             self.send(id, header);
         }
-        if !is_snapshot_only {
+        if let Some(main) = self.replicas[index].announced.main {
+            self.act(PrimaryAction::Pin { replica: main, from: cut });
+            self.act(PrimaryAction::Stream { replica: main });
+            let main = self.index_of(main).expect("its channel would have been closed with it");
+            self.replicas[main].stage = Stage::BesideChannel;
+        } else if wants_stream {
             self.act(PrimaryAction::Pin { replica: id, from: cut });
+        }
+    }
+
+    /// A snapshot has been sent on this connection: if that was for another one, this other one
+    /// has all data.
+    fn end_beside_channel(&mut self, id: ReplicaId, now_ms: u64) {
+        let index = self.index_of(id).expect("the connection is open");
+        let main = self.replicas[index].announced.main.and_then(|main| self.index_of(main));
+        if let Some(main) = main.filter(|it| self.replicas[*it].stage == Stage::BesideChannel) {
+            self.replicas[main].enter(Stage::Online, now_ms);
+            self.count_good(now_ms);
         }
     }
 
@@ -176,7 +194,8 @@ impl Primary {
             let requirements = first.announced.requirements;
             let members = || waiting().filter(|other| other.announced.requirements == requirements);
             let all_know_marks = members().all(|member| member.has(Capabilities::EOF));
-            let to_socket = self.settings.diskless || requirements.is_filtered();
+            let to_socket =
+                self.settings.diskless || requirements.is_filtered() || requirements.channel;
             let target = if to_socket && all_know_marks {
                 SnapshotTarget::Socket
             } else {
@@ -211,6 +230,7 @@ impl Primary {
             }
         }
         let where_to = match target {
+            SnapshotTarget::Socket if requirements.channel => "replicas sockets (rdb-channel)",
             SnapshotTarget::Socket => "replicas sockets",
             SnapshotTarget::Disk => "disk",
         };

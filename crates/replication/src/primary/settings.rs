@@ -17,6 +17,9 @@ pub struct PrimarySettings {
     pub diskless_delay_ms: u64,
     /// `repl-diskless-sync-max-replicas`; 0 waits for the delay always.
     pub diskless_replicas_max: usize,
+    /// Whether a replica that can is told to fetch its snapshot on a second connection, as Redis
+    /// 8 does.
+    pub rdb_channel: bool,
     /// `min-replicas-to-write`.
     pub replicas_min: usize,
     /// `min-replicas-max-lag`, in milliseconds.
@@ -32,6 +35,7 @@ impl Default for PrimarySettings {
             diskless: true,
             diskless_delay_ms: 5_000,
             diskless_replicas_max: 0,
+            rdb_channel: false,
             replicas_min: 0,
             lag_max_ms: 10_000,
         }

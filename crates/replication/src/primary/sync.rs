@@ -1,12 +1,12 @@
 //! PSYNC and SYNC: what is checked before a client becomes a replica, in this order, and whether
-//! the client goes on from where it was.
+//! the client goes on from its own place.
 //!
 //! Invariant: a client that is refused is not attached, and one that is attached gets no reply but
 //! what its sync sends.
 
 use super::action::{LogLevel, PrimaryAction};
 use super::announced::{Announced, Capabilities, integer};
-use super::attached::{Attached, Dialect, ReplicaId};
+use super::attached::{Attached, Dialect, ReplicaId, Stage};
 use super::registry::Primary;
 use crate::history::{FullReason, History, KeptRange, PsyncVerdict};
 
@@ -19,11 +19,11 @@ pub struct SyncRequest<'a> {
     pub peer: &'a str,
     /// The client as CLIENT LIST shows it.
     pub client: &'a str,
-    /// What it announced.
+    /// What the client announced.
     pub announced: &'a Announced,
-    /// What it asks for.
+    /// What the client asks for.
     pub ask: SyncAsk<'a>,
-    /// Whether it watches all commands, as MONITOR lets it.
+    /// Whether the client watches all commands, as MONITOR lets clients do.
     pub is_monitor: bool,
     /// Whether replies to it have not been sent yet.
     pub has_output: bool,
@@ -103,6 +103,10 @@ impl Primary {
         if let SyncAsk::Psync { id, failover: true, .. } = request.ask {
             return self.answer_failover(request, id, standing, stream.history);
         }
+        if let Some(main) = request.announced.main.filter(|main| !self.awaits_channel(*main)) {
+            let error = format!("ERR Unrecognized RDB client id: {}", main.0);
+            return SyncVerdict::Refused(error.into_bytes());
+        }
         match obstacle(request, standing) {
             Some(error) => SyncVerdict::Refused(error.as_bytes().to_vec()),
             None => match self.judge(request, stream) {
@@ -134,19 +138,34 @@ impl Primary {
         SyncVerdict::PromoteFirst
     }
 
+    /// Whether a full sync goes over a second connection.
+    fn offers_channel(&self, dialect: Dialect, announced: &Announced) -> bool {
+        let knows_it = Capabilities::EOF.with(Capabilities::RDB_CHANNEL);
+        self.settings.rdb_channel
+            && self.settings.diskless
+            && dialect == Dialect::Psync
+            && announced.capabilities.has(knows_it)
+            && announced.wants_stream()
+    }
+
     /// The verdict on the ids and offsets, counted; an error if the offset is none.
     fn judge(
         &mut self,
         request: &SyncRequest<'_>,
         stream: &StreamView<'_>,
     ) -> Result<PsyncVerdict, Vec<u8>> {
-        let SyncAsk::Psync { id, byte, .. } = request.ask else {
-            self.counts.full += 1;
-            return Ok(PsyncVerdict::Full(FullReason::Wanted));
+        let wanted = PsyncVerdict::Full(FullReason::Wanted);
+        let verdict = match request.ask {
+            SyncAsk::Sync => wanted,
+            SyncAsk::Psync { id, byte, .. } => {
+                let verdict = stream.history.judge(id, integer(byte)?, stream.kept);
+                if request.announced.wants_stream() { verdict } else { wanted }
+            }
         };
-        let verdict = stream.history.judge(id, integer(byte)?, stream.kept);
         match verdict {
             PsyncVerdict::Partial { .. } => self.counts.partial_ok += 1,
+            // The second connection of a replica is a part of the first one's sync.
+            PsyncVerdict::Full(_) if request.announced.main.is_some() => {}
             PsyncVerdict::Full(reason) => {
                 self.counts.full += 1;
                 self.counts.partial_err += u64::from(reason != FullReason::Wanted);
@@ -190,7 +209,12 @@ impl Primary {
                     self.log(LogLevel::Notice, line);
                     self.act(PrimaryAction::CreateBacklog);
                 }
-                self.join_or_wait(self.replicas.len() - 1, stream.history, now_ms);
+                if self.offers_channel(dialect, announced) {
+                    self.replicas.last_mut().expect("pushed").stage = Stage::AwaitsChannel;
+                    self.send(id, format!("+RDBCHANNELSYNC {}\r\n", id.0));
+                } else {
+                    self.join_or_wait(self.replicas.len() - 1, stream.history, now_ms);
+                }
             }
         }
     }

@@ -78,7 +78,7 @@ impl Primary {
         self.online().filter(|replica| replica.fsynced >= offset).count()
     }
 
-    /// `min_slaves_good_slaves`, if it is looked at.
+    /// `min_slaves_good_slaves`, if the directives ask for this.
     pub fn good_replicas(&self) -> Option<usize> {
         let is_on = self.settings.replicas_min != 0 && self.settings.lag_max_ms != 0;
         is_on.then_some(self.good)
@@ -101,19 +101,20 @@ impl Primary {
     fn close_dead(&mut self, now_ms: u64) {
         let timeout_ms = self.settings.timeout_ms;
         let is_over = |since_ms: u64| now_ms.saturating_sub(since_ms) > timeout_ms;
-        let mut index = 0;
-        while let Some(replica) = self.replicas.get(index) {
+        for id in self.replicas.iter().map(|replica| replica.id).collect::<Vec<_>>() {
+            let Some(index) = self.index_of(id) else { continue };
+            let replica = &self.replicas[index];
             let is_silent = replica.is_online()
                 && replica.dialect == Dialect::Psync
                 && is_over(replica.heard_ms);
-            let is_stuck = !replica.is_online() && replica.stalled_ms.is_some_and(is_over);
+            let is_stuck = !replica.is_online() && replica.stalled_ms.is_some_and(is_over)
+                || replica.stage == Stage::AwaitsChannel
+                    && !self.replicas.iter().any(|other| other.announced.main == Some(id))
+                    && is_over(replica.since_ms);
             let doing = match (is_silent, is_stuck) {
                 (true, _) => "streaming sync",
                 (_, true) => "full sync",
-                _ => {
-                    index += 1;
-                    continue;
-                }
+                _ => continue,
             };
             let line = format!("Disconnecting timedout replica ({doing}): {}", replica.name());
             self.log(LogLevel::Warning, line);
@@ -130,7 +131,11 @@ impl Primary {
             let waits = match replica.stage {
                 Stage::Waiting => true,
                 Stage::Joined => !to_socket,
-                Stage::SendingFile | Stage::OnlineUnheard | Stage::Online => false,
+                Stage::AwaitsChannel
+                | Stage::BesideChannel
+                | Stage::SendingFile
+                | Stage::OnlineUnheard
+                | Stage::Online => false,
             };
             if waits {
                 self.send(replica.id, &b"\n"[..]);

@@ -7,7 +7,7 @@ use crate::primary::{Ack, Announced, Capabilities, RdbReader, ReplconfReply, Req
 
 fn replconf(announced: &mut Announced, words: &[&str]) -> ReplconfReply {
     let args: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
-    announced.replconf(&args)
+    announced.replconf(&args, None)
 }
 
 #[test]
@@ -100,6 +100,7 @@ fn requirements_are_what_was_announced() {
         compressed: false,
         checksum: true,
         reader: RdbReader::Valkey8,
+        channel: false,
     };
     assert_eq!(announced.requirements, expected);
 }
@@ -108,6 +109,6 @@ proptest! {
     #[test]
     fn hostile_words_do_no_harm(words in prop::collection::vec(any::<Vec<u8>>(), 0..9)) {
         let args: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-        Announced::default().replconf(&args);
+        Announced::default().replconf(&args, None);
     }
 }

@@ -4,7 +4,10 @@
 //! would.
 
 mod announced;
+mod channel;
+mod peer;
 mod rounds;
+mod simulation;
 mod sync;
 mod watch;
 
@@ -70,12 +73,32 @@ impl Hand {
         ask: SyncAsk<'_>,
         standing: Standing,
     ) -> SyncVerdict {
-        let announced = announced(words);
+        self.request(number, words, &announced(words), ask, standing)
+    }
+
+    fn ask_announced(
+        &mut self,
+        number: u64,
+        words: &str,
+        announced: &Announced,
+        ask: SyncAsk<'_>,
+    ) -> SyncVerdict {
+        self.request(number, words, announced, ask, PRIMARY)
+    }
+
+    fn request(
+        &mut self,
+        number: u64,
+        words: &str,
+        announced: &Announced,
+        ask: SyncAsk<'_>,
+        standing: Standing,
+    ) -> SyncVerdict {
         let request = SyncRequest {
             replica: ReplicaId(number),
             peer: "10.0.0.1",
             client: "id=7",
-            announced: &announced,
+            announced,
             ask,
             is_monitor: words.contains("monitor"),
             has_output: words.contains("output"),
@@ -174,7 +197,7 @@ fn announced(words: &str) -> Announced {
             Some((word, value)) => [word.as_bytes(), value.as_bytes()],
             None => [b"capa", word.as_bytes()],
         };
-        announced.replconf(&pair);
+        announced.replconf(&pair, None);
     }
     announced
 }
