@@ -8,3 +8,4 @@ pub mod backlog;
 pub mod history;
 pub mod ids;
 pub mod primary;
+pub mod replica;

@@ -1,0 +1,183 @@
+//! The words before a link stands: PING, AUTH and REPLCONF, PSYNC, and the reply to each.
+//!
+//! Invariants: PSYNC is sent when every other reply has come, since a primary refuses it with
+//! replies pending; one reply belongs to one request, in their order.
+
+use std::collections::VecDeque;
+
+use proto::args::encode_command;
+
+use super::action::Outbox;
+use super::line::shown;
+use super::psync::{PsyncReply, psync_request};
+use super::settings::ReplicaSettings;
+use crate::history::SavedHistory;
+use crate::ids::ReplicationId;
+
+/// A handshake under way.
+#[derive(Debug)]
+pub(super) struct Handshake {
+    /// Whose replies are to come.
+    pending: VecDeque<Request>,
+    /// Whether PSYNC named a position.
+    names_position: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Request {
+    Ping,
+    Auth,
+    /// REPLCONF with this word.
+    Replconf(&'static str),
+    Psync,
+}
+
+/// How a handshake ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HandshakeEnd {
+    /// Without a link; why is in the log.
+    Failed,
+    /// The stream goes on.
+    Continue(Option<ReplicationId>),
+    /// All data comes, as of this id and offset, if the primary tells.
+    Full(Option<(ReplicationId, u64)>),
+    /// All data comes, by a primary that counts no offsets.
+    Legacy,
+}
+
+impl Handshake {
+    /// Begins one.
+    pub(super) fn begin(out: &mut Outbox) -> Self {
+        out.send(command(&[b"PING"]));
+        Self { pending: [Request::Ping].into(), names_position: false }
+    }
+
+    /// Takes in one line of the primary.
+    pub(super) fn line(
+        &mut self,
+        line: &[u8],
+        settings: &ReplicaSettings,
+        position: Option<SavedHistory>,
+        out: &mut Outbox,
+    ) -> Option<HandshakeEnd> {
+        if self.pending.front() == Some(&Request::Psync) {
+            return self.answered(line, out);
+        }
+        let is_error = line.first() == Some(&b'-');
+        match self.pending.pop_front()? {
+            Request::Ping if !is_alive(line) => {
+                out.warning(format!("Error reply to PING from master: '{}'", shown(line)));
+                return Some(HandshakeEnd::Failed);
+            }
+            Request::Ping => {
+                out.notice("Master replied to PING, replication can continue...");
+                self.introduce(settings, out);
+            }
+            Request::Auth if is_error => {
+                out.warning(format!("Unable to AUTH to MASTER: {}", shown(line)));
+                return Some(HandshakeEnd::Failed);
+            }
+            Request::Replconf("capa") if line == b"+OK active-replica" => {
+                out.warning("The master takes writes of its own replicas: can't replicate it");
+                return Some(HandshakeEnd::Failed);
+            }
+            Request::Replconf(word) if is_error => out.notice(format!(
+                "(Non critical) Master does not understand REPLCONF {word}: {}",
+                shown(line)
+            )),
+            Request::Auth | Request::Replconf(_) | Request::Psync => {}
+        }
+        if self.pending.is_empty() {
+            self.ask(position, out);
+        }
+        None
+    }
+
+    /// Sends what can be sent without waiting.
+    fn introduce(&mut self, settings: &ReplicaSettings, out: &mut Outbox) {
+        let mut bytes = Vec::new();
+        let mut say = |request, words: &[&[u8]]| {
+            self.pending.push_back(request);
+            bytes.extend(command(words));
+        };
+        match (&settings.user, &settings.password) {
+            (Some(user), Some(password)) => say(Request::Auth, &[b"AUTH", user, password]),
+            (None, Some(password)) => say(Request::Auth, &[b"AUTH", password]),
+            (_, None) => {}
+        }
+        let mut tell = |word: &'static str, rest: &[&[u8]]| {
+            let words = [&[b"REPLCONF", word.as_bytes()], rest].concat();
+            say(Request::Replconf(word), &words);
+        };
+        tell("listening-port", &[settings.listening_port.to_string().as_bytes()]);
+        if let Some(ip) = &settings.announced_ip {
+            tell("ip-address", &[ip.as_bytes()]);
+        }
+        tell("capa", &[b"eof", b"capa", b"psync2"]);
+        if let Some(version) = settings.valkey_version {
+            tell("version", &[version.as_bytes()]);
+        }
+        out.send(bytes);
+    }
+
+    fn ask(&mut self, position: Option<SavedHistory>, out: &mut Outbox) {
+        match position {
+            Some(SavedHistory { id, offset, .. }) => out.notice(format!(
+                "Trying a partial resynchronization (request {id}:{}).",
+                offset + 1
+            )),
+            None => out.notice("Partial resynchronization not possible (no cached master)"),
+        }
+        self.names_position = position.is_some();
+        self.pending.push_back(Request::Psync);
+        out.send(psync_request(position));
+    }
+
+    fn answered(&mut self, line: &[u8], out: &mut Outbox) -> Option<HandshakeEnd> {
+        match PsyncReply::parse(line) {
+            PsyncReply::KeepAlive => None,
+            PsyncReply::Full(of) => {
+                match of {
+                    Some((id, offset)) => {
+                        out.notice(format!("Full resync from master: {id}:{offset}"));
+                    }
+                    None => out.warning("Master replied with wrong +FULLRESYNC syntax."),
+                }
+                Some(HandshakeEnd::Full(of))
+            }
+            PsyncReply::Continue(id) if self.names_position => {
+                out.notice("Successful partial resynchronization with master.");
+                Some(HandshakeEnd::Continue(id))
+            }
+            PsyncReply::Later => {
+                out.notice(format!(
+                    "Master is currently unable to PSYNC but should be in the future: {}",
+                    shown(line)
+                ));
+                Some(HandshakeEnd::Failed)
+            }
+            // Going on was not asked for: as good as no answer.
+            PsyncReply::Unsupported | PsyncReply::Continue(_) => {
+                out.notice(format!(
+                    "Master does not support PSYNC or is in error state (reply: {})",
+                    shown(line)
+                ));
+                out.notice("Retrying with SYNC...");
+                out.send(*b"SYNC\r\n");
+                Some(HandshakeEnd::Legacy)
+            }
+        }
+    }
+}
+
+/// Whether a reply to PING means that commands are answered, perhaps after AUTH.
+fn is_alive(line: &[u8]) -> bool {
+    let alive: [&[u8]; 4] = [b"+", b"-NOAUTH", b"-NOPERM", b"-ERR operation not permitted"];
+    alive.iter().any(|beginning| line.starts_with(beginning))
+}
+
+fn command(words: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    encode_command(words.iter().copied(), &mut bytes);
+    bytes
+}

@@ -1,0 +1,404 @@
+//! The link's life: whom it leads to, when it connects, when it ends, and what it says by itself.
+//!
+//! Invariants: at most one connection attempt begins per second; the position is where our data
+//! stands in the primary's stream, or none if it stands nowhere; a connection that is closed says
+//! nothing more, and is told nothing more.
+
+use proto::args::encode_command;
+
+use super::action::{LoadMode, LoadOrder, Outbox, ReplicaAction};
+use super::handshake::Handshake;
+use super::phase::{Phase, Streaming};
+use super::settings::{PrimaryAddress, ReplicaSettings};
+use super::stream::StreamParser;
+use crate::history::SavedHistory;
+
+/// The engine of a server that may be a replica.
+pub struct ReplicaLink {
+    pub(super) settings: ReplicaSettings,
+    pub(super) out: Outbox,
+    pub(super) primary: Option<PrimaryAddress>,
+    pub(super) phase: Phase,
+    /// Where our data stands: whole units that were handed over count as data.
+    pub(super) position: Option<SavedHistory>,
+    pub(super) applied: u64,
+    pub(super) synced: u64,
+    pub(super) clocks: LinkClocks,
+    pub(super) attempts: Attempts,
+}
+
+/// When things happened.
+#[derive(Debug, Default)]
+pub(super) struct LinkClocks {
+    /// When the latest attempt to connect began.
+    pub(super) attempt_ms: Option<u64>,
+    /// When bytes came last.
+    pub(super) heard_ms: u64,
+    /// When we spoke of ourselves last.
+    pub(super) said_ms: u64,
+    /// Since when the stream does not flow, if it ever did.
+    pub(super) down_since_ms: Option<u64>,
+    /// For how long it did not, before that.
+    pub(super) down_ms: u64,
+}
+
+/// How often a connection to the present primary was tried.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Attempts {
+    /// Since the stream flowed last (`master_current_sync_attempts`).
+    pub current: u64,
+    /// In all (`master_total_sync_attempts`).
+    pub total: u64,
+}
+
+/// What REPLICAOF with a host is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplicaofReply {
+    /// It is done, and work goes on.
+    Done,
+    /// That is our primary already.
+    Already,
+}
+
+impl ReplicaofReply {
+    /// The line behind the `+`.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Done => "OK",
+            Self::Already => "OK Already connected to specified master",
+        }
+    }
+}
+
+/// How a load went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoadOutcome {
+    /// All is there, and this database is selected in the stream behind it: `repl-stream-db`, or 0.
+    Loaded {
+        /// The database.
+        database: u32,
+    },
+    /// The data is of no use; what was there before still is.
+    Refused,
+    /// The data is of no use, and what was there before is gone.
+    Lost,
+}
+
+/// No second attempt to connect begins before so long after the first.
+const RETRY_MS: u64 = 1000;
+
+/// How often we speak of ourselves.
+pub(super) const SAY_MS: u64 = 1000;
+
+/// How long one reply of the handshake may take.
+const REPLY_MS: u64 = 5000;
+
+impl ReplicaLink {
+    /// One without a primary.
+    pub fn new(settings: ReplicaSettings) -> Self {
+        Self {
+            settings,
+            out: Outbox::default(),
+            primary: None,
+            phase: Phase::Unlinked,
+            position: None,
+            applied: 0,
+            synced: 0,
+            clocks: LinkClocks::default(),
+            attempts: Attempts::default(),
+        }
+    }
+
+    /// The configuration changes.
+    pub fn configure(&mut self, settings: ReplicaSettings) {
+        self.settings = settings;
+    }
+
+    /// What is to be done, in order.
+    pub fn take_actions(&mut self) -> Vec<ReplicaAction> {
+        self.out.take()
+    }
+
+    /// REPLICAOF with a host, from a client if there is one. `own` is where our own stream ends, if
+    /// we are a primary: the new one may go on from there.
+    pub fn replicaof(
+        &mut self,
+        primary: PrimaryAddress,
+        own: Option<SavedHistory>,
+        client: Option<&str>,
+        now_ms: u64,
+    ) -> ReplicaofReply {
+        let old = self.primary.as_ref();
+        if old.is_some_and(|old| old.is_same(&primary)) {
+            self.out.notice(
+                "REPLICAOF would result into synchronization with the master we are already \
+                 connected with. No operation performed.",
+            );
+            return ReplicaofReply::Already;
+        }
+        if old.is_none() {
+            self.position = own;
+            self.applied = own.map_or(0, |own| own.offset);
+        }
+        self.leave(now_ms, Hang::Up);
+        if let Some(client) = client {
+            let PrimaryAddress { host, port } = &primary;
+            self.out
+                .notice(format!("REPLICAOF {host}:{port} enabled (user request from '{client}')"));
+        }
+        self.primary = Some(primary);
+        self.clocks = LinkClocks::default();
+        self.attempts = Attempts::default();
+        self.connect(now_ms);
+        ReplicaofReply::Done
+    }
+
+    /// REPLICAOF NO ONE. Returns where our own stream begins, if we were a replica: what was handed
+    /// over is to be applied first, then the history parts there. `None` within: our data stands
+    /// nowhere in a primary's stream.
+    pub fn promote(&mut self, client: &str, now_ms: u64) -> Option<Option<SavedHistory>> {
+        self.primary.take()?;
+        self.leave(now_ms, Hang::Up);
+        self.out.notice(format!("MASTER MODE enabled (user request from '{client}')"));
+        Some(self.position.take())
+    }
+
+    /// Where our data stands in the primary's stream; to be written down beside it.
+    pub fn position(&self) -> Option<SavedHistory> {
+        self.position
+    }
+
+    /// The connection stands.
+    pub fn connected(&mut self, now_ms: u64) {
+        if !matches!(self.phase, Phase::Connecting) {
+            return;
+        }
+        self.out.notice("Non blocking connect for SYNC fired the event.");
+        let handshake = Handshake::begin(&mut self.out);
+        self.clocks.heard_ms = now_ms;
+        self.phase = Phase::Shaking { handshake, since_ms: now_ms };
+    }
+
+    /// No connection could be made.
+    pub fn connect_failed(&mut self, why: &str, now_ms: u64) {
+        if matches!(self.phase, Phase::Connecting) {
+            self.out.warning(format!("Error condition on socket for SYNC: {why}"));
+            self.leave(now_ms, Hang::Gone);
+            self.wait(now_ms);
+        }
+    }
+
+    /// The primary closed the connection, or it broke.
+    pub fn closed(&mut self, now_ms: u64) {
+        let line = match &mut self.phase {
+            Phase::Unlinked | Phase::Waiting { .. } => return,
+            Phase::Loading { is_lost, .. } => {
+                *is_lost = true;
+                return;
+            }
+            Phase::Connecting => return self.connect_failed("closed", now_ms),
+            Phase::Shaking { .. } => {
+                self.out.warning("Failed to read response from the server: connection lost");
+                self.leave(now_ms, Hang::Gone);
+                return self.wait(now_ms);
+            }
+            Phase::Announced(_) | Phase::Receiving { .. } => {
+                "I/O error trying to sync with MASTER: connection lost"
+            }
+            Phase::Streaming(_) => "Connection with master lost.",
+        };
+        self.out.warning(line);
+        self.lose(now_ms, Hang::Gone);
+    }
+
+    /// The load went so. Bytes that came behind the data are to be shown again now.
+    pub fn loaded(&mut self, outcome: LoadOutcome, now_ms: u64) {
+        let (order, is_lost, is_whole) = match self.phase {
+            Phase::Loading { order, is_lost, .. } => (order, is_lost, true),
+            Phase::Receiving { order, .. } => (order, false, false),
+            _ => return,
+        };
+        match outcome {
+            LoadOutcome::Loaded { database } if is_whole => self.adopt(order, database, now_ms),
+            LoadOutcome::Refused => {}
+            LoadOutcome::Loaded { .. } | LoadOutcome::Lost => self.position = None,
+        }
+        let hang = if is_lost { Hang::Gone } else { Hang::Up };
+        if !matches!(self.phase, Phase::Streaming(_)) {
+            self.out.warning("Failed trying to load the MASTER synchronization DB");
+            self.phase = Phase::Announced(None);
+            self.lose(now_ms, hang);
+        } else if is_lost {
+            self.closed(now_ms);
+        } else if order.of.is_some() {
+            self.acknowledge(self.applied, now_ms);
+        }
+    }
+
+    /// All units up to this offset are applied.
+    pub fn applied(&mut self, offset: u64, now_ms: u64) {
+        self.applied = offset;
+        self.answer_asked(now_ms);
+    }
+
+    /// All units up to this offset are on disk.
+    pub fn synced(&mut self, offset: u64) {
+        self.synced = offset;
+    }
+
+    /// Time passes; to be called a few times per second.
+    pub fn tick(&mut self, now_ms: u64) {
+        let timeout_ms = self.settings.timeout_ms;
+        let is_silent = now_ms.saturating_sub(self.clocks.heard_ms) >= timeout_ms;
+        let line = match &self.phase {
+            Phase::Waiting { until_ms } if now_ms >= *until_ms => return self.connect(now_ms),
+            Phase::Connecting if is_silent => "Timeout connecting to the MASTER...",
+            Phase::Shaking { since_ms, .. }
+                if now_ms.saturating_sub(*since_ms) >= REPLY_MS.min(timeout_ms) =>
+            {
+                self.out.warning("Master did not respond to command during SYNC handshake");
+                return self.fail(now_ms);
+            }
+            Phase::Announced(_) | Phase::Receiving { .. } if is_silent => {
+                "Timeout receiving bulk data from MASTER..."
+            }
+            Phase::Streaming(_) if is_silent => "MASTER timeout: no data nor PING received...",
+            _ => return self.speak(now_ms),
+        };
+        self.out.warning(line);
+        self.lose(now_ms, Hang::Up);
+    }
+
+    /// Says what is due by the clock.
+    fn speak(&mut self, now_ms: u64) {
+        if now_ms.saturating_sub(self.clocks.said_ms) < SAY_MS {
+            return;
+        }
+        match &self.phase {
+            Phase::Streaming(stream) if stream.is_counted => {
+                self.acknowledge(self.applied, now_ms);
+            }
+            Phase::Receiving { order: LoadOrder { mode: LoadMode::Disk, .. }, .. } => {}
+            Phase::Receiving { .. } | Phase::Loading { is_lost: false, .. } => {
+                self.clocks.said_ms = now_ms;
+                self.out.send(*b"\n");
+            }
+            _ => {}
+        }
+    }
+
+    /// Answers the requests for an acknowledgement that stand behind applied units only.
+    pub(super) fn answer_asked(&mut self, now_ms: u64) {
+        while let Phase::Streaming(stream) = &mut self.phase
+            && let Some(asked) = stream.asked.pop_front_if(|asked| *asked <= self.applied)
+        {
+            if stream.is_counted {
+                self.acknowledge(asked, now_ms);
+            }
+        }
+    }
+
+    fn acknowledge(&mut self, offset: u64, now_ms: u64) {
+        self.clocks.said_ms = now_ms;
+        let (offset, synced) = (offset.to_string(), self.synced.to_string());
+        let mut words = vec![&b"REPLCONF"[..], b"ACK", offset.as_bytes()];
+        if self.settings.has_aof {
+            words.extend([&b"FACK"[..], synced.as_bytes()]);
+        }
+        let mut bytes = Vec::new();
+        encode_command(words.into_iter(), &mut bytes);
+        self.out.send(bytes);
+    }
+
+    /// Our data is the primary's now, and the stream begins behind it.
+    fn adopt(&mut self, order: LoadOrder, database: u32, now_ms: u64) {
+        let of = order.of.map(|(id, offset)| SavedHistory { id, offset, database });
+        self.position = of;
+        self.applied = of.map_or(0, |of| of.offset);
+        self.synced = 0;
+        self.out.push(ReplicaAction::SetHistory(of));
+        self.out.notice("MASTER <-> REPLICA sync: Finished with success");
+        self.flow(self.applied, database, now_ms);
+    }
+
+    /// The stream flows from here on.
+    pub(super) fn flow(&mut self, offset: u64, database: u32, now_ms: u64) {
+        let ReplicaSettings { databases, unit_len_max, .. } = self.settings;
+        self.clocks.heard_ms = now_ms;
+        if let Some(since_ms) = self.clocks.down_since_ms.take() {
+            self.clocks.down_ms += now_ms.saturating_sub(since_ms);
+        }
+        self.attempts.current = 0;
+        self.phase = Phase::Streaming(Streaming {
+            parser: StreamParser::new(database, databases, unit_len_max),
+            offset,
+            partial: 0,
+            is_counted: self.position.is_some(),
+            asked: [].into(),
+            since_ms: now_ms,
+        });
+    }
+
+    fn connect(&mut self, now_ms: u64) {
+        let Some(PrimaryAddress { host, port }) = self.primary.clone() else { return };
+        self.clocks.attempt_ms = Some(now_ms);
+        self.clocks.heard_ms = now_ms;
+        self.attempts.current += 1;
+        self.attempts.total += 1;
+        self.phase = Phase::Connecting;
+        self.out.notice(format!("Connecting to MASTER {host}:{port}"));
+        self.out.push(ReplicaAction::Connect { host, port });
+        self.out.notice("MASTER <-> REPLICA sync started");
+    }
+
+    /// The handshake came to nothing.
+    pub(super) fn fail(&mut self, now_ms: u64) {
+        self.leave(now_ms, Hang::Up);
+        self.wait(now_ms);
+    }
+
+    fn wait(&mut self, now_ms: u64) {
+        self.phase = Phase::Waiting { until_ms: now_ms + RETRY_MS };
+    }
+
+    /// A link or a transfer ends: the next one is tried at once, unless one was just now.
+    pub(super) fn lose(&mut self, now_ms: u64, hang: Hang) {
+        self.leave(now_ms, hang);
+        let until_ms = self.clocks.attempt_ms.map_or(now_ms, |attempt| attempt + RETRY_MS);
+        self.phase = Phase::Waiting { until_ms };
+        if now_ms >= until_ms {
+            self.connect(now_ms);
+        }
+    }
+
+    /// Ends what goes on.
+    fn leave(&mut self, now_ms: u64, hang: Hang) {
+        let old = std::mem::replace(&mut self.phase, Phase::Unlinked);
+        let is_open = !matches!(
+            old,
+            Phase::Unlinked | Phase::Waiting { .. } | Phase::Loading { is_lost: true, .. }
+        );
+        if is_open && hang == Hang::Up {
+            self.out.push(ReplicaAction::Close);
+        }
+        match old {
+            Phase::Receiving { .. } => self.out.push(ReplicaAction::AbortLoad),
+            Phase::Loading { order, .. } => {
+                self.out.push(ReplicaAction::AbortLoad);
+                // Beside what is there, or in its place.
+                self.position = self.position.filter(|_| order.mode == LoadMode::Swap);
+            }
+            Phase::Streaming(_) => self.clocks.down_since_ms = Some(now_ms),
+            _ => {}
+        }
+    }
+}
+
+/// Whether a connection is still there to be closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hang {
+    /// The connection is there.
+    Up,
+    /// The other side has closed.
+    Gone,
+}

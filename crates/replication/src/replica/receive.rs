@@ -1,0 +1,183 @@
+//! Bytes from a primary, whatever they are at the time.
+//!
+//! Invariant: what the bytes mean does not depend on how they are cut.
+
+use super::action::{LoadMode, LoadOrder, RdbFraming, ReplicaAction};
+use super::handshake::HandshakeEnd;
+use super::line::{HEADER_MAX, Line, REPLY_MAX};
+use super::link::{Hang, ReplicaLink};
+use super::phase::Phase;
+use super::transfer::{Header, Transfer};
+use crate::ids::ReplicationId;
+
+impl ReplicaLink {
+    /// Whether to read from the primary: not while its data is being loaded.
+    pub fn is_reading(&self) -> bool {
+        self.phase.is_reading()
+    }
+
+    /// Bytes have come. `buf` begins with the first byte that is not done with, and holds what came
+    /// since. Returns how many bytes are done with when the actions are.
+    pub fn received(&mut self, buf: &[u8], now_ms: u64) -> usize {
+        let mut done = 0;
+        if self.phase.is_reading() {
+            self.clocks.heard_ms = now_ms;
+        }
+        while let Some(taken) = self.step(buf, done, now_ms) {
+            done += taken;
+        }
+        match self.phase {
+            Phase::Loading { .. } => done,
+            _ if self.phase.is_reading() => done,
+            // The connection is closed: nothing of what is left counts.
+            _ => buf.len(),
+        }
+    }
+
+    /// Takes the next thing in; `None` if that needs more bytes, or none are wanted.
+    fn step(&mut self, buf: &[u8], begin: usize, now_ms: u64) -> Option<usize> {
+        match &mut self.phase {
+            Phase::Shaking { .. } => self.take_reply(&buf[begin..], now_ms),
+            Phase::Announced(of) => {
+                let of = *of;
+                self.take_header(of, &buf[begin..], now_ms)
+            }
+            Phase::Receiving { order, transfer } => {
+                let received = transfer.take(&buf[begin..]);
+                let (order, read) = (*order, transfer.read());
+                let data = begin..begin + received.data;
+                if !data.is_empty() {
+                    self.out.push(ReplicaAction::Rdb(data));
+                }
+                match received.end {
+                    Some(mark) => {
+                        self.out.push(ReplicaAction::EndOfRdb);
+                        self.phase = Phase::Loading { order, read, is_lost: false };
+                        Some(received.data + mark)
+                    }
+                    None => (received.data > 0).then_some(received.data),
+                }
+            }
+            Phase::Streaming(_) => self.take_units(buf, begin, now_ms),
+            Phase::Unlinked | Phase::Waiting { .. } | Phase::Connecting | Phase::Loading { .. } => {
+                None
+            }
+        }
+    }
+
+    fn take_reply(&mut self, buf: &[u8], now_ms: u64) -> Option<usize> {
+        let Phase::Shaking { handshake, since_ms } = &mut self.phase else { return None };
+        let (line, taken) = match Line::first(buf, REPLY_MAX) {
+            Line::Whole(line, taken) => (line, taken),
+            Line::Partial => return None,
+            Line::TooLong => {
+                self.out.warning(format!("A reply of MASTER is longer than {REPLY_MAX} bytes"));
+                self.fail(now_ms);
+                return None;
+            }
+        };
+        *since_ms = now_ms;
+        match handshake.line(line, &self.settings, self.position, &mut self.out) {
+            None => {}
+            Some(HandshakeEnd::Failed) => self.fail(now_ms),
+            Some(HandshakeEnd::Full(of)) => self.phase = Phase::Announced(of),
+            Some(HandshakeEnd::Legacy) => self.phase = Phase::Announced(None),
+            Some(HandshakeEnd::Continue(id)) => self.resume(id, now_ms),
+        }
+        Some(taken)
+    }
+
+    /// The primary goes on from our position.
+    fn resume(&mut self, id: Option<ReplicationId>, now_ms: u64) {
+        let position =
+            self.position.as_mut().expect("a primary goes on only where it was asked to");
+        if let Some(id) = id.filter(|id| *id != position.id) {
+            position.id = id;
+            self.out.notice(format!("Master replication ID changed to {id}"));
+            self.out.push(ReplicaAction::Follow { id, at: position.offset });
+        }
+        let (offset, database) = (position.offset, position.database);
+        self.out.notice("MASTER <-> REPLICA sync: Master accepted a Partial Resynchronization.");
+        self.flow(offset, database, now_ms);
+    }
+
+    fn take_header(
+        &mut self,
+        of: Option<(ReplicationId, u64)>,
+        buf: &[u8],
+        now_ms: u64,
+    ) -> Option<usize> {
+        let fault = match Line::first(buf, HEADER_MAX) {
+            Line::Partial => return None,
+            Line::TooLong => "Bad protocol from MASTER: a header of data does not end".to_owned(),
+            Line::Whole(line, taken) => match Header::parse(line) {
+                Header::KeepAlive => return Some(taken),
+                Header::Fault(line) => line,
+                Header::Data(transfer) => {
+                    self.begin_load(of, transfer);
+                    return Some(taken);
+                }
+            },
+        };
+        self.out.warning(fault);
+        self.lose(now_ms, Hang::Up);
+        None
+    }
+
+    fn begin_load(&mut self, of: Option<(ReplicationId, u64)>, transfer: Transfer) {
+        let (framing, mode) = (transfer.framing(), self.settings.load);
+        let ours = self.position.map(|position| position.id);
+        let is_our_history = ours.is_some() && ours == of.map(|(id, _)| id);
+        let order = LoadOrder { framing, of, mode, is_our_history };
+        let place = if mode == LoadMode::Disk { "to disk" } else { "to parser" };
+        self.out.notice(match framing {
+            RdbFraming::Length(length) => {
+                format!("MASTER <-> REPLICA sync: receiving {length} bytes from master {place}")
+            }
+            RdbFraming::Marked => format!(
+                "MASTER <-> REPLICA sync: receiving streamed RDB from master with EOF {place}"
+            ),
+        });
+        self.out.push(ReplicaAction::BeginLoad(order));
+        // What is there goes now, so that there is nothing to go on from.
+        self.position = self.position.filter(|_| mode != LoadMode::Flush);
+        self.phase = Phase::Receiving { order, transfer };
+    }
+
+    fn take_units(&mut self, buf: &[u8], begin: usize, now_ms: u64) -> Option<usize> {
+        let Phase::Streaming(stream) = &mut self.phase else { return None };
+        let database = stream.parser.database();
+        let mut end = begin;
+        let fault = loop {
+            match stream.parser.advance(&buf[end..]) {
+                Ok(Some(unit)) => {
+                    if unit.wants_ack {
+                        stream.ask();
+                    }
+                    stream.offset += unit.len as u64;
+                    end += unit.len;
+                }
+                Ok(None) => break None,
+                Err(fault) => break Some(fault),
+            }
+        };
+        stream.partial = buf.len() - end;
+        if end > begin {
+            if let Some(position) = &mut self.position {
+                position.offset = stream.offset;
+                position.database = stream.parser.database();
+            }
+            let (range, end) = (begin..end, stream.offset);
+            self.out.push(ReplicaAction::Stream { range, end, database });
+            self.answer_asked(now_ms);
+        }
+        if let Some(fault) = fault {
+            self.out.warning(format!("Protocol error from MASTER: {fault}"));
+            // Where the two ends parted is unknown.
+            self.position = None;
+            self.lose(now_ms, Hang::Up);
+            return None;
+        }
+        (end > begin).then_some(end - begin)
+    }
+}
