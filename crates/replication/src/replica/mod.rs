@@ -27,6 +27,7 @@
 //! - `tick` is called a few times per second, `report` is for ROLE and INFO.
 
 mod action;
+mod check;
 mod handshake;
 mod line;
 mod link;
@@ -42,6 +43,7 @@ mod transfer;
 mod tests;
 
 pub use action::{LoadMode, LoadOrder, RdbFraming, ReplicaAction};
+pub use check::{check_link, check_stream};
 pub use link::{Attempts, LoadOutcome, ReplicaLink, ReplicaofReply};
 pub use phase::LinkState;
 pub use report::{LinkReport, SyncProgress};

@@ -1,7 +1,9 @@
 //! The link as a driver sees it, in sessions of lines: what the primary says, and what is done.
 
+mod cuts;
 mod handshake;
 mod roles;
+mod simulation;
 mod stream;
 mod sync;
 
