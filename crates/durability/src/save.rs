@@ -2,7 +2,8 @@
 //!
 //! Invariants: at most one save is under way; what is told of saves is of one moment; changes that
 //! a save does not hold stay counted as unsaved; while the file is to follow a FLUSHALL, no reply
-//! that tells of a write leaves.
+//! that tells of a write leaves, whoever calls a save off; while an end has the turn, no other save
+//! begins.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
@@ -22,6 +23,9 @@ use crate::claims::snapshot_file;
 use crate::durability::Durability;
 use crate::snapshot::{FileSink, Finished, Snapshot, SnapshotPurpose, SnapshotTarget};
 
+#[cfg(test)]
+mod tests;
+
 /// Between a save that failed and the next that nobody asked for.
 const RETRY_US: i64 = 5 * SECOND_US;
 
@@ -39,6 +43,8 @@ pub struct Saves {
 struct SavesState {
     running: Option<RunningSave>,
     is_scheduled: bool,
+    /// The process is to end: no save begins but the last one.
+    is_ending: bool,
     /// The file holds what was removed since: the next save begins when the present one is over.
     is_outdated: bool,
     figures: SaveStatus,
@@ -67,7 +73,11 @@ pub enum SaveMode {
     Background,
     /// A client does.
     Awaited,
-    /// The process ends after it, or begins anew.
+    /// The file follows a FLUSHALL, and all replies that tell of a write wait for it.
+    Following,
+    /// What is in memory is given up for the file.
+    Reloading,
+    /// The process ends after it.
     Final,
 }
 
@@ -119,6 +129,15 @@ pub enum Unbegun {
     NoThread(String),
 }
 
+/// The turn of who ends the process: given back where the process goes on.
+pub(crate) struct EndTurn(&'static Durability);
+
+impl Drop for EndTurn {
+    fn drop(&mut self) {
+        self.0.saves.reopen(self.0);
+    }
+}
+
 /// Somebody's turn to save, until the snapshot sees to its end: a panic meanwhile ends it.
 struct SaveTurn(&'static Durability, Arc<Snapshot>);
 
@@ -146,6 +165,7 @@ impl Saves {
         let state = SavesState {
             running: None,
             is_scheduled: false,
+            is_ending: false,
             is_outdated: false,
             figures,
             saved_changes: 0,
@@ -163,7 +183,12 @@ impl Saves {
         manner: SaveMode,
         listener: Option<Sender<SaveProgress>>,
     ) -> Result<(), Unbegun> {
-        let snapshot = self.take_turn(server, manner, listener.is_some())?;
+        let state = match listener {
+            // The slow clock and a FLUSHALL wait for nothing.
+            None => self.state(),
+            Some(_) => self.await_followed(),
+        };
+        let snapshot = self.take_turn(state, server, manner, listener.is_some())?;
         let turn = SaveTurn(server, Arc::clone(&snapshot));
         drill::point();
         if manner == SaveMode::Background {
@@ -186,15 +211,21 @@ impl Saves {
 
     /// Saves here and now, with a world that must not change any more before what is in memory is
     /// given up; it is awaited if it is not there yet.
-    /// Where a client waits for that it is told BUSY if others hold keys for too long. Libraries
-    /// change without the world: they stand still from the cut on as well.
+    /// The client that reloads is told BUSY if others hold keys for too long. Libraries change
+    /// without the world: they stand still from the cut on as well.
     pub fn hold_world(
         &self,
         server: &'static Durability,
-        is_awaited: bool,
+        manner: SaveMode,
         world: &mut Acquisition,
     ) -> Result<Still, Unsaved> {
-        let snapshot = self.take_turn(server, SaveMode::Final, is_awaited);
+        let state = match world.is_complete() {
+            // A save under way may need the world for its own end.
+            true => self.state(),
+            false => self.await_followed(),
+        };
+        let is_awaited = manner == SaveMode::Reloading;
+        let snapshot = self.take_turn(state, server, manner, is_awaited);
         let snapshot = snapshot.map_err(|_| Unsaved::Failed)?;
         let turn = SaveTurn(server, Arc::clone(&snapshot));
         let changes = Arc::new(AtomicU64::new(0));
@@ -230,7 +261,11 @@ impl Saves {
         }
         let follows = !server.config.get(SAVE).is_empty();
         let mut state = self.state();
-        state.is_outdated = follows && state.running.is_some();
+        // A save that holds the world has not made its cut, or nobody could flush.
+        let holds_world =
+            |running: &RunningSave| matches!(running.manner, SaveMode::Reloading | SaveMode::Final);
+        state.is_outdated =
+            follows && state.running.as_ref().is_some_and(|running| !holds_world(running));
         let ready = match follows {
             true => {
                 server.snapshot_fence.raise();
@@ -245,8 +280,8 @@ impl Saves {
         drop(state);
         ready.into_iter().for_each(Waker::wake);
         if begins {
-            // Whoever was faster saves less than a moment later.
-            let _ = self.begin(server, SaveMode::Awaited, None);
+            // Whoever was faster saves less than a moment later, or ends the process.
+            let _ = self.begin(server, SaveMode::Following, None);
         }
     }
 
@@ -260,21 +295,81 @@ impl Saves {
         self.state().running.is_some()
     }
 
+    /// Whether somebody asked for the save that is under way: that which follows a FLUSHALL is over
+    /// soon, and is waited for.
+    pub fn is_asked_for(&self) -> bool {
+        self.state().running.as_ref().is_some_and(|running| running.manner != SaveMode::Following)
+    }
+
     /// Calls off the save that is scheduled; `false` if none is.
     pub fn call_off(&self) -> bool {
         std::mem::take(&mut self.state().is_scheduled)
     }
 
-    /// Gives up the save that is under way; `false` if none is.
+    /// Gives up the save in the background; `false` if none is under way.
     pub fn cancel(&self) -> bool {
-        let running = self.state().running.as_ref().map(|running| Arc::clone(&running.snapshot));
-        running.map(|snapshot| snapshot.cancel()).is_some()
+        self.cancel_made(SaveMode::Background)
+    }
+
+    /// Gives up the last save; `false` if none is under way.
+    pub(crate) fn cancel_last(&self) -> bool {
+        self.cancel_made(SaveMode::Final)
+    }
+
+    /// Leaves saves alone that are made otherwise, as somebody waits for them.
+    fn cancel_made(&self, meant: SaveMode) -> bool {
+        let state = self.state();
+        let running = state.running.as_ref().filter(|running| running.manner == meant);
+        running.map(|running| running.snapshot.cancel()).is_some()
     }
 
     /// Waits until no save is under way.
     pub fn wait(&self) {
         let waited = self.over.wait_while(self.state(), |state| state.running.is_some());
         drop(waited.expect("no critical section here panics"));
+    }
+
+    /// Waits until no save is under way that follows a FLUSHALL. Not for workers, nor with locks
+    /// held.
+    pub fn wait_followed(&self) {
+        drop(self.await_followed());
+    }
+
+    fn await_followed(&self) -> MutexGuard<'_, SavesState> {
+        let follows = |state: &mut SavesState| {
+            let running = state.running.as_ref();
+            !state.is_ending && running.is_some_and(|running| running.manner == SaveMode::Following)
+        };
+        let waited = self.over.wait_while(self.state(), follows);
+        waited.expect("no critical section here panics")
+    }
+
+    /// Gives up whatever save is under way and waits for its end; only the last one may begin until
+    /// the turn is given back. Replies that wait for a file go on waiting.
+    pub(crate) fn take_end_turn(&self, server: &'static Durability) -> EndTurn {
+        let mut state = self.state();
+        state.is_ending = true;
+        let turn = EndTurn(server);
+        self.over.notify_all();
+        if let Some(RunningSave { snapshot, .. }) = &state.running {
+            log_warning!(server.log, "There is a child saving an .rdb. Killing it!");
+            snapshot.cancel();
+        }
+        let waited = self.over.wait_while(state, |state| state.running.is_some());
+        drop(waited.expect("no critical section here panics"));
+        turn
+    }
+
+    /// The process goes on after all, and so do saves.
+    fn reopen(&self, server: &'static Durability) {
+        let mut state = self.state();
+        state.is_ending = false;
+        let begins = state.running.is_none() && server.snapshot_fence.is_up();
+        drop(state);
+        if begins {
+            // Somebody may have been faster, which does as well.
+            let _ = self.begin(server, SaveMode::Following, None);
+        }
     }
 
     /// What there is to tell.
@@ -360,19 +455,20 @@ impl Saves {
 
     fn take_turn(
         &self,
+        mut state: MutexGuard<'_, SavesState>,
         server: &'static Durability,
         manner: SaveMode,
         is_awaited: bool,
     ) -> Result<Arc<Snapshot>, Unbegun> {
-        let mut state = self.state();
-        if state.running.is_some() {
+        if state.running.is_some() || state.is_ending && manner != SaveMode::Final {
             return Err(Unbegun::Busy);
         }
         let syncs = server.config.get(RDB_SAVE_INCREMENTAL_FSYNC);
         let snapshot = Snapshot::new(server, SnapshotPurpose::Save, syncs, is_awaited);
         let now = now(server);
         state.running = Some(RunningSave { snapshot: Arc::clone(&snapshot), manner, began: now });
-        state.figures.begun += u64::from(manner != SaveMode::Final);
+        let goes_on = !matches!(manner, SaveMode::Reloading | SaveMode::Final);
+        state.figures.begun += u64::from(goes_on);
         Ok(snapshot)
     }
 
@@ -411,14 +507,16 @@ impl Saves {
             Err(_) => state.figures.is_well &= !is_background,
         }
         server.write_refusals.set(SNAPSHOT_FAILED, !state.figures.is_well);
-        let is_outdated = std::mem::take(&mut state.is_outdated) && manner != SaveMode::Final;
+        let is_outdated = std::mem::take(&mut state.is_outdated);
+        let is_called_off = result.is_err() && snapshot.is_cancelled();
         // Where it failed nobody waits any more, as in Redis: the log and INFO tell of it.
-        let ready = if is_outdated { Vec::new() } else { server.snapshot_fence.lower() };
+        let is_owed = server.snapshot_fence.is_up() && (is_outdated || is_called_off);
+        let ready = if is_owed { Vec::new() } else { server.snapshot_fence.lower() };
         drop(state);
         ready.into_iter().for_each(Waker::wake);
-        if is_outdated {
-            // Somebody may have been faster, which does as well.
-            let _ = self.begin(server, SaveMode::Awaited, None);
+        if is_owed {
+            // Somebody may have been faster, which does as well: another save, or an end.
+            let _ = self.begin(server, SaveMode::Following, None);
         }
         self.over.notify_all();
         match result {

@@ -14,6 +14,7 @@ use keyspace::Acquisition;
 
 use crate::aof;
 use crate::durability::Durability;
+use crate::save::SaveMode;
 
 const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 
@@ -40,10 +41,8 @@ impl Shutdown {
             return Ok(());
         }
         log_warning!(server.log, "User requested shutdown...");
-        if server.saves.cancel() {
-            log_warning!(server.log, "There is a child saving an .rdb. Killing it!");
-            server.saves.wait();
-        }
+        // A save that somebody else begins now would keep the process up: none does.
+        let end_turn = server.saves.take_end_turn(server);
         let is_wanted = how.save || !how.nosave && !server.config.get(SAVE).is_empty();
         // What is loaded by half must not take the place of the whole.
         let saves = is_wanted && !server.loading.is_on();
@@ -57,6 +56,8 @@ impl Shutdown {
             drop(saved);
             await_base(server, how.force)?;
         }
+        // Kept for good: what waits for a file that does not follow is never told.
+        std::mem::forget(end_turn);
         server.ending.ask();
         Ok(())
     }
@@ -67,7 +68,7 @@ impl Shutdown {
             return self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         }
         loop {
-            server.saves.cancel();
+            server.saves.cancel_last();
             match self.turn.try_lock() {
                 Ok(turn) => return turn,
                 Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
@@ -79,7 +80,7 @@ impl Shutdown {
 
     /// Calls off an end that is being prepared; `false` if none is, or it is too late.
     pub fn call_off(&self, server: &Durability) -> bool {
-        !server.ending.is_asked() && self.is_begun(server) && server.saves.cancel()
+        !server.ending.is_asked() && self.is_begun(server) && server.saves.cancel_last()
     }
 
     /// Whether an end is being prepared, or has come.
@@ -92,7 +93,7 @@ impl Shutdown {
 fn save(server: &'static Durability, force: bool) -> Result<Option<Saved>, GoesOn> {
     log_notice!(server.log, "Saving the final RDB snapshot before exiting.");
     let mut world = Acquisition::of_world(server.keyspace);
-    match server.saves.hold_world(server, false, &mut world) {
+    match server.saves.hold_world(server, SaveMode::Final, &mut world) {
         Ok(still) => Ok(Some((still, world))),
         Err(_) if !force => {
             log_warning!(server.log, "Error trying to save the DB, can't exit.");

@@ -12,7 +12,7 @@ use commands::arguments::is;
 use durability::aof::{self, AofFiles};
 use durability::claims::snapshot_file;
 use durability::loading::{OnDuplicate, snapshot};
-use durability::save::Unsaved;
+use durability::save::{SaveMode, Unsaved};
 use engine::commit::publish::announce;
 use engine::limits::loading::LOADING;
 use engine::runtime::background;
@@ -127,7 +127,8 @@ impl Reloading {
     /// Has the world, and the file if that is to be made.
     fn prepare(&self, server: &'static Server, world: &mut Acquisition) -> Result<Still, Refusal> {
         if self.saves {
-            return server.saves.hold_world(server, true, world).map_err(|why| match why {
+            let held = server.saves.hold_world(server, SaveMode::Reloading, world);
+            return held.map_err(|why| match why {
                 Unsaved::Busy => BUSY,
                 Unsaved::Failed => NOT_SAVED,
             });
