@@ -3,7 +3,7 @@
 
 use tests::render::render;
 use tests::server::eventually;
-use tests::{Client, Server, check};
+use tests::{Client, Oracle, Server, check};
 
 /// So long a save of one key takes that nobody waits for its end.
 const NEVER: &str = "100000000";
@@ -123,5 +123,33 @@ fn only_what_is_in_the_background_can_be_cancelled() {
         assert_eq!(other.info("rdb_bgsave_in_progress"), "1", "{words:?}");
         other.send(&["SHUTDOWN", "NOSAVE"]);
         assert!(server.wait().success());
+    }
+}
+
+#[test]
+fn what_comes_right_behind_a_flush_finds_its_save_over() {
+    let options = ["--save", "3600 1", "--enable-debug-command", "yes"];
+    for server in &Oracle::Redis82.beside(&options) {
+        let mut client = server.client();
+        // Long enough to be under way when the next command comes.
+        delay(&mut client, "200000");
+        for (words, told) in [
+            (vec!["SAVE"], "OK"),
+            (vec!["BGSAVE"], "Background saving started"),
+            (vec!["BGSAVE", "SCHEDULE"], "Background saving started"),
+            (vec!["DEBUG", "RELOAD"], "OK"),
+            (vec!["BGREWRITEAOF"], "Background append only file rewriting started"),
+        ] {
+            check(&mut client, "> SET old 1\nOK\n");
+            let unit = [vec!["MULTI"], vec!["FLUSHALL"], vec!["SET", "new", "1"], vec!["EXEC"]];
+            let replies = client.pipeline(&[&unit[..], &[words.clone()]].concat());
+            assert_eq!(render(&replies[3]), "1) OK\n2) OK");
+            assert_eq!(render(&replies[4]), told, "{words:?}");
+            eventually("it is over", || {
+                let fields = ["rdb_bgsave_in_progress", "aof_rewrite_in_progress"];
+                fields.iter().all(|field| client.info(field) == "0")
+            });
+            check(&mut client, "> MGET old new\n1) (nil)\n2) \"1\"\n");
+        }
     }
 }

@@ -36,14 +36,15 @@ fn rewrite(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Res
     if server.aof.rewrite.is_underway() {
         return Err(UNDERWAY);
     }
-    if context.unit.is_some() || server.saves.is_running() || server.backup.is_underway() {
+    if context.unit.is_some() || server.saves.is_asked_for() || server.backup.is_underway() {
         // What the others of a transaction change must be in it; and one at a time, as in Redis.
         server.aof.rewrite.schedule();
         reply.simple("Background append only file rewriting scheduled");
         return Ok(Next::Done);
     }
-    // The disk is asked for a directory.
+    // A FLUSHALL's save is waited for, and the disk is asked for a directory.
     Ok(Next::elsewhere(move |_, _, reply| {
+        server.saves.wait_followed();
         if aof::begin_rewrite(server) {
             reply.simple("Background append only file rewriting started");
             return Ok(());

@@ -94,7 +94,7 @@ fn save_in_background(
         2 if is(&args[1], "CANCEL") => return cancel(context, reply),
         _ => return Err(SYNTAX),
     };
-    if server.saves.is_running() {
+    if server.saves.is_asked_for() {
         return Err(IN_PROGRESS);
     }
     let is_rewriting = server.aof.rewrite.is_underway();
