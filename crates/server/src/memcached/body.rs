@@ -67,7 +67,7 @@ impl<'a> RequestBody<'a> {
     }
 
     /// As one key of several, which come behind it.
-    pub(super) fn as_part(self) -> Self {
+    pub(super) fn into_part(self) -> Self {
         Self { is_part: true, ..self }
     }
 

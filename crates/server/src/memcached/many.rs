@@ -59,7 +59,7 @@ impl Stepwise for EachItem {
             let Some(locks) = locks else { return Stepped::Waits };
             let (lane, session, entry) = (stride.lane, &mut *stride.session, self.entry);
             let body = RequestBody::new(server, lane, session, &request, Some(location));
-            let (body, out) = (&mut body.as_part(), &mut *stride.out);
+            let (body, out) = (&mut body.into_part(), &mut *stride.out);
             let mut part = ForeignRequest { lane, session, entry, body, out };
             match part.run_part(locks) {
                 Ok(true) => self.next += 1,
