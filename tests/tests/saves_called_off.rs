@@ -142,7 +142,7 @@ fn what_comes_right_behind_a_flush_finds_its_save_over() {
         ] {
             check(&mut client, "> SET old 1\nOK\n");
             let unit = [vec!["MULTI"], vec!["FLUSHALL"], vec!["SET", "new", "1"], vec!["EXEC"]];
-            let replies = client.pipeline(&[&unit[..], &[words.clone()]].concat());
+            let replies = client.pipeline(&[&unit[..], std::slice::from_ref(&words)].concat());
             assert_eq!(render(&replies[3]), "1) OK\n2) OK");
             assert_eq!(render(&replies[4]), told, "{words:?}");
             eventually("it is over", || {
