@@ -18,10 +18,14 @@
 //! - `BeginLoad` makes a loader, `Rdb` feeds it, `EndOfRdb` asks for `loaded`; a loader that sees
 //!   before that that the data is of no use calls `loaded` early. `AbortLoad` ends it without an
 //!   answer. After `loaded`, `received` is called with what the buffer holds, also if nothing.
-//! - `Stream` are whole units. They go to the journal as they are when they are applied, and to
-//!   the lanes with the database told; from then on they are the driver's, and are never asked
-//!   for again. Replies to them are thrown away; PING, SELECT and REPLCONF among them do nothing
-//!   but count. `applied` tells the offset when the lanes have got there, `synced` when the disk.
+//! - `Stream` are whole units. They go to the journal as they are, and to the lanes with the
+//!   database told; from then on they are the driver's, and are never asked for again. Replies to
+//!   them are thrown away; PING, SELECT and REPLCONF among them do nothing
+//!   but count; a [`StreamParser`] begun in that database splits them again. `applied` tells the
+//!   offset when the lanes have got there, `synced` when the disk. Lanes are empty, and scripts
+//!   have ended, before data takes the place of other data.
+//! - A driver that reads no more since its lanes are full shows `received` what it has once in a
+//!   while: that silence is not the primary's. What a primary does not read is bounded there too.
 //! - `SetHistory` and `Follow` are `History::adopt` and `History::follow`, and the end of the
 //!   links of our own replicas if the id is another.
 //! - `tick` is called a few times per second, `report` is for ROLE and INFO.

@@ -278,7 +278,11 @@ impl World {
                     match &args[0] {
                         b"PING" => wire.to_replica.extend(b"+PONG\r\n"),
                         b"PSYNC" => self.psync(&mut wire, &args[1], &args[2]),
-                        _ if &args[1] == b"ACK" => wire.waits_for_ack = false,
+                        _ if &args[1] == b"ACK" => {
+                            let offset = base::number::parse_u64(&args[2]).expect("a number");
+                            assert!(offset <= self.taken.len() as u64, "only what is there");
+                            wire.waits_for_ack = false;
+                        }
                         _ => wire.to_replica.extend(b"+OK\r\n"),
                     }
                     consumed
