@@ -59,6 +59,11 @@ fn await_log(subject: &mut Subject) {
     eventually("writes are taken", || {
         subject.ask(&["SET", "new", "1"]).as_ref().is_some_and(is_ok)
     });
+    // A writer that panicked has its base begun a moment later: only this waits for all of that.
+    eventually("what was written is in a file", || {
+        let copies = subject.ask(&["WAITAOF", "1", "0", "1000"]);
+        copies == Some(Value::Array(vec![Value::Integer(1), Value::Integer(0)]))
+    });
     await_rewrites(subject);
 }
 
