@@ -147,6 +147,7 @@ mod short {
     }
 }
 
+/// As with assertions, where it does something.
 #[cfg(not(debug_assertions))]
 #[inline]
 pub const fn are_turns_short() -> bool {
@@ -213,6 +214,7 @@ pub fn point() {
     assert!(struck.is_none(), "drill: {struck:?}");
 }
 
+/// As with assertions, where it does something.
 #[cfg(not(debug_assertions))]
 pub const fn point() {}
 
@@ -223,6 +225,7 @@ pub fn point_in_log() {
     assert!(struck.is_none(), "drill: {struck:?}");
 }
 
+/// As with assertions, where it does something.
 #[cfg(not(debug_assertions))]
 pub const fn point_in_log() {}
 
