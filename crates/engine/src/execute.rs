@@ -21,7 +21,7 @@ use crate::lane::Lane;
 use crate::limits::budget;
 use crate::runtime::drill;
 use crate::session::Waiting;
-use crate::session::{Blocked, Executed, Grant, Round, Session, Stage, Step, tx_options};
+use crate::session::{Blocked, Executed, Grant, Round, Session, Step, Suspension, tx_options};
 use crate::shared::Shared;
 use crate::table::command_table::{Entry, Run};
 use crate::transaction::control_plane::{Asker, ControlRequest, Next};
@@ -101,7 +101,7 @@ pub fn execute(
             reject(lane, session, Some(entry), out, &refusal);
             return after(session, None, out, mark, Step::Done);
         }
-        Verdict::Postponed(stage) => return Step::Postpone(stage),
+        Verdict::Postponed(suspension) => return Step::Postpone(suspension),
     }
     if session.is_queueing() && !entry.spec.flags.has(Flags::IMMEDIATE) {
         queue::queue(lane, session, entry, location, args, out);
@@ -219,7 +219,7 @@ impl CommandExecution<'_> {
     #[cold]
     fn block(&self, tx: &mut Tx, work: Work, wait: Wait) -> Step {
         let waiting = Waiting::begin(tx, &self.session.client, work.waiting(), wait);
-        Step::Wait(Stage::Blocked(Box::new(Blocked::on_keys(self.ran(), waiting))))
+        Step::Wait(Suspension::Blocked(Box::new(Blocked::on_keys(self.ran(), waiting))))
     }
 
     /// The request, as what has just begun.
@@ -304,7 +304,7 @@ impl CommandExecution<'_> {
         match next {
             Ok(Next::Done) => Step::Done,
             Ok(Next::Close) => Step::Close,
-            Ok(Next::Wait(stage)) => Step::Wait(stage),
+            Ok(Next::Wait(suspension)) => Step::Wait(suspension),
             Ok(Next::Elsewhere(work)) => {
                 let heavy = &self.lane.shared.background;
                 Step::elsewhere(heavy.run(self.call(), work))

@@ -17,7 +17,7 @@ use crate::limits::budget;
 use crate::limits::loading::LOADING;
 use crate::runtime::write_gate::WriteGate;
 use crate::session::{Limited, Request};
-use crate::session::{Session, Stage};
+use crate::session::{Session, Suspension};
 use crate::shared::Shared;
 use crate::table::command_table::Entry;
 
@@ -30,8 +30,8 @@ pub enum Verdict {
     Admitted,
     /// The client gets this error.
     Refused(Refusal),
-    /// Not now: the stage says when to ask again.
-    Postponed(Stage),
+    /// Not now: the suspension says when to ask again.
+    Postponed(Suspension),
 }
 
 /// Asks all gates.
@@ -49,8 +49,8 @@ type Passed = Result<(), Objection>;
 /// Why a command does not run now.
 enum Objection {
     Refusal(Refusal),
-    /// The stage says when to ask again.
-    Wait(Stage),
+    /// The suspension says when to ask again.
+    Wait(Suspension),
 }
 
 /// A command that asks to be let pass.
@@ -185,7 +185,7 @@ fn disk_and_memory(
 #[inline]
 fn write_gates(server: &'static Shared, effective: Flags) -> Passed {
     match shut_gate(server) {
-        Some(gate) if may_write(effective) => Err(Objection::Wait(Stage::Shut(gate))),
+        Some(gate) if may_write(effective) => Err(Objection::Wait(Suspension::Backpressure(gate))),
         _ => Ok(()),
     }
 }
@@ -195,7 +195,7 @@ fn write_gates(server: &'static Shared, effective: Flags) -> Passed {
 fn pause(lane: &Lane, flags: impl FnOnce() -> Flags) -> Passed {
     let pause = &lane.shared.pause;
     match pause.may_hold() && pause.holds(flags(), lane.now_ms()) {
-        true => Err(Objection::Wait(Stage::Paused)),
+        true => Err(Objection::Wait(Suspension::Pause)),
         false => Ok(()),
     }
 }
@@ -205,7 +205,7 @@ fn verdict(passed: Passed) -> Verdict {
     match passed {
         Ok(()) => Verdict::Admitted,
         Err(Objection::Refusal(refusal)) => Verdict::Refused(refusal),
-        Err(Objection::Wait(stage)) => Verdict::Postponed(stage),
+        Err(Objection::Wait(suspension)) => Verdict::Postponed(suspension),
     }
 }
 

@@ -10,7 +10,7 @@ use proto::{Args, Output, OwnedArgs};
 use crate::lane::Lane;
 use crate::observe::command_log::Execution;
 use crate::runtime::counters::add;
-use crate::session::{Executed, Session, Stage, Step};
+use crate::session::{Executed, Session, Step, Suspension};
 use crate::shared::Shared;
 use crate::table::command_table::{Entry, Run};
 
@@ -61,9 +61,9 @@ pub(crate) fn book_step(lane: &Lane, session: &Session, step: &mut Step, book: i
     match step {
         Step::Postpone(_) => {}
         // What has a result to come is booked with that.
-        Step::Wait(stage) if stage.has_result_to_come() => _ = lane.tick(),
+        Step::Wait(suspension) if suspension.has_result_to_come() => _ = lane.tick(),
         // What waits is booked when that is over.
-        Step::Wait(Stage::Blocked(blocked)) => note_wait(lane, session, &mut blocked.ran),
+        Step::Wait(Suspension::Blocked(blocked)) => note_wait(lane, session, &mut blocked.ran),
         _ => book(),
     }
 }

@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 use super::CommandExecution;
 use crate::commit::handler::Work;
 use crate::execute::heavy::{Leaving, ReadPhase, Transaction, Unlocked};
-use crate::session::{Elsewhere, Stage};
+use crate::session::{Elsewhere, Suspension};
 use crate::session::{Round, Step, tx_options};
 
 /// A request of so many bytes leaves its worker, where these lie by themselves: to copy them takes
@@ -28,7 +28,7 @@ const BULKY: usize = 1 << 20;
 impl Step {
     /// The request runs on another thread; the session waits for what comes of it.
     pub fn elsewhere(result: oneshot::Receiver<Elsewhere>) -> Self {
-        Self::Wait(Stage::Elsewhere(result))
+        Self::Wait(Suspension::Offload(result))
     }
 }
 

@@ -18,7 +18,7 @@ use crate::commit::accounting::{book_in_words, book_step};
 use crate::commit::handler::{self, CommandBody, Outcome};
 use crate::lane::Lane;
 use crate::runtime::drill;
-use crate::session::{Grant, Round, Session, Stage, Step, Steps, Stepwise, tx_options};
+use crate::session::{Grant, Round, Session, Step, Steps, Stepwise, Suspension, tx_options};
 use crate::table::command_table::Entry;
 
 /// Where the keys of a request belong.
@@ -132,7 +132,7 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
         let (verdict, granted) = locks::enter(lane, grant, || self.body.room(), || self.ask());
         match verdict {
             Verdict::Admitted => Ok(granted),
-            Verdict::Postponed(stage) => Err(Step::Postpone(stage)),
+            Verdict::Postponed(suspension) => Err(Step::Postpone(suspension)),
             Verdict::Refused(refusal) => {
                 lane.shared.stats.rejected(lane.number, entry.id);
                 self.refuse(&refusal);
@@ -164,7 +164,11 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
             None => {
                 if let Some(work) = self.body.in_steps(entry) {
                     let words = self.body.words();
-                    return Step::Wait(Stage::Steps(Steps::begin(entry, words.as_args(), work)));
+                    return Step::Wait(Suspension::Steps(Steps::begin(
+                        entry,
+                        words.as_args(),
+                        work,
+                    )));
                 }
                 let (keyspace, round) = (lane.shared.keyspace, Round::default());
                 let partitions = match self.body.only_key() {

@@ -21,7 +21,7 @@ use crate::limits::long_running::Hold;
 use crate::runtime::background::{BETWEEN_LOOKS, Background, wait_for_client_while};
 use crate::runtime::drill;
 use crate::session::Waiting;
-use crate::session::{Elsewhere, Executed, Stage, Then};
+use crate::session::{Elsewhere, Executed, Suspension, Then};
 use crate::session::{Limited, Request};
 use crate::shared::Shared;
 use crate::table::command_table::Entry;
@@ -254,11 +254,11 @@ impl Background {
     }
 
     /// Runs a program here; how its session waits for that.
-    pub(crate) fn run_errand(&self, errand: Errand, args: OwnedArgs) -> Stage {
+    pub(crate) fn run_errand(&self, errand: Errand, args: OwnedArgs) -> Suspension {
         let returns = errand.program.returns(&errand.unit);
         let errand = GuardedErrand::new(errand);
         let receiver = self.report(move |lane| errand.take().run(lane, args));
-        if returns { Stage::Away(receiver) } else { Stage::Elsewhere(receiver) }
+        if returns { Suspension::ResumableOffload(receiver) } else { Suspension::Offload(receiver) }
     }
 
     /// Runs a control command's work here, outside any turnstile.

@@ -9,7 +9,7 @@ use keyspace::{Acquisition, BUSY};
 use crate::admission::gates::Verdict;
 use crate::lane::Lane;
 use crate::reclaim::evict;
-use crate::session::{Grant, Parked, Round, Stage, Step};
+use crate::session::{Grant, Parked, Round, Step, Suspension};
 
 /// The locks of a request, if they have come.
 pub(super) type Granted = Option<(Acquisition, Round)>;
@@ -54,7 +54,7 @@ pub(super) fn acquire(
 /// Leaves a request until its locks are there.
 #[cold]
 pub(super) fn park(lane: &Lane, acquisition: Acquisition, round: Round) -> Step {
-    Step::Postpone(Stage::Parked(Parked::new(acquisition, round, lane.ticked_us())))
+    Step::Postpone(Suspension::Locks(Parked::new(acquisition, round, lane.ticked_us())))
 }
 
 /// Leaves a request until the locks are there that it turned out to need in this round.

@@ -13,7 +13,7 @@ use crate::lane::Lane;
 use crate::runtime::drill;
 use crate::session::Needs;
 use crate::session::{Round, Step};
-use crate::session::{Session, Stage, Steps};
+use crate::session::{Session, Steps, Suspension};
 use crate::table::command_table::Entry;
 use crate::transaction::unit::{Program, ProgramRequest, RunsOn, Unit};
 
@@ -47,7 +47,7 @@ impl CommandExecution<'_> {
             }
         };
         if let Some(work) = program.in_steps(self.args) {
-            return Step::Wait(Stage::Steps(Steps::begin(entry, self.args, work)));
+            return Step::Wait(Suspension::Steps(Steps::begin(entry, self.args, work)));
         }
         let needs = program.needs(self.args);
         let undoable = needs.undoable || drill::wants_undo();

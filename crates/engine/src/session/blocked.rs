@@ -5,7 +5,7 @@
 use keyspace::{Acquisition, Lsn};
 use proto::Reply;
 
-use super::stage::Executed;
+use super::suspension::Executed;
 use super::waiting::{KeyWait, Waiting};
 
 /// A blocking command that waits.

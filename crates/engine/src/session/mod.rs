@@ -14,9 +14,9 @@ pub mod needs;
 pub mod output_ceiling;
 pub mod patience;
 mod request;
-mod stage;
 mod state;
 mod steps;
+mod suspension;
 pub mod timer;
 mod waiting;
 
@@ -29,11 +29,11 @@ pub use member::{
 pub(crate) use multi::{MultiQueue, Pending};
 pub(crate) use needs::Needs;
 pub use request::{Grant, Round, Step, aborted, tx_options};
-pub use stage::{
-    Accounted, Departures, Elsewhere, Executed, Parked, Resumable, Resumed, Stage, Then,
-};
 pub use state::Session;
 pub use steps::{Stepped, Steps, Stepwise, Stride};
+pub use suspension::{
+    Accounted, Departures, Elsewhere, Executed, Parked, Resumable, Resumed, Suspension, Then,
+};
 pub use waiting::{
     BlockedClient, KeyWait, NEVER, Served, ServedWith, Waiting, WaitingCommand, blocked,
     keys_on_nokey, memory, unblock,

@@ -4,7 +4,7 @@
 
 use keyspace::{Acquisition, HeavyPass, Refusal, TxOptions};
 
-use super::{Session, Stage};
+use super::{Session, Suspension};
 use crate::clients::registry::client_flags;
 use crate::lane::Lane;
 
@@ -38,10 +38,10 @@ pub enum Step {
     Done,
     /// It was answered, and the connection is to be closed.
     Close,
-    /// It cannot run yet and is to be given again when the stage is over.
-    Postpone(Stage),
+    /// It cannot run yet and is to be given again when the suspension is over.
+    Postpone(Suspension),
     /// It runs on; the session waits for its end.
-    Wait(Stage),
+    Wait(Suspension),
 }
 
 /// How a session's transactions are begun.

@@ -11,7 +11,7 @@ use proto::{Args, Output};
 
 use super::Session;
 use super::request::tx_options;
-use super::stage::{Elsewhere, Executed, Parked, Then};
+use super::suspension::{Elsewhere, Executed, Parked, Then};
 use super::timer::Timer;
 use crate::lane::Lane;
 use crate::session::Round;

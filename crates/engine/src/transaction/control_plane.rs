@@ -8,7 +8,7 @@ use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use crate::lane::Lane;
-use crate::session::{Session, Stage, Steps, Stepwise};
+use crate::session::{Session, Steps, Stepwise, Suspension};
 use crate::table::command_table::Entry;
 use crate::transaction::unit::Unit;
 
@@ -62,7 +62,7 @@ pub enum Next {
     /// The end of the connection, once the reply has left.
     Close,
     /// The reply comes later: the session waits.
-    Wait(Stage),
+    Wait(Suspension),
     /// The reply comes from a heavy-work thread.
     Elsewhere(ControlWork),
     /// As `Elsewhere`, with locks of its own, or waiting for others: not for where some are held.
@@ -81,7 +81,7 @@ impl Next {
 
     /// Does it in steps, between which others of the worker come.
     pub fn in_steps(entry: &'static Entry, args: Args<'_>, work: impl Stepwise + 'static) -> Self {
-        Self::Wait(Stage::Steps(Steps::begin(entry, args, Box::new(work))))
+        Self::Wait(Suspension::Steps(Steps::begin(entry, args, Box::new(work))))
     }
 
     /// Ends the command within a unit, where nobody waits; whether the connection is to be closed.

@@ -9,7 +9,7 @@ use commands::declare::{Command, Flags, Group, Spec, exactly};
 use commands::errors::NOT_POSITIVE;
 use durability::aof::Phase;
 use durability::waitaof::{NO_FILE, is_in_file, reply_copies};
-use engine::session::{Awaited, Blocked, Executed, Safety, Stage};
+use engine::session::{Awaited, Blocked, Executed, Safety, Suspension};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
@@ -62,7 +62,7 @@ fn wait(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
     }
     let ran = Executed::begun(context.entry, args);
     let blocked = Blocked::on_time(ran, timeout, |reply| reply.integer(0));
-    Ok(Next::Wait(Stage::Blocked(Box::new(blocked))))
+    Ok(Next::Wait(Suspension::Blocked(Box::new(blocked))))
 }
 
 fn wait_aof(
@@ -97,7 +97,7 @@ fn wait_aof(
     }
     let ran = Executed::begun(context.entry, args);
     let blocked = Blocked::on_disk(ran, timeout, Safety::new(lsn, awaited));
-    Ok(Next::Wait(Stage::Blocked(Box::new(blocked))))
+    Ok(Next::Wait(Suspension::Blocked(Box::new(blocked))))
 }
 
 /// Until when to wait, on the monotonic clock in microseconds; for ever if `None`.

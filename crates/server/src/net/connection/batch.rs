@@ -22,7 +22,7 @@ use proto::{Args, Output, ProtocolError, Reply};
 use smallvec::SmallVec;
 
 use super::window::{Slot, WINDOW, Window};
-use super::{Connection, Place, Session, Stage};
+use super::{Connection, Place, Session, Suspension};
 use crate::net::output_limit;
 use crate::net::worker::Worker;
 
@@ -48,7 +48,7 @@ pub(super) enum End {
     Drained,
     /// The budget is spent.
     Yielded,
-    /// A request waits for something; the machine's stage says for what.
+    /// A request waits for something; the machine's suspension says for what.
     Waits,
     /// The connection must be closed.
     Closing,
@@ -112,7 +112,7 @@ impl Connection {
         let is_little = |output: &Output| {
             output.len() < GATHERED && !output.is_streaming() && !output.is_overfull()
         };
-        matches!(self.stage, Stage::Requests)
+        matches!(self.suspension, Suspension::None)
             && self.has_requests()
             && !self.session.closing
             && self.output.as_deref().is_some_and(is_little)
@@ -393,13 +393,13 @@ impl Batch<'_> {
             // What comes next is appended when the stream is sent.
             Step::Done => output.is_streaming().then_some(End::Drained),
             Step::Close => Some(End::Closing),
-            Step::Postpone(stage) => {
+            Step::Postpone(suspension) => {
                 // The request stays in the input, to be parsed again when it is its turn.
-                serve.stage = stage;
+                serve.suspension = suspension;
                 return Some(End::Waits);
             }
-            Step::Wait(stage) => {
-                serve.stage = stage;
+            Step::Wait(suspension) => {
+                serve.suspension = suspension;
                 Some(End::Waits)
             }
         };

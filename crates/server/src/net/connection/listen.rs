@@ -20,7 +20,7 @@ use engine::runtime::lanes::READ_SIZE;
 use engine::session::Later;
 use engine::session::life::{Heard, Turn};
 
-use super::{Connection, Stage};
+use super::{Connection, Suspension};
 
 /// A read that is for later asks for at least this much.
 const READ_LEAST: usize = 512;
@@ -78,18 +78,18 @@ impl Connection {
         Heard::Bytes
     }
 
-    /// With so much that waits no more is read at this stage.
+    /// With so much that waits no more is read in this suspension.
     fn most_ahead(&self) -> usize {
-        match self.stage {
-            Stage::Shut(_) => READ_SIZE,
+        match self.suspension {
+            Suspension::Backpressure(_) => READ_SIZE,
             // These end whatever the client does: it is heard again then.
-            Stage::Parked(_)
-            | Stage::Elsewhere(_)
-            | Stage::Away(_)
-            | Stage::Steps(_)
-            | Stage::Departures(_) => INPUT_MOST,
+            Suspension::Locks(_)
+            | Suspension::Offload(_)
+            | Suspension::ResumableOffload(_)
+            | Suspension::Steps(_)
+            | Suspension::Departures(_) => INPUT_MOST,
             // Some clients read nothing before they have sent all; of the others one may be gone.
-            Stage::Requests | Stage::Paused | Stage::Blocked(_) => usize::MAX,
+            Suspension::None | Suspension::Pause | Suspension::Blocked(_) => usize::MAX,
         }
     }
 

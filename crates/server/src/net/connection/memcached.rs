@@ -101,9 +101,9 @@ impl<'a> MemcachedBatch<'a> {
                 grant,
             );
             serve.hold(output, begun);
-            if let Step::Postpone(stage) = step {
+            if let Step::Postpone(suspension) = step {
                 // The request stays in the input, to be parsed again when it is its turn.
-                serve.stage = stage;
+                serve.suspension = suspension;
                 return Some(End::Waits);
             }
             self.executed = ahead.end;
@@ -118,8 +118,8 @@ impl<'a> MemcachedBatch<'a> {
                     dialogue.is_broken = !matches!(ahead.request.operation, Operation::Quit);
                     return Some(End::Closing);
                 }
-                Step::Wait(stage) => {
-                    serve.stage = stage;
+                Step::Wait(suspension) => {
+                    serve.suspension = suspension;
                     return Some(End::Waits);
                 }
                 Step::Done | Step::Postpone(_) => {}

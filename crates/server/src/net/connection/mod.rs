@@ -45,14 +45,14 @@ use engine::clients::multicast::relocate;
 use engine::clients::registry::{PendingSignals, Signal, client_flags};
 use engine::runtime::panics::contain;
 use engine::session::life::{Body, Gone, Heard, Incoming, Outgoing, Rest, Sight, Turn, Waits};
-use engine::session::{self, Session, Stage};
+use engine::session::{self, Session, Suspension};
 
 /// A connection being served.
 pub(crate) struct Connection {
     worker: Rc<Worker>,
     stream: Stream,
-    stage: Stage,
-    /// What wakes it when its stage ends by a time.
+    suspension: Suspension,
+    /// What wakes it when its suspension ends by a time.
     timer: SessionTimer,
     session: Session,
     /// Bytes read and not executed yet, from `executed` on. Empty while idle.
@@ -108,7 +108,7 @@ pub(crate) enum Exit {
 pub(crate) struct Moving {
     pub(crate) stream: RawStream,
     pub(crate) session: Session,
-    stage: Stage,
+    suspension: Suspension,
     input: Vec<u8>,
     executed: usize,
     parser: Option<Box<RequestParser>>,
@@ -121,17 +121,17 @@ pub(crate) struct Moving {
 impl Connection {
     /// Begins to serve, or goes on where another worker left off.
     pub(crate) fn new(worker: Rc<Worker>, moving: Moving) -> io::Result<Self> {
-        let Moving { stream, session, stage, input, executed, .. } = moving;
+        let Moving { stream, session, suspension, input, executed, .. } = moving;
         let (parser, output, mut held) = (moving.parser, moving.output, moving.held);
         if let Some(held) = &mut held {
             held.requeue();
         }
         let stream = Stream::attach(stream)?;
-        let stage = stage.unpacked();
+        let suspension = suspension.unpacked();
         Ok(Self {
             worker,
             stream,
-            stage,
+            suspension,
             timer: SessionTimer::default(),
             session,
             input,
@@ -176,7 +176,7 @@ impl Connection {
         Exit::Moved(Box::new(Moving {
             stream,
             session: self.session.take(),
-            stage: std::mem::replace(&mut self.stage, Stage::Requests).packed(),
+            suspension: std::mem::replace(&mut self.suspension, Suspension::None).packed(),
             input: std::mem::take(&mut self.input),
             executed: self.executed,
             parser: self.parser.take(),
@@ -192,7 +192,7 @@ impl Body for Connection {
     #[inline]
     fn sight(&self) -> Sight {
         Sight {
-            wait: self.stage.wait(),
+            wait: self.suspension.wait(),
             outgoing: self.outgoing(),
             incoming: Incoming::of(self.has_requests(), self.has_ended),
             closing: self.session.closing,
@@ -212,8 +212,8 @@ impl Body for Connection {
     fn must_leave(&self) -> bool {
         let (server, session) = (self.worker.server, &self.session);
         // What a request in its middle has not come to yet counts as if it were done.
-        let may_go_on = match &self.stage {
-            Stage::Steps(steps) => guard::may_listen(server, session, steps.request()),
+        let may_go_on = match &self.suspension {
+            Suspension::Steps(steps) => guard::may_listen(server, session, steps.request()),
             _ => true,
         };
         !may_go_on || guard::must_leave(server, session)
@@ -312,7 +312,7 @@ impl Moving {
         Self {
             stream,
             session,
-            stage: Stage::Requests,
+            suspension: Suspension::None,
             input: Vec::new(),
             executed: 0,
             parser: None,
@@ -395,7 +395,7 @@ impl Connection {
 
     /// Whether it is to go on though its client has nothing new to say.
     fn has_more(&self) -> bool {
-        self.session.closing || self.has_requests() || !matches!(self.stage, Stage::Requests)
+        self.session.closing || self.has_requests() || !matches!(self.suspension, Suspension::None)
     }
 
     /// Ends the session after a panic in its second turn.

@@ -9,14 +9,14 @@ use engine::session::life::Turn;
 use engine::session::{Stepped, Steps};
 use proto::Reply;
 
-use super::{Connection, Stage};
+use super::{Connection, Suspension};
 
 impl Connection {
     /// Takes the next step, if the session's turn is not over.
     pub(super) fn take_step(&mut self, cx: &mut TaskContext<'_>, mut steps: Box<Steps>) -> Turn {
         if self.worker.is_turn_over() {
             self.worker.give_way(cx.waker());
-            self.stage = Stage::Steps(steps);
+            self.suspension = Suspension::Steps(steps);
             return Turn::Wait;
         }
         self.worker.start_batch();
@@ -29,11 +29,11 @@ impl Connection {
         match progress {
             Stepped::GoesOn => {
                 self.worker.give_way(cx.waker());
-                self.stage = Stage::Steps(steps);
+                self.suspension = Suspension::Steps(steps);
                 return Turn::Wait;
             }
             Stepped::Waits => {
-                self.stage = Stage::Steps(steps);
+                self.suspension = Suspension::Steps(steps);
                 return Turn::Wait;
             }
             Stepped::Failed(refusal) => {

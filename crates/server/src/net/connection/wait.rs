@@ -21,7 +21,7 @@ use engine::session::Resumed;
 use engine::session::life::{EventEnd, Resumption, Turn, Waits};
 use engine::session::timer::{Timer, is_due};
 use engine::session::{Awaited, Blocked, Rousing, Safety};
-use engine::session::{Departures, Elsewhere, Executed, Parked, Stage, Then};
+use engine::session::{Departures, Elsewhere, Executed, Parked, Suspension, Then};
 use engine::session::{KeyWait, Served, ServedWith};
 use keyspace::{Keyspace, Refusal};
 use proto::{Block, Output, Reply};
@@ -42,7 +42,7 @@ const UNBLOCKED: Refusal = Refusal::error("UNBLOCKED client unblocked via CLIENT
 
 impl Waits for Connection {
     fn has_locks(&mut self, cx: &mut TaskContext<'_>) -> bool {
-        let Stage::Parked(parked) = &mut self.stage else { return false };
+        let Suspension::Locks(parked) = &mut self.suspension else { return false };
         let Parked { acquisition, round, .. } = &mut **parked;
         round.pass.as_mut().is_none_or(|pass| pass.poll(cx.waker()).is_ready())
             && self.worker.poll_locks(acquisition, cx.waker()).is_ready()
@@ -55,12 +55,12 @@ impl Waits for Connection {
     }
 
     fn has_lost_patience(&mut self, cx: &mut TaskContext<'_>) -> bool {
-        let Stage::Parked(parked) = &mut self.stage else { return false };
+        let Suspension::Locks(parked) = &mut self.suspension else { return false };
         parked.has_lost_patience(self.worker.server, &mut self.timer, cx)
     }
 
     fn resume(&mut self, cx: &mut TaskContext<'_>, with: Resumption) -> Turn {
-        let Stage::Parked(parked) = self.take_stage() else { return Turn::Again };
+        let Suspension::Locks(parked) = self.take_suspension() else { return Turn::Again };
         engine::runtime::counters::add(&self.worker.counters.waits, 1);
         let Parked { acquisition, mut round, began_us, .. } = *parked;
         round.began_us = Some(began_us);
@@ -72,27 +72,31 @@ impl Waits for Connection {
     }
 
     fn take_result(&mut self, cx: &mut TaskContext<'_>) -> Turn {
-        match self.take_stage() {
-            Stage::Elsewhere(receiver) => self.await_elsewhere(cx, receiver, Stage::Elsewhere),
-            Stage::Away(receiver) => self.await_elsewhere(cx, receiver, Stage::Away),
-            Stage::Steps(steps) => self.take_step(cx, steps),
-            Stage::Departures(departures) => self.await_departures(cx, departures),
-            stage => unreachable!("{:?} is no wait for a result", stage.wait()),
+        match self.take_suspension() {
+            Suspension::Offload(receiver) => {
+                self.await_elsewhere(cx, receiver, Suspension::Offload)
+            }
+            Suspension::ResumableOffload(receiver) => {
+                self.await_elsewhere(cx, receiver, Suspension::ResumableOffload)
+            }
+            Suspension::Steps(steps) => self.take_step(cx, steps),
+            Suspension::Departures(departures) => self.await_departures(cx, departures),
+            suspension => unreachable!("{:?} is no wait for a result", suspension.wait()),
         }
     }
 
     fn has_leave(&mut self, cx: &mut TaskContext<'_>) -> bool {
         let server = self.worker.server;
-        let may_begin = match &mut self.stage {
-            Stage::Paused => {
+        let may_begin = match &mut self.suspension {
+            Suspension::Pause => {
                 let left = server.pause.await_end(cx.waker(), server.keyspace.clock().now_ms());
                 left.inspect(|left| self.timer.wake_in(cx, *left)).is_none()
             }
-            Stage::Shut(gate) => !gate.wait(cx.waker()),
+            Suspension::Backpressure(gate) => !gate.wait(cx.waker()),
             _ => true,
         };
         if may_begin {
-            self.take_stage();
+            self.take_suspension();
         }
         may_begin
     }
@@ -106,7 +110,7 @@ impl Waits for Connection {
 
     fn take_safety(&mut self, cx: &mut TaskContext<'_>) -> bool {
         let (server, resp) = (self.worker.server, self.session.resp);
-        let Stage::Blocked(blocked) = &mut self.stage else { return false };
+        let Suspension::Blocked(blocked) = &mut self.suspension else { return false };
         let Some(safety) = &mut blocked.safety else { return false };
         if safety.awaited == Awaited::Replicas {
             return false;
@@ -140,7 +144,7 @@ impl Waits for Connection {
     }
 
     fn is_late(&mut self, cx: &mut TaskContext<'_>) -> bool {
-        let Stage::Blocked(blocked) = &mut self.stage else { return false };
+        let Suspension::Blocked(blocked) = &mut self.suspension else { return false };
         let now_us = self.worker.server.keyspace.clock().monotonic_us();
         blocked.until_us.is_some_and(|until_us| is_due(&mut self.timer, cx, now_us, until_us))
     }
@@ -157,7 +161,7 @@ impl Waits for Connection {
 
     fn end_event(&mut self, end: EventEnd) {
         let (server, resp) = (self.worker.server, self.session.resp);
-        let Stage::Blocked(blocked) = &mut self.stage else { return };
+        let Suspension::Blocked(blocked) = &mut self.suspension else { return };
         let mut output = Output::new();
         let mut reply = Reply::new(&mut output, resp);
         match (end, &blocked.safety) {
@@ -176,13 +180,13 @@ impl Waits for Connection {
     }
 
     fn rouse(&mut self) {
-        if let Stage::Blocked(blocked) = &mut self.stage {
+        if let Suspension::Blocked(blocked) = &mut self.suspension {
             blocked.rousing = Rousing::Due;
         }
     }
 
     fn look_again(&mut self, cx: &mut TaskContext<'_>) -> Turn {
-        let Stage::Blocked(blocked) = &mut self.stage else { return Turn::Again };
+        let Suspension::Blocked(blocked) = &mut self.suspension else { return Turn::Again };
         let Some(place) = &blocked.place else { return Turn::Wait };
         let keyspace = self.worker.server.keyspace;
         let now = keyspace.clock().now_ms();
@@ -212,7 +216,7 @@ impl Waits for Connection {
     }
 
     fn give_up_wait(&mut self) {
-        if let Stage::Blocked(blocked) = self.take_stage() {
+        if let Suspension::Blocked(blocked) = self.take_suspension() {
             self.session.client.set_flag(client_flags::BLOCKED, false);
             self.leave_queues(*blocked);
         }
@@ -220,19 +224,19 @@ impl Waits for Connection {
 
     fn show_wait(&mut self) {
         let client = &self.session.client;
-        let (works, is_paused) = match &self.stage {
-            Stage::Requests | Stage::Blocked(_) => (false, false),
-            Stage::Paused => (false, true),
-            Stage::Parked(_)
-            | Stage::Shut(_)
-            | Stage::Elsewhere(_)
-            | Stage::Away(_)
-            | Stage::Steps(_)
-            | Stage::Departures(_) => (true, false),
+        let (works, is_paused) = match &self.suspension {
+            Suspension::None | Suspension::Blocked(_) => (false, false),
+            Suspension::Pause => (false, true),
+            Suspension::Locks(_)
+            | Suspension::Backpressure(_)
+            | Suspension::Offload(_)
+            | Suspension::ResumableOffload(_)
+            | Suspension::Steps(_)
+            | Suspension::Departures(_) => (true, false),
         };
         client.set_flag(client_flags::WORKING, works);
         client.set_flag(client_flags::PAUSED, is_paused);
-        if let Stage::Blocked(blocked) = &self.stage
+        if let Suspension::Blocked(blocked) = &self.suspension
             && !client.has_flag(client_flags::BLOCKED)
         {
             client.show_waiter(blocked.place.as_ref().map(KeyWait::waiter));
@@ -282,14 +286,14 @@ impl Drop for Apart {
 
 impl Connection {
     /// What it waited for, with which its timer goes.
-    fn take_stage(&mut self) -> Stage {
+    fn take_suspension(&mut self) -> Suspension {
         self.timer = SessionTimer::default();
-        std::mem::replace(&mut self.stage, Stage::Requests)
+        std::mem::replace(&mut self.suspension, Suspension::None)
     }
 
     /// What it waits for, if that is an event.
     fn blocked(&self) -> Option<&Blocked> {
-        let Stage::Blocked(blocked) = &self.stage else { return None };
+        let Suspension::Blocked(blocked) = &self.suspension else { return None };
         Some(blocked)
     }
 
@@ -302,11 +306,11 @@ impl Connection {
         &mut self,
         cx: &mut TaskContext<'_>,
         mut receiver: oneshot::Receiver<Elsewhere>,
-        stage: fn(oneshot::Receiver<Elsewhere>) -> Stage,
+        suspension: fn(oneshot::Receiver<Elsewhere>) -> Suspension,
     ) -> Turn {
         match Pin::new(&mut receiver).poll(cx) {
             Poll::Pending => {
-                self.stage = stage(receiver);
+                self.suspension = suspension(receiver);
                 Turn::Wait
             }
             // The thread gave up without a word: it panicked, and nobody knows the result.
@@ -314,7 +318,7 @@ impl Connection {
             Poll::Ready(Ok(Elsewhere { then: Then::Waits(waiting), ran, .. })) => {
                 let (session, args) = (&self.session, ran.args.as_args());
                 accounting::feed_monitors(&self.worker, session, session.database, ran.entry, args);
-                self.stage = Stage::Blocked(Box::new(Blocked::on_keys(ran, waiting)));
+                self.suspension = Suspension::Blocked(Box::new(Blocked::on_keys(ran, waiting)));
                 Turn::Again
             }
             Poll::Ready(Ok(Elsewhere { then: Then::PutOff, ran, .. })) => {
@@ -325,7 +329,7 @@ impl Connection {
                 self.worker.start_batch();
                 match errand.resume(&self.worker, &mut self.session, ran.args) {
                     Resumed::Over(done) => self.pass_on_what_came(*done),
-                    Resumed::Away(stage) => self.stage = stage,
+                    Resumed::Away(suspension) => self.suspension = suspension,
                 }
                 Turn::Again
             }
@@ -348,7 +352,7 @@ impl Connection {
         if server.clients.poll_departures(&departures.ids, cx.waker()).is_pending()
             && !is_due(&mut self.timer, cx, now_us, departures.until_us)
         {
-            self.stage = Stage::Departures(departures);
+            self.suspension = Suspension::Departures(departures);
             return Turn::Wait;
         }
         let Departures { began_us, mut done, .. } = *departures;
@@ -400,7 +404,7 @@ impl Connection {
     /// Passes on what somebody else's transaction gave.
     fn pass_on_served(&mut self, served: Served) {
         self.session.see(served.seen);
-        if let Stage::Blocked(blocked) = &mut self.stage {
+        if let Suspension::Blocked(blocked) = &mut self.suspension {
             self.session.see_by(blocked.ran.entry, served.seen);
             blocked.ran.failed = served.answer == ServedWith::Error;
         }
@@ -452,7 +456,7 @@ impl Connection {
         self.worker.start_batch();
         let client = &self.session.client;
         client.live.last_active.store(self.worker.now_ms(), Ordering::Relaxed);
-        if let Stage::Blocked(blocked) = self.take_stage() {
+        if let Suspension::Blocked(blocked) = self.take_suspension() {
             self.leave_queues(*blocked);
         }
         let mut output = self.output();

@@ -122,7 +122,7 @@ pub(crate) struct Model {
     pub(crate) pipe: Pipe,
     input: VecDeque<Kind>,
     output: VecDeque<Piece>,
-    pub(crate) stage: SimulatedWait,
+    pub(crate) suspension: SimulatedWait,
     pub(crate) is_closing: bool,
     has_ended: bool,
     pub(crate) is_cut_off: bool,
@@ -141,7 +141,7 @@ impl Model {
             pipe: Pipe { room: 1 << 16, ..Pipe::default() },
             input: VecDeque::new(),
             output: VecDeque::new(),
-            stage: SimulatedWait::Requests,
+            suspension: SimulatedWait::Requests,
             is_closing: false,
             has_ended: false,
             is_cut_off: false,
@@ -151,7 +151,7 @@ impl Model {
     }
 
     pub(crate) fn wait(&self) -> Wait {
-        match self.stage {
+        match self.suspension {
             SimulatedWait::Requests => Wait::Nothing,
             SimulatedWait::Locks { .. } => Wait::Locks,
             SimulatedWait::Result(..) => Wait::Result,
@@ -281,18 +281,18 @@ impl Model {
         match self.run(kind, granted) {
             SimulatedStep::Done => return true,
             SimulatedStep::Close => self.close(),
-            SimulatedStep::Postpone(stage) => {
+            SimulatedStep::Postpone(suspension) => {
                 self.input.push_front(kind);
-                self.stage = stage;
+                self.suspension = suspension;
             }
-            SimulatedStep::Wait(stage) => self.stage = stage,
+            SimulatedStep::Wait(suspension) => self.suspension = suspension,
         }
         false
     }
 
     fn end_wait(&mut self, what: What) {
         if let SimulatedWait::Event(Event { queue: Some((key, waiter)), .. }) =
-            std::mem::replace(&mut self.stage, SimulatedWait::Requests)
+            std::mem::replace(&mut self.suspension, SimulatedWait::Requests)
         {
             self.world.borrow_mut().leave_queue(key, &waiter);
         }
@@ -423,7 +423,7 @@ impl Body for Model {
 
 impl Waits for Model {
     fn has_locks(&mut self, cx: &mut Context<'_>) -> bool {
-        let SimulatedWait::Locks { key, .. } = self.stage else { return false };
+        let SimulatedWait::Locks { key, .. } = self.suspension else { return false };
         self.world.borrow_mut().is_granted(key, self.id, cx)
     }
 
@@ -432,7 +432,7 @@ impl Waits for Model {
     }
 
     fn has_lost_patience(&mut self, cx: &mut Context<'_>) -> bool {
-        let SimulatedWait::Locks { began, .. } = self.stage else { return false };
+        let SimulatedWait::Locks { began, .. } = self.suspension else { return false };
         let mut world = self.world.borrow_mut();
         world.ring_at(began + PATIENCE, cx);
         began + PATIENCE <= world.now
@@ -440,7 +440,7 @@ impl Waits for Model {
 
     fn resume(&mut self, _: &mut Context<'_>, with: Resumption) -> Turn {
         if let SimulatedWait::Locks { key, .. } =
-            std::mem::replace(&mut self.stage, SimulatedWait::Requests)
+            std::mem::replace(&mut self.suspension, SimulatedWait::Requests)
         {
             if with == Resumption::Granted {
                 self.execute_first(Some(key));
@@ -454,7 +454,7 @@ impl Waits for Model {
 
     fn take_result(&mut self, cx: &mut Context<'_>) -> Turn {
         let (SimulatedWait::Result(kind, slot) | SimulatedWait::Return(kind, slot, _)) =
-            &self.stage
+            &self.suspension
         else {
             return Turn::Again;
         };
@@ -463,12 +463,14 @@ impl Waits for Model {
             return Turn::Wait;
         }
         let kind = *kind;
-        let stage = std::mem::replace(&mut self.stage, SimulatedWait::Requests);
-        if let (Kind::Unit(key, steps, _), SimulatedWait::Return(_, _, returns)) = (kind, stage) {
+        let suspension = std::mem::replace(&mut self.suspension, SimulatedWait::Requests);
+        if let (Kind::Unit(key, steps, _), SimulatedWait::Return(_, _, returns)) =
+            (kind, suspension)
+        {
             let mut world = self.world.borrow_mut();
             if returns > 0 {
                 let slot = world.begin_job(key, steps, true);
-                self.stage = SimulatedWait::Return(kind, slot, returns - 1);
+                self.suspension = SimulatedWait::Return(kind, slot, returns - 1);
                 return Turn::Again;
             }
             world.underway -= 1;
@@ -479,18 +481,19 @@ impl Waits for Model {
     }
 
     fn has_leave(&mut self, cx: &mut Context<'_>) -> bool {
-        let (SimulatedWait::Leave(kind) | SimulatedWait::Room(kind)) = self.stage else {
+        let (SimulatedWait::Leave(kind) | SimulatedWait::Room(kind)) = self.suspension else {
             return false;
         };
         let has_leave = self.world.borrow_mut().lets_in(kind, cx);
         if has_leave {
-            self.stage = SimulatedWait::Requests;
+            self.suspension = SimulatedWait::Requests;
         }
         has_leave
     }
 
     fn take_served(&mut self) -> bool {
-        let SimulatedWait::Event(Event { kind, queue: Some((_, waiter)), .. }) = &self.stage else {
+        let SimulatedWait::Event(Event { kind, queue: Some((_, waiter)), .. }) = &self.suspension
+        else {
             return false;
         };
         let Some(element) = outcome(waiter) else { return false };
@@ -499,7 +502,7 @@ impl Waits for Model {
     }
 
     fn take_safety(&mut self, cx: &mut Context<'_>) -> bool {
-        let SimulatedWait::Event(Event { kind, queue: None, lsn, .. }) = self.stage else {
+        let SimulatedWait::Event(Event { kind, queue: None, lsn, .. }) = self.suspension else {
             return false;
         };
         let is_safe = self.world.borrow_mut().is_safe(lsn, cx);
@@ -510,7 +513,7 @@ impl Waits for Model {
     }
 
     fn unblocked(&self) -> Option<bool> {
-        let SimulatedWait::Event(event) = &self.stage else { return None };
+        let SimulatedWait::Event(event) = &self.suspension else { return None };
         let is_unblocked = match &event.queue {
             Some((_, waiter)) => is_unblocked(waiter),
             None => self.client.is_asked(Signal::Unblock),
@@ -519,7 +522,7 @@ impl Waits for Model {
     }
 
     fn is_late(&mut self, cx: &mut Context<'_>) -> bool {
-        let SimulatedWait::Event(Event { until: Some(until), .. }) = self.stage else {
+        let SimulatedWait::Event(Event { until: Some(until), .. }) = self.suspension else {
             return false;
         };
         let mut world = self.world.borrow_mut();
@@ -528,7 +531,7 @@ impl Waits for Model {
     }
 
     fn refusal(&self) -> Option<Refusal> {
-        let SimulatedWait::Event(Event { kind, queue: Some(_), .. }) = &self.stage else {
+        let SimulatedWait::Event(Event { kind, queue: Some(_), .. }) = &self.suspension else {
             return None;
         };
         let verdict = self.world.borrow().gates(self.user, *kind);
@@ -536,12 +539,12 @@ impl Waits for Model {
     }
 
     fn withdraw(&mut self) -> bool {
-        let SimulatedWait::Event(event) = &self.stage else { return true };
+        let SimulatedWait::Event(event) = &self.suspension else { return true };
         event.queue.as_ref().is_none_or(|(_, waiter)| give_up(waiter))
     }
 
     fn end_event(&mut self, end: EventEnd) {
-        let SimulatedWait::Event(Event { kind, .. }) = self.stage else { return };
+        let SimulatedWait::Event(Event { kind, .. }) = self.suspension else { return };
         self.end_wait(match end {
             EventEnd::Refused(_) => What::Denied(kind),
             EventEnd::Late | EventEnd::Unblocked { .. } => What::Nothing(kind),
@@ -549,7 +552,7 @@ impl Waits for Model {
     }
 
     fn rouse(&mut self) {
-        if let SimulatedWait::Event(event) = &mut self.stage {
+        if let SimulatedWait::Event(event) = &mut self.suspension {
             event.is_roused = true;
         }
     }
@@ -557,7 +560,7 @@ impl Waits for Model {
     fn look_again(&mut self, cx: &mut Context<'_>) -> Turn {
         let SimulatedWait::Event(Event {
             queue: Some((key, _)), is_roused: is_roused @ true, ..
-        }) = &mut self.stage
+        }) = &mut self.suspension
         else {
             return Turn::Wait;
         };
@@ -572,7 +575,7 @@ impl Waits for Model {
 
     fn give_up_wait(&mut self) {
         let mut world = self.world.borrow_mut();
-        match std::mem::replace(&mut self.stage, SimulatedWait::Requests) {
+        match std::mem::replace(&mut self.suspension, SimulatedWait::Requests) {
             SimulatedWait::Locks { key, .. } => world.give_back(key, self.id),
             SimulatedWait::Event(Event { queue: Some((key, waiter)), .. }) => {
                 abandon(&waiter);

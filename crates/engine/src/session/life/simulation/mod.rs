@@ -216,7 +216,7 @@ impl Simulation {
 
     fn unblock(&mut self, at: usize) {
         let life = &mut self.lives[at];
-        let SimulatedWait::Event(event) = &life.model.stage else { return };
+        let SimulatedWait::Event(event) = &life.model.suspension else { return };
         match &event.queue {
             Some((_, waiter)) if world::give_up(waiter) => life.model.client.wake(),
             Some(_) => {}
@@ -423,7 +423,7 @@ impl Life {
     fn check_answered(&self, world: &World) {
         let (model, id) = (&self.model, self.model.id);
         assert_eq!(model.unsent(), 0, "{id} keeps replies that can leave");
-        if let SimulatedWait::Event(event) = &model.stage {
+        if let SimulatedWait::Event(event) = &model.suspension {
             let (key, _) = event.queue.as_ref().expect("all else has its time");
             assert!(world.lists[*key].is_empty(), "{id} waits for what is there");
             return;

@@ -14,7 +14,7 @@ use engine::runtime::drill;
 use engine::session;
 use engine::session::client_info::address;
 use engine::session::timer::after;
-use engine::session::{Departures, Elsewhere, Executed, Stage, Then};
+use engine::session::{Departures, Elsewhere, Executed, Suspension, Then};
 use keyspace::Refusal;
 use proto::{Args, Output, Reply};
 
@@ -131,14 +131,14 @@ fn once_gone(
     context: &mut Context<'_>,
     args: Args<'_>,
     ids: Vec<ClientId>,
-) -> Result<Stage, Refusal> {
+) -> Result<Suspension, Refusal> {
     let (server, entry, resp) = (context.server, context.entry, context.session()?.resp);
     let mut output = Output::new();
     answer(args, ids.len(), &mut Reply::new(&mut output, resp));
     let ran = Executed::begun(entry, args);
     let done = Elsewhere { output, seen: 0, ran, then: Then::Nothing };
     let began_us = server.keyspace.clock().monotonic_us();
-    Ok(Stage::Departures(Box::new(Departures::new(
+    Ok(Suspension::Departures(Box::new(Departures::new(
         ids,
         (began_us, after(began_us, PATIENCE)),
         done,

@@ -14,7 +14,7 @@ use engine::clients::registry::Client;
 use engine::runtime::log::{log_notice, log_warning};
 use engine::runtime::replace_file;
 use engine::session::patience;
-use engine::session::{Elsewhere, Executed, Session, Stage, Then};
+use engine::session::{Elsewhere, Executed, Session, Suspension, Then};
 use keyspace::Refusal;
 use proto::{Args, Output, OwnedArgs, Reply};
 use tokio::sync::oneshot;
@@ -64,7 +64,7 @@ pub(super) fn sleep(
         // The session may have gone in this moment.
         let _ = sender.send(Elsewhere { output, seen: 0, ran, then: Then::Nothing });
     });
-    Ok(Next::Wait(Stage::Elsewhere(receiver)))
+    Ok(Next::Wait(Suspension::Offload(receiver)))
 }
 
 /// Has the wall clock jump, for tests of what depends on it.

@@ -1,7 +1,7 @@
 //! What a session may wait for between two requests or in the middle of one.
 //!
-//! Invariant: a stage is all that stands for the wait in the world: without it there is no ticket
-//! for a lock, no place in a queue and no timer.
+//! Invariant: a suspension is all that stands for the wait in the world: without it there is no
+//! ticket for a lock, no place in a queue and no timer.
 
 use keyspace::{Acquisition, Lsn};
 use proto::{Args, Output, OwnedArgs};
@@ -19,23 +19,23 @@ use crate::session::Round;
 use crate::table::command_table::Entry;
 
 /// What the session awaits.
-pub enum Stage {
-    /// Requests.
-    Requests,
+pub enum Suspension {
+    /// Nothing but requests.
+    None,
     /// Locks for the request at the head of the input.
-    Parked(Box<Parked>),
+    Locks(Box<Parked>),
     /// A result from another thread.
-    Elsewhere(oneshot::Receiver<Elsewhere>),
+    Offload(oneshot::Receiver<Elsewhere>),
     /// The same from a unit that may come back, and then goes on with the session.
-    Away(oneshot::Receiver<Elsewhere>),
+    ResumableOffload(oneshot::Receiver<Elsewhere>),
     /// Its own next step.
     Steps(Box<Steps>),
     /// The end of other sessions.
     Departures(Box<Departures>),
     /// The end of CLIENT PAUSE; the request at the head of the input is still to be run.
-    Paused,
+    Pause,
     /// Room for what the request at the head of the input would leave behind.
-    Shut(&'static WriteGate),
+    Backpressure(&'static WriteGate),
     /// Something that a blocking command waits for.
     Blocked(Box<Blocked>),
 }
@@ -101,7 +101,7 @@ pub enum Resumed {
     /// It is over.
     Over(Box<Elsewhere>),
     /// It has left again; the session waits so.
-    Away(Stage),
+    Away(Suspension),
 }
 
 /// What is to be booked of a program that is over, at its session's worker.
@@ -154,17 +154,17 @@ impl Departures {
     }
 }
 
-impl Stage {
+impl Suspension {
     /// What it is a wait for.
     #[inline]
     pub fn wait(&self) -> Wait {
         match self {
-            Self::Requests => Wait::Nothing,
-            Self::Parked(_) => Wait::Locks,
-            Self::Elsewhere(_) | Self::Steps(_) | Self::Departures(_) => Wait::Result,
-            Self::Away(_) => Wait::Return,
-            Self::Paused => Wait::Leave,
-            Self::Shut(_) => Wait::Room,
+            Self::None => Wait::Nothing,
+            Self::Locks(_) => Wait::Locks,
+            Self::Offload(_) | Self::Steps(_) | Self::Departures(_) => Wait::Result,
+            Self::ResumableOffload(_) => Wait::Return,
+            Self::Pause => Wait::Leave,
+            Self::Backpressure(_) => Wait::Room,
             Self::Blocked(_) => Wait::Event,
         }
     }
@@ -184,10 +184,10 @@ impl Stage {
         if let Self::Steps(steps) = &mut self {
             steps.pack();
         }
-        if self.wait().goes_along() { self } else { Self::Requests }
+        if self.wait().goes_along() { self } else { Self::None }
     }
 
-    /// The stage at its new worker, where it stands in no line yet.
+    /// The suspension at its new worker, where it stands in no line yet.
     pub fn unpacked(mut self) -> Self {
         if let Self::Blocked(blocked) = &mut self
             && let Some(safety) = &mut blocked.safety
