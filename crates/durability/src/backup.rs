@@ -309,7 +309,7 @@ impl BackupState {
     fn ask_for_base(&mut self, server: &'static Durability) {
         let is_lent = server.aof.is_lent();
         let lent = is_lent.then(|| self.directory.clone());
-        let begins = !server.saves.is_running() && aof::begin_elsewhere(server, lent);
+        let begins = !server.saves.is_running() && aof::begin_in_background(server, lent);
         let joins = !is_lent && server.aof.rewrite.is_underway();
         self.told.stage =
             if begins || joins { BackupStage::Snapshotting } else { BackupStage::Pending };

@@ -305,13 +305,13 @@ impl CommandExecution<'_> {
             Ok(Next::Done) => Step::Done,
             Ok(Next::Close) => Step::Close,
             Ok(Next::Wait(suspension)) => Step::Wait(suspension),
-            Ok(Next::Elsewhere(work)) => {
+            Ok(Next::Offload(work)) => {
                 let heavy = &self.lane.shared.background;
-                Step::elsewhere(heavy.run(self.call(), work))
+                Step::offload(heavy.run(self.call(), work))
             }
-            Ok(Next::Visit(work)) => {
+            Ok(Next::OffloadWithLocks(work)) => {
                 let heavy = &self.lane.shared.background;
-                Step::elsewhere(heavy.run_visit(self.call(), work))
+                Step::offload(heavy.run_with_locks(self.call(), work))
             }
             Err(refusal) => {
                 self.refuse(&refusal);

@@ -162,7 +162,7 @@ pub fn tend(server: &'static Durability) {
         return;
     }
     if told.is_scheduled {
-        begin_elsewhere(server, None);
+        begin_in_background(server, None);
         return;
     }
     let percentage = server.config.get(AUTO_AOF_REWRITE_PERCENTAGE);
@@ -174,7 +174,7 @@ pub fn tend(server: &'static Durability) {
     let growth = (total * 100 / base.max(1)).saturating_sub(100);
     if growth >= percentage {
         log_notice!(server.log, "Starting automatic rewriting of AOF on {growth}% growth");
-        begin_elsewhere(server, None);
+        begin_in_background(server, None);
     }
 }
 
@@ -186,7 +186,7 @@ pub fn begin(server: &'static Durability) -> bool {
 
 /// The same without waiting for the disk, in the directory of a log that was lent, if one is named;
 /// whether the rewrite is under way now.
-pub fn begin_elsewhere(server: &'static Durability, lent: Option<PathBuf>) -> bool {
+pub fn begin_in_background(server: &'static Durability, lent: Option<PathBuf>) -> bool {
     let turn = RewriteTurn::take(server);
     let is_taken = turn.is_some();
     if let Some(turn) = turn {

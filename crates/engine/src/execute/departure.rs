@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 use super::CommandExecution;
 use crate::commit::handler::Work;
 use crate::execute::heavy::{Leaving, ReadPhase, Transaction, Unlocked};
-use crate::session::{Elsewhere, Suspension};
+use crate::session::{OffloadResult, Suspension};
 use crate::session::{Round, Step, tx_options};
 
 /// A request of so many bytes leaves its worker, where these lie by themselves: to copy them takes
@@ -27,7 +27,7 @@ const BULKY: usize = 1 << 20;
 
 impl Step {
     /// The request runs on another thread; the session waits for what comes of it.
-    pub fn elsewhere(result: oneshot::Receiver<Elsewhere>) -> Self {
+    pub fn offload(result: oneshot::Receiver<OffloadResult>) -> Self {
         Self::Wait(Suspension::Offload(result))
     }
 }
@@ -109,7 +109,7 @@ impl CommandExecution<'_> {
         } else {
             work.server.background.run_command(leaving, self.args.into(), work, sender);
         }
-        Step::elsewhere(receiver)
+        Step::offload(receiver)
     }
 
     /// Whether what the request brings is more than a worker should copy, and can go along with it.
@@ -166,7 +166,7 @@ pub struct Departing {
     work: Work,
     /// Where its arguments lie in the input.
     places: ArgSpans,
-    sender: oneshot::Sender<Elsewhere>,
+    sender: oneshot::Sender<OffloadResult>,
 }
 
 impl InputHandover {

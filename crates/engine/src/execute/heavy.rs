@@ -21,7 +21,7 @@ use crate::limits::long_running::Hold;
 use crate::runtime::background::{BETWEEN_LOOKS, Background, wait_for_client_while};
 use crate::runtime::drill;
 use crate::session::Waiting;
-use crate::session::{Elsewhere, Executed, Suspension, Then};
+use crate::session::{Executed, OffloadResult, Suspension, Then};
 use crate::session::{Limited, Request};
 use crate::shared::Shared;
 use crate::table::command_table::Entry;
@@ -86,14 +86,14 @@ impl From<Refusal> for Barred {
 
 impl Transaction {
     /// Runs the command, which began on a worker.
-    fn run(mut self, lane: usize, args: OwnedArgs, work: Work) -> Elsewhere {
+    fn run(mut self, lane: usize, args: OwnedArgs, work: Work) -> OffloadResult {
         self.tx.give_up(&Begun::default());
         self.tx.move_to_heavy(lane);
         self.go_on(args, work)
     }
 
     /// Runs the command, as often as it needs more locks.
-    fn go_on(self, args: OwnedArgs, work: Work) -> Elsewhere {
+    fn go_on(self, args: OwnedArgs, work: Work) -> OffloadResult {
         // In a panic too the locks go first, as the world may be granted right after the pass.
         let Self { mut pass, mut hold, mut tx, client, limited } = self;
         let mut output = Output::new();
@@ -125,7 +125,7 @@ impl Transaction {
                     Err(Barred::PutOff) => {
                         // Others may have the thread, once its leave is given back.
                         drop((hold, pass));
-                        return Elsewhere::put_off(work.entry, args);
+                        return OffloadResult::put_off(work.entry, args);
                     }
                 },
                 Outcome::Heavy => unreachable!("heavy threads carry any load"),
@@ -141,7 +141,7 @@ impl Transaction {
         let (entry, micros) = (work.entry, watch.micros());
         let ran = Executed { entry, args, micros, failed, program: None };
         let then = waits.map_or(Then::Nothing, Then::Waits);
-        Elsewhere { output, seen, ran, then }
+        OffloadResult { output, seen, ran, then }
     }
 }
 
@@ -240,7 +240,7 @@ impl Background {
         leaving: Leaving,
         args: OwnedArgs,
         work: Work,
-        sender: oneshot::Sender<Elsewhere>,
+        sender: oneshot::Sender<OffloadResult>,
     ) {
         self.transact(move |lane| {
             let done = match leaving {
@@ -262,14 +262,22 @@ impl Background {
     }
 
     /// Runs a control command's work here, outside any turnstile.
-    pub(crate) fn run(&self, call: ControlCall, work: ControlWork) -> oneshot::Receiver<Elsewhere> {
+    pub(crate) fn run(
+        &self,
+        call: ControlCall,
+        work: ControlWork,
+    ) -> oneshot::Receiver<OffloadResult> {
         let (job, receiver) = Self::job(call, work);
         self.spawn(job);
         receiver
     }
 
     /// As `run`, for what waits for others.
-    pub fn run_visit(&self, call: ControlCall, work: ControlWork) -> oneshot::Receiver<Elsewhere> {
+    pub fn run_with_locks(
+        &self,
+        call: ControlCall,
+        work: ControlWork,
+    ) -> oneshot::Receiver<OffloadResult> {
         let (job, receiver) = Self::job(call, work);
         self.spawn_visit(job);
         receiver
@@ -278,7 +286,7 @@ impl Background {
     fn job(
         call: ControlCall,
         work: ControlWork,
-    ) -> (impl FnOnce(usize) + Send + 'static, oneshot::Receiver<Elsewhere>) {
+    ) -> (impl FnOnce(usize) + Send + 'static, oneshot::Receiver<OffloadResult>) {
         let (sender, receiver) = oneshot::channel();
         let job = move |lane| {
             let ControlCall { server, entry, args, resp, ceiling } = call;
@@ -289,7 +297,7 @@ impl Background {
             let result = work(lane, args.as_args(), &mut Reply::new(&mut output, resp));
             drill::point();
             if result == Err(Refusal::Widen) {
-                let _ = sender.send(Elsewhere::put_off(entry, args));
+                let _ = sender.send(OffloadResult::put_off(entry, args));
                 return;
             }
             let failed = result.is_err();
@@ -300,7 +308,7 @@ impl Background {
             let ran = Executed { entry, args, micros: watch.micros(), failed, program: None };
             // What it changed, it changed by transactions of its own: all of them are seen.
             let seen = server.journal.end();
-            let _ = sender.send(Elsewhere { output, seen, ran, then: Then::Nothing });
+            let _ = sender.send(OffloadResult { output, seen, ran, then: Then::Nothing });
         };
         (job, receiver)
     }
@@ -308,8 +316,8 @@ impl Background {
     /// Runs what has leave for heavy work; what comes of it is for its session.
     fn report(
         &self,
-        run: impl FnOnce(usize) -> Elsewhere + Send + 'static,
-    ) -> oneshot::Receiver<Elsewhere> {
+        run: impl FnOnce(usize) -> OffloadResult + Send + 'static,
+    ) -> oneshot::Receiver<OffloadResult> {
         let (sender, receiver) = oneshot::channel();
         self.transact(move |lane| {
             // A session that is gone needs no reply.

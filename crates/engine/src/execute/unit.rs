@@ -104,7 +104,7 @@ impl CommandExecution<'_> {
         debug_assert!(!unit.is_final(), "what is final is never begun again");
         self.out.truncate(mark);
         program.restart();
-        let (moves, killed) = (unit.begins_elsewhere(), program.killed());
+        let (moves, killed) = (unit.begins_offloaded(), program.killed());
         let acquisition = unit.into_tx().widen(round.number);
         let number = round.number + u32::from(!moves);
         self.park(acquisition, Round { number, moves, killed, ..Round::default() })

@@ -150,7 +150,7 @@ impl Program for ScriptCall {
             _ => Means::Lua,
         };
         let result = loop {
-            let may_restart = before.is_some() || unit.may_begin_elsewhere();
+            let may_restart = before.is_some() || unit.may_begin_offloaded();
             let result = self.perform(args, unit, place, means, may_restart, out);
             if let Some(result) = result {
                 break result;
@@ -306,7 +306,7 @@ impl ScriptCall {
                     Err(Refusal::Heavy)
                 }
                 None => {
-                    unit.begin_elsewhere();
+                    unit.begin_offloaded();
                     Err(Refusal::Widen)
                 }
             },

@@ -309,7 +309,7 @@ impl Wait {
 
     /// Whether the request has begun and is on another thread.
     #[inline]
-    pub(crate) fn is_elsewhere(self) -> bool {
+    pub(crate) fn is_offloaded(self) -> bool {
         matches!(self, Self::Result | Self::Return)
     }
 }
@@ -388,7 +388,7 @@ pub(crate) fn demand(asked: PendingSignals, sight: impl FnOnce() -> Sight) -> Op
     }
     let Sight { wait, outgoing, .. } = sight();
     // A result may have been made of what is old by now, so nothing comes before it.
-    let is_settled = !wait.is_elsewhere();
+    let is_settled = !wait.is_offloaded();
     let demands = [
         (Signal::Kill, true, Demand::Kill),
         (Signal::Review, true, Demand::Review),

@@ -32,7 +32,7 @@ pub use request::{Grant, Round, Step, aborted, tx_options};
 pub use state::Session;
 pub use steps::{Stepped, Steps, Stepwise, Stride};
 pub use suspension::{
-    Accounted, Departures, Elsewhere, Executed, Parked, Resumable, Resumed, Suspension, Then,
+    Accounted, Departures, Executed, OffloadResult, Parked, Resumable, Resumed, Suspension, Then,
 };
 pub use waiting::{
     BlockedClient, KeyWait, NEVER, Served, ServedWith, Waiting, WaitingCommand, blocked,

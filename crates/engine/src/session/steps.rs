@@ -11,7 +11,7 @@ use proto::{Args, Output};
 
 use super::Session;
 use super::request::tx_options;
-use super::suspension::{Elsewhere, Executed, Parked, Then};
+use super::suspension::{Executed, OffloadResult, Parked, Then};
 use super::timer::Timer;
 use crate::lane::Lane;
 use crate::session::Round;
@@ -46,7 +46,7 @@ pub struct Steps {
     /// The wait for locks of its next part.
     parked: Option<Box<Parked>>,
     /// What is passed on in the end.
-    pub done: Elsewhere,
+    pub done: OffloadResult,
 }
 
 /// Where a step is taken.
@@ -69,7 +69,7 @@ impl Steps {
     /// A request that is about to begin.
     pub fn begin(entry: &'static Entry, args: Args<'_>, work: Box<dyn Stepwise>) -> Box<Self> {
         let (output, ran) = (Output::new(), Executed::begun(entry, args));
-        let done = Elsewhere { output, seen: Lsn::default(), ran, then: Then::Nothing };
+        let done = OffloadResult { output, seen: Lsn::default(), ran, then: Then::Nothing };
         Box::new(Self { work, parked: None, done })
     }
 

@@ -25,9 +25,9 @@ pub enum Suspension {
     /// Locks for the request at the head of the input.
     Locks(Box<Parked>),
     /// A result from another thread.
-    Offload(oneshot::Receiver<Elsewhere>),
+    Offload(oneshot::Receiver<OffloadResult>),
     /// The same from a unit that may come back, and then goes on with the session.
-    ResumableOffload(oneshot::Receiver<Elsewhere>),
+    ResumableOffload(oneshot::Receiver<OffloadResult>),
     /// Its own next step.
     Steps(Box<Steps>),
     /// The end of other sessions.
@@ -59,7 +59,7 @@ impl Parked {
 }
 
 /// What came back from another thread.
-pub struct Elsewhere {
+pub struct OffloadResult {
     /// The reply.
     pub output: Output,
     /// The LSN that the output must wait for.
@@ -70,7 +70,7 @@ pub struct Elsewhere {
     pub then: Then,
 }
 
-impl Elsewhere {
+impl OffloadResult {
     /// What a gate holds goes back to its session, which asks the gates and waits.
     pub(crate) fn put_off(entry: &'static Entry, args: OwnedArgs) -> Self {
         let ran = Executed { entry, args, micros: 0, failed: false, program: None };
@@ -99,7 +99,7 @@ pub trait Resumable: Send {
 /// What came of that.
 pub enum Resumed {
     /// It is over.
-    Over(Box<Elsewhere>),
+    Over(Box<OffloadResult>),
     /// It has left again; the session waits so.
     Away(Suspension),
 }
@@ -144,12 +144,12 @@ pub struct Departures {
     /// The end of the wait at the latest.
     pub until_us: i64,
     /// What is replied then.
-    pub done: Elsewhere,
+    pub done: OffloadResult,
 }
 
 impl Departures {
     /// Waits for the end of these clients' sessions, until then at most, and replies this.
-    pub fn new(ids: Vec<ClientId>, (began_us, until_us): (i64, i64), done: Elsewhere) -> Self {
+    pub fn new(ids: Vec<ClientId>, (began_us, until_us): (i64, i64), done: OffloadResult) -> Self {
         Self { ids, began_us, until_us, done }
     }
 }
@@ -171,7 +171,7 @@ impl Suspension {
 
     /// Whether the request has begun, and its reply comes when it is over.
     pub(crate) fn has_result_to_come(&self) -> bool {
-        self.wait().is_elsewhere()
+        self.wait().is_offloaded()
     }
 
     /// What of it goes along to another worker.

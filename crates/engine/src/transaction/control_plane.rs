@@ -64,19 +64,19 @@ pub enum Next {
     /// The reply comes later: the session waits.
     Wait(Suspension),
     /// The reply comes from a heavy-work thread.
-    Elsewhere(ControlWork),
-    /// As `Elsewhere`, with locks of its own, or waiting for others: not for where some are held.
-    Visit(ControlWork),
+    Offload(ControlWork),
+    /// As `Offload`, with locks of its own, or waiting for others: not for where some are held.
+    OffloadWithLocks(ControlWork),
 }
 
 const WAITS: Refusal = Refusal::error("ERR this command is not allowed inside a transaction");
 
 impl Next {
     /// Leaves work to a heavy-work thread.
-    pub fn elsewhere(
+    pub fn offload(
         work: impl FnOnce(usize, Args<'_>, &mut Reply<'_>) -> Result<(), Refusal> + Send + 'static,
     ) -> Self {
-        Self::Elsewhere(Box::new(work))
+        Self::Offload(Box::new(work))
     }
 
     /// Does it in steps, between which others of the worker come.
@@ -94,16 +94,16 @@ impl Next {
         match self {
             Self::Done => Ok(false),
             Self::Close => Ok(true),
-            Self::Elsewhere(work) => work(lane, args, reply).map(|()| false),
-            Self::Wait(_) | Self::Visit(_) => Err(WAITS),
+            Self::Offload(work) => work(lane, args, reply).map(|()| false),
+            Self::Wait(_) | Self::OffloadWithLocks(_) => Err(WAITS),
         }
     }
 
     /// Leaves work to a heavy-work thread that takes locks there.
-    pub fn visit(
+    pub fn offload_with_locks(
         work: impl FnOnce(usize, Args<'_>, &mut Reply<'_>) -> Result<(), Refusal> + Send + 'static,
     ) -> Self {
-        Self::Visit(Box::new(work))
+        Self::OffloadWithLocks(Box::new(work))
     }
 }
 

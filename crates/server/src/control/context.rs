@@ -49,7 +49,7 @@ pub(crate) fn by_size(
         work(server, args, reply);
         return Next::Done;
     }
-    Next::elsewhere(move |_, args, reply| {
+    Next::offload(move |_, args, reply| {
         work(server, args, reply);
         Ok(())
     })

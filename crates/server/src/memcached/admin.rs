@@ -54,7 +54,7 @@ impl Turn<'_> {
                 let bytes = (megabytes * MEGABYTE).to_string();
                 let is_local = self.session.is_local;
                 let is_quiet = matches!(self.request.form, Form::Text { quiet: true, .. });
-                return self.elsewhere(move |server, reply| {
+                return self.offload(move |server, reply| {
                     let pairs: [&[u8]; 2] = [b"maxmemory", bytes.as_bytes()];
                     let line: &[u8] = match server.configure(&pairs, is_local) {
                         Ok(()) => b"OK\r\n",
@@ -79,7 +79,7 @@ impl Turn<'_> {
             return self.say(Response::Line(b"CLIENT_ERROR invalid shutdown mode"));
         }
         // Where it succeeds, the end of the connection is the answer.
-        self.elsewhere(move |server, reply| {
+        self.offload(move |server, reply| {
             let save = !server.config.get(SAVE).is_empty();
             let how = ShutdownFlags { save, nosave: !save, now: false, force: false };
             if server.shutdown.carry_out(server, how).is_err() {
@@ -89,7 +89,7 @@ impl Turn<'_> {
     }
 
     /// Leaves work to a thread where it may wait; its answer goes out as it is.
-    pub(super) fn elsewhere(
+    pub(super) fn offload(
         &self,
         work: impl FnOnce(&'static Front, &mut Reply<'_>) + Send + 'static,
     ) -> Step {
@@ -97,7 +97,7 @@ impl Turn<'_> {
         self.on_a_lane(move |_, reply| work(server, reply))
     }
 
-    /// As `elsewhere`, for what has transactions of its own.
+    /// As `offload`, for what has transactions of its own.
     pub(super) fn on_a_lane(
         &self,
         work: impl FnOnce(usize, &mut Reply<'_>) + Send + 'static,
@@ -111,6 +111,6 @@ impl Turn<'_> {
             work(lane, reply);
             Ok(())
         };
-        Step::elsewhere(server.background.run_visit(call, Box::new(work)))
+        Step::offload(server.background.run_with_locks(call, Box::new(work)))
     }
 }

@@ -13,7 +13,7 @@ use crate::lane::Lane;
 use crate::limits::long_running::Hold;
 use crate::runtime::background::CountedErrand;
 use crate::session::{Accounted, Resumable, Resumed};
-use crate::session::{Elsewhere, Executed, Session, Then};
+use crate::session::{Executed, OffloadResult, Session, Then};
 use crate::session::{Limited, Request};
 use crate::table::command_table::Entry;
 use crate::transaction::unit::{Program, RunsOn, Unit};
@@ -88,7 +88,7 @@ impl Drop for GuardedErrand {
 
 impl Errand {
     /// Runs the program to its end, as often as it needs more locks, or until it needs its session.
-    pub(super) fn run(mut self, lane: usize, args: OwnedArgs) -> Elsewhere {
+    pub(super) fn run(mut self, lane: usize, args: OwnedArgs) -> OffloadResult {
         let server = self.unit.server;
         let watch = WorkTimer::start(server.keyspace.clock());
         self.unit.move_to_heavy(lane);
@@ -126,7 +126,7 @@ impl Errand {
                         Err(Barred::PutOff) => {
                             self.program.forget();
                             drop((self.hold, self.pass));
-                            return Elsewhere::put_off(self.entry, args);
+                            return OffloadResult::put_off(self.entry, args);
                         }
                         Err(Barred::Refused(busy)) => {
                             self.program.abandon();
@@ -158,7 +158,7 @@ impl Errand {
     }
 
     /// The program is over: what it held is given back.
-    fn end(self, seen: Lsn, args: OwnedArgs) -> Elsewhere {
+    fn end(self, seen: Lsn, args: OwnedArgs) -> OffloadResult {
         let Self { unit, hold, pass, program, output, entry, micros, count, .. } = self;
         drop(unit);
         drop(hold);
@@ -168,10 +168,10 @@ impl Errand {
         over(output, seen, Executed { entry, args, micros, failed, program: Some(program) })
     }
 
-    fn come_back(self, args: OwnedArgs) -> Elsewhere {
+    fn come_back(self, args: OwnedArgs) -> OffloadResult {
         let ran = Executed { args, ..Executed::begun(self.entry, Args::default()) };
         let then = Then::GoesOn(Box::new(GuardedErrand::new(self)));
-        Elsewhere { output: Output::new(), seen: 0, ran, then }
+        OffloadResult { output: Output::new(), seen: 0, ran, then }
     }
 
     /// Runs on at its session's worker. An error says that it has to leave again.
@@ -180,7 +180,7 @@ impl Errand {
         lane: &Lane,
         session: &mut Session,
         args: OwnedArgs,
-    ) -> Result<Elsewhere, Box<(Self, OwnedArgs)>> {
+    ) -> Result<OffloadResult, Box<(Self, OwnedArgs)>> {
         self.unit.come_back(lane.number);
         let result = self.carry_out(&args, &mut RunsOn::Worker(lane, session));
         self.micros += u64::try_from(lane.tick()).unwrap_or(0);
@@ -199,8 +199,8 @@ impl Errand {
 }
 
 /// What is passed on of a program that is over.
-fn over(output: Output, seen: Lsn, ran: Executed) -> Elsewhere {
-    Elsewhere { output, seen, ran, then: Then::Nothing }
+fn over(output: Output, seen: Lsn, ran: Executed) -> OffloadResult {
+    OffloadResult { output, seen, ran, then: Then::Nothing }
 }
 
 #[cfg(test)]

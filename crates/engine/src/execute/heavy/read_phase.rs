@@ -19,7 +19,7 @@ use crate::commit::handler::{Outcome, Work};
 use crate::execute;
 use crate::runtime::background::wait_for_client;
 use crate::runtime::drill;
-use crate::session::{Elsewhere, Executed, Then};
+use crate::session::{Executed, OffloadResult, Then};
 use crate::session::{Limited, Request};
 
 /// A command that moves here without its locks.
@@ -39,7 +39,7 @@ pub(crate) struct ReadPhase {
 
 impl ReadPhase {
     /// Runs the command.
-    pub(super) fn run(self, lane: usize, args: OwnedArgs, work: Work) -> Elsewhere {
+    pub(super) fn run(self, lane: usize, args: OwnedArgs, work: Work) -> OffloadResult {
         let Self { pass, mut phase, options, partitions, client, limited } = self;
         let server = work.server;
         let watch = WorkTimer::start(server.keyspace.clock());
@@ -54,11 +54,11 @@ impl ReadPhase {
                 let mut computed = phase.end_read_phase();
                 drill::between_phases();
                 let unlocked = Unlocked { pass, options, client, limited };
-                let mut elsewhere = unlocked.lock(lane, partitions, &mut computed, args, work);
+                let mut result = unlocked.lock(lane, partitions, &mut computed, args, work);
                 // Not before: under the locks it would take long to free what is left.
                 drop(computed);
-                elsewhere.ran.micros = watch.micros();
-                return elsewhere;
+                result.ran.micros = watch.micros();
+                return result;
             }
         };
         drop(pass);
@@ -66,7 +66,7 @@ impl ReadPhase {
         output.pull(super::FIRST_PIECE);
         let ran =
             Executed { entry: work.entry, args, micros: watch.micros(), failed, program: None };
-        Elsewhere { output, seen, ran, then: Then::Nothing }
+        OffloadResult { output, seen, ran, then: Then::Nothing }
     }
 }
 
@@ -83,12 +83,12 @@ pub(crate) struct Unlocked {
 
 impl Unlocked {
     /// Runs the command.
-    pub(super) fn run(self, lane: usize, args: OwnedArgs, work: Work) -> Elsewhere {
+    pub(super) fn run(self, lane: usize, args: OwnedArgs, work: Work) -> OffloadResult {
         let watch = WorkTimer::start(work.server.keyspace.clock());
         let partitions = execute::partitions_of(work.server, work.entry, args.as_args());
-        let mut elsewhere = self.lock(lane, partitions, &mut None, args, work);
-        elsewhere.ran.micros = watch.micros();
-        elsewhere
+        let mut result = self.lock(lane, partitions, &mut None, args, work);
+        result.ran.micros = watch.micros();
+        result
     }
 
     /// Runs it under these locks, unless it is refused while it waits for them.
@@ -99,7 +99,7 @@ impl Unlocked {
         computed: &mut Option<Computed>,
         args: OwnedArgs,
         work: Work,
-    ) -> Elsewhere {
+    ) -> OffloadResult {
         let Self { mut pass, options, client, limited } = self;
         let server = work.server;
         let options = TxOptions { lane, heavy: true, ..options };
@@ -115,7 +115,7 @@ impl Unlocked {
             }
             Err(Barred::PutOff) => {
                 drop(pass);
-                Elsewhere::put_off(work.entry, args)
+                OffloadResult::put_off(work.entry, args)
             }
             Err(Barred::Refused(busy)) => {
                 drop(pass);
@@ -123,7 +123,7 @@ impl Unlocked {
                 execute::refuse(server, work.entry, &busy, work.resp, &mut output);
                 let ran =
                     Executed { failed: true, args, ..Executed::begun(work.entry, Args::default()) };
-                Elsewhere { output, seen: 0, ran, then: Then::Nothing }
+                OffloadResult { output, seen: 0, ran, then: Then::Nothing }
             }
         }
     }

@@ -156,7 +156,7 @@ fn what_others_ask_is_seen_to_in_one_order() {
         asked().for_each(|(_, signal)| _ = client.ask(*signal));
         let asks = |signal| asked().any(|(_, it)| *it == signal);
         for sight in sights() {
-            let is_settled = !sight.wait.is_elsewhere();
+            let is_settled = !sight.wait.is_offloaded();
             let may_interrupt = is_settled && sight.outgoing != Outgoing::Unfinished;
             let expected = match () {
                 () if asks(Signal::Kill) => Some(Demand::Kill),

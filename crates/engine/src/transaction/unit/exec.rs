@@ -417,11 +417,11 @@ impl Exec {
                 let asker = Some(Asker { lane, session });
                 let request = ControlRequest { entry, asker, unit: Some(&mut *unit) };
                 let next = match self.task.take() {
-                    Some(work) => Ok(Next::Elsewhere(work)),
+                    Some(work) => Ok(Next::Offload(work)),
                     None => server.control(request, args, &mut reply),
                 };
                 let next = match next {
-                    Ok(Next::Elsewhere(work)) if unit.hurries() && makes_final(entry) => {
+                    Ok(Next::Offload(work)) if unit.hurries() && makes_final(entry) => {
                         self.task = Some(work);
                         // The command may change the rights of its own user.
                         self.limited = session.limited_from_now(server);
@@ -438,7 +438,7 @@ impl Exec {
                 }
                 ended
             }
-            RunsOn::Heavy => self.control_elsewhere(queued, unit, out),
+            RunsOn::Heavy => self.offload_control(queued, unit, out),
         };
         match ended {
             Ok(closes) => {
@@ -453,7 +453,7 @@ impl Exec {
     }
 
     /// As `control`, away from the session's worker.
-    fn control_elsewhere(
+    fn offload_control(
         &mut self,
         queued: Queued<'_>,
         unit: &mut Unit,
@@ -463,7 +463,7 @@ impl Exec {
         let (lane, mut reply) = (unit.tx.options().lane, Reply::new(out, self.resp));
         let request = ControlRequest { entry, asker: None, unit: Some(&mut *unit) };
         let next = match self.task.take() {
-            Some(work) => Ok(Next::Elsewhere(work)),
+            Some(work) => Ok(Next::Offload(work)),
             None => server.control(request, args, &mut reply),
         };
         let ended = next.and_then(|next| next.end_here(lane, args, &mut reply));
@@ -527,7 +527,7 @@ impl Exec {
                 }
             }
         };
-        unit.let_begin_elsewhere(unit.hurries());
+        unit.let_begin_offloaded(unit.hurries());
         let result = program.run(queued.args, unit, place, out);
         let failed = program.has_failed();
         self.nested = Some(program);

@@ -186,9 +186,9 @@ pub struct Unit {
     /// Whether it was on a heavy-work thread and has come back.
     has_come_back: bool,
     /// Whether all of it may be undone, to begin again where nobody else waits for the thread.
-    may_begin_elsewhere: bool,
+    may_begin_offloaded: bool,
     /// Whether it has to.
-    begins_elsewhere: bool,
+    begins_offloaded: bool,
     /// There once it did what cannot be undone.
     finality: Option<Finality>,
 }
@@ -247,8 +247,8 @@ impl Unit {
             remark_bytes: 0,
             hurries,
             has_come_back: false,
-            may_begin_elsewhere: false,
-            begins_elsewhere: false,
+            may_begin_offloaded: false,
+            begins_offloaded: false,
             finality: None,
         }
     }
@@ -476,23 +476,23 @@ impl Unit {
 
     /// Says whether all of it may be undone, to begin again on a heavy-work thread: what is part of
     /// it may turn out to be long where it cannot undo what came before it.
-    pub(crate) fn let_begin_elsewhere(&mut self, may: bool) {
-        self.may_begin_elsewhere = may;
+    pub(crate) fn let_begin_offloaded(&mut self, may: bool) {
+        self.may_begin_offloaded = may;
     }
 
     /// Whether all of it may.
-    pub(crate) fn may_begin_elsewhere(&self) -> bool {
-        self.may_begin_elsewhere && !self.is_final()
+    pub(crate) fn may_begin_offloaded(&self) -> bool {
+        self.may_begin_offloaded && !self.is_final()
     }
 
-    /// A part of it is long: it says `Widen` now, and all begins again elsewhere, with its locks.
-    pub(crate) fn begin_elsewhere(&mut self) {
-        self.begins_elsewhere = true;
+    /// A part of it is long: it says `Widen` now, and all begins again offloaded, with its locks.
+    pub(crate) fn begin_offloaded(&mut self) {
+        self.begins_offloaded = true;
     }
 
     /// Whether it was undone for that.
-    pub(crate) fn begins_elsewhere(&self) -> bool {
-        self.begins_elsewhere
+    pub(crate) fn begins_offloaded(&self) -> bool {
+        self.begins_offloaded
     }
 
     /// Whether nothing was done yet that giving the locks back would show.

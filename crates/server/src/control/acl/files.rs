@@ -49,7 +49,7 @@ fn load(context: &mut Context<'_>, _: Args<'_>, _: &mut Reply<'_>) -> Result<Nex
     let server = context.server;
     let path = users::file(server).ok_or(NO_FILE)?;
     let own = context.session()?.client.id;
-    Ok(Next::elsewhere(move |_, _, reply| {
+    Ok(Next::offload(move |_, _, reply| {
         let _turn = server.take_config_turn();
         let loaded = users::load_file(server, &path);
         let changed = loaded.map_err(|why| Refusal::owned(format!("ERR {why}")))?;
@@ -62,7 +62,7 @@ fn load(context: &mut Context<'_>, _: Args<'_>, _: &mut Reply<'_>) -> Result<Nex
 fn save(context: &mut Context<'_>, _: Args<'_>, _: &mut Reply<'_>) -> Result<Next, Refusal> {
     let server = context.server;
     let path = users::file(server).ok_or(NO_FILE)?;
-    Ok(Next::elsewhere(move |_, _, reply| {
+    Ok(Next::offload(move |_, _, reply| {
         let _turn = server.take_config_turn();
         users::save_file(server, &path)?;
         reply.ok();

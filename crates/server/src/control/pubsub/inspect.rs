@@ -80,7 +80,7 @@ fn list(
         write_names(registry, args.get(2), reply);
         return Ok(Next::Done);
     }
-    Ok(Next::elsewhere(move |_, args, reply| {
+    Ok(Next::offload(move |_, args, reply| {
         write_names(registry, args.get(2), reply);
         Ok(())
     }))

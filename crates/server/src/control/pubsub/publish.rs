@@ -70,7 +70,7 @@ fn publish(
             unit.publish(Publication { space, channel: channel.into(), message: message.into() })
         }
         None if space == Space::Global && has_many_patterns(context.server) => {
-            return Ok(publish_elsewhere(context.server));
+            return Ok(publish_offloaded(context.server));
         }
         None => {
             let rounds = &context.lane()?.rounds;
@@ -88,8 +88,8 @@ fn has_many_patterns(server: &Server) -> bool {
     server.pubsub.registry(SubscriptionKind::Pattern).count() > MANY
 }
 
-fn publish_elsewhere(server: &'static Server) -> Next {
-    Next::elsewhere(move |_, args, reply| {
+fn publish_offloaded(server: &'static Server) -> Next {
+    Next::offload(move |_, args, reply| {
         let rounds = Rounds::default();
         let receivers =
             server.pubsub.publish(server.outbox(&rounds), Space::Global, &args[1], &args[2]);

@@ -236,7 +236,7 @@ const LOAD: ControlCommand = Command {
                 }
             }
         }
-        Ok(change_elsewhere(context, move |_, args, reply| {
+        Ok(change_offloaded(context, move |_, args, reply| {
             let change = Change { server, args, is_new: true };
             reply.bulk(&change.load(change.loader())?);
             Ok(())
@@ -262,7 +262,7 @@ const RESTORE: ControlCommand = Command {
         }
         let policy = Policy::of(args)?;
         let server = context.server;
-        Ok(change_elsewhere(context, move |_, args, reply| {
+        Ok(change_offloaded(context, move |_, args, reply| {
             Change { server, args, is_new: true }.restore(policy)?;
             reply.ok();
             Ok(())
@@ -291,7 +291,7 @@ fn change(
         reply.ok();
         return Ok(Next::Done);
     }
-    Ok(change_elsewhere(context, move |_, args, reply| {
+    Ok(change_offloaded(context, move |_, args, reply| {
         make(Change { server, args, is_new: true })?;
         reply.ok();
         Ok(())
@@ -300,18 +300,18 @@ fn change(
 
 /// Leaves a change to another thread. There it keeps the world from stopping until it is made, so
 /// that CLIENT PAUSE waits for it; where a pause has come before, it goes back to its session.
-fn change_elsewhere(
+fn change_offloaded(
     context: &Context<'_>,
     make: impl FnOnce(usize, Args<'_>, &mut Reply<'_>) -> Result<(), Refusal> + Send + 'static,
 ) -> Next {
     if context.unit.is_some() {
-        return Next::elsewhere(make);
+        return Next::offload(make);
     }
     let (server, entry) = (context.server, context.entry);
     let session = context.asker.as_ref().map(|asker| &*asker.session);
     let database = session.map_or(0, |session| session.database);
     let limited = session.and_then(|session| session.limited_from_now(server));
-    Next::visit(move |lane, args, reply| {
+    Next::offload_with_locks(move |lane, args, reply| {
         let request = Request { entry, args, database };
         let gates = gates::Again::of_command(server, limited.as_ref(), request);
         let _admission = Admission::for_client(server.keyspace)?;

@@ -86,7 +86,7 @@ fn act(
     act: fn(&Backup, &'static Durability) -> Result<(), String>,
 ) -> Result<Next, Refusal> {
     let server = context.server;
-    Ok(Next::elsewhere(move |_, _, reply| {
+    Ok(Next::offload(move |_, _, reply| {
         act(&server.backup, server).map_err(|why| Refusal::owned(format!("ERR {why}")))?;
         reply.ok();
         Ok(())

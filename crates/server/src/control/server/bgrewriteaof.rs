@@ -43,7 +43,7 @@ fn rewrite(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Res
         return Ok(Next::Done);
     }
     // A FLUSHALL's save is waited for, and the disk is asked for a directory.
-    Ok(Next::elsewhere(move |_, _, reply| {
+    Ok(Next::offload(move |_, _, reply| {
         server.saves.wait_followed();
         if aof::begin_rewrite(server) {
             reply.simple("Background append only file rewriting started");

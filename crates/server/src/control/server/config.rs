@@ -82,7 +82,7 @@ const SET: ControlCommand = Command {
 
 fn set(context: &mut Context<'_>, _: Args<'_>, _: &mut Reply<'_>) -> Result<Next, Refusal> {
     let (server, is_local) = (context.server, context.session()?.is_local);
-    Ok(Next::elsewhere(move |_, args, reply| {
+    Ok(Next::offload(move |_, args, reply| {
         let pairs: Vec<&[u8]> = args.skip(2).iter().collect();
         let changed = apply_config::change_config(server, &pairs, is_local);
         changed.map_err(|error| Refusal::owned(error.line()))?;
@@ -107,7 +107,7 @@ const REWRITE: ControlCommand = Command {
 
 fn rewrite(context: &mut Context<'_>, _: Args<'_>, _: &mut Reply<'_>) -> Result<Next, Refusal> {
     let server = context.server;
-    Ok(Next::elsewhere(move |_, _, reply| {
+    Ok(Next::offload(move |_, _, reply| {
         let _turn = server.take_config_turn();
         if let Err(error) =
             server.config.rewrite(users::lines(server).as_deref(), replace_file::replace)

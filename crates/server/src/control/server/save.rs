@@ -50,7 +50,7 @@ pub(super) const SAVE: ControlCommand = Command {
 
 fn save(context: &mut Context<'_>, _: Args<'_>, _: &mut Reply<'_>) -> Result<Next, Refusal> {
     let server = context.server;
-    Ok(Next::visit(move |_, _, reply| {
+    Ok(Next::offload_with_locks(move |_, _, reply| {
         let (sender, news) = mpsc::channel();
         let begun = server.saves.begin(server, SaveMode::Awaited, Some(sender));
         begun.map_err(unbegun)?;
@@ -107,7 +107,7 @@ fn save_in_background(
         reply.simple("Background saving scheduled");
         return Ok(Next::Done);
     }
-    Ok(Next::visit(move |_, _, reply| {
+    Ok(Next::offload_with_locks(move |_, _, reply| {
         let (sender, news) = mpsc::channel();
         let begun = server.saves.begin(server, SaveMode::Background, Some(sender));
         begun.map_err(unbegun)?;

@@ -21,7 +21,7 @@ use engine::session::Resumed;
 use engine::session::life::{EventEnd, Resumption, Turn, Waits};
 use engine::session::timer::{Timer, is_due};
 use engine::session::{Awaited, Blocked, Rousing, Safety};
-use engine::session::{Departures, Elsewhere, Executed, Parked, Suspension, Then};
+use engine::session::{Departures, Executed, OffloadResult, Parked, Suspension, Then};
 use engine::session::{KeyWait, Served, ServedWith};
 use keyspace::{Keyspace, Refusal};
 use proto::{Block, Output, Reply};
@@ -73,11 +73,9 @@ impl Waits for Connection {
 
     fn take_result(&mut self, cx: &mut TaskContext<'_>) -> Turn {
         match self.take_suspension() {
-            Suspension::Offload(receiver) => {
-                self.await_elsewhere(cx, receiver, Suspension::Offload)
-            }
+            Suspension::Offload(receiver) => self.await_offload(cx, receiver, Suspension::Offload),
             Suspension::ResumableOffload(receiver) => {
-                self.await_elsewhere(cx, receiver, Suspension::ResumableOffload)
+                self.await_offload(cx, receiver, Suspension::ResumableOffload)
             }
             Suspension::Steps(steps) => self.take_step(cx, steps),
             Suspension::Departures(departures) => self.await_departures(cx, departures),
@@ -302,11 +300,11 @@ impl Connection {
         self.blocked()?.place.as_ref()
     }
 
-    fn await_elsewhere(
+    fn await_offload(
         &mut self,
         cx: &mut TaskContext<'_>,
-        mut receiver: oneshot::Receiver<Elsewhere>,
-        suspension: fn(oneshot::Receiver<Elsewhere>) -> Suspension,
+        mut receiver: oneshot::Receiver<OffloadResult>,
+        suspension: fn(oneshot::Receiver<OffloadResult>) -> Suspension,
     ) -> Turn {
         match Pin::new(&mut receiver).poll(cx) {
             Poll::Pending => {
@@ -315,17 +313,17 @@ impl Connection {
             }
             // The thread gave up without a word: it panicked, and nobody knows the result.
             Poll::Ready(Err(_)) => Turn::End,
-            Poll::Ready(Ok(Elsewhere { then: Then::Waits(waiting), ran, .. })) => {
+            Poll::Ready(Ok(OffloadResult { then: Then::Waits(waiting), ran, .. })) => {
                 let (session, args) = (&self.session, ran.args.as_args());
                 accounting::feed_monitors(&self.worker, session, session.database, ran.entry, args);
                 self.suspension = Suspension::Blocked(Box::new(Blocked::on_keys(ran, waiting)));
                 Turn::Again
             }
-            Poll::Ready(Ok(Elsewhere { then: Then::PutOff, ran, .. })) => {
+            Poll::Ready(Ok(OffloadResult { then: Then::PutOff, ran, .. })) => {
                 self.stand_first(ran.args.as_args());
                 Turn::Again
             }
-            Poll::Ready(Ok(Elsewhere { then: Then::GoesOn(errand), ran, .. })) => {
+            Poll::Ready(Ok(OffloadResult { then: Then::GoesOn(errand), ran, .. })) => {
                 self.worker.start_batch();
                 match errand.resume(&self.worker, &mut self.session, ran.args) {
                     Resumed::Over(done) => self.pass_on_what_came(*done),
@@ -340,7 +338,7 @@ impl Connection {
         }
     }
 
-    fn pass_on_what_came(&mut self, done: Elsewhere) {
+    fn pass_on_what_came(&mut self, done: OffloadResult) {
         engine::runtime::counters::add(&self.worker.counters.elsewhere, 1);
         self.pass_on_result(done);
     }
@@ -362,13 +360,13 @@ impl Connection {
     }
 
     /// Passes on what came of a command that did not run here.
-    pub(super) fn pass_on_result(&mut self, mut done: Elsewhere) {
+    pub(super) fn pass_on_result(&mut self, mut done: OffloadResult) {
         let reply_bytes = done.output.len() as u64 + done.output.bytes_to_come();
         self.book(&mut done.ran, reply_bytes);
         // Its command took long; from here on it may be idle.
         let now = self.worker.server.keyspace.clock().now_ms();
         self.session.client.live.last_active.store(now, Ordering::Relaxed);
-        let Elsewhere { output: reply, seen, ran, .. } = done;
+        let OffloadResult { output: reply, seen, ran, .. } = done;
         let keyspace = self.worker.server.keyspace;
         let mut output = self.output();
         let begun = output.appended();

@@ -14,7 +14,7 @@ use engine::runtime::drill;
 use engine::session;
 use engine::session::client_info::address;
 use engine::session::timer::after;
-use engine::session::{Departures, Elsewhere, Executed, Suspension, Then};
+use engine::session::{Departures, Executed, OffloadResult, Suspension, Then};
 use keyspace::Refusal;
 use proto::{Args, Output, Reply};
 
@@ -136,7 +136,7 @@ fn once_gone(
     let mut output = Output::new();
     answer(args, ids.len(), &mut Reply::new(&mut output, resp));
     let ran = Executed::begun(entry, args);
-    let done = Elsewhere { output, seen: 0, ran, then: Then::Nothing };
+    let done = OffloadResult { output, seen: 0, ran, then: Then::Nothing };
     let began_us = server.keyspace.clock().monotonic_us();
     Ok(Suspension::Departures(Box::new(Departures::new(
         ids,

@@ -85,7 +85,7 @@ fn list(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
     let viewer = Viewer::of(context)?;
     if context.server.clients.count() > LINES_OF_A_WORKER {
         let work = move |_, args: Args<'_>, reply: &mut Reply<'_>| list_all(viewer, args, reply);
-        return Ok(Next::elsewhere(work));
+        return Ok(Next::offload(work));
     }
     list_all(viewer, args, reply)?;
     Ok(Next::Done)

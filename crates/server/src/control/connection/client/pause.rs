@@ -62,7 +62,7 @@ fn pause(
         reply.ok();
         return Ok(Next::Done);
     }
-    Ok(Next::visit(move |_, _, reply| {
+    Ok(Next::offload_with_locks(move |_, _, reply| {
         // Not before: what waits for its end could have all threads.
         let ticket = server.pause.begin(all_commands);
         let clock = server.keyspace.clock();

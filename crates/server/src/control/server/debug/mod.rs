@@ -125,7 +125,7 @@ fn look(
         return Ok(Next::Done);
     }
     let (keyspace, database) = (context.server.keyspace, context.session()?.database);
-    Ok(Next::visit(move |lane, args, reply| {
+    Ok(Next::offload_with_locks(move |lane, args, reply| {
         visiting(keyspace, lane, database, |tx| work(tx, args, reply))
     }))
 }

@@ -46,7 +46,7 @@ pub(super) fn populate(
         return Ok(Next::Done);
     }
     let database = context.session()?.database;
-    Ok(Next::visit(move |lane, args, reply| {
+    Ok(Next::offload_with_locks(move |lane, args, reply| {
         let mut admission = Admission::for_client(server.keyspace)?;
         wish.each(args, |key, value| {
             let partition = server.keyspace.locate(key).partition();

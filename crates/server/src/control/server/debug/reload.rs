@@ -74,7 +74,7 @@ fn with_world(
     let server = context.server;
     refuse_at_start(server)?;
     let Some(unit) = &mut context.unit else {
-        return Ok(Next::visit(move |lane, _, reply| {
+        return Ok(Next::offload_with_locks(move |lane, _, reply| {
             let (world, loaded) = work(server, Acquisition::of_world(server.keyspace), lane);
             drop(world);
             loaded?;

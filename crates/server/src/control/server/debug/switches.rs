@@ -14,7 +14,7 @@ use engine::clients::registry::Client;
 use engine::runtime::log::{log_notice, log_warning};
 use engine::runtime::replace_file;
 use engine::session::patience;
-use engine::session::{Elsewhere, Executed, Session, Suspension, Then};
+use engine::session::{Executed, OffloadResult, Session, Suspension, Then};
 use keyspace::Refusal;
 use proto::{Args, Output, OwnedArgs, Reply};
 use tokio::sync::oneshot;
@@ -42,7 +42,7 @@ pub(super) fn sleep(
     let time = seconds(&args[2]);
     if context.unit.is_some() {
         // What holds locks keeps them, as a command that takes so long would.
-        return Ok(Next::elsewhere(move |_, _, reply| {
+        return Ok(Next::offload(move |_, _, reply| {
             std::thread::sleep(time);
             reply.ok();
             Ok(())
@@ -62,7 +62,7 @@ pub(super) fn sleep(
         let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let ran = Executed { entry, args, micros, failed: false, program: None };
         // The session may have gone in this moment.
-        let _ = sender.send(Elsewhere { output, seen: 0, ran, then: Then::Nothing });
+        let _ = sender.send(OffloadResult { output, seen: 0, ran, then: Then::Nothing });
     });
     Ok(Next::Wait(Suspension::Offload(receiver)))
 }
@@ -86,7 +86,7 @@ pub(super) fn stop_world(
     _: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
     let (keyspace, time) = (context.server.keyspace, seconds(&args[2]));
-    Ok(Next::visit(move |_, _, reply| {
+    Ok(Next::offload_with_locks(move |_, _, reply| {
         patience::stop_world(keyspace, time)?;
         reply.ok();
         Ok(())
@@ -166,7 +166,7 @@ pub(super) fn rewrite_all(
     _: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
     let server = context.server;
-    Ok(Next::elsewhere(move |_, _, reply| {
+    Ok(Next::offload(move |_, _, reply| {
         let _turn = server.take_config_turn();
         let failed = |error| {
             let error = format!("{error}");
@@ -204,7 +204,7 @@ pub(super) fn test_patterns(
     _: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
     const LETTERS: &[u8] = b"ab*?[]^-\\";
-    Ok(Next::elsewhere(|_, _, reply| {
+    Ok(Next::offload(|_, _, reply| {
         let mut random = Random::from_entropy();
         let mut text = |longest: u64| -> Vec<u8> {
             let length = random.below(longest);
