@@ -329,7 +329,7 @@ fn end(
     let (sender, receiver) = oneshot::channel();
     let dismissal = std::thread::Builder::new().spawn(move || {
         // What has begun comes to its end, for which it may need its session.
-        server.background.await_errands(PATIENCE / 2);
+        server.background.await_programs(PATIENCE / 2);
         server.worker_pool.dismiss();
         server.background.dismiss(PATIENCE);
         // Who waits may have lost patience.

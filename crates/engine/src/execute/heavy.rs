@@ -27,10 +27,10 @@ use crate::shared::Shared;
 use crate::table::command_table::Entry;
 use crate::transaction::control_plane::ControlWork;
 
-mod errand;
+mod program;
 mod read_phase;
 
-pub(crate) use errand::{Errand, GuardedErrand};
+pub(crate) use program::{GuardedProgram, OffloadedProgram};
 pub(crate) use read_phase::{ReadPhase, Unlocked};
 
 /// How much of a long reply is made here; the session makes the rest as it is sent.
@@ -254,10 +254,10 @@ impl Background {
     }
 
     /// Runs a program here; how its session waits for that.
-    pub(crate) fn run_errand(&self, errand: Errand, args: OwnedArgs) -> Suspension {
-        let returns = errand.program.returns(&errand.unit);
-        let errand = GuardedErrand::new(errand);
-        let receiver = self.report(move |lane| errand.take().run(lane, args));
+    pub(crate) fn run_program(&self, offloaded: OffloadedProgram, args: OwnedArgs) -> Suspension {
+        let returns = offloaded.program.returns(&offloaded.unit);
+        let offloaded = GuardedProgram::new(offloaded);
+        let receiver = self.report(move |lane| offloaded.take().run(lane, args));
         if returns { Suspension::ResumableOffload(receiver) } else { Suspension::Offload(receiver) }
     }
 

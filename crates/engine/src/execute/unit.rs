@@ -8,7 +8,7 @@ use proto::{Args, Mark, Reply};
 
 use super::CommandExecution;
 use super::locks::Granted;
-use crate::execute::heavy::Errand;
+use crate::execute::heavy::OffloadedProgram;
 use crate::lane::Lane;
 use crate::runtime::drill;
 use crate::session::Needs;
@@ -164,7 +164,7 @@ impl CommandExecution<'_> {
         let (output, wants_reply) = (self.out.split_off(mark), self.session.replies());
         let (entry, resp, widens, micros) = (self.entry, self.session.resp, false, 0);
         let limited = self.session.limited_from_now(server);
-        let errand = Errand {
+        let offloaded = OffloadedProgram {
             unit,
             hold,
             pass,
@@ -176,9 +176,9 @@ impl CommandExecution<'_> {
             wants_reply,
             widens,
             micros,
-            count: server.background.begin_errand(),
+            count: server.background.count_program(),
         };
-        Ok(Step::Wait(server.background.run_errand(errand, self.args.into())))
+        Ok(Step::Wait(server.background.run_program(offloaded, self.args.into())))
     }
 }
 

@@ -36,23 +36,23 @@ pub struct Background {
     visits: Arc<Pool>,
     /// All others.
     jobs: Arc<Pool>,
-    errands: Arc<Errands>,
+    programs: Arc<ProgramCount>,
 }
 
-/// Errands under way: the end of the process waits for them.
+/// Programs that have left their workers: the end of the process waits for them.
 #[derive(Default)]
-struct Errands(AtomicUsize);
+struct ProgramCount(AtomicUsize);
 
-impl Errands {
+impl ProgramCount {
     fn are_over(&self) -> bool {
         self.0.load(Ordering::Acquire) == 0
     }
 }
 
-/// Counts an errand while it lasts.
-pub(crate) struct CountedErrand(Arc<Errands>);
+/// Counts an offloaded program while it lasts.
+pub(crate) struct CountedProgram(Arc<ProgramCount>);
 
-impl Drop for CountedErrand {
+impl Drop for CountedProgram {
     fn drop(&mut self) {
         self.0.0.fetch_sub(1, Ordering::Release);
     }
@@ -75,7 +75,7 @@ impl Background {
             transactions: pool("heavy", MAX_TRANSACTIONS),
             visits: pool("visit", MAX_VISITS),
             jobs: pool("job", MAX_JOBS),
-            errands: Arc::default(),
+            programs: Arc::default(),
         }
     }
 
@@ -119,18 +119,18 @@ impl Background {
     }
 
     /// Waits at most this long until all programs that have left their workers are over.
-    pub fn await_errands(&self, patience: Duration) {
+    pub fn await_programs(&self, patience: Duration) {
         let clock = self.keyspace.clock();
         let until_us = clock.monotonic_us() + patience.as_micros() as i64;
-        while !self.errands.are_over() && clock.monotonic_us() < until_us {
+        while !self.programs.are_over() && clock.monotonic_us() < until_us {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
 
-    /// Counts an errand that begins.
-    pub(crate) fn begin_errand(&self) -> CountedErrand {
-        self.errands.0.fetch_add(1, Ordering::Relaxed);
-        CountedErrand(Arc::clone(&self.errands))
+    /// Counts an offloaded program that begins.
+    pub(crate) fn count_program(&self) -> CountedProgram {
+        self.programs.0.fetch_add(1, Ordering::Relaxed);
+        CountedProgram(Arc::clone(&self.programs))
     }
 
     /// Has the system refuse threads to transactions.

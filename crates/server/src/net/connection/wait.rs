@@ -323,9 +323,9 @@ impl Connection {
                 self.stand_first(ran.args.as_args());
                 Turn::Again
             }
-            Poll::Ready(Ok(OffloadResult { then: Then::GoesOn(errand), ran, .. })) => {
+            Poll::Ready(Ok(OffloadResult { then: Then::GoesOn(offloaded), ran, .. })) => {
                 self.worker.start_batch();
-                match errand.resume(&self.worker, &mut self.session, ran.args) {
+                match offloaded.resume(&self.worker, &mut self.session, ran.args) {
                     Resumed::Over(done) => self.pass_on_what_came(*done),
                     Resumed::Away(suspension) => self.suspension = suspension,
                 }

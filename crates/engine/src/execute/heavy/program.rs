@@ -11,7 +11,7 @@ use crate::admission::gates::{self, FlagsOf};
 use crate::execute;
 use crate::lane::Lane;
 use crate::limits::long_running::Hold;
-use crate::runtime::background::CountedErrand;
+use crate::runtime::background::CountedProgram;
 use crate::session::{Accounted, Resumable, Resumed};
 use crate::session::{Executed, OffloadResult, Session, Then};
 use crate::session::{Limited, Request};
@@ -21,7 +21,7 @@ use crate::transaction::unit::{Program, RunsOn, Unit};
 /// A program that moves here, with what it holds beside its locks.
 ///
 /// The locks go first where it is dropped, as the world may be granted right after the pass.
-pub(crate) struct Errand {
+pub(crate) struct OffloadedProgram {
     pub(crate) unit: Unit,
     pub(crate) hold: Hold,
     /// None if it has the world.
@@ -39,40 +39,40 @@ pub(crate) struct Errand {
     pub(crate) widens: bool,
     /// How long it has run.
     pub(crate) micros: u64,
-    pub(crate) count: CountedErrand,
+    pub(crate) count: CountedProgram,
 }
 
-/// An errand on its way, which nobody runs: the thread that it waits for may have ended when it
+/// A program on its way, which nobody runs: the thread that it waits for may have ended when it
 /// comes, and its session may be gone.
-pub(crate) struct GuardedErrand(Option<Box<Errand>>);
+pub(crate) struct GuardedProgram(Option<Box<OffloadedProgram>>);
 
-impl GuardedErrand {
-    pub(super) fn new(errand: Errand) -> Self {
-        Self(Some(Box::new(errand)))
+impl GuardedProgram {
+    pub(super) fn new(offloaded: OffloadedProgram) -> Self {
+        Self(Some(Box::new(offloaded)))
     }
 
-    /// The errand, which has come to where it runs on.
-    pub(crate) fn take(mut self) -> Box<Errand> {
+    /// The program, which has come to where it runs on.
+    pub(crate) fn take(mut self) -> Box<OffloadedProgram> {
         self.0.take().expect("it is taken once")
     }
 }
 
-impl Resumable for GuardedErrand {
+impl Resumable for GuardedProgram {
     fn resume(self: Box<Self>, lane: &Lane, session: &mut Session, args: OwnedArgs) -> Resumed {
         match self.take().go_on(lane, session, args) {
             Ok(over) => Resumed::Over(Box::new(over)),
             Err(leaves) => {
-                let (errand, args) = *leaves;
-                Resumed::Away(lane.shared.background.run_errand(errand, args))
+                let (offloaded, args) = *leaves;
+                Resumed::Away(lane.shared.background.run_program(offloaded, args))
             }
         }
     }
 }
 
-impl Drop for GuardedErrand {
+impl Drop for GuardedProgram {
     fn drop(&mut self) {
-        let Some(errand) = self.0.take() else { return };
-        let unit = &errand.unit;
+        let Some(offloaded) = self.0.take() else { return };
+        let unit = &offloaded.unit;
         // What is not undone as its transaction is dropped is shown to nobody.
         if !unit.tx.is_touched() || unit.tx.is_undoable() && !unit.is_final() {
             return;
@@ -82,11 +82,11 @@ impl Drop for GuardedErrand {
             server.keyspace.abort("a transaction was given up half way and cannot be undone");
         }
         // Its locks end with the process.
-        std::mem::forget(errand);
+        std::mem::forget(offloaded);
     }
 }
 
-impl Errand {
+impl OffloadedProgram {
     /// Runs the program to its end, as often as it needs more locks, or until it needs its session.
     pub(super) fn run(mut self, lane: usize, args: OwnedArgs) -> OffloadResult {
         let server = self.unit.server;
@@ -170,7 +170,7 @@ impl Errand {
 
     fn come_back(self, args: OwnedArgs) -> OffloadResult {
         let ran = Executed { args, ..Executed::begun(self.entry, Args::default()) };
-        let then = Then::GoesOn(Box::new(GuardedErrand::new(self)));
+        let then = Then::GoesOn(Box::new(GuardedProgram::new(self)));
         OffloadResult { output: Output::new(), seen: 0, ran, then }
     }
 
@@ -212,7 +212,7 @@ mod tests {
     };
     use proto::{Args, Output, OwnedArgs, Resp};
 
-    use super::Errand;
+    use super::OffloadedProgram;
     use crate::session::Accounted;
     use crate::session::Needs;
     use crate::testing;
@@ -243,7 +243,7 @@ mod tests {
     }
 
     /// A program that has stored `x` and is to leave its worker.
-    fn half_done(server: &'static Engine, undoable: bool) -> Errand {
+    fn half_done(server: &'static Engine, undoable: bool) -> OffloadedProgram {
         let keyspace = server.keyspace;
         let partitions = PartitionSet::from_elem(keyspace.locate(b"x").partition(), 1);
         let mut acquisition = Acquisition::of_partitions(keyspace, partitions.clone());
@@ -251,7 +251,7 @@ mod tests {
         let options = TxOptions { undoable, ..TxOptions::internal(0, 1) };
         let mut tx = Tx::begin(acquisition, options);
         tx.put_text(b"x", NewText::Integer(100), Lifetime::Forever).unwrap();
-        Errand {
+        OffloadedProgram {
             unit: Unit::begin(server, tx, None),
             hold: server.begin_hold(0, partitions),
             pass: Some(HeavyPass::for_offload(keyspace)),
@@ -263,7 +263,7 @@ mod tests {
             wants_reply: true,
             widens: false,
             micros: 0,
-            count: server.background.begin_errand(),
+            count: server.background.count_program(),
         }
     }
 
@@ -282,15 +282,15 @@ mod tests {
             for comes_late in [false, true] {
                 let server = testing::engine();
                 server.ending.ask();
-                let errand = half_done(server, undoable);
+                let offloaded = half_done(server, undoable);
                 assert_eq!(sight(server), None, "it has its lock");
                 if comes_late {
                     server.background.dismiss(Duration::ZERO);
-                    let _ = server.background.run_errand(errand, OwnedArgs::default());
+                    let _ = server.background.run_program(offloaded, OwnedArgs::default());
                 } else {
                     // No thread is there, and none can be made.
                     server.background.refuse_threads(true);
-                    let _ = server.background.run_errand(errand, OwnedArgs::default());
+                    let _ = server.background.run_program(offloaded, OwnedArgs::default());
                 }
                 assert_eq!(sight(server), seen, "undoable: {undoable}, late: {comes_late}");
             }
