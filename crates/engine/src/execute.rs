@@ -3,7 +3,7 @@
 //! Invariant: every command that runs, whoever sent it, runs through here; what it wrote leaves by
 //! `commit` while its locks are still held.
 
-pub mod heavy;
+pub mod offload;
 
 use std::sync::atomic::Ordering;
 
@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 use crate::admission::gates::{self, Verdict};
 use crate::commit::accounting::{book, book_step};
 use crate::commit::handler::{Outcome, Work};
-use crate::execute::heavy::ControlCall;
+use crate::execute::offload::ControlCall;
 use crate::lane::Lane;
 use crate::limits::budget;
 use crate::runtime::drill;
@@ -306,12 +306,12 @@ impl CommandExecution<'_> {
             Ok(Next::Close) => Step::Close,
             Ok(Next::Wait(suspension)) => Step::Wait(suspension),
             Ok(Next::Offload(work)) => {
-                let heavy = &self.lane.shared.background;
-                Step::offload(heavy.run(self.call(), work))
+                let background = &self.lane.shared.background;
+                Step::offload(background.run(self.call(), work))
             }
             Ok(Next::OffloadWithLocks(work)) => {
-                let heavy = &self.lane.shared.background;
-                Step::offload(heavy.run_with_locks(self.call(), work))
+                let background = &self.lane.shared.background;
+                Step::offload(background.run_with_locks(self.call(), work))
             }
             Err(refusal) => {
                 self.refuse(&refusal);

@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 
 use super::CommandExecution;
 use crate::commit::handler::Work;
-use crate::execute::heavy::{Leaving, ReadPhase, Transaction, Unlocked};
+use crate::execute::offload::{Leaving, ReadPhase, Transaction, Unlocked};
 use crate::session::{OffloadResult, Suspension};
 use crate::session::{Round, Step, tx_options};
 

@@ -8,7 +8,7 @@ use proto::{Args, Mark, Reply};
 
 use super::CommandExecution;
 use super::locks::Granted;
-use crate::execute::heavy::OffloadedProgram;
+use crate::execute::offload::OffloadedProgram;
 use crate::lane::Lane;
 use crate::runtime::drill;
 use crate::session::Needs;

@@ -4,7 +4,7 @@
 
 use config::ShutdownFlags;
 use config::settings::{MEMCACHED_SHUTDOWN, SAVE};
-use engine::execute::heavy::ControlCall;
+use engine::execute::offload::ControlCall;
 use engine::session::Step;
 use keyspace::Refusal;
 use proto::memcached::{Administration, Failure, Form, Response, Words};
