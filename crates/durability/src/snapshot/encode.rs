@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use base::random::Random;
 use config::settings::RDB_KEY_SAVE_DELAY;
-use engine::runtime::background::Admission;
+use engine::runtime::background::BackgroundAccess;
 use keyspace::{Acquisition, Encoding, EntryBox, EntryRef, PartitionIndex, Walk};
 use persist::rdb::file::ChunkWriter;
 
@@ -60,7 +60,7 @@ pub(super) struct Encoder<'a> {
     /// How many entries to take in the next hold.
     at_least: usize,
     /// Leave for heavy work, and since when.
-    admission: Option<(Admission, i64)>,
+    access: Option<(BackgroundAccess, i64)>,
     /// Since when it has worked without a rest, on the monotonic clock in microseconds.
     works_since_us: i64,
     random: Random,
@@ -78,7 +78,7 @@ impl<'a> Encoder<'a> {
             output: ChunkWriter::passing_on(snapshot.options(), pass_on),
             taken: Vec::new(),
             at_least: 1,
-            admission: None,
+            access: None,
             works_since_us: snapshot.server.keyspace.clock().monotonic_us(),
             random: Random::from_entropy(),
         }
@@ -119,7 +119,7 @@ impl<'a> Encoder<'a> {
     /// Passes the present chunk on, however small.
     fn pass_on(&mut self) {
         // The file may take its time.
-        self.admission = None;
+        self.access = None;
         if !self.output.is_empty() {
             self.outlet.borrow_mut().pass(self.output.finish());
         }
@@ -131,7 +131,7 @@ impl<'a> Encoder<'a> {
             from = match hold {
                 PartitionHold::World(world) => self.take(world, partition, place),
                 PartitionHold::Each => {
-                    let grant = self.admission().acquire_next(partition);
+                    let grant = self.access().acquire_next(partition);
                     self.take(&grant, partition, place)
                 }
             };
@@ -154,21 +154,22 @@ impl<'a> Encoder<'a> {
         if busy < server.cores.count() || clock.monotonic_us() - self.works_since_us < TURN_US {
             return;
         }
-        self.admission = None;
+        self.access = None;
         std::thread::sleep(Duration::from_micros(REST_US));
         self.works_since_us = clock.monotonic_us();
     }
 
     /// Leave for heavy work, which the world waits for: asked for anew every now and then, so that
     /// the world waits for a short while, and not for every step either.
-    fn admission(&mut self) -> &mut Admission {
+    fn access(&mut self) -> &mut BackgroundAccess {
         let keyspace = self.snapshot.server.keyspace;
         let now = keyspace.clock().monotonic_us();
-        if self.admission.as_ref().is_some_and(|(_, since)| now - since > ADMITTED_US) {
-            self.admission = None;
+        if self.access.as_ref().is_some_and(|(_, since)| now - since > ADMITTED_US) {
+            self.access = None;
         }
-        let (admission, _) = self.admission.get_or_insert_with(|| (Admission::wait(keyspace), now));
-        admission
+        let (access, _) =
+            self.access.get_or_insert_with(|| (BackgroundAccess::wait(keyspace), now));
+        access
     }
 
     /// Takes entries of a held partition.
@@ -198,7 +199,7 @@ impl<'a> Encoder<'a> {
     fn encode(&mut self, database: usize, entry: EntryRef<'_>) {
         if entry.encoding() == Encoding::Object {
             // It may be passed on in pieces, and the file may take its time.
-            self.admission = None;
+            self.access = None;
         }
         self.write(database, entry);
         self.delay();
@@ -220,7 +221,7 @@ impl<'a> Encoder<'a> {
             micros @ 1.. => micros.unsigned_abs(),
             rarely => u64::from(self.random.below(rarely.unsigned_abs()) == 0),
         };
-        self.admission = None;
+        self.access = None;
         while micros > 0 && !self.walk.is_given_up() && self.still_waits() {
             let step = micros.min(NAP_US);
             std::thread::sleep(Duration::from_micros(step));

@@ -32,7 +32,7 @@ use config::settings::{
     MAXMEMORY_POLICY, RDB_KEY_SAVE_DELAY, RDB_WRITE_VERSION, RDBCHECKSUM, RDBCOMPRESSION,
 };
 use encode::{Encoder, PartitionHold};
-use engine::runtime::background::{self, Admission};
+use engine::runtime::background::{self, BackgroundAccess};
 use engine::runtime::cores::Duty;
 use engine::runtime::drill;
 use engine::runtime::panics::contain;
@@ -537,7 +537,7 @@ impl WalkGuard<'_> {
                 };
                 from = match self.world {
                     Some(world) => step(world),
-                    None => step(&Admission::wait(keyspace).acquire(partition)),
+                    None => step(&BackgroundAccess::wait(keyspace).acquire(partition)),
                 };
             }
         }

@@ -22,7 +22,7 @@ mod tx;
 pub use pool::BetweenJobs;
 use pool::Pool;
 pub use tx::{
-    Admission, BETWEEN_LOOKS, visiting, wait_for, wait_for_client, wait_for_client_while,
+    BETWEEN_LOOKS, BackgroundAccess, visiting, wait_for, wait_for_client, wait_for_client_while,
     wait_while,
 };
 

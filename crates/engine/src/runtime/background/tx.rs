@@ -77,8 +77,8 @@ impl Wake for Unpark {
     }
 }
 
-/// A heavy-work thread that is admitted, for transactions that begin here.
-pub struct Admission {
+/// The leave of a heavy-work thread for transactions that begin there.
+pub struct BackgroundAccess {
     keyspace: &'static Keyspace,
     pass: HeavyPass,
 }
@@ -86,13 +86,13 @@ pub struct Admission {
 /// How long such a thread waits for a lock before it looks again.
 const PAUSE: Duration = Duration::from_micros(50);
 
-impl Admission {
+impl BackgroundAccess {
     /// Waits until no world operation is under way.
     pub fn wait(keyspace: &'static Keyspace) -> Self {
         Self::wait_while(keyspace, || true).expect("it waits as long as that takes")
     }
 
-    /// As [`Admission::wait`], for a client: it is told BUSY when that takes too long.
+    /// As [`BackgroundAccess::wait`], for a client: it is told BUSY when that takes too long.
     pub fn for_client(keyspace: &'static Keyspace) -> Result<Self, Refusal> {
         let mut patience = Patience::default();
         Self::wait_while(keyspace, || patience.lasts(keyspace, Obstacle::World)).ok_or(BUSY)
@@ -121,8 +121,8 @@ impl Admission {
         self.acquire_while(partition, |_| true).expect("it waits as long as that takes")
     }
 
-    /// As [`Admission::acquire`], for a client: it is told BUSY when that takes too long, and the
-    /// work is over.
+    /// As [`BackgroundAccess::acquire`], for a client: it is told BUSY when that takes too long,
+    /// and the work is over.
     pub fn acquire_for_client(
         &mut self,
         partition: PartitionIndex,
@@ -160,7 +160,7 @@ pub fn visiting<T>(
     database: usize,
     work: impl FnOnce(&mut Tx) -> Result<T, Refusal>,
 ) -> Result<T, Refusal> {
-    let _admission = Admission::for_client(keyspace)?;
+    let _access = BackgroundAccess::for_client(keyspace)?;
     let nothing = Acquisition::of_partitions(keyspace, PartitionSet::new());
     let internal = TxOptions::internal(lane, keyspace.clock().now_ms());
     let options = TxOptions { database, heavy: true, ..internal };

@@ -11,7 +11,7 @@ use commands::declare::{Command, Flags, Group, Role, Spec, at_least, exactly};
 use engine::admission::gates;
 use engine::lane::Lane;
 use engine::limits::scripts::libraries::{LibrariesState, Loaded};
-use engine::runtime::background::Admission;
+use engine::runtime::background::BackgroundAccess;
 use engine::scripting::library_changes::{Change, Policy};
 use engine::scripting::script_host::Loader;
 use engine::session::Request;
@@ -314,7 +314,7 @@ fn change_offloaded(
     Next::offload_with_locks(move |lane, args, reply| {
         let request = Request { entry, args, database };
         let gates = gates::Again::of_command(server, limited.as_ref(), request);
-        let _admission = Admission::for_client(server.keyspace)?;
+        let _access = BackgroundAccess::for_client(server.keyspace)?;
         if gates.hold()? { Err(Refusal::Widen) } else { make(lane, args, reply) }
     })
 }

@@ -7,7 +7,7 @@ use commands::errors::{NOT_POSITIVE, TOO_LONG};
 use config::settings::PROTO_MAX_BULK_LEN;
 use engine::clients::mailbox::Rounds;
 use engine::commit::publish::commit;
-use engine::runtime::background::Admission;
+use engine::runtime::background::BackgroundAccess;
 use keyspace::{Lifetime, NewText, Refusal, Tx, TxOptions};
 use proto::{Args, Reply};
 
@@ -47,10 +47,10 @@ pub(super) fn populate(
     }
     let database = context.session()?.database;
     Ok(Next::offload_with_locks(move |lane, args, reply| {
-        let mut admission = Admission::for_client(server.keyspace)?;
+        let mut access = BackgroundAccess::for_client(server.keyspace)?;
         wish.each(args, |key, value| {
             let partition = server.keyspace.locate(key).partition();
-            let acquisition = admission.acquire_for_client(partition)?;
+            let acquisition = access.acquire_for_client(partition)?;
             let internal = TxOptions::internal(lane, server.keyspace.clock().now_ms());
             let options = TxOptions { database, heavy: true, ..internal };
             let mut tx = Tx::begin(acquisition, options);
