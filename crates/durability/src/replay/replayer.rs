@@ -139,7 +139,7 @@ impl Replayer {
                 let (server, resp) = (self.server, Resp::Two);
                 let shortage = Some(self.unit.shortage());
                 let asked =
-                    ProgramRequest { server, entry, resp, limited: None, shortage, session: None };
+                    ProgramRequest { server, entry, resp, subject: None, shortage, session: None };
                 let mut program = server.prepare(entry, asked, args)?;
                 program.run(args, &mut self.unit, &mut RunsOn::Heavy, &mut self.out)
             }

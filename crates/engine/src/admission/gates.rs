@@ -3,20 +3,22 @@
 //! Invariant: a gate looks and never changes anything but the log of what is denied; the first one
 //! that objects decides.
 
+use std::sync::Arc;
+
 use commands::{Flags, Role};
 use config::DebugAccess;
 use config::settings::{ENABLE_DEBUG_COMMAND, ENABLE_MODULE_COMMAND};
 use keyspace::Refusal;
 use proto::Args;
 
+use crate::admission::acl_check;
 use crate::admission::declared;
-use crate::admission::guard;
 use crate::clients::registry::client_flags;
 use crate::lane::Lane;
 use crate::limits::budget;
 use crate::limits::loading::LOADING;
 use crate::runtime::write_gate::WriteGate;
-use crate::session::{Limited, Request};
+use crate::session::{AclSubject, Request};
 use crate::session::{Session, Suspension};
 use crate::shared::Shared;
 use crate::table::command_table::Entry;
@@ -37,7 +39,7 @@ pub enum Verdict {
 /// Asks all gates.
 #[inline]
 pub(crate) fn admit(lane: &Lane, session: &Session, entry: &Entry, args: Args<'_>) -> Verdict {
-    ask(lane, session, entry, args, guard::refuse)
+    ask(lane, session, entry, args, acl_check::refuse)
 }
 
 /// What a user's rules say of a request.
@@ -267,7 +269,7 @@ pub(crate) fn declared_by(server: &Shared) -> impl Fn(&Entry, Args<'_>) -> Flags
 pub struct Again<'a> {
     pub(crate) server: &'static Shared,
     /// Whose it is.
-    limited: Option<&'a Limited>,
+    subject: Option<&'a Arc<AclSubject>>,
     request: Request<'a>,
     effective: Flags,
     declared: Flags,
@@ -279,19 +281,19 @@ impl<'a> Again<'a> {
     /// For a command that waited: asks the same gates as before the wait.
     pub fn of_command(
         server: &'static Shared,
-        limited: Option<&'a Limited>,
+        subject: Option<&'a Arc<AclSubject>>,
         request: Request<'a>,
     ) -> Self {
         let flags = request.entry.spec.flags;
         let may_be_put_off = true;
-        Self { server, limited, request, effective: flags, declared: flags, may_be_put_off }
+        Self { server, subject, request, effective: flags, declared: flags, may_be_put_off }
     }
 
     /// For a program that is a command, or whose commands are queued: `queued` says what they do,
     /// and what they say that they do as this finds it.
     pub(crate) fn of_program(
         server: &'static Shared,
-        limited: Option<&'a Limited>,
+        subject: Option<&'a Arc<AclSubject>>,
         request: Request<'a>,
         may_be_put_off: bool,
         queued: impl FnOnce(FlagsOf<'_>) -> Option<(Flags, Flags)>,
@@ -302,14 +304,14 @@ impl<'a> Again<'a> {
             Some((effective, declared)) => (entry.spec.flags.and(effective), declared),
             None => (entry.spec.flags, of(entry, args)),
         };
-        Self { server, limited, request, effective, declared, may_be_put_off }
+        Self { server, subject, request, effective, declared, may_be_put_off }
     }
 
     /// Whether it is not to begin now. An error says that it is not to begin at all. Asked while it
     /// has its locks: whoever shuts a gate afterwards sees all that it does.
     pub fn hold(&self) -> Result<bool, Refusal> {
-        let Self { server, limited, request, effective, declared, .. } = *self;
-        if let Some(refusal) = limited.and_then(|member| member.refuse_again(server, request)) {
+        let Self { server, subject, request, effective, declared, .. } = *self;
+        if let Some(refusal) = subject.and_then(|subject| subject.refuse_again(server, request)) {
             return Err(refusal);
         }
         if let Some(refusal) =
@@ -342,7 +344,7 @@ pub(crate) fn admits_behind(
     args: Args<'_>,
 ) -> bool {
     if !before.is_some_and(|it| std::ptr::eq(it, entry)) || !session.may_do_everything() {
-        let verdict = ask(lane, session, entry, args, guard::would_refuse);
+        let verdict = ask(lane, session, entry, args, acl_check::would_refuse);
         return matches!(verdict, Verdict::Admitted);
     }
     let (spec, flags) = (entry.spec, entry.spec.flags);

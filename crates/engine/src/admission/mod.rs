@@ -2,7 +2,7 @@
 //!
 //! Invariant: a gate looks; what it refuses has changed nothing.
 
+pub mod acl_check;
 pub mod declared;
 pub mod gates;
-pub mod guard;
 pub mod login;

@@ -201,8 +201,8 @@ fn prepare_brief(
         return None;
     }
     let (entry, resp) = (link.entry, session.resp);
-    let limited = session.limited(server);
-    let asked = ProgramRequest { server, entry, resp, limited, shortage: None, session: None };
+    let subject = session.acl_subject(server);
+    let asked = ProgramRequest { server, entry, resp, subject, shortage: None, session: None };
     let program = server.prepare(entry, asked, link.args).ok()?;
     program.is_brief().then_some(program)
 }

@@ -66,8 +66,8 @@ impl CommandExecution<'_> {
         }
         let hold = server.begin_hold(self.lane.ticked_us(), tx.partitions().into());
         let client = Arc::clone(&self.session.client);
-        let limited = self.session.limited_from_now(server);
-        let transaction = Transaction { pass, hold, tx, client, limited };
+        let subject = self.session.acl_subject_from_now(server);
+        let transaction = Transaction { pass, hold, tx, client, subject };
         self.depart(Leaving::Transaction(transaction), work)
     }
 
@@ -87,8 +87,8 @@ impl CommandExecution<'_> {
         let undoable = self.may_widen();
         let options = TxOptions { undoable, ..tx_options(self.lane, self.session) };
         let client = Arc::clone(&self.session.client);
-        let limited = self.session.limited_from_now(self.lane.shared);
-        let unlocked = Unlocked { pass, options, client, limited };
+        let subject = self.session.acl_subject_from_now(self.lane.shared);
+        let unlocked = Unlocked { pass, options, client, subject };
         Some(self.depart(Leaving::Unlocked(unlocked), self.work(handler)))
     }
 
@@ -146,8 +146,8 @@ impl CommandExecution<'_> {
         drop(tx);
         pass.suspend();
         let client = Arc::clone(&self.session.client);
-        let limited = self.session.limited_from_now(work.server);
-        let reading = ReadPhase { pass, phase, options, partitions, client, limited };
+        let subject = self.session.acl_subject_from_now(work.server);
+        let reading = ReadPhase { pass, phase, options, partitions, client, subject };
         self.depart(Leaving::ReadPhase(reading), work)
     }
 }

@@ -21,8 +21,8 @@ use crate::limits::long_running::Hold;
 use crate::runtime::background::{BETWEEN_LOOKS, Background, wait_for_client_while};
 use crate::runtime::drill;
 use crate::session::Waiting;
+use crate::session::{AclSubject, Request};
 use crate::session::{Executed, OffloadResult, Suspension, Then};
-use crate::session::{Limited, Request};
 use crate::shared::Shared;
 use crate::table::command_table::Entry;
 use crate::transaction::control_plane::ControlWork;
@@ -58,7 +58,7 @@ pub(crate) struct Transaction {
     pub(crate) tx: Tx,
     /// Whose it is.
     pub(crate) client: Arc<Client>,
-    pub(crate) limited: Option<Limited>,
+    pub(crate) subject: Option<Arc<AclSubject>>,
 }
 
 /// A command that leaves its worker.
@@ -95,12 +95,12 @@ impl Transaction {
     /// Runs the command, as often as it needs more locks.
     fn go_on(self, args: OwnedArgs, work: Work) -> OffloadResult {
         // In a panic too the locks go first, as the world may be granted right after the pass.
-        let Self { mut pass, mut hold, mut tx, client, limited } = self;
+        let Self { mut pass, mut hold, mut tx, client, subject } = self;
         let mut output = Output::new();
         output.set_ceiling(work.server.output_ceiling(&client));
         let watch = WorkTimer::start(work.server.keyspace.clock());
         let request = Request { entry: work.entry, args: args.as_args(), database: tx.database() };
-        let gates = gates::Again::of_command(work.server, limited.as_ref(), request);
+        let gates = gates::Again::of_command(work.server, subject.as_ref(), request);
         let (mut failed, mut seen, mut waits, rounds) = (false, 0, None, Rounds::default());
         for round in 0.. {
             if let Some(buffer) = args.buffer() {

@@ -29,9 +29,9 @@ impl CommandExecution<'_> {
             }
             return Step::Done;
         }
-        let limited = self.session.limited(server);
+        let subject = self.session.acl_subject(server);
         let session = Some(&mut *self.session);
-        let asked = ProgramRequest { server, entry, resp, limited, shortage: None, session };
+        let asked = ProgramRequest { server, entry, resp, subject, shortage: None, session };
         let mut program = match server.prepare(entry, asked, self.args) {
             Ok(program) => program,
             Err(refusal) => {
@@ -163,13 +163,13 @@ impl CommandExecution<'_> {
         let hold = server.begin_hold(self.lane.ticked_us(), unit.tx.partitions().into());
         let (output, wants_reply) = (self.out.split_off(mark), self.session.replies());
         let (entry, resp, widens, micros) = (self.entry, self.session.resp, false, 0);
-        let limited = self.session.limited_from_now(server);
+        let subject = self.session.acl_subject_from_now(server);
         let offloaded = OffloadedProgram {
             unit,
             hold,
             pass,
             program,
-            limited,
+            subject,
             output,
             entry,
             resp,

@@ -177,7 +177,7 @@ pub(crate) fn prepare(
         entry: asked.entry,
         keys,
         resp: asked.resp,
-        limited: asked.limited.clone(),
+        subject: asked.subject.clone(),
         is_read_only: asks_to_read || flags.no_writes,
         allows_oom: flags.allow_oom,
         seed: None,

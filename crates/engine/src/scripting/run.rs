@@ -18,7 +18,7 @@ use crate::limits::scripts::cost_history::CostHistory;
 use crate::limits::scripts::libraries::Loaded;
 use crate::limits::scripts::running::{Listed, RunningCall};
 use crate::session::Accounted;
-use crate::session::Limited;
+use crate::session::AclSubject;
 use crate::session::Needs;
 use crate::session::Session;
 use crate::table::command_table::Entry;
@@ -87,7 +87,7 @@ pub(crate) struct ScriptCall {
     pub(crate) keys: usize,
     pub resp: Resp,
     /// Whose rules its commands have to keep, if there are any.
-    pub(crate) limited: Option<Limited>,
+    pub(crate) subject: Option<Arc<AclSubject>>,
     pub(crate) is_read_only: bool,
     /// Whether it may write when no memory is left.
     pub(crate) allows_oom: bool,
@@ -171,8 +171,8 @@ impl Program for ScriptCall {
         !self.was_killed && self.listed.is_none()
     }
 
-    fn keep_rules(&mut self, limited: &Limited) {
-        self.limited = Some(Arc::clone(limited));
+    fn keep_rules(&mut self, subject: &Arc<AclSubject>) {
+        self.subject = Some(Arc::clone(subject));
     }
 
     fn restart(&mut self) {
@@ -241,7 +241,7 @@ impl ScriptCall {
             server: self.server,
             unit: &mut *unit,
             known,
-            limited: self.limited.as_ref(),
+            subject: self.subject.as_ref(),
             is_read_only: self.is_read_only,
             allows_oom: self.allows_oom,
             may_restart,

@@ -3,6 +3,7 @@
 //! Invariant: whether a command may be called is decided before it runs; what it changes is the
 //! unit's.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use base::time::Moment;
@@ -20,7 +21,7 @@ use crate::observe::command_log::Execution;
 use crate::observe::stats;
 use crate::runtime::drill;
 use crate::session::patience::busy_since_us;
-use crate::session::{Limited, Request};
+use crate::session::{AclSubject, Request};
 use crate::table::command_table::{Entry, Run};
 use crate::transaction::control_plane::write_time;
 use crate::transaction::control_plane::{ControlRequest, NOT_FROM_SCRIPT};
@@ -118,7 +119,7 @@ pub(crate) struct Caller<'a> {
     /// The key that the script was called with, and where it belongs, if that is known.
     pub(crate) known: Option<(&'a [u8], Location)>,
     /// Whose rules its commands have to keep, if there are any.
-    pub(crate) limited: Option<&'a Limited>,
+    pub(crate) subject: Option<&'a Arc<AclSubject>>,
     pub(crate) is_read_only: bool,
     pub(crate) allows_oom: bool,
     /// Whether all the unit did may be undone for the script's sake.
@@ -233,7 +234,7 @@ impl Host for Caller<'_> {
     fn may_call(&mut self, args: Args<'_>) -> Option<bool> {
         let entry = self.server.table.resolve(args).ok()?;
         let request = Request { entry, args, database: self.unit.tx.database() };
-        Some(self.limited.is_none_or(|limited| limited.allows(self.server, request)))
+        Some(self.subject.is_none_or(|subject| subject.allows(self.server, request)))
     }
 
     fn check_time(&mut self) -> Result<(), Stop> {
@@ -291,13 +292,13 @@ impl Caller<'_> {
         if is_denied || needs_session {
             return Err(NOT_FROM_SCRIPT);
         }
-        if let Some(limited) = self.limited {
+        if let Some(subject) = self.subject {
             let request = Request { entry, args, database: self.unit.tx.database() };
             // What is denied is noted once.
-            if self.is_tentative && !limited.allows(self.server, request) {
+            if self.is_tentative && !subject.allows(self.server, request) {
                 return Err(NOT_FROM_SCRIPT);
             }
-            if let Some(refusal) = limited.refuse_called(self.unit, request) {
+            if let Some(refusal) = subject.refuse_called(self.unit, request) {
                 return Err(refusal);
             }
         }

@@ -2,13 +2,13 @@
 //!
 //! Invariant: nothing here knows a socket or a worker.
 
+mod acl_subject;
 mod blocked;
 pub mod client_info;
 mod dialogue;
 pub mod fieldsets;
 mod later;
 pub mod life;
-mod member;
 pub mod multi;
 pub mod needs;
 pub mod output_ceiling;
@@ -20,12 +20,12 @@ mod suspension;
 pub mod timer;
 mod waiting;
 
+pub use acl_subject::{
+    AclSubject, Denied, NO_AUTH, Noted, Request, channels_of, denial, needs_password,
+};
 pub use blocked::{Awaited, Blocked, Rousing, Safety};
 pub use dialogue::{CLASSES, Class, Classes, Dialogue, EventWatch};
 pub use later::Later;
-pub use member::{
-    AclSubject, Denied, Limited, NO_AUTH, Noted, Request, channels_of, denial, needs_password,
-};
 pub(crate) use multi::{MultiQueue, Pending};
 pub(crate) use needs::Needs;
 pub use request::{Grant, Round, Step, aborted, tx_options};

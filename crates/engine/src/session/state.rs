@@ -19,7 +19,7 @@ use crate::clients::client_id::ClientId;
 use crate::clients::registry::{Client, Delivery, Signal, client_flags};
 use crate::observe::pubsub::Subscriptions;
 use crate::observe::tracking::Tracked;
-use crate::session::Limited;
+use crate::session::AclSubject;
 use crate::session::fieldsets::Fieldsets;
 use crate::shared::Shared;
 use crate::table::command_table::Entry;
@@ -35,7 +35,7 @@ pub struct Session {
     /// Who it says it is. Who has not said so may do what the default user may without a password.
     user: Option<Arc<User>>,
     /// Its user's rules, once they were asked.
-    pub(crate) member: Cell<Option<Limited>>,
+    pub(crate) acl_subject: Cell<Option<Arc<AclSubject>>>,
     /// To be closed once the replies due have left.
     pub closing: bool,
     /// CLIENT REPLY: whether replies are sent.
@@ -135,7 +135,7 @@ impl Session {
             database: 0,
             resp: Resp::Two,
             user: None,
-            member: Cell::default(),
+            acl_subject: Cell::default(),
             closing: false,
             reply_mode: ReplyMode::default(),
             wants_debugger: false,
@@ -242,7 +242,7 @@ impl Session {
     /// Lets the client in as a user, or not any more.
     pub fn authenticate(&mut self, user: Option<Arc<User>>) {
         self.user = user;
-        self.member = Cell::default();
+        self.acl_subject = Cell::default();
         let mut names = self.client.names();
         let name = self.user.as_ref().map_or(DEFAULT_USER, |user| user.name());
         if names.user() != name {

@@ -7,7 +7,7 @@
 
 use acl::DEFAULT_USER;
 use config::settings::MEMCACHED_USER;
-use engine::admission::guard::{Login, verify};
+use engine::admission::acl_check::{Login, verify};
 use engine::session::Session;
 use engine::session::Step;
 use proto::memcached::{Failure, Form, Operation, Request, Response, Store, StoreMode, answer};

@@ -4,7 +4,7 @@
 //! given back; an attempt that is begun again begins with nothing.
 
 use config::settings::MEMCACHED_ITEM_SIZE_MAX;
-use engine::admission::guard;
+use engine::admission::acl_check;
 use engine::commit::handler::CommandBody;
 use engine::execute::ForeignBody;
 use engine::lane::Lane;
@@ -83,13 +83,13 @@ impl<'a> RequestBody<'a> {
         for key in keys_of(&self.request.operation) {
             is_alone = false;
             let args: OwnedArgs = [name, key.bytes(&mut buffer)].into_iter().collect();
-            let refusal = guard::refuse(server, session, entry, args.as_args());
+            let refusal = acl_check::refuse(server, session, entry, args.as_args());
             if refusal.is_some() {
                 return refusal;
             }
         }
         let args: OwnedArgs = [name].into_iter().collect();
-        is_alone.then(|| guard::refuse(server, session, entry, args.as_args())).flatten()
+        is_alone.then(|| acl_check::refuse(server, session, entry, args.as_args())).flatten()
     }
 }
 

@@ -3,6 +3,8 @@
 //! Invariants: its locks, its leave and what it has replied go along, and are given back where it
 //! ends, in that order; whatever becomes of its session, nobody sees the first half of it.
 
+use std::sync::Arc;
+
 use keyspace::{HeavyPass, Lsn, Refusal};
 use proto::{Args, Output, OwnedArgs, Resp};
 
@@ -13,8 +15,8 @@ use crate::lane::Lane;
 use crate::limits::long_running::Hold;
 use crate::runtime::background::CountedProgram;
 use crate::session::{Accounted, Resumable, Resumed};
+use crate::session::{AclSubject, Request};
 use crate::session::{Executed, OffloadResult, Session, Then};
-use crate::session::{Limited, Request};
 use crate::table::command_table::Entry;
 use crate::transaction::unit::{Program, RunsOn, Unit};
 
@@ -28,7 +30,7 @@ pub(crate) struct OffloadedProgram {
     pub(crate) pass: Option<HeavyPass>,
     pub(crate) program: Box<dyn Program>,
     /// Whose it is.
-    pub(crate) limited: Option<Limited>,
+    pub(crate) subject: Option<Arc<AclSubject>>,
     /// What it has replied so far.
     pub(crate) output: Output,
     pub(crate) entry: &'static Entry,
@@ -107,20 +109,20 @@ impl OffloadedProgram {
                 Err(Refusal::Widen) => {
                     self.output.clear();
                     self.program.restart();
-                    let (limited, database) = (self.limited.as_ref(), self.unit.home());
+                    let (subject, database) = (self.subject.as_ref(), self.unit.home());
                     let request = Request { entry: self.entry, args: args.as_args(), database };
                     let puts_off = self.program.may_be_put_off();
                     let queued = |of: FlagsOf<'_>| self.program.flags(of);
                     let gates =
-                        gates::Again::of_program(server, limited, request, puts_off, queued);
+                        gates::Again::of_program(server, subject, request, puts_off, queued);
                     let (reader, tx) = (self.unit.reader(), self.unit.into_tx());
                     let is_wanted = || !self.program.needs_no_locks();
                     let (pass, hold) = (&mut self.pass, &mut self.hold);
                     match again(tx, round, pass, hold, &gates, is_wanted) {
                         Ok(tx) => {
                             self.unit = Unit::begin(server, tx, reader);
-                            if let Some(limited) = limited.filter(|member| member.is_limited()) {
-                                self.program.keep_rules(limited);
+                            if let Some(subject) = subject.filter(|subject| subject.is_limited()) {
+                                self.program.keep_rules(subject);
                             }
                         }
                         Err(Barred::PutOff) => {
@@ -256,7 +258,7 @@ mod tests {
             hold: server.begin_hold(0, partitions),
             pass: Some(HeavyPass::for_offload(keyspace)),
             program: Box::new(Idle),
-            limited: None,
+            subject: None,
             output: Output::new(),
             entry: server.table.find(b"EXEC").unwrap(),
             resp: Resp::Two,

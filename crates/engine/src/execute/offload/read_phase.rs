@@ -19,8 +19,8 @@ use crate::commit::handler::{Outcome, Work};
 use crate::execute;
 use crate::runtime::background::wait_for_client;
 use crate::runtime::drill;
+use crate::session::{AclSubject, Request};
 use crate::session::{Executed, OffloadResult, Then};
-use crate::session::{Limited, Request};
 
 /// A command that moves here without its locks.
 pub(crate) struct ReadPhase {
@@ -34,13 +34,13 @@ pub(crate) struct ReadPhase {
     pub(crate) partitions: PartitionSet,
     /// Whose it is.
     pub(crate) client: Arc<Client>,
-    pub(crate) limited: Option<Limited>,
+    pub(crate) subject: Option<Arc<AclSubject>>,
 }
 
 impl ReadPhase {
     /// Runs the command.
     pub(super) fn run(self, lane: usize, args: OwnedArgs, work: Work) -> OffloadResult {
-        let Self { pass, mut phase, options, partitions, client, limited } = self;
+        let Self { pass, mut phase, options, partitions, client, subject } = self;
         let server = work.server;
         let watch = WorkTimer::start(server.keyspace.clock());
         phase.move_to_heavy(lane);
@@ -53,7 +53,7 @@ impl ReadPhase {
             Outcome::Widen | Outcome::Wait(_) => {
                 let mut computed = phase.end_read_phase();
                 drill::between_phases();
-                let unlocked = Unlocked { pass, options, client, limited };
+                let unlocked = Unlocked { pass, options, client, subject };
                 let mut result = unlocked.lock(lane, partitions, &mut computed, args, work);
                 // Not before: under the locks it would take long to free what is left.
                 drop(computed);
@@ -78,7 +78,7 @@ pub(crate) struct Unlocked {
     pub(crate) options: TxOptions,
     /// Whose it is.
     pub(crate) client: Arc<Client>,
-    pub(crate) limited: Option<Limited>,
+    pub(crate) subject: Option<Arc<AclSubject>>,
 }
 
 impl Unlocked {
@@ -100,18 +100,18 @@ impl Unlocked {
         args: OwnedArgs,
         work: Work,
     ) -> OffloadResult {
-        let Self { mut pass, options, client, limited } = self;
+        let Self { mut pass, options, client, subject } = self;
         let server = work.server;
         let options = TxOptions { lane, heavy: true, ..options };
         let (entry, database) = (work.entry, options.database);
         let request = Request { entry, args: args.as_args(), database };
-        let gates = gates::Again::of_command(server, limited.as_ref(), request);
+        let gates = gates::Again::of_command(server, subject.as_ref(), request);
         match begin_again(&gates, &mut pass, options, &partitions, computed) {
             Ok(tx) => {
                 let since_us = server.keyspace.clock().monotonic_us();
                 let hold = server.begin_hold(since_us, partitions);
                 let pass = Some(pass);
-                Transaction { pass, hold, tx, client, limited }.go_on(args, work)
+                Transaction { pass, hold, tx, client, subject }.go_on(args, work)
             }
             Err(Barred::PutOff) => {
                 drop(pass);

@@ -25,7 +25,7 @@ use crate::session::Session;
 use crate::session::aborted;
 use crate::session::fieldsets::Fieldsets;
 use crate::session::multi::{MultiQueue, Queued, Watching};
-use crate::session::{Limited, Request};
+use crate::session::{AclSubject, Request};
 use crate::table::command_table::{Entry, Run};
 use crate::transaction::control_plane::{Asker, ControlRequest, ControlWork, Next};
 use crate::transaction::engine::Engine;
@@ -46,7 +46,7 @@ struct Exec {
     queue: Arc<MultiQueue>,
     watching: Option<Watching>,
     resp: Resp,
-    limited: Option<Limited>,
+    subject: Option<Arc<AclSubject>>,
     /// What HIMPORT PREPARE has named, where a command may ask for it.
     fieldsets: Fieldsets,
     /// What the commands did that ran already; the next one comes after them.
@@ -78,7 +78,7 @@ struct CommandCost {
 }
 
 pub(super) fn prepare(asked: ProgramRequest<'_>, _: Args<'_>) -> Result<Box<dyn Program>, Refusal> {
-    let ProgramRequest { server, resp, limited, session, .. } = asked;
+    let ProgramRequest { server, resp, subject, session, .. } = asked;
     let Some(session) = session else { return Err(WITHOUT_MULTI) };
     let pending = session.pending.as_ref();
     let Some((pending, queue)) = pending.and_then(|it| Some((it, it.queue.as_ref()?))) else {
@@ -99,7 +99,7 @@ pub(super) fn prepare(asked: ProgramRequest<'_>, _: Args<'_>) -> Result<Box<dyn 
         queue,
         watching,
         resp,
-        limited,
+        subject,
         fieldsets,
         ran,
         has_begun,
@@ -269,8 +269,8 @@ impl Program for Exec {
         self.watching.is_none() && self.killed.is_empty()
     }
 
-    fn keep_rules(&mut self, limited: &Limited) {
-        self.limited = Some(Arc::clone(limited));
+    fn keep_rules(&mut self, subject: &Arc<AclSubject>) {
+        self.subject = Some(Arc::clone(subject));
     }
 
     fn returns(&self, unit: &Unit) -> bool {
@@ -367,10 +367,10 @@ impl Exec {
         place: &mut RunsOn<'_>,
         out: &mut Output,
     ) -> Result<bool, Refusal> {
-        if let Some(limited) = &self.limited {
+        if let Some(subject) = &self.subject {
             let database = unit.tx.database();
             let request = Request { entry: queued.entry, args: queued.args, database };
-            if let Some(refusal) = limited.refuse_queued(unit, request) {
+            if let Some(refusal) = subject.refuse_queued(unit, request) {
                 return Ok(self.refuse(unit, &refusal, out));
             }
         }
@@ -424,7 +424,7 @@ impl Exec {
                     Ok(Next::Offload(work)) if unit.hurries() && makes_final(entry) => {
                         self.task = Some(work);
                         // The command may change the rights of its own user.
-                        self.limited = session.limited_from_now(server);
+                        self.subject = session.acl_subject_from_now(server);
                         return Err(Refusal::Heavy);
                     }
                     next => next,
@@ -487,7 +487,7 @@ impl Exec {
     fn look_again(&mut self, unit: &mut Unit, session: &Session) {
         self.resp = session.resp;
         self.is_mute = !session.replies();
-        self.limited = session.limited(self.server);
+        self.subject = session.acl_subject(self.server);
         self.fieldsets = session.fieldsets().clone();
         unit.refresh_views(session.reader());
         unit.tx.switch_database(session.database);
@@ -513,9 +513,9 @@ impl Exec {
                     }
                 };
                 let (server, entry, resp) = (self.server, queued.entry, self.resp);
-                let limited = self.limited.clone();
+                let subject = self.subject.clone();
                 let shortage = Some(unit.shortage());
-                let asked = ProgramRequest { server, entry, resp, limited, shortage, session };
+                let asked = ProgramRequest { server, entry, resp, subject, shortage, session };
                 match server.prepare(entry, asked, queued.args) {
                     Ok(mut program) => {
                         if self.killed.contains(&self.ran.len()) {

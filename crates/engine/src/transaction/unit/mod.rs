@@ -18,6 +18,7 @@ mod runs_on;
 mod shortage;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use keyspace::{Effects, Keyspace, Lsn, Mark, Refusal, Tx};
 use proto::{Args, Output, OwnedArgs, Reply, Resp};
@@ -40,7 +41,7 @@ use crate::journal::CommandEffects;
 use crate::observe::pubsub::Publication;
 use crate::observe::stats;
 use crate::observe::tracking::UnitRead;
-use crate::session::Limited;
+use crate::session::AclSubject;
 use crate::session::{Accounted, Needs};
 use crate::session::{Session, Stepwise};
 use crate::shared::{Shared, line_of, write_refusal};
@@ -62,7 +63,7 @@ pub struct ProgramRequest<'a> {
     /// The protocol of the client.
     pub resp: Resp,
     /// Whose rules its commands have to keep, if there are any.
-    pub limited: Option<Limited>,
+    pub subject: Option<Arc<AclSubject>>,
     /// What was short as the unit that it is for began; not there if that has not begun.
     pub shortage: Option<Shortage>,
     /// Not there within a unit that left its session's worker.
@@ -129,7 +130,7 @@ pub trait Program: Accounted {
     }
 
     /// It begins again, and its user has no longer all rights: whose rules its commands keep now.
-    fn keep_rules(&mut self, _: &Limited) {}
+    fn keep_rules(&mut self, _: &Arc<AclSubject>) {}
 
     /// What its commands do, and what they say that they do as this finds it, if they are queued.
     fn flags(&self, _: FlagsOf<'_>) -> Option<(Flags, Flags)> {
@@ -560,8 +561,7 @@ impl Unit {
         self.changes = 0;
     }
 
-    /// Whether a script that is next could not leave a worker by being undone: neither alone, nor
-    /// with all there is.
+    /// Whether a script that is next could not leave a worker by being undone, alone or with all.
     pub(crate) fn must_set_out(&self) -> bool {
         let has_changed = self.changes > 0 || !self.done.is_empty();
         self.hurries && has_changed && (self.is_final() || self.has_come_back)

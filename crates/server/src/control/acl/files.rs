@@ -4,7 +4,7 @@
 //! worker waits for a disk.
 
 use commands::declare::{Command, Spec, exactly};
-use engine::admission::guard;
+use engine::admission::acl_check;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
@@ -54,7 +54,7 @@ fn load(context: &mut Context<'_>, _: Args<'_>, _: &mut Reply<'_>) -> Result<Nex
         let loaded = users::load_file(server, &path);
         let changed = loaded.map_err(|why| Refusal::owned(format!("ERR {why}")))?;
         reply.ok();
-        guard::users_changed(server, &changed, Some(own));
+        acl_check::users_changed(server, &changed, Some(own));
         Ok(())
     }))
 }

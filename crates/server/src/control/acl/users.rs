@@ -8,7 +8,7 @@ use acl::{DEFAULT_USER, Denial, Permissions, RuleError, User};
 use base::quote::shown;
 use commands::declare::{Command, Flags, Spec, at_least, exactly};
 use commands::errors::wrong_arity;
-use engine::admission::guard::{must_leave, users_changed};
+use engine::admission::acl_check::{must_leave, users_changed};
 use engine::session::Request;
 use keyspace::Refusal;
 use proto::{Args, Reply};

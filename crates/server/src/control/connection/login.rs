@@ -9,7 +9,7 @@ use commands::arguments::is;
 use commands::declare::{Command, Group, Spec, at_least};
 use commands::errors::{SYNTAX, showing};
 use config::settings::HELLO_SERVER_NAME;
-use engine::admission::guard::{Login, verify};
+use engine::admission::acl_check::{Login, verify};
 use engine::runtime::version;
 use engine::session::Session;
 use keyspace::Refusal;

@@ -310,10 +310,10 @@ fn change_offloaded(
     let (server, entry) = (context.server, context.entry);
     let session = context.asker.as_ref().map(|asker| &*asker.session);
     let database = session.map_or(0, |session| session.database);
-    let limited = session.and_then(|session| session.limited_from_now(server));
+    let subject = session.and_then(|session| session.acl_subject_from_now(server));
     Next::offload_with_locks(move |lane, args, reply| {
         let request = Request { entry, args, database };
-        let gates = gates::Again::of_command(server, limited.as_ref(), request);
+        let gates = gates::Again::of_command(server, subject.as_ref(), request);
         let _access = BackgroundAccess::for_client(server.keyspace)?;
         if gates.hold()? { Err(Refusal::Widen) } else { make(lane, args, reply) }
     })

@@ -39,7 +39,7 @@ use crate::memcached::watch;
 use crate::net::deferred::DeferredNumber;
 use crate::net::output_limit::{self, Owed};
 use crate::net::worker::{Worker, audiences_of};
-use engine::admission::guard;
+use engine::admission::acl_check;
 use engine::clients::mailbox::IN_TRANSIT;
 use engine::clients::multicast::relocate;
 use engine::clients::registry::{PendingSignals, Signal, client_flags};
@@ -213,10 +213,10 @@ impl Body for Connection {
         let (server, session) = (self.worker.server, &self.session);
         // What a request in its middle has not come to yet counts as if it were done.
         let may_go_on = match &self.suspension {
-            Suspension::Steps(steps) => guard::may_listen(server, session, steps.request()),
+            Suspension::Steps(steps) => acl_check::may_listen(server, session, steps.request()),
             _ => true,
         };
-        !may_go_on || guard::must_leave(server, session)
+        !may_go_on || acl_check::must_leave(server, session)
     }
 
     fn deliver(&mut self) {

@@ -13,7 +13,7 @@ use std::time::Duration;
 use commands::Role;
 use durability::aof::Phase;
 use durability::waitaof;
-use engine::admission::guard;
+use engine::admission::acl_check;
 use engine::clients::registry::{Signal, client_flags};
 use engine::commit::accounting;
 use engine::session::Grant;
@@ -150,7 +150,9 @@ impl Waits for Connection {
     fn refusal(&self) -> Option<Refusal> {
         let (place, entry) = (self.place()?, self.blocked()?.ran.entry);
         let server = self.worker.server;
-        place.requests().find_map(|it| guard::refuse(server, &self.session, entry, it.as_args()))
+        place
+            .requests()
+            .find_map(|it| acl_check::refuse(server, &self.session, entry, it.as_args()))
     }
 
     fn withdraw(&mut self) -> bool {

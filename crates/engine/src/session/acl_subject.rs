@@ -36,36 +36,33 @@ pub struct AclSubject {
     pub(crate) rules: Mutex<(u64, Arc<Rules>)>,
 }
 
-/// A member, as a session and its programs share it.
-pub type Limited = Arc<AclSubject>;
-
 impl Session {
     /// The client's user, if there are rules to ask; `None` too for who has not said who it is.
     #[inline]
-    pub(crate) fn limited(&self, server: &Shared) -> Option<Limited> {
-        if self.may_do_everything() { None } else { self.look_up_limits(server) }
+    pub(crate) fn acl_subject(&self, server: &Shared) -> Option<Arc<AclSubject>> {
+        if self.may_do_everything() { None } else { self.look_up_acl_subject(server) }
     }
 
-    /// As `limited`, for where the session is not looked at while its user's rules may change.
+    /// As `acl_subject`, for where the session is not looked at while its user's rules may change.
     #[cold]
-    pub fn limited_from_now(&self, server: &Shared) -> Option<Limited> {
+    pub fn acl_subject_from_now(&self, server: &Shared) -> Option<Arc<AclSubject>> {
         let user = self.acts_as(server)?;
         let rules = Mutex::new((user.version(), user.rules()));
         Some(Arc::new(AclSubject { user, client: Arc::clone(&self.client), rules }))
     }
 
-    pub(crate) fn look_up_limits(&self, server: &Shared) -> Option<Limited> {
+    pub(crate) fn look_up_acl_subject(&self, server: &Shared) -> Option<Arc<AclSubject>> {
         if !self.is_known() && needs_password(server) {
             return None;
         }
-        let member = self.member.take().or_else(|| self.begin_membership(server))?;
-        self.member.set(Some(Arc::clone(&member)));
-        Some(member)
+        let subject = self.acl_subject.take().or_else(|| self.begin_acl_subject(server))?;
+        self.acl_subject.set(Some(Arc::clone(&subject)));
+        Some(subject)
     }
 
     #[cold]
-    pub(crate) fn begin_membership(&self, server: &Shared) -> Option<Limited> {
-        self.limited_from_now(server).filter(|member| !member.user.is_unlimited())
+    pub(crate) fn begin_acl_subject(&self, server: &Shared) -> Option<Arc<AclSubject>> {
+        self.acl_subject_from_now(server).filter(|subject| !subject.user.is_unlimited())
     }
 }
 

@@ -30,17 +30,17 @@ pub fn refuse(
     entry: &Entry,
     args: Args<'_>,
 ) -> Option<Refusal> {
-    let Some(limited) = session.look_up_limits(server) else {
+    let Some(subject) = session.look_up_acl_subject(server) else {
         return session.acts_as(server).is_none().then_some(NO_AUTH);
     };
-    if limited.user.is_deleted() {
+    if subject.user.is_deleted() {
         // It came in just when its user went.
         session.client.ask(Signal::Kill);
         return Some(NO_AUTH);
     }
     let context = if session.is_queueing() { Context::Multi } else { Context::TopLevel };
     let request = Request { entry, args, database: session.database };
-    limited.refuse(server, context, request)
+    subject.refuse(server, context, request)
 }
 
 /// As `refuse`, for who only wants to know: nothing is noted, and nobody is cut off. What is said
@@ -51,14 +51,14 @@ pub(crate) fn would_refuse(
     entry: &Entry,
     args: Args<'_>,
 ) -> Option<Refusal> {
-    let Some(limited) = session.look_up_limits(server) else {
+    let Some(subject) = session.look_up_acl_subject(server) else {
         return session.acts_as(server).is_none().then_some(NO_AUTH);
     };
     let request = Request { entry, args, database: session.database };
-    if limited.user.is_deleted() || !limited.allows(server, request) {
+    if subject.user.is_deleted() || !subject.allows(server, request) {
         return Some(NO_AUTH);
     }
-    limited.refuse_pattern(request)
+    subject.refuse_pattern(request)
 }
 
 /// Notes in ACL LOG what was denied.
