@@ -11,6 +11,7 @@
 mod attempt;
 mod commands;
 mod deferred_log;
+mod done;
 mod drill;
 mod exec;
 mod rights;
@@ -20,7 +21,7 @@ mod shortage;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use keyspace::{Effects, Keyspace, Lsn, Mark, Refusal, Tx};
+use keyspace::{Keyspace, Lsn, Mark, Refusal, Tx};
 use proto::{Args, Output, OwnedArgs, Reply, Resp};
 
 use ::commands::declare::Command;
@@ -28,6 +29,7 @@ use ::commands::{Flags, Handler, Plan};
 
 pub use commands::{COMMANDS, COMMON as COMMON_OF_TRANSACTIONS};
 pub(crate) use deferred_log::DeferredLog;
+use done::{Done, tell};
 pub use runs_on::RunsOn;
 pub(crate) use shortage::Shortage;
 
@@ -218,13 +220,6 @@ pub(crate) struct Before {
     remarks: usize,
     errors: BTreeMap<String, u64>,
     mark: Mark,
-}
-
-/// A command of a unit, for those who follow the data.
-struct Done {
-    effects: Effects,
-    database: usize,
-    args: OwnedArgs,
 }
 
 impl Unit {
@@ -585,16 +580,4 @@ impl Unit {
         self.tx.switch_database(self.home);
         self.tx
     }
-}
-
-/// Publishes what commands of a unit have to say, in their order.
-fn tell(server: &Shared, rounds: &Rounds, done: &[Done], publications: &[(usize, Publication)]) {
-    let (mut publications, outbox) = (publications.iter().peekable(), server.outbox(rounds));
-    for (index, command) in done.iter().enumerate() {
-        while let Some((_, publication)) = publications.next_if(|(before, _)| *before <= index) {
-            publication.leave(&server.pubsub, outbox);
-        }
-        server.notify(rounds, &command.effects);
-    }
-    publications.for_each(|(_, publication)| publication.leave(&server.pubsub, outbox));
 }

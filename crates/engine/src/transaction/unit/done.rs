@@ -1,0 +1,34 @@
+//! What a unit's commands have to say, once all of them are final.
+//!
+//! Invariant: notifications and messages leave in the order of the commands that they come from.
+
+use keyspace::Effects;
+use proto::OwnedArgs;
+
+use crate::clients::mailbox::Rounds;
+use crate::observe::pubsub::Publication;
+use crate::shared::Shared;
+
+/// A command of a unit, for those who follow the data.
+pub(super) struct Done {
+    pub(super) effects: Effects,
+    pub(super) database: usize,
+    pub(super) args: OwnedArgs,
+}
+
+/// Publishes what commands of a unit have to say, in their order.
+pub(super) fn tell(
+    server: &Shared,
+    rounds: &Rounds,
+    done: &[Done],
+    publications: &[(usize, Publication)],
+) {
+    let (mut publications, outbox) = (publications.iter().peekable(), server.outbox(rounds));
+    for (index, command) in done.iter().enumerate() {
+        while let Some((_, publication)) = publications.next_if(|(before, _)| *before <= index) {
+            publication.leave(&server.pubsub, outbox);
+        }
+        server.notify(rounds, &command.effects);
+    }
+    publications.for_each(|(_, publication)| publication.leave(&server.pubsub, outbox));
+}
