@@ -177,7 +177,7 @@ impl CommandExecution<'_> {
         {
             return self.hand_over(tx, work, round, true);
         }
-        match work.run(&mut tx, self.args, self.out, &self.lane.rounds) {
+        match work.run(&mut tx, self.args, self.out, &self.lane.wakes) {
             Outcome::Replied(seen) => {
                 self.session.see_by(self.entry, seen);
                 Step::Done

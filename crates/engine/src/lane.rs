@@ -12,7 +12,7 @@ use base::time::{Moment, UnixMillis};
 use commands::Flags;
 use keyspace::Acquisition;
 
-use crate::clients::mailbox::{Letter, Rounds, hand_out_next};
+use crate::clients::mailbox::{Letter, PendingWakes, hand_out_next};
 use crate::clients::registry::Client;
 use crate::limits::evictor::Evictor;
 use crate::limits::sweep::Sweep;
@@ -30,8 +30,8 @@ pub struct Lane {
     /// The counters of the thread, which INFO sums.
     pub counters: &'static WorkerCounters,
     inside: Cell<bool>,
-    /// Where letters were left since the last ring.
-    pub rounds: Rounds,
+    /// Where letters were left since workers were last woken.
+    pub wakes: PendingWakes,
     /// Letters taken out of the mailbox and not handed out yet.
     letters: RefCell<VecDeque<Letter>>,
     /// Clients that were given messages and whose sessions are to be woken for them.
@@ -57,7 +57,7 @@ impl Lane {
             number,
             counters: shared.counters_of_new_worker(number),
             inside: Cell::new(false),
-            rounds: Rounds::default(),
+            wakes: PendingWakes::default(),
             letters: RefCell::default(),
             addressees: RefCell::default(),
             sweep: RefCell::default(),

@@ -18,7 +18,7 @@ use proto::{Args, Limits, Reply};
 
 use crate::clients::client_id::ClientId;
 use crate::clients::client_margin::Margin;
-use crate::clients::mailbox::{Directory, Mailboxes, Outbox, Rounds};
+use crate::clients::mailbox::{Directory, Mailboxes, Outbox, PendingWakes};
 use crate::clients::registry::{Client, Clients};
 use crate::clients::unregistration::Unregistrar;
 use crate::journal::Journal;
@@ -268,8 +268,8 @@ impl Shared {
 
     /// The mailboxes, for a thread that leaves letters in them.
     #[inline]
-    pub fn outbox<'a>(&'a self, rounds: &'a Rounds) -> Outbox<'a> {
-        Outbox { mailboxes: &self.mailboxes, rounds }
+    pub fn outbox<'a>(&'a self, wakes: &'a PendingWakes) -> Outbox<'a> {
+        Outbox { mailboxes: &self.mailboxes, wakes }
     }
 
     /// A command begins to hold these partitions, on a background thread.
@@ -283,10 +283,10 @@ impl Shared {
         Surroundings { keyspace, config, directory: self.directory() }
     }
 
-    /// Publishes what a transaction gathered; the caller rings when its batch is over.
+    /// Publishes what a transaction gathered; the caller wakes workers when its batch is over.
     #[inline]
-    pub(crate) fn notify(&self, rounds: &Rounds, effects: &Effects) {
-        notify(&self.pubsub, &self.config, self.outbox(rounds), effects);
+    pub(crate) fn notify(&self, wakes: &PendingWakes, effects: &Effects) {
+        notify(&self.pubsub, &self.config, self.outbox(wakes), effects);
     }
 
     /// Enters what a client has read, whose locks are still held.
@@ -300,7 +300,7 @@ impl Shared {
     #[cold]
     pub(crate) fn feed_monitors(
         &self,
-        rounds: &Rounds,
+        wakes: &PendingWakes,
         client: &Client,
         database: usize,
         entry: &Entry,
@@ -308,7 +308,7 @@ impl Shared {
     ) {
         if !monitor::is_hidden(entry) {
             let now_us = self.keyspace.clock().now_us();
-            self.feed_monitors_of(rounds, client, (now_us, database), entry, args);
+            self.feed_monitors_of(wakes, client, (now_us, database), entry, args);
         }
     }
 
@@ -316,7 +316,7 @@ impl Shared {
     #[cold]
     pub(crate) fn feed_monitors_unbegun(
         &self,
-        rounds: &Rounds,
+        wakes: &PendingWakes,
         client: &Client,
         database: usize,
         entry: &Entry,
@@ -324,7 +324,7 @@ impl Shared {
     ) {
         if self.monitors.any() && monitor::is_told_by_itself(entry) {
             let now_us = self.keyspace.clock().now_us();
-            self.feed_monitors_of(rounds, client, (now_us, database), entry, args);
+            self.feed_monitors_of(wakes, client, (now_us, database), entry, args);
         }
     }
 
@@ -332,14 +332,14 @@ impl Shared {
     #[cold]
     pub(crate) fn feed_monitors_of(
         &self,
-        rounds: &Rounds,
+        wakes: &PendingWakes,
         client: &Client,
         began: (i64, usize),
         entry: &Entry,
         args: Args<'_>,
     ) {
         let source = monitor::source_of(client, &self.config);
-        self.monitors.tell(self.outbox(rounds), &source, began, entry, args);
+        self.monitors.tell(self.outbox(wakes), &source, began, entry, args);
     }
 
     /// Replies a refusal as the error it is.

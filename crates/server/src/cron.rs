@@ -9,7 +9,7 @@ use std::time::Duration;
 use base::time::UnixMillis;
 use config::settings::TIMEOUT;
 use durability::aof;
-use engine::clients::mailbox::Rounds;
+use engine::clients::mailbox::PendingWakes;
 use engine::clients::registry::{Client, Signal, client_flags};
 use engine::reclaim::client_memory;
 use engine::reclaim::evict;
@@ -41,9 +41,9 @@ pub(crate) async fn run(server: &'static Server) {
             server.peak_memory.note(server.budget.used_exactly(), server.keyspace.clock().now_ms());
             close_idle_clients(server);
         }
-        let rounds = Rounds::default();
-        client_memory::fit(server, &rounds);
-        server.mailboxes.ring(&rounds);
+        let wakes = PendingWakes::default();
+        client_memory::fit(server, &wakes);
+        server.mailboxes.wake(&wakes);
         tell_too_many_errors(server);
         server.tracking.fit_table(server.surroundings());
         aof::tend(server);
@@ -100,14 +100,14 @@ fn close_idle_clients(server: &Server) {
     if timeout == 0 {
         return;
     }
-    let (now, rounds) = (server.keyspace.clock().now_ms(), Rounds::default());
+    let (now, wakes) = (server.keyspace.clock().now_ms(), PendingWakes::default());
     for client in server.clients.all() {
         if is_idle(&client, now, timeout) {
-            server.mailboxes.signal(&client, Signal::Kill, &rounds);
+            server.mailboxes.signal(&client, Signal::Kill, &wakes);
             server.memcached.idle_kicks.fetch_add(1, Ordering::Relaxed);
         }
     }
-    server.mailboxes.ring(&rounds);
+    server.mailboxes.wake(&wakes);
 }
 
 /// Who waits, watches, listens or is held up is not idle, nor is one whose command takes long.

@@ -12,7 +12,7 @@ use keyspace::Refusal;
 use proto::Args;
 
 use crate::clients::client_id::ClientId;
-use crate::clients::mailbox::Rounds;
+use crate::clients::mailbox::PendingWakes;
 use crate::clients::registry::{Client, Signal};
 use crate::observe::pubsub::Subscriptions;
 use crate::runtime::drill;
@@ -79,17 +79,17 @@ pub(crate) fn note(
 /// Has the clients of users whose rules have changed, or who are gone, look at what they may still
 /// do; `own` has changed them, and is answered first.
 pub fn users_changed(server: &Shared, users: &[Arc<User>], own: Option<ClientId>) {
-    let rounds = Rounds::default();
+    let wakes = PendingWakes::default();
     for client in server.clients.all() {
         let is_of = |user: &Arc<User>| client.names().user() == user.name();
         drill::point();
         if users.iter().any(is_of) {
             let is_own = own == Some(client.id);
             let signal = if is_own { Signal::ReviewAfterReply } else { Signal::Review };
-            server.mailboxes.signal(&client, signal, &rounds);
+            server.mailboxes.signal(&client, signal, &wakes);
         }
     }
-    server.mailboxes.ring(&rounds);
+    server.mailboxes.wake(&wakes);
 }
 
 /// Whether a client has to go: its user is gone, or may not hear any more what it listens to.

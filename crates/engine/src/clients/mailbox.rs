@@ -1,10 +1,10 @@
 //! Mailboxes: what threads owe the clients of a worker, left there and announced once.
 //!
 //! Each worker has one. Who owes its clients something, a message for many or a wake-up for one,
-//! leaves a letter, under whatever locks give the letters their order; after the batch it rings
-//! once at each worker that got any (`Rounds`). The worker hands the letters out on its own thread,
-//! so a message to ten thousand subscribers costs its publisher a letter and a ring per worker, and
-//! its bytes are shared until each session writes its own.
+//! leaves a letter, under whatever locks give the letters their order; after the batch it wakes
+//! once at each worker that got any (`PendingWakes`). The worker hands the letters out on its own
+//! thread, so a message to ten thousand subscribers costs its publisher a letter and a wake per
+//! worker, and its bytes are shared until each session writes its own.
 //!
 //! Invariants: the letters of a mailbox are handed out in the order they came; a mailbox without a
 //! worker is closed, and a letter to it is handed out at once by whom it comes from.
@@ -32,10 +32,10 @@ pub struct Mailboxes {
 
 #[derive(Default)]
 #[repr(align(128))]
-struct Mailbox(Mutex<Tray>);
+struct Mailbox(Mutex<LetterQueue>);
 
 #[derive(Default)]
-struct Tray {
+struct LetterQueue {
     /// Whether a worker empties it.
     is_open: bool,
     letters: VecDeque<Letter>,
@@ -72,14 +72,14 @@ pub enum Letter {
 
 /// What a thread leaves to the end of its batch.
 #[derive(Default)]
-pub struct Rounds {
-    /// The mailboxes that letters were left in since it last rang.
+pub struct PendingWakes {
+    /// The mailboxes that letters were left in since workers were last woken.
     mailboxes: Cell<u128>,
     /// The records that wait for those behind them.
     pub records: RecordBatch,
 }
 
-impl Rounds {
+impl PendingWakes {
     /// Whether a worker got any.
     #[inline]
     pub fn include(&self, lane: usize) -> bool {
@@ -87,7 +87,7 @@ impl Rounds {
     }
 }
 
-const _: () = assert!(MAX_WORKERS == u128::BITS as usize, "rounds have a bit for each worker");
+const _: () = assert!(MAX_WORKERS == u128::BITS as usize, "wakes have a bit for each worker");
 
 /// The clients that there are, and the way to them.
 #[derive(Clone, Copy)]
@@ -96,13 +96,13 @@ pub struct Directory<'a> {
     pub(crate) mailboxes: &'a Mailboxes,
 }
 
-/// The mailboxes as a thread leaves letters in them, which rings at the end of its batch.
+/// The mailboxes as a thread leaves letters in them, which wakes workers at the end of its batch.
 #[derive(Clone, Copy)]
 pub struct Outbox<'a> {
     /// The mailboxes of all workers, by the number of the worker.
     pub mailboxes: &'a Mailboxes,
     /// The workers to wake when the sender's batch ends.
-    pub rounds: &'a Rounds,
+    pub wakes: &'a PendingWakes,
 }
 
 impl Mailboxes {
@@ -114,12 +114,12 @@ impl Mailboxes {
     pub(crate) fn leave_message(
         &self,
         lane: usize,
-        rounds: &Rounds,
+        wakes: &PendingWakes,
         roll: &Arc<WorkerSubscribers>,
         bytes: &Arc<[u8]>,
     ) {
         let (roll, bytes) = (Arc::clone(roll), Arc::clone(bytes));
-        self.leave(lane, rounds, |number| Letter::Message { number, roll, bytes });
+        self.leave(lane, wakes, |number| Letter::Message { number, roll, bytes });
     }
 
     /// Leaves notices for a client.
@@ -127,49 +127,49 @@ impl Mailboxes {
         &self,
         client: &Arc<Client>,
         notices: Vec<Invalidation>,
-        rounds: &Rounds,
+        wakes: &PendingWakes,
     ) {
         // As with signals, whoever hands them out finds the client wherever it is.
-        self.leave(client.lane(), rounds, |_| Letter::Notices(Arc::clone(client), notices));
+        self.leave(client.lane(), wakes, |_| Letter::Notices(Arc::clone(client), notices));
     }
 
     /// Asks something of a client; whether that is new.
-    pub fn signal(&self, client: &Arc<Client>, signal: Signal, rounds: &Rounds) -> bool {
+    pub fn signal(&self, client: &Arc<Client>, signal: Signal, wakes: &PendingWakes) -> bool {
         let is_first = client.ask(signal);
         // The client may move meanwhile: whoever hands the letter out wakes it where it is.
-        self.leave(client.lane(), rounds, |_| Letter::Wake(Arc::clone(client)));
+        self.leave(client.lane(), wakes, |_| Letter::Wake(Arc::clone(client)));
         is_first
     }
 
-    fn leave(&self, lane: usize, rounds: &Rounds, letter: impl FnOnce(u64) -> Letter) {
-        let mut tray = self.tray(lane);
-        tray.figures.letters += 1;
-        let letter = letter(tray.figures.letters);
-        if tray.is_open {
-            tray.letters.push_back(letter);
-            rounds.mailboxes.set(rounds.mailboxes.get() | 1 << lane);
+    fn leave(&self, lane: usize, wakes: &PendingWakes, letter: impl FnOnce(u64) -> Letter) {
+        let mut queue = self.queue(lane);
+        queue.figures.letters += 1;
+        let letter = letter(queue.figures.letters);
+        if queue.is_open {
+            queue.letters.push_back(letter);
+            wakes.mailboxes.set(wakes.mailboxes.get() | 1 << lane);
         } else {
-            drop(tray);
+            drop(queue);
             hand_out(VecDeque::from([letter]));
         }
     }
 
     /// Tells all workers that got letters, each once.
     #[inline]
-    pub fn ring(&self, rounds: &Rounds) {
-        if rounds.mailboxes.get() != 0 {
-            self.ring_all(rounds.mailboxes.take());
+    pub fn wake(&self, wakes: &PendingWakes) {
+        if wakes.mailboxes.get() != 0 {
+            self.wake_all(wakes.mailboxes.take());
         }
     }
 
     #[cold]
-    fn ring_all(&self, mut lanes: u128) {
+    fn wake_all(&self, mut lanes: u128) {
         while lanes != 0 {
-            let mut tray = self.tray(lanes.trailing_zeros() as usize);
+            let mut queue = self.queue(lanes.trailing_zeros() as usize);
             // Without a reader the worker is up already, or was told by somebody else.
-            let reader = tray.reader.take();
-            tray.figures.wakes += u64::from(reader.is_some());
-            drop(tray);
+            let reader = queue.reader.take();
+            queue.figures.wakes += u64::from(reader.is_some());
+            drop(queue);
             reader.into_iter().for_each(Waker::wake);
             lanes &= lanes - 1;
         }
@@ -177,20 +177,20 @@ impl Mailboxes {
 
     /// The number that the last letter to a worker had.
     pub(crate) fn last_number(&self, lane: usize) -> u64 {
-        self.tray(lane).figures.letters
+        self.queue(lane).figures.letters
     }
 
     /// A worker begins to empty its mailbox.
     pub fn open(&self, lane: usize) {
-        self.tray(lane).is_open = true;
+        self.queue(lane).is_open = true;
     }
 
     /// A worker stops doing so; what is left is handed out.
     pub fn close(&self, lane: usize) {
         let left = {
-            let mut tray = self.tray(lane);
-            tray.is_open = false;
-            std::mem::take(&mut tray.letters)
+            let mut queue = self.queue(lane);
+            queue.is_open = false;
+            std::mem::take(&mut queue.letters)
         };
         hand_out(left);
     }
@@ -198,25 +198,25 @@ impl Mailboxes {
     /// Takes all letters of a worker, in order; if there are none, this waker is woken when there
     /// are.
     pub fn poll(&self, lane: usize, waker: &Waker) -> Poll<VecDeque<Letter>> {
-        let mut tray = self.tray(lane);
-        if tray.letters.is_empty() {
-            tray.reader = Some(waker.clone());
+        let mut queue = self.queue(lane);
+        if queue.letters.is_empty() {
+            queue.reader = Some(waker.clone());
             return Poll::Pending;
         }
-        Poll::Ready(std::mem::take(&mut tray.letters))
+        Poll::Ready(std::mem::take(&mut queue.letters))
     }
 
     /// Takes all letters of a worker that there are.
     pub fn collect(&self, lane: usize) -> VecDeque<Letter> {
-        std::mem::take(&mut self.tray(lane).letters)
+        std::mem::take(&mut self.queue(lane).letters)
     }
 
     /// What came to a worker.
     pub fn figures(&self, lane: usize) -> MailFigures {
-        self.tray(lane).figures
+        self.queue(lane).figures
     }
 
-    fn tray(&self, lane: usize) -> MutexGuard<'_, Tray> {
+    fn queue(&self, lane: usize) -> MutexGuard<'_, LetterQueue> {
         self.boxes[lane].0.lock().expect("no critical section here panics")
     }
 }
@@ -264,7 +264,7 @@ mod tests {
     use std::sync::Arc;
     use std::task::Waker;
 
-    use super::{IN_TRANSIT, MailFigures, Mailboxes, Rounds, hand_out, hand_out_next};
+    use super::{IN_TRANSIT, MailFigures, Mailboxes, PendingWakes, hand_out, hand_out_next};
     use crate::clients::multicast::{Subscribers, relocate};
     use crate::clients::registry::{Client, Clients, Delivery, Peer, Signal};
     use crate::runtime::counting_waker::CountingWaker;
@@ -275,8 +275,8 @@ mod tests {
         clients: Clients,
         mailboxes: Mailboxes,
         audience: Subscribers,
-        /// Rung by the rounds at each worker.
-        bells: [Arc<CountingWaker>; LANES],
+        /// Woken once at each worker.
+        wakers: [Arc<CountingWaker>; LANES],
     }
 
     impl Rig {
@@ -285,7 +285,7 @@ mod tests {
                 clients: Clients::default(),
                 mailboxes: Mailboxes::new(),
                 audience: Subscribers::default(),
-                bells: Default::default(),
+                wakers: Default::default(),
             };
             for lane in 0..LANES {
                 rig.mailboxes.open(lane);
@@ -296,7 +296,7 @@ mod tests {
 
         /// The worker finds its mailbox empty.
         fn wait(&self, lane: usize) {
-            let waker = Waker::from(Arc::clone(&self.bells[lane]));
+            let waker = Waker::from(Arc::clone(&self.wakers[lane]));
             assert!(self.mailboxes.poll(lane, &waker).is_pending());
         }
 
@@ -307,8 +307,8 @@ mod tests {
             client
         }
 
-        fn publish(&self, rounds: &Rounds, text: &str) {
-            self.audience.publish(&self.mailboxes, rounds, &Arc::from(text.as_bytes()));
+        fn publish(&self, wakes: &PendingWakes, text: &str) {
+            self.audience.publish(&self.mailboxes, wakes, &Arc::from(text.as_bytes()));
         }
 
         fn empty(&self, lane: usize) -> usize {
@@ -318,8 +318,8 @@ mod tests {
             count
         }
 
-        fn rung(&self) -> [usize; LANES] {
-            self.bells.each_ref().map(|bell| bell.count())
+        fn woken(&self) -> [usize; LANES] {
+            self.wakers.each_ref().map(|bell| bell.count())
         }
     }
 
@@ -333,13 +333,13 @@ mod tests {
     fn ten_thousand_subscribers_cost_a_letter_and_a_wake_per_worker() {
         let rig = Rig::new();
         let clients: Vec<_> = (0..10_000).map(|number| rig.join(number % LANES)).collect();
-        let (rounds, message) = (Rounds::default(), Arc::<[u8]>::from(&b"hello"[..]));
-        rig.audience.publish(&rig.mailboxes, &rounds, &message);
+        let (wakes, message) = (PendingWakes::default(), Arc::<[u8]>::from(&b"hello"[..]));
+        rig.audience.publish(&rig.mailboxes, &wakes, &message);
         assert_eq!(Arc::strong_count(&message), 1 + LANES);
-        assert_eq!(rig.rung(), [0; LANES], "nobody is woken before the batch is over");
-        rig.mailboxes.ring(&rounds);
-        rig.mailboxes.ring(&rounds);
-        assert_eq!(rig.rung(), [1; LANES]);
+        assert_eq!(rig.woken(), [0; LANES], "nobody is woken before the batch is over");
+        rig.mailboxes.wake(&wakes);
+        rig.mailboxes.wake(&wakes);
+        assert_eq!(rig.woken(), [1; LANES]);
         for lane in 0..LANES {
             assert_eq!(rig.mailboxes.figures(lane), MailFigures { letters: 1, wakes: 1 });
             assert_eq!(rig.empty(lane), 1);
@@ -352,28 +352,28 @@ mod tests {
     #[test]
     fn a_batch_of_many_messages_wakes_once_and_keeps_their_order() {
         let rig = Rig::new();
-        let (one, rounds) = (rig.join(2), Rounds::default());
+        let (one, wakes) = (rig.join(2), PendingWakes::default());
         for number in 0..10 {
-            rig.publish(&rounds, &number.to_string());
+            rig.publish(&wakes, &number.to_string());
         }
-        rig.mailboxes.ring(&rounds);
-        rig.publish(&rounds, "!");
-        rig.mailboxes.ring(&rounds);
-        assert_eq!(rig.rung(), [0, 0, 1, 0], "who is awake is not woken, who got nothing neither");
+        rig.mailboxes.wake(&wakes);
+        rig.publish(&wakes, "!");
+        rig.mailboxes.wake(&wakes);
+        assert_eq!(rig.woken(), [0, 0, 1, 0], "who is awake is not woken, who got nothing neither");
         assert_eq!((rig.empty(2), read(&one).as_str()), (11, "0123456789!"));
         rig.wait(2);
-        rig.publish(&rounds, "more");
-        rig.mailboxes.ring(&rounds);
-        assert_eq!(rig.rung(), [0, 0, 2, 0]);
+        rig.publish(&wakes, "more");
+        rig.mailboxes.wake(&wakes);
+        assert_eq!(rig.woken(), [0, 0, 2, 0]);
     }
 
     #[test]
     fn who_joins_or_leaves_in_between_gets_what_is_meant_for_it() {
         let rig = Rig::new();
-        let (rounds, early) = (Rounds::default(), rig.join(0));
-        rig.publish(&rounds, "a");
+        let (wakes, early) = (PendingWakes::default(), rig.join(0));
+        rig.publish(&wakes, "a");
         let late = rig.join(0);
-        rig.publish(&rounds, "b");
+        rig.publish(&wakes, "b");
         rig.audience.leave(&early, || ());
         assert_eq!(rig.empty(0), 2);
         assert_eq!((read(&early), read(&late)), (String::new(), "b".to_owned()));
@@ -384,13 +384,13 @@ mod tests {
     #[test]
     fn messages_that_follow_each_other_are_one_bundle_of_which_each_gets_its_part() {
         let rig = Rig::new();
-        let (rounds, early) = (Rounds::default(), rig.join(0));
-        rig.publish(&rounds, "a");
-        rig.publish(&rounds, "b");
+        let (wakes, early) = (PendingWakes::default(), rig.join(0));
+        rig.publish(&wakes, "a");
+        rig.publish(&wakes, "b");
         let late = rig.join(0);
-        rig.publish(&rounds, "c");
-        rig.mailboxes.signal(&early, Signal::Served, &rounds);
-        rig.publish(&rounds, "d");
+        rig.publish(&wakes, "c");
+        rig.mailboxes.signal(&early, Signal::Served, &wakes);
+        rig.publish(&wakes, "d");
         rig.empty(0);
         let sizes = |client: &Client| {
             client.take_deliveries().iter().map(|it| it.messages().len()).collect::<Vec<_>>()
@@ -401,9 +401,9 @@ mod tests {
     #[test]
     fn who_was_woken_and_has_not_looked_yet_is_not_woken_again() {
         let rig = Rig::new();
-        let (client, rounds) = (rig.join(1), Rounds::default());
+        let (client, wakes) = (rig.join(1), PendingWakes::default());
         let woken_for = |texts: &[&str]| {
-            texts.iter().for_each(|text| rig.publish(&rounds, text));
+            texts.iter().for_each(|text| rig.publish(&wakes, text));
             let (mut letters, mut woken) = (rig.mailboxes.collect(1), 0);
             while hand_out_next(&mut letters, &mut |_| woken += 1).is_some() {}
             woken
@@ -417,33 +417,33 @@ mod tests {
     #[test]
     fn who_moves_misses_nothing_and_sees_no_other_order() {
         let rig = Rig::new();
-        let (rounds, client) = (Rounds::default(), rig.join(0));
-        rig.publish(&rounds, "a");
+        let (wakes, client) = (PendingWakes::default(), rig.join(0));
+        rig.publish(&wakes, "a");
         let settle = || assert_eq!(rig.empty(0), 1, "the worker that it leaves");
         relocate(vec![&rig.audience], &rig.mailboxes, &client, IN_TRANSIT, settle);
         assert_eq!(read(&client), "a");
-        rig.publish(&rounds, "b");
+        rig.publish(&wakes, "b");
         assert_eq!(read(&client), "b", "in transit there is nobody to leave letters with");
         relocate(vec![&rig.audience], &rig.mailboxes, &client, 1, || ());
-        rig.publish(&rounds, "c");
+        rig.publish(&wakes, "c");
         assert_eq!((rig.empty(1), read(&client).as_str()), (1, "c"));
         rig.mailboxes.close(1);
-        rig.publish(&rounds, "d");
+        rig.publish(&wakes, "d");
         assert_eq!(read(&client), "d", "nobody empties this mailbox any more");
     }
 
     #[test]
     fn signals_to_many_clients_of_a_worker_wake_it_once() {
         let rig = Rig::new();
-        let (bell, rounds) = (Arc::new(CountingWaker::default()), Rounds::default());
+        let (bell, wakes) = (Arc::new(CountingWaker::default()), PendingWakes::default());
         let clients: Vec<_> = (0..50).map(|_| rig.join(3)).collect();
         for client in &clients {
             client.set_waker(&Waker::from(Arc::clone(&bell)));
-            rig.mailboxes.signal(client, Signal::Kill, &rounds);
+            rig.mailboxes.signal(client, Signal::Kill, &wakes);
             assert!(client.is_asked(Signal::Kill));
         }
-        rig.mailboxes.ring(&rounds);
-        assert_eq!((rig.rung()[3], bell.count()), (1, 0));
+        rig.mailboxes.wake(&wakes);
+        assert_eq!((rig.woken()[3], bell.count()), (1, 0));
         rig.empty(3);
         assert_eq!(bell.count(), 50);
     }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::clients::client_id::ClientId;
-use crate::clients::mailbox::{Mailboxes, Rounds};
+use crate::clients::mailbox::{Mailboxes, PendingWakes};
 use crate::clients::registry::{Bundle, Client, Delivery};
 
 /// Some clients, by worker.
@@ -58,12 +58,12 @@ impl Subscribers {
         }
     }
 
-    /// Leaves a message for all members; the caller rings when its batch is over. Returns how many
-    /// members there are.
-    pub fn publish(&self, mailboxes: &Mailboxes, rounds: &Rounds, bytes: &Arc<[u8]>) -> usize {
+    /// Leaves a message for all members; the caller wakes workers when its batch is over. Returns
+    /// how many members there are.
+    pub fn publish(&self, mailboxes: &Mailboxes, wakes: &PendingWakes, bytes: &Arc<[u8]>) -> usize {
         let rolls = self.rolls();
         for (lane, roll) in rolls.iter() {
-            mailboxes.leave_message(*lane, rounds, roll, bytes);
+            mailboxes.leave_message(*lane, wakes, roll, bytes);
         }
         self.len()
     }

@@ -133,6 +133,6 @@ pub fn feed_monitors(
 ) {
     let server = lane.shared;
     if server.monitors.any() {
-        server.feed_monitors(&lane.rounds, &session.client, database, entry, args);
+        server.feed_monitors(&lane.wakes, &session.client, database, entry, args);
     }
 }

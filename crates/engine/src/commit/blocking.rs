@@ -15,7 +15,7 @@ use keyspace::{
 };
 use proto::{Args, Output, OwnedArgs, Reply};
 
-use crate::clients::mailbox::Rounds;
+use crate::clients::mailbox::PendingWakes;
 use crate::clients::registry::Signal;
 use crate::commit::handler::{self, Ended, HandlerCall};
 use crate::commit::publish;
@@ -39,7 +39,7 @@ pub(crate) struct Services {
     /// Who was taken out of the queues before, to stand there again if all is undone.
     taken: Vec<(usize, Box<[u8]>, Vec<QueuedWaiter>)>,
     /// The mailboxes with letters for their clients.
-    rounds: Rounds,
+    wakes: PendingWakes,
 }
 
 /// What came of the attempt to serve a waiter.
@@ -70,7 +70,7 @@ impl KeyWait {
         blocked(&self.waiter).again.store(NEVER, Ordering::Relaxed);
         let mut tx = self.begin(lane, acquisition);
         blocked(&self.waiter).awaited.keys().for_each(|key| tx.signal_key_as_ready(key));
-        match publish::commit(lane.shared, &lane.rounds, &mut tx, Args::default()) {
+        match publish::commit(lane.shared, &lane.wakes, &mut tx, Args::default()) {
             Ok(_) => Ok(()),
             Err(_) => Err(tx.widen(round)),
         }
@@ -163,15 +163,15 @@ fn serve_queue(
                 let has_more = service.effects.changes() > 0 || service.effects.has_followers();
                 services.done.extend(Some(service).filter(|_| has_more));
                 kind = kind_of(tx)?;
-                let_wait_on(server, &standing.waiter, &services.rounds);
+                let_wait_on(server, &standing.waiter, &services.wakes);
                 let blocked = blocked(&standing.waiter);
                 if blocked.again.load(Ordering::Relaxed) != NEVER {
                     // Its session sets its timer anew.
-                    server.mailboxes.signal(&blocked.client, Signal::Served, &services.rounds);
+                    server.mailboxes.signal(&blocked.client, Signal::Served, &services.wakes);
                 }
             }
             Err(refusal) => {
-                let_wait_on(server, &standing.waiter, &services.rounds);
+                let_wait_on(server, &standing.waiter, &services.wakes);
                 return Err(refusal);
             }
         }
@@ -180,9 +180,9 @@ fn serve_queue(
 }
 
 /// Lets a claimed waiter wait on; its session is told if it wanted to give up meanwhile.
-fn let_wait_on(server: &Shared, waiter: &Waiter, rounds: &Rounds) {
+fn let_wait_on(server: &Shared, waiter: &Waiter, wakes: &PendingWakes) {
     if waiter.wait_on() {
-        server.mailboxes.signal(&blocked(waiter).client, Signal::Served, rounds);
+        server.mailboxes.signal(&blocked(waiter).client, Signal::Served, wakes);
     }
 }
 
@@ -259,7 +259,7 @@ impl Services {
     fn undo(self, server: &Shared, tx: &mut Tx) {
         let over = self.done.iter().filter(|service| service.is_over);
         let claimed = over.map(|service| &service.waiter).chain(&self.claimed);
-        claimed.for_each(|waiter| let_wait_on(server, waiter, &self.rounds));
+        claimed.for_each(|waiter| let_wait_on(server, waiter, &self.wakes));
         if let Some((database, key, queue)) = self.present {
             let home = tx.switch_database(database);
             tx.put_queue(&key, queue);
@@ -270,7 +270,7 @@ impl Services {
             tx.requeue(&key, standing);
             tx.switch_database(home);
         }
-        server.mailboxes.ring(&self.rounds);
+        server.mailboxes.wake(&self.wakes);
     }
 
     /// How much was changed.
@@ -289,7 +289,7 @@ impl Services {
     /// Hands the replies over; the transaction that made them was committed at `seen`.
     pub(crate) fn hand_over(self, server: &Shared, seen: Lsn) {
         for service in &self.done {
-            server.notify(&self.rounds, &service.effects);
+            server.notify(&self.wakes, &service.effects);
         }
         for service in self.done.into_iter().filter(|service| service.is_over) {
             let Service { waiter, request, output, answer, error, .. } = service;
@@ -301,9 +301,9 @@ impl Services {
             *blocked.outcome.lock().expect("no critical section here panics") =
                 Some(Served { output, seen, answer });
             waiter.conclude();
-            server.mailboxes.signal(&blocked.client, Signal::Served, &self.rounds);
+            server.mailboxes.signal(&blocked.client, Signal::Served, &self.wakes);
         }
-        server.mailboxes.ring(&self.rounds);
+        server.mailboxes.wake(&self.wakes);
     }
 }
 

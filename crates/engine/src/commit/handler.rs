@@ -10,7 +10,7 @@ use keyspace::{Lsn, Refusal, Tx, Wait};
 use proto::{Args, Output, Reply, Resp};
 
 use crate::clients::client_id::ClientId;
-use crate::clients::mailbox::Rounds;
+use crate::clients::mailbox::PendingWakes;
 use crate::commit::publish::commit;
 use crate::session::WaitingCommand;
 use crate::shared::{Shared, write_refusal};
@@ -80,7 +80,7 @@ pub(crate) fn attempt(tx: &mut Tx, out: &mut Output, body: &mut impl CommandBody
 #[inline]
 pub(crate) fn run(
     server: &Shared,
-    rounds: &Rounds,
+    wakes: &PendingWakes,
     tx: &mut Tx,
     args: Args<'_>,
     out: &mut Output,
@@ -93,7 +93,7 @@ pub(crate) fn run(
         Ended::Heavy => {
             if tx.is_touched() {
                 // What was over was removed: a change of its own, before the locks may go.
-                if commit(server, rounds, tx, Args::default()).is_err() {
+                if commit(server, wakes, tx, Args::default()).is_err() {
                     return Outcome::Widen;
                 }
                 tx.renew();
@@ -102,7 +102,7 @@ pub(crate) fn run(
         }
         Ended::Replied | Ended::Failed(_) | Ended::Wait(_) => {}
     }
-    let Ok(seen) = commit(server, rounds, tx, args) else {
+    let Ok(seen) = commit(server, wakes, tx, args) else {
         out.truncate(mark);
         return Outcome::Widen;
     };
@@ -149,10 +149,10 @@ impl Work {
         tx: &mut Tx,
         args: Args<'_>,
         out: &mut Output,
-        rounds: &Rounds,
+        wakes: &PendingWakes,
     ) -> Outcome {
         let Self { server, entry, handler, resp, reader } = self;
-        let outcome = run(server, rounds, tx, args, out, &mut HandlerCall { handler, args, resp });
+        let outcome = run(server, wakes, tx, args, out, &mut HandlerCall { handler, args, resp });
         if let Some(reader) = reader
             && !matches!(outcome, Outcome::Heavy | Outcome::Widen)
         {

@@ -10,7 +10,7 @@
 use keyspace::{Lsn, Refusal, Tx};
 use proto::Args;
 
-use crate::clients::mailbox::Rounds;
+use crate::clients::mailbox::PendingWakes;
 use crate::commit::blocking;
 use crate::journal::{self, CommandEffects, Journal};
 use crate::observe::tracking::{Post, UnitRead};
@@ -22,11 +22,11 @@ use crate::shared::Shared;
 /// Settles and publishes what a transaction did. Returns the LSN that its reply must wait for:
 /// that of the last write it saw, its own included. Its locks are dropped with it, right after.
 /// `Widen` says that serving a waiter needs more locks: the transaction is to be undone. The caller
-/// rings when the locks are dropped.
+/// wakes workers when the locks are dropped.
 #[inline]
 pub fn commit(
     server: &Shared,
-    rounds: &Rounds,
+    wakes: &PendingWakes,
     tx: &mut Tx,
     args: Args<'_>,
 ) -> Result<Lsn, Refusal> {
@@ -34,13 +34,13 @@ pub fn commit(
     if tx.has_ready() || tx.has_modified() {
         let own = tx.take_effects();
         let deed = CommandEffects { effects: &own, database: tx.database(), args };
-        let tell = || server.notify(rounds, &own);
-        return commit_unit(server, rounds, tx, (vec![deed], own.changes()), &[], tell);
+        let tell = || server.notify(wakes, &own);
+        return commit_unit(server, wakes, tx, (vec![deed], own.changes()), &[], tell);
     }
     book(server, tx, tx.effects().changes());
-    let seen = publish(&server.journal, &rounds.records, tx, args);
+    let seen = publish(&server.journal, &wakes.records, tx, args);
     tx.seal();
-    server.notify(rounds, tx.effects());
+    server.notify(wakes, tx.effects());
     Ok(seen)
 }
 
@@ -83,7 +83,7 @@ fn append(journal: &Journal, batch: &RecordBatch, tx: &mut Tx, record: &[u8]) ->
 #[cold]
 pub(crate) fn commit_unit(
     server: &Shared,
-    rounds: &Rounds,
+    wakes: &PendingWakes,
     tx: &mut Tx,
     (own, changes): (Vec<CommandEffects<'_, '_>>, u64),
     readings: &[UnitRead],
@@ -96,7 +96,7 @@ pub(crate) fn commit_unit(
     if tx.effects().is_recorded() {
         let mut deeds = own;
         deeds.extend(services.deeds());
-        seen = append(&server.journal, &rounds.records, tx, &journal::record(&deeds));
+        seen = append(&server.journal, &wakes.records, tx, &journal::record(&deeds));
     }
     tx.seal();
     drill::strike_behind_commit();

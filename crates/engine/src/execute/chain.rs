@@ -141,7 +141,7 @@ impl<'a> Chain<'a> {
         tx.renew();
         tx.hint(&args[1], location);
         let work = Work { server: lane.shared, entry, handler, resp: session.resp, reader: None };
-        match work.run(tx, args, out, &lane.rounds) {
+        match work.run(tx, args, out, &lane.wakes) {
             Outcome::Replied(seen) => session.see_by(entry, seen),
             Outcome::Failed(seen) => {
                 session.see(seen);

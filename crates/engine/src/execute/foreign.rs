@@ -217,7 +217,7 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
         }
         let mut body = Unhurried(&mut *self.body);
         let (args, out) = (Args::default(), &mut *self.out);
-        let succeeded = match handler::run(server, &lane.rounds, &mut tx, args, out, &mut body) {
+        let succeeded = match handler::run(server, &lane.wakes, &mut tx, args, out, &mut body) {
             Outcome::Replied(seen) => {
                 self.session.see_by(self.entry, seen);
                 true

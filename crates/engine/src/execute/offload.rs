@@ -13,7 +13,7 @@ use proto::{Output, OwnedArgs, Reply, Resp};
 use tokio::sync::oneshot;
 
 use crate::admission::gates;
-use crate::clients::mailbox::Rounds;
+use crate::clients::mailbox::PendingWakes;
 use crate::clients::registry::Client;
 use crate::commit::handler::{Outcome, Work};
 use crate::execute;
@@ -101,12 +101,12 @@ impl Transaction {
         let watch = WorkTimer::start(work.server.keyspace.clock());
         let request = Request { entry: work.entry, args: args.as_args(), database: tx.database() };
         let gates = gates::Again::of_command(work.server, subject.as_ref(), request);
-        let (mut failed, mut seen, mut waits, rounds) = (false, 0, None, Rounds::default());
+        let (mut failed, mut seen, mut waits, wakes) = (false, 0, None, PendingWakes::default());
         for round in 0.. {
             if let Some(buffer) = args.buffer() {
                 tx.came_in(buffer);
             }
-            match work.run(&mut tx, args.as_args(), &mut output, &rounds) {
+            match work.run(&mut tx, args.as_args(), &mut output, &wakes) {
                 Outcome::Replied(lsn) => seen = lsn,
                 Outcome::Failed(lsn) => (failed, seen) = (true, lsn),
                 Outcome::Wait(wait) => {
@@ -135,7 +135,7 @@ impl Transaction {
         }
         drop(hold);
         drop(pass);
-        work.server.mailboxes.ring(&rounds);
+        work.server.mailboxes.wake(&wakes);
         // What a reply needs no lock for is begun here, off the worker.
         output.pull(FIRST_PIECE);
         let (entry, micros) = (work.entry, watch.micros());

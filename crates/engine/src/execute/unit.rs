@@ -41,8 +41,8 @@ impl CommandExecution<'_> {
                     self.out.truncate(mark);
                 }
                 let (session, database) = (&*self.session, self.session.database);
-                let (rounds, client) = (&self.lane.rounds, &session.client);
-                server.feed_monitors_unbegun(rounds, client, database, entry, self.args);
+                let (wakes, client) = (&self.lane.wakes, &session.client);
+                server.feed_monitors_unbegun(wakes, client, database, entry, self.args);
                 return Step::Done;
             }
         };

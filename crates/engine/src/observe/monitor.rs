@@ -76,7 +76,7 @@ impl Monitors {
 
     /// Tells all watchers a line.
     pub(crate) fn publish(&self, outbox: Outbox<'_>, line: &Arc<[u8]>) {
-        self.0.publish(outbox.mailboxes, outbox.rounds, line);
+        self.0.publish(outbox.mailboxes, outbox.wakes, line);
     }
 }
 

@@ -46,7 +46,7 @@ pub(crate) fn mask(asked: KeyEvents) -> EventMask {
     classes.fold(members, |mask, (_, class)| mask | *class as EventMask)
 }
 
-/// Publishes what a transaction gathered; the caller rings when its batch is over.
+/// Publishes what a transaction gathered; the caller wakes workers when its batch is over.
 #[inline]
 pub(crate) fn notify(pubsub: &PubSub, config: &Config, outbox: Outbox<'_>, effects: &Effects) {
     if !effects.events().is_empty() {

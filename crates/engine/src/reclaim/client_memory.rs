@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use config::settings::MAXMEMORY_CLIENTS;
 
 use crate::clients::client_margin::LARGE;
-use crate::clients::mailbox::Rounds;
+use crate::clients::mailbox::PendingWakes;
 use crate::clients::registry::{Client, Signal, client_flags};
 use crate::runtime::log::log_notice;
 use crate::session::client_info::{bytes_of, describe};
@@ -21,21 +21,21 @@ use crate::shared::Shared;
 
 /// A client has so much in its buffers now: others go, if all of them take too much.
 #[inline]
-pub fn note(server: &Shared, client: &Client, bytes: u64, rounds: &Rounds) {
+pub fn note(server: &Shared, client: &Client, bytes: u64, wakes: &PendingWakes) {
     let bytes = if bytes >= LARGE { bytes } else { 0 };
     let noted = &client.live.noted_bytes;
     if noted.load(Ordering::Relaxed) != bytes {
         let change = bytes.cast_signed() - noted.swap(bytes, Ordering::Relaxed).cast_signed();
-        note_change(server, change, rounds);
+        note_change(server, change, wakes);
     }
 }
 
 #[cold]
-fn note_change(server: &Shared, change: i64, rounds: &Rounds) {
+fn note_change(server: &Shared, change: i64, wakes: &PendingWakes) {
     if let Some(limit) = limit(server)
         && server.client_margin.note(change)
     {
-        fit_into(server, limit, rounds);
+        fit_into(server, limit, wakes);
     }
 }
 
@@ -49,14 +49,14 @@ fn limit(server: &Shared) -> Option<usize> {
 }
 
 /// Asks the largest clients to go until the others fit.
-pub fn fit(server: &Shared, rounds: &Rounds) {
+pub fn fit(server: &Shared, wakes: &PendingWakes) {
     if let Some(limit) = limit(server) {
-        fit_into(server, limit, rounds);
+        fit_into(server, limit, wakes);
     }
 }
 
 #[cold]
-fn fit_into(server: &Shared, limit: usize, rounds: &Rounds) {
+fn fit_into(server: &Shared, limit: usize, wakes: &PendingWakes) {
     server.client_margin.begin();
     let clients = server.clients.all();
     let present = clients.iter().filter(|client| !client.is_asked(Signal::Kill));
@@ -74,7 +74,7 @@ fn fit_into(server: &Shared, limit: usize, rounds: &Rounds) {
         total -= bytes;
         let description = describe(server, client, server.keyspace.clock().now_ms());
         // Another thread may have had the same look.
-        if server.mailboxes.signal(client, Signal::Kill, rounds) {
+        if server.mailboxes.signal(client, Signal::Kill, wakes) {
             server.stats.evicted_clients.fetch_add(1, Ordering::Relaxed);
             log_notice!(server.log, "Evicting client: {description}");
         }

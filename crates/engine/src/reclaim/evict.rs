@@ -324,11 +324,11 @@ fn evict_round(lane: &Lane, looks: &[Look], rule: Rule, need: Need) -> (Evicted,
     let evicted = tx.evict(looks, rule, need, |entry, now, idle_s| {
         told.extend(observer.and_then(|it| it.note(lane.number, entry, now, idle_s)));
     });
-    publish::commit(server, &lane.rounds, &mut tx, Args::default())
+    publish::commit(server, &lane.wakes, &mut tx, Args::default())
         .expect("who heeds departures is told of them by the key's own partition");
     drop(tx);
     for (noted, observer) in told.into_iter().zip(observer.iter().cycle()) {
-        observer.tell(server.outbox(&lane.rounds), lane.now_us(), noted);
+        observer.tell(server.outbox(&lane.wakes), lane.now_us(), noted);
     }
     (evicted, is_any_busy)
 }

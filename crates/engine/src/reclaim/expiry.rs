@@ -152,7 +152,7 @@ fn step(lane: &Lane, mut sweep: Sweep) -> SweepEnd {
             SweepEnd::Done { leaves_some: sweep.has_removed && sweep.earliest <= tx.now() }
         }
     };
-    crate::commit::publish::commit(lane.shared, &lane.rounds, &mut tx, proto::Args::default())
+    crate::commit::publish::commit(lane.shared, &lane.wakes, &mut tx, proto::Args::default())
         .expect("who heeds departures is told of them by the key's own partition");
     step
 }

@@ -109,7 +109,7 @@ impl Books {
                 server.stats.rejected_often(lane.number, command, rejected);
             }
         }
-        let outbox = server.outbox(&lane.rounds);
+        let outbox = server.outbox(&lane.wakes);
         self.lines.iter().for_each(|line| server.monitors.publish(outbox, line));
         self.remarks.iter().for_each(|remark| server.command_log.enter(remark));
     }

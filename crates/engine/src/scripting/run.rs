@@ -115,7 +115,7 @@ impl Accounted for ScriptCall {
         }
         let Self { server, began, entry, .. } = *self;
         if server.monitors.any() {
-            server.feed_monitors_of(&lane.rounds, &session.client, began, entry, args);
+            server.feed_monitors_of(&lane.wakes, &session.client, began, entry, args);
         }
         self.books.close(lane, session);
     }

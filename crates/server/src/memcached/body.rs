@@ -168,7 +168,7 @@ impl ForeignBody for RequestBody<'_> {
         }
         for (class, what) in told.events.lines() {
             let now_us = server.keyspace.clock().now_us();
-            memcached.lookout.tell(server.outbox(&lane.rounds), now_us, class, what);
+            memcached.lookout.tell(server.outbox(&lane.wakes), now_us, class, what);
         }
     }
 }

@@ -6,7 +6,7 @@
 use std::sync::atomic::Ordering;
 
 use config::settings::MEMCACHED_DATABASE;
-use engine::clients::mailbox::Rounds;
+use engine::clients::mailbox::PendingWakes;
 use engine::commit::publish::commit;
 use engine::runtime::background::{wait_for, wait_for_client};
 use engine::session::Step;
@@ -65,8 +65,8 @@ fn flush(server: &'static Front, world: Acquisition, lane: usize) {
     const GRANTED: &str = "the world is granted";
     tx.flush_database().expect(GRANTED);
     tx.effects_mut().instead(&[b"FLUSHDB"]);
-    let rounds = Rounds::default();
-    commit(server, &rounds, &mut tx, Args::default()).expect(GRANTED);
+    let wakes = PendingWakes::default();
+    commit(server, &wakes, &mut tx, Args::default()).expect(GRANTED);
     drop(tx);
-    server.mailboxes.ring(&rounds);
+    server.mailboxes.wake(&wakes);
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use config::settings::MEMCACHED_WATCH;
-use engine::clients::mailbox::{Mailboxes, Outbox, Rounds};
+use engine::clients::mailbox::{Mailboxes, Outbox, PendingWakes};
 use engine::clients::multicast::Subscribers;
 use engine::clients::registry::{Client, Delivery, Peer, client_flags};
 use engine::session::Session;
@@ -81,14 +81,15 @@ impl Lookout {
         self.watchers.load(Ordering::Relaxed)
     }
 
-    /// Tells all who watch a class what happened, at this time in microseconds; the caller rings.
+    /// Tells all who watch a class what happened, at this time in microseconds; the caller wakes
+    /// workers.
     #[cold]
     pub(crate) fn tell(&self, outbox: Outbox<'_>, now: i64, class: Class, what: impl Display) {
         let (seconds, micros) = (now / 1_000_000, now % 1_000_000);
         let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         let line = format!("ts={seconds}.{micros:06} gid={number} {what}\n");
         let line: Arc<[u8]> = line.into_bytes().into();
-        self.audiences[class as usize].publish(outbox.mailboxes, outbox.rounds, &line);
+        self.audiences[class as usize].publish(outbox.mailboxes, outbox.wakes, &line);
     }
 
     /// How many lines there were.
@@ -188,15 +189,15 @@ pub(crate) fn tell_departure(server: &Front, session: &Session) {
 fn tell_of(server: &Front, client: &Client, kind: &str, reason: &str) {
     let lookout = &server.memcached.lookout;
     if lookout.is_watched(Class::Connections) {
-        let (rounds, cfd) = (Rounds::default(), client.descriptor);
+        let (wakes, cfd) = (PendingWakes::default(), client.descriptor);
         let what = format_args!("type={kind} {}{reason} cfd={cfd}", end_of(client));
         lookout.tell(
-            server.outbox(&rounds),
+            server.outbox(&wakes),
             server.keyspace.clock().now_us(),
             Class::Connections,
             what,
         );
-        server.mailboxes.ring(&rounds);
+        server.mailboxes.wake(&wakes);
     }
 }
 

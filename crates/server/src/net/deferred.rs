@@ -279,7 +279,7 @@ pub(crate) async fn run(worker: Rc<Worker>) {
             Poll::Ready(())
         })
         .await;
-        worker.rounds.records.open();
+        worker.wakes.records.open();
         turns.give(&worker);
         worker.end_turn();
     }

@@ -34,7 +34,7 @@ impl GroupCommit {
     /// A session's turn is over, at this time.
     #[inline]
     pub(crate) fn note_turn(&self, lane: &Lane) {
-        let records = &lane.rounds.records;
+        let records = &lane.wakes.records;
         records.close();
         if records.joined() != self.closed.get() {
             self.go_on(lane);
@@ -59,7 +59,7 @@ impl GroupCommit {
     /// Whoever waits is seen to.
     pub(crate) fn close(&self, lane: &Lane) {
         self.since_us.set(None);
-        let joined = lane.rounds.records.joined();
+        let joined = lane.wakes.records.joined();
         if self.closed.replace(joined) != joined {
             lane.shared.journal.rest();
         }
@@ -78,7 +78,7 @@ pub(crate) async fn run(worker: Rc<Worker>) {
             Poll::Pending
         })
         .await;
-        until_nobody_writes(&worker.rounds.records, || worker.second_turns.is_over()).await;
+        until_nobody_writes(&worker.wakes.records, || worker.second_turns.is_over()).await;
         gathering.close(&worker);
     }
 }

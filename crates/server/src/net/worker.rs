@@ -167,7 +167,7 @@ impl Worker {
     pub(crate) fn end_turn(&self) {
         self.go_out();
         self.gathering.note_turn(self);
-        self.server.mailboxes.ring(&self.rounds);
+        self.server.mailboxes.wake(&self.wakes);
     }
 
     /// Ends the books of a session, or hands it to another worker.
@@ -281,7 +281,7 @@ async fn deliver_mail(worker: Rc<Worker>) {
     loop {
         let mut letters = poll_fn(|cx| match worker.has_mail() {
             true => Poll::Ready(mailboxes.collect(worker.lane.number)),
-            // Sessions hand letters out, too; who left those rings even so.
+            // Sessions hand letters out, too; the wake for those comes even so.
             false => mailboxes.poll(worker.lane.number, cx.waker()),
         })
         .await;
@@ -325,9 +325,9 @@ fn bind(worker: &Worker) {
 /// retire is no longer on the roster.
 async fn retire(worker: &Worker) {
     for client in own_clients(worker) {
-        worker.server.mailboxes.signal(&client, Signal::Move, &worker.rounds);
+        worker.server.mailboxes.signal(&client, Signal::Move, &worker.wakes);
     }
-    worker.server.mailboxes.ring(&worker.rounds);
+    worker.server.mailboxes.wake(&worker.wakes);
     while worker.adopted.get() > 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }

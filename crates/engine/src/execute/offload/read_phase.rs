@@ -13,7 +13,7 @@ use proto::{Args, Output, OwnedArgs};
 
 use super::{Barred, Transaction, WorkTimer, await_leave};
 use crate::admission::gates;
-use crate::clients::mailbox::Rounds;
+use crate::clients::mailbox::PendingWakes;
 use crate::clients::registry::Client;
 use crate::commit::handler::{Outcome, Work};
 use crate::execute;
@@ -44,9 +44,9 @@ impl ReadPhase {
         let server = work.server;
         let watch = WorkTimer::start(server.keyspace.clock());
         phase.move_to_heavy(lane);
-        let (mut output, rounds) = (Output::new(), Rounds::default());
+        let (mut output, wakes) = (Output::new(), PendingWakes::default());
         output.set_ceiling(server.output_ceiling(&client));
-        let (failed, seen) = match work.run(&mut phase, args.as_args(), &mut output, &rounds) {
+        let (failed, seen) = match work.run(&mut phase, args.as_args(), &mut output, &wakes) {
             Outcome::Replied(seen) => (false, seen),
             Outcome::Failed(seen) => (true, seen),
             Outcome::Heavy => unreachable!("heavy threads carry any load"),
@@ -62,7 +62,7 @@ impl ReadPhase {
             }
         };
         drop(pass);
-        server.mailboxes.ring(&rounds);
+        server.mailboxes.wake(&wakes);
         output.pull(super::FIRST_PIECE);
         let ran =
             Executed { entry: work.entry, args, micros: watch.micros(), failed, program: None };

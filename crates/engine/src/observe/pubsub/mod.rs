@@ -64,8 +64,8 @@ impl PubSub {
         }
     }
 
-    /// Leaves a message for all subscribers; for how many subscriptions it was. The caller rings
-    /// when its batch is over. Any thread may publish, whatever keys it has locked.
+    /// Leaves a message for all subscribers; for how many subscriptions it was. The caller wakes
+    /// workers when its batch is over. Any thread may publish, whatever keys it has locked.
     pub fn publish(
         &self,
         outbox: Outbox<'_>,
@@ -73,20 +73,20 @@ impl PubSub {
         channel: &[u8],
         message: &[u8],
     ) -> usize {
-        let Outbox { mailboxes, rounds } = outbox;
+        let Outbox { mailboxes, wakes } = outbox;
         if space == Space::Shard {
             let Some(found) = self.shard_channels.find(channel) else { return 0 };
             let bytes = encode(&[b"smessage", channel, message]);
-            return found.audience.publish(mailboxes, rounds, &bytes);
+            return found.audience.publish(mailboxes, wakes, &bytes);
         }
         let mut receivers = 0;
         if let Some(found) = self.channels.find(channel) {
             let bytes = encode(&[b"message", channel, message]);
-            receivers += found.audience.publish(mailboxes, rounds, &bytes);
+            receivers += found.audience.publish(mailboxes, wakes, &bytes);
         }
         for found in self.patterns.that_match(channel) {
             let bytes = encode(&[b"pmessage", &found.name, channel, message]);
-            receivers += found.audience.publish(mailboxes, rounds, &bytes);
+            receivers += found.audience.publish(mailboxes, wakes, &bytes);
         }
         receivers
     }
@@ -141,7 +141,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::{Space, Subscriptions};
-    use crate::clients::mailbox::{Outbox, Rounds};
+    use crate::clients::mailbox::{Outbox, PendingWakes};
     use crate::clients::registry::{Client, Delivery, Peer, SubscriptionKind};
     use crate::testing;
     use crate::transaction::engine::Engine;
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(server.pubsub.count_receivers(Space::Global, b"news"), 2);
         assert_eq!(server.pubsub.count_receivers(Space::Shard, b"news"), 1);
         assert_eq!(server.pubsub.count_receivers(Space::Shard, b"n"), 0);
-        let outbox = Outbox { mailboxes: &server.mailboxes, rounds: &Rounds::default() };
+        let outbox = Outbox { mailboxes: &server.mailboxes, wakes: &PendingWakes::default() };
         assert_eq!(server.pubsub.publish(outbox, Space::Global, b"news", b"a"), 2);
         assert_eq!(server.pubsub.publish(outbox, Space::Shard, b"news", b"b"), 1);
         let expected = [

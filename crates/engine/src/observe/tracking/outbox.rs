@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::Tracker;
 use crate::clients::client_id::ClientId;
 use crate::clients::invalidation::{Invalidation, SharedKeys};
-use crate::clients::mailbox::{Directory, Rounds};
+use crate::clients::mailbox::{Directory, PendingWakes};
 use crate::clients::registry::{Client, client_flags};
 
 /// Notices to be left.
@@ -53,7 +53,8 @@ impl Post {
         &mut letter.or_insert_with(|| (Arc::clone(tracker), Vec::new())).1
     }
 
-    /// Leaves in the mailboxes what is for others than whoever altered the keys, and rings.
+    /// Leaves in the mailboxes what is for others than whoever altered the keys, and wakes their
+    /// workers.
     pub(super) fn leave_to_others(&mut self, directory: Directory<'_>) {
         let own = self.letters.remove(&self.origin);
         leave(directory, std::mem::take(&mut self.letters).into_values());
@@ -67,12 +68,12 @@ impl Post {
 }
 
 fn leave(directory: Directory<'_>, letters: impl Iterator<Item = Invalidations>) {
-    let rounds = Rounds::default();
+    let wakes = PendingWakes::default();
     for (tracker, keys) in letters {
         let (receiver, notices) = address(directory, &tracker, &keys);
-        directory.mailboxes.leave_notices(&receiver, notices, &rounds);
+        directory.mailboxes.leave_notices(&receiver, notices, &wakes);
     }
-    directory.mailboxes.ring(&rounds);
+    directory.mailboxes.wake(&wakes);
 }
 
 /// Who is to be told, and what.

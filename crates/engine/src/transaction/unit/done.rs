@@ -5,7 +5,7 @@
 use keyspace::Effects;
 use proto::OwnedArgs;
 
-use crate::clients::mailbox::Rounds;
+use crate::clients::mailbox::PendingWakes;
 use crate::observe::pubsub::Publication;
 use crate::shared::Shared;
 
@@ -19,16 +19,16 @@ pub(super) struct Done {
 /// Publishes what commands of a unit have to say, in their order.
 pub(super) fn tell(
     server: &Shared,
-    rounds: &Rounds,
+    wakes: &PendingWakes,
     done: &[Done],
     publications: &[(usize, Publication)],
 ) {
-    let (mut publications, outbox) = (publications.iter().peekable(), server.outbox(rounds));
+    let (mut publications, outbox) = (publications.iter().peekable(), server.outbox(wakes));
     for (index, command) in done.iter().enumerate() {
         while let Some((_, publication)) = publications.next_if(|(before, _)| *before <= index) {
             publication.leave(&server.pubsub, outbox);
         }
-        server.notify(rounds, &command.effects);
+        server.notify(wakes, &command.effects);
     }
     publications.for_each(|(_, publication)| publication.leave(&server.pubsub, outbox));
 }

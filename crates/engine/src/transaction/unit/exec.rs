@@ -126,7 +126,7 @@ impl Accounted for Exec {
                 Some(nested) => nested.book(args, lane, session),
                 None => {
                     let (server, client) = (lane.shared, &session.client);
-                    server.feed_monitors_unbegun(&lane.rounds, client, database, entry, args);
+                    server.feed_monitors_unbegun(&lane.wakes, client, database, entry, args);
                 }
             }
             accounting::account(lane, session, entry, args, micros, reply_bytes);

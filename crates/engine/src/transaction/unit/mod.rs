@@ -35,7 +35,7 @@ pub(crate) use shortage::Shortage;
 
 use crate::admission::gates::FlagsOf;
 use crate::clients::client_id::ClientId;
-use crate::clients::mailbox::Rounds;
+use crate::clients::mailbox::PendingWakes;
 use crate::commit::blocking;
 use crate::commit::handler::{Ended, HandlerCall};
 use crate::commit::publish;
@@ -425,13 +425,13 @@ impl Unit {
             database: done.database,
             args: done.args.as_args(),
         });
-        let (server, own_rounds) = (self.server, Rounds::default());
-        let rounds = place.rounds().unwrap_or(&own_rounds);
-        let tell = || tell(server, rounds, &self.done, &self.publications);
+        let (server, own_wakes) = (self.server, PendingWakes::default());
+        let wakes = place.wakes().unwrap_or(&own_wakes);
+        let tell = || tell(server, wakes, &self.done, &self.publications);
         let (tx, readings, deeds) = (&mut self.tx, &self.readings, (deeds.collect(), self.changes));
-        let seen = publish::commit_unit(server, rounds, tx, deeds, readings, tell)?;
+        let seen = publish::commit_unit(server, wakes, tx, deeds, readings, tell)?;
         self.close(program, args);
-        server.mailboxes.ring(&own_rounds);
+        server.mailboxes.wake(&own_wakes);
         Ok(seen)
     }
 

@@ -7,7 +7,7 @@ use commands::Flags;
 use proto::Output;
 
 use super::Unit;
-use crate::clients::mailbox::Rounds;
+use crate::clients::mailbox::PendingWakes;
 use crate::lane::Lane;
 use crate::session::Session;
 use crate::shared::Shared;
@@ -32,9 +32,9 @@ impl RunsOn<'_> {
     }
 
     /// Where letters are noted that somebody announces later.
-    pub(super) fn rounds(&self) -> Option<&Rounds> {
+    pub(super) fn wakes(&self) -> Option<&PendingWakes> {
         match self {
-            Self::Worker(lane, _) => Some(&lane.rounds),
+            Self::Worker(lane, _) => Some(&lane.wakes),
             Self::Heavy => None,
         }
     }

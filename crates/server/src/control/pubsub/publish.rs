@@ -5,7 +5,7 @@
 
 use commands::declare::{Channels, Command, Flags, Group, Spec, exactly};
 use commands::{Access, keys};
-use engine::clients::mailbox::Rounds;
+use engine::clients::mailbox::PendingWakes;
 use engine::clients::registry::SubscriptionKind;
 use engine::observe::pubsub::{Publication, Space};
 use keyspace::Refusal;
@@ -73,8 +73,8 @@ fn publish(
             return Ok(publish_offloaded(context.server));
         }
         None => {
-            let rounds = &context.lane()?.rounds;
-            context.server.pubsub.publish(context.server.outbox(rounds), space, channel, message)
+            let wakes = &context.lane()?.wakes;
+            context.server.pubsub.publish(context.server.outbox(wakes), space, channel, message)
         }
     };
     reply.integer(receivers as i64);
@@ -90,10 +90,10 @@ fn has_many_patterns(server: &Server) -> bool {
 
 fn publish_offloaded(server: &'static Server) -> Next {
     Next::offload(move |_, args, reply| {
-        let rounds = Rounds::default();
+        let wakes = PendingWakes::default();
         let receivers =
-            server.pubsub.publish(server.outbox(&rounds), Space::Global, &args[1], &args[2]);
-        server.mailboxes.ring(&rounds);
+            server.pubsub.publish(server.outbox(&wakes), Space::Global, &args[1], &args[2]);
+        server.mailboxes.wake(&wakes);
         reply.integer(receivers as i64);
         Ok(())
     })

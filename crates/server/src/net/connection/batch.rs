@@ -283,7 +283,7 @@ impl Connection {
         let input = u64::from(live.query_room.load(Ordering::Relaxed));
         let queued = live.queued_bytes.load(Ordering::Relaxed);
         let bytes = input + queued + live.output_bytes.load(Ordering::Relaxed);
-        client_memory::note(self.worker.server, &self.session.client, bytes, &self.worker.rounds);
+        client_memory::note(self.worker.server, &self.session.client, bytes, &self.worker.wakes);
     }
 
     /// Executes the complete requests at the start of `data`; returns how many bytes they took.
@@ -383,7 +383,7 @@ impl Batch<'_> {
         // Messages that the command itself brought about come right behind its reply, which another
         // thread may still have to make.
         let (session, replied) = (&serve.session, matches!(step, Step::Done | Step::Close));
-        let has_own = session.is_subscriber() && self.worker.rounds.include(self.worker.number);
+        let has_own = session.is_subscriber() && self.worker.wakes.include(self.worker.number);
         let receives = replied && (has_own || session.tracked().is_some());
         serve.hold(output, begun);
         if receives {

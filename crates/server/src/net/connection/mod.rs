@@ -350,7 +350,7 @@ impl Connection {
             self.session.client.set_waker(cx.waker());
             self.waker = Some(cx.waker().clone());
         }
-        self.worker.rounds.records.open();
+        self.worker.wakes.records.open();
         self.worker.begin_turn();
         let driven = contain(|| self.drive(cx));
         self.worker.end_turn();

@@ -104,7 +104,7 @@ fn end(
             continue;
         }
         drill::point();
-        context.server.mailboxes.signal(client, Signal::Kill, &context.lane()?.rounds);
+        context.server.mailboxes.signal(client, Signal::Kill, &context.lane()?.wakes);
         drill::point();
         if let Some(waiter) = client.names().waiter() {
             session::unblock(&waiter, false);
@@ -205,6 +205,6 @@ fn end_wait(
         None if with_error => Signal::UnblockError,
         None => Signal::Unblock,
     };
-    let is_new = context.server.mailboxes.signal(client, signal, &context.lane()?.rounds);
+    let is_new = context.server.mailboxes.signal(client, signal, &context.lane()?.wakes);
     Ok(ended.is_some() || is_new)
 }

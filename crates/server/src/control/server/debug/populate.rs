@@ -5,7 +5,7 @@
 
 use commands::errors::{NOT_POSITIVE, TOO_LONG};
 use config::settings::PROTO_MAX_BULK_LEN;
-use engine::clients::mailbox::Rounds;
+use engine::clients::mailbox::PendingWakes;
 use engine::commit::publish::commit;
 use engine::runtime::background::BackgroundAccess;
 use keyspace::{Lifetime, NewText, Refusal, Tx, TxOptions};
@@ -56,10 +56,10 @@ pub(super) fn populate(
             let mut tx = Tx::begin(acquisition, options);
             set_if_absent(&mut tx, key, value)?;
             // Strings come, which nobody waits for.
-            let rounds = Rounds::default();
-            commit(server, &rounds, &mut tx, Args::default())?;
+            let wakes = PendingWakes::default();
+            commit(server, &wakes, &mut tx, Args::default())?;
             drop(tx);
-            server.mailboxes.ring(&rounds);
+            server.mailboxes.wake(&wakes);
             Ok(())
         })?;
         reply.ok();
