@@ -60,7 +60,8 @@ impl<'a> RequestBody<'a> {
             Form::Meta(_) => Noted::default(),
             _ => server.memcached.details.begin(),
         };
-        let (watched, descriptor) = (server.memcached.lookout.watched(), session.client.descriptor);
+        let (watched, descriptor) =
+            (server.memcached.watchers.watched(), session.client.descriptor);
         let events = Events::of(watched, descriptor);
         let told = Told { tally: Tally::default(), events, details };
         Self { server, lane, request, only_key, is_part, told, has_run }
@@ -168,7 +169,7 @@ impl ForeignBody for RequestBody<'_> {
         }
         for (class, what) in told.events.lines() {
             let now_us = server.keyspace.clock().now_us();
-            memcached.lookout.tell(server.outbox(&lane.wakes), now_us, class, what);
+            memcached.watchers.tell(server.outbox(&lane.wakes), now_us, class, what);
         }
     }
 }

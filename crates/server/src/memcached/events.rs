@@ -101,11 +101,11 @@ impl EvictionObserver for Memcached {
             self.figures.count(lane, Figure::EvictedNonzero);
         }
         self.evicted_idle_s.store(idle_s, Ordering::Relaxed);
-        self.lookout.is_watched(Class::Evictions).then(|| eviction(entry, now, idle_s))
+        self.watchers.is_watched(Class::Evictions).then(|| eviction(entry, now, idle_s))
     }
 
     fn tell(&self, outbox: Outbox<'_>, now_us: i64, noted: String) {
-        self.lookout.tell(outbox, now_us, Class::Evictions, noted);
+        self.watchers.tell(outbox, now_us, Class::Evictions, noted);
     }
 }
 

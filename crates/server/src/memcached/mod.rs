@@ -48,7 +48,7 @@ use command_map::{Deed, Deeds};
 use counters::{Figure, Figures};
 use details::Details;
 use users::Users;
-use watch::Lookout;
+use watch::Watchers;
 
 /// The version of memcached that we say we are, whose commands are complete here.
 pub(crate) const MEMCACHED_VERSION: &str = "1.6.18";
@@ -60,7 +60,7 @@ const CREDENTIALS_MAX: usize = 1024;
 #[derive(Default)]
 pub(crate) struct Memcached {
     pub(crate) figures: Figures,
-    pub(crate) lookout: Lookout,
+    pub(crate) watchers: Watchers,
     pub(crate) users: Users,
     pub(crate) details: Details,
     /// Clients that said nothing for too long.

@@ -114,9 +114,9 @@ impl Turn<'_> {
         self.tell("limit_maxbytes", server.budget.limit());
         self.tell("accepting_conns", 1);
         self.tell("threads", server.worker_count());
-        let lookout = &server.memcached.lookout;
-        self.tell("log_worker_written", lookout.lines());
-        self.tell("log_watchers", lookout.len());
+        let watchers = &server.memcached.watchers;
+        self.tell("log_worker_written", watchers.lines());
+        self.tell("log_watchers", watchers.len());
         for name in NEVER_OF_BOTH.iter().chain(NEVER) {
             self.tell(name, 0);
         }

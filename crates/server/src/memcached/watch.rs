@@ -51,14 +51,14 @@ fn classes_of(words: &[&[u8]]) -> Option<Classes> {
 
 /// All who watch.
 #[derive(Default)]
-pub(crate) struct Lookout {
+pub(crate) struct Watchers {
     audiences: [Subscribers; CLASSES.len()],
     watchers: AtomicUsize,
     /// The number of the last line.
     last: AtomicU64,
 }
 
-impl Lookout {
+impl Watchers {
     /// Whether anybody watches this.
     #[inline]
     pub(crate) fn is_watched(&self, class: Class) -> bool {
@@ -163,7 +163,7 @@ impl Turn<'_> {
         }
         let Some(classes) = classes_of(words) else { return self.fail(Failure::Unknown) };
         let client = &self.session.client;
-        if !server.memcached.lookout.join(&server.mailboxes, client, classes) {
+        if !server.memcached.watchers.join(&server.mailboxes, client, classes) {
             return self.say(Response::Line(TOO_MANY));
         }
         let dialogue = self.session.memcached.as_mut().expect("it speaks memcached's protocols");
@@ -187,11 +187,11 @@ pub(crate) fn tell_departure(server: &Front, session: &Session) {
 
 /// Tells at once: the turn in which a client is met or lost may be over.
 fn tell_of(server: &Front, client: &Client, kind: &str, reason: &str) {
-    let lookout = &server.memcached.lookout;
-    if lookout.is_watched(Class::Connections) {
+    let watchers = &server.memcached.watchers;
+    if watchers.is_watched(Class::Connections) {
         let (wakes, cfd) = (PendingWakes::default(), client.descriptor);
         let what = format_args!("type={kind} {}{reason} cfd={cfd}", end_of(client));
-        lookout.tell(
+        watchers.tell(
             server.outbox(&wakes),
             server.keyspace.clock().now_us(),
             Class::Connections,

@@ -40,7 +40,7 @@ impl Network {
     /// Ends the books of a client whose session is over.
     pub(crate) fn session_ended(&self, id: ClientId) {
         if let Some(client) = self.clients.find(id) {
-            self.memcached.lookout.remove(&client);
+            self.memcached.watchers.remove(&client);
             self.monitors.remove(&client);
         }
         self.clients.remove(id);
