@@ -30,8 +30,8 @@ use crate::transaction::engine::Engine;
 mod chain;
 mod departure;
 mod foreign;
-mod known;
 mod locks;
+mod lookup;
 mod queue;
 mod rejection;
 mod unit;
@@ -40,8 +40,8 @@ pub use chain::{CHAIN_MAX, Chain, Link, Links};
 use departure::computes_apart;
 pub use departure::{InputHandover, looks_heavy};
 pub use foreign::{ForeignBody, ForeignRequest};
-pub use known::{Known, Recognized};
 use locks::{Granted, PREFETCHED_MAX};
+pub use lookup::{Lookup, Resolved};
 pub use queue::queue_together;
 pub(crate) use rejection::refuse;
 use rejection::reject;
@@ -75,16 +75,16 @@ pub fn execute(
     executor: Executor<'_>,
     session: &mut Session,
     args: Args<'_>,
-    known: Option<Known>,
+    resolved: Option<Resolved>,
     out: &mut Output,
     grant: Option<Grant>,
 ) -> Step {
     let Executor { engine, lane, handover } = executor;
     let server = lane.shared;
     let (mark, length) = (out.mark(), out.len());
-    let known = known.map_or_else(|| Known::of(server, args), Ok);
-    let Known { entry, location } = match known {
-        Ok(known) => known,
+    let resolved = resolved.map_or_else(|| Resolved::of(server, args), Ok);
+    let Resolved { entry, location } = match resolved {
+        Ok(resolved) => resolved,
         Err(refusal) => {
             reject(lane, session, None, out, &refusal);
             return after(session, None, out, mark, Step::Done);

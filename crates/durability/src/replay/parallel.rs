@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::Builder;
 
 use base::UnixMillis;
-use engine::execute::Known;
+use engine::execute::Resolved;
 use engine::runtime::lanes::LOADER_LANE;
 use engine::runtime::lanes::STACK_BYTES;
 use keyspace::{Acquisition, Location, Tx};
@@ -133,7 +133,7 @@ impl Share {
         let keyspace = self.server.keyspace;
         for group in tasks.chunks(GROUP) {
             let _inside = Inside::come(keyspace, self.lane);
-            let locate = |task: &Task| task.known.and_then(|Known { location, .. }| location);
+            let locate = |task: &Task| task.resolved.and_then(|Resolved { location, .. }| location);
             let locations: Vec<Location> = group.iter().filter_map(locate).collect();
             // Where the database changes within a group, some of this is in vain.
             keyspace.prefetch(self.lane, &locations, group[0].state.database);

@@ -9,7 +9,7 @@
 
 use commands::arguments::database;
 use commands::{Flags, Plan, Role};
-use engine::execute::Known;
+use engine::execute::Resolved;
 use engine::table::command_table::Run;
 use keyspace::PartitionSet;
 use persist::aof::Unit;
@@ -38,7 +38,7 @@ pub(crate) struct Task {
     pub(crate) unit: Unit,
     pub(crate) state: ReplayState,
     /// What was found out about the first command.
-    pub(crate) known: Option<Known>,
+    pub(crate) resolved: Option<Resolved>,
     /// Where all its keys lie, if it may be run apart.
     pub(crate) partitions: PartitionSet,
 }
@@ -83,13 +83,14 @@ impl Partitioner {
     pub(crate) fn add(&mut self, unit: Unit) {
         let state = self.state;
         let first = unit.commands.first().map(|command| command.as_args());
-        let known = first.and_then(|args| Known::of_record(self.server, args));
+        let resolved = first.and_then(|args| Resolved::of_record(self.server, args));
         let mut partitions = PartitionSet::new();
         let mut reach = Reach::State;
         for (index, command) in unit.commands.iter().enumerate() {
             let args = command.as_args();
-            let known = if index == 0 { known } else { Known::of_record(self.server, args) };
-            reach = match (reach, self.look(args, known, &mut partitions)) {
+            let resolved =
+                if index == 0 { resolved } else { Resolved::of_record(self.server, args) };
+            reach = match (reach, self.look(args, resolved, &mut partitions)) {
                 (reach, Reach::State) => reach,
                 (Reach::State, reach) => reach,
                 (Reach::Share(one), Reach::Share(other)) if one == other => Reach::Share(one),
@@ -97,7 +98,7 @@ impl Partitioner {
             };
         }
         let is_large = unit.end - unit.offset > LARGE;
-        let task = Task { unit, state, known, partitions };
+        let task = Task { unit, state, resolved, partitions };
         match reach {
             Reach::State => {}
             Reach::Share(share) if self.shares > 1 && !is_large => {
@@ -139,7 +140,7 @@ impl Partitioner {
     fn look(
         &mut self,
         args: Args<'_>,
-        known: Option<Known>,
+        resolved: Option<Resolved>,
         partitions: &mut PartitionSet,
     ) -> Reach {
         match entry_note(args) {
@@ -156,7 +157,7 @@ impl Partitioner {
         }
         self.state.flags = 0;
         // What is no command is refused where it is run.
-        let Some(Known { entry, location }) = known else { return Reach::Anything };
+        let Some(Resolved { entry, location }) = resolved else { return Reach::Anything };
         let (spec, keyspace) = (entry.spec, self.server.keyspace);
         if !spec.arity.admits(args.len()) {
             return Reach::Anything;

@@ -10,7 +10,7 @@ use commands::Role;
 use commands::arguments::database;
 use config::AofLoadErrors;
 use config::settings::AOF_LOAD_ERRORS;
-use engine::execute::Known;
+use engine::execute::Resolved;
 use engine::runtime::background::wait_for;
 use engine::runtime::lanes::LOADER_LANE;
 use engine::runtime::log::log_warning;
@@ -61,9 +61,9 @@ impl Replayer {
     pub(crate) fn run(&mut self, task: &Task) -> Result<(), Stopped> {
         self.unit.tx.switch_database(task.state.database);
         self.flags = task.state.flags;
-        let mut known = task.known;
+        let mut resolved = task.resolved;
         for command in &task.unit.commands {
-            let ran = self.run_one(command.as_args(), known.take());
+            let ran = self.run_one(command.as_args(), resolved.take());
             let told = |why| format!("at offset {}: {why}", task.unit.offset);
             ran.map_err(|stopped| match stopped {
                 Stopped::Malformed(why) => Stopped::Malformed(told(why)),
@@ -74,7 +74,7 @@ impl Replayer {
         Ok(())
     }
 
-    fn run_one(&mut self, args: Args<'_>, known: Option<Known>) -> Result<(), Stopped> {
+    fn run_one(&mut self, args: Args<'_>, resolved: Option<Resolved>) -> Result<(), Stopped> {
         match entry_note(args) {
             Some(EntryNote::Flags(flags)) => {
                 self.flags = flags;
@@ -88,10 +88,10 @@ impl Replayer {
             None => {}
         }
         let flags = std::mem::take(&mut self.flags);
-        let known = known.or_else(|| Known::of_record(self.server, args));
-        let known = known
+        let resolved = resolved.or_else(|| Resolved::of_record(self.server, args));
+        let resolved = resolved
             .ok_or_else(|| Stopped::Malformed(format!("Unknown command '{}'", text(&args[0]))))?;
-        let Known { entry, location } = known;
+        let Resolved { entry, location } = resolved;
         if !entry.spec.arity.admits(args.len()) {
             let why = format!("Wrong number of arguments for '{}'", entry.full_name);
             return Err(Stopped::Malformed(why));

@@ -9,7 +9,7 @@ use commands::Flags;
 use keyspace::{Location, Refusal};
 use proto::{Args, Output, Reply, Resp};
 
-use super::{Known, reject};
+use super::{Resolved, reject};
 use crate::admission::gates;
 use crate::lane::Lane;
 use crate::limits::budget;
@@ -37,7 +37,7 @@ pub(super) fn queue(
     }
     let resp = session.resp;
     if let Some(queue) = session.pending.as_deref_mut().and_then(Pending::queue_mut) {
-        keep(queue, args, Known { entry, location }, resp, out);
+        keep(queue, args, Resolved { entry, location }, resp, out);
     }
     session.show_pending();
 }
@@ -47,7 +47,7 @@ pub(super) fn queue(
 pub fn queue_together<'a>(
     lane: &Lane,
     session: &mut Session,
-    requests: impl Iterator<Item = (Args<'a>, Option<Known>)>,
+    requests: impl Iterator<Item = (Args<'a>, Option<Resolved>)>,
     out: &mut Output,
 ) -> usize {
     if !session.is_undisturbed() {
@@ -59,8 +59,8 @@ pub fn queue_together<'a>(
     let mut before = None;
     let mut count = 0;
     if let Some(queue) = pending.queue_mut() {
-        for (args, known) in requests {
-            let Some(Known { entry, location }) = known else { break };
+        for (args, resolved) in requests {
+            let Some(Resolved { entry, location }) = resolved else { break };
             let flags = entry.spec.flags;
             if flags.has(Flags::IMMEDIATE) || flags.has(Flags::NO_MULTI) {
                 break;
@@ -71,7 +71,7 @@ pub fn queue_together<'a>(
             if !gates::admits_behind(lane, session, alike, entry, args) {
                 break;
             }
-            keep(queue, args, Known { entry, location }, session.resp, out);
+            keep(queue, args, Resolved { entry, location }, session.resp, out);
             (count, before) = (count + 1, Some(entry));
         }
     }
@@ -85,8 +85,8 @@ pub fn queue_together<'a>(
 
 /// Keeps a command that is admitted.
 #[inline]
-fn keep(queue: &mut MultiQueue, args: Args<'_>, known: Known, resp: Resp, out: &mut Output) {
-    let Known { entry, location } = known;
+fn keep(queue: &mut MultiQueue, args: Args<'_>, resolved: Resolved, resp: Resp, out: &mut Output) {
+    let Resolved { entry, location } = resolved;
     // A program may meet other keys than its own.
     queue.push(entry, args, location.filter(|_| entry.has_first_key));
     Reply::new(out, resp).raw(QUEUED);

@@ -10,7 +10,7 @@ use std::task::{Context as TaskContext, Poll};
 use commands::{Flags, Role};
 use config::settings::{CLIENT_QUERY_BUFFER_LIMIT, PREFETCH_BATCH_MAX_SIZE};
 use engine::clients::registry::Signal;
-use engine::execute::{CHAIN_MAX, Chain, Recognized, execute, queue_together};
+use engine::execute::{CHAIN_MAX, Chain, Lookup, execute, queue_together};
 use engine::lane::is_over;
 use engine::reclaim::client_memory;
 use engine::runtime::lanes::READ_SIZE;
@@ -373,12 +373,13 @@ impl Batch<'_> {
             self.commands += done as u32;
             return output.is_streaming().then_some(End::Drained);
         }
-        let Some((args, known, consumed)) = self.window.first(self.data) else {
+        let Some((args, resolved, consumed)) = self.window.first(self.data) else {
             return Some(self.finish(serve, output));
         };
         self.commands += 1;
         let (grant, begun) = (self.grant.take(), output.appended());
-        let step = execute(self.worker.executor(), &mut serve.session, args, known, output, grant);
+        let step =
+            execute(self.worker.executor(), &mut serve.session, args, resolved, output, grant);
         self.renew_ceiling(&serve.session, output);
         // Messages that the command itself brought about come right behind its reply, which another
         // thread may still have to make.
@@ -470,11 +471,11 @@ impl Batch<'_> {
         let mut locations = SmallVec::<[Location; 2 * WINDOW]>::new();
         let (mut before, mut are_brief) = (None, true);
         let mut is_queueing = session.is_queueing();
-        for (args, known) in self.window.requests(self.data) {
-            let Ok(recognized) = Recognized::behind(before, server, args) else { continue };
-            before = Some(recognized);
-            let found = recognized.known;
-            *known = Some(found);
+        for (args, resolved) in self.window.requests(self.data) {
+            let Ok(lookup) = Lookup::behind(before, server, args) else { continue };
+            before = Some(lookup);
+            let found = lookup.resolved;
+            *resolved = Some(found);
             are_brief &= found.entry.is_brief && found.location.is_some();
             if found.entry.spec.flags.has(Flags::IMMEDIATE) {
                 is_queueing = found.entry.spec.role == Role::Multi;

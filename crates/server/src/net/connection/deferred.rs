@@ -10,7 +10,7 @@
 use std::rc::Rc;
 
 use config::settings::PREFETCH_BATCH_MAX_SIZE;
-use engine::execute::Known;
+use engine::execute::Resolved;
 use proto::memcached::ParseStatus;
 
 use super::batch::End;
@@ -64,8 +64,8 @@ impl Connection {
         }
         self.worker.second_turns.parse(|slot| {
             let args = slot.parse_only(data, &server.request_limits(true))?;
-            slot.known = Known::of(server, args).ok();
-            Some(slot.known.and_then(|known| known.location))
+            slot.resolved = Resolved::of(server, args).ok();
+            Some(slot.resolved.and_then(|resolved| resolved.location))
         })
     }
 

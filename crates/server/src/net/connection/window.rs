@@ -6,7 +6,7 @@
 //! Invariants: requests are given out in order; `executed` counts the bytes of those that are done,
 //! so whatever happens in between, the input goes on right behind them.
 
-use engine::execute::{Known, Link, Links};
+use engine::execute::{Link, Links, Resolved};
 use proto::{Args, Limits, Progress, ProtocolError, RequestParser};
 
 /// How many requests are parsed ahead.
@@ -35,7 +35,7 @@ pub(crate) struct Slot {
     start: usize,
     /// Behind the request.
     end: usize,
-    pub(super) known: Option<Known>,
+    pub(super) resolved: Option<Resolved>,
 }
 
 impl Slot {
@@ -48,7 +48,7 @@ impl Slot {
         self.parser.reset();
         match self.parser.advance(data, limits) {
             Ok(Progress::Complete { consumed }) if consumed == data.len() => {
-                (self.start, self.end, self.known) = (0, consumed, None);
+                (self.start, self.end, self.resolved) = (0, consumed, None);
                 Some(self.parser.args(data))
             }
             _ => None,
@@ -106,7 +106,7 @@ impl Window {
             match slot.parser.advance(&data[self.parsed..], limits) {
                 Ok(Progress::Complete { consumed }) => {
                     (slot.start, slot.end) = (self.parsed, self.parsed + consumed);
-                    slot.known = None;
+                    slot.resolved = None;
                     self.parsed = slot.end;
                     self.complete += 1;
                 }
@@ -125,40 +125,44 @@ impl Window {
         }
     }
 
-    /// The next request, what is known of it, and where it ends.
-    pub(super) fn first<'a>(&'a self, data: &'a [u8]) -> Option<(Args<'a>, Option<Known>, usize)> {
+    /// The next request, what was found out of it, and where it ends.
+    pub(super) fn first<'a>(
+        &'a self,
+        data: &'a [u8],
+    ) -> Option<(Args<'a>, Option<Resolved>, usize)> {
         let slot = self.slots[..self.complete].get(self.next)?;
-        Some((slot.parser.args(&data[slot.start..]), slot.known, slot.end))
+        Some((slot.parser.args(&data[slot.start..]), slot.resolved, slot.end))
     }
 
-    /// The next requests, each with what is known of it.
+    /// The next requests, each with what was found out of it.
     pub(super) fn ahead<'a>(
         &'a self,
         data: &'a [u8],
-    ) -> impl Iterator<Item = (Args<'a>, Option<Known>)> + Clone {
+    ) -> impl Iterator<Item = (Args<'a>, Option<Resolved>)> + Clone {
         let ready = &self.slots[self.next..self.complete];
-        ready.iter().map(|slot| (slot.parser.args(&data[slot.start..]), slot.known))
+        ready.iter().map(|slot| (slot.parser.args(&data[slot.start..]), slot.resolved))
     }
 
     /// The next requests as far as they may be of one chain, at most so many.
     pub(super) fn links<'a>(&'a self, data: &'a [u8], most: usize) -> Links<'a> {
         let ready = &self.slots[self.next..self.complete];
         let links = ready.iter().map_while(|slot| {
-            let Known { entry, location } = slot.known.filter(|known| known.entry.is_brief)?;
+            let Resolved { entry, location } =
+                slot.resolved.filter(|resolved| resolved.entry.is_brief)?;
             Some(Link { args: slot.parser.args(&data[slot.start..]), entry, location: location? })
         });
         links.take(most).collect()
     }
 
-    /// All requests that are ready, each with room to note what is known of it.
+    /// All requests that are ready, each with room to note what is found out of it.
     pub(super) fn requests<'a>(
         &'a mut self,
         data: &'a [u8],
-    ) -> impl Iterator<Item = (Args<'a>, &'a mut Option<Known>)> {
+    ) -> impl Iterator<Item = (Args<'a>, &'a mut Option<Resolved>)> {
         let ready = &mut self.slots[self.next..self.complete];
         ready.iter_mut().map(|slot| {
-            let Slot { parser, start, known, .. } = slot;
-            (parser.args(&data[*start..]), known)
+            let Slot { parser, start, resolved, .. } = slot;
+            (parser.args(&data[*start..]), resolved)
         })
     }
 

@@ -10,28 +10,28 @@ use crate::table::command_table::Entry;
 
 /// What was found out about a request before its turn.
 #[derive(Clone, Copy)]
-pub struct Known {
+pub struct Resolved {
     /// The command that the name leads to.
     pub entry: &'static Entry,
     /// Where its one key belongs, if it has just one: its entry's `only_key`.
     pub location: Option<Location>,
 }
 
-/// A request that is known, with the words that this was found out by.
+/// What a look at the table said of a request, with the words that this was found out by.
 #[derive(Clone, Copy)]
-pub struct Recognized<'a> {
+pub struct Lookup<'a> {
     name: &'a [u8],
     /// Its one key, if it has just one.
     key: Option<&'a [u8]>,
     /// What the table says of the request.
-    pub known: Known,
+    pub resolved: Resolved,
 }
 
-impl Known {
+impl Resolved {
     /// Looks a request's command up, and its key if it has just one.
     #[inline]
     pub fn of(server: &'static Shared, args: Args<'_>) -> Result<Self, Refusal> {
-        Recognized::behind(None, server, args).map(|recognized| recognized.known)
+        Lookup::behind(None, server, args).map(|lookup| lookup.resolved)
     }
 
     /// As `of`, for a record of a log: its words may be those of before a command was renamed.
@@ -45,9 +45,9 @@ impl Known {
     }
 }
 
-impl<'a> Recognized<'a> {
-    /// Looks a request up that may come behind another: many are about the same, and what is known
-    /// of the one is true of the other.
+impl<'a> Lookup<'a> {
+    /// Looks a request up that may come behind another: many are about the same, and what was found
+    /// out of the one is true of the other.
     #[inline]
     pub fn behind(
         before: Option<Self>,
@@ -55,16 +55,16 @@ impl<'a> Recognized<'a> {
         args: Args<'a>,
     ) -> Result<Self, Refusal> {
         let name = args.get(0).unwrap_or_default();
-        let same = before.filter(|it| it.known.entry.is_meant_by(name) && it.name == name);
+        let same = before.filter(|it| it.resolved.entry.is_meant_by(name) && it.name == name);
         let entry = match same {
-            Some(same) => same.known.entry,
+            Some(same) => same.resolved.entry,
             None => server.table.resolve(args)?,
         };
         let key = entry.only_key(args);
         let location = match same {
-            Some(same) if same.key == key => same.known.location,
+            Some(same) if same.key == key => same.resolved.location,
             _ => key.map(|key| server.keyspace.locate(key)),
         };
-        Ok(Self { name, key, known: Known { entry, location } })
+        Ok(Self { name, key, resolved: Resolved { entry, location } })
     }
 }
