@@ -27,19 +27,19 @@ use crate::table::command_table::{Entry, Run};
 use crate::transaction::control_plane::{Asker, ControlRequest, Next};
 use crate::transaction::engine::Engine;
 
-mod chain;
 mod departure;
 mod foreign;
+mod lock_batch;
 mod locks;
 mod lookup;
 mod queue;
 mod rejection;
 mod unit;
 
-pub use chain::{CHAIN_MAX, Chain, Link, Links};
 use departure::computes_apart;
 pub use departure::{InputHandover, looks_heavy};
 pub use foreign::{ForeignBody, ForeignRequest};
+pub use lock_batch::{BatchedRequest, BatchedRequests, LOCK_BATCH_MAX, LockBatch};
 use locks::{Granted, PREFETCHED_MAX};
 pub use lookup::{Lookup, Resolved};
 pub use queue::queue_together;

@@ -1,7 +1,7 @@
 //! What is known of how a script runs.
 //!
-//! Invariant: it is a hint. Whatever it says, a script does the same, alone or in a chain, with Lua
-//! or without.
+//! Invariant: it is a hint. Whatever it says, a script does the same, alone or in a lock batch,
+//! with Lua or without.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -80,38 +80,38 @@ mod tests {
     use super::{CostHistory, RUNS_BETWEEN, RUNS_WITHOUT};
 
     #[track_caller]
-    fn goes_alone_for_a_while(brevity: &CostHistory) {
-        assert!((0..RUNS_WITHOUT).all(|_| !brevity.allows_company()));
-        assert!(brevity.allows_company());
+    fn goes_alone_for_a_while(history: &CostHistory) {
+        assert!((0..RUNS_WITHOUT).all(|_| !history.allows_company()));
+        assert!(history.allows_company());
     }
 
     #[test]
     fn who_is_undone_goes_alone_for_a_while() {
-        let brevity = CostHistory::default();
-        assert!(brevity.allows_company());
-        brevity.note_undone();
-        goes_alone_for_a_while(&brevity);
+        let history = CostHistory::default();
+        assert!(history.allows_company());
+        history.note_undone();
+        goes_alone_for_a_while(&history);
     }
 
     #[test]
     fn who_is_long_twice_within_a_while_goes_alone() {
-        let brevity = CostHistory::default();
+        let history = CostHistory::default();
         for _ in 0..2 {
-            brevity.note_run(true);
-            (1..RUNS_BETWEEN).for_each(|_| brevity.note_run(false));
-            assert!(brevity.allows_company());
-            brevity.note_run(true);
-            goes_alone_for_a_while(&brevity);
+            history.note_run(true);
+            (1..RUNS_BETWEEN).for_each(|_| history.note_run(false));
+            assert!(history.allows_company());
+            history.note_run(true);
+            goes_alone_for_a_while(&history);
         }
     }
 
     #[test]
     fn who_is_long_now_and_then_stays_in_company() {
-        let brevity = CostHistory::default();
+        let history = CostHistory::default();
         for _ in 0..3 {
-            brevity.note_run(true);
-            (0..RUNS_BETWEEN).for_each(|_| brevity.note_run(false));
-            assert!(brevity.allows_company());
+            history.note_run(true);
+            (0..RUNS_BETWEEN).for_each(|_| history.note_run(false));
+            assert!(history.allows_company());
         }
     }
 }

@@ -10,7 +10,7 @@ use std::task::{Context as TaskContext, Poll};
 use commands::{Flags, Role};
 use config::settings::{CLIENT_QUERY_BUFFER_LIMIT, PREFETCH_BATCH_MAX_SIZE};
 use engine::clients::registry::Signal;
-use engine::execute::{CHAIN_MAX, Chain, Lookup, execute, queue_together};
+use engine::execute::{LOCK_BATCH_MAX, LockBatch, Lookup, execute, queue_together};
 use engine::lane::is_over;
 use engine::reclaim::client_memory;
 use engine::runtime::lanes::READ_SIZE;
@@ -352,14 +352,14 @@ struct Batch<'a> {
     data: &'a [u8],
     grant: Option<Grant>,
     commands: u32,
-    /// How many keys are fetched from memory together, and how many requests make a chain.
+    /// How many keys are fetched from memory together, and how many requests make a lock batch.
     keys_max: usize,
     /// What the client is to the limits of its output.
     class: u32,
 }
 
 impl Batch<'_> {
-    /// Executes the next request, or a chain of them; `Some` ends the batch.
+    /// Executes the next request, or a lock batch of them; `Some` ends the batch.
     fn next(&mut self, serve: &mut Connection, output: &mut Output) -> Option<End> {
         if self.window.is_empty() {
             let authenticated = serve.session.is_known();
@@ -436,25 +436,26 @@ impl Batch<'_> {
     }
 
     fn execute_chain(&self, serve: &mut Connection, output: &mut Output) -> usize {
-        if !Chain::suits(self.worker, &serve.session) {
+        if !LockBatch::is_possible(self.worker, &serve.session) {
             return 0;
         }
-        let mut links = self.window.links(self.data, self.keys_max.min(CHAIN_MAX));
-        let Some(mut chain) = Chain::begin(self.worker.executor(), &serve.session, &mut links)
+        let mut batched = self.window.batched(self.data, self.keys_max.min(LOCK_BATCH_MAX));
+        let Some(mut batch) =
+            LockBatch::begin(self.worker.executor(), &serve.session, &mut batched)
         else {
             return 0;
         };
-        for (done, link) in links.iter().enumerate() {
+        for (done, request) in batched.iter().enumerate() {
             let begun = output.appended();
-            if !chain.execute(&mut serve.session, link, output) {
+            if !batch.execute(&mut serve.session, request, output) {
                 return done;
             }
             serve.hold(output, begun);
-            if output.is_streaming() || chain.is_long() {
+            if output.is_streaming() || batch.is_long() {
                 return done + 1;
             }
         }
-        links.len()
+        batched.len()
     }
 
     /// Finds out what the requests ahead are about, and has their keys on their way from memory
@@ -503,8 +504,8 @@ impl Batch<'_> {
                 });
             }
         }
-        if are_brief && Chain::suits(self.worker, session) {
-            // Chains fetch the rest while they have the locks.
+        if are_brief && LockBatch::is_possible(self.worker, session) {
+            // Lock batches fetch the rest while they have the locks.
             server.keyspace.prefetch_locks(&locations);
         } else {
             server.keyspace.prefetch(self.worker.number, &locations, session.database);

@@ -6,7 +6,7 @@
 //! Invariants: requests are given out in order; `executed` counts the bytes of those that are done,
 //! so whatever happens in between, the input goes on right behind them.
 
-use engine::execute::{Link, Links, Resolved};
+use engine::execute::{BatchedRequest, BatchedRequests, Resolved};
 use proto::{Args, Limits, Progress, ProtocolError, RequestParser};
 
 /// How many requests are parsed ahead.
@@ -143,15 +143,19 @@ impl Window {
         ready.iter().map(|slot| (slot.parser.args(&data[slot.start..]), slot.resolved))
     }
 
-    /// The next requests as far as they may be of one chain, at most so many.
-    pub(super) fn links<'a>(&'a self, data: &'a [u8], most: usize) -> Links<'a> {
+    /// The next requests as far as they may be of one lock batch, at most so many.
+    pub(super) fn batched<'a>(&'a self, data: &'a [u8], most: usize) -> BatchedRequests<'a> {
         let ready = &self.slots[self.next..self.complete];
-        let links = ready.iter().map_while(|slot| {
+        let batched = ready.iter().map_while(|slot| {
             let Resolved { entry, location } =
                 slot.resolved.filter(|resolved| resolved.entry.is_brief)?;
-            Some(Link { args: slot.parser.args(&data[slot.start..]), entry, location: location? })
+            Some(BatchedRequest {
+                args: slot.parser.args(&data[slot.start..]),
+                entry,
+                location: location?,
+            })
         });
-        links.take(most).collect()
+        batched.take(most).collect()
     }
 
     /// All requests that are ready, each with room to note what is found out of it.

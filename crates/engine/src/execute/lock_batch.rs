@@ -1,13 +1,13 @@
-//! A chain: requests that one client sent together, executed under locks that are taken once.
+//! A lock batch: requests that one client sent together, executed under locks that are taken once.
 //!
 //! To take a lock, begin a transaction, end it and give the lock back costs as much as to look up a
 //! key. So the locks of up to eight requests are taken together, and one transaction goes from one
 //! request to the next; so it is with scripts of one key each, which the same goes for. Why not
-//! more of them: docs/decisions/chains.md.
+//! more of them: docs/decisions/lock-batches.md.
 //!
 //! Invariants: each request is a command of its own, admitted, run, committed and booked as if it
 //! had come alone, in its turn; what is not plain about a request or its session keeps it out of a
-//! chain; locks that are not all free at once are not waited for; a script that turns out to need
+//! batch; locks that are not all free at once are not waited for; a script that turns out to need
 //! more than it is given here has done nothing, and goes alone.
 
 use std::sync::atomic::Ordering;
@@ -32,16 +32,16 @@ use crate::table::command_table::{Entry, Run};
 use crate::transaction::engine::Engine;
 use crate::transaction::unit::{Program, ProgramRequest, RunsOn, Unit};
 
-/// How many requests a chain has at most: as many as a partition set has room for in place.
-pub const CHAIN_MAX: usize = 8;
+/// How many requests a lock batch has at most: as many as a partition set has room for in place.
+pub const LOCK_BATCH_MAX: usize = 8;
 
-/// After so many microseconds others may have the locks, whatever of the chain is left. A busy lock
-/// is looked at for a few before anybody goes away.
+/// After so many microseconds others may have the locks, whatever of the lock batch is left. A busy
+/// lock is looked at for a few before anybody goes away.
 const HOLD_US: i64 = 20;
 
-/// A request that may be part of a chain.
+/// A request that may be part of a lock batch.
 #[derive(Clone, Copy)]
-pub struct Link<'a> {
+pub struct BatchedRequest<'a> {
     /// The request, its name first.
     pub args: Args<'a>,
     /// The command that the name leads to.
@@ -50,11 +50,11 @@ pub struct Link<'a> {
     pub location: Location,
 }
 
-/// The requests of a client that come next, as many of them as may be of one chain.
-pub type Links<'a> = SmallVec<[Link<'a>; CHAIN_MAX]>;
+/// The requests of a client that come next, as many of them as may be of one lock batch.
+pub type BatchedRequests<'a> = SmallVec<[BatchedRequest<'a>; LOCK_BATCH_MAX]>;
 
-/// The locks of a chain, and what its requests run on.
-pub struct Chain<'a> {
+/// The locks of a lock batch, and what its requests run on.
+pub struct LockBatch<'a> {
     lane: &'a Lane,
     unit: Unit,
     /// One for each request that is left, or none if they are commands.
@@ -62,51 +62,57 @@ pub struct Chain<'a> {
     begun_us: i64,
 }
 
-impl<'a> Chain<'a> {
-    /// Whether the requests of a session may be of chains.
+impl<'a> LockBatch<'a> {
+    /// Whether the requests of a session may be of lock batches.
     #[inline]
-    pub fn suits(lane: &Lane, session: &Session) -> bool {
+    pub fn is_possible(lane: &Lane, session: &Session) -> bool {
         // While replies are held back, each is to wait for no more than what it saw itself.
         session.is_plain() && lane.shared.journal.is_durable(Lsn::MAX)
     }
 
-    /// Takes the locks of requests of a session that suits, those that are not admitted, or are
-    /// scripts behind commands or the other way round, and all behind them taken away first. `None`
-    /// if fewer than two are left, or if they have to go one by one.
-    pub fn begin(executor: Executor<'a>, session: &Session, links: &mut Links<'_>) -> Option<Self> {
+    /// Takes the locks of requests of a session for which it is possible, those that are not
+    /// admitted, or are scripts behind commands or the other way round, and all behind them taken
+    /// away first. `None` if fewer than two are left, or if they have to go one by one.
+    pub fn begin(
+        executor: Executor<'a>,
+        session: &Session,
+        batched: &mut BatchedRequests<'_>,
+    ) -> Option<Self> {
         let Executor { engine, lane, .. } = executor;
         let server = lane.shared;
-        if links.len() < 2 {
+        if batched.len() < 2 {
             return None;
         }
         evict::prepare(lane, || {
-            let rooms = links.iter().map(|link| budget::room_for(link.entry.spec.flags, link.args));
+            let rooms = batched
+                .iter()
+                .map(|request| budget::room_for(request.entry.spec.flags, request.args));
             rooms.sum()
         });
-        let are_programs = links[0].entry.counts_keys;
+        let are_programs = batched[0].entry.counts_keys;
         let (mut before, mut programs, mut admitted) = (None, Vec::new(), 0);
-        for link in links.iter() {
-            let is_alike = link.entry.counts_keys == are_programs;
-            let Link { args, entry, .. } = *link;
+        for request in batched.iter() {
+            let is_alike = request.entry.counts_keys == are_programs;
+            let BatchedRequest { args, entry, .. } = *request;
             let before = before.replace(entry);
             let is_admitted = gates::admits_behind(lane, session, before, entry, args);
             if !is_alike || !is_admitted || looks_heavy(args) || is_long(args) {
                 break;
             }
             if are_programs {
-                let Some(program) = prepare_brief(engine, session, link) else { break };
+                let Some(program) = prepare_brief(engine, session, request) else { break };
                 programs.push(program);
             }
             admitted += 1;
         }
-        links.truncate(admitted);
-        let flags = || links.iter().fold(Flags::NONE, |all, it| all.and(it.entry.spec.flags));
-        if links.len() < 2 || !lane.come_in_past_gates(flags) {
+        batched.truncate(admitted);
+        let flags = || batched.iter().fold(Flags::NONE, |all, it| all.and(it.entry.spec.flags));
+        if batched.len() < 2 || !lane.come_in_past_gates(flags) {
             return None;
         }
-        let mut locations: SmallVec<[Location; CHAIN_MAX]> =
-            links.iter().map(|link| link.location).collect();
-        // Many chains are about one key.
+        let mut locations: SmallVec<[Location; LOCK_BATCH_MAX]> =
+            batched.iter().map(|request| request.location).collect();
+        // Many lock batches are about one key.
         locations.dedup();
         let partitions: PartitionSet = locations.iter().map(|it| it.partition()).collect();
         let mut acquisition = Acquisition::of_partitions(server.keyspace, partitions);
@@ -122,22 +128,27 @@ impl<'a> Chain<'a> {
             return None;
         }
         tx.prefetch(&locations);
-        prefetch_members(&tx, links);
+        prefetch_members(&tx, batched);
         let (unit, programs) = (Unit::begin(server, tx, None), programs.into_iter());
         Some(Self { lane, unit, programs, begun_us: lane.ticked_us() })
     }
 
     /// Executes the next request; `false`, and nothing is done, if it has to go alone.
     #[inline]
-    pub fn execute(&mut self, session: &mut Session, link: &Link<'_>, out: &mut Output) -> bool {
-        let handler = match link.entry.run {
+    pub fn execute(
+        &mut self,
+        session: &mut Session,
+        request: &BatchedRequest<'_>,
+        out: &mut Output,
+    ) -> bool {
+        let handler = match request.entry.run {
             Run::Data(handler) => handler,
-            Run::Unit => return self.execute_program(session, link, out),
+            Run::Unit => return self.execute_program(session, request, out),
             Run::Control => return false,
         };
         let Self { lane, unit, .. } = self;
         let tx = &mut unit.tx;
-        let (Link { args, entry, location }, length) = (*link, out.len());
+        let (BatchedRequest { args, entry, location }, length) = (*request, out.len());
         tx.renew();
         tx.hint(&args[1], location);
         let work = Work { server: lane.shared, entry, handler, resp: session.resp, reader: None };
@@ -158,12 +169,13 @@ impl<'a> Chain<'a> {
     fn execute_program(
         &mut self,
         session: &mut Session,
-        link: &Link<'_>,
+        request: &BatchedRequest<'_>,
         out: &mut Output,
     ) -> bool {
         let Self { lane, unit, programs, .. } = self;
         let Some(mut program) = programs.next() else { return false };
-        let (Link { args, entry, location }, length, mark) = (*link, out.len(), out.mark());
+        let (BatchedRequest { args, entry, location }, length, mark) =
+            (*request, out.len(), out.mark());
         let begun_us = lane.ticked_us();
         unit.renew();
         unit.tx.begin_program(lane.now_us());
@@ -195,26 +207,27 @@ impl<'a> Chain<'a> {
 fn prepare_brief(
     server: &'static Engine,
     session: &Session,
-    link: &Link<'_>,
+    request: &BatchedRequest<'_>,
 ) -> Option<Box<dyn Program>> {
-    if !matches!(link.entry.run, Run::Unit) {
+    if !matches!(request.entry.run, Run::Unit) {
         return None;
     }
-    let (entry, resp) = (link.entry, session.resp);
+    let (entry, resp) = (request.entry, session.resp);
     let subject = session.acl_subject(server);
     let asked = ProgramRequest { server, entry, resp, subject, shortage: None, session: None };
-    let program = server.prepare(entry, asked, link.args).ok()?;
+    let program = server.prepare(entry, asked, request.args).ok()?;
     program.is_brief().then_some(program)
 }
 
 /// Has the members on their way from memory that requests for one key, one behind the other, look
 /// up. For a key that is named once, looking it up here costs more than it brings.
-fn prefetch_members(tx: &Tx, links: &Links<'_>) {
-    let are_about_one = |one: &Link<'_>, next: &Link<'_>| one.args[1] == next.args[1];
-    for of_one in links.chunk_by(are_about_one).filter(|of_one| of_one.len() > 1) {
-        let Link { args, entry, location } = of_one[0];
+fn prefetch_members(tx: &Tx, batched: &BatchedRequests<'_>) {
+    let are_about_one =
+        |one: &BatchedRequest<'_>, next: &BatchedRequest<'_>| one.args[1] == next.args[1];
+    for of_one in batched.chunk_by(are_about_one).filter(|of_one| of_one.len() > 1) {
+        let BatchedRequest { args, entry, location } = of_one[0];
         if let Some(index) = entry.spec.member_index() {
-            let members = of_one.iter().filter_map(|link| link.args.get(index));
+            let members = of_one.iter().filter_map(|request| request.args.get(index));
             tx.prefetch_members(location, &args[1], members);
         }
     }
