@@ -23,7 +23,7 @@ use crate::runtime::drill;
 use crate::session::Waiting;
 use crate::session::{Blocked, Executed, Grant, Round, Session, Step, Suspension, tx_options};
 use crate::shared::Shared;
-use crate::table::command_table::{Entry, Run};
+use crate::table::command_table::{CommandEntry, Run};
 use crate::transaction::control_plane::{Asker, ControlRequest, Next};
 use crate::transaction::engine::Engine;
 
@@ -64,7 +64,7 @@ struct CommandExecution<'a> {
     lane: &'a Lane,
     handover: &'a InputHandover,
     session: &'a mut Session,
-    pub entry: &'static Entry,
+    pub entry: &'static CommandEntry,
     location: Option<Location>,
     pub args: Args<'a>,
     out: &'a mut Output,
@@ -127,13 +127,13 @@ pub fn execute(
 /// Leaves the reply out where the client wants none. What tells of subscriptions is no reply.
 fn after(
     session: &mut Session,
-    ran: Option<&Entry>,
+    ran: Option<&CommandEntry>,
     out: &mut Output,
     mark: proto::Mark,
     step: Step,
 ) -> Step {
     if matches!(step, Step::Done | Step::Close) {
-        if !session.replies() && !ran.is_some_and(Entry::answers_with_messages) {
+        if !session.replies() && !ran.is_some_and(CommandEntry::answers_with_messages) {
             out.truncate(mark);
         }
         session.command_done(ran);
@@ -340,7 +340,7 @@ impl CommandExecution<'_> {
 
 /// The partitions of very many keys.
 #[cold]
-pub(crate) fn partitions_of(server: &Shared, entry: &Entry, args: Args<'_>) -> PartitionSet {
+pub(crate) fn partitions_of(server: &Shared, entry: &CommandEntry, args: Args<'_>) -> PartitionSet {
     let mut partitions = PartitionSet::new();
     for spec in entry.spec.keys {
         let visit =

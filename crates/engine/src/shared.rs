@@ -48,7 +48,7 @@ use crate::runtime::lanes::MAX_WORKERS;
 use crate::runtime::log::Log;
 use crate::runtime::loops::Loops;
 use crate::runtime::write_gate::WriteGate;
-use crate::table::command_table::{CommandTable, Entry};
+use crate::table::command_table::{CommandEntry, CommandTable};
 
 /// What is shared by all threads and all rooms.
 pub struct Shared {
@@ -303,7 +303,7 @@ impl Shared {
         wakes: &PendingWakes,
         client: &Client,
         database: usize,
-        entry: &Entry,
+        entry: &CommandEntry,
         args: Args<'_>,
     ) {
         if !monitor::is_hidden(entry) {
@@ -319,7 +319,7 @@ impl Shared {
         wakes: &PendingWakes,
         client: &Client,
         database: usize,
-        entry: &Entry,
+        entry: &CommandEntry,
         args: Args<'_>,
     ) {
         if self.monitors.any() && monitor::is_told_by_itself(entry) {
@@ -335,7 +335,7 @@ impl Shared {
         wakes: &PendingWakes,
         client: &Client,
         began: (i64, usize),
-        entry: &Entry,
+        entry: &CommandEntry,
         args: Args<'_>,
     ) {
         let source = monitor::source_of(client, &self.config);

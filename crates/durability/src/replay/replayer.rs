@@ -15,7 +15,7 @@ use engine::runtime::background::wait_for;
 use engine::runtime::lanes::LOADER_LANE;
 use engine::runtime::log::log_warning;
 use engine::scripting;
-use engine::table::command_table::{Entry, Run};
+use engine::table::command_table::{CommandEntry, Run};
 use engine::transaction::unit::{ProgramRequest, RunsOn, Unit};
 use keyspace::{Acquisition, Notes, Refusal, Tx, TxOptions};
 use persist::entry_notes::EntryNote;
@@ -115,7 +115,7 @@ impl Replayer {
 
     /// A command was answered with an error, so what it did where it was written is not there.
     #[cold]
-    fn heed_error(&self, entry: &Entry) -> Result<(), Stopped> {
+    fn heed_error(&self, entry: &CommandEntry) -> Result<(), Stopped> {
         let answer = text(self.out.front());
         let (answer, name) = (answer.trim_end(), &entry.full_name);
         if self.server.config.get(AOF_LOAD_ERRORS) == AofLoadErrors::Refuse {
@@ -129,7 +129,7 @@ impl Replayer {
         Ok(())
     }
 
-    fn dispatch(&mut self, entry: &'static Entry, args: Args<'_>) -> Result<(), Refusal> {
+    fn dispatch(&mut self, entry: &'static CommandEntry, args: Args<'_>) -> Result<(), Refusal> {
         match entry.run {
             Run::Data(handler) => {
                 let (unit, out) = (&mut self.unit, &mut self.out);

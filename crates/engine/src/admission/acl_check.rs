@@ -20,14 +20,14 @@ use crate::session::Session;
 use crate::session::client_info::describe;
 use crate::session::{NO_AUTH, Request, channels_of};
 use crate::shared::Shared;
-use crate::table::command_table::Entry;
+use crate::table::command_table::CommandEntry;
 
 /// What keeps a request from a session's user, if anything does. For sessions that may not do
 /// everything, and commands that need a user.
 pub fn refuse(
     server: &Shared,
     session: &Session,
-    entry: &Entry,
+    entry: &CommandEntry,
     args: Args<'_>,
 ) -> Option<Refusal> {
     let Some(subject) = session.look_up_acl_subject(server) else {
@@ -48,7 +48,7 @@ pub fn refuse(
 pub(crate) fn would_refuse(
     server: &Shared,
     session: &Session,
-    entry: &Entry,
+    entry: &CommandEntry,
     args: Args<'_>,
 ) -> Option<Refusal> {
     let Some(subject) = session.look_up_acl_subject(server) else {
@@ -106,7 +106,11 @@ pub fn must_leave(server: &Shared, session: &Session) -> bool {
 }
 
 /// Whether a client's user may hear all that a request in its middle begins to listen to.
-pub fn may_listen(server: &Shared, session: &Session, (entry, args): (&Entry, Args<'_>)) -> bool {
+pub fn may_listen(
+    server: &Shared,
+    session: &Session,
+    (entry, args): (&CommandEntry, Args<'_>),
+) -> bool {
     let Some(user) = session.acts_as(server) else { return true };
     let (rules, (mut channels, are_patterns)) = (user.rules(), channels_of(entry, args));
     channels.all(|index| rules.may_use_channel(&args[index], are_patterns))

@@ -8,7 +8,7 @@ use script::{Program, Sha1};
 
 use crate::limits::scripts::state::Scripts;
 use crate::shared::Shared;
-use crate::table::command_table::Entry;
+use crate::table::command_table::CommandEntry;
 
 /// Whether a command runs a script or a function, which may declare what it does.
 #[inline]
@@ -18,7 +18,7 @@ pub(crate) fn may_declare(role: Role) -> bool {
 
 /// The flags of a command; of one that runs a script or a function which declares what it does,
 /// whether that writes, and needs memory.
-pub(crate) fn declared_flags(server: &Shared, entry: &Entry, args: Args<'_>) -> Flags {
+pub(crate) fn declared_flags(server: &Shared, entry: &CommandEntry, args: Args<'_>) -> Flags {
     let Scripts { cache, libraries, .. } = &server.scripts;
     let declared = match entry.spec.role {
         Role::RunScript => match cache.get(Sha1::of(&args[1])) {

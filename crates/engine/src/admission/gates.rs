@@ -21,7 +21,7 @@ use crate::runtime::write_gate::WriteGate;
 use crate::session::{AclSubject, Request};
 use crate::session::{Session, Suspension};
 use crate::shared::Shared;
-use crate::table::command_table::Entry;
+use crate::table::command_table::CommandEntry;
 
 /// In Redis, who watches counts as a replica.
 const WATCHES: Refusal = Refusal::error("ERR Replica can't interact with the keyspace");
@@ -38,12 +38,17 @@ pub enum Verdict {
 
 /// Asks all gates.
 #[inline]
-pub(crate) fn admit(lane: &Lane, session: &Session, entry: &Entry, args: Args<'_>) -> Verdict {
+pub(crate) fn admit(
+    lane: &Lane,
+    session: &Session,
+    entry: &CommandEntry,
+    args: Args<'_>,
+) -> Verdict {
     ask(lane, session, entry, args, acl_check::refuse)
 }
 
 /// What a user's rules say of a request.
-type Guard = fn(&Shared, &Session, &Entry, Args<'_>) -> Option<Refusal>;
+type Guard = fn(&Shared, &Session, &CommandEntry, Args<'_>) -> Option<Refusal>;
 
 /// What objects to a command, if it does not pass.
 type Passed = Result<(), Objection>;
@@ -60,12 +65,18 @@ enum Objection {
 struct Asking<'a> {
     lane: &'a Lane,
     session: &'a Session,
-    entry: &'a Entry,
+    entry: &'a CommandEntry,
     args: Args<'a>,
 }
 
 #[inline]
-fn ask(lane: &Lane, session: &Session, entry: &Entry, args: Args<'_>, guard: Guard) -> Verdict {
+fn ask(
+    lane: &Lane,
+    session: &Session,
+    entry: &CommandEntry,
+    args: Args<'_>,
+    guard: Guard,
+) -> Verdict {
     verdict(pass(Asking { lane, session, entry, args }, guard))
 }
 
@@ -218,7 +229,7 @@ fn verdict(passed: Passed) -> Verdict {
 pub(crate) fn admit_foreign(
     lane: &Lane,
     session: &Session,
-    entry: &Entry,
+    entry: &CommandEntry,
     room: impl FnOnce() -> usize,
     deny: impl FnOnce() -> Option<Refusal>,
 ) -> Verdict {
@@ -251,10 +262,10 @@ fn refuse_for_want(
 }
 
 /// Finds what a command says that it does.
-pub(crate) type FlagsOf<'a> = &'a dyn Fn(&Entry, Args<'_>) -> Flags;
+pub(crate) type FlagsOf<'a> = &'a dyn Fn(&CommandEntry, Args<'_>) -> Flags;
 
 /// Finds what any command says that it does, as the server's scripts have it now.
-pub(crate) fn declared_by(server: &Shared) -> impl Fn(&Entry, Args<'_>) -> Flags {
+pub(crate) fn declared_by(server: &Shared) -> impl Fn(&CommandEntry, Args<'_>) -> Flags {
     move |entry, args| declared::declared_flags(server, entry, args)
 }
 
@@ -339,8 +350,8 @@ impl<'a> Again<'a> {
 pub(crate) fn admits_behind(
     lane: &Lane,
     session: &Session,
-    before: Option<&Entry>,
-    entry: &Entry,
+    before: Option<&CommandEntry>,
+    entry: &CommandEntry,
     args: Args<'_>,
 ) -> bool {
     if !before.is_some_and(|it| std::ptr::eq(it, entry)) || !session.may_do_everything() {
@@ -354,7 +365,7 @@ pub(crate) fn admits_behind(
 
 /// Whether a command may say of itself what it does, so that two with one name differ.
 #[inline]
-pub(crate) fn may_declare(entry: &Entry) -> bool {
+pub(crate) fn may_declare(entry: &CommandEntry) -> bool {
     declared::may_declare(entry.spec.role)
 }
 
@@ -373,7 +384,7 @@ fn shut_gate(server: &'static Shared) -> Option<&'static WriteGate> {
 
 /// Whether a command is refused while data are loaded; EXEC is if one of its commands is.
 #[cold]
-fn is_kept_from_loading(session: &Session, entry: &Entry) -> bool {
+fn is_kept_from_loading(session: &Session, entry: &CommandEntry) -> bool {
     let pending = session.pending.as_ref().filter(|_| entry.spec.role == Role::Exec);
     !entry.spec.flags.has(Flags::LOADING)
         || pending.is_some_and(|pending| pending.is_kept_from_loading())
@@ -381,7 +392,7 @@ fn is_kept_from_loading(session: &Session, entry: &Entry) -> bool {
 
 /// EXEC does what its commands do.
 #[inline]
-pub(crate) fn effective_flags(session: &Session, entry: &Entry) -> Flags {
+pub(crate) fn effective_flags(session: &Session, entry: &CommandEntry) -> Flags {
     match &session.pending {
         Some(pending) if entry.spec.role == Role::Exec => entry.spec.flags.and(pending.flags()),
         _ => entry.spec.flags,
@@ -390,7 +401,7 @@ pub(crate) fn effective_flags(session: &Session, entry: &Entry) -> Flags {
 
 /// As `effective_flags`, with what scripts and functions say that they do.
 #[cold]
-fn declared_flags(lane: &Lane, session: &Session, entry: &Entry, args: Args<'_>) -> Flags {
+fn declared_flags(lane: &Lane, session: &Session, entry: &CommandEntry, args: Args<'_>) -> Flags {
     let of = declared_by(lane.shared);
     match &session.pending {
         Some(pending) if entry.spec.role == Role::Exec => pending.flags_by(of),
@@ -400,7 +411,7 @@ fn declared_flags(lane: &Lane, session: &Session, entry: &Entry, args: Args<'_>)
 
 /// In RESP2 a subscriber could not tell most replies from messages.
 #[cold]
-fn confined(entry: &Entry) -> Refusal {
+fn confined(entry: &CommandEntry) -> Refusal {
     Refusal::owned(format!(
         "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are \
          allowed in this context",
@@ -414,7 +425,7 @@ fn touches_keys(flags: Flags) -> bool {
 }
 
 #[cold]
-fn protect(lane: &Lane, session: &Session, entry: &Entry) -> Option<Refusal> {
+fn protect(lane: &Lane, session: &Session, entry: &CommandEntry) -> Option<Refusal> {
     let config = &lane.shared.config;
     let (access, word): (DebugAccess, &str) = match entry.spec.role {
         Role::Debug => (config.get(ENABLE_DEBUG_COMMAND), "debug"),

@@ -12,7 +12,7 @@ use crate::observe::command_log::Execution;
 use crate::runtime::counters::add;
 use crate::session::{Executed, Session, Step, Suspension};
 use crate::shared::Shared;
-use crate::table::command_table::{Entry, Run};
+use crate::table::command_table::{CommandEntry, Run};
 
 /// Books a command that this worker has just run, whose reply begins where the output's length was
 /// `length`.
@@ -20,7 +20,7 @@ use crate::table::command_table::{Entry, Run};
 pub(crate) fn book(
     lane: &Lane,
     session: &Session,
-    entry: &'static Entry,
+    entry: &'static CommandEntry,
     args: Args<'_>,
     out: &Output,
     length: usize,
@@ -37,7 +37,7 @@ pub(crate) fn book(
 pub(crate) fn book_in_words(
     lane: &Lane,
     session: &Session,
-    entry: &'static Entry,
+    entry: &'static CommandEntry,
     extent: usize,
     words: impl FnOnce() -> OwnedArgs,
     out: &Output,
@@ -77,7 +77,7 @@ fn note_wait(lane: &Lane, session: &Session, ran: &mut Executed) {
 
 /// Notes how long this worker was busy with a command, in microseconds.
 #[inline]
-fn note_time(lane: &Lane, entry: &Entry) -> u64 {
+fn note_time(lane: &Lane, entry: &CommandEntry) -> u64 {
     let micros = u64::try_from(lane.tick()).unwrap_or(0);
     add(&lane.counters.busy_us, micros);
     if lane.shared.keyspace.stall_stats().is_remarkable(micros) {
@@ -88,7 +88,7 @@ fn note_time(lane: &Lane, entry: &Entry) -> u64 {
 
 /// Notes a command that held its locks for long; what held the world is noted with the stop.
 #[cold]
-fn note_hold(server: &Shared, entry: &Entry, micros: u64) {
+fn note_hold(server: &Shared, entry: &CommandEntry, micros: u64) {
     if matches!(entry.run, Run::Data(_)) && entry.spec.plan != Plan::World {
         server.keyspace.stall_stats().note_hold(micros);
     }
@@ -99,7 +99,7 @@ fn note_hold(server: &Shared, entry: &Entry, micros: u64) {
 pub fn account(
     lane: &Lane,
     session: &Session,
-    entry: &'static Entry,
+    entry: &'static CommandEntry,
     args: Args<'_>,
     micros: u64,
     reply_bytes: u64,
@@ -128,7 +128,7 @@ pub fn feed_monitors(
     lane: &Lane,
     session: &Session,
     database: usize,
-    entry: &'static Entry,
+    entry: &'static CommandEntry,
     args: Args<'_>,
 ) {
     let server = lane.shared;

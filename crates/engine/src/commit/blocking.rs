@@ -26,7 +26,7 @@ use crate::runtime::drill;
 use crate::runtime::panics::contain;
 use crate::session::{BlockedClient, KeyWait, NEVER, Served, ServedWith, blocked};
 use crate::shared::{Shared, line_of, write_refusal};
-use crate::table::command_table::{Entry, Run};
+use crate::table::command_table::{CommandEntry, Run};
 
 /// What one transaction did for those who waited.
 #[derive(Default)]
@@ -244,7 +244,7 @@ fn run_request(
 /// for the first time then; what changed the key has passed the gates of the disk and of pauses,
 /// and its session sees to its rights.
 #[inline]
-fn refuse_late(server: &Shared, entry: &Entry) -> Option<Refusal> {
+fn refuse_late(server: &Shared, entry: &CommandEntry) -> Option<Refusal> {
     let garbage = server.keyspace.reclaimer().bytes();
     server.budget.refuse_late(&server.config, entry.spec.flags, 0, garbage)
 }

@@ -14,7 +14,7 @@ use crate::clients::mailbox::PendingWakes;
 use crate::commit::publish::commit;
 use crate::session::WaitingCommand;
 use crate::shared::{Shared, write_refusal};
-use crate::table::command_table::Entry;
+use crate::table::command_table::CommandEntry;
 
 /// What a command does within its transaction: a handler does that, or what a front brings.
 pub trait CommandBody {
@@ -120,7 +120,7 @@ pub(crate) fn run(
 #[derive(Clone, Copy)]
 pub(crate) struct Work {
     pub(crate) server: &'static Shared,
-    pub(crate) entry: &'static Entry,
+    pub(crate) entry: &'static CommandEntry,
     pub(crate) handler: Handler,
     pub(crate) resp: Resp,
     /// Whose copies of what it reads are tracked.

@@ -19,7 +19,7 @@ use crate::commit::handler::{self, CommandBody, Outcome};
 use crate::lane::Lane;
 use crate::runtime::drill;
 use crate::session::{Grant, Round, Session, Step, Steps, Stepwise, Suspension, tx_options};
-use crate::table::command_table::Entry;
+use crate::table::command_table::CommandEntry;
 
 /// Where the keys of a request belong.
 type Locations = SmallVec<[Location; 10]>;
@@ -27,7 +27,7 @@ type Locations = SmallVec<[Location; 10]>;
 /// What a front says of its request, beside what that does.
 pub trait ForeignBody: CommandBody {
     /// What is denied by the rules of the session's user, who may not do everything.
-    fn deny(&self, session: &Session, entry: &'static Entry) -> Option<Refusal>;
+    fn deny(&self, session: &Session, entry: &'static CommandEntry) -> Option<Refusal>;
 
     /// What room it needs before it runs, as far as that is known.
     fn room(&self) -> usize;
@@ -39,7 +39,7 @@ pub trait ForeignBody: CommandBody {
     fn visit_keys(&self, visit: impl FnMut(&[u8]));
 
     /// The request in steps, if its keys are too many to be locked together.
-    fn in_steps(&self, entry: &'static Entry) -> Option<Box<dyn Stepwise>>;
+    fn in_steps(&self, entry: &'static CommandEntry) -> Option<Box<dyn Stepwise>>;
 
     /// How many bytes it takes in words, about.
     fn extent(&self) -> usize;
@@ -58,7 +58,7 @@ pub struct ForeignRequest<'a, B> {
     /// Whose it is.
     pub session: &'a mut Session,
     /// The command that stands for it.
-    pub entry: &'static Entry,
+    pub entry: &'static CommandEntry,
     /// What it is.
     pub body: &'a mut B,
     /// Where its reply goes.

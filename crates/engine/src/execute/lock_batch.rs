@@ -28,7 +28,7 @@ use crate::limits::budget;
 use crate::reclaim::evict;
 use crate::session::Session;
 use crate::session::tx_options;
-use crate::table::command_table::{Entry, Run};
+use crate::table::command_table::{CommandEntry, Run};
 use crate::transaction::engine::Engine;
 use crate::transaction::unit::{Program, ProgramRequest, RunsOn, Unit};
 
@@ -45,7 +45,7 @@ pub struct BatchedRequest<'a> {
     /// The request, its name first.
     pub args: Args<'a>,
     /// The command that the name leads to.
-    pub entry: &'static Entry,
+    pub entry: &'static CommandEntry,
     /// Where its only key belongs.
     pub location: Location,
 }

@@ -6,13 +6,13 @@ use keyspace::{Location, Refusal};
 use proto::Args;
 
 use crate::shared::Shared;
-use crate::table::command_table::Entry;
+use crate::table::command_table::CommandEntry;
 
 /// What was found out about a request before its turn.
 #[derive(Clone, Copy)]
 pub struct Resolved {
     /// The command that the name leads to.
-    pub entry: &'static Entry,
+    pub entry: &'static CommandEntry,
     /// Where its one key belongs, if it has just one: its entry's `only_key`.
     pub location: Option<Location>,
 }

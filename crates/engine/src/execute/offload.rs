@@ -24,7 +24,7 @@ use crate::session::Waiting;
 use crate::session::{AclSubject, Request};
 use crate::session::{Executed, OffloadResult, Suspension, Then};
 use crate::shared::Shared;
-use crate::table::command_table::Entry;
+use crate::table::command_table::CommandEntry;
 use crate::transaction::control_plane::ControlWork;
 
 mod program;
@@ -41,7 +41,7 @@ pub struct ControlCall {
     /// What the command steers.
     pub server: &'static Shared,
     /// The command.
-    pub entry: &'static Entry,
+    pub entry: &'static CommandEntry,
     /// The request, its name first.
     pub args: OwnedArgs,
     /// The protocol of the client, in which the reply is written.

@@ -16,7 +16,7 @@ use crate::limits::budget;
 use crate::reclaim::evict;
 use crate::session::Session;
 use crate::session::{MultiQueue, Pending};
-use crate::table::command_table::Entry;
+use crate::table::command_table::CommandEntry;
 
 const NOT_IN_MULTI: Refusal = Refusal::error("ERR Command not allowed inside a transaction");
 
@@ -27,7 +27,7 @@ const QUEUED: &[u8] = b"+QUEUED\r\n";
 pub(super) fn queue(
     lane: &Lane,
     session: &mut Session,
-    entry: &'static Entry,
+    entry: &'static CommandEntry,
     location: Option<Location>,
     args: Args<'_>,
     out: &mut Output,

@@ -10,7 +10,7 @@ use crate::lane::Lane;
 use crate::session::Session;
 use crate::session::aborted;
 use crate::shared::Shared;
-use crate::table::command_table::Entry;
+use crate::table::command_table::CommandEntry;
 
 /// Refuses a command that was not admitted. EXEC will be refused too then; and EXEC itself says so
 /// in words of its own, and ends the transaction if there is one.
@@ -18,7 +18,7 @@ use crate::table::command_table::Entry;
 pub(super) fn reject(
     lane: &Lane,
     session: &mut Session,
-    entry: Option<&Entry>,
+    entry: Option<&CommandEntry>,
     out: &mut Output,
     refusal: &Refusal,
 ) {
@@ -42,7 +42,7 @@ pub(super) fn reject(
 #[cold]
 pub(crate) fn refuse(
     server: &Shared,
-    entry: &Entry,
+    entry: &CommandEntry,
     refusal: &Refusal,
     resp: Resp,
     out: &mut Output,
@@ -54,6 +54,6 @@ pub(crate) fn refuse(
     server.refuse(&aborted(refusal), &mut reply);
 }
 
-fn is_exec(entry: &Entry) -> bool {
+fn is_exec(entry: &CommandEntry) -> bool {
     entry.spec.role == Role::Exec
 }

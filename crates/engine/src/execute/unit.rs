@@ -14,7 +14,7 @@ use crate::runtime::drill;
 use crate::session::Needs;
 use crate::session::{Round, Step};
 use crate::session::{Session, Steps, Suspension};
-use crate::table::command_table::Entry;
+use crate::table::command_table::CommandEntry;
 use crate::transaction::unit::{Program, ProgramRequest, RunsOn, Unit};
 
 impl CommandExecution<'_> {
@@ -187,7 +187,7 @@ impl CommandExecution<'_> {
 pub(super) fn conclude(
     lane: &Lane,
     session: &mut Session,
-    entry: &'static Entry,
+    entry: &'static CommandEntry,
     args: Args<'_>,
     program: &mut dyn Program,
     seen: Lsn,

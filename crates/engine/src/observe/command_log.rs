@@ -18,7 +18,7 @@ use proto::Args;
 
 use crate::clients::registry::Client;
 use crate::observe::redact;
-use crate::table::command_table::Entry;
+use crate::table::command_table::CommandEntry;
 
 /// What a request takes beyond the extent of its arguments: the lines around them.
 const FRAME: u64 = 64;
@@ -46,7 +46,7 @@ pub(crate) struct Execution<'a> {
     pub(crate) client: Option<&'a Client>,
     /// Unix time in seconds.
     pub(crate) time_s: i64,
-    pub(crate) entry: &'a Entry,
+    pub(crate) entry: &'a CommandEntry,
     pub(crate) args: Args<'a>,
     pub(crate) micros: u64,
     pub(crate) reply_bytes: u64,
@@ -213,7 +213,7 @@ fn request_bytes(args: Args<'_>) -> u64 {
 }
 
 /// The arguments as the log keeps them.
-fn cut(config: &Config, entry: &Entry, args: Args<'_>) -> Vec<Vec<u8>> {
+fn cut(config: &Config, entry: &CommandEntry, args: Args<'_>) -> Vec<Vec<u8>> {
     let most = config.get(SLOWLOG_ENTRY_MAX_ARGC);
     let longest = config.get(SLOWLOG_ENTRY_MAX_STRING_LEN);
     let count = if args.len() > most { most.saturating_sub(1) } else { args.len() };

@@ -15,7 +15,7 @@ use crate::clients::mailbox::{Mailboxes, Outbox};
 use crate::clients::multicast::Subscribers;
 use crate::clients::registry::{Client, Peer, client_flags};
 use crate::observe::redact;
-use crate::table::command_table::Entry;
+use crate::table::command_table::CommandEntry;
 
 /// The clients that watch.
 #[derive(Default)]
@@ -58,7 +58,7 @@ impl Monitors {
         outbox: Outbox<'_>,
         source: &str,
         (began, database): (i64, usize),
-        entry: &Entry,
+        entry: &CommandEntry,
         args: Args<'_>,
     ) {
         self.publish(outbox, &line(began, database, source, entry, args));
@@ -68,7 +68,7 @@ impl Monitors {
     pub(crate) fn line_of_script(
         &self,
         (now, database): (i64, usize),
-        entry: &Entry,
+        entry: &CommandEntry,
         args: Args<'_>,
     ) -> Option<Arc<[u8]>> {
         (!is_hidden(entry)).then(|| line(now, database, "lua", entry, args))
@@ -92,16 +92,22 @@ pub(crate) fn source_of(client: &Client, config: &Config) -> String {
 }
 
 /// Whether a command says itself when it is told: SCRIPT and FUNCTION are told of like any other.
-pub(crate) fn is_told_by_itself(entry: &Entry) -> bool {
+pub(crate) fn is_told_by_itself(entry: &CommandEntry) -> bool {
     entry.spec.flags.has(Flags::SKIP_MONITOR) && entry.spec.group == Group::Scripting
 }
 
 /// Whether those who watch are not told of a command, or by itself only.
-pub(crate) fn is_hidden(entry: &Entry) -> bool {
+pub(crate) fn is_hidden(entry: &CommandEntry) -> bool {
     entry.spec.flags.has(Flags::SKIP_MONITOR) || entry.spec.flags.has(Flags::ADMIN)
 }
 
-fn line(now: i64, database: usize, source: &str, entry: &Entry, args: Args<'_>) -> Arc<[u8]> {
+fn line(
+    now: i64,
+    database: usize,
+    source: &str,
+    entry: &CommandEntry,
+    args: Args<'_>,
+) -> Arc<[u8]> {
     let (seconds, micros) = (now / 1_000_000, now % 1_000_000);
     let mut line = format!("+{seconds}.{micros:06} [{database} {source}]");
     for index in 0..args.len() {

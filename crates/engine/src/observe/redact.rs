@@ -7,18 +7,18 @@ use commands::Group;
 use config::ConfigOption;
 use proto::Args;
 
-use crate::table::command_table::Entry;
+use crate::table::command_table::CommandEntry;
 
 /// What is shown for a secret.
 pub(crate) const REDACTED: &[u8] = b"(redacted)";
 
 /// The argument at an index as others may see it.
-pub fn shown<'a>(entry: &Entry, args: Args<'a>, index: usize) -> &'a [u8] {
+pub fn shown<'a>(entry: &CommandEntry, args: Args<'a>, index: usize) -> &'a [u8] {
     let argument = args.get(index).unwrap_or_default();
     if is_secret(entry, args, index) { REDACTED } else { argument }
 }
 
-fn is_secret(entry: &Entry, args: Args<'_>, index: usize) -> bool {
+fn is_secret(entry: &CommandEntry, args: Args<'_>, index: usize) -> bool {
     match (entry.spec.group, entry.spec.name) {
         (Group::Connection, "AUTH") => index >= 1,
         (Group::Connection, "HELLO") => {

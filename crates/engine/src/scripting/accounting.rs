@@ -11,7 +11,7 @@ use crate::lane::Lane;
 use crate::observe::command_log::{Execution, PendingEntry};
 use crate::session::Session;
 use crate::shared::Shared;
-use crate::table::command_table::Entry;
+use crate::table::command_table::CommandEntry;
 
 /// Lines for who watches are kept up to about so many bytes: a script may call any number of
 /// commands, and as many scripts run as there are threads.
@@ -47,7 +47,7 @@ struct Tally {
 
 impl Books {
     /// Enters a call that ran.
-    pub(super) fn enter(&mut self, entry: &Entry, micros: u64, failed: bool) {
+    pub(super) fn enter(&mut self, entry: &CommandEntry, micros: u64, failed: bool) {
         let tally = self.tally(entry);
         tally.calls += 1;
         tally.micros += micros;
@@ -55,11 +55,11 @@ impl Books {
     }
 
     /// Enters a call that was not admitted.
-    pub(super) fn reject(&mut self, entry: &Entry) {
+    pub(super) fn reject(&mut self, entry: &CommandEntry) {
         self.tally(entry).rejected += 1;
     }
 
-    fn tally(&mut self, entry: &Entry) -> &mut Tally {
+    fn tally(&mut self, entry: &CommandEntry) -> &mut Tally {
         let new = Tally { command: entry.id, ..Tally::default() };
         let first = self.first.get_or_insert(new);
         if first.command == entry.id {
@@ -75,7 +75,13 @@ impl Books {
 
     /// Keeps a line for who watches; none after one that did not fit, so there are no gaps.
     #[cold]
-    pub(super) fn show(&mut self, server: &Shared, database: usize, entry: &Entry, args: Args<'_>) {
+    pub(super) fn show(
+        &mut self,
+        server: &Shared,
+        database: usize,
+        entry: &CommandEntry,
+        args: Args<'_>,
+    ) {
         self.shown += LINE_HEAD + args.iter().map(<[u8]>::len).sum::<usize>();
         if self.shown <= SHOWN_MAX {
             let now_us = server.keyspace.clock().now_us();

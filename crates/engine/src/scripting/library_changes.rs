@@ -15,7 +15,7 @@ use proto::Args;
 use super::script_host::Loader;
 use crate::journal;
 use crate::limits::scripts::libraries::{LibrariesState, Loaded};
-use crate::table::command_table::Entry;
+use crate::table::command_table::CommandEntry;
 use crate::transaction::engine::Engine;
 
 const POLICY: Refusal = Refusal::error(
@@ -147,7 +147,11 @@ impl Change<'_> {
 }
 
 /// Runs a command of the journal again that is about scripts; others leave nothing behind.
-pub fn replay(server: &'static Engine, entry: &Entry, args: Args<'_>) -> Result<(), Refusal> {
+pub fn replay(
+    server: &'static Engine,
+    entry: &CommandEntry,
+    args: Args<'_>,
+) -> Result<(), Refusal> {
     let change = Change { server, args, is_new: false };
     match entry.spec.role {
         Role::DeleteLibrary => change.delete(),

@@ -21,7 +21,7 @@ use crate::session::Accounted;
 use crate::session::AclSubject;
 use crate::session::Needs;
 use crate::session::Session;
-use crate::table::command_table::Entry;
+use crate::table::command_table::CommandEntry;
 use crate::transaction::engine::Engine;
 use crate::transaction::unit::{Before, Program, RunsOn, Unit};
 
@@ -82,7 +82,7 @@ impl Code {
 pub(crate) struct ScriptCall {
     pub server: &'static Engine,
     pub(crate) code: Code,
-    pub entry: &'static Entry,
+    pub entry: &'static CommandEntry,
     /// How many of the arguments behind the third are keys.
     pub(crate) keys: usize,
     pub resp: Resp,

@@ -22,7 +22,7 @@ use crate::observe::stats;
 use crate::runtime::drill;
 use crate::session::patience::busy_since_us;
 use crate::session::{AclSubject, Request};
-use crate::table::command_table::{Entry, Run};
+use crate::table::command_table::{CommandEntry, Run};
 use crate::transaction::control_plane::write_time;
 use crate::transaction::control_plane::{ControlRequest, NOT_FROM_SCRIPT};
 use crate::transaction::engine::Engine;
@@ -275,13 +275,13 @@ fn of_server(level: LogLevel) -> ServerLevel {
 
 impl Caller<'_> {
     /// The command, if the script may call it.
-    fn admit(&mut self, args: Args<'_>) -> Result<&'static Entry, Refusal> {
+    fn admit(&mut self, args: Args<'_>) -> Result<&'static CommandEntry, Refusal> {
         let entry = self.server.table.resolve(args).map_err(|_| UNKNOWN)?;
         self.look_at(entry, args).inspect_err(|_| self.books.reject(entry))?;
         Ok(entry)
     }
 
-    fn look_at(&mut self, entry: &Entry, args: Args<'_>) -> Result<(), Refusal> {
+    fn look_at(&mut self, entry: &CommandEntry, args: Args<'_>) -> Result<(), Refusal> {
         let flags = entry.spec.flags;
         if !entry.spec.arity.admits(args.len()) {
             return Err(WRONG_ARITY);
@@ -316,7 +316,7 @@ impl Caller<'_> {
     /// Runs a command; whether it failed.
     fn execute(
         &mut self,
-        entry: &'static Entry,
+        entry: &'static CommandEntry,
         args: Args<'_>,
         resp: Resp,
         reply: &mut Output,
@@ -354,7 +354,7 @@ impl Caller<'_> {
     /// Whether it failed.
     fn control(
         &mut self,
-        entry: &'static Entry,
+        entry: &'static CommandEntry,
         args: Args<'_>,
         resp: Resp,
         out: &mut Output,

@@ -19,7 +19,7 @@ use crate::clients::registry::Client;
 use crate::session::Session;
 use crate::session::client_info::describe;
 use crate::shared::Shared;
-use crate::table::command_table::Entry;
+use crate::table::command_table::CommandEntry;
 use crate::table::request_keys;
 
 /// A client that must say who it is first.
@@ -70,7 +70,7 @@ impl Session {
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
     /// The command.
-    pub entry: &'a Entry,
+    pub entry: &'a CommandEntry,
     /// The request, its name first.
     pub args: Args<'a>,
     /// The logical database that the session has selected.
@@ -231,7 +231,7 @@ pub fn denial(server: &Shared, rules: &Rules, request: Request<'_>) -> Option<De
 }
 
 /// Where the channels of a request stand, and whether they are patterns.
-pub fn channels_of(entry: &Entry, args: Args<'_>) -> (Range<usize>, bool) {
+pub fn channels_of(entry: &CommandEntry, args: Args<'_>) -> (Range<usize>, bool) {
     match entry.spec.channels {
         Channels::None => (0..0, false),
         Channels::At(index) => (index..index + 1, false),
@@ -278,7 +278,7 @@ pub(crate) fn databases(server: &Shared, request: Request<'_>) -> SmallVec<[(usi
 }
 
 /// Whether a command is about what the present database holds.
-pub(crate) fn is_about_data(entry: &Entry) -> bool {
+pub(crate) fn is_about_data(entry: &CommandEntry) -> bool {
     let spec = entry.spec;
     let has_keys = spec.keys.iter().any(|keys| !keys.access.has(Access::NOT_KEY));
     has_keys || spec.flags.has(Flags::WRITE) || spec.flags.has(Flags::READONLY)

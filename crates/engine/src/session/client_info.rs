@@ -12,7 +12,7 @@ use config::settings::UNIXSOCKET;
 use crate::clients::registry::{Client, Peer, SubscriptionKind, client_flags};
 use crate::session;
 use crate::shared::Shared;
-use crate::table::command_table::Entry;
+use crate::table::command_table::CommandEntry;
 
 /// About what a session takes besides its record and its buffers: its task and its socket's.
 const SESSION_BYTES: usize = 800;
@@ -77,7 +77,7 @@ pub const NO_COMMAND: &str = "NULL";
 /// A client's line, for the log.
 pub fn describe(server: &Shared, client: &Client, now: UnixMillis) -> String {
     let last = client.live.last_command.load(Ordering::Relaxed) as usize;
-    let mut entries = server.table.entries().iter().flat_map(Entry::family);
+    let mut entries = server.table.entries().iter().flat_map(CommandEntry::family);
     let command = entries.find(|entry| entry.id == last);
     let command = command.map_or(NO_COMMAND, |entry| entry.full_name.as_str());
     let mut line = Vec::new();

@@ -18,7 +18,7 @@ use crate::clients::unregistration::{Registered, Unregistration};
 use crate::lane::Lane;
 use crate::runtime::looks::FEW;
 use crate::shared::Shared;
-use crate::table::command_table::Entry;
+use crate::table::command_table::CommandEntry;
 
 /// So many commands a new queue has room for.
 const COMMANDS: usize = 16;
@@ -53,7 +53,7 @@ pub(crate) struct MultiQueue {
 /// Where a command is that waits for EXEC.
 #[derive(Clone)]
 struct QueuedCommand {
-    entry: &'static Entry,
+    entry: &'static CommandEntry,
     /// Which of the buffers its arguments are in, where they begin there, and how many they are.
     buffer: u32,
     first: u32,
@@ -65,7 +65,7 @@ struct QueuedCommand {
 /// A command of a queue, to be run.
 #[derive(Clone, Copy)]
 pub(crate) struct Queued<'a> {
-    pub(crate) entry: &'static Entry,
+    pub(crate) entry: &'static CommandEntry,
     pub(crate) args: Args<'a>,
     /// Where its one key belongs, if it has just one, at index 1.
     pub(crate) location: Option<Location>,
@@ -78,7 +78,7 @@ impl MultiQueue {
     }
 
     /// The same, as this finds them for each.
-    pub(crate) fn flags_by(&self, flags_of: impl Fn(&Entry, Args<'_>) -> Flags) -> Flags {
+    pub(crate) fn flags_by(&self, flags_of: impl Fn(&CommandEntry, Args<'_>) -> Flags) -> Flags {
         let flags_of = |flags: Flags, it: Queued<'_>| flags.and(flags_of(it.entry, it.args));
         self.iter_from(0).fold(Flags::NONE, flags_of)
     }
@@ -146,7 +146,7 @@ impl MultiQueue {
     /// Adds a command; `location` says where its one key belongs, if it has just one, at index 1.
     pub(crate) fn push(
         &mut self,
-        entry: &'static Entry,
+        entry: &'static CommandEntry,
         args: Args<'_>,
         location: Option<Location>,
     ) {
@@ -193,7 +193,7 @@ impl Pending {
     }
 
     /// What EXEC would do, by the flags that `flags_of` finds for each of its commands.
-    pub(crate) fn flags_by(&self, flags_of: impl Fn(&Entry, Args<'_>) -> Flags) -> Flags {
+    pub(crate) fn flags_by(&self, flags_of: impl Fn(&CommandEntry, Args<'_>) -> Flags) -> Flags {
         self.queue.as_ref().map_or(Flags::NONE, |queue| queue.flags_by(flags_of))
     }
 

@@ -8,7 +8,7 @@ use keyspace::PartitionSet;
 use proto::Args;
 
 use crate::shared::Shared;
-use crate::table::command_table::{Entry, Run};
+use crate::table::command_table::{CommandEntry, Run};
 
 /// The locks.
 #[derive(Clone, Debug, Default)]
@@ -22,7 +22,7 @@ pub struct Needs {
 impl Needs {
     /// Adds what one of its commands needs. Key counts that lie add nothing: the command will be
     /// refused in its own words.
-    pub(crate) fn add(&mut self, server: &Shared, entry: &Entry, args: Args<'_>) {
+    pub(crate) fn add(&mut self, server: &Shared, entry: &CommandEntry, args: Args<'_>) {
         if matches!(entry.run, Run::Control) {
             let is_debug = entry.spec.role == Role::Debug && debug_touches_keys(args);
             self.world |= is_debug || entry.spec.plan == Plan::World;

@@ -22,7 +22,7 @@ use crate::observe::tracking::Tracked;
 use crate::session::AclSubject;
 use crate::session::fieldsets::Fieldsets;
 use crate::shared::Shared;
-use crate::table::command_table::Entry;
+use crate::table::command_table::CommandEntry;
 
 /// The state of one client's session.
 pub struct Session {
@@ -210,7 +210,7 @@ impl Session {
 
     /// As `see`, for the reply of a command.
     #[inline]
-    pub fn see_by(&mut self, entry: &Entry, lsn: Lsn) {
+    pub fn see_by(&mut self, entry: &CommandEntry, lsn: Lsn) {
         self.see(lsn);
         self.tells_of_write |= entry.may_write();
     }
@@ -383,14 +383,14 @@ impl Session {
 
     /// As `reader`, for one command.
     #[inline]
-    pub(crate) fn reader_of(&self, entry: &Entry) -> Option<ClientId> {
+    pub(crate) fn reader_of(&self, entry: &CommandEntry) -> Option<ClientId> {
         self.reader().filter(|_| entry.spec.flags.has(Flags::READONLY))
     }
 
     /// Called after each command, with it if it ran: moves SKIP on, and forgets CLIENT CACHING
     /// unless the command to which it is to apply is still to come.
-    pub fn command_done(&mut self, ran: Option<&Entry>) {
-        let is_client = |entry: &Entry| entry.spec.role == Role::Client;
+    pub fn command_done(&mut self, ran: Option<&CommandEntry>) {
+        let is_client = |entry: &CommandEntry| entry.spec.role == Role::Client;
         if self.has_caching && !self.is_queueing() && !ran.is_some_and(is_client) {
             self.has_caching = false;
         }

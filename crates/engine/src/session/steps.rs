@@ -15,7 +15,7 @@ use super::suspension::{Executed, OffloadResult, Parked, Then};
 use super::timer::Timer;
 use crate::lane::Lane;
 use crate::session::Round;
-use crate::table::command_table::Entry;
+use crate::table::command_table::CommandEntry;
 
 /// The clock is looked at after so many parts of a step.
 const PARTS_PER_LOOK: u32 = 16;
@@ -67,14 +67,18 @@ pub struct Stride<'a, 'c> {
 
 impl Steps {
     /// A request that is about to begin.
-    pub fn begin(entry: &'static Entry, args: Args<'_>, work: Box<dyn Stepwise>) -> Box<Self> {
+    pub fn begin(
+        entry: &'static CommandEntry,
+        args: Args<'_>,
+        work: Box<dyn Stepwise>,
+    ) -> Box<Self> {
         let (output, ran) = (Output::new(), Executed::begun(entry, args));
         let done = OffloadResult { output, seen: Lsn::default(), ran, then: Then::Nothing };
         Box::new(Self { work, parked: None, done })
     }
 
     /// The request.
-    pub fn request(&self) -> (&'static Entry, Args<'_>) {
+    pub fn request(&self) -> (&'static CommandEntry, Args<'_>) {
         (self.done.ran.entry, self.done.ran.args.as_args())
     }
 

@@ -16,7 +16,7 @@ use crate::clients::client_id::ClientId;
 use crate::lane::Lane;
 use crate::runtime::write_gate::WriteGate;
 use crate::session::Round;
-use crate::table::command_table::Entry;
+use crate::table::command_table::CommandEntry;
 
 /// What the session awaits.
 pub enum Suspension {
@@ -72,7 +72,7 @@ pub struct OffloadResult {
 
 impl OffloadResult {
     /// What a gate holds goes back to its session, which asks the gates and waits.
-    pub(crate) fn put_off(entry: &'static Entry, args: OwnedArgs) -> Self {
+    pub(crate) fn put_off(entry: &'static CommandEntry, args: OwnedArgs) -> Self {
         let ran = Executed { entry, args, micros: 0, failed: false, program: None };
         Self { output: Output::new(), seen: 0, ran, then: Then::PutOff }
     }
@@ -116,7 +116,7 @@ pub trait Accounted: Send {
 /// A command that ran on another thread, or waits, for the books of its session's worker.
 pub struct Executed {
     /// The command.
-    pub entry: &'static Entry,
+    pub entry: &'static CommandEntry,
     /// The request, its name first.
     pub args: OwnedArgs,
     /// How long the command ran, in microseconds.
@@ -129,7 +129,7 @@ pub struct Executed {
 
 impl Executed {
     /// What has just begun.
-    pub fn begun(entry: &'static Entry, args: Args<'_>) -> Self {
+    pub fn begun(entry: &'static CommandEntry, args: Args<'_>) -> Self {
         Self { entry, args: args.into(), micros: 0, failed: false, program: None }
     }
 }

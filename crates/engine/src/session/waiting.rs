@@ -19,12 +19,12 @@ use crate::clients::client_id::ClientId;
 use crate::clients::registry::Client;
 use crate::clients::unregistration::{Registered, Unregistration};
 use crate::shared::Shared;
-use crate::table::command_table::Entry;
+use crate::table::command_table::CommandEntry;
 
 /// A blocked client as its server sees it; the owner of a `Waiter`.
 pub struct BlockedClient {
     pub(crate) client: Arc<Client>,
-    pub(crate) entry: &'static Entry,
+    pub(crate) entry: &'static CommandEntry,
     pub(crate) resp: Resp,
     /// Whose copies of what it reads are tracked.
     pub(crate) reader: Option<ClientId>,
@@ -122,7 +122,7 @@ impl BlockedClient {
 #[derive(Clone, Copy)]
 pub struct WaitingCommand {
     pub(crate) server: &'static Shared,
-    pub(crate) entry: &'static Entry,
+    pub(crate) entry: &'static CommandEntry,
     pub(crate) resp: Resp,
     /// Whose copies of what it reads are tracked.
     pub(crate) reader: Option<ClientId>,

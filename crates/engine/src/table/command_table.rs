@@ -19,7 +19,7 @@ use proto::Args;
 const PROGRAM_COUNT: usize = 2;
 
 /// A command as it is found: declaration, handler, id.
-pub struct Entry {
+pub struct CommandEntry {
     /// Index into per-command statistics.
     pub id: usize,
     /// Lower case, `container|subcommand` for a subcommand; after renaming.
@@ -35,10 +35,10 @@ pub struct Entry {
     /// Whether requests for it may share their locks with others.
     pub is_brief: bool,
     /// In order of declaration; empty unless this is a container.
-    pub subcommands: Vec<Entry>,
+    pub subcommands: Vec<CommandEntry>,
 }
 
-impl Entry {
+impl CommandEntry {
     /// The one key of a request, where it has just one and may meet no others but as a program.
     #[inline]
     pub(crate) fn only_key<'a>(&self, args: Args<'a>) -> Option<&'a [u8]> {
@@ -103,7 +103,7 @@ pub struct Handlers<H>(Box<[Option<H>]>);
 
 impl<H: Copy> Handlers<H> {
     /// What runs a command of this kind.
-    pub fn of(&self, entry: &Entry) -> H {
+    pub fn of(&self, entry: &CommandEntry) -> H {
         self.0[entry.id].expect("the entry says which kind it is")
     }
 }
@@ -120,11 +120,11 @@ pub struct Built<C, P> {
 
 /// All commands of the server.
 pub struct CommandTable {
-    entries: Vec<Entry>,
+    entries: Vec<CommandEntry>,
     /// Open addressing.
     slots: Box<[NameSlot]>,
     /// Those that were taken away from clients: a log may hold them still.
-    removed: Vec<Entry>,
+    removed: Vec<CommandEntry>,
     count: usize,
     catalogue: Arc<Catalogue>,
 }
@@ -137,7 +137,7 @@ impl CommandTable {
         renames: &[(String, String)],
     ) -> Result<Built<C, P>, (usize, &'static str)> {
         let mut builder = Builder { next_id: 0 };
-        let mut entries: Vec<Entry> = Vec::new();
+        let mut entries: Vec<CommandEntry> = Vec::new();
         for family in FAMILIES.iter().chain(families.data) {
             entries.extend(family.iter().map(|command| builder.entry(command, &mut data, None)));
         }
@@ -180,13 +180,13 @@ impl CommandTable {
     }
 
     /// The top-level commands, in order of declaration.
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[CommandEntry] {
         &self.entries
     }
 
     /// The command a name stands for, in any case of letters.
     #[inline]
-    pub fn find(&self, name: &[u8]) -> Option<&Entry> {
+    pub fn find(&self, name: &[u8]) -> Option<&CommandEntry> {
         let word = short(name);
         let mut place = hash(name, word) & (self.slots.len() - 1);
         loop {
@@ -205,7 +205,7 @@ impl CommandTable {
 
     /// The command or subcommand of a request.
     #[inline]
-    pub fn resolve(&self, args: Args<'_>) -> Result<&Entry, Refusal> {
+    pub fn resolve(&self, args: Args<'_>) -> Result<&CommandEntry, Refusal> {
         let Some(entry) = self.find(&args[0]) else { return Err(unknown_command(args)) };
         if entry.subcommands.is_empty() || args.len() == 1 {
             return Ok(entry);
@@ -215,8 +215,9 @@ impl CommandTable {
 
     /// As `resolve`, by the names that the commands had before any was renamed or taken away: those
     /// that the server itself writes into a log, and that others wrote there before.
-    pub(crate) fn resolve_declared(&self, args: Args<'_>) -> Option<&Entry> {
-        let is_it = |entry: &&Entry| args[0].eq_ignore_ascii_case(entry.spec.name.as_bytes());
+    pub(crate) fn resolve_declared(&self, args: Args<'_>) -> Option<&CommandEntry> {
+        let is_it =
+            |entry: &&CommandEntry| args[0].eq_ignore_ascii_case(entry.spec.name.as_bytes());
         let entry = self.entries.iter().chain(&self.removed).find(is_it)?;
         match args.get(1) {
             Some(name) if !entry.subcommands.is_empty() => entry.subcommand(name),
@@ -231,7 +232,7 @@ impl CommandTable {
     }
 
     /// A command by its full name, `container|subcommand` included.
-    pub fn find_full(&self, name: &[u8]) -> Option<&Entry> {
+    pub fn find_full(&self, name: &[u8]) -> Option<&CommandEntry> {
         match name.iter().position(|&byte| byte == b'|') {
             None => self.find(name),
             Some(bar) => self.find(&name[..bar])?.subcommand(&name[bar + 1..]),
@@ -239,7 +240,7 @@ impl CommandTable {
     }
 }
 
-impl Entry {
+impl CommandEntry {
     /// Whether every request that begins with this word means it, of which one did.
     #[inline]
     pub(crate) fn is_meant_by(&self, word: &[u8]) -> bool {
@@ -268,7 +269,7 @@ impl Builder {
         &mut self,
         families: FamiliesOf<H>,
         run: Run,
-        entries: &mut Vec<Entry>,
+        entries: &mut Vec<CommandEntry>,
         handlers: &mut Vec<(usize, H)>,
     ) {
         for command in families.iter().copied().flatten() {
@@ -285,7 +286,7 @@ impl Builder {
         command: &'static Command<H>,
         run: &mut dyn FnMut(&'static Command<H>, usize) -> Run,
         container: Option<&str>,
-    ) -> Entry {
+    ) -> CommandEntry {
         let id = self.next_id;
         self.next_id += 1;
         let own = command.spec.name.to_ascii_lowercase();
@@ -301,7 +302,7 @@ impl Builder {
         let counts_keys = is_counted && matches!(run, Run::Unit);
         // Which of the programs are brief shows when they run.
         let is_brief = has_first_key && is_brief(spec, run) || counts_keys;
-        Entry { id, full_name, spec, run, has_first_key, counts_keys, is_brief, subcommands }
+        CommandEntry { id, full_name, spec, run, has_first_key, counts_keys, is_brief, subcommands }
     }
 }
 
@@ -328,7 +329,7 @@ fn is_brief(spec: &Spec, run: Run) -> bool {
         && !goes_on.into_iter().any(|flag| flags.has(flag))
 }
 
-fn catalogue(entries: &[Entry]) -> Catalogue {
+fn catalogue(entries: &[CommandEntry]) -> Catalogue {
     let listed = entries.iter().flat_map(|top| {
         top.family().map(|entry| CatalogueEntry {
             id: entry.id,
@@ -342,8 +343,8 @@ fn catalogue(entries: &[Entry]) -> Catalogue {
 }
 
 fn rename(
-    entries: &mut Vec<Entry>,
-    removed: &mut Vec<Entry>,
+    entries: &mut Vec<CommandEntry>,
+    removed: &mut Vec<CommandEntry>,
     old: &str,
     new: &str,
 ) -> Result<(), &'static str> {
@@ -408,7 +409,7 @@ fn unknown_command(args: Args<'_>) -> Refusal {
 }
 
 #[cold]
-fn unknown_subcommand(container: &Entry, name: &[u8]) -> Refusal {
+fn unknown_subcommand(container: &CommandEntry, name: &[u8]) -> Refusal {
     let container = container.full_name.to_ascii_uppercase();
     errors::unknown_subcommand(&container, name)
 }

@@ -9,13 +9,13 @@ use keyspace::Refusal;
 use proto::Args;
 use smallvec::SmallVec;
 
-use crate::table::command_table::Entry;
+use crate::table::command_table::CommandEntry;
 
 /// The keys of a request: where they stand, and what it does to them.
 pub type RequestKeys = SmallVec<[(usize, Access); 4]>;
 
 /// The keys of a request; an error if its counts lie.
-pub fn find(entry: &Entry, request: Args<'_>) -> Result<RequestKeys, Refusal> {
+pub fn find(entry: &CommandEntry, request: Args<'_>) -> Result<RequestKeys, Refusal> {
     // There are no more of them than arguments that arrived.
     let mut keys = RequestKeys::new();
     // Shard channels are placed as keys are, and are none.
@@ -27,7 +27,7 @@ pub fn find(entry: &Entry, request: Args<'_>) -> Result<RequestKeys, Refusal> {
 }
 
 /// What this request does to a key: the access of SET and of BITFIELD depends on their options.
-fn access(entry: &Entry, declared: Access, request: Args<'_>) -> Access {
+fn access(entry: &CommandEntry, declared: Access, request: Args<'_>) -> Access {
     if !declared.has(Access::VARIABLE_FLAGS) {
         return declared;
     }

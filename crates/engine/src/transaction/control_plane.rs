@@ -9,7 +9,7 @@ use proto::{Args, Reply};
 
 use crate::lane::Lane;
 use crate::session::{Session, Steps, Stepwise, Suspension};
-use crate::table::command_table::Entry;
+use crate::table::command_table::CommandEntry;
 use crate::transaction::unit::Unit;
 
 /// Runs commands beside the data.
@@ -30,7 +30,7 @@ pub trait ControlPlane: Send + Sync {
 /// Whose request it is, and where it runs.
 pub struct ControlRequest<'a> {
     /// The command, as it was found.
-    pub entry: &'static Entry,
+    pub entry: &'static CommandEntry,
     /// Who asks, and where; nobody does if a script does.
     pub asker: Option<Asker<'a>>,
     /// The unit that it is part of, if it is of one.
@@ -80,7 +80,11 @@ impl Next {
     }
 
     /// Does it in steps, between which others of the worker come.
-    pub fn in_steps(entry: &'static Entry, args: Args<'_>, work: impl Stepwise + 'static) -> Self {
+    pub fn in_steps(
+        entry: &'static CommandEntry,
+        args: Args<'_>,
+        work: impl Stepwise + 'static,
+    ) -> Self {
         Self::Wait(Suspension::Steps(Steps::begin(entry, args, Box::new(work))))
     }
 

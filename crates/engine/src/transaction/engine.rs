@@ -13,7 +13,7 @@ use crate::reclaim::evict;
 use crate::runtime::log::log_warning;
 use crate::session::patience;
 use crate::shared::Shared;
-use crate::table::command_table::{Entry, Handlers};
+use crate::table::command_table::{CommandEntry, Handlers};
 use crate::transaction::control_plane::{ControlPlane, ControlRequest, Next};
 use crate::transaction::unit::{Prepare, Program, ProgramRequest};
 
@@ -75,7 +75,7 @@ impl Engine {
     /// Makes the program of a request, whose entry says that it is one.
     pub fn prepare(
         &self,
-        entry: &Entry,
+        entry: &CommandEntry,
         asked: ProgramRequest<'_>,
         args: Args<'_>,
     ) -> Result<Box<dyn Program>, Refusal> {

@@ -10,7 +10,7 @@ use crate::server::Server;
 use engine::execute::looks_heavy;
 use engine::lane::Lane;
 use engine::session::Session;
-use engine::table::command_table::Entry;
+use engine::table::command_table::CommandEntry;
 pub(crate) use engine::transaction::control_plane::{Asker, NOT_FROM_SCRIPT, Next};
 use engine::transaction::unit::Unit;
 
@@ -20,7 +20,7 @@ pub(crate) struct Context<'a> {
     /// Who asks, and where; nobody does if a script does.
     pub(crate) asker: Option<Asker<'a>>,
     /// The command itself, as it was found.
-    pub(crate) entry: &'static Entry,
+    pub(crate) entry: &'static CommandEntry,
     /// The unit that it is part of, if it is of one.
     pub(crate) unit: Option<&'a mut Unit>,
 }

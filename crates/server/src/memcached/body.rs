@@ -9,7 +9,7 @@ use engine::commit::handler::CommandBody;
 use engine::execute::ForeignBody;
 use engine::lane::Lane;
 use engine::session::{Session, Stepwise};
-use engine::table::command_table::Entry;
+use engine::table::command_table::CommandEntry;
 use keyspace::{Location, Refusal, Tx};
 use proto::memcached::{Form, KEY_LENGTH_MAX, Operation, Request, Response, answer};
 use proto::{Output, OwnedArgs};
@@ -77,7 +77,7 @@ impl<'a> RequestBody<'a> {
         self.has_run
     }
 
-    fn deny_one(&self, session: &Session, entry: &'static Entry) -> Option<Refusal> {
+    fn deny_one(&self, session: &Session, entry: &'static CommandEntry) -> Option<Refusal> {
         let (server, name) = (self.server, entry.spec.name.as_bytes());
         let mut buffer = [0; KEY_LENGTH_MAX];
         let mut is_alone = true;
@@ -115,7 +115,7 @@ impl CommandBody for RequestBody<'_> {
 impl ForeignBody for RequestBody<'_> {
     /// Each key is looked at as if it had come alone.
     #[cold]
-    fn deny(&self, session: &Session, entry: &'static Entry) -> Option<Refusal> {
+    fn deny(&self, session: &Session, entry: &'static CommandEntry) -> Option<Refusal> {
         // What would be made is told if it is there.
         let tells =
             matches!(&self.request.operation, Operation::Retrieve(it) if it.vivify.is_some());
@@ -140,7 +140,7 @@ impl ForeignBody for RequestBody<'_> {
     }
 
     #[inline]
-    fn in_steps(&self, entry: &'static Entry) -> Option<Box<dyn Stepwise>> {
+    fn in_steps(&self, entry: &'static CommandEntry) -> Option<Box<dyn Stepwise>> {
         if self.only_key.is_some() {
             return None;
         }

@@ -4,7 +4,7 @@
 //! Invariant: a command that the operator has taken away is away on every port.
 
 use engine::limits::budget;
-use engine::table::command_table::{CommandTable, Entry};
+use engine::table::command_table::{CommandEntry, CommandTable};
 use proto::OwnedArgs;
 use proto::memcached::{
     Administration, KEY_LENGTH_MAX, Key, Keys, Operation, Request, StoreMode, Words,
@@ -91,12 +91,13 @@ impl Deed {
 }
 
 /// The commands that there are.
-pub(super) struct Deeds([Option<&'static Entry>; COMMANDS.len()]);
+pub(super) struct Deeds([Option<&'static CommandEntry>; COMMANDS.len()]);
 
 impl Deeds {
     /// Finds them, whatever they are called now.
     pub(super) fn find(table: &'static CommandTable) -> Self {
-        let among = |all: &'static [Entry], name: &str| all.iter().find(|it| it.spec.name == name);
+        let among =
+            |all: &'static [CommandEntry], name: &str| all.iter().find(|it| it.spec.name == name);
         let named = |name: &str| match name.split_once('|') {
             None => among(table.entries(), name),
             Some((container, name)) => among(&among(table.entries(), container)?.subcommands, name),
@@ -105,7 +106,7 @@ impl Deeds {
     }
 
     #[inline]
-    pub(super) fn entry(&self, deed: Deed) -> Option<&'static Entry> {
+    pub(super) fn entry(&self, deed: Deed) -> Option<&'static CommandEntry> {
         self.0[deed as usize]
     }
 }

@@ -5,7 +5,7 @@
 
 use engine::execute::ForeignRequest;
 use engine::session::{Stepped, Stepwise, Stride};
-use engine::table::command_table::Entry;
+use engine::table::command_table::CommandEntry;
 use keyspace::PartitionSet;
 use proto::memcached::{Form, Keys, Operation, Request, Response, Retrieve, answer};
 
@@ -19,7 +19,7 @@ const TOGETHER: usize = 1000;
 /// The keys of a request, one after the other.
 struct EachItem {
     server: &'static Front,
-    entry: &'static Entry,
+    entry: &'static CommandEntry,
     with_cas: bool,
     /// The argument that comes next.
     next: usize,
@@ -29,7 +29,7 @@ struct EachItem {
 pub(super) fn in_steps(
     server: &'static Front,
     request: &Request<'_>,
-    entry: &'static Entry,
+    entry: &'static CommandEntry,
 ) -> Option<Box<dyn Stepwise>> {
     let (Operation::Retrieve(retrieve), Form::Text { with_cas, .. }) =
         (&request.operation, &request.form)

@@ -39,7 +39,7 @@ pub(crate) use front::Front;
 use engine::execute::ForeignRequest;
 use engine::lane::Lane;
 use engine::session::{Dialogue, Grant, Session, Step};
-use engine::table::command_table::Entry;
+use engine::table::command_table::CommandEntry;
 
 pub(crate) use auth::{is_known, needs_login};
 
@@ -239,7 +239,7 @@ impl Turn<'_> {
 
     /// The command that stands for the request, if it is there.
     #[inline]
-    fn entry(&mut self) -> Result<&'static Entry, Step> {
+    fn entry(&mut self) -> Result<&'static CommandEntry, Step> {
         let (server, deed) = (self.server, Deed::of(&self.request.operation));
         let entry = server.memcached.deeds(server).entry(deed);
         entry.ok_or_else(|| self.fail(Failure::Server("the command is disabled")))

@@ -17,7 +17,7 @@ use crate::runtime::background::CountedProgram;
 use crate::session::{Accounted, Resumable, Resumed};
 use crate::session::{AclSubject, Request};
 use crate::session::{Executed, OffloadResult, Session, Then};
-use crate::table::command_table::Entry;
+use crate::table::command_table::CommandEntry;
 use crate::transaction::unit::{Program, RunsOn, Unit};
 
 /// A program that moves here, with what it holds beside its locks.
@@ -33,7 +33,7 @@ pub(crate) struct OffloadedProgram {
     pub(crate) subject: Option<Arc<AclSubject>>,
     /// What it has replied so far.
     pub(crate) output: Output,
-    pub(crate) entry: &'static Entry,
+    pub(crate) entry: &'static CommandEntry,
     pub(crate) resp: Resp,
     /// Whether its client wants to know if it is given up.
     pub(crate) wants_reply: bool,

@@ -8,7 +8,7 @@ use proto::Output;
 use super::Unit;
 use crate::commit::handler::{self, Ended, HandlerCall};
 use crate::session::Needs;
-use crate::table::command_table::Entry;
+use crate::table::command_table::CommandEntry;
 
 /// A command takes locks beyond the grant where it stands so many times.
 const REACHES_MAX: u32 = 8;
@@ -18,7 +18,7 @@ impl Unit {
     #[inline]
     pub(super) fn attempt(
         &mut self,
-        entry: &Entry,
+        entry: &CommandEntry,
         mut call: HandlerCall<'_>,
         out: &mut Output,
         begun: &Begun,

@@ -26,7 +26,7 @@ use crate::session::aborted;
 use crate::session::fieldsets::Fieldsets;
 use crate::session::multi::{MultiQueue, Queued, Watching};
 use crate::session::{AclSubject, Request};
-use crate::table::command_table::{Entry, Run};
+use crate::table::command_table::{CommandEntry, Run};
 use crate::transaction::control_plane::{Asker, ControlRequest, ControlWork, Next};
 use crate::transaction::engine::Engine;
 
@@ -295,7 +295,7 @@ impl Drop for Exec {
 }
 
 /// Whether a command can be run only where its session is. Scripts have none, either.
-fn needs_session(entry: &Entry) -> bool {
+fn needs_session(entry: &CommandEntry) -> bool {
     let flags = entry.spec.flags;
     let is_of_session = flags.has(Flags::NOSCRIPT) || makes_final(entry);
     let needs_none = matches!(entry.spec.role, Role::Debug | Role::Unwatch);
@@ -303,7 +303,7 @@ fn needs_session(entry: &Entry) -> bool {
 }
 
 /// Whether a command may do what can be neither undone nor put off.
-fn makes_final(entry: &Entry) -> bool {
+fn makes_final(entry: &CommandEntry) -> bool {
     matches!(entry.run, Run::Control) && !entry.spec.flags.has(Flags::REPEATABLE)
 }
 
@@ -338,7 +338,7 @@ impl Exec {
     }
 
     /// Whether the next command may begin here, as far as one can tell.
-    fn is_place_for(&self, entry: &Entry, unit: &Unit, place: &RunsOn<'_>) -> bool {
+    fn is_place_for(&self, entry: &CommandEntry, unit: &Unit, place: &RunsOn<'_>) -> bool {
         match place {
             RunsOn::Heavy => self.task.is_some() || !needs_session(entry),
             RunsOn::Worker(..) if needs_session(entry) || !unit.hurries() => true,

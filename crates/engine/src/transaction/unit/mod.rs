@@ -47,7 +47,7 @@ use crate::session::AclSubject;
 use crate::session::{Accounted, Needs};
 use crate::session::{Session, Stepwise};
 use crate::shared::{Shared, line_of, write_refusal};
-use crate::table::command_table::Entry;
+use crate::table::command_table::CommandEntry;
 use crate::transaction::engine::Engine;
 
 /// A command that runs as a unit.
@@ -61,7 +61,7 @@ pub struct ProgramRequest<'a> {
     /// The engine that the program runs on.
     pub server: &'static Engine,
     /// The command that asks: EXEC, EVAL or another.
-    pub entry: &'static Entry,
+    pub entry: &'static CommandEntry,
     /// The protocol of the client.
     pub resp: Resp,
     /// Whose rules its commands have to keep, if there are any.
@@ -299,7 +299,7 @@ impl Unit {
     /// command did nothing.
     pub fn call(
         &mut self,
-        entry: &'static Entry,
+        entry: &'static CommandEntry,
         handler: Handler,
         args: Args<'_>,
         resp: Resp,

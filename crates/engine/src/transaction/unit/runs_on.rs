@@ -11,7 +11,7 @@ use crate::clients::mailbox::PendingWakes;
 use crate::lane::Lane;
 use crate::session::Session;
 use crate::shared::Shared;
-use crate::table::command_table::Entry;
+use crate::table::command_table::CommandEntry;
 
 /// Where a program runs.
 pub enum RunsOn<'a> {
@@ -46,7 +46,7 @@ const WORKER_REPLY_BYTES: u64 = 64 * 1024;
 impl Unit {
     /// Whether the rest of a reply, which is made here, keeps a worker for too long. What a command
     /// changed has no way back.
-    pub(super) fn is_too_much(&self, entry: &Entry, out: &Output) -> bool {
+    pub(super) fn is_too_much(&self, entry: &CommandEntry, out: &Output) -> bool {
         self.hurries
             && entry.spec.flags.has(Flags::READONLY)
             && out.bytes_to_come() > WORKER_REPLY_BYTES

@@ -7,7 +7,7 @@ use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use commands::errors::showing;
 use config::settings::LATENCY_TRACKING;
 use engine::observe::stats::{Figures, bucket_limit};
-use engine::table::command_table::Entry;
+use engine::table::command_table::CommandEntry;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
@@ -192,14 +192,14 @@ fn histogram(
 
 fn write_histogram(server: &'static Server, args: Args<'_>, reply: &mut Reply<'_>) {
     let (table, stats) = (&server.table, &server.stats);
-    let wanted: Vec<&Entry> = match args.len() {
+    let wanted: Vec<&CommandEntry> = match args.len() {
         _ if !server.config.get(LATENCY_TRACKING) => Vec::new(),
         2 => table.entries().iter().collect(),
         _ => args.skip(2).iter().filter_map(|name| table.find_full(name)).collect(),
     };
     let mark = reply.defer();
     let mut shown = 0;
-    for entry in wanted.into_iter().flat_map(Entry::family) {
+    for entry in wanted.into_iter().flat_map(CommandEntry::family) {
         let Some(figures) = stats.figures(entry.id).filter(|figures| figures.calls > 0) else {
             continue;
         };

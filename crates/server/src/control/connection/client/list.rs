@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use commands::declare::{Command, Flags, Spec, at_least, exactly};
 use engine::clients::registry::Client;
 use engine::session::client_info::{NO_COMMAND, write_line};
-use engine::table::command_table::Entry;
+use engine::table::command_table::CommandEntry;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
@@ -113,7 +113,7 @@ struct Lister<'a> {
 
 impl<'a> Lister<'a> {
     fn new(viewer: Viewer, args: Args<'a>) -> Self {
-        let entries = viewer.server.table.entries().iter().flat_map(Entry::family);
+        let entries = viewer.server.table.entries().iter().flat_map(CommandEntry::family);
         let commands = entries.map(|entry| (entry.id, entry.full_name.as_str())).collect();
         Self { viewer, commands, args }
     }

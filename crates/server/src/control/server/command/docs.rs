@@ -3,13 +3,13 @@
 //! Invariant: a field is there if and only if the declaration has something to say in it.
 
 use commands::Spec;
-use engine::table::command_table::Entry;
+use engine::table::command_table::CommandEntry;
 use proto::Reply;
 
 use super::syntax::{self, Argument, ArgumentKind};
 
 /// Writes the name of a command and the map of its documentation.
-pub(super) fn write_named(entry: &Entry, reply: &mut Reply<'_>) {
+pub(super) fn write_named(entry: &CommandEntry, reply: &mut Reply<'_>) {
     reply.bulk(entry.full_name.as_bytes());
     let map = reply.defer();
     let fields = write(entry, reply);
@@ -17,7 +17,7 @@ pub(super) fn write_named(entry: &Entry, reply: &mut Reply<'_>) {
 }
 
 /// Writes the fields; returns how many.
-fn write(entry: &Entry, reply: &mut Reply<'_>) -> usize {
+fn write(entry: &CommandEntry, reply: &mut Reply<'_>) -> usize {
     let Spec { summary, since, complexity, history, deprecated, .. } = *entry.spec;
     let mut fields = Fields { reply, count: 0 };
     fields.text("summary", summary);

@@ -5,11 +5,11 @@
 use commands::categories;
 use commands::declare::{Flags, Spec};
 use commands::keys::{BeginSearch, FindKeys, KeySpec};
-use engine::table::command_table::Entry;
+use engine::table::command_table::CommandEntry;
 use proto::Reply;
 
 /// Writes what is to be known of a command.
-pub(super) fn write(entry: &Entry, reply: &mut Reply<'_>) {
+pub(super) fn write(entry: &CommandEntry, reply: &mut Reply<'_>) {
     let spec = entry.spec;
     reply.array(10);
     reply.bulk(entry.full_name.as_bytes());

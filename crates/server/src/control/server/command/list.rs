@@ -6,7 +6,7 @@ use base::glob;
 use commands::arguments::is;
 use commands::categories;
 use commands::errors::SYNTAX;
-use engine::table::command_table::Entry;
+use engine::table::command_table::CommandEntry;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
@@ -25,7 +25,7 @@ pub(super) fn list(
     };
     let array = reply.defer();
     let mut count = 0;
-    for entry in context.server.table.entries().iter().flat_map(Entry::family) {
+    for entry in context.server.table.entries().iter().flat_map(CommandEntry::family) {
         if filter.admits(entry) {
             reply.bulk(entry.full_name.as_bytes());
             count += 1;
@@ -56,7 +56,7 @@ impl<'a> CommandFilter<'a> {
         }
     }
 
-    fn admits(&self, entry: &Entry) -> bool {
+    fn admits(&self, entry: &CommandEntry) -> bool {
         match self {
             Self::None => true,
             Self::Module => false,

@@ -9,7 +9,7 @@ mod list;
 mod syntax;
 
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
-use engine::table::command_table::Entry;
+use engine::table::command_table::CommandEntry;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
@@ -186,7 +186,7 @@ fn info(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
 fn docs(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
     Ok(by_size(context.server, args, reply, |server, args, reply| {
         let table = &server.table;
-        let found: Vec<&Entry> = match args.len() {
+        let found: Vec<&CommandEntry> = match args.len() {
             2 => table.entries().iter().collect(),
             _ => args.iter().skip(2).filter_map(|name| table.find_full(name)).collect(),
         };

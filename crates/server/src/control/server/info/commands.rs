@@ -4,7 +4,7 @@
 
 use config::settings::{LATENCY_TRACKING, LATENCY_TRACKING_INFO_PERCENTILES};
 use engine::observe::stats::{Figures, bucket_limit};
-use engine::table::command_table::Entry;
+use engine::table::command_table::CommandEntry;
 
 use super::report::Report;
 use crate::server::Server;
@@ -42,8 +42,8 @@ pub(super) fn write_latencies(server: &Server, report: &mut Report) {
 }
 
 /// The commands in use with their figures.
-fn called(server: &Server) -> impl Iterator<Item = (&Entry, Figures)> {
-    let entries = server.table.entries().iter().flat_map(Entry::family);
+fn called(server: &Server) -> impl Iterator<Item = (&CommandEntry, Figures)> {
+    let entries = server.table.entries().iter().flat_map(CommandEntry::family);
     entries.filter_map(|entry| Some((entry, server.stats.figures(entry.id)?)))
 }
 
