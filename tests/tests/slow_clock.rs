@@ -1,5 +1,5 @@
 //! The slow clock waits for nothing: whatever call of the disk takes for ever that a rewrite, a
-//! save or a backup begins with, which nobody has just asked for, the reception goes on.
+//! save or a backup begins with, which nobody has just asked for, the main thread goes on.
 
 use proto::value::Value;
 use tests::Client;

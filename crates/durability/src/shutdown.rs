@@ -1,6 +1,6 @@
 //! Ending the process: by signal or by command, once.
 //!
-//! Invariants: whoever asks, the reception alone ends the process, after what must be done first;
+//! Invariants: whoever asks, the main thread alone ends the process, after what must be done first;
 //! where the data are to be saved, nothing changes them any more from the cut on.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};

@@ -1,4 +1,4 @@
-//! The slow clock: what has to be looked at every now and then, on the reception's thread.
+//! The slow clock: what has to be looked at every now and then, on the main thread.
 //!
 //! Invariant: an idle server wakes for it once a second, and no turn waits for anything: what is
 //! due and needs the disk is begun on another thread.

@@ -171,7 +171,7 @@ fn start(launch: &Launch<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// The reception's runtime. Its library panics where the system refuses it the sockets that it
+/// The main thread's runtime. Its library panics where the system refuses it the sockets that it
 /// hears signals by.
 fn make_runtime() -> Result<Runtime, String> {
     let hook = std::panic::take_hook();

@@ -47,7 +47,7 @@ pub(crate) fn change_config(
     let unbroken = Unbroken::begin(server.keyspace, "a change of the configuration was half made");
     server.config.publish(&draft);
     drill::point();
-    // Who may come in is decided before anybody comes by a new door.
+    // Who may come in is decided before anybody comes by a new socket.
     draft.effects.iter().for_each(|(effect, _)| follow(server, *effect));
     drill::point();
     preparations.publish();

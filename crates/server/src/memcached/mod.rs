@@ -66,7 +66,7 @@ pub(crate) struct Memcached {
     /// Clients that said nothing for too long.
     pub(crate) idle_kicks: AtomicU64,
     /// Where clients come in: the sockets' descriptors, and what they are.
-    pub(crate) doors: OnceLock<Vec<(i32, String)>>,
+    pub(crate) listeners: OnceLock<Vec<(i32, String)>>,
     deeds: OnceLock<Deeds>,
     /// For how many seconds the key that was evicted last was not used.
     evicted_idle_s: AtomicU32,

@@ -232,7 +232,7 @@ impl Turn<'_> {
     fn tell_connections(&mut self) {
         let server = self.server;
         let now = server.keyspace.clock().now_ms();
-        for (descriptor, what) in server.memcached.doors.get().into_iter().flatten() {
+        for (descriptor, what) in server.memcached.listeners.get().into_iter().flatten() {
             self.tell(&format!("{descriptor}:addr"), what);
             let is_datagrams = what.starts_with("udp");
             let state = if is_datagrams { "conn_read" } else { "conn_listening" };

@@ -1,9 +1,9 @@
-//! The reception: sockets that listen, connections that come in, signals, and the slow clock.
+//! The listeners: sockets that listen, and the connections that come in by them.
 //!
-//! Invariant: it runs on the main thread and never executes a command; a new connection is in a
+//! Invariant: they run on the main thread and never execute a command; a new connection is in a
 //! worker's hands microseconds after it was accepted.
 
-mod doors;
+mod tcp;
 
 use std::fmt;
 use std::io;
@@ -23,13 +23,13 @@ use config::settings::{
     UNIXSOCKETPERM,
 };
 use config::{BindAddress, Config};
-use doors::Doors;
 use engine::clients::registry::Peer;
 use engine::runtime::log::{log_notice, log_warning};
 use engine::runtime::replace_file;
 use engine::session::Dialogue;
 use engine::session::Session;
-use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
+use socket2::{Domain, SockRef, Socket, TcpKeepalive, Type};
+use tcp::TcpListeners;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -65,7 +65,7 @@ this machine only, until a password is set or protected-mode is off\r\n";
 
 /// The sockets that listen.
 pub(crate) struct Listeners {
-    doors: Doors,
+    redis: TcpListeners,
     has_unix: bool,
     /// Where clients of memcached come in, for the log.
     memcached: Vec<String>,
@@ -73,22 +73,22 @@ pub(crate) struct Listeners {
 
 /// What the clients of a listener speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tongue {
+pub(crate) enum Protocol {
     Redis,
     Memcached,
 }
 
-/// Where other threads find the reception.
+/// Where other threads find the listeners, and have them change.
 pub(crate) struct ListenerHandle {
     orders: mpsc::UnboundedSender<Order>,
     /// Its runtime, for timers that are nobody's own.
     pub(crate) runtime: tokio::runtime::Handle,
 }
 
-/// What the reception is asked to do, with where it answers. The thread that asks waits, so one
-/// asks at a time; the reception waits for nobody.
+/// What the main thread is asked to do, with where it answers. The thread that asks waits, so one
+/// asks at a time; the main thread waits for nobody.
 enum Order {
-    /// Bind the sockets that a configuration asks for, and let nobody in by them yet.
+    /// Bind the sockets that a configuration asks for, and accept nobody by them yet.
     Reserve { port: u16, binds: Vec<BindAddress>, answer: SyncSender<Result<(), ()>> },
     /// Listen on what was reserved, and on nothing else; or go on as before.
     Settle { keeps: bool, answer: SyncSender<()> },
@@ -98,49 +98,50 @@ enum Order {
 pub(crate) fn reserve(server: &Network, config: &Config) -> Result<(), ()> {
     let (answer, answered) = sync_channel(1);
     let (port, binds) = (config.get(PORT), config.get(BIND));
-    let desk = server.reception.get().ok_or(())?;
-    desk.orders.send(Order::Reserve { port, binds, answer }).map_err(|_| ())?;
+    let handle = server.listeners.get().ok_or(())?;
+    handle.orders.send(Order::Reserve { port, binds, answer }).map_err(|_| ())?;
     answered.recv().map_err(|_| ())?
 }
 
 /// Ends what `reserve` began.
 pub(crate) fn settle(server: &Network, keeps: bool) {
     let (answer, answered) = sync_channel(1);
-    let sent = server.reception.get().map(|desk| desk.orders.send(Order::Settle { keeps, answer }));
+    let sent =
+        server.listeners.get().map(|handle| handle.orders.send(Order::Settle { keeps, answer }));
     if sent.is_some_and(|sent| sent.is_ok()) {
-        // A reception that is gone lets nobody in.
+        // A main thread that has ended accepts nobody.
         let _ = answered.recv();
     }
 }
 
 impl Listeners {
     /// Opens all sockets that the configuration names; the error is for the operator. Called
-    /// within the reception's runtime, which accepts once it runs.
+    /// within the main thread's runtime, which accepts once it runs.
     pub(crate) fn open(server: &'static Network) -> Result<Self, String> {
-        let has_unix = open_unix(server, Tongue::Redis)?.is_some();
+        let has_unix = open_unix(server, Protocol::Redis)?.is_some();
         let memcached = open_memcached(server)?;
         let configured_port = server.config.get(PORT);
         let has_others = has_unix || !memcached.is_empty();
-        let mut listeners = Self { has_unix, memcached, doors: Doors::at(configured_port) };
+        let mut listeners = Self { has_unix, memcached, redis: TcpListeners::at(configured_port) };
         if configured_port != 0 || server.config.get(LISTEN_ON_ANY_PORT) {
             let wanted = addresses(server.config.get(BIND), configured_port)?;
-            listeners.doors.tcp = open_all(server, &wanted, Tongue::Redis)?;
+            listeners.redis.listening = open_all(server, &wanted, Protocol::Redis)?;
         }
-        if listeners.doors.tcp.is_empty() && !has_others {
+        if listeners.redis.listening.is_empty() && !has_others {
             return Err("Configured to not listen anywhere".to_owned());
         }
-        listeners.doors.publish_port(server);
+        listeners.redis.publish_port(server);
         Ok(listeners)
     }
 
     /// The address to name to somebody who wants to try us.
     pub(crate) fn port(&self) -> Option<u16> {
-        self.doors.port()
+        self.redis.port()
     }
 
     /// Says in the log where we listen.
     pub(crate) fn announce(&self, server: &Network) {
-        for (address, _) in &self.doors.tcp {
+        for (address, _) in &self.redis.listening {
             log_notice!(server.log, "Listening on {address}");
         }
         if self.has_unix {
@@ -157,9 +158,9 @@ impl Listeners {
     pub(crate) fn serve(self, server: &'static Network) {
         let (orders, receiver) = mpsc::unbounded_channel();
         let runtime = tokio::runtime::Handle::current();
-        let first = server.reception.set(ListenerHandle { orders, runtime }).is_ok();
-        assert!(first, "there is one reception");
-        tokio::spawn(self.doors.follow(server, receiver));
+        let first = server.listeners.set(ListenerHandle { orders, runtime }).is_ok();
+        assert!(first, "there is one main thread");
+        tokio::spawn(self.redis.follow(server, receiver));
     }
 }
 
@@ -197,14 +198,16 @@ fn open_memcached(server: &'static Network) -> Result<Vec<String>, String> {
     if port != 0 {
         let bound = bind_all(server, &wanted(port)?).map_err(|(why, _)| why)?;
         for (address, listener) in bound {
-            opened.push((Way::Tcp(address), listener.as_raw_fd()));
-            let_in(server, (address, listener), Tongue::Memcached);
+            opened.push((ListenerAddress::Tcp(address), listener.as_raw_fd()));
+            start_accepting(server, (address, listener), Protocol::Memcached);
         }
     }
     if udp_port != 0 {
         for Wanted { address, optional } in wanted(udp_port)? {
             match udp::listen(server, address) {
-                Ok((address, descriptor)) => opened.push((Way::Udp(address), descriptor)),
+                Ok((address, descriptor)) => {
+                    opened.push((ListenerAddress::Udp(address), descriptor))
+                }
                 Err(error) if optional && is_unavailable(&error) => {}
                 Err(error) => {
                     let why = plain(&error);
@@ -213,25 +216,27 @@ fn open_memcached(server: &'static Network) -> Result<Vec<String>, String> {
             }
         }
     }
-    if let Some(descriptor) = open_unix(server, Tongue::Memcached)? {
+    if let Some(descriptor) = open_unix(server, Protocol::Memcached)? {
         let path = config.get(MEMCACHED_UNIXSOCKET);
-        opened.push((Way::Unix(String::from_utf8_lossy(&path).into_owned()), descriptor));
+        opened
+            .push((ListenerAddress::Unix(String::from_utf8_lossy(&path).into_owned()), descriptor));
     }
     tell_ports(config, &opened)?;
-    let doors = opened.iter().map(|(way, descriptor)| (*descriptor, way.shown())).collect();
+    let listeners =
+        opened.iter().map(|(address, descriptor)| (*descriptor, address.shown())).collect();
     // They are opened once.
-    let _ = server.memcached.doors.set(doors);
-    Ok(opened.iter().map(|(way, _)| way.to_string()).collect())
+    let _ = server.memcached.listeners.set(listeners);
+    Ok(opened.iter().map(|(address, _)| address.to_string()).collect())
 }
 
-/// A way in for clients of memcached.
-enum Way {
+/// Where clients of memcached come in.
+enum ListenerAddress {
     Tcp(SocketAddr),
     Udp(SocketAddr),
     Unix(String),
 }
 
-impl Way {
+impl ListenerAddress {
     /// As `stats conns` shows it.
     fn shown(&self) -> String {
         let name = |protocol: &str, address: &SocketAddr| {
@@ -256,7 +261,7 @@ impl Way {
     }
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for ListenerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tcp(address) => write!(f, "{address}"),
@@ -267,36 +272,40 @@ impl fmt::Display for Way {
 }
 
 /// Writes the file of ports, if one is wanted.
-fn tell_ports(config: &Config, opened: &[(Way, RawFd)]) -> Result<(), String> {
+fn tell_ports(config: &Config, opened: &[(ListenerAddress, RawFd)]) -> Result<(), String> {
     let path = config.get(MEMCACHED_PORT_FILENAME);
     if path.is_empty() {
         return Ok(());
     }
     let path = Path::new(std::ffi::OsStr::from_bytes(&path));
-    let lines: String = opened.iter().filter_map(|(way, _)| way.line()).collect();
+    let lines: String = opened.iter().filter_map(|(address, _)| address.line()).collect();
     replace_file::replace(path, lines.as_bytes()).map_err(|error| {
         format!("Cannot write the ports to '{}': {}", path.display(), plain(&error))
     })
 }
 
-/// Opens sockets and lets clients in by them, all or none.
+/// Opens sockets and accepts clients by them, all or none.
 fn open_all(
     server: &'static Network,
     wanted: &[Wanted],
-    tongue: Tongue,
-) -> Result<Vec<Door>, String> {
+    protocol: Protocol,
+) -> Result<Vec<ListenerTask>, String> {
     let bound = bind_all(server, wanted).map_err(|(why, _)| why)?;
-    Ok(bound.into_iter().map(|bound| let_in(server, bound, tongue)).collect())
+    Ok(bound.into_iter().map(|bound| start_accepting(server, bound, protocol)).collect())
 }
 
-/// A socket that is bound and lets nobody in yet.
+/// A socket that is bound and accepts nobody yet.
 type Bound = (SocketAddr, TcpListener);
 
-/// A socket with the task that lets clients in by it.
-type Door = (SocketAddr, JoinHandle<()>);
+/// A socket with the task that accepts clients by it.
+type ListenerTask = (SocketAddr, JoinHandle<()>);
 
-fn let_in(server: &'static Network, (address, listener): Bound, tongue: Tongue) -> Door {
-    (address, tokio::spawn(accept_tcp(server, listener, tongue)))
+fn start_accepting(
+    server: &'static Network,
+    (address, listener): Bound,
+    protocol: Protocol,
+) -> ListenerTask {
+    (address, tokio::spawn(accept_tcp(server, listener, protocol)))
 }
 
 /// Binds sockets, all or none; where the port is 0, all get the one that the first was given. The
@@ -337,7 +346,8 @@ fn ip_of(bind: &BindAddress) -> Result<IpAddr, String> {
 }
 
 fn listen_tcp(address: SocketAddr, backlog: i32) -> io::Result<std::net::TcpListener> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    let socket =
+        Socket::new(Domain::for_address(address), Type::STREAM, Some(socket2::Protocol::TCP))?;
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
     }
@@ -349,10 +359,10 @@ fn listen_tcp(address: SocketAddr, backlog: i32) -> io::Result<std::net::TcpList
 }
 
 /// Opens a Unix socket, if the configuration names one; its descriptor.
-fn open_unix(server: &'static Network, tongue: Tongue) -> Result<Option<RawFd>, String> {
-    let (path, mode) = match tongue {
-        Tongue::Redis => (UNIXSOCKET, UNIXSOCKETPERM),
-        Tongue::Memcached => (MEMCACHED_UNIXSOCKET, MEMCACHED_UNIXSOCKETPERM),
+fn open_unix(server: &'static Network, protocol: Protocol) -> Result<Option<RawFd>, String> {
+    let (path, mode) = match protocol {
+        Protocol::Redis => (UNIXSOCKET, UNIXSOCKETPERM),
+        Protocol::Memcached => (MEMCACHED_UNIXSOCKET, MEMCACHED_UNIXSOCKETPERM),
     };
     let (path, mode) = (server.config.get(path), server.config.get(mode));
     if path.is_empty() {
@@ -376,11 +386,11 @@ fn open_unix(server: &'static Network, tongue: Tongue) -> Result<Option<RawFd>, 
     socket.listen(server.config.get(TCP_BACKLOG)).map_err(fail)?;
     let listener = UnixListener::from_std(socket.into()).map_err(fail)?;
     let descriptor = listener.as_raw_fd();
-    tokio::spawn(accept_unix(server, listener, tongue));
+    tokio::spawn(accept_unix(server, listener, protocol));
     Ok(Some(descriptor))
 }
 
-async fn accept_tcp(server: &'static Network, listener: TcpListener, tongue: Tongue) {
+async fn accept_tcp(server: &'static Network, listener: TcpListener, protocol: Protocol) {
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {
@@ -388,20 +398,20 @@ async fn accept_tcp(server: &'static Network, listener: TcpListener, tongue: Ton
                 let Ok(stream) = stream.into_std() else { continue };
                 prepare(&stream, server);
                 let ends = (Peer::Tcp(peer.into()), Peer::Tcp(local.into()));
-                welcome(server, tongue, RawStream::Tcp(stream), ends);
+                accept(server, protocol, RawStream::Tcp(stream), ends);
             }
             Err(error) => pause_after(server, &error).await,
         }
     }
 }
 
-async fn accept_unix(server: &'static Network, listener: UnixListener, tongue: Tongue) {
+async fn accept_unix(server: &'static Network, listener: UnixListener, protocol: Protocol) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
                 let Ok(stream) = stream.into_std() else { continue };
                 let ends = (Peer::Unix, Peer::Unix);
-                welcome(server, tongue, RawStream::Unix(stream), ends);
+                accept(server, protocol, RawStream::Unix(stream), ends);
             }
             Err(error) => pause_after(server, &error).await,
         }
@@ -433,26 +443,26 @@ fn prepare(stream: &std::net::TcpStream, server: &Network) {
     }
 }
 
-/// Registers a connection and gives it to a worker, or turns it away.
-pub(crate) fn welcome(
+/// Registers a connection and gives it to a worker, or rejects it.
+pub(crate) fn accept(
     server: &'static Network,
-    tongue: Tongue,
+    protocol: Protocol,
     stream: RawStream,
     ends: (Peer, Peer),
 ) {
     let is_local = ends.0.is_local();
     if server.clients.count() >= server.config.get(MAXCLIENTS) as usize {
         server.stats.rejected_connections.fetch_add(1, Ordering::Relaxed);
-        turn_away(&stream, if tongue == Tongue::Redis { TOO_MANY } else { TOO_MANY_ITEMS });
+        reject(&stream, if protocol == Protocol::Redis { TOO_MANY } else { TOO_MANY_ITEMS });
         return;
     }
-    let has_password = match tongue {
-        Tongue::Redis => engine::session::needs_password(server),
-        Tongue::Memcached => memcached::needs_login(server),
+    let has_password = match protocol {
+        Protocol::Redis => engine::session::needs_password(server),
+        Protocol::Memcached => memcached::needs_login(server),
     };
     if server.config.get(PROTECTED_MODE) && !has_password && !is_local {
         server.stats.rejected_connections.fetch_add(1, Ordering::Relaxed);
-        turn_away(&stream, if tongue == Tongue::Redis { PROTECTED } else { PROTECTED_ITEMS });
+        reject(&stream, if protocol == Protocol::Redis { PROTECTED } else { PROTECTED_ITEMS });
         return;
     }
     server.stats.connections.fetch_add(1, Ordering::Relaxed);
@@ -462,19 +472,19 @@ pub(crate) fn welcome(
     };
     let now = server.keyspace.clock().now_ms();
     let client = server.clients.register(ends.0, ends.1, descriptor, now);
-    if tongue == Tongue::Memcached {
+    if protocol == Protocol::Memcached {
         memcached::watch::tell_arrival(server, &client);
     }
     let user = Some(server.users.default_user()).filter(|_| !has_password);
     let mut session = Session::new(client, user, is_local);
-    if tongue == Tongue::Memcached {
+    if protocol == Protocol::Memcached {
         session.memcached = Some(Dialogue::new(server));
         session.select(server.config.get(MEMCACHED_DATABASE) as usize);
     }
     server.worker_pool.hand_over(server, Box::new(Moving::fresh(stream, session)));
 }
 
-fn turn_away(stream: &RawStream, line: &[u8]) {
+fn reject(stream: &RawStream, line: &[u8]) {
     let socket = match stream {
         RawStream::Tcp(stream) => SockRef::from(stream),
         RawStream::Unix(stream) => SockRef::from(stream),

@@ -1,4 +1,4 @@
-//! What serves connections: the workers, and the way to the reception.
+//! What serves connections: the workers, and the way to the listeners.
 //!
 //! Invariant: a client's books are ended once, when its session is over.
 
@@ -19,8 +19,8 @@ use crate::net::worker_pool::WorkerPool;
 pub(crate) struct Network {
     front: Front,
     pub(crate) worker_pool: WorkerPool,
-    /// The way to the reception; set before the first client comes.
-    pub(crate) reception: OnceLock<ListenerHandle>,
+    /// The way to the listeners; set before the first client comes.
+    pub(crate) listeners: OnceLock<ListenerHandle>,
 }
 
 impl Deref for Network {
@@ -34,7 +34,7 @@ impl Deref for Network {
 
 impl Network {
     pub(crate) fn new(front: Front) -> Self {
-        Self { front, worker_pool: WorkerPool::new(), reception: OnceLock::new() }
+        Self { front, worker_pool: WorkerPool::new(), listeners: OnceLock::new() }
     }
 
     /// Ends the books of a client whose session is over.

@@ -1,10 +1,10 @@
 //! memcached by UDP: one datagram asks, one answers.
 //!
-//! A datagram is served as a connection that ends behind it, through the same door, so it is let in
-//! and executed as any other client's. Invariants: a request that needs more than one datagram is
-//! refused and nothing of it kept; an answer is one datagram of at most `ANSWER_MAX` bytes, so
-//! whoever names another's address has no more sent there than that; what comes while too many
-//! datagrams are served already is dropped, as UDP allows.
+//! A datagram is served as a connection that ends behind it, through the same gates, so it is
+//! accepted and executed as any other client's. Invariants: a request that needs more than one
+//! datagram is refused and nothing of it kept; an answer is one datagram of at most `ANSWER_MAX`
+//! bytes, so whoever names another's address has no more sent there than that; what comes while too
+//! many datagrams are served already is dropped, as UDP allows.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,13 +15,13 @@ use std::time::Duration;
 
 use engine::clients::registry::Peer;
 use proto::memcached::datagram::{FRAME_LENGTH, Frame};
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Socket, Type};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UdpSocket, UnixStream};
 use tokio::sync::Semaphore;
 
 use crate::net::connection::RawStream;
-use crate::net::listeners::{Tongue, welcome};
+use crate::net::listeners::{Protocol, accept};
 use crate::net::network::Network;
 
 /// No answer is longer, frame and all: it fits one packet on any network.
@@ -40,12 +40,13 @@ const IN_PIECES: &[u8] = b"SERVER_ERROR multi-packet request not supported\r\n";
 const TOO_LONG: &[u8] = b"SERVER_ERROR the answer is too large for UDP\r\n";
 
 /// Serves the datagrams that come in at an address; where that is, and by which descriptor. Called
-/// within the reception's runtime.
+/// within the main thread's runtime.
 pub(crate) fn listen(
     server: &'static Network,
     address: SocketAddr,
 ) -> io::Result<(SocketAddr, RawFd)> {
-    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+    let socket =
+        Socket::new(Domain::for_address(address), Type::DGRAM, Some(socket2::Protocol::UDP))?;
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
     }
@@ -104,7 +105,7 @@ async fn connect(
     ours.set_nonblocking(true)?;
     theirs.set_nonblocking(true)?;
     let ends = (Peer::Tcp(peer.into()), Peer::Tcp(local.into()));
-    welcome(server, Tongue::Memcached, RawStream::Unix(theirs), ends);
+    accept(server, Protocol::Memcached, RawStream::Unix(theirs), ends);
     let mut ours = UnixStream::from_std(ours)?;
     ours.write_all(request).await?;
     ours.shutdown().await?;

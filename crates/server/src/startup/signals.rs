@@ -13,7 +13,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::server::Server;
 
-/// Hears signals from now on. Called within the reception's runtime.
+/// Hears signals from now on. Called within the main thread's runtime.
 pub(crate) fn listen(server: &'static Server) -> io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;

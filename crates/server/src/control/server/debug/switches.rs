@@ -51,8 +51,8 @@ pub(super) fn sleep(
     let (entry, resp) = (context.entry, context.session()?.resp);
     let args = OwnedArgs::from(args);
     let (mut sender, receiver) = oneshot::channel();
-    let desk = context.server.reception.get().expect("clients come by the reception");
-    desk.runtime.spawn(async move {
+    let listeners = context.server.listeners.get().expect("clients come by listeners");
+    listeners.runtime.spawn(async move {
         let session_gone = sender.closed();
         if tokio::time::timeout(time, session_gone).await.is_ok() {
             return;

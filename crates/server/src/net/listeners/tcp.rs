@@ -11,17 +11,17 @@ use config::BindAddress;
 use engine::runtime::log::{log_notice, log_warning};
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::{Bound, Door, Order, Tongue, Wanted, addresses, bind_all, let_in};
+use super::{Bound, ListenerTask, Order, Protocol, Wanted, addresses, bind_all, start_accepting};
 use crate::net::network::Network;
 
 /// How long a socket that could not be opened again is left alone.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// The sockets that listen, each with a task that accepts on it.
-pub(super) struct Doors {
+pub(super) struct TcpListeners {
     /// What `port` says; 0 may stand for a port that the system chose.
     configured_port: u16,
-    pub(super) tcp: Vec<Door>,
+    pub(super) listening: Vec<ListenerTask>,
     reserved: Option<Reserved>,
     /// What was closed for something else, and could not be opened again yet.
     lost: Vec<Wanted>,
@@ -37,15 +37,15 @@ struct Reserved {
     closed: Vec<Wanted>,
 }
 
-impl Doors {
+impl TcpListeners {
     /// None yet.
     pub(super) fn at(configured_port: u16) -> Self {
-        Self { configured_port, tcp: Vec::new(), reserved: None, lost: Vec::new() }
+        Self { configured_port, listening: Vec::new(), reserved: None, lost: Vec::new() }
     }
 
     /// The port, if there is any.
     pub(super) fn port(&self) -> Option<u16> {
-        self.tcp.first().map(|(address, _)| address.port())
+        self.listening.first().map(|(address, _)| address.port())
     }
 
     pub(super) fn publish_port(&self, server: &Network) {
@@ -101,9 +101,9 @@ impl Doors {
         };
         let mut wanted = port.map_or(Ok(Vec::new()), |port| addresses(binds, port))?;
         let is_wanted = |address: &SocketAddr| wanted.iter().any(|it| it.address == *address);
-        let there = self.tcp.iter().map(|(address, _)| *address);
+        let there = self.listening.iter().map(|(address, _)| *address);
         let (_, mut leaving): (Vec<_>, Vec<_>) = there.partition(is_wanted);
-        wanted.retain(|it| self.tcp.iter().all(|(address, _)| *address != it.address));
+        wanted.retain(|it| self.listening.iter().all(|(address, _)| *address != it.address));
         let mut closed = Vec::new();
         let bound = match bind_all(server, &wanted) {
             Err((_, true)) if leaving.iter().any(|it| Some(it.port()) == port) => {
@@ -137,7 +137,8 @@ impl Doors {
             return self.reopen(server, closed);
         }
         self.lost.clear();
-        self.tcp.extend(bound.into_iter().map(|bound| let_in(server, bound, Tongue::Redis)));
+        self.listening
+            .extend(bound.into_iter().map(|bound| start_accepting(server, bound, Protocol::Redis)));
         self.close(leaving).await;
         self.configured_port = configured_port;
         self.publish_port(server);
@@ -145,8 +146,8 @@ impl Doors {
 
     /// Closes some; what they were.
     async fn close(&mut self, leaving: Vec<SocketAddr>) -> Vec<Wanted> {
-        let closes = |(address, _): &mut Door| leaving.contains(address);
-        for (_, task) in self.tcp.extract_if(.., closes).collect::<Vec<_>>() {
+        let closes = |(address, _): &mut ListenerTask| leaving.contains(address);
+        for (_, task) in self.listening.extract_if(.., closes).collect::<Vec<_>>() {
             task.abort();
             // It ends by being aborted, which is told as an error; now its socket is closed.
             let _ = task.await;
@@ -158,8 +159,9 @@ impl Doors {
         for wanted in closed {
             match bind_all(server, &[wanted]) {
                 Ok(bound) => {
-                    let doors = bound.into_iter().map(|it| let_in(server, it, Tongue::Redis));
-                    self.tcp.extend(doors);
+                    let accepting =
+                        bound.into_iter().map(|it| start_accepting(server, it, Protocol::Redis));
+                    self.listening.extend(accepting);
                 }
                 Err((why, _)) => {
                     log_warning!(server.log, "{why}; it will be tried again");
@@ -174,8 +176,9 @@ impl Doors {
             match bind_all(server, &[wanted]) {
                 Ok(bound) => {
                     log_notice!(server.log, "Listening on {} again", wanted.address);
-                    let doors = bound.into_iter().map(|it| let_in(server, it, Tongue::Redis));
-                    self.tcp.extend(doors);
+                    let accepting =
+                        bound.into_iter().map(|it| start_accepting(server, it, Protocol::Redis));
+                    self.listening.extend(accepting);
                 }
                 Err(_) => self.lost.push(wanted),
             }
