@@ -113,15 +113,15 @@ impl Lane {
         self.now_us() / 1000
     }
 
-    /// Comes in at the turnstile; `false` while the world stands still.
+    /// Enters the turnstile; `false` while the world stands still.
     #[inline]
-    pub fn come_in(&self) -> bool {
+    pub fn enter(&self) -> bool {
         let keyspace = self.shared.keyspace;
         if self.inside.get() {
             if !keyspace.is_stopping() {
                 return true;
             }
-            self.go_out();
+            self.leave();
             return false;
         }
         let inside = keyspace.enter(self.number);
@@ -133,9 +133,9 @@ impl Lane {
     /// pause holds it that may have begun behind them: a pause asks for the world, which sees what
     /// is inside (`pause.rs`).
     #[inline]
-    pub fn come_in_past_gates(&self, flags: impl FnOnce() -> Flags) -> bool {
+    pub fn enter_past_gates(&self, flags: impl FnOnce() -> Flags) -> bool {
         let pause = &self.shared.pause;
-        self.come_in() && (!pause.may_hold() || !pause.holds(flags(), self.now_ms()))
+        self.enter() && (!pause.may_hold() || !pause.holds(flags(), self.now_ms()))
     }
 
     /// Whether the worker is inside its turnstile; for assertions.
@@ -143,9 +143,9 @@ impl Lane {
         self.inside.get()
     }
 
-    /// Goes out, if inside.
+    /// Leaves, if inside.
     #[inline]
-    pub fn go_out(&self) {
+    pub fn leave(&self) {
         if self.inside.replace(false) {
             self.shared.keyspace.leave(self.number);
         }
@@ -156,8 +156,8 @@ impl Lane {
     pub fn poll_locks(&self, acquisition: &mut Acquisition, waker: &Waker) -> Poll<()> {
         if acquisition.wants_world() {
             // The world is granted to those outside; a turnstile held here would never let it.
-            self.go_out();
-        } else if !self.come_in() {
+            self.leave();
+        } else if !self.enter() {
             if !self.shared.keyspace.wait_for_world(waker) {
                 // It goes on already: try once more.
                 waker.wake_by_ref();

@@ -164,7 +164,7 @@ impl<'t> Inserter<'t> {
                 return Ok(());
             }
         };
-        let _inside = Inside::come(keyspace, lane);
+        let _guard = TurnstileGuard::enter(keyspace, lane);
         let locations: Vec<Location> = self.group.iter().map(|loaded| loaded.location).collect();
         // Where the database changes within a group, some of this is in vain.
         keyspace.prefetch(lane, &locations, first.database);
@@ -206,14 +206,14 @@ impl LoadedEntry {
 }
 
 /// A stay inside a turnstile.
-pub struct Inside {
+pub struct TurnstileGuard {
     keyspace: &'static Keyspace,
     lane: usize,
 }
 
-impl Inside {
-    /// Waits until the world is nobody's, and goes in.
-    pub(crate) fn come(keyspace: &'static Keyspace, lane: usize) -> Self {
+impl TurnstileGuard {
+    /// Waits until the world is nobody's, and enters.
+    pub(crate) fn enter(keyspace: &'static Keyspace, lane: usize) -> Self {
         while !keyspace.enter(lane) {
             std::thread::sleep(PAUSE);
         }
@@ -221,7 +221,7 @@ impl Inside {
     }
 }
 
-impl Drop for Inside {
+impl Drop for TurnstileGuard {
     fn drop(&mut self) {
         self.keyspace.leave(self.lane);
     }

@@ -22,7 +22,7 @@ use config::settings::{APPENDONLY, DBFILENAME, PRELOAD_FILE};
 use persist::storage::{File, OpenMode};
 use tokio::sync::oneshot;
 
-pub use insert::{Inside, OnDuplicate};
+pub use insert::{OnDuplicate, TurnstileGuard};
 
 use crate::aof;
 use crate::durability::Durability;

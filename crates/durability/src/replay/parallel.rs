@@ -18,7 +18,7 @@ use super::partitioner::Task;
 use super::read_ahead::Stopped;
 use super::replayer::{Replayer, options};
 use crate::durability::Durability;
-use crate::loading::Inside;
+use crate::loading::TurnstileGuard;
 
 /// Segments that wait for a thread; more would only take memory.
 const QUEUE_LEN: usize = 2;
@@ -132,7 +132,7 @@ impl Share {
     fn run(&self, tasks: &[Task], out: &mut Output) -> Result<(), Stopped> {
         let keyspace = self.server.keyspace;
         for group in tasks.chunks(GROUP) {
-            let _inside = Inside::come(keyspace, self.lane);
+            let _guard = TurnstileGuard::enter(keyspace, self.lane);
             let locate = |task: &Task| task.resolved.and_then(|Resolved { location, .. }| location);
             let locations: Vec<Location> = group.iter().filter_map(locate).collect();
             // Where the database changes within a group, some of this is in vain.

@@ -107,7 +107,7 @@ impl<'a> LockBatch<'a> {
         }
         batched.truncate(admitted);
         let flags = || batched.iter().fold(Flags::NONE, |all, it| all.and(it.entry.spec.flags));
-        if batched.len() < 2 || !lane.come_in_past_gates(flags) {
+        if batched.len() < 2 || !lane.enter_past_gates(flags) {
             return None;
         }
         let mut locations: SmallVec<[Location; LOCK_BATCH_MAX]> =

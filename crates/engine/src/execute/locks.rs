@@ -48,7 +48,7 @@ pub(super) fn acquire(
     flags: impl FnOnce() -> Flags,
     acquisition: &mut Acquisition,
 ) -> bool {
-    !acquisition.wants_world() && lane.come_in_past_gates(flags) && acquisition.attempt()
+    !acquisition.wants_world() && lane.enter_past_gates(flags) && acquisition.attempt()
 }
 
 /// Leaves a request until its locks are there.

@@ -23,7 +23,7 @@ pub fn turn(lane: &Lane) -> bool {
     let deadline = lane.ticked_us() + TURN_US;
     while state.pass.is_some() {
         for _ in 0..STEPS_PER_TICK {
-            if !lane.come_in() {
+            if !lane.enter() {
                 return true;
             }
             step(lane, &mut state);

@@ -123,7 +123,7 @@ fn between(number: u32, (lower, upper): (u32, u32), (least, most): (u32, u32)) -
 /// the world is to stand still.
 fn advance(lane: &Lane, pass: &mut Option<Pass>) -> bool {
     for _ in 0..STEPS_PER_TICK {
-        if !lane.come_in() || !step(lane, pass) {
+        if !lane.enter() || !step(lane, pass) {
             return false;
         }
     }

@@ -100,7 +100,7 @@ pub fn make_room(lane: &Lane, more: usize) {
     while server.budget.is_exceeded(more) {
         // While a snapshot has enough to save, what goes is one more copy for it and makes no room;
         // while the world stands still nobody allocates much.
-        if is_over || server.snapshot_gate.is_shut() || !come_in_relieved(lane) {
+        if is_over || server.snapshot_gate.is_shut() || !enter_relieved(lane) {
             // However short the time was, a write is refused where no key can go and too little
             // waits to be freed.
             let is_any = is_any_gone
@@ -149,10 +149,10 @@ pub fn make_room(lane: &Lane, more: usize) {
 
 /// Comes in to evict. Eviction leaves pages half empty, so compaction empties some first; it takes
 /// the worker out where the world is wanted. Whether the worker is inside behind that.
-fn come_in_relieved(lane: &Lane) -> bool {
-    lane.come_in() && {
+fn enter_relieved(lane: &Lane) -> bool {
+    lane.enter() && {
         defrag::relieve(lane);
-        lane.come_in()
+        lane.enter()
     }
 }
 

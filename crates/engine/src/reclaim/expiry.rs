@@ -101,7 +101,7 @@ pub fn turn(lane: &Lane, unfinished: &mut Option<Sweep>) -> ExpiryTurn {
                 None => return ExpiryTurn::AllDone,
             },
         };
-        if !lane.come_in() {
+        if !lane.enter() {
             *unfinished = Some(sweep);
             return ExpiryTurn::LeftOver;
         }

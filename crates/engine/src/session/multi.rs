@@ -218,7 +218,7 @@ impl Pending {
         let keyspace = lane.shared.keyspace;
         let partitions = watching.keys.iter().map(|(_, key)| keyspace.locate(key).partition());
         let mut acquisition = Acquisition::of_partitions(keyspace, partitions.collect());
-        if !lane.come_in() || !acquisition.attempt() {
+        if !lane.enter() || !acquisition.attempt() {
             return watching.end_elsewhere(lane.shared);
         }
         let options = TxOptions::internal(lane.number, lane.now_ms());

@@ -132,7 +132,7 @@ impl Stride<'_, '_> {
             Some(parked) => parked,
             None => {
                 let mut acquisition = Acquisition::of_partitions(server.keyspace, wanted());
-                if lane.come_in() && acquisition.attempt() {
+                if lane.enter() && acquisition.attempt() {
                     return Some(Ok(acquisition));
                 }
                 Parked::new(acquisition, Round::default(), lane.ticked_us())

@@ -232,13 +232,13 @@ fn execute(worker: &Worker, line: &[Waiting]) -> usize {
         let now_us = worker.ticked_us();
         let took_us = now_us - *began_us.get_or_insert(worker.batch_began().us());
         if took_us > BATCH_US || serve.borrow().unsent() > BYTES {
-            worker.go_out();
+            worker.leave();
             let done = &line[written..=index];
             done.iter().for_each(|waiting| guard(&waiting.serve, Connection::take_second_turn));
             (written, began_us) = (index + 1, None);
         }
     }
-    worker.go_out();
+    worker.leave();
     written
 }
 
@@ -247,7 +247,7 @@ fn fetch(worker: &Worker, line: &[Waiting]) {
     let requests = line.iter().filter_map(|it| it.request);
     let mut left: SmallVec<[DeferredRequest; TOGETHER]> =
         requests.map(|number| worker.second_turns.request(number)).collect();
-    if left.len() < 2 || !worker.come_in() {
+    if left.len() < 2 || !worker.enter() {
         return;
     }
     while let Some(&DeferredRequest { database, .. }) = left.first() {

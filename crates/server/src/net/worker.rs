@@ -165,7 +165,7 @@ impl Worker {
     /// Ends a session's turn: the turnstile is left, and who was left letters is told.
     #[inline]
     pub(crate) fn end_turn(&self) {
-        self.go_out();
+        self.leave();
         self.gathering.note_turn(self);
         self.server.mailboxes.wake(&self.wakes);
     }
@@ -374,7 +374,7 @@ async fn take_off(worker: Rc<Worker>, mut unregistration: Unregistration) {
         poll_fn(|cx| {
             let polled = worker.poll_locks(&mut acquisition, cx.waker());
             if polled.is_pending() {
-                worker.go_out();
+                worker.leave();
             }
             polled
         })
@@ -382,7 +382,7 @@ async fn take_off(worker: Rc<Worker>, mut unregistration: Unregistration) {
         worker.start_batch();
         unregistration
             .take_off(acquisition, TxOptions::internal(worker.lane.number, worker.now_ms()));
-        worker.go_out();
+        worker.leave();
         // Others have the worker before the next partition.
         tokio::task::yield_now().await;
     }

@@ -273,7 +273,7 @@ const RESTORE: ControlCommand = Command {
 /// Whether a change may be made on this thread, where CLIENT PAUSE waits for it: within a unit,
 /// whose beginning was asked for by all gates, or inside a worker's turnstile.
 fn is_for_here(context: &Context<'_>) -> bool {
-    let is_inside = |lane: &Lane| lane.come_in_past_gates(|| Flags::WRITE);
+    let is_inside = |lane: &Lane| lane.enter_past_gates(|| Flags::WRITE);
     context.unit.is_some() || context.lane().is_ok_and(is_inside)
 }
 

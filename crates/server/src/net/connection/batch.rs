@@ -466,7 +466,7 @@ impl Batch<'_> {
             return;
         }
         // With its locks granted the worker is inside, and must not go out before they are used.
-        if self.grant.is_none() && !self.worker.come_in() {
+        if self.grant.is_none() && !self.worker.enter() {
             return;
         }
         let mut locations = SmallVec::<[Location; 2 * WINDOW]>::new();

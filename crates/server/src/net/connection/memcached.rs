@@ -183,7 +183,7 @@ impl<'a> MemcachedBatch<'a> {
         let found: SmallVec<[Option<Location>; WINDOW]> = found.collect();
         let is_asked = requests.len() > 1 && server.config.get(PREFETCH_BATCH_MAX_SIZE) > 0;
         // With its locks granted the worker is inside, and must not go out before they are used.
-        if is_asked && (self.grant.is_some() || self.worker.come_in()) {
+        if is_asked && (self.grant.is_some() || self.worker.enter()) {
             let known: SmallVec<[Location; WINDOW]> = found.iter().flatten().copied().collect();
             server.keyspace.prefetch(self.worker.number, &known, database);
         }

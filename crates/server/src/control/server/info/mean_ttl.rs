@@ -20,7 +20,7 @@ pub(super) fn means(lane: &Lane) -> Vec<i64> {
     let mut sums = vec![(0_i128, 0_u64); keyspace.database_count()];
     let wanted: Vec<usize> =
         (0..sums.len()).filter(|&database| keyspace.volatile_len(database) > 0).collect();
-    if wanted.is_empty() || !lane.come_in() {
+    if wanted.is_empty() || !lane.enter() {
         return vec![0; sums.len()];
     }
     // Every partition that may hold a deadline, however late, from a random one on.
