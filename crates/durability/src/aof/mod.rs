@@ -33,7 +33,7 @@ use std::time::Duration;
 use base::io_text::plain;
 use config::AppendFsync;
 use config::settings::{AOF_USE_RDB_PREAMBLE, APPENDFSYNC, APPENDONLY};
-use engine::journal::Reliance;
+use engine::journal::DurabilityLevel;
 use engine::limits::write_refusals::LOG_FAILED;
 use engine::runtime::cores::Duty;
 use engine::runtime::log::log_warning;
@@ -168,14 +168,14 @@ impl Aof {
 
     /// Called with the queue's mutex held, so that of two changes the later one counts.
     fn follow_policy(&self, server: &Durability, queue: Option<&RecordQueue>, is_on: bool) {
-        let reliance = match server.config.get(APPENDFSYNC) {
-            _ if !is_on => Reliance::Nobody,
-            AppendFsync::Always => Reliance::Disk,
-            AppendFsync::Everysec | AppendFsync::No => Reliance::System,
+        let level = match server.config.get(APPENDFSYNC) {
+            _ if !is_on => DurabilityLevel::None,
+            AppendFsync::Always => DurabilityLevel::Disk,
+            AppendFsync::Everysec | AppendFsync::No => DurabilityLevel::Os,
         };
         if let Some(queue) = queue {
-            queue.set_urgent(reliance == Reliance::Disk);
-            server.journal.rely_on(queue.reader, reliance);
+            queue.set_urgent(level == DurabilityLevel::Disk);
+            server.journal.set_durability(queue.reader, level);
             queue.order(|_| WriterCommand::Reconfigure);
         }
     }
@@ -232,7 +232,7 @@ fn new_queue(server: &'static Durability) -> Arc<RecordQueue> {
 /// held.
 fn attach(server: &'static Durability, queue: &Arc<RecordQueue>) {
     let inlet = Box::new(QueueReader(Arc::clone(queue)));
-    queue.begin_at(server.journal.attach(queue.reader, inlet, Reliance::Nobody));
+    queue.begin_at(server.journal.attach(queue.reader, inlet, DurabilityLevel::None));
     server.aof.follow_policy(server, Some(&**queue), server.aof.is_relied_on());
 }
 

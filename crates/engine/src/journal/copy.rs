@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use keyspace::Lsn;
 
-use super::{Journal, JournalReader, ReaderId, Reliance};
+use super::{DurabilityLevel, Journal, JournalReader, ReaderId};
 
 /// A copy of the stream from an LSN on.
 #[derive(Clone, Default)]
@@ -27,9 +27,9 @@ impl JournalReader for Copy {
 
 impl Copy {
     /// A reader that begins where the journal ends now.
-    pub fn attach(journal: &Journal, reliance: Reliance) -> (ReaderId, Self) {
+    pub fn attach(journal: &Journal, level: DurabilityLevel) -> (ReaderId, Self) {
         let (id, copy) = (journal.name_reader(), Self { begun: journal.end(), ..Self::default() });
-        let begun = journal.attach(id, Box::new(copy.clone()), reliance);
+        let begun = journal.attach(id, Box::new(copy.clone()), level);
         assert_eq!(begun, copy.begun);
         (id, copy)
     }

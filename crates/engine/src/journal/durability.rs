@@ -27,12 +27,12 @@ pub struct ReaderId(pub(super) u64);
 
 /// What replies may rely on: who has what they saw.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Reliance {
-    /// Nobody needs to: replies never wait.
+pub enum DurabilityLevel {
+    /// Nobody needs to have it: replies never wait.
     #[default]
-    Nobody,
+    None,
     /// The system, but for what is not older than [`LATE_US`].
-    System,
+    Os,
     /// The disk.
     Disk,
 }
@@ -58,7 +58,7 @@ pub(super) struct WaitingLine {
 /// How far a reader is.
 pub(super) struct Standing {
     pub(super) id: ReaderId,
-    pub(super) reliance: Reliance,
+    pub(super) level: DurabilityLevel,
     /// All up to here is safe with it.
     pub(super) safe: Lsn,
     /// The system has all up to here from it.
@@ -73,10 +73,10 @@ pub(super) struct Standing {
 impl Standing {
     /// What replies may have seen that leave, as far as this reader is concerned.
     pub(super) fn durable(&self) -> Lsn {
-        match self.reliance {
-            Reliance::Disk => self.safe.max(self.passed),
-            Reliance::System if self.is_late => self.safe.max(self.written),
-            Reliance::System | Reliance::Nobody => Lsn::MAX,
+        match self.level {
+            DurabilityLevel::Disk => self.safe.max(self.passed),
+            DurabilityLevel::Os if self.is_late => self.safe.max(self.written),
+            DurabilityLevel::Os | DurabilityLevel::None => Lsn::MAX,
         }
     }
 
@@ -91,7 +91,7 @@ impl WaitingLine {
     pub(super) fn add(&mut self, id: ReaderId, lsn: Lsn) {
         self.readers.push(Standing {
             id,
-            reliance: Reliance::Nobody,
+            level: DurabilityLevel::None,
             safe: lsn,
             written: lsn,
             passed: 0,
@@ -105,8 +105,8 @@ impl WaitingLine {
     }
 
     /// The readers that replies rely on.
-    pub(super) fn relied_on(&self) -> impl Iterator<Item = &Standing> {
-        self.readers.iter().filter(|reader| reader.reliance != Reliance::Nobody)
+    pub(super) fn durable_readers(&self) -> impl Iterator<Item = &Standing> {
+        self.readers.iter().filter(|reader| reader.level != DurabilityLevel::None)
     }
 
     /// Has all who wait look again. They stay in line: who waits on does not queue again.
@@ -116,9 +116,9 @@ impl WaitingLine {
     }
 
     /// What replies may rely on a reader for.
-    pub(super) fn set_reliance(&mut self, id: ReaderId, reliance: Reliance) {
+    pub(super) fn set_durability(&mut self, id: ReaderId, level: DurabilityLevel) {
         if let Some(reader) = self.reader(id) {
-            (reader.reliance, reader.passed, reader.is_late) = (reliance, 0, false);
+            (reader.level, reader.passed, reader.is_late) = (level, 0, false);
         }
     }
 }

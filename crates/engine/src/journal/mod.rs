@@ -34,7 +34,7 @@ mod durability;
 mod record;
 pub mod snapshot_fence;
 
-pub use durability::{LATE_US, ReaderId, Reliance};
+pub use durability::{DurabilityLevel, LATE_US, ReaderId};
 pub(crate) use record::{CommandEffects, record, record_of_command};
 
 /// Takes records in order. Called with locks held: it may copy and queue, never wait. What it
@@ -89,8 +89,8 @@ struct Attached {
 /// When nothing waits.
 const NEVER: i64 = i64::MAX;
 
-/// Where in line those stand who wait for a reader that may be relied on: behind all records.
-const RELIANCE: Lsn = Lsn::MAX;
+/// Where in line those stand who wait for a reader that replies rely on: behind all records.
+const DURABLE_READER: Lsn = Lsn::MAX;
 
 impl Tail {
     fn reader(&mut self, id: ReaderId) -> Option<&mut Attached> {
@@ -128,7 +128,12 @@ impl Journal {
 
     /// Attaches a reader; returns the LSN behind which it is given all records. The world must be
     /// stopped. Up to there nothing is asked of it.
-    pub fn attach(&self, id: ReaderId, reader: Box<dyn JournalReader>, reliance: Reliance) -> Lsn {
+    pub fn attach(
+        &self,
+        id: ReaderId,
+        reader: Box<dyn JournalReader>,
+        level: DurabilityLevel,
+    ) -> Lsn {
         let mut tail = self.tail();
         let attached = Attached { id, reader, late_at_us: NEVER, holds_when_late: false };
         tail.readers.push(attached);
@@ -136,7 +141,7 @@ impl Journal {
         let lsn = tail.lsn;
         self.line().add(id, lsn);
         drop(tail);
-        self.rely_on(id, reliance);
+        self.set_durability(id, level);
         lsn
     }
 
@@ -196,19 +201,19 @@ impl Journal {
     }
 
     /// What replies may rely on this reader for, from now on.
-    pub fn rely_on(&self, id: ReaderId, reliance: Reliance) {
+    pub fn set_durability(&self, id: ReaderId, level: DurabilityLevel) {
         let mut tail = self.tail();
         if let Some(attached) = tail.reader(id) {
-            attached.holds_when_late = reliance == Reliance::System;
+            attached.holds_when_late = level == DurabilityLevel::Os;
         }
         self.late_at_us.store(tail.late_at_us(), Ordering::Relaxed);
         drop(tail);
         self.change(|line| {
-            line.set_reliance(id, reliance);
+            line.set_durability(id, level);
             Rouse::All
         });
-        if reliance != Reliance::Nobody {
-            self.line().waiting.retain(|(lsn, _)| *lsn != RELIANCE);
+        if level != DurabilityLevel::None {
+            self.line().waiting.retain(|(lsn, _)| *lsn != DURABLE_READER);
         }
     }
 
@@ -220,7 +225,7 @@ impl Journal {
             Rouse::All
         });
         let mut line = self.line();
-        let is_last = line.relied_on().next().is_none();
+        let is_last = line.durable_readers().next().is_none();
         let waiting = if is_last { std::mem::take(&mut line.waiting) } else { Vec::new() };
         drop(line);
         waiting.into_iter().for_each(|(_, waker)| waker.wake());
@@ -253,7 +258,7 @@ impl Journal {
                 late.any(|attached| attached.id == id)
             };
             for reader in &mut line.readers {
-                reader.is_late |= reader.reliance == Reliance::System && is_late(reader.id);
+                reader.is_late |= reader.level == DurabilityLevel::Os && is_late(reader.id);
             }
             Rouse::Nobody
         });
@@ -315,12 +320,12 @@ impl Journal {
     fn change(&self, change: impl FnOnce(&mut WaitingLine) -> Rouse) {
         let mut line = self.line();
         let rouse = change(&mut line);
-        let all = line.relied_on().map(|reader| reader.safe).min();
+        let all = line.durable_readers().map(|reader| reader.safe).min();
         let safe = self.safe().max(all.unwrap_or(0));
         self.safe.store(safe, Ordering::Release);
-        let durable = line.relied_on().map(Standing::durable).min();
+        let durable = line.durable_readers().map(Standing::durable).min();
         self.durable.store(durable.unwrap_or(Lsn::MAX).max(safe), Ordering::Release);
-        let has_failed = line.relied_on().any(|reader| reader.has_failed);
+        let has_failed = line.durable_readers().any(|reader| reader.has_failed);
         self.has_failed.store(has_failed, Ordering::Release);
         if rouse == Rouse::All {
             line.rouse();
@@ -353,7 +358,7 @@ impl Journal {
 
     /// Whether what is not safe is shown to nobody, also while a reader has failed.
     pub fn hides_unsafe(&self) -> bool {
-        self.line().readers.iter().any(|reader| reader.reliance == Reliance::Disk)
+        self.line().readers.iter().any(|reader| reader.level == DurabilityLevel::Disk)
     }
 
     /// Everything up to here is safe, as far as the readers have said that replies rely on.
@@ -392,10 +397,10 @@ impl Journal {
     }
 
     /// Queues who waits until replies may rely on a reader, or the last one is let go.
-    pub fn wait_for_reliance(&self, waker: &Waker) {
+    pub fn wait_for_durable_reader(&self, waker: &Waker) {
         let mut line = self.line();
-        if !line.waiting.iter().any(|(lsn, own)| *lsn == RELIANCE && own.will_wake(waker)) {
-            line.waiting.push((RELIANCE, waker.clone()));
+        if !line.waiting.iter().any(|(lsn, own)| *lsn == DURABLE_READER && own.will_wake(waker)) {
+            line.waiting.push((DURABLE_READER, waker.clone()));
         }
     }
 

@@ -11,7 +11,7 @@ use keyspace::{Acquisition, Keyspace, Lifetime, NewText, Options, PartitionSet, 
 use proto::OwnedArgs;
 
 use super::copy::Copy;
-use super::{Journal, LATE_US, Lsn, ReaderId, Reliance};
+use super::{DurabilityLevel, Journal, LATE_US, Lsn, ReaderId};
 use crate::commit::publish::publish;
 use crate::runtime::counting_waker::CountingWaker;
 use crate::runtime::record_batch::RecordBatch;
@@ -34,7 +34,7 @@ impl Rig {
     fn new() -> Self {
         let keyspace = Keyspace::leak(Options { hash_key: (1, 2), ..Options::new() });
         let journal = Journal::new(Clock::system(), &keyspace.settings().journal_attached);
-        let (reader, copy) = Copy::attach(&journal, Reliance::Disk);
+        let (reader, copy) = Copy::attach(&journal, DurabilityLevel::Disk);
         Self { keyspace, journal, reader, copy, seen: Cell::new(0) }
     }
 
@@ -122,7 +122,7 @@ fn without_a_reader_nothing_waits() {
 fn replies_wait_from_the_moment_on_in_which_the_reader_is_late() {
     let clock = Clock::manual(1000);
     let journal = journal_on(clock.clone());
-    let (reader, _) = Copy::attach(&journal, Reliance::System);
+    let (reader, _) = Copy::attach(&journal, DurabilityLevel::Os);
     let look = |millis| {
         clock.advance(millis);
         journal.look(clock.monotonic_us());
@@ -140,17 +140,17 @@ fn replies_wait_from_the_moment_on_in_which_the_reader_is_late() {
     look(LATE_US / 1000);
     assert!(journal.is_durable(first) && !journal.is_durable(second));
     // Who wants the disk to have it waits for that.
-    journal.rely_on(reader, Reliance::Disk);
+    journal.set_durability(reader, DurabilityLevel::Disk);
     journal.note_written(reader, second, began_us);
     assert!(!journal.is_durable(second));
-    journal.rely_on(reader, Reliance::System);
+    journal.set_durability(reader, DurabilityLevel::Os);
     look(LATE_US);
     assert!(journal.is_durable(second), "nothing waits to be written");
     journal.append(b"third");
-    journal.rely_on(reader, Reliance::Nobody);
+    journal.set_durability(reader, DurabilityLevel::None);
     look(LATE_US);
     assert!(journal.is_durable(Lsn::MAX), "nobody relies on it");
-    journal.rely_on(reader, Reliance::System);
+    journal.set_durability(reader, DurabilityLevel::Os);
     journal.detach(reader);
     look(LATE_US);
     assert!(journal.is_durable(Lsn::MAX), "nobody is there who could be late");
@@ -164,7 +164,7 @@ fn what_leaves_database_0_or_stands_in_a_group_counts_with_all_its_bytes() {
     assert_eq!(behind_select, rig.copy.text().len() as u64);
     assert!(rig.copy.text().ends_with("SELECT\r\n$1\r\n0\r\n"));
     // A reader that begins there is given a whole group, in database 0.
-    let (_, later) = Copy::attach(&rig.journal, Reliance::Nobody);
+    let (_, later) = Copy::attach(&rig.journal, DurabilityLevel::None);
     rig.run(3, 2000, "APPEND k w", |tx| {
         tx.append_text(b"k", b"w").unwrap();
     });
@@ -177,9 +177,9 @@ fn what_leaves_database_0_or_stands_in_a_group_counts_with_all_its_bytes() {
 fn each_reader_is_given_all_from_where_it_came_to_where_it_went() {
     let is_read: &'static AtomicBool = Box::leak(Box::default());
     let journal = Journal::new(Clock::system(), is_read);
-    let (first, from_first) = Copy::attach(&journal, Reliance::Nobody);
+    let (first, from_first) = Copy::attach(&journal, DurabilityLevel::None);
     journal.append(b"1;");
-    let (second, from_second) = Copy::attach(&journal, Reliance::Nobody);
+    let (second, from_second) = Copy::attach(&journal, DurabilityLevel::None);
     assert!(journal.is_attached(first) && journal.is_attached(second));
     journal.append(b"22;");
     journal.detach(first);
@@ -196,10 +196,10 @@ fn each_reader_is_given_all_from_where_it_came_to_where_it_went() {
 #[test]
 fn a_reply_waits_for_all_readers_that_replies_rely_on_and_for_no_other() {
     let journal = journal_on(Clock::system());
-    let (one, _) = Copy::attach(&journal, Reliance::Disk);
+    let (one, _) = Copy::attach(&journal, DurabilityLevel::Disk);
     let early = journal.append(b"early");
-    let (other, _) = Copy::attach(&journal, Reliance::Disk);
-    let (idle, _) = Copy::attach(&journal, Reliance::Nobody);
+    let (other, _) = Copy::attach(&journal, DurabilityLevel::Disk);
+    let (idle, _) = Copy::attach(&journal, DurabilityLevel::None);
     let late = journal.append(b"late");
     let waiter = Arc::new(CountingWaker::default());
     assert!(journal.wait_for_safety(late, &Waker::from(Arc::clone(&waiter))));
@@ -226,8 +226,8 @@ fn a_reply_waits_for_all_readers_that_replies_rely_on_and_for_no_other() {
 #[test]
 fn those_who_wait_go_on_when_the_reader_that_lacked_it_goes() {
     let journal = journal_on(Clock::system());
-    let (one, _) = Copy::attach(&journal, Reliance::Disk);
-    let (other, _) = Copy::attach(&journal, Reliance::Disk);
+    let (one, _) = Copy::attach(&journal, DurabilityLevel::Disk);
+    let (other, _) = Copy::attach(&journal, DurabilityLevel::Disk);
     let lsn = journal.append(b"record");
     let waiter = Arc::new(CountingWaker::default());
     let waker = Waker::from(Arc::clone(&waiter));
@@ -246,11 +246,11 @@ fn those_who_wait_go_on_when_the_reader_that_lacked_it_goes() {
 #[test]
 fn a_reader_that_is_relied_on_later_takes_nothing_back() {
     let journal = journal_on(Clock::system());
-    let (log, _) = Copy::attach(&journal, Reliance::Disk);
-    let (replica, _) = Copy::attach(&journal, Reliance::Nobody);
+    let (log, _) = Copy::attach(&journal, DurabilityLevel::Disk);
+    let (replica, _) = Copy::attach(&journal, DurabilityLevel::None);
     let lsn = journal.append(b"record");
     journal.acknowledge(log, lsn);
-    journal.rely_on(replica, Reliance::Disk);
+    journal.set_durability(replica, DurabilityLevel::Disk);
     assert!(journal.is_durable(lsn) && journal.safe() == lsn, "it was safe");
     let lsn = journal.append(b"record");
     journal.acknowledge(log, lsn);
@@ -266,9 +266,9 @@ fn a_reader_that_is_relied_on_later_takes_nothing_back() {
 fn one_of_two_readers_is_late() {
     let clock = Clock::manual(1000);
     let journal = journal_on(clock.clone());
-    let (log, _) = Copy::attach(&journal, Reliance::System);
-    let (slow, _) = Copy::attach(&journal, Reliance::System);
-    let (idle, _) = Copy::attach(&journal, Reliance::Nobody);
+    let (log, _) = Copy::attach(&journal, DurabilityLevel::Os);
+    let (slow, _) = Copy::attach(&journal, DurabilityLevel::Os);
+    let (idle, _) = Copy::attach(&journal, DurabilityLevel::None);
     let look = |millis| {
         clock.advance(millis);
         journal.look(clock.monotonic_us());
@@ -283,10 +283,10 @@ fn one_of_two_readers_is_late() {
     journal.note_written(log, second, clock.monotonic_us());
     look(LATE_US / 1000 + 1);
     assert!(journal.is_durable(first) && !journal.is_durable(second));
-    journal.rely_on(slow, Reliance::Nobody);
+    journal.set_durability(slow, DurabilityLevel::None);
     look(1);
     assert!(journal.is_durable(second), "nobody relies on the late one");
-    journal.rely_on(idle, Reliance::System);
+    journal.set_durability(idle, DurabilityLevel::Os);
     look(1);
     assert!(!journal.is_durable(second), "it has been late all the time");
     journal.detach(idle);
@@ -297,13 +297,13 @@ fn one_of_two_readers_is_late() {
 #[test]
 fn a_failure_counts_while_replies_rely_on_the_reader() {
     let journal = journal_on(Clock::system());
-    let (log, _) = Copy::attach(&journal, Reliance::Disk);
-    let (replica, _) = Copy::attach(&journal, Reliance::Nobody);
+    let (log, _) = Copy::attach(&journal, DurabilityLevel::Disk);
+    let (replica, _) = Copy::attach(&journal, DurabilityLevel::None);
     journal.fail(replica, "gone".to_owned(), || ());
     assert!(!journal.has_failed());
     journal.fail(log, "full".to_owned(), || ());
     assert!(journal.has_failed());
-    journal.rely_on(replica, Reliance::Disk);
+    journal.set_durability(replica, DurabilityLevel::Disk);
     let lsn = journal.append(b"record");
     journal.heal(log, lsn);
     assert!(journal.has_failed(), "the other one has, too");

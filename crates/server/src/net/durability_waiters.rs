@@ -100,7 +100,7 @@ mod tests {
     use std::task::{Context, Wake, Waker};
 
     use base::time::Clock;
-    use engine::journal::{Journal, JournalReader, LATE_US, ReaderId, Reliance};
+    use engine::journal::{DurabilityLevel, Journal, JournalReader, LATE_US, ReaderId};
     use engine::runtime::counting_waker::CountingWaker;
     use keyspace::Lsn;
 
@@ -130,7 +130,7 @@ mod tests {
             let clock = Clock::manual(1000);
             let journal = Journal::new(clock.clone(), Box::leak(Box::default()));
             let reader = journal.name_reader();
-            journal.attach(reader, Box::new(Silent), Reliance::Disk);
+            journal.attach(reader, Box::new(Silent), DurabilityLevel::Disk);
             let lsns = [b"a", b"b", b"c"].map(|record| journal.append(record));
             let (sessions, usher) = Default::default();
             let rig = Self {
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn who_was_told_too_early_is_told_again() {
         let rig = Rig::new();
-        rig.journal.rely_on(rig.reader, Reliance::System);
+        rig.journal.set_durability(rig.reader, DurabilityLevel::Os);
         let be_late = || {
             rig.clock.advance(LATE_US / 1000 + 1);
             rig.journal.look(rig.clock.monotonic_us());
@@ -261,7 +261,7 @@ mod tests {
             rig.take_turn();
             assert!(!rig.wait(2), "without a reader nothing waits");
             let before = rig.rung().0;
-            rig.journal.attach(rig.reader, Box::new(Silent), Reliance::Disk);
+            rig.journal.attach(rig.reader, Box::new(Silent), DurabilityLevel::Disk);
             let lsn = rig.journal.append(b"d");
             assert!(rig.line.wait(&rig.journal, lsn, &rig.sessions[1]));
             if runs_before {

@@ -249,7 +249,7 @@ impl Waits for Connection {
 fn is_safe(safety: &mut Safety, server: &Network, cx: &TaskContext<'_>) -> bool {
     let journal = &server.journal;
     if !server.aof.is_relied_on() {
-        journal.wait_for_reliance(cx.waker());
+        journal.wait_for_durable_reader(cx.waker());
         // In line it hears of the base; that it came before is seen here.
         if !server.aof.is_relied_on() {
             return false;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use durability::testing::{HERE, await_end, end, new_disk, start_log};
 use engine::clients::registry::Peer;
-use engine::journal::{JournalReader, ReaderId, Reliance};
+use engine::journal::{DurabilityLevel, JournalReader, ReaderId};
 use engine::session::Dialogue;
 use engine::session::Session;
 use keyspace::Lsn;
@@ -26,9 +26,13 @@ impl JournalReader for Deaf {
 }
 
 /// Attaches a reader to the server's journal, as which it is known there.
-fn attach(server: &Server, reader: impl JournalReader + 'static, reliance: Reliance) -> ReaderId {
+fn attach(
+    server: &Server,
+    reader: impl JournalReader + 'static,
+    level: DurabilityLevel,
+) -> ReaderId {
     let id = server.journal.name_reader();
-    server.journal.attach(id, Box::new(reader), reliance);
+    server.journal.attach(id, Box::new(reader), level);
     id
 }
 
@@ -53,7 +57,7 @@ impl JournalReader for Patient {
 fn records_of_a_turn_may_wait_and_are_seen_to_behind_it() {
     let server = crate::start::test_server();
     let patient = Patient::default();
-    attach(server, patient.clone(), Reliance::Disk);
+    attach(server, patient.clone(), DurabilityLevel::Disk);
     server.worker_pool.resize(server, 1).unwrap();
     let mut writers: Vec<UnixStream> = (0..3).map(|_| connect(server)).collect();
     for round in 1..=5 {
@@ -105,7 +109,7 @@ fn is_silent(stream: &mut UnixStream) -> bool {
 #[test]
 fn replies_leave_in_order_once_the_journal_is_safe() {
     let server = crate::start::test_server();
-    let log = attach(server, Deaf, Reliance::Disk);
+    let log = attach(server, Deaf, DurabilityLevel::Disk);
     server.worker_pool.resize(server, 1).unwrap();
     let (mut writer, mut reader) = (connect(server), connect(server));
     writer.write_all(b"SET k v\r\n").unwrap();
@@ -139,7 +143,7 @@ fn a_reply_behind_a_silent_one_waits_for_its_own_record() {
     ];
     for requests in quiet {
         let server = crate::start::test_server();
-        let log = attach(server, Deaf, Reliance::Disk);
+        let log = attach(server, Deaf, DurabilityLevel::Disk);
         server.worker_pool.resize(server, 1).unwrap();
         let is_memcached = requests.len() == 2 && requests[1] == "1";
         let mut writer = connect_as(server, is_memcached);
@@ -172,7 +176,7 @@ fn a_reply_behind_a_silent_one_waits_for_its_own_record() {
 #[test]
 fn a_reply_behind_a_message_that_cannot_be_shown_waits_for_its_own_record() {
     let server = crate::start::test_server();
-    let log = attach(server, Deaf, Reliance::Disk);
+    let log = attach(server, Deaf, DurabilityLevel::Disk);
     server.worker_pool.resize(server, 1).unwrap();
     let [mut own, mut other, mut third] = [(); 3].map(|()| connect(server));
     own.write_all(b"CLIENT TRACKING ON\r\nGET a\r\n").unwrap();
@@ -194,7 +198,7 @@ fn a_reply_behind_a_message_that_cannot_be_shown_waits_for_its_own_record() {
 #[test]
 fn what_was_seen_before_a_reply_is_waited_for_in_any_output() {
     let server = crate::start::test_server();
-    let log = attach(server, Deaf, Reliance::Disk);
+    let log = attach(server, Deaf, DurabilityLevel::Disk);
     server.worker_pool.resize(server, 1).unwrap();
     server.background.begin().unwrap();
     let [mut loader, mut caller, mut other] = [(); 3].map(|()| connect(server));
@@ -224,7 +228,7 @@ fn what_was_seen_before_a_reply_is_waited_for_in_any_output() {
 #[test]
 fn replies_wait_while_the_journal_is_late_and_for_no_longer() {
     let server = crate::start::test_server();
-    let log = attach(server, Deaf, Reliance::System);
+    let log = attach(server, Deaf, DurabilityLevel::Os);
     server.worker_pool.resize(server, 1).unwrap();
     let (mut writer, mut reader) = (connect(server), connect(server));
     writer.write_all(b"SET k v\r\n").unwrap();
