@@ -79,7 +79,7 @@ impl Lane {
         self.batch_began.set(clock.moment());
         self.ticked_us.set(self.batch_began.get().us());
         self.wall_offset_us.set(clock.now_us() - self.ticked_us.get());
-        self.shared.journal.look(self.ticked_us.get());
+        self.shared.journal.check_lag(self.ticked_us.get());
     }
 
     /// Reads the clock; returns the microseconds since it was last read.

@@ -92,7 +92,7 @@ impl LogWriter {
         if beginning == Beginning::Apart {
             self.state = LogState::Healthy;
             if self.server.aof.is_on() {
-                self.heal("The AOF has a new base. The server can write again.");
+                self.recover("The AOF has a new base. The server can write again.");
             } else if !self.is_lent {
                 // From here on replies wait for the disk; those that have left did not.
                 self.securing = Some(base.bytes);

@@ -446,7 +446,7 @@ impl LogWriter {
         }
         self.state = LogState::Healthy;
         if self.sync() {
-            self.heal("AOF write error looks solved. The server can write again.");
+            self.recover("AOF write error looks solved. The server can write again.");
         }
     }
 
@@ -468,7 +468,7 @@ impl LogWriter {
         let is_due = match self.server.config.get(APPENDFSYNC) {
             _ if self.spares_disk() => {
                 if self.state == LogState::Healthy {
-                    self.server.journal.let_pass(self.queue.reader, self.end);
+                    self.server.journal.release_up_to(self.queue.reader, self.end);
                 }
                 false
             }
@@ -553,12 +553,12 @@ impl LogWriter {
         self.server.log_gate.open();
     }
 
-    pub(super) fn heal(&self, line: &str) {
+    pub(super) fn recover(&self, line: &str) {
         if self.server.journal.has_failed() {
             log_notice!(self.server.log, "{line}");
         }
         self.server.aof.set_lacks_base(false);
-        self.server.journal.heal(self.queue.reader, self.synced);
+        self.server.journal.recover(self.queue.reader, self.synced);
         drill::point_in_log();
         set_failed(self.server, false);
     }

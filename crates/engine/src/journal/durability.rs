@@ -39,7 +39,7 @@ pub enum DurabilityLevel {
 
 /// Who is to look again whether waiting is over.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rouse {
+pub(super) enum WakeUp {
     Nobody,
     All,
 }
@@ -52,7 +52,7 @@ pub(super) struct WaitingLine {
     pub(super) failure: String,
     pub(super) waiting: Vec<(Lsn, Waker)>,
     /// How often all were to look again.
-    pub(super) rouses: u64,
+    pub(super) wake_ups: u64,
 }
 
 /// How far a reader is.
@@ -81,8 +81,8 @@ impl Standing {
     }
 
     /// It is not late any more: those are to look again who waited as it was.
-    pub(super) fn be_in_time(&mut self) -> Rouse {
-        if std::mem::take(&mut self.is_late) { Rouse::All } else { Rouse::Nobody }
+    pub(super) fn be_in_time(&mut self) -> WakeUp {
+        if std::mem::take(&mut self.is_late) { WakeUp::All } else { WakeUp::Nobody }
     }
 }
 
@@ -110,8 +110,8 @@ impl WaitingLine {
     }
 
     /// Has all who wait look again. They stay in line: who waits on does not queue again.
-    pub(super) fn rouse(&mut self) {
-        self.rouses += 1;
+    pub(super) fn wake_all(&mut self) {
+        self.wake_ups += 1;
         self.waiting.iter().for_each(|(_, waker)| waker.wake_by_ref());
     }
 

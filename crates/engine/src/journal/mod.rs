@@ -26,7 +26,7 @@ use keyspace::{Lsn, Refusal};
 use smallvec::SmallVec;
 
 use crate::runtime::record_batch::RecordBatch;
-use durability::{Rouse, Standing, WaitingLine};
+use durability::{Standing, WaitingLine, WakeUp};
 
 #[cfg(any(test, feature = "testing"))]
 pub mod copy;
@@ -210,7 +210,7 @@ impl Journal {
         drop(tail);
         self.change(|line| {
             line.set_durability(id, level);
-            Rouse::All
+            WakeUp::All
         });
         if level != DurabilityLevel::None {
             self.line().waiting.retain(|(lsn, _)| *lsn != DURABLE_READER);
@@ -222,7 +222,7 @@ impl Journal {
     fn forget(&self, id: ReaderId) {
         self.change(|line| {
             line.readers.retain(|reader| reader.id != id);
-            Rouse::All
+            WakeUp::All
         });
         let mut line = self.line();
         let is_last = line.durable_readers().next().is_none();
@@ -234,7 +234,7 @@ impl Journal {
     /// A reader has everything up to `lsn` safe: replies leave that waited for it alone.
     pub fn acknowledge(&self, id: ReaderId, lsn: Lsn) {
         self.change(|line| {
-            let Some(reader) = line.reader(id) else { return Rouse::Nobody };
+            let Some(reader) = line.reader(id) else { return WakeUp::Nobody };
             reader.safe = reader.safe.max(lsn);
             reader.be_in_time()
         });
@@ -242,7 +242,7 @@ impl Journal {
 
     /// Looks whether a reader is late, at this time of the monotonic clock: then replies wait.
     #[inline]
-    pub fn look(&self, now_us: i64) {
+    pub fn check_lag(&self, now_us: i64) {
         if now_us > self.late_at_us.load(Ordering::Relaxed) {
             self.hold_late(now_us);
         }
@@ -260,7 +260,7 @@ impl Journal {
             for reader in &mut line.readers {
                 reader.is_late |= reader.level == DurabilityLevel::Os && is_late(reader.id);
             }
-            Rouse::Nobody
+            WakeUp::Nobody
         });
     }
 
@@ -275,7 +275,7 @@ impl Journal {
         self.late_at_us.store(tail.late_at_us(), Ordering::Relaxed);
         drop(tail);
         self.change(|line| {
-            let Some(reader) = line.reader(id) else { return Rouse::Nobody };
+            let Some(reader) = line.reader(id) else { return WakeUp::Nobody };
             reader.written = lsn;
             reader.be_in_time()
         });
@@ -283,13 +283,13 @@ impl Journal {
 
     /// Replies that saw up to `lsn` leave, though that is not safe with a reader: somebody wants
     /// it so.
-    pub fn let_pass(&self, id: ReaderId, lsn: Lsn) {
+    pub fn release_up_to(&self, id: ReaderId, lsn: Lsn) {
         self.change(|line| {
             if let Some(reader) = line.reader(id) {
                 reader.passed = reader.passed.max(lsn);
             }
             // They stay in line: some of them may wait for more than that.
-            Rouse::All
+            WakeUp::All
         });
     }
 
@@ -302,14 +302,14 @@ impl Journal {
             if let Some(reader) = line.reader(id) {
                 reader.has_failed = true;
             }
-            Rouse::All
+            WakeUp::All
         });
     }
 
     /// A reader goes on, and has everything up to `lsn` safe.
-    pub fn heal(&self, id: ReaderId, lsn: Lsn) {
+    pub fn recover(&self, id: ReaderId, lsn: Lsn) {
         self.change(|line| {
-            let Some(reader) = line.reader(id) else { return Rouse::Nobody };
+            let Some(reader) = line.reader(id) else { return WakeUp::Nobody };
             (reader.safe, reader.has_failed) = (reader.safe.max(lsn), false);
             reader.be_in_time()
         });
@@ -317,9 +317,9 @@ impl Journal {
 
     /// Changes what is known of the readers, and then says what follows: what is safe, what may
     /// leave, and who goes on.
-    fn change(&self, change: impl FnOnce(&mut WaitingLine) -> Rouse) {
+    fn change(&self, change: impl FnOnce(&mut WaitingLine) -> WakeUp) {
         let mut line = self.line();
-        let rouse = change(&mut line);
+        let wake_up = change(&mut line);
         let all = line.durable_readers().map(|reader| reader.safe).min();
         let safe = self.safe().max(all.unwrap_or(0));
         self.safe.store(safe, Ordering::Release);
@@ -327,8 +327,8 @@ impl Journal {
         self.durable.store(durable.unwrap_or(Lsn::MAX).max(safe), Ordering::Release);
         let has_failed = line.durable_readers().any(|reader| reader.has_failed);
         self.has_failed.store(has_failed, Ordering::Release);
-        if rouse == Rouse::All {
-            line.rouse();
+        if wake_up == WakeUp::All {
+            line.wake_all();
         }
         let ready: Vec<_> = line.waiting.extract_if(.., |(lsn, _)| *lsn <= safe).collect();
         drop(line);
@@ -375,14 +375,14 @@ impl Journal {
     /// Queues a task that waits for others, in the place where it stood before: until what the
     /// lowest of them waits for is safe, or all are to look again. Whoever is taken out of line is
     /// woken. Returns how often all were to look again so far.
-    pub fn stand(&self, lowest: Option<Lsn>, waker: &Waker) -> u64 {
+    pub fn wait_for_lowest(&self, lowest: Option<Lsn>, waker: &Waker) -> u64 {
         let mut line = self.line();
         line.waiting.retain(|(_, other)| !other.will_wake(waker));
         // It changes under this mutex only, so the waker cannot come too late.
         if let Some(lowest) = lowest.filter(|lowest| *lowest > self.safe()) {
             line.waiting.push((lowest, waker.clone()));
         }
-        line.rouses
+        line.wake_ups
     }
 
     /// Queues a waker until everything up to `lsn` is safe, or something changed; `false` if it is

@@ -125,7 +125,7 @@ fn replies_wait_from_the_moment_on_in_which_the_reader_is_late() {
     let (reader, _) = Copy::attach(&journal, DurabilityLevel::Os);
     let look = |millis| {
         clock.advance(millis);
-        journal.look(clock.monotonic_us());
+        journal.check_lag(clock.monotonic_us());
     };
     let first = journal.append(b"first");
     look(LATE_US / 1000);
@@ -232,10 +232,10 @@ fn those_who_wait_go_on_when_the_reader_that_lacked_it_goes() {
     let waiter = Arc::new(CountingWaker::default());
     let waker = Waker::from(Arc::clone(&waiter));
     journal.acknowledge(one, lsn);
-    let rouses = journal.stand(Some(lsn), &waker);
+    let wake_ups = journal.wait_for_lowest(Some(lsn), &waker);
     journal.detach(other);
     assert!(journal.is_durable(lsn) && waiter.count() > 0);
-    assert!(journal.stand(None, &waker) > rouses, "all are to look again");
+    assert!(journal.wait_for_lowest(None, &waker) > wake_ups, "all are to look again");
     let lsn = journal.append(b"record");
     assert!(journal.wait_for_safety(lsn, &waker));
     let before = waiter.count();
@@ -255,9 +255,9 @@ fn a_reader_that_is_relied_on_later_takes_nothing_back() {
     let lsn = journal.append(b"record");
     journal.acknowledge(log, lsn);
     assert!(!journal.is_durable(lsn));
-    journal.let_pass(replica, lsn);
+    journal.release_up_to(replica, lsn);
     assert!(journal.is_durable(lsn) && journal.safe() < lsn);
-    journal.let_pass(log, Lsn::MAX - 1);
+    journal.release_up_to(log, Lsn::MAX - 1);
     let lsn = journal.append(b"record");
     assert!(!journal.is_durable(lsn), "what one lets pass the other holds");
 }
@@ -271,7 +271,7 @@ fn one_of_two_readers_is_late() {
     let (idle, _) = Copy::attach(&journal, DurabilityLevel::None);
     let look = |millis| {
         clock.advance(millis);
-        journal.look(clock.monotonic_us());
+        journal.check_lag(clock.monotonic_us());
     };
     let first = journal.append(b"first");
     journal.note_written(log, first, clock.monotonic_us());
@@ -305,9 +305,9 @@ fn a_failure_counts_while_replies_rely_on_the_reader() {
     assert!(journal.has_failed());
     journal.set_durability(replica, DurabilityLevel::Disk);
     let lsn = journal.append(b"record");
-    journal.heal(log, lsn);
+    journal.recover(log, lsn);
     assert!(journal.has_failed(), "the other one has, too");
-    journal.heal(replica, 0);
+    journal.recover(replica, 0);
     assert!(!journal.has_failed() && !journal.is_durable(lsn), "it has not got that");
     journal.fail(replica, "gone".to_owned(), || ());
     journal.detach(replica);

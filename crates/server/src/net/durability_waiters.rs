@@ -27,7 +27,7 @@ pub(crate) struct DurabilityWaiters<S = Weak<RefCell<Connection>>> {
     /// For which LSN the task stands in the journal's line, or did until it was last woken.
     standing: Cell<Option<Lsn>>,
     /// How often all were to look again before the task last looked.
-    rouses: Cell<u64>,
+    wake_ups: Cell<u64>,
     /// The task's, once it has run.
     usher: RefCell<Option<Waker>>,
 }
@@ -56,14 +56,14 @@ impl<S: Clone> DurabilityWaiters<S> {
             let mut waiting = self.waiting.borrow_mut();
             let lowest = waiting.iter().map(|(lsn, _)| *lsn).min();
             self.standing.set(lowest);
-            let rouses = journal.stand(lowest, cx.waker());
-            let are_roused = self.rouses.replace(rouses) != rouses;
+            let wake_ups = journal.wait_for_lowest(lowest, cx.waker());
+            let were_woken = self.wake_ups.replace(wake_ups) != wake_ups;
             let (safe, count) = (journal.safe(), waiting.len());
             let mut told = Vec::new();
             waiting.retain(|(lsn, session)| {
                 // A reply that may leave for another reason may have to wait once more.
                 let stays = *lsn > safe;
-                if !stays || are_roused {
+                if !stays || were_woken {
                     told.push(session.clone());
                 }
                 stays
@@ -213,7 +213,7 @@ mod tests {
         rig.take_turn();
         assert_eq!(rig.rung().1, [1, 0, 1]);
         assert!(!rig.wait(1), "nobody waits while it has failed");
-        rig.journal.heal(rig.reader, rig.lsns[1]);
+        rig.journal.recover(rig.reader, rig.lsns[1]);
         rig.take_turn();
         assert_eq!(rig.rung().1, [2, 0, 1]);
         rig.journal.acknowledge(rig.reader, rig.lsns[2]);
@@ -223,7 +223,7 @@ mod tests {
         let late = rig.journal.append(b"d");
         assert!(rig.line.wait(&rig.journal, late, &rig.sessions[1]));
         rig.take_turn();
-        rig.journal.let_pass(rig.reader, late);
+        rig.journal.release_up_to(rig.reader, late);
         rig.take_turn();
         assert_eq!(rig.rung().1, [2, 1, 2]);
     }
@@ -234,7 +234,7 @@ mod tests {
         rig.journal.set_durability(rig.reader, DurabilityLevel::Os);
         let be_late = || {
             rig.clock.advance(LATE_US / 1000 + 1);
-            rig.journal.look(rig.clock.monotonic_us());
+            rig.journal.check_lag(rig.clock.monotonic_us());
         };
         be_late();
         assert!(rig.wait(2));

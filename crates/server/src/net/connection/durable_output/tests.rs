@@ -234,7 +234,7 @@ fn replies_wait_while_the_journal_is_late_and_for_no_longer() {
     writer.write_all(b"SET k v\r\n").unwrap();
     assert_eq!(receive(&mut writer, 5), "+OK\r\n");
     // As a worker does that finds the oldest record unwritten for long.
-    server.journal.look(i64::MAX - 1);
+    server.journal.check_lag(i64::MAX - 1);
     writer.write_all(b"SET k w\r\n").unwrap();
     assert!(is_silent(&mut writer), "nobody is told of what a kill takes");
     reader.write_all(b"GET k\r\n").unwrap();
