@@ -179,11 +179,11 @@ impl CommandExecution<'_> {
         }
         match work.run(&mut tx, self.args, self.out, &self.lane.wakes) {
             Outcome::Replied(seen) => {
-                self.session.see_by(self.entry, seen);
+                self.session.note_reply(self.entry, seen);
                 Step::Done
             }
             Outcome::Failed(seen) => {
-                self.session.see(seen);
+                self.session.note_lsn(seen);
                 self.note_failure();
                 Step::Done
             }

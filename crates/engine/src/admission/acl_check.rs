@@ -31,7 +31,7 @@ pub fn refuse(
     args: Args<'_>,
 ) -> Option<Refusal> {
     let Some(subject) = session.look_up_acl_subject(server) else {
-        return session.acts_as(server).is_none().then_some(NO_AUTH);
+        return session.effective_user(server).is_none().then_some(NO_AUTH);
     };
     if subject.user.is_deleted() {
         // It came in just when its user went.
@@ -52,7 +52,7 @@ pub(crate) fn would_refuse(
     args: Args<'_>,
 ) -> Option<Refusal> {
     let Some(subject) = session.look_up_acl_subject(server) else {
-        return session.acts_as(server).is_none().then_some(NO_AUTH);
+        return session.effective_user(server).is_none().then_some(NO_AUTH);
     };
     let request = Request { entry, args, database: session.database };
     if subject.user.is_deleted() || !subject.allows(server, request) {
@@ -94,7 +94,7 @@ pub fn users_changed(server: &Shared, users: &[Arc<User>], own: Option<ClientId>
 
 /// Whether a client has to go: its user is gone, or may not hear any more what it listens to.
 pub fn must_leave(server: &Shared, session: &Session) -> bool {
-    let Some(user) = session.acts_as(server) else { return false };
+    let Some(user) = session.effective_user(server) else { return false };
     if user.is_deleted() {
         return true;
     }
@@ -111,7 +111,7 @@ pub fn may_listen(
     session: &Session,
     (entry, args): (&CommandEntry, Args<'_>),
 ) -> bool {
-    let Some(user) = session.acts_as(server) else { return true };
+    let Some(user) = session.effective_user(server) else { return true };
     let (rules, (mut channels, are_patterns)) = (user.rules(), channels_of(entry, args));
     channels.all(|index| rules.may_use_channel(&args[index], are_patterns))
 }

@@ -143,7 +143,7 @@ fn rights(Asking { lane, session, entry, args }: Asking<'_>, guard: Guard) -> Pa
 /// A subscriber that speaks RESP2 is confined to what its messages cannot be taken for.
 #[inline]
 fn subscriber(Asking { session, entry, .. }: Asking<'_>) -> Passed {
-    match session.is_confined() && !entry.spec.flags.has(Flags::SUBSCRIBED) {
+    match session.is_resp2_subscriber() && !entry.spec.flags.has(Flags::SUBSCRIBED) {
         true => Err(Objection::Refusal(confined(entry))),
         false => Ok(()),
     }

@@ -219,11 +219,11 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
         let (args, out) = (Args::default(), &mut *self.out);
         let succeeded = match handler::run(server, &lane.wakes, &mut tx, args, out, &mut body) {
             Outcome::Replied(seen) => {
-                self.session.see_by(self.entry, seen);
+                self.session.note_reply(self.entry, seen);
                 true
             }
             Outcome::Failed(seen) => {
-                self.session.see(seen);
+                self.session.note_lsn(seen);
                 server.stats.failed(lane.number, self.entry.id);
                 false
             }

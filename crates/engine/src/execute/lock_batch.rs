@@ -67,7 +67,7 @@ impl<'a> LockBatch<'a> {
     #[inline]
     pub fn is_possible(lane: &Lane, session: &Session) -> bool {
         // While replies are held back, each is to wait for no more than what it saw itself.
-        session.is_plain() && lane.shared.journal.is_durable(Lsn::MAX)
+        session.may_batch() && lane.shared.journal.is_durable(Lsn::MAX)
     }
 
     /// Takes the locks of requests of a session for which it is possible, those that are not
@@ -153,9 +153,9 @@ impl<'a> LockBatch<'a> {
         tx.hint(&args[1], location);
         let work = Work { server: lane.shared, entry, handler, resp: session.resp, reader: None };
         match work.run(tx, args, out, &lane.wakes) {
-            Outcome::Replied(seen) => session.see_by(entry, seen),
+            Outcome::Replied(seen) => session.note_reply(entry, seen),
             Outcome::Failed(seen) => {
-                session.see(seen);
+                session.note_lsn(seen);
                 lane.shared.stats.failed(lane.number, entry.id);
             }
             Outcome::Heavy | Outcome::Widen | Outcome::Wait(_) => return false,

@@ -193,7 +193,7 @@ pub(super) fn conclude(
     seen: Lsn,
 ) {
     program.leave(session);
-    session.see_by(entry, seen);
+    session.note_reply(entry, seen);
     program.book(args, lane, session);
     if program.has_failed() {
         lane.shared.stats.failed(lane.number, entry.id);

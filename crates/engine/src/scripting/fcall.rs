@@ -52,7 +52,7 @@ fn call(mut asked: ProgramRequest<'_>, args: Args<'_>) -> Result<Box<dyn Program
     let state = asked.server.scripts.libraries.state();
     if let Some(session) = &mut asked.session {
         // That there is none of the name is told once that is safe.
-        session.see_by(asked.entry, state.changed_at());
+        session.note_reply(asked.entry, state.changed_at());
     }
     let Some((loaded, function)) = state.function(&args[1]) else { return Err(NOT_FOUND) };
     let keys = count_keys(args, || BAD_COUNT)?;

@@ -46,13 +46,13 @@ impl Session {
     /// As `acl_subject`, for where the session is not looked at while its user's rules may change.
     #[cold]
     pub fn acl_subject_from_now(&self, server: &Shared) -> Option<Arc<AclSubject>> {
-        let user = self.acts_as(server)?;
+        let user = self.effective_user(server)?;
         let rules = Mutex::new((user.version(), user.rules()));
         Some(Arc::new(AclSubject { user, client: Arc::clone(&self.client), rules }))
     }
 
     pub(crate) fn look_up_acl_subject(&self, server: &Shared) -> Option<Arc<AclSubject>> {
-        if !self.is_known() && needs_password(server) {
+        if !self.is_authenticated() && needs_password(server) {
             return None;
         }
         let subject = self.acl_subject.take().or_else(|| self.begin_acl_subject(server))?;

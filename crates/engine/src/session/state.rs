@@ -204,14 +204,14 @@ impl Session {
 
     /// Notes what a reply has seen: it leaves once the journal is safe up to there.
     #[inline]
-    pub fn see(&mut self, lsn: Lsn) {
+    pub fn note_lsn(&mut self, lsn: Lsn) {
         self.seen = self.seen.max(lsn);
     }
 
-    /// As `see`, for the reply of a command.
+    /// As `note_lsn`, for the reply of a command.
     #[inline]
-    pub fn see_by(&mut self, entry: &CommandEntry, lsn: Lsn) {
-        self.see(lsn);
+    pub fn note_reply(&mut self, entry: &CommandEntry, lsn: Lsn) {
+        self.note_lsn(lsn);
         self.tells_of_write |= entry.may_write();
     }
 
@@ -234,7 +234,7 @@ impl Session {
     }
 
     /// Changes the protocol of the replies.
-    pub fn speak(&mut self, resp: Resp) {
+    pub fn set_protocol(&mut self, resp: Resp) {
         self.resp = resp;
         self.client.live.resp.store(if resp == Resp::Two { 2 } else { 3 }, Ordering::Relaxed);
     }
@@ -252,7 +252,7 @@ impl Session {
 
     /// Whether it has said who it is.
     #[inline]
-    pub fn is_known(&self) -> bool {
+    pub fn is_authenticated(&self) -> bool {
         self.user.is_some()
     }
 
@@ -263,7 +263,7 @@ impl Session {
     }
 
     /// The user whose rules hold for it; `None` if it has to say first who it is.
-    pub fn acts_as(&self, server: &Shared) -> Option<Arc<User>> {
+    pub fn effective_user(&self, server: &Shared) -> Option<Arc<User>> {
         let default = || Some(server.users.default_user()).filter(|user| user.is_open());
         self.user.clone().or_else(default)
     }
@@ -304,9 +304,9 @@ impl Session {
         self.is_subscriber() || self.tracked().is_some()
     }
 
-    /// Whether its commands are run one like the other: not queued, and undisturbed.
+    /// Whether its commands may run in a batch, one like the other: not queued, and undisturbed.
     #[inline]
-    pub fn is_plain(&self) -> bool {
+    pub fn may_batch(&self) -> bool {
         self.is_undisturbed() && !self.is_queueing()
     }
 
@@ -319,7 +319,7 @@ impl Session {
 
     /// Whether all but a few commands are refused: messages and replies look alike in RESP2.
     #[inline]
-    pub fn is_confined(&self) -> bool {
+    pub fn is_resp2_subscriber(&self) -> bool {
         self.is_subscriber() && self.resp == Resp::Two
     }
 
@@ -360,7 +360,7 @@ impl Session {
             tracked.unsent.note(begun, reply.output());
         }
         // What others tell may come from any write so far.
-        self.see(server.journal.end());
+        self.note_lsn(server.journal.end());
     }
 
     /// Whether what the present command writes reaches the client.

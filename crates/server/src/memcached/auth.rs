@@ -24,8 +24,8 @@ const PLAIN: &[u8] = b"PLAIN";
 
 /// Whether the client need not say who it is, or has done so.
 #[inline]
-pub(crate) fn is_known(server: &Front, session: &Session) -> bool {
-    session.is_known() || !needs_login(server)
+pub(crate) fn is_authenticated(server: &Front, session: &Session) -> bool {
+    session.is_authenticated() || !needs_login(server)
 }
 
 /// Whether clients may say who they are: who need not can still be somebody else than the default

@@ -41,7 +41,7 @@ use engine::lane::Lane;
 use engine::session::{Dialogue, Grant, Session, Step};
 use engine::table::command_table::CommandEntry;
 
-pub(crate) use auth::{is_known, needs_login};
+pub(crate) use auth::{is_authenticated, needs_login};
 
 use body::RequestBody;
 use command_map::{Deed, Deeds};
@@ -135,7 +135,7 @@ fn failure_of(refusal: &Refusal) -> Failure<'_> {
 #[inline]
 pub(crate) fn limits(server: &Front, session: &Session) -> ItemLimits {
     let value = server.config.get(MEMCACHED_ITEM_SIZE_MAX);
-    match auth::is_known(server, session) {
+    match auth::is_authenticated(server, session) {
         true => ItemLimits { value, is_strict: false },
         false => ItemLimits { value: CREDENTIALS_MAX, is_strict: true },
     }
@@ -192,9 +192,9 @@ pub(crate) fn execute(
     out: &mut Output,
     grant: Option<Grant>,
 ) -> Step {
-    let is_known = auth::is_known(server, session);
+    let is_authenticated = auth::is_authenticated(server, session);
     let mut turn = Turn { server, lane, session, request, location, out };
-    if !is_known {
+    if !is_authenticated {
         return turn.serve_stranger();
     }
     match &request.operation {

@@ -35,8 +35,8 @@ pub(super) const PING: ControlCommand = Command {
 
 fn ping(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
     // A subscriber that speaks RESP2 could not tell a plain reply from a message.
-    let is_confined = context.session().is_ok_and(|session| session.is_confined());
-    if is_confined && args.len() <= 2 {
+    let is_resp2_subscriber = context.session().is_ok_and(|session| session.is_resp2_subscriber());
+    if is_resp2_subscriber && args.len() <= 2 {
         reply.array(2);
         reply.bulk(b"pong");
         reply.bulk(args.get(1).unwrap_or_default());
@@ -202,7 +202,7 @@ fn begin_anew(server: &'static Shared, session: &mut Session) {
     session.untrack();
     session.has_caching = false;
     session.select(0);
-    session.speak(Resp::Two);
+    session.set_protocol(Resp::Two);
     session.authenticate(Some(server.users.default_user()).filter(|user| user.is_open()));
     session.no_touch = false;
     session.forget_fieldsets();

@@ -101,14 +101,14 @@ fn hello(
     if let Some(credentials) = wishes.credentials {
         log_in(server, session, &args[0], credentials)?;
     }
-    if session.acts_as(server).is_none() {
+    if session.effective_user(server).is_none() {
         return Err(HELLO_WITHOUT_AUTH);
     }
     if let Some(name) = wishes.name {
         session.client.names().name = name.into();
     }
     if let Some(resp) = resp {
-        session.speak(resp);
+        session.set_protocol(resp);
     }
     // The reply is the first one in the new protocol.
     reply.speak(session.resp);

@@ -149,7 +149,7 @@ const LIST: ControlCommand = Command {
 /// The libraries, for a reply that leaves once what it tells is safe.
 fn see_libraries(context: &mut Context<'_>) -> Result<Arc<LibrariesState>, Refusal> {
     let (entry, state) = (context.entry, context.server.scripts.libraries.state());
-    context.session()?.see_by(entry, state.changed_at());
+    context.session()?.note_reply(entry, state.changed_at());
     Ok(state)
 }
 

@@ -362,7 +362,7 @@ impl Batch<'_> {
     /// Executes the next request, or a lock batch of them; `Some` ends the batch.
     fn next(&mut self, serve: &mut Connection, output: &mut Output) -> Option<End> {
         if self.window.is_empty() {
-            let authenticated = serve.session.is_known();
+            let authenticated = serve.session.is_authenticated();
             let limits = self.worker.server.request_limits(authenticated);
             self.window.fill(self.data, &limits);
             self.look_ahead(&serve.session);

@@ -32,8 +32,8 @@ impl Connection {
         if !self.comes_alone
             || self.place != Place::Nowhere
             || data.len() > REQUEST_MAX
-            || !self.session.is_plain()
-            || !self.session.is_known()
+            || !self.session.may_batch()
+            || !self.session.is_authenticated()
             || worker.server.config.get(PREFETCH_BATCH_MAX_SIZE) == 0
             || !worker.second_turns.has_room(worker.ticked_us())
         {

@@ -161,7 +161,7 @@ impl Connection {
     fn bound(&self) -> usize {
         let server = self.worker.server;
         let mut bound = server.config.get(CLIENT_QUERY_BUFFER_LIMIT);
-        if !self.session.is_known() {
+        if !self.session.is_authenticated() {
             bound = bound.min(STRANGER_MOST);
         }
         match server.budget.limit() {

@@ -82,7 +82,7 @@ impl<'a> MemcachedBatch<'a> {
         let server = self.worker.server;
         let limits = memcached::limits(server, &serve.session);
         // Whoever has not said who it is may do so with the next request, which changes the limits.
-        let most = if memcached::is_known(server, &serve.session) { WINDOW } else { 1 };
+        let most = if memcached::is_authenticated(server, &serve.session) { WINDOW } else { 1 };
         let mut requests = SmallVec::<[ParsedRequest<'a>; WINDOW]>::new();
         let mut parser = serve.dialogue().parser;
         let behind = self.parse(&mut parser, &limits, most, &mut requests);

@@ -232,7 +232,7 @@ impl Body for Connection {
                     &deliveries,
                     &mut output,
                 );
-                self.session.see(server.journal.end());
+                self.session.note_lsn(server.journal.end());
             }
             None => {
                 let mut reply = proto::Reply::new(&mut output, self.session.resp);

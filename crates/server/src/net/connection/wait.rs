@@ -378,7 +378,7 @@ impl Connection {
             output.adopt(reply, |bytes| held_apart(keyspace, bytes));
         }
         self.session.command_done(Some(ran.entry));
-        self.session.see_by(ran.entry, seen);
+        self.session.note_reply(ran.entry, seen);
         self.hold(&output, begun);
         self.keep_output(output);
         if reply_bytes >= LARGE || ran.args.memory() as u64 >= LARGE {
@@ -403,9 +403,9 @@ impl Connection {
 
     /// Passes on what somebody else's transaction gave.
     fn pass_on_served(&mut self, served: Served) {
-        self.session.see(served.seen);
+        self.session.note_lsn(served.seen);
         if let Suspension::Blocked(blocked) = &mut self.suspension {
-            self.session.see_by(blocked.ran.entry, served.seen);
+            self.session.note_reply(blocked.ran.entry, served.seen);
             blocked.ran.failed = served.answer == ServedWith::Error;
         }
         if served.answer == ServedWith::Refusal {
