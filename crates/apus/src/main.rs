@@ -1,6 +1,7 @@
 //! The binary: `apus` is the server, `apus bench` the load generator, `apus check` looks whether
 //! files can be loaded. `apus memcached`, or the binary under the name `memcached`, is the server
-//! with the command line of memcached. `apus help` tells of all of them.
+//! with the command line of memcached; `apus sentinel`, `apus --sentinel`, or the binary under a
+//! name that ends in `sentinel`, is a Sentinel. `apus help` tells of all of them.
 #![deny(unsafe_code)]
 
 mod ffi;
@@ -18,7 +19,7 @@ use persist::storage::Disk;
 static ALLOCATOR: server::Counted<mimalloc::MiMalloc> = server::Counted(mimalloc::MiMalloc);
 
 /// The words that begin another program than the server.
-const SUBCOMMANDS: [&str; 3] = ["memcached", "bench", "check"];
+const SUBCOMMANDS: [&str; 4] = ["memcached", "sentinel", "bench", "check"];
 
 fn main() -> ExitCode {
     ffi::settle_faults();
@@ -37,9 +38,12 @@ fn main() -> ExitCode {
         state: std::fs::read_to_string("/proc/self/stat").unwrap_or_default(),
     });
     let (program, mut arguments) = called.split_first().expect("a program has a name");
-    let is_memcached = Path::new(program).file_name() == Some(OsStr::new("memcached"));
+    let name = Path::new(program).file_name().unwrap_or_default();
+    let is_memcached = name == OsStr::new("memcached");
+    let is_sentinel = name.as_bytes().ends_with(b"sentinel");
     let help = [OsString::from("--help")];
-    let mut subcommand = arguments.first().filter(|_| !is_memcached).and_then(|word| word.to_str());
+    let mut subcommand =
+        arguments.first().filter(|_| !is_memcached && !is_sentinel).and_then(|word| word.to_str());
     if subcommand == Some("help") {
         let asked = arguments.get(1);
         subcommand = asked.and_then(|word| word.to_str());
@@ -59,7 +63,11 @@ fn main() -> ExitCode {
             bench::run(arguments.iter().cloned())
         }
         Some("check") => run_check(arguments),
+        Some("sentinel") => server::run_as_sentinel(program, arguments),
         _ if is_memcached => server::run_as_memcached(arguments),
+        _ if is_sentinel || arguments.iter().any(|word| word == "--sentinel") => {
+            server::run_as_sentinel(program, arguments)
+        }
         _ => server::run(program, arguments),
     }
 }

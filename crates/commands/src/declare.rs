@@ -132,6 +132,8 @@ pub enum Group {
     PubSub,
     /// Lua.
     Scripting,
+    /// What a Sentinel is asked.
+    Sentinel,
 }
 
 /// How many arguments a command takes, its name included.
@@ -324,6 +326,7 @@ impl Group {
             Self::Transactions => "transactions",
             Self::PubSub => "pubsub",
             Self::Scripting => "scripting",
+            Self::Sentinel => "sentinel",
         }
     }
 
@@ -344,7 +347,7 @@ impl Group {
             Self::Array => Some("@array"),
             Self::Connection => Some("@connection"),
             // That a command is of `@pubsub` its flag says.
-            Self::Server | Self::Cluster | Self::PubSub => None,
+            Self::Server | Self::Cluster | Self::PubSub | Self::Sentinel => None,
             Self::Transactions => Some("@transaction"),
             Self::Scripting => Some("@scripting"),
         }

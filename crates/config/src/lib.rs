@@ -15,6 +15,7 @@ mod kind;
 mod load;
 mod option;
 mod options;
+mod profile;
 mod readings;
 mod rewrite;
 mod save_schedule;
@@ -32,6 +33,7 @@ pub use kind::{Fault, Kind, Special, Standing, TextCheck, Unit, Value, parse_byt
 pub use load::{CommandLine, LoadError, Place, Rename, Show, Source, Startup};
 pub use option::{Access, ConfigOption, Effect, Status};
 pub use options::ALL;
+pub use profile::Profile;
 pub use readings::{
     BindAddress, KeyEvents, OutputBufferLimit, OutputBufferLimits, SavePoint, ShutdownFlags,
 };

@@ -15,6 +15,7 @@ use super::arguments::Arguments;
 use super::kind::{Fault, Standing};
 use super::option::Status;
 use super::options::ALL;
+use super::profile::Profile;
 use super::special::error_text;
 use super::store::{Config, check_is_there, default_of, find};
 
@@ -109,11 +110,12 @@ impl Startup {
     /// Reads the command line (without the program's name) and all that it names. Only if it says
     /// `-` is `standard_input` read.
     pub fn read(
+        profile: Profile,
         arguments: impl IntoIterator<Item = OsString>,
         standard_input: &mut dyn Read,
     ) -> Result<Startup, LoadError> {
         let arguments: Vec<Vec<u8>> = arguments.into_iter().map(OsString::into_vec).collect();
-        let mut reader = Reader::new();
+        let mut reader = Reader::new(profile);
         match arguments.first().map(Vec::as_slice) {
             Some(b"-v" | b"--version") => return Ok(reader.finish(Show::Version)),
             Some(b"-h" | b"--help") => return Ok(reader.finish(Show::Help)),
@@ -139,9 +141,9 @@ struct Reader {
 }
 
 impl Reader {
-    fn new() -> Reader {
+    fn new(profile: Profile) -> Reader {
         let startup = Startup {
-            config: Config::new(),
+            config: Config::of(profile),
             notices: Vec::new(),
             renames: Vec::new(),
             users: Vec::new(),
@@ -164,6 +166,8 @@ impl Reader {
             };
             self.startup.notices.push(format!("'{}' {why}: {}", option.name, option.doc));
         }
+        let config = &self.startup.config;
+        config.put_all(config.profile().fixed());
         self.startup
     }
 
@@ -220,6 +224,7 @@ impl Reader {
             }
             (b"user", [_, ..]) => self.startup.users.push(line()),
             (b"loadmodule", [_, ..]) => return Err(place.refuse(NO_MODULES)),
+            (b"sentinel", [_, ..]) => self.check_sentinel(place, depth)?,
             _ => {
                 let index = find(&name).ok_or_else(|| place.refuse(UNKNOWN))?;
                 let current = self.startup.config.load(index);
@@ -232,6 +237,19 @@ impl Reader {
             }
         }
         Ok(())
+    }
+
+    /// What such a line says is for the Sentinel to read, which also writes them.
+    fn check_sentinel(&self, place: &Place, depth: usize) -> Result<(), LoadError> {
+        let is_rewritten = depth == 0 && matches!(place.source, Source::File(_));
+        match self.startup.config.profile() {
+            Profile::Server => Err(place.refuse("sentinel directive while not in sentinel mode")),
+            Profile::Sentinel if is_rewritten => Ok(()),
+            Profile::Sentinel => Err(place.refuse(
+                "sentinel directives must stand in the configuration file itself, which is \
+                 rewritten",
+            )),
+        }
     }
 
     fn include(&mut self, pattern: &[u8], place: &Place, depth: usize) -> Result<(), LoadError> {

@@ -68,6 +68,13 @@ impl Config {
         replace(path, &self.rewritten(&old, extent, users)).map_err(failed)
     }
 
+    /// The text of a configuration file with the lines of this option and of all users brought up
+    /// to date, and no others.
+    pub fn rewritten_for(&self, option: &[u8], old: &[u8], users: Option<&[UserLine]>) -> Vec<u8> {
+        let index = find(option).expect("whoever asks names an option");
+        self.rewritten(old, Extent::One(index), users)
+    }
+
     /// The file's new content.
     fn rewritten(&self, old: &[u8], extent: Extent, users: Option<&[UserLine]>) -> Vec<u8> {
         let lines: Vec<(&[u8], Subject)> = old_lines(old);
@@ -77,7 +84,10 @@ impl Config {
         let mut users_written = false;
         for (line, subject) in &lines {
             match subject {
-                Subject::Option(index, _) if said[*index].as_ref() != Some(&self.load(*index)) => {
+                Subject::Option(index, _)
+                    if extent.covers(*index)
+                        && said[*index].as_ref() != Some(&self.load(*index)) =>
+                {
                     if !std::mem::replace(&mut written[*index], true) {
                         self.write_option(*index, &mut text);
                     }
@@ -97,7 +107,7 @@ impl Config {
         }
         let unwritten = |index: &usize| {
             let differs = self.load(*index) != *default_of(*index);
-            !written[*index] && (differs || extent == Extent::All)
+            !written[*index] && extent.covers(*index) && (differs || extent == Extent::All)
         };
         let unwritten: Vec<usize> = (0..ALL.len()).filter(unwritten).collect();
         self.append_unsaid(&unwritten, users.filter(|_| !users_written), &mut text);
@@ -135,6 +145,17 @@ enum Extent {
     /// Those that it names and those that are not at their default.
     Needed,
     All,
+    /// As `Needed`, of this one alone.
+    One(usize),
+}
+
+impl Extent {
+    fn covers(self, index: usize) -> bool {
+        match self {
+            Extent::Needed | Extent::All => true,
+            Extent::One(only) => only == index,
+        }
+    }
 }
 
 /// What a line of the file is about.

@@ -11,6 +11,7 @@ use base::glob;
 use super::kind::{Fault, Standing, Value};
 use super::option::{Access, ConfigOption, Effect, Status};
 use super::options::{ALL, CELLS, NUMBER_CELLS, TEXT_CELLS};
+use super::profile::Profile;
 use super::settings;
 
 /// The values of all options, shared by all threads.
@@ -21,6 +22,7 @@ pub struct Config {
     texts: [RwLock<Arc<[u8]>>; TEXT_CELLS],
     /// The configuration file that the server was started with, as an absolute path.
     path: Option<PathBuf>,
+    profile: Profile,
 }
 
 /// A typed handle to one option: `config.get(PORT)`.
@@ -84,11 +86,24 @@ impl Config {
             numbers: [const { AtomicI64::new(0) }; NUMBER_CELLS],
             texts: std::array::from_fn(|_| RwLock::default()),
             path: None,
+            profile: Profile::Server,
         };
         for index in 0..ALL.len() {
             config.store(index, default_of(index));
         }
         config
+    }
+
+    /// All that holds for such a process unless it is told otherwise.
+    pub(super) fn of(profile: Profile) -> Config {
+        let config = Config { profile, ..Config::new() };
+        config.put_all(profile.usual());
+        config
+    }
+
+    /// What the process is.
+    pub fn profile(&self) -> Profile {
+        self.profile
     }
 
     /// The value of an option.
@@ -184,14 +199,23 @@ impl Config {
     }
 
     fn copy(&self) -> Config {
-        let copy = Config { path: self.path.clone(), ..Config::new() };
+        let copy = Config { path: self.path.clone(), profile: self.profile, ..Config::new() };
         (0..ALL.len()).for_each(|index| copy.store(index, &self.load(index)));
         copy
+    }
+
+    /// Sets options that are known to be there and to take that.
+    pub(super) fn put_all(&self, lines: &[(&str, &str)]) {
+        lines.iter().for_each(|(name, text)| self.put_one(name.as_bytes(), text.as_bytes()));
     }
 
     /// Sets an option that no client may change.
     #[cfg(any(test, feature = "testing"))]
     pub fn put(&self, name: &[u8], text: &[u8]) {
+        self.put_one(name, text);
+    }
+
+    fn put_one(&self, name: &[u8], text: &[u8]) {
         let index = find(name).expect("there is such an option");
         let current = self.load(index);
         let standing = Standing { value: &current, by_earlier_line: false };

@@ -6,8 +6,8 @@
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
-use config::ShutdownFlags;
 use config::settings::SAVE;
+use config::{Profile, ShutdownFlags};
 use engine::runtime::log::{log_notice, log_warning};
 use engine::scripting::Still;
 use keyspace::Acquisition;
@@ -44,6 +44,8 @@ impl Shutdown {
         // A save that somebody else begins now would keep the process up: none does.
         let end_turn = server.saves.take_end_turn(server);
         let is_wanted = how.save || !how.nosave && !server.config.get(SAVE).is_empty();
+        // A Sentinel has nothing that it could save.
+        let is_wanted = is_wanted && server.config.profile() == Profile::Server;
         // What is loaded by half must not take the place of the whole.
         let saves = is_wanted && !server.loading.is_on();
         let saved = if saves { save(server, how.force)? } else { None };

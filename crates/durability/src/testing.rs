@@ -26,7 +26,7 @@ pub fn durability() -> &'static Durability {
 
 /// One on this storage.
 pub fn durability_on(storage: Box<dyn Storage>) -> &'static Durability {
-    let durability = Durability::new(new_engine(&[data::COMMANDS]), storage);
+    let durability = Durability::new(new_engine(&[commands::FAMILIES, &[data::COMMANDS]]), storage);
     let durability: &'static Durability = Box::leak(Box::new(durability));
     durability.set_hooks();
     durability.set_control_plane(&NoControl);

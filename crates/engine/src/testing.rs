@@ -28,14 +28,14 @@ const SELECT: Command<()> = Command {
 
 /// An engine with defaults, which nothing has run in.
 pub fn engine() -> &'static Engine {
-    let engine: &'static Engine = Box::leak(Box::new(new_engine(&[])));
+    let engine: &'static Engine = Box::leak(Box::new(new_engine(&[commands::FAMILIES])));
     engine.set_hooks();
     engine.set_control_plane(&NoControl);
     engine
 }
 
-/// An engine to build on, with more data commands.
-pub fn new_engine(data: &'static [&'static [&'static DataCommand]]) -> Engine {
+/// An engine to build on, with these data commands.
+pub fn new_engine(data: &'static [&'static [&'static [&'static DataCommand]]]) -> Engine {
     let config = Config::new();
     let log = Log::open(&config, false).expect("the default log is standard output");
     let families = Families {

@@ -1,7 +1,7 @@
-//! Every family of commands that the server has beyond the data commands of crate `commands`.
+//! Every family of commands that the server has, and what a Sentinel serves of them.
 //!
-//! Invariant: a command that no family here and none of `commands` holds does not exist; the order
-//! is the order of ids, and that of COMMAND.
+//! Invariant: a command that no family here holds does not exist; the order is the order of ids,
+//! and that of COMMAND.
 
 use durability::data;
 use engine::scripting;
@@ -9,12 +9,15 @@ use engine::table::command_table::Families;
 use engine::transaction::unit;
 use engine::transaction::unit::Prepare;
 
+use ::sentinel::SERVED;
+
 use crate::control;
 use crate::control::context::ControlHandler;
+use crate::sentinel;
 
 /// What the table of commands is made of.
 pub(crate) const FAMILIES: Families<ControlHandler, Prepare> = Families {
-    data: &[data::COMMANDS],
+    data: &[commands::FAMILIES, &[data::COMMANDS]],
     control: &[
         control::acl::COMMANDS,
         control::cluster::COMMANDS,
@@ -32,13 +35,26 @@ pub(crate) const FAMILIES: Families<ControlHandler, Prepare> = Families {
     subcommands: commands::SUBCOMMANDS,
 };
 
+/// The commands of a Sentinel: of the server's those that it serves, some in a way of its own, and
+/// what only a Sentinel is asked.
+pub(crate) fn of_sentinel() -> Families<ControlHandler, Prepare> {
+    let is_own = |name: &str| sentinel::COMMANDS.iter().any(|own| own.spec.name == name);
+    let is_served = |name: &str| SERVED.iter().any(|served| served.eq_ignore_ascii_case(name));
+    let of_server = FAMILIES.control.iter().copied().flatten().copied();
+    let shared = of_server.filter(|it| is_served(it.spec.name) && !is_own(it.spec.name));
+    let commands: Vec<_> = shared.chain(sentinel::COMMANDS.iter().copied()).collect();
+    // The table lives as long as the process.
+    let control = Box::leak(Box::new([&*commands.leak()]));
+    Families { data: &[], control, programs: &[], subcommands: &[] }
+}
+
 #[cfg(test)]
 mod tests {
     use engine::observe::redact::shown;
     use engine::table::command_table::CommandTable;
     use proto::OwnedArgs;
 
-    use super::FAMILIES;
+    use super::{FAMILIES, of_sentinel};
 
     #[test]
     fn a_name_is_found_in_any_case_and_no_other_is() {
@@ -70,6 +86,14 @@ mod tests {
             );
         }
         assert!(table.find(b"get").is_none() && table.find(b"").is_none());
+    }
+
+    #[test]
+    fn a_sentinel_has_what_it_serves_and_no_more() {
+        let table = CommandTable::build(&of_sentinel(), &[]).unwrap().table;
+        let mut names: Vec<_> = table.entries().iter().map(|it| it.full_name.as_str()).collect();
+        names.sort_unstable();
+        assert_eq!(names, ::sentinel::SERVED);
     }
 
     /// What others see of a request line, on a server that renamed AUTH to LOGIN.

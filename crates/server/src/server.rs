@@ -19,12 +19,15 @@ use persist::storage::Storage;
 use crate::control::context::ControlHandler;
 use crate::memcached::Front;
 use crate::net::network::Network;
+use crate::sentinel::post::Post;
 
 /// What serves connections, with what runs the commands beside the data: the server is its
 /// [`Network`] and more.
 pub(crate) struct Server {
     network: Network,
     pub(crate) control_handlers: Handlers<ControlHandler>,
+    /// What sessions leave for the Sentinel, if this is one.
+    pub(crate) sentinel: Post,
 }
 
 impl Deref for Server {
@@ -47,6 +50,10 @@ impl Server {
         let Built { table, control, programs } = built;
         let shared = Shared::new(config, table, log, keyspace, scripting::BETWEEN_JOBS);
         let durability = Durability::new(Engine::new(shared, programs), storage);
-        Self { network: Network::new(Front::new(durability)), control_handlers: control }
+        Self {
+            network: Network::new(Front::new(durability)),
+            control_handlers: control,
+            sentinel: Post::default(),
+        }
     }
 }

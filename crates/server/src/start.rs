@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use base::io_text::plain;
 use config::settings::{DAEMONIZE, DATABASES, MEMCACHED_UNIXSOCKET, UNIXSOCKET, WORKER_THREADS};
-use config::{Config, Show, Startup};
+use config::{Config, Profile, Show, Startup};
 use durability::aof;
 use durability::loading;
 use engine::runtime::cores::Workforce;
@@ -31,10 +31,11 @@ use crate::control::apply_config;
 use crate::control::context::ControlHandler;
 use crate::control::users;
 use crate::cron;
-use crate::families::FAMILIES;
+use crate::families::{self, FAMILIES};
 use crate::memcached::MEMCACHED_VERSION;
 use crate::memcached::command_line::{self, Invocation};
 use crate::net::listeners::Listeners;
+use crate::sentinel::{self, RunningSentinel};
 use crate::server::Server;
 use crate::startup::pid_file::PidFile;
 use crate::startup::supervisor::Supervisor;
@@ -48,6 +49,7 @@ type Commands = Built<ControlHandler, Prepare>;
 
 /// How the process was called.
 struct Launch<'a> {
+    profile: Profile,
     /// What its title begins with, if it is to have one.
     program: Option<&'a OsStr>,
     /// Our own arguments.
@@ -59,7 +61,18 @@ struct Launch<'a> {
 /// Runs the server with these command line arguments, under the program's name, until it is told
 /// to end.
 pub fn run(program: &OsStr, arguments: &[OsString]) -> ExitCode {
-    exit_code(start(&Launch { program: Some(program), arguments, again: arguments }))
+    let (profile, program) = (Profile::Server, Some(program));
+    exit_code(start(&Launch { profile, program, arguments, again: arguments }))
+}
+
+/// Runs a Sentinel with these command line arguments, under the program's name, until it is told to
+/// end.
+pub fn run_as_sentinel(program: &OsStr, arguments: &[OsString]) -> ExitCode {
+    // The flag that asks for it says nothing more.
+    let arguments: Vec<_> = arguments.iter().filter(|it| *it != "--sentinel").cloned().collect();
+    let again = [&[OsString::from("sentinel")], &*arguments].concat();
+    let (profile, program) = (Profile::Sentinel, Some(program));
+    exit_code(start(&Launch { profile, program, arguments: &arguments, again: &again }))
 }
 
 /// Runs the server as a memcached, with these command line arguments of memcached.
@@ -83,7 +96,8 @@ pub fn run_as_memcached(given: &[OsString]) -> ExitCode {
             }
             // A daemon reads the options anew, so that no password stands among its arguments.
             let again = [&[OsString::from("memcached")], given].concat();
-            let launch = Launch { program: None, arguments: &arguments, again: &again };
+            let profile = Profile::Server;
+            let launch = Launch { profile, program: None, arguments: &arguments, again: &again };
             let taken_on = user.map_or(Ok(()), |user| user::take_on(&user));
             taken_on.and_then(|()| start(&launch))
         }
@@ -109,7 +123,7 @@ fn say(line: &str) {
 /// Serves, until it is told to end.
 fn start(launch: &Launch<'_>) -> Result<(), String> {
     let mut input = Recorder { source: io::stdin().lock(), seen: Vec::new() };
-    let startup = Startup::read(launch.arguments.iter().cloned(), &mut input);
+    let startup = Startup::read(launch.profile, launch.arguments.iter().cloned(), &mut input);
     let startup = startup.map_err(|error| error.to_string())?;
     if let Some(program) = launch.program {
         title::begin(program, launch.arguments, &startup.config);
@@ -124,6 +138,10 @@ fn start(launch: &Launch<'_>) -> Result<(), String> {
             return Ok(());
         }
         Show::Run => {}
+    }
+    let is_sentinel = launch.profile == Profile::Sentinel;
+    if is_sentinel {
+        sentinel::check(&startup.config)?;
     }
     let supervisor = Supervisor::find(&startup.config);
     let wants_daemon = startup.config.get(DAEMONIZE) && supervisor == Supervisor::Nobody;
@@ -144,12 +162,12 @@ fn start(launch: &Launch<'_>) -> Result<(), String> {
     let runtime = runtime.inspect_err(|line| log.write_last(line))?;
     let (server, listeners, workforce) = prepare(startup, log, &runtime)?;
     title::follow(&server.config, listeners.port().unwrap_or(0));
-    let claimed = server.snapshot_claim.take_if_due(server, &server.config);
-    let found = claimed.and_then(|()| loading::find(server));
+    let found = if is_sentinel { Ok(None) } else { find_data(server) };
     let found = found.inspect_err(|line| server.log.write_last(line))?;
-    leftovers::remove(server);
     let pid_file = PidFile::create(&server.config, &server.log, is_daemon);
     announce(server, &listeners, &workforce);
+    let sentinel = is_sentinel.then(|| begin_sentinel(server)).transpose();
+    let sentinel = sentinel.inspect_err(|line| server.log.write_last(line))?;
     {
         let _inside = runtime.enter();
         listeners.serve(server);
@@ -165,18 +183,40 @@ fn start(launch: &Launch<'_>) -> Result<(), String> {
     log_notice!(server.log, "Ready to accept connections tcp");
     supervisor.ready(&server.log);
     runtime.block_on(server.ending.asked());
+    if let Some(sentinel) = sentinel {
+        sentinel.end(PATIENCE);
+    }
     end(server, &runtime, &supervisor, pid_file);
     // What the orderly end did not wait for is not waited for here either.
     runtime.shutdown_background();
     Ok(())
 }
 
-/// The main thread's runtime. Its library panics where the system refuses it the sockets that it
-/// hears signals by.
+/// What is to be loaded, when its place is ours alone.
+fn find_data(server: &'static Server) -> Result<Option<loading::Found>, String> {
+    server.snapshot_claim.take_if_due(server, &server.config)?;
+    let found = loading::find(server)?;
+    leftovers::remove(server);
+    Ok(found)
+}
+
+fn begin_sentinel(server: &'static Server) -> Result<RunningSentinel, String> {
+    leftovers::remove_replacements(server);
+    let runtime = make_runtime().map_err(|why| format!("Cannot start the Sentinel: {why}"))?;
+    RunningSentinel::begin(server, runtime)
+}
+
+/// The runtime of a thread that waits for much. Its library panics where the system refuses it the
+/// sockets that it hears signals by.
 fn make_runtime() -> Result<Runtime, String> {
+    /// Threads that look hosts up, where that is asked for.
+    const LOOKERS_MAX: usize = 8;
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
-    let build = || tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let build = || {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        builder.enable_all().max_blocking_threads(LOOKERS_MAX).build()
+    };
     let built = std::panic::catch_unwind(build);
     std::panic::set_hook(hook);
     match built {
@@ -186,6 +226,7 @@ fn make_runtime() -> Result<Runtime, String> {
 }
 
 const HELP: &str = "Usage: apus [/path/to/redis.conf] [--directive value ...] [-]
+       apus sentinel /path/to/sentinel.conf [--directive value ...]
        apus memcached [option of memcached ...]
        apus bench [option of memtier_benchmark ...]
        apus check rdb|aof FILE
@@ -196,6 +237,8 @@ Without a subcommand it is the server. A configuration file is one of Redis, Val
 reads one from the standard input, and directives on the command line win over those of the file.
 A directive and its value are two arguments or one.
 
+       sentinel    watches over servers and fails them over, as redis-sentinel does; the file is
+                   rewritten. The same as --sentinel, or as this binary under a name that ends so
        memcached   the server for clients of memcached, with memcached's command line
        bench       loads a server and measures it
        check       tells whether files can be loaded, and mends them where asked to
@@ -248,7 +291,11 @@ fn prepare(
 fn command_table(startup: &Startup) -> Result<Commands, String> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let renames = startup.renames.iter().map(|rename| (text(&rename.from), text(&rename.to)));
-    CommandTable::build(&FAMILIES, &renames.collect::<Vec<_>>())
+    let families = match startup.config.profile() {
+        Profile::Server => FAMILIES,
+        Profile::Sentinel => families::of_sentinel(),
+    };
+    CommandTable::build(&families, &renames.collect::<Vec<_>>())
         .map_err(|(index, why)| startup.renames[index].place.refuse(why).to_string())
 }
 

@@ -43,8 +43,9 @@ const ROOMS: &[Room] = &[
     room("durability", &["durability/"]),
     room("memcached", &["server/memcached/"]),
     room("net", &["server/net/"]),
-    room("state", &["server/server.rs", "server/control/context.rs"]),
+    room("state", &["server/server.rs", "server/control/context.rs", "server/sentinel/post.rs"]),
     room("control", &["server/control/"]),
+    room("sentinel", &["server/sentinel/"]),
     room(
         "start",
         &[

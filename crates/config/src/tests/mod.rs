@@ -1,5 +1,6 @@
 //! Tests of the configuration as a whole. Values and error texts are those that Redis 8.2 gives.
 
+mod profiles;
 mod values;
 
 use std::ffi::OsString;
@@ -7,10 +8,14 @@ use std::fs;
 use std::io::Cursor;
 use std::path::PathBuf;
 
-use super::{Config, Effect, LoadError, RewriteError, SetError, Show, Startup};
+use super::{Config, Effect, LoadError, Profile, RewriteError, SetError, Show, Startup};
 
 fn start(arguments: &[&str], input: &str) -> Result<Startup, LoadError> {
-    Startup::read(arguments.iter().map(OsString::from), &mut Cursor::new(input))
+    start_as(Profile::Server, arguments, input)
+}
+
+fn start_as(profile: Profile, arguments: &[&str], input: &str) -> Result<Startup, LoadError> {
+    Startup::read(profile, arguments.iter().map(OsString::from), &mut Cursor::new(input))
 }
 
 fn load(text: &str) -> Startup {

@@ -15,7 +15,7 @@ use std::sync::Mutex;
 use base::io_text::plain;
 use base::time::Clock;
 use config::settings::{LOG_FORMAT, LOG_TIMESTAMP_FORMAT, LOGFILE, LOGLEVEL, SYSLOG_ENABLED};
-use config::{Config, LogFormat, LogLevel, LogTimestampFormat};
+use config::{Config, LogFormat, LogLevel, LogTimestampFormat, Profile};
 use keyspace::heap;
 
 use crate::runtime::syslog::Syslog;
@@ -39,6 +39,7 @@ pub struct Sink {
 /// How lines look.
 #[derive(Clone, Copy)]
 struct Shape {
+    profile: Profile,
     format: LogFormat,
     timestamps: LogTimestampFormat,
 }
@@ -96,7 +97,7 @@ impl Log {
         };
         let syslog = config.get(SYSLOG_ENABLED).then(|| Syslog::connect(config)).flatten();
         let (format, timestamps) = (config.get(LOG_FORMAT), config.get(LOG_TIMESTAMP_FORMAT));
-        let shape = Shape { format, timestamps };
+        let shape = Shape { profile: config.profile(), format, timestamps };
         Ok(Sink { level: config.get(LOGLEVEL), shape, target, syslog })
     }
 
@@ -151,7 +152,11 @@ impl Default for Sink {
     fn default() -> Self {
         Self {
             level: LogLevel::Notice,
-            shape: Shape { format: LogFormat::Legacy, timestamps: LogTimestampFormat::Legacy },
+            shape: Shape {
+                profile: Profile::Server,
+                format: LogFormat::Legacy,
+                timestamps: LogTimestampFormat::Legacy,
+            },
             target: Target::Output,
             syslog: None,
         }
@@ -213,16 +218,20 @@ impl Display for Line<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Self { shape, level, now_ms, shown } = *self;
         let (pid, time) = (std::process::id(), Timestamp { now_ms, form: shape.timestamps });
+        let (letter, role) = match shape.profile {
+            Profile::Server => ('M', "master"),
+            Profile::Sentinel => ('X', "sentinel"),
+        };
         match shape.format {
-            LogFormat::Legacy => writeln!(f, "{pid}:M {time} {} {shown}", mark(level)),
+            LogFormat::Legacy => writeln!(f, "{pid}:{letter} {time} {} {shown}", mark(level)),
             LogFormat::Logfmt => writeln!(
                 f,
-                "pid={pid} role=master timestamp=\"{time}\" level={} message={shown}",
+                "pid={pid} role={role} timestamp=\"{time}\" level={} message={shown}",
                 name(level),
             ),
             LogFormat::Json => writeln!(
                 f,
-                "{{\"pid\":{pid},\"role\":\"master\",\"timestamp\":\"{time}\",\"level\":\"{}\",\
+                "{{\"pid\":{pid},\"role\":\"{role}\",\"timestamp\":\"{time}\",\"level\":\"{}\",\
                  \"message\":{shown}}}",
                 name(level),
             ),

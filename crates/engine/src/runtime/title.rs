@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use base::title;
 use config::settings::{BIND, PORT, PROC_TITLE_TEMPLATE, SET_PROC_TITLE, TLS_PORT, UNIXSOCKET};
-use config::{Config, without_secrets};
+use config::{Config, Profile, without_secrets};
 
 /// What the process was called by.
 static PROGRAM: OnceLock<OsString> = OnceLock::new();
@@ -66,7 +66,8 @@ fn variable(config: &Config, name: &[u8], program: &[u8], port: u16) -> Vec<u8> 
         b"config-file" => {
             config.path().map_or_else(|| b"-".to_vec(), |path| path.as_os_str().as_bytes().to_vec())
         }
-        // There is one mode yet.
+        b"server-mode" if config.profile() == Profile::Sentinel => b"[sentinel]".to_vec(),
+        // A server has no mode of its own yet.
         _ => Vec::new(),
     }
 }

@@ -5,8 +5,8 @@
 
 use std::sync::OnceLock;
 
-use config::Config;
 use config::settings::REPORTED_REDIS_VERSION;
+use config::{Config, Profile};
 
 /// Our own version.
 pub const APUS_VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -60,7 +60,15 @@ pub fn of_redis(config: &Config) -> String {
     String::from_utf8_lossy(&config.get(REPORTED_REDIS_VERSION)).into_owned()
 }
 
-/// The same as scripts read it, a byte for each part.
+/// The mode that clients are told, as Redis calls it.
+pub fn mode(config: &Config) -> &'static str {
+    match config.profile() {
+        Profile::Server => "standalone",
+        Profile::Sentinel => "sentinel",
+    }
+}
+
+/// The version of Redis as scripts read it, a byte for each part.
 pub(crate) fn number_of_redis(config: &Config) -> u32 {
     let parts = of_redis(config);
     let part = |part: &str| part.parse::<u8>().map_or(0, u32::from);

@@ -1,7 +1,6 @@
 //! The command table: from a name in a request to a declaration and its handler.
 //!
-//! Built once at start from the families of `commands` and those that it is told, with
-//! `rename-command` applied.
+//! Built once at start from the families that it is told, with `rename-command` applied.
 //!
 //! Invariant: ids are dense, containers and subcommands alike, so statistics are plain arrays.
 
@@ -11,7 +10,7 @@ use std::sync::Arc;
 use acl::{Catalogue, CatalogueEntry};
 use base::quote::shown;
 use commands::errors;
-use commands::{Command, DataCommand, FAMILIES, Flags, Group, Handler, Plan, Spec, categories};
+use commands::{Command, DataCommand, Flags, Group, Handler, Plan, Spec, categories};
 use keyspace::Refusal;
 use proto::Args;
 
@@ -86,10 +85,10 @@ struct NameSlot {
 /// Families of commands that a kind of handler runs.
 pub(crate) type FamiliesOf<H> = &'static [&'static [&'static Command<H>]];
 
-/// The families of commands beyond those of `commands`, by what runs them.
+/// The families of commands, by what runs them.
 pub struct Families<C: 'static, P: 'static> {
-    /// Commands on data, a list for each family.
-    pub data: &'static [&'static [&'static DataCommand]],
+    /// Commands on data, a list for each family, from several places.
+    pub data: &'static [&'static [&'static [&'static DataCommand]]],
     /// Commands of the control plane.
     pub control: FamiliesOf<C>,
     /// Commands that run as programs of several steps: EXEC, EVAL and their kin.
@@ -138,7 +137,7 @@ impl CommandTable {
     ) -> Result<Built<C, P>, (usize, &'static str)> {
         let mut builder = Builder { next_id: 0 };
         let mut entries: Vec<CommandEntry> = Vec::new();
-        for family in FAMILIES.iter().chain(families.data) {
+        for family in families.data.iter().copied().flatten() {
             entries.extend(family.iter().map(|command| builder.entry(command, &mut data, None)));
         }
         let (mut control, mut programs) = (Vec::new(), Vec::new());

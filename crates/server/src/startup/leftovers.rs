@@ -34,7 +34,7 @@ pub(crate) fn remove(server: &Server) {
 }
 
 /// Removes what was to take the place of files that are replaced as a whole.
-fn remove_replacements(server: &Server) {
+pub(crate) fn remove_replacements(server: &Server) {
     let named = [ACLFILE, MEMCACHED_PORT_FILENAME].map(|name| server.config.get(name));
     let named = named.iter().filter(|path| !path.is_empty());
     let named = named.map(|path| Path::new(OsStr::from_bytes(path)));

@@ -8,6 +8,7 @@ use base::quote::shown;
 use commands::arguments::is;
 use commands::declare::{Command, Group, Spec, at_least};
 use commands::errors::{SYNTAX, showing};
+use config::Profile;
 use config::settings::HELLO_SERVER_NAME;
 use engine::admission::acl_check::{Login, verify};
 use engine::runtime::version;
@@ -112,7 +113,8 @@ fn hello(
     }
     // The reply is the first one in the new protocol.
     reply.speak(session.resp);
-    reply.map(7);
+    let is_sentinel = server.config.profile() == Profile::Sentinel;
+    reply.map(if is_sentinel { 6 } else { 7 });
     reply.bulk(b"server");
     reply.bulk(&server.config.get(HELLO_SERVER_NAME));
     reply.bulk(b"version");
@@ -122,9 +124,11 @@ fn hello(
     reply.bulk(b"id");
     reply.integer(session.client.id as i64);
     reply.bulk(b"mode");
-    reply.bulk(b"standalone");
-    reply.bulk(b"role");
-    reply.bulk(b"master");
+    reply.bulk(version::mode(&server.config).as_bytes());
+    if !is_sentinel {
+        reply.bulk(b"role");
+        reply.bulk(b"master");
+    }
     reply.bulk(b"modules");
     reply.array(0);
     Ok(Next::Done)

@@ -3,7 +3,7 @@
 //! Invariant: every command declared in these files stands in `COMMANDS`.
 
 mod inspect;
-mod publish;
+pub(crate) mod publish;
 mod subscribe;
 
 use super::context::ControlCommand;

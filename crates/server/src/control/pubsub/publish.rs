@@ -28,7 +28,7 @@ const BASE: Spec = Spec {
     ..Spec::BASE
 };
 
-pub(super) const PUBLISH: ControlCommand = Command {
+pub(crate) const PUBLISH: ControlCommand = Command {
     spec: Spec {
         name: "PUBLISH",
         syntax: "channel message",

@@ -7,7 +7,7 @@ mod bgrewriteaof;
 mod command;
 mod config;
 mod debug;
-mod info;
+pub(crate) mod info;
 mod latency;
 mod latency_report;
 mod lolwut;
@@ -16,7 +16,7 @@ mod monitor;
 mod save;
 mod shutdown;
 mod slow_log;
-mod time;
+pub(crate) mod time;
 pub(crate) mod wait;
 
 use super::context::ControlCommand;

@@ -33,7 +33,7 @@ pub(super) const TIME: ControlCommand = Command {
     },
 };
 
-pub(super) const ROLE: ControlCommand = Command {
+pub(crate) const ROLE: ControlCommand = Command {
     spec: Spec {
         name: "ROLE",
         since: "2.8.12",

@@ -28,7 +28,7 @@ use crate::server::Server;
 
 use report::Report;
 
-pub(super) const INFO: ControlCommand = Command {
+pub(crate) const INFO: ControlCommand = Command {
     spec: Spec {
         name: "INFO",
         since: "1.0.0",
@@ -78,9 +78,20 @@ const SECTIONS: &[Section] = &[
 ];
 
 fn info(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
-    let asked = args.skip(1);
+    let text = text(context, args.skip(1), |_| true);
+    reply.verbatim(b"txt", text.as_bytes());
+    Ok(Next::Done)
+}
+
+/// The sections that are asked for, of those that this process has.
+pub(crate) fn text(
+    context: &Context<'_>,
+    asked: Args<'_>,
+    is_there: impl Fn(&str) -> bool,
+) -> String {
     let mut report = Report::default();
-    for section in SECTIONS.iter().filter(|section| is_wanted(section, asked)) {
+    let there = SECTIONS.iter().filter(|section| is_there(section.title));
+    for section in there.filter(|section| is_wanted(section.title, section.default, asked)) {
         if !report.text.is_empty() {
             report.text.push_str("\r\n");
         }
@@ -93,16 +104,16 @@ fn info(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
         report.line(format_args!("# {}", section.title));
         (section.write)(context.server, &mut report);
     }
-    reply.verbatim(b"txt", report.text.as_bytes());
-    Ok(Next::Done)
+    report.text
 }
 
-fn is_wanted(section: &Section, asked: Args<'_>) -> bool {
-    asked.is_empty() && section.default
+/// Whether a section is asked for; `by_default` it is where none is named.
+pub(crate) fn is_wanted(title: &str, by_default: bool, asked: Args<'_>) -> bool {
+    asked.is_empty() && by_default
         || asked.iter().any(|word| {
-            is(word, section.title)
+            is(word, title)
                 || is(word, "all")
                 || is(word, "everything")
-                || is(word, "default") && section.default
+                || is(word, "default") && by_default
         })
 }

@@ -39,7 +39,7 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     report.field("redis_git_sha1", commit.hash);
     report.field("redis_git_dirty", u8::from(commit.is_altered));
     report.field("redis_build_id", commit.date);
-    report.field("redis_mode", "standalone");
+    report.field("redis_mode", version::mode(&server.config));
     report.field("os", &*SYSTEM);
     report.field("arch_bits", usize::BITS);
     report.field("monotonic_clock", "POSIX clock_gettime");

@@ -1,0 +1,72 @@
+//! The commands that are a Sentinel's own, or other there than in a server.
+//!
+//! Invariant: what a Sentinel says of itself is said on its own thread; here sessions only wait.
+
+use commands::declare::{Command, Flags, Group, Spec, at_least};
+use engine::session::{Executed, Suspension};
+use keyspace::Refusal;
+use proto::{Args, OwnedArgs, Reply};
+use tokio::sync::oneshot;
+
+use super::post::{Matter, Question};
+use super::subcommands::SUBCOMMANDS;
+use crate::control::context::{Context, ControlCommand, Next};
+use crate::control::pubsub::publish::PUBLISH;
+use crate::control::server::info::{INFO, is_wanted, text};
+use crate::control::server::time::ROLE;
+
+/// All of them.
+pub(crate) const COMMANDS: &[&ControlCommand] = &[
+    &SENTINEL,
+    &Command { run: info, ..INFO },
+    &Command { run: ask, ..PUBLISH },
+    &Command { run: ask, ..ROLE },
+];
+
+const SENTINEL: ControlCommand = Command {
+    spec: Spec {
+        name: "SENTINEL",
+        since: "2.8.4",
+        group: Group::Sentinel,
+        summary: "A container for Redis Sentinel commands.",
+        complexity: "Depends on subcommand.",
+        arity: at_least(2),
+        flags: Flags::ADMIN,
+        ..Spec::BASE
+    },
+    subcommands: SUBCOMMANDS,
+    run: ask,
+};
+
+/// The sections that a Sentinel has in common with a server.
+const COMMON_SECTIONS: [&str; 4] = ["Server", "Clients", "Stats", "CPU"];
+
+/// Has the Sentinel answer.
+pub(super) fn ask(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    _: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    leave(context, args, Matter::Command(OwnedArgs::from(args)))
+}
+
+fn info(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+    let asked = args.skip(1);
+    let mut common = text(context, asked, |title| COMMON_SECTIONS.contains(&title));
+    if !is_wanted("Sentinel", true, asked) {
+        reply.verbatim(b"txt", common.as_bytes());
+        return Ok(Next::Done);
+    }
+    if !common.is_empty() {
+        common.push_str("\r\n");
+    }
+    leave(context, args, Matter::Info(common))
+}
+
+fn leave(context: &mut Context<'_>, args: Args<'_>, matter: Matter) -> Result<Next, Refusal> {
+    let resp = context.session()?.resp;
+    let (answer, receiver) = oneshot::channel();
+    let ran = Executed::begun(context.entry, args);
+    context.server.sentinel.leave(Question { matter, resp, ran, answer });
+    Ok(Next::Wait(Suspension::Offload(receiver)))
+}

@@ -1,0 +1,50 @@
+//! The configuration file, which is a Sentinel's memory.
+//!
+//! Invariant: it is replaced as a whole, and is on disk when that is over.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use base::io_text::plain;
+use config::Config;
+use engine::runtime::replace_file;
+use rustix::fs::{Access, access};
+use sentinel::Sentinel;
+
+use crate::control::users;
+use crate::server::Server;
+
+/// The one option that a Sentinel changes while it runs.
+const CHANGED: &[u8] = b"loglevel";
+
+/// Whether there is a file that can be written.
+pub(crate) fn check(config: &Config) -> Result<(), String> {
+    let Some(path) = config.path() else {
+        return Err("Sentinel needs config file on disk to save state. Exiting...".to_owned());
+    };
+    access(path, Access::WRITE_OK).map_err(|why| {
+        let (path, why) = (path.display(), plain(&why.into()));
+        format!("Sentinel config file {path} is not writable: {why}. Exiting...")
+    })
+}
+
+/// The text of the file.
+pub(super) fn read(server: &Server) -> io::Result<Vec<u8>> {
+    fs::read(path(server))
+}
+
+/// Brings the file up to date, and waits until it is on disk.
+pub(super) fn write(server: &Server, sentinel: &Sentinel) -> io::Result<()> {
+    let old = match read(server) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        read => read?,
+    };
+    let text = sentinel.rewritten(&old);
+    let text = server.config.rewritten_for(CHANGED, &text, users::lines(server).as_deref());
+    replace_file::replace(path(server), &text)
+}
+
+fn path(server: &Server) -> &Path {
+    server.config.path().expect("the file was checked at the start")
+}

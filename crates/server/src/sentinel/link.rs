@@ -1,0 +1,119 @@
+//! A connection to an instance: a task that writes what the Sentinel sends and a task that reads
+//! what comes.
+//!
+//! The instance may be hostile. Invariants: what waits to be sent and what has come of a reply that
+//! is not complete are bounded; of a connection that is closed nothing more is told.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use proto::OwnedArgs;
+use proto::value::ReplyParser;
+use sentinel::{ConnectionId, Event, REPLY_LIMITS};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+/// How long a connection may take to be made.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long the system may refuse to take what is sent.
+const SEND_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How many commands may wait to be sent: the Sentinel itself lets no more be without a reply than
+/// a hundred.
+const COMMANDS_MAX: usize = 256;
+
+/// How many bytes of a reply may come before it is complete.
+const REPLY_MAX: usize = 2 << 20;
+
+/// How much is read at once.
+const CHUNK: usize = 16 << 10;
+
+/// The driver's end of a connection; when it is dropped, what was sent leaves, and that is all.
+pub(super) type Outbound = mpsc::Sender<OwnedArgs>;
+
+/// Connects, and tells what becomes of it.
+pub(super) fn connect(
+    connection: ConnectionId,
+    to: SocketAddr,
+    news: mpsc::Sender<Event>,
+) -> Outbound {
+    let (outbound, commands) = mpsc::channel(COMMANDS_MAX);
+    tokio::spawn(async move {
+        if run(connection, to, &news, commands).await.is_none() {
+            // Nobody listens when the process is about to end.
+            let _ = news.send(Event::Disconnected { connection }).await;
+        }
+    });
+    outbound
+}
+
+/// Lives as long as the connection; nothing is returned when that was lost.
+async fn run(
+    connection: ConnectionId,
+    to: SocketAddr,
+    news: &mpsc::Sender<Event>,
+    mut commands: mpsc::Receiver<OwnedArgs>,
+) -> Option<()> {
+    let stream = timeout(CONNECT_PATIENCE, TcpStream::connect(to)).await.ok()?.ok()?;
+    // What is sent is short and awaited; the kernel's default would do, only slower.
+    let _ = stream.set_nodelay(true);
+    let local = stream.local_addr().ok()?.ip();
+    news.send(Event::Connected { connection, local }).await.ok()?;
+    let (input, mut output) = stream.into_split();
+    let told = news.clone();
+    let reader = tokio::spawn(async move {
+        read(connection, input, &told).await;
+        let _ = told.send(Event::Disconnected { connection }).await;
+    });
+    let written = write(&mut output, &mut commands).await;
+    reader.abort();
+    written
+}
+
+/// Writes until the driver lets go of the connection.
+async fn write(
+    output: &mut OwnedWriteHalf,
+    commands: &mut mpsc::Receiver<OwnedArgs>,
+) -> Option<()> {
+    let mut bytes = Vec::new();
+    while let Some(command) = commands.recv().await {
+        command.as_args().encode(&mut bytes);
+        while let Ok(command) = commands.try_recv() {
+            command.as_args().encode(&mut bytes);
+        }
+        timeout(SEND_PATIENCE, output.write_all(&bytes)).await.ok()?.ok()?;
+        bytes.clear();
+    }
+    Some(())
+}
+
+/// Reads until the stream ends or makes no sense.
+async fn read(connection: ConnectionId, mut input: OwnedReadHalf, news: &mpsc::Sender<Event>) {
+    let mut parser = ReplyParser::new(REPLY_LIMITS);
+    let mut chunk = vec![0; CHUNK];
+    let mut incomplete = 0;
+    loop {
+        let count = match input.read(&mut chunk).await {
+            Ok(count) if count > 0 => count,
+            _ => return,
+        };
+        parser.feed(&chunk[..count]);
+        incomplete += count;
+        loop {
+            match parser.next_reply() {
+                Ok(Some(value)) => {
+                    incomplete = 0;
+                    if news.send(Event::Received { connection, value }).await.is_err() {
+                        return;
+                    }
+                }
+                Ok(None) if incomplete <= REPLY_MAX => break,
+                Ok(None) | Err(_) => return,
+            }
+        }
+    }
+}
