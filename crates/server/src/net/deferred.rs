@@ -31,8 +31,8 @@ const BYTES: usize = 64 * 1024;
 /// Where the first has waited for so long, others do not join.
 const WAIT_US: i64 = 500;
 
-/// So many bytes of requests are set aside, and one request more,
-pub(crate) const KEPT: usize = 128 * 1024;
+/// So many bytes of requests are deferred, and one request more,
+pub(crate) const DEFERRED_MAX: usize = 128 * 1024;
 
 /// each at a multiple of so many,
 pub(crate) const GRAIN: usize = 64;
@@ -67,7 +67,7 @@ pub(crate) struct Found {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DeferredNumber(NonZeroU16);
 
-const _: () = assert!(KEPT / GRAIN < u16::MAX as usize, "each takes a grain or more");
+const _: () = assert!(DEFERRED_MAX / GRAIN < u16::MAX as usize, "each takes a grain or more");
 
 impl DeferredRequest {
     /// Where it lies in the worker's read buffer.
@@ -90,9 +90,9 @@ pub(crate) struct DeferredSessions {
     since_us: Cell<Option<i64>>,
     /// Those who wait.
     line: RefCell<Vec<Waiting>>,
-    /// Bytes of the worker's read buffer with requests that are set aside.
-    kept: Cell<usize>,
-    /// The requests that are set aside there.
+    /// Bytes of the worker's read buffer with requests that are deferred.
+    bytes: Cell<usize>,
+    /// The requests that are deferred there.
     requests: RefCell<Vec<DeferredRequest>>,
     /// That of the session that joins next.
     joining: Cell<Option<DeferredNumber>>,
@@ -101,14 +101,14 @@ pub(crate) struct DeferredSessions {
     /// How many these are.
     parsed_count: Cell<u8>,
     /// The task that sees to them, while nobody waits.
-    usher: Cell<Option<Waker>>,
+    waker: Cell<Option<Waker>>,
 }
 
 impl DeferredSessions {
     /// Whether the replies of a batch that began and ended then are to wait, if they have so many
     /// bytes.
     #[inline]
-    pub(crate) fn await_one(&self, bytes: usize, began_us: i64, now_us: i64) -> bool {
+    pub(crate) fn may_defer_replies(&self, bytes: usize, began_us: i64, now_us: i64) -> bool {
         if bytes > BYTES || now_us - began_us > BATCH_US {
             return false;
         }
@@ -119,19 +119,19 @@ impl DeferredSessions {
 
     /// Where the worker's read buffer is free from.
     #[inline]
-    pub(crate) fn kept(&self) -> usize {
-        self.kept.get()
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.get()
     }
 
-    /// Whether another request may be set aside.
+    /// Whether another request may be deferred.
     #[inline]
     pub(crate) fn has_room(&self, now_us: i64) -> bool {
         let since_us = self.since_us.get().unwrap_or(now_us);
-        self.kept.get() < KEPT && now_us - since_us <= WAIT_US
+        self.bytes.get() < DEFERRED_MAX && now_us - since_us <= WAIT_US
     }
 
     /// Has a request parsed where it can stay until it is executed, if there is room. Who returns
-    /// where its key belongs sets it aside.
+    /// where its key belongs defers it.
     #[inline]
     pub(crate) fn parse(
         &self,
@@ -149,12 +149,12 @@ impl DeferredSessions {
         Some(Found { location, parsed: Some(count) })
     }
 
-    /// Sets a request of so many bytes aside that was read to where the buffer is free, of the
+    /// Defers a request of so many bytes that was read to where the buffer is free, of the
     /// session that lines up next.
     #[inline]
     pub(crate) fn keep(&self, found: Found, database: usize, length: u16) -> DeferredNumber {
-        let begin = self.kept.get();
-        self.kept.set(begin + usize::from(length).next_multiple_of(GRAIN));
+        let begin = self.bytes.get();
+        self.bytes.set(begin + usize::from(length).next_multiple_of(GRAIN));
         let mut requests = self.requests.borrow_mut();
         let begin = (begin / GRAIN) as u16;
         requests.push(DeferredRequest { begin, length, database, found });
@@ -181,8 +181,8 @@ impl DeferredSessions {
     pub(crate) fn join(&self, serve: Rc<RefCell<Connection>>) {
         let request = self.joining.take();
         self.line.borrow_mut().push(Waiting { serve, request });
-        if let Some(usher) = self.usher.take() {
-            usher.wake();
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
         }
     }
 
@@ -198,26 +198,24 @@ impl DeferredSessions {
     }
 
     /// The turns of those in line have come.
-    pub(crate) fn give(&self, worker: &Worker) {
+    pub(crate) fn drain(&self, worker: &Worker) {
         let mut line = self.begin();
-        let written = if self.kept.get() > 0 { execute(worker, &line) } else { 0 };
-        self.kept.set(0);
+        let written = if self.bytes.get() > 0 { execute(worker, &line) } else { 0 };
+        self.bytes.set(0);
         self.requests.borrow_mut().clear();
         self.parsed_count.set(0);
-        line[written..]
-            .iter()
-            .for_each(|waiting| guard(&waiting.serve, Connection::take_second_turn));
+        line[written..].iter().for_each(|waiting| guard(&waiting.serve, Connection::write_pending));
         line.clear();
         // Nobody lines up but in a turn of its own.
         self.line.replace(line);
     }
 }
 
-/// Executes what those in line have set aside. Returns how many of them have written their replies:
+/// Executes what those in line have deferred. Returns how many of them have written their replies:
 /// where that takes long they do not wait for the others.
 fn execute(worker: &Worker, line: &[Waiting]) -> usize {
     let (mut written, mut began_us) = (0, None);
-    let mut slots = worker.second_turns.parsed.borrow_mut();
+    let mut slots = worker.deferred.parsed.borrow_mut();
     for (index, Waiting { serve, request }) in line.iter().enumerate() {
         if index % TOGETHER == 0 {
             fetch(worker, &line[index..line.len().min(index + TOGETHER)]);
@@ -226,15 +224,15 @@ fn execute(worker: &Worker, line: &[Waiting]) -> usize {
         if index % TOGETHER == 0 || began_us.is_none() {
             worker.start_batch();
         }
-        let parsed = request.and_then(|number| worker.second_turns.request(number).found.parsed);
+        let parsed = request.and_then(|number| worker.deferred.request(number).found.parsed);
         let parsed = parsed.map(|place| &mut slots[usize::from(place)]);
-        guard(serve, |serve| serve.execute_aside(parsed));
+        guard(serve, |serve| serve.execute_deferred(parsed));
         let now_us = worker.ticked_us();
         let took_us = now_us - *began_us.get_or_insert(worker.batch_began().us());
         if took_us > BATCH_US || serve.borrow().unsent() > BYTES {
             worker.leave();
             let done = &line[written..=index];
-            done.iter().for_each(|waiting| guard(&waiting.serve, Connection::take_second_turn));
+            done.iter().for_each(|waiting| guard(&waiting.serve, Connection::write_pending));
             (written, began_us) = (index + 1, None);
         }
     }
@@ -242,11 +240,11 @@ fn execute(worker: &Worker, line: &[Waiting]) -> usize {
     written
 }
 
-/// Has the keys of requests that were set aside on their way from memory.
+/// Has the keys of requests that were deferred on their way from memory.
 fn fetch(worker: &Worker, line: &[Waiting]) {
     let requests = line.iter().filter_map(|it| it.request);
     let mut left: SmallVec<[DeferredRequest; TOGETHER]> =
-        requests.map(|number| worker.second_turns.request(number)).collect();
+        requests.map(|number| worker.deferred.request(number)).collect();
     if left.len() < 2 || !worker.enter() {
         return;
     }
@@ -269,55 +267,55 @@ pub(crate) fn guard(serve: &RefCell<Connection>, step: impl FnOnce(&mut Connecti
 
 /// Gives second turns, for ever.
 pub(crate) async fn run(worker: Rc<Worker>) {
-    let turns = &worker.second_turns;
+    let turns = &worker.deferred;
     loop {
         poll_fn(|cx| {
             if turns.line.borrow().is_empty() {
-                turns.usher.set(Some(cx.waker().clone()));
+                turns.waker.set(Some(cx.waker().clone()));
                 return Poll::Pending;
             }
             Poll::Ready(())
         })
         .await;
         worker.wakes.records.open();
-        turns.give(&worker);
+        turns.drain(&worker);
         worker.end_turn();
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{BATCH_US, BYTES, DeferredSessions, Found, GRAIN, KEPT, PARSED, WAIT_US};
+    use super::{BATCH_US, BYTES, DEFERRED_MAX, DeferredSessions, Found, GRAIN, PARSED, WAIT_US};
 
     #[test]
     fn short_replies_of_short_batches_wait_while_the_first_does_not_wait_for_long() {
         let turns = DeferredSessions::default();
-        assert!(!turns.await_one(1, 0, BATCH_US + 1), "a long batch");
-        assert!(!turns.await_one(BYTES + 1, 0, 0), "long replies");
-        assert!(turns.await_one(BYTES, 1000, 1000 + BATCH_US), "the first");
+        assert!(!turns.may_defer_replies(1, 0, BATCH_US + 1), "a long batch");
+        assert!(!turns.may_defer_replies(BYTES + 1, 0, 0), "long replies");
+        assert!(turns.may_defer_replies(BYTES, 1000, 1000 + BATCH_US), "the first");
         let last = 1000 + BATCH_US + WAIT_US;
-        assert!(turns.await_one(1, last, last));
-        assert!(!turns.await_one(1, last + 1, last + 1), "the first waits for too long");
+        assert!(turns.may_defer_replies(1, last, last));
+        assert!(!turns.may_defer_replies(1, last + 1, last + 1), "the first waits for too long");
         turns.begin();
-        assert!(turns.await_one(1, last + 2, last + 2));
+        assert!(turns.may_defer_replies(1, last + 2, last + 2));
     }
 
     #[test]
-    fn requests_are_set_aside_while_there_is_room_and_the_first_does_not_wait_for_long() {
+    fn requests_are_deferred_while_there_is_room_and_the_first_does_not_wait_for_long() {
         let turns = DeferredSessions::default();
         let found = Found { location: None, parsed: None };
-        assert_eq!(turns.kept(), 0);
+        assert_eq!(turns.bytes(), 0);
         let first = turns.keep(found, 0, 1);
         let grain = GRAIN as u16;
         let second = turns.keep(found, 0, grain);
         turns.keep(found, 0, grain + 1);
         assert_eq!((turns.range(first), turns.range(second)), (0..1, GRAIN..2 * GRAIN));
-        assert_eq!(turns.kept(), 4 * GRAIN, "each begins at a multiple of it");
+        assert_eq!(turns.bytes(), 4 * GRAIN, "each begins at a multiple of it");
         assert!(turns.has_room(0), "nobody waits with a reply");
-        assert!(turns.await_one(1, 7, 7));
+        assert!(turns.may_defer_replies(1, 7, 7));
         assert!(turns.has_room(7 + WAIT_US));
         assert!(!turns.has_room(8 + WAIT_US), "the first waits for too long");
-        while turns.kept() + GRAIN < KEPT {
+        while turns.bytes() + GRAIN < DEFERRED_MAX {
             turns.keep(found, 0, grain);
         }
         assert!(turns.has_room(7), "for the last");
@@ -326,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_requests_that_are_set_aside_are_kept_as_they_were_parsed() {
+    fn the_first_requests_that_are_deferred_are_kept_as_they_were_parsed() {
         let turns = DeferredSessions::default();
         let place = || turns.parse(|_| Some(None)).and_then(|found| found.parsed);
         assert!(turns.parse(|_| None).is_none(), "it is no request");

@@ -29,7 +29,7 @@ pub(crate) struct DurabilityWaiters<S = Weak<RefCell<Connection>>> {
     /// How often all were to look again before the task last looked.
     wake_ups: Cell<u64>,
     /// The task's, once it has run.
-    usher: RefCell<Option<Waker>>,
+    waker: RefCell<Option<Waker>>,
 }
 
 impl<S: Clone> DurabilityWaiters<S> {
@@ -41,17 +41,17 @@ impl<S: Clone> DurabilityWaiters<S> {
         }
         self.waiting.borrow_mut().push((lsn, session.clone()));
         if self.standing.get().is_none_or(|lowest| lsn < lowest)
-            && let Some(usher) = &*self.usher.borrow()
+            && let Some(waker) = &*self.waker.borrow()
         {
-            usher.wake_by_ref();
+            waker.wake_by_ref();
         }
         true
     }
 
-    /// Tells those whose records are safe, or all if all are to look again, and stands in the
+    /// Wakes those whose records are safe, or all if all are to look again, and stands in the
     /// journal's line for the others.
-    fn usher(&self, journal: &Journal, cx: &Context<'_>, tell: impl Fn(&S)) {
-        self.usher.borrow_mut().get_or_insert_with(|| cx.waker().clone());
+    fn drain(&self, journal: &Journal, cx: &Context<'_>, wake: impl Fn(&S)) {
+        self.waker.borrow_mut().get_or_insert_with(|| cx.waker().clone());
         loop {
             let mut waiting = self.waiting.borrow_mut();
             let lowest = waiting.iter().map(|(lsn, _)| *lsn).min();
@@ -59,19 +59,19 @@ impl<S: Clone> DurabilityWaiters<S> {
             let wake_ups = journal.wait_for_lowest(lowest, cx.waker());
             let were_woken = self.wake_ups.replace(wake_ups) != wake_ups;
             let (safe, count) = (journal.safe(), waiting.len());
-            let mut told = Vec::new();
+            let mut woken = Vec::new();
             waiting.retain(|(lsn, session)| {
                 // A reply that may leave for another reason may have to wait once more.
                 let stays = *lsn > safe;
                 if !stays || were_woken {
-                    told.push(session.clone());
+                    woken.push(session.clone());
                 }
                 stays
             });
             let is_done = waiting.len() == count;
-            // Who is told may line up for what it saw later.
+            // Who is woken may line up for what it saw later.
             drop(waiting);
-            told.iter().for_each(&tell);
+            woken.iter().for_each(&wake);
             if is_done {
                 return;
             }
@@ -87,7 +87,7 @@ pub(crate) async fn run(worker: Rc<Worker>) {
         }
     };
     poll_fn(|cx| {
-        worker.held_line.usher(&worker.server.journal, cx, write);
+        worker.durability_waiters.drain(&worker.server.journal, cx, write);
         worker.end_turn();
         Poll::<()>::Pending
     })
@@ -122,7 +122,7 @@ mod tests {
         line: DurabilityWaiters<Arc<CountingWaker>>,
         lsns: [Lsn; 3],
         sessions: [Arc<CountingWaker>; 3],
-        usher: Arc<CountingWaker>,
+        task: Arc<CountingWaker>,
     }
 
     impl Rig {
@@ -132,7 +132,7 @@ mod tests {
             let reader = journal.name_reader();
             journal.attach(reader, Box::new(Silent), DurabilityLevel::Disk);
             let lsns = [b"a", b"b", b"c"].map(|record| journal.append(record));
-            let (sessions, usher) = Default::default();
+            let (sessions, task) = Default::default();
             let rig = Self {
                 journal,
                 reader,
@@ -140,7 +140,7 @@ mod tests {
                 line: DurabilityWaiters::default(),
                 lsns,
                 sessions,
-                usher,
+                task,
             };
             rig.take_turn();
             rig
@@ -150,17 +150,17 @@ mod tests {
             self.line.wait(&self.journal, self.lsns[index], &self.sessions[index])
         }
 
-        /// The usher's task runs.
+        /// The task runs.
         fn take_turn(&self) {
-            let waker = Waker::from(Arc::clone(&self.usher));
+            let waker = Waker::from(Arc::clone(&self.task));
             let tell = |bell: &Arc<CountingWaker>| bell.wake_by_ref();
-            self.line.usher(&self.journal, &Context::from_waker(&waker), tell);
+            self.line.drain(&self.journal, &Context::from_waker(&waker), tell);
         }
 
-        /// How often the usher was woken, and each session.
+        /// How often the task was woken, and each session.
         fn rung(&self) -> (usize, [usize; 3]) {
             let count = |bell: &Arc<CountingWaker>| bell.count();
-            (count(&self.usher), self.sessions.each_ref().map(count))
+            (count(&self.task), self.sessions.each_ref().map(count))
         }
     }
 
@@ -189,7 +189,7 @@ mod tests {
     fn who_joins_while_records_become_safe_is_not_forgotten() {
         let rig = Rig::new();
         assert!(rig.wait(0) && rig.wait(1));
-        // Before the usher has looked.
+        // Before the task has looked.
         rig.journal.acknowledge(rig.reader, rig.lsns[0]);
         rig.take_turn();
         assert_eq!(rig.rung(), (2, [1, 0, 0]));
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn another_log_is_waited_for_as_the_first_was() {
-        // The usher, which hears of the other log, runs before its record is safe, or behind that.
+        // The task, which hears of the other log, runs before its record is safe, or behind that.
         for runs_before in [false, true] {
             let rig = Rig::new();
             assert!(rig.wait(0));
@@ -270,7 +270,7 @@ mod tests {
             let (told, sessions) = rig.rung();
             assert!(told > before);
             rig.journal.acknowledge(rig.reader, lsn);
-            assert!(!runs_before || rig.rung().0 > told, "the usher hears of the record");
+            assert!(!runs_before || rig.rung().0 > told, "the task hears of the record");
             rig.take_turn();
             assert_eq!(rig.rung().1[1], sessions[1] + 1);
         }

@@ -78,7 +78,7 @@ pub(crate) async fn run(worker: Rc<Worker>) {
             Poll::Pending
         })
         .await;
-        until_nobody_writes(&worker.wakes.records, || worker.second_turns.is_over()).await;
+        until_nobody_writes(&worker.wakes.records, || worker.deferred.is_over()).await;
         gathering.close(&worker);
     }
 }

@@ -35,13 +35,13 @@ use tokio::task::unconstrained;
 
 use crate::net::batch_scheduling::{self, BatchScheduling};
 use crate::net::connection::{Connection, ConnectionTask, Exit, Moving, REQUEST_MAX, Window};
-use crate::net::deferred::{self, DeferredSessions, KEPT};
+use crate::net::deferred::{self, DEFERRED_MAX, DeferredSessions};
 use crate::net::durability_waiters::{self, DurabilityWaiters};
 use crate::net::group_commit::{self, GroupCommit};
 use crate::net::network::Network;
 
-/// The read buffer that a worker's sessions share: what they set aside, and the next read.
-const INPUT_SIZE: usize = KEPT + REQUEST_MAX + READ_SIZE;
+/// The read buffer that a worker's sessions share: what they deferred, and the next read.
+const INPUT_SIZE: usize = DEFERRED_MAX + REQUEST_MAX + READ_SIZE;
 
 /// As many as sessions with replies that wait for those of others, on most turns.
 const SPARE_OUTPUTS: usize = 64;
@@ -66,8 +66,8 @@ pub(crate) struct Worker {
     turn_us: Cell<i64>,
     looks: SocketLooks,
     pub(crate) handover: InputHandover,
-    pub(crate) second_turns: DeferredSessions,
-    pub(crate) held_line: DurabilityWaiters,
+    pub(crate) deferred: DeferredSessions,
+    pub(crate) durability_waiters: DurabilityWaiters,
     pub(crate) courtesy: BatchScheduling,
 }
 
@@ -109,8 +109,8 @@ impl Worker {
             turn_us: Cell::new(0),
             looks: SocketLooks::default(),
             handover: InputHandover::default(),
-            second_turns: DeferredSessions::default(),
-            held_line: DurabilityWaiters::default(),
+            deferred: DeferredSessions::default(),
+            durability_waiters: DurabilityWaiters::default(),
             courtesy: BatchScheduling::default(),
         }
     }
@@ -159,7 +159,7 @@ impl Worker {
     /// their session.
     #[inline]
     pub(crate) fn has_wait(&self, bytes: usize) -> bool {
-        self.second_turns.await_one(bytes, self.batch_began().us(), self.ticked_us())
+        self.deferred.may_defer_replies(bytes, self.batch_began().us(), self.ticked_us())
     }
 
     /// Ends a session's turn: the turnstile is left, and who was left letters is told.
@@ -257,7 +257,7 @@ async fn receive(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Message>
 /// Gives the second turns that are due, so that nobody stands in line for ever, and ends what is
 /// gathered.
 fn settle(worker: &Worker) {
-    worker.second_turns.give(worker);
+    worker.deferred.drain(worker);
     worker.gathering.close(worker);
 }
 

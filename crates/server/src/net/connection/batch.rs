@@ -71,7 +71,7 @@ impl Connection {
         if self.input.is_empty() {
             let worker = Rc::clone(&self.worker);
             let mut buffer = worker.input.borrow_mut();
-            let begin = worker.second_turns.kept();
+            let begin = worker.deferred.bytes();
             let buffer = &mut buffer[begin..begin + READ_SIZE];
             let count = match self.stream.poll_read(cx, buffer) {
                 Poll::Pending => return Turn::Wait,
@@ -86,7 +86,7 @@ impl Connection {
                     return Turn::End;
                 }
             }
-            if self.set_aside(&buffer[..count]) {
+            if self.defer(&buffer[..count]) {
                 self.line_up(cx);
                 return Turn::Wait;
             }

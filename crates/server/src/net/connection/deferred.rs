@@ -1,10 +1,10 @@
-//! A request that comes alone may be set aside: it is executed in its session's second turn.
+//! A request that comes alone may be deferred: it is executed in its session's second turn.
 //!
 //! One request waits for memory several times: for its key's lock, bucket, entry and value. Those
 //! of all sessions that are ready are fetched together instead, as those of one pipelining client
 //! are. Meanwhile the request stays in the worker's read buffer, behind those of others.
 //!
-//! Invariant: in a turn of its own a session has nothing set aside, but at the end of it; so
+//! Invariant: in a turn of its own a session has nothing deferred, but at the end of it; so
 //! whoever looks at a session finds all that was read and not executed in its input.
 
 use std::rc::Rc;
@@ -17,17 +17,17 @@ use super::batch::End;
 use super::window::Slot;
 use super::{Connection, Place};
 use crate::memcached;
-use crate::net::deferred::{Found, GRAIN, KEPT};
+use crate::net::deferred::{DEFERRED_MAX, Found, GRAIN};
 
-/// Longer requests are not set aside: to take one back copies it.
+/// Longer requests are not deferred: to undefer one copies it.
 pub(crate) const REQUEST_MAX: usize = 2048;
 
-const _: () = assert!((KEPT + REQUEST_MAX) / GRAIN <= u16::MAX as usize);
+const _: () = assert!((DEFERRED_MAX + REQUEST_MAX) / GRAIN <= u16::MAX as usize);
 
 impl Connection {
-    /// Sets what was read to where the worker's buffer is free aside, if it is one request; `false`
+    /// Defers what was read to where the worker's buffer is free, if it is one request; `false`
     /// if it is to be executed at once.
-    pub(super) fn set_aside(&mut self, data: &[u8]) -> bool {
+    pub(super) fn defer(&mut self, data: &[u8]) -> bool {
         let worker = &self.worker;
         if !self.comes_alone
             || self.place != Place::Nowhere
@@ -35,14 +35,14 @@ impl Connection {
             || !self.session.may_batch()
             || !self.session.is_authenticated()
             || worker.server.config.get(PREFETCH_BATCH_MAX_SIZE) == 0
-            || !worker.second_turns.has_room(worker.ticked_us())
+            || !worker.deferred.has_room(worker.ticked_us())
         {
             return false;
         }
         let Some(found) = self.look_at(data) else { return false };
         worker.server.keyspace.prefetch_locks(found.location.as_slice());
         let length = data.len() as u16;
-        self.aside = Some(worker.second_turns.keep(found, self.session.database, length));
+        self.deferred = Some(worker.deferred.keep(found, self.session.database, length));
         true
     }
 
@@ -62,31 +62,31 @@ impl Connection {
             let found = Found { location, parsed: None };
             return (consumed == data.len()).then_some(found);
         }
-        self.worker.second_turns.parse(|slot| {
+        self.worker.deferred.parse(|slot| {
             let args = slot.parse_only(data, &server.request_limits(true))?;
             slot.resolved = Resolved::of(server, args).ok();
             Some(slot.resolved.and_then(|resolved| resolved.location))
         })
     }
 
-    /// Takes back what was set aside.
+    /// Takes back what was deferred.
     #[inline]
-    pub(super) fn take_back(&mut self) {
-        if let Some(number) = self.aside.take() {
+    pub(super) fn undefer(&mut self) {
+        if let Some(number) = self.deferred.take() {
             let buffer = self.worker.input.borrow();
-            let range = self.worker.second_turns.range(number);
+            let range = self.worker.deferred.range(number);
             self.input.extend_from_slice(&buffer[range]);
             self.executed = 0;
         }
     }
 
-    /// Executes what was set aside, in a batch that the worker has begun. The replies are left to
+    /// Executes what was deferred, in a batch that the worker has begun. The replies are left to
     /// the second turn.
-    pub(crate) fn execute_aside(&mut self, parsed: Option<&mut Slot>) {
-        let Some(number) = self.aside.take() else { return };
+    pub(crate) fn execute_deferred(&mut self, parsed: Option<&mut Slot>) {
+        let Some(number) = self.deferred.take() else { return };
         let worker = Rc::clone(&self.worker);
         let buffer = worker.input.borrow();
-        let data = &buffer[worker.second_turns.range(number)];
+        let data = &buffer[worker.deferred.range(number)];
         let (consumed, end) = match parsed {
             Some(slot) => self.run_parsed(data, slot),
             None => self.run_batch(data, None),
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_set_aside_is_executed_where_its_session_is_woken_before_its_second_turn() {
+    fn what_was_deferred_is_executed_where_its_session_is_woken_before_its_second_turn() {
         let server = crate::start::test_server();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
@@ -139,15 +139,15 @@ mod tests {
             for request in ["SET k v\r\n", "GET k\r\n"] {
                 ours.write_all(request.as_bytes()).unwrap();
                 let began = Instant::now();
-                while serving.0.borrow().aside.is_none() {
-                    assert!(began.elapsed() < Duration::from_secs(60), "it is never set aside");
+                while serving.0.borrow().deferred.is_none() {
+                    assert!(began.elapsed() < Duration::from_secs(60), "it is never deferred");
                     take_turn(&mut serving).await;
                     tokio::task::yield_now().await;
                 }
                 // As another thread's letter has it.
                 take_turn(&mut serving).await;
-                assert!(serving.0.borrow().aside.is_none(), "nothing is, in a turn of its own");
-                worker.second_turns.give(&worker);
+                assert!(serving.0.borrow().deferred.is_none(), "nothing is, in a turn of its own");
+                worker.deferred.drain(&worker);
             }
             let mut replies = [0; 64];
             let length = ours.read(&mut replies).unwrap();

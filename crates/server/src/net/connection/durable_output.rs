@@ -132,7 +132,7 @@ impl Connection {
             if !journal.is_durable(lsn) {
                 // In line already, or only just.
                 if held.queued == Some(lsn) && !journal.has_failed()
-                    || self.worker.held_line.wait(journal, lsn, &self.own)
+                    || self.worker.durability_waiters.wait(journal, lsn, &self.own)
                 {
                     held.queued = Some(lsn);
                     free = Some(reply.start);

@@ -75,8 +75,8 @@ pub(crate) struct Connection {
     has_ended: bool,
     /// Whether its client is gone, and it goes on for what it has begun.
     is_cut_off: bool,
-    /// Where its next request is kept in the worker's buffer, if that was set aside.
-    aside: Option<DeferredNumber>,
+    /// Where its next request is kept in the worker's buffer, if that was deferred.
+    deferred: Option<DeferredNumber>,
 }
 
 /// The task of a session, which the worker shares while replies wait for their second turn.
@@ -145,7 +145,7 @@ impl Connection {
             comes_alone: true,
             has_ended: moving.has_ended,
             is_cut_off: moving.is_cut_off,
-            aside: None,
+            deferred: None,
         })
     }
 
@@ -164,7 +164,7 @@ impl Connection {
 
     /// Packs up for another worker, whatever it waits for.
     fn depart(&mut self) -> Exit {
-        self.take_back();
+        self.undefer();
         let (server, client) = (self.worker.server, &self.session.client);
         let settle = || self.worker.hand_out_letters();
         let audiences = audiences_of(server, &self.session);
@@ -244,7 +244,7 @@ impl Body for Connection {
     }
 
     fn write(&mut self, cx: &mut TaskContext<'_>) -> Poll<Result<(), Gone>> {
-        self.take_back();
+        self.undefer();
         if self.output.is_none() || self.gathers() {
             return Poll::Ready(Ok(()));
         }
@@ -283,7 +283,7 @@ impl Body for Connection {
 
     #[cold]
     fn cut_off(&mut self) {
-        self.take_back();
+        self.undefer();
         self.stream.cut();
         self.session.take_deliveries();
         (self.output, self.held, self.parser) = (None, None, None);
@@ -338,7 +338,7 @@ impl Future for ConnectionTask {
         let ended = serve.take_turn(cx);
         if ended.is_pending() && serve.place == Place::Joining {
             serve.place = Place::InLine;
-            serve.worker.second_turns.join(Rc::clone(&self.0));
+            serve.worker.deferred.join(Rc::clone(&self.0));
         }
         ended
     }
@@ -360,13 +360,13 @@ impl Connection {
             Poll::Ready(Exit::Closed)
         });
         if driven.is_ready() {
-            self.aside = None;
+            self.deferred = None;
         }
         driven.map(|exit| self.worker.session_over(&self.session.client, exit))
     }
 
     /// Writes the replies that waited for a second turn.
-    pub(crate) fn take_second_turn(&mut self) {
+    pub(crate) fn write_pending(&mut self) {
         self.place = Place::Nowhere;
         self.write_replies();
     }
