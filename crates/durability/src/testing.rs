@@ -76,5 +76,5 @@ pub fn await_end(what: &str, is_over: impl Fn() -> bool) {
 pub fn end(server: &'static Durability) {
     switch_off(server);
     await_end("a rewrite", || !server.aof.rewrite.told(0).is_underway);
-    server.background.dismiss(PATIENCE);
+    server.background.shut_down(PATIENCE);
 }

@@ -377,8 +377,8 @@ fn end(
     let dismissal = std::thread::Builder::new().spawn(move || {
         // What has begun comes to its end, for which it may need its session.
         server.background.await_programs(PATIENCE / 2);
-        server.worker_pool.dismiss();
-        server.background.dismiss(PATIENCE);
+        server.worker_pool.shut_down();
+        server.background.shut_down(PATIENCE);
         // Who waits may have lost patience.
         let _ = sender.send(());
     });
@@ -388,7 +388,7 @@ fn end(
             let _ = runtime.block_on(async { tokio::time::timeout(PATIENCE, receiver).await });
         }
         // Without a thread nobody could lose patience; the end of the process ends them.
-        Err(_) => server.background.dismiss(PATIENCE),
+        Err(_) => server.background.shut_down(PATIENCE),
     }
     // What was acknowledged is to reach the disk, however long that takes.
     let (sender, receiver) = oneshot::channel();

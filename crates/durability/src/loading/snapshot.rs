@@ -36,11 +36,11 @@ pub(crate) fn load(
     file: &mut dyn File,
     twice: OnDuplicate,
 ) -> Result<End, FileError> {
-    let crew = LoaderThreads::hire(server, twice);
-    let mut sink = SnapshotReading { server, twice, placer: &crew };
+    let threads = LoaderThreads::spawn(server, twice);
+    let mut sink = SnapshotReading { server, twice, placer: &threads };
     let result = read_file(file, rules(server), &mut sink);
     // What went wrong on another thread is why reading ended.
-    let counts = crew.dismiss()?;
+    let counts = threads.finish()?;
     let end = result?;
     note(server, counts, &end);
     Ok(end)
@@ -145,7 +145,7 @@ impl Placer for Inserter<'_> {
     }
 }
 
-/// On the crew's threads.
+/// On the loader threads.
 impl Placer for &LoaderThreads {
     fn place(&mut self, load: Load) -> Result<(), FileError> {
         let offset = match &load {
@@ -223,7 +223,7 @@ struct LoaderThreads {
 }
 
 impl LoaderThreads {
-    fn hire(server: &'static Durability, twice: OnDuplicate) -> Self {
+    fn spawn(server: &'static Durability, twice: OnDuplicate) -> Self {
         let hired = threads(server);
         let (loads, queue) = sync_channel(QUEUE_LEN);
         let (reporter, reports) = channel();
@@ -244,7 +244,7 @@ impl LoaderThreads {
     }
 
     /// Waits until all is placed; the first thing that went wrong.
-    fn dismiss(self) -> Result<Counts, FileError> {
+    fn finish(self) -> Result<Counts, FileError> {
         let Self { loads, reports, hired, .. } = self;
         drop(loads);
         let mut counts = Counts::default();

@@ -1,7 +1,7 @@
 //! Threads that run segments of a log side by side, each the units of one share.
 //!
 //! Invariants: the units of a share are run in the order in which they were handed over; whoever
-//! waits for the crew sees all that it did.
+//! waits for the threads sees all that it did.
 
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
@@ -49,12 +49,12 @@ struct ShareThread {
 impl ShareThreads {
     /// For so many shares. All they run is run at this time. They are no heavy-work threads, which
     /// let all others go first: clients wait for what is loaded.
-    pub(super) fn hire(
+    pub(super) fn spawn(
         server: &'static Durability,
         shares: usize,
         now: UnixMillis,
     ) -> io::Result<Self> {
-        let hire = |index| {
+        let spawn = |index| {
             let (tasks, queue) = sync_channel(QUEUE_LEN);
             let (reporter, reports) = channel();
             let share = Share { server, lane: LOADER_LANE + 1 + index, now };
@@ -62,7 +62,7 @@ impl ShareThreads {
             thread.spawn(move || run_all(&share, &queue, &reporter))?;
             Ok(ShareThread { tasks, reports, underway: 0, ahead: 0 })
         };
-        let members: io::Result<_> = (0..shares).map(hire).collect();
+        let members: io::Result<_> = (0..shares).map(spawn).collect();
         Ok(Self { members: members? })
     }
 

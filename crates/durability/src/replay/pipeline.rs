@@ -108,7 +108,7 @@ impl<'r> Pipeline<'r> {
         let threads = match self.threads.take() {
             Some(threads) => threads,
             None => {
-                let threads = ShareThreads::hire(self.server, self.shares, self.now);
+                let threads = ShareThreads::spawn(self.server, self.shares, self.now);
                 threads.map_err(|error| Stopped::Alone(plain(&error)))?
             }
         };

@@ -87,9 +87,9 @@ pub fn turn(lane: &Lane, unfinished: &mut Option<Sweep>) -> ExpiryTurn {
     }
     let started = lane.ticked_us();
     let keyspace = lane.shared.keyspace;
-    let crew = lane.shared.worker_count();
+    let workers = lane.shared.worker_count();
     let due = || -> Vec<_> {
-        let own = |partition: &PartitionIndex| usize::from(*partition) % crew == lane.number;
+        let own = |partition: &PartitionIndex| usize::from(*partition) % workers == lane.number;
         keyspace.partitions_due(lane.now_ms()).filter(own).collect()
     };
     let mut rounds = DuePartitions::begin(due());

@@ -322,7 +322,7 @@ fn bind(worker: &Worker) {
 }
 
 /// Sends all sessions away and waits until the last is gone. No more can come: who is told to
-/// retire is no longer on the roster.
+/// retire is no longer in the pool.
 async fn retire(worker: &Worker) {
     for client in own_clients(worker) {
         worker.server.mailboxes.signal(&client, Signal::Move, &worker.wakes);

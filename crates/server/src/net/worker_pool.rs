@@ -20,33 +20,33 @@ use crate::net::worker::{self, Message};
 
 /// The workers of a server.
 pub(crate) struct WorkerPool {
-    roster: Mutex<Roster>,
+    threads: Mutex<WorkerThreads>,
 }
 
 #[derive(Default)]
-struct Roster {
+struct WorkerThreads {
     inboxes: Vec<mpsc::UnboundedSender<Message>>,
     /// The last thread of every lane there ever was: the next one there waits for its end.
-    threads: Vec<Option<JoinHandle<()>>>,
+    handles: Vec<Option<JoinHandle<()>>>,
 }
 
 impl WorkerPool {
     pub(crate) fn new() -> Self {
-        Self { roster: Mutex::default() }
+        Self { threads: Mutex::default() }
     }
 
-    /// Makes the crew `size` workers strong. Sessions of workers that go are taken over by others;
-    /// if the system does not give us all the threads, the crew stays as strong as it is.
+    /// Makes the pool `size` workers strong. Sessions of workers that go are taken over by others;
+    /// if the system does not give us all the threads, the pool stays as strong as it is.
     pub(crate) fn resize(&self, server: &'static Network, size: usize) -> io::Result<()> {
-        let mut roster = self.roster();
-        let before = roster.inboxes.len();
+        let mut threads = self.threads();
+        let before = threads.inboxes.len();
         let mut result = Ok(());
-        while roster.inboxes.len() < size && result.is_ok() {
-            result = roster.hire(server);
+        while threads.inboxes.len() < size && result.is_ok() {
+            result = threads.spawn(server);
         }
         let size = if result.is_ok() { size } else { before };
         server.set_worker_count(size);
-        for inbox in roster.inboxes.drain(size..) {
+        for inbox in threads.inboxes.drain(size..) {
             // A worker whose thread is gone has nothing left to hand over.
             let _ = inbox.send(Message::Retire);
         }
@@ -55,23 +55,23 @@ impl WorkerPool {
 
     /// Gives a connection to the worker with the fewest.
     pub(crate) fn hand_over(&self, server: &Network, moving: Box<Moving>) {
-        let roster = self.roster();
+        let threads = self.threads();
         let load = |lane: &usize| server.worker_counters(*lane).sessions.load(Ordering::Relaxed);
-        let Some(lane) = (0..roster.inboxes.len()).min_by_key(load) else {
+        let Some(lane) = (0..threads.inboxes.len()).min_by_key(load) else {
             // The process ends; so does the connection.
             return server.session_ended(moving.session.client.id);
         };
         server.worker_counters(lane).sessions.fetch_add(1, Ordering::Relaxed);
-        let sent = roster.inboxes[lane].send(Message::Adopt(moving));
+        let sent = threads.inboxes[lane].send(Message::Adopt(moving));
         debug_assert!(sent.is_ok(), "a worker in the list receives");
     }
 
     /// Has a worker take registrations off their keys.
     pub(crate) fn unregister(&self, mut rest: Box<Unregistration>) {
-        let roster = self.roster();
-        let Some(inbox) = roster.inboxes.first() else { return rest.forget() };
+        let threads = self.threads();
+        let Some(inbox) = threads.inboxes.first() else { return rest.forget() };
         let sent = inbox.send(Message::Unregister(rest));
-        drop(roster);
+        drop(threads);
         if let Err(SendError(Message::Unregister(mut rest))) = sent {
             rest.forget();
         }
@@ -79,19 +79,19 @@ impl WorkerPool {
 
     /// Tells all workers to bind themselves to cores, or not to, as the configuration says.
     pub(crate) fn rebind(&self) {
-        for inbox in &self.roster().inboxes {
+        for inbox in &self.threads().inboxes {
             let _ = inbox.send(Message::Bind);
         }
     }
 
     /// Ends all workers with their sessions and waits until their threads are gone.
-    pub(crate) fn dismiss(&self) {
+    pub(crate) fn shut_down(&self) {
         let threads = {
-            let mut roster = self.roster();
-            for inbox in roster.inboxes.drain(..) {
+            let mut threads = self.threads();
+            for inbox in threads.inboxes.drain(..) {
                 let _ = inbox.send(Message::End);
             }
-            std::mem::take(&mut roster.threads)
+            std::mem::take(&mut threads.handles)
         };
         for thread in threads.into_iter().flatten() {
             // A panic in it was told when it happened.
@@ -99,19 +99,19 @@ impl WorkerPool {
         }
     }
 
-    fn roster(&self) -> MutexGuard<'_, Roster> {
-        self.roster.lock().expect("no critical section here panics")
+    fn threads(&self) -> MutexGuard<'_, WorkerThreads> {
+        self.threads.lock().expect("no critical section here panics")
     }
 }
 
-impl Roster {
+impl WorkerThreads {
     /// Sets one more worker to work.
-    fn hire(&mut self, server: &'static Network) -> io::Result<()> {
+    fn spawn(&mut self, server: &'static Network) -> io::Result<()> {
         let lane = self.inboxes.len();
-        if self.threads.len() == lane {
-            self.threads.push(None);
+        if self.handles.len() == lane {
+            self.handles.push(None);
         }
-        let predecessor = self.threads[lane].take();
+        let predecessor = self.handles[lane].take();
         let (sender, receiver) = mpsc::unbounded_channel();
         let (tell, told) = std::sync::mpsc::sync_channel(1);
         let work = move || {
@@ -132,7 +132,7 @@ impl Roster {
         };
         let thread =
             std::thread::Builder::new().name(format!("worker-{lane}")).stack_size(STACK_BYTES);
-        self.threads[lane] = Some(thread.spawn(work)?);
+        self.handles[lane] = Some(thread.spawn(work)?);
         told.recv().expect("the thread tells it first")?;
         self.inboxes.push(sender);
         Ok(())

@@ -287,7 +287,7 @@ mod tests {
                 let offloaded = half_done(server, undoable);
                 assert_eq!(sight(server), None, "it has its lock");
                 if comes_late {
-                    server.background.dismiss(Duration::ZERO);
+                    server.background.shut_down(Duration::ZERO);
                     let _ = server.background.run_program(offloaded, OwnedArgs::default());
                 } else {
                     // No thread is there, and none can be made.

@@ -140,7 +140,7 @@ impl Background {
     }
 
     /// Ends the threads, waiting at most this long for what is under way.
-    pub fn dismiss(&self, patience: Duration) {
+    pub fn shut_down(&self, patience: Duration) {
         let clock = self.keyspace.clock();
         let until_us = clock.monotonic_us() + patience.as_micros() as i64;
         self.pools().into_iter().for_each(|pool| pool.end());

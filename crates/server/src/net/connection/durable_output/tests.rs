@@ -125,7 +125,7 @@ fn replies_leave_in_order_once_the_journal_is_safe() {
     assert_eq!(receive(&mut reader, 7), "$1\r\nv\r\n");
     reader.write_all(b"GET k\r\n").unwrap();
     assert_eq!(receive(&mut reader, 7), "$1\r\nv\r\n");
-    server.worker_pool.dismiss();
+    server.worker_pool.shut_down();
 }
 
 /// A write that is answered with nothing, or told of where nothing can be shown, and the reply to
@@ -168,7 +168,7 @@ fn a_reply_behind_a_silent_one_waits_for_its_own_record() {
         assert!(is_silent(&mut writer), "{requests:?}: the second write is not safe yet");
         server.journal.acknowledge(log, server.journal.end());
         assert_eq!(receive(&mut writer, reply.len()), reply, "{requests:?}");
-        server.worker_pool.dismiss();
+        server.worker_pool.shut_down();
     }
 }
 
@@ -192,7 +192,7 @@ fn a_reply_behind_a_message_that_cannot_be_shown_waits_for_its_own_record() {
     assert!(is_silent(&mut own), "its own write is not safe");
     server.journal.acknowledge(log, server.journal.end());
     assert_eq!(receive(&mut own, 5), "+OK\r\n");
-    server.worker_pool.dismiss();
+    server.worker_pool.shut_down();
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn what_was_seen_before_a_reply_is_waited_for_in_any_output() {
     assert!(is_silent(&mut caller), "the library is not safe");
     server.journal.acknowledge(log, server.journal.end());
     assert_eq!(receive(&mut caller, 4), ":1\r\n");
-    server.worker_pool.dismiss();
+    server.worker_pool.shut_down();
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn replies_wait_while_the_journal_is_late_and_for_no_longer() {
     server.journal.note_written(log, server.journal.end(), now_us);
     assert_eq!(receive(&mut writer, 5), "+OK\r\n");
     assert_eq!(receive(&mut reader, 14), "$1\r\nw\r\n+PONG\r\n");
-    server.worker_pool.dismiss();
+    server.worker_pool.shut_down();
 }
 
 /// Longer than records may wait for a disk before replies wait for them.
@@ -290,7 +290,7 @@ fn with_everysec_nobody_is_told_of_more_than_half_a_second_that_the_disk_has_not
     assert_eq!(receive(&mut other, 7), "$1\r\nw\r\n");
     set(&mut writer, "x");
     assert_eq!(receive(&mut writer, 5), "+OK\r\n");
-    server.worker_pool.dismiss();
+    server.worker_pool.shut_down();
     end(server);
 }
 
@@ -307,7 +307,7 @@ fn with_always_a_flush_is_told_of_when_it_is_on_disk() {
     drop(halt);
     assert_eq!(receive(&mut writer, 5), "+OK\r\n");
     assert_eq!(server.journal.safe(), server.journal.end());
-    server.worker_pool.dismiss();
+    server.worker_pool.shut_down();
     end(server);
 }
 
@@ -341,7 +341,7 @@ fn a_flush_is_told_of_when_the_snapshot_file_has_followed() {
         drop(halt);
         assert_eq!(receive(&mut flusher, replies.1.len()), replies.1, "{flush}");
         assert_eq!(receive(&mut reader, 5), "+OK\r\n", "{flush}");
-        server.worker_pool.dismiss();
+        server.worker_pool.shut_down();
         server.saves.wait();
     }
 }
@@ -356,7 +356,7 @@ fn a_flush_is_told_of_where_the_snapshot_file_cannot_follow() {
     let mut flusher = connect(server);
     flusher.write_all(b"FLUSHALL\r\n").unwrap();
     assert_eq!(receive(&mut flusher, 5), "+OK\r\n", "as in Redis: the log tells of it");
-    server.worker_pool.dismiss();
+    server.worker_pool.shut_down();
     server.saves.wait();
 }
 
@@ -425,7 +425,7 @@ fn a_write_that_is_not_safe_is_shown_to_nobody_before_it_is_by_whatever_road_it_
         let expected = if road == "a pipeline" { "9" } else { "8" };
         assert_eq!(ask(&mut reader, "GET k\r\n"), "$1\r\n", "{road}");
         assert_eq!(line(&mut reader), format!("{expected}\r\n"), "{road}");
-        server.worker_pool.dismiss();
+        server.worker_pool.shut_down();
         end(server);
     }
 }
@@ -444,7 +444,7 @@ fn one_who_was_served_by_a_write_that_is_not_safe_is_told_so() {
     disk.heal();
     await_end("the failure", || !server.journal.has_failed());
     assert_eq!(ask(&mut writer, "LLEN q\r\n"), ":0\r\n", "the waiter has it, if anybody");
-    server.worker_pool.dismiss();
+    server.worker_pool.shut_down();
     end(server);
 }
 
@@ -467,7 +467,7 @@ fn nothing_expires_that_could_not_be_recorded_and_whoever_reads_it_finds_it_gone
     await_end("the failure", || !server.journal.has_failed());
     assert_eq!(ask(&mut reader, &format!("GET {apart}\r\n")), "$-1\r\n");
     assert_ne!(server.journal.end(), end_before, "it is removed now");
-    server.worker_pool.dismiss();
+    server.worker_pool.shut_down();
     end(server);
 }
 
@@ -484,7 +484,7 @@ fn readers_are_served_while_the_disk_fails_where_replies_do_not_wait_for_it() {
     assert_eq!(line(&mut reader), "v\r\n");
     assert!(ask(&mut writer, "SET k w\r\n").starts_with("-MISCONF "));
     disk.heal();
-    server.worker_pool.dismiss();
+    server.worker_pool.shut_down();
     end(server);
 }
 
@@ -499,6 +499,6 @@ fn a_tracked_client_learns_that_its_write_is_not_safe() {
     disk.fail_from(disk.calls(), Fault::Error(libc::ENOSPC));
     assert!(ask(&mut writer, "SET k v\r\n").starts_with("-UNSAFE "));
     disk.heal();
-    server.worker_pool.dismiss();
+    server.worker_pool.shut_down();
     end(server);
 }
