@@ -273,7 +273,7 @@ impl Connection {
     /// Whether the replies of the batch leave in a second turn. Those that are held leave behind
     /// others anyway.
     fn may_wait(&self) -> bool {
-        self.held.is_none()
+        self.watermarks.is_none()
             && self.output.as_ref().is_some_and(|output| self.worker.has_wait(output.len()))
     }
 

@@ -21,17 +21,17 @@ use crate::memcached::write_failure;
 
 /// Watermarks of an output.
 #[derive(Default)]
-pub(super) struct Held {
-    marks: Marks,
+pub(super) struct Watermarks {
+    list: WatermarkList,
     /// The LSN that the session stands in line for.
     queued: Option<Lsn>,
 }
 
 /// A client that sends no pipeline has one.
-type Marks = SmallVec<[Mark; 1]>;
+type WatermarkList = SmallVec<[Watermark; 1]>;
 
 /// A run of an output that an LSN holds.
-struct Mark {
+struct Watermark {
     /// From the reply's first byte to its last one.
     reply: Range<u64>,
     lsn: Lsn,
@@ -53,7 +53,7 @@ enum Tells {
     Write,
 }
 
-impl Held {
+impl Watermarks {
     /// The session has another waker now.
     pub(super) fn requeue(&mut self) {
         self.queued = None;
@@ -95,24 +95,25 @@ impl Connection {
         if is_silent && (tells == Tells::Message || !says_something) {
             return;
         }
-        let mut mark = Mark { reply, lsn, tells, is_long, awaits_file };
-        let held = self.held.get_or_insert_with(Box::default);
-        if let Some(last) = held.marks.last_mut() {
-            mark.lsn = mark.lsn.max(last.lsn);
-            if is_silent && last.reply == mark.reply {
-                // However many say nothing, one mark is enough.
+        let mut watermark = Watermark { reply, lsn, tells, is_long, awaits_file };
+        let watermarks = self.watermarks.get_or_insert_with(Box::default);
+        if let Some(last) = watermarks.list.last_mut() {
+            watermark.lsn = watermark.lsn.max(last.lsn);
+            if is_silent && last.reply == watermark.reply {
+                // However many say nothing, one watermark is enough.
                 let tells = if last.tells == Tells::Write { last.tells } else { tells };
-                *last = Mark { awaits_file: last.awaits_file || awaits_file, tells, ..mark };
+                *last =
+                    Watermark { awaits_file: last.awaits_file || awaits_file, tells, ..watermark };
                 return;
             }
         }
-        held.marks.push(mark);
+        watermarks.list.push(watermark);
     }
 
     /// How many of the output's bytes may leave; if not all, more are written when more may.
     #[inline]
     pub(super) fn free_bytes(&mut self, cx: &TaskContext<'_>, output: &mut Output) -> usize {
-        match self.held {
+        match self.watermarks {
             None => usize::MAX,
             Some(_) => self.release(cx, output),
         }
@@ -122,19 +123,20 @@ impl Connection {
     fn release(&mut self, cx: &TaskContext<'_>, output: &mut Output) -> usize {
         let server = self.worker.server;
         let (journal, fence) = (&server.journal, &server.snapshot_fence);
-        let Some(held) = &mut self.held else { return usize::MAX };
+        let Some(watermarks) = &mut self.watermarks else { return usize::MAX };
         let (mut passed, mut free) = (0, None);
-        while let Some(&Mark { ref reply, lsn, awaits_file, .. }) = held.marks.get(passed) {
+        while let Some(&Watermark { ref reply, lsn, awaits_file, .. }) = watermarks.list.get(passed)
+        {
             if awaits_file && fence.wait(cx.waker()) {
                 free = Some(reply.start);
                 break;
             }
             if !journal.is_durable(lsn) {
                 // In line already, or only just.
-                if held.queued == Some(lsn) && !journal.has_failed()
+                if watermarks.queued == Some(lsn) && !journal.has_failed()
                     || self.worker.durability_waiters.wait(journal, lsn, &self.own)
                 {
-                    held.queued = Some(lsn);
+                    watermarks.queued = Some(lsn);
                     free = Some(reply.start);
                     break;
                 }
@@ -144,22 +146,24 @@ impl Connection {
             }
             passed += 1;
         }
-        held.marks.drain(..passed);
+        watermarks.list.drain(..passed);
         if let Some(free) = free {
             debug_assert!((output.consumed()..=output.appended()).contains(&free));
             return usize::try_from(free - output.consumed()).unwrap_or(usize::MAX);
         }
-        if let Some(held) = self.held.take().filter(|held| !held.marks.is_empty()) {
-            self.answer_lost(held.marks, output);
+        if let Some(watermarks) =
+            self.watermarks.take().filter(|watermarks| !watermarks.list.is_empty())
+        {
+            self.answer_lost(watermarks.list, output);
         }
         usize::MAX
     }
 
     /// Answers with the failure what tells of writes that are not safe, and may never be.
-    fn answer_lost(&mut self, marks: Marks, output: &mut Output) {
+    fn answer_lost(&mut self, marks: WatermarkList, output: &mut Output) {
         let server = self.worker.server;
         let hides_reads = server.journal.hides_unsafe();
-        let lost = marks.into_iter().filter(|mark| match mark.tells {
+        let lost = marks.into_iter().filter(|watermark| match watermark.tells {
             Tells::Message => false,
             Tells::Read => hides_reads,
             Tells::Write => true,
@@ -183,7 +187,7 @@ impl Connection {
         // behind may leave, and where a reply ends that was not made whole nobody knows: such a
         // client learns it by the end of the connection.
         let (mut told, mut cut) = (Vec::new(), None);
-        for Mark { reply, is_long, .. } in lost {
+        for Watermark { reply, is_long, .. } in lost {
             if is_long || !has_lines || is_silent && reply.is_empty() {
                 cut = Some(reply.start..output.appended());
                 break;

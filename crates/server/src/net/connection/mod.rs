@@ -30,7 +30,7 @@ use std::task::{Context as TaskContext, Poll, Waker};
 use proto::{Output, RequestParser};
 
 pub(crate) use deferred::REQUEST_MAX;
-use durable_output::Held;
+use durable_output::Watermarks;
 pub(crate) use socket::{RawStream, Stream};
 use timer::SessionTimer;
 pub(crate) use window::{Slot, Window};
@@ -63,7 +63,7 @@ pub(crate) struct Connection {
     /// Replies that the socket did not take yet.
     output: Option<Box<Output>>,
     /// Which of them must wait for the journal.
-    held: Option<Box<Held>>,
+    watermarks: Option<Box<Watermarks>>,
     /// As others of the worker know it.
     own: Weak<RefCell<Connection>>,
     /// Its task's, once that has run: a task's waker stays the same for life.
@@ -113,7 +113,7 @@ pub(crate) struct Moving {
     executed: usize,
     parser: Option<Box<RequestParser>>,
     output: Option<Box<Output>>,
-    held: Option<Box<Held>>,
+    watermarks: Option<Box<Watermarks>>,
     has_ended: bool,
     is_cut_off: bool,
 }
@@ -122,9 +122,9 @@ impl Connection {
     /// Begins to serve, or goes on where another worker left off.
     pub(crate) fn new(worker: Rc<Worker>, moving: Moving) -> io::Result<Self> {
         let Moving { stream, session, suspension, input, executed, .. } = moving;
-        let (parser, output, mut held) = (moving.parser, moving.output, moving.held);
-        if let Some(held) = &mut held {
-            held.requeue();
+        let (parser, output, mut watermarks) = (moving.parser, moving.output, moving.watermarks);
+        if let Some(watermarks) = &mut watermarks {
+            watermarks.requeue();
         }
         let stream = Stream::attach(stream)?;
         let suspension = suspension.unpacked();
@@ -138,7 +138,7 @@ impl Connection {
             executed,
             parser,
             output,
-            held,
+            watermarks,
             own: Weak::new(),
             waker: None,
             place: Place::Nowhere,
@@ -181,7 +181,7 @@ impl Connection {
             executed: self.executed,
             parser: self.parser.take(),
             output: self.output.take(),
-            held: self.held.take(),
+            watermarks: self.watermarks.take(),
             has_ended: self.has_ended,
             is_cut_off: self.is_cut_off,
         }))
@@ -286,7 +286,7 @@ impl Body for Connection {
         self.undefer();
         self.stream.cut();
         self.session.take_deliveries();
-        (self.output, self.held, self.parser) = (None, None, None);
+        (self.output, self.watermarks, self.parser) = (None, None, None);
         self.drop_input();
         self.is_cut_off = true;
     }
@@ -317,7 +317,7 @@ impl Moving {
             executed: 0,
             parser: None,
             output: None,
-            held: None,
+            watermarks: None,
             has_ended: false,
             is_cut_off: false,
         }
@@ -380,7 +380,7 @@ impl Connection {
         let is_settled = match flushed {
             Poll::Ready(done) => done.is_ok(),
             // Who holds replies back sees to them again.
-            Poll::Pending => self.held.is_some() && !self.is_overfull(),
+            Poll::Pending => self.watermarks.is_some() && !self.is_overfull(),
         };
         if !is_settled || !reads_on || self.has_more() {
             waker.wake_by_ref();

@@ -341,7 +341,7 @@ impl Connection {
     /// Keeps an output for the next flush, unless there is nothing in it and no watermark counts
     /// its bytes.
     pub(super) fn keep_output(&mut self, output: Box<Output>) {
-        if output.is_empty() && self.held.is_none() {
+        if output.is_empty() && self.watermarks.is_none() {
             if let Some(tracked) = self.session.tracked_mut() {
                 tracked.forget_unsent();
             }
