@@ -28,7 +28,7 @@ use crate::limits::budget::Budget;
 use crate::limits::defrag_state::Compaction;
 use crate::limits::eviction_observer::EvictionObserver;
 use crate::limits::loading::Loading;
-use crate::limits::long_running::{Hold, LongRunning};
+use crate::limits::long_running::{LongRunning, RunningGuard};
 use crate::limits::pause::Pause;
 use crate::limits::scripts::state::Scripts;
 use crate::limits::write_refusals::WriteRefusals;
@@ -98,7 +98,7 @@ pub struct Shared {
     /// Why writes are refused.
     pub write_refusals: WriteRefusals,
     /// Commands that others may have to wait for.
-    pub(crate) underway: LongRunning,
+    pub(crate) long_running: LongRunning,
     /// CLIENT PAUSE.
     pub pause: Pause,
     /// Whether data are being loaded, and how far that is.
@@ -185,7 +185,7 @@ impl Shared {
             rates: RateMeter::default(),
             budget: Budget::default(),
             write_refusals: WriteRefusals::default(),
-            underway: LongRunning::default(),
+            long_running: LongRunning::default(),
             pause: Pause::new(keyspace),
             loading: Loading::default(),
             ending: Ending::default(),
@@ -273,8 +273,12 @@ impl Shared {
     }
 
     /// A command begins to hold these partitions, on a background thread.
-    pub(crate) fn begin_hold(&'static self, since_us: i64, partitions: PartitionSet) -> Hold {
-        Hold::begin(&self.underway, self.keyspace, since_us, partitions)
+    pub(crate) fn begin_long_running(
+        &'static self,
+        since_us: i64,
+        partitions: PartitionSet,
+    ) -> RunningGuard {
+        RunningGuard::begin(&self.long_running, self.keyspace, since_us, partitions)
     }
 
     /// What tracking works with.

@@ -170,7 +170,7 @@ fn loading(Asking { lane, session, entry, .. }: Asking<'_>) -> Passed {
 /// A script that has run for too long.
 #[inline]
 fn busy_script(Asking { lane, entry, .. }: Asking<'_>) -> Passed {
-    match lane.shared.scripts.underway.refuse() {
+    match lane.shared.scripts.running.refuse() {
         Some(refusal) if !entry.spec.flags.has(Flags::ALLOW_BUSY) => {
             Err(Objection::Refusal(refusal))
         }

@@ -64,10 +64,10 @@ impl CommandExecution<'_> {
             }
             pass = Some(asked);
         }
-        let hold = server.begin_hold(self.lane.ticked_us(), tx.partitions().into());
+        let running = server.begin_long_running(self.lane.ticked_us(), tx.partitions().into());
         let client = Arc::clone(&self.session.client);
         let subject = self.session.acl_subject_from_now(server);
-        let transaction = Transaction { pass, hold, tx, client, subject };
+        let transaction = Transaction { pass, running, tx, client, subject };
         self.depart(Leaving::Transaction(transaction), work)
     }
 

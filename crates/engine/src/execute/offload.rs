@@ -17,7 +17,7 @@ use crate::clients::mailbox::PendingWakes;
 use crate::clients::registry::Client;
 use crate::commit::handler::{Outcome, Work};
 use crate::execute;
-use crate::limits::long_running::Hold;
+use crate::limits::long_running::RunningGuard;
 use crate::runtime::background::{BETWEEN_LOOKS, Background, wait_for_client_while};
 use crate::runtime::drill;
 use crate::session::Waiting;
@@ -54,7 +54,7 @@ pub struct ControlCall {
 pub(crate) struct Transaction {
     /// None if it has the world.
     pub(crate) pass: Option<HeavyPass>,
-    pub(crate) hold: Hold,
+    pub(crate) running: RunningGuard,
     pub(crate) tx: Tx,
     /// Whose it is.
     pub(crate) client: Arc<Client>,
@@ -95,7 +95,7 @@ impl Transaction {
     /// Runs the command, as often as it needs more locks.
     fn go_on(self, args: OwnedArgs, work: Work) -> OffloadResult {
         // In a panic too the locks go first, as the world may be granted right after the pass.
-        let Self { mut pass, mut hold, mut tx, client, subject } = self;
+        let Self { mut pass, mut running, mut tx, client, subject } = self;
         let mut output = Output::new();
         output.set_ceiling(work.server.output_ceiling(&client));
         let watch = WorkTimer::start(work.server.keyspace.clock());
@@ -112,28 +112,30 @@ impl Transaction {
                 Outcome::Wait(wait) => {
                     waits = Some(Waiting::begin(&mut tx, &client, work.waiting(), *wait));
                 }
-                Outcome::Widen => match again(tx, round, &mut pass, &mut hold, &gates, || true) {
-                    Ok(widened) => {
-                        tx = widened;
-                        continue;
+                Outcome::Widen => {
+                    match again(tx, round, &mut pass, &mut running, &gates, || true) {
+                        Ok(widened) => {
+                            tx = widened;
+                            continue;
+                        }
+                        Err(Barred::Refused(busy)) => {
+                            execute::refuse(work.server, work.entry, &busy, work.resp, &mut output);
+                            failed = true;
+                            break;
+                        }
+                        Err(Barred::PutOff) => {
+                            // Others may have the thread, once its leave is given back.
+                            drop((running, pass));
+                            return OffloadResult::put_off(work.entry, args);
+                        }
                     }
-                    Err(Barred::Refused(busy)) => {
-                        execute::refuse(work.server, work.entry, &busy, work.resp, &mut output);
-                        failed = true;
-                        break;
-                    }
-                    Err(Barred::PutOff) => {
-                        // Others may have the thread, once its leave is given back.
-                        drop((hold, pass));
-                        return OffloadResult::put_off(work.entry, args);
-                    }
-                },
+                }
                 Outcome::Heavy => unreachable!("heavy threads carry any load"),
             }
             drop(tx);
             break;
         }
-        drop(hold);
+        drop(running);
         drop(pass);
         work.server.mailboxes.wake(&wakes);
         // What a reply needs no lock for is begun here, off the worker.
@@ -154,13 +156,13 @@ fn again(
     tx: Tx,
     round: u32,
     pass: &mut Option<HeavyPass>,
-    hold: &mut Hold,
+    running: &mut RunningGuard,
     gates: &gates::Again<'_>,
     mut are_wanted: impl FnMut() -> bool,
 ) -> Result<Tx, Barred> {
     let (options, keyspace) = (tx.options(), tx.keyspace());
     let mut acquisition = tx.widen(round);
-    hold.pause();
+    running.pause();
     // One that had the world is begun again in a drill: it has stepped aside already.
     if acquisition.wants_world()
         && let Some(pass) = pass
@@ -182,12 +184,12 @@ fn again(
             assert!(is_there, "nothing is asked for");
         } else if gates.hold()? {
             acquisition = await_leave(gates, acquisition, pass.as_mut())?;
-            hold.begin_anew();
+            running.begin_anew();
             continue;
         }
         if acquisition.prolong() {
             if let Obstacle::Partitions(partitions) = acquisition.obstacle() {
-                hold.resume(partitions.iter().copied().collect());
+                running.resume(partitions.iter().copied().collect());
             }
             let now_us = keyspace.clock().now_us();
             return Ok(Tx::begin(acquisition, TxOptions { now: now_us / 1000, now_us, ..options }));

@@ -160,13 +160,13 @@ impl CommandExecution<'_> {
             pass = Some(asked);
         }
         program.set_out(self.session);
-        let hold = server.begin_hold(self.lane.ticked_us(), unit.tx.partitions().into());
+        let running = server.begin_long_running(self.lane.ticked_us(), unit.tx.partitions().into());
         let (output, wants_reply) = (self.out.split_off(mark), self.session.replies());
         let (entry, resp, widens, micros) = (self.entry, self.session.resp, false, 0);
         let subject = self.session.acl_subject_from_now(server);
         let offloaded = OffloadedProgram {
             unit,
-            hold,
+            running,
             pass,
             program,
             subject,

@@ -12,11 +12,11 @@ use keyspace::{Keyspace, PartitionIndex, PartitionSet};
 #[derive(Default)]
 pub(crate) struct LongRunning {
     count: AtomicUsize,
-    holds: Mutex<Vec<Arc<Held>>>,
+    commands: Mutex<Vec<Arc<RunningCommand>>>,
 }
 
 /// What one of them holds.
-struct Held {
+struct RunningCommand {
     /// On the monotonic clock, in microseconds.
     since_us: i64,
     /// In rising order.
@@ -25,35 +25,35 @@ struct Held {
     is_paused: bool,
 }
 
-impl Held {
+impl RunningCommand {
     fn holds(&self, partition: PartitionIndex) -> bool {
         self.partitions.binary_search(&partition).is_ok()
     }
 }
 
 /// A command under way; it ends when dropped, after its locks.
-pub(crate) struct Hold {
-    underway: &'static LongRunning,
+pub(crate) struct RunningGuard {
+    all: &'static LongRunning,
     keyspace: &'static Keyspace,
-    held: Arc<Held>,
+    command: Arc<RunningCommand>,
     /// Since when it has its present locks, on the monotonic clock in microseconds.
     locked_us: i64,
 }
 
-impl Hold {
+impl RunningGuard {
     /// A command begins that holds these partitions.
     pub(crate) fn begin(
-        underway: &'static LongRunning,
+        all: &'static LongRunning,
         keyspace: &'static Keyspace,
         since_us: i64,
         partitions: PartitionSet,
     ) -> Self {
         let mut partitions = partitions;
         partitions.sort_unstable();
-        let held = Arc::new(Held { since_us, partitions, is_paused: false });
-        underway.holds().push(Arc::clone(&held));
-        underway.count.fetch_add(1, Ordering::Relaxed);
-        Self { underway, keyspace, held, locked_us: since_us }
+        let command = Arc::new(RunningCommand { since_us, partitions, is_paused: false });
+        all.commands().push(Arc::clone(&command));
+        all.count.fetch_add(1, Ordering::Relaxed);
+        Self { all, keyspace, command, locked_us: since_us }
     }
 
     /// It has given its locks back and waits for others.
@@ -69,7 +69,7 @@ impl Hold {
 
     /// It may have taken more locks, beside those that it has; whether it did.
     pub(crate) fn extend(&mut self, partitions: &[PartitionIndex]) -> bool {
-        let is_more = *self.held.partitions != *partitions;
+        let is_more = *self.command.partitions != *partitions;
         if is_more {
             let mut partitions = PartitionSet::from(partitions);
             partitions.sort_unstable();
@@ -81,48 +81,48 @@ impl Hold {
     /// A gate held the command, which had no lock: others have not waited for it so far.
     pub(crate) fn begin_anew(&mut self) {
         let since_us = self.keyspace.clock().monotonic_us();
-        self.replace(Held { since_us, partitions: PartitionSet::new(), is_paused: true });
+        self.replace(RunningCommand { since_us, partitions: PartitionSet::new(), is_paused: true });
     }
 
     fn change(&mut self, partitions: PartitionSet, is_paused: bool) {
         self.note();
-        self.replace(Held { since_us: self.held.since_us, partitions, is_paused });
+        self.replace(RunningCommand { since_us: self.command.since_us, partitions, is_paused });
     }
 
-    fn replace(&mut self, held: Held) {
-        let held = Arc::new(held);
-        let before = std::mem::replace(&mut self.held, Arc::clone(&held));
-        let mut holds = self.underway.holds();
-        let place = holds.iter_mut().find(|other| Arc::ptr_eq(other, &before));
-        *place.expect("it stands there until it is dropped") = held;
+    fn replace(&mut self, command: RunningCommand) {
+        let command = Arc::new(command);
+        let before = std::mem::replace(&mut self.command, Arc::clone(&command));
+        let mut commands = self.all.commands();
+        let place = commands.iter_mut().find(|other| Arc::ptr_eq(other, &before));
+        *place.expect("it stands there until it is dropped") = command;
     }
 
     /// Notes how long it had the locks that it has.
     fn note(&self) {
-        if !self.held.partitions.is_empty() {
+        if !self.command.partitions.is_empty() {
             let micros = self.keyspace.clock().monotonic_us() - self.locked_us;
             self.keyspace.stall_stats().note_hold(u64::try_from(micros).unwrap_or(0));
         }
     }
 }
 
-impl Drop for Hold {
+impl Drop for RunningGuard {
     fn drop(&mut self) {
-        let Self { underway, held, .. } = &*self;
-        underway.holds().retain(|other| !Arc::ptr_eq(other, held));
-        underway.count.fetch_sub(1, Ordering::Relaxed);
+        let Self { all, command, .. } = &*self;
+        all.commands().retain(|other| !Arc::ptr_eq(other, command));
+        all.count.fetch_sub(1, Ordering::Relaxed);
         self.note();
     }
 }
 
 impl LongRunning {
     /// Since when the first of those that `counts` has been under way.
-    fn since_of(&self, counts: impl Fn(&Held) -> bool) -> Option<i64> {
+    fn since_of(&self, counts: impl Fn(&RunningCommand) -> bool) -> Option<i64> {
         if self.count.load(Ordering::Relaxed) == 0 {
             return None;
         }
-        let holds = self.holds();
-        holds.iter().filter(|held| counts(held)).map(|held| held.since_us).min()
+        let commands = self.commands();
+        commands.iter().filter(|command| counts(command)).map(|command| command.since_us).min()
     }
 
     /// Since when the first has been under way.
@@ -132,7 +132,7 @@ impl LongRunning {
 
     /// Since when the first has been that holds one of these partitions.
     pub(crate) fn since_with(&self, partitions: &[PartitionIndex]) -> Option<i64> {
-        self.since_of(|held| partitions.iter().any(|it| held.holds(*it)))
+        self.since_of(|command| partitions.iter().any(|it| command.holds(*it)))
     }
 
     /// Whether one that may change something has been under way since before that.
@@ -142,10 +142,10 @@ impl LongRunning {
 
     /// Since when the first of those has been under way that have their locks.
     pub(crate) fn active_since(&self) -> Option<i64> {
-        self.since_of(|held| !held.is_paused)
+        self.since_of(|command| !command.is_paused)
     }
 
-    fn holds(&self) -> MutexGuard<'_, Vec<Arc<Held>>> {
-        self.holds.lock().expect("no critical section here panics")
+    fn commands(&self) -> MutexGuard<'_, Vec<Arc<RunningCommand>>> {
+        self.commands.lock().expect("no critical section here panics")
     }
 }

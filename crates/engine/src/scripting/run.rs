@@ -199,7 +199,7 @@ impl Program for ScriptCall {
     fn kill(&mut self, args: Args<'_>, _: Vec<usize>) {
         let now_us = self.server.keyspace.clock().monotonic_us();
         let what = RunningCall { function: None, request: args.into() };
-        self.listed = Some(self.server.scripts.underway.enter_killed(now_us, what));
+        self.listed = Some(self.server.scripts.running.enter_killed(now_us, what));
     }
 
     fn needs_no_locks(&self) -> bool {

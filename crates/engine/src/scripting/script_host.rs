@@ -245,7 +245,7 @@ impl Host for Caller<'_> {
             return Ok(());
         }
         let began_us = *self.began_us.get_or_insert(now);
-        let underway = &self.server.scripts.underway;
+        let underway = &self.server.scripts.running;
         let listed = self.listed.get_or_insert_with(|| {
             let (function, request) = (self.function.map(Box::from), self.request.into());
             underway.enter(began_us, self.has_written, RunningCall { function, request })

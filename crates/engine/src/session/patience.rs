@@ -28,8 +28,8 @@ pub fn waits_on(server: &Shared, obstacle: Obstacle<'_>, began_us: i64) -> bool 
     let since = || {
         let stop = server.keyspace.stopped_since();
         let held = match obstacle {
-            Obstacle::World => server.underway.since().into_iter().chain(stop).min(),
-            Obstacle::Partitions(wanted) => stop.or_else(|| server.underway.since_with(wanted)),
+            Obstacle::World => server.long_running.since().into_iter().chain(stop).min(),
+            Obstacle::Partitions(wanted) => stop.or_else(|| server.long_running.since_with(wanted)),
         };
         held.unwrap_or(began_us)
     };
@@ -52,7 +52,7 @@ fn since(server: &Shared, parked: &Parked) -> Option<i64> {
     let stop = server.keyspace.stopped_since();
     let waits_for_leave = round.pass.as_ref().is_some_and(|pass| !pass.is_admitted());
     if acquisition.wants_world() || waits_for_leave && server.keyspace.is_world_wanted() {
-        return stop.into_iter().chain(server.underway.since()).min();
+        return stop.into_iter().chain(server.long_running.since()).min();
     }
     if waits_for_leave {
         // For any of many threads, whichever is free first.
@@ -60,14 +60,14 @@ fn since(server: &Shared, parked: &Parked) -> Option<i64> {
     }
     stop.or_else(|| {
         let partition = acquisition.awaits()?;
-        server.underway.since_with(&[partition])
+        server.long_running.since_with(&[partition])
     })
 }
 
 /// Waits for those that were under way before that, for a client: on a heavy-work thread.
 pub fn await_those_before(server: &Shared, time_us: i64) -> Result<(), Refusal> {
-    while server.underway.is_any_before(time_us) {
-        let since = || server.underway.active_since().unwrap_or(time_us);
+    while server.long_running.is_any_before(time_us) {
+        let since = || server.long_running.active_since().unwrap_or(time_us);
         if left(server, since).is_some_and(|left| left <= 0) {
             return Err(BUSY);
         }
@@ -126,7 +126,7 @@ mod tests {
         let keyspace = server.keyspace;
         let now = keyspace.clock().monotonic_us();
         // As if it had been under way for an hour.
-        let _old = server.begin_hold(now - 3_600_000_000, PartitionSet::from_elem(1, 1));
+        let _old = server.begin_long_running(now - 3_600_000_000, PartitionSet::from_elem(1, 1));
         let is_patient = |partition, pass| {
             let wanted = PartitionSet::from_elem(partition, 1);
             let acquisition = Acquisition::of_partitions(keyspace, wanted);
@@ -166,20 +166,20 @@ mod tests {
         let set = |partitions: &[_]| partitions.iter().copied().collect::<PartitionSet>();
         let now = server.keyspace.clock().monotonic_us();
         // As if it had been under way for an hour.
-        let mut hold = server.begin_hold(now - 3_600_000_000, set(&[1, 2]));
+        let mut running = server.begin_long_running(now - 3_600_000_000, set(&[1, 2]));
         let waits = |partition| waits_on(server, Obstacle::Partitions(&[partition]), now);
         assert!(!waits(1) && !waits(2) && waits(3));
-        hold.pause();
+        running.pause();
         assert!(waits(1) && waits(2) && waits(3));
         assert!(!waits_on(server, Obstacle::World, now), "it still keeps the world from stopping");
-        hold.resume(set(&[2, 3]));
+        running.resume(set(&[2, 3]));
         assert!(waits(1) && !waits(2) && !waits(3));
         // A gate held it: nobody has waited for it since.
-        hold.pause();
-        hold.begin_anew();
-        hold.resume(set(&[2, 3]));
+        running.pause();
+        running.begin_anew();
+        running.resume(set(&[2, 3]));
         assert!(waits(1) && waits(2) && waits(3));
-        drop(hold);
+        drop(running);
         assert!(waits(1) && waits(2) && waits(3));
         assert!(waits_on(server, Obstacle::World, now));
     }

@@ -12,7 +12,7 @@ use super::{Barred, WorkTimer, again};
 use crate::admission::gates::{self, FlagsOf};
 use crate::execute;
 use crate::lane::Lane;
-use crate::limits::long_running::Hold;
+use crate::limits::long_running::RunningGuard;
 use crate::runtime::background::CountedProgram;
 use crate::session::{Accounted, Resumable, Resumed};
 use crate::session::{AclSubject, Request};
@@ -25,7 +25,7 @@ use crate::transaction::unit::{Program, RunsOn, Unit};
 /// The locks go first where it is dropped, as the world may be granted right after the pass.
 pub(crate) struct OffloadedProgram {
     pub(crate) unit: Unit,
-    pub(crate) hold: Hold,
+    pub(crate) running: RunningGuard,
     /// None if it has the world.
     pub(crate) pass: Option<HeavyPass>,
     pub(crate) program: Box<dyn Program>,
@@ -117,8 +117,8 @@ impl OffloadedProgram {
                         gates::Again::of_program(server, subject, request, puts_off, queued);
                     let (reader, tx) = (self.unit.reader(), self.unit.into_tx());
                     let is_wanted = || !self.program.needs_no_locks();
-                    let (pass, hold) = (&mut self.pass, &mut self.hold);
-                    match again(tx, round, pass, hold, &gates, is_wanted) {
+                    let (pass, running) = (&mut self.pass, &mut self.running);
+                    match again(tx, round, pass, running, &gates, is_wanted) {
                         Ok(tx) => {
                             self.unit = Unit::begin(server, tx, reader);
                             if let Some(subject) = subject.filter(|subject| subject.is_limited()) {
@@ -127,7 +127,7 @@ impl OffloadedProgram {
                         }
                         Err(Barred::PutOff) => {
                             self.program.forget();
-                            drop((self.hold, self.pass));
+                            drop((self.running, self.pass));
                             return OffloadResult::put_off(self.entry, args);
                         }
                         Err(Barred::Refused(busy)) => {
@@ -136,7 +136,7 @@ impl OffloadedProgram {
                                 let output = &mut self.output;
                                 execute::refuse(server, self.entry, &busy, self.resp, output);
                             }
-                            drop((self.hold, self.pass));
+                            drop((self.running, self.pass));
                             let micros = self.micros + watch.micros();
                             let program: Option<Box<dyn Accounted>> = Some(self.program);
                             let ran =
@@ -161,9 +161,9 @@ impl OffloadedProgram {
 
     /// The program is over: what it held is given back.
     fn end(self, seen: Lsn, args: OwnedArgs) -> OffloadResult {
-        let Self { unit, hold, pass, program, output, entry, micros, count, .. } = self;
+        let Self { unit, running, pass, program, output, entry, micros, count, .. } = self;
         drop(unit);
-        drop(hold);
+        drop(running);
         drop(pass);
         drop(count);
         let failed = program.has_failed();
@@ -190,7 +190,7 @@ impl OffloadedProgram {
             Ok(seen) => Ok(self.end(seen, args)),
             Err(refusal) => {
                 self.widens = matches!(refusal, Refusal::Widen);
-                if self.hold.extend(self.unit.tx.partitions()) {
+                if self.running.extend(self.unit.tx.partitions()) {
                     // What it did stays, whoever was kept from the locks that came.
                     let _ = self.unit.tx.prolong();
                 }
@@ -255,7 +255,7 @@ mod tests {
         tx.put_text(b"x", NewText::Integer(100), Lifetime::Forever).unwrap();
         OffloadedProgram {
             unit: Unit::begin(server, tx, None),
-            hold: server.begin_hold(0, partitions),
+            running: server.begin_long_running(0, partitions),
             pass: Some(HeavyPass::for_offload(keyspace)),
             program: Box::new(Idle),
             subject: None,

@@ -109,9 +109,9 @@ impl Unlocked {
         match begin_again(&gates, &mut pass, options, &partitions, computed) {
             Ok(tx) => {
                 let since_us = server.keyspace.clock().monotonic_us();
-                let hold = server.begin_hold(since_us, partitions);
+                let running = server.begin_long_running(since_us, partitions);
                 let pass = Some(pass);
-                Transaction { pass, hold, tx, client, subject }.go_on(args, work)
+                Transaction { pass, running, tx, client, subject }.go_on(args, work)
             }
             Err(Barred::PutOff) => {
                 drop(pass);

@@ -19,7 +19,7 @@ pub struct Scripts {
     /// The Lua interpreters of all threads, counted for their memory.
     pub interpreters: Interpreters,
     /// Those that could be killed.
-    pub underway: RunningScripts,
+    pub running: RunningScripts,
     /// Whether they may call what is denied to scripts (`DEBUG SET-DISABLE-DENY-SCRIPTS`).
     pub may_call_denied: AtomicBool,
 }

@@ -125,7 +125,7 @@ const KILL: ControlCommand = Command {
     subcommands: &[],
     run: |context, _, reply| {
         let before_us = busy_since_us(context.server);
-        context.server.scripts.underway.kill(before_us, true)?;
+        context.server.scripts.running.kill(before_us, true)?;
         reply.ok();
         Ok(Next::Done)
     },
@@ -331,11 +331,11 @@ const STATS: ControlCommand = Command {
     subcommands: &[],
     run: |context, _, reply| {
         let server = context.server;
-        server.scripts.underway.check_tells_of_functions()?;
+        server.scripts.running.check_tells_of_functions()?;
         reply.map(2);
         reply.bulk(b"running_script");
         let now_us = server.keyspace.clock().monotonic_us();
-        server.scripts.underway.write_oldest_function(now_us, reply);
+        server.scripts.running.write_oldest_function(now_us, reply);
         let state = see_libraries(context)?;
         reply.bulk(b"engines");
         reply.map(1);

@@ -147,7 +147,7 @@ const KILL: ControlCommand = Command {
     subcommands: &[],
     run: |context, _, reply| {
         let before_us = busy_since_us(context.server);
-        context.server.scripts.underway.kill(before_us, false)?;
+        context.server.scripts.running.kill(before_us, false)?;
         reply.ok();
         Ok(Next::Done)
     },

@@ -96,7 +96,7 @@ fn shut_down(
 /// written nobody can end it, so a save might never begin.
 fn outlast_scripts(server: &Server) -> Result<(), Refusal> {
     let asked_us = server.keyspace.clock().monotonic_us();
-    let underway = &server.scripts.underway;
+    let underway = &server.scripts.running;
     while underway.any_since(asked_us) {
         underway.check_is_idle(busy_since_us(server))?;
         std::thread::sleep(BETWEEN_LOOKS);

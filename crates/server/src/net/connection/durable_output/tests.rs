@@ -216,7 +216,7 @@ fn what_was_seen_before_a_reply_is_waited_for_in_any_output() {
     other.write_all(b"FUNCTION STATS\r\n").unwrap();
     assert!(is_silent(&mut other));
     assert!(is_silent(&mut caller), "the library is not safe");
-    while server.scripts.underway.any_since(i64::MAX) {
+    while server.scripts.running.any_since(i64::MAX) {
         std::thread::yield_now();
     }
     assert!(is_silent(&mut caller), "the library is not safe");
