@@ -84,8 +84,8 @@ pub enum Effect {
     AppendOnly,
     /// Have replies wait for the disk, or not.
     AppendSync,
-    /// Resize the replication backlog.
-    Backlog,
+    /// Tell the links to replicas and to the primary.
+    Replication,
     /// Show a new process title.
     ProcessTitle,
     /// Tell the kernel the new out-of-memory scores.

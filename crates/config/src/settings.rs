@@ -154,6 +154,8 @@ settings! {
     MEMCACHED_UNIXSOCKETPERM: u32 = "memcached-unixsocketperm";
     MEMCACHED_USER: Arc<[u8]> = "memcached-user";
     MEMCACHED_WATCH: bool = "memcached-watch";
+    MIN_REPLICAS_MAX_LAG: u32 = "min-replicas-max-lag";
+    MIN_REPLICAS_TO_WRITE: usize = "min-replicas-to-write";
     NOTIFY_KEYSPACE_EVENTS: KeyEvents = "notify-keyspace-events";
     NO_APPENDFSYNC_ON_REWRITE: bool = "no-appendfsync-on-rewrite";
     OOM_SCORE_ADJ: OomScoreAdj = "oom-score-adj";
@@ -173,6 +175,15 @@ settings! {
     RDB_SKIP_MODULE_DATA: bool = "rdb-skip-module-data";
     RDB_VERSION_CHECK: RdbVersionCheck = "rdb-version-check";
     RDB_WRITE_VERSION: u16 = "rdb-write-version";
+    REPL_BACKLOG_SIZE: u64 = "repl-backlog-size";
+    REPL_BACKLOG_TTL: u64 = "repl-backlog-ttl";
+    REPL_DISABLE_TCP_NODELAY: bool = "repl-disable-tcp-nodelay";
+    REPL_DISKLESS_SYNC: bool = "repl-diskless-sync";
+    REPL_DISKLESS_SYNC_DELAY: u32 = "repl-diskless-sync-delay";
+    REPL_DISKLESS_SYNC_MAX_REPLICAS: usize = "repl-diskless-sync-max-replicas";
+    REPL_PING_REPLICA_PERIOD: u32 = "repl-ping-replica-period";
+    REPL_RDB_CHANNEL: bool = "repl-rdb-channel";
+    REPL_TIMEOUT: u32 = "repl-timeout";
     REPORTED_REDIS_VERSION: Arc<[u8]> = "reported-redis-version";
     REQUIREPASS: Arc<[u8]> = "requirepass";
     SAVE: Vec<SavePoint> = "save";

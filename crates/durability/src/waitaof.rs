@@ -1,7 +1,8 @@
-//! What WAITAOF tells of the log here.
+//! What WAIT and WAITAOF tell of copies: in the log here, and on replicas.
 //!
 //! Invariant: a copy counts only while there is a base that it stands behind.
 
+use engine::session::Copies;
 use keyspace::{Lsn, Refusal};
 use proto::Reply;
 
@@ -11,12 +12,27 @@ use crate::durability::Durability;
 pub const NO_FILE: Refusal =
     Refusal::error("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.");
 
-/// Says how many copies there are of what was written up to `lsn`: in the file here, whether or not
-/// it was asked for, and none on replicas.
-pub fn reply_copies(server: &Durability, lsn: Lsn, reply: &mut Reply<'_>) {
-    reply.array(2);
-    reply.integer(i64::from(is_in_file(server, lsn)));
-    reply.integer(0);
+/// Says how many copies there are of what was written up to `lsn`. WAITAOF tells of the file here,
+/// whether or not it was asked for, and of replicas, WAIT of replicas.
+pub fn reply_copies(server: &Durability, lsn: Lsn, awaited: Copies, reply: &mut Reply<'_>) {
+    let acks = &server.replica_acks;
+    match awaited {
+        Copies::Applied { .. } => reply.integer(acks.applied(lsn) as i64),
+        Copies::Synced { .. } => {
+            reply.array(2);
+            reply.integer(i64::from(is_in_file(server, lsn)));
+            reply.integer(acks.synced(lsn) as i64);
+        }
+    }
+}
+
+/// Whether as many replicas have it as are wanted.
+pub fn is_on_replicas(server: &Durability, lsn: Lsn, awaited: Copies) -> bool {
+    let acks = &server.replica_acks;
+    match awaited {
+        Copies::Applied { replicas } => acks.applied(lsn) >= replicas,
+        Copies::Synced { replicas, .. } => replicas == 0 || acks.synced(lsn) >= replicas,
+    }
 }
 
 /// Whether there is a file with a base, and all up to `lsn` is safe in it.

@@ -22,6 +22,7 @@ use crate::clients::mailbox::{Directory, Mailboxes, Outbox, PendingWakes};
 use crate::clients::registry::{Client, Clients};
 use crate::clients::unregistration::Unregistrar;
 use crate::journal::Journal;
+use crate::journal::acks::ReplicaAcks;
 use crate::journal::snapshot_fence::SnapshotFence;
 use crate::limits::aging_state::Aging;
 use crate::limits::budget::Budget;
@@ -77,6 +78,8 @@ pub struct Shared {
     pub mailboxes: Mailboxes,
     /// The records of all writes, on their way to their readers.
     pub journal: Journal,
+    /// How far the replicas are.
+    pub replica_acks: ReplicaAcks,
     /// Holds replies back while the snapshot file still has what was removed.
     pub snapshot_fence: SnapshotFence,
     /// Channels and their subscribers.
@@ -175,6 +178,7 @@ impl Shared {
             client_margin: Margin::default(),
             mailboxes: Mailboxes::new(),
             journal: Journal::new(keyspace.clock().clone(), &keyspace.settings().journal_attached),
+            replica_acks: ReplicaAcks::default(),
             snapshot_fence: SnapshotFence::default(),
             pubsub: PubSub::default(),
             tracking: Tracking::default(),

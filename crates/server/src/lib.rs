@@ -6,6 +6,7 @@
 mod control;
 mod cron;
 mod families;
+mod links;
 mod memcached;
 mod net;
 mod sentinel;

@@ -17,6 +17,7 @@ use keyspace::Keyspace;
 use persist::storage::Storage;
 
 use crate::control::context::ControlHandler;
+use crate::links::Links;
 use crate::memcached::Front;
 use crate::net::network::Network;
 use crate::sentinel::post::Post;
@@ -25,6 +26,8 @@ use crate::sentinel::post::Post;
 /// [`Network`] and more.
 pub(crate) struct Server {
     network: Network,
+    /// The links to replicas.
+    pub(crate) links: Links,
     pub(crate) control_handlers: Handlers<ControlHandler>,
     /// What sessions leave for the Sentinel, if this is one.
     pub(crate) sentinel: Post,
@@ -52,6 +55,7 @@ impl Server {
         let durability = Durability::new(Engine::new(shared, programs), storage);
         Self {
             network: Network::new(Front::new(durability)),
+            links: Links::new(),
             control_handlers: control,
             sentinel: Post::default(),
         }

@@ -329,6 +329,7 @@ fn make_server(
     server.set_control_plane(server);
     server.unregistrar.begin(|rest| server.worker_pool.unregister(rest));
     server.set_eviction_observer(&server.memcached);
+    server.let_links_in(|moving| server.links.adopt(server, moving));
     server
 }
 

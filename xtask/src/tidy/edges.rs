@@ -29,12 +29,31 @@ const EDGES: &[(&str, &[&str])] = &[
 ];
 
 /// What the engine may import: all that knows no server.
-const ENGINE: &[&str] =
-    &["base", "proto", "structs", "keyspace", "commands", "script", "acl", "config", "persist"];
+const ENGINE: &[&str] = &[
+    "base",
+    "proto",
+    "structs",
+    "keyspace",
+    "commands",
+    "script",
+    "acl",
+    "config",
+    "persist",
+    "replication",
+];
 
 /// What keeps the data builds on the engine.
 const DURABILITY: &[&str] = &[
-    "base", "proto", "structs", "keyspace", "commands", "script", "acl", "config", "persist",
+    "base",
+    "proto",
+    "structs",
+    "keyspace",
+    "commands",
+    "script",
+    "acl",
+    "config",
+    "persist",
+    "replication",
     "engine",
 ];
 

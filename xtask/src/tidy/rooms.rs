@@ -43,6 +43,7 @@ const ROOMS: &[Room] = &[
     room("durability", &["durability/"]),
     room("memcached", &["server/memcached/"]),
     room("net", &["server/net/"]),
+    room("links", &["server/links/"]),
     room("state", &["server/server.rs", "server/control/context.rs", "server/sentinel/post.rs"]),
     room("control", &["server/control/"]),
     room("sentinel", &["server/sentinel/"]),

@@ -84,56 +84,63 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         aliases: &["repl-ping-slave-period"],
         kind: integer(1, i32::MAX as i64),
         default: "10",
+        effect: Effect::Replication,
         doc: "Seconds between pings to replicas.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "repl-timeout",
         kind: integer(1, i32::MAX as i64),
         default: "60",
+        effect: Effect::Replication,
         doc: "Seconds of silence after which a link is closed.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "repl-disable-tcp-nodelay",
         default: "no",
+        effect: Effect::Replication,
         doc: "Lets the kernel collect small packets to replicas.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "repl-backlog-size",
         kind: memory(1, i64::MAX),
         default: "1mb",
-        effect: Effect::Backlog,
+        effect: Effect::Replication,
         doc: "How many bytes of the stream are kept for replicas that reconnect.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "repl-backlog-ttl",
         kind: integer(0, i64::MAX),
         default: "3600",
+        effect: Effect::Replication,
         doc: "Seconds that the backlog is kept without replicas.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "repl-diskless-sync",
         default: "yes",
-        doc: "Sends full syncs without a file; they always are.",
-        ..ACCEPTED
+        effect: Effect::Replication,
+        doc: "Sends full syncs without a file on disk.",
+        ..WORKS
     },
     ConfigOption {
         name: "repl-diskless-sync-delay",
         kind: integer(0, i32::MAX as i64),
         default: "5",
+        effect: Effect::Replication,
         doc: "Seconds a full sync waits for more replicas.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "repl-diskless-sync-max-replicas",
         kind: integer(0, i32::MAX as i64),
         default: "0",
+        effect: Effect::Replication,
         doc: "Replicas at which a full sync waits no longer.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "repl-diskless-load",
@@ -146,8 +153,9 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "repl-rdb-channel",
         default: "yes",
         hidden: true,
+        effect: Effect::Replication,
         doc: "Sends snapshot and stream over two connections.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "repl-mptcp",
@@ -188,16 +196,18 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         aliases: &["min-slaves-to-write"],
         kind: integer(0, i32::MAX as i64),
         default: "0",
+        effect: Effect::Replication,
         doc: "How many replicas must be near for writes to be accepted.",
-        ..MISSING
+        ..WORKS
     },
     ConfigOption {
         name: "min-replicas-max-lag",
         aliases: &["min-slaves-max-lag"],
         kind: integer(0, i32::MAX as i64),
         default: "10",
+        effect: Effect::Replication,
         doc: "Seconds after which a silent replica is not near.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "propagation-error-behavior",

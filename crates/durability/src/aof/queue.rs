@@ -7,7 +7,7 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-use engine::journal::{JournalReader, ReaderId};
+use engine::journal::{JournalReader, ReaderId, Sleeper};
 use engine::limits::log_buffers::PIECES_KEPT;
 use engine::runtime::write_gate::WriteGate;
 use keyspace::Lsn;
@@ -163,8 +163,8 @@ impl JournalReader for QueueReader {
         self.0.put(lsn, bytes, may_wait)
     }
 
-    fn rest(&mut self) -> Option<Arc<Condvar>> {
-        self.0.rest()
+    fn rest(&mut self) -> Option<Sleeper> {
+        self.0.rest().map(Sleeper::Thread)
     }
 }
 

@@ -46,7 +46,7 @@ use scribe::Scribe;
 
 use crate::durability::Durability;
 
-pub(crate) use sink::{FileSink, SnapshotSink};
+pub use sink::{FileSink, SnapshotSink};
 
 /// The most threads that encode.
 const ENCODERS_MAX: usize = 4;
@@ -65,41 +65,62 @@ pub struct Snapshots {
 
 /// What a snapshot is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SnapshotPurpose {
+pub enum SnapshotPurpose {
     /// To be loaded at a start.
     Save,
     /// To begin an append-only file, in this form.
     Base(BaseForm),
+    /// To be loaded by replicas.
+    Sync(SyncForm),
+}
+
+/// What replicas want of a snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SyncForm {
+    /// With keys.
+    pub keys: bool,
+    /// With functions.
+    pub functions: bool,
+    /// With strings compressed where the configuration says so.
+    pub compresses: bool,
+    /// With a checksum where the configuration says so.
+    pub sums: bool,
+    /// The version that the head says, where the configuration says none; 0 is the lowest that
+    /// holds the data, or our own.
+    pub version: u16,
+    /// The version that values may need; 0 is the one that the head says.
+    pub newest: u16,
 }
 
 /// What is wanted of a snapshot.
-pub(crate) struct SnapshotTarget {
-    pub(crate) sink: Box<dyn SnapshotSink>,
+pub struct SnapshotTarget {
+    /// Where it goes.
+    pub sink: Box<dyn SnapshotSink>,
     /// Runs at the cut, with the world stopped; it may not wait.
-    pub(crate) at_cut: Box<dyn FnOnce(Cut) + Send>,
+    pub at_cut: Box<dyn FnOnce(Cut) + Send>,
 }
 
 /// Runs when all is over, on the snapshot's thread.
-pub(crate) type WhenDone = Box<dyn FnOnce(Result<Finished, String>) + Send>;
+pub type WhenDone = Box<dyn FnOnce(Result<Finished, String>) + Send>;
 
 /// The instant of a snapshot.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Cut {
+pub struct Cut {
     /// The journal's end: what comes behind it is not in the snapshot.
-    pub(crate) lsn: Lsn,
+    pub lsn: Lsn,
 }
 
 /// A snapshot that is there.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Finished {
+pub struct Finished {
     /// Its length.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// The most bytes that copies of changing entries took.
-    pub(crate) copies_peak: usize,
+    pub copies_peak: usize,
 }
 
 /// A snapshot under way.
-pub(crate) struct Snapshot {
+pub struct Snapshot {
     server: &'static Durability,
     purpose: SnapshotPurpose,
     queue: Arc<EntryQueue>,
@@ -123,7 +144,21 @@ struct Format {
     /// Where a policy goes by it, as in Redis: when each key was last used, or how often.
     tells_access: bool,
     version: u16,
+    newest: u16,
     syncs: bool,
+}
+
+impl Format {
+    fn for_sync(self, form: SyncForm) -> Self {
+        let is_free = self.version == 0;
+        Self {
+            compresses: self.compresses && form.compresses,
+            sums: self.sums && form.sums,
+            version: if is_free { form.version } else { self.version },
+            newest: if is_free { form.newest } else { 0 },
+            ..self
+        }
+    }
 }
 
 /// Why a snapshot was given up.
@@ -160,7 +195,7 @@ impl Snapshots {
 impl Snapshot {
     /// A snapshot that is to be begun; `syncs` says whether the sink is synced as it grows,
     /// `is_awaited` whether a client waits for its cut.
-    pub(crate) fn new(
+    pub fn new(
         server: &'static Durability,
         purpose: SnapshotPurpose,
         syncs: bool,
@@ -182,7 +217,12 @@ impl Snapshot {
                     | MaxmemoryPolicy::AllkeysApus
             ),
             version: config.get(RDB_WRITE_VERSION),
+            newest: 0,
             syncs,
+        };
+        let format = match purpose {
+            SnapshotPurpose::Sync(form) => format.for_sync(form),
+            SnapshotPurpose::Save | SnapshotPurpose::Base(_) => format,
         };
         let clock = server.keyspace.clock().clone();
         let queue = EntryQueue::new(&server.snapshot_gate, clock, server.budget.limit());
@@ -203,11 +243,7 @@ impl Snapshot {
 
     /// Begins the snapshot on threads of its own. Where the system gives none it is over at once,
     /// and the error says so.
-    pub(crate) fn start(
-        self: &Arc<Self>,
-        target: SnapshotTarget,
-        done: WhenDone,
-    ) -> Result<(), String> {
+    pub fn start(self: &Arc<Self>, target: SnapshotTarget, done: WhenDone) -> Result<(), String> {
         let (own, server) = (Arc::clone(self), self.server);
         // Where the system gives no thread, the closure is lost, but its answer is due.
         let work = Arc::new(Mutex::new(Some((target, done))));
@@ -231,7 +267,7 @@ impl Snapshot {
     fn duty(&self) -> Duty {
         match self.purpose {
             SnapshotPurpose::Base(_) => Duty::Rewriting,
-            SnapshotPurpose::Save => Duty::Saving,
+            SnapshotPurpose::Save | SnapshotPurpose::Sync(_) => Duty::Saving,
         }
     }
 
@@ -247,7 +283,7 @@ impl Snapshot {
 
     /// Gives up a snapshot that nobody wants any more; it says so itself when it has come to its
     /// end.
-    pub(crate) fn cancel(&self) {
+    pub fn cancel(&self) {
         self.give_up(Aborted::Unwanted);
     }
 
@@ -262,7 +298,7 @@ impl Snapshot {
     }
 
     /// Gives the snapshot up if writing commands wait for it and nothing is written.
-    pub(crate) fn look(&self) {
+    pub fn look(&self) {
         let Some(shut_since) = self.queue.shut_since() else { return };
         let since = shut_since.max(self.grew_at.load(Ordering::Relaxed));
         if self.server.keyspace.clock().monotonic_us() - since > STANDSTILL_US {
@@ -295,13 +331,13 @@ impl Snapshot {
 
     fn options(&self) -> Options {
         let form = match self.purpose {
-            SnapshotPurpose::Save => BaseForm::Snapshot,
+            SnapshotPurpose::Save | SnapshotPurpose::Sync(_) => BaseForm::Snapshot,
             SnapshotPurpose::Base(form) => form,
         };
-        let Format { compresses, sums, tells_access, version, syncs } = self.format;
+        let Format { compresses, sums, tells_access, version, newest, syncs } = self.format;
         let keyspace = self.server.keyspace;
         let clock = || AccessClock::new(keyspace.settings(), keyspace.clock().now_ms());
-        Options { form, compresses, sums, access: tells_access.then(clock), version, syncs }
+        Options { form, compresses, sums, access: tells_access.then(clock), version, newest, syncs }
     }
 
     /// How many keys are done, and how many there were at the cut.
@@ -338,7 +374,7 @@ impl Snapshot {
             ("redis-bits", "64"),
             ("ctime", &now.to_string()),
             ("used-mem", &used.to_string()),
-            ("aof-base", if self.purpose == SnapshotPurpose::Save { "0" } else { "1" }),
+            ("aof-base", if matches!(self.purpose, SnapshotPurpose::Base(_)) { "1" } else { "0" }),
         ];
         let writer = FileWriter::begin(sink, &notes, self.options());
         let mut writer = writer.map_err(at_fault(&fault))?;
@@ -350,8 +386,11 @@ impl Snapshot {
         let mut underway = WalkGuard { snapshot: self, walk, world, is_whole: false };
         let head = self.head(&libraries, &sizes);
         writer.push(&head).map_err(at_fault(&fault))?;
-        let writer = self.write_entries((writer, &fault), &underway.walk, world)?;
-        underway.is_whole = true;
+        let writer = match self.has_keys() {
+            true => self.write_entries((writer, &fault), &underway.walk, world)?,
+            false => writer,
+        };
+        underway.is_whole = self.has_keys();
         drop(underway);
         writer.finish_in_sink().map_err(at_fault(&fault))
     }
@@ -417,11 +456,20 @@ impl Snapshot {
         (libraries, sizes)
     }
 
+    fn has_keys(&self) -> bool {
+        !matches!(self.purpose, SnapshotPurpose::Sync(SyncForm { keys: false, .. }))
+    }
+
+    fn has_functions(&self) -> bool {
+        !matches!(self.purpose, SnapshotPurpose::Sync(SyncForm { functions: false, .. }))
+    }
+
     /// What it begins with.
     fn head(&self, libraries: &LibrariesState, sizes: &[(usize, usize, usize)]) -> Chunk {
         let mut head = ChunkWriter::new(self.options());
-        libraries.libraries().for_each(|loaded| head.library(loaded.library.source()));
-        for &(database, keys, volatile) in sizes {
+        let libraries = libraries.libraries().filter(|_| self.has_functions());
+        libraries.for_each(|loaded| head.library(loaded.library.source()));
+        for &(database, keys, volatile) in sizes.iter().filter(|_| self.has_keys()) {
             head.select(database);
             head.sizes(keys, volatile);
         }

@@ -13,7 +13,7 @@ use persist::storage::{File, OpenMode, Storage, write_all};
 
 /// Takes the bytes of a snapshot, in their order. Dropped before it is finished, as after an error,
 /// it aborts.
-pub(crate) trait SnapshotSink: ByteSink {
+pub trait SnapshotSink: ByteSink {
     /// Called once, before all else, by a thread that may wait.
     fn open(&mut self) -> Result<(), String>;
 
@@ -35,7 +35,7 @@ type Claiming = Box<dyn FnOnce() -> Result<(), String> + Send>;
 static BEGUN: AtomicU64 = AtomicU64::new(0);
 
 /// A file, which replaces what has its name. Until it is finished it has another one beside that.
-pub(crate) struct FileSink {
+pub struct FileSink {
     storage: &'static dyn Storage,
     /// Within the working directory, until it is opened.
     path: PathBuf,
@@ -46,7 +46,8 @@ pub(crate) struct FileSink {
 }
 
 impl FileSink {
-    pub(crate) fn new(storage: &'static dyn Storage, path: PathBuf) -> Self {
+    /// One that is to have this path, within the working directory.
+    pub fn new(storage: &'static dyn Storage, path: PathBuf) -> Self {
         let temporary = PathBuf::new();
         Self { storage, path, claim: None, temporary, file: None, is_finished: false }
     }

@@ -301,6 +301,8 @@ pub mod client_flags {
     pub const MIDWAY: u32 = 1 << 14;
     /// Its session will be woken to look at what it could not send.
     pub const ALARMED: u32 = 1 << 15;
+    /// It is a replica of ours.
+    pub const REPLICA: u32 = 1 << 16;
 }
 
 /// All clients of the process.

@@ -28,6 +28,7 @@ use smallvec::SmallVec;
 use crate::runtime::record_batch::RecordBatch;
 use durability::{Standing, WaitingLine, WakeUp};
 
+pub mod acks;
 #[cfg(any(test, feature = "testing"))]
 pub mod copy;
 mod durability;
@@ -46,8 +47,25 @@ pub trait JournalReader: Send {
 
     /// Whoever appended what waits has no more for now. Returns whom to wake, if anybody sleeps:
     /// not before the journal's mutex is free, since the sleeper asks for it first thing.
-    fn rest(&mut self) -> Option<Arc<Condvar>> {
+    fn rest(&mut self) -> Option<Sleeper> {
         None
+    }
+}
+
+/// What sleeps until a reader has something.
+pub enum Sleeper {
+    /// A thread that waits for this.
+    Thread(Arc<Condvar>),
+    /// A task.
+    Task(Waker),
+}
+
+impl Sleeper {
+    fn wake(self) {
+        match self {
+            Self::Thread(arrived) => arrived.notify_one(),
+            Self::Task(waker) => waker.wake(),
+        }
     }
 }
 
@@ -192,7 +210,7 @@ impl Journal {
         let sleepers = tail.readers.iter_mut().filter_map(|attached| attached.reader.rest());
         let sleepers: SmallVec<[_; 1]> = sleepers.collect();
         drop(tail);
-        sleepers.iter().for_each(|sleeper| sleeper.notify_one());
+        sleepers.into_iter().for_each(Sleeper::wake);
     }
 
     /// Where the journal ends.

@@ -101,6 +101,11 @@ impl Pause {
         self.until.load(Ordering::Relaxed) != 0
     }
 
+    /// Whether commands that write are held.
+    pub fn holds_writes(&self, now: UnixMillis) -> bool {
+        self.may_hold() && self.holds(Flags::WRITE, now)
+    }
+
     /// Whether a command with these flags is held.
     #[cold]
     pub(crate) fn holds(&self, flags: Flags, now: UnixMillis) -> bool {

@@ -1,4 +1,5 @@
-//! Why commands that write are refused, whoever asks: a disk on which data cannot be kept.
+//! Why commands that write are refused, whoever asks: a disk on which data cannot be kept, or too
+//! few replicas.
 //!
 //! A new reason is one constant and one line in `judge`; whoever knows of it sets it and takes it
 //! back. The gates, EXEC under its locks, what scripts call, what begins a second time and
@@ -21,9 +22,14 @@ pub const SNAPSHOT_FAILED: u32 = 1;
 /// The append-only file cannot be written.
 pub const LOG_FAILED: u32 = 2;
 
+/// There are fewer replicas near than `min-replicas-to-write` asks for.
+pub const FEW_REPLICAS: u32 = 4;
+
 /// The reasons that there are at present.
 #[derive(Default)]
 pub struct WriteRefusals(AtomicU32);
+
+const NOREPLICAS: Refusal = Refusal::error("NOREPLICAS Not enough good replicas to write.");
 
 const MISCONF: Refusal = Refusal::error(
     "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to \
@@ -99,7 +105,10 @@ fn judge(reasons: u32, journal: &Journal, flags: Flags, role: Role) -> Option<Re
     if reasons & LOG_FAILED != 0 {
         return Some(journal.refusal());
     }
-    (reasons & SNAPSHOT_FAILED != 0).then_some(MISCONF)
+    if reasons & SNAPSHOT_FAILED != 0 {
+        return Some(MISCONF);
+    }
+    (reasons & FEW_REPLICAS != 0 && flags.has(Flags::WRITE)).then_some(NOREPLICAS)
 }
 
 /// A snapshot that failed stops writes where that is configured.

@@ -1,4 +1,4 @@
-//! A blocking command that waits: for keys, for a time, or for the disk.
+//! A blocking command that waits: for keys, for a time, or for copies.
 //!
 //! Invariant: its command is booked when the wait is over, and not if its client goes before.
 
@@ -18,7 +18,7 @@ pub struct Blocked {
     pub on_timeout: fn(&mut Reply<'_>),
     /// Its place in the queues, if it waits for keys.
     pub place: Option<KeyWait>,
-    /// What it waits for to be on disk.
+    /// The copies that it waits for.
     pub safety: Option<Safety>,
     /// Whether the keys are to be looked at though nobody changes them.
     pub rousing: Rousing,
@@ -34,31 +34,39 @@ pub enum Rousing {
     Underway(Acquisition, u32),
 }
 
-/// A wait for the journal to be safe, as WAITAOF has it.
+/// A wait for copies of what was written up to an LSN, as WAIT and WAITAOF have it.
 pub struct Safety {
-    /// How far the journal must be safe.
+    /// What is to be copied.
     pub lsn: Lsn,
     /// Where copies are to be.
-    pub awaited: Awaited,
+    pub awaited: Copies,
     /// Whether the worker tells the session when the journal is safe up to `lsn`.
     pub is_queued: bool,
+    /// Whether replicas were asked how far they are.
+    pub asks: bool,
 }
 
-/// Where WAITAOF wants copies.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Awaited {
-    /// The append-only file, synced.
-    File,
-    /// These never come, as there are no replicas.
-    Replicas,
-    /// The append-only file and replicas.
-    Both,
+/// Where copies are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Copies {
+    /// WAIT: so many replicas have applied it.
+    Applied {
+        /// How many.
+        replicas: usize,
+    },
+    /// WAITAOF: it is synced.
+    Synced {
+        /// In our own append-only file.
+        here: bool,
+        /// On so many replicas.
+        replicas: usize,
+    },
 }
 
 impl Safety {
     /// Waits until the copies up to `lsn` are there.
-    pub fn new(lsn: Lsn, awaited: Awaited) -> Self {
-        Self { lsn, awaited, is_queued: false }
+    pub fn new(lsn: Lsn, awaited: Copies) -> Self {
+        Self { lsn, awaited, is_queued: false, asks: false }
     }
 }
 
@@ -68,8 +76,8 @@ impl Blocked {
         Self { ran, until_us, on_timeout, place: None, safety: None, rousing: Rousing::No }
     }
 
-    /// A wait for the journal to be safe, or for a time.
-    pub fn on_disk(ran: Executed, until_us: Option<i64>, safety: Safety) -> Self {
+    /// A wait for copies, or for a time.
+    pub fn on_copies(ran: Executed, until_us: Option<i64>, safety: Safety) -> Self {
         // How many copies there are is looked up when it gives up.
         let on_timeout = |reply: &mut Reply<'_>| reply.null_array();
         Self { safety: Some(safety), ..Self::on_time(ran, until_us, on_timeout) }

@@ -46,6 +46,7 @@ pub fn flags_of(client: &Client) -> String {
     let has = |flag| client.has_flag(flag);
     let letters = [
         ('O', has(client_flags::MONITOR)),
+        ('S', has(client_flags::REPLICA)),
         ('P', has(client_flags::SUBSCRIBER)),
         ('x', client.live.queued.load(Ordering::Relaxed) >= 0),
         ('b', has(client_flags::BLOCKED) || has(client_flags::PAUSED)),

@@ -13,6 +13,7 @@ pub mod multi;
 pub mod needs;
 pub mod output_ceiling;
 pub mod patience;
+mod replica;
 mod request;
 mod state;
 mod steps;
@@ -23,11 +24,12 @@ mod waiting;
 pub use acl_subject::{
     AclSubject, Denied, NO_AUTH, Noted, Request, channels_of, denial, needs_password,
 };
-pub use blocked::{Awaited, Blocked, Rousing, Safety};
+pub use blocked::{Blocked, Copies, Rousing, Safety};
 pub use dialogue::{CLASSES, Class, Classes, Dialogue, EventWatch};
 pub use later::Later;
 pub(crate) use multi::{MultiQueue, Pending};
 pub(crate) use needs::Needs;
+pub use replica::{AskedSync, ReplicaSession};
 pub use request::{Grant, Round, Step, aborted, tx_options};
 pub use state::Session;
 pub use steps::{Stepped, Steps, Stepwise, Stride};

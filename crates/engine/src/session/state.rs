@@ -15,6 +15,7 @@ use smallvec::SmallVec;
 use super::dialogue::Dialogue;
 use super::later::Later;
 use super::multi::Pending;
+use super::replica::ReplicaSession;
 use crate::clients::client_id::ClientId;
 use crate::clients::registry::{Client, Delivery, Signal, client_flags};
 use crate::observe::pubsub::Subscriptions;
@@ -72,6 +73,8 @@ pub struct Seldom {
     pub later: Later,
     /// The client's place among those whose copies are tracked, if it has one.
     tracked: Option<Box<Tracked>>,
+    /// What REPLCONF and PSYNC have said.
+    replica: Option<Box<ReplicaSession>>,
 }
 
 /// Which replies a client wants, as CLIENT REPLY says. Each is a bit of its own: within EXEC one
@@ -178,6 +181,18 @@ impl Session {
         if let Some(seldom) = &mut self.seldom {
             seldom.tracked = None;
         }
+    }
+
+    /// What REPLCONF and PSYNC have said.
+    pub fn replica_mut(&mut self) -> &mut ReplicaSession {
+        &mut *self.seldom.get_or_insert_default().replica.get_or_insert_default()
+    }
+
+    /// The sync that the client has asked for and that is not seen to, if there is one.
+    #[inline]
+    pub fn asks_for_sync(&self) -> bool {
+        let replica = self.seldom.as_ref().and_then(|seldom| seldom.replica.as_ref());
+        replica.is_some_and(|replica| replica.asked.is_some())
     }
 
     /// What HIMPORT PREPARE has named.

@@ -33,10 +33,10 @@ use keyspace::Kind;
 pub use writer::Writer;
 
 /// The format of all that Redis 7.0 can hold: it and everything since reads it.
-const REDIS_7_0: u16 = 10;
+pub const REDIS_7_0: u16 = 10;
 
 /// The format of the time at which a stream's consumer was active.
-const REDIS_7_2: u16 = 11;
+pub const REDIS_7_2: u16 = 11;
 
 /// The format of hashes whose fields have deadlines.
 const REDIS_7_4: u16 = 12;
@@ -48,10 +48,10 @@ const REDIS_8_6: u16 = 13;
 const REDIS_8_8: u16 = 14;
 
 /// The newest format of Redis that can be read.
-const REDIS_NEWEST: u16 = 16;
+pub const REDIS_NEWEST: u16 = 16;
 
 /// The formats of Valkey, which went its own way with its version 9.
-const VALKEY: RangeInclusive<u16> = 80..=81;
+pub const VALKEY: RangeInclusive<u16> = 80..=81;
 
 /// The format of what no other server holds, or none in a published format. It has the four digits
 /// that a file's head gives a version, and none of them reads a version beyond its own.

@@ -2,12 +2,20 @@
 //!
 //! Invariant: actions are in the order in which they must be done.
 
+use std::fmt;
+
 use super::announced::Requirements;
 use super::attached::ReplicaId;
 
 /// The number of a round: one snapshot for some replicas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RoundId(pub(super) u64);
+
+impl fmt::Display for RoundId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
 
 /// Where a snapshot is written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -78,6 +78,11 @@ impl Primary {
         self.online().filter(|replica| replica.fsynced >= offset).count()
     }
 
+    /// How far the online replicas have applied the stream, and how far each has it on disk.
+    pub fn acks(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.online().map(|replica| (replica.acked, replica.fsynced))
+    }
+
     /// `min_slaves_good_slaves`, if the directives ask for this.
     pub fn good_replicas(&self) -> Option<usize> {
         let is_on = self.settings.replicas_min != 0 && self.settings.lag_max_ms != 0;

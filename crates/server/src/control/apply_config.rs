@@ -191,6 +191,7 @@ pub(crate) fn apply_settings(server: &'static Server) {
         Effect::LatencyMonitor,
         Effect::NewUsers,
         Effect::Password,
+        Effect::Replication,
     ] {
         follow(server, effect);
     }
@@ -215,6 +216,7 @@ fn follow(server: &'static Server, effect: Effect) {
             server.latency.configure(server.config.get(LATENCY_MONITOR_THRESHOLD));
         }
         Effect::OutputLimits => output_limit::review(server),
+        Effect::Replication => server.links.configure(server),
         Effect::TrackingTable => server.tracking.fit_table(server.surroundings()),
         // Whoever loads looks at the end.
         Effect::AppendOnly if server.loading.is_on() || server.config.get(APPENDONLY) => {}
@@ -236,7 +238,6 @@ fn follow(server: &'static Server, effect: Effect) {
         // The points of `save` are read whenever the slow clock looks.
         | Effect::SaveSchedule
         // What these would change is not there yet.
-        | Effect::Backlog
         | Effect::OomScore
         | Effect::Tls
         | Effect::None => {}

@@ -3,7 +3,7 @@
 //! Invariant: what a client is apart from its socket is its session, and stands in the engine.
 
 pub(crate) mod batch_scheduling;
-mod connection;
+pub(crate) mod connection;
 pub(crate) mod deferred;
 pub(crate) mod durability_waiters;
 pub(crate) mod group_commit;

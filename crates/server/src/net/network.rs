@@ -12,6 +12,7 @@ use engine::session::Session;
 use proto::ProtocolError;
 
 use crate::memcached::Front;
+use crate::net::connection::Moving;
 use crate::net::listeners::ListenerHandle;
 use crate::net::worker_pool::WorkerPool;
 
@@ -21,7 +22,12 @@ pub(crate) struct Network {
     pub(crate) worker_pool: WorkerPool,
     /// The way to the listeners; set before the first client comes.
     pub(crate) listeners: OnceLock<ListenerHandle>,
+    /// What takes over the connections of clients that become replicas; set likewise.
+    links: OnceLock<LinksEntrance>,
 }
+
+/// Takes over the connection of a client that has asked for a sync.
+type LinksEntrance = Box<dyn Fn(Box<Moving>) + Send + Sync>;
 
 impl Deref for Network {
     type Target = Front;
@@ -34,7 +40,25 @@ impl Deref for Network {
 
 impl Network {
     pub(crate) fn new(front: Front) -> Self {
-        Self { front, worker_pool: WorkerPool::new(), listeners: OnceLock::new() }
+        Self {
+            front,
+            worker_pool: WorkerPool::new(),
+            listeners: OnceLock::new(),
+            links: OnceLock::new(),
+        }
+    }
+
+    /// Says where the connections of clients go that become replicas; once.
+    pub(crate) fn let_links_in(&self, enter: impl Fn(Box<Moving>) + Send + Sync + 'static) {
+        let _ = self.links.set(Box::new(enter));
+    }
+
+    /// Gives up the connection of a client that becomes a replica.
+    pub(crate) fn emigrate(&self, moving: Box<Moving>) {
+        match self.links.get() {
+            Some(enter) => enter(moving),
+            None => self.session_ended(moving.session.client.id),
+        }
     }
 
     /// Ends the books of a client whose session is over.

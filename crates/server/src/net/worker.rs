@@ -177,6 +177,7 @@ impl Worker {
         self.counters.sessions.fetch_sub(1, Ordering::Relaxed);
         match exit {
             Exit::Closed => self.server.session_ended(client.id),
+            Exit::Moved(moving) if moving.session.asks_for_sync() => self.server.emigrate(moving),
             Exit::Moved(moving) => self.server.worker_pool.hand_over(self.server, moving),
         }
     }

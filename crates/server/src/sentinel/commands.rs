@@ -12,8 +12,8 @@ use super::post::{Matter, Question};
 use super::subcommands::SUBCOMMANDS;
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::pubsub::publish::PUBLISH;
+use crate::control::replication::role::ROLE;
 use crate::control::server::info::{INFO, is_wanted, text};
-use crate::control::server::time::ROLE;
 
 /// All of them.
 pub(crate) const COMMANDS: &[&ControlCommand] = &[

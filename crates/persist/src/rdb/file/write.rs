@@ -37,6 +37,9 @@ pub struct Options {
     pub access: Option<AccessClock>,
     /// The version of the file; 0 is the lowest that will do.
     pub version: u16,
+    /// The version that its values may need, if not that of the file: a reader of Redis looks at
+    /// what values are, and only then at what the head says.
+    pub newest: u16,
     /// Whether the file is synced as it grows.
     pub syncs: bool,
 }
@@ -277,10 +280,10 @@ impl<S: ByteSink + ?Sized> FileWriter<S> {
     pub fn push(&mut self, chunk: &Chunk) -> io::Result<()> {
         match self.options.version {
             0 => self.version = self.version.max(chunk.version),
-            asked if chunk.version > redis_version(asked) => {
-                let needed = chunk.version;
+            asked if chunk.version > redis_version(asked.max(self.options.newest)) => {
+                let (needed, newest) = (chunk.version, asked.max(self.options.newest));
                 let text =
-                    format!("data that need RDB version {needed} were to be written as {asked}");
+                    format!("data that need RDB version {needed} were to be written as {newest}");
                 return Err(io::Error::new(io::ErrorKind::Unsupported, text));
             }
             _ => {}

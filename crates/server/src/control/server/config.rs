@@ -157,6 +157,7 @@ fn reset_statistics(
     ] {
         counters.reset(count);
     }
+    server.links.reset_counts(server);
     server.saves.reset_count();
     server.aof.rewrite.reset_count();
     server.aof.figures.reset_delayed();

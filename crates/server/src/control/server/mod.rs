@@ -16,7 +16,7 @@ mod monitor;
 mod save;
 mod shutdown;
 mod slow_log;
-pub(crate) mod time;
+mod time;
 pub(crate) mod wait;
 
 use super::context::ControlCommand;
@@ -39,7 +39,6 @@ pub(crate) const COMMANDS: &[&ControlCommand] = &[
     &shutdown::SHUTDOWN,
     &slow_log::COMMANDLOG,
     &slow_log::SLOWLOG,
-    &time::ROLE,
     &time::TIME,
     &wait::WAIT,
     &wait::WAITAOF,

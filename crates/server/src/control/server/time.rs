@@ -1,6 +1,6 @@
-//! TIME and ROLE: one look at the server each.
+//! TIME: one look at the clock.
 //!
-//! Invariant: neither of them changes anything.
+//! Invariant: it changes nothing.
 
 use commands::declare::{Command, Flags, Group, Role, Spec, exactly};
 use engine::transaction::control_plane::write_time;
@@ -29,32 +29,6 @@ pub(super) const TIME: ControlCommand = Command {
             None => context.server.keyspace.clock().now_us(),
         };
         write_time(now, reply);
-        Ok(Next::Done)
-    },
-};
-
-pub(crate) const ROLE: ControlCommand = Command {
-    spec: Spec {
-        name: "ROLE",
-        since: "2.8.12",
-        group: Group::Server,
-        summary: "Returns the replication role.",
-        complexity: "O(1)",
-        arity: exactly(1),
-        flags: Flags::NOSCRIPT
-            .and(Flags::LOADING)
-            .and(Flags::STALE)
-            .and(Flags::FAST)
-            .and(Flags::REPEATABLE),
-        categories: &["@admin", "@dangerous"],
-        ..Spec::BASE
-    },
-    subcommands: &[],
-    run: |_, _, reply| {
-        reply.array(3);
-        reply.bulk(b"master");
-        reply.integer(0);
-        reply.array(0);
         Ok(Next::Done)
     },
 };

@@ -1,15 +1,15 @@
-//! WAIT and WAITAOF, as a server without replicas answers them.
+//! WAIT and WAITAOF: copies of what was written, on replicas and in the append-only file.
 //!
-//! Invariant: no replica ever comes that could end such a wait, so only the disk, its timeout,
-//! CLIENT UNBLOCK and the end of the connection do.
+//! Invariant: what is waited for is the journal's end of now, so whatever is written meanwhile
+//! prolongs no wait.
 
 use base::number::parse_i64;
 use commands::arguments::integer;
 use commands::declare::{Command, Flags, Group, Spec, exactly};
 use commands::errors::NOT_POSITIVE;
 use durability::aof::Phase;
-use durability::waitaof::{NO_FILE, is_in_file, reply_copies};
-use engine::session::{Awaited, Blocked, Executed, Safety, Suspension};
+use durability::waitaof::{NO_FILE, is_in_file, is_on_replicas, reply_copies};
+use engine::session::{Blocked, Copies, Executed, Safety, Suspension};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
@@ -56,13 +56,8 @@ pub(super) const WAITAOF: ControlCommand = Command {
 fn wait(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
     let replicas = integer(args, 1)?;
     let timeout = timeout(context, args, 2)?;
-    if replicas <= 0 || context.unit.is_some() {
-        reply.integer(0);
-        return Ok(Next::Done);
-    }
-    let ran = Executed::begun(context.entry, args);
-    let blocked = Blocked::on_time(ran, timeout, |reply| reply.integer(0));
-    Ok(Next::Wait(Suspension::Blocked(Box::new(blocked))))
+    let replicas = usize::try_from(replicas).unwrap_or(0);
+    Ok(await_copies(context, args, reply, timeout, Copies::Applied { replicas }))
 }
 
 fn wait_aof(
@@ -76,28 +71,33 @@ fn wait_aof(
     }
     let replicas = parse_i64(&args[2]).filter(|&count| count >= 0).ok_or(NOT_POSITIVE)?;
     let timeout = timeout(context, args, 3)?;
-    let server = context.server;
-    if local == 1 && server.aof.phase() == Phase::Off {
+    if local == 1 && context.server.aof.phase() == Phase::Off {
         return Err(NO_FILE);
     }
-    let awaited = match (local, replicas) {
-        (0, _) => Awaited::Replicas,
-        (_, 0) => Awaited::File,
-        _ => Awaited::Both,
-    };
+    let replicas = usize::try_from(replicas).unwrap_or(usize::MAX);
+    let awaited = Copies::Synced { here: local == 1, replicas };
+    Ok(await_copies(context, args, reply, timeout, awaited))
+}
+
+/// Replies at once where the copies are there, or nobody may wait.
+fn await_copies(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+    timeout: Option<i64>,
+    awaited: Copies,
+) -> Next {
+    let server = context.server;
     let lsn = server.journal.end();
-    let is_over = match awaited {
-        Awaited::Replicas => replicas == 0,
-        Awaited::File => is_in_file(server, lsn),
-        Awaited::Both => false,
-    };
+    let needs_file = matches!(awaited, Copies::Synced { here: true, .. });
+    let is_over = is_on_replicas(server, lsn, awaited) && (!needs_file || is_in_file(server, lsn));
     if is_over || context.unit.is_some() {
-        reply_copies(server, lsn, reply);
-        return Ok(Next::Done);
+        reply_copies(server, lsn, awaited, reply);
+        return Next::Done;
     }
     let ran = Executed::begun(context.entry, args);
-    let blocked = Blocked::on_disk(ran, timeout, Safety::new(lsn, awaited));
-    Ok(Next::Wait(Suspension::Blocked(Box::new(blocked))))
+    let blocked = Blocked::on_copies(ran, timeout, Safety::new(lsn, awaited));
+    Next::Wait(Suspension::Blocked(Box::new(blocked)))
 }
 
 /// Until when to wait, on the monotonic clock in microseconds; for ever if `None`.

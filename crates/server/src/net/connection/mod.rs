@@ -27,7 +27,7 @@ use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::task::{Context as TaskContext, Poll, Waker};
 
-use proto::{Output, RequestParser};
+use proto::{Output, Reply, RequestParser};
 
 pub(crate) use deferred::REQUEST_MAX;
 use durable_output::Watermarks;
@@ -235,7 +235,7 @@ impl Body for Connection {
                 self.session.note_lsn(server.journal.end());
             }
             None => {
-                let mut reply = proto::Reply::new(&mut output, self.session.resp);
+                let mut reply = Reply::new(&mut output, self.session.resp);
                 self.session.pass(server, &deliveries, &mut reply);
             }
         }
@@ -307,6 +307,26 @@ impl Body for Connection {
 }
 
 impl Moving {
+    /// Whether the client is still owed replies.
+    pub(crate) fn has_output(&self) -> bool {
+        self.output.is_some()
+    }
+
+    /// Answers the request that the session waits for, so that the session goes on with the next.
+    pub(crate) fn answer(&mut self, write: impl FnOnce(&mut Reply<'_>)) {
+        self.suspension = Suspension::None;
+        let mut output = self.output.take().unwrap_or_default();
+        write(&mut Reply::new(&mut output, self.session.resp));
+        self.output = Some(output).filter(|output| output.len() > 0);
+    }
+
+    /// What has come and is not executed.
+    pub(crate) fn take_input(&mut self) -> Vec<u8> {
+        let mut input = std::mem::take(&mut self.input);
+        input.drain(..std::mem::take(&mut self.executed));
+        input
+    }
+
     /// A session that begins.
     pub(crate) fn fresh(stream: RawStream, session: Session) -> Self {
         Self {

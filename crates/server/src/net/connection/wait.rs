@@ -20,7 +20,7 @@ use engine::session::Grant;
 use engine::session::Resumed;
 use engine::session::life::{EventEnd, Resumption, Turn, Waits};
 use engine::session::timer::{Timer, is_due};
-use engine::session::{Awaited, Blocked, Rousing, Safety};
+use engine::session::{Blocked, Copies, Rousing, Safety};
 use engine::session::{Departures, Executed, OffloadResult, Parked, Suspension, Then};
 use engine::session::{KeyWait, Served, ServedWith};
 use keyspace::{Keyspace, Refusal};
@@ -110,18 +110,19 @@ impl Waits for Connection {
         let (server, resp) = (self.worker.server, self.session.resp);
         let Suspension::Blocked(blocked) = &mut self.suspension else { return false };
         let Some(safety) = &mut blocked.safety else { return false };
-        if safety.awaited == Awaited::Replicas {
-            return false;
-        }
+        let needs_file = matches!(safety.awaited, Copies::Synced { here: true, .. });
         let mut output = Output::new();
         let mut reply = Reply::new(&mut output, resp);
-        if server.aof.phase() == Phase::Off {
+        if needs_file && server.aof.phase() == Phase::Off {
             server.refuse(&waitaof::NO_FILE, &mut reply);
             blocked.ran.failed = true;
-        } else if is_safe(safety, server, cx) && safety.awaited == Awaited::File {
-            waitaof::reply_copies(server, safety.lsn, &mut reply);
         } else {
-            return false;
+            // Each is to know that it is waited for.
+            let are_copied = are_copied(safety, server, cx);
+            if !are_copied || needs_file && !is_safe(safety, server, cx) {
+                return false;
+            }
+            waitaof::reply_copies(server, safety.lsn, safety.awaited, &mut reply);
         }
         self.end_wait(output);
         true
@@ -173,7 +174,9 @@ impl Waits for Connection {
                 server.refuse(&UNBLOCKED, &mut reply);
                 blocked.ran.failed = true;
             }
-            (_, Some(safety)) => waitaof::reply_copies(server, safety.lsn, &mut reply),
+            (_, Some(safety)) => {
+                waitaof::reply_copies(server, safety.lsn, safety.awaited, &mut reply);
+            }
             (_, None) => (blocked.on_timeout)(&mut reply),
         }
         self.end_wait(output);
@@ -243,6 +246,18 @@ impl Waits for Connection {
             client.set_flag(client_flags::BLOCKED, true);
         }
     }
+}
+
+/// Whether as many replicas have what was written as are wanted; if not, the session is woken when
+/// one says something new.
+fn are_copied(safety: &mut Safety, server: &Network, cx: &TaskContext<'_>) -> bool {
+    let are_copied = || waitaof::is_on_replicas(server, safety.lsn, safety.awaited);
+    if are_copied() {
+        return true;
+    }
+    let is_first = !std::mem::replace(&mut safety.asks, true);
+    server.replica_acks.wait(cx.waker(), is_first);
+    waitaof::is_on_replicas(server, safety.lsn, safety.awaited)
 }
 
 /// Whether what was written is safe; if not, the session is woken when it is.

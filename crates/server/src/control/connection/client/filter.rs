@@ -190,9 +190,13 @@ impl<'a> Condition<'a> {
 }
 
 impl ClientType {
-    /// Replicas do not exist yet.
+    /// In Redis, who watches with MONITOR is no replica.
     fn of(client: &Client) -> Self {
-        if client.has_flag(client_flags::SUBSCRIBER) { Self::PubSub } else { Self::Normal }
+        match () {
+            () if client.has_flag(client_flags::REPLICA) => Self::Replica,
+            () if client.has_flag(client_flags::SUBSCRIBER) => Self::PubSub,
+            () => Self::Normal,
+        }
     }
 
     fn parse(word: &[u8]) -> Result<Self, Refusal> {

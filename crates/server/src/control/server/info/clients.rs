@@ -20,7 +20,9 @@ pub(super) fn write(server: &Server, report: &mut Report) {
         client.has_flag(client_flags::BLOCKED) || client.has_flag(client_flags::PAUSED)
     };
     let blocked = clients.iter().filter(waits).count();
-    report.field("connected_clients", clients.len());
+    let is_replica = |client: &&Arc<Client>| client.has_flag(client_flags::REPLICA);
+    let replicas = clients.iter().filter(is_replica).count();
+    report.field("connected_clients", clients.len() - replicas);
     report.field("cluster_connections", 0);
     report.field("maxclients", server.config.get(MAXCLIENTS));
     let input = most(|client| u64::from(client.live.query_bytes.load(Ordering::Relaxed)));

@@ -51,15 +51,10 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     report.field("maxmemory_policy", String::from_utf8_lossy(&policy));
     write_fragmentation(&figures, report);
     report.field("mem_not_counted_for_evict", log_buffers::buffered());
-    report.fields(
-        &[
-            "mem_replication_backlog",
-            "mem_total_replication_buffers",
-            "mem_replica_full_sync_buffer",
-            "mem_clients_slaves",
-        ],
-        0,
-    );
+    let replication = server.links.report(server);
+    report.field("mem_replication_backlog", replication.backlog_memory);
+    report.field("mem_total_replication_buffers", replication.backlog_memory);
+    report.fields(&["mem_replica_full_sync_buffer", "mem_clients_slaves"], 0);
     report.field("mem_clients_normal", figures.clients);
     report.field("mem_cluster_links", 0);
     report.field("mem_aof_buffer", log_buffers::buffered());

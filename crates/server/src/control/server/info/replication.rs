@@ -1,22 +1,31 @@
-//! The sections of a server that has no replicas and is in no cluster.
+//! The sections of replication and of a cluster, in which the server is not.
 //!
-//! Invariant: each field is what Redis says when it uses none of these.
+//! Invariant: what is told of replication is of one moment.
 
 use super::report::Report;
 use crate::server::Server;
 
 pub(super) fn write_replication(server: &Server, report: &mut Report) {
+    let state = server.links.report(server);
     report.field("role", "master");
-    report.field("connected_slaves", 0);
+    report.field("connected_slaves", state.replicas.len());
+    if let Some(good) = state.good {
+        report.field("min_slaves_good_slaves", good);
+    }
+    for (index, row) in state.replicas.iter().enumerate() {
+        report.field(&format!("slave{index}"), row);
+    }
     report.field("master_failover_state", "no-failover");
-    report.field("master_replid", &server.identity.run_id);
-    report.field("master_replid2", "0".repeat(40));
-    report.field("master_repl_offset", 0);
-    report.field("second_repl_offset", -1);
-    report.field("repl_backlog_active", 0);
+    report.field("master_replid", state.id);
+    report.field("master_replid2", state.second_id);
+    report.field("master_repl_offset", state.offset);
+    report.field("second_repl_offset", state.second_offset);
+    report.field("repl_backlog_active", u8::from(state.kept.is_some()));
     let size = server.config.show(b"repl-backlog-size").unwrap_or_default();
     report.field("repl_backlog_size", String::from_utf8_lossy(&size));
-    report.fields(&["repl_backlog_first_byte_offset", "repl_backlog_histlen"], 0);
+    let (first, len) = state.kept.map_or((0, 0), |kept| (kept.first_byte(), kept.len()));
+    report.field("repl_backlog_first_byte_offset", first);
+    report.field("repl_backlog_histlen", len);
 }
 
 pub(super) fn write_cluster(_: &Server, report: &mut Report) {

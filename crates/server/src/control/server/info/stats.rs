@@ -29,7 +29,10 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     report.fields(&["total_net_repl_input_bytes", "total_net_repl_output_bytes"], 0);
     write_rates(&rates, report);
     report.field("rejected_connections", get(&stats.rejected_connections));
-    report.fields(&["sync_full", "sync_partial_ok", "sync_partial_err"], 0);
+    let syncs = server.links.report(server).counts;
+    report.field("sync_full", syncs.full);
+    report.field("sync_partial_ok", syncs.partial_ok);
+    report.field("sync_partial_err", syncs.partial_err);
     report.field("expired_subkeys", server.keyspace.counters().total(Count::ExpiredMembers));
     write_keys(server, report);
     for (name, kind) in [

@@ -2,12 +2,12 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use durability::testing::{HERE, await_end, end, new_disk, start_log};
 use engine::clients::registry::Peer;
-use engine::journal::{DurabilityLevel, JournalReader, ReaderId};
+use engine::journal::{DurabilityLevel, JournalReader, ReaderId, Sleeper};
 use engine::session::Dialogue;
 use engine::session::Session;
 use keyspace::Lsn;
@@ -46,7 +46,7 @@ impl JournalReader for Patient {
         may_wait
     }
 
-    fn rest(&mut self) -> Option<Arc<Condvar>> {
+    fn rest(&mut self) -> Option<Sleeper> {
         let mut counts = self.0.lock().unwrap();
         counts[1] = counts[0];
         None

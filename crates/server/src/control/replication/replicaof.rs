@@ -1,4 +1,4 @@
-//! Replication, as far as a server without it can answer.
+//! REPLICAOF, as far as a server that cannot follow another can answer.
 //!
 //! Invariant: a server that cannot follow another says so instead of pretending.
 
@@ -7,12 +7,9 @@ use commands::declare::{Command, Flags, Group, Spec, exactly};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use super::context::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, Next};
 
-/// All commands of the family.
-pub(crate) const COMMANDS: &[&ControlCommand] = &[&REPLICAOF, &SLAVEOF];
-
-const REPLICAOF: ControlCommand = Command {
+pub(super) const REPLICAOF: ControlCommand = Command {
     spec: Spec {
         name: "REPLICAOF",
         since: "5.0.0",
@@ -28,7 +25,7 @@ const REPLICAOF: ControlCommand = Command {
     run: replicaof,
 };
 
-const SLAVEOF: ControlCommand = Command {
+pub(super) const SLAVEOF: ControlCommand = Command {
     spec: Spec {
         name: "SLAVEOF",
         since: "1.0.0",

@@ -1,0 +1,203 @@
+//! What all threads may ask of replication, under one lock: the engine, the ids, the stream.
+//!
+//! Invariants: what the engine wants done is queued for the links' thread while the lock is held,
+//! so that it is done in the order in which it was decided; a place in the backlog is taken before
+//! the backlog may change. An offset is an LSN and a shift, which changes with the history only.
+
+use std::task::Waker;
+
+use base::random::Random;
+use config::settings::REPL_BACKLOG_SIZE;
+use engine::journal::acks::ReplicaAck;
+use engine::limits::write_refusals::FEW_REPLICAS;
+use keyspace::Lsn;
+use replication::backlog::Place;
+use replication::history::History;
+use replication::ids::ReplicationId;
+use replication::primary::{
+    CloseWhen, LogLevel, Primary, PrimaryAction, ReplicaId, Requirements, Role, RoundId,
+    SnapshotTarget, Standing, StreamView,
+};
+
+use super::settings;
+use super::stream::ReplicationStream;
+use crate::net::network::Network;
+
+/// The state of replication.
+pub(super) struct Core {
+    pub(super) primary: Primary,
+    pub(super) history: History,
+    /// How much an offset is more than its LSN.
+    shift: i64,
+    pub(super) stream: Option<ReplicationStream>,
+    /// The links' thread, where it waits for a stream to begin.
+    pub(super) awaits_stream: Option<Waker>,
+    queue: Vec<LinkAction>,
+}
+
+/// One thing for the links' thread to do.
+pub(super) enum LinkAction {
+    /// Send bytes that are not of the stream.
+    Send { replica: ReplicaId, bytes: Vec<u8> },
+    /// A link stands here in the stream.
+    Pin { replica: ReplicaId, place: Place },
+    /// The stream flows from the link's place on.
+    Stream { replica: ReplicaId },
+    /// Begin a snapshot.
+    Begin(SnapshotOrder),
+    /// The body of a snapshot comes behind what was sent to its replicas.
+    SendBody { round: RoundId },
+    /// Nobody waits for a snapshot any more.
+    Abort { round: RoundId },
+    /// Send the file that a snapshot was written to.
+    SendFile { replica: ReplicaId, round: RoundId },
+    /// Append a record of our own.
+    Append { record: &'static [u8] },
+    /// End a link.
+    Close { replica: ReplicaId, when: CloseWhen },
+}
+
+/// A snapshot that is wanted.
+pub(super) struct SnapshotOrder {
+    pub(super) round: RoundId,
+    pub(super) target: SnapshotTarget,
+    pub(super) requirements: Requirements,
+    pub(super) replicas: Vec<ReplicaId>,
+}
+
+impl Core {
+    pub(super) fn new(server: &Network) -> Self {
+        let settings = settings::of_primary(&server.config);
+        Self {
+            primary: Primary::new(settings, Box::new(random_bytes), now_ms(server)),
+            history: History::new(ReplicationId::from_random(random_bytes())),
+            shift: 0,
+            stream: None,
+            awaits_stream: None,
+            queue: Vec::new(),
+        }
+    }
+
+    /// The offset of the stream's end.
+    pub(super) fn offset(&self, server: &Network) -> u64 {
+        server.journal.end().saturating_add_signed(self.shift)
+    }
+
+    /// The LSN of an offset; 0 of one before the first.
+    fn lsn(&self, offset: u64) -> Lsn {
+        offset.saturating_add_signed(-self.shift)
+    }
+
+    /// What we are.
+    pub(super) fn standing(&self) -> Standing {
+        Standing { role: Role::Primary, fails_over: false }
+    }
+
+    /// Asks something of the engine that looks at the stream, which stands still meanwhile.
+    pub(super) fn ask<T>(
+        &mut self,
+        server: &Network,
+        ask: impl FnOnce(&mut Primary, &mut StreamView<'_>) -> T,
+    ) -> T {
+        let Self { primary, history, stream, queue, .. } = self;
+        let mut state = stream.as_ref().map(ReplicationStream::state);
+        let kept = state.as_ref().map(|state| state.backlog.range());
+        let answer = ask(primary, &mut StreamView { history, kept });
+        let mut is_over = false;
+        for action in primary.take_actions() {
+            let place_at = |from| state.as_mut().and_then(|it| it.backlog.place_at(from));
+            is_over |= action == PrimaryAction::FreeBacklog;
+            queue.extend(for_thread(server, action, place_at));
+        }
+        drop(state);
+        if is_over && let Some(stream) = stream.take() {
+            stream.detach(&server.journal);
+        }
+        self.publish(server);
+        answer
+    }
+
+    /// The cut of a snapshot is made: the stream begins here, if it has not begun. The world must
+    /// be stopped.
+    pub(super) fn note_cut(&mut self, server: &Network, round: RoundId) {
+        let at = self.offset(server);
+        if self.stream.is_none() {
+            let size = server.config.get(REPL_BACKLOG_SIZE);
+            self.stream = Some(ReplicationStream::attach(&server.journal, at, size));
+            if let Some(waker) = self.awaits_stream.take() {
+                waker.wake();
+            }
+        }
+        self.ask(server, |primary, stream| primary.snapshot_cut(round, at, stream.history));
+        self.queue.push(LinkAction::SendBody { round });
+    }
+
+    /// The directives have changed, maybe.
+    pub(super) fn configure(&mut self, server: &Network) {
+        let settings = settings::of_primary(&server.config);
+        if let Some(stream) = &self.stream {
+            stream.state().backlog.resize(server.config.get(REPL_BACKLOG_SIZE));
+        }
+        self.ask(server, |primary, _| primary.configure(settings, now_ms(server)));
+    }
+
+    /// Tells others what concerns them.
+    fn publish(&self, server: &Network) {
+        server.write_refusals.set(FEW_REPLICAS, !self.primary.allows_writes());
+        let acks = self.primary.acks().map(|(applied, synced)| ReplicaAck {
+            applied: self.lsn(applied),
+            synced: self.lsn(synced),
+        });
+        server.replica_acks.set(acks.collect());
+    }
+
+    /// What is to be done.
+    pub(super) fn take_queue(&mut self) -> Vec<LinkAction> {
+        std::mem::take(&mut self.queue)
+    }
+}
+
+/// What is left of an action for the links' thread.
+fn for_thread(
+    server: &Network,
+    action: PrimaryAction,
+    place_at: impl FnOnce(u64) -> Option<Place>,
+) -> Option<LinkAction> {
+    Some(match action {
+        PrimaryAction::Send { replica, bytes } => LinkAction::Send { replica, bytes },
+        // It is made at the cut of the snapshot that was wanted with it.
+        PrimaryAction::CreateBacklog => return None,
+        PrimaryAction::FreeBacklog => return None,
+        PrimaryAction::Pin { replica, from } => match place_at(from) {
+            Some(place) => LinkAction::Pin { replica, place },
+            None => LinkAction::Close { replica, when: CloseWhen::Now },
+        },
+        PrimaryAction::Stream { replica } => LinkAction::Stream { replica },
+        PrimaryAction::StartSnapshot { round, target, requirements, replicas } => {
+            LinkAction::Begin(SnapshotOrder { round, target, requirements, replicas })
+        }
+        PrimaryAction::AbortSnapshot { round } => LinkAction::Abort { round },
+        PrimaryAction::SendFile { replica, round } => LinkAction::SendFile { replica, round },
+        PrimaryAction::Append { record } => LinkAction::Append { record },
+        PrimaryAction::Close { replica, when } => LinkAction::Close { replica, when },
+        PrimaryAction::Log { level, line } => {
+            let level = match level {
+                LogLevel::Verbose => config::LogLevel::Verbose,
+                LogLevel::Notice => config::LogLevel::Notice,
+                LogLevel::Warning => config::LogLevel::Warning,
+            };
+            server.log.write(level, format_args!("{line}"));
+            return None;
+        }
+    })
+}
+
+/// The clock of the engines.
+pub(super) fn now_ms(server: &Network) -> u64 {
+    u64::try_from(server.keyspace.clock().monotonic_us() / 1000).unwrap_or(0)
+}
+
+fn random_bytes() -> [u8; 20] {
+    let mut random = Random::from_entropy();
+    std::array::from_fn(|_| random.next_u64() as u8)
+}

@@ -1,0 +1,149 @@
+//! The snapshots of full syncs: what form they have, and where they go.
+//!
+//! Invariant: a snapshot's end is told once, however it ends.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use durability::snapshot::{
+    FileSink, Snapshot, SnapshotPurpose, SnapshotSink, SnapshotTarget, SyncForm,
+};
+use persist::rdb;
+use persist::rdb::file::ByteSink;
+use replication::primary::{RdbReader, Requirements, RoundId, SnapshotTarget as Whither};
+
+use super::core::SnapshotOrder;
+use super::feed::{FeedReader, SnapshotFeed};
+use crate::net::network::Network;
+
+/// A snapshot for replicas, from its start until its bytes are in their links' hands.
+pub(super) struct Round {
+    snapshot: Arc<Snapshot>,
+    body: Body,
+}
+
+/// Where the snapshot goes.
+pub(super) enum Body {
+    /// To the replicas, as it is made; what each of them is to get, until its link has it.
+    Feed(Vec<(u64, FeedReader)>),
+    /// To this file.
+    File(PathBuf),
+}
+
+/// How a snapshot ended: its length, or the error.
+pub(super) type SnapshotEnd = Result<u64, String>;
+
+/// Begins a snapshot. `at_cut` runs with the world stopped.
+pub(super) fn begin(
+    server: &'static Network,
+    order: &SnapshotOrder,
+    at_cut: impl FnOnce() + Send + 'static,
+    done: impl FnOnce(SnapshotEnd) + Send + 'static,
+) -> Result<Round, String> {
+    let form = form_of(order.requirements, order.target);
+    let snapshot = Snapshot::new(server, SnapshotPurpose::Sync(form), false, false);
+    let (sink, body): (Box<dyn SnapshotSink>, Body) = match order.target {
+        Whither::Socket => {
+            let feed = SnapshotFeed::new(&*server.storage);
+            let readers = order.replicas.iter().map(|replica| (replica.0, feed.reader())).collect();
+            (Box::new(FeedSink(feed)), Body::Feed(readers))
+        }
+        Whither::Disk => {
+            let path = path_of(order.round);
+            (Box::new(FileSink::new(&*server.storage, path.clone())), Body::File(path))
+        }
+    };
+    let target = SnapshotTarget { sink, at_cut: Box::new(move |_| at_cut()) };
+    let done = move |end: Result<durability::snapshot::Finished, String>| {
+        done(end.map(|finished| finished.bytes));
+    };
+    snapshot.start(target, Box::new(done))?;
+    Ok(Round { snapshot, body })
+}
+
+impl Round {
+    /// What the replicas are to get, once.
+    pub(super) fn take_readers(&mut self) -> Vec<(u64, FeedReader)> {
+        match &mut self.body {
+            Body::Feed(readers) => std::mem::take(readers),
+            Body::File(_) => Vec::new(),
+        }
+    }
+
+    /// The file that it was written to.
+    pub(super) fn path(&self) -> Option<&PathBuf> {
+        match &self.body {
+            Body::Feed(_) => None,
+            Body::File(path) => Some(path),
+        }
+    }
+
+    /// Nobody wants it any more.
+    pub(super) fn cancel(&self) {
+        self.snapshot.cancel();
+    }
+
+    /// Looks whether it keeps writers waiting for nothing.
+    pub(super) fn look(&self) {
+        self.snapshot.look();
+    }
+}
+
+/// A name that says of which process it is, so that it is removed when that is gone.
+fn path_of(round: RoundId) -> PathBuf {
+    PathBuf::from(format!("temp-{}-repl-{round}.rdb", std::process::id()))
+}
+
+/// What a snapshot has to be like. A replica of Redis that says nothing of itself takes any head up
+/// to its own version and looks at each value by itself. So the head says the lowest, and values
+/// may be of any version of Redis: a replica that does not know one says so and hangs up.
+fn form_of(requirements: Requirements, target: Whither) -> SyncForm {
+    let Requirements { keys, functions, compressed, checksum, reader, .. } = requirements;
+    let (version, newest) = match reader {
+        RdbReader::Unknown if target == Whither::Disk => (0, 0),
+        RdbReader::Unknown => (rdb::REDIS_7_0, rdb::REDIS_NEWEST),
+        RdbReader::Valkey8 => (rdb::REDIS_7_2, 0),
+        RdbReader::Valkey9 => (*rdb::VALKEY.start(), 0),
+    };
+    SyncForm { keys, functions, compresses: compressed, sums: checksum, version, newest }
+}
+
+/// Feeds replicas.
+struct FeedSink(Arc<SnapshotFeed>);
+
+impl ByteSink for FeedSink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.0.push(bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn keeps_head(&self) -> bool {
+        false
+    }
+
+    fn rewrite_head(&mut self, _: &[u8]) -> io::Result<()> {
+        unreachable!("the first bytes are gone")
+    }
+}
+
+impl SnapshotSink for FeedSink {
+    fn open(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// What replicas cannot take now waits in the feed.
+    fn wait_for_room(&mut self, _: usize, _: &dyn Fn() -> bool) {}
+
+    fn finish(self: Box<Self>) -> Result<(), String> {
+        self.0.end();
+        Ok(())
+    }
+
+    fn fault(&self) -> String {
+        "Write error sending DB to replicas".to_owned()
+    }
+}

@@ -1,0 +1,91 @@
+//! Replication as other rooms see it: where a client goes that becomes a replica, and what there is
+//! to tell.
+//!
+//! Invariant: the thread begins when the first message comes, and there is one.
+
+use std::sync::{Mutex, MutexGuard, OnceLock};
+
+use base::io_text::plain;
+use engine::runtime::log::log_warning;
+use replication::primary::{Announced, ReplconfReply};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use super::core::Core;
+use super::report::ReplicationReport;
+use super::thread::{self, LinksMessage};
+use crate::net::connection::Moving;
+use crate::net::network::Network;
+
+/// The links to replicas.
+pub(crate) struct Links {
+    core: OnceLock<Mutex<Core>>,
+    sender: UnboundedSender<LinksMessage>,
+    /// What the thread receives, before it begins.
+    receiver: Mutex<Option<UnboundedReceiver<LinksMessage>>>,
+}
+
+impl Links {
+    /// None yet, and no thread.
+    pub(crate) fn new() -> Self {
+        let (sender, receiver) = unbounded_channel();
+        Self { core: OnceLock::new(), sender, receiver: Mutex::new(Some(receiver)) }
+    }
+
+    /// Takes over the connection of a client that has asked for a sync.
+    pub(crate) fn adopt(&'static self, server: &'static Network, moving: Box<Moving>) {
+        self.send(server, LinksMessage::Adopt(moving));
+    }
+
+    /// A client's REPLCONF, whose name is not among `args`.
+    pub(crate) fn announce(
+        &self,
+        server: &Network,
+        announced: &mut Announced,
+        args: &[&[u8]],
+    ) -> ReplconfReply {
+        self.core(server).primary.announce(announced, args)
+    }
+
+    /// The directives have changed.
+    pub(crate) fn configure(&'static self, server: &'static Network) {
+        self.core(server).configure(server);
+        if self.is_begun() {
+            self.send(server, LinksMessage::Act);
+        }
+    }
+
+    /// What there is to tell.
+    pub(crate) fn report(&self, server: &Network) -> ReplicationReport {
+        ReplicationReport::of(&self.core(server), server)
+    }
+
+    /// Counts syncs anew.
+    pub(crate) fn reset_counts(&self, server: &Network) {
+        self.core(server).primary.reset_counts();
+    }
+
+    pub(super) fn core(&self, server: &Network) -> MutexGuard<'_, Core> {
+        let core = self.core.get_or_init(|| Mutex::new(Core::new(server)));
+        core.lock().expect("no critical section here panics")
+    }
+
+    /// Tells the thread, which begins if it has not.
+    pub(super) fn send(&'static self, server: &'static Network, message: LinksMessage) {
+        // The receiver lives as long as the thread, and the thread as long as the process.
+        let _ = self.sender.send(message);
+        let receiver = self.receiver().take();
+        if let Some(receiver) = receiver
+            && let Err(error) = thread::spawn(server, self, receiver)
+        {
+            log_warning!(server.log, "Cannot serve replicas: {}", plain(&error));
+        }
+    }
+
+    fn is_begun(&self) -> bool {
+        self.receiver().is_none()
+    }
+
+    fn receiver(&self) -> MutexGuard<'_, Option<UnboundedReceiver<LinksMessage>>> {
+        self.receiver.lock().expect("no critical section here panics")
+    }
+}

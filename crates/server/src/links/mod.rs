@@ -1,0 +1,19 @@
+//! Replication: the links to replicas, which have a thread of their own.
+//!
+//! What is decided is decided by the engines of crate `replication`; this room has their sockets,
+//! snapshots and clock, and the part of the journal that replicas may still ask for.
+//!
+//! Invariant: no worker and no transaction waits for a link.
+
+mod core;
+mod feed;
+mod full_sync;
+mod handle;
+mod outbound;
+mod replica_link;
+mod report;
+mod settings;
+mod stream;
+mod thread;
+
+pub(crate) use handle::Links;

@@ -1,0 +1,93 @@
+//! The backlog as a reader of the journal.
+//!
+//! Invariant: the backlog ends where the journal does, as an offset; what is appended wakes the
+//! links' thread once, however many links wait for it.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Poll, Waker};
+
+use engine::journal::{DurabilityLevel, Journal, JournalReader, ReaderId, Sleeper};
+use keyspace::Lsn;
+use replication::backlog::Backlog;
+
+/// The stream to replicas.
+pub(super) struct ReplicationStream {
+    reader: ReaderId,
+    shared: Arc<Mutex<StreamState>>,
+}
+
+/// What the journal and the links share.
+pub(super) struct StreamState {
+    pub(super) backlog: Backlog,
+    /// The links' thread, where it waits for more.
+    sleeper: Option<Waker>,
+}
+
+/// The journal's end.
+struct BacklogReader(Arc<Mutex<StreamState>>);
+
+impl ReplicationStream {
+    /// A stream that begins where the journal ends now, at this offset. The world must be stopped.
+    pub(super) fn attach(journal: &Journal, offset: u64, size: u64) -> Self {
+        let reader = journal.name_reader();
+        let backlog = Backlog::new(offset, size);
+        let shared = Arc::new(Mutex::new(StreamState { backlog, sleeper: None }));
+        journal.attach(reader, Box::new(BacklogReader(Arc::clone(&shared))), DurabilityLevel::None);
+        Self { reader, shared }
+    }
+
+    /// Ends it.
+    pub(super) fn detach(self, journal: &Journal) {
+        journal.detach(self.reader);
+        if let Some(waker) = self.state().sleeper.take() {
+            waker.wake();
+        }
+    }
+
+    /// Keeps the journal from growing meanwhile.
+    pub(super) fn state(&self) -> MutexGuard<'_, StreamState> {
+        locked(&self.shared)
+    }
+
+    /// The same for who keeps it.
+    pub(super) fn share(&self) -> Arc<Mutex<StreamState>> {
+        Arc::clone(&self.shared)
+    }
+}
+
+/// What is shared of a stream.
+pub(super) fn locked(shared: &Mutex<StreamState>) -> MutexGuard<'_, StreamState> {
+    shared.lock().expect("no critical section here panics")
+}
+
+impl StreamState {
+    /// Whether there is more than up to this offset; if not, the waker is woken when there is.
+    pub(super) fn poll_beyond(&mut self, offset: u64, waker: &Waker) -> Poll<u64> {
+        let end = self.backlog.end();
+        if end != offset {
+            return Poll::Ready(end);
+        }
+        self.sleeper = Some(waker.clone());
+        Poll::Pending
+    }
+}
+
+impl JournalReader for BacklogReader {
+    fn record(&mut self, _: Lsn, bytes: &[u8], may_wait: bool) -> bool {
+        let mut state = locked(&self.0);
+        state.backlog.append(bytes);
+        if may_wait {
+            return state.sleeper.is_some();
+        }
+        let sleeper = state.sleeper.take();
+        drop(state);
+        if let Some(sleeper) = sleeper {
+            sleeper.wake();
+        }
+        false
+    }
+
+    fn rest(&mut self) -> Option<Sleeper> {
+        locked(&self.0).sleeper.take().map(Sleeper::Task)
+    }
+}

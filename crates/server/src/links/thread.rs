@@ -1,0 +1,377 @@
+//! The links' thread: it begins with the first link and then serves all of them.
+//!
+//! Invariant: what the engine wants done is done here, in the order in which it was decided.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use base::io_text::plain;
+use config::settings::{REPL_BACKLOG_SIZE, REPL_DISABLE_TCP_NODELAY};
+use engine::clients::registry::client_flags;
+use engine::runtime::lanes::STACK_BYTES;
+use engine::runtime::log::{log_notice, log_warning};
+use engine::session::{AskedSync, ReplicaSession};
+use keyspace::Refusal;
+use persist::storage::OpenMode;
+use replication::primary::{CloseWhen, ReplicaId, RoundId, SyncAsk, SyncRequest, SyncVerdict};
+use tokio::runtime::{Builder, LocalOptions};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::task::spawn_local;
+
+use super::core::{Core, LinkAction, SnapshotOrder, now_ms};
+use super::full_sync::{self, Round, SnapshotEnd};
+use super::handle::Links;
+use super::outbound::Outbound;
+use super::replica_link::ReplicaLink;
+use super::settings;
+use crate::net::connection::{Moving, Stream};
+use crate::net::network::Network;
+
+/// Between two looks at the clock.
+const TICK: Duration = Duration::from_secs(1);
+
+/// What the thread is told.
+pub(super) enum LinksMessage {
+    /// A client has asked for a sync.
+    Adopt(Box<Moving>),
+    /// Somebody has asked the engine something.
+    Act,
+    /// A snapshot has ended.
+    SnapshotOver(RoundId, SnapshotEnd),
+}
+
+/// What the thread has.
+pub(super) struct LinksThread {
+    pub(super) server: &'static Network,
+    links: &'static Links,
+    replicas: RefCell<HashMap<u64, Rc<ReplicaLink>>>,
+    rounds: RefCell<Vec<(RoundId, Round)>>,
+}
+
+/// Begins the thread.
+pub(super) fn spawn(
+    server: &'static Network,
+    links: &'static Links,
+    inbox: UnboundedReceiver<LinksMessage>,
+) -> io::Result<()> {
+    let run = move || {
+        let mut builder = Builder::new_current_thread();
+        let runtime = match builder.enable_all().build_local(LocalOptions::default()) {
+            Ok(runtime) => runtime,
+            Err(error) => {
+                log_warning!(server.log, "Cannot serve replicas: {}", plain(&error));
+                return;
+            }
+        };
+        runtime.block_on(serve(server, links, inbox));
+    };
+    std::thread::Builder::new().name("links".to_owned()).stack_size(STACK_BYTES).spawn(run)?;
+    Ok(())
+}
+
+async fn serve(
+    server: &'static Network,
+    links: &'static Links,
+    mut inbox: UnboundedReceiver<LinksMessage>,
+) {
+    let thread = Rc::new(LinksThread {
+        server,
+        links,
+        replicas: RefCell::default(),
+        rounds: RefCell::default(),
+    });
+    spawn_local(tick(Rc::clone(&thread)));
+    spawn_local(ask_for_acks(Rc::clone(&thread)));
+    spawn_local(follow_stream(Rc::clone(&thread)));
+    while let Some(message) = inbox.recv().await {
+        match message {
+            LinksMessage::Adopt(moving) => adopt(&thread, *moving),
+            LinksMessage::Act => thread.act(),
+            LinksMessage::SnapshotOver(round, end) => thread.end_round(round, &end),
+        }
+    }
+}
+
+async fn tick(thread: Rc<LinksThread>) {
+    loop {
+        tokio::time::sleep(TICK).await;
+        thread.weigh();
+        thread.ask(|core, server| {
+            let (role, is_paused) = (core.standing().role, are_writes_paused(server));
+            if let Some(stream) = &core.stream {
+                stream.state().backlog.trim();
+            }
+            core.ask(server, |primary, stream| {
+                primary.tick(role, is_paused, stream, now_ms(server));
+            });
+        });
+        thread.rounds.borrow().iter().for_each(|(_, round)| round.look());
+    }
+}
+
+/// Whether nothing may be written, so that nothing of our own may come into the stream either.
+fn are_writes_paused(server: &Network) -> bool {
+    server.pause.holds_writes(server.keyspace.clock().now_ms())
+}
+
+/// Asks replicas how far they are, when somebody waits for that.
+async fn ask_for_acks(thread: Rc<LinksThread>) {
+    loop {
+        let acks = &thread.server.replica_acks;
+        poll_fn(|cx| match acks.take_wanted(cx.waker()) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        })
+        .await;
+        thread.ask(|core, server| {
+            let (role, is_paused) = (core.standing().role, are_writes_paused(server));
+            core.ask(server, |primary, _| {
+                primary.want_acks();
+                primary.end_of_turn(role, is_paused);
+            });
+        });
+    }
+}
+
+/// Wakes the links when there is more of the stream.
+async fn follow_stream(thread: Rc<LinksThread>) {
+    let mut seen = 0;
+    loop {
+        seen = poll_fn(|cx| {
+            let mut core = thread.links.core(thread.server);
+            match &core.stream {
+                Some(stream) => stream.state().poll_beyond(seen, cx.waker()),
+                None => {
+                    core.awaits_stream = Some(cx.waker().clone());
+                    Poll::Pending
+                }
+            }
+        })
+        .await;
+        thread.replicas.borrow().values().for_each(|link| link.wake());
+        // Those who are up to date write before the next look.
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Takes over a client that has asked for a sync; one that is refused goes back to a worker.
+fn adopt(thread: &Rc<LinksThread>, mut moving: Moving) {
+    let server = thread.server;
+    let link = ReplicaLink::new(Arc::clone(&moving.session.client));
+    let verdict = thread.judge(&link, &mut moving);
+    moving.session.client.set_flag(client_flags::BLOCKED, false);
+    match verdict {
+        SyncVerdict::Attached => {
+            thread.attach(link, moving);
+            return thread.act();
+        }
+        SyncVerdict::Ignored => moving.answer(|_| ()),
+        SyncVerdict::Refused(error) => {
+            let refusal = Refusal::owned(String::from_utf8_lossy(&error).into_owned());
+            moving.answer(|reply| server.refuse(&refusal, reply));
+        }
+        SyncVerdict::PromoteFirst => moving.answer(|reply| reply.ok()),
+    }
+    server.worker_pool.hand_over(server, Box::new(moving));
+    thread.act();
+}
+
+impl LinksThread {
+    /// Asks the engine, and does what it wants done.
+    pub(super) fn ask<T>(&self, ask: impl FnOnce(&mut Core, &'static Network) -> T) -> T {
+        let answer = ask(&mut self.links.core(self.server), self.server);
+        self.act();
+        answer
+    }
+
+    /// Does what the engine wants done.
+    pub(super) fn act(&self) {
+        loop {
+            let actions = self.links.core(self.server).take_queue();
+            if actions.is_empty() {
+                return;
+            }
+            actions.into_iter().for_each(|action| self.perform(action));
+        }
+    }
+
+    /// A link has ended.
+    pub(super) fn forget(&self, id: ReplicaId) {
+        self.replicas.borrow_mut().remove(&id.0);
+    }
+
+    /// What the engine says to a client that has asked for a sync.
+    fn judge(&self, link: &ReplicaLink, moving: &mut Moving) -> SyncVerdict {
+        let (client, has_output) = (link.describe(self), moving.has_output());
+        let is_monitor = moving.session.client.has_flag(client_flags::MONITOR);
+        let peer = link.peer_ip();
+        let ReplicaSession { announced, asked } = moving.session.replica_mut();
+        let asked = asked.take().expect("the client has asked");
+        let ask = match &asked {
+            AskedSync::Sync => SyncAsk::Sync,
+            AskedSync::Psync { id, byte, failover } => {
+                SyncAsk::Psync { id, byte, failover: *failover }
+            }
+        };
+        let request = SyncRequest {
+            replica: link.id,
+            peer: &peer,
+            client: &client,
+            announced,
+            ask,
+            is_monitor,
+            has_output,
+        };
+        let mut core = self.links.core(self.server);
+        let standing = core.standing();
+        core.ask(self.server, |primary, stream| {
+            primary.sync(&request, standing, stream, now_ms(self.server))
+        })
+    }
+
+    /// A client is a replica from now on.
+    fn attach(self: &Rc<Self>, link: Rc<ReplicaLink>, mut moving: Moving) {
+        let server = self.server;
+        let client = Arc::clone(&moving.session.client);
+        client.set_flag(client_flags::REPLICA, true);
+        let session = &mut moving.session;
+        session.unsubscribe_all();
+        session.untrack();
+        session.end_transaction(server);
+        let input = moving.take_input();
+        match Stream::attach(moving.stream) {
+            Ok(stream) => {
+                stream.set_nodelay(!server.config.get(REPL_DISABLE_TCP_NODELAY));
+                self.replicas.borrow_mut().insert(link.id.0, Rc::clone(&link));
+                spawn_local(link.run(Rc::clone(self), stream, input));
+            }
+            Err(_) => {
+                let now = now_ms(server);
+                self.ask(|core, server| core.ask(server, |it, _| it.closed(link.id, now)));
+                server.session_ended(client.id);
+            }
+        }
+    }
+
+    fn perform(&self, action: LinkAction) {
+        match action {
+            LinkAction::Send { replica, bytes } => self.at(replica, |out| out.push(bytes)),
+            LinkAction::Pin { replica, place } => {
+                let stream = self.links.core(self.server).stream.as_ref().map(|it| it.share());
+                if let Some(stream) = stream {
+                    self.at(replica, |out| out.pin(place, stream));
+                }
+            }
+            LinkAction::Stream { replica } => self.at(replica, Outbound::stream),
+            LinkAction::Begin(order) => self.begin_round(order),
+            LinkAction::SendBody { round } => {
+                let readers = self.with_round(round, Round::take_readers).unwrap_or_default();
+                for (replica, reader) in readers {
+                    self.at(ReplicaId(replica), |out| out.push_feed(reader));
+                }
+            }
+            LinkAction::Abort { round } => _ = self.with_round(round, |round| round.cancel()),
+            LinkAction::SendFile { replica, round } => self.send_file(replica, round),
+            LinkAction::Append { record } => _ = self.server.journal.append(record),
+            LinkAction::Close { replica, when: CloseWhen::Flushed } => {
+                self.at(replica, Outbound::end);
+            }
+            LinkAction::Close { replica, when: CloseWhen::Now } => {
+                if let Some(link) = self.link(replica) {
+                    link.close();
+                }
+            }
+        }
+    }
+
+    fn link(&self, replica: ReplicaId) -> Option<Rc<ReplicaLink>> {
+        self.replicas.borrow().get(&replica.0).cloned()
+    }
+
+    /// Adds to what a link has to send.
+    fn at(&self, replica: ReplicaId, add: impl FnOnce(&mut Outbound)) {
+        if let Some(link) = self.link(replica) {
+            add(&mut link.outbound.borrow_mut());
+            link.wake();
+        }
+    }
+
+    fn with_round<T>(&self, id: RoundId, act: impl FnOnce(&mut Round) -> T) -> Option<T> {
+        let mut rounds = self.rounds.borrow_mut();
+        rounds.iter_mut().find(|(round, _)| *round == id).map(|(_, round)| act(round))
+    }
+
+    fn begin_round(&self, order: SnapshotOrder) {
+        let (server, links, id) = (self.server, self.links, order.round);
+        let at_cut = move || {
+            links.core(server).note_cut(server, id);
+            links.send(server, LinksMessage::Act);
+        };
+        let done = move |end| links.send(server, LinksMessage::SnapshotOver(id, end));
+        match full_sync::begin(server, &order, at_cut, done) {
+            Ok(round) => self.rounds.borrow_mut().push((id, round)),
+            // It was told already.
+            Err(why) => log_warning!(server.log, "Can't begin a snapshot for replicas: {why}"),
+        }
+    }
+
+    fn end_round(&self, id: RoundId, end: &SnapshotEnd) {
+        let server = self.server;
+        match end {
+            Ok(_) => log_notice!(server.log, "Background RDB transfer terminated with success"),
+            Err(why) => log_warning!(server.log, "Background transfer error: {why}"),
+        }
+        let path = self.with_round(id, |round| round.path().cloned()).flatten();
+        let now = now_ms(server);
+        self.ask(|core, server| {
+            core.ask(server, |primary, _| match end {
+                Ok(len) if path.is_some() => primary.snapshot_saved(id, *len, now),
+                Ok(_) => primary.snapshot_streamed(id, now),
+                Err(_) => primary.snapshot_failed(id, now),
+            });
+        });
+        self.rounds.borrow_mut().retain(|(round, _)| *round != id);
+        if let Some(path) = path {
+            // Who is sent it has it open.
+            let _ = server.storage.remove(&path);
+        }
+    }
+
+    fn send_file(&self, replica: ReplicaId, round: RoundId) {
+        let path = self.with_round(round, |round| round.path().cloned()).flatten();
+        let opened = path.map(|path| self.server.storage.open(&path, OpenMode::Read));
+        match opened {
+            Some(Ok(file)) => self.at(replica, |out| out.push_file(file)),
+            Some(Err(error)) => {
+                log_warning!(self.server.log, "Can't send the snapshot: {}", plain(&error));
+                if let Some(link) = self.link(replica) {
+                    link.end();
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// Looks how much each replica has still to get.
+    fn weigh(&self) {
+        let server = self.server;
+        let limit = settings::output_limit(&server.config);
+        let size = server.config.get(REPL_BACKLOG_SIZE);
+        let links: Vec<_> = self.replicas.borrow().values().cloned().collect();
+        for link in links {
+            let (debt, client) = (link.outbound.borrow().debt(), link.describe(self));
+            link.show_debt(debt);
+            self.ask(|core, server| {
+                core.ask(server, |primary, _| {
+                    primary.weigh(link.id, debt, limit, size, &client, now_ms(server));
+                });
+            });
+        }
+    }
+}
