@@ -9,7 +9,7 @@ mod core;
 mod feed;
 mod full_sync;
 mod handle;
-mod outbound;
+mod link_output;
 mod replica_link;
 mod report;
 mod settings;

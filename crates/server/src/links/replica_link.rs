@@ -16,7 +16,7 @@ use proto::{Args, Limits, Progress, RequestParser};
 use replication::primary::ReplicaId;
 
 use super::core::now_ms;
-use super::outbound::{NextBytes, Outbound};
+use super::link_output::{LinkOutput, NextBytes};
 use super::thread::LinksThread;
 use crate::net::connection::Stream;
 
@@ -30,7 +30,7 @@ const READ: usize = 16 << 10;
 pub(super) struct ReplicaLink {
     pub(super) id: ReplicaId,
     client: Arc<Client>,
-    pub(super) outbound: RefCell<Outbound>,
+    pub(super) output: RefCell<LinkOutput>,
     waker: Cell<Option<Waker>>,
     is_closed: Cell<bool>,
     /// Whether the engine was told that the socket takes no bytes.
@@ -49,7 +49,7 @@ impl ReplicaLink {
         Rc::new(Self {
             id: ReplicaId(client.id),
             client,
-            outbound: RefCell::default(),
+            output: RefCell::default(),
             waker: Cell::new(None),
             is_closed: Cell::new(false),
             is_stalled: Cell::new(false),
@@ -137,7 +137,7 @@ impl ReplicaLink {
             }
         }
         loop {
-            let next = self.outbound.borrow_mut().make_ready(cx.waker())?;
+            let next = self.output.borrow_mut().make_ready(cx.waker())?;
             match next {
                 NextBytes::There => ready!(self.write(thread, socket, cx))?,
                 NextBytes::FileSent => thread.ask(|core, server| {
@@ -158,15 +158,15 @@ impl ReplicaLink {
         socket: &mut LinkSocket,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
-        let mut outbound = self.outbound.borrow_mut();
+        let mut output = self.output.borrow_mut();
         let mut pieces = Vec::new();
-        outbound.pieces(&mut pieces);
+        output.pieces(&mut pieces);
         let written = socket.stream.poll_write(cx, &pieces);
         drop(pieces);
         match written {
             Poll::Ready(Ok(count)) => {
-                outbound.note_sent(count);
-                drop(outbound);
+                output.note_sent(count);
+                drop(output);
                 self.client.live.net_out.fetch_add(count as u64, Ordering::Relaxed);
                 if self.is_stalled.take() {
                     thread.ask(|core, server| core.ask(server, |it, _| it.moved(self.id)));
@@ -175,8 +175,8 @@ impl ReplicaLink {
             }
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             Poll::Pending => {
-                let is_in_body = outbound.is_in_body();
-                drop(outbound);
+                let is_in_body = output.is_in_body();
+                drop(output);
                 if is_in_body && !self.is_stalled.replace(true) {
                     thread.ask(|core, server| {
                         core.ask(server, |primary, _| primary.stalled(self.id, now_ms(server)));

@@ -27,7 +27,7 @@ use tokio::task::spawn_local;
 use super::core::{Core, LinkAction, SnapshotOrder, now_ms};
 use super::full_sync::{self, Round, SnapshotEnd};
 use super::handle::Links;
-use super::outbound::Outbound;
+use super::link_output::LinkOutput;
 use super::replica_link::ReplicaLink;
 use super::settings;
 use crate::net::connection::{Moving, Stream};
@@ -268,7 +268,7 @@ impl LinksThread {
                     self.at(replica, |out| out.pin(place, stream));
                 }
             }
-            LinkAction::Stream { replica } => self.at(replica, Outbound::stream),
+            LinkAction::Stream { replica } => self.at(replica, LinkOutput::stream),
             LinkAction::Begin(order) => self.begin_round(order),
             LinkAction::SendBody { round } => {
                 let readers = self.with_round(round, Round::take_readers).unwrap_or_default();
@@ -280,7 +280,7 @@ impl LinksThread {
             LinkAction::SendFile { replica, round } => self.send_file(replica, round),
             LinkAction::Append { record } => _ = self.server.journal.append(record),
             LinkAction::Close { replica, when: CloseWhen::Flushed } => {
-                self.at(replica, Outbound::end);
+                self.at(replica, LinkOutput::end);
             }
             LinkAction::Close { replica, when: CloseWhen::Now } => {
                 if let Some(link) = self.link(replica) {
@@ -295,9 +295,9 @@ impl LinksThread {
     }
 
     /// Adds to what a link has to send.
-    fn at(&self, replica: ReplicaId, add: impl FnOnce(&mut Outbound)) {
+    fn at(&self, replica: ReplicaId, add: impl FnOnce(&mut LinkOutput)) {
         if let Some(link) = self.link(replica) {
-            add(&mut link.outbound.borrow_mut());
+            add(&mut link.output.borrow_mut());
             link.wake();
         }
     }
@@ -365,7 +365,7 @@ impl LinksThread {
         let size = server.config.get(REPL_BACKLOG_SIZE);
         let links: Vec<_> = self.replicas.borrow().values().cloned().collect();
         for link in links {
-            let (debt, client) = (link.outbound.borrow().debt(), link.describe(self));
+            let (debt, client) = (link.output.borrow().debt(), link.describe(self));
             link.show_debt(debt);
             self.ask(|core, server| {
                 core.ask(server, |primary, _| {

@@ -18,7 +18,7 @@ const TAKEN: usize = 256 << 10;
 
 /// What is to be sent.
 #[derive(Default)]
-pub(super) struct Outbound {
+pub(super) struct LinkOutput {
     items: VecDeque<Piece>,
     /// Where the link stands in the stream.
     place: Option<(Place, Arc<Mutex<StreamState>>)>,
@@ -50,7 +50,7 @@ pub(super) enum NextBytes {
     End,
 }
 
-impl Outbound {
+impl LinkOutput {
     pub(super) fn push(&mut self, bytes: Vec<u8>) {
         self.items.push_back(Piece::Bytes(bytes, 0));
     }
