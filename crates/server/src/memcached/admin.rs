@@ -11,7 +11,7 @@ use proto::memcached::{Administration, Failure, Form, Response, Words};
 use proto::{Reply, Resp};
 
 use super::Front;
-use super::command_map::{self, Deed};
+use super::command_map::{self, CommandKind};
 use super::{Turn, crawler, tuning};
 
 const MEGABYTE: u64 = 1 << 20;
@@ -103,7 +103,7 @@ impl Turn<'_> {
         work: impl FnOnce(usize, &mut Reply<'_>) + Send + 'static,
     ) -> Step {
         let (server, request) = (self.server, self.request);
-        let entry = server.memcached.deeds(server).entry(Deed::of(&request.operation));
+        let entry = server.memcached.commands(server).entry(CommandKind::of(&request.operation));
         let entry = entry.expect("what is not there is not admitted");
         let args = command_map::words(request);
         let call = ControlCall { server, entry, args, resp: Resp::Two, ceiling: usize::MAX };

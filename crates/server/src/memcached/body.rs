@@ -14,7 +14,7 @@ use keyspace::{Location, Refusal, Tx};
 use proto::memcached::{Form, KEY_LENGTH_MAX, Operation, Request, Response, answer};
 use proto::{Output, OwnedArgs};
 
-use super::command_map::{self, Deed, keys_of};
+use super::command_map::{self, CommandKind, keys_of};
 use super::counters::{Figure, Tally};
 use super::details::Noted;
 use super::events::Events;
@@ -119,7 +119,8 @@ impl ForeignBody for RequestBody<'_> {
         // What would be made is told if it is there.
         let tells =
             matches!(&self.request.operation, Operation::Retrieve(it) if it.vivify.is_some());
-        let told = self.server.memcached.deeds(self.server).entry(Deed::Get).filter(|_| tells);
+        let told =
+            self.server.memcached.commands(self.server).entry(CommandKind::Get).filter(|_| tells);
         let mut entries = told.into_iter().chain([entry]);
         entries.find_map(|entry| self.deny_one(session, entry))
     }

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 
 /// What is done, as far as it matters to others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Deed {
+pub(super) enum CommandKind {
     Get,
     GetAndTouch,
     Set,
@@ -30,24 +30,24 @@ pub(super) enum Deed {
     Stop,
 }
 
-const COMMANDS: [(Deed, &str); 14] = [
-    (Deed::Get, "GET"),
-    (Deed::GetAndTouch, "GETEX"),
-    (Deed::Set, "SET"),
-    (Deed::Append, "APPEND"),
-    (Deed::Delete, "DEL"),
-    (Deed::Increment, "INCRBY"),
-    (Deed::Touch, "PEXPIREAT"),
-    (Deed::Flush, "FLUSHDB"),
-    (Deed::Report, "INFO"),
-    (Deed::ResetReport, "CONFIG|RESETSTAT"),
-    (Deed::Configure, "CONFIG|SET"),
-    (Deed::Dump, "SCAN"),
-    (Deed::Watch, "MONITOR"),
-    (Deed::Stop, "SHUTDOWN"),
+const COMMANDS: [(CommandKind, &str); 14] = [
+    (CommandKind::Get, "GET"),
+    (CommandKind::GetAndTouch, "GETEX"),
+    (CommandKind::Set, "SET"),
+    (CommandKind::Append, "APPEND"),
+    (CommandKind::Delete, "DEL"),
+    (CommandKind::Increment, "INCRBY"),
+    (CommandKind::Touch, "PEXPIREAT"),
+    (CommandKind::Flush, "FLUSHDB"),
+    (CommandKind::Report, "INFO"),
+    (CommandKind::ResetReport, "CONFIG|RESETSTAT"),
+    (CommandKind::Configure, "CONFIG|SET"),
+    (CommandKind::Dump, "SCAN"),
+    (CommandKind::Watch, "MONITOR"),
+    (CommandKind::Stop, "SHUTDOWN"),
 ];
 
-impl Deed {
+impl CommandKind {
     /// What a request on items does.
     pub(super) fn of(operation: &Operation<'_>) -> Self {
         match operation {
@@ -68,7 +68,7 @@ impl Deed {
     }
 }
 
-impl Deed {
+impl CommandKind {
     fn of_report(mut words: Words<'_>) -> Self {
         match words.next() {
             Some(b"reset") => Self::ResetReport,
@@ -91,9 +91,9 @@ impl Deed {
 }
 
 /// The commands that there are.
-pub(super) struct Deeds([Option<&'static CommandEntry>; COMMANDS.len()]);
+pub(super) struct CommandMap([Option<&'static CommandEntry>; COMMANDS.len()]);
 
-impl Deeds {
+impl CommandMap {
     /// Finds them, whatever they are called now.
     pub(super) fn find(table: &'static CommandTable) -> Self {
         let among =
@@ -106,8 +106,8 @@ impl Deeds {
     }
 
     #[inline]
-    pub(super) fn entry(&self, deed: Deed) -> Option<&'static CommandEntry> {
-        self.0[deed as usize]
+    pub(super) fn entry(&self, kind: CommandKind) -> Option<&'static CommandEntry> {
+        self.0[kind as usize]
     }
 }
 
@@ -154,7 +154,7 @@ pub(super) fn words(request: &Request<'_>) -> OwnedArgs {
         Operation::Store(store) => Some(store.value),
         _ => None,
     };
-    let (_, command) = COMMANDS[Deed::of(operation) as usize];
+    let (_, command) = COMMANDS[CommandKind::of(operation) as usize];
     let name = command.split('|').map(str::as_bytes);
     name.chain(keys.iter().map(Vec::as_slice)).chain(value).collect()
 }
@@ -166,11 +166,11 @@ mod tests {
     #[test]
     fn deeds_are_places_and_their_commands_are_there() {
         let server = crate::start::test_server();
-        let deeds = super::Deeds::find(&server.table);
-        for (index, (deed, name)) in COMMANDS.into_iter().enumerate() {
-            assert_eq!(deed as usize, index);
+        let commands = super::CommandMap::find(&server.table);
+        for (index, (kind, name)) in COMMANDS.into_iter().enumerate() {
+            assert_eq!(kind as usize, index);
             let own = name.rsplit('|').next().unwrap();
-            assert_eq!(deeds.entry(deed).expect("a command of ours").spec.name, own);
+            assert_eq!(commands.entry(kind).expect("a command of ours").spec.name, own);
         }
     }
 }

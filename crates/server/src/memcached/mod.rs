@@ -44,7 +44,7 @@ use engine::table::command_table::CommandEntry;
 pub(crate) use auth::{is_authenticated, needs_login};
 
 use body::RequestBody;
-use command_map::{Deed, Deeds};
+use command_map::{CommandKind, CommandMap};
 use counters::{Figure, Figures};
 use details::Details;
 use users::Users;
@@ -67,7 +67,7 @@ pub(crate) struct Memcached {
     pub(crate) idle_kicks: AtomicU64,
     /// Where clients come in: the sockets' descriptors, and what they are.
     pub(crate) listeners: OnceLock<Vec<(i32, String)>>,
-    deeds: OnceLock<Deeds>,
+    commands: OnceLock<CommandMap>,
     /// For how many seconds the key that was evicted last was not used.
     evicted_idle_s: AtomicU32,
     /// When all items are to be forgotten, in Unix milliseconds; 0 for not at all.
@@ -91,8 +91,8 @@ impl Memcached {
 
     /// The commands that stand for requests.
     #[inline]
-    fn deeds(&self, server: &'static Front) -> &Deeds {
-        self.deeds.get_or_init(|| Deeds::find(&server.table))
+    fn commands(&self, server: &'static Front) -> &CommandMap {
+        self.commands.get_or_init(|| CommandMap::find(&server.table))
     }
 
     /// Does what has become due, unless all data stand still or it could not be told of; the slow
@@ -240,8 +240,8 @@ impl Turn<'_> {
     /// The command that stands for the request, if it is there.
     #[inline]
     fn entry(&mut self) -> Result<&'static CommandEntry, Step> {
-        let (server, deed) = (self.server, Deed::of(&self.request.operation));
-        let entry = server.memcached.deeds(server).entry(deed);
+        let (server, kind) = (self.server, CommandKind::of(&self.request.operation));
+        let entry = server.memcached.commands(server).entry(kind);
         entry.ok_or_else(|| self.fail(Failure::Server("the command is disabled")))
     }
 
