@@ -13,7 +13,7 @@ use engine::session::Step;
 use proto::memcached::{Failure, Form, Operation, Request, Response, Store, StoreMode, answer};
 
 use super::Front;
-use super::counters::Figure;
+use super::counters::Counter;
 use super::{MEMCACHED_VERSION, Turn, users};
 
 /// What a text client is told whose name and password cannot be one.
@@ -114,7 +114,7 @@ impl Turn<'_> {
 
     fn log_in(&mut self, user: &[u8], password: &[u8]) -> bool {
         let server = self.server;
-        self.count(Figure::AuthCommands);
+        self.count(Counter::AuthCommands);
         let is_ours = *user == *server.config.get(MEMCACHED_USER);
         let found = if server.memcached.users.admits(user, password) {
             Some(server.users.default_user())
@@ -132,7 +132,7 @@ impl Turn<'_> {
         if is_right {
             self.session.authenticate(found);
         } else {
-            self.count(Figure::AuthErrors);
+            self.count(Counter::AuthErrors);
         }
         is_right
     }

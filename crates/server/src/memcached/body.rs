@@ -15,7 +15,7 @@ use proto::memcached::{Form, KEY_LENGTH_MAX, Operation, Request, Response, answe
 use proto::{Output, OwnedArgs};
 
 use super::command_map::{self, CommandKind, keys_of};
-use super::counters::{Figure, Tally};
+use super::counters::{Counter, RequestCounters};
 use super::details::Noted;
 use super::events::Events;
 use super::items::Work;
@@ -23,7 +23,7 @@ use super::{Front, failure_of, many, plain_key};
 
 /// What a request counts and tells, before it is final.
 pub(super) struct Told {
-    pub(super) tally: Tally,
+    pub(super) counters: RequestCounters,
     pub(super) events: Events,
     pub(super) details: Noted,
 }
@@ -63,7 +63,7 @@ impl<'a> RequestBody<'a> {
         let (watched, descriptor) =
             (server.memcached.watchers.watched(), session.client.descriptor);
         let events = Events::of(watched, descriptor);
-        let told = Told { tally: Tally::default(), events, details };
+        let told = Told { counters: RequestCounters::default(), events, details };
         Self { server, lane, request, only_key, is_part, told, has_run }
     }
 
@@ -98,7 +98,7 @@ impl CommandBody for RequestBody<'_> {
     #[inline]
     fn run(&mut self, tx: &mut Tx, out: &mut Output) -> Result<(), Refusal> {
         // One that is begun again has a body of its own.
-        debug_assert!(self.told.tally.is_empty(), "a request is run once");
+        debug_assert!(self.told.counters.is_empty(), "a request is run once");
         let (request, is_part, told) = (self.request, self.is_part, &mut self.told);
         let size_max = self.server.config.get(MEMCACHED_ITEM_SIZE_MAX);
         Work { tx, request, out, told, size_max, is_part }.run()
@@ -163,10 +163,10 @@ impl ForeignBody for RequestBody<'_> {
         let (server, memcached) = (self.server, &self.server.memcached);
         let told = &mut self.told;
         self.has_run = true;
-        memcached.figures.book(lane.number, &told.tally);
+        memcached.counters.book(lane.number, &told.counters);
         memcached.details.book(std::mem::take(&mut told.details));
         if matches!(self.request.form, Form::Meta(_)) {
-            memcached.count(lane, Figure::CmdMeta);
+            memcached.count(lane, Counter::CmdMeta);
         }
         for (class, what) in told.events.lines() {
             let now_us = server.keyspace.clock().now_us();

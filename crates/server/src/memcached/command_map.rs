@@ -164,7 +164,7 @@ mod tests {
     use super::COMMANDS;
 
     #[test]
-    fn deeds_are_places_and_their_commands_are_there() {
+    fn kinds_are_places_and_their_commands_are_there() {
         let server = crate::start::test_server();
         let commands = super::CommandMap::find(&server.table);
         for (index, (kind, name)) in COMMANDS.into_iter().enumerate() {

@@ -1,7 +1,7 @@
 //! What memcached's `stats` counts, by the names that its clients and exporters read.
 //!
 //! Invariant: each lane of counters has one writer, its worker; what was counted before `stats
-//! reset` is taken off when it is told, so nobody writes another's lane.
+//! reset` is taken off when it is shown, so nobody writes another's lane.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -10,23 +10,23 @@ use engine::runtime::counters;
 use engine::runtime::lanes::MAX_WORKERS;
 use smallvec::SmallVec;
 
-/// Declares the figures with their names, in the order in which they are told.
-macro_rules! figures {
-    ($($figure:ident = $name:literal,)*) => {
-        /// One of the figures.
+/// Declares the counters with their names, in the order in which they are shown.
+macro_rules! counters {
+    ($($counter:ident = $name:literal,)*) => {
+        /// One of the counters.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(crate) enum Figure {
-            $(#[doc = concat!("`", $name, "`")] $figure,)*
+        pub(crate) enum Counter {
+            $(#[doc = concat!("`", $name, "`")] $counter,)*
         }
 
-        impl Figure {
+        impl Counter {
             /// All of them.
-            pub(crate) const ALL: &[(Self, &str)] = &[$((Self::$figure, $name),)*];
+            pub(crate) const ALL: &[(Self, &str)] = &[$((Self::$counter, $name),)*];
         }
     };
 }
 
-figures! {
+counters! {
     CmdGet = "cmd_get",
     CmdSet = "cmd_set",
     CmdFlush = "cmd_flush",
@@ -57,17 +57,17 @@ figures! {
     LogWatcherSent = "log_watcher_sent",
 }
 
-const COUNT: usize = Figure::ALL.len();
+const COUNT: usize = Counter::ALL.len();
 
 /// What one request counts, before it is certain that it counts.
 #[derive(Default)]
-pub(crate) struct Tally(SmallVec<[Figure; 4]>);
+pub(crate) struct RequestCounters(SmallVec<[Counter; 4]>);
 
-impl Tally {
+impl RequestCounters {
     /// Counts one.
     #[inline]
-    pub(crate) fn add(&mut self, figure: Figure) {
-        self.0.push(figure);
+    pub(crate) fn add(&mut self, counter: Counter) {
+        self.0.push(counter);
     }
 
     /// Whether nothing was counted.
@@ -78,15 +78,15 @@ impl Tally {
 
     /// Counts one where it counts at all.
     #[inline]
-    pub(crate) fn add_if(&mut self, counts: bool, figure: Figure) {
+    pub(crate) fn add_if(&mut self, counts: bool, counter: Counter) {
         if counts {
-            self.add(figure);
+            self.add(counter);
         }
     }
 }
 
-/// The figures of all workers.
-pub(crate) struct Figures {
+/// The counters of all workers.
+pub(crate) struct Counters {
     lanes: Box<[Lane]>,
     /// What was counted when they were last reset.
     before: Mutex<[u64; COUNT]>,
@@ -96,40 +96,40 @@ pub(crate) struct Figures {
 #[repr(align(128))]
 struct Lane([AtomicU64; COUNT]);
 
-impl Default for Figures {
+impl Default for Counters {
     fn default() -> Self {
         let lanes = (0..MAX_WORKERS).map(|_| Lane::default()).collect();
         Self { lanes, before: Mutex::new([0; COUNT]) }
     }
 }
 
-impl Figures {
+impl Counters {
     /// Books what a request of a worker counted.
     #[inline]
-    pub(crate) fn book(&self, lane: usize, tally: &Tally) {
-        for figure in &tally.0 {
-            counters::add(&self.lanes[lane].0[*figure as usize], 1);
+    pub(crate) fn book(&self, lane: usize, counted: &RequestCounters) {
+        for counter in &counted.0 {
+            counters::add(&self.lanes[lane].0[*counter as usize], 1);
         }
     }
 
     /// Books one.
-    pub(crate) fn count(&self, lane: usize, figure: Figure) {
-        counters::add(&self.lanes[lane].0[figure as usize], 1);
+    pub(crate) fn count(&self, lane: usize, counter: Counter) {
+        counters::add(&self.lanes[lane].0[counter as usize], 1);
     }
 
-    /// The figures since they were last reset, each with its name.
-    pub(crate) fn told(&self) -> impl Iterator<Item = (&'static str, u64)> {
+    /// The counters since they were last reset, each with its name.
+    pub(crate) fn sums_since_reset(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let before = *self.before();
         let sums = self.sums();
-        Figure::ALL.iter().map(move |(figure, name)| {
-            let index = *figure as usize;
+        Counter::ALL.iter().map(move |(counter, name)| {
+            let index = *counter as usize;
             (*name, sums[index].wrapping_sub(before[index]))
         })
     }
 
     /// The one of this name.
     pub(crate) fn of(&self, name: &str) -> u64 {
-        self.told().find(|(figure, _)| *figure == name).map_or(0, |(_, count)| count)
+        self.sums_since_reset().find(|(counter, _)| *counter == name).map_or(0, |(_, count)| count)
     }
 
     /// Begins again at zero.
@@ -154,27 +154,32 @@ impl Figures {
 
 #[cfg(test)]
 mod tests {
-    use super::{Figure, Figures, Tally};
+    use super::{Counter, Counters, RequestCounters};
 
     #[test]
-    fn figures_are_summed_and_reset() {
-        let figures = Figures::default();
-        let told = || figures.told().find(|(name, _)| *name == "get_hits").map(|(_, count)| count);
-        let mut tally = Tally::default();
-        (0..9).for_each(|_| tally.add(Figure::GetHits));
-        figures.book(0, &tally);
-        figures.count(3, Figure::GetHits);
-        assert_eq!(told(), Some(10));
-        figures.reset();
-        assert_eq!(told(), Some(0));
-        figures.count(3, Figure::GetHits);
-        assert_eq!(told(), Some(1));
+    fn counters_are_summed_and_reset() {
+        let counters = Counters::default();
+        let sum = || {
+            counters
+                .sums_since_reset()
+                .find(|(name, _)| *name == "get_hits")
+                .map(|(_, count)| count)
+        };
+        let mut counted = RequestCounters::default();
+        (0..9).for_each(|_| counted.add(Counter::GetHits));
+        counters.book(0, &counted);
+        counters.count(3, Counter::GetHits);
+        assert_eq!(sum(), Some(10));
+        counters.reset();
+        assert_eq!(sum(), Some(0));
+        counters.count(3, Counter::GetHits);
+        assert_eq!(sum(), Some(1));
     }
 
     #[test]
     fn numbers_are_places() {
-        for (index, (figure, _)) in Figure::ALL.iter().enumerate() {
-            assert_eq!(*figure as usize, index);
+        for (index, (counter, _)) in Counter::ALL.iter().enumerate() {
+            assert_eq!(*counter as usize, index);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Figures by prefix, from `stats detail on` on: what is asked of the keys before their first
+//! Counters by prefix, from `stats detail on` on: what is asked of the keys before their first
 //! delimiter, `:` as a rule.
 //!
 //! Invariants: while they are off a request costs one load; what a request counts is booked once it
@@ -56,7 +56,7 @@ impl Noted {
     }
 }
 
-/// The figures of all prefixes.
+/// The counters of all prefixes.
 #[derive(Default)]
 pub(crate) struct Details {
     is_on: AtomicBool,
@@ -88,15 +88,15 @@ impl Details {
             if prefixes.len() == PREFIXES_MAX && !prefixes.contains_key(&prefix) {
                 continue;
             }
-            let figures = prefixes.entry(prefix).or_default();
+            let counters = prefixes.entry(prefix).or_default();
             match asked {
-                Asked::Miss => figures.gets += 1,
+                Asked::Miss => counters.gets += 1,
                 Asked::Hit => {
-                    figures.gets += 1;
-                    figures.hits += 1;
+                    counters.gets += 1;
+                    counters.hits += 1;
                 }
-                Asked::Set => figures.sets += 1,
-                Asked::Delete => figures.deletions += 1,
+                Asked::Set => counters.sets += 1,
+                Asked::Delete => counters.deletions += 1,
             }
         }
     }
@@ -118,10 +118,10 @@ impl Details {
     /// A line for each prefix.
     pub(super) fn lines(&self) -> Vec<Vec<u8>> {
         let prefixes = self.prefixes.lock().unwrap_or_else(PoisonError::into_inner);
-        let lines = prefixes.iter().map(|(prefix, figures)| {
-            let PrefixCounters { gets, hits, sets, deletions } = figures;
-            let figures = format!(" get {gets} hit {hits} set {sets} del {deletions}");
-            [b"PREFIX ", &**prefix, figures.as_bytes()].concat()
+        let lines = prefixes.iter().map(|(prefix, counters)| {
+            let PrefixCounters { gets, hits, sets, deletions } = counters;
+            let counters = format!(" get {gets} hit {hits} set {sets} del {deletions}");
+            [b"PREFIX ", &**prefix, counters.as_bytes()].concat()
         });
         lines.collect()
     }

@@ -14,7 +14,7 @@ use keyspace::{EntryRef, Kind};
 use proto::memcached::{Failure, Form, Request, Response, Store, StoreMode};
 
 use super::Memcached;
-use super::counters::Figure;
+use super::counters::Counter;
 use super::crawler::percent_encoded;
 
 /// What is to be told of a request.
@@ -95,10 +95,10 @@ impl EvictionObserver for Memcached {
         idle_s: u32,
     ) -> Option<String> {
         if entry.kind() == Kind::String && !entry.was_read() {
-            self.figures.count(lane, Figure::EvictedUnfetched);
+            self.counters.count(lane, Counter::EvictedUnfetched);
         }
         if entry.deadline().is_some() {
-            self.figures.count(lane, Figure::EvictedNonzero);
+            self.counters.count(lane, Counter::EvictedNonzero);
         }
         self.evicted_idle_s.store(idle_s, Ordering::Relaxed);
         self.watchers.is_watched(Class::Evictions).then(|| eviction(entry, now, idle_s))

@@ -15,7 +15,7 @@ use proto::memcached::{Deadline, Expiry, Failure, Response, answer};
 use proto::{Args, Output};
 
 use super::Front;
-use super::counters::Figure;
+use super::counters::Counter;
 use super::{Turn, failure_of};
 
 pub(super) const NOT_ALLOWED: Failure<'static> = Failure::Client("flush_all not allowed");
@@ -24,7 +24,7 @@ impl Turn<'_> {
     /// Forgets all items.
     pub(super) fn flush(&mut self, expiry: Expiry) -> Step {
         let server = self.server;
-        self.count(Figure::CmdFlush);
+        self.count(Counter::CmdFlush);
         // There is one moment: who says another has taken back the former one.
         let flush_at = &server.memcached.flush_at;
         if let Deadline::At(moment) = expiry.deadline(self.lane.now_ms()) {

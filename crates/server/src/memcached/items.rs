@@ -18,7 +18,7 @@ use proto::memcached::{
 
 use super::body::Told;
 use super::command_map::keys_of;
-use super::counters::Figure;
+use super::counters::Counter;
 use super::details::Asked;
 use super::events::{self, size_of_item};
 use super::number::number_of;
@@ -63,7 +63,7 @@ impl Work<'_> {
             Operation::Inspect(_) => return self.inspect(key),
             Operation::Refuse(refusal) => {
                 if refusal.failure == Failure::TooLarge {
-                    self.told.tally.add(Figure::StoreTooLarge);
+                    self.told.counters.add(Counter::StoreTooLarge);
                 }
                 self.remove(key)?;
                 Response::Failed(refusal.failure)
@@ -147,15 +147,15 @@ impl Work<'_> {
         }
         // What touches, too, counts as a touch alone.
         let is_get = moment.is_none();
-        self.told.tally.add_if(is_get, Figure::CmdGet);
+        self.told.counters.add_if(is_get, Counter::CmdGet);
         let entry = self.tx.read(key)?;
         let Some((entry, text)) = entry.and_then(|entry| Some((entry, entry.text()?))) else {
             if self.tx.expired() > expired {
-                self.told.tally.add(Figure::GetExpired);
+                self.told.counters.add(Counter::GetExpired);
             }
             return self.miss(key, retrieve);
         };
-        self.told.tally.add_if(is_get, Figure::GetHits);
+        self.told.counters.add_if(is_get, Counter::GetHits);
         self.told.details.note(key, Asked::Hit);
         // What expires at once is told for the last time.
         let is_last = moment == Some(Deadline::Passed);
@@ -190,12 +190,12 @@ impl Work<'_> {
     /// Has an item that is about to be read expire at another time; one that is to expire at once
     /// is read first.
     fn touch_one(&mut self, key: &[u8], moment: Deadline) -> Result<(), Refusal> {
-        self.told.tally.add(Figure::CmdTouch);
+        self.told.counters.add(Counter::CmdTouch);
         if !self.tx.exists(key)? {
-            self.told.tally.add(Figure::TouchMisses);
+            self.told.counters.add(Counter::TouchMisses);
             return Ok(());
         }
-        self.told.tally.add(Figure::TouchHits);
+        self.told.counters.add(Counter::TouchHits);
         match moment {
             Deadline::At(at) => change::expire(self.tx, key, at),
             Deadline::Never => change::persist(self.tx, key).map(drop),
@@ -209,12 +209,12 @@ impl Work<'_> {
         let is_free = !self.tx.exists(key)?;
         let is_get = retrieve.touch.is_none();
         let Some(expiry) = retrieve.vivify.filter(|_| is_free) else {
-            self.told.tally.add_if(is_get, Figure::GetMisses);
+            self.told.counters.add_if(is_get, Counter::GetMisses);
             self.answer(Response::Miss);
             return Ok(());
         };
         // Who is to fill it got an item.
-        self.told.tally.add_if(is_get, Figure::GetHits);
+        self.told.counters.add_if(is_get, Counter::GetHits);
         let notes = Notes { is_won: true, ..Notes::default() };
         self.put(key, b"", Some(expiry), notes)?;
         let cas = self.finish_cas(key, retrieve.new_cas)?;
@@ -238,7 +238,7 @@ impl Work<'_> {
     }
 
     fn store(&mut self, key: &[u8], store: &Store<'_>) -> Done {
-        self.told.tally.add(Figure::CmdSet);
+        self.told.counters.add(Counter::CmdSet);
         self.told.details.note(key, Asked::Set);
         let found = self.tx.peek(key)?.map(EntryRef::kind);
         let (mut notes, mut expiry) = (Notes::of_flags(store.flags), Some(store.expiry));
@@ -259,7 +259,7 @@ impl Work<'_> {
         };
         if let Some(compare) = store.compare.filter(asks) {
             let Some(cas) = self.item_cas(key, found)? else {
-                self.told.tally.add(Figure::CasMisses);
+                self.told.counters.add(Counter::CasMisses);
                 return Ok(Response::NotFound);
             };
             // A client that missed an invalidation may store what others then see as stale, for no
@@ -267,7 +267,7 @@ impl Work<'_> {
             let replaces = matches!(store.mode, StoreMode::Set | StoreMode::Replace);
             let is_late = replaces && store.invalidates && (1..cas).contains(&compare);
             if compare != cas && !is_late {
-                self.told.tally.add(Figure::CasBadValue);
+                self.told.counters.add(Counter::CasBadValue);
                 return Ok(Response::Exists);
             }
             if is_late {
@@ -275,7 +275,7 @@ impl Work<'_> {
                 notes = Notes { is_stale: true, is_won, ..notes };
                 expiry = None;
             }
-            self.told.tally.add(Figure::CasHits);
+            self.told.counters.add(Counter::CasHits);
         }
         let mut size = store.value.len();
         match (store.mode, found) {
@@ -326,7 +326,7 @@ impl Work<'_> {
 
     /// A value that was made longer counts as a new one: nobody has read it or won it.
     fn renew(&mut self, key: &[u8]) -> Result<(), Refusal> {
-        self.told.tally.add(Figure::TotalItems);
+        self.told.counters.add(Counter::TotalItems);
         let flags = self.notes_of(key)?.flags;
         self.tx.set_notes(key, Notes::of_flags(flags))?;
         if let Some(entry) = self.tx.peek(key)? {
@@ -343,7 +343,7 @@ impl Work<'_> {
         self.told.details.note(key, Asked::Delete);
         let found = self.tx.peek(key)?.map(EntryRef::kind);
         if found.is_none() {
-            self.told.tally.add(Figure::DeleteMisses);
+            self.told.counters.add(Counter::DeleteMisses);
             return Ok(Response::NotFound);
         }
         if let Some(compare) = delete.compare
@@ -353,7 +353,7 @@ impl Work<'_> {
         }
         // What is marked as stale stays.
         if !delete.invalidates {
-            self.told.tally.add(Figure::DeleteHits);
+            self.told.counters.add(Counter::DeleteHits);
             if self.told.events.is_watched(Class::Deletions) {
                 let left = if delete.empties { None } else { self.tx.peek(key)? };
                 self.told.events.delete(key, self.request, size_of_item(left).unwrap_or(0));
@@ -389,12 +389,12 @@ impl Work<'_> {
 
     fn change_number(&mut self, key: &[u8], change: &Arithmetic<'_>) -> Done {
         let (hits, misses) = match change.decrements {
-            true => (Figure::DecrHits, Figure::DecrMisses),
-            false => (Figure::IncrHits, Figure::IncrMisses),
+            true => (Counter::DecrHits, Counter::DecrMisses),
+            false => (Counter::IncrHits, Counter::IncrMisses),
         };
         let Some(entry) = self.tx.peek(key)? else {
             let Some((initial, expiry)) = change.initial else {
-                self.told.tally.add(misses);
+                self.told.counters.add(misses);
                 return Ok(Response::NotFound);
             };
             self.put(key, initial.to_string().as_bytes(), Some(expiry), Notes::default())?;
@@ -415,7 +415,7 @@ impl Work<'_> {
             true => before.saturating_sub(change.delta),
             false => before.wrapping_add(change.delta),
         };
-        self.told.tally.add(hits);
+        self.told.counters.add(hits);
         let digits = after.to_string();
         self.tx.update_text(key, |_| Ok(NewText::from_client(digits.as_bytes())))?;
         self.tx.event(EventClass::String, "incrby", key);
@@ -487,7 +487,7 @@ impl Work<'_> {
         expiry: Option<Expiry>,
         notes: Notes,
     ) -> Result<(), Refusal> {
-        self.told.tally.add(Figure::TotalItems);
+        self.told.counters.add(Counter::TotalItems);
         let lifetime = match expiry.map(|expiry| expiry.deadline(self.tx.now())) {
             Some(Deadline::Passed) => return self.remove(key),
             Some(Deadline::Never) => Lifetime::Forever,

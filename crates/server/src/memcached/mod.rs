@@ -45,7 +45,7 @@ pub(crate) use auth::{is_authenticated, needs_login};
 
 use body::RequestBody;
 use command_map::{CommandKind, CommandMap};
-use counters::{Figure, Figures};
+use counters::{Counter, Counters};
 use details::Details;
 use users::Users;
 use watch::Watchers;
@@ -59,7 +59,7 @@ const CREDENTIALS_MAX: usize = 1024;
 /// What all memcached sessions share.
 #[derive(Default)]
 pub(crate) struct Memcached {
-    pub(crate) figures: Figures,
+    pub(crate) counters: Counters,
     pub(crate) watchers: Watchers,
     pub(crate) users: Users,
     pub(crate) details: Details,
@@ -76,15 +76,15 @@ pub(crate) struct Memcached {
 
 impl Memcached {
     /// Counts something that happened to a worker's client.
-    fn count(&self, lane: &Lane, figure: Figure) {
-        self.figures.count(lane.number, figure);
+    fn count(&self, lane: &Lane, counter: Counter) {
+        self.counters.count(lane.number, counter);
     }
 
     /// Counts what a request of a worker failed by.
     fn count_failure(&self, lane: usize, failure: Failure<'_>) {
         match failure {
-            Failure::TooLarge => self.figures.count(lane, Figure::StoreTooLarge),
-            Failure::OutOfMemory => self.figures.count(lane, Figure::StoreNoMemory),
+            Failure::TooLarge => self.counters.count(lane, Counter::StoreTooLarge),
+            Failure::OutOfMemory => self.counters.count(lane, Counter::StoreNoMemory),
             _ => {}
         }
     }
@@ -233,8 +233,8 @@ impl Turn<'_> {
         self.say(Response::Failed(failure))
     }
 
-    fn count(&self, figure: Figure) {
-        self.server.memcached.count(self.lane, figure);
+    fn count(&self, counter: Counter) {
+        self.server.memcached.count(self.lane, counter);
     }
 
     /// The command that stands for the request, if it is there.

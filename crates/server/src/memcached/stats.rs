@@ -41,7 +41,7 @@ impl Turn<'_> {
             (Some(b"conns"), _) if is_text => self.tell_connections(),
             (Some(b"reset"), _) => {
                 let memcached = &self.server.memcached;
-                memcached.figures.reset();
+                memcached.counters.reset();
                 memcached.details.reset();
                 memcached.idle_kicks.store(0, Ordering::Relaxed);
                 return self.say(Response::Line(b"RESET"));
@@ -101,7 +101,7 @@ impl Turn<'_> {
         let rejected = server.stats.rejected_connections.load(Ordering::Relaxed);
         self.tell("rejected_connections", rejected);
         self.tell("connection_structures", server.clients.count());
-        for (name, count) in server.memcached.figures.told() {
+        for (name, count) in server.memcached.counters.sums_since_reset() {
             self.tell(name, count);
         }
         if server.config.get(TIMEOUT) > 0 {
@@ -194,12 +194,12 @@ impl Turn<'_> {
         self.tell("items:1:evicted_time", idle_s);
         self.tell("items:1:reclaimed", counters.total(Count::Expired));
         self.tell("items:1:expired_unfetched", counters.total(Count::ExpiredUnread));
-        for (name, figure) in [
+        for (name, counter) in [
             ("evicted_nonzero", "evicted_nonzero"),
             ("evicted_unfetched", "evicted_unfetched"),
             ("outofmemory", "store_no_memory"),
         ] {
-            self.tell(&format!("items:1:{name}"), server.memcached.figures.of(figure));
+            self.tell(&format!("items:1:{name}"), server.memcached.counters.of(counter));
         }
         for name in NEVER_OF_BOTH.iter().chain(NEVER_OF_ITEMS) {
             self.tell(&format!("items:1:{name}"), 0);
@@ -222,7 +222,7 @@ impl Turn<'_> {
             self.tell("1:free_chunks", 0);
             self.tell("1:free_chunks_end", 0);
             for name in FIGURES_OF_SLABS {
-                self.tell(&format!("1:{name}"), server.memcached.figures.of(name));
+                self.tell(&format!("1:{name}"), server.memcached.counters.of(name));
             }
         }
         self.tell("active_slabs", u8::from(items > 0));

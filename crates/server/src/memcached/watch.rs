@@ -20,7 +20,7 @@ use proto::{Output, Reply, Resp};
 
 use super::Front;
 use super::Turn;
-use super::counters::{Figure, Figures};
+use super::counters::{Counter, Counters};
 
 /// Classes of memcached's of which nothing ever happens here: there is no proxy.
 const SILENT: [&[u8]; 5] = [b"proxyreqs", b"proxyevents", b"proxyuser", b"sysevents", b"rawcmds"];
@@ -131,7 +131,7 @@ impl Watchers {
 /// Writes lines to a watcher for which there is room.
 pub(crate) fn write_lines(
     watch: &mut EventWatch,
-    (figures, lane): (&Figures, usize),
+    (counters, lane): (&Counters, usize),
     deliveries: &[Delivery],
     out: &mut Output,
 ) {
@@ -142,7 +142,7 @@ pub(crate) fn write_lines(
     for line in lines.flatten() {
         if out.len() + line.len() > BACKLOG {
             watch.skipped += 1;
-            figures.count(lane, Figure::LogWatcherSkipped);
+            counters.count(lane, Counter::LogWatcherSkipped);
             continue;
         }
         let mut reply = Reply::new(out, Resp::Two);
@@ -150,7 +150,7 @@ pub(crate) fn write_lines(
             reply.raw(format!("skipped={}\n", std::mem::take(&mut watch.skipped)).as_bytes());
         }
         reply.message(line);
-        figures.count(lane, Figure::LogWatcherSent);
+        counters.count(lane, Counter::LogWatcherSent);
     }
 }
 
@@ -215,7 +215,7 @@ mod tests {
     use proto::Output;
 
     use super::{BACKLOG, Class, Classes, EventWatch, classes_of, write_lines};
-    use crate::memcached::counters::Figures;
+    use crate::memcached::counters::Counters;
 
     #[test]
     fn classes_are_named() {
@@ -232,19 +232,21 @@ mod tests {
 
     #[test]
     fn who_does_not_read_is_told_what_it_missed() {
-        let (figures, mut watch, mut out) =
-            (Figures::default(), EventWatch::default(), Output::new());
+        let (counters, mut watch, mut out) =
+            (Counters::default(), EventWatch::default(), Output::new());
         let line: std::sync::Arc<[u8]> = vec![b'x'; BACKLOG / 2].into();
         let delivery = |count: usize| [Delivery::Messages(vec![line.clone(); count].into())];
-        write_lines(&mut watch, (&figures, 0), &delivery(5), &mut out);
+        write_lines(&mut watch, (&counters, 0), &delivery(5), &mut out);
         assert_eq!(out.len(), BACKLOG);
         let mut out = Output::new();
-        write_lines(&mut watch, (&figures, 0), &delivery(1), &mut out);
+        write_lines(&mut watch, (&counters, 0), &delivery(1), &mut out);
         assert!(out.front().starts_with(b"skipped=3\n"), "{}", out.front().escape_ascii());
         let mut out = Output::new();
-        write_lines(&mut watch, (&figures, 0), &delivery(1), &mut out);
+        write_lines(&mut watch, (&counters, 0), &delivery(1), &mut out);
         assert_eq!(out.len(), line.len());
-        let told = |name: &str| figures.told().find(|(it, _)| *it == name).map(|(_, count)| count);
+        let told = |name: &str| {
+            counters.sums_since_reset().find(|(it, _)| *it == name).map(|(_, count)| count)
+        };
         assert_eq!((told("log_watcher_sent"), told("log_watcher_skipped")), (Some(4), Some(3)));
     }
 }

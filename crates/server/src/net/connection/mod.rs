@@ -228,7 +228,7 @@ impl Body for Connection {
             Some(watch) => {
                 watch::write_lines(
                     watch,
-                    (&server.memcached.figures, lane),
+                    (&server.memcached.counters, lane),
                     &deliveries,
                     &mut output,
                 );
