@@ -5,10 +5,10 @@
 mod acl_subject;
 mod blocked;
 pub mod client_info;
-mod dialogue;
 pub mod fieldsets;
 mod later;
 pub mod life;
+mod memcached;
 pub mod multi;
 pub mod needs;
 pub mod output_ceiling;
@@ -25,8 +25,8 @@ pub use acl_subject::{
     AclSubject, Denied, NO_AUTH, Noted, Request, channels_of, denial, needs_password,
 };
 pub use blocked::{Blocked, Copies, Rousing, Safety};
-pub use dialogue::{CLASSES, Class, Classes, Dialogue, EventWatch};
 pub use later::Later;
+pub use memcached::{CLASSES, Class, Classes, EventWatch, MemcachedState};
 pub(crate) use multi::{MultiQueue, Pending};
 pub(crate) use needs::Needs;
 pub use replica::{AskedSync, ReplicaSession};

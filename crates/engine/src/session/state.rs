@@ -12,8 +12,8 @@ use keyspace::Lsn;
 use proto::{Reply, Resp};
 use smallvec::SmallVec;
 
-use super::dialogue::Dialogue;
 use super::later::Later;
+use super::memcached::MemcachedState;
 use super::multi::Pending;
 use super::replica::ReplicaSession;
 use crate::clients::client_id::ClientId;
@@ -59,7 +59,7 @@ pub struct Session {
     /// Whether one of those replies says that something was written.
     tells_of_write: bool,
     /// What is remembered of a client that speaks memcached's protocols; others speak Redis'.
-    pub memcached: Option<Box<Dialogue>>,
+    pub memcached: Option<Box<MemcachedState>>,
     /// Whether the connection came by the Unix socket or the loopback interface.
     pub is_local: bool,
 }

@@ -120,8 +120,8 @@ impl Details {
         let prefixes = self.prefixes.lock().unwrap_or_else(PoisonError::into_inner);
         let lines = prefixes.iter().map(|(prefix, counters)| {
             let PrefixCounters { gets, hits, sets, deletions } = counters;
-            let counters = format!(" get {gets} hit {hits} set {sets} del {deletions}");
-            [b"PREFIX ", &**prefix, counters.as_bytes()].concat()
+            let line = format!(" get {gets} hit {hits} set {sets} del {deletions}");
+            [b"PREFIX ", &**prefix, line.as_bytes()].concat()
         });
         lines.collect()
     }

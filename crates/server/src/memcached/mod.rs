@@ -38,7 +38,7 @@ pub(crate) use front::Front;
 
 use engine::execute::ForeignRequest;
 use engine::lane::Lane;
-use engine::session::{Dialogue, Grant, Session, Step};
+use engine::session::{Grant, MemcachedState, Session, Step};
 use engine::table::command_table::CommandEntry;
 
 pub(crate) use auth::{is_authenticated, needs_login};
@@ -109,8 +109,8 @@ impl Memcached {
 
 /// Writes that something was not done after all; `false` if the client's protocol has no line for
 /// it.
-pub(crate) fn write_failure(dialogue: &Dialogue, refusal: &Refusal, line: &mut Output) -> bool {
-    let has_lines = dialogue.parser.dialect() != Dialect::Binary;
+pub(crate) fn write_failure(state: &MemcachedState, refusal: &Refusal, line: &mut Output) -> bool {
+    let has_lines = state.parser.dialect() != Dialect::Binary;
     if has_lines {
         let failure = Response::Failed(failure_of(refusal));
         let form = Form::Text { with_cas: false, quiet: false };

@@ -166,8 +166,8 @@ impl Turn<'_> {
         if !server.memcached.watchers.join(&server.mailboxes, client, classes) {
             return self.say(Response::Line(TOO_MANY));
         }
-        let dialogue = self.session.memcached.as_mut().expect("it speaks memcached's protocols");
-        dialogue.watch = Some(Box::new(EventWatch { classes, skipped: 0 }));
+        let state = self.session.memcached.as_mut().expect("it speaks memcached's protocols");
+        state.watch = Some(Box::new(EventWatch { classes, skipped: 0 }));
         self.say(Response::Ok)
     }
 }
@@ -179,8 +179,8 @@ pub(crate) fn tell_arrival(server: &Front, client: &Client) {
 
 /// Tells that a session's client is gone.
 pub(crate) fn tell_departure(server: &Front, session: &Session) {
-    if let Some(dialogue) = &session.memcached {
-        let reason = if dialogue.is_broken { " reason=error" } else { " reason=normal" };
+    if let Some(state) = &session.memcached {
+        let reason = if state.is_broken { " reason=error" } else { " reason=normal" };
         tell_of(server, &session.client, "conn_close", reason);
     }
 }

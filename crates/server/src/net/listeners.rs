@@ -26,7 +26,7 @@ use config::{BindAddress, Config};
 use engine::clients::registry::Peer;
 use engine::runtime::log::{log_notice, log_warning};
 use engine::runtime::replace_file;
-use engine::session::Dialogue;
+use engine::session::MemcachedState;
 use engine::session::Session;
 use socket2::{Domain, SockRef, Socket, TcpKeepalive, Type};
 use tcp::TcpListeners;
@@ -478,7 +478,7 @@ pub(crate) fn accept(
     let user = Some(server.users.default_user()).filter(|_| !has_password);
     let mut session = Session::new(client, user, is_local);
     if protocol == Protocol::Memcached {
-        session.memcached = Some(Dialogue::new(server));
+        session.memcached = Some(MemcachedState::new(server));
         session.select(server.config.get(MEMCACHED_DATABASE) as usize);
     }
     server.worker_pool.hand_over(server, Box::new(Moving::fresh(stream, session)));

@@ -392,7 +392,7 @@ async fn take_off(worker: Rc<Worker>, mut unregistration: Unregistration) {
 /// All audiences that a session belongs to.
 pub(crate) fn audiences_of<'a>(server: &'a Network, session: &'a Session) -> Vec<&'a Subscribers> {
     let subscribed = session.subscriptions.iter().flat_map(|all| all.audiences());
-    let watch = session.memcached.iter().filter_map(|dialogue| dialogue.watch.as_ref());
+    let watch = session.memcached.iter().filter_map(|state| state.watch.as_ref());
     let watched = watch.flat_map(|watch| server.memcached.watchers.audiences(watch.classes));
     subscribed.chain(server.monitors.audience_of(&session.client)).chain(watched).collect()
 }

@@ -122,7 +122,7 @@ impl Connection {
     #[inline]
     fn awaits_bytes(&self) -> bool {
         let of_memcached = self.session.memcached.as_ref();
-        self.parser.is_some() || of_memcached.is_some_and(|dialogue| dialogue.is_incomplete)
+        self.parser.is_some() || of_memcached.is_some_and(|state| state.is_incomplete)
     }
 
     /// Reads on behind an incomplete request.

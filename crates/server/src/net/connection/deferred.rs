@@ -49,11 +49,11 @@ impl Connection {
     /// What the request there is is about, if it is one and nothing else.
     fn look_at(&self, data: &[u8]) -> Option<Found> {
         let server = self.worker.server;
-        if let Some(dialogue) = &self.session.memcached {
-            if dialogue.watch.is_some() || dialogue.is_incomplete {
+        if let Some(state) = &self.session.memcached {
+            if state.watch.is_some() || state.is_incomplete {
                 return None;
             }
-            let mut parser = dialogue.parser;
+            let mut parser = state.parser;
             let limits = memcached::limits(server, &self.session);
             let ParseStatus::Complete { request, consumed } = parser.advance(data, &limits) else {
                 return None;

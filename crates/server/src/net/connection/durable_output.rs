@@ -178,9 +178,9 @@ impl Connection {
                 server.refuse(&doubt, &mut Reply::new(&mut line, Resp::Two));
                 (false, true)
             }
-            Some(dialogue) => {
+            Some(state) => {
                 server.stats.error(doubt.line().unwrap_or_default());
-                (true, write_failure(dialogue, &doubt, &mut line))
+                (true, write_failure(state, &doubt, &mut line))
             }
         };
         // A binary answer cannot be made here, where silence means success nothing that comes

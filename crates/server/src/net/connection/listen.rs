@@ -126,8 +126,8 @@ impl Connection {
         // What was an incomplete request may be complete now: the parser that waits for more of it
         // would wait for what is here already.
         self.parser = None;
-        if let Some(dialogue) = &mut self.session.memcached {
-            dialogue.is_incomplete = false;
+        if let Some(state) = &mut self.session.memcached {
+            state.is_incomplete = false;
         }
     }
 

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use config::settings::PREFETCH_BATCH_MAX_SIZE;
 use engine::clients::registry::client_flags;
 use engine::lane::is_over;
-use engine::session::Dialogue;
+use engine::session::MemcachedState;
 use engine::session::life::BACKLOG_LIMIT;
 use engine::session::{Grant, Step};
 use keyspace::Location;
@@ -46,12 +46,12 @@ impl Connection {
     /// Executes the complete requests at the start of `data`; returns how many bytes they took.
     pub(super) fn run_memcached(&mut self, data: &[u8], grant: Option<Grant>) -> (usize, End) {
         let worker = Rc::clone(&self.worker);
-        if self.dialogue().watch.is_some() {
+        if self.memcached_state().watch.is_some() {
             // Who watches asks nothing more, as in memcached.
             return (data.len(), End::Drained);
         }
         // What was incomplete may be complete now, and may have to wait for something else.
-        self.dialogue().is_incomplete = false;
+        self.memcached_state().is_incomplete = false;
         let mut output = self.output();
         let started = worker.ticked_us();
         let mut batch = MemcachedBatch { worker: &worker, data, executed: 0, grant, commands: 0 };
@@ -71,7 +71,7 @@ impl Connection {
         (executed, end)
     }
 
-    fn dialogue(&mut self) -> &mut Dialogue {
+    fn memcached_state(&mut self) -> &mut MemcachedState {
         self.session.memcached.as_mut().expect("the client speaks memcached's protocols")
     }
 }
@@ -84,7 +84,7 @@ impl<'a> MemcachedBatch<'a> {
         // Whoever has not said who it is may do so with the next request, which changes the limits.
         let most = if memcached::is_authenticated(server, &serve.session) { WINDOW } else { 1 };
         let mut requests = SmallVec::<[ParsedRequest<'a>; WINDOW]>::new();
-        let mut parser = serve.dialogue().parser;
+        let mut parser = serve.memcached_state().parser;
         let behind = self.parse(&mut parser, &limits, most, &mut requests);
         let locations = self.locate(&requests, serve.session.database);
         for (ahead, location) in requests.iter().zip(locations) {
@@ -107,15 +107,15 @@ impl<'a> MemcachedBatch<'a> {
                 return Some(End::Waits);
             }
             self.executed = ahead.end;
-            let dialogue = serve.dialogue();
-            dialogue.parser = ahead.parser;
-            if dialogue.watch.is_some() {
+            let state = serve.memcached_state();
+            state.parser = ahead.parser;
+            if state.watch.is_some() {
                 self.executed = self.data.len();
                 return Some(End::Drained);
             }
             match step {
                 Step::Close => {
-                    dialogue.is_broken = !matches!(ahead.request.operation, Operation::Quit);
+                    state.is_broken = !matches!(ahead.request.operation, Operation::Quit);
                     return Some(End::Closing);
                 }
                 Step::Wait(suspension) => {
@@ -127,15 +127,15 @@ impl<'a> MemcachedBatch<'a> {
         }
         let is_over = behind.is_some();
         if is_over {
-            let dialogue = serve.dialogue();
-            dialogue.parser = parser;
-            dialogue.is_incomplete = self.executed < self.data.len();
+            let state = serve.memcached_state();
+            state.parser = parser;
+            state.is_incomplete = self.executed < self.data.len();
             let is_midway = parser.awaits_rest();
-            if is_midway != std::mem::replace(&mut dialogue.is_midway, is_midway) {
+            if is_midway != std::mem::replace(&mut state.is_midway, is_midway) {
                 serve.session.client.set_flag(client_flags::MIDWAY, is_midway);
             }
-            let dialogue = serve.dialogue();
-            dialogue.is_broken = matches!(behind, Some(End::Closing));
+            let state = serve.memcached_state();
+            state.is_broken = matches!(behind, Some(End::Closing));
         }
         behind
     }

@@ -224,7 +224,7 @@ impl Body for Connection {
         let mut output = self.output();
         let begun = output.appended();
         let (server, lane) = (self.worker.server, self.worker.number);
-        match self.session.memcached.as_mut().and_then(|dialogue| dialogue.watch.as_mut()) {
+        match self.session.memcached.as_mut().and_then(|state| state.watch.as_mut()) {
             Some(watch) => {
                 watch::write_lines(
                     watch,

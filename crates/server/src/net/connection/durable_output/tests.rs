@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use durability::testing::{HERE, await_end, end, new_disk, start_log};
 use engine::clients::registry::Peer;
 use engine::journal::{DurabilityLevel, JournalReader, ReaderId, Sleeper};
-use engine::session::Dialogue;
+use engine::session::MemcachedState;
 use engine::session::Session;
 use keyspace::Lsn;
 use persist::storage::simulated::{Fault, SimulatedDisk};
@@ -86,7 +86,7 @@ fn connect_as(server: &'static Server, is_memcached: bool) -> UnixStream {
     ours.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     let client = server.clients.register(Peer::Unix, Peer::Unix, 0, 0);
     let mut session = Session::new(client, None, true);
-    session.memcached = is_memcached.then(|| Dialogue::new(server));
+    session.memcached = is_memcached.then(|| MemcachedState::new(server));
     let moving = Moving::fresh(RawStream::Unix(theirs), session);
     server.worker_pool.hand_over(server, Box::new(moving));
     ours

@@ -8,7 +8,7 @@ use proto::memcached::Parser;
 use crate::shared::Shared;
 
 /// What a session remembers of a client that speaks a memcached protocol.
-pub struct Dialogue {
+pub struct MemcachedState {
     /// The parser, as it is before the first byte that is not executed.
     pub parser: Parser,
     /// Whether the input ends within a request, which is the next one.
@@ -21,7 +21,7 @@ pub struct Dialogue {
     pub watch: Option<Box<EventWatch>>,
 }
 
-impl Dialogue {
+impl MemcachedState {
     /// At its beginning.
     pub fn new(server: &Shared) -> Box<Self> {
         let parser = Parser::new(server.config.get(MEMCACHED_PROTOCOL).into());
