@@ -12,7 +12,7 @@ use proto::{Reply, Resp};
 
 use super::Front;
 use super::command_map::{self, CommandKind};
-use super::{Turn, crawler, tuning};
+use super::{RequestContext, crawler, tuning};
 
 const MEGABYTE: u64 = 1 << 20;
 
@@ -21,7 +21,7 @@ const MEGABYTE: u64 = 1 << 20;
 const MEGABYTES_MAX: u64 = 1_000_000_000;
 const MEGABYTES_MIN: u64 = 8;
 
-impl Turn<'_> {
+impl RequestContext<'_> {
     /// Does what a command of administration says.
     pub(super) fn administer(&mut self, what: Administration, words: Words<'_>) -> Step {
         let words: Vec<&[u8]> = words.collect();

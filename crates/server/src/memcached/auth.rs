@@ -14,7 +14,7 @@ use proto::memcached::{Failure, Form, Operation, Request, Response, Store, Store
 
 use super::Front;
 use super::counters::Counter;
-use super::{MEMCACHED_VERSION, Turn, users};
+use super::{MEMCACHED_VERSION, RequestContext, users};
 
 /// What a text client is told whose name and password cannot be one.
 const TOO_LONG: &str = "auth token too long";
@@ -40,7 +40,7 @@ pub(crate) fn needs_login(server: &Front) -> bool {
     engine::session::needs_password(server) || users::is_configured(server)
 }
 
-impl Turn<'_> {
+impl RequestContext<'_> {
     /// Serves a client that has not said who it is.
     #[cold]
     pub(super) fn serve_stranger(&mut self) -> Step {

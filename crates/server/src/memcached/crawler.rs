@@ -14,7 +14,7 @@ use keyspace::{EntryRef, Kind, PARTITIONS, PartitionIndex, Refusal, Tx};
 use proto::memcached::{Failure, Response};
 
 use super::items::unix_seconds;
-use super::{Turn, tuning};
+use super::{RequestContext, tuning};
 
 /// How long the dump of a class is at the most, as in memcached.
 const CLASS_DUMP_MAX: usize = 2 << 20;
@@ -31,7 +31,7 @@ pub(super) enum Form {
     Named,
 }
 
-impl Turn<'_> {
+impl RequestContext<'_> {
     /// Names all items; `which` are the classes of slabs to look at, of which there is one.
     pub(super) fn dump(&mut self, which: &[u8], form: Form) -> Step {
         let server = self.server;

@@ -104,10 +104,10 @@ impl Details {
     /// Counts from the start, by another delimiter.
     pub(crate) fn delimit_by(&self, delimiter: u8) {
         let _ = self.delimiter.set(delimiter);
-        self.turn(true);
+        self.set_on(true);
     }
 
-    pub(super) fn turn(&self, on: bool) {
+    pub(super) fn set_on(&self, on: bool) {
         self.is_on.store(on, Ordering::Relaxed);
     }
 
@@ -156,7 +156,7 @@ mod tests {
         };
         note(b"a:1", Asked::Set);
         assert!(details.lines().is_empty());
-        details.turn(true);
+        details.set_on(true);
         for asked in [Asked::Set, Asked::Hit, Asked::Miss, Asked::Delete] {
             note(b"a:1", asked);
         }

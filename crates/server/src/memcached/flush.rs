@@ -16,11 +16,11 @@ use proto::{Args, Output};
 
 use super::Front;
 use super::counters::Counter;
-use super::{Turn, failure_of};
+use super::{RequestContext, failure_of};
 
 pub(super) const NOT_ALLOWED: Failure<'static> = Failure::Client("flush_all not allowed");
 
-impl Turn<'_> {
+impl RequestContext<'_> {
     /// Forgets all items.
     pub(super) fn flush(&mut self, expiry: Expiry) -> Step {
         let server = self.server;

@@ -173,7 +173,7 @@ fn shows_cas(request: &Request<'_>) -> bool {
 }
 
 /// A request on its way through.
-struct Turn<'a> {
+struct RequestContext<'a> {
     server: &'static Front,
     lane: &'a Lane,
     session: &'a mut Session,
@@ -193,9 +193,9 @@ pub(crate) fn execute(
     grant: Option<Grant>,
 ) -> Step {
     let is_authenticated = auth::is_authenticated(server, session);
-    let mut turn = Turn { server, lane, session, request, location, out };
+    let mut context = RequestContext { server, lane, session, request, location, out };
     if !is_authenticated {
-        return turn.serve_stranger();
+        return context.serve_stranger();
     }
     match &request.operation {
         Operation::Retrieve(_)
@@ -203,26 +203,30 @@ pub(crate) fn execute(
         | Operation::Delete(_)
         | Operation::Arithmetic(_)
         | Operation::Touch { .. }
-        | Operation::Inspect(_) => turn.run_items(grant),
-        Operation::Refuse(refusal) if refusal.removes.is_some() => turn.run_items(grant),
+        | Operation::Inspect(_) => context.run_items(grant),
+        Operation::Refuse(refusal) if refusal.removes.is_some() => context.run_items(grant),
         Operation::Refuse(refusal) => {
             let (closes, failure) = (refusal.closes, refusal.failure);
-            turn.fail(failure);
+            context.fail(failure);
             if closes { Step::Close } else { Step::Done }
         }
-        Operation::Flush(_) if !server.config.get(MEMCACHED_FLUSH) => turn.fail(flush::NOT_ALLOWED),
-        Operation::Nothing | Operation::Verbosity => turn.say(Response::Ok),
-        Operation::Version => turn.say(Response::Version(MEMCACHED_VERSION.as_bytes())),
+        Operation::Flush(_) if !server.config.get(MEMCACHED_FLUSH) => {
+            context.fail(flush::NOT_ALLOWED)
+        }
+        Operation::Nothing | Operation::Verbosity => context.say(Response::Ok),
+        Operation::Version => context.say(Response::Version(MEMCACHED_VERSION.as_bytes())),
         Operation::Quit => {
-            turn.say(Response::Ok);
+            context.say(Response::Ok);
             Step::Close
         }
-        Operation::Flush(_) | Operation::Statistics(_) | Operation::Administer(..) => turn.steer(),
-        Operation::ListMechanisms | Operation::Authenticate { .. } => turn.authenticate(),
+        Operation::Flush(_) | Operation::Statistics(_) | Operation::Administer(..) => {
+            context.steer()
+        }
+        Operation::ListMechanisms | Operation::Authenticate { .. } => context.authenticate(),
     }
 }
 
-impl Turn<'_> {
+impl RequestContext<'_> {
     fn say(&mut self, response: Response<'_>) -> Step {
         answer(self.out, self.request, response);
         Step::Done
@@ -270,11 +274,11 @@ impl Turn<'_> {
         let body = &mut RequestBody::new(server, lane, session, request, location);
         let mut foreign = ForeignRequest { lane, session, entry, body, out };
         foreign.control(|session, out| {
-            let mut turn = Turn { server, lane, session, request, location, out };
+            let mut context = RequestContext { server, lane, session, request, location, out };
             match &request.operation {
-                Operation::Flush(expiry) => turn.flush(*expiry),
-                Operation::Statistics(words) => turn.report(*words),
-                Operation::Administer(what, words) => turn.administer(*what, *words),
+                Operation::Flush(expiry) => context.flush(*expiry),
+                Operation::Statistics(words) => context.report(*words),
+                Operation::Administer(what, words) => context.administer(*what, *words),
                 _ => unreachable!("nothing else steers"),
             }
         })

@@ -19,9 +19,9 @@ use keyspace::Count;
 use proto::memcached::{Failure, Form, Response, Words};
 
 use super::items::unix_seconds;
-use super::{MEMCACHED_VERSION, Turn, auth};
+use super::{MEMCACHED_VERSION, RequestContext, auth};
 
-impl Turn<'_> {
+impl RequestContext<'_> {
     /// Tells a report.
     pub(super) fn report(&mut self, mut words: Words<'_>) -> Step {
         let is_text = matches!(self.request.form, Form::Text { .. });
@@ -47,7 +47,7 @@ impl Turn<'_> {
                 return self.say(Response::Line(b"RESET"));
             }
             (Some(b"detail"), Some(state @ (b"on" | b"off"))) => {
-                self.server.memcached.details.turn(state == b"on");
+                self.server.memcached.details.set_on(state == b"on");
                 return self.say(Response::Ok);
             }
             (Some(b"detail"), Some(b"dump")) => {

@@ -19,7 +19,7 @@ use proto::memcached::{Failure, Response};
 use proto::{Output, Reply, Resp};
 
 use super::Front;
-use super::Turn;
+use super::RequestContext;
 use super::counters::{Counter, Counters};
 
 /// Classes of memcached's of which nothing ever happens here: there is no proxy.
@@ -154,7 +154,7 @@ pub(crate) fn write_lines(
     }
 }
 
-impl Turn<'_> {
+impl RequestContext<'_> {
     /// `watch [class ...]`.
     pub(super) fn watch(&mut self, words: &[&[u8]]) -> Step {
         let server = self.server;
