@@ -55,7 +55,7 @@ fn set_faults(action: usize) {
 }
 
 /// Has mimalloc give back what the calling thread holds and nobody uses.
-pub(crate) fn give_back() {
+pub(crate) fn purge() {
     // SAFETY: mimalloc is linked, as the allocator of the process, and these may be called at any
     // time: a collection looks at the thread's own pages and at those of threads that are gone, and
     // the option is a word.
@@ -75,7 +75,7 @@ pub(crate) fn give_back() {
 }
 
 /// Whether mimalloc gives back at once what becomes free, or keeps it for some milliseconds.
-pub(crate) fn give_back_at_once(yes: bool) {
+pub(crate) fn purge_at_once(yes: bool) {
     let delay = if yes { 0 } else { USUAL_DELAY };
     // SAFETY: the option is one of mimalloc's, and may be set at any time: it is a word that is
     // read wherever something becomes free.

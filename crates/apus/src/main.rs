@@ -23,10 +23,7 @@ const SUBCOMMANDS: [&str; 4] = ["memcached", "sentinel", "bench", "check"];
 
 fn main() -> ExitCode {
     ffi::settle_faults();
-    server::allocate_by(server::Allocator {
-        give_back: ffi::give_back,
-        give_back_at_once: ffi::give_back_at_once,
-    });
+    server::allocate_by(server::Allocator { purge: ffi::purge, purge_at_once: ffi::purge_at_once });
     server::built_from(server::Commit {
         hash: env!("APUS_COMMIT"),
         date: env!("APUS_DATE"),

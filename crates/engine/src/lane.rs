@@ -41,7 +41,7 @@ pub struct Lane {
     /// What it knows of keys that may be evicted.
     pub(crate) evictor: RefCell<Evictor>,
     /// The last time it was asked to give back memory, by number.
-    pub(crate) released: Cell<u32>,
+    pub(crate) purged: Cell<u32>,
     /// The monotonic clock when last read, and what turns it into wall-clock time.
     ticked_us: Cell<i64>,
     wall_offset_us: Cell<i64>,
@@ -62,7 +62,7 @@ impl Lane {
             addressees: RefCell::default(),
             sweep: RefCell::default(),
             evictor: RefCell::new(Evictor::new()),
-            released: Cell::new(shared.budget.releases()),
+            purged: Cell::new(shared.budget.purges()),
             ticked_us: Cell::new(0),
             wall_offset_us: Cell::new(0),
             batch_began: Cell::default(),

@@ -13,7 +13,7 @@ use engine::clients::mailbox::PendingWakes;
 use engine::clients::registry::{Client, Signal, client_flags};
 use engine::reclaim::client_memory;
 use engine::reclaim::evict;
-use engine::reclaim::release;
+use engine::reclaim::purge;
 use engine::runtime::counters::Totals;
 use engine::runtime::log::log_warning;
 use engine::runtime::main_thread;
@@ -34,7 +34,7 @@ pub(crate) async fn run(server: &'static Server) {
         commands = totals.commands;
         server.rates.note(now_us, totals, server.loops.turns());
         main_thread::note_cpu_time();
-        release::look(server, now_us);
+        purge::check(server, now_us);
         garbage = tend_garbage(server, garbage);
         if now_us >= next_round {
             next_round = now_us + 1_000_000;
@@ -89,7 +89,7 @@ async fn pause(server: &Server, is_busy: bool) {
         tokio::time::sleep(pause.min(left)).await;
         left = left.saturating_sub(pause);
         if server.budget.is_near() {
-            release::look(server, server.keyspace.clock().monotonic_us());
+            purge::check(server, server.keyspace.clock().monotonic_us());
         }
     }
 }

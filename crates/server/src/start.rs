@@ -284,7 +284,7 @@ fn prepare(
     let workforce = server.cores.workforce(server.config.get(WORKER_THREADS));
     let hired = server.worker_pool.resize(server, workforce.workers);
     hired.map_err(|error| fail(format!("Cannot start the workers: {}", plain(&error))))?;
-    server.budget.look(server.keyspace.clock().monotonic_us());
+    server.budget.check(server.keyspace.clock().monotonic_us());
     Ok((server, listeners, workforce))
 }
 

@@ -2,7 +2,7 @@
 //!
 //! In use is what is alive: every allocation of the process, counted where it is made and where it
 //! is freed (`structs::heap`). Eviction, the refusal of writes, INFO and MEMORY go by this one
-//! figure. What the allocator holds beyond it is watched apart and given back (`release.rs`);
+//! figure. What the allocator holds beyond it is watched apart and given back (`purge.rs`);
 //! nothing is evicted to make that smaller.
 //!
 //! Invariant: looking costs two loads, and without a limit one.
@@ -96,15 +96,15 @@ pub struct Budget {
     pub excess: Stopwatch,
     looks: Mutex<Looks>,
     /// How often workers were asked to give back what their allocator holds.
-    releases: AtomicU32,
+    purges: AtomicU32,
     /// Before that another look would tell nothing new, on the monotonic clock in microseconds.
     look_due_us: AtomicI64,
 }
 
 /// What is to be done about memory that lies idle.
-pub struct Advice {
+pub struct PurgeAdvice {
     /// Threads should give back what their allocator holds.
-    pub(crate) release: bool,
+    pub(crate) purge: bool,
     /// Whether what becomes free should go back at once, if that is no longer as it was.
     pub(crate) at_once: Option<bool>,
 }
@@ -117,7 +117,7 @@ struct Looks {
     /// The least since it was last judged, and when it will be again.
     least: usize,
     judged_us: i64,
-    /// What the latest release left.
+    /// What the latest purge left.
     left: usize,
     /// When threads are asked again though that did not help, and how long they were not.
     retry_us: i64,
@@ -299,8 +299,8 @@ impl Budget {
     /// Looks at what the system gave if that was not just done; the first look is before the first
     /// client comes. Of several threads that come at the same time one looks.
     #[inline]
-    pub fn look(&self, now_us: i64) -> Option<Advice> {
-        if self.is_look_due(now_us) { self.look_closely(now_us) } else { None }
+    pub fn check(&self, now_us: i64) -> Option<PurgeAdvice> {
+        if self.is_look_due(now_us) { self.check_closely(now_us) } else { None }
     }
 
     #[inline]
@@ -308,7 +308,7 @@ impl Budget {
         now_us >= self.look_due_us.load(Ordering::Relaxed)
     }
 
-    fn look_closely(&self, now_us: i64) -> Option<Advice> {
+    fn check_closely(&self, now_us: i64) -> Option<PurgeAdvice> {
         let mut looks = self.looks();
         if !self.is_look_due(now_us) {
             return None;
@@ -324,7 +324,7 @@ impl Budget {
         let idle_max = if self.is_small() { usize::MAX } else { self.limit() as usize / IDLE_PART };
         let at_once = looks.turns(idle, idle_max);
         self.look_due_us.store(now_us + looks.pause_us(), Ordering::Relaxed);
-        Some(Advice { release: looks.wants_release(idle, now_us), at_once })
+        Some(PurgeAdvice { purge: looks.wants_purge(idle, now_us), at_once })
     }
 
     /// The resident set, as it was a tenth of a second ago at the latest; that of this moment where
@@ -342,13 +342,13 @@ impl Budget {
     }
 
     /// How often workers were asked to give back what their allocator holds.
-    pub(crate) fn releases(&self) -> u32 {
-        self.releases.load(Ordering::Relaxed)
+    pub(crate) fn purges(&self) -> u32 {
+        self.purges.load(Ordering::Relaxed)
     }
 
     /// Asks them once more.
-    pub(crate) fn ask_release(&self) {
-        self.releases.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn ask_purge(&self) {
+        self.purges.fetch_add(1, Ordering::Relaxed);
     }
 
     fn looks(&self) -> MutexGuard<'_, Looks> {
@@ -378,7 +378,7 @@ impl Looks {
     /// Whether so much has lain idle for some time that threads should give back what they hold:
     /// not if they just did, and ever less often while that does not help; if it did they may have
     /// more.
-    fn wants_release(&mut self, idle: usize, now_us: i64) -> bool {
+    fn wants_purge(&mut self, idle: usize, now_us: i64) -> bool {
         self.least = self.least.min(idle);
         if now_us < self.judged_us {
             return false;
@@ -393,7 +393,7 @@ impl Looks {
             let longer_us = if is_new { RETRY_US } else { 2 * self.retry_pause_us };
             self.retry_pause_us = longer_us.clamp(RETRY_US, RETRY_MAX_US);
             self.retry_us = now_us + self.retry_pause_us;
-            // What comes beyond this is new, even if it comes before the release can be judged.
+            // What comes beyond this is new, even if it comes before the purge can be judged.
             self.left = idle;
         }
         self.judged_us = now_us
@@ -444,12 +444,12 @@ mod tests {
         let mut wants = |overhead| {
             (0..20).fold(false, |is_wanted, _| {
                 now_us += RELEASE_US / 20;
-                looks.wants_release(overhead, now_us) | is_wanted
+                looks.wants_purge(overhead, now_us) | is_wanted
             })
         };
         assert!(!wants(RELEASED_FROM));
         assert!(wants(10 * RELEASED_FROM));
-        // No release helped: all of it is in pages in use, or what came next is as much.
+        // No purge helped: all of it is in pages in use, or what came next is as much.
         let again = (0..500).filter(|_| wants(10 * RELEASED_FROM)).collect::<Vec<_>>();
         assert_eq!(again, [1, 5, 13, 29, 61, 125, 253, 381], "ever less often");
         assert!(wants(13 * RELEASED_FROM), "there is more of it");
@@ -478,16 +478,16 @@ mod tests {
         // Evicting adds to it, and none of it comes back.
         let asked = (1..=100).filter(|look| {
             let (idle, now_us) = (look * RELEASED_FROM, (*look as i64) * RELEASE_AT_ONCE_US);
-            looks.wants_release(idle, now_us)
+            looks.wants_purge(idle, now_us)
         });
-        assert!(asked.count() > 10, "in the two seconds that one release takes elsewhere");
+        assert!(asked.count() > 10, "in the two seconds that one purge takes elsewhere");
     }
 
     #[test]
     fn a_look_right_after_another_is_none() {
         let budget = Budget::default();
         let looks = [0, 1, LOOK_PAUSE_US - 1, LOOK_PAUSE_US, LOOK_PAUSE_US + 1, i64::MAX / 2];
-        let looked = looks.map(|now_us| budget.look(now_us).is_some());
+        let looked = looks.map(|now_us| budget.check(now_us).is_some());
         assert_eq!(looked, [true, false, false, true, false, true]);
     }
 

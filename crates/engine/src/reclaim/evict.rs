@@ -22,7 +22,7 @@ use crate::commit::publish;
 use crate::lane::Lane;
 use crate::limits::evictor::{Evictor, Weights};
 use crate::reclaim::defrag;
-use crate::reclaim::release;
+use crate::reclaim::purge;
 use crate::shared::Shared;
 
 /// Keys that go in one round at most: to evict them takes no longer than others wait for a lock.
@@ -87,9 +87,9 @@ pub fn make_room(lane: &Lane, more: usize) {
     let rule = rule_of(server.config.get(MAXMEMORY_POLICY));
     // The slow clock may be late, or asleep beside a server that was idle until now.
     if server.budget.is_near() {
-        release::look(server, server.keyspace.clock().monotonic_us());
+        purge::check(server, server.keyspace.clock().monotonic_us());
     }
-    release::turn(lane);
+    purge::step(lane);
     lane.tick();
     let began = lane.ticked_us();
     let patience = patience_us(server.config.get(MAXMEMORY_EVICTION_TENACITY));

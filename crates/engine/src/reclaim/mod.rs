@@ -7,4 +7,4 @@ pub mod client_memory;
 pub mod defrag;
 pub mod evict;
 pub mod expiry;
-pub mod release;
+pub mod purge;

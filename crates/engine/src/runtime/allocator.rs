@@ -7,10 +7,10 @@ use std::sync::OnceLock;
 /// How the allocator of the process is told what to do with what nobody uses.
 pub struct Allocator {
     /// Gives back what the calling thread holds.
-    pub give_back: fn(),
+    pub purge: fn(),
     /// Whether all threads give back at once what becomes free, and do not keep it for a moment in
     /// case it is wanted again.
-    pub give_back_at_once: fn(bool),
+    pub purge_at_once: fn(bool),
 }
 
 static ALLOCATOR: OnceLock<Allocator> = OnceLock::new();
@@ -22,15 +22,15 @@ pub fn allocate_by(allocator: Allocator) {
 }
 
 /// Gives back what the calling thread does not use.
-pub(crate) fn give_back() {
+pub(crate) fn purge() {
     if let Some(allocator) = ALLOCATOR.get() {
-        (allocator.give_back)();
+        (allocator.purge)();
     }
 }
 
 /// Whether all threads give back at once what becomes free from now on.
-pub(crate) fn give_back_at_once(at_once: bool) {
+pub(crate) fn purge_at_once(at_once: bool) {
     if let Some(allocator) = ALLOCATOR.get() {
-        (allocator.give_back_at_once)(at_once);
+        (allocator.purge_at_once)(at_once);
     }
 }

@@ -67,7 +67,7 @@ fn present(server: &Shared) -> (u64, u64) {
 /// threads; a worker's turn.
 pub fn tend(server: &Shared) {
     if server.scripts.interpreters.note_losses(present(server)) {
-        server.background.release();
+        server.background.purge();
     }
     drop_stale();
     collect_garbage();

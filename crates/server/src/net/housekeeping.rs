@@ -10,7 +10,7 @@ use engine::reclaim::aging;
 use engine::reclaim::defrag;
 use engine::reclaim::evict;
 use engine::reclaim::expiry::{self, ExpiryTurn};
-use engine::reclaim::release;
+use engine::reclaim::purge;
 use engine::scripting;
 
 use crate::net::batch_scheduling;
@@ -37,7 +37,7 @@ pub(crate) async fn run(worker: Rc<Worker>) {
         let is_aging = aging::turn(&worker);
         let to_compact = defrag::turn(&worker);
         scripting::tend(worker.server);
-        release::turn(&worker);
+        purge::step(&worker);
         batch_scheduling::turn(&worker);
         let pause = match turn {
             _ if is_short_of_memory => SHORT_PAUSE,

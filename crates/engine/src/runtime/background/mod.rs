@@ -114,8 +114,8 @@ impl Background {
     }
 
     /// Has each thread give back what its allocator holds and nobody uses, once it has no work.
-    pub(crate) fn release(&self) {
-        self.pools().into_iter().for_each(|pool| pool.release());
+    pub(crate) fn purge(&self) {
+        self.pools().into_iter().for_each(|pool| pool.purge());
     }
 
     /// Waits at most this long until all programs that have left their workers are over.

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-use crate::runtime::allocator::give_back;
+use crate::runtime::allocator::purge;
 use crate::runtime::cores::{Cores, Duty};
 use crate::runtime::lanes::STACK_BYTES;
 use crate::runtime::panics::contain;
@@ -48,7 +48,7 @@ struct JobQueue {
     /// The stack of each thread that is made.
     stack_bytes: usize,
     /// How often the threads were asked to give back what their allocator holds.
-    releases: u32,
+    purges: u32,
     /// Whether the process ends: then no work is begun.
     ending: bool,
 }
@@ -66,7 +66,7 @@ impl Pool {
             threads: 0,
             is_refused: false,
             stack_bytes: STACK_BYTES,
-            releases: 0,
+            purges: 0,
             ending: false,
         });
         let (arrived, left) = (Condvar::new(), Condvar::new());
@@ -115,9 +115,9 @@ impl Pool {
     }
 
     /// Has each thread give back what its allocator holds and nobody uses, once it has no work.
-    pub(super) fn release(&self) {
+    pub(super) fn purge(&self) {
         let mut queue = self.lock();
-        queue.releases = queue.releases.wrapping_add(1);
+        queue.purges = queue.purges.wrapping_add(1);
         self.arrived.notify_all();
     }
 
@@ -163,7 +163,7 @@ impl Pool {
         // A worker that is bound to a core would bind its threads, too.
         self.cores.take_up(Duty::Background);
         let mut queue = self.lock();
-        let mut released = queue.releases;
+        let mut purged = queue.purges;
         while !queue.ending {
             if let Some(job) = queue.waiting.pop_front() {
                 drop(queue);
@@ -173,11 +173,11 @@ impl Pool {
                 queue = self.lock();
                 continue;
             }
-            if released != queue.releases {
-                released = queue.releases;
+            if purged != queue.purges {
+                purged = queue.purges;
                 drop(queue);
                 (self.between_jobs.drop_stale)();
-                give_back();
+                purge();
                 queue = self.lock();
                 continue;
             }

@@ -15,7 +15,7 @@ use stats::ratio;
 
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::help::{self, container};
-use engine::reclaim::release;
+use engine::reclaim::purge;
 
 pub(super) const MEMORY: ControlCommand = Command {
     spec: Spec {
@@ -103,7 +103,7 @@ const PURGE: ControlCommand = Command {
 /// background. What is mimalloc's the threads give back in their next pause.
 fn purge(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
     context.server.compaction.ask();
-    release::ask(context.server);
+    purge::ask_all(context.server);
     reply.ok();
     Ok(Next::Done)
 }

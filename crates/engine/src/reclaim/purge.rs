@@ -9,31 +9,33 @@
 //! Invariant: a thread gives back once for each time it is asked to, between two batches or jobs.
 
 use crate::lane::Lane;
-use crate::limits::budget::Advice;
-use crate::runtime::allocator::{give_back, give_back_at_once};
+use crate::limits::budget::PurgeAdvice;
+use crate::runtime::allocator::{purge, purge_at_once};
 use crate::shared::Shared;
 
 /// Looks at what the system gave, and asks where too much of it lies idle.
-pub fn look(server: &Shared, now_us: i64) {
-    let Some(Advice { release, at_once }) = server.budget.look(now_us) else { return };
+pub fn check(server: &Shared, now_us: i64) {
+    let Some(PurgeAdvice { purge: is_wanted, at_once }) = server.budget.check(now_us) else {
+        return;
+    };
     if let Some(at_once) = at_once {
-        give_back_at_once(at_once);
+        purge_at_once(at_once);
     }
-    if release {
-        ask(server);
+    if is_wanted {
+        ask_all(server);
     }
 }
 
 /// Asks the workers and the heavy-work threads.
-pub fn ask(server: &Shared) {
-    server.budget.ask_release();
-    server.background.release();
+pub fn ask_all(server: &Shared) {
+    server.budget.ask_purge();
+    server.background.purge();
 }
 
-/// A worker's turn.
-pub fn turn(lane: &Lane) {
-    let asked = lane.shared.budget.releases();
-    if lane.released.replace(asked) != asked {
-        give_back();
+/// A worker's part.
+pub fn step(lane: &Lane) {
+    let asked = lane.shared.budget.purges();
+    if lane.purged.replace(asked) != asked {
+        purge();
     }
 }
