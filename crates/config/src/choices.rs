@@ -239,6 +239,18 @@ choice! {
 }
 
 choice! {
+    /// What a command of the primary does that fails here.
+    PropagationErrorBehavior {
+        /// The log tells it.
+        Ignore = "ignore",
+        /// The stream ends.
+        Panic = "panic",
+        /// The stream ends.
+        PanicOnReplicas = "panic-on-replicas",
+    }
+}
+
+choice! {
     /// Which versions of snapshots are loaded.
     RdbVersionCheck {
         /// Those that are known.

@@ -26,8 +26,8 @@ mod store;
 pub use arguments::without_secrets;
 pub use choices::{
     AclPubsubDefault, AofLoadErrors, AppendFsync, BusyScope, DebugAccess, LogFormat, LogLevel,
-    LogTimestampFormat, MaxmemoryPolicy, MemcachedProtocol, OomScoreAdj, RdbVersionCheck,
-    Supervised, SyslogFacility,
+    LogTimestampFormat, MaxmemoryPolicy, MemcachedProtocol, OomScoreAdj, PropagationErrorBehavior,
+    RdbVersionCheck, Supervised, SyslogFacility,
 };
 pub use kind::{Fault, Kind, Special, Standing, TextCheck, Unit, Value, parse_bytes};
 pub use load::{CommandLine, LoadError, Place, Rename, Show, Source, Startup};

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use super::choices::{
     AclPubsubDefault, AofLoadErrors, AppendFsync, BusyScope, DebugAccess, LogFormat, LogLevel,
-    LogTimestampFormat, MaxmemoryPolicy, MemcachedProtocol, OomScoreAdj, RdbVersionCheck,
-    Supervised, SyslogFacility,
+    LogTimestampFormat, MaxmemoryPolicy, MemcachedProtocol, OomScoreAdj, PropagationErrorBehavior,
+    RdbVersionCheck, Supervised, SyslogFacility,
 };
 use super::kind::Kind;
 use super::options::{ALL, CELLS};
@@ -167,6 +167,7 @@ settings! {
     PROC_TITLE_TEMPLATE: Arc<[u8]> = "proc-title-template";
     PROTECTED_MODE: bool = "protected-mode";
     PROTO_MAX_BULK_LEN: usize = "proto-max-bulk-len";
+    PROPAGATION_ERROR_BEHAVIOR: PropagationErrorBehavior = "propagation-error-behavior";
     RDBCHECKSUM: bool = "rdbchecksum";
     RDBCOMPRESSION: bool = "rdbcompression";
     RDB_KEY_SAVE_DELAY: i32 = "rdb-key-save-delay";
@@ -184,6 +185,8 @@ settings! {
     REPL_PING_REPLICA_PERIOD: u32 = "repl-ping-replica-period";
     REPL_RDB_CHANNEL: bool = "repl-rdb-channel";
     REPL_TIMEOUT: u32 = "repl-timeout";
+    REPLICA_IGNORE_MAXMEMORY: bool = "replica-ignore-maxmemory";
+    REPLICA_READ_ONLY: bool = "replica-read-only";
     REPORTED_REDIS_VERSION: Arc<[u8]> = "reported-redis-version";
     REQUIREPASS: Arc<[u8]> = "requirepass";
     SAVE: Vec<SavePoint> = "save";

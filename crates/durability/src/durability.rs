@@ -33,6 +33,8 @@ pub struct Durability {
     pub storage: Box<dyn Storage>,
     /// What SHUTDOWN was asked to do, and how far it is.
     pub shutdown: Shutdown,
+    /// Held by the thread that applies a primary's stream.
+    pub(crate) stream_turn: Mutex<()>,
     /// Held by who changes the configuration or writes its file, or begins or removes a backup.
     config_turn: Mutex<()>,
 }
@@ -57,6 +59,7 @@ impl Durability {
             snapshot_claim: SnapshotClaim::default(),
             storage,
             shutdown: Shutdown::default(),
+            stream_turn: Mutex::default(),
             config_turn: Mutex::default(),
             engine,
         }

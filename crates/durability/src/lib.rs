@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod aof;
+pub mod apply;
 pub mod backup;
 pub mod claims;
 pub mod data;

@@ -36,10 +36,13 @@ pub fn store_settings(server: &Shared) {
     server.budget.note_exhausted(false);
     let events = notifications::mask(config.get(NOTIFY_KEYSPACE_EVENTS));
     settings.events.store(events, Ordering::Relaxed);
-    // While a log is run again it says when keys go, and how long strings may be.
-    let replays = settings.replays();
-    settings.expiry_suspended.store(config.get(IMPORT_MODE) || replays, Ordering::Relaxed);
-    let longest = if replays { STRING_LEN_MAX } else { config.get(PROTO_MAX_BULK_LEN) as u64 };
+    // While a log is run again it says when keys go, and how long strings may be; and so does a
+    // primary.
+    let (replays, follows) = (settings.replays(), server.replica_role.is_replica());
+    let suspends = config.get(IMPORT_MODE) || replays || follows;
+    settings.expiry_suspended.store(suspends, Ordering::Relaxed);
+    let is_accepted = replays || follows;
+    let longest = if is_accepted { STRING_LEN_MAX } else { config.get(PROTO_MAX_BULK_LEN) as u64 };
     settings.max_string.store(longest.min(STRING_LEN_MAX), Ordering::Relaxed);
     settings.lfu_log_factor.store(config.get(LFU_LOG_FACTOR), Ordering::Relaxed);
     settings.lfu_decay_time.store(config.get(LFU_DECAY_TIME), Ordering::Relaxed);
@@ -65,4 +68,15 @@ pub fn store_settings(server: &Shared) {
 pub fn set_replays(server: &Shared, replays: bool) {
     server.keyspace.settings().replays.store(replays, Ordering::Relaxed);
     store_settings(server);
+}
+
+/// Has this server follow a primary, or lead: whether keys expire and are evicted here, and whether
+/// transactions write the journal or the link to the primary does. The world must be stopped, and
+/// a transaction that has it must look at its views again. Who leads behind a stream that had
+/// selected another database turns to the first one by the journal's next record.
+pub fn set_replica(server: &Shared, is_replica: bool) {
+    server.replica_role.set(is_replica);
+    server.journal.set_follows(is_replica);
+    store_settings(server);
+    server.budget.configure(&server.config, &server.replica_role);
 }

@@ -31,6 +31,7 @@ use crate::limits::eviction_observer::EvictionObserver;
 use crate::limits::loading::Loading;
 use crate::limits::long_running::{LongRunning, RunningGuard};
 use crate::limits::pause::Pause;
+use crate::limits::replica_role::ReplicaRole;
 use crate::limits::scripts::state::Scripts;
 use crate::limits::write_refusals::WriteRefusals;
 use crate::observe::command_log::CommandLog;
@@ -104,6 +105,8 @@ pub struct Shared {
     pub(crate) long_running: LongRunning,
     /// CLIENT PAUSE.
     pub pause: Pause,
+    /// Whether this is a replica; `keyspace_settings::set_replica` changes it.
+    pub replica_role: ReplicaRole,
     /// Whether data are being loaded, and how far that is.
     pub loading: Loading,
     /// Whether the process is about to end.
@@ -132,6 +135,8 @@ pub struct Shared {
     /// `DEBUG SET-ACTIVE-EXPIRE`.
     active_expiry: AtomicBool,
     workers: Box<[WorkerCounters]>,
+    /// What is counted of a primary's stream, by the thread that applies it.
+    pub applier: WorkerCounters,
     /// How many lanes ever had a worker.
     worker_lanes: AtomicUsize,
 }
@@ -191,6 +196,7 @@ impl Shared {
             write_refusals: WriteRefusals::default(),
             long_running: LongRunning::default(),
             pause: Pause::new(keyspace),
+            replica_role: ReplicaRole::default(),
             loading: Loading::default(),
             ending: Ending::default(),
             unregistrar: Unregistrar::new(keyspace),
@@ -207,6 +213,7 @@ impl Shared {
             active_expiry: AtomicBool::new(true),
             workers: (0..MAX_WORKERS).map(|_| WorkerCounters::default()).collect(),
             worker_lanes: AtomicUsize::new(0),
+            applier: WorkerCounters::default(),
         }
     }
 
@@ -221,9 +228,10 @@ impl Shared {
         &self.workers[lane]
     }
 
-    /// The counters of all lanes that ever had a worker.
-    pub fn all_worker_counters(&self) -> &[WorkerCounters] {
-        &self.workers[..self.worker_lanes.load(Ordering::Relaxed)]
+    /// The counters of all lanes that ever had a worker, and of whoever applies a primary's stream.
+    pub fn all_worker_counters(&self) -> impl Iterator<Item = &WorkerCounters> {
+        let lanes = self.worker_lanes.load(Ordering::Relaxed);
+        self.workers[..lanes].iter().chain([&self.applier])
     }
 
     /// Whoever books and tells evictions, if anybody does.

@@ -7,17 +7,20 @@ use commands::DataCommand;
 use commands::declare::{Command, Role, Spec, exactly};
 use config::settings::DATABASES;
 use config::{Config, SetError};
-use keyspace::{Keyspace, Options, Refusal};
-use proto::{Args, Reply};
+use keyspace::{Acquisition, Keyspace, Options, Refusal, Tx, TxOptions};
+use proto::{Args, Output, OwnedArgs, Reply, Resp};
 
+use crate::clients::mailbox::PendingWakes;
+use crate::execute::Resolved;
+use crate::runtime::background::wait_for;
 use crate::runtime::limits;
 use crate::runtime::log::Log;
 use crate::scripting;
 use crate::shared::Shared;
-use crate::table::command_table::{CommandTable, Families};
+use crate::table::command_table::{CommandTable, Families, Run};
 use crate::transaction::control_plane::{ControlPlane, ControlRequest, NOT_FROM_SCRIPT, Next};
 use crate::transaction::engine::Engine;
-use crate::transaction::unit;
+use crate::transaction::unit::{self, Unit};
 
 /// As the server declares it; replay does what it asks for.
 const SELECT: Command<()> = Command {
@@ -50,6 +53,27 @@ pub fn new_engine(data: &'static [&'static [&'static [&'static DataCommand]]]) -
     let keyspace = Keyspace::leak(Options { databases, clock, ..Options::new() });
     let shared = Shared::new(config, built.table, log, keyspace, scripting::BETWEEN_JOBS);
     Engine::new(shared, built.programs)
+}
+
+/// Runs data commands as one transaction that a client asked for, in this database, with the world;
+/// what they reply.
+pub fn run_together(engine: &'static Engine, database: usize, commands: &[OwnedArgs]) -> Vec<u8> {
+    let mut world = Acquisition::of_world(engine.keyspace);
+    wait_for(&mut world);
+    let internal = TxOptions::internal(0, engine.keyspace.clock().now_ms());
+    let options = TxOptions { database, heavy: true, touches: true, ..internal };
+    let mut unit = Unit::begin(engine, Tx::begin(world, options), None);
+    let (mut replies, wakes) = (Vec::new(), PendingWakes::default());
+    for command in commands {
+        let (args, mut out) = (command.as_args(), Output::new());
+        let Resolved { entry, .. } = Resolved::of(engine, args).expect("tests know their commands");
+        let Run::Data(handler) = entry.run else { unreachable!("a test runs data commands") };
+        unit.call(entry, handler, args, Resp::Two, &mut out).expect("it has all locks");
+        replies.extend_from_slice(out.front());
+    }
+    unit.commit(&wakes).expect("it has all locks");
+    engine.mailboxes.wake(&wakes);
+    replies
 }
 
 /// A control plane without commands.

@@ -24,9 +24,18 @@ pub fn is_ordered(value: &ValueRef<'_>) -> bool {
     }
 }
 
-/// Shows each element: the member, and what belongs to it (value, score, deadline); of a stream all
-/// that there is to know.
-pub fn for_each(value: &ValueRef<'_>, mut show: impl FnMut(&[&[u8]])) {
+/// How much is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// All that there is to know.
+    All,
+    /// What a replica has as its primary has it: when a consumer was seen it notes by its own
+    /// clock, and it never hears of what is refused as sent twice.
+    Replicated,
+}
+
+/// Shows each element: the member, and what belongs to it (value, score, deadline).
+pub fn for_each(value: &ValueRef<'_>, extent: Extent, mut show: impl FnMut(&[&[u8]])) {
     let mut buffers = [Vec::new(), Vec::new()];
     let [buffer, value_buffer] = &mut buffers;
     match value {
@@ -56,11 +65,11 @@ pub fn for_each(value: &ValueRef<'_>, mut show: impl FnMut(&[&[u8]])) {
                 show(&[&index.to_le_bytes(), text.as_bytes(buffer)]);
             }
         }
-        ValueRef::Stream(stream) => show_stream(stream, &mut show),
+        ValueRef::Stream(stream) => show_stream(stream, extent, &mut show),
     }
 }
 
-fn show_stream(stream: &Stream, show: &mut impl FnMut(&[&[u8]])) {
+fn show_stream(stream: &Stream, extent: Extent, show: &mut impl FnMut(&[&[u8]])) {
     for item in stream.range(EntryId::MIN, EntryId::MAX) {
         let mut texts = vec![item.id.to_string().into_bytes()];
         let pairs = item.fields.flat_map(|(field, value)| [field, value]);
@@ -71,10 +80,11 @@ fn show_stream(stream: &Stream, show: &mut impl FnMut(&[&[u8]])) {
     show(&[format!("{last} {deleted} {}", stream.entries_added()).as_bytes()]);
     for (name, group) in stream.groups() {
         show(&[name, format!("{} {:?}", group.last_id, group.entries_read).as_bytes()]);
-        show_group(group, show);
+        show_group(group, extent, show);
     }
     if let Some(known) = stream.idempotence() {
-        let (added, duplicates) = (known.added_count(), known.duplicate_count());
+        let duplicates = Some(known.duplicate_count()).filter(|_| extent == Extent::All);
+        let (added, duplicates) = (known.added_count(), duplicates.unwrap_or(0));
         show(&[format!("{:?} {added} {duplicates}", known.limits()).as_bytes()]);
         for (name, sent) in known.producers() {
             sent.for_each(|(id, entry)| show(&[name, id, entry.to_string().as_bytes()]));
@@ -82,13 +92,16 @@ fn show_stream(stream: &Stream, show: &mut impl FnMut(&[&[u8]])) {
     }
 }
 
-fn show_group(group: &ConsumerGroup, show: &mut impl FnMut(&[&[u8]])) {
+fn show_group(group: &ConsumerGroup, extent: Extent, show: &mut impl FnMut(&[&[u8]])) {
     for pending in group.pending_from(EntryId::MIN) {
         let known = format!("{} {} {}", pending.id, pending.delivered_at, pending.deliveries);
         show(&[group.owner_of(&pending), known.as_bytes()]);
     }
     for (name, consumer) in group.consumers() {
-        let times = format!("{} {:?}", consumer.seen_at, consumer.active_at);
+        let times = match extent {
+            Extent::All => format!("{} {:?}", consumer.seen_at, consumer.active_at),
+            Extent::Replicated => String::new(),
+        };
         show(&[name, times.as_bytes()]);
     }
 }

@@ -342,7 +342,7 @@ fn announce(server: &Server, listeners: &Listeners, workforce: &Workforce) {
         "Apus {APUS_VERSION}, compatible with Redis {}: {workers} worker{plural} ({reason})",
         version::of_redis(&server.config)
     );
-    let limit = match server.budget.limit() {
+    let limit = match server.budget.configured() {
         0 => "no limit".to_owned(),
         limit => format!("limit {}", memory::human(limit)),
     };

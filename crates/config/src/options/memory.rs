@@ -41,6 +41,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "replica-ignore-maxmemory",
         aliases: &["slave-ignore-maxmemory"],
         default: "yes",
+        effect: Effect::MaxMemory,
         doc: "Leaves eviction on a replica to its primary.",
         ..NOT_YET
     },

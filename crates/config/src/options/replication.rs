@@ -1,7 +1,7 @@
 //! Options: primaries and replicas.
 
 use super::super::kind::{Kind, TEXT, integer, memory};
-use super::super::option::{ACCEPTED, Access, ConfigOption, Effect, MISSING, NOT_YET, WORKS};
+use super::super::option::{Access, ConfigOption, Effect, MISSING, NOT_YET, WORKS};
 use super::super::special;
 
 /// Primaries and replicas.
@@ -213,8 +213,9 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "propagation-error-behavior",
         kind: Kind::Choice(&["ignore", "panic", "panic-on-replicas"]),
         default: "ignore",
-        doc: "What an impossible command of the primary does to a replica.",
-        ..ACCEPTED
+        doc: "Whether a command of the primary that fails here ends the link, where other servers \
+              end the process.",
+        ..WORKS
     },
     ConfigOption {
         name: "import-mode",

@@ -26,15 +26,12 @@ pub use insert::{OnDuplicate, TurnstileGuard};
 
 use crate::aof;
 use crate::durability::Durability;
-use engine::runtime::lanes::STACK_BYTES;
+use engine::runtime::lanes::{MAX_HELPERS, STACK_BYTES};
 use engine::runtime::log::log_notice;
-
-/// The most threads that load side by side.
-const THREADS_MAX: usize = 8;
 
 /// How many threads load side by side, beside the one that reads.
 pub(crate) fn threads(server: &Durability) -> usize {
-    server.cores.count().clamp(1, THREADS_MAX)
+    server.cores.count().clamp(1, MAX_HELPERS)
 }
 
 /// What is there to be loaded.

@@ -1,22 +1,23 @@
-//! Threads that run segments of a log side by side, each the units of one share.
+//! Threads that run segments of a source side by side, each the units of one share.
 //!
 //! Invariants: the units of a share are run in the order in which they were handed over; whoever
 //! waits for the threads sees all that it did.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::Builder;
 
 use base::UnixMillis;
 use engine::execute::Resolved;
-use engine::runtime::lanes::LOADER_LANE;
-use engine::runtime::lanes::STACK_BYTES;
+use engine::runtime::lanes::{APPLIER_LANE, LOADER_LANE, STACK_BYTES};
 use keyspace::{Acquisition, Location, Tx};
 use proto::Output;
 
 use super::partitioner::Task;
 use super::read_ahead::Stopped;
 use super::replayer::{Replayer, options};
+use super::stream::{StreamSource, StreamThread};
 use crate::durability::Durability;
 use crate::loading::TurnstileGuard;
 
@@ -31,8 +32,27 @@ fn stopped() -> Stopped {
     Stopped::Alone("a thread that loads has ended".to_owned())
 }
 
+/// Whose units are run.
+#[derive(Clone)]
+pub(crate) enum Running {
+    /// A log's, all at this time.
+    Log(UnixMillis),
+    /// A primary's.
+    Stream(Arc<StreamSource>),
+}
+
+impl Running {
+    /// The lane of the thread that hands units over.
+    fn lane(&self) -> usize {
+        match self {
+            Self::Log(_) => LOADER_LANE,
+            Self::Stream(_) => APPLIER_LANE,
+        }
+    }
+}
+
 /// One thread for each share.
-pub(super) struct ShareThreads {
+pub(crate) struct ShareThreads {
     members: Vec<ShareThread>,
 }
 
@@ -47,19 +67,19 @@ struct ShareThread {
 }
 
 impl ShareThreads {
-    /// For so many shares. All they run is run at this time. They are no heavy-work threads, which
-    /// let all others go first: clients wait for what is loaded.
-    pub(super) fn spawn(
+    /// For so many shares. They are no heavy-work threads, which let all others go first: clients
+    /// wait for what is loaded.
+    pub(crate) fn spawn(
         server: &'static Durability,
         shares: usize,
-        now: UnixMillis,
+        running: &Running,
     ) -> io::Result<Self> {
         let spawn = |index| {
             let (tasks, queue) = sync_channel(QUEUE_LEN);
             let (reporter, reports) = channel();
-            let share = Share { server, lane: LOADER_LANE + 1 + index, now };
-            let thread = Builder::new().name(format!("aof-share-{index}")).stack_size(STACK_BYTES);
-            thread.spawn(move || run_all(&share, &queue, &reporter))?;
+            let (lane, running) = (running.lane() + 1 + index, running.clone());
+            let thread = Builder::new().name(format!("share-{index}")).stack_size(STACK_BYTES);
+            thread.spawn(move || Share::new(server, lane, running).run_all(&queue, &reporter))?;
             Ok(ShareThread { tasks, reports, underway: 0, ahead: 0 })
         };
         let members: io::Result<_> = (0..shares).map(spawn).collect();
@@ -67,7 +87,7 @@ impl ShareThreads {
     }
 
     /// Has a segment run, behind those that were handed over before.
-    pub(super) fn hand_over(&mut self, shares: Vec<Vec<Task>>) -> Result<(), Stopped> {
+    pub(crate) fn hand_over(&mut self, shares: Vec<Vec<Task>>) -> Result<(), Stopped> {
         for (member, tasks) in self.members.iter_mut().zip(shares) {
             member.tasks.send(tasks).map_err(|_| stopped())?;
             member.underway += 1;
@@ -89,15 +109,16 @@ impl ShareThreads {
         Ok(done)
     }
 
-    /// Waits until all is done.
-    pub(super) fn wait(&mut self) -> Result<(), Stopped> {
+    /// Waits until all is done, also where some of it failed: then nobody is at work any more.
+    pub(crate) fn wait(&mut self) -> Result<(), Stopped> {
+        let mut result = Ok(());
         for member in &mut self.members {
             while member.underway > 0 {
                 let report = member.reports.recv().unwrap_or_else(|_| Err(stopped()));
-                member.note(report)?;
+                result = result.and(member.note(report));
             }
         }
-        Ok(())
+        result
     }
 }
 
@@ -110,46 +131,76 @@ impl ShareThread {
     }
 }
 
-fn run_all(share: &Share, queue: &Receiver<Vec<Task>>, reporter: &Sender<Result<(), Stopped>>) {
-    let mut out = Output::new();
-    for tasks in queue {
-        let result = share.run(&tasks, &mut out);
-        // Who does not listen any more has failed itself.
-        if reporter.send(result).is_err() {
-            return;
-        }
-    }
-}
-
 /// Where a thread runs the units of a share.
 struct Share {
     server: &'static Durability,
     lane: usize,
-    now: UnixMillis,
+    manner: Manner,
+}
+
+/// How it runs them.
+enum Manner {
+    Log(UnixMillis),
+    Stream(StreamThread),
 }
 
 impl Share {
+    fn new(server: &'static Durability, lane: usize, running: Running) -> Self {
+        let manner = match running {
+            Running::Log(now) => Manner::Log(now),
+            Running::Stream(source) => Manner::Stream(StreamThread::new(server, source, lane)),
+        };
+        Self { server, lane, manner }
+    }
+
+    fn run_all(&self, queue: &Receiver<Vec<Task>>, reporter: &Sender<Result<(), Stopped>>) {
+        let mut out = Output::new();
+        for tasks in queue {
+            let result = self.run(&tasks, &mut out);
+            // Who does not listen any more has failed itself.
+            if reporter.send(result).is_err() {
+                return;
+            }
+        }
+    }
+
     fn run(&self, tasks: &[Task], out: &mut Output) -> Result<(), Stopped> {
         let keyspace = self.server.keyspace;
         for group in tasks.chunks(GROUP) {
+            // Where whoever handed them over keeps the world from being stopped, it comes in at
+            // once.
             let _guard = TurnstileGuard::enter(keyspace, self.lane);
             let locate = |task: &Task| task.resolved.and_then(|Resolved { location, .. }| location);
             let locations: Vec<Location> = group.iter().filter_map(locate).collect();
             // Where the database changes within a group, some of this is in vain.
             keyspace.prefetch(self.lane, &locations, group[0].state.database);
-            group.iter().try_for_each(|task| self.run_one(task, out))?;
+            self.run_group(group, out)?;
         }
         Ok(())
     }
 
-    /// Runs a unit under the locks of its keys, which are of this share: only those who look after
-    /// partitions have one of them for a moment.
-    fn run_one(&self, task: &Task, out: &mut Output) -> Result<(), Stopped> {
+    fn run_group(&self, group: &[Task], out: &mut Output) -> Result<(), Stopped> {
+        match &self.manner {
+            Manner::Log(now) => group.iter().try_for_each(|task| self.run_one(task, *now, out)),
+            Manner::Stream(stream) => {
+                stream.begin_batch();
+                let ran = group
+                    .iter()
+                    .try_for_each(|task| Replayer::apply_in_turn(self.server, stream, task, out));
+                stream.end_batch();
+                ran
+            }
+        }
+    }
+
+    /// Runs a unit of a log under the locks of its keys, which are of this share: only those who
+    /// look after partitions have one of them for a moment.
+    fn run_one(&self, task: &Task, now: UnixMillis, out: &mut Output) -> Result<(), Stopped> {
         let mut grant = Acquisition::of_partitions(self.server.keyspace, task.partitions.clone());
         while !grant.attempt() {
             std::thread::yield_now();
         }
-        let tx = Tx::begin(grant, options(self.lane, self.now));
+        let tx = Tx::begin(grant, options(self.lane, now));
         let mut replayer = Replayer::with(self.server, tx, std::mem::take(out));
         let result = replayer.run(task);
         *out = replayer.into_output();

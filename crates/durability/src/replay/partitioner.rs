@@ -16,6 +16,7 @@ use persist::aof::Unit;
 use persist::entry_notes::EntryNote;
 use proto::Args;
 
+use super::beside::Beside;
 use super::replayer::entry_note;
 use crate::durability::Durability;
 
@@ -39,8 +40,12 @@ pub(crate) struct Task {
     pub(crate) state: ReplayState,
     /// What was found out about the first command.
     pub(crate) resolved: Option<Resolved>,
-    /// Where all its keys lie, if it may be run apart.
+    /// Where all its keys lie, if it needs no more than those.
     pub(crate) partitions: PartitionSet,
+    /// Whether it may need anything.
+    pub(crate) needs_world: bool,
+    /// The logical database behind it.
+    pub(crate) selects: usize,
 }
 
 /// What earlier units leave behind for the next one.
@@ -69,7 +74,21 @@ enum Reach {
     State,
     /// Keys of one share.
     Share(usize),
+    /// Keys of several shares, or what is to be seen in its order with all.
+    Several,
     Anything,
+}
+
+impl Reach {
+    /// What two touch together.
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (reach, Self::State) | (Self::State, reach) => reach,
+            (Self::Share(one), Self::Share(other)) if one == other => Self::Share(one),
+            (Self::Anything, _) | (_, Self::Anything) => Self::Anything,
+            _ => Self::Several,
+        }
+    }
 }
 
 impl Partitioner {
@@ -90,25 +109,31 @@ impl Partitioner {
             let args = command.as_args();
             let resolved =
                 if index == 0 { resolved } else { Resolved::of_record(self.server, args) };
-            reach = match (reach, self.look(args, resolved, &mut partitions)) {
-                (reach, Reach::State) => reach,
-                (Reach::State, reach) => reach,
-                (Reach::Share(one), Reach::Share(other)) if one == other => Reach::Share(one),
-                _ => Reach::Anything,
-            };
+            reach = reach.and(self.look(args, resolved, &mut partitions));
         }
         let is_large = unit.end - unit.offset > LARGE;
-        let task = Task { unit, state, resolved, partitions };
+        let (needs_world, selects) = (matches!(reach, Reach::Anything), self.state.database);
+        let task = Task { unit, state, resolved, partitions, needs_world, selects };
         match reach {
             Reach::State => {}
             Reach::Share(share) if self.shares > 1 && !is_large => {
                 self.apart.push((share, task));
             }
-            Reach::Share(_) | Reach::Anything => {
+            Reach::Share(_) | Reach::Several | Reach::Anything => {
                 self.settle();
                 self.together.push(task);
             }
         }
+    }
+
+    /// The logical database behind all units so far.
+    pub(crate) fn database(&self) -> usize {
+        self.state.database
+    }
+
+    /// Another database is selected, by nothing that is in a unit.
+    pub(crate) fn select(&mut self, database: usize) {
+        self.state.database = database;
     }
 
     /// What was made of the units so far.
@@ -156,6 +181,11 @@ impl Partitioner {
             None => {}
         }
         self.state.flags = 0;
+        match Beside::of(args) {
+            Some(Beside::Nothing) => return Reach::State,
+            Some(Beside::Message(..)) => return Reach::Several,
+            None => {}
+        }
         // What is no command is refused where it is run.
         let Some(Resolved { entry, location }) = resolved else { return Reach::Anything };
         let (spec, keyspace) = (entry.spec, self.server.keyspace);
@@ -195,7 +225,8 @@ impl Partitioner {
         let mut shares = partitions[before..].iter().map(share_of);
         match shares.next() {
             Some(first) if shares.all(|share| share == first) => Reach::Share(first),
-            _ => Reach::Anything,
+            Some(_) => Reach::Several,
+            None => Reach::Anything,
         }
     }
 }

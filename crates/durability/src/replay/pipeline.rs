@@ -12,7 +12,7 @@ use base::io_text::plain;
 use keyspace::Tx;
 use proto::Output;
 
-use super::parallel::ShareThreads;
+use super::parallel::{Running, ShareThreads};
 use super::partitioner::{Segment, Task};
 use super::read_ahead::Stopped;
 use super::replayer::Replayer;
@@ -36,7 +36,7 @@ pub(crate) struct Pipeline<'r> {
     /// Whether the world was given and is to be given back.
     is_held: bool,
     /// Has the world, between segments that are serial.
-    replayer: Option<Replayer>,
+    replayer: Option<Replayer<'static>>,
     threads: Option<ShareThreads>,
 }
 
@@ -108,7 +108,8 @@ impl<'r> Pipeline<'r> {
         let threads = match self.threads.take() {
             Some(threads) => threads,
             None => {
-                let threads = ShareThreads::spawn(self.server, self.shares, self.now);
+                let threads =
+                    ShareThreads::spawn(self.server, self.shares, &Running::Log(self.now));
                 threads.map_err(|error| Stopped::Alone(plain(&error)))?
             }
         };

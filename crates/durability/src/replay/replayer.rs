@@ -1,9 +1,9 @@
-//! The append-only file is run again: its commands go through the handlers that ran them first,
-//! with nobody to tell.
+//! Units are run again: their commands go through the handlers that ran them first. Of those of a
+//! log nobody is told; how those of a primary's stream are committed is in `stream`.
 //!
-//! Invariants: what is run stands in a whole unit of the file; keys and members whose time is over
-//! stay until the file says that they go, since what comes next was run when they were there: the
-//! settings must say that expiry is suspended.
+//! Invariants: what is run stands in a whole unit; keys and members whose time is over stay until
+//! the source says that they go, since what comes next was run when they were there: the settings
+//! must say that expiry is suspended.
 
 use base::UnixMillis;
 use commands::Role;
@@ -21,20 +21,24 @@ use keyspace::{Acquisition, Notes, Refusal, Tx, TxOptions};
 use persist::entry_notes::EntryNote;
 use proto::{Args, Output, Reply, Resp};
 
+use super::beside::{Beside, publication};
 use super::partitioner::Task;
 use super::read_ahead::Stopped;
+use super::stream::StreamThread;
 use crate::durability::Durability;
 
 /// Runs commands again.
-pub(crate) struct Replayer {
+pub(crate) struct Replayer<'s> {
     server: &'static Durability,
     unit: Unit,
     out: Output,
     /// What memcached's clients noted of the next string.
     flags: u32,
+    /// Where they come from, if that is a primary.
+    stream: Option<&'s StreamThread>,
 }
 
-impl Replayer {
+impl<'s> Replayer<'s> {
     /// Waits until it has the world. All it runs is run at this time.
     pub(crate) fn begin(server: &'static Durability, now: UnixMillis) -> Self {
         let mut world = Acquisition::of_world(server.keyspace);
@@ -44,7 +48,61 @@ impl Replayer {
 
     /// On a transaction that has all that its commands touch. The output is used again.
     pub(crate) fn with(server: &'static Durability, tx: Tx, out: Output) -> Self {
-        Self { server, unit: Unit::begin(server, tx, None), out, flags: 0 }
+        Self { server, unit: Unit::begin(server, tx, None), out, flags: 0, stream: None }
+    }
+
+    /// Runs a unit of a primary's stream as one transaction, under these locks, which are there,
+    /// and commits it: readers see all of it or none, and those who wait, watch, listen or keep
+    /// copies are told. Its bytes are for the caller to append; `with_locks` is called in time for
+    /// those who must not give the locks back before. Returns the locks that it turned out to need;
+    /// then it has done nothing.
+    pub(crate) fn apply(
+        server: &'static Durability,
+        stream: &'s StreamThread,
+        task: &Task,
+        grant: Acquisition,
+        out: &mut Output,
+        with_locks: impl FnOnce(),
+    ) -> Result<Option<Acquisition>, Stopped> {
+        let now = server.keyspace.clock().now_ms();
+        let tx = Tx::begin(grant, TxOptions { touches: true, ..options(stream.lane, now) });
+        let plain = Self::with(server, tx, std::mem::take(out));
+        let mut replayer = Self { stream: Some(stream), ..plain };
+        let ran = replayer.run(task);
+        // What was done of a unit that fails is there all the same.
+        let committed = replayer.unit.commit_applied(&stream.wakes, stream.lsn_of(task.unit.end));
+        if ran.is_ok() && committed.is_ok() {
+            with_locks();
+        }
+        *out = replayer.out;
+        match committed {
+            Ok(()) => ran.map(|()| None),
+            Err(_) => Ok(Some(replayer.unit.tx.widen(0))),
+        }
+    }
+
+    /// The same for a unit that needs the locks of its keys, and waits for them: the caller keeps
+    /// the world from being stopped, so those that have them go on.
+    pub(super) fn apply_in_turn(
+        server: &'static Durability,
+        stream: &'s StreamThread,
+        task: &Task,
+        out: &mut Output,
+    ) -> Result<(), Stopped> {
+        let mut grant = Acquisition::of_partitions(server.keyspace, task.partitions.clone());
+        loop {
+            if !grant.attempt() {
+                wait_for(&mut grant);
+            }
+            match Self::apply(server, stream, task, grant, out, || ())? {
+                None => return Ok(()),
+                Some(more) if more.wants_world() => {
+                    return Err(Stopped::Alone("a unit cannot be run beside others".to_owned()));
+                }
+                // A waiter is to be served whose other keys lie elsewhere.
+                Some(more) => grant = more,
+            }
+        }
     }
 
     /// The transaction, when it has run all it should.
@@ -75,19 +133,19 @@ impl Replayer {
     }
 
     fn run_one(&mut self, args: Args<'_>, resolved: Option<Resolved>) -> Result<(), Stopped> {
-        match entry_note(args) {
-            Some(EntryNote::Flags(flags)) => {
-                self.flags = flags;
-                return Ok(());
-            }
-            Some(EntryNote::Sticks(key, is_sticky)) => {
-                self.unit.tx.set_sticky(key, is_sticky).expect("its key is granted");
-                self.unit.book_alone();
-                return Ok(());
-            }
-            None => {}
+        if let Some(note) = entry_note(args) {
+            self.take_note(&note);
+            return Ok(());
         }
         let flags = std::mem::take(&mut self.flags);
+        if let Some(beside) = Beside::of(args) {
+            if let Beside::Message(space, channel, message) = beside
+                && self.stream.is_some()
+            {
+                self.unit.publish(publication(space, channel, message));
+            }
+            return Ok(());
+        }
         let resolved = resolved.or_else(|| Resolved::of_record(self.server, args));
         let resolved = resolved
             .ok_or_else(|| Stopped::Malformed(format!("Unknown command '{}'", text(&args[0]))))?;
@@ -96,36 +154,70 @@ impl Replayer {
             let why = format!("Wrong number of arguments for '{}'", entry.full_name);
             return Err(Stopped::Malformed(why));
         }
+        if self.stream.is_some() && !is_streamed(entry) {
+            let why = format!("'{}' is no command of a stream", entry.full_name);
+            return Err(Stopped::Malformed(why));
+        }
         if let Some(location) = location.filter(|_| entry.has_first_key) {
             self.unit.tx.hint(&args[1], location);
         }
         if let Err(refusal) = self.dispatch(entry, args) {
-            self.server.refuse(&refusal, &mut Reply::new(&mut self.out, Resp::Two));
+            self.unit.refuse(&refusal, &mut Reply::new(&mut self.out, Resp::Two));
         } else if flags != 0 && entry.spec.role == Role::StoreText {
             let noted = self.unit.tx.set_notes(&args[1], Notes::of_flags(flags));
             noted.expect("the key is granted, as it was just set");
         }
-        self.unit.book_alone();
+        // The bytes of the next command may lie where these lie.
+        self.unit.tx.forget_hint();
         self.out.finish();
         let is_error = self.out.front().first() == Some(&b'-');
+        match self.stream {
+            None => self.unit.book_alone(),
+            Some(stream) => stream.book(self.unit.tx.database(), entry, args, is_error),
+        }
         let checked = if is_error { self.heed_error(entry) } else { Ok(()) };
         self.out.clear();
         checked
     }
 
+    /// Heeds what an entry notes that is none of Redis.
+    fn take_note(&mut self, note: &EntryNote<'_>) {
+        match *note {
+            EntryNote::Flags(flags) => self.flags = flags,
+            EntryNote::Sticks(key, is_sticky) => {
+                self.unit.tx.set_sticky(key, is_sticky).expect("its key is granted");
+                if self.stream.is_none() {
+                    self.unit.book_alone();
+                }
+            }
+        }
+    }
+
     /// A command was answered with an error, so what it did where it was written is not there.
     #[cold]
     fn heed_error(&self, entry: &CommandEntry) -> Result<(), Stopped> {
-        let answer = text(self.out.front());
+        let (log, answer) = (&self.server.log, text(self.out.front()));
         let (answer, name) = (answer.trim_end(), &entry.full_name);
-        if self.server.config.get(AOF_LOAD_ERRORS) == AofLoadErrors::Refuse {
+        let is_refused = match self.stream {
+            None => self.server.config.get(AOF_LOAD_ERRORS) == AofLoadErrors::Refuse,
+            // What comes next would change another database.
+            Some(stream) => stream.refuses_errors() || entry.spec.role == Role::Select,
+        };
+        let (own, other) = match self.stream {
+            None => ("server", "AOF-loading-client"),
+            Some(_) => ("replica", "master"),
+        };
+        if self.stream.is_none() && is_refused {
             return Err(Stopped::Refused(format!("'{name}' is answered with '{answer}'")));
         }
         log_warning!(
-            self.server.log,
-            "== CRITICAL == This server is sending an error to its AOF-loading-client: '{answer}' \
-             after processing the command '{name}'"
+            log,
+            "== CRITICAL == This {own} is sending an error to its {other}: '{answer}' after \
+             processing the command '{name}'"
         );
+        if is_refused {
+            return Err(Stopped::Refused(format!("'{name}' is answered with '{answer}'")));
+        }
         Ok(())
     }
 
@@ -151,6 +243,19 @@ impl Replayer {
             Run::Control => scripting::replay(self.server, entry, args),
         }
     }
+}
+
+/// Whether a command may stand in a primary's stream: it changes data, or the libraries.
+fn is_streamed(entry: &CommandEntry) -> bool {
+    let changes_libraries = matches!(
+        entry.spec.role,
+        Role::DeleteLibrary
+            | Role::FlushLibraries
+            | Role::LoadLibrary
+            | Role::RestoreLibraries
+            | Role::Select
+    );
+    !matches!(entry.run, Run::Control) || changes_libraries
 }
 
 /// How transactions are begun that run a log.

@@ -388,8 +388,9 @@ impl Clients {
 }
 
 impl Delivery {
-    #[cfg(test)]
-    pub(crate) fn messages(&self) -> &[Arc<[u8]>] {
+    /// What was published, for tests.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn messages(&self) -> &[Arc<[u8]>] {
         let Self::Messages(bundle) = self else { return &[] };
         bundle
     }

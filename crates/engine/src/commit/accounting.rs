@@ -7,8 +7,11 @@ use std::sync::atomic::Ordering;
 use commands::Plan;
 use proto::{Args, Output, OwnedArgs};
 
+use crate::clients::mailbox::PendingWakes;
 use crate::lane::Lane;
 use crate::observe::command_log::Execution;
+use crate::observe::monitor;
+use crate::observe::stats::row_of_applier;
 use crate::runtime::counters::add;
 use crate::session::{Executed, Session, Step, Suspension};
 use crate::shared::Shared;
@@ -134,5 +137,48 @@ pub fn feed_monitors(
     let server = lane.shared;
     if server.monitors.any() {
         server.feed_monitors(&lane.wakes, &session.client, database, entry, args);
+    }
+}
+
+/// A command of a primary's stream that ran on a lane of the applier.
+pub struct Applied<'a> {
+    /// The lane.
+    pub lane: usize,
+    /// The address of the primary.
+    pub source: &'a str,
+    /// The database that was selected when the command was over.
+    pub database: usize,
+    /// The command.
+    pub entry: &'static CommandEntry,
+    /// The request.
+    pub args: Args<'a>,
+    /// How long it took.
+    pub micros: u64,
+    /// Whether it failed.
+    pub has_failed: bool,
+}
+
+/// Books a command of a primary's stream: its calls, its time, whether it was slow; MONITOR is
+/// told.
+#[inline]
+pub fn book_applied(server: &Shared, wakes: &PendingWakes, applied: &Applied<'_>) {
+    let Applied { lane, source, database, entry, args, micros, has_failed } = *applied;
+    let row = row_of_applier(lane);
+    server.stats.called(row, entry.id, micros);
+    if has_failed {
+        server.stats.failed(row, entry.id);
+    }
+    let clock = server.keyspace.clock();
+    if server.command_log.is_remarkable(args.extent(), micros, 0) {
+        let time_s = clock.now_ms() / 1000;
+        let execution = Execution { client: None, time_s, entry, args, micros, reply_bytes: 0 };
+        server.command_log.note(&server.config, execution);
+    }
+    if micros >= server.latency.threshold_us() {
+        server.latency.note_command(clock, entry.spec.flags, micros);
+    }
+    if server.monitors.any() && !monitor::is_hidden(entry) {
+        let (began, outbox) = ((clock.now_us(), database), server.outbox(wakes));
+        server.monitors.tell(outbox, source, began, entry, args);
     }
 }

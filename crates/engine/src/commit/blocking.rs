@@ -273,6 +273,11 @@ impl Services {
         server.mailboxes.wake(&self.wakes);
     }
 
+    /// Whether nobody was served.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.done.is_empty()
+    }
+
     /// How much was changed.
     pub(crate) fn changes(&self) -> u64 {
         self.done.iter().map(|service| service.effects.changes()).sum()

@@ -92,7 +92,8 @@ pub(crate) fn commit_unit(
     let services = blocking::serve(server, tx)?;
     let unbroken = Unbroken::begin(tx.keyspace(), HALF_TOLD);
     book(server, tx, changes + services.changes());
-    let mut seen = 0;
+    // Where others write the journal, waiters that were served have seen what those wrote.
+    let mut seen = if services.is_empty() { 0 } else { tx.observed_lsn() };
     if tx.effects().is_recorded() {
         let mut deeds = own;
         deeds.extend(services.deeds());

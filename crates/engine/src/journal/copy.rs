@@ -35,8 +35,12 @@ impl Copy {
     }
 
     /// What was copied.
+    pub fn bytes(&self) -> Vec<u8> {
+        self.bytes.lock().expect("no critical section here panics").clone()
+    }
+
+    /// The same as text.
     pub fn text(&self) -> String {
-        let bytes = self.bytes.lock().expect("no critical section here panics").clone();
-        String::from_utf8(bytes).expect("records of tests are text")
+        String::from_utf8(self.bytes()).expect("records of tests are text")
     }
 }

@@ -9,6 +9,9 @@
 //! writes for itself, such as the annotations of the append-only file, does not count, and what
 //! the stream is to carry besides writes (PING, GETACK) is to be appended like them.
 //!
+//! A server that follows a primary appends that one's stream as it comes, and nothing else
+//! (`set_follows`): it goes on in whatever database the primary has selected.
+//!
 //! Without a reader nothing is encoded, nothing counts and nothing waits: the stream has a hole
 //! there. Every reader is given the same bytes, which belong to whoever appends them; what it keeps
 //! of them, and what becomes of a reader that is too slow for that, is the reader's own rule. How
@@ -90,6 +93,10 @@ pub struct Journal {
 #[derive(Default)]
 struct Tail {
     lsn: Lsn,
+    /// Whether a primary's stream is what is appended, and nothing else.
+    follows: bool,
+    /// The database that is selected here; another than the first behind a primary's stream only.
+    database: usize,
     readers: Vec<Attached>,
     /// How many readers were ever named.
     named: u64,
@@ -155,7 +162,7 @@ impl Journal {
         let mut tail = self.tail();
         let attached = Attached { id, reader, late_at_us: NEVER, holds_when_late: false };
         tail.readers.push(attached);
-        self.is_read.store(true, Ordering::Relaxed);
+        self.tell_writers(&tail);
         let lsn = tail.lsn;
         self.line().add(id, lsn);
         drop(tail);
@@ -167,12 +174,43 @@ impl Journal {
     pub fn detach(&self, id: ReaderId) {
         let mut tail = self.tail();
         tail.readers.retain(|attached| attached.id != id);
-        if tail.readers.is_empty() {
-            self.is_read.store(false, Ordering::Relaxed);
-        }
+        self.tell_writers(&tail);
         self.late_at_us.store(tail.late_at_us(), Ordering::Relaxed);
         drop(tail);
         self.forget(id);
+    }
+
+    /// Says whether a primary's stream is what is appended from here on: then transactions make no
+    /// records. The world must be stopped. Behind a stream that had selected another database the
+    /// first record turns back.
+    pub fn set_follows(&self, follows: bool) {
+        let mut tail = self.tail();
+        tail.follows = follows;
+        self.tell_writers(&tail);
+        let turns_back = !follows && std::mem::take(&mut tail.database) != 0;
+        let has_readers = !tail.readers.is_empty();
+        drop(tail);
+        if turns_back && has_readers {
+            self.append(&record::selection(0));
+        }
+    }
+
+    /// Tells transactions whether they are to make records.
+    fn tell_writers(&self, tail: &Tail) {
+        self.is_read.store(!tail.readers.is_empty() && !tail.follows, Ordering::Relaxed);
+    }
+
+    /// Appends whole units of a primary's stream, behind which this database is selected; returns
+    /// the LSN there. They count whether anybody reads them or not.
+    pub fn append_stream(&self, units: &[u8], database: usize) -> Lsn {
+        let mut tail = self.tail();
+        tail.database = database;
+        self.append_to(&mut tail, &RecordBatch::default(), units)
+    }
+
+    /// The database that is selected where the journal ends: what a reader needs that begins there.
+    pub fn database(&self) -> usize {
+        self.tail().database
     }
 
     /// Whether this reader is given what is appended.
@@ -187,7 +225,10 @@ impl Journal {
 
     /// Appends a transaction's record, of a batch that may be open; returns the LSN behind it.
     pub(crate) fn append_in(&self, batch: &RecordBatch, record: &[u8]) -> Lsn {
-        let mut tail = self.tail();
+        self.append_to(&mut self.tail(), batch, record)
+    }
+
+    fn append_to(&self, tail: &mut Tail, batch: &RecordBatch, record: &[u8]) -> Lsn {
         tail.lsn += record.len() as u64;
         let lsn = tail.lsn;
         for attached in &mut tail.readers {

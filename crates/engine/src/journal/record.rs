@@ -17,6 +17,13 @@ pub(crate) fn record_of_command(args: Args<'_>) -> Vec<u8> {
     writer.bytes
 }
 
+/// The record that turns to a database.
+pub(super) fn selection(database: usize) -> Vec<u8> {
+    let (mut bytes, number) = (Vec::new(), database.to_string());
+    encode_command([b"SELECT".as_slice(), number.as_bytes()].into_iter(), &mut bytes);
+    bytes
+}
+
 /// One command of a transaction: what it changed, where, and what the client sent.
 pub(crate) struct CommandEffects<'e, 'a> {
     pub(crate) effects: &'e Effects,
@@ -144,9 +151,7 @@ impl RecordWriter {
 
     fn select(&mut self, database: usize) {
         if self.database != database {
-            let number = database.to_string();
-            let words = [b"SELECT".as_slice(), number.as_bytes()];
-            encode_command(words.into_iter(), &mut self.bytes);
+            self.bytes.extend_from_slice(&selection(database));
             self.database = database;
         }
     }

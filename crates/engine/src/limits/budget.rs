@@ -11,12 +11,13 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize
 use std::sync::{Mutex, MutexGuard};
 
 use commands::Flags;
-use config::settings::{MAXMEMORY, MAXMEMORY_POLICY};
+use config::settings::{MAXMEMORY, MAXMEMORY_POLICY, REPLICA_IGNORE_MAXMEMORY};
 use config::{Config, MaxmemoryPolicy};
 use keyspace::{Refusal, arena, heap};
 use proto::Args;
 
 use super::log_buffers;
+use super::replica_role::ReplicaRole;
 use crate::runtime::lanes::READ_SIZE;
 use crate::runtime::memory::{Resident, cgroup_limit, of_machine, resident};
 use crate::runtime::stopwatch::Stopwatch;
@@ -77,6 +78,8 @@ const RELEASE_AT_ONCE_US: i64 = 20_000;
 #[derive(Default)]
 pub struct Budget {
     /// In bytes; 0 is no limit.
+    configured: AtomicU64,
+    /// The same where it is kept, and 0 where it is not.
     limit: AtomicU64,
     /// Whether nothing could be evicted when that was last tried.
     is_exhausted: AtomicBool,
@@ -142,12 +145,20 @@ impl Drop for Pledge<'_> {
 
 impl Budget {
     /// Reads the limit anew; what could not be evicted before may be now.
-    pub fn configure(&self, config: &Config) {
-        self.limit.store(limit_in_bytes(config), Ordering::Relaxed);
+    pub fn configure(&self, config: &Config, role: &ReplicaRole) {
+        self.configured.store(limit_in_bytes(config), Ordering::Relaxed);
+        let is_others = role.is_replica() && config.get(REPLICA_IGNORE_MAXMEMORY);
+        let limit = if is_others { 0 } else { self.configured() };
+        self.limit.store(limit, Ordering::Relaxed);
         self.is_exhausted.store(false, Ordering::Relaxed);
     }
 
-    /// The limit in bytes; 0 is no limit.
+    /// What `maxmemory` says, in bytes; 0 is no limit.
+    pub fn configured(&self) -> u64 {
+        self.configured.load(Ordering::Relaxed)
+    }
+
+    /// The limit that is kept, in bytes; 0 is no limit, as where a primary keeps its own.
     #[inline]
     pub fn limit(&self) -> u64 {
         self.limit.load(Ordering::Relaxed)

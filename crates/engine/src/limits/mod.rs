@@ -11,6 +11,7 @@ pub mod loading;
 pub mod log_buffers;
 pub mod long_running;
 pub mod pause;
+pub mod replica_role;
 pub mod scripts;
 pub mod sweep;
 pub mod write_refusals;

@@ -97,7 +97,7 @@ impl Pause {
 
     /// Whether a command has to ask at all: one load while nothing is paused.
     #[inline]
-    pub(crate) fn may_hold(&self) -> bool {
+    pub fn may_hold(&self) -> bool {
         self.until.load(Ordering::Relaxed) != 0
     }
 
@@ -108,7 +108,7 @@ impl Pause {
 
     /// Whether a command with these flags is held.
     #[cold]
-    pub(crate) fn holds(&self, flags: Flags, now: UnixMillis) -> bool {
+    pub fn holds(&self, flags: Flags, now: UnixMillis) -> bool {
         if self.time_left(now).is_none() {
             // Over: nobody has to ask again, unless a new pause has just begun.
             let mut state = self.lock();

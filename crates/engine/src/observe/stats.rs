@@ -1,6 +1,7 @@
 //! Statistics of commands: calls, time, failures, and how long each took.
 //!
-//! Counted per worker by its own thread and summed by who reads. Durations go to a histogram with
+//! Counted per worker by its own thread, as by each that applies a primary's stream, and summed by
+//! who reads. Durations go to a histogram with
 //! four buckets to a doubling, made when a command is first called by a worker.
 //!
 //! Invariant: one thread writes a worker's figures; heavy-work threads do not write here.
@@ -10,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 use crate::runtime::counters::add;
-use crate::runtime::lanes::MAX_WORKERS;
+use crate::runtime::lanes::{APPLIER_LANE, MAX_HELPERS, MAX_WORKERS};
 
 /// Buckets of a histogram: four to a doubling of microseconds, up to two hours.
 const BUCKETS: usize = 4 * 34;
@@ -41,6 +42,13 @@ pub struct Stats {
     pub evicted_clients: AtomicU64,
     /// Panics that were contained.
     pub panics: AtomicU64,
+    /// Commands of a primary that failed here: `unexpected_error_replies`.
+    pub unexpected_errors: AtomicU64,
+}
+
+/// As which worker a thread counts that applies a primary's stream, by its lane.
+pub(crate) const fn row_of_applier(lane: usize) -> usize {
+    MAX_WORKERS + (lane - APPLIER_LANE)
 }
 
 /// Error replies by their codes.
@@ -79,7 +87,7 @@ pub struct Figures {
 impl Stats {
     pub(crate) fn new(commands: usize) -> Self {
         Self {
-            workers: (0..MAX_WORKERS).map(|_| OnceLock::new()).collect(),
+            workers: (0..=MAX_WORKERS + MAX_HELPERS).map(|_| OnceLock::new()).collect(),
             commands,
             errors: Mutex::default(),
             error_replies: AtomicU64::new(0),
@@ -89,6 +97,7 @@ impl Stats {
             output_limit_disconnections: AtomicU64::new(0),
             evicted_clients: AtomicU64::new(0),
             panics: AtomicU64::new(0),
+            unexpected_errors: AtomicU64::new(0),
         }
     }
 
@@ -200,6 +209,7 @@ impl Stats {
             &self.query_buffer_overruns,
             &self.output_limit_disconnections,
             &self.evicted_clients,
+            &self.unexpected_errors,
         ] {
             counter.store(0, Ordering::Relaxed);
         }

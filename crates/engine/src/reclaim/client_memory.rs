@@ -43,7 +43,7 @@ fn note_change(server: &Shared, change: i64, wakes: &PendingWakes) {
 fn limit(server: &Shared) -> Option<usize> {
     let bytes = match server.config.get(MAXMEMORY_CLIENTS) {
         bytes @ 0.. => bytes.unsigned_abs(),
-        share => server.budget.limit() / 100 * share.unsigned_abs(),
+        share => server.budget.configured() / 100 * share.unsigned_abs(),
     };
     (bytes > 0).then(|| usize::try_from(bytes).unwrap_or(usize::MAX))
 }

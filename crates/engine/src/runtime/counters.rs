@@ -78,7 +78,7 @@ pub struct Totals {
 
 impl Totals {
     /// The sums of this moment.
-    pub fn of(workers: &[WorkerCounters]) -> Self {
+    pub fn of<'c>(workers: impl IntoIterator<Item = &'c WorkerCounters>) -> Self {
         let mut totals = [0; 6];
         for worker in workers {
             for (total, counter) in totals.iter_mut().zip(worker.sums()) {

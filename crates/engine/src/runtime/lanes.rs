@@ -1,8 +1,8 @@
 //! The numbers of the threads that run transactions: each has a lane of its own, and a stack.
 //!
-//! Invariant: lanes of workers, of heavy-work threads and of loaders do not overlap.
+//! Invariant: lanes of workers, of heavy-work threads, of loaders and of appliers do not overlap.
 
-use keyspace::HEAVY_TRANSACTIONS;
+use keyspace::{HEAVY_TRANSACTIONS, LANES};
 
 /// The most workers that can be asked for; higher lanes are for other threads.
 pub const MAX_WORKERS: usize = 128;
@@ -20,6 +20,15 @@ pub(crate) const FIRST_HEAVY_LANE: usize = MAX_WORKERS;
 /// The lane of the thread that loads the data at the start. Those behind it are for threads that
 /// help it.
 pub const LOADER_LANE: usize = FIRST_HEAVY_LANE + MAX_HEAVY;
+
+/// The most threads that help the loader, or the applier.
+pub const MAX_HELPERS: usize = 8;
+
+/// The lane of the thread that applies a primary's stream. Those behind it are for threads that
+/// help it.
+pub const APPLIER_LANE: usize = LOADER_LANE + 1 + MAX_HELPERS;
+
+const _: () = assert!(APPLIER_LANE + MAX_HELPERS < LANES, "each has a lane");
 
 /// The stack of a thread that runs commands: formats of scripts nest a thousand deep. What is not
 /// used takes no memory.

@@ -28,7 +28,7 @@ fn dump_of(entry: &EntryBox) -> Vec<u8> {
 pub(super) fn contents_of(entry: &EntryBox) -> Contents {
     let value = ValueRef::of(entry.borrow());
     let mut elements = Vec::new();
-    contents::for_each(&value, |parts| {
+    contents::for_each(&value, contents::Extent::All, |parts| {
         elements.push(parts.iter().map(|part| part.to_vec()).collect());
     });
     if !contents::is_ordered(&value) {

@@ -184,7 +184,7 @@ fn prepare(
 
 /// Brings in line what needs no more than a store; done once for all at the start.
 pub(crate) fn apply_settings(server: &'static Server) {
-    server.budget.configure(&server.config);
+    server.budget.configure(&server.config, &server.replica_role);
     for effect in [
         Effect::KeyspaceSettings,
         Effect::CommandLog,
@@ -207,7 +207,7 @@ fn follow(server: &'static Server, effect: Effect) {
     match effect {
         Effect::Affinity => server.worker_pool.rebind(),
         Effect::MaxMemory => {
-            server.budget.configure(&server.config);
+            server.budget.configure(&server.config, &server.replica_role);
             warn_of_small_limit(server);
         }
         Effect::KeyspaceSettings => store_settings(server),

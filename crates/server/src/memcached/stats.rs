@@ -111,7 +111,7 @@ impl RequestContext<'_> {
         let totals = Totals::of(server.all_worker_counters());
         self.tell("bytes_read", totals.net_in);
         self.tell("bytes_written", totals.net_out);
-        self.tell("limit_maxbytes", server.budget.limit());
+        self.tell("limit_maxbytes", server.budget.configured());
         self.tell("accepting_conns", 1);
         self.tell("threads", server.worker_count());
         let watchers = &server.memcached.watchers;
@@ -139,7 +139,7 @@ impl RequestContext<'_> {
         let binds = config.get(BIND);
         let binds: Vec<&str> = binds.iter().map(|bind| bind.address.as_str()).collect();
         let evicts = config.get(MAXMEMORY_POLICY) != MaxmemoryPolicy::Noeviction;
-        self.tell("maxbytes", server.budget.limit());
+        self.tell("maxbytes", server.budget.configured());
         self.tell("maxconns", config.get(MAXCLIENTS));
         self.tell("tcpport", config.get(MEMCACHED_PORT));
         self.tell("udpport", config.get(MEMCACHED_UDP_PORT));

@@ -10,6 +10,7 @@
 
 mod attempt;
 mod commands;
+mod commit;
 mod deferred_log;
 mod done;
 mod drill;
@@ -21,7 +22,7 @@ mod shortage;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use keyspace::{Keyspace, Lsn, Mark, Refusal, Tx};
+use keyspace::{Keyspace, Mark, Refusal, Tx};
 use proto::{Args, Output, OwnedArgs, Reply, Resp};
 
 use ::commands::declare::Command;
@@ -29,17 +30,15 @@ use ::commands::{Flags, Handler, Plan};
 
 pub use commands::{COMMANDS, COMMON as COMMON_OF_TRANSACTIONS};
 pub(crate) use deferred_log::DeferredLog;
-use done::{Done, tell};
+use done::Done;
 pub use runs_on::RunsOn;
 pub(crate) use shortage::Shortage;
 
 use crate::admission::gates::FlagsOf;
 use crate::clients::client_id::ClientId;
-use crate::clients::mailbox::PendingWakes;
 use crate::commit::blocking;
 use crate::commit::handler::{Ended, HandlerCall};
 use crate::commit::publish;
-use crate::journal::CommandEffects;
 use crate::observe::pubsub::Publication;
 use crate::observe::stats;
 use crate::observe::tracking::UnitRead;
@@ -352,7 +351,7 @@ impl Unit {
     }
 
     /// Replies a refusal as the error it is, which counts once all is final.
-    pub(crate) fn refuse(&mut self, refusal: &Refusal, reply: &mut Reply<'_>) {
+    pub fn refuse(&mut self, refusal: &Refusal, reply: &mut Reply<'_>) {
         let code = stats::code(write_refusal(refusal, reply)).to_owned();
         self.count_error(&code);
     }
@@ -402,62 +401,6 @@ impl Unit {
         self.changes += effects.changes();
         let database = self.tx.database();
         self.done.push(Done { effects, database, args: OwnedArgs::from(args) });
-    }
-
-    /// Runs a program to its end and commits it; the LSN that its reply must wait for.
-    pub(crate) fn carry_out(
-        &mut self,
-        program: &mut dyn Program,
-        args: Args<'_>,
-        place: &mut RunsOn<'_>,
-        out: &mut Output,
-    ) -> Result<Lsn, Refusal> {
-        program.run(args, self, place, out)?;
-        drill::strike_at_commit(self)?;
-        if self.is_private() {
-            publish::book(self.server, &mut self.tx, self.changes);
-            self.tx.seal();
-            self.close(program, args);
-            return Ok(0);
-        }
-        let deeds = self.done.iter().map(|done| CommandEffects {
-            effects: &done.effects,
-            database: done.database,
-            args: done.args.as_args(),
-        });
-        let (server, own_wakes) = (self.server, PendingWakes::default());
-        let wakes = place.wakes().unwrap_or(&own_wakes);
-        let tell = || tell(server, wakes, &self.done, &self.publications);
-        let (tx, readings, deeds) = (&mut self.tx, &self.readings, (deeds.collect(), self.changes));
-        let seen = publish::commit_unit(server, wakes, tx, deeds, readings, tell)?;
-        self.close(program, args);
-        server.mailboxes.wake(&own_wakes);
-        Ok(seen)
-    }
-
-    /// It is committed: does what was put off.
-    fn close(&mut self, program: &mut dyn Program, args: Args<'_>) {
-        program.committed(args, self);
-        self.count_errors();
-        self.make_remarks();
-        if let Some(finality) = self.finality.take() {
-            // Both halves are done.
-            std::mem::forget(finality);
-        }
-    }
-
-    /// Counts the errors that its commands ended in.
-    fn count_errors(&mut self) {
-        let stats = &self.server.stats;
-        let errors = std::mem::take(&mut self.errors);
-        errors.iter().for_each(|(code, times)| stats.errors_of(code, *times));
-    }
-
-    /// Whether nobody waits for what it did, heeds it or follows it.
-    fn is_private(&self) -> bool {
-        let heeded = self.tx.has_ready() || self.tx.has_modified() || !self.readings.is_empty();
-        let followed = self.tx.effects().is_recorded() || !self.done.is_empty();
-        !heeded && !followed && self.publications.is_empty()
     }
 
     /// Does long work here all the same.

@@ -167,7 +167,7 @@ fn reset_statistics(
     server.keyspace.stall_stats().reset();
     server.acl_log.reset_counters();
     server.loops.reset();
-    server.all_worker_counters().iter().for_each(engine::runtime::counters::WorkerCounters::reset);
+    server.all_worker_counters().for_each(engine::runtime::counters::WorkerCounters::reset);
     reply.ok();
     Ok(Next::Done)
 }

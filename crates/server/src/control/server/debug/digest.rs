@@ -8,7 +8,7 @@
 //! keys does not matter.
 
 use keyspace::{EntryRef, PARTITIONS, PartitionIndex, Refusal, Tx};
-use persist::contents;
+use persist::contents::{self, Extent};
 use persist::rdb::value::ValueRef;
 use proto::{Args, Reply};
 use sha2::{Digest, Sha256};
@@ -88,7 +88,7 @@ fn signature(name: &[&[u8]], entry: EntryRef<'_>) -> Signature {
 fn hash_value(hasher: &mut Sha256, value: &ValueRef<'_>) {
     let is_ordered = contents::is_ordered(value);
     let mut sum = Signature::default();
-    contents::for_each(value, |parts| {
+    contents::for_each(value, Extent::Replicated, |parts| {
         let mut element = Sha256::new();
         for part in parts {
             element.update(part.len().to_le_bytes());

@@ -46,7 +46,7 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     sized(report, "used_memory_vm_total", interpreters);
     report.field("used_memory_functions", library_bytes);
     sized(report, "used_memory_scripts", bytes + library_bytes);
-    sized(report, "maxmemory", usize::try_from(server.budget.limit()).unwrap_or(usize::MAX));
+    sized(report, "maxmemory", usize::try_from(server.budget.configured()).unwrap_or(usize::MAX));
     let policy = server.config.show(b"maxmemory-policy").unwrap_or_default();
     report.field("maxmemory_policy", String::from_utf8_lossy(&policy));
     write_fragmentation(&figures, report);

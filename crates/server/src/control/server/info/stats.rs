@@ -52,7 +52,7 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     report.field("tracking_total_keys", keys);
     report.field("tracking_total_items", items);
     report.field("tracking_total_prefixes", prefixes);
-    report.field("unexpected_error_replies", 0);
+    report.field("unexpected_error_replies", get(&stats.unexpected_errors));
     report.field("total_error_replies", get(&stats.error_replies));
     report.field("dump_payload_sanitizations", 0);
     report.field("total_reads_processed", totals.reads);

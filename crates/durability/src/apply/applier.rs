@@ -1,0 +1,313 @@
+//! The thread that applies a stream: it takes pieces of it, runs their units and appends them.
+//!
+//! Invariant: while it has leave, what is applied is appended before the leave ends; so there is no
+//! moment at which somebody else has the world and one is there without the other.
+
+use std::sync::{Arc, PoisonError};
+use std::task::{Wake, Waker};
+use std::thread::Thread;
+
+use base::io_text::plain;
+use commands::Flags;
+use engine::runtime::background::{BETWEEN_LOOKS, wait_for};
+use engine::runtime::counters::add;
+use engine::runtime::lanes::APPLIER_LANE;
+use engine::runtime::panics::{contain, text_of};
+use engine::runtime::write_gate::WriteGate;
+use keyspace::{Acquisition, HeavyPass};
+use proto::Output;
+
+use super::queue::{Piece, PieceQueue};
+use super::units::StreamUnits;
+use super::{ApplyReport, ReportTo};
+use crate::durability::Durability;
+use crate::replay::parallel::{Running, ShareThreads};
+use crate::replay::partitioner::{Partitioner, Segment, Task};
+use crate::replay::read_ahead::Stopped;
+use crate::replay::replayer::Replayer;
+use crate::replay::stream::{StreamSource, StreamThread};
+
+/// After so many units it is looked who wants the world.
+const GROUP: usize = 16;
+
+/// After so many units that are run by this thread they are appended.
+const APPEND_EACH: usize = 256;
+
+/// What the thread has.
+pub(super) struct Applier {
+    server: &'static Durability,
+    queue: Arc<PieceQueue>,
+    report: ReportTo,
+    source: Arc<StreamSource>,
+    thread: StreamThread,
+    partitioner: Partitioner,
+    shares: usize,
+    threads: Option<ShareThreads>,
+    out: Output,
+    pass: Option<HeavyPass>,
+    /// All up to this offset is applied,
+    applied: u64,
+    /// behind which this database is selected,
+    database: usize,
+    /// and all up to this one is appended and told.
+    appended: u64,
+}
+
+/// Why nothing more is applied.
+enum End {
+    Fault(String),
+    /// The process ends.
+    Asked,
+}
+
+impl From<Stopped> for End {
+    fn from(stopped: Stopped) -> Self {
+        match stopped {
+            Stopped::Malformed(why) | Stopped::Refused(why) | Stopped::Alone(why) => {
+                Self::Fault(why)
+            }
+        }
+    }
+}
+
+impl Applier {
+    pub(super) fn new(
+        server: &'static Durability,
+        shares: usize,
+        queue: Arc<PieceQueue>,
+        peer: String,
+        report: ReportTo,
+    ) -> Self {
+        let source = Arc::new(StreamSource::new(peer));
+        Self {
+            server,
+            queue,
+            report,
+            thread: StreamThread::new(server, Arc::clone(&source), APPLIER_LANE),
+            source,
+            partitioner: Partitioner::new(server, shares),
+            shares,
+            threads: None,
+            out: Output::new(),
+            pass: None,
+            applied: 0,
+            database: 0,
+            appended: 0,
+        }
+    }
+
+    /// Applies what comes, until nothing does any more, or it cannot.
+    pub(super) fn run(mut self) {
+        // Who had it before has ended, whatever by.
+        let _turn = self.server.stream_turn.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some(piece) = self.queue.take() {
+            let applied = contain(|| self.apply(&piece));
+            let why = match applied {
+                Ok(Ok(())) => continue,
+                Ok(Err(End::Asked)) => return,
+                Ok(Err(End::Fault(why))) => why,
+                Err(panic) => format!("a bug: {}", text_of(&*panic)),
+            };
+            self.pass = None;
+            return (self.report)(ApplyReport::Failed(why));
+        }
+    }
+
+    fn apply(&mut self, piece: &Piece) -> Result<(), End> {
+        self.come_in()?;
+        self.source.align(piece.begin(), self.server.journal.end());
+        self.partitioner.select(piece.database);
+        self.database = piece.database;
+        (self.applied, self.appended) = (piece.begin(), piece.begin());
+        let mut units = StreamUnits::new(&piece.bytes, piece.begin());
+        let (mut commands, mut fault) = (0, None);
+        loop {
+            match units.next_unit() {
+                Ok(Some(unit)) => {
+                    commands += unit.commands.len() as u64;
+                    self.partitioner.add(unit);
+                }
+                Ok(None) => break,
+                Err(why) => {
+                    fault = Some(why);
+                    break;
+                }
+            }
+        }
+        let ran = self.run_segments(piece);
+        if ran.is_ok() && fault.is_none() {
+            (self.applied, self.database) = (piece.end, self.partitioner.database());
+        }
+        self.settle(piece);
+        self.pass = None;
+        add(&self.server.applier.commands, commands);
+        ran?;
+        fault.map_or(Ok(()), |why| Err(End::Fault(why)))
+    }
+
+    fn run_segments(&mut self, piece: &Piece) -> Result<(), End> {
+        for segment in self.partitioner.take() {
+            match segment {
+                Segment::Serial(tasks) => self.run_serial(piece, &tasks)?,
+                Segment::Parallel(shares) => self.run_parallel(piece, shares)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn run_serial(&mut self, piece: &Piece, tasks: &[Task]) -> Result<(), End> {
+        for (index, group) in tasks.chunks(GROUP).enumerate() {
+            self.thread.begin_batch();
+            let ran = group.iter().try_for_each(|task| self.run_task(piece, task));
+            self.thread.end_batch();
+            ran?;
+            if index % (APPEND_EACH / GROUP) == 0 {
+                self.settle(piece);
+            }
+            self.let_world_pass(piece)?;
+        }
+        Ok(())
+    }
+
+    /// Runs a unit with nothing of the stream beside it.
+    fn run_task(&mut self, piece: &Piece, task: &Task) -> Result<(), End> {
+        let keyspace = self.server.keyspace;
+        let mut grant = match task.needs_world {
+            true => Acquisition::of_world(keyspace),
+            false => Acquisition::of_partitions(keyspace, task.partitions.clone()),
+        };
+        loop {
+            let has_world = grant.wants_world();
+            if has_world {
+                self.settle(piece);
+                self.pass = None;
+                wait_for(&mut grant);
+            } else {
+                self.come_in()?;
+                if !grant.attempt() {
+                    // It may take long.
+                    self.settle(piece);
+                    wait_for(&mut grant);
+                }
+            }
+            let (server, stream, from) = (self.server, &self.thread, self.appended);
+            let append = || {
+                if has_world {
+                    let bytes = piece.between(from, task.unit.end);
+                    server.journal.append_stream(bytes, task.selects);
+                }
+            };
+            match Replayer::apply(server, stream, task, grant, &mut self.out, append)? {
+                None => {
+                    (self.applied, self.database) = (task.unit.end, task.selects);
+                    if has_world {
+                        self.tell_appended();
+                    }
+                    return Ok(());
+                }
+                Some(more) => grant = more,
+            }
+        }
+    }
+
+    fn run_parallel(&mut self, piece: &Piece, shares: Vec<Vec<Task>>) -> Result<(), End> {
+        self.come_in()?;
+        let threads = match self.threads.take() {
+            Some(threads) => threads,
+            None => {
+                let running = Running::Stream(Arc::clone(&self.source));
+                let spawned = ShareThreads::spawn(self.server, self.shares, &running);
+                spawned.map_err(|error| End::Fault(plain(&error)))?
+            }
+        };
+        let threads = self.threads.insert(threads);
+        let last = shares.iter().filter_map(|tasks| tasks.last());
+        let last = last.max_by_key(|task| task.unit.end);
+        let (end, database) =
+            last.map_or((self.applied, self.database), |task| (task.unit.end, task.selects));
+        let handed_over = threads.hand_over(shares);
+        // Whatever comes of it, nobody is at work behind this.
+        threads.wait()?;
+        handed_over?;
+        (self.applied, self.database) = (end, database);
+        self.settle(piece);
+        self.let_world_pass(piece)
+    }
+
+    /// Appends what is applied, and says so.
+    fn settle(&mut self, piece: &Piece) {
+        let (from, to) = (self.appended, self.applied);
+        if from < to {
+            self.server.journal.append_stream(piece.between(from, to), self.database);
+            self.tell_appended();
+        }
+    }
+
+    /// All that is applied is appended: says so.
+    fn tell_appended(&mut self) {
+        self.queue.note_applied((self.applied - self.appended) as usize);
+        self.appended = self.applied;
+        (self.report)(ApplyReport::Applied(self.applied));
+    }
+
+    /// Lets the world pass if somebody wants it.
+    fn let_world_pass(&mut self, piece: &Piece) -> Result<(), End> {
+        if !self.server.keyspace.is_world_wanted() || self.pass.is_none() {
+            return Ok(());
+        }
+        self.settle(piece);
+        self.pass = None;
+        self.come_in()
+    }
+
+    /// Has leave to run units: from here on nobody has the world, until it is given back. Waits
+    /// while clients are paused, and while there is no room for what is to be appended.
+    fn come_in(&mut self) -> Result<(), End> {
+        if self.pass.is_some() {
+            return Ok(());
+        }
+        loop {
+            if self.server.ending.is_asked() {
+                return Err(End::Asked);
+            }
+            if self.wait_at_gates() {
+                continue;
+            }
+            let mut pass = HeavyPass::for_visit(self.server.keyspace);
+            pass.wait_while(|| true);
+            // A pause waits for the world once it is on, so it is seen here, or waits for the end.
+            if !self.is_paused() {
+                self.pass = Some(pass);
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits a while if something keeps writers; whether something did.
+    fn wait_at_gates(&self) -> bool {
+        let waker = || Waker::from(Arc::new(WakeApplier(std::thread::current())));
+        let gates: [&WriteGate; 2] = [&self.server.log_gate, &self.server.snapshot_gate];
+        let is_kept = match gates.into_iter().find(|gate| gate.is_shut()) {
+            Some(gate) => gate.wait(&waker()),
+            None => self.is_paused(),
+        };
+        if is_kept {
+            std::thread::park_timeout(BETWEEN_LOOKS);
+        }
+        is_kept
+    }
+
+    fn is_paused(&self) -> bool {
+        let pause = &self.server.pause;
+        pause.may_hold() && pause.holds(Flags::WRITE, self.server.keyspace.clock().now_ms())
+    }
+}
+
+/// Wakes the applier where it waits for room.
+struct WakeApplier(Thread);
+
+impl Wake for WakeApplier {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}

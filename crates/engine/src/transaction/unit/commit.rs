@@ -1,0 +1,86 @@
+//! The end of a unit: what it did becomes final, and those are told who follow the data.
+//!
+//! Invariant: what was put off is done once the changes are final, with the locks still held.
+
+use keyspace::{Lsn, Refusal};
+use proto::{Args, Output};
+
+use super::done::tell;
+use super::{Program, RunsOn, Unit, drill};
+use crate::clients::mailbox::PendingWakes;
+use crate::commit::publish;
+use crate::journal::CommandEffects;
+
+impl Unit {
+    /// Runs a program to its end and commits it; the LSN that its reply must wait for.
+    pub(crate) fn carry_out(
+        &mut self,
+        program: &mut dyn Program,
+        args: Args<'_>,
+        place: &mut RunsOn<'_>,
+        out: &mut Output,
+    ) -> Result<Lsn, Refusal> {
+        program.run(args, self, place, out)?;
+        drill::strike_at_commit(self)?;
+        let own_wakes = PendingWakes::default();
+        let seen = self.commit(place.wakes().unwrap_or(&own_wakes))?;
+        program.committed(args, self);
+        self.close();
+        self.server.mailboxes.wake(&own_wakes);
+        Ok(seen)
+    }
+
+    /// Commits what is a whole unit of a primary's stream, of which the journal has or gets the
+    /// bytes up to `lsn`; the transaction is ready for the next one. `Widen` says that serving a
+    /// waiter needs more locks: the transaction is to be undone.
+    pub fn commit_applied(&mut self, wakes: &PendingWakes, lsn: Lsn) -> Result<(), Refusal> {
+        self.tx.note_lsn(lsn);
+        self.commit(wakes)?;
+        self.tx.stamp_lsn(lsn);
+        self.close();
+        self.renew();
+        Ok(())
+    }
+
+    /// Commits what its commands did; the LSN that its reply must wait for.
+    pub(crate) fn commit(&mut self, wakes: &PendingWakes) -> Result<Lsn, Refusal> {
+        if self.is_private() {
+            publish::book(self.server, &mut self.tx, self.changes);
+            self.tx.seal();
+            return Ok(0);
+        }
+        let deeds = self.done.iter().map(|done| CommandEffects {
+            effects: &done.effects,
+            database: done.database,
+            args: done.args.as_args(),
+        });
+        let server = self.server;
+        let tell = || tell(server, wakes, &self.done, &self.publications);
+        let (tx, readings, deeds) = (&mut self.tx, &self.readings, (deeds.collect(), self.changes));
+        publish::commit_unit(server, wakes, tx, deeds, readings, tell)
+    }
+
+    /// It is committed: does what was put off.
+    fn close(&mut self) {
+        self.count_errors();
+        self.make_remarks();
+        if let Some(finality) = self.finality.take() {
+            // Both halves are done.
+            std::mem::forget(finality);
+        }
+    }
+
+    /// Counts the errors that its commands ended in.
+    pub(super) fn count_errors(&mut self) {
+        let stats = &self.server.stats;
+        let errors = std::mem::take(&mut self.errors);
+        errors.iter().for_each(|(code, times)| stats.errors_of(code, *times));
+    }
+
+    /// Whether nobody waits for what it did, heeds it or follows it.
+    fn is_private(&self) -> bool {
+        let heeded = self.tx.has_ready() || self.tx.has_modified() || !self.readings.is_empty();
+        let followed = self.tx.effects().is_recorded() || !self.done.is_empty();
+        !heeded && !followed && self.publications.is_empty()
+    }
+}
