@@ -113,6 +113,7 @@ mod refused_resources;
 mod reload_beside_writers;
 mod reload_in_units;
 mod renamed;
+mod replication_primary;
 mod saves_called_off;
 mod saves_in_turn;
 mod scan;

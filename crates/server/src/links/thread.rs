@@ -52,6 +52,8 @@ pub(super) struct LinksThread {
     links: &'static Links,
     replicas: RefCell<HashMap<u64, Rc<ReplicaLink>>>,
     rounds: RefCell<Vec<(RoundId, Round)>>,
+    /// What is to begin when the snapshot before has come to its end: there is one at a time.
+    next_round: RefCell<Option<SnapshotOrder>>,
 }
 
 /// Begins the thread.
@@ -85,6 +87,7 @@ async fn serve(
         links,
         replicas: RefCell::default(),
         rounds: RefCell::default(),
+        next_round: RefCell::default(),
     });
     spawn_local(tick(Rc::clone(&thread)));
     spawn_local(ask_for_acks(Rc::clone(&thread)));
@@ -276,7 +279,10 @@ impl LinksThread {
                     self.at(ReplicaId(replica), |out| out.push_feed(reader));
                 }
             }
-            LinkAction::Abort { round } => _ = self.with_round(round, |round| round.cancel()),
+            LinkAction::Abort { round } => {
+                self.next_round.borrow_mut().take_if(|order| order.round == round);
+                self.with_round(round, |round| round.cancel());
+            }
             LinkAction::SendFile { replica, round } => self.send_file(replica, round),
             LinkAction::Append { record } => _ = self.server.journal.append(record),
             LinkAction::Close { replica, when: CloseWhen::Flushed } => {
@@ -308,6 +314,10 @@ impl LinksThread {
     }
 
     fn begin_round(&self, order: SnapshotOrder) {
+        if !self.rounds.borrow().is_empty() {
+            *self.next_round.borrow_mut() = Some(order);
+            return;
+        }
         let (server, links, id) = (self.server, self.links, order.round);
         let at_cut = move || {
             links.core(server).note_cut(server, id);
@@ -340,6 +350,10 @@ impl LinksThread {
         if let Some(path) = path {
             // Who is sent it has it open.
             let _ = server.storage.remove(&path);
+        }
+        let next = self.next_round.borrow_mut().take();
+        if let Some(order) = next {
+            self.begin_round(order);
         }
     }
 
