@@ -366,7 +366,8 @@ fn who_may_not_sync_is_told_and_goes_on() {
         &mut client,
         "> MULTI\nOK\n> PSYNC ? -1\n(error) ERR Command not allowed inside a transaction\n\
          > DISCARD\nOK\n> PSYNC ? x\n(error) ERR value is not an integer or out of range\n\
-         > PSYNC ? -1 FAILOVER\n(error) ERR PSYNC FAILOVER can't be sent to a master.\n> PING\nPONG",
+         > PSYNC ? -1 FAILOVER\n(error) ERR PSYNC FAILOVER can't be sent to a master.\n\
+         > PING\nPONG",
     );
     // Replies of requests that came before it have not left.
     client.send_raw(b"PING\r\nPSYNC ? -1\r\nPING\r\n");
