@@ -177,15 +177,15 @@ impl<'a> LockBatch<'a> {
         let (BatchedRequest { args, entry, location }, length, mark) =
             (*request, out.len(), out.mark());
         let begun_us = lane.ticked_us();
-        unit.renew();
+        unit.reset();
         unit.tx.begin_program(lane.now_us());
         if let Some(key) = entry.only_key(args) {
             unit.tx.hint(key, location);
         }
         let mut place = RunsOn::Worker(lane, session);
-        let Ok(seen) = unit.carry_out(&mut *program, args, &mut place, out) else {
+        let Ok(seen) = unit.run_and_commit(&mut *program, args, &mut place, out) else {
             out.truncate(mark);
-            unit.start_over();
+            unit.roll_back();
             program.note_undone();
             return false;
         };

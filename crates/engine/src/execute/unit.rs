@@ -74,13 +74,15 @@ impl CommandExecution<'_> {
         }
         loop {
             let mut place = RunsOn::Worker(self.lane, &mut *self.session);
-            match unit.carry_out(&mut *program, self.args, &mut place, self.out) {
+            match unit.run_and_commit(&mut *program, self.args, &mut place, self.out) {
                 Ok(seen) => {
                     conclude(self.lane, self.session, self.entry, self.args, &mut *program, seen);
                     return Step::Done;
                 }
                 Err(Refusal::Widen) => return self.widen(unit, &mut *program, mark, &round),
-                Err(_) if !unit.hurries() => unreachable!("who takes its time is never heavy"),
+                Err(_) if !unit.refuses_long_work() => {
+                    unreachable!("who takes its time is never heavy")
+                }
                 Err(_) => match self.move_away(unit, program, mark, &mut round) {
                     Ok(step) => return step,
                     Err((stays, its_program)) => (unit, program) = (*stays, its_program),

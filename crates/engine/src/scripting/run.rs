@@ -23,7 +23,7 @@ use crate::session::Needs;
 use crate::session::Session;
 use crate::table::command_table::CommandEntry;
 use crate::transaction::engine::Engine;
-use crate::transaction::unit::{Before, Program, RunsOn, Unit};
+use crate::transaction::unit::{Program, RunsOn, Savepoint, Unit};
 
 thread_local! {
     /// For scripts that are run without Lua.
@@ -144,19 +144,19 @@ impl Program for ScriptCall {
         // What a function tells is told once its library is safe.
         unit.tx.note_lsn(self.saw);
         // Where others changed something before, that cannot be undone for this script alone.
-        let before = if unit.hurries() { unit.before() } else { None };
-        let mut means = match &before {
+        let savepoint = if unit.refuses_long_work() { unit.savepoint() } else { None };
+        let mut means = match &savepoint {
             Some(_) if self.code.may_go_directly() => Means::Direct,
             _ => Means::Lua,
         };
         let result = loop {
-            let may_restart = before.is_some() || unit.may_begin_offloaded();
+            let may_restart = savepoint.is_some() || unit.may_begin_offloaded();
             let result = self.perform(args, unit, place, means, may_restart, out);
             if let Some(result) = result {
                 break result;
             }
-            if let Some(before) = &before {
-                unit.start_over_from(before.clone());
+            if let Some(savepoint) = &savepoint {
+                unit.rollback_to(savepoint.clone());
             }
             means = Means::Lua;
         };
@@ -164,7 +164,7 @@ impl Program for ScriptCall {
         if !matches!(result, Err(Fault::Stop(Stop::Widen | Stop::Heavy))) {
             self.was_killed = self.listed.take().is_some_and(Listed::leave);
         }
-        self.conclude(result, before, unit, out)
+        self.conclude(result, savepoint, unit, out)
     }
 
     fn may_be_put_off(&self) -> bool {
@@ -292,16 +292,16 @@ impl ScriptCall {
     fn conclude(
         &mut self,
         result: Result<(), Fault>,
-        before: Option<Before>,
+        savepoint: Option<Savepoint>,
         unit: &mut Unit,
         out: &mut Output,
     ) -> Result<(), Refusal> {
         match result {
             Ok(()) => Ok(()),
             Err(Fault::Stop(Stop::Widen)) => Err(Refusal::Widen),
-            Err(Fault::Stop(_)) => match before {
-                Some(before) => {
-                    unit.start_over_from(before);
+            Err(Fault::Stop(_)) => match savepoint {
+                Some(savepoint) => {
+                    unit.rollback_to(savepoint);
                     self.note_all_undone();
                     Err(Refusal::Heavy)
                 }

@@ -257,7 +257,7 @@ impl Host for Caller<'_> {
         let shuts = self.is_long && self.server.config.get(BUSY_SCOPE) == BusyScope::Server;
         listed.shut_server(shuts);
         let outlasts = now - began_us > WORKER_TIME_US;
-        if outlasts && self.unit.hurries() && self.may_restart {
+        if outlasts && self.unit.refuses_long_work() && self.may_restart {
             return Err(Stop::Heavy);
         }
         Ok(())
@@ -339,7 +339,11 @@ impl Caller<'_> {
             self.unit.tx.set_for_script(false);
             match called {
                 // Lua gets a copy of it.
-                Ok(_) if reply.len() > WORKER_COPY && self.unit.hurries() && self.may_restart => {
+                Ok(_)
+                    if reply.len() > WORKER_COPY
+                        && self.unit.refuses_long_work()
+                        && self.may_restart =>
+                {
                     return Err(Stop::Heavy);
                 }
                 Ok(failed) => return Ok(failed),
@@ -361,7 +365,7 @@ impl Caller<'_> {
     ) -> Result<bool, Stop> {
         // DEBUG may take any time.
         let may_last = entry.spec.flags.has(Flags::PROTECTED);
-        if may_last && self.unit.hurries() && self.may_restart {
+        if may_last && self.unit.refuses_long_work() && self.may_restart {
             return Err(Stop::Heavy);
         }
         let (server, mark) = (self.server, out.mark());
@@ -372,7 +376,7 @@ impl Caller<'_> {
                 return Ok(true);
             }
             // From there on it goes on where it is: on a worker nobody could end it.
-            if self.unit.hurries() && self.may_restart {
+            if self.unit.refuses_long_work() && self.may_restart {
                 return Err(Stop::Heavy);
             }
             self.unit.become_final().map_err(|_| Stop::Widen)?;

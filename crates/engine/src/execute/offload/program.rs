@@ -99,7 +99,7 @@ impl OffloadedProgram {
             let result = if std::mem::take(&mut self.widens) {
                 Err(Refusal::Widen)
             } else {
-                self.carry_out(&args, &mut RunsOn::Heavy)
+                self.run_on(&args, &mut RunsOn::Heavy)
             };
             match result {
                 Ok(seen) => {
@@ -154,9 +154,9 @@ impl OffloadedProgram {
         }
     }
 
-    fn carry_out(&mut self, args: &OwnedArgs, place: &mut RunsOn<'_>) -> Result<Lsn, Refusal> {
+    fn run_on(&mut self, args: &OwnedArgs, place: &mut RunsOn<'_>) -> Result<Lsn, Refusal> {
         let Self { unit, program, output, .. } = self;
-        unit.carry_out(&mut **program, args.as_args(), place, output)
+        unit.run_and_commit(&mut **program, args.as_args(), place, output)
     }
 
     /// The program is over: what it held is given back.
@@ -184,7 +184,7 @@ impl OffloadedProgram {
         args: OwnedArgs,
     ) -> Result<OffloadResult, Box<(Self, OwnedArgs)>> {
         self.unit.come_back(lane.number);
-        let result = self.carry_out(&args, &mut RunsOn::Worker(lane, session));
+        let result = self.run_on(&args, &mut RunsOn::Worker(lane, session));
         self.micros += u64::try_from(lane.tick()).unwrap_or(0);
         match result {
             Ok(seen) => Ok(self.end(seen, args)),

@@ -23,10 +23,10 @@ impl Unit {
         out: &mut Output,
         begun: &Begun,
     ) -> Ended {
-        let (hurries, args) = (self.hurries, call.args);
+        let (refuses_long_work, args) = (self.refuses_long_work, call.args);
         let mut run = |tx: &mut Tx, out: &mut Output| {
             let mut run = |tx: &mut Tx| handler::attempt(tx, out, &mut call);
-            if hurries { run(tx) } else { tx.without_budget(run) }
+            if refuses_long_work { run(tx) } else { tx.without_budget(run) }
         };
         let mut ended = run(&mut self.tx, out);
         if matches!(ended, Ended::Widen) {

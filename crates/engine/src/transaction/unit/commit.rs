@@ -13,7 +13,7 @@ use crate::journal::CommandEffects;
 
 impl Unit {
     /// Runs a program to its end and commits it; the LSN that its reply must wait for.
-    pub(crate) fn carry_out(
+    pub(crate) fn run_and_commit(
         &mut self,
         program: &mut dyn Program,
         args: Args<'_>,
@@ -38,7 +38,7 @@ impl Unit {
         self.commit(wakes)?;
         self.tx.stamp_lsn(lsn);
         self.close();
-        self.renew();
+        self.reset();
         Ok(())
     }
 

@@ -16,7 +16,7 @@ pub(super) fn strike(unit: &Unit) -> Result<(), Refusal> {
     if unit.tx.is_undoable() && !unit.is_final() {
         causes.push(Cause::Widen);
     }
-    if unit.hurries() {
+    if unit.refuses_long_work() {
         causes.push(Cause::Heavy);
     }
     match step(&causes) {

@@ -185,7 +185,7 @@ impl Program for Exec {
                 return Ok(());
             }
             let is_long = self.queue.len() > WORKER_QUEUE;
-            if is_long && unit.hurries() && !self.returns(unit) {
+            if is_long && unit.refuses_long_work() && !self.returns(unit) {
                 return Err(Refusal::Heavy);
             }
             self.has_begun = true;
@@ -341,7 +341,7 @@ impl Exec {
     fn is_place_for(&self, entry: &CommandEntry, unit: &Unit, place: &RunsOn<'_>) -> bool {
         match place {
             RunsOn::Heavy => self.task.is_some() || !needs_session(entry),
-            RunsOn::Worker(..) if needs_session(entry) || !unit.hurries() => true,
+            RunsOn::Worker(..) if needs_session(entry) || !unit.refuses_long_work() => true,
             // DEBUG may take any time, and so may a script.
             RunsOn::Worker(..) => {
                 let is_script = matches!(entry.run, Run::Unit);
@@ -421,7 +421,7 @@ impl Exec {
                     None => server.control(request, args, &mut reply),
                 };
                 let next = match next {
-                    Ok(Next::Offload(work)) if unit.hurries() && makes_final(entry) => {
+                    Ok(Next::Offload(work)) if unit.refuses_long_work() && makes_final(entry) => {
                         self.task = Some(work);
                         // The command may change the rights of its own user.
                         self.subject = session.acl_subject_from_now(server);
@@ -527,7 +527,7 @@ impl Exec {
                 }
             }
         };
-        unit.let_begin_offloaded(unit.hurries());
+        unit.let_begin_offloaded(unit.refuses_long_work());
         let result = program.run(queued.args, unit, place, out);
         let failed = program.has_failed();
         self.nested = Some(program);

@@ -184,7 +184,7 @@ pub struct Unit {
     /// What the remarks take, about.
     remark_bytes: usize,
     /// Whether long work is refused, for the sake of a worker's other clients.
-    hurries: bool,
+    refuses_long_work: bool,
     /// Whether it was on a heavy-work thread and has come back.
     has_come_back: bool,
     /// Whether all of it may be undone, to begin again where nobody else waits for the thread.
@@ -212,7 +212,7 @@ impl Drop for Finality {
 
 /// What a unit did before something began in it, and changed nothing.
 #[derive(Clone, Default)]
-pub(crate) struct Before {
+pub(crate) struct Savepoint {
     database: usize,
     publications: usize,
     readings: usize,
@@ -225,7 +225,7 @@ impl Unit {
     /// A unit without commands so far, on a transaction whose locks are there.
     #[inline]
     pub fn begin(server: &'static Shared, tx: Tx, reader: Option<ClientId>) -> Self {
-        let (home, hurries) = (tx.database(), !tx.options().heavy);
+        let (home, refuses_long_work) = (tx.database(), !tx.options().heavy);
         let (done, publications) = (Vec::new(), Vec::new());
         Self {
             server,
@@ -240,7 +240,7 @@ impl Unit {
             errors: BTreeMap::new(),
             remarks: Vec::new(),
             remark_bytes: 0,
-            hurries,
+            refuses_long_work,
             has_come_back: false,
             may_begin_offloaded: false,
             begins_offloaded: false,
@@ -405,12 +405,12 @@ impl Unit {
 
     /// Does long work here all the same.
     pub(crate) fn take_time(&mut self) {
-        self.hurries = false;
+        self.refuses_long_work = false;
     }
 
     /// Whether long work is refused here.
-    pub(crate) fn hurries(&self) -> bool {
-        self.hurries
+    pub(crate) fn refuses_long_work(&self) -> bool {
+        self.refuses_long_work
     }
 
     /// Says whether all of it may be undone, to begin again on a heavy-work thread: what is part of
@@ -459,25 +459,25 @@ impl Unit {
     /// Makes ready for another program, which has nothing to do with those before: what they did
     /// is final.
     #[inline]
-    pub(crate) fn renew(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.tx.renew();
         self.shortage = None;
         self.forget();
     }
 
     /// Undoes all of it and keeps the locks.
-    pub(crate) fn start_over(&mut self) {
-        self.start_over_from(Before { database: self.home, ..Before::default() });
+    pub(crate) fn roll_back(&mut self) {
+        self.rollback_to(Savepoint { database: self.home, ..Savepoint::default() });
     }
 
     /// Where it stands, for somebody in it who may want to undo what he did; `None` if something
     /// was changed before him, which cannot be told from that.
     #[inline]
-    pub(crate) fn before(&self) -> Option<Before> {
+    pub(crate) fn savepoint(&self) -> Option<Savepoint> {
         if self.changes > 0 || !self.done.is_empty() {
             return None;
         }
-        Some(Before {
+        Some(Savepoint {
             mark: self.tx.mark()?,
             database: self.tx.database(),
             publications: self.publications.len(),
@@ -488,34 +488,34 @@ impl Unit {
     }
 
     /// Undoes what was done since then and keeps the locks.
-    pub(crate) fn start_over_from(&mut self, before: Before) {
-        self.tx.return_to(before.mark);
-        self.tx.switch_database(before.database);
+    pub(crate) fn rollback_to(&mut self, savepoint: Savepoint) {
+        self.tx.return_to(savepoint.mark);
+        self.tx.switch_database(savepoint.database);
         self.done.clear();
-        self.remarks.truncate(before.remarks);
-        self.publications.truncate(before.publications);
-        self.readings.truncate(before.readings);
-        self.errors = before.errors;
+        self.remarks.truncate(savepoint.remarks);
+        self.publications.truncate(savepoint.publications);
+        self.readings.truncate(savepoint.readings);
+        self.errors = savepoint.errors;
         self.changes = 0;
     }
 
     /// Whether a script that is next could not leave a worker by being undone, alone or with all.
     pub(crate) fn must_set_out(&self) -> bool {
         let has_changed = self.changes > 0 || !self.done.is_empty();
-        self.hurries && has_changed && (self.is_final() || self.has_come_back)
+        self.refuses_long_work && has_changed && (self.is_final() || self.has_come_back)
     }
 
     /// Goes on at the worker of its session.
     pub(crate) fn come_back(&mut self, lane: usize) {
         self.tx.move_to_worker(lane);
-        self.hurries = true;
+        self.refuses_long_work = true;
         self.has_come_back = true;
     }
 
     /// Goes on with the lane of a heavy-work thread.
     pub(crate) fn move_to_heavy(&mut self, lane: usize) {
         self.tx.move_to_heavy(lane);
-        self.hurries = false;
+        self.refuses_long_work = false;
     }
 
     /// Its transaction, in the database it began in.

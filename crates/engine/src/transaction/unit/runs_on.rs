@@ -47,7 +47,7 @@ impl Unit {
     /// Whether the rest of a reply, which is made here, keeps a worker for too long. What a command
     /// changed has no way back.
     pub(super) fn is_too_much(&self, entry: &CommandEntry, out: &Output) -> bool {
-        self.hurries
+        self.refuses_long_work
             && entry.spec.flags.has(Flags::READONLY)
             && out.bytes_to_come() > WORKER_REPLY_BYTES
     }
