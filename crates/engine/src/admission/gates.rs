@@ -385,16 +385,15 @@ fn shut_gate(server: &'static Shared) -> Option<&'static WriteGate> {
 /// Whether a command is refused while data are loaded; EXEC is if one of its commands is.
 #[cold]
 fn is_kept_from_loading(session: &Session, entry: &CommandEntry) -> bool {
-    let pending = session.pending.as_ref().filter(|_| entry.spec.role == Role::Exec);
-    !entry.spec.flags.has(Flags::LOADING)
-        || pending.is_some_and(|pending| pending.is_kept_from_loading())
+    let multi = session.multi.as_ref().filter(|_| entry.spec.role == Role::Exec);
+    !entry.spec.flags.has(Flags::LOADING) || multi.is_some_and(|multi| multi.is_kept_from_loading())
 }
 
 /// EXEC does what its commands do.
 #[inline]
 pub(crate) fn effective_flags(session: &Session, entry: &CommandEntry) -> Flags {
-    match &session.pending {
-        Some(pending) if entry.spec.role == Role::Exec => entry.spec.flags.and(pending.flags()),
+    match &session.multi {
+        Some(multi) if entry.spec.role == Role::Exec => entry.spec.flags.and(multi.flags()),
         _ => entry.spec.flags,
     }
 }
@@ -403,8 +402,8 @@ pub(crate) fn effective_flags(session: &Session, entry: &CommandEntry) -> Flags 
 #[cold]
 fn declared_flags(lane: &Lane, session: &Session, entry: &CommandEntry, args: Args<'_>) -> Flags {
     let of = declared_by(lane.shared);
-    match &session.pending {
-        Some(pending) if entry.spec.role == Role::Exec => pending.flags_by(of),
+    match &session.multi {
+        Some(multi) if entry.spec.role == Role::Exec => multi.flags_by(of),
         _ => of(entry, args),
     }
 }

@@ -15,7 +15,7 @@ use crate::lane::Lane;
 use crate::limits::budget;
 use crate::reclaim::evict;
 use crate::session::Session;
-use crate::session::{MultiQueue, Pending};
+use crate::session::{MultiQueue, MultiState};
 use crate::table::command_table::CommandEntry;
 
 const NOT_IN_MULTI: Refusal = Refusal::error("ERR Command not allowed inside a transaction");
@@ -36,10 +36,10 @@ pub(super) fn queue(
         return reject(lane, session, Some(entry), out, &NOT_IN_MULTI);
     }
     let resp = session.resp;
-    if let Some(queue) = session.pending.as_deref_mut().and_then(Pending::queue_mut) {
+    if let Some(queue) = session.multi.as_deref_mut().and_then(MultiState::queue_mut) {
         keep(queue, args, Resolved { entry, location }, resp, out);
     }
-    session.show_pending();
+    session.show_multi();
 }
 
 /// Queues requests that one client sent together, as far as nothing else is to be done for them;
@@ -55,10 +55,10 @@ pub fn queue_together<'a>(
     }
     // While it is out of the session more can be put into it, and a gate that asks for it is at
     // most stricter: then the command goes by itself.
-    let Some(mut pending) = session.pending.take() else { return 0 };
+    let Some(mut multi) = session.multi.take() else { return 0 };
     let mut before = None;
     let mut count = 0;
-    if let Some(queue) = pending.queue_mut() {
+    if let Some(queue) = multi.queue_mut() {
         for (args, resolved) in requests {
             let Some(Resolved { entry, location }) = resolved else { break };
             let flags = entry.spec.flags;
@@ -75,10 +75,10 @@ pub fn queue_together<'a>(
             (count, before) = (count + 1, Some(entry));
         }
     }
-    session.pending = Some(pending);
+    session.multi = Some(multi);
     if let Some(last) = before {
         session.client.live.last_command.store(last.id as u32, Ordering::Relaxed);
-        session.show_pending();
+        session.show_multi();
     }
     count
 }

@@ -30,8 +30,8 @@ pub(super) fn reject(
         }
         _ => {
             server.refuse(refusal, &mut Reply::new(out, resp));
-            if let Some(pending) = &mut session.pending {
-                pending.spoil();
+            if let Some(multi) = &mut session.multi {
+                multi.mark_dirty();
             }
         }
     }

@@ -27,7 +27,7 @@ pub use acl_subject::{
 pub use blocked::{Blocked, Copies, Rousing, Safety};
 pub use later::Later;
 pub use memcached::{CLASSES, Class, Classes, EventWatch, MemcachedState};
-pub(crate) use multi::{MultiQueue, Pending};
+pub(crate) use multi::{MultiQueue, MultiState};
 pub(crate) use needs::Needs;
 pub use replica::{AskedSync, ReplicaSession};
 pub use request::{Grant, Round, Step, aborted, tx_options};

@@ -30,7 +30,7 @@ thread_local! {
 
 /// A session's transaction to be.
 #[derive(Clone, Default)]
-pub struct Pending {
+pub struct MultiState {
     /// The commands since MULTI.
     pub(crate) queue: Option<Arc<MultiQueue>>,
     pub(crate) watching: Option<Watching>,
@@ -47,7 +47,7 @@ pub(crate) struct MultiQueue {
     /// Whether one of them is refused while data are loaded.
     is_kept_from_loading: bool,
     /// Whether one was refused, so that EXEC will be.
-    pub(crate) is_spoilt: bool,
+    pub(crate) is_dirty: bool,
 }
 
 /// Where a command is that waits for EXEC.
@@ -180,7 +180,7 @@ pub(crate) struct Watching {
     pub(crate) bytes: usize,
 }
 
-impl Pending {
+impl MultiState {
     /// Whether commands are queued instead of run.
     #[inline]
     pub fn is_queueing(&self) -> bool {
@@ -227,8 +227,8 @@ impl Pending {
 
     /// Whether EXEC does nothing, as what was watched has changed.
     pub(crate) fn is_broken(&self) -> bool {
-        // A queue that is spoilt is refused in other words.
-        self.queue.as_ref().is_some_and(|queue| !queue.is_spoilt)
+        // A queue that is dirty is refused in other words.
+        self.queue.as_ref().is_some_and(|queue| !queue.is_dirty)
             && self.watching.as_ref().is_some_and(|watching| watching.watch.is_broken())
     }
 
@@ -257,18 +257,18 @@ impl Pending {
 
     /// A command was refused while others are queued: EXEC will be, too.
     #[cold]
-    pub(crate) fn spoil(&mut self) {
+    pub(crate) fn mark_dirty(&mut self) {
         if let Some(queue) = self.queue_mut() {
-            queue.is_spoilt = true;
+            queue.is_dirty = true;
         }
     }
 
     /// Shows it in CLIENT LIST.
-    pub(crate) fn show(pending: Option<&Self>, client: &Client) {
+    pub(crate) fn show(multi: Option<&Self>, client: &Client) {
         let live = &client.live;
-        let queue = pending.and_then(|it| it.queue.as_ref());
+        let queue = multi.and_then(|it| it.queue.as_ref());
         let queued = queue.map_or(-1, |queue| queue.len() as i32);
-        let watching = pending.and_then(|it| it.watching.as_ref());
+        let watching = multi.and_then(|it| it.watching.as_ref());
         live.queued.store(queued, Ordering::Relaxed);
         live.queued_bytes.store(queue.map_or(0, |queue| queue.memory() as u64), Ordering::Relaxed);
         let keys = watching.map_or(0, |it| it.keys.len());

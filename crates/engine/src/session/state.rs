@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 
 use super::later::Later;
 use super::memcached::MemcachedState;
-use super::multi::Pending;
+use super::multi::MultiState;
 use super::replica::ReplicaSession;
 use crate::clients::client_id::ClientId;
 use crate::clients::registry::{Client, Delivery, Signal, client_flags};
@@ -45,7 +45,7 @@ pub struct Session {
     /// may run on live data.
     pub wants_debugger: bool,
     /// What waits for EXEC, and what is watched.
-    pub pending: Option<Box<Pending>>,
+    pub multi: Option<Box<MultiState>>,
     /// `CLIENT NO-TOUCH`.
     pub no_touch: bool,
     /// What few sessions have.
@@ -142,7 +142,7 @@ impl Session {
             closing: false,
             reply_mode: ReplyMode::default(),
             wants_debugger: false,
-            pending: None,
+            multi: None,
             no_touch: false,
             seldom: None,
             subscriptions: None,
@@ -285,26 +285,26 @@ impl Session {
 
     /// Forgets what was queued and what is watched.
     pub fn end_transaction(&mut self, server: &'static Shared) {
-        if let Some(pending) = self.pending.take() {
-            pending.end(server);
-            self.show_pending();
+        if let Some(multi) = self.multi.take() {
+            multi.end(server);
+            self.show_multi();
         }
     }
 
     /// Shows in CLIENT LIST what is queued and watched.
-    pub fn show_pending(&self) {
-        Pending::show(self.pending.as_deref(), &self.client);
+    pub fn show_multi(&self) {
+        MultiState::show(self.multi.as_deref(), &self.client);
     }
 
     /// Whether EXEC does nothing, as what was watched has changed.
     pub(crate) fn is_watch_broken(&self) -> bool {
-        self.pending.as_ref().is_some_and(|pending| pending.is_broken())
+        self.multi.as_ref().is_some_and(|multi| multi.is_broken())
     }
 
     /// Whether commands are queued for EXEC.
     #[inline]
     pub fn is_queueing(&self) -> bool {
-        self.pending.as_ref().is_some_and(|pending| pending.is_queueing())
+        self.multi.as_ref().is_some_and(|multi| multi.is_queueing())
     }
 
     /// Whether it has subscribed to anything.

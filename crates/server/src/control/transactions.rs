@@ -32,12 +32,12 @@ const MULTI: ControlCommand = Command {
 
 fn multi(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
     let session = context.session()?;
-    let pending = session.pending.get_or_insert_default();
-    if pending.is_queueing() {
+    let multi = session.multi.get_or_insert_default();
+    if multi.is_queueing() {
         return Err(NESTED);
     }
-    pending.begin();
-    session.show_pending();
+    multi.begin();
+    session.show_multi();
     reply.ok();
     Ok(Next::Done)
 }
@@ -89,9 +89,9 @@ const UNWATCH: ControlCommand = Command {
 fn end_transaction(context: &mut Context<'_>) -> Result<(), Refusal> {
     let lane = context.lane()?;
     let session = context.session()?;
-    if let Some(pending) = session.pending.take() {
-        pending.end_at(lane);
-        session.show_pending();
+    if let Some(multi) = session.multi.take() {
+        multi.end_at(lane);
+        session.show_multi();
     }
     Ok(())
 }

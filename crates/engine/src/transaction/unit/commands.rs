@@ -85,23 +85,23 @@ fn prepare_watch(asked: ProgramRequest<'_>, _: Args<'_>) -> Result<Box<dyn Progr
     let ProgramRequest { server, resp, session, .. } = asked;
     let session = session.ok_or(WATCH_INSIDE_MULTI)?;
     let database = session.database;
-    let pending = session.pending.get_or_insert_default();
-    if pending.is_queueing() {
+    let multi = session.multi.get_or_insert_default();
+    if multi.is_queueing() {
         return Err(WATCH_INSIDE_MULTI);
     }
     // Others see that somebody heeds what they change before the first key is looked at.
-    let watching = pending.watching.get_or_insert_with(|| Watching::begin(server.keyspace));
+    let watching = multi.watching.get_or_insert_with(|| Watching::begin(server.keyspace));
     let (watch, entered) = (Arc::clone(&watching.watch), Vec::new());
     Ok(Box::new(Watch { server, watch, entered, database, resp }))
 }
 
 impl Accounted for Watch {
     fn leave(&mut self, session: &mut Session) {
-        let pending = session.pending.get_or_insert_default();
-        if let Some(watching) = &mut pending.watching {
+        let multi = session.multi.get_or_insert_default();
+        if let Some(watching) = &mut multi.watching {
             self.entered.drain(..).for_each(|key| watching.add((self.database, key)));
         }
-        session.show_pending();
+        session.show_multi();
     }
 }
 
@@ -166,7 +166,7 @@ impl Stepwise for EachKey {
             let mut tx = stride.begin(acquisition);
             let session = &mut *stride.session;
             let database = session.database;
-            if let Some(watching) = session.pending.as_mut().and_then(|it| it.watching.as_mut()) {
+            if let Some(watching) = session.multi.as_mut().and_then(|it| it.watching.as_mut()) {
                 watching.add((database, key.into()));
                 tx.watch(key, &self.watch);
             }
@@ -176,7 +176,7 @@ impl Stepwise for EachKey {
                 return Stepped::GoesOn;
             }
         }
-        stride.session.show_pending();
+        stride.session.show_multi();
         Reply::new(stride.out, stride.session.resp).ok();
         Stepped::Done
     }

@@ -80,18 +80,18 @@ struct CommandCost {
 pub(super) fn prepare(asked: ProgramRequest<'_>, _: Args<'_>) -> Result<Box<dyn Program>, Refusal> {
     let ProgramRequest { server, resp, subject, session, .. } = asked;
     let Some(session) = session else { return Err(WITHOUT_MULTI) };
-    let pending = session.pending.as_ref();
-    let Some((pending, queue)) = pending.and_then(|it| Some((it, it.queue.as_ref()?))) else {
+    let multi = session.multi.as_ref();
+    let Some((multi, queue)) = multi.and_then(|it| Some((it, it.queue.as_ref()?))) else {
         return Err(WITHOUT_MULTI);
     };
-    let (queue, watching) = (Arc::clone(queue), pending.watching.clone());
-    if queue.is_spoilt {
+    let (queue, watching) = (Arc::clone(queue), multi.watching.clone());
+    if queue.is_dirty {
         session.end_transaction(server);
         return Err(SPOILT);
     }
     let (ran, nested) = (Vec::with_capacity(queue.len()), None);
     let (has_begun, closes, is_mute) = (false, false, !session.replies());
-    let asks_for_fieldsets = pending.flags().has(Flags::USES_FIELDSET);
+    let asks_for_fieldsets = multi.flags().has(Flags::USES_FIELDSET);
     let fieldsets =
         if asks_for_fieldsets { session.fieldsets().clone() } else { Fieldsets::default() };
     Ok(Box::new(Exec {
@@ -114,8 +114,8 @@ pub(super) fn prepare(asked: ProgramRequest<'_>, _: Args<'_>) -> Result<Box<dyn 
 
 impl Accounted for Exec {
     fn leave(&mut self, session: &mut Session) {
-        session.pending = None;
-        session.show_pending();
+        session.multi = None;
+        session.show_multi();
     }
 
     fn book(&self, _: Args<'_>, lane: &Lane, session: &mut Session) {
@@ -258,8 +258,8 @@ impl Program for Exec {
 
     fn set_out(&mut self, session: &mut Session) {
         // The watch ends under the locks of its keys, when all is done.
-        if let Some(pending) = &mut session.pending {
-            pending.watching = None;
+        if let Some(multi) = &mut session.multi {
+            multi.watching = None;
         }
         self.out_for = Some(Arc::clone(&session.client));
     }

@@ -80,7 +80,7 @@ impl Connection {
                 Poll::Ready(Ok(count)) => count,
             };
             self.note_read(count);
-            if self.session.pending.is_some() {
+            if self.session.multi.is_some() {
                 let limit = worker.server.config.get(CLIENT_QUERY_BUFFER_LIMIT);
                 if self.is_overrun(count, limit) {
                     return Turn::End;

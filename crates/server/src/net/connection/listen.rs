@@ -149,7 +149,7 @@ impl Connection {
     /// Whether so many bytes, with the commands that wait for EXEC, are more than may wait; the
     /// session ends then.
     pub(super) fn is_overrun(&self, bytes: usize, bound: usize) -> bool {
-        let queued = self.session.pending.as_ref().map_or(0, |pending| pending.query_bytes());
+        let queued = self.session.multi.as_ref().map_or(0, |multi| multi.query_bytes());
         let is_overrun = bytes + queued > bound;
         if is_overrun {
             self.worker.server.note_query_buffer_overrun(&self.session);

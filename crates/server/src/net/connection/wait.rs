@@ -50,8 +50,8 @@ impl Waits for Connection {
 
     fn has_lost_purpose(&mut self, cx: &mut TaskContext<'_>) -> bool {
         // What waits for locks while commands are queued is EXEC.
-        let pending = self.session.pending.as_ref();
-        pending.is_some_and(|pending| pending.poll_broken(cx.waker()))
+        let multi = self.session.multi.as_ref();
+        multi.is_some_and(|multi| multi.poll_broken(cx.waker()))
     }
 
     fn has_lost_patience(&mut self, cx: &mut TaskContext<'_>) -> bool {
