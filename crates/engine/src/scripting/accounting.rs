@@ -23,10 +23,10 @@ const LINE_HEAD: usize = 64;
 
 /// The commands of one run.
 #[derive(Default)]
-pub(crate) struct Books {
+pub(crate) struct Accounting {
     /// Of the command that was called first: many a script calls one only.
-    first: Option<Tally>,
-    others: Vec<Tally>,
+    first: Option<CommandCalls>,
+    others: Vec<CommandCalls>,
     /// For who watches, in the order of the calls.
     lines: Vec<Arc<[u8]>>,
     /// What the lines of all calls so far take, or would.
@@ -37,35 +37,35 @@ pub(crate) struct Books {
 
 /// The calls of one command.
 #[derive(Clone, Copy, Default)]
-struct Tally {
+struct CommandCalls {
     command: usize,
-    calls: u64,
+    count: u64,
     micros: u64,
     failures: u64,
     rejected: u64,
 }
 
-impl Books {
+impl Accounting {
     /// Enters a call that ran.
     pub(super) fn enter(&mut self, entry: &CommandEntry, micros: u64, failed: bool) {
-        let tally = self.tally(entry);
-        tally.calls += 1;
-        tally.micros += micros;
-        tally.failures += u64::from(failed);
+        let calls = self.calls(entry);
+        calls.count += 1;
+        calls.micros += micros;
+        calls.failures += u64::from(failed);
     }
 
     /// Enters a call that was not admitted.
     pub(super) fn reject(&mut self, entry: &CommandEntry) {
-        self.tally(entry).rejected += 1;
+        self.calls(entry).rejected += 1;
     }
 
-    fn tally(&mut self, entry: &CommandEntry) -> &mut Tally {
-        let new = Tally { command: entry.id, ..Tally::default() };
+    fn calls(&mut self, entry: &CommandEntry) -> &mut CommandCalls {
+        let new = CommandCalls { command: entry.id, ..CommandCalls::default() };
         let first = self.first.get_or_insert(new);
         if first.command == entry.id {
             return first;
         }
-        let found = self.others.iter().position(|tally| tally.command == entry.id);
+        let found = self.others.iter().position(|calls| calls.command == entry.id);
         let place = found.unwrap_or_else(|| {
             self.others.push(new);
             self.others.len() - 1
@@ -102,14 +102,14 @@ impl Books {
     /// Books all of it at a worker, for a session.
     pub(super) fn close(&self, lane: &Lane, session: &Session) {
         let server = lane.shared;
-        for &Tally { command, calls, micros, failures, rejected } in
+        for &CommandCalls { command, count, micros, failures, rejected } in
             self.first.iter().chain(&self.others)
         {
-            if calls > 0 {
-                server.stats.called_often(lane.number, command, calls, micros);
+            if count > 0 {
+                server.stats.called_often(lane.number, command, count, micros);
             }
-            crate::runtime::counters::add(&lane.counters.commands, calls);
-            crate::runtime::counters::add(&session.client.live.commands, calls);
+            crate::runtime::counters::add(&lane.counters.commands, count);
+            crate::runtime::counters::add(&session.client.live.commands, count);
             if failures + rejected > 0 {
                 server.stats.failed_often(lane.number, command, failures);
                 server.stats.rejected_often(lane.number, command, rejected);

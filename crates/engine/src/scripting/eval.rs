@@ -8,7 +8,7 @@ use keyspace::Refusal;
 use proto::Args;
 use script::{ScriptError, Sha1};
 
-use super::accounting::Books;
+use super::accounting::Accounting;
 use super::interpreter::with_interpreter;
 use super::run::{Code, ScriptCall};
 use crate::transaction::unit::{Program, ProgramRequest, Shortage, UnitCommand};
@@ -182,10 +182,10 @@ pub(crate) fn prepare(
         allows_oom: flags.allow_oom,
         seed: None,
         has_failed: false,
-        listed: None,
+        running: None,
         was_killed: false,
         has_claim: false,
-        books: Books::default(),
+        accounting: Accounting::default(),
         saw: 0,
         began: (0, 0),
     })

@@ -9,14 +9,14 @@ use keyspace::{Lsn, Refusal};
 use proto::{Args, Output, Reply, Resp};
 use script::{DirectExit, DirectState, Fault, Input, Interpreter, Stop};
 
-use super::accounting::Books;
+use super::accounting::Accounting;
 use super::interpreter::{LIMITS, with_interpreter};
-use super::script_host::Caller;
+use super::script_host::ScriptHost;
 use crate::lane::Lane;
 use crate::limits::scripts::cache::Handle;
 use crate::limits::scripts::cost_history::CostHistory;
 use crate::limits::scripts::libraries::Loaded;
-use crate::limits::scripts::running::{Listed, RunningCall};
+use crate::limits::scripts::running::{RunningCall, RunningHandle};
 use crate::session::Accounted;
 use crate::session::AclSubject;
 use crate::session::Needs;
@@ -58,13 +58,13 @@ impl Code {
         &self,
         interpreter: &mut Interpreter,
         input: Input<'_>,
-        caller: &mut Caller<'_>,
+        host: &mut ScriptHost<'_>,
         reply: &mut Reply<'_>,
     ) -> Result<(), Fault> {
         match self {
-            Self::Script(script) => interpreter.run(script, input, caller, LIMITS, reply),
+            Self::Script(script) => interpreter.run(script, input, host, LIMITS, reply),
             Self::Function(loaded, name) => {
-                interpreter.run_function(&loaded.library, name, input, caller, LIMITS, reply)
+                interpreter.run_function(&loaded.library, name, input, host, LIMITS, reply)
             }
         }
     }
@@ -97,11 +97,11 @@ pub(crate) struct ScriptCall {
     /// Whether the cache may have its script from it alone.
     pub(crate) has_claim: bool,
     /// Where it stands for SCRIPT KILL, once it has taken long.
-    pub(crate) listed: Option<Listed>,
+    pub(crate) running: Option<RunningHandle>,
     /// Whether its last run was ended by SCRIPT KILL.
     pub(crate) was_killed: bool,
     /// Of the run that was the last.
-    pub(crate) books: Books,
+    pub(crate) accounting: Accounting,
     /// Where the journal was behind the change that made the function what it is.
     pub(crate) saw: Lsn,
     /// When it began, on the clock of the wall in microseconds, and in which database.
@@ -117,7 +117,7 @@ impl Accounted for ScriptCall {
         if server.monitors.any() {
             server.feed_monitors_of(&lane.wakes, &session.client, began, entry, args);
         }
-        self.books.close(lane, session);
+        self.accounting.close(lane, session);
     }
 }
 
@@ -162,13 +162,13 @@ impl Program for ScriptCall {
         };
         unit.tx.switch_database(database);
         if !matches!(result, Err(Fault::Stop(Stop::Widen | Stop::Heavy))) {
-            self.was_killed = self.listed.take().is_some_and(Listed::leave);
+            self.was_killed = self.running.take().is_some_and(RunningHandle::leave);
         }
         self.conclude(result, savepoint, unit, out)
     }
 
     fn may_be_put_off(&self) -> bool {
-        !self.was_killed && self.listed.is_none()
+        !self.was_killed && self.running.is_none()
     }
 
     fn keep_rules(&mut self, subject: &Arc<AclSubject>) {
@@ -187,23 +187,23 @@ impl Program for ScriptCall {
     }
 
     fn abandon(&mut self) {
-        self.listed = None;
-        self.books = Books::default();
+        self.running = None;
+        self.accounting = Accounting::default();
     }
 
     fn killed(&mut self) -> Vec<usize> {
-        self.was_killed |= self.listed.take().is_some_and(Listed::leave);
+        self.was_killed |= self.running.take().is_some_and(RunningHandle::leave);
         if self.was_killed { vec![0] } else { Vec::new() }
     }
 
     fn kill(&mut self, args: Args<'_>, _: Vec<usize>) {
         let now_us = self.server.keyspace.clock().monotonic_us();
         let what = RunningCall { function: None, request: args.into() };
-        self.listed = Some(self.server.scripts.running.enter_killed(now_us, what));
+        self.running = Some(self.server.scripts.running.enter_killed(now_us, what));
     }
 
     fn needs_no_locks(&self) -> bool {
-        self.listed.as_ref().is_some_and(Listed::is_killed)
+        self.running.as_ref().is_some_and(RunningHandle::is_killed)
     }
 
     fn has_failed(&self) -> bool {
@@ -237,7 +237,7 @@ impl ScriptCall {
         self.note_all_undone();
         let (keys, arguments) = self.split(args);
         let known = keys.get(0).and_then(|key| Some((key, unit.tx.hinted(key)?)));
-        let mut caller = Caller {
+        let mut host = ScriptHost {
             server: self.server,
             unit: &mut *unit,
             known,
@@ -250,9 +250,9 @@ impl ScriptCall {
             began_us: None,
             has_written: false,
             is_long: false,
-            books: Books::default(),
+            accounting: Accounting::default(),
             returned_errors: Vec::new(),
-            listed: &mut self.listed,
+            running: &mut self.running,
             function: self.code.function(),
             request: args,
         };
@@ -261,7 +261,7 @@ impl ScriptCall {
         let result = match (means, &self.code) {
             (Means::Direct, Code::Script(script)) => {
                 let result = BENCH.with_borrow_mut(|bench| {
-                    script.run_directly(input, &mut caller, LIMITS, bench, &mut reply)
+                    script.run_directly(input, &mut host, LIMITS, bench, &mut reply)
                 });
                 match result {
                     Ok(()) => Ok(()),
@@ -276,11 +276,11 @@ impl ScriptCall {
             }
             (_, code) => with_interpreter(self.server, |interpreter| {
                 input.seed = Some(*self.seed.get_or_insert_with(|| interpreter.seed()));
-                code.run_in_lua(interpreter, input, &mut caller, &mut reply)
+                code.run_in_lua(interpreter, input, &mut host, &mut reply)
             }),
         };
-        let returned_errors = std::mem::take(&mut caller.returned_errors);
-        self.books = caller.books;
+        let returned_errors = std::mem::take(&mut host.returned_errors);
+        self.accounting = host.accounting;
         if result.is_ok() && !returned_errors.is_empty() {
             self.has_failed = true;
             returned_errors.iter().flatten().for_each(|code| unit.count_error(code));
@@ -325,8 +325,8 @@ impl ScriptCall {
 
     /// All that the script wrote is undone, so it may be ended again.
     fn note_all_undone(&self) {
-        if let Some(listed) = &self.listed {
-            listed.note_undone();
+        if let Some(running) = &self.running {
+            running.note_undone();
         }
     }
 

@@ -15,8 +15,8 @@ use keyspace::{Location, Refusal};
 use proto::{Args, Output, Reply, Resp};
 use script::{Host, LogLevel, Replication, Stop};
 
-use super::accounting::Books;
-use crate::limits::scripts::running::{Listed, RunningCall};
+use super::accounting::Accounting;
+use crate::limits::scripts::running::{RunningCall, RunningHandle};
 use crate::observe::command_log::Execution;
 use crate::observe::stats;
 use crate::runtime::drill;
@@ -113,7 +113,7 @@ impl Loader {
 const WORKER_COPY: usize = 256 * 1024;
 
 /// The host of one call.
-pub(crate) struct Caller<'a> {
+pub(crate) struct ScriptHost<'a> {
     pub(crate) server: &'static Engine,
     pub(crate) unit: &'a mut Unit,
     /// The key that the script was called with, and where it belongs, if that is known.
@@ -133,11 +133,11 @@ pub(crate) struct Caller<'a> {
     pub(crate) has_written: bool,
     /// Whether it has run for so long that others are told of it.
     pub(crate) is_long: bool,
-    pub(crate) books: Books,
+    pub(crate) accounting: Accounting,
     /// The errors in what the script returns: the code of each, unless it is counted already.
     pub(crate) returned_errors: Vec<Option<String>>,
     /// From an earlier run, too.
-    pub(crate) listed: &'a mut Option<Listed>,
+    pub(crate) running: &'a mut Option<RunningHandle>,
     /// For who asks what runs: the name of the function, if it is one.
     pub(crate) function: Option<&'a [u8]>,
     /// And the request.
@@ -178,10 +178,10 @@ impl Host for Loader {
     }
 }
 
-impl Host for Caller<'_> {
+impl Host for ScriptHost<'_> {
     fn call(&mut self, args: Args<'_>, resp: Resp, reply: &mut Output) -> Result<(), Stop> {
         // One that was killed while it waited for locks comes this far and has none.
-        if self.listed.as_ref().is_some_and(Listed::is_killed) {
+        if self.running.as_ref().is_some_and(RunningHandle::is_killed) {
             return Err(Stop::Killed);
         }
         let entry = match self.admit(args) {
@@ -196,7 +196,7 @@ impl Host for Caller<'_> {
             return Ok(());
         }
         if entry.spec.flags.has(Flags::WRITE) && !self.has_written {
-            if self.listed.as_ref().is_some_and(|listed| !listed.begin_write()) {
+            if self.running.as_ref().is_some_and(|running| !running.begin_write()) {
                 return Err(Stop::Killed);
             }
             self.has_written = true;
@@ -205,16 +205,16 @@ impl Host for Caller<'_> {
         let began = clock.since(self.moment);
         let failed = self.execute(entry, args, resp, reply)?;
         let micros = u64::try_from(clock.since(self.moment) - began).unwrap_or(0);
-        self.books.enter(entry, micros, failed);
+        self.accounting.enter(entry, micros, failed);
         let reply_bytes = reply.len() as u64;
         if self.server.command_log.is_remarkable(args.extent(), micros, reply_bytes) {
             let time_s = clock.now_ms() / 1000;
             let cost = Execution { client: None, time_s, entry, args, micros, reply_bytes };
-            self.books.remember(self.server, cost);
+            self.accounting.remember(self.server, cost);
         }
         if self.server.monitors.any() {
             // As the others, in the database that it left the script in.
-            self.books.show(self.server, self.unit.tx.database(), entry, args);
+            self.accounting.show(self.server, self.unit.tx.database(), entry, args);
         }
         Ok(())
     }
@@ -240,22 +240,22 @@ impl Host for Caller<'_> {
     fn check_time(&mut self) -> Result<(), Stop> {
         let now = self.server.keyspace.clock().monotonic_us();
         // Most scripts are over before they look again.
-        if self.began_us.is_none() && self.listed.is_none() {
+        if self.began_us.is_none() && self.running.is_none() {
             self.began_us = Some(now);
             return Ok(());
         }
         let began_us = *self.began_us.get_or_insert(now);
         let underway = &self.server.scripts.running;
-        let listed = self.listed.get_or_insert_with(|| {
+        let running = self.running.get_or_insert_with(|| {
             let (function, request) = (self.function.map(Box::from), self.request.into());
             underway.enter(began_us, self.has_written, RunningCall { function, request })
         });
-        if listed.is_killed() {
+        if running.is_killed() {
             return Err(Stop::Killed);
         }
-        self.is_long = listed.since_us() <= busy_since_us(self.server);
+        self.is_long = running.since_us() <= busy_since_us(self.server);
         let shuts = self.is_long && self.server.config.get(BUSY_SCOPE) == BusyScope::Server;
-        listed.shut_server(shuts);
+        running.shut_server(shuts);
         let outlasts = now - began_us > WORKER_TIME_US;
         if outlasts && self.unit.refuses_long_work() && self.may_restart {
             return Err(Stop::Heavy);
@@ -273,11 +273,11 @@ fn of_server(level: LogLevel) -> ServerLevel {
     }
 }
 
-impl Caller<'_> {
+impl ScriptHost<'_> {
     /// The command, if the script may call it.
     fn admit(&mut self, args: Args<'_>) -> Result<&'static CommandEntry, Refusal> {
         let entry = self.server.table.resolve(args).map_err(|_| UNKNOWN)?;
-        self.look_at(entry, args).inspect_err(|_| self.books.reject(entry))?;
+        self.look_at(entry, args).inspect_err(|_| self.accounting.reject(entry))?;
         Ok(entry)
     }
 

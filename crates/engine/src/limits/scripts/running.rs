@@ -63,9 +63,9 @@ impl Running {
 }
 
 /// The place of one of them among all.
-pub(crate) struct Listed {
+pub(crate) struct RunningHandle {
     running: Arc<Running>,
-    underway: &'static RunningScripts,
+    scripts: &'static RunningScripts,
     is_shutting: bool,
 }
 
@@ -84,22 +84,22 @@ impl RunningScripts {
         since_us: i64,
         has_written: bool,
         what: RunningCall,
-    ) -> Listed {
+    ) -> RunningHandle {
         let running = Arc::new(Running {
             since_us,
             state: AtomicU8::new(if has_written { WRITTEN } else { RUNNING }),
             what,
         });
         self.lock().push(Arc::clone(&running));
-        Listed { running, underway: self, is_shutting: false }
+        RunningHandle { running, scripts: self, is_shutting: false }
     }
 
     /// A script whose earlier run was killed, and undone, stands here: it is killed already.
-    pub(crate) fn enter_killed(&'static self, since_us: i64, what: RunningCall) -> Listed {
-        let listed = self.enter(since_us, false, what);
-        let is_killed = listed.running.turn(KILLED);
+    pub(crate) fn enter_killed(&'static self, since_us: i64, what: RunningCall) -> RunningHandle {
+        let handle = self.enter(since_us, false, what);
+        let is_killed = handle.running.turn(KILLED);
         debug_assert!(is_killed, "it has not begun");
-        listed
+        handle
     }
 
     /// Says who has been busy longest, if a script shuts the server.
@@ -181,7 +181,7 @@ impl RunningScripts {
     }
 }
 
-impl Listed {
+impl RunningHandle {
     /// Whether it is to end.
     pub(crate) fn is_killed(&self) -> bool {
         self.running.state.load(Ordering::Relaxed) == KILLED
@@ -197,8 +197,8 @@ impl Listed {
     /// Shuts the server to others, or opens it.
     pub(crate) fn shut_server(&mut self, shuts: bool) {
         match (std::mem::replace(&mut self.is_shutting, shuts), shuts) {
-            (false, true) => self.underway.shutting.fetch_add(1, Ordering::Relaxed),
-            (true, false) => self.underway.shutting.fetch_sub(1, Ordering::Relaxed),
+            (false, true) => self.scripts.shutting.fetch_add(1, Ordering::Relaxed),
+            (true, false) => self.scripts.shutting.fetch_sub(1, Ordering::Relaxed),
             _ => return,
         };
     }
@@ -222,10 +222,10 @@ impl Listed {
     }
 }
 
-impl Drop for Listed {
+impl Drop for RunningHandle {
     fn drop(&mut self) {
         self.shut_server(false);
-        self.underway.lock().retain(|other| !Arc::ptr_eq(other, &self.running));
+        self.scripts.lock().retain(|other| !Arc::ptr_eq(other, &self.running));
     }
 }
 
@@ -253,8 +253,8 @@ mod tests {
     fn a_run_is_killed_or_writes() {
         let events = [Event::Kill, Event::Write, Event::Undo];
         for order in 0..events.len().pow(5) {
-            let underway: &'static RunningScripts = Box::leak(Box::default());
-            let listed = underway.enter(0, false, what());
+            let scripts: &'static RunningScripts = Box::leak(Box::default());
+            let handle = scripts.enter(0, false, what());
             let (mut has_written, mut is_killed) = (false, false);
             let order = (0..5).map(|place| events[order / events.len().pow(place) % events.len()]);
             let order: Vec<_> = order.collect();
@@ -262,22 +262,22 @@ mod tests {
                 match event {
                     Event::Kill => {
                         let expected = if has_written { Err(UNKILLABLE) } else { Ok(()) };
-                        assert_eq!(underway.kill(0, false), expected, "{order:?}");
+                        assert_eq!(scripts.kill(0, false), expected, "{order:?}");
                         is_killed |= !has_written;
                     }
                     Event::Write => {
-                        assert_eq!(listed.begin_write(), !is_killed, "{order:?}");
+                        assert_eq!(handle.begin_write(), !is_killed, "{order:?}");
                         has_written |= !is_killed;
                     }
                     Event::Undo => {
-                        listed.note_undone();
+                        handle.note_undone();
                         has_written = false;
                     }
                 }
-                assert_eq!(listed.is_killed(), is_killed, "{order:?}");
+                assert_eq!(handle.is_killed(), is_killed, "{order:?}");
             }
-            drop(listed);
-            assert_eq!(underway.kill(0, false), Err(NOT_BUSY));
+            drop(handle);
+            assert_eq!(scripts.kill(0, false), Err(NOT_BUSY));
         }
     }
 }
