@@ -94,12 +94,12 @@ type BackupResult = Result<(), String>;
 impl Backup {
     /// How far the latest backup is, as INFO and BACKUP STATUS show it.
     pub fn told(&self) -> BackupStatus {
-        self.books().told.clone()
+        self.state().told.clone()
     }
 
     /// Whether a backup is being made, sealed ones left out.
     pub fn is_underway(&self) -> bool {
-        self.books().told.stage.is_underway()
+        self.state().told.stage.is_underway()
     }
 
     /// BACKUP START.
@@ -128,20 +128,20 @@ impl Backup {
         }
         log_notice!(server.log, "Backup started in {}", directory.display());
         let told = BackupStatus { began: now(server), ..BackupStatus::default() };
-        let mut books = self.books();
-        *books = BackupState { told, directory, ..BackupState::default() };
-        books.ask_for_base(server);
+        let mut state = self.state();
+        *state = BackupState { told, directory, ..BackupState::default() };
+        state.ask_for_base(server);
         Ok(())
     }
 
     /// BACKUP SEAL.
     pub fn seal(&self, server: &'static Durability) -> BackupResult {
-        if self.books().told.stage != BackupStage::Incrementing {
+        if self.state().told.stage != BackupStage::Incrementing {
             return Err("No backup is in the incrementing state".into());
         }
         let sealed = aof::seal(server);
-        let books = self.books();
-        if books.told.stage == BackupStage::Sealed {
+        let state = self.state();
+        if state.told.stage == BackupStage::Sealed {
             aof::take_back(server);
         }
         sealed.map_err(|why| format!("The backup has failed: {why}"))
@@ -152,7 +152,7 @@ impl Backup {
         let _turn = take_turn(server);
         match self.abandon(server, "aborted by user") {
             true => Ok(()),
-            false if self.books().told.stage == BackupStage::Sealed => {
+            false if self.state().told.stage == BackupStage::Sealed => {
                 Err("The backup is sealed, use BACKUP CLEANUP".into())
             }
             false => Err("No backup is in progress".into()),
@@ -174,12 +174,12 @@ impl Backup {
     /// of the configuration, or is the last one to act.
     pub(crate) fn abandon(&self, server: &'static Durability, why: &str) -> bool {
         let directory = {
-            let mut books = self.books();
-            if !books.told.stage.is_underway() {
+            let mut state = self.state();
+            if !state.told.stage.is_underway() {
                 return false;
             }
-            books.fail(server, why);
-            books.directory.clone()
+            state.fail(server, why);
+            state.directory.clone()
         };
         if let Some(closed) = aof::take_back(server) {
             // A writer that panicked will not answer.
@@ -197,23 +197,23 @@ impl Backup {
             let _ = closed.recv();
         }
         remove_files(server, directory)?;
-        *self.books() = BackupState::default();
+        *self.state() = BackupState::default();
         Ok(())
     }
 
     /// Looks what is to be done; called by the slow clock.
     pub fn turn(&self, server: &'static Durability) {
-        let mut books = self.books();
-        match books.told.stage {
+        let mut state = self.state();
+        match state.told.stage {
             _ if server.loading.is_on() => {}
-            BackupStage::Pending => books.ask_for_base(server),
+            BackupStage::Pending => state.ask_for_base(server),
             // The rewrite that it had joined was over too early.
             BackupStage::Snapshotting if !server.aof.rewrite.is_underway() => {
-                books.ask_for_base(server);
+                state.ask_for_base(server);
             }
             BackupStage::Failed => drop(aof::take_back(server)),
-            BackupStage::Sealed if !books.is_expiring && books.has_expired(server) => {
-                books.is_expiring = true;
+            BackupStage::Sealed if !state.is_expiring && state.has_expired(server) => {
+                state.is_expiring = true;
                 server.background.spawn(move |_| server.backup.expire(server));
             }
             _ => {}
@@ -222,13 +222,13 @@ impl Backup {
 
     fn expire(&self, server: &'static Durability) {
         let _turn = take_turn(server);
-        let mut books = self.books();
-        books.is_expiring = false;
-        if books.told.stage != BackupStage::Sealed || !books.has_expired(server) {
+        let mut state = self.state();
+        state.is_expiring = false;
+        if state.told.stage != BackupStage::Sealed || !state.has_expired(server) {
             return;
         }
-        let directory = books.directory.clone();
-        drop(books);
+        let directory = state.directory.clone();
+        drop(state);
         log_notice!(server.log, "Backup removed after backup-sealed-ttl");
         if let Err(why) = self.clear(server, &directory) {
             log_warning!(server.log, "Can't remove the backup: {why}");
@@ -237,69 +237,69 @@ impl Backup {
 
     /// Where a backup wants its base, if it waits for one.
     pub(crate) fn awaits_base(&self) -> Option<PathBuf> {
-        let books = self.books();
-        (books.told.stage == BackupStage::Snapshotting).then(|| books.directory.clone())
+        let state = self.state();
+        (state.told.stage == BackupStage::Snapshotting).then(|| state.directory.clone())
     }
 
     /// Its base is there; `false` if it does not want it any more.
     pub(crate) fn has_base(&self, server: &Durability, base: PathBuf) -> bool {
-        let mut books = self.books();
-        let is_wanted = books.told.stage == BackupStage::Snapshotting;
+        let mut state = self.state();
+        let is_wanted = state.told.stage == BackupStage::Snapshotting;
         if is_wanted {
             log_notice!(server.log, "Backup has its base {}", base.display());
-            books.told.stage = BackupStage::Incrementing;
-            books.told.files.push(base);
+            state.told.stage = BackupStage::Incrementing;
+            state.told.files.push(base);
         }
         is_wanted
     }
 
     /// Where a backup wants what comes behind its base, if it waits for that.
     pub(crate) fn awaits_end(&self) -> Option<PathBuf> {
-        let books = self.books();
-        (books.told.stage == BackupStage::Incrementing).then(|| books.directory.clone())
+        let state = self.state();
+        (state.told.stage == BackupStage::Incrementing).then(|| state.directory.clone())
     }
 
     /// All of it is there; `false` if it does not want it any more.
     pub(crate) fn is_whole(&self, server: &Durability, files: Vec<PathBuf>) -> bool {
-        let mut books = self.books();
-        let is_wanted = books.told.stage == BackupStage::Incrementing;
+        let mut state = self.state();
+        let is_wanted = state.told.stage == BackupStage::Incrementing;
         if is_wanted {
             log_notice!(server.log, "Backup sealed");
-            books.told.stage = BackupStage::Sealed;
-            books.told.sealed = now(server);
-            books.told.files.extend(files);
-            books.sealed_us = server.keyspace.clock().monotonic_us();
+            state.told.stage = BackupStage::Sealed;
+            state.told.sealed = now(server);
+            state.told.files.extend(files);
+            state.sealed_us = server.keyspace.clock().monotonic_us();
         }
         is_wanted
     }
 
     /// What a backup under way needs is not to be had. Its files stay until the next one.
     pub(crate) fn fail(&self, server: &Durability, why: &str) {
-        let mut books = self.books();
-        if matches!(books.told.stage, BackupStage::Snapshotting | BackupStage::Incrementing) {
-            books.fail(server, why);
+        let mut state = self.state();
+        if matches!(state.told.stage, BackupStage::Snapshotting | BackupStage::Incrementing) {
+            state.fail(server, why);
         }
     }
 
     /// The log that is written now is lost, with what a backup would take from it: one that is to
     /// begin fails, too, where the log is written for it alone.
     pub(crate) fn lose_log(&self, server: &Durability, why: &str) {
-        let mut books = self.books();
-        let waits_for_it = books.told.stage == BackupStage::Pending && server.aof.is_lent();
+        let mut state = self.state();
+        let waits_for_it = state.told.stage == BackupStage::Pending && server.aof.is_lent();
         if waits_for_it
-            || matches!(books.told.stage, BackupStage::Snapshotting | BackupStage::Incrementing)
+            || matches!(state.told.stage, BackupStage::Snapshotting | BackupStage::Incrementing)
         {
-            books.fail(server, why);
+            state.fail(server, why);
         }
     }
 
     /// How far it is, and where.
     fn place(&self) -> (BackupStage, PathBuf) {
-        let books = self.books();
-        (books.told.stage, books.directory.clone())
+        let state = self.state();
+        (state.told.stage, state.directory.clone())
     }
 
-    fn books(&self) -> MutexGuard<'_, BackupState> {
+    fn state(&self) -> MutexGuard<'_, BackupState> {
         self.0.lock().expect("no critical section here panics")
     }
 }

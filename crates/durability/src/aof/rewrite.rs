@@ -28,7 +28,7 @@ const LONGEST_WAIT_MINUTES: u64 = 60;
 
 const MINUTE_US: i64 = 60_000_000;
 
-/// The books of rewrites.
+/// The state of rewrites.
 #[derive(Default)]
 pub struct Rewrite(Mutex<RewriteState>);
 
@@ -73,23 +73,23 @@ pub struct RewriteStatus {
 impl Rewrite {
     /// Counts anew (`CONFIG RESETSTAT`).
     pub fn reset_count(&self) {
-        self.books().count = 0;
+        self.state().count = 0;
     }
 
     /// Asks for one as soon as none is under way.
     pub fn schedule(&self) {
-        self.books().is_scheduled = true;
+        self.state().is_scheduled = true;
     }
 
     /// Gives up the one under way, and the one that is to follow.
     pub(crate) fn cancel(&self) {
-        self.books().is_scheduled = false;
+        self.state().is_scheduled = false;
         self.give_up();
     }
 
     /// Gives up the one under way.
     pub(super) fn give_up(&self) {
-        if let Some(underway) = &mut self.books().underway {
+        if let Some(underway) = &mut self.state().underway {
             underway.is_called_off = true;
             underway.snapshot.cancel();
         }
@@ -97,54 +97,54 @@ impl Rewrite {
 
     /// Gives up the one under way if writing commands have waited too long for it.
     fn look(&self) {
-        if let Some(underway) = &self.books().underway {
+        if let Some(underway) = &self.state().underway {
             underway.snapshot.look();
         }
     }
 
     /// Whether the base of the one under way was given to the writer.
     pub(super) fn is_handed_over(&self) -> bool {
-        self.books().underway.as_ref().is_some_and(|underway| underway.is_handed_over)
+        self.state().underway.as_ref().is_some_and(|underway| underway.is_handed_over)
     }
 
     fn is_called_off(&self) -> bool {
-        self.books().underway.as_ref().is_some_and(|underway| underway.is_called_off)
+        self.state().underway.as_ref().is_some_and(|underway| underway.is_called_off)
     }
 
     /// Whether one is under way.
     pub fn is_underway(&self) -> bool {
-        self.books().underway.is_some()
+        self.state().underway.is_some()
     }
 
     pub(crate) fn told(&self, now_us: i64) -> RewriteStatus {
-        let books = self.books();
+        let state = self.state();
         let seconds = |it: &RewriteUnderway| (now_us - it.began_us) / 1_000_000;
         RewriteStatus {
-            is_underway: books.underway.is_some(),
-            is_scheduled: books.is_scheduled,
-            seconds: books.seconds,
-            present_seconds: books.underway.as_ref().map(seconds),
-            has_failed: books.has_failed,
-            count: books.count,
-            failures: books.failures,
+            is_underway: state.underway.is_some(),
+            is_scheduled: state.is_scheduled,
+            seconds: state.seconds,
+            present_seconds: state.underway.as_ref().map(seconds),
+            has_failed: state.has_failed,
+            count: state.count,
+            failures: state.failures,
         }
     }
 
     /// Whether the next automatic one is still to wait, after failures.
     fn is_put_off(&self, now_us: i64) -> bool {
-        let books = self.books();
-        let beyond = books.failures.saturating_sub(PATIENT_FAILURES);
+        let state = self.state();
+        let beyond = state.failures.saturating_sub(PATIENT_FAILURES);
         let minutes = if beyond == 0 { 0 } else { 1 << (beyond - 1).min(6) };
         let wait = minutes.min(LONGEST_WAIT_MINUTES).cast_signed() * MINUTE_US;
-        now_us - books.ended_us < wait
+        now_us - state.ended_us < wait
     }
 
     /// When the last one ended, on the monotonic clock in microseconds.
     pub(super) fn ended_us(&self) -> i64 {
-        self.books().ended_us
+        self.state().ended_us
     }
 
-    fn books(&self) -> MutexGuard<'_, RewriteState> {
+    fn state(&self) -> MutexGuard<'_, RewriteState> {
         self.0.lock().expect("no critical section here panics")
     }
 }
@@ -212,17 +212,17 @@ impl RewriteTurn {
         let form = super::base_form(server);
         let syncs = server.config.get(AOF_REWRITE_INCREMENTAL_FSYNC);
         let snapshot = Snapshot::new(server, SnapshotPurpose::Base(form), syncs, false);
-        let mut books = server.aof.rewrite.books();
-        if books.underway.is_some() || server.loading.is_on() {
+        let mut state = server.aof.rewrite.state();
+        if state.underway.is_some() || server.loading.is_on() {
             return None;
         }
-        books.is_scheduled = false;
+        state.is_scheduled = false;
         let began_us = server.keyspace.clock().monotonic_us();
         let (is_handed_over, is_called_off) = (false, false);
         let own = Arc::clone(&snapshot);
         let underway = RewriteUnderway { began_us, is_handed_over, is_called_off, snapshot: own };
-        books.underway = Some(underway);
-        drop(books);
+        state.underway = Some(underway);
+        drop(state);
         Some(Self { server, form, snapshot, is_over: false })
     }
 
@@ -284,7 +284,7 @@ fn hand_over(server: &'static Durability, base: BaseResult, log: Option<&Arc<Rec
     let present = server.aof.queue();
     let is_wanted = is_same(log, present.as_ref());
     if let Some(present) = present.as_ref().filter(|_| is_wanted) {
-        if let Some(underway) = &mut server.aof.rewrite.books().underway {
+        if let Some(underway) = &mut server.aof.rewrite.state().underway {
             underway.is_handed_over = true;
         }
         return present.order(|_| WriterCommand::Base(base));
@@ -338,21 +338,21 @@ pub(super) fn tell_failure(server: &Durability, why: &str) {
 /// A rewrite is over, with the sizes of its base and of what follows it, if it went well.
 pub(super) fn done(server: &Durability, sizes: Option<(u64, u64)>) {
     let now_us = server.keyspace.clock().monotonic_us();
-    let mut books = server.aof.rewrite.books();
-    let underway = books.underway.take();
+    let mut state = server.aof.rewrite.state();
+    let underway = state.underway.take();
     let began_us = underway.as_ref().map_or(now_us, |underway| underway.began_us);
-    books.ended_us = now_us;
-    books.seconds = Some((now_us - began_us) / 1_000_000);
+    state.ended_us = now_us;
+    state.seconds = Some((now_us - began_us) / 1_000_000);
     if sizes.is_none() && underway.is_some_and(|underway| underway.is_called_off) {
         return;
     }
-    books.has_failed = sizes.is_none();
+    state.has_failed = sizes.is_none();
     let Some((base, increment)) = sizes else {
-        books.failures += 1;
+        state.failures += 1;
         return;
     };
-    books.failures = 0;
-    books.count += 1;
+    state.failures = 0;
+    state.count += 1;
     server.aof.figures.set_sizes(base + increment, base + increment);
     log_notice!(server.log, "Background AOF rewrite finished successfully");
 }
