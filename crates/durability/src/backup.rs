@@ -1,9 +1,9 @@
 //! BACKUP: a base, what came behind it, and a manifest of both, in a directory of their own, from
 //! which a server starts.
 //!
-//! START has the log begin anew; where the server keeps none, one is lent to the backup and lies in
-//! its directory. The base is given a second name there (`aof::hard_link`); SEAL does the same for
-//! the increment behind it, and the log goes on in another file.
+//! START has the log begin anew; where the server keeps none, one is kept for the backup and lies
+//! in its directory. The base is given a second name there (`aof::hard_link`); SEAL does the same
+//! for the increment behind it, and the log goes on in another file.
 //!
 //! Invariants: a file that is told of never changes; one backup is there at most, under way or
 //! sealed; while one is under way no other base is begun, so that one increment follows its base;
@@ -124,7 +124,7 @@ impl Backup {
             return Err(format!("The backup directory {} is not empty", directory.display()));
         }
         if server.aof.phase() == Phase::Off {
-            aof::lend(server, &directory)?;
+            aof::start_for_backup(server, &directory)?;
         }
         log_notice!(server.log, "Backup started in {}", directory.display());
         let told = BackupStatus { began: now(server), ..BackupStatus::default() };
@@ -142,7 +142,7 @@ impl Backup {
         let sealed = aof::seal(server);
         let state = self.state();
         if state.told.stage == BackupStage::Sealed {
-            aof::take_back(server);
+            aof::stop_for_backup(server);
         }
         sealed.map_err(|why| format!("The backup has failed: {why}"))
     }
@@ -181,7 +181,7 @@ impl Backup {
             state.fail(server, why);
             state.directory.clone()
         };
-        if let Some(closed) = aof::take_back(server) {
+        if let Some(closed) = aof::stop_for_backup(server) {
             // A writer that panicked will not answer.
             let _ = closed.recv();
         }
@@ -192,7 +192,7 @@ impl Backup {
 
     /// Forgets a backup that is over, and its files.
     fn clear(&self, server: &'static Durability, directory: &Path) -> BackupResult {
-        if let Some(closed) = aof::take_back(server) {
+        if let Some(closed) = aof::stop_for_backup(server) {
             // As above.
             let _ = closed.recv();
         }
@@ -211,7 +211,7 @@ impl Backup {
             BackupStage::Snapshotting if !server.aof.rewrite.is_underway() => {
                 state.ask_for_base(server);
             }
-            BackupStage::Failed => drop(aof::take_back(server)),
+            BackupStage::Failed => drop(aof::stop_for_backup(server)),
             BackupStage::Sealed if !state.is_expiring && state.has_expired(server) => {
                 state.is_expiring = true;
                 server.background.spawn(move |_| server.backup.expire(server));
@@ -285,7 +285,7 @@ impl Backup {
     /// begin fails, too, where the log is written for it alone.
     pub(crate) fn lose_log(&self, server: &Durability, why: &str) {
         let mut state = self.state();
-        let waits_for_it = state.told.stage == BackupStage::Pending && server.aof.is_lent();
+        let waits_for_it = state.told.stage == BackupStage::Pending && server.aof.is_for_backup();
         if waits_for_it
             || matches!(state.told.stage, BackupStage::Snapshotting | BackupStage::Incrementing)
         {
@@ -307,10 +307,10 @@ impl Backup {
 impl BackupState {
     /// Has its base begun, or joins a rewrite of the log; if neither can be, it waits.
     fn ask_for_base(&mut self, server: &'static Durability) {
-        let is_lent = server.aof.is_lent();
-        let lent = is_lent.then(|| self.directory.clone());
-        let begins = !server.saves.is_running() && aof::begin_in_background(server, lent);
-        let joins = !is_lent && server.aof.rewrite.is_underway();
+        let is_for_backup = server.aof.is_for_backup();
+        let for_backup = is_for_backup.then(|| self.directory.clone());
+        let begins = !server.saves.is_running() && aof::begin_in_background(server, for_backup);
+        let joins = !is_for_backup && server.aof.rewrite.is_underway();
         self.told.stage =
             if begins || joins { BackupStage::Snapshotting } else { BackupStage::Pending };
     }

@@ -68,7 +68,7 @@ impl Durability {
     /// Has the keyspace ask and tell the engine, and tell of FLUSHALL; once.
     pub fn set_hooks(&'static self) {
         self.engine.set_hooks();
-        self.keyspace.set_flush_hook(move || self.saves.note_flush(self));
+        self.keyspace.set_flush_hook(move || self.saves.on_flushall(self));
     }
 
     /// Who changes the configuration, or writes down what is part of it, has a turn of its own.

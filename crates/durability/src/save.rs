@@ -255,7 +255,7 @@ impl Saves {
     /// A client has everything removed, with the world stopped: where saves are made by themselves
     /// the file follows at once, and replies that tell of a write wait for it, so that a start
     /// does not bring back what somebody was told is gone.
-    pub fn note_flush(&self, server: &'static Durability) {
+    pub fn on_flushall(&self, server: &'static Durability) {
         if server.loading.is_on() {
             return;
         }

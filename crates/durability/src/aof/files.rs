@@ -326,9 +326,9 @@ fn directory(server: &Durability) -> io::Result<PathBuf> {
     Ok(std::env::current_dir()?.join(OsStr::from_bytes(&name)))
 }
 
-/// Makes the directory of the log where there is none, or the one of a log that was lent.
-pub(super) fn make_directory(server: &Durability, lent: Option<&Path>) -> io::Result<()> {
-    server.storage.make_directory(&lent_or_own(server, lent)?)
+/// Makes the directory of the log where there is none, or the one of a backup's log.
+pub(super) fn make_directory(server: &Durability, for_backup: Option<&Path>) -> io::Result<()> {
+    server.storage.make_directory(&directory_for(server, for_backup)?)
 }
 
 /// Why there is no directory of the log.
@@ -339,11 +339,11 @@ pub(super) fn unmade_directory(server: &Durability, error: &io::Error) -> String
 }
 
 /// Where the base is written that is under way.
-pub(super) fn new_base_path(server: &Durability, lent: Option<&Path>) -> io::Result<PathBuf> {
+pub(super) fn new_base_path(server: &Durability, for_backup: Option<&Path>) -> io::Result<PathBuf> {
     let name = format!("temp-rewriteaof-bg-{}.aof", std::process::id());
-    Ok(lent_or_own(server, lent)?.join(name))
+    Ok(directory_for(server, for_backup)?.join(name))
 }
 
-fn lent_or_own(server: &Durability, lent: Option<&Path>) -> io::Result<PathBuf> {
-    lent.map_or_else(|| directory(server), |lent| Ok(lent.to_owned()))
+fn directory_for(server: &Durability, for_backup: Option<&Path>) -> io::Result<PathBuf> {
+    for_backup.map_or_else(|| directory(server), |for_backup| Ok(for_backup.to_owned()))
 }

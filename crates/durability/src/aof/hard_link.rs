@@ -48,7 +48,7 @@ impl LogWriter {
             return Err("the disk does not keep the log".to_owned());
         }
         let files = self.files.pin_increment(directory).map_err(|error| plain(&error))?;
-        if self.is_lent {
+        if self.is_for_backup {
             // Whatever comes is passed over, until the log is taken back.
             self.file = None;
         } else {

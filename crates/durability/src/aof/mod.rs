@@ -87,7 +87,7 @@ pub struct Aof {
     pub rewrite: Rewrite,
     phase: AtomicU8,
     /// Whether it is written for a backup only, while the server keeps none.
-    is_lent: AtomicBool,
+    is_for_backup: AtomicBool,
     /// Whether the writer met a bug, and the base of the next one is not there yet.
     lacks_base: AtomicBool,
     queue: Mutex<Option<Arc<RecordQueue>>>,
@@ -144,8 +144,8 @@ impl Aof {
     }
 
     /// Whether it is written for a backup only.
-    pub(crate) fn is_lent(&self) -> bool {
-        self.is_lent.load(Ordering::Acquire)
+    pub(crate) fn is_for_backup(&self) -> bool {
+        self.is_for_backup.load(Ordering::Acquire)
     }
 
     /// Bytes that wait to be written.
@@ -309,21 +309,24 @@ pub fn switch_off(server: &'static Durability) {
 }
 
 /// Has a log written in a directory for a backup, from the next base on; the server keeps none.
-pub(crate) fn lend(server: &'static Durability, directory: &Path) -> Result<(), String> {
+pub(crate) fn start_for_backup(
+    server: &'static Durability,
+    directory: &Path,
+) -> Result<(), String> {
     let files = AofDirectory::within(server, directory.to_owned())?;
     let queue = new_queue(server);
-    spawn(server, LogWriter::lent(server, Arc::clone(&queue), files))?;
+    spawn(server, LogWriter::for_backup(server, Arc::clone(&queue), files))?;
     let mut slot = server.aof.queue();
     *slot = Some(queue);
-    server.aof.is_lent.store(true, Ordering::Release);
+    server.aof.is_for_backup.store(true, Ordering::Release);
     Ok(())
 }
 
-/// Ends a log that was lent, if one is; who likes may wait until nothing is written any more.
-pub(crate) fn take_back(server: &'static Durability) -> Option<mpsc::Receiver<()>> {
-    // Until all is done, so that nobody lends the next one in between.
+/// Ends a backup's log, if there is one; who likes may wait until nothing is written any more.
+pub(crate) fn stop_for_backup(server: &'static Durability) -> Option<mpsc::Receiver<()>> {
+    // Until all is done, so that nobody starts the next one in between.
     let mut slot = server.aof.queue();
-    if !server.aof.is_lent.swap(false, Ordering::AcqRel) {
+    if !server.aof.is_for_backup.swap(false, Ordering::AcqRel) {
         return None;
     }
     server.aof.rewrite.give_up();

@@ -184,15 +184,15 @@ pub fn begin(server: &'static Durability) -> bool {
     RewriteTurn::take(server).is_some_and(|turn| turn.begin(None))
 }
 
-/// The same without waiting for the disk, in the directory of a log that was lent, if one is named;
+/// The same without waiting for the disk, in the directory of a backup's log, if one is named;
 /// whether the rewrite is under way now.
-pub fn begin_in_background(server: &'static Durability, lent: Option<PathBuf>) -> bool {
+pub fn begin_in_background(server: &'static Durability, for_backup: Option<PathBuf>) -> bool {
     let turn = RewriteTurn::take(server);
     let is_taken = turn.is_some();
     if let Some(turn) = turn {
         server.background.spawn(move |_| {
             // What goes wrong is told by `done`.
-            let _ = turn.begin(lent.as_deref());
+            let _ = turn.begin(for_backup.as_deref());
         });
     }
     is_taken
@@ -226,10 +226,12 @@ impl RewriteTurn {
         Some(Self { server, form, snapshot, is_over: false })
     }
 
-    fn begin(mut self, lent: Option<&Path>) -> bool {
+    fn begin(mut self, for_backup: Option<&Path>) -> bool {
         let (server, form) = (self.server, self.form);
         drill::point();
-        let path = match make_directory(server, lent).and_then(|()| new_base_path(server, lent)) {
+        let path = match make_directory(server, for_backup)
+            .and_then(|()| new_base_path(server, for_backup))
+        {
             Ok(path) => path,
             Err(error) => {
                 log_warning!(server.log, "{}", unmade_directory(server, &error));

@@ -93,7 +93,7 @@ impl LogWriter {
             self.state = LogState::Healthy;
             if self.server.aof.is_on() {
                 self.recover("The AOF has a new base. The server can write again.");
-            } else if !self.is_lent {
+            } else if !self.is_for_backup {
                 // From here on replies wait for the disk; those that have left did not.
                 self.securing = Some(base.bytes);
                 self.server.aof.rely(self.server, Phase::Securing);

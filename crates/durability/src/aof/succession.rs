@@ -30,10 +30,10 @@ pub(super) fn run(server: &'static Durability, mut writer: LogWriter) {
         if worked.is_ok() {
             return;
         }
-        let (queue, is_lent) = (Arc::clone(&writer.queue), writer.is_lent);
+        let (queue, is_for_backup) = (Arc::clone(&writer.queue), writer.is_for_backup);
         // With it go its files, and with those its claim.
         drop(writer);
-        match succeed(server, Arc::clone(&queue), is_lent) {
+        match succeed(server, Arc::clone(&queue), is_for_backup) {
             Some(next) => writer = next,
             None => return queue.forsake(),
         }
@@ -44,7 +44,7 @@ pub(super) fn run(server: &'static Durability, mut writer: LogWriter) {
 fn succeed(
     server: &'static Durability,
     queue: Arc<RecordQueue>,
-    is_lent: bool,
+    is_for_backup: bool,
 ) -> Option<LogWriter> {
     log_warning!(server.log, "The AOF begins anew, as {BUG}");
     server.backup.lose_log(server, BUG);
@@ -88,8 +88,8 @@ fn succeed(
         }
         is_first = false;
         match AofDirectory::find(server) {
-            // What a backup needed is lost, and the log that was lent ends.
-            _ if is_lent => {}
+            // What a backup needed is lost, and the log of the backup ends.
+            _ if is_for_backup => {}
             Ok(files) => {
                 log_notice!(server.log, "The AOF is written by another writer");
                 return Some(LogWriter::new(server, queue, files));

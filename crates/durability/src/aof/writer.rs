@@ -63,7 +63,7 @@ pub(super) struct LogWriter {
     pub(super) queue: Arc<RecordQueue>,
     pub(super) files: AofDirectory,
     /// Whether only a backup needs it.
-    pub(super) is_lent: bool,
+    pub(super) is_for_backup: bool,
     pub(super) state: LogState,
     /// The present increment; none before the first base.
     pub(super) file: Option<Increment>,
@@ -151,7 +151,7 @@ impl LogWriter {
             server,
             queue,
             files,
-            is_lent: false,
+            is_for_backup: false,
             state: LogState::NeedsBase,
             file: None,
             synced_length: 0,
@@ -173,12 +173,12 @@ impl LogWriter {
     }
 
     /// The same, for a backup.
-    pub(super) fn lent(
+    pub(super) fn for_backup(
         server: &'static Durability,
         queue: Arc<RecordQueue>,
         files: AofDirectory,
     ) -> Self {
-        Self { is_lent: true, ..Self::new(server, queue, files) }
+        Self { is_for_backup: true, ..Self::new(server, queue, files) }
     }
 
     /// Works until it is told to close.
@@ -209,7 +209,7 @@ impl LogWriter {
                 self.server.journal.note_written(self.queue.reader, end, began_us);
             }
             self.sync_if_due();
-            if self.state == LogState::NeedsBase && !self.is_lent && self.is_rested() {
+            if self.state == LogState::NeedsBase && !self.is_for_backup && self.is_rested() {
                 self.began_us = self.now_us();
                 rewrite::begin(self.server);
             }
@@ -292,7 +292,7 @@ impl LogWriter {
     /// Keeps a batch that could not be written; what a failed write left is cut off later. A log
     /// that is not relied on yet begins anew instead, and nobody is refused for a backup's sake.
     fn wait_for_disk<'a>(&mut self, batch: impl Iterator<Item = &'a [u8]>, error: &io::Error) {
-        if self.state == LogState::Rebuilding || self.is_lent || self.securing.is_some() {
+        if self.state == LogState::Rebuilding || self.is_for_backup || self.securing.is_some() {
             return self.lose(error);
         }
         self.state = LogState::WriteFailed;
@@ -349,7 +349,7 @@ impl LogWriter {
     /// the disk less time; whether all that was written before is on disk, if it had to be.
     fn make_room(&mut self, length: usize) -> io::Result<bool> {
         let is_synced = self.server.config.get(APPENDFSYNC) == AppendFsync::Always;
-        let pads = is_synced && self.state == LogState::Healthy && !self.is_lent;
+        let pads = is_synced && self.state == LogState::Healthy && !self.is_for_backup;
         let count = length + ANNOTATIONS;
         let wants = |file: &Increment| count <= OVER_PADDING && file.wants_padding(count);
         if !pads || !self.file.as_ref().is_some_and(wants) {

@@ -26,7 +26,7 @@ fn a_flush_before_the_cut_of_a_last_save_that_is_called_off_is_left_to_the_next(
         server.saves.hold_world(server, SaveMode::Final, &mut world).is_ok()
     });
     await_end("the wait for a last save", || server.saves.is_running());
-    server.saves.note_flush(server);
+    server.saves.on_flushall(server);
     assert!(!server.saves.cancel(), "it is none of the background");
     assert!(server.saves.cancel_last());
     assert!(!last.join().unwrap());
@@ -44,7 +44,7 @@ fn none_but_the_last_save_begins_until_an_end_gives_its_turn_back() {
     for manner in [SaveMode::Background, SaveMode::Awaited, SaveMode::Following] {
         assert!(server.saves.begin(server, manner, None).is_err(), "{manner:?}");
     }
-    server.saves.note_flush(server);
+    server.saves.on_flushall(server);
     assert!(server.snapshot_fence.is_up() && !server.saves.is_running());
     drop(turn);
     assert!(server.snapshot_fence.is_up() && server.saves.is_running(), "the file follows now");
