@@ -284,7 +284,7 @@ impl Services {
     }
 
     /// What was done, for the journal.
-    pub(crate) fn deeds(&self) -> impl Iterator<Item = CommandEffects<'_, '_>> {
+    pub(crate) fn commands(&self) -> impl Iterator<Item = CommandEffects<'_, '_>> {
         self.done.iter().map(|service| {
             let (database, args) = (blocked(&service.waiter).database, service.request.as_args());
             CommandEffects { effects: &service.effects, database, args }

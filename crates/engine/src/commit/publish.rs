@@ -33,9 +33,9 @@ pub fn commit(
     tx.finish_command();
     if tx.has_ready() || tx.has_modified() {
         let own = tx.take_effects();
-        let deed = CommandEffects { effects: &own, database: tx.database(), args };
+        let command = CommandEffects { effects: &own, database: tx.database(), args };
         let tell = || server.notify(wakes, &own);
-        return commit_unit(server, wakes, tx, (vec![deed], own.changes()), &[], tell);
+        return commit_unit(server, wakes, tx, (vec![command], own.changes()), &[], tell);
     }
     book(server, tx, tx.effects().changes());
     let seen = publish(&server.journal, &wakes.records, tx, args);
@@ -59,8 +59,8 @@ pub fn publish(journal: &Journal, batch: &RecordBatch, tx: &mut Tx, args: Args<'
     if !tx.effects().is_recorded() {
         return 0;
     }
-    let deed = CommandEffects { effects: tx.effects(), database: tx.database(), args };
-    let record = journal::record(&[deed]);
+    let command = CommandEffects { effects: tx.effects(), database: tx.database(), args };
+    let record = journal::record(&[command]);
     append(journal, batch, tx, &record)
 }
 
@@ -95,9 +95,9 @@ pub(crate) fn commit_unit(
     // Where others write the journal, waiters that were served have seen what those wrote.
     let mut seen = if services.is_empty() { 0 } else { tx.observed_lsn() };
     if tx.effects().is_recorded() {
-        let mut deeds = own;
-        deeds.extend(services.deeds());
-        seen = append(&server.journal, &wakes.records, tx, &journal::record(&deeds));
+        let mut commands = own;
+        commands.extend(services.commands());
+        seen = append(&server.journal, &wakes.records, tx, &journal::record(&commands));
     }
     tx.seal();
     drill::strike_behind_commit();

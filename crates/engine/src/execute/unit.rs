@@ -80,9 +80,7 @@ impl CommandExecution<'_> {
                     return Step::Done;
                 }
                 Err(Refusal::Widen) => return self.widen(unit, &mut *program, mark, &round),
-                Err(_) if !unit.refuses_long_work() => {
-                    unreachable!("who takes its time is never heavy")
-                }
+                Err(_) if !unit.refuses_long_work() => unreachable!("it may take its time"),
                 Err(_) => match self.move_away(unit, program, mark, &mut round) {
                     Ok(step) => return step,
                     Err((stays, its_program)) => (unit, program) = (*stays, its_program),

@@ -72,18 +72,18 @@ impl Drop for Made {
 /// A transaction's record: its commands, in their databases; it begins and ends in database 0.
 /// Empty if it changed nothing. Several commands stand between MULTI and EXEC, so that whoever
 /// follows sees all of them or none.
-pub(crate) fn record<'a>(deeds: &[CommandEffects<'_, 'a>]) -> Record<'a> {
-    if let [deed] = deeds
-        && let Some(bytes) = deed.sent()
+pub(crate) fn record<'a>(commands: &[CommandEffects<'_, 'a>]) -> Record<'a> {
+    if let [command] = commands
+        && let Some(bytes) = command.sent()
     {
         return Record::Sent(bytes);
     }
     let mut writer = RecordWriter { bytes: SPARE.take(), database: 0 };
-    let is_group = deeds.iter().map(CommandEffects::commands).sum::<usize>() > 1;
+    let is_group = commands.iter().map(CommandEffects::commands).sum::<usize>() > 1;
     if is_group {
         writer.command(0, [b"MULTI".as_slice()].into_iter());
     }
-    deeds.iter().for_each(|deed| deed.write(&mut writer));
+    commands.iter().for_each(|command| command.write(&mut writer));
     writer.select(0);
     if is_group {
         writer.command(0, [b"EXEC".as_slice()].into_iter());

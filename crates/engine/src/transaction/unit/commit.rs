@@ -49,15 +49,16 @@ impl Unit {
             self.tx.seal();
             return Ok(0);
         }
-        let deeds = self.done.iter().map(|done| CommandEffects {
+        let commands = self.done.iter().map(|done| CommandEffects {
             effects: &done.effects,
             database: done.database,
             args: done.args.as_args(),
         });
         let server = self.server;
         let tell = || tell(server, wakes, &self.done, &self.publications);
-        let (tx, readings, deeds) = (&mut self.tx, &self.readings, (deeds.collect(), self.changes));
-        publish::commit_unit(server, wakes, tx, deeds, readings, tell)
+        let (tx, readings, commands) =
+            (&mut self.tx, &self.readings, (commands.collect(), self.changes));
+        publish::commit_unit(server, wakes, tx, commands, readings, tell)
     }
 
     /// It is committed: does what was put off.
