@@ -188,7 +188,7 @@ impl RecordQueue {
         inner.records += 1;
         inner.end = lsn;
         if inner.bytes.len() > ROOM {
-            self.gate.shut();
+            self.gate.close();
         }
         let waits = may_wait && inner.is_urgent;
         inner.is_due |= !waits;
@@ -465,8 +465,8 @@ mod tests {
     fn the_gate_shuts_when_the_queue_is_full() {
         let (queue, gate) = queue();
         queue.put(1, &vec![b'x'; ROOM], false);
-        assert!(!gate.is_shut());
+        assert!(!gate.is_closed());
         queue.put(2, b"x", false);
-        assert!(gate.is_shut());
+        assert!(gate.is_closed());
     }
 }

@@ -287,7 +287,7 @@ impl Applier {
     fn wait_at_gates(&self) -> bool {
         let waker = || Waker::from(Arc::new(WakeApplier(std::thread::current())));
         let gates: [&WriteGate; 2] = [&self.server.log_gate, &self.server.snapshot_gate];
-        let is_kept = match gates.into_iter().find(|gate| gate.is_shut()) {
+        let is_kept = match gates.into_iter().find(|gate| gate.is_closed()) {
             Some(gate) => gate.wait(&waker()),
             None => self.is_paused(),
         };

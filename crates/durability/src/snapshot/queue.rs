@@ -78,9 +78,9 @@ impl EntryQueue {
         let bytes = self.bytes.load(Ordering::Relaxed) + size;
         self.bytes.store(bytes, Ordering::Relaxed);
         self.peak.fetch_max(bytes, Ordering::Relaxed);
-        if bytes >= self.full && !self.gate.is_shut() {
+        if bytes >= self.full && !self.gate.is_closed() {
             self.shut_since.store(self.clock.monotonic_us(), Ordering::Relaxed);
-            self.gate.shut();
+            self.gate.close();
         }
     }
 
@@ -150,25 +150,25 @@ mod tests {
         let value = [b'x'; 60_000];
         let entry = EntryBox::text(b"k", NewText::from_client(&value), None);
         let mut count = 0;
-        while !gate.is_shut() {
+        while !gate.is_closed() {
             intake.save(3, entry.borrow());
             count += 1;
         }
         assert!((FULL / 65_536..=FULL / 60_000 + 1).contains(&count));
         assert!(queue.shut_since().is_some() && queue.peak() >= FULL);
         let mut taken = 0;
-        while gate.is_shut() {
+        while gate.is_closed() {
             let (database, entry) = queue.pop().expect("it is full");
             assert_eq!((database, entry.borrow().key()), (3, &b"k"[..]));
             taken += 1;
         }
         assert!((count / 2..=count / 2 + 2).contains(&taken), "{taken} of {count}");
         assert!(queue.shut_since().is_none());
-        while !gate.is_shut() {
+        while !gate.is_closed() {
             intake.save(3, entry.borrow());
         }
         queue.clear();
-        assert!(!gate.is_shut() && queue.pop().is_none());
+        assert!(!gate.is_closed() && queue.pop().is_none());
     }
 
     #[test]

@@ -197,7 +197,7 @@ fn disk_and_memory(
 /// What has no room for what writes would leave behind.
 #[inline]
 fn write_gates(server: &'static Shared, effective: Flags) -> Passed {
-    match shut_gate(server) {
+    match closed_gate(server) {
         Some(gate) if may_write(effective) => Err(Objection::Wait(Suspension::Backpressure(gate))),
         _ => Ok(()),
     }
@@ -335,8 +335,8 @@ impl<'a> Again<'a> {
         if let Some(refusal) = server.budget.refuse_late(&server.config, declared, more, garbage) {
             return Err(refusal);
         }
-        let waits_for_disk =
-            may_write(effective) && (server.snapshot_gate.is_shut() || server.log_gate.is_shut());
+        let waits_for_disk = may_write(effective)
+            && (server.snapshot_gate.is_closed() || server.log_gate.is_closed());
         let now = server.keyspace.clock().now_ms();
         let is_paused = server.pause.may_hold() && server.pause.holds(declared, now);
         Ok(waits_for_disk || is_paused)
@@ -377,9 +377,9 @@ fn may_write(flags: Flags) -> bool {
 
 /// What has no room at present for what commands leave behind.
 #[inline]
-fn shut_gate(server: &'static Shared) -> Option<&'static WriteGate> {
+fn closed_gate(server: &'static Shared) -> Option<&'static WriteGate> {
     let gates = [&server.snapshot_gate, &server.log_gate, &server.budget.gate];
-    gates.into_iter().find(|gate| gate.is_shut())
+    gates.into_iter().find(|gate| gate.is_closed())
 }
 
 /// Whether a command is refused while data are loaded; EXEC is if one of its commands is.

@@ -100,7 +100,7 @@ pub fn make_room(lane: &Lane, more: usize) {
     while server.budget.is_exceeded(more) {
         // While a snapshot has enough to save, what goes is one more copy for it and makes no room;
         // while the world stands still nobody allocates much.
-        if is_over || server.snapshot_gate.is_shut() || !enter_relieved(lane) {
+        if is_over || server.snapshot_gate.is_closed() || !enter_relieved(lane) {
             // However short the time was, a write is refused where no key can go and too little
             // waits to be freed.
             let is_any = is_any_gone
@@ -280,7 +280,7 @@ fn awaits_garbage(server: &Shared, more: usize) -> bool {
         return false;
     }
     if garbage > 0 {
-        server.budget.gate.shut();
+        server.budget.gate.close();
         // If it is freed by now, nobody else opens the gate.
         fence(Ordering::SeqCst);
         admit_writers(server);

@@ -1,6 +1,6 @@
-//! A gate in front of commands that write: shut while what they leave behind has no room.
+//! A gate in front of commands that write: closed while what they leave behind has no room.
 //!
-//! Invariant: a session that found it shut is woken when it opens.
+//! Invariant: a session that found it closed is woken when it opens.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -8,32 +8,32 @@ use std::task::Waker;
 
 use base::Wakers;
 
-/// Open until it is shut.
+/// Open until it is closed.
 #[derive(Default)]
 pub struct WriteGate {
-    is_shut: AtomicBool,
+    is_closed: AtomicBool,
     waiting: Mutex<Wakers>,
 }
 
 impl WriteGate {
     /// Whether who wants to pass has to wait: one load.
     #[inline]
-    pub fn is_shut(&self) -> bool {
-        self.is_shut.load(Ordering::Relaxed)
+    pub fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Relaxed)
     }
 
     /// Lets nobody pass from now on.
-    pub fn shut(&self) {
-        self.is_shut.store(true, Ordering::Relaxed);
+    pub fn close(&self) {
+        self.is_closed.store(true, Ordering::Relaxed);
     }
 
     /// Lets everybody pass.
     pub fn open(&self) {
-        if !self.is_shut() {
+        if !self.is_closed() {
             return;
         }
         let mut waiting = self.waiting();
-        self.is_shut.store(false, Ordering::Relaxed);
+        self.is_closed.store(false, Ordering::Relaxed);
         let woken = waiting.take();
         drop(waiting);
         woken.into_iter().for_each(Waker::wake);
@@ -43,7 +43,7 @@ impl WriteGate {
     pub fn wait(&self, waker: &Waker) -> bool {
         let mut waiting = self.waiting();
         // It opens under this mutex only, so the waker cannot come too late.
-        if !self.is_shut() {
+        if !self.is_closed() {
             return false;
         }
         waiting.add(waker);
@@ -65,9 +65,9 @@ mod tests {
     fn who_comes_while_it_is_shut_waits_and_who_comes_later_passes() {
         let gate = WriteGate::default();
         assert!(!gate.wait(Waker::noop()), "it is open at first");
-        gate.shut();
-        assert!(gate.is_shut() && gate.wait(Waker::noop()));
+        gate.close();
+        assert!(gate.is_closed() && gate.wait(Waker::noop()));
         gate.open();
-        assert!(!gate.is_shut() && !gate.wait(Waker::noop()));
+        assert!(!gate.is_closed() && !gate.wait(Waker::noop()));
     }
 }
