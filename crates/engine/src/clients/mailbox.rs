@@ -60,7 +60,7 @@ pub enum Letter {
         /// The number of the message among those of its channel or pattern.
         number: u64,
         /// The subscribers at this worker, each with the number that it joined at.
-        roll: Arc<WorkerSubscribers>,
+        subscribers: Arc<WorkerSubscribers>,
         /// The encoded reply.
         bytes: Arc<[u8]>,
     },
@@ -110,16 +110,16 @@ impl Mailboxes {
         Self { boxes: (0..=IN_TRANSIT).map(|_| Mailbox::default()).collect() }
     }
 
-    /// Leaves bytes for an audience's members at a worker.
+    /// Leaves bytes for the members of a set of subscribers at a worker.
     pub(crate) fn leave_message(
         &self,
         lane: usize,
         wakes: &PendingWakes,
-        roll: &Arc<WorkerSubscribers>,
+        subscribers: &Arc<WorkerSubscribers>,
         bytes: &Arc<[u8]>,
     ) {
-        let (roll, bytes) = (Arc::clone(roll), Arc::clone(bytes));
-        self.leave(lane, wakes, |number| Letter::Message { number, roll, bytes });
+        let (subscribers, bytes) = (Arc::clone(subscribers), Arc::clone(bytes));
+        self.leave(lane, wakes, |number| Letter::Message { number, subscribers, bytes });
     }
 
     /// Leaves notices for a client.
@@ -235,8 +235,8 @@ pub(crate) fn hand_out_next(
 ) -> Option<usize> {
     /// Of so many, so that the members have their turns in between.
     const BUNDLE_MAX: usize = 256;
-    let (number, roll, bytes) = match letters.pop_front()? {
-        Letter::Message { number, roll, bytes } => (number, roll, bytes),
+    let (number, subscribers, bytes) = match letters.pop_front()? {
+        Letter::Message { number, subscribers, bytes } => (number, subscribers, bytes),
         Letter::Notices(client, notices) => {
             if client.deliver(Delivery::Notices(notices)) {
                 wake(&client);
@@ -250,13 +250,13 @@ pub(crate) fn hand_out_next(
     };
     let mut messages = SmallVec::<[_; 8]>::from_iter([(number, bytes)]);
     while messages.len() < BUNDLE_MAX
-        && let Some(Letter::Message { number, roll: next, bytes }) = letters.front()
-        && Arc::ptr_eq(next, &roll)
+        && let Some(Letter::Message { number, subscribers: next, bytes }) = letters.front()
+        && Arc::ptr_eq(next, &subscribers)
     {
         messages.push((*number, Arc::clone(bytes)));
         letters.pop_front();
     }
-    Some(roll.deliver(&messages, wake))
+    Some(subscribers.deliver(&messages, wake))
 }
 
 #[cfg(test)]
@@ -265,7 +265,7 @@ mod tests {
     use std::task::Waker;
 
     use super::{IN_TRANSIT, MailFigures, Mailboxes, PendingWakes, hand_out, hand_out_next};
-    use crate::clients::multicast::{Subscribers, relocate};
+    use crate::clients::multicast::{Subscribers, migrate};
     use crate::clients::registry::{Client, Clients, Delivery, Peer, Signal};
     use crate::runtime::counting_waker::CountingWaker;
 
@@ -274,7 +274,7 @@ mod tests {
     struct Rig {
         clients: Clients,
         mailboxes: Mailboxes,
-        audience: Subscribers,
+        subscribers: Subscribers,
         /// Woken once at each worker.
         wakers: [Arc<CountingWaker>; LANES],
     }
@@ -284,7 +284,7 @@ mod tests {
             let rig = Self {
                 clients: Clients::default(),
                 mailboxes: Mailboxes::new(),
-                audience: Subscribers::default(),
+                subscribers: Subscribers::default(),
                 wakers: Default::default(),
             };
             for lane in 0..LANES {
@@ -303,12 +303,12 @@ mod tests {
         fn join(&self, lane: usize) -> Arc<Client> {
             let client = self.clients.register(Peer::Unix, Peer::Unix, 0, 0);
             client.set_lane(lane);
-            self.audience.join(&self.mailboxes, lane, &client);
+            self.subscribers.join(&self.mailboxes, lane, &client);
             client
         }
 
         fn publish(&self, wakes: &PendingWakes, text: &str) {
-            self.audience.publish(&self.mailboxes, wakes, &Arc::from(text.as_bytes()));
+            self.subscribers.publish(&self.mailboxes, wakes, &Arc::from(text.as_bytes()));
         }
 
         fn empty(&self, lane: usize) -> usize {
@@ -334,7 +334,7 @@ mod tests {
         let rig = Rig::new();
         let clients: Vec<_> = (0..10_000).map(|number| rig.join(number % LANES)).collect();
         let (wakes, message) = (PendingWakes::default(), Arc::<[u8]>::from(&b"hello"[..]));
-        rig.audience.publish(&rig.mailboxes, &wakes, &message);
+        rig.subscribers.publish(&rig.mailboxes, &wakes, &message);
         assert_eq!(Arc::strong_count(&message), 1 + LANES);
         assert_eq!(rig.woken(), [0; LANES], "nobody is woken before the batch is over");
         rig.mailboxes.wake(&wakes);
@@ -374,11 +374,11 @@ mod tests {
         rig.publish(&wakes, "a");
         let late = rig.join(0);
         rig.publish(&wakes, "b");
-        rig.audience.leave(&early, || ());
+        rig.subscribers.leave(&early, || ());
         assert_eq!(rig.empty(0), 2);
         assert_eq!((read(&early), read(&late)), (String::new(), "b".to_owned()));
-        rig.audience.leave(&late, || ());
-        assert!(rig.audience.is_empty());
+        rig.subscribers.leave(&late, || ());
+        assert!(rig.subscribers.is_empty());
     }
 
     #[test]
@@ -420,11 +420,11 @@ mod tests {
         let (wakes, client) = (PendingWakes::default(), rig.join(0));
         rig.publish(&wakes, "a");
         let settle = || assert_eq!(rig.empty(0), 1, "the worker that it leaves");
-        relocate(vec![&rig.audience], &rig.mailboxes, &client, IN_TRANSIT, settle);
+        migrate(vec![&rig.subscribers], &rig.mailboxes, &client, IN_TRANSIT, settle);
         assert_eq!(read(&client), "a");
         rig.publish(&wakes, "b");
         assert_eq!(read(&client), "b", "in transit there is nobody to leave letters with");
-        relocate(vec![&rig.audience], &rig.mailboxes, &client, 1, || ());
+        migrate(vec![&rig.subscribers], &rig.mailboxes, &client, 1, || ());
         rig.publish(&wakes, "c");
         assert_eq!((rig.empty(1), read(&client).as_str()), (1, "c"));
         rig.mailboxes.close(1);

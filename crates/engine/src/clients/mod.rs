@@ -1,4 +1,5 @@
-//! The clients: their registry, the mailboxes by which threads tell each other of them, audiences.
+//! The clients: their registry, the mailboxes by which threads tell each other of them, sets of
+//! subscribers.
 //!
 //! Invariant: a client is named by its id; nothing here holds its socket.
 

@@ -1,8 +1,8 @@
-//! Audiences: clients that get the same messages. The watchers of MONITOR are one; a channel and
-//! its subscribers are another.
+//! Subscribers: clients that get the same messages. The watchers of MONITOR are some; a channel has
+//! its own.
 //!
-//! Invariants: a client stands in the roll of the worker it lives at, or in that of those in
-//! transit; messages to an audience have one order, which each member sees.
+//! Invariants: a client stands in the list of the worker it lives at, or in that of those in
+//! transit; messages to the same subscribers have one order, which each member sees.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ use crate::clients::registry::{Bundle, Client, Delivery};
 #[derive(Default)]
 pub struct Subscribers {
     size: AtomicUsize,
-    rolls: Mutex<Vec<(usize, Arc<WorkerSubscribers>)>>,
+    by_worker: Mutex<Vec<(usize, Arc<WorkerSubscribers>)>>,
 }
 
 /// The members that live at one worker.
@@ -44,16 +44,16 @@ impl Subscribers {
 
     /// Takes a client in that is no member yet. Messages from here on are for it, too.
     pub fn join(&self, mailboxes: &Mailboxes, lane: usize, client: &Arc<Client>) {
-        let mut rolls = self.rolls();
-        enlist(&mut rolls, mailboxes, lane, client);
+        let mut by_worker = self.by_worker();
+        add(&mut by_worker, mailboxes, lane, client);
         self.size.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Lets a member go. Messages that `settle` does not hand out to it never reach it.
     pub fn leave(&self, client: &Client, settle: impl FnOnce()) {
-        let mut rolls = self.rolls();
+        let mut by_worker = self.by_worker();
         settle();
-        if strike_off(&mut rolls, client) {
+        if remove(&mut by_worker, client) {
             self.size.fetch_sub(1, Ordering::Relaxed);
         }
     }
@@ -61,69 +61,70 @@ impl Subscribers {
     /// Leaves a message for all members; the caller wakes workers when its batch is over. Returns
     /// how many members there are.
     pub fn publish(&self, mailboxes: &Mailboxes, wakes: &PendingWakes, bytes: &Arc<[u8]>) -> usize {
-        let rolls = self.rolls();
-        for (lane, roll) in rolls.iter() {
-            mailboxes.leave_message(*lane, wakes, roll, bytes);
+        let by_worker = self.by_worker();
+        for (lane, subscribers) in by_worker.iter() {
+            mailboxes.leave_message(*lane, wakes, subscribers, bytes);
         }
         self.len()
     }
 
-    fn rolls(&self) -> MutexGuard<'_, Vec<(usize, Arc<WorkerSubscribers>)>> {
-        self.rolls.lock().expect("no critical section here panics")
+    fn by_worker(&self) -> MutexGuard<'_, Vec<(usize, Arc<WorkerSubscribers>)>> {
+        self.by_worker.lock().expect("no critical section here panics")
     }
 }
 
-/// Follows a member of all these audiences to another worker. `settle` hands out the letters that
+/// Follows a subscriber of all these to another worker. `settle` hands out the letters that
 /// are under way to the present one: behind it they would not find the member any more, and before
-/// it others could still come, were the audiences not locked. All of them are, since messages of
-/// two audiences have an order, too, where one publisher sent both.
-pub fn relocate(
-    mut audiences: Vec<&Subscribers>,
+/// it others could still come, were they not locked. All of them are, since messages of
+/// two of them have an order, too, where one publisher sent both.
+pub fn migrate(
+    mut sets: Vec<&Subscribers>,
     mailboxes: &Mailboxes,
     client: &Arc<Client>,
     lane: usize,
     settle: impl FnOnce(),
 ) {
-    if audiences.is_empty() {
+    if sets.is_empty() {
         return;
     }
     // Only who moves holds more than one of them, and all who move lock them in one order.
-    audiences.sort_unstable_by_key(|&audience| std::ptr::from_ref(audience).addr());
-    let mut locked: Vec<_> = audiences.into_iter().map(Subscribers::rolls).collect();
+    sets.sort_unstable_by_key(|&set| std::ptr::from_ref(set).addr());
+    let mut locked: Vec<_> = sets.into_iter().map(Subscribers::by_worker).collect();
     settle();
-    for rolls in &mut locked {
-        if strike_off(rolls, client) {
-            enlist(rolls, mailboxes, lane, client);
+    for by_worker in &mut locked {
+        if remove(by_worker, client) {
+            add(by_worker, mailboxes, lane, client);
         }
     }
 }
 
-fn enlist(
-    rolls: &mut Vec<(usize, Arc<WorkerSubscribers>)>,
+fn add(
+    by_worker: &mut Vec<(usize, Arc<WorkerSubscribers>)>,
     mailboxes: &Mailboxes,
     lane: usize,
     client: &Arc<Client>,
 ) {
     let member = Member { client: Arc::clone(client), joined_after: mailboxes.last_number(lane) };
-    if let Some((_, roll)) = rolls.iter().find(|(own, _)| *own == lane) {
-        roll.members().insert(client.id, member);
+    if let Some((_, subscribers)) = by_worker.iter().find(|(own, _)| *own == lane) {
+        subscribers.members().insert(client.id, member);
     } else {
-        rolls.push((
+        by_worker.push((
             lane,
             Arc::new(WorkerSubscribers(Mutex::new(BTreeMap::from([(client.id, member)])))),
         ));
     }
 }
 
-/// Takes a client off its roll, and the roll out if it is empty then; whether it was there.
-fn strike_off(rolls: &mut Vec<(usize, Arc<WorkerSubscribers>)>, client: &Client) -> bool {
-    let strike = |members: &mut BTreeMap<ClientId, Member>| {
+/// Takes a client off its list, and the list out if it is empty then; whether it was there.
+fn remove(by_worker: &mut Vec<(usize, Arc<WorkerSubscribers>)>, client: &Client) -> bool {
+    let remove = |members: &mut BTreeMap<ClientId, Member>| {
         members.remove(&client.id)?;
         Some(members.is_empty())
     };
-    let found = (0..rolls.len()).find_map(|at| Some((at, strike(&mut rolls[at].1.members())?)));
+    let found =
+        (0..by_worker.len()).find_map(|at| Some((at, remove(&mut by_worker[at].1.members())?)));
     if let Some((at, true)) = found {
-        rolls.swap_remove(at);
+        by_worker.swap_remove(at);
     }
     found.is_some()
 }

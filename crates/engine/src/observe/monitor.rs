@@ -1,7 +1,7 @@
 //! MONITOR: every command that ran as a line for those who watch.
 //!
-//! Invariants: passwords are never shown; a client is in the audience if and only if its flag says
-//! so.
+//! Invariants: passwords are never shown; a client is among the subscribers if and only if its flag
+//! says so.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ impl Monitors {
         }
     }
 
-    /// The audience that a client belongs to, if it is a watcher.
+    /// The subscribers that a client belongs to, if it is a watcher.
     pub fn audience_of(&self, client: &Client) -> Option<&Subscribers> {
         client.has_flag(client_flags::MONITOR).then_some(&self.0)
     }

@@ -52,7 +52,7 @@ fn classes_of(words: &[&[u8]]) -> Option<Classes> {
 /// All who watch.
 #[derive(Default)]
 pub(crate) struct Watchers {
-    audiences: [Subscribers; CLASSES.len()],
+    by_class: [Subscribers; CLASSES.len()],
     watchers: AtomicUsize,
     /// The number of the last line.
     last: AtomicU64,
@@ -62,7 +62,7 @@ impl Watchers {
     /// Whether anybody watches this.
     #[inline]
     pub(crate) fn is_watched(&self, class: Class) -> bool {
-        !self.audiences[class as usize].is_empty()
+        !self.by_class[class as usize].is_empty()
     }
 
     /// What anybody watches.
@@ -89,7 +89,7 @@ impl Watchers {
         let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         let line = format!("ts={seconds}.{micros:06} gid={number} {what}\n");
         let line: Arc<[u8]> = line.into_bytes().into();
-        self.audiences[class as usize].publish(outbox.mailboxes, outbox.wakes, &line);
+        self.by_class[class as usize].publish(outbox.mailboxes, outbox.wakes, &line);
     }
 
     /// How many lines there were.
@@ -97,10 +97,10 @@ impl Watchers {
         self.last.load(Ordering::Relaxed)
     }
 
-    /// The audiences of some classes.
-    pub(crate) fn audiences(&self, classes: Classes) -> impl Iterator<Item = &Subscribers> {
+    /// The sets of subscribers of some classes.
+    pub(crate) fn subscriber_sets(&self, classes: Classes) -> impl Iterator<Item = &Subscribers> {
         let of_class = move |(class, _): &(Class, &[u8])| {
-            classes.has(*class).then(|| &self.audiences[*class as usize])
+            classes.has(*class).then(|| &self.by_class[*class as usize])
         };
         CLASSES.iter().filter_map(of_class)
     }
@@ -108,7 +108,7 @@ impl Watchers {
     /// Forgets a watcher that is gone.
     pub(crate) fn remove(&self, client: &Client) {
         if client.has_flag(client_flags::LOOKOUT) {
-            self.audiences.iter().for_each(|audience| audience.leave(client, || ()));
+            self.by_class.iter().for_each(|subscribers| subscribers.leave(client, || ()));
             client.set_flag(WATCHING, false);
             self.watchers.fetch_sub(1, Ordering::Relaxed);
         }
@@ -120,8 +120,8 @@ impl Watchers {
         let joined = self.watchers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok();
         if joined {
             client.set_flag(WATCHING, true);
-            for audience in self.audiences(classes) {
-                audience.join(mailboxes, client.lane(), client);
+            for subscribers in self.subscriber_sets(classes) {
+                subscribers.join(mailboxes, client.lane(), client);
             }
         }
         joined

@@ -16,7 +16,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use config::settings::SERVER_THREAD_AFFINITY;
-use engine::clients::multicast::{Subscribers, relocate};
+use engine::clients::multicast::{Subscribers, migrate};
 use engine::clients::registry::{Client, Signal, client_flags};
 use engine::clients::unregistration::Unregistration;
 use engine::execute::{Executor, InputHandover};
@@ -349,8 +349,8 @@ fn adopt(worker: &Rc<Worker>, moving: Moving) {
     client.set_flag(client_flags::ALARMED, false);
     worker.neighbours.set(worker.neighbours.get() + usize::from(client.is_neighbour()));
     // Who is in transit is handed every letter at once: none is under way.
-    relocate(
-        audiences_of(worker.server, &moving.session),
+    migrate(
+        subscriber_sets_of(worker.server, &moving.session),
         &worker.server.mailboxes,
         &client,
         worker.lane.number,
@@ -389,11 +389,14 @@ async fn take_off(worker: Rc<Worker>, mut unregistration: Unregistration) {
     }
 }
 
-/// All audiences that a session belongs to.
-pub(crate) fn audiences_of<'a>(server: &'a Network, session: &'a Session) -> Vec<&'a Subscribers> {
-    let subscribed = session.subscriptions.iter().flat_map(|all| all.audiences());
+/// All sets of subscribers that a session belongs to.
+pub(crate) fn subscriber_sets_of<'a>(
+    server: &'a Network,
+    session: &'a Session,
+) -> Vec<&'a Subscribers> {
+    let subscribed = session.subscriptions.iter().flat_map(|all| all.subscriber_sets());
     let watch = session.memcached.iter().filter_map(|state| state.watch.as_ref());
-    let watched = watch.flat_map(|watch| server.memcached.watchers.audiences(watch.classes));
+    let watched = watch.flat_map(|watch| server.memcached.watchers.subscriber_sets(watch.classes));
     subscribed.chain(server.monitors.audience_of(&session.client)).chain(watched).collect()
 }
 

@@ -1,9 +1,9 @@
 //! Publish and subscribe: channels, patterns over channels, and shard channels.
 //!
-//! Each channel and each pattern that somebody has subscribed to is an audience; a message is
-//! encoded once for each, and its bytes are shared by all who get it.
+//! Each channel and each pattern that somebody has subscribed to is a set of subscribers; a message
+//! is encoded once for each, and its bytes are shared by all who get it.
 //!
-//! Invariants: locks are taken in one order: a registry's, an audience's, a mailbox's; to publish
+//! Invariants: locks are taken in one order: a registry's, a set's, a mailbox's; to publish
 //! holds no two but the last two. Messages of one publisher, and those to one channel, reach each
 //! subscriber in order, that to the channel before those to patterns.
 
@@ -77,16 +77,16 @@ impl PubSub {
         if space == Space::Shard {
             let Some(found) = self.shard_channels.find(channel) else { return 0 };
             let bytes = encode(&[b"smessage", channel, message]);
-            return found.audience.publish(mailboxes, wakes, &bytes);
+            return found.subscribers.publish(mailboxes, wakes, &bytes);
         }
         let mut receivers = 0;
         if let Some(found) = self.channels.find(channel) {
             let bytes = encode(&[b"message", channel, message]);
-            receivers += found.audience.publish(mailboxes, wakes, &bytes);
+            receivers += found.subscribers.publish(mailboxes, wakes, &bytes);
         }
         for found in self.patterns.that_match(channel) {
             let bytes = encode(&[b"pmessage", &found.name, channel, message]);
-            receivers += found.audience.publish(mailboxes, wakes, &bytes);
+            receivers += found.subscribers.publish(mailboxes, wakes, &bytes);
         }
         receivers
     }
@@ -97,7 +97,7 @@ impl PubSub {
             Space::Shard => self.shard_channels.subscribers(channel),
             Space::Global => {
                 let patterns = self.patterns.that_match(channel);
-                let by_pattern: usize = patterns.iter().map(|found| found.audience.len()).sum();
+                let by_pattern: usize = patterns.iter().map(|found| found.subscribers.len()).sum();
                 self.channels.subscribers(channel) + by_pattern
             }
         }

@@ -20,7 +20,7 @@ use crate::clients::registry::Client;
 /// A channel or a pattern, and who has subscribed to it.
 pub struct Channel {
     pub name: Box<[u8]>,
-    pub(crate) audience: Subscribers,
+    pub(crate) subscribers: Subscribers,
 }
 
 /// A channel in a set, where its name finds it.
@@ -81,7 +81,7 @@ impl Registry {
 
     /// How many clients have subscribed to one.
     pub fn subscribers(&self, name: &[u8]) -> usize {
-        self.find(name).map_or(0, |found| found.audience.len())
+        self.find(name).map_or(0, |found| found.subscribers.len())
     }
 
     /// Those that are patterns which match a channel.
@@ -123,26 +123,26 @@ impl Registry {
         let named = match shard.get(name) {
             Some(found) => found.clone(),
             None => {
-                let channel = Channel { name: name.into(), audience: Subscribers::default() };
+                let channel = Channel { name: name.into(), subscribers: Subscribers::default() };
                 let named = ChannelByName(Arc::new(channel));
                 shard.insert(named.clone());
                 self.count.fetch_add(1, Ordering::Relaxed);
                 named
             }
         };
-        named.0.audience.join(mailboxes, client.lane(), client);
+        named.0.subscribers.join(mailboxes, client.lane(), client);
         named
     }
 
     /// Lets a subscriber go: see [`Subscribers::leave`].
     pub(super) fn leave(&self, named: &ChannelByName, client: &Client, settle: impl FnOnce()) {
         let channel = &named.0;
-        channel.audience.leave(client, settle);
+        channel.subscribers.leave(client, settle);
         let mut shard = self.shard(&channel.name).write();
         // Others may have joined meanwhile, or left and joined anew.
         let is_listed =
             shard.get(&channel.name).is_some_and(|found| Arc::ptr_eq(&found.0, channel));
-        if channel.audience.is_empty() && is_listed {
+        if channel.subscribers.is_empty() && is_listed {
             shard.remove(&channel.name);
             self.count.fetch_sub(1, Ordering::Relaxed);
         }

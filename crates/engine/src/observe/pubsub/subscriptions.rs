@@ -1,7 +1,7 @@
 //! What one client has subscribed to.
 //!
-//! Invariants: each subscription is a place in its channel's audience, left at the latest when this
-//! is dropped; the client's record counts them.
+//! Invariants: each subscription is a place in its channel's subscribers, left at the latest when
+//! this is dropped; the client's record counts them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -69,9 +69,9 @@ impl Subscriptions {
         })
     }
 
-    /// The audiences that the client belongs to.
-    pub fn audiences(&self) -> impl Iterator<Item = &Subscribers> {
-        self.sets.iter().flatten().map(|named| &named.0.audience)
+    /// The sets of subscribers that the client belongs to.
+    pub fn subscriber_sets(&self) -> impl Iterator<Item = &Subscribers> {
+        self.sets.iter().flatten().map(|named| &named.0.subscribers)
     }
 
     /// Subscribes; `false` if the client had already.
@@ -133,7 +133,7 @@ impl Subscriptions {
 
 /// What a subscription takes: a name may be of one client alone.
 fn bytes_of(name: &[u8]) -> usize {
-    /// Its place in two sets, and an audience.
+    /// Its place in two sets, and a set of subscribers.
     const PLACE: usize = 480;
     PLACE + name.len()
 }

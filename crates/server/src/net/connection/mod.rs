@@ -38,10 +38,10 @@ pub(crate) use window::{Slot, Window};
 use crate::memcached::watch;
 use crate::net::deferred::DeferredNumber;
 use crate::net::output_limit::{self, Owed};
-use crate::net::worker::{Worker, audiences_of};
+use crate::net::worker::{Worker, subscriber_sets_of};
 use engine::admission::acl_check;
 use engine::clients::mailbox::IN_TRANSIT;
-use engine::clients::multicast::relocate;
+use engine::clients::multicast::migrate;
 use engine::clients::registry::{PendingSignals, Signal, client_flags};
 use engine::runtime::panics::contain;
 use engine::session::life::{Body, Gone, Heard, Incoming, Outgoing, Rest, Sight, Turn, Waits};
@@ -167,8 +167,8 @@ impl Connection {
         self.undefer();
         let (server, client) = (self.worker.server, &self.session.client);
         let settle = || self.worker.hand_out_letters();
-        let audiences = audiences_of(server, &self.session);
-        relocate(audiences, &server.mailboxes, client, IN_TRANSIT, settle);
+        let subscriber_sets = subscriber_sets_of(server, &self.session);
+        migrate(subscriber_sets, &server.mailboxes, client, IN_TRANSIT, settle);
         let stream = std::mem::replace(&mut self.stream, Stream::Gone);
         let Ok(stream) = stream.detach() else { return Exit::Closed };
         // Its new worker sees for itself whether a pause still holds it.
