@@ -50,7 +50,7 @@ pub(crate) fn of_sentinel() -> Families<ControlHandler, Prepare> {
 
 #[cfg(test)]
 mod tests {
-    use engine::observe::redact::shown;
+    use engine::observe::redact::redacted;
     use engine::table::command_table::CommandTable;
     use proto::OwnedArgs;
 
@@ -103,7 +103,8 @@ mod tests {
         let owned: OwnedArgs = line.split(' ').map(str::as_bytes).collect();
         let args = owned.as_args();
         let entry = table.resolve(args).ok().unwrap();
-        let words = (0..args.len()).map(|index| String::from_utf8_lossy(shown(entry, args, index)));
+        let words =
+            (0..args.len()).map(|index| String::from_utf8_lossy(redacted(entry, args, index)));
         words.collect::<Vec<_>>().join(" ")
     }
 

@@ -217,7 +217,7 @@ fn cut(config: &Config, entry: &CommandEntry, args: Args<'_>) -> Vec<Vec<u8>> {
     let most = config.get(SLOWLOG_ENTRY_MAX_ARGC);
     let longest = config.get(SLOWLOG_ENTRY_MAX_STRING_LEN);
     let count = if args.len() > most { most.saturating_sub(1) } else { args.len() };
-    let shown = (0..count).map(|index| redact::shown(entry, args, index));
+    let shown = (0..count).map(|index| redact::redacted(entry, args, index));
     let mut kept: Vec<Vec<u8>> = shown.map(|argument| cut_argument(argument, longest)).collect();
     if args.len() > count {
         kept.push(format!("... ({} more arguments)", args.len() - count).into_bytes());

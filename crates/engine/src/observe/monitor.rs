@@ -112,7 +112,7 @@ fn line(
     let mut line = format!("+{seconds}.{micros:06} [{database} {source}]");
     for index in 0..args.len() {
         line.push(' ');
-        quote_to(&mut line, redact::shown(entry, args, index));
+        quote_to(&mut line, redact::redacted(entry, args, index));
     }
     line.push_str("\r\n");
     Arc::from(line.into_bytes())

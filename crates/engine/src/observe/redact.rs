@@ -13,7 +13,7 @@ use crate::table::command_table::CommandEntry;
 pub(crate) const REDACTED: &[u8] = b"(redacted)";
 
 /// The argument at an index as others may see it.
-pub fn shown<'a>(entry: &CommandEntry, args: Args<'a>, index: usize) -> &'a [u8] {
+pub fn redacted<'a>(entry: &CommandEntry, args: Args<'a>, index: usize) -> &'a [u8] {
     let argument = args.get(index).unwrap_or_default();
     if is_secret(entry, args, index) { REDACTED } else { argument }
 }

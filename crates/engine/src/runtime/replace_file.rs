@@ -16,7 +16,7 @@ use crate::runtime::drill;
 const PID_MAX: i32 = 1 << 22;
 
 /// Puts a new file in an old one's place, or where there is none.
-pub fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
+pub fn replace_atomically(path: &Path, text: &[u8]) -> io::Result<()> {
     let path = &place_of(path);
     let mut temporary = Temporary::beside(path);
     write_new(&temporary.path, path, text)?;
@@ -87,14 +87,14 @@ fn write_new(temporary: &Path, old: &Path, text: &[u8]) -> io::Result<()> {
 mod tests {
     use std::fs;
 
-    use super::replace;
+    use super::replace_atomically;
 
     #[test]
     fn nothing_is_left_beside_a_file_that_was_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         for text in ["a", "b"] {
-            replace(&path, text.as_bytes()).unwrap();
+            replace_atomically(&path, text.as_bytes()).unwrap();
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
         }
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);

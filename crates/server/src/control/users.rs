@@ -90,7 +90,7 @@ pub(crate) fn load_file(server: &Server, path: &Path) -> Result<Vec<Arc<User>>, 
 
 /// Writes all users to the file.
 pub(crate) fn save_file(server: &Server, path: &Path) -> Result<(), Refusal> {
-    replace_file::replace(path, &server.users.write_file()).map_err(|error| {
+    replace_file::replace_atomically(path, &server.users.write_file()).map_err(|error| {
         let path = path.display();
         log_warning!(server.log, "Saving the users to '{path}' failed: {}", plain(&error));
         NOT_SAVED

@@ -279,7 +279,7 @@ fn tell_ports(config: &Config, opened: &[(ListenerAddress, RawFd)]) -> Result<()
     }
     let path = Path::new(std::ffi::OsStr::from_bytes(&path));
     let lines: String = opened.iter().filter_map(|(address, _)| address.line()).collect();
-    replace_file::replace(path, lines.as_bytes()).map_err(|error| {
+    replace_file::replace_atomically(path, lines.as_bytes()).map_err(|error| {
         format!("Cannot write the ports to '{}': {}", path.display(), plain(&error))
     })
 }

@@ -42,7 +42,7 @@ pub(super) fn write(server: &Server, sentinel: &Sentinel) -> io::Result<()> {
     };
     let text = sentinel.rewritten(&old);
     let text = server.config.rewritten_for(CHANGED, &text, users::lines(server).as_deref());
-    replace_file::replace(path(server), &text)
+    replace_file::replace_atomically(path(server), &text)
 }
 
 fn path(server: &Server) -> &Path {

@@ -110,7 +110,7 @@ fn rewrite(context: &mut Context<'_>, _: Args<'_>, _: &mut Reply<'_>) -> Result<
     Ok(Next::offload(move |_, _, reply| {
         let _turn = server.take_config_turn();
         if let Err(error) =
-            server.config.rewrite(users::lines(server).as_deref(), replace_file::replace)
+            server.config.rewrite(users::lines(server).as_deref(), replace_file::replace_atomically)
         {
             let path = server.config.path().map(|path| format!(" {}:", path.display()));
             let path = path.unwrap_or_default();

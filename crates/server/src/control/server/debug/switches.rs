@@ -175,7 +175,7 @@ pub(super) fn rewrite_all(
         };
         server
             .config
-            .rewrite_all(users::lines(server).as_deref(), replace_file::replace)
+            .rewrite_all(users::lines(server).as_deref(), replace_file::replace_atomically)
             .map_err(failed)?;
         reply.ok();
         Ok(())
