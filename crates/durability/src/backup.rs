@@ -28,7 +28,7 @@ pub struct Backup(Mutex<BackupState>);
 
 #[derive(Default)]
 struct BackupState {
-    told: BackupStatus,
+    status: BackupStatus,
     /// Where its files lie.
     directory: PathBuf,
     /// When it was sealed, on the monotonic clock in microseconds.
@@ -93,13 +93,13 @@ type BackupResult = Result<(), String>;
 
 impl Backup {
     /// How far the latest backup is, as INFO and BACKUP STATUS show it.
-    pub fn told(&self) -> BackupStatus {
-        self.state().told.clone()
+    pub fn status(&self) -> BackupStatus {
+        self.state().status.clone()
     }
 
     /// Whether a backup is being made, sealed ones left out.
     pub fn is_underway(&self) -> bool {
-        self.state().told.stage.is_underway()
+        self.state().status.stage.is_underway()
     }
 
     /// BACKUP START.
@@ -127,21 +127,21 @@ impl Backup {
             aof::start_for_backup(server, &directory)?;
         }
         log_notice!(server.log, "Backup started in {}", directory.display());
-        let told = BackupStatus { began: now(server), ..BackupStatus::default() };
+        let status = BackupStatus { began: now(server), ..BackupStatus::default() };
         let mut state = self.state();
-        *state = BackupState { told, directory, ..BackupState::default() };
+        *state = BackupState { status, directory, ..BackupState::default() };
         state.ask_for_base(server);
         Ok(())
     }
 
     /// BACKUP SEAL.
     pub fn seal(&self, server: &'static Durability) -> BackupResult {
-        if self.state().told.stage != BackupStage::Incrementing {
+        if self.state().status.stage != BackupStage::Incrementing {
             return Err("No backup is in the incrementing state".into());
         }
         let sealed = aof::seal(server);
         let state = self.state();
-        if state.told.stage == BackupStage::Sealed {
+        if state.status.stage == BackupStage::Sealed {
             aof::stop_for_backup(server);
         }
         sealed.map_err(|why| format!("The backup has failed: {why}"))
@@ -152,7 +152,7 @@ impl Backup {
         let _turn = take_turn(server);
         match self.abandon(server, "aborted by user") {
             true => Ok(()),
-            false if self.state().told.stage == BackupStage::Sealed => {
+            false if self.state().status.stage == BackupStage::Sealed => {
                 Err("The backup is sealed, use BACKUP CLEANUP".into())
             }
             false => Err("No backup is in progress".into()),
@@ -175,7 +175,7 @@ impl Backup {
     pub(crate) fn abandon(&self, server: &'static Durability, why: &str) -> bool {
         let directory = {
             let mut state = self.state();
-            if !state.told.stage.is_underway() {
+            if !state.status.stage.is_underway() {
                 return false;
             }
             state.fail(server, why);
@@ -204,7 +204,7 @@ impl Backup {
     /// Looks what is to be done; called by the slow clock.
     pub fn turn(&self, server: &'static Durability) {
         let mut state = self.state();
-        match state.told.stage {
+        match state.status.stage {
             _ if server.loading.is_on() => {}
             BackupStage::Pending => state.ask_for_base(server),
             // The rewrite that it had joined was over too early.
@@ -224,7 +224,7 @@ impl Backup {
         let _turn = take_turn(server);
         let mut state = self.state();
         state.is_expiring = false;
-        if state.told.stage != BackupStage::Sealed || !state.has_expired(server) {
+        if state.status.stage != BackupStage::Sealed || !state.has_expired(server) {
             return;
         }
         let directory = state.directory.clone();
@@ -238,17 +238,17 @@ impl Backup {
     /// Where a backup wants its base, if it waits for one.
     pub(crate) fn awaits_base(&self) -> Option<PathBuf> {
         let state = self.state();
-        (state.told.stage == BackupStage::Snapshotting).then(|| state.directory.clone())
+        (state.status.stage == BackupStage::Snapshotting).then(|| state.directory.clone())
     }
 
     /// Its base is there; `false` if it does not want it any more.
     pub(crate) fn has_base(&self, server: &Durability, base: PathBuf) -> bool {
         let mut state = self.state();
-        let is_wanted = state.told.stage == BackupStage::Snapshotting;
+        let is_wanted = state.status.stage == BackupStage::Snapshotting;
         if is_wanted {
             log_notice!(server.log, "Backup has its base {}", base.display());
-            state.told.stage = BackupStage::Incrementing;
-            state.told.files.push(base);
+            state.status.stage = BackupStage::Incrementing;
+            state.status.files.push(base);
         }
         is_wanted
     }
@@ -256,18 +256,18 @@ impl Backup {
     /// Where a backup wants what comes behind its base, if it waits for that.
     pub(crate) fn awaits_end(&self) -> Option<PathBuf> {
         let state = self.state();
-        (state.told.stage == BackupStage::Incrementing).then(|| state.directory.clone())
+        (state.status.stage == BackupStage::Incrementing).then(|| state.directory.clone())
     }
 
     /// All of it is there; `false` if it does not want it any more.
     pub(crate) fn is_whole(&self, server: &Durability, files: Vec<PathBuf>) -> bool {
         let mut state = self.state();
-        let is_wanted = state.told.stage == BackupStage::Incrementing;
+        let is_wanted = state.status.stage == BackupStage::Incrementing;
         if is_wanted {
             log_notice!(server.log, "Backup sealed");
-            state.told.stage = BackupStage::Sealed;
-            state.told.sealed = now(server);
-            state.told.files.extend(files);
+            state.status.stage = BackupStage::Sealed;
+            state.status.sealed = now(server);
+            state.status.files.extend(files);
             state.sealed_us = server.keyspace.clock().monotonic_us();
         }
         is_wanted
@@ -276,7 +276,7 @@ impl Backup {
     /// What a backup under way needs is not to be had. Its files stay until the next one.
     pub(crate) fn fail(&self, server: &Durability, why: &str) {
         let mut state = self.state();
-        if matches!(state.told.stage, BackupStage::Snapshotting | BackupStage::Incrementing) {
+        if matches!(state.status.stage, BackupStage::Snapshotting | BackupStage::Incrementing) {
             state.fail(server, why);
         }
     }
@@ -285,9 +285,9 @@ impl Backup {
     /// begin fails, too, where the log is written for it alone.
     pub(crate) fn lose_log(&self, server: &Durability, why: &str) {
         let mut state = self.state();
-        let waits_for_it = state.told.stage == BackupStage::Pending && server.aof.is_for_backup();
+        let waits_for_it = state.status.stage == BackupStage::Pending && server.aof.is_for_backup();
         if waits_for_it
-            || matches!(state.told.stage, BackupStage::Snapshotting | BackupStage::Incrementing)
+            || matches!(state.status.stage, BackupStage::Snapshotting | BackupStage::Incrementing)
         {
             state.fail(server, why);
         }
@@ -296,7 +296,7 @@ impl Backup {
     /// How far it is, and where.
     fn place(&self) -> (BackupStage, PathBuf) {
         let state = self.state();
-        (state.told.stage, state.directory.clone())
+        (state.status.stage, state.directory.clone())
     }
 
     fn state(&self) -> MutexGuard<'_, BackupState> {
@@ -311,15 +311,15 @@ impl BackupState {
         let for_backup = is_for_backup.then(|| self.directory.clone());
         let begins = !server.saves.is_running() && aof::begin_in_background(server, for_backup);
         let joins = !is_for_backup && server.aof.rewrite.is_underway();
-        self.told.stage =
+        self.status.stage =
             if begins || joins { BackupStage::Snapshotting } else { BackupStage::Pending };
     }
 
     fn fail(&mut self, server: &Durability, why: &str) {
         log_warning!(server.log, "Backup failed: {why}");
-        self.told.stage = BackupStage::Failed;
-        self.told.error = why.to_owned();
-        self.told.files.clear();
+        self.status.stage = BackupStage::Failed;
+        self.status.error = why.to_owned();
+        self.status.files.clear();
     }
 
     fn has_expired(&self, server: &Durability) -> bool {

@@ -47,7 +47,7 @@ struct SavesState {
     is_ending: bool,
     /// The file holds what was removed since: the next save begins when the present one is over.
     is_outdated: bool,
-    figures: SaveStatus,
+    status: SaveStatus,
     /// The changes that the latest save holds.
     saved_changes: u64,
     /// When the latest save ended well, on the monotonic clock: the wall clock may be set back, and
@@ -152,7 +152,7 @@ impl Drop for SaveTurn {
 impl Saves {
     /// None yet.
     pub(crate) fn new(clock: &Clock) -> Self {
-        let figures = SaveStatus {
+        let status = SaveStatus {
             last_save: clock.now_ms() / 1000,
             is_well: true,
             last_seconds: None,
@@ -167,7 +167,7 @@ impl Saves {
             is_scheduled: false,
             is_ending: false,
             is_outdated: false,
-            figures,
+            status,
             saved_changes: 0,
             saved_at_us: clock.monotonic_us(),
             tried_at_us: 0,
@@ -197,13 +197,16 @@ impl Saves {
         let changes = Arc::new(AtomicU64::new(0));
         let cut_listener = listener.clone();
         let target =
-            target(server, Arc::clone(&changes), move || tell(&cut_listener, SaveProgress::Cut));
+            target(server, Arc::clone(&changes), move || report(&cut_listener, SaveProgress::Cut));
         let own = Arc::clone(&snapshot);
         let done = move |result: Result<Finished, String>| {
             let is_well = result.is_ok();
             server.saves.end_turn(server, result, changes.load(Ordering::Relaxed));
             let is_busy = own.is_given_up_as_busy();
-            tell(&listener, if is_busy { SaveProgress::Busy } else { SaveProgress::Over(is_well) });
+            report(
+                &listener,
+                if is_busy { SaveProgress::Busy } else { SaveProgress::Over(is_well) },
+            );
         };
         drop(turn);
         snapshot.start(target, Box::new(done)).map_err(Unbegun::NoThread)
@@ -287,7 +290,7 @@ impl Saves {
 
     /// Counts saves anew (`CONFIG RESETSTAT`).
     pub fn reset_count(&self) {
-        self.state().figures.begun = 0;
+        self.state().status.begun = 0;
     }
 
     /// Whether a save is under way.
@@ -373,16 +376,16 @@ impl Saves {
     }
 
     /// What there is to tell.
-    pub fn figures(&self, server: &Durability) -> SaveStatus {
+    pub fn status(&self, server: &Durability) -> SaveStatus {
         let (now, changes) = (now(server), changes(server));
         let state = self.state();
-        let mut figures = state.figures;
-        figures.unsaved = changes.saturating_sub(state.saved_changes);
+        let mut status = state.status;
+        status.unsaved = changes.saturating_sub(state.saved_changes);
         if let Some(RunningSave { snapshot, began, .. }) = &state.running {
-            figures.current_seconds = Some(now - began);
-            figures.progress = snapshot.progress();
+            status.current_seconds = Some(now - began);
+            status.progress = snapshot.progress();
         }
-        figures
+        status
     }
 
     /// All that is in memory is in the file that it was loaded from.
@@ -431,7 +434,7 @@ impl Saves {
         let (now_us, changes) = (server.keyspace.clock().monotonic_us(), changes(server));
         let mut state = self.state();
         let unsaved = changes.saturating_sub(state.saved_changes);
-        if unsaved == 0 || !state.figures.is_well && now_us - state.tried_at_us <= RETRY_US {
+        if unsaved == 0 || !state.status.is_well && now_us - state.tried_at_us <= RETRY_US {
             return false;
         }
         let elapsed_us = now_us - state.saved_at_us;
@@ -468,7 +471,7 @@ impl Saves {
         let now = now(server);
         state.running = Some(RunningSave { snapshot: Arc::clone(&snapshot), manner, began: now });
         let goes_on = !matches!(manner, SaveMode::Reloading | SaveMode::Final);
-        state.figures.begun += u64::from(goes_on);
+        state.status.begun += u64::from(goes_on);
         Ok(snapshot)
     }
 
@@ -492,21 +495,21 @@ impl Saves {
         let RunningSave { snapshot, manner, began } = running;
         let is_background = manner == SaveMode::Background;
         if is_background {
-            state.figures.last_seconds = Some(now - began);
+            state.status.last_seconds = Some(now - began);
         }
         match &result {
             Ok(finished) => {
-                state.figures.is_well = true;
-                state.figures.last_save = now;
+                state.status.is_well = true;
+                state.status.last_save = now;
                 state.saved_at_us = server.keyspace.clock().monotonic_us();
-                state.figures.copies_peak = finished.copies_peak;
+                state.status.copies_peak = finished.copies_peak;
                 state.saved_changes = changes;
             }
             // Somebody wanted it to end: no reason to refuse writes.
             Err(_) if snapshot.is_cancelled() => {}
-            Err(_) => state.figures.is_well &= !is_background,
+            Err(_) => state.status.is_well &= !is_background,
         }
-        server.write_refusals.set(SNAPSHOT_FAILED, !state.figures.is_well);
+        server.write_refusals.set(SNAPSHOT_FAILED, !state.status.is_well);
         let is_outdated = std::mem::take(&mut state.is_outdated);
         let is_called_off = result.is_err() && snapshot.is_cancelled();
         // Where it failed nobody waits any more, as in Redis: the log and INFO tell of it.
@@ -565,7 +568,7 @@ fn lock(still: &Mutex<Option<Still>>) -> MutexGuard<'_, Option<Still>> {
     still.lock().expect("no critical section here panics")
 }
 
-fn tell(listener: &Option<Sender<SaveProgress>>, news: SaveProgress) {
+fn report(listener: &Option<Sender<SaveProgress>>, news: SaveProgress) {
     if let Some(listener) = listener {
         // Who does not listen any more has learned enough.
         let _ = listener.send(news);

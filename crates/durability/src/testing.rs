@@ -75,6 +75,6 @@ pub fn await_end(what: &str, is_over: impl Fn() -> bool) {
 /// Ends the log and the threads.
 pub fn end(server: &'static Durability) {
     switch_off(server);
-    await_end("a rewrite", || !server.aof.rewrite.told(0).is_underway);
+    await_end("a rewrite", || !server.aof.rewrite.status(0).is_underway);
     server.background.shut_down(PATIENCE);
 }

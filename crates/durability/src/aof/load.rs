@@ -122,7 +122,7 @@ impl AofFiles {
         super::rewrite::remove(server, files.take_leftovers().unwrap_or_default());
         // How long the log was when its base was made nobody has noted. To take all of it would let
         // a log grow for ever whose server ends before it has grown by enough.
-        server.aof.figures.set_sizes(total, base);
+        server.aof.stats.set_sizes(total, base);
         // Nobody changes anything before the log is attached.
         let mut world = Acquisition::of_world(server.keyspace);
         wait_for(&mut world);

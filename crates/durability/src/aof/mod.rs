@@ -82,7 +82,7 @@ enum WriterCommand {
 #[derive(Default)]
 pub struct Aof {
     /// The counters of the file for INFO persistence.
-    pub figures: AofStats,
+    pub stats: AofStats,
     /// The rewrite that runs or is due, and how the last one ended.
     pub rewrite: Rewrite,
     phase: AtomicU8,
@@ -134,13 +134,13 @@ impl Aof {
 
     /// How far the log is, and its rewrites: a log that waits for its first base waits for a
     /// rewrite, whether that has begun or not.
-    pub fn told(&self, now_us: i64) -> (Phase, RewriteStatus) {
+    pub fn status(&self, now_us: i64) -> (Phase, RewriteStatus) {
         // In this order: a rewrite that was not under way before the log was found to be on was
         // over by then, and all of it safe.
-        let mut told = self.rewrite.told(now_us);
+        let mut status = self.rewrite.status(now_us);
         let phase = self.phase();
-        told.is_scheduled |= phase == Phase::Starting && !told.is_underway;
-        (phase, told)
+        status.is_scheduled |= phase == Phase::Starting && !status.is_underway;
+        (phase, status)
     }
 
     /// Whether it is written for a backup only.

@@ -116,7 +116,7 @@ impl Rewrite {
         self.state().underway.is_some()
     }
 
-    pub(crate) fn told(&self, now_us: i64) -> RewriteStatus {
+    pub(crate) fn status(&self, now_us: i64) -> RewriteStatus {
         let state = self.state();
         let seconds = |it: &RewriteUnderway| (now_us - it.began_us) / 1_000_000;
         RewriteStatus {
@@ -153,20 +153,20 @@ impl Rewrite {
 pub fn tend(server: &'static Durability) {
     let aof = &server.aof;
     let now_us = server.keyspace.clock().monotonic_us();
-    let told = aof.rewrite.told(now_us);
-    if told.is_underway {
+    let status = aof.rewrite.status(now_us);
+    if status.is_underway {
         return aof.rewrite.look();
     }
     if server.saves.is_running() || server.backup.is_underway() {
         // One at a time, as in Redis.
         return;
     }
-    if told.is_scheduled {
+    if status.is_scheduled {
         begin_in_background(server, None);
         return;
     }
     let percentage = server.config.get(AUTO_AOF_REWRITE_PERCENTAGE);
-    let (total, base) = aof.figures.sizes();
+    let (total, base) = aof.stats.sizes();
     let is_small = total <= server.config.get(AUTO_AOF_REWRITE_MIN_SIZE);
     if !aof.is_on() || percentage == 0 || is_small || aof.rewrite.is_put_off(now_us) {
         return;
@@ -300,7 +300,7 @@ fn hand_over(server: &'static Durability, base: BaseResult, log: Option<&Arc<Rec
         }
     });
     if let Err(why) = &installed {
-        tell_failure(server, why);
+        report_failure(server, why);
     }
     done(server, installed.ok().map(|bytes| (bytes, 0)));
 }
@@ -330,7 +330,7 @@ fn install_alone(server: &'static Durability, base: NewBase) -> Result<u64, Stri
 }
 
 /// Tells the operator why the rewrite under way comes to nothing.
-pub(super) fn tell_failure(server: &Durability, why: &str) {
+pub(super) fn report_failure(server: &Durability, why: &str) {
     match server.aof.rewrite.is_called_off() {
         true => log_notice!(server.log, "Background AOF rewrite called off: {why}"),
         false => log_warning!(server.log, "Background AOF rewrite failed: {why}"),
@@ -355,7 +355,7 @@ pub(super) fn done(server: &Durability, sizes: Option<(u64, u64)>) {
     };
     state.failures = 0;
     state.count += 1;
-    server.aof.figures.set_sizes(base + increment, base + increment);
+    server.aof.stats.set_sizes(base + increment, base + increment);
     log_notice!(server.log, "Background AOF rewrite finished successfully");
 }
 

@@ -51,7 +51,7 @@ impl LogWriter {
             (Err(why), _) => Err(why),
         };
         if let Err(why) = &result {
-            rewrite::tell_failure(self.server, why);
+            rewrite::report_failure(self.server, why);
             self.server.backup.fail(self.server, why);
             rewrite::remove(self.server, path.into_iter().collect());
             if self.state == LogState::Rebuilding {

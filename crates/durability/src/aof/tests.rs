@@ -4,7 +4,7 @@ mod backups;
 mod direct;
 mod ends;
 mod replay;
-mod told;
+mod status;
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -129,7 +129,7 @@ fn run(server: &'static Durability) -> Vec<usize> {
         }
     }
     let rewrite = &server.aof.rewrite;
-    await_end("a rewrite", || !rewrite.told(0).is_underway || server.journal.has_failed());
+    await_end("a rewrite", || !rewrite.status(0).is_underway || server.journal.has_failed());
     acknowledged
 }
 
@@ -141,7 +141,7 @@ fn switch_off_and_on(server: &'static Durability) -> Vec<usize> {
     append(server, 3);
     // Who is refused asks again. A disk that fails for good keeps the log off.
     let is_asked = (0..3).any(|_| switch_on(server).is_ok());
-    let is_over = || server.aof.is_on() || server.aof.rewrite.told(0).failures > 2;
+    let is_over = || server.aof.is_on() || server.aof.rewrite.status(0).failures > 2;
     await_end("a switch", || !is_asked || is_over());
     if server.aof.is_on() {
         acknowledged.push(3);
@@ -159,7 +159,7 @@ fn move_away(server: &'static Durability) -> Vec<usize> {
     super::begin_rewrite(server);
     acknowledged.extend((WRITES / 2..WRITES).filter(|number| write(server, *number)));
     let rewrite = &server.aof.rewrite;
-    await_end("a move", || !rewrite.told(0).is_underway || server.journal.has_failed());
+    await_end("a move", || !rewrite.status(0).is_underway || server.journal.has_failed());
     acknowledged
 }
 

@@ -341,7 +341,7 @@ impl LogWriter {
         let Some(file) = &mut self.file else { return Ok(()) };
         let before = file.length();
         work(file, &mut self.piece)?;
-        self.server.aof.figures.grow(file.length() - before);
+        self.server.aof.stats.grow(file.length() - before);
         Ok(())
     }
 
@@ -502,7 +502,7 @@ impl LogWriter {
         }
         drill::point_in_log();
         self.synced_at_us = self.now_us();
-        self.server.aof.figures.note_sync(self.synced_at_us - began_us > DELAYED_US);
+        self.server.aof.stats.note_sync(self.synced_at_us - began_us > DELAYED_US);
         self.synced = self.end;
         (self.synced_length, self.begun_length) = (length, length);
         self.is_slow = false;

@@ -41,12 +41,12 @@ struct LetterQueue {
     letters: VecDeque<Letter>,
     /// The worker's task, while it waits for letters.
     reader: Option<Waker>,
-    figures: MailFigures,
+    stats: MailStats,
 }
 
 /// What a mailbox saw since the last reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MailFigures {
+pub struct MailStats {
     /// Letters that came, which also numbers them.
     pub letters: u64,
     /// How often the worker was woken for them.
@@ -143,8 +143,8 @@ impl Mailboxes {
 
     fn leave(&self, lane: usize, wakes: &PendingWakes, letter: impl FnOnce(u64) -> Letter) {
         let mut queue = self.queue(lane);
-        queue.figures.letters += 1;
-        let letter = letter(queue.figures.letters);
+        queue.stats.letters += 1;
+        let letter = letter(queue.stats.letters);
         if queue.is_open {
             queue.letters.push_back(letter);
             wakes.mailboxes.set(wakes.mailboxes.get() | 1 << lane);
@@ -168,7 +168,7 @@ impl Mailboxes {
             let mut queue = self.queue(lanes.trailing_zeros() as usize);
             // Without a reader the worker is up already, or was told by somebody else.
             let reader = queue.reader.take();
-            queue.figures.wakes += u64::from(reader.is_some());
+            queue.stats.wakes += u64::from(reader.is_some());
             drop(queue);
             reader.into_iter().for_each(Waker::wake);
             lanes &= lanes - 1;
@@ -177,7 +177,7 @@ impl Mailboxes {
 
     /// The number that the last letter to a worker had.
     pub(crate) fn last_number(&self, lane: usize) -> u64 {
-        self.queue(lane).figures.letters
+        self.queue(lane).stats.letters
     }
 
     /// A worker begins to empty its mailbox.
@@ -212,8 +212,8 @@ impl Mailboxes {
     }
 
     /// What came to a worker.
-    pub fn figures(&self, lane: usize) -> MailFigures {
-        self.queue(lane).figures
+    pub fn stats(&self, lane: usize) -> MailStats {
+        self.queue(lane).stats
     }
 
     fn queue(&self, lane: usize) -> MutexGuard<'_, LetterQueue> {
@@ -264,7 +264,7 @@ mod tests {
     use std::sync::Arc;
     use std::task::Waker;
 
-    use super::{IN_TRANSIT, MailFigures, Mailboxes, PendingWakes, hand_out, hand_out_next};
+    use super::{IN_TRANSIT, MailStats, Mailboxes, PendingWakes, hand_out, hand_out_next};
     use crate::clients::multicast::{Subscribers, migrate};
     use crate::clients::registry::{Client, Clients, Delivery, Peer, Signal};
     use crate::runtime::counting_waker::CountingWaker;
@@ -341,7 +341,7 @@ mod tests {
         rig.mailboxes.wake(&wakes);
         assert_eq!(rig.woken(), [1; LANES]);
         for lane in 0..LANES {
-            assert_eq!(rig.mailboxes.figures(lane), MailFigures { letters: 1, wakes: 1 });
+            assert_eq!(rig.mailboxes.stats(lane), MailStats { letters: 1, wakes: 1 });
             assert_eq!(rig.empty(lane), 1);
         }
         assert_eq!(Arc::strong_count(&message), 1 + LANES, "bundled and shared, not copied");

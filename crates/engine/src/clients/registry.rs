@@ -37,7 +37,7 @@ impl SubscriptionKind {
     pub(crate) const COUNT: usize = 3;
 }
 
-/// `LiveFigures::last_command` of a client that sent none yet.
+/// `LiveStats::last_command` of a client that sent none yet.
 pub(crate) const NO_COMMAND: u32 = u32::MAX;
 
 /// What is shared about a client.
@@ -53,7 +53,7 @@ pub struct Client {
     /// When the client connected.
     pub created: UnixMillis,
     /// What CLIENT LIST shows that changes with each command.
-    pub live: LiveFigures,
+    pub live: LiveStats,
     /// What others ask of the owner; see `Signal`.
     signals: AtomicU32,
     waker: Mutex<Option<Waker>>,
@@ -82,7 +82,7 @@ pub enum Delivery {
 
 /// Figures that the owner keeps for `CLIENT LIST`.
 #[derive(Default)]
-pub struct LiveFigures {
+pub struct LiveStats {
     /// When the last bytes came from the client, in Unix milliseconds.
     pub last_active: AtomicI64,
     /// The id of the last command; an id that no command has before the first.
@@ -267,7 +267,7 @@ impl PendingSignals {
     }
 }
 
-/// Flags of `LiveFigures::flags`.
+/// Flags of `LiveStats::flags`.
 pub mod client_flags {
     /// It watches all commands.
     pub const MONITOR: u32 = 1;
@@ -330,7 +330,7 @@ impl Clients {
             local,
             descriptor,
             created: now,
-            live: LiveFigures::default(),
+            live: LiveStats::default(),
             signals: AtomicU32::new(0),
             waker: Mutex::default(),
             names: Mutex::default(),

@@ -71,7 +71,7 @@ struct CommandStats {
 
 /// The figures of one command, over all workers.
 #[derive(Clone, Debug)]
-pub struct Figures {
+pub struct CallStats {
     /// How often the command ran.
     pub calls: u64,
     /// How long all its runs took, in microseconds.
@@ -177,9 +177,9 @@ impl Stats {
     }
 
     /// The figures of a command; `None` if it was never called or refused.
-    pub fn figures(&self, command: usize) -> Option<Figures> {
+    pub fn calls_of(&self, command: usize) -> Option<CallStats> {
         let mut sum =
-            Figures { calls: 0, micros: 0, rejected: 0, failed: 0, histogram: vec![0; BUCKETS] };
+            CallStats { calls: 0, micros: 0, rejected: 0, failed: 0, histogram: vec![0; BUCKETS] };
         for stats in self.workers.iter().filter_map(OnceLock::get).map(|all| &all[command]) {
             sum.calls += stats.calls.load(Ordering::Relaxed);
             sum.micros += stats.micros.load(Ordering::Relaxed);

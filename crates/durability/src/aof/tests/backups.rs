@@ -23,7 +23,7 @@ fn server_on(disk: &SimulatedDisk, is_logged: bool) -> &'static Durability {
 }
 
 fn stage(server: &Durability) -> BackupStage {
-    server.backup.told().stage
+    server.backup.status().stage
 }
 
 /// Waits until a backup has its base, or has failed.
@@ -51,7 +51,7 @@ fn back_up(server: &'static Durability, first: usize) -> Option<Sealed> {
     await_base(server);
     written.extend(write_each(first + EACH));
     server.backup.seal(server).ok()?;
-    let files = server.backup.told().files;
+    let files = server.backup.status().files;
     assert_eq!(files.len(), 3, "{files:?}");
     // Nobody is to find these in it.
     let end = first + 2 * EACH;
@@ -94,7 +94,7 @@ fn a_sealed_backup_is_whole_whatever_the_disk_did_and_a_failed_one_is_followed_b
                 disk.heal();
                 await_end(&what, || !server.journal.has_failed());
                 back_up(server, 3 * EACH).unwrap_or_else(|| {
-                    panic!("{what}: the next one fails too: {:?}", server.backup.told())
+                    panic!("{what}: the next one fails too: {:?}", server.backup.status())
                 })
             });
             disk.fail_from(disk.calls(), Fault::Error(libc::EIO));
@@ -115,7 +115,7 @@ fn what_is_sealed_never_changes_and_cleanup_leaves_nothing() {
         server.backup.start(server).unwrap();
         await_base(server);
         server.backup.seal(server).unwrap();
-        let files = server.backup.told().files;
+        let files = server.backup.status().files;
         let read = || files.iter().map(|file| read_whole(&disk, file).unwrap()).collect::<Vec<_>>();
         let before = read();
         assert!((1..4).all(|number| write(server, number)));

@@ -117,7 +117,7 @@ fn the_size_that_is_told_is_that_of_the_files_without_padding() {
         let increment = end_of_batches(&read("appendonly.aof.1.incr.aof"));
         // As in Redis, the base of an empty start does not count before the next one.
         let base = if life == 0 { 0 } else { read("appendonly.aof.1.base.rdb").len() };
-        assert_eq!(server.aof.figures.sizes().0, (base + increment) as u64, "{life}");
+        assert_eq!(server.aof.stats.sizes().0, (base + increment) as u64, "{life}");
         end(server);
     }
 }

@@ -50,7 +50,7 @@ fn what_is_applied_counts() {
     crate::testing::await_end("a count", || server.applier.commands.load(Ordering::Relaxed) == 4);
     assert_eq!(changes() - before, 5);
     let set = server.table.resolve(super::words("SET a b").as_args()).unwrap().id;
-    assert_eq!(server.stats.figures(set).unwrap().calls, 2);
+    assert_eq!(server.stats.calls_of(set).unwrap().calls, 2);
 }
 
 #[test]

@@ -85,7 +85,7 @@ pub struct Surroundings<'a> {
 }
 
 /// What INFO tells.
-pub struct TrackingFigures {
+pub struct TrackingStats {
     /// Clients with CLIENT TRACKING on.
     pub clients: usize,
     /// Keys in the invalidation table.
@@ -239,11 +239,11 @@ impl Tracking {
     }
 
     /// How much there is of everything.
-    pub fn figures(&self) -> TrackingFigures {
-        let (keys, items) = self.table.figures();
+    pub fn stats(&self) -> TrackingStats {
+        let (keys, items) = self.table.sizes();
         let roster = self.roster();
         let (clients, prefixes) = (roster.trackers.len(), roster.prefixes.len());
-        TrackingFigures { clients, keys, items, prefixes }
+        TrackingStats { clients, keys, items, prefixes }
     }
 
     fn enter(&self, tracker: &Arc<Tracker>) {

@@ -109,15 +109,15 @@ impl Table {
     }
 
     /// How many keys there are, and how many readers they have together.
-    pub(super) fn figures(&self) -> (usize, usize) {
+    pub(super) fn sizes(&self) -> (usize, usize) {
         if self.len() == 0 {
             return (0, 0);
         }
-        let figures = self.shards.iter().map(|shard| {
+        let sizes = self.shards.iter().map(|shard| {
             let part = shard.part();
             (part.keys.len(), part.items)
         });
-        figures.fold((0, 0), |(keys, items), part| (keys + part.0, items + part.1))
+        sizes.fold((0, 0), |(keys, items), part| (keys + part.0, items + part.1))
     }
 }
 
@@ -146,10 +146,10 @@ mod tests {
             table.add(1, b"k", reader);
         }
         table.add(2, b"l", 7);
-        assert_eq!(table.figures(), (2, 4));
+        assert_eq!(table.sizes(), (2, 4));
         assert_eq!(table.take(1, b"k").as_slice(), [3, 5, 7]);
         assert_eq!(table.take(1, b"k").as_slice(), [0; 0]);
-        assert_eq!(table.figures(), (1, 1));
+        assert_eq!(table.sizes(), (1, 1));
     }
 
     #[test]
@@ -159,8 +159,8 @@ mod tests {
             table.add(partition, &partition.to_be_bytes(), 1);
         }
         assert_eq!(table.take_any(990).len(), 990);
-        assert_eq!(table.figures(), (10, 10));
+        assert_eq!(table.sizes(), (10, 10));
         assert_eq!(table.take_any(990).len(), 10);
-        assert_eq!(table.figures(), (0, 0));
+        assert_eq!(table.sizes(), (0, 0));
     }
 }

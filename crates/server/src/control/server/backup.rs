@@ -100,7 +100,7 @@ const STATUS: ControlCommand = Command {
 };
 
 fn status(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
-    let BackupStatus { stage, error, began, sealed, .. } = context.server.backup.told();
+    let BackupStatus { stage, error, began, sealed, .. } = context.server.backup.status();
     let (began, sealed) = (began.to_string(), sealed.to_string());
     let fields = [
         ("state", stage.word()),
@@ -127,7 +127,7 @@ const LIST: ControlCommand = Command {
 };
 
 fn list(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
-    let files = context.server.backup.told().files;
+    let files = context.server.backup.status().files;
     reply.array(files.len());
     files.iter().for_each(|file| reply.bulk(file.as_os_str().as_bytes()));
     Ok(Next::Done)

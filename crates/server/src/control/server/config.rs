@@ -160,7 +160,7 @@ fn reset_statistics(
     server.links.reset_counts(server);
     server.saves.reset_count();
     server.aof.rewrite.reset_count();
-    server.aof.figures.reset_delayed();
+    server.aof.stats.reset_delayed();
     server.keyspace.reclaimer().reset();
     server.budget.excess.reset();
     server.compaction.spell.reset();

@@ -6,7 +6,7 @@ use base::quote::shown;
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use commands::errors::showing;
 use config::settings::LATENCY_TRACKING;
-use engine::observe::stats::{Figures, bucket_limit};
+use engine::observe::stats::{CallStats, bucket_limit};
 use engine::table::command_table::CommandEntry;
 use keyspace::Refusal;
 use proto::{Args, Reply};
@@ -200,22 +200,22 @@ fn write_histogram(server: &'static Server, args: Args<'_>, reply: &mut Reply<'_
     let mark = reply.defer();
     let mut shown = 0;
     for entry in wanted.into_iter().flat_map(CommandEntry::family) {
-        let Some(figures) = stats.figures(entry.id).filter(|figures| figures.calls > 0) else {
+        let Some(calls) = stats.calls_of(entry.id).filter(|calls| calls.calls > 0) else {
             continue;
         };
         reply.bulk(entry.full_name.as_bytes());
-        reply_distribution(&figures, reply);
+        reply_distribution(&calls, reply);
         shown += 1;
     }
     reply.finish_map(mark, shown);
 }
 
 /// Calls, and how many of them took at most so many microseconds, from doubling to doubling.
-fn reply_distribution(figures: &Figures, reply: &mut Reply<'_>) {
-    let steps = cumulated(&figures.histogram);
+fn reply_distribution(calls: &CallStats, reply: &mut Reply<'_>) {
+    let steps = cumulated(&calls.histogram);
     reply.map(2);
     reply.bulk(b"calls");
-    reply.integer(clamp(figures.calls));
+    reply.integer(clamp(calls.calls));
     reply.bulk(b"histogram_usec");
     reply.map(steps.len());
     for (limit, count) in steps {

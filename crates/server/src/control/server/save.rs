@@ -149,7 +149,7 @@ pub(super) const LASTSAVE: ControlCommand = Command {
     },
     subcommands: &[],
     run: |context, _, reply| {
-        reply.integer(context.server.saves.figures(context.server).last_save);
+        reply.integer(context.server.saves.status(context.server).last_save);
         Ok(Next::Done)
     },
 };

@@ -18,7 +18,7 @@ const NONE: &[&str] = &[
 pub(super) fn write(server: &Server, report: &mut Report) {
     let now_us = server.keyspace.clock().monotonic_us();
     let aof = &server.aof;
-    let (phase, told) = aof.told(now_us);
+    let (phase, told) = aof.status(now_us);
     let RewriteStatus { is_underway, is_scheduled, count, failures, .. } = told;
     let is_on = phase != Phase::Off;
     let status = |has_failed: bool| if has_failed { "err" } else { "ok" };
@@ -34,13 +34,13 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     report.fields(NONE, 0);
     report.field("backup_in_progress", u8::from(server.backup.is_underway()));
     if is_on {
-        let (total, base) = aof.figures.sizes();
+        let (total, base) = aof.stats.sizes();
         report.field("aof_current_size", total);
         report.field("aof_base_size", base);
         report.field("aof_pending_rewrite", u8::from(is_scheduled));
         report.field("aof_buffer_length", aof.queued());
         report.field("aof_pending_bio_fsync", 0);
-        report.field("aof_delayed_fsync", aof.figures.delayed());
-        report.field("aof_fsyncs", aof.figures.syncs());
+        report.field("aof_delayed_fsync", aof.stats.delayed());
+        report.field("aof_fsyncs", aof.stats.syncs());
     }
 }

@@ -1,17 +1,17 @@
-//! The sections Commandstats and Latencystats: each command in figures.
+//! The sections Commandstats and Latencystats: each command in calls.
 //!
 //! Invariant: only commands that were called, or refused, are listed.
 
 use config::settings::{LATENCY_TRACKING, LATENCY_TRACKING_INFO_PERCENTILES};
-use engine::observe::stats::{Figures, bucket_limit};
+use engine::observe::stats::{CallStats, bucket_limit};
 use engine::table::command_table::CommandEntry;
 
 use super::report::Report;
 use crate::server::Server;
 
 pub(super) fn write_calls(server: &Server, report: &mut Report) {
-    for (entry, figures) in called(server) {
-        let Figures { calls, micros, rejected, failed, .. } = figures;
+    for (entry, calls) in called(server) {
+        let CallStats { calls, micros, rejected, failed, .. } = calls;
         let mean = micros as f64 / calls.max(1) as f64;
         report.field(
             &format!("cmdstat_{}", entry.full_name),
@@ -28,23 +28,23 @@ pub(super) fn write_latencies(server: &Server, report: &mut Report) {
         return;
     }
     let percentiles = server.config.get(LATENCY_TRACKING_INFO_PERCENTILES);
-    for (entry, figures) in called(server) {
-        let counted: u64 = figures.histogram.iter().sum();
+    for (entry, calls) in called(server) {
+        let counted: u64 = calls.histogram.iter().sum();
         if counted == 0 {
             continue;
         }
         let shown: Vec<String> = percentiles
             .iter()
-            .map(|&share| format!("p{share}={:.3}", percentile(&figures.histogram, counted, share)))
+            .map(|&share| format!("p{share}={:.3}", percentile(&calls.histogram, counted, share)))
             .collect();
         report.field(&format!("latency_percentiles_usec_{}", entry.full_name), shown.join(","));
     }
 }
 
-/// The commands in use with their figures.
-fn called(server: &Server) -> impl Iterator<Item = (&CommandEntry, Figures)> {
+/// The commands in use with their calls.
+fn called(server: &Server) -> impl Iterator<Item = (&CommandEntry, CallStats)> {
     let entries = server.table.entries().iter().flat_map(CommandEntry::family);
-    entries.filter_map(|entry| Some((entry, server.stats.figures(entry.id)?)))
+    entries.filter_map(|entry| Some((entry, server.stats.calls_of(entry.id)?)))
 }
 
 /// The duration, in microseconds, that so many percent of the calls did not exceed.

@@ -10,24 +10,24 @@ use crate::control::server::memory::stats::{MemoryStats, ratio};
 use crate::server::Server;
 
 pub(super) fn write(server: &Server, report: &mut Report) {
-    let figures = MemoryStats::of(server);
+    let stats = MemoryStats::of(server);
     let sized = |report: &mut Report, name: &str, bytes: usize| {
         report.field(name, bytes);
         report.field(&format!("{name}_human"), human(bytes as u64));
     };
-    sized(report, "used_memory", figures.used);
-    sized(report, "used_memory_rss", figures.resident);
-    sized(report, "used_memory_peak", figures.peak);
+    sized(report, "used_memory", stats.used);
+    sized(report, "used_memory_rss", stats.resident);
+    sized(report, "used_memory_peak", stats.peak);
     report.field("used_memory_peak_time", server.peak_memory.time());
-    report.field("used_memory_peak_perc", format_args!("{:.2}%", figures.peak_percentage()));
-    report.field("used_memory_overhead", figures.overhead);
-    report.field("used_memory_startup", figures.startup);
-    report.field("used_memory_dataset", figures.dataset());
-    let share = figures.dataset_percentage();
+    report.field("used_memory_peak_perc", format_args!("{:.2}%", stats.peak_percentage()));
+    report.field("used_memory_overhead", stats.overhead);
+    report.field("used_memory_startup", stats.startup);
+    report.field("used_memory_dataset", stats.dataset());
+    let share = stats.dataset_percentage();
     report.field("used_memory_dataset_perc", format_args!("{share:.2}%"));
-    report.field("allocator_allocated", figures.used);
-    report.field("allocator_active", figures.active);
-    report.field("allocator_resident", figures.anonymous);
+    report.field("allocator_allocated", stats.used);
+    report.field("allocator_active", stats.active);
+    report.field("allocator_resident", stats.anonymous);
     report.field("allocator_muzzy", 0);
     sized(report, "total_system_memory", usize::try_from(of_machine()).unwrap_or(usize::MAX));
     // One interpreter of a thread runs scripts and functions: what libraries took is the latter's.
@@ -49,13 +49,13 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     sized(report, "maxmemory", usize::try_from(server.budget.configured()).unwrap_or(usize::MAX));
     let policy = server.config.show(b"maxmemory-policy").unwrap_or_default();
     report.field("maxmemory_policy", String::from_utf8_lossy(&policy));
-    write_fragmentation(&figures, report);
+    write_fragmentation(&stats, report);
     report.field("mem_not_counted_for_evict", log_buffers::buffered());
     let replication = server.links.report(server);
     report.field("mem_replication_backlog", replication.backlog_memory);
     report.field("mem_total_replication_buffers", replication.backlog_memory);
     report.fields(&["mem_replica_full_sync_buffer", "mem_clients_slaves"], 0);
-    report.field("mem_clients_normal", figures.clients);
+    report.field("mem_clients_normal", stats.clients);
     report.field("mem_cluster_links", 0);
     report.field("mem_aof_buffer", log_buffers::buffered());
     report.field("mem_allocator", "mimalloc");
@@ -66,8 +66,8 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     report.field("active_defrag_running", server.compaction.effort());
 }
 
-fn write_fragmentation(figures: &MemoryStats, report: &mut Report) {
-    let MemoryStats { used, active, resident, anonymous, .. } = *figures;
+fn write_fragmentation(stats: &MemoryStats, report: &mut Report) {
+    let MemoryStats { used, active, resident, anonymous, .. } = *stats;
     let mut compare = |ratio_name: &str, bytes_name: &str, larger: usize, smaller: usize| {
         report.ratio(ratio_name, ratio(larger, smaller));
         let bytes = larger as i128 - smaller as i128;

@@ -9,8 +9,8 @@ use super::report::Report;
 use crate::server::Server;
 
 pub(super) fn write(server: &Server, report: &mut Report) {
-    let figures = server.saves.figures(server);
-    let (done, total) = figures.progress;
+    let status = server.saves.status(server);
+    let (done, total) = status.progress;
     report.field("loading", u8::from(server.loading.is_on()));
     report.fields(
         &["async_loading", "current_cow_peak", "current_cow_size", "current_cow_size_age"],
@@ -20,7 +20,7 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     report.ratio("current_fork_perc", done as f64 * 100.0 / total.max(1) as f64);
     report.field("current_save_keys_processed", done);
     report.field("current_save_keys_total", total);
-    write_saves(&figures, report);
+    write_saves(&status, report);
     let (loaded, expired) = server.loading.last();
     report.field("rdb_last_load_keys_expired", expired);
     report.field("rdb_last_load_keys_loaded", loaded);
@@ -35,13 +35,13 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     }
 }
 
-fn write_saves(figures: &SaveStatus, report: &mut Report) {
-    report.field("rdb_changes_since_last_save", figures.unsaved);
-    report.field("rdb_bgsave_in_progress", u8::from(figures.current_seconds.is_some()));
-    report.field("rdb_last_save_time", figures.last_save);
-    report.field("rdb_last_bgsave_status", if figures.is_well { "ok" } else { "err" });
-    report.field("rdb_last_bgsave_time_sec", figures.last_seconds.unwrap_or(-1));
-    report.field("rdb_current_bgsave_time_sec", figures.current_seconds.unwrap_or(-1));
-    report.field("rdb_saves", figures.begun);
-    report.field("rdb_last_cow_size", figures.copies_peak);
+fn write_saves(status: &SaveStatus, report: &mut Report) {
+    report.field("rdb_changes_since_last_save", status.unsaved);
+    report.field("rdb_bgsave_in_progress", u8::from(status.current_seconds.is_some()));
+    report.field("rdb_last_save_time", status.last_save);
+    report.field("rdb_last_bgsave_status", if status.is_well { "ok" } else { "err" });
+    report.field("rdb_last_bgsave_time_sec", status.last_seconds.unwrap_or(-1));
+    report.field("rdb_current_bgsave_time_sec", status.current_seconds.unwrap_or(-1));
+    report.field("rdb_saves", status.begun);
+    report.field("rdb_last_cow_size", status.copies_peak);
 }

@@ -8,7 +8,7 @@ use ::keyspace::Count;
 use acl::Reason;
 use engine::clients::registry::SubscriptionKind;
 use engine::observe::rates::Rates;
-use engine::observe::tracking::TrackingFigures;
+use engine::observe::tracking::TrackingStats;
 use engine::runtime::counters::Totals;
 
 use super::report::Report;
@@ -48,7 +48,7 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     report.field("total_forks", cuts);
     report.fields(NOT_YET, 0);
     write_compaction(server, report);
-    let TrackingFigures { keys, items, prefixes, .. } = server.tracking.figures();
+    let TrackingStats { keys, items, prefixes, .. } = server.tracking.stats();
     report.field("tracking_total_keys", keys);
     report.field("tracking_total_items", items);
     report.field("tracking_total_prefixes", prefixes);

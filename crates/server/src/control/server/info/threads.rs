@@ -39,7 +39,7 @@ pub(super) fn write_workers(server: &Server, report: &mut Report) {
             let comma = if line.is_empty() { "" } else { "," };
             line += &format!("{comma}{name}={}", counter.load(Ordering::Relaxed));
         }
-        let mail = server.mailboxes.figures(lane);
+        let mail = server.mailboxes.stats(lane);
         line += &format!(",letters={},letter_wakes={}", mail.letters, mail.wakes);
         report.field(&format!("worker_{lane}"), line);
     }

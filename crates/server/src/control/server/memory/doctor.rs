@@ -47,18 +47,18 @@ peak memory (check if there is a peak memory entry above in the report), you can
 PURGE command to reclaim it.\n\n";
 
 /// What MEMORY DOCTOR says.
-pub(super) fn report(figures: &MemoryStats) -> String {
-    if figures.used < LEAST {
+pub(super) fn report(stats: &MemoryStats) -> String {
+    if stats.used < LEAST {
         return EMPTY.to_owned();
     }
     let exceeds = |larger: usize, smaller: usize, bound: f64| {
         ratio(larger, smaller) > bound && larger - smaller > LEAST_WASTE
     };
     let findings: String = [
-        (ratio(figures.peak, figures.used) > 1.5, PEAK),
-        (exceeds(figures.anonymous, figures.used, 1.4), HIGH_RSS),
-        (exceeds(figures.active, figures.used, 1.1), HIGH_FRAGMENTATION),
-        (exceeds(figures.anonymous, figures.active, 1.1), HIGH_ALLOCATOR_RSS),
+        (ratio(stats.peak, stats.used) > 1.5, PEAK),
+        (exceeds(stats.anonymous, stats.used, 1.4), HIGH_RSS),
+        (exceeds(stats.active, stats.used, 1.1), HIGH_FRAGMENTATION),
+        (exceeds(stats.anonymous, stats.active, 1.1), HIGH_ALLOCATOR_RSS),
     ]
     .into_iter()
     .filter_map(|(found, text)| found.then_some(text))
@@ -77,7 +77,7 @@ mod tests {
     use super::MemoryStats;
     use super::{EMPTY, HEALTHY, HIGH_FRAGMENTATION, HIGH_RSS, LEAST, PEAK, report};
 
-    fn figures(used: usize, peak: usize, resident: usize) -> MemoryStats {
+    fn stats(used: usize, peak: usize, resident: usize) -> MemoryStats {
         let (startup, clients, overhead, keys, tables) = (0, 0, 0, 0, Vec::new());
         MemoryStats {
             used,
@@ -95,13 +95,13 @@ mod tests {
 
     #[test]
     fn a_report_names_what_is_wrong() {
-        assert_eq!(report(&figures(LEAST - 1, LEAST, LEAST)), EMPTY);
-        assert_eq!(report(&figures(LEAST, LEAST, LEAST)), HEALTHY);
-        assert!(report(&figures(LEAST, 2 * LEAST, LEAST)).contains(PEAK));
-        let wasteful = report(&figures(LEAST, LEAST, 4 * LEAST));
+        assert_eq!(report(&stats(LEAST - 1, LEAST, LEAST)), EMPTY);
+        assert_eq!(report(&stats(LEAST, LEAST, LEAST)), HEALTHY);
+        assert!(report(&stats(LEAST, 2 * LEAST, LEAST)).contains(PEAK));
+        let wasteful = report(&stats(LEAST, LEAST, 4 * LEAST));
         assert!(wasteful.contains(HIGH_RSS) && !wasteful.contains(PEAK));
         assert!(!wasteful.contains(HIGH_FRAGMENTATION));
-        let sparse = MemoryStats { active: 4 * LEAST, ..figures(LEAST, LEAST, 4 * LEAST) };
+        let sparse = MemoryStats { active: 4 * LEAST, ..stats(LEAST, LEAST, 4 * LEAST) };
         assert!(report(&sparse).contains(HIGH_FRAGMENTATION));
     }
 }

@@ -74,14 +74,14 @@ fn malloc_stats(
     _: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    let (figures, arena) = (MemoryStats::of(context.server), arena::statistics());
+    let (stats, arena) = (MemoryStats::of(context.server), arena::statistics());
     let text = format!(
         "Entries: {} bytes used of {} bytes in slabs\nTables and partitions: {} bytes\n\
          Other memory: mimalloc\nResident: {} bytes\n",
         arena.used,
         arena.allocated,
-        figures.used.saturating_sub(arena.used + figures.clients),
-        figures.resident,
+        stats.used.saturating_sub(arena.used + stats.clients),
+        stats.resident,
     );
     reply.verbatim(b"txt", text.as_bytes());
     Ok(Next::Done)
@@ -150,47 +150,47 @@ fn stats(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Resul
 
 /// The fields in Redis' order. Those of parts that are not there are zero.
 fn fields(context: &Context<'_>) -> Vec<(String, Field)> {
-    let figures = MemoryStats::of(context.server);
+    let stats = MemoryStats::of(context.server);
     let mut fields: Vec<(String, Field)> = Vec::new();
     let mut add = |name: &str, field| fields.push((name.to_owned(), field));
-    add("peak.allocated", Field::Bytes(figures.peak));
-    add("total.allocated", Field::Bytes(figures.used));
-    add("startup.allocated", Field::Bytes(figures.startup));
+    add("peak.allocated", Field::Bytes(stats.peak));
+    add("total.allocated", Field::Bytes(stats.used));
+    add("startup.allocated", Field::Bytes(stats.startup));
     add("replication.backlog", Field::Bytes(0));
     add("replica.fullsync.buffer", Field::Bytes(0));
     add("clients.slaves", Field::Bytes(0));
-    add("clients.normal", Field::Bytes(figures.clients));
+    add("clients.normal", Field::Bytes(stats.clients));
     let scripts = &context.server.scripts;
     add("cluster.links", Field::Bytes(0));
     add("aof.buffer", Field::Bytes(0));
     add("lua.caches", Field::Bytes(scripts.cache.size().1));
     add("functions.caches", Field::Bytes(scripts.libraries.state().size().1));
     add("script.VMs", Field::Bytes(scripts.interpreters.memory().0));
-    for (database, tables) in &figures.tables {
+    for (database, tables) in &stats.tables {
         add(&format!("db.{database}"), Field::Tables(*tables, 0));
     }
-    add("overhead.db.hashtable.lut", Field::Bytes(figures.tables.iter().map(|it| it.1).sum()));
+    add("overhead.db.hashtable.lut", Field::Bytes(stats.tables.iter().map(|it| it.1).sum()));
     add("overhead.db.hashtable.rehashing", Field::Bytes(0));
-    add("overhead.total", Field::Bytes(figures.overhead));
+    add("overhead.total", Field::Bytes(stats.overhead));
     add("db.dict.rehashing.count", Field::Bytes(0));
-    add("keys.count", Field::Bytes(figures.keys));
-    add("keys.bytes-per-key", Field::Bytes(figures.bytes_per_key()));
-    add("dataset.bytes", Field::Bytes(figures.dataset()));
-    add("dataset.percentage", Field::Ratio(figures.dataset_percentage()));
-    add("peak.percentage", Field::Ratio(figures.peak_percentage()));
-    add("allocator.allocated", Field::Bytes(figures.used));
-    add("allocator.active", Field::Bytes(figures.active));
-    add("allocator.resident", Field::Bytes(figures.anonymous));
+    add("keys.count", Field::Bytes(stats.keys));
+    add("keys.bytes-per-key", Field::Bytes(stats.bytes_per_key()));
+    add("dataset.bytes", Field::Bytes(stats.dataset()));
+    add("dataset.percentage", Field::Ratio(stats.dataset_percentage()));
+    add("peak.percentage", Field::Ratio(stats.peak_percentage()));
+    add("allocator.allocated", Field::Bytes(stats.used));
+    add("allocator.active", Field::Bytes(stats.active));
+    add("allocator.resident", Field::Bytes(stats.anonymous));
     add("allocator.muzzy", Field::Bytes(0));
     let mut compare = |name: &str, larger: usize, smaller: usize| {
         add(&format!("{name}.ratio"), Field::Ratio(ratio(larger, smaller)));
         add(&format!("{name}.bytes"), Field::Bytes(larger.saturating_sub(smaller)));
     };
-    compare("allocator-fragmentation", figures.active, figures.used);
-    compare("allocator-rss", figures.anonymous, figures.active);
-    compare("rss-overhead", figures.resident, figures.anonymous);
-    add("fragmentation", Field::Ratio(ratio(figures.resident, figures.used)));
-    let fragments = figures.resident.saturating_sub(figures.used);
+    compare("allocator-fragmentation", stats.active, stats.used);
+    compare("allocator-rss", stats.anonymous, stats.active);
+    compare("rss-overhead", stats.resident, stats.anonymous);
+    add("fragmentation", Field::Ratio(ratio(stats.resident, stats.used)));
+    let fragments = stats.resident.saturating_sub(stats.used);
     add("fragmentation.bytes", Field::Bytes(fragments));
     fields
 }

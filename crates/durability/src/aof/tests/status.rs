@@ -19,7 +19,7 @@ const TURNS: u64 = 20;
 
 /// Whether INFO says that the log is on, and that no rewrite is under way nor to come.
 fn is_told_to_be_on(server: &Durability) -> bool {
-    let (phase, told) = server.aof.told(0);
+    let (phase, told) = server.aof.status(0);
     phase != Phase::Off && !told.is_underway && !told.is_scheduled
 }
 
@@ -71,7 +71,7 @@ fn a_log_that_waits_for_its_first_rewrite_says_so() {
     switch_off(server);
     server.loading.begin(server.keyspace.clock(), 0);
     switch_on(server).unwrap();
-    let (phase, told) = server.aof.told(0);
+    let (phase, told) = server.aof.status(0);
     assert!(phase == Phase::Starting && told.is_scheduled);
     server.loading.end();
     await_end("a switch", || is_told_to_be_on(server));
