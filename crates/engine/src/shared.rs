@@ -338,7 +338,7 @@ impl Shared {
         entry: &CommandEntry,
         args: Args<'_>,
     ) {
-        if self.monitors.any() && monitor::is_told_by_itself(entry) {
+        if self.monitors.any() && monitor::feeds_itself(entry) {
             let now_us = self.keyspace.clock().now_us();
             self.feed_monitors_of(wakes, client, (now_us, database), entry, args);
         }
@@ -355,7 +355,7 @@ impl Shared {
         args: Args<'_>,
     ) {
         let source = monitor::source_of(client, &self.config);
-        self.monitors.tell(self.outbox(wakes), &source, began, entry, args);
+        self.monitors.feed(self.outbox(wakes), &source, began, entry, args);
     }
 
     /// Replies a refusal as the error it is.

@@ -44,7 +44,7 @@ pub(crate) async fn run(server: &'static Server) {
         let wakes = PendingWakes::default();
         client_memory::fit(server, &wakes);
         server.mailboxes.wake(&wakes);
-        tell_too_many_errors(server);
+        report_too_many_errors(server);
         server.tracking.fit_table(server.surroundings());
         aof::tend(server);
         server.memcached.tend(server);
@@ -56,7 +56,7 @@ pub(crate) async fn run(server: &'static Server) {
 }
 
 /// Says that errors are counted no more.
-fn tell_too_many_errors(server: &Server) {
+fn report_too_many_errors(server: &Server) {
     let Some(codes) = server.stats.take_too_many_errors() else { return };
     log_warning!(
         server.log,

@@ -201,7 +201,7 @@ impl Applier {
                 None => {
                     (self.applied, self.database) = (task.unit.end, task.selects);
                     if has_world {
-                        self.tell_appended();
+                        self.report_appended();
                     }
                     return Ok(());
                 }
@@ -239,12 +239,12 @@ impl Applier {
         let (from, to) = (self.appended, self.applied);
         if from < to {
             self.server.journal.append_stream(piece.between(from, to), self.database);
-            self.tell_appended();
+            self.report_appended();
         }
     }
 
     /// All that is applied is appended: says so.
-    fn tell_appended(&mut self) {
+    fn report_appended(&mut self) {
         self.queue.note_applied((self.applied - self.appended) as usize);
         self.appended = self.applied;
         (self.report)(ApplyReport::Applied(self.applied));

@@ -100,7 +100,7 @@ enum Load {
 
 impl<P: Placer> Sink for SnapshotReading<P> {
     fn note(&mut self, name: &[u8], text: &[u8]) {
-        tell(self.server, name, text);
+        log_field(self.server, name, text);
     }
 
     fn library(&mut self, code: &[u8]) -> Result<(), String> {
@@ -160,7 +160,7 @@ impl Placer for &LoaderThreads {
 }
 
 /// Logs what a file says about itself.
-fn tell(server: &Durability, name: &[u8], text: &[u8]) {
+fn log_field(server: &Durability, name: &[u8], text: &[u8]) {
     let text = String::from_utf8_lossy(text);
     match name {
         b"redis-ver" | b"valkey-ver" => {

@@ -51,7 +51,7 @@ impl Scribe {
         }
         let now_us = snapshot.server.keyspace.clock().monotonic_us();
         snapshot.grew_at.store(now_us, Ordering::Relaxed);
-        self.throttle.tell(snapshot.progress(), self.writer.bytes_written());
+        self.throttle.report(snapshot.progress(), self.writer.bytes_written());
     }
 
     /// The writer, if all was written.

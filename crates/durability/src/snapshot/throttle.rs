@@ -13,20 +13,20 @@ use crate::durability::Durability;
 const NAP_US: i64 = 50_000;
 
 /// Between two lines in the log.
-const TELL_US: i64 = 5_000_000;
+const REPORT_US: i64 = 5_000_000;
 
 /// The pace of one snapshot.
 pub(super) struct Throttle {
     server: &'static Durability,
     /// When the next byte may be written, on the monotonic clock in microseconds.
     due: i64,
-    tell_at: i64,
+    report_at: i64,
 }
 
 impl Throttle {
     pub(super) fn new(server: &'static Durability) -> Self {
         let now = server.keyspace.clock().monotonic_us();
-        Self { server, due: now, tell_at: now + TELL_US }
+        Self { server, due: now, report_at: now + REPORT_US }
     }
 
     /// Waits until so many more bytes may be written, or nobody wants them.
@@ -49,12 +49,12 @@ impl Throttle {
     }
 
     /// Says how far it is, every now and then.
-    pub(super) fn tell(&mut self, (done, total): (u64, u64), bytes: u64) {
+    pub(super) fn report(&mut self, (done, total): (u64, u64), bytes: u64) {
         let now = self.server.keyspace.clock().monotonic_us();
-        if now < self.tell_at {
+        if now < self.report_at {
             return;
         }
-        self.tell_at = now + TELL_US;
+        self.report_at = now + REPORT_US;
         let percent = done as f64 * 100.0 / total.max(1) as f64;
         log_notice!(
             self.server.log,

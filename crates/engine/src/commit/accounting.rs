@@ -179,6 +179,6 @@ pub fn book_applied(server: &Shared, wakes: &PendingWakes, applied: &Applied<'_>
     }
     if server.monitors.any() && !monitor::is_hidden(entry) {
         let (began, outbox) = ((clock.now_us(), database), server.outbox(wakes));
-        server.monitors.tell(outbox, source, began, entry, args);
+        server.monitors.feed(outbox, source, began, entry, args);
     }
 }

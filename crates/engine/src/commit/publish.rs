@@ -34,8 +34,8 @@ pub fn commit(
     if tx.has_ready() || tx.has_modified() {
         let own = tx.take_effects();
         let command = CommandEffects { effects: &own, database: tx.database(), args };
-        let tell = || server.notify(wakes, &own);
-        return commit_unit(server, wakes, tx, (vec![command], own.changes()), &[], tell);
+        let notify = || server.notify(wakes, &own);
+        return commit_unit(server, wakes, tx, (vec![command], own.changes()), &[], notify);
     }
     book(server, tx, tx.effects().changes());
     let seen = publish(&server.journal, &wakes.records, tx, args);
@@ -87,7 +87,7 @@ pub(crate) fn commit_unit(
     tx: &mut Tx,
     (own, changes): (Vec<CommandEffects<'_, '_>>, u64),
     readings: &[UnitRead],
-    tell: impl FnOnce(),
+    notify: impl FnOnce(),
 ) -> Result<Lsn, Refusal> {
     let services = blocking::serve(server, tx)?;
     let unbroken = Unbroken::begin(tx.keyspace(), HALF_TOLD);
@@ -102,7 +102,7 @@ pub(crate) fn commit_unit(
     tx.seal();
     drill::strike_behind_commit();
     let post = announce(server, tx, readings);
-    tell();
+    notify();
     if let Some(post) = post {
         post.leave_to_itself(server.directory());
     }

@@ -162,7 +162,7 @@ impl Journal {
         let mut tail = self.tail();
         let attached = Attached { id, reader, late_at_us: NEVER, holds_when_late: false };
         tail.readers.push(attached);
-        self.tell_writers(&tail);
+        self.show_writers(&tail);
         let lsn = tail.lsn;
         self.line().add(id, lsn);
         drop(tail);
@@ -174,7 +174,7 @@ impl Journal {
     pub fn detach(&self, id: ReaderId) {
         let mut tail = self.tail();
         tail.readers.retain(|attached| attached.id != id);
-        self.tell_writers(&tail);
+        self.show_writers(&tail);
         self.late_at_us.store(tail.late_at_us(), Ordering::Relaxed);
         drop(tail);
         self.forget(id);
@@ -186,7 +186,7 @@ impl Journal {
     pub fn set_follows(&self, follows: bool) {
         let mut tail = self.tail();
         tail.follows = follows;
-        self.tell_writers(&tail);
+        self.show_writers(&tail);
         let turns_back = !follows && std::mem::take(&mut tail.database) != 0;
         let has_readers = !tail.readers.is_empty();
         drop(tail);
@@ -196,7 +196,7 @@ impl Journal {
     }
 
     /// Tells transactions whether they are to make records.
-    fn tell_writers(&self, tail: &Tail) {
+    fn show_writers(&self, tail: &Tail) {
         self.is_read.store(!tail.readers.is_empty() && !tail.follows, Ordering::Relaxed);
     }
 

@@ -1,4 +1,4 @@
-//! Whoever books and tells what is evicted, beside the keyspace's own events.
+//! Whoever counts what is evicted, and notifies of it, beside the keyspace's own events.
 //!
 //! Invariant: what is booked under the locks of the evicted keys is told behind them.
 
@@ -7,9 +7,9 @@ use keyspace::EntryRef;
 
 use crate::clients::mailbox::Outbox;
 
-/// Books and tells evictions.
+/// Counts evictions, and notifies of them.
 pub trait EvictionObserver: Send + Sync {
-    /// Books a key that the worker of a lane evicts, idle for so many seconds; what is to be told
+    /// Books a key that the worker of a lane evicts, idle for so many seconds; what is to be said
     /// of it, if anybody wants to know.
     fn note(
         &self,
@@ -19,6 +19,6 @@ pub trait EvictionObserver: Send + Sync {
         idle_s: u32,
     ) -> Option<String>;
 
-    /// Tells what was noted, in microseconds of the wall clock.
-    fn tell(&self, outbox: Outbox<'_>, now_us: i64, noted: String);
+    /// Notifies of what was noted, in microseconds of the wall clock.
+    fn notify(&self, outbox: Outbox<'_>, now_us: i64, noted: String);
 }

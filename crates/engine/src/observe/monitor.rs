@@ -47,13 +47,13 @@ impl Monitors {
     }
 
     /// The subscribers that a client belongs to, if it is a watcher.
-    pub fn audience_of(&self, client: &Client) -> Option<&Subscribers> {
+    pub fn subscribers_of(&self, client: &Client) -> Option<&Subscribers> {
         client.has_flag(client_flags::MONITOR).then_some(&self.0)
     }
 
     /// Tells all watchers of a command that came from there, with when it began, in microseconds,
     /// and in which database.
-    pub(crate) fn tell(
+    pub(crate) fn feed(
         &self,
         outbox: Outbox<'_>,
         source: &str,
@@ -92,7 +92,7 @@ pub(crate) fn source_of(client: &Client, config: &Config) -> String {
 }
 
 /// Whether a command says itself when it is told: SCRIPT and FUNCTION are told of like any other.
-pub(crate) fn is_told_by_itself(entry: &CommandEntry) -> bool {
+pub(crate) fn feeds_itself(entry: &CommandEntry) -> bool {
     entry.spec.flags.has(Flags::SKIP_MONITOR) && entry.spec.group == Group::Scripting
 }
 

@@ -50,33 +50,33 @@ pub(crate) fn mask(asked: KeyEvents) -> EventMask {
 #[inline]
 pub(crate) fn notify(pubsub: &PubSub, config: &Config, outbox: Outbox<'_>, effects: &Effects) {
     if !effects.events().is_empty() {
-        tell(pubsub, config, outbox, effects.events());
+        publish_events(pubsub, config, outbox, effects.events());
     }
 }
 
 #[cold]
-fn tell(pubsub: &PubSub, config: &Config, outbox: Outbox<'_>, events: &[Event]) {
+fn publish_events(pubsub: &PubSub, config: &Config, outbox: Outbox<'_>, events: &[Event]) {
     if pubsub.is_silent() {
         return;
     }
     let asked = config.get(NOTIFY_KEYSPACE_EVENTS);
     for event in events {
-        let teller = Teller { pubsub, outbox, event };
-        teller.tell_key(asked);
+        let publisher = EventPublisher { pubsub, outbox, event };
+        publisher.publish_key(asked);
         if !event.members.is_empty() {
-            teller.tell_members(asked);
+            publisher.publish_members(asked);
         }
     }
 }
 
-struct Teller<'a> {
+struct EventPublisher<'a> {
     pubsub: &'a PubSub,
     outbox: Outbox<'a>,
     event: &'a Event,
 }
 
-impl Teller<'_> {
-    fn tell_key(&self, asked: KeyEvents) {
+impl EventPublisher<'_> {
+    fn publish_key(&self, asked: KeyEvents) {
         let (name, key) = (self.event.name.as_bytes(), &self.event.key);
         if asked.has(b'K') {
             self.publish("keyspace", &[key], name);
@@ -87,7 +87,7 @@ impl Teller<'_> {
     }
 
     /// Names of events hold no `|`, which separates them from what follows.
-    fn tell_members(&self, asked: KeyEvents) {
+    fn publish_members(&self, asked: KeyEvents) {
         let (name, key) = (self.event.name.as_bytes(), &self.event.key);
         let members = listed(&self.event.members);
         if asked.has(b'S') {

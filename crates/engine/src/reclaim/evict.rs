@@ -328,7 +328,7 @@ fn evict_round(lane: &Lane, looks: &[Look], rule: Rule, need: Need) -> (Evicted,
         .expect("who heeds departures is told of them by the key's own partition");
     drop(tx);
     for (noted, observer) in told.into_iter().zip(observer.iter().cycle()) {
-        observer.tell(server.outbox(&lane.wakes), lane.now_us(), noted);
+        observer.notify(server.outbox(&lane.wakes), lane.now_us(), noted);
     }
     (evicted, is_any_busy)
 }

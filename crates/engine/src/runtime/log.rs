@@ -79,7 +79,7 @@ impl Log {
         let sink = Mutex::new(Sink::default());
         let log = Self { sink, clock: Clock::system(), is_daemon };
         log.change(log.prepare(config)?);
-        heap::set_refusal_hook(tell_refusal);
+        heap::set_refusal_hook(report_refusal);
         Ok(log)
     }
 
@@ -165,7 +165,7 @@ impl Default for Sink {
 
 /// Says that the system refused memory, on whatever thread asked for it: mostly it is the last that
 /// the process says. A lock that is held is not waited for, as its holder may be this thread.
-fn tell_refusal(bytes: usize) {
+fn report_refusal(bytes: usize) {
     let Ok(last_resort) = LAST_RESORT.try_lock() else { return };
     let Some((file, shape)) = &*last_resort else { return };
     let mut text = LineBuffer::default();

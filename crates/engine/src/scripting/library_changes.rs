@@ -106,7 +106,7 @@ impl Change<'_> {
                 state.insert(loaded, policy.replaces)
             })
         };
-        self.server.scripts.libraries.change_together(change, || self.tell())
+        self.server.scripts.libraries.change_together(change, || self.append_record())
     }
 
     /// For a thread that nobody waits for.
@@ -124,7 +124,7 @@ impl Change<'_> {
             self.check()?;
             change(state)
         };
-        self.server.scripts.libraries.change_once(checked, || self.tell())
+        self.server.scripts.libraries.change_once(checked, || self.append_record())
     }
 
     /// Refuses what is new while the libraries are to stand still.
@@ -132,8 +132,8 @@ impl Change<'_> {
         if self.is_new { self.server.scripts.libraries.check_changes() } else { Ok(()) }
     }
 
-    /// Where the journal is behind the record.
-    fn tell(&self) -> Lsn {
+    /// Appends the change to the journal; where that is behind it.
+    fn append_record(&self) -> Lsn {
         let server = self.server;
         if !self.is_new {
             return 0;

@@ -170,7 +170,7 @@ impl ForeignBody for RequestBody<'_> {
         }
         for (class, what) in told.events.lines() {
             let now_us = server.keyspace.clock().now_us();
-            memcached.watchers.tell(server.outbox(&lane.wakes), now_us, class, what);
+            memcached.watchers.notify(server.outbox(&lane.wakes), now_us, class, what);
         }
     }
 }

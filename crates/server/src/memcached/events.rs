@@ -104,8 +104,8 @@ impl EvictionObserver for Memcached {
         self.watchers.is_watched(Class::Evictions).then(|| eviction(entry, now, idle_s))
     }
 
-    fn tell(&self, outbox: Outbox<'_>, now_us: i64, noted: String) {
-        self.watchers.tell(outbox, now_us, Class::Evictions, noted);
+    fn notify(&self, outbox: Outbox<'_>, now_us: i64, noted: String) {
+        self.watchers.notify(outbox, now_us, Class::Evictions, noted);
     }
 }
 

@@ -54,7 +54,7 @@ impl Work<'_> {
         let mut buffer = [0; proto::memcached::KEY_LENGTH_MAX];
         let key = keys_of(operation).next().expect("what is not read has one key");
         let key = key.bytes(&mut buffer);
-        self.tell_fetch(key)?;
+        self.notify_fetch(key)?;
         let response = match operation {
             Operation::Store(store) => self.store(key, store)?,
             Operation::Delete(delete) => self.delete(key, delete)?,
@@ -71,7 +71,7 @@ impl Work<'_> {
             _ => unreachable!("nothing else is done to items"),
         };
         if self.told.events.is_watched(Class::Mutations) {
-            self.tell_store(key, &response)?;
+            self.notify_store(key, &response)?;
         }
         self.answer(response);
         Ok(())
@@ -79,7 +79,7 @@ impl Work<'_> {
 
     /// Tells who watches that an item is looked up.
     #[inline]
-    fn tell_fetch(&mut self, key: &[u8]) -> Result<(), Refusal> {
+    fn notify_fetch(&mut self, key: &[u8]) -> Result<(), Refusal> {
         if self.told.events.is_watched(Class::Fetchers) {
             self.told.events.fetch(key, size_of_item(self.tx.peek(key)?));
         }
@@ -88,7 +88,7 @@ impl Work<'_> {
 
     /// Tells who watches that an item was stored, or was not.
     #[cold]
-    fn tell_store(&mut self, key: &[u8], outcome: &Response<'_>) -> Result<(), Refusal> {
+    fn notify_store(&mut self, key: &[u8], outcome: &Response<'_>) -> Result<(), Refusal> {
         let (command, expiry, length) = match (&self.request.operation, outcome) {
             (Operation::Store(store), _) => {
                 (events::name_of(store), store.expiry, store.value.len())
@@ -127,7 +127,7 @@ impl Work<'_> {
 
     fn retrieve_one(&mut self, key: &[u8], retrieve: &Retrieve<'_>) -> Result<(), Refusal> {
         let expired = self.tx.expired();
-        self.tell_fetch(key)?;
+        self.notify_fetch(key)?;
         let now = self.tx.now();
         let moment = retrieve.touch.map(|expiry| expiry.deadline(now));
         let (shows_cas, mut idle_s) = (shows_cas(self.request), 0);

@@ -26,19 +26,19 @@ impl RequestContext<'_> {
     pub(super) fn report(&mut self, mut words: Words<'_>) -> Step {
         let is_text = matches!(self.request.form, Form::Text { .. });
         match (words.next(), words.next()) {
-            (None, _) => self.tell_general(),
-            (Some(b"settings"), _) => self.tell_settings(),
-            (Some(b"items"), _) => self.tell_items(),
-            (Some(b"slabs"), _) => self.tell_slabs(),
-            (Some(b"sizes"), _) => self.tell("sizes_status", "disabled"),
+            (None, _) => self.report_general(),
+            (Some(b"settings"), _) => self.report_settings(),
+            (Some(b"items"), _) => self.report_items(),
+            (Some(b"slabs"), _) => self.report_slabs(),
+            (Some(b"sizes"), _) => self.stat("sizes_status", "disabled"),
             // In text there is no end behind it.
             (Some(b"sizes_enable" | b"sizes_disable"), _) => {
-                self.tell("sizes_status", "disabled");
+                self.stat("sizes_status", "disabled");
                 if is_text {
                     return Step::Done;
                 }
             }
-            (Some(b"conns"), _) if is_text => self.tell_connections(),
+            (Some(b"conns"), _) if is_text => self.report_connections(),
             (Some(b"reset"), _) => {
                 let memcached = &self.server.memcached;
                 memcached.counters.reset();
@@ -77,58 +77,58 @@ impl RequestContext<'_> {
         self.say(Response::End)
     }
 
-    fn tell(&mut self, name: &str, value: impl std::fmt::Display) {
+    fn stat(&mut self, name: &str, value: impl std::fmt::Display) {
         let value = value.to_string();
         let (name, value) = (name.as_bytes(), value.as_bytes());
         self.say(Response::Statistic { name, value });
     }
 
-    fn tell_general(&mut self) {
+    fn report_general(&mut self) {
         let server = self.server;
         let now = server.keyspace.clock().now_ms();
         let CpuTime { user, system } = CpuTime::of_process();
-        self.tell("pid", std::process::id());
-        self.tell("uptime", (now - server.identity.started) / 1000);
-        self.tell("time", unix_seconds(now));
-        self.tell("version", MEMCACHED_VERSION);
-        self.tell("libevent", "2.1.12-stable");
-        self.tell("pointer_size", usize::BITS);
-        self.tell("rusage_user", format_args!("{:.6}", user.as_secs_f64()));
-        self.tell("rusage_system", format_args!("{:.6}", system.as_secs_f64()));
-        self.tell("max_connections", server.config.get(MAXCLIENTS));
-        self.tell("curr_connections", server.clients.count());
-        self.tell("total_connections", server.stats.connections.load(Ordering::Relaxed));
+        self.stat("pid", std::process::id());
+        self.stat("uptime", (now - server.identity.started) / 1000);
+        self.stat("time", unix_seconds(now));
+        self.stat("version", MEMCACHED_VERSION);
+        self.stat("libevent", "2.1.12-stable");
+        self.stat("pointer_size", usize::BITS);
+        self.stat("rusage_user", format_args!("{:.6}", user.as_secs_f64()));
+        self.stat("rusage_system", format_args!("{:.6}", system.as_secs_f64()));
+        self.stat("max_connections", server.config.get(MAXCLIENTS));
+        self.stat("curr_connections", server.clients.count());
+        self.stat("total_connections", server.stats.connections.load(Ordering::Relaxed));
         let rejected = server.stats.rejected_connections.load(Ordering::Relaxed);
-        self.tell("rejected_connections", rejected);
-        self.tell("connection_structures", server.clients.count());
+        self.stat("rejected_connections", rejected);
+        self.stat("connection_structures", server.clients.count());
         for (name, count) in server.memcached.counters.sums_since_reset() {
-            self.tell(name, count);
+            self.stat(name, count);
         }
         if server.config.get(TIMEOUT) > 0 {
-            self.tell("idle_kicks", server.memcached.idle_kicks.load(Ordering::Relaxed));
+            self.stat("idle_kicks", server.memcached.idle_kicks.load(Ordering::Relaxed));
         }
         let counters = server.keyspace.counters();
         let totals = Totals::of(server.all_worker_counters());
-        self.tell("bytes_read", totals.net_in);
-        self.tell("bytes_written", totals.net_out);
-        self.tell("limit_maxbytes", server.budget.configured());
-        self.tell("accepting_conns", 1);
-        self.tell("threads", server.worker_count());
+        self.stat("bytes_read", totals.net_in);
+        self.stat("bytes_written", totals.net_out);
+        self.stat("limit_maxbytes", server.budget.configured());
+        self.stat("accepting_conns", 1);
+        self.stat("threads", server.worker_count());
         let watchers = &server.memcached.watchers;
-        self.tell("log_worker_written", watchers.lines());
-        self.tell("log_watchers", watchers.len());
+        self.stat("log_worker_written", watchers.lines());
+        self.stat("log_watchers", watchers.len());
         for name in NEVER_OF_BOTH.iter().chain(NEVER) {
-            self.tell(name, 0);
+            self.stat(name, 0);
         }
         let items = server.keyspace.len(self.session.database);
-        self.tell("bytes", server.keyspace.memory() - server.keyspace.fixed_memory());
-        self.tell("curr_items", items);
-        self.tell("expired_unfetched", counters.total(Count::ExpiredUnread));
-        self.tell("evictions", counters.total(Count::Evicted));
-        self.tell("reclaimed", counters.total(Count::Expired));
+        self.stat("bytes", server.keyspace.memory() - server.keyspace.fixed_memory());
+        self.stat("curr_items", items);
+        self.stat("expired_unfetched", counters.total(Count::ExpiredUnread));
+        self.stat("evictions", counters.total(Count::Evicted));
+        self.stat("reclaimed", counters.total(Count::Expired));
     }
 
-    fn tell_settings(&mut self) {
+    fn report_settings(&mut self) {
         let server = self.server;
         let config = &server.config;
         let text = |bytes: &[u8]| match bytes {
@@ -139,12 +139,12 @@ impl RequestContext<'_> {
         let binds = config.get(BIND);
         let binds: Vec<&str> = binds.iter().map(|bind| bind.address.as_str()).collect();
         let evicts = config.get(MAXMEMORY_POLICY) != MaxmemoryPolicy::Noeviction;
-        self.tell("maxbytes", server.budget.configured());
-        self.tell("maxconns", config.get(MAXCLIENTS));
-        self.tell("tcpport", config.get(MEMCACHED_PORT));
-        self.tell("udpport", config.get(MEMCACHED_UDP_PORT));
-        self.tell("inter", binds.join(","));
-        self.tell(
+        self.stat("maxbytes", server.budget.configured());
+        self.stat("maxconns", config.get(MAXCLIENTS));
+        self.stat("tcpport", config.get(MEMCACHED_PORT));
+        self.stat("udpport", config.get(MEMCACHED_UDP_PORT));
+        self.stat("inter", binds.join(","));
+        self.stat(
             "verbosity",
             match config.get(LOGLEVEL) {
                 LogLevel::Debug => 2,
@@ -152,14 +152,14 @@ impl RequestContext<'_> {
                 _ => 0,
             },
         );
-        self.tell("oldest", 0);
-        self.tell("evictions", if evicts { "on" } else { "off" });
-        self.tell("domain_socket", text(&config.get(MEMCACHED_UNIXSOCKET)));
-        self.tell("umask", format_args!("{:o}", config.get(MEMCACHED_UNIXSOCKETPERM)));
-        self.tell("idle_timeout", config.get(TIMEOUT));
-        self.tell("num_threads", server.worker_count());
-        self.tell("tcp_backlog", config.get(TCP_BACKLOG));
-        self.tell(
+        self.stat("oldest", 0);
+        self.stat("evictions", if evicts { "on" } else { "off" });
+        self.stat("domain_socket", text(&config.get(MEMCACHED_UNIXSOCKET)));
+        self.stat("umask", format_args!("{:o}", config.get(MEMCACHED_UNIXSOCKETPERM)));
+        self.stat("idle_timeout", config.get(TIMEOUT));
+        self.stat("num_threads", server.worker_count());
+        self.stat("tcp_backlog", config.get(TCP_BACKLOG));
+        self.stat(
             "binding_protocol",
             match config.get(MEMCACHED_PROTOCOL) {
                 MemcachedProtocol::Auto => "auto-negotiate",
@@ -167,78 +167,78 @@ impl RequestContext<'_> {
                 MemcachedProtocol::Binary => "binary",
             },
         );
-        self.tell("auth_enabled_sasl", yes(auth::needs_login(server)));
-        self.tell("auth_enabled_ascii", yes(auth::needs_login(server)));
-        self.tell("item_size_max", config.get(MEMCACHED_ITEM_SIZE_MAX));
-        self.tell("flush_enabled", yes(config.get(MEMCACHED_FLUSH)));
-        self.tell("dump_enabled", yes(config.get(MEMCACHED_DUMP)));
-        self.tell("shutdown_command", yes(config.get(MEMCACHED_SHUTDOWN)));
-        self.tell("detail_enabled", yes(server.memcached.details.is_on()));
+        self.stat("auth_enabled_sasl", yes(auth::needs_login(server)));
+        self.stat("auth_enabled_ascii", yes(auth::needs_login(server)));
+        self.stat("item_size_max", config.get(MEMCACHED_ITEM_SIZE_MAX));
+        self.stat("flush_enabled", yes(config.get(MEMCACHED_FLUSH)));
+        self.stat("dump_enabled", yes(config.get(MEMCACHED_DUMP)));
+        self.stat("shutdown_command", yes(config.get(MEMCACHED_SHUTDOWN)));
+        self.stat("detail_enabled", yes(server.memcached.details.is_on()));
         for (name, value) in FIXED_SETTINGS {
-            self.tell(name, value);
+            self.stat(name, value);
         }
     }
 
-    fn tell_items(&mut self) {
+    fn report_items(&mut self) {
         let server = self.server;
         let items = server.keyspace.len(self.session.database);
         if items == 0 {
             return;
         }
         let counters = server.keyspace.counters();
-        self.tell("items:1:number", items);
-        self.tell("items:1:age", 0);
-        self.tell("items:1:mem_requested", server.keyspace.memory());
-        self.tell("items:1:evicted", counters.total(Count::Evicted));
+        self.stat("items:1:number", items);
+        self.stat("items:1:age", 0);
+        self.stat("items:1:mem_requested", server.keyspace.memory());
+        self.stat("items:1:evicted", counters.total(Count::Evicted));
         let idle_s = server.memcached.evicted_idle_s.load(Ordering::Relaxed);
-        self.tell("items:1:evicted_time", idle_s);
-        self.tell("items:1:reclaimed", counters.total(Count::Expired));
-        self.tell("items:1:expired_unfetched", counters.total(Count::ExpiredUnread));
+        self.stat("items:1:evicted_time", idle_s);
+        self.stat("items:1:reclaimed", counters.total(Count::Expired));
+        self.stat("items:1:expired_unfetched", counters.total(Count::ExpiredUnread));
         for (name, counter) in [
             ("evicted_nonzero", "evicted_nonzero"),
             ("evicted_unfetched", "evicted_unfetched"),
             ("outofmemory", "store_no_memory"),
         ] {
-            self.tell(&format!("items:1:{name}"), server.memcached.counters.of(counter));
+            self.stat(&format!("items:1:{name}"), server.memcached.counters.of(counter));
         }
         for name in NEVER_OF_BOTH.iter().chain(NEVER_OF_ITEMS) {
-            self.tell(&format!("items:1:{name}"), 0);
+            self.stat(&format!("items:1:{name}"), 0);
         }
     }
 
     /// One class of slabs stands for the arena, which has hundreds, and gives its pages back.
-    fn tell_slabs(&mut self) {
+    fn report_slabs(&mut self) {
         let server = self.server;
         let used = server.budget.used_exactly();
         let items = server.keyspace.len(self.session.database);
         if items > 0 {
             // A chunk is as large as an item is on average.
             let chunk = (server.keyspace.memory() / items.max(1)).max(1);
-            self.tell("1:chunk_size", chunk);
-            self.tell("1:chunks_per_page", ((1 << 20) / chunk).max(1));
-            self.tell("1:total_pages", used.div_ceil(1 << 20));
-            self.tell("1:total_chunks", items);
-            self.tell("1:used_chunks", items);
-            self.tell("1:free_chunks", 0);
-            self.tell("1:free_chunks_end", 0);
+            self.stat("1:chunk_size", chunk);
+            self.stat("1:chunks_per_page", ((1 << 20) / chunk).max(1));
+            self.stat("1:total_pages", used.div_ceil(1 << 20));
+            self.stat("1:total_chunks", items);
+            self.stat("1:used_chunks", items);
+            self.stat("1:free_chunks", 0);
+            self.stat("1:free_chunks_end", 0);
             for name in FIGURES_OF_SLABS {
-                self.tell(&format!("1:{name}"), server.memcached.counters.of(name));
+                self.stat(&format!("1:{name}"), server.memcached.counters.of(name));
             }
         }
-        self.tell("active_slabs", u8::from(items > 0));
-        self.tell("total_malloced", used);
+        self.stat("active_slabs", u8::from(items > 0));
+        self.stat("total_malloced", used);
     }
 
-    fn tell_connections(&mut self) {
+    fn report_connections(&mut self) {
         let server = self.server;
         let now = server.keyspace.clock().now_ms();
         for (descriptor, what) in server.memcached.listeners.get().into_iter().flatten() {
-            self.tell(&format!("{descriptor}:addr"), what);
+            self.stat(&format!("{descriptor}:addr"), what);
             let is_datagrams = what.starts_with("udp");
             let state = if is_datagrams { "conn_read" } else { "conn_listening" };
-            self.tell(&format!("{descriptor}:state"), state);
+            self.stat(&format!("{descriptor}:state"), state);
             let age_s = (now - server.identity.started) / 1000;
-            self.tell(&format!("{descriptor}:secs_since_last_cmd"), age_s);
+            self.stat(&format!("{descriptor}:secs_since_last_cmd"), age_s);
         }
         let socket = self.server.config.get(MEMCACHED_UNIXSOCKET);
         let socket = format!("unix:{}", String::from_utf8_lossy(&socket));
@@ -252,16 +252,16 @@ impl RequestContext<'_> {
                 _ => ("unix:".to_owned(), socket.clone()),
             };
             let idle_s = (now - client.live.last_active.load(Ordering::Relaxed)).max(0) / 1000;
-            self.tell(&of("addr"), peer);
-            self.tell(&of("listen_addr"), local);
+            self.stat(&of("addr"), peer);
+            self.stat(&of("listen_addr"), local);
             let state = match client.id {
                 id if id == own => "conn_parse_cmd",
                 _ if client.has_flag(client_flags::LOOKOUT) => "conn_watch",
                 _ if client.has_flag(client_flags::MIDWAY) => "conn_nread",
                 _ => "conn_read",
             };
-            self.tell(&of("state"), state);
-            self.tell(&of("secs_since_last_cmd"), idle_s);
+            self.stat(&of("state"), state);
+            self.stat(&of("secs_since_last_cmd"), idle_s);
         }
     }
 }

@@ -84,7 +84,7 @@ impl Watchers {
     /// Tells all who watch a class what happened, at this time in microseconds; the caller wakes
     /// workers.
     #[cold]
-    pub(crate) fn tell(&self, outbox: Outbox<'_>, now: i64, class: Class, what: impl Display) {
+    pub(crate) fn notify(&self, outbox: Outbox<'_>, now: i64, class: Class, what: impl Display) {
         let (seconds, micros) = (now / 1_000_000, now % 1_000_000);
         let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         let line = format!("ts={seconds}.{micros:06} gid={number} {what}\n");
@@ -173,25 +173,25 @@ impl RequestContext<'_> {
 }
 
 /// Tells that a client came.
-pub(crate) fn tell_arrival(server: &Front, client: &Client) {
-    tell_of(server, client, "conn_new", "");
+pub(crate) fn notify_arrival(server: &Front, client: &Client) {
+    notify_of(server, client, "conn_new", "");
 }
 
 /// Tells that a session's client is gone.
-pub(crate) fn tell_departure(server: &Front, session: &Session) {
+pub(crate) fn notify_departure(server: &Front, session: &Session) {
     if let Some(state) = &session.memcached {
         let reason = if state.is_broken { " reason=error" } else { " reason=normal" };
-        tell_of(server, &session.client, "conn_close", reason);
+        notify_of(server, &session.client, "conn_close", reason);
     }
 }
 
 /// Tells at once: the turn in which a client is met or lost may be over.
-fn tell_of(server: &Front, client: &Client, kind: &str, reason: &str) {
+fn notify_of(server: &Front, client: &Client, kind: &str, reason: &str) {
     let watchers = &server.memcached.watchers;
     if watchers.is_watched(Class::Connections) {
         let (wakes, cfd) = (PendingWakes::default(), client.descriptor);
         let what = format_args!("type={kind} {}{reason} cfd={cfd}", end_of(client));
-        watchers.tell(
+        watchers.notify(
             server.outbox(&wakes),
             server.keyspace.clock().now_us(),
             Class::Connections,

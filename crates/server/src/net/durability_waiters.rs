@@ -153,8 +153,8 @@ mod tests {
         /// The task runs.
         fn take_turn(&self) {
             let waker = Waker::from(Arc::clone(&self.task));
-            let tell = |bell: &Arc<CountingWaker>| bell.wake_by_ref();
-            self.line.drain(&self.journal, &Context::from_waker(&waker), tell);
+            let wake = |bell: &Arc<CountingWaker>| bell.wake_by_ref();
+            self.line.drain(&self.journal, &Context::from_waker(&waker), wake);
         }
 
         /// How often the task was woken, and each session.
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_usher_is_woken_once_and_tells_those_whose_records_are_safe() {
+    fn the_task_is_woken_once_and_wakes_those_whose_records_are_safe() {
         let rig = Rig::new();
         assert!(rig.wait(1));
         rig.take_turn();
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_told_too_early_is_told_again() {
+    fn who_was_woken_too_early_is_woken_again() {
         let rig = Rig::new();
         rig.journal.set_durability(rig.reader, DurabilityLevel::Os);
         let be_late = || {

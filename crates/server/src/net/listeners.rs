@@ -221,7 +221,7 @@ fn open_memcached(server: &'static Network) -> Result<Vec<String>, String> {
         opened
             .push((ListenerAddress::Unix(String::from_utf8_lossy(&path).into_owned()), descriptor));
     }
-    tell_ports(config, &opened)?;
+    write_ports(config, &opened)?;
     let listeners =
         opened.iter().map(|(address, descriptor)| (*descriptor, address.shown())).collect();
     // They are opened once.
@@ -272,7 +272,7 @@ impl fmt::Display for ListenerAddress {
 }
 
 /// Writes the file of ports, if one is wanted.
-fn tell_ports(config: &Config, opened: &[(ListenerAddress, RawFd)]) -> Result<(), String> {
+fn write_ports(config: &Config, opened: &[(ListenerAddress, RawFd)]) -> Result<(), String> {
     let path = config.get(MEMCACHED_PORT_FILENAME);
     if path.is_empty() {
         return Ok(());
@@ -473,7 +473,7 @@ pub(crate) fn accept(
     let now = server.keyspace.clock().now_ms();
     let client = server.clients.register(ends.0, ends.1, descriptor, now);
     if protocol == Protocol::Memcached {
-        memcached::watch::tell_arrival(server, &client);
+        memcached::watch::notify_arrival(server, &client);
     }
     let user = Some(server.users.default_user()).filter(|_| !has_password);
     let mut session = Session::new(client, user, is_local);

@@ -397,7 +397,7 @@ pub(crate) fn subscriber_sets_of<'a>(
     let subscribed = session.subscriptions.iter().flat_map(|all| all.subscriber_sets());
     let watch = session.memcached.iter().filter_map(|state| state.watch.as_ref());
     let watched = watch.flat_map(|watch| server.memcached.watchers.subscriber_sets(watch.classes));
-    subscribed.chain(server.monitors.audience_of(&session.client)).chain(watched).collect()
+    subscribed.chain(server.monitors.subscribers_of(&session.client)).chain(watched).collect()
 }
 
 #[cfg(test)]

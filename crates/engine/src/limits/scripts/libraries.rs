@@ -186,7 +186,7 @@ impl Libraries {
     fn change(
         &self,
         change: impl FnOnce(&mut Arc<LibrariesState>) -> Result<(), Refusal>,
-        tell: impl FnOnce() -> Lsn,
+        append: impl FnOnce() -> Lsn,
     ) -> Result<(), Refusal> {
         let mut state = self.state.write().expect("no critical section here panics");
         let before = state.libraries.len();
@@ -195,10 +195,10 @@ impl Libraries {
         if state.libraries.len() <= before {
             self.losses.fetch_add(1, Ordering::Relaxed);
         }
-        let told_at = tell();
+        let lsn = append();
         drill::point();
         let state = Arc::make_mut(&mut state);
-        state.changed_at = state.changed_at.max(told_at);
+        state.changed_at = state.changed_at.max(lsn);
         Ok(())
     }
 
@@ -206,17 +206,17 @@ impl Libraries {
     pub fn change_once(
         &self,
         change: impl FnOnce(&mut LibrariesState) -> Result<(), Refusal>,
-        tell: impl FnOnce() -> Lsn,
+        append: impl FnOnce() -> Lsn,
     ) -> Result<(), Refusal> {
         // A copy is made only where somebody still reads the state.
-        self.change(|state| change(Arc::make_mut(state)), tell)
+        self.change(|state| change(Arc::make_mut(state)), append)
     }
 
     /// Makes several changes, all or none.
     pub(crate) fn change_together(
         &self,
         change: impl FnOnce(&mut LibrariesState) -> Result<(), Refusal>,
-        tell: impl FnOnce() -> Lsn,
+        append: impl FnOnce() -> Lsn,
     ) -> Result<(), Refusal> {
         let all = |state: &mut Arc<LibrariesState>| {
             let mut next = LibrariesState::clone(state);
@@ -224,6 +224,6 @@ impl Libraries {
             *state = Arc::new(next);
             Ok(())
         };
-        self.change(all, tell)
+        self.change(all, append)
     }
 }

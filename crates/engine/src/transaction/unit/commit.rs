@@ -5,7 +5,7 @@
 use keyspace::{Lsn, Refusal};
 use proto::{Args, Output};
 
-use super::done::tell;
+use super::done::announce;
 use super::{Program, RunsOn, Unit, drill};
 use crate::clients::mailbox::PendingWakes;
 use crate::commit::publish;
@@ -55,10 +55,10 @@ impl Unit {
             args: done.args.as_args(),
         });
         let server = self.server;
-        let tell = || tell(server, wakes, &self.done, &self.publications);
+        let announce = || announce(server, wakes, &self.done, &self.publications);
         let (tx, readings, commands) =
             (&mut self.tx, &self.readings, (commands.collect(), self.changes));
-        publish::commit_unit(server, wakes, tx, commands, readings, tell)
+        publish::commit_unit(server, wakes, tx, commands, readings, announce)
     }
 
     /// It is committed: does what was put off.

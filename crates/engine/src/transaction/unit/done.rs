@@ -17,7 +17,7 @@ pub(super) struct Done {
 }
 
 /// Publishes what commands of a unit have to say, in their order.
-pub(super) fn tell(
+pub(super) fn announce(
     server: &Shared,
     wakes: &PendingWakes,
     done: &[Done],

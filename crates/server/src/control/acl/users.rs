@@ -53,7 +53,7 @@ fn setuser(
         }
     })?;
     reply.ok();
-    tell(context, &[user])
+    notify_clients(context, &[user])
 }
 
 pub(super) const GETUSER: ControlCommand = Command {
@@ -158,12 +158,12 @@ fn deluser(
     let users = &context.server.users;
     let removed: Vec<Arc<User>> = names.iter().filter_map(|name| users.remove(name)).collect();
     reply.integer(removed.len() as i64);
-    tell(context, &removed)
+    notify_clients(context, &removed)
 }
 
 /// Tells the clients of these users that they have changed, or are gone. The own client has its
 /// reply and goes, too, if it has to.
-fn tell(context: &mut Context<'_>, users: &[Arc<User>]) -> Result<Next, Refusal> {
+fn notify_clients(context: &mut Context<'_>, users: &[Arc<User>]) -> Result<Next, Refusal> {
     let server = context.server;
     let session = context.session()?;
     users_changed(server, users, Some(session.client.id));

@@ -111,7 +111,7 @@ fn begin_one(
         Box::new(Subscriptions::new(&server.pubsub, &server.mailboxes, client))
     });
     all.add(kind, name);
-    tell(reply, begun(kind), Some(name), counted(all, kind));
+    confirm(reply, begun(kind), Some(name), counted(all, kind));
 }
 
 /// Begins, or ends, a subscription to each of very many names.
@@ -229,7 +229,7 @@ fn end(
         end_one(lane, session, kind, (name, is_alone), reply);
     }
     if names.is_empty() {
-        tell(reply, ended(kind), None, left(session, kind));
+        confirm(reply, ended(kind), None, left(session, kind));
     }
     Ok(Next::Done)
 }
@@ -251,7 +251,7 @@ fn end_one(
             session.pass_on(lane.shared, reply);
         }
     }
-    tell(reply, ended(kind), Some(name), left(session, kind));
+    confirm(reply, ended(kind), Some(name), left(session, kind));
 }
 
 /// What is left to a session of the subscriptions that are counted with a kind.
@@ -269,7 +269,7 @@ fn counted(all: &Subscriptions, kind: SubscriptionKind) -> usize {
     }
 }
 
-fn tell(reply: &mut Reply<'_>, word: &str, name: Option<&[u8]>, count: usize) {
+fn confirm(reply: &mut Reply<'_>, word: &str, name: Option<&[u8]>, count: usize) {
     reply.push(3);
     reply.bulk(word.as_bytes());
     match name {

@@ -200,22 +200,24 @@ fn write_histogram(server: &'static Server, args: Args<'_>, reply: &mut Reply<'_
     let mark = reply.defer();
     let mut shown = 0;
     for entry in wanted.into_iter().flat_map(CommandEntry::family) {
-        let Some(calls) = stats.calls_of(entry.id).filter(|calls| calls.calls > 0) else {
+        let Some(entry_stats) =
+            stats.calls_of(entry.id).filter(|entry_stats| entry_stats.calls > 0)
+        else {
             continue;
         };
         reply.bulk(entry.full_name.as_bytes());
-        reply_distribution(&calls, reply);
+        reply_distribution(&entry_stats, reply);
         shown += 1;
     }
     reply.finish_map(mark, shown);
 }
 
 /// Calls, and how many of them took at most so many microseconds, from doubling to doubling.
-fn reply_distribution(calls: &CallStats, reply: &mut Reply<'_>) {
-    let steps = cumulated(&calls.histogram);
+fn reply_distribution(entry_stats: &CallStats, reply: &mut Reply<'_>) {
+    let steps = cumulated(&entry_stats.histogram);
     reply.map(2);
     reply.bulk(b"calls");
-    reply.integer(clamp(calls.calls));
+    reply.integer(clamp(entry_stats.calls));
     reply.bulk(b"histogram_usec");
     reply.map(steps.len());
     for (limit, count) in steps {

@@ -301,7 +301,7 @@ impl Body for Connection {
         }
         self.session.untrack();
         self.session.end_transaction(self.worker.server);
-        watch::tell_departure(self.worker.server, &self.session);
+        watch::notify_departure(self.worker.server, &self.session);
         self.drop_input();
     }
 }

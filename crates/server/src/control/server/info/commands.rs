@@ -1,4 +1,4 @@
-//! The sections Commandstats and Latencystats: each command in calls.
+//! The sections Commandstats and Latencystats: what each command cost.
 //!
 //! Invariant: only commands that were called, or refused, are listed.
 
@@ -10,8 +10,8 @@ use super::report::Report;
 use crate::server::Server;
 
 pub(super) fn write_calls(server: &Server, report: &mut Report) {
-    for (entry, calls) in called(server) {
-        let CallStats { calls, micros, rejected, failed, .. } = calls;
+    for (entry, entry_stats) in called(server) {
+        let CallStats { calls, micros, rejected, failed, .. } = entry_stats;
         let mean = micros as f64 / calls.max(1) as f64;
         report.field(
             &format!("cmdstat_{}", entry.full_name),
@@ -28,20 +28,22 @@ pub(super) fn write_latencies(server: &Server, report: &mut Report) {
         return;
     }
     let percentiles = server.config.get(LATENCY_TRACKING_INFO_PERCENTILES);
-    for (entry, calls) in called(server) {
-        let counted: u64 = calls.histogram.iter().sum();
+    for (entry, entry_stats) in called(server) {
+        let counted: u64 = entry_stats.histogram.iter().sum();
         if counted == 0 {
             continue;
         }
         let shown: Vec<String> = percentiles
             .iter()
-            .map(|&share| format!("p{share}={:.3}", percentile(&calls.histogram, counted, share)))
+            .map(|&share| {
+                format!("p{share}={:.3}", percentile(&entry_stats.histogram, counted, share))
+            })
             .collect();
         report.field(&format!("latency_percentiles_usec_{}", entry.full_name), shown.join(","));
     }
 }
 
-/// The commands in use with their calls.
+/// The commands in use with their statistics.
 fn called(server: &Server) -> impl Iterator<Item = (&CommandEntry, CallStats)> {
     let entries = server.table.entries().iter().flat_map(CommandEntry::family);
     entries.filter_map(|entry| Some((entry, server.stats.calls_of(entry.id)?)))
