@@ -202,7 +202,7 @@ impl Backup {
     }
 
     /// Looks what is to be done; called by the slow clock.
-    pub fn turn(&self, server: &'static Durability) {
+    pub fn tick(&self, server: &'static Durability) {
         let mut state = self.state();
         match state.status.stage {
             _ if server.loading.is_on() => {}

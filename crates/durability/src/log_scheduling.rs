@@ -33,8 +33,8 @@ pub(crate) struct LogScheduling {
 }
 
 impl LogScheduling {
-    /// The thread's turn: looks how long it waited since the last one, and changes its manners.
-    pub(crate) fn turn(&mut self, server: &Shared, now_us: i64) {
+    /// Looks how long it waited since the last one, and changes its manners.
+    pub(crate) fn tick(&mut self, server: &Shared, now_us: i64) {
         if now_us - self.looked_us < BETWEEN_LOG_LOOKS_US {
             return;
         }
@@ -99,7 +99,7 @@ mod tests {
             let pair = [setting.0.as_bytes(), setting.1.as_bytes()];
             server.config.set_many(&pair, true).unwrap();
             now_us += 20_000;
-            log.turn(server, now_us);
+            log.tick(server, now_us);
             assert_eq!(log.is_shown, expected && is_possible, "{is_busy} {setting:?}");
             log.rests_until_us = 0;
         };

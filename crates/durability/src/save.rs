@@ -410,7 +410,7 @@ impl Saves {
     }
 
     /// Looks whether a save is due. Called by the slow clock.
-    pub fn turn(&self, server: &'static Durability) {
+    pub fn tick(&self, server: &'static Durability) {
         if server.loading.is_on() {
             return;
         }

@@ -48,9 +48,9 @@ pub(crate) async fn run(server: &'static Server) {
         server.tracking.fit_table(server.surroundings());
         aof::tend(server);
         server.memcached.tend(server);
-        server.saves.turn(server);
+        server.saves.tick(server);
         server.background.tend();
-        server.backup.turn(server);
+        server.backup.tick(server);
         pause(server, is_busy).await;
     }
 }

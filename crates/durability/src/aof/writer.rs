@@ -94,7 +94,7 @@ pub(super) struct LogWriter {
     stamped: i64,
     /// A line with its batch.
     piece: Vec<u8>,
-    courtesy: LogScheduling,
+    scheduling: LogScheduling,
 }
 
 /// The increment that a start goes on with: whole batches, on disk.
@@ -168,7 +168,7 @@ impl LogWriter {
             began_us: 0,
             stamped: 0,
             piece: Vec::new(),
-            courtesy: LogScheduling::default(),
+            scheduling: LogScheduling::default(),
         }
     }
 
@@ -188,7 +188,7 @@ impl LogWriter {
             let QueuedWork { bytes, records, end, orders } =
                 self.queue.take(self.patience(), done, last);
             let began_us = self.now_us();
-            self.courtesy.turn(self.server, began_us);
+            self.scheduling.tick(self.server, began_us);
             let mut from = 0;
             for (at, order) in orders {
                 self.write(bytes.slices(from, at));

@@ -71,7 +71,7 @@ impl Compaction {
     }
 
     /// The pass, if nobody else is at it.
-    pub(crate) fn turn(&self) -> Option<MutexGuard<'_, Option<Pass>>> {
+    pub(crate) fn try_pass(&self) -> Option<MutexGuard<'_, Option<Pass>>> {
         match self.pass.try_lock() {
             Ok(pass) => Some(pass),
             Err(TryLockError::WouldBlock) => None,

@@ -9,18 +9,18 @@ use keyspace::{AccessClock, PARTITIONS, PartitionIndex};
 use crate::lane::Lane;
 use crate::limits::aging_state::AgingState;
 
-/// How long one turn may take, and the entries that are looked at under one lock.
-const TURN_US: i64 = 1000;
+/// How long one cycle may take, and the entries that are looked at under one lock.
+const CYCLE_US: i64 = 1000;
 const STEP: usize = 64;
 
 /// Steps between two looks at the time.
 const STEPS_PER_TICK: usize = 16;
 
-/// A worker's turn; whether another one should come soon.
-pub fn turn(lane: &Lane) -> bool {
+/// A worker's cycle; whether another one should come soon.
+pub fn cycle(lane: &Lane) -> bool {
     let Ok(mut state) = lane.shared.aging.0.try_lock() else { return false };
     state.note_time(lane.now_ms(), lane.ticked_us() / 1000);
-    let deadline = lane.ticked_us() + TURN_US;
+    let deadline = lane.ticked_us() + CYCLE_US;
     while state.pass.is_some() {
         for _ in 0..STEPS_PER_TICK {
             if !lane.enter() {

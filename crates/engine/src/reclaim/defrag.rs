@@ -1,7 +1,7 @@
 //! Compaction: what removals left half empty is emptied, so that the system gets it back.
 //!
 //! A pass marks pages of the arena whose blocks others have room for, then goes over all partitions
-//! and moves the entries and tables that lie there. Workers do it in turns between their commands,
+//! and moves the entries and tables that lie there. Workers do it in cycles between their commands,
 //! for a share of their time that grows with the waste, and while no client asks anything for the
 //! largest one; and who needs room for a command does some
 //! of it before anything is evicted, as what is evicted leaves pages half empty, too.
@@ -38,8 +38,8 @@ const RELIEF_MAX: usize = 8;
 /// A pass that would gain less than this part of the waste is not worth going over everything.
 const WORTH: usize = 8;
 
-/// A worker's turn in the background; after which pause the next one should come, if one should.
-pub fn turn(lane: &Lane) -> Option<Duration> {
+/// A worker's cycle in the background; after which pause the next one should come, if one should.
+pub fn cycle(lane: &Lane) -> Option<Duration> {
     let (server, began) = (lane.shared, lane.ticked_us());
     let compaction = &server.compaction;
     let effort = match effort_of(server, began) {
@@ -52,7 +52,7 @@ pub fn turn(lane: &Lane) -> Option<Duration> {
         return None;
     }
     let cycle_us = server.config.get(ACTIVE_DEFRAG_CYCLE_US);
-    if let Some(mut pass) = compaction.turn() {
+    if let Some(mut pass) = compaction.try_pass() {
         let deadline = began + i64::from(cycle_us);
         while advance(lane, &mut pass) && lane.ticked_us() < deadline {}
     }
@@ -69,7 +69,7 @@ pub(crate) fn relieve(lane: &Lane) {
     }
     let compaction = &server.compaction;
     if compaction.is_promising(slack, lane.ticked_us())
-        && let Some(mut pass) = compaction.turn()
+        && let Some(mut pass) = compaction.try_pass()
     {
         for _ in 0..(2 * slack / tolerated - 1).min(RELIEF_MAX) {
             if !advance(lane, &mut pass) {

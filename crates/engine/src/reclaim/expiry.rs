@@ -1,7 +1,7 @@
 //! Active expiry: each worker removes the dead keys of its share of the partitions.
 //!
-//! Invariant: a turn holds one partition at a time for a bounded number of entries, and ends after
-//! `TURN_US` whatever is left.
+//! Invariant: a cycle holds one partition at a time for a bounded number of entries, and ends after
+//! `CYCLE_US` whatever is left.
 
 use base::time::UnixMillis;
 use keyspace::{PartitionIndex, Tx, TxOptions};
@@ -9,14 +9,14 @@ use keyspace::{PartitionIndex, Tx, TxOptions};
 use crate::lane::Lane;
 use crate::limits::sweep::Sweep;
 
-/// How long one turn may take, in microseconds.
-const TURN_US: i64 = 1000;
+/// How long one cycle may take, in microseconds.
+const CYCLE_US: i64 = 1000;
 
 /// Entries looked at before the lock is given back. Removing a key that is nowhere in the caches
 /// takes up to 6 us at ten million keys, so a step stays below half a millisecond.
 const STEP: usize = 64;
 
-/// Tells the latency monitor of a turn that took long.
+/// Tells the latency monitor of a cycle that took long.
 pub fn note_time(lane: &Lane, started: i64) {
     let server = lane.shared;
     lane.tick();
@@ -42,17 +42,17 @@ pub fn give_up(lane: &Lane) {
     }
 }
 
-/// How a turn ended.
-pub enum ExpiryTurn {
-    /// No key is left whose time was over as the cycle began.
+/// How a cycle ended.
+pub enum ExpiryCycle {
+    /// No key is left whose time was over as it began.
     AllDone,
     /// The time of the cycle ended first.
     LeftOver,
 }
 
-/// The partitions that a turn goes over: those that are due, and once all were seen, those that
+/// The partitions that a cycle goes over: those that are due, and once all were seen, those that
 /// still are. A container of very many members is swept in as many steps as that takes, with no
-/// pause between them but the turn's own end.
+/// pause between them but the cycle's own end.
 struct DuePartitions {
     due: std::vec::IntoIter<PartitionIndex>,
     goes_on: bool,
@@ -78,12 +78,12 @@ impl DuePartitions {
     }
 }
 
-/// The lane's turn.
-pub fn turn(lane: &Lane, unfinished: &mut Option<Sweep>) -> ExpiryTurn {
+/// The lane's cycle.
+pub fn cycle(lane: &Lane, unfinished: &mut Option<Sweep>) -> ExpiryCycle {
     // While writes are held the data stand still: keys whose time is over are absent and stay.
     let settings = lane.shared.keyspace.settings();
     if !lane.shared.active_expiry() || settings.holds_expiry(lane.now_ms()) {
-        return ExpiryTurn::AllDone;
+        return ExpiryCycle::AllDone;
     }
     let started = lane.ticked_us();
     let keyspace = lane.shared.keyspace;
@@ -98,25 +98,25 @@ pub fn turn(lane: &Lane, unfinished: &mut Option<Sweep>) -> ExpiryTurn {
             Some(sweep) => sweep,
             None => match rounds.next(due) {
                 Some(partition) => Sweep::begin(partition),
-                None => return ExpiryTurn::AllDone,
+                None => return ExpiryCycle::AllDone,
             },
         };
         if !lane.enter() {
             *unfinished = Some(sweep);
-            return ExpiryTurn::LeftOver;
+            return ExpiryCycle::LeftOver;
         }
         match step(lane, sweep) {
             SweepEnd::Done { leaves_some } => rounds.note(leaves_some),
             SweepEnd::Further(sweep) => *unfinished = Some(sweep),
             SweepEnd::Busy(sweep) => {
                 *unfinished = Some(sweep);
-                return ExpiryTurn::LeftOver;
+                return ExpiryCycle::LeftOver;
             }
         }
         note_hold(lane);
-        if lane.ticked_us() - started > TURN_US {
+        if lane.ticked_us() - started > CYCLE_US {
             keyspace.count_expiry_timeout(lane.number);
-            return ExpiryTurn::LeftOver;
+            return ExpiryCycle::LeftOver;
         }
     }
 }
@@ -164,7 +164,7 @@ mod tests {
     use super::DuePartitions;
 
     #[test]
-    fn a_turn_comes_back_to_what_is_left_and_ends_when_nothing_is() {
+    fn a_cycle_comes_back_to_what_is_left_and_ends_when_nothing_is() {
         const STEP: u64 = 256;
         let mut left = [0, 1000, 3, 0, 300];
         let due = |left: &[u64]| -> Vec<PartitionIndex> {

@@ -61,8 +61,8 @@ impl BatchScheduling {
     }
 }
 
-/// A worker's turn: looks at what it did since the last one, and changes its manners.
-pub(crate) fn turn(worker: &Worker) {
+/// Looks at what a worker did since the last one, and changes its manners.
+pub(crate) fn tick(worker: &Worker) {
     let (server, own) = (worker.server, &worker.courtesy);
     let Some(is_busy) = own.look(worker.ticked_us(), scheduler::ran_us) else { return };
     own.note(server, is_busy);

@@ -1,7 +1,7 @@
 //! What a worker does beside its sessions: its share of expiry and compaction, room where memory is
 //! short and no command makes it, and a look whether to be courteous.
 //!
-//! Invariant: a turn of it takes no longer than a session's, and leaves the rest to the next.
+//! Invariant: a round of it takes no longer than a session's, and leaves the rest to the next.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -9,14 +9,15 @@ use std::time::Duration;
 use engine::reclaim::aging;
 use engine::reclaim::defrag;
 use engine::reclaim::evict;
-use engine::reclaim::expiry::{self, ExpiryTurn};
+use engine::reclaim::expiry::{self, ExpiryCycle};
 use engine::reclaim::purge;
 use engine::scripting;
 
 use crate::net::batch_scheduling;
 use crate::net::worker::Worker;
 
-/// Pause after a turn that left work behind; with `TURN_US` it bounds expiry to a fifth of a core.
+/// Pause after a cycle that left work behind; with `CYCLE_US` it bounds expiry to a fifth of a
+/// core.
 const BUSY_PAUSE: Duration = Duration::from_millis(4);
 
 /// Pause while more memory is in use than may be: room is made for a third of the time.
@@ -31,22 +32,22 @@ pub(crate) async fn run(worker: Rc<Worker>) {
     loop {
         worker.start_batch();
         let started = worker.ticked_us();
-        let turn = expiry::turn(&worker, &mut worker.sweep.borrow_mut());
+        let expired = expiry::cycle(&worker, &mut worker.sweep.borrow_mut());
         expiry::note_time(&worker, started);
         let is_short_of_memory = pay_debt(&worker);
-        let is_aging = aging::turn(&worker);
-        let to_compact = defrag::turn(&worker);
+        let is_aging = aging::cycle(&worker);
+        let to_compact = defrag::cycle(&worker);
         scripting::tend(worker.server);
         purge::step(&worker);
-        batch_scheduling::turn(&worker);
-        let pause = match turn {
+        batch_scheduling::tick(&worker);
+        let pause = match expired {
             _ if is_short_of_memory => SHORT_PAUSE,
-            ExpiryTurn::LeftOver => BUSY_PAUSE,
-            ExpiryTurn::AllDone if is_aging => BUSY_PAUSE,
-            ExpiryTurn::AllDone if worker.server.keyspace.next_deadline().is_some() => {
+            ExpiryCycle::LeftOver => BUSY_PAUSE,
+            ExpiryCycle::AllDone if is_aging => BUSY_PAUSE,
+            ExpiryCycle::AllDone if worker.server.keyspace.next_deadline().is_some() => {
                 WATCHFUL_PAUSE
             }
-            ExpiryTurn::AllDone => IDLE_PAUSE,
+            ExpiryCycle::AllDone => IDLE_PAUSE,
         };
         worker.end_turn();
         tokio::time::sleep(to_compact.map_or(pause, |rest| rest.min(pause))).await;

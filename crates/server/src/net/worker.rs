@@ -419,7 +419,7 @@ mod tests {
             while !is_so() {
                 std::hint::spin_loop();
                 worker.start_batch();
-                batch_scheduling::turn(&worker);
+                batch_scheduling::tick(&worker);
             }
         };
         // One of three is no half.
@@ -434,7 +434,7 @@ mod tests {
         while is_busy() {
             std::thread::sleep(Duration::from_millis(100));
             worker.start_batch();
-            batch_scheduling::turn(&worker);
+            batch_scheduling::tick(&worker);
         }
         assert!(scheduler::interrupts_others());
     }

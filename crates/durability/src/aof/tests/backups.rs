@@ -29,7 +29,7 @@ fn stage(server: &Durability) -> BackupStage {
 /// Waits until a backup has its base, or has failed.
 fn await_base(server: &'static Durability) {
     await_end("a backup's base", || {
-        server.backup.turn(server);
+        server.backup.tick(server);
         !matches!(stage(server), BackupStage::Pending | BackupStage::Snapshotting)
     });
 }

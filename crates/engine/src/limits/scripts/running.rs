@@ -51,7 +51,7 @@ const KILLED: u8 = 2;
 
 impl Running {
     /// Leaves `RUNNING` for another state; whether it is that state now.
-    fn turn(&self, state: u8) -> bool {
+    fn advance_to(&self, state: u8) -> bool {
         let order = Ordering::Relaxed;
         let changed = self.state.compare_exchange(RUNNING, state, order, order);
         changed.is_ok() || changed == Err(state)
@@ -97,7 +97,7 @@ impl RunningScripts {
     /// A script whose earlier run was killed, and undone, stands here: it is killed already.
     pub(crate) fn enter_killed(&'static self, since_us: i64, what: RunningCall) -> RunningHandle {
         let handle = self.enter(since_us, false, what);
-        let is_killed = handle.running.turn(KILLED);
+        let is_killed = handle.running.advance_to(KILLED);
         debug_assert!(is_killed, "it has not begun");
         handle
     }
@@ -138,7 +138,7 @@ impl RunningScripts {
                 false => BUSY_WITH_FUNCTION,
             });
         }
-        let killed = long.iter().filter(|one| one.turn(KILLED)).count();
+        let killed = long.iter().filter(|one| one.advance_to(KILLED)).count();
         if killed == 0 { Err(UNKILLABLE) } else { Ok(()) }
     }
 
@@ -211,7 +211,7 @@ impl RunningHandle {
     /// To be called before the run writes; whether it may. From here on it goes on to its end.
     #[must_use]
     pub(crate) fn begin_write(&self) -> bool {
-        self.running.turn(WRITTEN)
+        self.running.advance_to(WRITTEN)
     }
 
     /// All that the run wrote was undone.
