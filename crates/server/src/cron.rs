@@ -46,10 +46,10 @@ pub(crate) async fn run(server: &'static Server) {
         server.mailboxes.wake(&wakes);
         report_too_many_errors(server);
         server.tracking.fit_table(server.surroundings());
-        aof::tend(server);
-        server.memcached.tend(server);
+        aof::tick(server);
+        server.memcached.tick(server);
         server.saves.tick(server);
-        server.background.tend();
+        server.background.tick();
         server.backup.tick(server);
         pause(server, is_busy).await;
     }

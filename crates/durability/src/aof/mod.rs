@@ -47,7 +47,7 @@ use writer::{LastIncrement, LogWriter};
 use crate::durability::Durability;
 
 pub use load::{AofFiles, find, find_foreign, find_own, options_within};
-pub use rewrite::{Rewrite, RewriteStatus, begin as begin_rewrite, begin_in_background, tend};
+pub use rewrite::{Rewrite, RewriteStatus, begin as begin_rewrite, begin_in_background, tick};
 
 /// A base that is made, or why there is none.
 type BaseResult = Result<NewBase, String>;

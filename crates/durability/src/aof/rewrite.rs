@@ -150,7 +150,7 @@ impl Rewrite {
 }
 
 /// Looks whether a rewrite is due; to be called now and then.
-pub fn tend(server: &'static Durability) {
+pub fn tick(server: &'static Durability) {
     let aof = &server.aof;
     let now_us = server.keyspace.clock().monotonic_us();
     let status = aof.rewrite.status(now_us);

@@ -65,7 +65,7 @@ fn present(server: &Shared) -> (u64, u64) {
 
 /// Where scripts or libraries went, interpreters that have them and do not run are dropped, on all
 /// threads; a worker's turn.
-pub fn tend(server: &Shared) {
+pub fn tick(server: &Shared) {
     if server.scripts.interpreters.note_losses(present(server)) {
         server.background.purge();
     }

@@ -21,7 +21,7 @@ pub mod script_host;
 pub use crate::limits::scripts::libraries::{LibrariesState, Still};
 pub use alone::check_library;
 pub use alone::said_of;
-pub use interpreter::tend;
+pub use interpreter::tick;
 pub use library_changes::replay;
 
 use crate::runtime::background::BetweenJobs;

@@ -97,7 +97,7 @@ impl Memcached {
 
     /// Does what has become due, unless all data stand still or it could not be told of; the slow
     /// clock calls it.
-    pub(crate) fn tend(&self, server: &'static Front) {
+    pub(crate) fn tick(&self, server: &'static Front) {
         let at = self.flush_at.load(Ordering::Relaxed);
         let now = server.keyspace.clock().now_ms();
         let is_due = at != 0 && at <= now && !server.keyspace.settings().holds_expiry(now);

@@ -37,7 +37,7 @@ pub(crate) async fn run(worker: Rc<Worker>) {
         let is_short_of_memory = pay_debt(&worker);
         let is_aging = aging::cycle(&worker);
         let to_compact = defrag::cycle(&worker);
-        scripting::tend(worker.server);
+        scripting::tick(worker.server);
         purge::step(&worker);
         batch_scheduling::tick(&worker);
         let pause = match expired {

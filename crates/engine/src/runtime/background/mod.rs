@@ -89,7 +89,7 @@ impl Background {
     }
 
     /// Looks whether the system gives threads again that it refused. Called by the slow clock.
-    pub fn tend(&self) {
+    pub fn tick(&self) {
         // Where it is refused again, the limit stays.
         if self.transactions.is_refused() && self.transactions.grow().is_ok() {
             self.limit_transactions();
@@ -193,14 +193,14 @@ mod tests {
             two(background);
         }
         assert_eq!(admitted(), 1);
-        background.tend();
+        background.tick();
         assert_eq!(admitted(), 1);
         // Who waits for leave gets it as soon as there are threads again.
         let (first, mut second) =
             (HeavyPass::for_offload(keyspace), HeavyPass::for_offload(keyspace));
         assert!(first.is_admitted() && second.poll(Waker::noop()).is_pending());
         background.transactions.refuse_threads(false);
-        background.tend();
+        background.tick();
         assert!(second.is_admitted());
         drop((first, second));
         assert_eq!(admitted(), HEAVY_TRANSACTIONS);
