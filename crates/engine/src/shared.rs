@@ -389,12 +389,12 @@ impl Identity {
 impl PeakMemory {
     fn new(keyspace: &Keyspace) -> Self {
         let peak = Self { bytes: AtomicUsize::new(0), time: AtomicI64::new(0) };
-        peak.note(keyspace.memory(), keyspace.clock().now_ms());
+        peak.record(keyspace.memory(), keyspace.clock().now_ms());
         peak
     }
 
     /// Looks whether more memory is used than ever; to be called now and then.
-    pub fn note(&self, used: usize, now: UnixMillis) {
+    pub fn record(&self, used: usize, now: UnixMillis) {
         if self.bytes.fetch_max(used, Ordering::Relaxed) < used {
             self.time.store(now / 1000, Ordering::Relaxed);
         }

@@ -32,13 +32,15 @@ pub(crate) async fn run(server: &'static Server) {
         let totals = Totals::of(server.all_worker_counters());
         let is_busy = totals.commands != commands;
         commands = totals.commands;
-        server.rates.note(now_us, totals, server.loops.turns());
+        server.rates.record(now_us, totals, server.loops.turns());
         main_thread::note_cpu_time();
         purge::check(server, now_us);
         garbage = tend_garbage(server, garbage);
         if now_us >= next_round {
             next_round = now_us + 1_000_000;
-            server.peak_memory.note(server.budget.used_exactly(), server.keyspace.clock().now_ms());
+            server
+                .peak_memory
+                .record(server.budget.used_exactly(), server.keyspace.clock().now_ms());
             close_idle_clients(server);
         }
         let wakes = PendingWakes::default();

@@ -109,7 +109,7 @@ impl Trust {
     }
 
     /// They came, or did not.
-    fn note(&mut self, have_come: bool) {
+    fn record(&mut self, have_come: bool) {
         self.failures = if have_come { 0 } else { (self.failures + 1).min(DOUBLINGS) };
         self.passes = (1 << self.failures) - 1;
     }
@@ -274,7 +274,7 @@ impl RecordQueue {
             inner = self.pause(inner, WriterWait::More, Some(linger));
             if is_urgent {
                 let have_come = inner.records >= company || inner.bytes.len() > LARGE;
-                inner.trust.note(have_come);
+                inner.trust.record(have_come);
             }
         }
         inner.is_due = false;
@@ -413,7 +413,7 @@ mod tests {
         let mut trust = Trust::default();
         let mut passes = |have_come| {
             let passes = (0..).take_while(|_| !trust.holds()).count();
-            trust.note(have_come);
+            trust.record(have_come);
             passes
         };
         assert_eq!([true, true, false, false].map(&mut passes), [0, 0, 0, 1]);

@@ -42,7 +42,7 @@ pub(crate) fn load(
     // What went wrong on another thread is why reading ended.
     let counts = threads.finish()?;
     let end = result?;
-    note(server, counts, &end);
+    report_loaded(server, counts, &end);
     Ok(end)
 }
 
@@ -55,12 +55,12 @@ pub fn load_within(
 ) -> Result<End, FileError> {
     let mut sink = SnapshotReading { server, twice, placer: Inserter::within(server, twice, tx) };
     let end = read_file(file, rules(server), &mut sink)?;
-    note(server, sink.placer.counts(), &end);
+    report_loaded(server, sink.placer.counts(), &end);
     Ok(end)
 }
 
 /// Tells what was loaded.
-fn note(server: &Durability, counts: Counts, end: &End) {
+fn report_loaded(server: &Durability, counts: Counts, end: &End) {
     let Counts { keys, expired } = counts;
     server.loading.keys.store(keys, Ordering::Relaxed);
     server.loading.expired.store(expired, Ordering::Relaxed);

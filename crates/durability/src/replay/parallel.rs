@@ -101,7 +101,7 @@ impl ShareThreads {
             while member.underway > 0
                 && let Ok(report) = member.reports.try_recv()
             {
-                member.note(report)?;
+                member.take_report(report)?;
             }
         }
         let done = self.members.iter().map(|member| member.ahead).min().unwrap_or(0);
@@ -115,7 +115,7 @@ impl ShareThreads {
         for member in &mut self.members {
             while member.underway > 0 {
                 let report = member.reports.recv().unwrap_or_else(|_| Err(stopped()));
-                result = result.and(member.note(report));
+                result = result.and(member.take_report(report));
             }
         }
         result
@@ -124,7 +124,7 @@ impl ShareThreads {
 
 impl ShareThread {
     /// It has done a segment, or could not.
-    fn note(&mut self, report: Result<(), Stopped>) -> Result<(), Stopped> {
+    fn take_report(&mut self, report: Result<(), Stopped>) -> Result<(), Stopped> {
         self.underway -= 1;
         self.ahead += 1;
         report

@@ -62,7 +62,7 @@ pub(crate) fn would_refuse(
 }
 
 /// Notes in ACL LOG what was denied.
-pub(crate) fn note(
+pub(crate) fn log_denial(
     server: &Shared,
     reason: Reason,
     context: Context,
@@ -136,7 +136,7 @@ pub struct Login<'a> {
 pub fn verify(server: &Shared, client: &Client, login: Login<'_>) -> Result<Arc<User>, Refusal> {
     let Login { context, word, name, password } = login;
     server.users.authenticate(name, password).ok_or_else(|| {
-        note(server, Reason::Auth, context, word, name, client);
+        log_denial(server, Reason::Auth, context, word, name, client);
         WRONG_PASSWORD
     })
 }

@@ -20,7 +20,7 @@ pub(crate) struct Margin {
 
 impl Margin {
     /// They have grown, or have shrunk; whether that may be too much.
-    pub(crate) fn note(&self, change: i64) -> bool {
+    pub(crate) fn record(&self, change: i64) -> bool {
         let grown = self.grown.fetch_add(change, Ordering::Relaxed) + change;
         change > 0 && grown > self.left.load(Ordering::Relaxed)
     }
@@ -45,16 +45,19 @@ mod tests {
     fn all_are_looked_at_once_what_was_left_is_outgrown() {
         let margin = Margin::default();
         let large = LARGE.cast_signed();
-        assert!(margin.note(large), "nothing is known");
+        assert!(margin.record(large), "nothing is known");
         margin.begin();
         margin.end(10 * LARGE as usize);
-        assert!((0..10).all(|_| !margin.note(large)));
-        assert!(!margin.note(-large) && !margin.note(large), "one shrinks, another one grows");
-        assert!(margin.note(1));
-        assert!(!margin.note(-1), "what shrinks is no reason");
+        assert!((0..10).all(|_| !margin.record(large)));
+        assert!(!margin.record(-large) && !margin.record(large), "one shrinks, another one grows");
+        assert!(margin.record(1));
+        assert!(!margin.record(-1), "what shrinks is no reason");
         margin.begin();
         margin.end(0);
-        assert!((0..LARGE).all(|_| !margin.note(1)), "who may stay beyond the limit grows slowly");
-        assert!(margin.note(1));
+        assert!(
+            (0..LARGE).all(|_| !margin.record(1)),
+            "who may stay beyond the limit grows slowly"
+        );
+        assert!(margin.record(1));
     }
 }

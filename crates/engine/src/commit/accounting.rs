@@ -117,7 +117,7 @@ pub fn account(
             session.client.live.last_active.load(Ordering::Relaxed) / 1000,
         );
         let execution = Execution { client, time_s, entry, args, micros, reply_bytes };
-        server.command_log.note(&server.config, execution);
+        server.command_log.record(&server.config, execution);
     }
     if micros >= server.latency.threshold_us() {
         server.latency.note_command(server.keyspace.clock(), entry.spec.flags, micros);
@@ -172,7 +172,7 @@ pub fn book_applied(server: &Shared, wakes: &PendingWakes, applied: &Applied<'_>
     if server.command_log.is_remarkable(args.extent(), micros, 0) {
         let time_s = clock.now_ms() / 1000;
         let execution = Execution { client: None, time_s, entry, args, micros, reply_bytes: 0 };
-        server.command_log.note(&server.config, execution);
+        server.command_log.record(&server.config, execution);
     }
     if micros >= server.latency.threshold_us() {
         server.latency.note_command(clock, entry.spec.flags, micros);

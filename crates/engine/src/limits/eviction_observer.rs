@@ -11,7 +11,7 @@ use crate::clients::mailbox::Outbox;
 pub trait EvictionObserver: Send + Sync {
     /// Books a key that the worker of a lane evicts, idle for so many seconds; what is to be said
     /// of it, if anybody wants to know.
-    fn note(
+    fn record(
         &self,
         lane: usize,
         entry: EntryRef<'_>,

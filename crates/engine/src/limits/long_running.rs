@@ -85,7 +85,7 @@ impl RunningGuard {
     }
 
     fn change(&mut self, partitions: PartitionSet, is_paused: bool) {
-        self.note();
+        self.record();
         self.replace(RunningCommand { since_us: self.command.since_us, partitions, is_paused });
     }
 
@@ -98,7 +98,7 @@ impl RunningGuard {
     }
 
     /// Notes how long it had the locks that it has.
-    fn note(&self) {
+    fn record(&self) {
         if !self.command.partitions.is_empty() {
             let micros = self.keyspace.clock().monotonic_us() - self.locked_us;
             self.keyspace.stall_stats().note_hold(u64::try_from(micros).unwrap_or(0));
@@ -111,7 +111,7 @@ impl Drop for RunningGuard {
         let Self { all, command, .. } = &*self;
         all.commands().retain(|other| !Arc::ptr_eq(other, command));
         all.count.fetch_sub(1, Ordering::Relaxed);
-        self.note();
+        self.record();
     }
 }
 

@@ -127,7 +127,7 @@ impl CommandLog {
 
     /// Notes a command where it is remarkable.
     #[cold]
-    pub(crate) fn note(&self, config: &Config, execution: Execution<'_>) {
+    pub(crate) fn record(&self, config: &Config, execution: Execution<'_>) {
         if let Some(remark) = self.describe(config, execution) {
             self.enter(&remark);
         }

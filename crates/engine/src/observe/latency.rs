@@ -59,12 +59,12 @@ impl LatencyMonitor {
     #[cold]
     pub(crate) fn note_command(&self, clock: &Clock, flags: Flags, micros: u64) {
         let event = if flags.has(Flags::FAST) { "fast-command" } else { "command" };
-        self.note(clock, event, micros);
+        self.record(clock, event, micros);
     }
 
     /// Notes an event that took too long.
     #[cold]
-    pub(crate) fn note(&self, clock: &Clock, event: &'static str, micros: u64) {
+    pub(crate) fn record(&self, clock: &Clock, event: &'static str, micros: u64) {
         let sample = Sample { time: clock.now_ms().div_euclid(1000), latency: micros / 1000 };
         self.events().entry(event).or_default().add(sample);
     }
@@ -126,10 +126,10 @@ mod tests {
     fn a_second_keeps_its_longest() {
         let (monitor, clock) = (LatencyMonitor::new(), Clock::manual(5_000));
         for micros in [20_000, 30_999, 10_000] {
-            monitor.note(&clock, "command", micros);
+            monitor.record(&clock, "command", micros);
         }
         clock.advance(1000);
-        monitor.note(&clock, "command", 7_000);
+        monitor.record(&clock, "command", 7_000);
         let event = monitor.event(b"COMMAND").unwrap();
         let samples = [Sample { time: 5, latency: 30 }, Sample { time: 6, latency: 7 }];
         assert_eq!(Vec::from(event.samples), samples);
@@ -141,7 +141,7 @@ mod tests {
     fn old_samples_give_way() {
         let (monitor, clock) = (LatencyMonitor::new(), Clock::manual(0));
         for _ in 0..SAMPLES + 5 {
-            monitor.note(&clock, "command", 1_000_000);
+            monitor.record(&clock, "command", 1_000_000);
             clock.advance(1000);
         }
         let event = monitor.event(b"command").unwrap();

@@ -35,7 +35,7 @@ pub struct RateMeter {
 
 impl RateMeter {
     /// Takes a sample.
-    pub fn note(&self, now_us: i64, totals: Totals, turns: Turns) {
+    pub fn record(&self, now_us: i64, totals: Totals, turns: Turns) {
         let mut samples = self.samples();
         if samples.len() > SAMPLES {
             samples.pop_front();
@@ -88,16 +88,16 @@ mod tests {
         let mut commands = 0;
         for tick in 0..100 {
             commands += 50;
-            meter.note(tick * 100_000, Totals { commands, ..Totals::default() }, TURNS);
+            meter.record(tick * 100_000, Totals { commands, ..Totals::default() }, TURNS);
         }
         assert_eq!(meter.now().commands, 500.0);
         // Nothing more comes: two looks later the rate is zero.
         for second in 11..14 {
-            meter.note(second * 1_000_000, Totals { commands, ..Totals::default() }, TURNS);
+            meter.record(second * 1_000_000, Totals { commands, ..Totals::default() }, TURNS);
         }
         assert_eq!(meter.now().commands, 0.0);
         // Statistics were reset.
-        meter.note(14_000_000, Totals::default(), TURNS);
+        meter.record(14_000_000, Totals::default(), TURNS);
         assert_eq!(meter.now().commands, 0.0);
     }
 }

@@ -21,7 +21,7 @@ use crate::shared::Shared;
 
 /// A client has so much in its buffers now: others go, if all of them take too much.
 #[inline]
-pub fn note(server: &Shared, client: &Client, bytes: u64, wakes: &PendingWakes) {
+pub fn record(server: &Shared, client: &Client, bytes: u64, wakes: &PendingWakes) {
     let bytes = if bytes >= LARGE { bytes } else { 0 };
     let noted = &client.live.noted_bytes;
     if noted.load(Ordering::Relaxed) != bytes {
@@ -33,7 +33,7 @@ pub fn note(server: &Shared, client: &Client, bytes: u64, wakes: &PendingWakes) 
 #[cold]
 fn note_change(server: &Shared, change: i64, wakes: &PendingWakes) {
     if let Some(limit) = limit(server)
-        && server.client_margin.note(change)
+        && server.client_margin.record(change)
     {
         fit_into(server, limit, wakes);
     }

@@ -142,7 +142,7 @@ pub fn make_room(lane: &Lane, more: usize) {
     lane.tick();
     let micros = u64::try_from(lane.ticked_us() - began).unwrap_or(0);
     if micros >= server.latency.threshold_us() {
-        server.latency.note(server.keyspace.clock(), "eviction-cycle", micros);
+        server.latency.record(server.keyspace.clock(), "eviction-cycle", micros);
     }
     note_excess(lane);
 }
@@ -159,7 +159,7 @@ fn enter_relieved(lane: &Lane) -> bool {
 /// Notes for how long the limit is exceeded.
 pub fn note_excess(lane: &Lane) {
     let budget = &lane.shared.budget;
-    budget.excess.note(budget.is_exceeded(0), lane.ticked_us());
+    budget.excess.record(budget.is_exceeded(0), lane.ticked_us());
 }
 
 /// Which keys a policy lets go; none where it lets none.
@@ -322,7 +322,7 @@ fn evict_round(lane: &Lane, looks: &[Look], rule: Rule, need: Need) -> (Evicted,
     let mut tx = Tx::begin(acquisition, TxOptions::internal(lane.number, lane.now_ms()));
     let (mut told, observer) = (Vec::new(), server.eviction_observer());
     let evicted = tx.evict(looks, rule, need, |entry, now, idle_s| {
-        told.extend(observer.and_then(|it| it.note(lane.number, entry, now, idle_s)));
+        told.extend(observer.and_then(|it| it.record(lane.number, entry, now, idle_s)));
     });
     publish::commit(server, &lane.wakes, &mut tx, Args::default())
         .expect("who heeds departures is told of them by the key's own partition");

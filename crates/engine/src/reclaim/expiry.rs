@@ -22,7 +22,7 @@ pub fn note_time(lane: &Lane, started: i64) {
     lane.tick();
     let micros = u64::try_from(lane.ticked_us() - started).unwrap_or(0);
     if micros >= server.latency.threshold_us() {
-        server.latency.note(server.keyspace.clock(), "expire-cycle", micros);
+        server.latency.record(server.keyspace.clock(), "expire-cycle", micros);
     }
 }
 
@@ -64,7 +64,7 @@ impl DuePartitions {
     }
 
     /// One was seen to its end, and something was left or was not.
-    fn note(&mut self, leaves_some: bool) {
+    fn record(&mut self, leaves_some: bool) {
         self.goes_on |= leaves_some;
     }
 
@@ -106,7 +106,7 @@ pub fn cycle(lane: &Lane, unfinished: &mut Option<Sweep>) -> ExpiryCycle {
             return ExpiryCycle::LeftOver;
         }
         match step(lane, sweep) {
-            SweepEnd::Done { leaves_some } => rounds.note(leaves_some),
+            SweepEnd::Done { leaves_some } => rounds.record(leaves_some),
             SweepEnd::Further(sweep) => *unfinished = Some(sweep),
             SweepEnd::Busy(sweep) => {
                 *unfinished = Some(sweep);
@@ -175,7 +175,7 @@ mod tests {
         while let Some(partition) = rounds.next(|| due(&left)) {
             let left = &mut left[usize::from(partition)];
             *left = left.saturating_sub(STEP);
-            rounds.note(*left > 0);
+            rounds.record(*left > 0);
             seen.push(partition);
         }
         assert_eq!(seen, [1, 2, 4, 1, 4, 1, 1]);

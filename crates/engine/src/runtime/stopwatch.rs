@@ -15,7 +15,7 @@ pub struct Stopwatch {
 
 impl Stopwatch {
     /// Notes whether it is so.
-    pub(crate) fn note(&self, is_so: bool, now_us: i64) {
+    pub(crate) fn record(&self, is_so: bool, now_us: i64) {
         let since = self.since.load(Ordering::Relaxed);
         if is_so == (since != 0) {
             return;
@@ -49,11 +49,11 @@ mod tests {
     #[test]
     fn the_time_of_a_spell_is_counted_once() {
         let spell = Stopwatch::default();
-        spell.note(true, 1_000_000);
-        spell.note(true, 2_000_000);
+        spell.record(true, 1_000_000);
+        spell.record(true, 2_000_000);
         assert_eq!(spell.ms(3_000_000), (2000, 2000));
-        spell.note(false, 5_000_000);
-        spell.note(false, 9_000_000);
+        spell.record(false, 5_000_000);
+        spell.record(false, 9_000_000);
         assert_eq!(spell.ms(9_000_000), (4000, 0));
     }
 }

@@ -53,7 +53,7 @@ pub fn with_interpreter<T>(server: &Shared, work: impl FnOnce(&mut Interpreter) 
         own.forget(server, present);
     }
     let result = work(&mut own.interpreter);
-    own.memory.note(&own.interpreter);
+    own.memory.record(&own.interpreter);
     INTERPRETER.set(Some(own));
     result
 }
@@ -81,7 +81,7 @@ pub fn collect_garbage() {
         {
             own.interpreter.collect();
             own.kept = own.interpreter.memory();
-            own.memory.note(&own.interpreter);
+            own.memory.record(&own.interpreter);
         }
     });
 }
@@ -109,7 +109,7 @@ impl Own {
 }
 
 impl Memory {
-    fn note(&self, interpreter: &Interpreter) {
+    fn record(&self, interpreter: &Interpreter) {
         self.all.store(interpreter.memory(), Ordering::Relaxed);
         self.libraries.store(interpreter.memory_of_libraries(), Ordering::Relaxed);
     }

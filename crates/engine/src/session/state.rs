@@ -372,7 +372,7 @@ impl Session {
             }
         }
         if let Some(tracked) = self.tracked_mut() {
-            tracked.unsent.note(begun, reply.output());
+            tracked.unsent.record(begun, reply.output());
         }
         // What others tell may come from any write so far.
         self.note_lsn(server.journal.end());

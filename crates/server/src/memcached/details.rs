@@ -47,7 +47,7 @@ struct Notes {
 impl Noted {
     /// Notes what is asked of a key. One without a delimiter has no prefix.
     #[inline]
-    pub(super) fn note(&mut self, key: &[u8], asked: Asked) {
+    pub(super) fn record(&mut self, key: &[u8], asked: Asked) {
         if let Some(notes) = &mut self.0
             && let Some(end) = key.iter().position(|byte| *byte == notes.delimiter)
         {
@@ -141,7 +141,7 @@ mod tests {
         let details = Details::default();
         details.delimit_by(b'/');
         let mut noted = details.begin();
-        noted.note(b"a:b/c", Asked::Set);
+        noted.record(b"a:b/c", Asked::Set);
         details.book(noted);
         assert_eq!(details.lines(), [b"PREFIX a:b get 0 hit 0 set 1 del 0".to_vec()]);
     }
@@ -151,7 +151,7 @@ mod tests {
         let details = Details::default();
         let note = |key: &[u8], asked| {
             let mut noted = details.begin();
-            noted.note(key, asked);
+            noted.record(key, asked);
             details.book(noted);
         };
         note(b"a:1", Asked::Set);

@@ -87,7 +87,7 @@ impl Events {
 }
 
 impl EvictionObserver for Memcached {
-    fn note(
+    fn record(
         &self,
         lane: usize,
         entry: EntryRef<'_>,

@@ -156,7 +156,7 @@ impl Work<'_> {
             return self.miss(key, retrieve);
         };
         self.told.counters.add_if(is_get, Counter::GetHits);
-        self.told.details.note(key, Asked::Hit);
+        self.told.details.record(key, Asked::Hit);
         // What expires at once is told for the last time.
         let is_last = moment == Some(Deadline::Passed);
         let (notes, ttl_s) = (entry.notes(), if is_last { Some(0) } else { ttl_of(entry, now) });
@@ -205,7 +205,7 @@ impl Work<'_> {
 
     /// Answers a miss, or makes the item that the client is to fill.
     fn miss(&mut self, key: &[u8], retrieve: &Retrieve<'_>) -> Result<(), Refusal> {
-        self.told.details.note(key, Asked::Miss);
+        self.told.details.record(key, Asked::Miss);
         let is_free = !self.tx.exists(key)?;
         let is_get = retrieve.touch.is_none();
         let Some(expiry) = retrieve.vivify.filter(|_| is_free) else {
@@ -239,7 +239,7 @@ impl Work<'_> {
 
     fn store(&mut self, key: &[u8], store: &Store<'_>) -> Done {
         self.told.counters.add(Counter::CmdSet);
-        self.told.details.note(key, Asked::Set);
+        self.told.details.record(key, Asked::Set);
         let found = self.tx.peek(key)?.map(EntryRef::kind);
         let (mut notes, mut expiry) = (Notes::of_flags(store.flags), Some(store.expiry));
         // Whether there is an item is asked before which one it is.
@@ -340,7 +340,7 @@ impl Work<'_> {
     }
 
     fn delete(&mut self, key: &[u8], delete: &Delete<'_>) -> Done {
-        self.told.details.note(key, Asked::Delete);
+        self.told.details.record(key, Asked::Delete);
         let found = self.tx.peek(key)?.map(EntryRef::kind);
         if found.is_none() {
             self.told.counters.add(Counter::DeleteMisses);

@@ -52,7 +52,7 @@ impl BatchScheduling {
     }
 
     /// Notes whether the worker is busy where the log's thread looks.
-    fn note(&self, server: &Network, is_busy: bool) {
+    fn record(&self, server: &Network, is_busy: bool) {
         match (self.is_busy.replace(is_busy), is_busy) {
             (false, true) => server.busy_workers.fetch_add(1, Ordering::Relaxed),
             (true, false) => server.busy_workers.fetch_sub(1, Ordering::Relaxed),
@@ -65,7 +65,7 @@ impl BatchScheduling {
 pub(crate) fn tick(worker: &Worker) {
     let (server, own) = (worker.server, &worker.courtesy);
     let Some(is_busy) = own.look(worker.ticked_us(), scheduler::ran_us) else { return };
-    own.note(server, is_busy);
+    own.record(server, is_busy);
     let is_due = is_busy && worker.has_neighbours() && server.config.get(SERVER_BATCH_SCHEDULING);
     if is_due != own.is_shown.get() && server.cores.interrupt_others(!is_due) {
         own.is_shown.set(is_due);
@@ -79,7 +79,7 @@ pub(crate) fn begin(worker: &Worker) {
 
 /// A worker ends.
 pub(crate) fn end(worker: &Worker) {
-    worker.courtesy.note(worker.server, false);
+    worker.courtesy.record(worker.server, false);
 }
 
 #[cfg(test)]

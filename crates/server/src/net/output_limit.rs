@@ -60,13 +60,13 @@ pub(crate) fn is_exceeded(
         look_again(client, limit, now - began);
     }
     if exceeded {
-        note(server, client, now);
+        record(server, client, now);
     }
     exceeded
 }
 
 /// Says that a client is closed for its limits.
-pub(crate) fn note(server: &Network, client: &Arc<Client>, now: UnixMillis) {
+pub(crate) fn record(server: &Network, client: &Arc<Client>, now: UnixMillis) {
     server.stats.output_limit_disconnections.fetch_add(1, Ordering::Relaxed);
     let client = describe(server, client, now);
     log_warning!(

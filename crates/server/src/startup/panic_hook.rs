@@ -14,10 +14,10 @@ use keyspace::in_critical_section;
 
 /// Makes panics of all threads known to the server.
 pub(crate) fn watch(server: &'static Shared) {
-    std::panic::set_hook(Box::new(move |panic| note(server, panic)));
+    std::panic::set_hook(Box::new(move |panic| log_panic(server, panic)));
 }
 
-fn note(server: &Shared, panic: &PanicHookInfo<'_>) {
+fn log_panic(server: &Shared, panic: &PanicHookInfo<'_>) {
     server.stats.panics.fetch_add(1, Ordering::Relaxed);
     let text = text_of(panic.payload());
     let thread = std::thread::current();

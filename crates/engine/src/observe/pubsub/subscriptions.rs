@@ -83,7 +83,7 @@ impl Subscriptions {
         let named = registry.join(name, self.mailboxes, &self.client);
         self.sets[kind as usize].insert(named);
         self.bytes += bytes_of(name);
-        self.note(kind);
+        self.record(kind);
         true
     }
 
@@ -93,7 +93,7 @@ impl Subscriptions {
         let Some(named) = self.sets[kind as usize].take(name) else { return false };
         self.pubsub.registry(kind).leave(&named, &self.client, settle);
         self.bytes -= bytes_of(name);
-        self.note(kind);
+        self.record(kind);
         true
     }
 
@@ -119,11 +119,11 @@ impl Subscriptions {
             for named in std::mem::take(&mut self.sets[kind as usize]) {
                 self.pubsub.registry(kind).leave(&named, &self.client, &settle);
             }
-            self.note(kind);
+            self.record(kind);
         }
     }
 
-    fn note(&self, kind: SubscriptionKind) {
+    fn record(&self, kind: SubscriptionKind) {
         let count = u32::try_from(self.count(kind)).unwrap_or(u32::MAX);
         self.client.live.subscriptions[kind as usize].store(count, Ordering::Relaxed);
         self.client.set_flag(client_flags::SUBSCRIBER, !self.is_empty());

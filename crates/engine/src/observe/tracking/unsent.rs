@@ -15,7 +15,7 @@ pub struct Unsent {
 
 impl Unsent {
     /// What was appended to the output from this place on are notices.
-    pub(crate) fn note(&mut self, begun: u64, output: &Output) {
+    pub(crate) fn record(&mut self, begun: u64, output: &Output) {
         let is_another = begun < self.until;
         if is_another || output.consumed() >= self.until {
             self.bytes = 0;
@@ -49,19 +49,19 @@ mod tests {
         append(&mut output, 1000);
         assert_eq!(unsent.bytes(&output), 0);
         let begun = append(&mut output, 100);
-        unsent.note(begun, &output);
+        unsent.record(begun, &output);
         let notice = output.appended() - begun;
         append(&mut output, 1000);
         assert_eq!(unsent.bytes(&output), notice);
         let begun = append(&mut output, 100);
-        unsent.note(begun, &output);
+        unsent.record(begun, &output);
         assert_eq!(unsent.bytes(&output), 2 * notice);
         output.consume(output.len() - 10);
         assert_eq!(unsent.bytes(&output), 10);
         output.consume(10);
         assert_eq!(unsent.bytes(&output), 0);
         let begun = append(&mut output, 100);
-        unsent.note(begun, &output);
+        unsent.record(begun, &output);
         assert_eq!(unsent.bytes(&output), notice);
     }
 
@@ -69,10 +69,10 @@ mod tests {
     fn another_output_begins_anew() {
         let (mut output, mut unsent) = (Output::new(), Unsent::default());
         let begun = append(&mut output, 1000);
-        unsent.note(begun, &output);
+        unsent.record(begun, &output);
         let mut other = Output::new();
         let begun = append(&mut other, 100);
-        unsent.note(begun, &other);
+        unsent.record(begun, &other);
         assert_eq!(unsent.bytes(&other), other.appended());
     }
 }

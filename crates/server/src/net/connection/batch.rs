@@ -283,7 +283,7 @@ impl Connection {
         let input = u64::from(live.query_room.load(Ordering::Relaxed));
         let queued = live.queued_bytes.load(Ordering::Relaxed);
         let bytes = input + queued + live.output_bytes.load(Ordering::Relaxed);
-        client_memory::note(self.worker.server, &self.session.client, bytes, &self.worker.wakes);
+        client_memory::record(self.worker.server, &self.session.client, bytes, &self.worker.wakes);
     }
 
     /// Executes the complete requests at the start of `data`; returns how many bytes they took.

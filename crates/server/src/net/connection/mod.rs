@@ -255,7 +255,7 @@ impl Body for Connection {
     fn owes_too_much(&mut self) -> bool {
         let (server, client) = (self.worker.server, &self.session.client);
         if self.is_overfull() {
-            output_limit::note(server, client, self.worker.now_ms());
+            output_limit::record(server, client, self.worker.now_ms());
             return true;
         }
         let deliveries = client.delivery_bytes() as u64;

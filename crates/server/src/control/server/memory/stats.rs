@@ -42,7 +42,7 @@ impl MemoryStats {
         let keyspace = server.keyspace;
         let clients = server.clients.all().iter().map(|client| bytes_of(client)).sum();
         let used = server.budget.used_exactly();
-        server.peak_memory.note(used, keyspace.clock().now_ms());
+        server.peak_memory.record(used, keyspace.clock().now_ms());
         let now_us = keyspace.clock().monotonic_us();
         let Resident { all: resident, of_files } =
             server.budget.resident(now_us, used + arena::slack());
