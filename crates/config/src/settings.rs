@@ -170,6 +170,7 @@ settings! {
     PROPAGATION_ERROR_BEHAVIOR: PropagationErrorBehavior = "propagation-error-behavior";
     RDBCHECKSUM: bool = "rdbchecksum";
     RDBCOMPRESSION: bool = "rdbcompression";
+    RDB_DEL_SYNC_FILES: bool = "rdb-del-sync-files";
     RDB_KEY_SAVE_DELAY: i32 = "rdb-key-save-delay";
     RDB_SAVE_INCREMENTAL_FSYNC: bool = "rdb-save-incremental-fsync";
     RDB_SAVE_MAX_BYTES_PER_SECOND: u64 = "rdb-save-max-bytes-per-second";

@@ -12,6 +12,7 @@ pub mod data;
 pub mod durability;
 pub mod loading;
 pub mod log_scheduling;
+pub mod receive;
 pub mod replay;
 pub mod save;
 pub mod shutdown;

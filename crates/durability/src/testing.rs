@@ -2,6 +2,8 @@
 //!
 //! Invariant: nothing here is part of the product.
 
+pub mod items;
+
 use std::thread;
 use std::time::Duration;
 

@@ -236,6 +236,21 @@ fn attach(server: &'static Durability, queue: &Arc<RecordQueue>) {
     server.aof.follow_policy(server, Some(&**queue), server.aof.is_relied_on());
 }
 
+/// Ends the log where other data come in the place of those that it has: it stays on disk as it is,
+/// and [`restart`] begins the next one.
+pub fn suspend(server: &'static Durability) {
+    let _turn = server.take_config_turn();
+    if server.aof.phase() != Phase::Off {
+        switch_off(server);
+    }
+}
+
+/// Begins a log with what is in memory, if `appendonly` says that there is one and there is none.
+pub fn restart(server: &'static Durability) -> Result<(), String> {
+    let _turn = server.take_config_turn();
+    follow_config(server)
+}
+
 /// Turns the log on or off, as `appendonly` says. For who has the turn of the configuration.
 pub(crate) fn follow_config(server: &'static Durability) -> Result<(), String> {
     follow(server, server.config.get(APPENDONLY))

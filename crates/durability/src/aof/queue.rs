@@ -7,7 +7,7 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-use engine::journal::{JournalReader, ReaderId, Sleeper};
+use engine::journal::{JournalReader, ReaderId, Sleeper, selection};
 use engine::limits::log_buffers::PIECES_KEPT;
 use engine::runtime::write_gate::WriteGate;
 use keyspace::Lsn;
@@ -60,6 +60,8 @@ struct Inner {
     /// Bytes that the writer took and that the system does not have yet.
     taken: usize,
     end: Lsn,
+    /// The database that is selected there.
+    database: usize,
     /// Each with how many of the bytes come before it.
     orders: Vec<(usize, WriterCommand)>,
     wait: WriterWait,
@@ -163,6 +165,10 @@ impl JournalReader for QueueReader {
         self.0.put(lsn, bytes, may_wait)
     }
 
+    fn selects(&mut self, database: usize) {
+        self.0.lock().database = database;
+    }
+
     fn rest(&mut self) -> Option<Sleeper> {
         self.0.rest().map(Sleeper::Thread)
     }
@@ -215,7 +221,14 @@ impl RecordQueue {
             // The sender goes with the order, so the receiver learns that there is no answer.
             return;
         }
+        let begins_file = matches!(order, WriterCommand::Cut(_) | WriterCommand::Seal(..));
         inner.orders.push((at, order));
+        if begins_file && inner.database != 0 {
+            // Each file is loaded by itself. What says so is no part of the journal.
+            let selection = selection(inner.database);
+            let Inner { bytes, spare, .. } = &mut *inner;
+            bytes.append(&selection, spare);
+        }
         inner.wait = WriterWait::Nothing;
         drop(inner);
         self.arrived.notify_one();

@@ -4,6 +4,7 @@
 mod commands;
 mod cuts;
 mod faults;
+mod log;
 mod told;
 
 use std::sync::mpsc::{Receiver, channel};
@@ -37,7 +38,11 @@ struct Rig {
 impl Rig {
     /// One that applies by so many threads, from this offset on.
     fn new(shares: usize, begin: u64) -> Self {
-        let server = durability_on(Box::new(new_disk()));
+        Self::on(durability_on(Box::new(new_disk())), shares, begin)
+    }
+
+    /// The same on this server.
+    fn on(server: &'static Durability, shares: usize, begin: u64) -> Self {
         let journal = follow(server);
         let (sender, reports) = channel();
         let report = Box::new(move |report| _ = sender.send(report));

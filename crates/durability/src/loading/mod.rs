@@ -26,8 +26,11 @@ pub use insert::{OnDuplicate, TurnstileGuard};
 
 use crate::aof;
 use crate::durability::Durability;
+use engine::commit::publish::announce;
 use engine::runtime::lanes::{MAX_HELPERS, STACK_BYTES};
 use engine::runtime::log::log_notice;
+use engine::scripting::LibrariesState;
+use keyspace::{Refusal, Tx};
 
 /// How many threads load side by side, beside the one that reads.
 pub(crate) fn threads(server: &Durability) -> usize {
@@ -86,6 +89,20 @@ fn preloaded(server: &'static Durability, kind: &[u8], path: &Path) -> Result<Fo
     let (length, file) = opened.map_err(failed)?;
     server.loading.begin_start(server.keyspace.clock(), length);
     Ok(Found::Snapshot(file, name))
+}
+
+/// Forgets all data, for which the world is there, and tells those who watch them or keep copies.
+pub fn empty(server: &'static Durability, tx: &mut Tx) -> Result<(), Refusal> {
+    tx.flush_all()?;
+    if let Some(post) = announce(server, tx, &[]) {
+        post.leave_to_itself(server.directory());
+    }
+    let forget = |state: &mut LibrariesState| {
+        *state = LibrariesState::default();
+        Ok(())
+    };
+    // The journal has them still, as the file that is loaded next has them.
+    server.scripts.libraries.change_once(forget, || 0)
 }
 
 /// Loads what was found, on a thread of its own; the error is for the operator. Ends early when the

@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use base::number::parse_u64;
 use config::RdbVersionCheck;
 use config::settings::{KEY_LOAD_DELAY, RDB_SKIP_MODULE_DATA, RDB_VERSION_CHECK, RDBCHECKSUM};
 use engine::runtime::log::{log_notice, log_warning};
@@ -29,6 +30,30 @@ const QUEUE_LEN: usize = 4;
 /// The longest nap on behalf of `key-load-delay`, after which somebody may have called it off.
 const NAP_US: u64 = 10_000;
 
+/// What a snapshot says of the stream that goes on behind it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SnapshotOrigin {
+    /// `repl-id`.
+    pub id: Option<Vec<u8>>,
+    /// `repl-offset`.
+    pub offset: Option<u64>,
+    /// `repl-stream-db`, if one is selected there.
+    pub database: Option<u32>,
+}
+
+impl SnapshotOrigin {
+    fn note(&mut self, name: &[u8], text: &[u8]) {
+        match name {
+            b"repl-id" => self.id = Some(text.to_vec()),
+            b"repl-offset" => self.offset = parse_u64(text),
+            b"repl-stream-db" => {
+                self.database = parse_u64(text).and_then(|it| u32::try_from(it).ok());
+            }
+            _ => {}
+        }
+    }
+}
+
 /// Loads a snapshot into a data set that nobody else changes, on several threads. Gives where it
 /// ended, and what was read beyond.
 pub(crate) fn load(
@@ -36,14 +61,25 @@ pub(crate) fn load(
     file: &mut dyn File,
     twice: OnDuplicate,
 ) -> Result<End, FileError> {
+    load_noting(server, file, twice).map(|(end, _)| end)
+}
+
+/// The same, with what it says of the stream.
+pub(crate) fn load_noting(
+    server: &'static Durability,
+    file: &mut dyn File,
+    twice: OnDuplicate,
+) -> Result<(End, SnapshotOrigin), FileError> {
     let threads = LoaderThreads::spawn(server, twice);
-    let mut sink = SnapshotReading { server, twice, placer: &threads };
+    let origin = SnapshotOrigin::default();
+    let mut sink = SnapshotReading { server, twice, placer: &threads, origin };
     let result = read_file(file, rules(server), &mut sink);
+    let origin = sink.origin;
     // What went wrong on another thread is why reading ended.
     let counts = threads.finish()?;
     let end = result?;
     report_loaded(server, counts, &end);
-    Ok(end)
+    Ok((end, origin))
 }
 
 /// The same on this thread and on a transaction that has the world: nobody is let in meanwhile.
@@ -53,7 +89,8 @@ pub fn load_within(
     twice: OnDuplicate,
     tx: &mut Tx,
 ) -> Result<End, FileError> {
-    let mut sink = SnapshotReading { server, twice, placer: Inserter::within(server, twice, tx) };
+    let (placer, origin) = (Inserter::within(server, twice, tx), SnapshotOrigin::default());
+    let mut sink = SnapshotReading { server, twice, placer, origin };
     let end = read_file(file, rules(server), &mut sink)?;
     report_loaded(server, sink.placer.counts(), &end);
     Ok(end)
@@ -71,6 +108,11 @@ fn report_loaded(server: &Durability, counts: Counts, end: &End) {
     log_notice!(server.log, "Done loading RDB, keys loaded: {keys}, keys expired: {expired}.");
 }
 
+/// Looks whether a file begins as one that is loaded.
+pub(crate) fn check_head(server: &Durability, file: &mut dyn File) -> Result<(), FileError> {
+    persist::rdb::file::check_head(file, rules(server))
+}
+
 /// What the configuration allows in a file.
 fn rules(server: &Durability) -> Rules {
     Rules {
@@ -85,6 +127,7 @@ struct SnapshotReading<P> {
     server: &'static Durability,
     twice: OnDuplicate,
     placer: P,
+    origin: SnapshotOrigin,
 }
 
 /// Where the entries of a file go.
@@ -101,6 +144,7 @@ enum Load {
 impl<P: Placer> Sink for SnapshotReading<P> {
     fn note(&mut self, name: &[u8], text: &[u8]) {
         log_field(self.server, name, text);
+        self.origin.note(name, text);
     }
 
     fn library(&mut self, code: &[u8]) -> Result<(), String> {
@@ -243,19 +287,22 @@ impl LoaderThreads {
         Self { loads, reports, hired, has_failed }
     }
 
-    /// Waits until all is placed; the first thing that went wrong.
+    /// Waits until all is placed, or all threads have given up; the first thing that went wrong.
     fn finish(self) -> Result<Counts, FileError> {
         let Self { loads, reports, hired, .. } = self;
         drop(loads);
-        let mut counts = Counts::default();
+        let mut sum = Ok(Counts::default());
         for _ in 0..hired {
             let report = reports.recv();
-            let stopped = |_| Err(FileError::at(0, Damage::Stopped));
-            let Counts { keys, expired } = report.unwrap_or_else(stopped)?;
-            counts.keys += keys;
-            counts.expired += expired;
+            let report = report.unwrap_or_else(|_| Err(FileError::at(0, Damage::Stopped)));
+            sum = match (sum, report) {
+                (Ok(sum), Ok(Counts { keys, expired })) => {
+                    Ok(Counts { keys: sum.keys + keys, expired: sum.expired + expired })
+                }
+                (Err(error), _) | (Ok(_), Err(error)) => Err(error),
+            };
         }
-        Ok(counts)
+        sum
     }
 }
 

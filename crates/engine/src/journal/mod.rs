@@ -39,6 +39,7 @@ mod record;
 pub mod snapshot_fence;
 
 pub use durability::{DurabilityLevel, LATE_US, ReaderId};
+pub use record::selection;
 pub(crate) use record::{CommandEffects, record, record_of_command};
 
 /// Takes records in order. Called with locks held: it may copy and queue, never wait. What it
@@ -47,6 +48,10 @@ pub trait JournalReader: Send {
     /// The record that ends at `lsn`. Where `may_wait` says so, the reader may leave it until
     /// [`rest`](Self::rest) is called, and returns whether it does.
     fn record(&mut self, lsn: Lsn, bytes: &[u8], may_wait: bool) -> bool;
+
+    /// Another database is selected behind all it was given: what begins there is to say so.
+    /// Without this it is the first one.
+    fn selects(&mut self, _: usize) {}
 
     /// Whoever appended what waits has no more for now. Returns whom to wake, if anybody sleeps:
     /// not before the journal's mutex is free, since the sleeper asks for it first thing.
@@ -118,6 +123,13 @@ const NEVER: i64 = i64::MAX;
 const DURABLE_READER: Lsn = Lsn::MAX;
 
 impl Tail {
+    fn select(&mut self, database: usize) {
+        if self.database != database {
+            self.database = database;
+            self.readers.iter_mut().for_each(|attached| attached.reader.selects(database));
+        }
+    }
+
     fn reader(&mut self, id: ReaderId) -> Option<&mut Attached> {
         self.readers.iter_mut().find(|attached| attached.id == id)
     }
@@ -160,7 +172,10 @@ impl Journal {
         level: DurabilityLevel,
     ) -> Lsn {
         let mut tail = self.tail();
-        let attached = Attached { id, reader, late_at_us: NEVER, holds_when_late: false };
+        let mut attached = Attached { id, reader, late_at_us: NEVER, holds_when_late: false };
+        if tail.database != 0 {
+            attached.reader.selects(tail.database);
+        }
         tail.readers.push(attached);
         self.show_writers(&tail);
         let lsn = tail.lsn;
@@ -187,11 +202,11 @@ impl Journal {
         let mut tail = self.tail();
         tail.follows = follows;
         self.show_writers(&tail);
-        let turns_back = !follows && std::mem::take(&mut tail.database) != 0;
-        let has_readers = !tail.readers.is_empty();
-        drop(tail);
-        if turns_back && has_readers {
-            self.append(&record::selection(0));
+        if !follows && tail.database != 0 {
+            if !tail.readers.is_empty() {
+                self.append_to(&mut tail, &RecordBatch::default(), &record::selection(0));
+            }
+            tail.select(0);
         }
     }
 
@@ -204,8 +219,14 @@ impl Journal {
     /// the LSN there. They count whether anybody reads them or not.
     pub fn append_stream(&self, units: &[u8], database: usize) -> Lsn {
         let mut tail = self.tail();
-        tail.database = database;
-        self.append_to(&mut tail, &RecordBatch::default(), units)
+        let lsn = self.append_to(&mut tail, &RecordBatch::default(), units);
+        tail.select(database);
+        lsn
+    }
+
+    /// This database is selected where the journal ends, by the data that a stream goes on behind.
+    pub fn select(&self, database: usize) {
+        self.tail().select(database);
     }
 
     /// The database that is selected where the journal ends: what a reader needs that begins there.

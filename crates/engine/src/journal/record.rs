@@ -18,7 +18,7 @@ pub(crate) fn record_of_command(args: Args<'_>) -> Vec<u8> {
 }
 
 /// The record that turns to a database.
-pub(super) fn selection(database: usize) -> Vec<u8> {
+pub fn selection(database: usize) -> Vec<u8> {
     let (mut bytes, number) = (Vec::new(), database.to_string());
     encode_command([b"SELECT".as_slice(), number.as_bytes()].into_iter(), &mut bytes);
     bytes

@@ -1,17 +1,13 @@
 //! Random commands of many families: what a replica has is what its primary has.
 
-use base::UnixMillis;
 use base::random::Random;
 use engine::journal::DurabilityLevel;
 use engine::journal::copy::Copy;
-use engine::runtime::background::wait_for;
-use keyspace::{Acquisition, EntryRef, PARTITIONS, PartitionIndex, Tx, TxOptions};
-use persist::contents::{self, Extent};
-use persist::rdb::value::ValueRef;
 use proto::OwnedArgs;
 
 use super::{Rig, encoded, ends_of, words};
 use crate::durability::Durability;
+use crate::testing::items::{Item, data_of};
 use crate::testing::{durability_on, new_disk};
 
 /// Streams that are tried.
@@ -23,42 +19,6 @@ const UNITS: u64 = 300;
 const KEYS: u64 = 20;
 
 const DATABASES: u64 = 3;
-
-/// An entry: database, key, value and deadline.
-type Item = (usize, Vec<u8>, Vec<Vec<u8>>, Option<UnixMillis>);
-
-/// What DEBUG DIGEST looks at.
-fn value_of(entry: EntryRef<'_>) -> Vec<Vec<u8>> {
-    let (value, mut elements) = (ValueRef::of(entry), Vec::new());
-    let show = |parts: &[&[u8]]| elements.push(parts.join(&b"/"[..]));
-    contents::for_each(&value, Extent::Replicated, show);
-    if !contents::is_ordered(&value) {
-        elements.sort();
-    }
-    elements.push(entry.kind().name().as_bytes().to_vec());
-    elements
-}
-
-/// All that a server has.
-fn data_of(server: &'static Durability) -> Vec<Item> {
-    let mut world = Acquisition::of_world(server.keyspace);
-    wait_for(&mut world);
-    let mut tx = Tx::begin(world, TxOptions { heavy: true, ..TxOptions::internal(0, 0) });
-    let mut items = Vec::new();
-    for database in 0..DATABASES as usize {
-        tx.switch_database(database);
-        for partition in 0..PARTITIONS as PartitionIndex {
-            let mut position = Some(0);
-            while let Some(from) = position {
-                position = tx.walk(partition, from, usize::MAX, |entry| {
-                    items.push((database, entry.key().to_vec(), value_of(entry), entry.deadline()));
-                });
-            }
-        }
-    }
-    items.sort();
-    items
-}
 
 /// A command for a stream.
 fn stream_command(random: &mut Random, x: &str, f: u64, n: u64) -> String {

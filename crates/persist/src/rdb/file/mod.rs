@@ -20,7 +20,9 @@ mod tests;
 mod write;
 
 pub use damage::{Damage, FileError};
-pub use read::{Access, Batch, BuiltEntry, End, Gatherer, RawEntry, Rules, Sink, read_file};
+pub use read::{
+    Access, Batch, BuiltEntry, End, Gatherer, RawEntry, Rules, Sink, check_head, read_file,
+};
 pub use write::{ByteSink, Chunk, ChunkWriter, FileWriter, Options, Written};
 
 pub(crate) use opcode::LIBRARY;

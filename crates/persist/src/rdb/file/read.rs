@@ -252,6 +252,11 @@ pub fn read_file(file: &mut dyn File, rules: Rules, sink: &mut dyn Sink) -> Resu
     Ok(end)
 }
 
+/// Whether a file begins as one that is read, by these rules.
+pub fn check_head(file: &mut dyn File, rules: Rules) -> Result<(), FileError> {
+    Splitter::begin(file, rules).map(drop)
+}
+
 /// A file on its way into pieces.
 struct Splitter<'f> {
     rules: Rules,

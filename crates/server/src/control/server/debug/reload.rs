@@ -11,13 +11,12 @@ use base::io_text::plain;
 use commands::arguments::is;
 use durability::aof::{self, AofFiles};
 use durability::claims::snapshot_file;
-use durability::loading::{OnDuplicate, snapshot};
+use durability::loading::{self, OnDuplicate, snapshot};
 use durability::save::{SaveMode, Unsaved};
-use engine::commit::publish::announce;
 use engine::limits::loading::LOADING;
 use engine::runtime::background;
 use engine::runtime::log::{log_notice, log_warning};
-use engine::scripting::{LibrariesState, Still};
+use engine::scripting::Still;
 use keyspace::{Acquisition, BUSY, Refusal, Tx, TxOptions};
 use persist::storage::OpenMode;
 use proto::{Args, Reply};
@@ -115,7 +114,7 @@ impl Reloading {
         // Who comes from here on is refused; those who came before wait for the world to go on.
         server.loading.begin(server.keyspace.clock(), 0);
         let mut tx = Tx::begin(world, options(server, lane));
-        let emptied = if self.empties { empty(server, &mut tx) } else { Ok(()) };
+        let emptied = if self.empties { loading::empty(server, &mut tx) } else { Ok(()) };
         let result = emptied.and_then(|()| load(server, self.twice, &mut tx));
         server.loading.end();
         if result.is_ok() {
@@ -162,7 +161,7 @@ fn load_log_into(server: &'static Server, world: Acquisition, lane: usize) -> Lo
         Err(refusal) => return (world, Err(refusal)),
     };
     let mut tx = Tx::begin(world, aof::options_within(server, lane));
-    if let Err(refusal) = empty(server, &mut tx) {
+    if let Err(refusal) = loading::empty(server, &mut tx) {
         return (tx.into_world(), Err(refusal));
     }
     match stock.read_within(server, tx) {
@@ -208,20 +207,6 @@ fn stand_still(server: &'static Server) -> Still {
 fn options(server: &Server, lane: usize) -> TxOptions {
     let now = server.keyspace.clock().now_ms();
     TxOptions { heavy: true, ..TxOptions::internal(lane, now) }
-}
-
-/// Forgets all data, and tells those who watch them or keep copies.
-fn empty(server: &'static Server, tx: &mut Tx) -> Result<(), Refusal> {
-    tx.flush_all()?;
-    if let Some(post) = announce(server, tx, &[]) {
-        post.leave_to_itself(server.directory());
-    }
-    let forget = |state: &mut LibrariesState| {
-        *state = LibrariesState::default();
-        Ok(())
-    };
-    // The journal has them still, as the file that is loaded next has them.
-    server.scripts.libraries.change_once(forget, || 0)
 }
 
 fn load(server: &'static Server, twice: OnDuplicate, tx: &mut Tx) -> Result<(), Refusal> {

@@ -1,0 +1,200 @@
+//! The thread that takes data in.
+//!
+//! Invariants: from the moment in which what was there is emptied until all is loaded commands that
+//! need data are refused; they are served again whatever came of it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError};
+
+use base::io_text::plain;
+use config::settings::{APPENDONLY, RDB_DEL_SYNC_FILES, SAVE};
+use engine::runtime::background::wait_for;
+use engine::runtime::lanes::LOADER_LANE;
+use engine::runtime::log::{log_notice, log_warning};
+use engine::runtime::panics::{contain, text_of};
+use keyspace::{Acquisition, Tx, TxOptions};
+use persist::storage::{File, OpenMode, write_all};
+
+use super::pipe::{Pipe, PipeFile};
+use super::{ReceiveMode, ReceiveReport, SnapshotOrigin};
+use crate::aof;
+use crate::claims::snapshot_file;
+use crate::durability::Durability;
+use crate::loading::snapshot;
+use crate::loading::{self, OnDuplicate};
+
+/// The file is synced after so many bytes, so that its end does not wait for all of it.
+const SYNC_EACH: usize = 8 << 20;
+
+/// What the thread has.
+pub(super) struct Receiver {
+    server: &'static Durability,
+    pipe: Arc<Pipe>,
+    length: Option<u64>,
+}
+
+/// Why there are no data.
+enum Failure {
+    Refused(String),
+    Lost(String),
+}
+
+impl Receiver {
+    pub(super) fn new(server: &'static Durability, pipe: Arc<Pipe>, length: Option<u64>) -> Self {
+        Self { server, pipe, length }
+    }
+
+    /// Takes the data in; nothing is reported where the rest did not come.
+    pub(super) fn run(self, mode: ReceiveMode) -> Option<ReceiveReport> {
+        // Whoever applied a stream, or took data in before, has ended.
+        let _turn = self.server.stream_turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let received = contain(|| match mode {
+            ReceiveMode::File => self.by_file(),
+            ReceiveMode::Flush => self.replace(&mut PipeFile::new(Arc::clone(&self.pipe))),
+        });
+        if received.is_err() && self.server.loading.is_on() {
+            // A part of the data must not be served.
+            self.empty(|| ());
+            self.server.loading.end();
+        }
+        if self.pipe.is_cut() {
+            return None;
+        }
+        self.pipe.cut();
+        Some(match received {
+            Ok(Ok(origin)) => ReceiveReport::Loaded(origin),
+            Ok(Err(Failure::Refused(why))) => ReceiveReport::Refused(why),
+            Ok(Err(Failure::Lost(why))) => ReceiveReport::Lost(why),
+            Err(panic) => ReceiveReport::Lost(format!("a bug: {}", text_of(&*panic))),
+        })
+    }
+
+    /// By way of the snapshot file.
+    fn by_file(&self) -> Result<SnapshotOrigin, Failure> {
+        let (server, path) = (self.server, snapshot_file(&self.server.config));
+        server.snapshot_claim.take(server, &server.config).map_err(Failure::Refused)?;
+        let temporary = temporary_path(server, &path);
+        let kept = self.download(&temporary).and_then(|()| self.install(&temporary, &path));
+        if kept.is_err() {
+            // What cannot be removed says by its name what it is.
+            let _ = server.storage.remove(&temporary);
+        }
+        kept?;
+        let failed = |error: &io::Error| Failure::Refused(format!("can't read it: {error}"));
+        let mut file = server.storage.open(&path, OpenMode::Read).map_err(|it| failed(&it))?;
+        let result = self.replace(&mut *file);
+        let persists = server.config.get(APPENDONLY) || !server.config.get(SAVE).is_empty();
+        if server.config.get(RDB_DEL_SYNC_FILES) && !persists {
+            log_notice!(
+                server.log,
+                "Removing the RDB file obtained from the master. This replica has persistence \
+                 disabled"
+            );
+            let _ = server.storage.remove(&path);
+        }
+        result
+    }
+
+    /// Writes what comes into a file, all of it on disk.
+    fn download(&self, path: &Path) -> Result<(), Failure> {
+        let failed = |error: &io::Error| {
+            let (path, why) = (path.display(), plain(error));
+            Failure::Refused(format!(
+                "Write error or short write writing to the DB dump file {path} needed for \
+                 MASTER <-> REPLICA synchronization: {why}"
+            ))
+        };
+        let opened = self.server.storage.open(path, OpenMode::Create);
+        let mut file = opened.map_err(|error| failed(&error))?;
+        let mut unsynced = 0;
+        loop {
+            let chunk = self.pipe.take().map_err(|error| failed(&error))?;
+            if chunk.is_empty() {
+                return file.sync().map_err(|error| failed(&error));
+            }
+            write_all(&mut *file, &chunk).map_err(|error| failed(&error))?;
+            unsynced += chunk.len();
+            if unsynced >= SYNC_EACH {
+                file.sync().map_err(|error| failed(&error))?;
+                unsynced = 0;
+            }
+        }
+    }
+
+    /// Puts a file in the place of the snapshot, if it is one as far as its head tells.
+    fn install(&self, temporary: &Path, path: &Path) -> Result<(), Failure> {
+        let storage = &self.server.storage;
+        let failed = |error: &io::Error| {
+            Failure::Refused(format!(
+                "Failed trying to rename the temp DB into {} in MASTER <-> REPLICA \
+                 synchronization: {}",
+                path.display(),
+                plain(error)
+            ))
+        };
+        let opened = storage.open(temporary, OpenMode::Read);
+        let mut file = opened.map_err(|error| failed(&error))?;
+        let head = snapshot::check_head(self.server, &mut *file);
+        head.map_err(|error| Failure::Refused(format!("{error}; the old data stay")))?;
+        // A save that goes on would put its file there later.
+        self.server.saves.cancel();
+        let renamed = storage.rename(temporary, path);
+        let synced = renamed.and_then(|()| storage.sync_directory(directory_of(path)));
+        synced.map_err(|error| failed(&error))
+    }
+
+    /// Loads from a file, in the place of what is there.
+    fn replace(&self, file: &mut dyn File) -> Result<SnapshotOrigin, Failure> {
+        let server = self.server;
+        server.saves.cancel();
+        // What is on disk stays; what comes next has a base of its own.
+        aof::suspend(server);
+        log_notice!(server.log, "MASTER <-> REPLICA sync: Flushing old data");
+        let (clock, length) = (server.keyspace.clock(), self.length.unwrap_or(0));
+        self.empty(|| server.loading.begin_start(clock, length));
+        log_notice!(server.log, "MASTER <-> REPLICA sync: Loading DB in memory");
+        let loaded = snapshot::load_noting(server, file, OnDuplicate::Refused);
+        let result = match loaded {
+            Ok((_, origin)) => {
+                server.saves.note_loaded(server);
+                server.journal.select(origin.database.map_or(0, |database| database as usize));
+                if let Err(why) = aof::restart(server) {
+                    log_warning!(server.log, "{why}");
+                }
+                Ok(origin)
+            }
+            Err(error) => {
+                self.empty(|| ());
+                Err(Failure::Lost(error.to_string()))
+            }
+        };
+        server.loading.end();
+        if server.aof.phase() == aof::Phase::Starting {
+            aof::begin_rewrite(server);
+        }
+        result
+    }
+
+    /// Empties all, with the world stopped; `begin` is called in that moment.
+    fn empty(&self, begin: impl FnOnce()) {
+        let (server, now) = (self.server, self.server.keyspace.clock().now_ms());
+        let mut world = Acquisition::of_world(server.keyspace);
+        wait_for(&mut world);
+        begin();
+        let options = TxOptions { heavy: true, ..TxOptions::internal(LOADER_LANE, now) };
+        let mut tx = Tx::begin(world, options);
+        loading::empty(server, &mut tx).expect("it has the world, and no client asks");
+        drop(tx.into_world());
+    }
+}
+
+/// Where data are written before they are whole.
+fn temporary_path(server: &Durability, path: &Path) -> PathBuf {
+    let (seconds, process) = (server.keyspace.clock().now_ms() / 1000, std::process::id());
+    path.with_file_name(format!("temp-{seconds}.{process}.rdb"))
+}
+
+fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
