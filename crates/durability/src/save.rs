@@ -417,7 +417,7 @@ impl Saves {
         self.heed_schedule(server);
         let running = self.state().running.as_ref().map(|running| Arc::clone(&running.snapshot));
         if let Some(snapshot) = running {
-            return snapshot.look();
+            return snapshot.abort_if_stuck();
         }
         if server.aof.rewrite.is_underway() {
             // One at a time, as in Redis.

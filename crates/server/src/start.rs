@@ -151,7 +151,7 @@ fn start(launch: &Launch<'_>) -> Result<(), String> {
     }
     drop(input);
     if is_daemon {
-        daemon::settle();
+        daemon::detach();
     }
     apply_config::enter_directory(&startup.config).map_err(|why| {
         let path = startup.config.show(b"dir").unwrap_or_default();

@@ -9,6 +9,7 @@
 //! Invariant: there is one writer at most, and it alone touches the files while it runs.
 
 mod aligned;
+mod base_install;
 mod buffers;
 mod files;
 mod hard_link;
@@ -17,7 +18,6 @@ mod load;
 mod queue;
 mod relocate;
 mod rewrite;
-mod settle;
 mod stats;
 mod succession;
 mod writer;

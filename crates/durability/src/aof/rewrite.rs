@@ -96,9 +96,9 @@ impl Rewrite {
     }
 
     /// Gives up the one under way if writing commands have waited too long for it.
-    fn look(&self) {
+    fn abort_if_stuck(&self) {
         if let Some(underway) = &self.state().underway {
-            underway.snapshot.look();
+            underway.snapshot.abort_if_stuck();
         }
     }
 
@@ -155,7 +155,7 @@ pub fn tick(server: &'static Durability) {
     let now_us = server.keyspace.clock().monotonic_us();
     let status = aof.rewrite.status(now_us);
     if status.is_underway {
-        return aof.rewrite.look();
+        return aof.rewrite.abort_if_stuck();
     }
     if server.saves.is_running() || server.backup.is_underway() {
         // One at a time, as in Redis.

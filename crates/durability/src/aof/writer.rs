@@ -252,7 +252,7 @@ impl LogWriter {
                 self.end = lsn;
                 self.begin_increment();
             }
-            WriterCommand::Base(base) => self.settle(base),
+            WriterCommand::Base(base) => self.take_base(base),
             WriterCommand::Secure(lsn) => self.establish(lsn),
             WriterCommand::Seal(lsn, done) => {
                 self.end = lsn;

@@ -138,7 +138,7 @@ impl Applier {
         if ran.is_ok() && fault.is_none() {
             (self.applied, self.database) = (piece.end, self.partitioner.database());
         }
-        self.settle(piece);
+        self.append_applied(piece);
         self.pass = None;
         add(&self.server.applier.commands, commands);
         ran?;
@@ -162,7 +162,7 @@ impl Applier {
             self.thread.end_batch();
             ran?;
             if index % (APPEND_EACH / GROUP) == 0 {
-                self.settle(piece);
+                self.append_applied(piece);
             }
             self.let_world_pass(piece)?;
         }
@@ -179,14 +179,14 @@ impl Applier {
         loop {
             let has_world = grant.wants_world();
             if has_world {
-                self.settle(piece);
+                self.append_applied(piece);
                 self.pass = None;
                 wait_for(&mut grant);
             } else {
                 self.come_in()?;
                 if !grant.attempt() {
                     // It may take long.
-                    self.settle(piece);
+                    self.append_applied(piece);
                     wait_for(&mut grant);
                 }
             }
@@ -230,12 +230,12 @@ impl Applier {
         threads.wait()?;
         handed_over?;
         (self.applied, self.database) = (end, database);
-        self.settle(piece);
+        self.append_applied(piece);
         self.let_world_pass(piece)
     }
 
     /// Appends what is applied, and says so.
-    fn settle(&mut self, piece: &Piece) {
+    fn append_applied(&mut self, piece: &Piece) {
         let (from, to) = (self.appended, self.applied);
         if from < to {
             self.server.journal.append_stream(piece.between(from, to), self.database);
@@ -255,7 +255,7 @@ impl Applier {
         if !self.server.keyspace.is_world_wanted() || self.pass.is_none() {
             return Ok(());
         }
-        self.settle(piece);
+        self.append_applied(piece);
         self.pass = None;
         self.come_in()
     }

@@ -104,10 +104,10 @@ impl<'t> Inserter<'t> {
             let loaded = self.locate(made, &clock)?;
             self.group.push(loaded);
             if self.group.len() == GROUP {
-                self.settle(now)?;
+                self.insert_group(now)?;
             }
         }
-        self.settle(now)
+        self.insert_group(now)
     }
 
     /// Places an entry.
@@ -119,7 +119,7 @@ impl<'t> Inserter<'t> {
         }
         let loaded = self.locate(made, &AccessClock::new(keyspace.settings(), now))?;
         self.group.push(loaded);
-        self.settle(now)
+        self.insert_group(now)
     }
 
     /// Whether an entry is not there any more, which is counted. In a load at run time nothing is
@@ -151,7 +151,7 @@ impl<'t> Inserter<'t> {
     }
 
     /// Puts the entries at hand in their places.
-    fn settle(&mut self, now: UnixMillis) -> Result<(), FileError> {
+    fn insert_group(&mut self, now: UnixMillis) -> Result<(), FileError> {
         let keyspace = self.server.keyspace;
         let Some(first) = self.group.first() else { return Ok(()) };
         let lane = match &mut self.footing {

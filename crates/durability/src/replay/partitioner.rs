@@ -109,7 +109,7 @@ impl Partitioner {
             let args = command.as_args();
             let resolved =
                 if index == 0 { resolved } else { Resolved::of_record(self.server, args) };
-            reach = reach.and(self.look(args, resolved, &mut partitions));
+            reach = reach.and(self.classify(args, resolved, &mut partitions));
         }
         let is_large = unit.end - unit.offset > LARGE;
         let (needs_world, selects) = (matches!(reach, Reach::Anything), self.state.database);
@@ -120,7 +120,7 @@ impl Partitioner {
                 self.apart.push((share, task));
             }
             Reach::Share(_) | Reach::Several | Reach::Anything => {
-                self.settle();
+                self.decide();
                 self.together.push(task);
             }
         }
@@ -138,13 +138,13 @@ impl Partitioner {
 
     /// What was made of the units so far.
     pub(crate) fn take(&mut self) -> Vec<Segment> {
-        self.settle();
+        self.decide();
         self.end_together();
         std::mem::take(&mut self.done)
     }
 
     /// Decides on the latest units.
-    fn settle(&mut self) {
+    fn decide(&mut self) {
         if self.apart.len() < APART_MIN {
             self.together.extend(self.apart.drain(..).map(|(_, task)| task));
             return;
@@ -162,7 +162,7 @@ impl Partitioner {
     }
 
     /// Looks what a command touches, and what it leaves for the next one.
-    fn look(
+    fn classify(
         &mut self,
         args: Args<'_>,
         resolved: Option<Resolved>,

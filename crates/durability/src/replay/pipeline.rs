@@ -80,19 +80,19 @@ impl<'r> Pipeline<'r> {
     }
 
     /// Waits until all is applied, and says so.
-    pub(crate) fn settle(&mut self) -> Result<(), Stopped> {
+    pub(crate) fn wait_applied(&mut self) -> Result<(), Stopped> {
         self.threads.as_mut().map_or(Ok(()), ShareThreads::wait)?;
         self.note_done()
     }
 
     /// The same at the end; the transaction that was given, if one was.
     pub(crate) fn finish(mut self) -> Result<Option<Tx>, Stopped> {
-        self.settle()?;
+        self.wait_applied()?;
         Ok(self.replayer.filter(|_| self.is_held).map(Replayer::into_transaction))
     }
 
     fn run_serial(&mut self, tasks: &[Task]) -> Result<(), Stopped> {
-        self.settle()?;
+        self.wait_applied()?;
         for tasks in tasks.chunks(REPORT_EACH) {
             let begin = || Replayer::begin(self.server, self.now);
             let replayer = self.replayer.get_or_insert_with(begin);
@@ -164,7 +164,7 @@ mod tests {
             feed("SELECT 0");
             pipeline.run(partitioner.take(), end).unwrap();
             assert!(*told.borrow() <= end);
-            pipeline.settle().unwrap();
+            pipeline.wait_applied().unwrap();
             assert_eq!(*told.borrow(), end);
         }
         assert!(pipeline.finish().unwrap().is_none());

@@ -298,7 +298,7 @@ impl Snapshot {
     }
 
     /// Gives the snapshot up if writing commands wait for it and nothing is written.
-    pub fn look(&self) {
+    pub fn abort_if_stuck(&self) {
         let Some(shut_since) = self.queue.shut_since() else { return };
         let since = shut_since.max(self.grew_at.load(Ordering::Relaxed));
         if self.server.keyspace.clock().monotonic_us() - since > STANDSTILL_US {

@@ -120,5 +120,5 @@ pub fn announce(server: &Shared, tx: &mut Tx, readings: &[UnitRead]) -> Option<P
         tx.break_watches();
     }
     let heeds = tx.has_modified() || !readings.is_empty();
-    if heeds { server.tracking.settle(server.surroundings(), tx, readings) } else { None }
+    if heeds { server.tracking.on_commit(server.surroundings(), tx, readings) } else { None }
 }

@@ -48,7 +48,7 @@ pub trait ForeignBody: CommandBody {
     fn words(&self) -> OwnedArgs;
 
     /// It has run, and its locks are given back.
-    fn settle(&mut self, lane: &Lane);
+    fn finish(&mut self, lane: &Lane);
 }
 
 /// A request of another front.
@@ -231,7 +231,7 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
             Outcome::Heavy | Outcome::Wait(_) => unreachable!("no front has such requests"),
         };
         drop(tx);
-        self.body.settle(lane);
+        self.body.finish(lane);
         Ok(succeeded)
     }
 

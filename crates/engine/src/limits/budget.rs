@@ -238,7 +238,7 @@ impl Budget {
 
     /// Notes that a look found nothing that may be evicted, where it began, and until when another
     /// would find no more.
-    pub(crate) fn settle(&self, changes: Option<u32>, until_us: i64) {
+    pub(crate) fn note_nothing_evictable(&self, changes: Option<u32>, until_us: i64) {
         if let Some(changes) = changes {
             self.settled_until_us.store(until_us, Ordering::Relaxed);
             self.settled.store(changes.wrapping_add(1), Ordering::Relaxed);
@@ -525,7 +525,7 @@ mod tests {
     fn nothing_is_looked_for_until_something_has_changed() {
         let budget = Budget::default();
         let look = || budget.changes();
-        let settle = |changes| budget.settle(changes, 100);
+        let settle = |changes| budget.note_nothing_evictable(changes, 100);
         let is_settled = || budget.is_settled(99);
         assert!(!is_settled());
         // A change that comes with the first look is not counted, so that settles nothing.

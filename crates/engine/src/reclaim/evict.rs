@@ -121,7 +121,9 @@ pub fn make_room(lane: &Lane, more: usize) {
             Attempt::Nothing => {
                 let until_us = lane.ticked_us() + LOOK_AGAIN_US;
                 let is_sure = rule.is_none() || evictor.weights.all() == 0;
-                server.budget.settle(changes, if is_sure { i64::MAX } else { until_us });
+                server
+                    .budget
+                    .note_nothing_evictable(changes, if is_sure { i64::MAX } else { until_us });
                 break;
             }
         }

@@ -111,7 +111,7 @@ pub(crate) struct ScriptCall {
 impl Accounted for ScriptCall {
     fn book(&self, args: Args<'_>, lane: &Lane, session: &mut Session) {
         if let (true, Code::Script(handle)) = (self.has_claim, &self.code) {
-            handle.settle();
+            handle.keep();
         }
         let Self { server, began, entry, .. } = *self;
         if server.monitors.any() {

@@ -105,14 +105,14 @@ impl Prepared {
     fn publish(self, server: &'static Server) {
         match self {
             Self::Log(sink) => server.log.change(sink),
-            Self::Listeners => listeners::settle(server, true),
+            Self::Listeners => listeners::finish(server, true),
             Self::Nothing | Self::Workers(_) | Self::Directory(_) | Self::AppendOnly => {}
         }
     }
 
     fn abandon(self, server: &'static Server) {
         match self {
-            Self::Listeners => listeners::settle(server, false),
+            Self::Listeners => listeners::finish(server, false),
             Self::Workers(before) => {
                 if let Err(error) = server.worker_pool.resize(server, before) {
                     log_warning!(server.log, "Cannot start the workers: {}", plain(&error));

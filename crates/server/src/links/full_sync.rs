@@ -85,8 +85,8 @@ impl Round {
     }
 
     /// Looks whether it keeps writers waiting for nothing.
-    pub(super) fn look(&self) {
-        self.snapshot.look();
+    pub(super) fn abort_if_stuck(&self) {
+        self.snapshot.abort_if_stuck();
     }
 }
 

@@ -114,7 +114,7 @@ async fn tick(thread: Rc<LinksThread>) {
                 primary.tick(role, is_paused, stream, now_ms(server));
             });
         });
-        thread.rounds.borrow().iter().for_each(|(_, round)| round.look());
+        thread.rounds.borrow().iter().for_each(|(_, round)| round.abort_if_stuck());
     }
 }
 

@@ -159,7 +159,7 @@ impl ForeignBody for RequestBody<'_> {
     }
 
     #[inline]
-    fn settle(&mut self, lane: &Lane) {
+    fn finish(&mut self, lane: &Lane) {
         let (server, memcached) = (self.server, &self.server.memcached);
         let told = &mut self.told;
         self.has_run = true;

@@ -39,7 +39,7 @@ pub(crate) struct BatchScheduling {
 
 impl BatchScheduling {
     /// Whether the worker is busy, if it is time to look.
-    fn look(&self, now_us: i64, ran_us: impl FnOnce() -> i64) -> Option<bool> {
+    fn sample(&self, now_us: i64, ran_us: impl FnOnce() -> i64) -> Option<bool> {
         let period_us = now_us - self.looked_us.get();
         if period_us < BETWEEN_LOOKS_US {
             return None;
@@ -64,7 +64,7 @@ impl BatchScheduling {
 /// Looks at what a worker did since the last one, and changes its manners.
 pub(crate) fn tick(worker: &Worker) {
     let (server, own) = (worker.server, &worker.courtesy);
-    let Some(is_busy) = own.look(worker.ticked_us(), scheduler::ran_us) else { return };
+    let Some(is_busy) = own.sample(worker.ticked_us(), scheduler::ran_us) else { return };
     own.record(server, is_busy);
     let is_due = is_busy && worker.has_neighbours() && server.config.get(SERVER_BATCH_SCHEDULING);
     if is_due != own.is_shown.get() && server.cores.interrupt_others(!is_due) {
@@ -104,7 +104,7 @@ mod tests {
             now_us += after_us;
             sum_us += ran_us;
             own.is_busy.set(is_busy);
-            assert_eq!(own.look(now_us, || sum_us), expected, "at {now_us}, {sum_us}");
+            assert_eq!(own.sample(now_us, || sum_us), expected, "at {now_us}, {sum_us}");
         }
     }
 }

@@ -91,10 +91,10 @@ enum Order {
     /// Bind the sockets that a configuration asks for, and accept nobody by them yet.
     Reserve { port: u16, binds: Vec<BindAddress>, answer: SyncSender<Result<(), ()>> },
     /// Listen on what was reserved, and on nothing else; or go on as before.
-    Settle { keeps: bool, answer: SyncSender<()> },
+    Finish { keeps: bool, answer: SyncSender<()> },
 }
 
-/// Binds what `config` asks for; `settle` comes behind. The reason is in the log.
+/// Binds what `config` asks for; `finish` comes behind. The reason is in the log.
 pub(crate) fn reserve(server: &Network, config: &Config) -> Result<(), ()> {
     let (answer, answered) = sync_channel(1);
     let (port, binds) = (config.get(PORT), config.get(BIND));
@@ -104,10 +104,10 @@ pub(crate) fn reserve(server: &Network, config: &Config) -> Result<(), ()> {
 }
 
 /// Ends what `reserve` began.
-pub(crate) fn settle(server: &Network, keeps: bool) {
+pub(crate) fn finish(server: &Network, keeps: bool) {
     let (answer, answered) = sync_channel(1);
     let sent =
-        server.listeners.get().map(|handle| handle.orders.send(Order::Settle { keeps, answer }));
+        server.listeners.get().map(|handle| handle.orders.send(Order::Finish { keeps, answer }));
     if sent.is_some_and(|sent| sent.is_ok()) {
         // A main thread that has ended accepts nobody.
         let _ = answered.recv();

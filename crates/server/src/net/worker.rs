@@ -242,7 +242,7 @@ async fn receive(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Message>
             Message::Bind => bind(&worker),
             Message::Unregister(rest) => unregister(&worker, *rest),
             Message::Retire => break,
-            Message::End => return settle(&worker),
+            Message::End => return drain_deferred(&worker),
         }
     }
     expiry.abort();
@@ -252,12 +252,12 @@ async fn receive(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Message>
     worker.hand_out_letters();
     worker.server.mailboxes.close(worker.lane.number);
     worker.wake_addressees(usize::MAX);
-    settle(&worker);
+    drain_deferred(&worker);
 }
 
 /// Gives the second turns that are due, so that nobody stands in line for ever, and ends what is
 /// gathered.
-fn settle(worker: &Worker) {
+fn drain_deferred(worker: &Worker) {
     worker.deferred.drain(worker);
     worker.gathering.close(worker);
 }

@@ -69,7 +69,7 @@ impl Handle {
     }
 
     /// A call that has a claim is final: the script stays.
-    pub(crate) fn settle(&self) {
+    pub(crate) fn keep(&self) {
         self.kept.claims.store(0, Ordering::Relaxed);
     }
 }
@@ -370,7 +370,7 @@ mod tests {
             let others: Vec<_> = (0..others).map(|_| cache.get(first.sha1()).unwrap()).collect();
             assert!(others.iter().all(|other| other.claim()));
             if is_final {
-                others[0].settle();
+                others[0].keep();
                 assert!(!first.claim(), "there is nothing to take back any more");
             }
             cache.withdraw(&first);

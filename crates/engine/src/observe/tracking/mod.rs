@@ -172,7 +172,7 @@ impl Tracking {
     /// Leaves notices of all that a transaction altered and enters what its commands read, in
     /// their order. Its locks are still held. What is for the client itself is to be left behind
     /// what it has to say.
-    pub(crate) fn settle(
+    pub(crate) fn on_commit(
         &self,
         surroundings: Surroundings<'_>,
         tx: &Tx,

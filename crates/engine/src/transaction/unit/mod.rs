@@ -341,7 +341,7 @@ impl Unit {
             }
         };
         crate::runtime::drill::strike_behind();
-        self.settle(args);
+        self.finish_command(args);
         if let Some(reader) = self.reader
             && entry.spec.flags.has(Flags::READONLY)
         {
@@ -391,7 +391,7 @@ impl Unit {
     }
 
     /// A command is over: keeps what it changed for those who follow the data.
-    pub fn settle(&mut self, args: Args<'_>) {
+    pub fn finish_command(&mut self, args: Args<'_>) {
         self.tx.finish_command();
         if !self.tx.effects().has_followers() {
             self.changes += self.tx.forget_effects();

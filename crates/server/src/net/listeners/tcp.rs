@@ -31,7 +31,7 @@ pub(super) struct TcpListeners {
 struct Reserved {
     configured_port: u16,
     bound: Vec<Bound>,
-    /// What goes if it is settled so, and is still there.
+    /// What goes if it is finished so, and is still there.
     leaving: Vec<SocketAddr>,
     /// What had to be closed first.
     closed: Vec<Wanted>,
@@ -77,8 +77,8 @@ impl TcpListeners {
                     let reserved = reserved.map_err(|why| log_warning!(server.log, "{why}"));
                     let _ = answer.send(reserved);
                 }
-                Some(Order::Settle { keeps, answer }) => {
-                    self.settle(server, keeps).await;
+                Some(Order::Finish { keeps, answer }) => {
+                    self.finish(server, keeps).await;
                     let _ = answer.send(());
                 }
             }
@@ -92,8 +92,8 @@ impl TcpListeners {
         configured_port: u16,
         binds: Vec<BindAddress>,
     ) -> Result<(), String> {
-        // Whoever reserved before did not live to settle it.
-        self.settle(server, false).await;
+        // Whoever reserved before did not live to finish it.
+        self.finish(server, false).await;
         let port = match (configured_port, self.configured_port) {
             (0, 0) => self.port(),
             (0, _) => None,
@@ -127,7 +127,7 @@ impl TcpListeners {
     }
 
     /// Listens on what was reserved and no longer on what is leaving, or on what there was.
-    async fn settle(&mut self, server: &'static Network, keeps: bool) {
+    async fn finish(&mut self, server: &'static Network, keeps: bool) {
         let Some(Reserved { configured_port, bound, leaving, closed }) = self.reserved.take()
         else {
             return;

@@ -26,7 +26,7 @@ pub(super) fn of_everything(
     args: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    super::look(context, args, reply, |tx, _, reply| {
+    super::inspect_data(context, args, reply, |tx, _, reply| {
         let (keyspace, home) = (tx.keyspace(), tx.database());
         let mut sum = Signature::default();
         for database in (0..keyspace.database_count()).filter(|&it| keyspace.len(it) > 0) {
@@ -59,7 +59,7 @@ pub(super) fn of_values(
     args: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    super::look(context, args, reply, |tx, args, reply| {
+    super::inspect_data(context, args, reply, |tx, args, reply| {
         let keys = args.skip(2);
         reply.array(keys.len());
         for key in keys.iter() {

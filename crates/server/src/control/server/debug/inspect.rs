@@ -20,7 +20,7 @@ pub(super) fn object(
     args: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    look(context, args, reply, |tx, entry, reply| {
+    inspect_entry(context, args, reply, |tx, entry, reply| {
         let length = persist::dump::dump(entry, true).len() - PAYLOAD_FRAME;
         let line = format!(
             "Value at:0x0 refcount:1 encoding:{} serializedlength:{length} lru:{} \
@@ -39,7 +39,7 @@ pub(super) fn sdslen(
     args: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    look(context, args, reply, |_, entry, reply| {
+    inspect_entry(context, args, reply, |_, entry, reply| {
         let length = match entry.text() {
             Some(Text::Inline(bytes)) => bytes.len(),
             Some(Text::Large(blob)) => blob.len(),
@@ -64,7 +64,7 @@ pub(super) fn listpack(
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
     let log = &context.server.log;
-    look(context, args, reply, |_, entry, reply| {
+    inspect_entry(context, args, reply, |_, entry, reply| {
         if !entry.encoding_name().starts_with("listpack") {
             return Err(Refusal::error("ERR Not a listpack encoded object."));
         }
@@ -87,7 +87,7 @@ pub(super) fn table_of_key(
     args: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    look(context, args, reply, |_, _, _| {
+    inspect_entry(context, args, reply, |_, _, _| {
         Err(Refusal::error(
             "ERR The value stored at the specified key is not represented using an hash table",
         ))
@@ -95,13 +95,13 @@ pub(super) fn table_of_key(
 }
 
 /// Looks at the entry of the key that the third argument names.
-fn look(
+fn inspect_entry(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
     show: impl FnOnce(&Tx, EntryRef<'_>, &mut Reply<'_>) -> Result<(), Refusal> + Send + 'static,
 ) -> Result<Next, Refusal> {
-    super::look(context, args, reply, |tx, args, reply| {
+    super::inspect_data(context, args, reply, |tx, args, reply| {
         tx.visit_keys([&args[2]])?;
         let entry = tx.peek(&args[2])?.ok_or(NO_SUCH_KEY)?;
         show(tx, entry, reply)
@@ -121,7 +121,7 @@ pub(super) fn table_of_database(
         Some(word) => word.eq_ignore_ascii_case(b"full"),
         None => false,
     };
-    super::look(context, args, reply, move |tx, _, reply| {
+    super::inspect_data(context, args, reply, move |tx, _, reply| {
         let home = tx.switch_database(database);
         let shapes = Shapes::of(tx);
         tx.switch_database(home);

@@ -113,7 +113,7 @@ fn debug(
 
 /// Looks at the data of the database that is asked about: within a unit on its own transaction,
 /// with the world, else on a heavy-work thread, by one that visits partitions.
-fn look(
+fn inspect_data(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,

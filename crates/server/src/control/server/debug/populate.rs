@@ -39,7 +39,7 @@ pub(super) fn populate(
         unit.tx.require_world()?;
         wish.each(args, |key, value| {
             set_if_absent(&mut unit.tx, key, value)?;
-            unit.settle(Args::default());
+            unit.finish_command(Args::default());
             Ok(())
         })?;
         reply.ok();

@@ -43,7 +43,7 @@ impl LogWriter {
     }
 
     /// Puts a base that is done in its place.
-    pub(super) fn settle(&mut self, base: BaseResult) {
+    pub(super) fn take_base(&mut self, base: BaseResult) {
         let path = base.as_ref().ok().map(|base| base.path.clone());
         let result = match (base, self.cut.take()) {
             (Ok(base), Some(beginning)) => self.install(&base, beginning).map(|()| base.bytes),
