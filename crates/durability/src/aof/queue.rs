@@ -169,8 +169,8 @@ impl JournalReader for QueueReader {
         self.0.lock().database = database;
     }
 
-    fn rest(&mut self) -> Option<Sleeper> {
-        self.0.rest().map(Sleeper::Thread)
+    fn flush(&mut self) -> Option<Sleeper> {
+        self.0.flush().map(Sleeper::Thread)
     }
 }
 
@@ -207,7 +207,7 @@ impl RecordQueue {
     }
 
     /// Who left records waiting has no more for now. Returns the writer, if it is to be woken.
-    fn rest(&self) -> Option<Arc<Condvar>> {
+    fn flush(&self) -> Option<Arc<Condvar>> {
         let mut inner = self.lock();
         inner.is_due = inner.records > 0;
         inner.is_enough().then(|| Arc::clone(&self.arrived))
@@ -448,7 +448,7 @@ mod tests {
             }
             assert!(queue.put(3, b"c", true));
             assert!(queue.lock().wait == WriterWait::Anything, "it still waits");
-            queue.rest().expect("the writer waits").notify_one();
+            queue.flush().expect("the writer waits").notify_one();
             assert_eq!(taking.join().unwrap().records, 2);
         });
         assert!(queue.put(4, b"d", true));
@@ -457,7 +457,7 @@ mod tests {
         assert!(queue.put(6, b"f", true));
         queue.set_urgent(false);
         assert_eq!(queue.take(None, Pieces::default(), LastBatch::default()).records, 1);
-        assert!(queue.rest().is_none());
+        assert!(queue.flush().is_none());
         assert!(!queue.lock().has_work(), "there is nothing to be seen to");
     }
 

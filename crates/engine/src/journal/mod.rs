@@ -46,7 +46,7 @@ pub(crate) use record::{CommandEffects, record, record_of_command};
 /// keeps has a bound: a reader that is behind keeps writers from beginning, or forgets.
 pub trait JournalReader: Send {
     /// The record that ends at `lsn`. Where `may_wait` says so, the reader may leave it until
-    /// [`rest`](Self::rest) is called, and returns whether it does.
+    /// [`flush`](Self::flush) is called, and returns whether it does.
     fn record(&mut self, lsn: Lsn, bytes: &[u8], may_wait: bool) -> bool;
 
     /// Another database is selected behind all it was given: what begins there is to say so.
@@ -55,7 +55,7 @@ pub trait JournalReader: Send {
 
     /// Whoever appended what waits has no more for now. Returns whom to wake, if anybody sleeps:
     /// not before the journal's mutex is free, since the sleeper asks for it first thing.
-    fn rest(&mut self) -> Option<Sleeper> {
+    fn flush(&mut self) -> Option<Sleeper> {
         None
     }
 }
@@ -253,8 +253,8 @@ impl Journal {
         tail.lsn += record.len() as u64;
         let lsn = tail.lsn;
         for attached in &mut tail.readers {
-            if attached.reader.record(lsn, record, batch.is_open()) {
-                batch.join();
+            if attached.reader.record(lsn, record, batch.is_batching()) {
+                batch.note_pending();
             }
             if attached.late_at_us == NEVER {
                 attached.late_at_us = self.clock.monotonic_us() + LATE_US;
@@ -267,9 +267,9 @@ impl Journal {
     }
 
     /// Has the readers take what was left for this moment.
-    pub fn rest(&self) {
+    pub fn flush(&self) {
         let mut tail = self.tail();
-        let sleepers = tail.readers.iter_mut().filter_map(|attached| attached.reader.rest());
+        let sleepers = tail.readers.iter_mut().filter_map(|attached| attached.reader.flush());
         let sleepers: SmallVec<[_; 1]> = sleepers.collect();
         drop(tail);
         sleepers.into_iter().for_each(Sleeper::wake);

@@ -30,7 +30,7 @@ pub struct Compaction {
     /// What all workers had read from their clients at the last look.
     reads: AtomicU64,
     /// There is work for it.
-    pub spell: Stopwatch,
+    pub stopwatch: Stopwatch,
 }
 
 /// How far a pass has got.

@@ -47,7 +47,7 @@ pub fn cycle(lane: &Lane) -> Option<Duration> {
         effort => effort,
     };
     compaction.effort.store(effort, Ordering::Relaxed);
-    compaction.spell.record(effort > 0, began);
+    compaction.stopwatch.record(effort > 0, began);
     if effort == 0 {
         return None;
     }

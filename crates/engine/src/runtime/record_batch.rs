@@ -4,19 +4,19 @@
 
 use std::cell::Cell;
 
-/// The records that a thread appends between two rests.
+/// The records that a thread appends between two flushes.
 #[derive(Default)]
 pub struct RecordBatch {
     /// Whether the thread is in a session's turn.
     is_open: Cell<bool>,
     /// How many records it ever left waiting.
-    joined: Cell<u64>,
+    pending: Cell<u64>,
 }
 
 impl RecordBatch {
     /// Whether what the thread appends may wait.
     #[inline]
-    pub fn is_open(&self) -> bool {
+    pub fn is_batching(&self) -> bool {
         self.is_open.get()
     }
 
@@ -34,13 +34,13 @@ impl RecordBatch {
 
     /// How many records of the thread ever waited.
     #[inline]
-    pub fn joined(&self) -> u64 {
-        self.joined.get()
+    pub fn pending(&self) -> u64 {
+        self.pending.get()
     }
 
     /// A record of the thread waits.
     #[inline]
-    pub fn join(&self) {
-        self.joined.set(self.joined.get() + 1);
+    pub fn note_pending(&self) {
+        self.pending.set(self.pending.get() + 1);
     }
 }

@@ -48,12 +48,12 @@ mod tests {
 
     #[test]
     fn the_time_of_a_spell_is_counted_once() {
-        let spell = Stopwatch::default();
-        spell.record(true, 1_000_000);
-        spell.record(true, 2_000_000);
-        assert_eq!(spell.ms(3_000_000), (2000, 2000));
-        spell.record(false, 5_000_000);
-        spell.record(false, 9_000_000);
-        assert_eq!(spell.ms(9_000_000), (4000, 0));
+        let stopwatch = Stopwatch::default();
+        stopwatch.record(true, 1_000_000);
+        stopwatch.record(true, 2_000_000);
+        assert_eq!(stopwatch.ms(3_000_000), (2000, 2000));
+        stopwatch.record(false, 5_000_000);
+        stopwatch.record(false, 9_000_000);
+        assert_eq!(stopwatch.ms(9_000_000), (4000, 0));
     }
 }

@@ -87,7 +87,7 @@ impl JournalReader for BacklogReader {
         false
     }
 
-    fn rest(&mut self) -> Option<Sleeper> {
+    fn flush(&mut self) -> Option<Sleeper> {
         locked(&self.0).sleeper.take().map(Sleeper::Task)
     }
 }

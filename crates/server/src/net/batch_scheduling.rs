@@ -63,7 +63,7 @@ impl BatchScheduling {
 
 /// Looks at what a worker did since the last one, and changes its manners.
 pub(crate) fn tick(worker: &Worker) {
-    let (server, own) = (worker.server, &worker.courtesy);
+    let (server, own) = (worker.server, &worker.batch_scheduling);
     let Some(is_busy) = own.sample(worker.ticked_us(), scheduler::ran_us) else { return };
     own.record(server, is_busy);
     let is_due = is_busy && worker.has_neighbours() && server.config.get(SERVER_BATCH_SCHEDULING);
@@ -79,7 +79,7 @@ pub(crate) fn begin(worker: &Worker) {
 
 /// A worker ends.
 pub(crate) fn end(worker: &Worker) {
-    worker.courtesy.record(worker.server, false);
+    worker.batch_scheduling.record(worker.server, false);
 }
 
 #[cfg(test)]

@@ -16,10 +16,10 @@ use engine::runtime::record_batch::RecordBatch;
 
 use crate::net::worker::Worker;
 
-/// While a worker is never idle, a gathering takes no longer than about so many microseconds.
+/// While a worker is never idle, a group takes no longer than about so many microseconds.
 const LONGEST_US: i64 = 1_000;
 
-/// The gathering of a worker.
+/// The group of records that a worker gathers.
 #[derive(Default)]
 pub(crate) struct GroupCommit {
     /// How many records had been left when the last one was over.
@@ -36,7 +36,7 @@ impl GroupCommit {
     pub(crate) fn note_turn(&self, lane: &Lane) {
         let records = &lane.wakes.records;
         records.close();
-        if records.joined() != self.closed.get() {
+        if records.pending() != self.closed.get() {
             self.go_on(lane);
         }
     }
@@ -52,34 +52,34 @@ impl GroupCommit {
             return;
         };
         if now_us - since_us > LONGEST_US {
-            self.close(lane);
+            self.flush(lane);
         }
     }
 
-    /// Whoever waits is seen to.
-    pub(crate) fn close(&self, lane: &Lane) {
+    /// Has the journal's readers take what waits.
+    pub(crate) fn flush(&self, lane: &Lane) {
         self.since_us.set(None);
-        let joined = lane.wakes.records.joined();
-        if self.closed.replace(joined) != joined {
-            lane.shared.journal.rest();
+        let pending = lane.wakes.records.pending();
+        if self.closed.replace(pending) != pending {
+            lane.shared.journal.flush();
         }
     }
 }
 
 /// Ends the worker's gatherings when nobody writes any more, for ever.
 pub(crate) async fn run(worker: Rc<Worker>) {
-    let gathering = &worker.gathering;
+    let group = &worker.group_commit;
     loop {
         poll_fn(|cx| {
-            if gathering.since_us.get().is_some() {
+            if group.since_us.get().is_some() {
                 return Poll::Ready(());
             }
-            gathering.closer.set(Some(cx.waker().clone()));
+            group.closer.set(Some(cx.waker().clone()));
             Poll::Pending
         })
         .await;
         until_nobody_writes(&worker.wakes.records, || worker.deferred.is_over()).await;
-        gathering.close(&worker);
+        group.flush(&worker);
     }
 }
 
@@ -87,10 +87,10 @@ pub(crate) async fn run(worker: Rc<Worker>) {
 /// left something for that.
 async fn until_nobody_writes(records: &RecordBatch, is_over: impl Fn() -> bool) {
     loop {
-        let joined = records.joined();
+        let pending = records.pending();
         // All who are ready have their turn, and then sockets are looked at.
         tokio::task::yield_now().await;
-        if joined == records.joined() && is_over() {
+        if pending == records.pending() && is_over() {
             return;
         }
     }
@@ -113,13 +113,13 @@ mod tests {
         let of_writer = Rc::clone(&records);
         local.spawn_local(async move {
             for _ in 0..3 {
-                of_writer.join();
+                of_writer.note_pending();
                 tokio::task::yield_now().await;
             }
         });
         let line = Cell::new(5);
         let is_over = || line.replace(line.get() - 1) == 1;
         local.block_on(&runtime, until_nobody_writes(&records, is_over));
-        assert_eq!((line.get(), records.joined()), (0, 3));
+        assert_eq!((line.get(), records.pending()), (0, 3));
     }
 }

@@ -206,7 +206,7 @@ fn open_memcached(server: &'static Network) -> Result<Vec<String>, String> {
         for Wanted { address, optional } in wanted(udp_port)? {
             match udp::listen(server, address) {
                 Ok((address, descriptor)) => {
-                    opened.push((ListenerAddress::Udp(address), descriptor))
+                    opened.push((ListenerAddress::Udp(address), descriptor));
                 }
                 Err(error) if optional && is_unavailable(&error) => {}
                 Err(error) => {

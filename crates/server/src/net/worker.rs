@@ -61,14 +61,14 @@ pub(crate) struct Worker {
     /// Those of them whose clients are on this machine.
     neighbours: Cell<usize>,
     /// What its sessions wrote and the log is to make safe at once.
-    pub(crate) gathering: GroupCommit,
+    pub(crate) group_commit: GroupCommit,
     /// What the present turn of a session has taken so far, in microseconds.
     turn_us: Cell<i64>,
     looks: SocketLooks,
     pub(crate) handover: InputHandover,
     pub(crate) deferred: DeferredSessions,
     pub(crate) durability_waiters: DurabilityWaiters,
-    pub(crate) courtesy: BatchScheduling,
+    pub(crate) batch_scheduling: BatchScheduling,
 }
 
 /// What a worker is told.
@@ -105,13 +105,13 @@ impl Worker {
             window: RefCell::default(),
             adopted: Cell::new(0),
             neighbours: Cell::new(0),
-            gathering: GroupCommit::default(),
+            group_commit: GroupCommit::default(),
             turn_us: Cell::new(0),
             looks: SocketLooks::default(),
             handover: InputHandover::default(),
             deferred: DeferredSessions::default(),
             durability_waiters: DurabilityWaiters::default(),
-            courtesy: BatchScheduling::default(),
+            batch_scheduling: BatchScheduling::default(),
         }
     }
 
@@ -166,7 +166,7 @@ impl Worker {
     #[inline]
     pub(crate) fn end_turn(&self) {
         self.leave();
-        self.gathering.note_turn(self);
+        self.group_commit.note_turn(self);
         self.server.mailboxes.wake(&self.wakes);
     }
 
@@ -259,7 +259,7 @@ async fn receive(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Message>
 /// gathered.
 fn drain_deferred(worker: &Worker) {
     worker.deferred.drain(worker);
-    worker.gathering.close(worker);
+    worker.group_commit.flush(worker);
 }
 
 /// After letters to so many clients the sessions have the worker again.

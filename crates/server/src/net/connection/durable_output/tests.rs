@@ -46,7 +46,7 @@ impl JournalReader for Patient {
         may_wait
     }
 
-    fn rest(&mut self) -> Option<Sleeper> {
+    fn flush(&mut self) -> Option<Sleeper> {
         let mut counts = self.0.lock().unwrap();
         counts[1] = counts[0];
         None
