@@ -48,6 +48,20 @@ choice! {
 }
 
 choice! {
+    /// How a replica loads a full sync.
+    DisklessLoad {
+        /// By way of a file.
+        Disabled = "disabled",
+        /// As it comes, where there is nothing yet.
+        OnEmptyDb = "on-empty-db",
+        /// As it comes, beside what is there.
+        SwapDb = "swapdb",
+        /// As it comes, in the place of what was there.
+        FlushBeforeLoad = "flush-before-load",
+    }
+}
+
+choice! {
     /// Whom a script that has run for long makes BUSY.
     BusyScope {
         /// Who wants a key that it holds.

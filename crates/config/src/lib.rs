@@ -25,7 +25,7 @@ mod store;
 
 pub use arguments::without_secrets;
 pub use choices::{
-    AclPubsubDefault, AofLoadErrors, AppendFsync, BusyScope, DebugAccess, LogFormat, LogLevel,
+    AclPubsubDefault, AofLoadErrors, AppendFsync, BusyScope, DebugAccess, DisklessLoad, LogFormat, LogLevel,
     LogTimestampFormat, MaxmemoryPolicy, MemcachedProtocol, OomScoreAdj, PropagationErrorBehavior,
     RdbVersionCheck, Supervised, SyslogFacility,
 };

@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::choices::{
-    AclPubsubDefault, AofLoadErrors, AppendFsync, BusyScope, DebugAccess, LogFormat, LogLevel,
+    AclPubsubDefault, AofLoadErrors, AppendFsync, BusyScope, DebugAccess, DisklessLoad, LogFormat, LogLevel,
     LogTimestampFormat, MaxmemoryPolicy, MemcachedProtocol, OomScoreAdj, PropagationErrorBehavior,
     RdbVersionCheck, Supervised, SyslogFacility,
 };
@@ -133,6 +133,8 @@ settings! {
     LOGLEVEL: LogLevel = "loglevel";
     LOG_FORMAT: LogFormat = "log-format";
     LOG_TIMESTAMP_FORMAT: LogTimestampFormat = "log-timestamp-format";
+    MASTERAUTH: Arc<[u8]> = "masterauth";
+    MASTERUSER: Arc<[u8]> = "masteruser";
     MAXCLIENTS: u32 = "maxclients";
     MAXMEMORY: i64 = "maxmemory";
     MAXMEMORY_CLIENTS: i64 = "maxmemory-clients";
@@ -165,9 +167,9 @@ settings! {
     PREFETCH_BATCH_MAX_SIZE: usize = "prefetch-batch-max-size";
     PRELOAD_FILE: Arc<[u8]> = "preload-file";
     PROC_TITLE_TEMPLATE: Arc<[u8]> = "proc-title-template";
+    PROPAGATION_ERROR_BEHAVIOR: PropagationErrorBehavior = "propagation-error-behavior";
     PROTECTED_MODE: bool = "protected-mode";
     PROTO_MAX_BULK_LEN: usize = "proto-max-bulk-len";
-    PROPAGATION_ERROR_BEHAVIOR: PropagationErrorBehavior = "propagation-error-behavior";
     RDBCHECKSUM: bool = "rdbchecksum";
     RDBCOMPRESSION: bool = "rdbcompression";
     RDB_DEL_SYNC_FILES: bool = "rdb-del-sync-files";
@@ -177,17 +179,24 @@ settings! {
     RDB_SKIP_MODULE_DATA: bool = "rdb-skip-module-data";
     RDB_VERSION_CHECK: RdbVersionCheck = "rdb-version-check";
     RDB_WRITE_VERSION: u16 = "rdb-write-version";
+    REPLICAOF: Arc<[u8]> = "replicaof";
+    REPLICA_ANNOUNCED: bool = "replica-announced";
+    REPLICA_ANNOUNCE_IP: Arc<[u8]> = "replica-announce-ip";
+    REPLICA_ANNOUNCE_PORT: u16 = "replica-announce-port";
+    REPLICA_IGNORE_MAXMEMORY: bool = "replica-ignore-maxmemory";
+    REPLICA_PRIORITY: u32 = "replica-priority";
+    REPLICA_READ_ONLY: bool = "replica-read-only";
+    REPLICA_SERVE_STALE_DATA: bool = "replica-serve-stale-data";
     REPL_BACKLOG_SIZE: u64 = "repl-backlog-size";
     REPL_BACKLOG_TTL: u64 = "repl-backlog-ttl";
     REPL_DISABLE_TCP_NODELAY: bool = "repl-disable-tcp-nodelay";
+    REPL_DISKLESS_LOAD: DisklessLoad = "repl-diskless-load";
     REPL_DISKLESS_SYNC: bool = "repl-diskless-sync";
     REPL_DISKLESS_SYNC_DELAY: u32 = "repl-diskless-sync-delay";
     REPL_DISKLESS_SYNC_MAX_REPLICAS: usize = "repl-diskless-sync-max-replicas";
     REPL_PING_REPLICA_PERIOD: u32 = "repl-ping-replica-period";
     REPL_RDB_CHANNEL: bool = "repl-rdb-channel";
     REPL_TIMEOUT: u32 = "repl-timeout";
-    REPLICA_IGNORE_MAXMEMORY: bool = "replica-ignore-maxmemory";
-    REPLICA_READ_ONLY: bool = "replica-read-only";
     REPORTED_REDIS_VERSION: Arc<[u8]> = "reported-redis-version";
     REQUIREPASS: Arc<[u8]> = "requirepass";
     SAVE: Vec<SavePoint> = "save";

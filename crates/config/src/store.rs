@@ -209,6 +209,11 @@ impl Config {
         lines.iter().for_each(|(name, text)| self.put_one(name.as_bytes(), text.as_bytes()));
     }
 
+    /// REPLICAOF names another primary: CONFIG GET and REWRITE are to tell it.
+    pub fn set_primary(&self, host_and_port: &str) {
+        self.put_one(b"replicaof", host_and_port.as_bytes());
+    }
+
     /// Sets an option that no client may change.
     #[cfg(any(test, feature = "testing"))]
     pub fn put(&self, name: &[u8], text: &[u8]) {

@@ -180,6 +180,7 @@ fn start(launch: &Launch<'_>) -> Result<(), String> {
     if let Some(found) = found {
         runtime.block_on(loading::run(server, found))?;
     }
+    server.links.follow_configured(server);
     log_notice!(server.log, "Ready to accept connections tcp");
     supervisor.ready(&server.log);
     runtime.block_on(server.ending.asked());

@@ -1,7 +1,8 @@
 //! Options: primaries and replicas.
 
+use super::super::choices::DisklessLoad;
 use super::super::kind::{Kind, TEXT, integer, memory};
-use super::super::option::{Access, ConfigOption, Effect, MISSING, NOT_YET, WORKS};
+use super::super::option::{Access, ConfigOption, Effect, NOT_YET, WORKS};
 use super::super::special;
 
 /// Primaries and replicas.
@@ -12,66 +13,74 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: special::REPLICAOF,
         access: Access::Startup,
         doc: "Host and port of the primary that this server replicates.",
-        ..MISSING
+        ..WORKS
     },
     ConfigOption {
         name: "masterauth",
         aliases: &["primaryauth"],
         kind: TEXT,
         sensitive: true,
+        effect: Effect::Replication,
         doc: "The password for the primary.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "masteruser",
         aliases: &["primaryuser"],
         kind: TEXT,
+        effect: Effect::Replication,
         doc: "The user name for the primary.",
         sensitive: true,
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "replica-serve-stale-data",
         aliases: &["slave-serve-stale-data"],
         default: "yes",
+        effect: Effect::Replication,
         doc: "Answers reads while the primary is out of reach.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "replica-read-only",
         aliases: &["slave-read-only"],
         default: "yes",
+        effect: Effect::Replication,
         doc: "Refuses writes on a replica.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "replica-priority",
         aliases: &["slave-priority"],
         kind: integer(0, i32::MAX as i64),
         default: "100",
+        effect: Effect::Replication,
         doc: "Sentinel's preference among replicas; 0 is never promoted.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "replica-announced",
         default: "yes",
+        effect: Effect::Replication,
         doc: "Whether Sentinel tells clients of this replica.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "replica-announce-ip",
         aliases: &["slave-announce-ip"],
         kind: TEXT,
+        effect: Effect::Replication,
         doc: "The address that a replica tells its primary.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "replica-announce-port",
         aliases: &["slave-announce-port"],
         kind: integer(0, 65_535),
         default: "0",
+        effect: Effect::Replication,
         doc: "The port that a replica tells its primary.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "replica-ignore-disk-write-errors",
@@ -144,10 +153,11 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     },
     ConfigOption {
         name: "repl-diskless-load",
-        kind: Kind::Choice(&["disabled", "on-empty-db", "swapdb", "flush-before-load"]),
+        kind: Kind::Choice(DisklessLoad::WORDS),
         default: "disabled",
+        effect: Effect::Replication,
         doc: "How a replica loads a full sync without a file.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "repl-rdb-channel",

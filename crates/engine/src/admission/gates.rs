@@ -26,6 +26,10 @@ use crate::table::command_table::CommandEntry;
 /// In Redis, who watches counts as a replica.
 const WATCHES: Refusal = Refusal::error("ERR Replica can't interact with the keyspace");
 
+const MASTERDOWN: Refusal = Refusal::error(
+    "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+);
+
 /// Whether a command may run.
 pub enum Verdict {
     /// The command runs now.
@@ -106,6 +110,7 @@ fn pass_with_data(
     declared: impl Fn() -> Flags + Copy,
 ) -> Passed {
     let Asking { lane, entry, .. } = asking;
+    stale(asking)?;
     loading(asking)?;
     busy_script(asking)?;
     disk_and_memory(lane.shared, effective, entry.spec.role, room, declared)?;
@@ -154,6 +159,15 @@ fn subscriber(Asking { session, entry, .. }: Asking<'_>) -> Passed {
 fn monitor(Asking { session, entry, .. }: Asking<'_>) -> Passed {
     match session.client.has_flag(client_flags::MONITOR) && touches_keys(entry.spec.flags) {
         true => Err(Objection::Refusal(WATCHES)),
+        false => Ok(()),
+    }
+}
+
+/// A replica without its primary may have nothing to show but what was.
+#[inline]
+fn stale(Asking { lane, session, entry, .. }: Asking<'_>) -> Passed {
+    match lane.shared.replica_role.is_stale() && is_kept_from_stale(session, entry) {
+        true => Err(Objection::Refusal(MASTERDOWN)),
         false => Ok(()),
     }
 }
@@ -387,6 +401,14 @@ fn closed_gate(server: &'static Shared) -> Option<&'static WriteGate> {
 fn is_kept_from_loading(session: &Session, entry: &CommandEntry) -> bool {
     let multi = session.multi.as_ref().filter(|_| entry.spec.role == Role::Exec);
     !entry.spec.flags.has(Flags::LOADING) || multi.is_some_and(|multi| multi.is_kept_from_loading())
+}
+
+/// The same of a replica without its primary.
+#[cold]
+fn is_kept_from_stale(session: &Session, entry: &CommandEntry) -> bool {
+    let pending = session.pending.as_ref().filter(|_| entry.spec.role == Role::Exec);
+    !entry.spec.flags.has(Flags::STALE)
+        || pending.is_some_and(|pending| pending.is_kept_from_stale())
 }
 
 /// EXEC does what its commands do.

@@ -1,22 +1,37 @@
 //! Whether this server follows a primary: then the primary alone says what expires and what is
 //! evicted, and what clients change here is told to nobody.
 //!
-//! Invariant: it changes with the world stopped only, so a transaction has one answer.
+//! Invariant: the role changes with the world stopped only, so a transaction has one answer.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The switch.
 #[derive(Default)]
-pub struct ReplicaRole(AtomicBool);
+pub struct ReplicaRole {
+    is_replica: AtomicBool,
+    is_stale: AtomicBool,
+}
 
 impl ReplicaRole {
     /// Whether this is a replica: one load.
     #[inline]
     pub fn is_replica(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.is_replica.load(Ordering::Relaxed)
+    }
+
+    /// Whether what is here may be old, and is not to be shown: a replica without its primary, where
+    /// `replica-serve-stale-data` says so.
+    #[inline]
+    pub fn is_stale(&self) -> bool {
+        self.is_stale.load(Ordering::Relaxed)
+    }
+
+    /// Says whether what is here is to be shown.
+    pub fn set_stale(&self, is_stale: bool) {
+        self.is_stale.store(is_stale, Ordering::Relaxed);
     }
 
     pub(crate) fn set(&self, is_replica: bool) {
-        self.0.store(is_replica, Ordering::Relaxed);
+        self.is_replica.store(is_replica, Ordering::Relaxed);
     }
 }

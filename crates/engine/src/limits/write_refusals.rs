@@ -1,5 +1,5 @@
-//! Why commands that write are refused, whoever asks: a disk on which data cannot be kept, or too
-//! few replicas.
+//! Why commands that write are refused, whoever asks: a disk on which data cannot be kept, too few
+//! replicas, or a primary that alone may write here.
 //!
 //! A new reason is one constant and one line in `judge`; whoever knows of it sets it and takes it
 //! back. The gates, EXEC under its locks, what scripts call, what begins a second time and
@@ -25,11 +25,17 @@ pub const LOG_FAILED: u32 = 2;
 /// There are fewer replicas near than `min-replicas-to-write` asks for.
 pub const FEW_REPLICAS: u32 = 4;
 
+/// This is a replica, which only its primary writes to.
+pub const READ_ONLY: u32 = 8;
+
 /// The reasons that there are at present.
 #[derive(Default)]
 pub struct WriteRefusals(AtomicU32);
 
 const NOREPLICAS: Refusal = Refusal::error("NOREPLICAS Not enough good replicas to write.");
+
+const READONLY: Refusal =
+    Refusal::error("READONLY You can't write against a read only replica.");
 
 const MISCONF: Refusal = Refusal::error(
     "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to \
@@ -108,7 +114,11 @@ fn judge(reasons: u32, journal: &Journal, flags: Flags, role: Role) -> Option<Re
     if reasons & SNAPSHOT_FAILED != 0 {
         return Some(MISCONF);
     }
-    (reasons & FEW_REPLICAS != 0 && flags.has(Flags::WRITE)).then_some(NOREPLICAS)
+    let writes = flags.has(Flags::WRITE);
+    if reasons & FEW_REPLICAS != 0 && writes {
+        return Some(NOREPLICAS);
+    }
+    (reasons & READ_ONLY != 0 && writes).then_some(READONLY)
 }
 
 /// A snapshot that failed stops writes where that is configured.

@@ -46,6 +46,8 @@ pub(crate) struct MultiQueue {
     flags: Flags,
     /// Whether one of them is refused while data are loaded.
     is_kept_from_loading: bool,
+    /// Whether a command of it is refused where what is here may be old.
+    is_kept_from_stale: bool,
     /// Whether one was refused, so that EXEC will be.
     pub(crate) is_dirty: bool,
 }
@@ -152,6 +154,7 @@ impl MultiQueue {
     ) {
         self.flags = self.flags.and(entry.spec.flags);
         self.is_kept_from_loading |= !entry.spec.flags.has(Flags::LOADING);
+        self.is_kept_from_stale |= !entry.spec.flags.has(Flags::STALE);
         let last = self.arguments.last_mut();
         let first = last.and_then(|buffer| buffer.append(args)).unwrap_or_else(|| {
             self.arguments.push(ArgsBuffer::default());
@@ -200,6 +203,11 @@ impl MultiState {
     /// Whether EXEC is refused while data are loaded, as one of its commands is.
     pub(crate) fn is_kept_from_loading(&self) -> bool {
         self.queue.as_ref().is_some_and(|queue| queue.is_kept_from_loading)
+    }
+
+    /// Whether EXEC is refused where what is here may be old, as one of its commands is.
+    pub(crate) fn is_kept_from_stale(&self) -> bool {
+        self.queue.as_ref().is_some_and(|queue| queue.is_kept_from_stale)
     }
 
     /// Ends it without EXEC.

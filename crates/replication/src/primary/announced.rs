@@ -11,6 +11,9 @@ use super::attached::ReplicaId;
 /// An address that is this long or longer is refused.
 const IP_LEN_MAX: usize = 256;
 
+/// The capability by which one Apus knows another: others pass over it.
+pub const OWN_CAPABILITY: &[u8] = b"apus";
+
 /// What a client has announced.
 #[derive(Clone, Debug, Default)]
 pub struct Announced {
@@ -124,6 +127,8 @@ pub enum RdbReader {
     Valkey8,
     /// Version 80, too.
     Valkey9,
+    /// All that we can write: another Apus.
+    Apus,
 }
 
 /// How a REPLCONF is answered.
@@ -209,6 +214,9 @@ impl Announced {
                 }
                 self.ip = Some(value.to_vec()).filter(|ip| !ip.is_empty());
             }
+            b"capa" if value.eq_ignore_ascii_case(OWN_CAPABILITY) => {
+                self.requirements.reader = RdbReader::Apus;
+            }
             b"capa" => self.capabilities.0 |= Capabilities::named(value).0,
             b"rdb-only" => self.snapshot_only = zero_or_one(value)?,
             b"rdb-filter-only" => self.filter(value)?,
@@ -217,8 +225,11 @@ impl Announced {
             b"version" => {
                 let major = major_version(value)
                     .ok_or_else(|| [b"ERR Unrecognized version format: ", value].concat())?;
-                self.requirements.reader =
-                    if major < 9 { RdbReader::Valkey8 } else { RdbReader::Valkey9 };
+                self.requirements.reader = match self.requirements.reader {
+                    RdbReader::Apus => RdbReader::Apus,
+                    _ if major < 9 => RdbReader::Valkey8,
+                    _ => RdbReader::Valkey9,
+                };
             }
             b"compression" => {
                 integer(value)?;

@@ -13,6 +13,7 @@ use super::psync::{PsyncReply, psync_request};
 use super::settings::ReplicaSettings;
 use crate::history::SavedHistory;
 use crate::ids::ReplicationId;
+use crate::primary::OWN_CAPABILITY;
 
 /// A handshake under way.
 #[derive(Debug)]
@@ -113,7 +114,7 @@ impl Handshake {
         if let Some(ip) = &settings.announced_ip {
             tell("ip-address", &[ip.as_bytes()]);
         }
-        tell("capa", &[b"eof", b"capa", b"psync2"]);
+        tell("capa", &[b"eof", b"capa", b"psync2", b"capa", OWN_CAPABILITY]);
         if let Some(version) = settings.valkey_version {
             tell("version", &[version.as_bytes()]);
         }

@@ -246,6 +246,16 @@ impl ReplicaLink {
         self.synced = offset;
     }
 
+    /// The stream cannot be applied, and why: our data stands nowhere any more, and the next link
+    /// asks for all data.
+    pub fn apply_failed(&mut self, why: &str, now_ms: u64) {
+        self.position = None;
+        if self.primary.is_some() {
+            self.out.warning(format!("The stream of the master can't be applied: {why}"));
+            self.lose(now_ms, Hang::Up);
+        }
+    }
+
     /// Time passes; to be called a few times per second.
     pub fn tick(&mut self, now_ms: u64) {
         let timeout_ms = self.settings.timeout_ms;

@@ -1,4 +1,4 @@
-//! What all threads may ask of replication, under one lock: the engine, the ids, the stream.
+//! What all threads may ask of replication, under one lock: both engines, the ids, the stream.
 //!
 //! Invariants: what the engine wants done is queued for the links' thread while the lock is held,
 //! so that it is done in the order in which it was decided; a place in the backlog is taken before
@@ -7,17 +7,19 @@
 use std::task::Waker;
 
 use base::random::Random;
-use config::settings::REPL_BACKLOG_SIZE;
+use config::settings::{REPL_BACKLOG_SIZE, REPLICA_READ_ONLY, REPLICA_SERVE_STALE_DATA};
 use engine::journal::acks::ReplicaAck;
-use engine::limits::write_refusals::FEW_REPLICAS;
+use engine::limits::write_refusals::{FEW_REPLICAS, READ_ONLY};
+use engine::runtime::log::log_notice;
 use keyspace::Lsn;
 use replication::backlog::Place;
-use replication::history::History;
+use replication::history::{History, SavedHistory};
 use replication::ids::ReplicationId;
 use replication::primary::{
     CloseWhen, LogLevel, Primary, PrimaryAction, ReplicaId, Requirements, Role, RoundId,
     SnapshotTarget, Standing, StreamView,
 };
+use replication::replica::{LinkState, ReplicaLink};
 
 use super::settings;
 use super::stream::ReplicationStream;
@@ -26,6 +28,8 @@ use crate::net::network::Network;
 /// The state of replication.
 pub(super) struct Core {
     pub(super) primary: Primary,
+    /// The link to our own primary, if we have one.
+    pub(super) link: ReplicaLink,
     pub(super) history: History,
     /// How much an offset is more than its LSN.
     shift: i64,
@@ -70,6 +74,7 @@ impl Core {
         let settings = settings::of_primary(&server.config);
         Self {
             primary: Primary::new(settings, Box::new(random_bytes), now_ms(server)),
+            link: ReplicaLink::new(settings::of_replica(&server.config, &server.identity)),
             history: History::new(ReplicationId::from_random(random_bytes())),
             shift: 0,
             stream: None,
@@ -90,7 +95,92 @@ impl Core {
 
     /// What we are.
     pub(super) fn standing(&self) -> Standing {
-        Standing { role: Role::Primary, fails_over: false }
+        let is_connected = self.link.state() == LinkState::Connected;
+        let role = match self.link.state() {
+            LinkState::None => Role::Primary,
+            _ => Role::Replica { is_connected },
+        };
+        Standing { role, fails_over: false }
+    }
+
+    /// Asks something of the link to our primary, and tells others what follows.
+    pub(super) fn ask_link<T>(
+        &mut self,
+        server: &Network,
+        ask: impl FnOnce(&mut ReplicaLink) -> T,
+    ) -> T {
+        let answer = ask(&mut self.link);
+        self.publish(server);
+        answer
+    }
+
+    /// Up to where the stream is on our disk, where there is a log.
+    pub(super) fn synced_offset(&self, server: &Network) -> u64 {
+        match server.aof.is_relied_on() {
+            true => server.journal.safe().saturating_add_signed(self.shift),
+            false => 0,
+        }
+    }
+
+    /// Our primary's address, as MONITOR shows it.
+    pub(super) fn primary_address(&self) -> Option<String> {
+        self.link.report(0).map(|link| format!("{}:{}", link.host, link.port))
+    }
+
+    /// Where our stream ends, for who is to go on with it as a replica of another; without a
+    /// backlog it stands nowhere.
+    pub(super) fn position(&self, server: &Network) -> Option<SavedHistory> {
+        let database = u32::try_from(server.journal.database()).unwrap_or(0);
+        self.stream.as_ref().map(|_| self.history.saved(self.offset(server), database))
+    }
+
+    /// The data of a full sync are here: we are of their history, with an empty backlog; where that
+    /// is not known, of a fresh one. Nothing is appended meanwhile.
+    pub(super) fn adopt(&mut self, server: &Network, of: Option<SavedHistory>) {
+        let (id, offset) = match of {
+            Some(saved) => (saved.id, saved.offset),
+            None => (ReplicationId::from_random(random_bytes()), 0),
+        };
+        self.ask(server, |primary, stream| {
+            stream.history.adopt(id);
+            primary.drop_all(now_ms(server));
+        });
+        self.shift = signed(offset) - signed(server.journal.end());
+        match &self.stream {
+            Some(stream) => stream.state().backlog.restart(offset),
+            None => self.begin_stream(server, offset),
+        }
+        self.publish(server);
+    }
+
+    /// Our primary goes on under another id from this offset on.
+    pub(super) fn follow(&mut self, server: &Network, id: ReplicationId, at: u64) {
+        self.ask(server, |primary, stream| {
+            if stream.history.follow(at, id) {
+                primary.drop_all(now_ms(server));
+            }
+        });
+    }
+
+    /// We have a primary from now on: our own replicas ask anew.
+    pub(super) fn turn_replica(&mut self, server: &Network) {
+        self.ask(server, |primary, _| primary.drop_all(now_ms(server)));
+    }
+
+    /// We are a primary again, from where our data stood in the stream of the one before; where it
+    /// stood nowhere, of a fresh history. Our own replicas ask anew.
+    pub(super) fn turn_primary(&mut self, server: &Network, position: Option<SavedHistory>) {
+        let (at, fresh) = (self.offset(server), ReplicationId::from_random(random_bytes()));
+        self.ask(server, |primary, stream| {
+            match position {
+                Some(_) => {
+                    let line = stream.history.promote(at, fresh);
+                    log_notice!(server.log, "{line}");
+                }
+                None => stream.history.adopt(fresh),
+            }
+            primary.drop_all(now_ms(server));
+        });
     }
 
     /// Asks something of the engine that looks at the stream, which stands still meanwhile.
@@ -122,14 +212,18 @@ impl Core {
     pub(super) fn note_cut(&mut self, server: &Network, round: RoundId) {
         let at = self.offset(server);
         if self.stream.is_none() {
-            let size = server.config.get(REPL_BACKLOG_SIZE);
-            self.stream = Some(ReplicationStream::attach(&server.journal, at, size));
-            if let Some(waker) = self.awaits_stream.take() {
-                waker.wake();
-            }
+            self.begin_stream(server, at);
         }
         self.ask(server, |primary, stream| primary.snapshot_cut(round, at, stream.history));
         self.queue.push(LinkAction::SendBody { round });
+    }
+
+    fn begin_stream(&mut self, server: &Network, offset: u64) {
+        let size = server.config.get(REPL_BACKLOG_SIZE);
+        self.stream = Some(ReplicationStream::attach(&server.journal, offset, size));
+        if let Some(waker) = self.awaits_stream.take() {
+            waker.wake();
+        }
     }
 
     /// The directives have changed, maybe.
@@ -138,12 +232,19 @@ impl Core {
         if let Some(stream) = &self.stream {
             stream.state().backlog.resize(server.config.get(REPL_BACKLOG_SIZE));
         }
+        self.link.configure(settings::of_replica(&server.config, &server.identity));
         self.ask(server, |primary, _| primary.configure(settings, now_ms(server)));
     }
 
     /// Tells others what concerns them.
     fn publish(&self, server: &Network) {
-        server.write_refusals.set(FEW_REPLICAS, !self.primary.allows_writes());
+        let (config, state) = (&server.config, self.link.state());
+        let is_replica = state != LinkState::None;
+        let refusals = &server.write_refusals;
+        refusals.set(FEW_REPLICAS, !is_replica && !self.primary.allows_writes());
+        refusals.set(READ_ONLY, is_replica && config.get(REPLICA_READ_ONLY));
+        let hides = is_replica && !config.get(REPLICA_SERVE_STALE_DATA);
+        server.replica_role.set_stale(hides && state != LinkState::Connected);
         let acks = self.primary.acks().map(|(applied, synced)| ReplicaAck {
             applied: self.lsn(applied),
             synced: self.lsn(synced),
@@ -190,6 +291,10 @@ fn for_thread(
             return None;
         }
     })
+}
+
+fn signed(offset: u64) -> i64 {
+    i64::try_from(offset).unwrap_or(i64::MAX)
 }
 
 /// The clock of the engines.

@@ -101,6 +101,7 @@ fn path_of(round: RoundId) -> PathBuf {
 fn form_of(requirements: Requirements, target: Whither) -> SyncForm {
     let Requirements { keys, functions, compressed, checksum, reader, .. } = requirements;
     let (version, newest) = match reader {
+        RdbReader::Apus => (0, 0),
         RdbReader::Unknown if target == Whither::Disk => (0, 0),
         RdbReader::Unknown => (rdb::REDIS_7_0, rdb::REDIS_NEWEST),
         RdbReader::Valkey8 => (rdb::REDIS_7_2, 0),

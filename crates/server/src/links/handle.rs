@@ -3,6 +3,7 @@
 //!
 //! Invariant: the thread begins when the first message comes, and there is one.
 
+use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use base::io_text::plain;
@@ -20,6 +21,12 @@ use crate::net::network::Network;
 pub(crate) struct Links {
     core: OnceLock<Mutex<Core>>,
     sender: UnboundedSender<LinksMessage>,
+    /// Bytes that came from our primary.
+    pub(super) heard: AtomicU64,
+    /// Bytes that were sent to replicas.
+    pub(super) sent: AtomicU64,
+    /// Whoever changes our role has this.
+    pub(super) role_turn: Mutex<()>,
     /// What the thread receives, before it begins.
     receiver: Mutex<Option<UnboundedReceiver<LinksMessage>>>,
 }
@@ -28,7 +35,14 @@ impl Links {
     /// None yet, and no thread.
     pub(crate) fn new() -> Self {
         let (sender, receiver) = unbounded_channel();
-        Self { core: OnceLock::new(), sender, receiver: Mutex::new(Some(receiver)) }
+        Self {
+            core: OnceLock::new(),
+            sender,
+            heard: AtomicU64::new(0),
+            sent: AtomicU64::new(0),
+            role_turn: Mutex::default(),
+            receiver: Mutex::new(Some(receiver)),
+        }
     }
 
     /// Takes over the connection of a client that has asked for a sync.
@@ -56,7 +70,7 @@ impl Links {
 
     /// What there is to tell.
     pub(crate) fn report(&self, server: &Network) -> ReplicationReport {
-        ReplicationReport::of(&self.core(server), server)
+        ReplicationReport::of(self, server)
     }
 
     /// Counts syncs anew.

@@ -10,10 +10,14 @@ mod feed;
 mod full_sync;
 mod handle;
 mod link_output;
+mod primary_link;
 mod replica_link;
 mod report;
+mod roles;
 mod settings;
 mod stream;
 mod thread;
 
 pub(crate) use handle::Links;
+pub(crate) use report::LinkStatus;
+pub(crate) use roles::RoleChange;

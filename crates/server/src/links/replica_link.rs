@@ -90,7 +90,7 @@ impl ReplicaLink {
     }
 
     /// The client as CLIENT LIST shows it.
-    pub(super) fn describe(&self, thread: &LinksThread) -> String {
+    pub(super) fn describe(&self, thread: &Rc<LinksThread>) -> String {
         let server = thread.server;
         describe(server, &self.client, server.keyspace.clock().now_ms())
     }
@@ -120,7 +120,7 @@ impl ReplicaLink {
     /// Reads and writes until nothing can be; ready with an error when the link is over.
     fn poll(
         &self,
-        thread: &LinksThread,
+        thread: &Rc<LinksThread>,
         socket: &mut LinkSocket,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
@@ -154,7 +154,7 @@ impl ReplicaLink {
 
     fn write(
         &self,
-        thread: &LinksThread,
+        thread: &Rc<LinksThread>,
         socket: &mut LinkSocket,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
@@ -168,6 +168,7 @@ impl ReplicaLink {
                 output.note_sent(count);
                 drop(output);
                 self.client.live.net_out.fetch_add(count as u64, Ordering::Relaxed);
+                thread.links.sent.fetch_add(count as u64, Ordering::Relaxed);
                 if self.is_stalled.take() {
                     thread.ask(|core, server| core.ask(server, |it, _| it.moved(self.id)));
                 }
@@ -188,7 +189,7 @@ impl ReplicaLink {
     }
 
     /// Hears what the replica says.
-    fn hear(&self, thread: &LinksThread, socket: &mut LinkSocket) -> io::Result<()> {
+    fn hear(&self, thread: &Rc<LinksThread>, socket: &mut LinkSocket) -> io::Result<()> {
         let limits = Limits { authenticated: true, ..Limits::default() };
         let mut from = 0;
         loop {
@@ -217,7 +218,7 @@ impl ReplicaLink {
         Ok(())
     }
 
-    fn take_request(&self, thread: &LinksThread, args: Args<'_>) {
+    fn take_request(&self, thread: &Rc<LinksThread>, args: Args<'_>) {
         let client = self.describe(thread);
         let words: Vec<&[u8]> = args.iter().collect();
         thread.ask(|core, server| {

@@ -2,11 +2,15 @@
 //!
 //! Invariant: all of it is of one moment.
 
+use std::sync::atomic::Ordering;
+
 use replication::history::KeptRange;
 use replication::ids::ReplicationId;
 use replication::primary::{ReplicaRow, SyncCounts};
+use replication::replica::{Attempts, LinkReport, LinkState, SyncProgress};
 
-use super::core::{Core, now_ms};
+use super::core::now_ms;
+use super::handle::Links;
 use crate::net::network::Network;
 
 /// The state of replication at one moment.
@@ -29,10 +33,64 @@ pub(crate) struct ReplicationReport {
     pub(crate) backlog_memory: usize,
     /// How often replicas synced.
     pub(crate) counts: SyncCounts,
+    /// The link to our primary, if we have one.
+    pub(crate) link: Option<LinkStatus>,
+    /// Bytes that came from our primary.
+    pub(crate) heard: u64,
+    /// Bytes that were sent to replicas.
+    pub(crate) sent: u64,
+}
+
+/// The link to a primary at one moment.
+pub(crate) struct LinkStatus {
+    /// The primary's host.
+    pub(crate) host: String,
+    /// Its port.
+    pub(crate) port: u16,
+    /// The state.
+    pub(crate) state: LinkState,
+    /// `master_last_io_seconds_ago`.
+    pub(crate) last_io_s: i64,
+    /// `slave_read_repl_offset`.
+    pub(crate) read_offset: u64,
+    /// `slave_repl_offset`.
+    pub(crate) offset: u64,
+    /// What ROLE says.
+    pub(crate) role_offset: i64,
+    /// How the data comes.
+    pub(crate) sync: Option<SyncProgress>,
+    /// `master_link_down_since_seconds`, unless connected.
+    pub(crate) down_since_s: Option<i64>,
+    /// `master_link_up_since_seconds`, if connected.
+    pub(crate) up_since_s: Option<i64>,
+    /// `total_disconnect_time_sec`.
+    pub(crate) down_total_s: i64,
+    /// How often a connection was tried.
+    pub(crate) attempts: Attempts,
+}
+
+impl From<LinkReport<'_>> for LinkStatus {
+    fn from(report: LinkReport<'_>) -> Self {
+        Self {
+            host: report.host.to_owned(),
+            port: report.port,
+            state: report.state,
+            last_io_s: report.last_io_s,
+            read_offset: report.read_offset,
+            offset: report.offset,
+            role_offset: report.role_offset,
+            sync: report.sync,
+            down_since_s: report.down_since_s,
+            up_since_s: report.up_since_s,
+            down_total_s: report.down_total_s,
+            attempts: report.attempts,
+        }
+    }
 }
 
 impl ReplicationReport {
-    pub(super) fn of(core: &Core, server: &Network) -> Self {
+    pub(super) fn of(links: &Links, server: &Network) -> Self {
+        let core = links.core(server);
         let state = core.stream.as_ref().map(|stream| stream.state());
         let backlog = state.as_ref().map(|state| &state.backlog);
         Self {
@@ -48,6 +106,9 @@ impl ReplicationReport {
             kept: backlog.map(|backlog| backlog.range()),
             backlog_memory: backlog.map_or(0, |backlog| backlog.memory()),
             counts: core.primary.counts(),
+            link: core.link.report(now_ms(server)).map(LinkStatus::from),
+            heard: links.heard.load(Ordering::Relaxed),
+            sent: links.sent.load(Ordering::Relaxed),
         }
     }
 }

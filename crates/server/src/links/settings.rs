@@ -1,12 +1,17 @@
 //! The directives of replication, as the engines take them.
 
 use config::Config;
+use config::DisklessLoad;
 use config::settings::{
-    CLIENT_OUTPUT_BUFFER_LIMIT, MIN_REPLICAS_MAX_LAG, MIN_REPLICAS_TO_WRITE, REPL_BACKLOG_TTL,
+    APPENDONLY, CLIENT_OUTPUT_BUFFER_LIMIT, DATABASES, MASTERAUTH, MASTERUSER,
+    MIN_REPLICAS_MAX_LAG, MIN_REPLICAS_TO_WRITE, REPL_BACKLOG_TTL, REPL_DISKLESS_LOAD,
     REPL_DISKLESS_SYNC, REPL_DISKLESS_SYNC_DELAY, REPL_DISKLESS_SYNC_MAX_REPLICAS,
-    REPL_PING_REPLICA_PERIOD, REPL_RDB_CHANNEL, REPL_TIMEOUT,
+    REPL_PING_REPLICA_PERIOD, REPL_RDB_CHANNEL, REPL_TIMEOUT, REPLICA_ANNOUNCE_IP,
+    REPLICA_ANNOUNCE_PORT,
 };
+use engine::shared::Identity;
 use replication::primary::{OutputLimit, PrimarySettings};
+use replication::replica::{LoadMode, ReplicaSettings};
 
 const SECOND_MS: u64 = 1000;
 
@@ -22,6 +27,33 @@ pub(super) fn of_primary(config: &Config) -> PrimarySettings {
         rdb_channel: config.get(REPL_RDB_CHANNEL),
         replicas_min: config.get(MIN_REPLICAS_TO_WRITE),
         lag_max_ms: u64::from(config.get(MIN_REPLICAS_MAX_LAG)) * SECOND_MS,
+    }
+}
+
+/// The version of Valkey that we name to primaries that choose the form of their data by it.
+const VALKEY: &str = "9.0.0";
+
+/// What a replica looks at.
+pub(super) fn of_replica(config: &Config, identity: &Identity) -> ReplicaSettings {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let given = |bytes: &[u8]| Some(bytes.to_vec()).filter(|bytes| !bytes.is_empty());
+    let own_port = u16::try_from(identity.port()).unwrap_or(0);
+    let announced = Some(config.get(REPLICA_ANNOUNCE_PORT)).filter(|port| *port != 0);
+    ReplicaSettings {
+        user: given(&config.get(MASTERUSER)),
+        password: given(&config.get(MASTERAUTH)),
+        listening_port: announced.unwrap_or(own_port),
+        announced_ip: given(&config.get(REPLICA_ANNOUNCE_IP)).map(|ip| text(&ip)),
+        valkey_version: Some(VALKEY),
+        timeout_ms: u64::from(config.get(REPL_TIMEOUT)) * SECOND_MS,
+        load: match config.get(REPL_DISKLESS_LOAD) {
+            DisklessLoad::Disabled | DisklessLoad::OnEmptyDb => LoadMode::Disk,
+            DisklessLoad::SwapDb => LoadMode::Swap,
+            DisklessLoad::FlushBeforeLoad => LoadMode::Flush,
+        },
+        has_aof: config.get(APPENDONLY),
+        databases: config.get(DATABASES),
+        ..ReplicaSettings::default()
     }
 }
 

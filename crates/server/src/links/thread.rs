@@ -8,6 +8,7 @@ use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ use engine::session::{AskedSync, ReplicaSession};
 use keyspace::Refusal;
 use persist::storage::OpenMode;
 use replication::primary::{CloseWhen, ReplicaId, RoundId, SyncAsk, SyncRequest, SyncVerdict};
+use replication::replica::{LinkState, ReplicaLink as LinkEngine};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::spawn_local;
@@ -28,6 +30,7 @@ use super::core::{Core, LinkAction, SnapshotOrder, now_ms};
 use super::full_sync::{self, Round, SnapshotEnd};
 use super::handle::Links;
 use super::link_output::LinkOutput;
+use super::primary_link::{PrimaryLink, PrimaryLinkMessage};
 use super::replica_link::ReplicaLink;
 use super::settings;
 use crate::net::connection::{Moving, Stream};
@@ -35,6 +38,9 @@ use crate::net::network::Network;
 
 /// Between two looks at the clock.
 const TICK: Duration = Duration::from_secs(1);
+
+/// The same for the link to our primary.
+const LINK_TICK: Duration = Duration::from_millis(100);
 
 /// What the thread is told.
 pub(super) enum LinksMessage {
@@ -44,12 +50,17 @@ pub(super) enum LinksMessage {
     Act,
     /// A snapshot has ended.
     SnapshotOver(RoundId, SnapshotEnd),
+    /// Asks whether nothing of our primary is under way; then no applier stays, either.
+    IsIdle { gives_up: bool, answer: SyncSender<bool> },
+    /// Something of the link to our primary.
+    OfPrimary(PrimaryLinkMessage),
 }
 
 /// What the thread has.
 pub(super) struct LinksThread {
     pub(super) server: &'static Network,
-    links: &'static Links,
+    pub(super) links: &'static Links,
+    pub(super) primary_link: PrimaryLink,
     replicas: RefCell<HashMap<u64, Rc<ReplicaLink>>>,
     rounds: RefCell<Vec<(RoundId, Round)>>,
     /// What is to begin when the snapshot before has come to its end: there is one at a time.
@@ -85,11 +96,13 @@ async fn serve(
     let thread = Rc::new(LinksThread {
         server,
         links,
+        primary_link: PrimaryLink::default(),
         replicas: RefCell::default(),
         rounds: RefCell::default(),
         next_round: RefCell::default(),
     });
     spawn_local(tick(Rc::clone(&thread)));
+    spawn_local(tick_link(Rc::clone(&thread)));
     spawn_local(ask_for_acks(Rc::clone(&thread)));
     spawn_local(follow_stream(Rc::clone(&thread)));
     while let Some(message) = inbox.recv().await {
@@ -97,6 +110,15 @@ async fn serve(
             LinksMessage::Adopt(moving) => adopt(&thread, *moving),
             LinksMessage::Act => thread.act(),
             LinksMessage::SnapshotOver(round, end) => thread.end_round(round, &end),
+            LinksMessage::OfPrimary(message) => thread.hear_of_link(message),
+            LinksMessage::IsIdle { gives_up, answer } => {
+                let is_idle = thread.primary_link.is_idle();
+                if is_idle || gives_up {
+                    thread.primary_link.end_applier();
+                }
+                // Who asked waits for it.
+                let _ = answer.send(is_idle);
+            }
         }
     }
 }
@@ -115,6 +137,15 @@ async fn tick(thread: Rc<LinksThread>) {
             });
         });
         thread.rounds.borrow().iter().for_each(|(_, round)| round.abort_if_stuck());
+    }
+}
+
+/// Where there is no primary, an idle server is woken no more often than by `tick`.
+async fn tick_link(thread: Rc<LinksThread>) {
+    loop {
+        let has_primary = thread.with_core(|core, _| core.link.state() != LinkState::None);
+        tokio::time::sleep(if has_primary { LINK_TICK } else { TICK }).await;
+        thread.tick_link();
     }
 }
 
@@ -186,21 +217,36 @@ fn adopt(thread: &Rc<LinksThread>, mut moving: Moving) {
 }
 
 impl LinksThread {
-    /// Asks the engine, and does what it wants done.
-    pub(super) fn ask<T>(&self, ask: impl FnOnce(&mut Core, &'static Network) -> T) -> T {
-        let answer = ask(&mut self.links.core(self.server), self.server);
+    /// Asks the engines, and does what they want done.
+    pub(super) fn ask<T>(
+        self: &Rc<Self>,
+        ask: impl FnOnce(&mut Core, &'static Network) -> T,
+    ) -> T {
+        let answer = self.with_core(ask);
         self.act();
         answer
     }
 
-    /// Does what the engine wants done.
-    pub(super) fn act(&self) {
+    /// Asks the engine of the link to our primary, and does what it wants done.
+    pub(super) fn ask_link<T>(self: &Rc<Self>, ask: impl FnOnce(&mut LinkEngine) -> T) -> T {
+        self.ask(|core, server| core.ask_link(server, ask))
+    }
+
+    /// Asks, and leaves what is to be done for the next time.
+    pub(super) fn with_core<T>(&self, ask: impl FnOnce(&mut Core, &'static Network) -> T) -> T {
+        ask(&mut self.links.core(self.server), self.server)
+    }
+
+    /// Does what the engines want done.
+    pub(super) fn act(self: &Rc<Self>) {
         loop {
-            let actions = self.links.core(self.server).take_queue();
-            if actions.is_empty() {
+            let (actions, of_link) =
+                self.with_core(|core, _| (core.take_queue(), core.link.take_actions()));
+            if actions.is_empty() && of_link.is_empty() {
                 return;
             }
             actions.into_iter().for_each(|action| self.perform(action));
+            of_link.into_iter().for_each(|action| self.perform_for_link(action, &[]));
         }
     }
 
@@ -210,7 +256,7 @@ impl LinksThread {
     }
 
     /// What the engine says to a client that has asked for a sync.
-    fn judge(&self, link: &ReplicaLink, moving: &mut Moving) -> SyncVerdict {
+    fn judge(self: &Rc<Self>, link: &ReplicaLink, moving: &mut Moving) -> SyncVerdict {
         let (client, has_output) = (link.describe(self), moving.has_output());
         let is_monitor = moving.session.client.has_flag(client_flags::MONITOR);
         let peer = link.peer_ip();
@@ -331,7 +377,7 @@ impl LinksThread {
         }
     }
 
-    fn end_round(&self, id: RoundId, end: &SnapshotEnd) {
+    fn end_round(self: &Rc<Self>, id: RoundId, end: &SnapshotEnd) {
         let server = self.server;
         match end {
             Ok(_) => log_notice!(server.log, "Background RDB transfer terminated with success"),
@@ -373,7 +419,7 @@ impl LinksThread {
     }
 
     /// Looks how much each replica has still to get.
-    fn weigh(&self) {
+    fn weigh(self: &Rc<Self>) {
         let server = self.server;
         let limit = settings::output_limit(&server.config);
         let size = server.config.get(REPL_BACKLOG_SIZE);

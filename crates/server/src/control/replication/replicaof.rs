@@ -1,13 +1,17 @@
-//! REPLICAOF, as far as a server that cannot follow another can answer.
+//! REPLICAOF: whom the server follows.
 //!
-//! Invariant: a server that cannot follow another says so instead of pretending.
+//! Invariant: within EXEC a replica that only its primary writes to has changed nothing, so that
+//! the world may be let go of until all of the stream is applied.
 
-use commands::arguments::is;
-use commands::declare::{Command, Flags, Group, Spec, exactly};
-use keyspace::Refusal;
+use commands::declare::{Command, Flags, Group, Plan, Spec, exactly};
+use config::settings::REPLICA_READ_ONLY;
+use engine::session::client_info::describe;
+use keyspace::{Acquisition, Refusal};
 use proto::{Args, Reply};
+use replication::replica::ReplicaofTarget;
 
 use crate::control::context::{Context, ControlCommand, Next};
+use crate::links::RoleChange;
 
 pub(super) const REPLICAOF: ControlCommand = Command {
     spec: Spec {
@@ -18,6 +22,7 @@ pub(super) const REPLICAOF: ControlCommand = Command {
         summary: "Configures a server as replica of another, or promotes it to a master.",
         complexity: "O(1)",
         arity: exactly(3),
+        plan: Plan::World,
         flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::STALE).and(Flags::NO_ASYNC_LOADING),
         ..Spec::BASE
     },
@@ -34,6 +39,7 @@ pub(super) const SLAVEOF: ControlCommand = Command {
         summary: "Sets a Redis server as a replica of another, or promotes it to being a master.",
         complexity: "O(1)",
         arity: exactly(3),
+        plan: Plan::World,
         flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::STALE).and(Flags::NO_ASYNC_LOADING),
         deprecated: Some(("5.0.0", "`REPLICAOF`")),
         ..Spec::BASE
@@ -42,14 +48,32 @@ pub(super) const SLAVEOF: ControlCommand = Command {
     run: replicaof,
 };
 
-fn replicaof(_: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
-    if is(&args[1], "NO") && is(&args[2], "ONE") {
-        reply.ok();
-        return Ok(Next::Done);
-    }
-    let port = base::number::parse_i64(&args[2]).filter(|port| (0..=65535).contains(port));
-    if port.is_none() {
-        return Err(Refusal::error("ERR Invalid master port"));
-    }
-    Err(Refusal::error("ERR Replication is not supported yet: this server can only be a master"))
+fn replicaof(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    let target = ReplicaofTarget::parse(&args[1], &args[2]);
+    let target = target.map_err(|why| Refusal::owned(format!("ERR {why}")))?;
+    let server = context.server;
+    let client = &context.session()?.client;
+    let client = describe(server, client, server.keyspace.clock().now_ms());
+    let Some(unit) = &mut context.unit else {
+        return Ok(Next::offload_with_locks(move |_, _, reply| {
+            let change = RoleChange { target, client: Some(&client), may_let_go: true };
+            let world = Acquisition::of_world(server.keyspace);
+            let (world, done) = server.links.replicaof(server, change, world);
+            drop(world);
+            reply.simple(done.text());
+            Ok(())
+        }));
+    };
+    unit.tx.require_world()?;
+    let may_let_go = server.config.get(REPLICA_READ_ONLY);
+    let done = unit.tx.lend_world(|world| {
+        let change = RoleChange { target, client: Some(&client), may_let_go };
+        server.links.replicaof(server, change, world)
+    });
+    reply.simple(done.text());
+    Ok(Next::Done)
 }

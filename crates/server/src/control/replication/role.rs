@@ -31,6 +31,15 @@ pub(crate) const ROLE: ControlCommand = Command {
 fn role(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
     let server = context.server;
     let report = server.links.report(server);
+    if let Some(link) = &report.link {
+        reply.array(5);
+        reply.bulk(b"slave");
+        reply.bulk(link.host.as_bytes());
+        reply.integer(link.port.into());
+        reply.bulk(link.state.name().as_bytes());
+        reply.integer(link.role_offset);
+        return Ok(Next::Done);
+    }
     reply.array(3);
     reply.bulk(b"master");
     reply.integer(i64::try_from(report.offset).unwrap_or(i64::MAX));

@@ -2,12 +2,19 @@
 //!
 //! Invariant: what is told of replication is of one moment.
 
+use config::settings::{REPLICA_ANNOUNCED, REPLICA_PRIORITY, REPLICA_READ_ONLY};
+use replication::replica::LinkState;
+
 use super::report::Report;
+use crate::links::LinkStatus;
 use crate::server::Server;
 
 pub(super) fn write_replication(server: &Server, report: &mut Report) {
     let state = server.links.report(server);
-    report.field("role", "master");
+    match &state.link {
+        None => report.field("role", "master"),
+        Some(link) => write_link(server, link, report),
+    }
     report.field("connected_slaves", state.replicas.len());
     if let Some(good) = state.good {
         report.field("min_slaves_good_slaves", good);
@@ -26,6 +33,38 @@ pub(super) fn write_replication(server: &Server, report: &mut Report) {
     let (first, len) = state.kept.map_or((0, 0), |kept| (kept.first_byte(), kept.len()));
     report.field("repl_backlog_first_byte_offset", first);
     report.field("repl_backlog_histlen", len);
+}
+
+fn write_link(server: &Server, link: &LinkStatus, report: &mut Report) {
+    let is_up = link.state == LinkState::Connected;
+    report.field("role", "slave");
+    report.field("master_host", &link.host);
+    report.field("master_port", link.port);
+    report.field("master_link_status", if is_up { "up" } else { "down" });
+    report.field("master_last_io_seconds_ago", link.last_io_s);
+    report.field("master_sync_in_progress", u8::from(link.sync.is_some()));
+    report.field("slave_read_repl_offset", link.read_offset);
+    report.field("slave_repl_offset", link.offset);
+    report.fields(&["replica_full_sync_buffer_size", "replica_full_sync_buffer_peak"], 0);
+    report.field("master_current_sync_attempts", link.attempts.current);
+    report.field("master_total_sync_attempts", link.attempts.total);
+    if let Some(sync) = &link.sync {
+        report.field("master_sync_total_bytes", sync.total);
+        report.field("master_sync_read_bytes", sync.read);
+        report.field("master_sync_left_bytes", sync.left());
+        report.field("master_sync_perc", format_args!("{:.2}", sync.percent()));
+        report.field("master_sync_last_io_seconds_ago", sync.last_io_s);
+    }
+    if let Some(seconds) = link.down_since_s {
+        report.field("master_link_down_since_seconds", seconds);
+    }
+    if let Some(seconds) = link.up_since_s {
+        report.field("master_link_up_since_seconds", seconds);
+    }
+    report.field("total_disconnect_time_sec", link.down_total_s);
+    report.field("slave_priority", server.config.get(REPLICA_PRIORITY));
+    report.field("slave_read_only", u8::from(server.config.get(REPLICA_READ_ONLY)));
+    report.field("replica_announced", u8::from(server.config.get(REPLICA_ANNOUNCED)));
 }
 
 pub(super) fn write_cluster(_: &Server, report: &mut Report) {

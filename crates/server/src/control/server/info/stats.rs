@@ -26,10 +26,12 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     report.field("instantaneous_ops_per_sec", rates.commands.round());
     report.field("total_net_input_bytes", totals.net_in);
     report.field("total_net_output_bytes", totals.net_out);
-    report.fields(&["total_net_repl_input_bytes", "total_net_repl_output_bytes"], 0);
+    let replication = server.links.report(server);
+    report.field("total_net_repl_input_bytes", replication.heard);
+    report.field("total_net_repl_output_bytes", replication.sent);
     write_rates(&rates, report);
     report.field("rejected_connections", get(&stats.rejected_connections));
-    let syncs = server.links.report(server).counts;
+    let syncs = replication.counts;
     report.field("sync_full", syncs.full);
     report.field("sync_partial_ok", syncs.partial_ok);
     report.field("sync_partial_err", syncs.partial_err);

@@ -1,0 +1,374 @@
+//! The link to our own primary: its connection, what is applied of the stream, what is loaded.
+//!
+//! Invariants: what the engine wants done is done in the call that shows it the bytes, so that a
+//! range is one of the buffer at hand; a connection that was closed is not heard again.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use base::io_text::plain;
+use config::LogLevel;
+use durability::apply::{ApplyReport, StreamApplier};
+use durability::receive::{ReceiveMode, ReceiveReport, SnapshotReceiver};
+use replication::primary;
+use replication::replica::{LoadMode, LoadOrder, LoadOutcome, RdbFraming, ReplicaAction};
+use tokio::net::TcpStream;
+use tokio::task::{AbortHandle, spawn_local};
+
+use super::core::now_ms;
+use super::thread::{LinksMessage, LinksThread};
+use crate::net::connection::Stream;
+
+/// With so many bytes on their way to be applied, or to be loaded, nothing more is read.
+const AHEAD_MOST: usize = 64 << 20;
+
+/// Between two looks whether all is applied.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
+
+/// Bytes that are read at a time.
+const READ: usize = 256 << 10;
+
+/// What the links' thread has of the link to our primary.
+#[derive(Default)]
+pub(super) struct PrimaryLink {
+    /// The connection's task.
+    task: RefCell<Option<AbortHandle>>,
+    /// Which connection it is, among all there ever were.
+    number: Cell<u64>,
+    /// How many appliers and loads there were.
+    begun: Cell<u64>,
+    /// What is to be sent.
+    unsent: RefCell<Vec<u8>>,
+    waker: RefCell<Option<Waker>>,
+    applier: RefCell<Option<(u64, Arc<StreamApplier>)>>,
+    receiver: RefCell<Option<(u64, SnapshotReceiver)>>,
+}
+
+/// What threads beside this one tell of the link.
+pub(super) enum PrimaryLinkMessage {
+    /// An applier is so far, or cannot go on.
+    Applied(u64, ApplyReport),
+    /// A load is over.
+    Received(u64, ReceiveReport),
+}
+
+impl PrimaryLink {
+    /// A number for an applier or a load, never given twice.
+    fn next_begun(&self) -> u64 {
+        self.begun.set(self.begun.get() + 1);
+        self.begun.get()
+    }
+
+    /// Has the connection look again.
+    pub(super) fn wake(&self) {
+        if let Some(waker) = &*self.waker.borrow() {
+            waker.wake_by_ref();
+        }
+    }
+
+    /// Whether all that was read is applied, and no data is being loaded.
+    pub(super) fn is_idle(&self) -> bool {
+        let queued = self.applier.borrow().as_ref().map_or(0, |(_, it)| it.queued_bytes());
+        queued == 0 && self.receiver.borrow().is_none()
+    }
+
+    /// Nothing of the stream will come any more.
+    pub(super) fn end_applier(&self) {
+        self.applier.borrow_mut().take();
+    }
+
+    fn is_ahead(&self) -> bool {
+        let applying = self.applier.borrow().as_ref().map_or(0, |(_, it)| it.queued_bytes());
+        let loading = self.receiver.borrow().as_ref().map_or(0, |(_, it)| it.queued_bytes());
+        applying.max(loading) >= AHEAD_MOST
+    }
+}
+
+impl LinksThread {
+    /// Does what the link's engine wants done; `bytes` is what it was shown.
+    pub(super) fn perform_for_link(self: &Rc<Self>, action: ReplicaAction, bytes: &[u8]) {
+        let link = &self.primary_link;
+        match action {
+            ReplicaAction::Connect { host, port } => {
+                self.close_link();
+                let task = spawn_local(Rc::clone(self).connect(host, port));
+                *link.task.borrow_mut() = Some(task.abort_handle());
+            }
+            ReplicaAction::Send(bytes) => {
+                link.unsent.borrow_mut().extend_from_slice(&bytes);
+                link.wake();
+            }
+            ReplicaAction::Close => self.close_link(),
+            ReplicaAction::BeginLoad(order) => self.begin_load(order),
+            ReplicaAction::Rdb(range) => {
+                if let Some((_, receiver)) = &*link.receiver.borrow() {
+                    receiver.push(&bytes[range]);
+                }
+            }
+            ReplicaAction::EndOfRdb => {
+                if let Some((_, receiver)) = &*link.receiver.borrow() {
+                    receiver.finish();
+                }
+            }
+            ReplicaAction::AbortLoad => _ = link.receiver.borrow_mut().take(),
+            ReplicaAction::SetHistory(of) => self.with_core(|core, server| core.adopt(server, of)),
+            ReplicaAction::Follow { id, at } => {
+                self.with_core(|core, server| core.follow(server, id, at));
+            }
+            ReplicaAction::Stream { range, end, database } => {
+                self.apply(&bytes[range], end, database);
+            }
+            ReplicaAction::Log { level, line } => {
+                let level = match level {
+                    primary::LogLevel::Verbose => LogLevel::Verbose,
+                    primary::LogLevel::Notice => LogLevel::Notice,
+                    primary::LogLevel::Warning => LogLevel::Warning,
+                };
+                self.server.log.write(level, format_args!("{line}"));
+            }
+        }
+    }
+
+    /// Hears what another thread tells of the link.
+    pub(super) fn hear_of_link(self: &Rc<Self>, message: PrimaryLinkMessage) {
+        let link = &self.primary_link;
+        match message {
+            PrimaryLinkMessage::Applied(number, report) => {
+                let is_present = link.applier.borrow().as_ref().is_some_and(|it| it.0 == number);
+                if !is_present {
+                    return;
+                }
+                match report {
+                    ApplyReport::Applied(offset) => {
+                        let now = now_ms(self.server);
+                        self.ask_link(|link| link.applied(offset, now));
+                    }
+                    ApplyReport::Failed(why) => {
+                        link.end_applier();
+                        let now = now_ms(self.server);
+                        self.ask_link(|link| link.apply_failed(&why, now));
+                    }
+                }
+            }
+            PrimaryLinkMessage::Received(number, report) => {
+                let is_present =
+                    link.receiver.borrow_mut().take_if(|it| it.0 == number).is_some();
+                if is_present {
+                    self.end_load(report);
+                }
+            }
+        }
+        link.wake();
+    }
+
+    /// The clock has gone on.
+    pub(super) fn tick_link(self: &Rc<Self>) {
+        let (server, now) = (self.server, now_ms(self.server));
+        let synced = self.with_core(|core, _| core.synced_offset(server));
+        self.ask_link(|link| {
+            link.synced(synced);
+            link.tick(now);
+        });
+        self.primary_link.wake();
+    }
+
+    fn close_link(&self) {
+        let link = &self.primary_link;
+        if let Some(task) = link.task.borrow_mut().take() {
+            task.abort();
+        }
+        link.unsent.borrow_mut().clear();
+        link.number.set(link.number.get() + 1);
+    }
+
+    async fn connect(self: Rc<Self>, host: String, port: u16) {
+        let number = self.primary_link.number.get();
+        let connected = TcpStream::connect((host.as_str(), port)).await;
+        if self.primary_link.number.get() != number {
+            return;
+        }
+        let now = now_ms(self.server);
+        match connected {
+            Ok(stream) => {
+                // A link without it is slower, and no less right.
+                let _ = stream.set_nodelay(true);
+                self.ask_link(|link| link.connected(now));
+                self.serve_link(number, Stream::Tcp(stream)).await;
+            }
+            Err(error) => self.ask_link(|link| link.connect_failed(&plain(&error), now)),
+        }
+    }
+
+    /// Serves the connection until it ends, or another takes its place.
+    async fn serve_link(self: Rc<Self>, number: u64, mut stream: Stream) {
+        let mut input = Vec::new();
+        loop {
+            let ended = poll_fn(|cx| self.poll_link(number, &mut stream, &mut input, cx)).await;
+            if self.primary_link.number.get() != number {
+                return;
+            }
+            if ended.is_err() {
+                let now = now_ms(self.server);
+                return self.ask_link(|link| link.closed(now));
+            }
+        }
+    }
+
+    fn poll_link(
+        self: &Rc<Self>,
+        number: u64,
+        stream: &mut Stream,
+        input: &mut Vec<u8>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        let link = &self.primary_link;
+        *link.waker.borrow_mut() = Some(cx.waker().clone());
+        // What came behind data that is loaded now, or while nothing could be applied.
+        self.show(number, input);
+        while link.number.get() == number && self.may_read() {
+            input.reserve(READ);
+            match stream.poll_read_more(cx, input) {
+                Poll::Pending => break,
+                Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
+                Poll::Ready(Ok(count)) => {
+                    self.links.heard.fetch_add(count as u64, Ordering::Relaxed);
+                    self.show(number, input);
+                }
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+            }
+        }
+        while link.number.get() == number && !link.unsent.borrow().is_empty() {
+            let mut unsent = link.unsent.borrow_mut();
+            match stream.poll_write(cx, &[io::IoSlice::new(&unsent)]) {
+                Poll::Pending => break,
+                Poll::Ready(Ok(count)) => _ = unsent.drain(..count),
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+            }
+        }
+        match link.number.get() == number {
+            true => Poll::Pending,
+            false => Poll::Ready(Ok(())),
+        }
+    }
+
+    fn may_read(&self) -> bool {
+        !self.primary_link.is_ahead() && self.with_core(|core, _| core.link.is_reading())
+    }
+
+    /// Shows the engine what has come.
+    fn show(self: &Rc<Self>, number: u64, input: &mut Vec<u8>) {
+        let now = now_ms(self.server);
+        let (done, actions) = self.with_core(|core, server| {
+            let done = core.ask_link(server, |link| link.received(input, now));
+            (done, core.link.take_actions())
+        });
+        actions.into_iter().for_each(|action| self.perform_for_link(action, input));
+        input.drain(..done.min(input.len()));
+        if self.primary_link.number.get() != number {
+            input.clear();
+        }
+        self.act();
+    }
+
+    fn apply(&self, units: &[u8], end: u64, database: u32) {
+        let link = &self.primary_link;
+        let mut applier = link.applier.borrow_mut();
+        if applier.is_none() {
+            let number = link.next_begun();
+            let (server, links) = (self.server, self.links);
+            let report = move |report| {
+                let message = PrimaryLinkMessage::Applied(number, report);
+                links.send(server, LinksMessage::OfPrimary(message));
+            };
+            let peer = self.with_core(|core, _| core.primary_address()).unwrap_or_default();
+            match StreamApplier::begin(server, peer, report) {
+                Ok(begun) => *applier = Some((number, Arc::new(begun))),
+                Err(error) => {
+                    drop(applier);
+                    let (why, now) = (plain(&error), now_ms(server));
+                    return self.with_core(|core, _| core.link.apply_failed(&why, now));
+                }
+            }
+        }
+        if let Some((_, applier)) = &*applier {
+            applier.push(units, end, database as usize);
+        }
+    }
+
+    fn begin_load(self: &Rc<Self>, order: LoadOrder) {
+        let link = &self.primary_link;
+        let (server, links) = (self.server, self.links);
+        spawn_local(Rc::clone(self).end_applier_when_idle());
+        let number = link.next_begun();
+        let report = move |report| {
+            let message = PrimaryLinkMessage::Received(number, report);
+            links.send(server, LinksMessage::OfPrimary(message));
+        };
+        let mode = match order.mode {
+            LoadMode::Flush => ReceiveMode::Flush,
+            LoadMode::Disk | LoadMode::Swap => ReceiveMode::File,
+        };
+        let length = match order.framing {
+            RdbFraming::Length(length) => Some(length),
+            RdbFraming::Marked => None,
+        };
+        match SnapshotReceiver::begin(server, mode, length, report) {
+            Ok(receiver) => *link.receiver.borrow_mut() = Some((number, receiver)),
+            Err(error) => {
+                let why = plain(&error);
+                server.log.write(
+                    LogLevel::Warning,
+                    format_args!("Can't take the data of the master in: {why}"),
+                );
+                let now = now_ms(server);
+                self.with_core(|core, server| {
+                    core.ask_link(server, |link| link.loaded(LoadOutcome::Refused, now));
+                });
+            }
+        }
+    }
+
+    /// What was handed over counts as data, so all of it is applied before the data go.
+    async fn end_applier_when_idle(self: Rc<Self>) {
+        let applier = self.primary_link.applier.borrow().as_ref().map(|(_, it)| Arc::clone(it));
+        let Some(applier) = applier else { return };
+        while applier.queued_bytes() > 0 && !self.has_failed(&applier) {
+            tokio::time::sleep(BETWEEN_LOOKS).await;
+        }
+        self.primary_link.applier.borrow_mut().take_if(|(_, it)| Arc::ptr_eq(it, &applier));
+    }
+
+    /// Whether an applier was given up.
+    fn has_failed(&self, applier: &Arc<StreamApplier>) -> bool {
+        let present = self.primary_link.applier.borrow();
+        !present.as_ref().is_some_and(|(_, it)| Arc::ptr_eq(it, applier))
+    }
+
+    fn end_load(self: &Rc<Self>, report: ReceiveReport) {
+        let outcome = match report {
+            ReceiveReport::Loaded(origin) => {
+                LoadOutcome::Loaded { database: origin.database.unwrap_or(0) }
+            }
+            ReceiveReport::Refused(why) => {
+                self.warn_of_load(&why);
+                LoadOutcome::Refused
+            }
+            ReceiveReport::Lost(why) => {
+                self.warn_of_load(&why);
+                LoadOutcome::Lost
+            }
+        };
+        let now = now_ms(self.server);
+        self.ask_link(|link| link.loaded(outcome, now));
+    }
+
+    fn warn_of_load(&self, why: &str) {
+        self.server.log.write(LogLevel::Warning, format_args!("{why}"));
+    }
+}

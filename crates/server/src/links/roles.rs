@@ -1,0 +1,127 @@
+//! A change of role: REPLICAOF, and what the configuration says at the start.
+//!
+//! Invariants: one change at a time; the role changes with the world stopped; what was handed over
+//! of the stream is applied before a replica becomes a primary. Not for workers: all of it waits.
+
+use std::sync::PoisonError;
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
+
+use config::settings::REPLICAOF;
+use engine::keyspace_settings::set_replica;
+use engine::runtime::background::wait_for;
+use keyspace::Acquisition;
+use replication::replica::{PrimaryAddress, ReplicaofReply, ReplicaofTarget};
+
+use super::core::now_ms;
+use super::handle::Links;
+use super::thread::LinksMessage;
+use crate::net::network::Network;
+
+/// Between two looks whether the stream is applied.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
+
+/// Who asks for another role.
+pub(crate) struct RoleChange<'a> {
+    /// Whom to follow.
+    pub(crate) target: ReplicaofTarget,
+    /// The client that asks, as CLIENT LIST shows it; nobody does at the start.
+    pub(crate) client: Option<&'a str>,
+    /// Whether the world may be let go of meanwhile: nothing is half done with it.
+    pub(crate) may_let_go: bool,
+}
+
+impl Links {
+    /// Changes the role, with a world that is waited for if it is not there yet, and comes back.
+    pub(crate) fn replicaof(
+        &'static self,
+        server: &'static Network,
+        change: RoleChange<'_>,
+        world: Acquisition,
+    ) -> (Acquisition, ReplicaofReply) {
+        let _turn = self.role_turn.lock().unwrap_or_else(PoisonError::into_inner);
+        match change.target {
+            ReplicaofTarget::NoOne => {
+                let client = change.client.unwrap_or_default();
+                (self.promote(server, client, change.may_let_go, world), ReplicaofReply::Done)
+            }
+            ReplicaofTarget::Primary(primary) => {
+                self.follow_another(server, primary, change.client, world)
+            }
+        }
+    }
+
+    /// Goes on with the primary that the configuration names, when the data are loaded.
+    pub(crate) fn follow_configured(&'static self, server: &'static Network) {
+        let text = server.config.get(REPLICAOF);
+        let words: Vec<&[u8]> = text.split(|byte| *byte == b' ').collect();
+        if let [host, port] = words[..]
+            && let Ok(target) = ReplicaofTarget::parse(host, port)
+        {
+            let change = RoleChange { target, client: None, may_let_go: true };
+            self.replicaof(server, change, Acquisition::of_world(server.keyspace));
+        }
+    }
+
+    fn follow_another(
+        &'static self,
+        server: &'static Network,
+        primary: PrimaryAddress,
+        client: Option<&str>,
+        mut world: Acquisition,
+    ) -> (Acquisition, ReplicaofReply) {
+        let line = format!("{} {}", primary.host, primary.port);
+        wait_for(&mut world);
+        let mut core = self.core(server);
+        let (own, now) = (core.position(server), now_ms(server));
+        let reply = core.ask_link(server, |link| link.replicaof(primary, own, client, now));
+        if reply == ReplicaofReply::Done {
+            core.turn_replica(server);
+            if !server.replica_role.is_replica() {
+                set_replica(server, true);
+            }
+            server.config.set_primary(&line);
+        }
+        drop(core);
+        self.send(server, LinksMessage::Act);
+        (world, reply)
+    }
+
+    fn promote(
+        &'static self,
+        server: &'static Network,
+        client: &str,
+        may_let_go: bool,
+        mut world: Acquisition,
+    ) -> Acquisition {
+        let promoted = self.core(server).link.promote(client, now_ms(server));
+        let Some(position) = promoted else { return world };
+        self.send(server, LinksMessage::Act);
+        if may_let_go {
+            drop(world);
+            // The link is closed by then, so nothing more is handed over.
+            while !self.is_link_idle(server, false) {
+                std::thread::sleep(BETWEEN_LOOKS);
+            }
+            world = Acquisition::of_world(server.keyspace);
+        } else {
+            // What is not applied was never acknowledged.
+            self.is_link_idle(server, true);
+        }
+        wait_for(&mut world);
+        set_replica(server, false);
+        self.core(server).turn_primary(server, position);
+        server.config.set_primary("");
+        self.send(server, LinksMessage::Act);
+        world
+    }
+
+    /// Asks the links' thread whether all that came from the primary is applied, or has it give up
+    /// what is not.
+    fn is_link_idle(&'static self, server: &'static Network, gives_up: bool) -> bool {
+        let (answer, answered) = sync_channel(1);
+        self.send(server, LinksMessage::IsIdle { gives_up, answer });
+        // Where there is no thread, nothing is under way.
+        answered.recv().unwrap_or(true)
+    }
+}
