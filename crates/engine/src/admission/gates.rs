@@ -406,9 +406,9 @@ fn is_kept_from_loading(session: &Session, entry: &CommandEntry) -> bool {
 /// The same of a replica without its primary.
 #[cold]
 fn is_kept_from_stale(session: &Session, entry: &CommandEntry) -> bool {
-    let pending = session.pending.as_ref().filter(|_| entry.spec.role == Role::Exec);
+    let multi = session.multi.as_ref().filter(|_| entry.spec.role == Role::Exec);
     !entry.spec.flags.has(Flags::STALE)
-        || pending.is_some_and(|pending| pending.is_kept_from_stale())
+        || multi.is_some_and(|multi| multi.is_kept_from_stale())
 }
 
 /// EXEC does what its commands do.
