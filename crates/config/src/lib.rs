@@ -25,9 +25,9 @@ mod store;
 
 pub use arguments::without_secrets;
 pub use choices::{
-    AclPubsubDefault, AofLoadErrors, AppendFsync, BusyScope, DebugAccess, DisklessLoad, LogFormat, LogLevel,
-    LogTimestampFormat, MaxmemoryPolicy, MemcachedProtocol, OomScoreAdj, PropagationErrorBehavior,
-    RdbVersionCheck, Supervised, SyslogFacility,
+    AclPubsubDefault, AofLoadErrors, AppendFsync, BusyScope, DebugAccess, DisklessLoad, LogFormat,
+    LogLevel, LogTimestampFormat, MaxmemoryPolicy, MemcachedProtocol, OomScoreAdj,
+    PropagationErrorBehavior, RdbVersionCheck, Supervised, SyslogFacility,
 };
 pub use kind::{Fault, Kind, Special, Standing, TextCheck, Unit, Value, parse_bytes};
 pub use load::{CommandLine, LoadError, Place, Rename, Show, Source, Startup};

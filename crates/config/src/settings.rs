@@ -7,9 +7,9 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::choices::{
-    AclPubsubDefault, AofLoadErrors, AppendFsync, BusyScope, DebugAccess, DisklessLoad, LogFormat, LogLevel,
-    LogTimestampFormat, MaxmemoryPolicy, MemcachedProtocol, OomScoreAdj, PropagationErrorBehavior,
-    RdbVersionCheck, Supervised, SyslogFacility,
+    AclPubsubDefault, AofLoadErrors, AppendFsync, BusyScope, DebugAccess, DisklessLoad, LogFormat,
+    LogLevel, LogTimestampFormat, MaxmemoryPolicy, MemcachedProtocol, OomScoreAdj,
+    PropagationErrorBehavior, RdbVersionCheck, Supervised, SyslogFacility,
 };
 use super::kind::Kind;
 use super::options::{ALL, CELLS};

@@ -407,8 +407,7 @@ fn is_kept_from_loading(session: &Session, entry: &CommandEntry) -> bool {
 #[cold]
 fn is_kept_from_stale(session: &Session, entry: &CommandEntry) -> bool {
     let multi = session.multi.as_ref().filter(|_| entry.spec.role == Role::Exec);
-    !entry.spec.flags.has(Flags::STALE)
-        || multi.is_some_and(|multi| multi.is_kept_from_stale())
+    !entry.spec.flags.has(Flags::STALE) || multi.is_some_and(|multi| multi.is_kept_from_stale())
 }
 
 /// EXEC does what its commands do.

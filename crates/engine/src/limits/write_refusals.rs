@@ -34,8 +34,7 @@ pub struct WriteRefusals(AtomicU32);
 
 const NOREPLICAS: Refusal = Refusal::error("NOREPLICAS Not enough good replicas to write.");
 
-const READONLY: Refusal =
-    Refusal::error("READONLY You can't write against a read only replica.");
+const READONLY: Refusal = Refusal::error("READONLY You can't write against a read only replica.");
 
 const MISCONF: Refusal = Refusal::error(
     "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to \

@@ -43,7 +43,9 @@ mod watch;
 mod tests;
 
 pub use action::{CloseWhen, LogLevel, PrimaryAction, RoundId, SnapshotTarget};
-pub use announced::{Ack, Announced, Capabilities, OWN_CAPABILITY, RdbReader, ReplconfReply, Requirements};
+pub use announced::{
+    Ack, Announced, Capabilities, OWN_CAPABILITY, RdbReader, ReplconfReply, Requirements,
+};
 pub use attached::ReplicaId;
 pub use registry::{Dice, Primary, SyncCounts};
 pub use report::ReplicaRow;

@@ -157,8 +157,7 @@ impl LinksThread {
                 }
             }
             PrimaryLinkMessage::Received(number, report) => {
-                let is_present =
-                    link.receiver.borrow_mut().take_if(|it| it.0 == number).is_some();
+                let is_present = link.receiver.borrow_mut().take_if(|it| it.0 == number).is_some();
                 if is_present {
                     self.end_load(report);
                 }

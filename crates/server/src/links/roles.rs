@@ -73,6 +73,8 @@ impl Links {
         let line = format!("{} {}", primary.host, primary.port);
         wait_for(&mut world);
         let mut core = self.core(server);
+        // The port is known by now.
+        core.configure(server);
         let (own, now) = (core.position(server), now_ms(server));
         let reply = core.ask_link(server, |link| link.replicaof(primary, own, client, now));
         if reply == ReplicaofReply::Done {

@@ -218,10 +218,7 @@ fn adopt(thread: &Rc<LinksThread>, mut moving: Moving) {
 
 impl LinksThread {
     /// Asks the engines, and does what they want done.
-    pub(super) fn ask<T>(
-        self: &Rc<Self>,
-        ask: impl FnOnce(&mut Core, &'static Network) -> T,
-    ) -> T {
+    pub(super) fn ask<T>(self: &Rc<Self>, ask: impl FnOnce(&mut Core, &'static Network) -> T) -> T {
         let answer = self.with_core(ask);
         self.act();
         answer
