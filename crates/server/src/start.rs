@@ -14,7 +14,7 @@ use base::io_text::plain;
 use config::settings::{DAEMONIZE, DATABASES, MEMCACHED_UNIXSOCKET, UNIXSOCKET, WORKER_THREADS};
 use config::{Config, Profile, Show, Startup};
 use durability::aof;
-use durability::loading;
+use durability::loading::{self, Found};
 use engine::runtime::cores::Workforce;
 use engine::runtime::log::{Log, log_notice, log_warning};
 use engine::runtime::title;
@@ -177,10 +177,7 @@ fn start(launch: &Launch<'_>) -> Result<(), String> {
         let told = daemon::report_ready();
         told.map_err(|error| format!("Cannot go to the background: {}", plain(&error)))?;
     }
-    if let Some(found) = found {
-        runtime.block_on(loading::run(server, found))?;
-    }
-    server.links.follow_configured(server);
+    load(server, &runtime, found)?;
     log_notice!(server.log, "Ready to accept connections tcp");
     supervisor.ready(&server.log);
     runtime.block_on(server.ending.asked());
@@ -205,6 +202,15 @@ fn begin_sentinel(server: &'static Server) -> Result<RunningSentinel, String> {
     leftovers::remove_replacements(server);
     let runtime = make_runtime().map_err(|why| format!("Cannot start the Sentinel: {why}"))?;
     RunningSentinel::begin(server, runtime)
+}
+
+/// Loads what was found, and goes on as a replica where the configuration says so.
+fn load(server: &'static Server, runtime: &Runtime, found: Option<Found>) -> Result<(), String> {
+    if let Some(found) = found {
+        runtime.block_on(loading::run(server, found))?;
+    }
+    server.links.follow_configured(server);
+    Ok(())
 }
 
 /// The runtime of a thread that waits for much. Its library panics where the system refuses it the

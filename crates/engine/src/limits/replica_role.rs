@@ -19,8 +19,8 @@ impl ReplicaRole {
         self.is_replica.load(Ordering::Relaxed)
     }
 
-    /// Whether what is here may be old, and is not to be shown: a replica without its primary, where
-    /// `replica-serve-stale-data` says so.
+    /// Whether what is here may be old, and is not to be shown: on a replica without its primary,
+    /// where `replica-serve-stale-data` says so.
     #[inline]
     pub fn is_stale(&self) -> bool {
         self.is_stale.load(Ordering::Relaxed)
