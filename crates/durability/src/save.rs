@@ -61,7 +61,7 @@ struct SavesState {
 
 struct RunningSave {
     snapshot: Arc<Snapshot>,
-    manner: SaveMode,
+    mode: SaveMode,
     /// When it began, in Unix seconds.
     began: i64,
 }
@@ -180,7 +180,7 @@ impl Saves {
     pub fn begin(
         &self,
         server: &'static Durability,
-        manner: SaveMode,
+        mode: SaveMode,
         listener: Option<Sender<SaveProgress>>,
     ) -> Result<(), Unbegun> {
         let state = match listener {
@@ -188,21 +188,21 @@ impl Saves {
             None => self.state(),
             Some(_) => self.await_followed(),
         };
-        let snapshot = self.take_turn(state, server, manner, listener.is_some())?;
+        let snapshot = self.take_turn(state, server, mode, listener.is_some())?;
         let turn = SaveTurn(server, Arc::clone(&snapshot));
         drill::point();
-        if manner == SaveMode::Background {
+        if mode == SaveMode::Background {
             log_notice!(server.log, "Background saving started by pid {}", std::process::id());
         }
         let changes = Arc::new(AtomicU64::new(0));
         let cut_listener = listener.clone();
         let target =
             target(server, Arc::clone(&changes), move || report(&cut_listener, SaveProgress::Cut));
-        let own = Arc::clone(&snapshot);
+        let running = Arc::clone(&snapshot);
         let done = move |result: Result<Finished, String>| {
             let is_well = result.is_ok();
             server.saves.end_turn(server, result, changes.load(Ordering::Relaxed));
-            let is_busy = own.is_given_up_as_busy();
+            let is_busy = running.is_given_up_as_busy();
             report(
                 &listener,
                 if is_busy { SaveProgress::Busy } else { SaveProgress::Over(is_well) },
@@ -219,7 +219,7 @@ impl Saves {
     pub fn hold_world(
         &self,
         server: &'static Durability,
-        manner: SaveMode,
+        mode: SaveMode,
         world: &mut Acquisition,
     ) -> Result<Still, Unsaved> {
         let state = match world.is_complete() {
@@ -227,8 +227,8 @@ impl Saves {
             true => self.state(),
             false => self.await_followed(),
         };
-        let is_awaited = manner == SaveMode::Reloading;
-        let snapshot = self.take_turn(state, server, manner, is_awaited);
+        let is_awaited = mode == SaveMode::Reloading;
+        let snapshot = self.take_turn(state, server, mode, is_awaited);
         let snapshot = snapshot.map_err(|_| Unsaved::Failed)?;
         let turn = SaveTurn(server, Arc::clone(&snapshot));
         let changes = Arc::new(AtomicU64::new(0));
@@ -266,7 +266,7 @@ impl Saves {
         let mut state = self.state();
         // A save that holds the world has not made its cut, or nobody could flush.
         let holds_world =
-            |running: &RunningSave| matches!(running.manner, SaveMode::Reloading | SaveMode::Final);
+            |running: &RunningSave| matches!(running.mode, SaveMode::Reloading | SaveMode::Final);
         state.is_outdated =
             follows && state.running.as_ref().is_some_and(|running| !holds_world(running));
         let ready = match follows {
@@ -277,7 +277,7 @@ impl Saves {
             false => server.snapshot_fence.lower(),
         };
         let begins = follows && state.running.is_none();
-        if let Some(RunningSave { snapshot, manner: SaveMode::Background, .. }) = &state.running {
+        if let Some(RunningSave { snapshot, mode: SaveMode::Background, .. }) = &state.running {
             snapshot.cancel();
         }
         drop(state);
@@ -301,7 +301,7 @@ impl Saves {
     /// Whether somebody asked for the save that is under way: that which follows a FLUSHALL is over
     /// soon, and is waited for.
     pub fn is_asked_for(&self) -> bool {
-        self.state().running.as_ref().is_some_and(|running| running.manner != SaveMode::Following)
+        self.state().running.as_ref().is_some_and(|running| running.mode != SaveMode::Following)
     }
 
     /// Calls off the save that is scheduled; `false` if none is.
@@ -322,7 +322,7 @@ impl Saves {
     /// Leaves saves alone that are made otherwise, as somebody waits for them.
     fn cancel_made(&self, meant: SaveMode) -> bool {
         let state = self.state();
-        let running = state.running.as_ref().filter(|running| running.manner == meant);
+        let running = state.running.as_ref().filter(|running| running.mode == meant);
         running.map(|running| running.snapshot.cancel()).is_some()
     }
 
@@ -341,7 +341,7 @@ impl Saves {
     fn await_followed(&self) -> MutexGuard<'_, SavesState> {
         let follows = |state: &mut SavesState| {
             let running = state.running.as_ref();
-            !state.is_ending && running.is_some_and(|running| running.manner == SaveMode::Following)
+            !state.is_ending && running.is_some_and(|running| running.mode == SaveMode::Following)
         };
         let waited = self.over.wait_while(self.state(), follows);
         waited.expect("no critical section here panics")
@@ -460,17 +460,17 @@ impl Saves {
         &self,
         mut state: MutexGuard<'_, SavesState>,
         server: &'static Durability,
-        manner: SaveMode,
+        mode: SaveMode,
         is_awaited: bool,
     ) -> Result<Arc<Snapshot>, Unbegun> {
-        if state.running.is_some() || state.is_ending && manner != SaveMode::Final {
+        if state.running.is_some() || state.is_ending && mode != SaveMode::Final {
             return Err(Unbegun::Busy);
         }
         let syncs = server.config.get(RDB_SAVE_INCREMENTAL_FSYNC);
         let snapshot = Snapshot::new(server, SnapshotPurpose::Save, syncs, is_awaited);
         let now = now(server);
-        state.running = Some(RunningSave { snapshot: Arc::clone(&snapshot), manner, began: now });
-        let goes_on = !matches!(manner, SaveMode::Reloading | SaveMode::Final);
+        state.running = Some(RunningSave { snapshot: Arc::clone(&snapshot), mode, began: now });
+        let goes_on = !matches!(mode, SaveMode::Reloading | SaveMode::Final);
         state.status.begun += u64::from(goes_on);
         Ok(snapshot)
     }
@@ -492,8 +492,8 @@ impl Saves {
         let now = now(server);
         let mut state = self.state();
         let running = state.running.take().expect("it is this one's turn");
-        let RunningSave { snapshot, manner, began } = running;
-        let is_background = manner == SaveMode::Background;
+        let RunningSave { snapshot, mode, began } = running;
+        let is_background = mode == SaveMode::Background;
         if is_background {
             state.status.last_seconds = Some(now - began);
         }
@@ -568,10 +568,10 @@ fn lock(still: &Mutex<Option<Still>>) -> MutexGuard<'_, Option<Still>> {
     still.lock().expect("no critical section here panics")
 }
 
-fn report(listener: &Option<Sender<SaveProgress>>, news: SaveProgress) {
+fn report(listener: &Option<Sender<SaveProgress>>, progress: SaveProgress) {
     if let Some(listener) = listener {
         // Who does not listen any more has learned enough.
-        let _ = listener.send(news);
+        let _ = listener.send(progress);
     }
 }
 

@@ -38,8 +38,8 @@ pub enum OnDuplicate {
 /// Where one thread puts entries.
 pub(super) struct Inserter<'t> {
     server: &'static Durability,
-    twice: OnDuplicate,
-    footing: InsertRight<'t>,
+    on_duplicate: OnDuplicate,
+    right: InsertRight<'t>,
     limits: Limits,
     counts: Counts,
     group: Vec<LoadedEntry>,
@@ -64,19 +64,23 @@ struct LoadedEntry {
 
 impl<'t> Inserter<'t> {
     /// For the thread that a lane was given to.
-    pub(super) fn new(server: &'static Durability, lane: usize, twice: OnDuplicate) -> Self {
-        Self::on(server, twice, InsertRight::Lane(lane))
+    pub(super) fn new(server: &'static Durability, lane: usize, on_duplicate: OnDuplicate) -> Self {
+        Self::on(server, on_duplicate, InsertRight::Lane(lane))
     }
 
     /// For a transaction that has the world.
-    pub(super) fn within(server: &'static Durability, twice: OnDuplicate, tx: &'t mut Tx) -> Self {
-        Self::on(server, twice, InsertRight::World(tx))
+    pub(super) fn within(
+        server: &'static Durability,
+        on_duplicate: OnDuplicate,
+        tx: &'t mut Tx,
+    ) -> Self {
+        Self::on(server, on_duplicate, InsertRight::World(tx))
     }
 
-    fn on(server: &'static Durability, twice: OnDuplicate, footing: InsertRight<'t>) -> Self {
+    fn on(server: &'static Durability, on_duplicate: OnDuplicate, right: InsertRight<'t>) -> Self {
         let limits = Limits::from(&server.keyspace.settings().containers);
         let group = Vec::with_capacity(GROUP);
-        Self { server, twice, footing, limits, counts: Counts::default(), group }
+        Self { server, on_duplicate, right, limits, counts: Counts::default(), group }
     }
 
     /// What was done so far.
@@ -126,7 +130,7 @@ impl<'t> Inserter<'t> {
     /// over: the log has the key, and is told of its end by the expiry that meets it.
     fn is_over(&mut self, deadline: Option<UnixMillis>, now: UnixMillis) -> bool {
         let is_over = deadline.is_some_and(|deadline| deadline < now)
-            && matches!(self.footing, InsertRight::Lane(_))
+            && matches!(self.right, InsertRight::Lane(_))
             && !self.server.keyspace.settings().suspends_expiry();
         self.counts.expired += u64::from(is_over);
         is_over
@@ -154,11 +158,11 @@ impl<'t> Inserter<'t> {
     fn insert_group(&mut self, now: UnixMillis) -> Result<(), FileError> {
         let keyspace = self.server.keyspace;
         let Some(first) = self.group.first() else { return Ok(()) };
-        let lane = match &mut self.footing {
+        let lane = match &mut self.right {
             InsertRight::Lane(lane) => *lane,
             InsertRight::World(tx) => {
                 for loaded in self.group.drain(..) {
-                    loaded.put(tx, self.twice)?;
+                    loaded.put(tx, self.on_duplicate)?;
                     self.counts.keys += 1;
                 }
                 return Ok(());
@@ -177,7 +181,7 @@ impl<'t> Inserter<'t> {
             };
             let options = TxOptions { heavy: true, ..TxOptions::internal(lane, now) };
             let mut tx = Tx::begin(grant, options);
-            let placed = loaded.put(&mut tx, self.twice);
+            let placed = loaded.put(&mut tx, self.on_duplicate);
             // The file has it.
             tx.seal();
             placed?;
@@ -189,12 +193,12 @@ impl<'t> Inserter<'t> {
 
 impl LoadedEntry {
     /// Puts the entry where it belongs, which is granted.
-    fn put(self, tx: &mut Tx, twice: OnDuplicate) -> Result<(), FileError> {
+    fn put(self, tx: &mut Tx, on_duplicate: OnDuplicate) -> Result<(), FileError> {
         let Self { entry, location, database, offset } = self;
         tx.switch_database(database);
         tx.hint(entry.borrow().key(), location);
         const HELD: &str = "the partition of the key is held";
-        match twice {
+        match on_duplicate {
             OnDuplicate::Replaced => tx.load_over(entry).expect(HELD),
             OnDuplicate::Refused if tx.load(entry).expect(HELD) => {}
             OnDuplicate::Refused => return Err(FileError::at(offset, Damage::Twice)),

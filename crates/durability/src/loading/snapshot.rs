@@ -59,20 +59,20 @@ impl SnapshotOrigin {
 pub(crate) fn load(
     server: &'static Durability,
     file: &mut dyn File,
-    twice: OnDuplicate,
+    on_duplicate: OnDuplicate,
 ) -> Result<End, FileError> {
-    load_noting(server, file, twice).map(|(end, _)| end)
+    load_noting(server, file, on_duplicate).map(|(end, _)| end)
 }
 
 /// The same, with what it says of the stream.
 pub(crate) fn load_noting(
     server: &'static Durability,
     file: &mut dyn File,
-    twice: OnDuplicate,
+    on_duplicate: OnDuplicate,
 ) -> Result<(End, SnapshotOrigin), FileError> {
-    let threads = LoaderThreads::spawn(server, twice);
+    let threads = LoaderThreads::spawn(server, on_duplicate);
     let origin = SnapshotOrigin::default();
-    let mut sink = SnapshotReading { server, twice, placer: &threads, origin };
+    let mut sink = SnapshotReading { server, on_duplicate, placer: &threads, origin };
     let result = read_file(file, rules(server), &mut sink);
     let origin = sink.origin;
     // What went wrong on another thread is why reading ended.
@@ -86,11 +86,11 @@ pub(crate) fn load_noting(
 pub fn load_within(
     server: &'static Durability,
     file: &mut dyn File,
-    twice: OnDuplicate,
+    on_duplicate: OnDuplicate,
     tx: &mut Tx,
 ) -> Result<End, FileError> {
-    let (placer, origin) = (Inserter::within(server, twice, tx), SnapshotOrigin::default());
-    let mut sink = SnapshotReading { server, twice, placer, origin };
+    let (placer, origin) = (Inserter::within(server, on_duplicate, tx), SnapshotOrigin::default());
+    let mut sink = SnapshotReading { server, on_duplicate, placer, origin };
     let end = read_file(file, rules(server), &mut sink)?;
     report_loaded(server, sink.placer.counts(), &end);
     Ok(end)
@@ -125,7 +125,7 @@ fn rules(server: &Durability) -> Rules {
 /// Reads a file, and has what it holds placed.
 struct SnapshotReading<P> {
     server: &'static Durability,
-    twice: OnDuplicate,
+    on_duplicate: OnDuplicate,
     placer: P,
     origin: SnapshotOrigin,
 }
@@ -148,7 +148,7 @@ impl<P: Placer> Sink for SnapshotReading<P> {
     }
 
     fn library(&mut self, code: &[u8]) -> Result<(), String> {
-        take_library(self.server, code, self.twice)
+        take_library(self.server, code, self.on_duplicate)
     }
 
     fn batch(&mut self, batch: Batch) -> Result<(), FileError> {
@@ -230,9 +230,9 @@ fn log_field(server: &Durability, name: &[u8], text: &[u8]) {
 fn take_library(
     server: &'static Durability,
     code: &[u8],
-    twice: OnDuplicate,
+    on_duplicate: OnDuplicate,
 ) -> Result<(), String> {
-    let replaces = twice == OnDuplicate::Replaced;
+    let replaces = on_duplicate == OnDuplicate::Replaced;
     let added = server.scripts.libraries.load(server, code, replaces);
     added.map_err(|refusal| {
         let line = refusal.line().unwrap_or_default();
@@ -267,7 +267,7 @@ struct LoaderThreads {
 }
 
 impl LoaderThreads {
-    fn spawn(server: &'static Durability, twice: OnDuplicate) -> Self {
+    fn spawn(server: &'static Durability, on_duplicate: OnDuplicate) -> Self {
         let hired = threads(server);
         let (loads, queue) = sync_channel(QUEUE_LEN);
         let (reporter, reports) = channel();
@@ -276,7 +276,7 @@ impl LoaderThreads {
             let (queue, reporter) = (Arc::clone(&queue), Sender::clone(&reporter));
             let has_failed = Arc::clone(&has_failed);
             server.background.spawn(move |lane| {
-                let report = place_all(Inserter::new(server, lane, twice), &queue);
+                let report = place_all(Inserter::new(server, lane, on_duplicate), &queue);
                 if report.is_err() {
                     has_failed.store(true, Ordering::Relaxed);
                 }

@@ -41,8 +41,8 @@ fn none_but_the_last_save_begins_until_an_end_gives_its_turn_back() {
     let (server, world) = held();
     assert!(server.saves.begin(server, SaveMode::Background, None).is_ok());
     let turn = server.saves.take_end_turn(server);
-    for manner in [SaveMode::Background, SaveMode::Awaited, SaveMode::Following] {
-        assert!(server.saves.begin(server, manner, None).is_err(), "{manner:?}");
+    for mode in [SaveMode::Background, SaveMode::Awaited, SaveMode::Following] {
+        assert!(server.saves.begin(server, mode, None).is_err(), "{mode:?}");
     }
     server.saves.on_flushall(server);
     assert!(server.snapshot_fence.is_up() && !server.saves.is_running());

@@ -51,10 +51,10 @@ pub(super) const SAVE: ControlCommand = Command {
 fn save(context: &mut Context<'_>, _: Args<'_>, _: &mut Reply<'_>) -> Result<Next, Refusal> {
     let server = context.server;
     Ok(Next::offload_with_locks(move |_, _, reply| {
-        let (sender, news) = mpsc::channel();
+        let (sender, progress) = mpsc::channel();
         let begun = server.saves.begin(server, SaveMode::Awaited, Some(sender));
         begun.map_err(unbegun)?;
-        match news.iter().last() {
+        match progress.iter().last() {
             Some(SaveProgress::Over(true)) => {
                 reply.ok();
                 Ok(())
@@ -108,11 +108,11 @@ fn save_in_background(
         return Ok(Next::Done);
     }
     Ok(Next::offload_with_locks(move |_, _, reply| {
-        let (sender, news) = mpsc::channel();
+        let (sender, progress) = mpsc::channel();
         let begun = server.saves.begin(server, SaveMode::Background, Some(sender));
         begun.map_err(unbegun)?;
         // Where it fails before its cut, the log and INFO say so, as they do of a later failure.
-        if news.recv() == Ok(SaveProgress::Busy) {
+        if progress.recv() == Ok(SaveProgress::Busy) {
             return Err(BUSY);
         }
         reply.simple("Background saving started");

@@ -39,12 +39,12 @@ pub(super) fn reload(
     args: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    let mut how = Reloading { saves: true, empties: true, twice: OnDuplicate::Refused };
+    let mut how = Reloading { saves: true, empties: true, on_duplicate: OnDuplicate::Refused };
     for word in args.iter().skip(2) {
         match word {
             _ if is(word, "NOSAVE") => how.saves = false,
             _ if is(word, "NOFLUSH") => how.empties = false,
-            _ if is(word, "MERGE") => how.twice = OnDuplicate::Replaced,
+            _ if is(word, "MERGE") => how.on_duplicate = OnDuplicate::Replaced,
             _ => return Err(UNKNOWN),
         }
     }
@@ -101,7 +101,7 @@ type Loaded = (Acquisition, Result<(), Refusal>);
 struct Reloading {
     saves: bool,
     empties: bool,
-    twice: OnDuplicate,
+    on_duplicate: OnDuplicate,
 }
 
 impl Reloading {
@@ -115,7 +115,7 @@ impl Reloading {
         server.loading.begin(server.keyspace.clock(), 0);
         let mut tx = Tx::begin(world, options(server, lane));
         let emptied = if self.empties { loading::empty(server, &mut tx) } else { Ok(()) };
-        let result = emptied.and_then(|()| load(server, self.twice, &mut tx));
+        let result = emptied.and_then(|()| load(server, self.on_duplicate, &mut tx));
         server.loading.end();
         if result.is_ok() {
             log_notice!(server.log, "DB reloaded by DEBUG RELOAD");
@@ -209,13 +209,13 @@ fn options(server: &Server, lane: usize) -> TxOptions {
     TxOptions { heavy: true, ..TxOptions::internal(lane, now) }
 }
 
-fn load(server: &'static Server, twice: OnDuplicate, tx: &mut Tx) -> Result<(), Refusal> {
+fn load(server: &'static Server, on_duplicate: OnDuplicate, tx: &mut Tx) -> Result<(), Refusal> {
     let path = snapshot_file(&server.config);
     let mut file = server.storage.open(&path, OpenMode::Read).map_err(|error| {
         log_warning!(server.log, "Can't read {}: {}", path.display(), plain(&error));
         NOT_LOADED
     })?;
-    match snapshot::load_within(server, &mut *file, twice, tx) {
+    match snapshot::load_within(server, &mut *file, on_duplicate, tx) {
         Ok(_) => {
             server.saves.note_loaded(server);
             Ok(())
