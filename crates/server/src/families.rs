@@ -73,8 +73,8 @@ mod tests {
                     let mut other = name.to_vec();
                     other[index] ^= flip;
                     let found = table.find(&other).map(|found| found.id);
-                    let is_it = other.eq_ignore_ascii_case(name);
-                    assert_eq!(found == Some(entry.id), is_it, "{other:?}");
+                    let is_same = other.eq_ignore_ascii_case(name);
+                    assert_eq!(found == Some(entry.id), is_same, "{other:?}");
                 }
             }
             let longer = [b"\0", name].concat();

@@ -219,8 +219,12 @@ impl RewriteTurn {
         state.is_scheduled = false;
         let began_us = server.keyspace.clock().monotonic_us();
         let (is_handed_over, is_called_off) = (false, false);
-        let own = Arc::clone(&snapshot);
-        let underway = RewriteUnderway { began_us, is_handed_over, is_called_off, snapshot: own };
+        let underway = RewriteUnderway {
+            began_us,
+            is_handed_over,
+            is_called_off,
+            snapshot: Arc::clone(&snapshot),
+        };
         state.underway = Some(underway);
         drop(state);
         Some(Self { server, form, snapshot, is_over: false })

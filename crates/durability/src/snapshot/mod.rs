@@ -244,15 +244,15 @@ impl Snapshot {
     /// Begins the snapshot on threads of its own. Where the system gives none it is over at once,
     /// and the error says so.
     pub fn start(self: &Arc<Self>, target: SnapshotTarget, done: WhenDone) -> Result<(), String> {
-        let (own, server) = (Arc::clone(self), self.server);
+        let (snapshot, server) = (Arc::clone(self), self.server);
         // Where the system gives no thread, the closure is lost, but its answer is due.
         let work = Arc::new(Mutex::new(Some((target, done))));
         let taken = Arc::clone(&work);
         let take = |work: &Mutex<Option<_>>| work.lock().expect("no one panics here").take();
         let run = move || {
             let Some((target, done)) = take(&taken) else { return };
-            server.cores.take_up(own.duty());
-            let result = contain(|| own.run(target, None));
+            server.cores.take_up(snapshot.duty());
+            let result = contain(|| snapshot.run(target, None));
             done(result.unwrap_or_else(|_| Err(BUG.to_owned())));
         };
         let spawned = thread::Builder::new().name("snapshot".to_owned()).spawn(run);
@@ -523,9 +523,9 @@ impl Snapshot {
         })?;
         if begun == 0 {
             // The system gives no thread, and a process that is to end has to save all the same.
-            let own = Rc::new(RefCell::new(scribe));
-            work(&mut Encoder::new(self, walk, Outlet::Own(Rc::clone(&own))));
-            scribe = Rc::into_inner(own).expect("the encoder is gone").into_inner();
+            let shared = Rc::new(RefCell::new(scribe));
+            work(&mut Encoder::new(self, walk, Outlet::Own(Rc::clone(&shared))));
+            scribe = Rc::into_inner(shared).expect("the encoder is gone").into_inner();
         }
         scribe.finish()
     }

@@ -144,8 +144,9 @@ impl WorkerSubscribers {
         let (whole, members) = (later_than(0), self.members());
         for member in members.values() {
             let is_early = messages.first().is_some_and(|(first, _)| *first > member.joined_after);
-            let own = if is_early { Arc::clone(&whole) } else { later_than(member.joined_after) };
-            if !own.is_empty() && member.client.deliver(Delivery::Messages(own)) {
+            let messages =
+                if is_early { Arc::clone(&whole) } else { later_than(member.joined_after) };
+            if !messages.is_empty() && member.client.deliver(Delivery::Messages(messages)) {
                 wake(&member.client);
             }
         }

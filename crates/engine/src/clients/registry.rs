@@ -296,7 +296,7 @@ pub mod client_flags {
     /// Who was to be told of old copies instead of it is gone.
     pub const BROKEN_REDIRECT: u32 = 1 << 12;
     /// It watches what happens to memcached's items.
-    pub const LOOKOUT: u32 = 1 << 13;
+    pub const WATCHER: u32 = 1 << 13;
     /// It speaks memcached's protocols, and has sent a part of a value.
     pub const MIDWAY: u32 = 1 << 14;
     /// Its session will be woken to look at what it could not send.

@@ -32,10 +32,10 @@ pub fn commit(
 ) -> Result<Lsn, Refusal> {
     tx.finish_command();
     if tx.has_ready() || tx.has_modified() {
-        let own = tx.take_effects();
-        let command = CommandEffects { effects: &own, database: tx.database(), args };
-        let notify = || server.notify(wakes, &own);
-        return commit_unit(server, wakes, tx, (vec![command], own.changes()), &[], notify);
+        let effects = tx.take_effects();
+        let command = CommandEffects { effects: &effects, database: tx.database(), args };
+        let notify = || server.notify(wakes, &effects);
+        return commit_unit(server, wakes, tx, (vec![command], effects.changes()), &[], notify);
     }
     book(server, tx, tx.effects().changes());
     let seen = publish(&server.journal, &wakes.records, tx, args);

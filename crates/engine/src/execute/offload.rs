@@ -180,8 +180,8 @@ fn again(
                 pass.resume(|| true);
             }
             acquisition = Acquisition::of_partitions(keyspace, PartitionSet::new());
-            let is_there = acquisition.attempt();
-            assert!(is_there, "nothing is asked for");
+            let is_granted = acquisition.attempt();
+            assert!(is_granted, "nothing is asked for");
         } else if gates.hold()? {
             acquisition = await_leave(gates, acquisition, pass.as_mut())?;
             running.begin_anew();

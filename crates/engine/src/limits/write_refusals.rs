@@ -44,9 +44,9 @@ const MISCONF: Refusal = Refusal::error(
 );
 
 impl WriteRefusals {
-    /// A reason is there from now on, or no longer is.
-    pub fn set(&self, reason: u32, is_there: bool) {
-        if is_there {
+    /// A reason applies from now on, or no longer does.
+    pub fn set(&self, reason: u32, applies: bool) {
+        if applies {
             self.0.fetch_or(reason, Ordering::Relaxed);
         } else {
             self.0.fetch_and(!reason, Ordering::Relaxed);

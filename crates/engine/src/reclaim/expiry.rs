@@ -89,8 +89,8 @@ pub fn cycle(lane: &Lane, unfinished: &mut Option<Sweep>) -> ExpiryCycle {
     let keyspace = lane.shared.keyspace;
     let workers = lane.shared.worker_count();
     let due = || -> Vec<_> {
-        let own = |partition: &PartitionIndex| usize::from(*partition) % workers == lane.number;
-        keyspace.partitions_due(lane.now_ms()).filter(own).collect()
+        let is_own = |partition: &PartitionIndex| usize::from(*partition) % workers == lane.number;
+        keyspace.partitions_due(lane.now_ms()).filter(is_own).collect()
     };
     let mut rounds = DuePartitions::begin(due());
     loop {

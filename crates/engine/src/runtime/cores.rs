@@ -79,12 +79,12 @@ impl Cores {
     /// the thread that started it.
     pub fn take_up(&self, duty: Duty) {
         self.interrupt_others(true);
-        let own = match duty {
+        let cores = match duty {
             Duty::Background => &self.background,
             Duty::Saving => &self.saving,
             Duty::Rewriting => &self.rewriting,
         };
-        let is_bound = own.as_ref().is_some_and(|own| sched_setaffinity(None, own).is_ok());
+        let is_bound = cores.as_ref().is_some_and(|cores| sched_setaffinity(None, cores).is_ok());
         if !is_bound {
             self.release();
         }

@@ -18,11 +18,11 @@ pub(crate) const LIMITS: Limits = Limits { memory: 1 << 30 };
 
 thread_local! {
     /// Not there while it runs.
-    static INTERPRETER: RefCell<Option<Box<Own>>> = const { RefCell::new(None) };
+    static INTERPRETER: RefCell<Option<Box<ThreadInterpreter>>> = const { RefCell::new(None) };
 }
 
 /// A thread's interpreter, and where others read how much memory it takes.
-struct Own {
+struct ThreadInterpreter {
     interpreter: Interpreter,
     memory: Arc<Memory>,
     /// The cache whose scripts it has compiled, and how many libraries had gone when it was last
@@ -41,20 +41,25 @@ const GARBAGE_MAX: usize = 4 << 20;
 pub fn with_interpreter<T>(server: &Shared, work: impl FnOnce(&mut Interpreter) -> T) -> T {
     let scripts = &server.scripts;
     let present = present(server);
-    let there = INTERPRETER.with_borrow_mut(Option::take);
-    let mut own = there.unwrap_or_else(|| {
+    let idle = INTERPRETER.with_borrow_mut(Option::take);
+    let mut slot = idle.unwrap_or_else(|| {
         let text = version::of_redis(&server.config);
         let number = version::number_of_redis(&server.config);
         let interpreter = Interpreter::new(&Version { text, number });
         let kept = interpreter.memory();
-        Box::new(Own { interpreter, memory: scripts.interpreters.add(), forgot: present, kept })
+        Box::new(ThreadInterpreter {
+            interpreter,
+            memory: scripts.interpreters.add(),
+            forgot: present,
+            kept,
+        })
     });
-    if own.forgot != present {
-        own.forget(server, present);
+    if slot.forgot != present {
+        slot.forget(server, present);
     }
-    let result = work(&mut own.interpreter);
-    own.memory.record(&own.interpreter);
-    INTERPRETER.set(Some(own));
+    let result = work(&mut slot.interpreter);
+    slot.memory.record(&slot.interpreter);
+    INTERPRETER.set(Some(slot));
     result
 }
 
@@ -75,25 +80,25 @@ pub fn tick(server: &Shared) {
 
 /// Collects the garbage of the thread's interpreter where that is much. No lock is held.
 pub fn collect_garbage() {
-    INTERPRETER.with_borrow_mut(|own| {
-        if let Some(own) = own
-            && own.interpreter.memory() > 2 * own.kept + GARBAGE_MAX
+    INTERPRETER.with_borrow_mut(|slot| {
+        if let Some(slot) = slot
+            && slot.interpreter.memory() > 2 * slot.kept + GARBAGE_MAX
         {
-            own.interpreter.collect();
-            own.kept = own.interpreter.memory();
-            own.memory.record(&own.interpreter);
+            slot.interpreter.collect();
+            slot.kept = slot.interpreter.memory();
+            slot.memory.record(&slot.interpreter);
         }
     });
 }
 
 /// Drops the thread's interpreter if it holds what is there no more.
 pub fn drop_stale() {
-    let is_stale = |own: &mut Box<Own>| own.memory.is_stale.load(Ordering::Relaxed);
-    let stale = INTERPRETER.with_borrow_mut(|own| own.take_if(is_stale));
+    let is_stale = |slot: &mut Box<ThreadInterpreter>| slot.memory.is_stale.load(Ordering::Relaxed);
+    let stale = INTERPRETER.with_borrow_mut(|slot| slot.take_if(is_stale));
     drop(stale);
 }
 
-impl Own {
+impl ThreadInterpreter {
     #[cold]
     fn forget(&mut self, server: &Shared, present: (u64, u64)) {
         if self.forgot.0 != present.0 {

@@ -191,11 +191,11 @@ impl CommandTable {
         loop {
             let slot = self.slots[place];
             let entry = self.entries.get(usize::from(slot.number).checked_sub(1)?)?;
-            let is_it = match word {
+            let is_same = match word {
                 Some(_) => slot.word == word && entry.full_name.len() == name.len(),
                 None => entry.full_name.as_bytes().eq_ignore_ascii_case(name),
             };
-            if is_it {
+            if is_same {
                 return Some(entry);
             }
             place = (place + 1) & (self.slots.len() - 1);
@@ -215,9 +215,9 @@ impl CommandTable {
     /// As `resolve`, by the names that the commands had before any was renamed or taken away: those
     /// that the server itself writes into a log, and that others wrote there before.
     pub(crate) fn resolve_declared(&self, args: Args<'_>) -> Option<&CommandEntry> {
-        let is_it =
+        let is_declared =
             |entry: &&CommandEntry| args[0].eq_ignore_ascii_case(entry.spec.name.as_bytes());
-        let entry = self.entries.iter().chain(&self.removed).find(is_it)?;
+        let entry = self.entries.iter().chain(&self.removed).find(is_declared)?;
         match args.get(1) {
             Some(name) if !entry.subcommands.is_empty() => entry.subcommand(name),
             _ => Some(entry),
@@ -288,10 +288,10 @@ impl Builder {
     ) -> CommandEntry {
         let id = self.next_id;
         self.next_id += 1;
-        let own = command.spec.name.to_ascii_lowercase();
+        let name = command.spec.name.to_ascii_lowercase();
         let full_name = match container {
-            Some(container) => format!("{container}|{own}"),
-            None => own,
+            Some(container) => format!("{container}|{name}"),
+            None => name,
         };
         let children = command.subcommands.iter();
         let subcommands = children.map(|child| self.entry(child, run, Some(&full_name))).collect();

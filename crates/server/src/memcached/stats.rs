@@ -242,7 +242,7 @@ impl RequestContext<'_> {
         }
         let socket = self.server.config.get(MEMCACHED_UNIXSOCKET);
         let socket = format!("unix:{}", String::from_utf8_lossy(&socket));
-        let own = self.session.client.id;
+        let asking = self.session.client.id;
         for client in server.clients.all() {
             let of = |name: &str| format!("{}:{name}", client.descriptor);
             let (peer, local) = match (client.peer, client.local) {
@@ -255,8 +255,8 @@ impl RequestContext<'_> {
             self.stat(&of("addr"), peer);
             self.stat(&of("listen_addr"), local);
             let state = match client.id {
-                id if id == own => "conn_parse_cmd",
-                _ if client.has_flag(client_flags::LOOKOUT) => "conn_watch",
+                id if id == asking => "conn_parse_cmd",
+                _ if client.has_flag(client_flags::WATCHER) => "conn_watch",
                 _ if client.has_flag(client_flags::MIDWAY) => "conn_nread",
                 _ => "conn_read",
             };

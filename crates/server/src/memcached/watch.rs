@@ -32,7 +32,7 @@ const WATCHERS_MAX: usize = 20;
 const BACKLOG: usize = 256 << 10;
 
 /// To others a watcher is as one that called MONITOR: it waits and is told.
-const WATCHING: u32 = client_flags::LOOKOUT | client_flags::MONITOR;
+const WATCHING: u32 = client_flags::WATCHER | client_flags::MONITOR;
 
 const TOO_MANY: &[u8] = b"WATCHER_TOO_MANY log watcher limit reached";
 
@@ -107,7 +107,7 @@ impl Watchers {
 
     /// Forgets a watcher that is gone.
     pub(crate) fn remove(&self, client: &Client) {
-        if client.has_flag(client_flags::LOOKOUT) {
+        if client.has_flag(client_flags::WATCHER) {
             self.by_class.iter().for_each(|subscribers| subscribers.leave(client, || ()));
             client.set_flag(WATCHING, false);
             self.watchers.fetch_sub(1, Ordering::Relaxed);

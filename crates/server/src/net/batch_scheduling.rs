@@ -63,12 +63,12 @@ impl BatchScheduling {
 
 /// Looks at what a worker did since the last one, and changes its manners.
 pub(crate) fn tick(worker: &Worker) {
-    let (server, own) = (worker.server, &worker.batch_scheduling);
-    let Some(is_busy) = own.sample(worker.ticked_us(), scheduler::ran_us) else { return };
-    own.record(server, is_busy);
+    let (server, scheduling) = (worker.server, &worker.batch_scheduling);
+    let Some(is_busy) = scheduling.sample(worker.ticked_us(), scheduler::ran_us) else { return };
+    scheduling.record(server, is_busy);
     let is_due = is_busy && worker.has_neighbours() && server.config.get(SERVER_BATCH_SCHEDULING);
-    if is_due != own.is_shown.get() && server.cores.interrupt_others(!is_due) {
-        own.is_shown.set(is_due);
+    if is_due != scheduling.is_shown.get() && server.cores.interrupt_others(!is_due) {
+        scheduling.is_shown.set(is_due);
     }
 }
 
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn who_runs_a_third_of_the_time_is_busy_until_it_runs_less_than_a_quarter() {
-        let own = BatchScheduling::default();
+        let scheduling = BatchScheduling::default();
         let (mut now_us, mut sum_us) = (0, 0);
         for (is_busy, after_us, ran_us, expected) in [
             (false, 99_999, 0, None),
@@ -103,8 +103,8 @@ mod tests {
         ] {
             now_us += after_us;
             sum_us += ran_us;
-            own.is_busy.set(is_busy);
-            assert_eq!(own.sample(now_us, || sum_us), expected, "at {now_us}, {sum_us}");
+            scheduling.is_busy.set(is_busy);
+            assert_eq!(scheduling.sample(now_us, || sum_us), expected, "at {now_us}, {sum_us}");
         }
     }
 }

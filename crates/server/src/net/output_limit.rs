@@ -49,9 +49,9 @@ pub(crate) fn is_exceeded(
     let flags = client.live.flags.load(Ordering::Relaxed);
     let limits = server.config.get(CLIENT_OUTPUT_BUFFER_LIMIT);
     // A client that is judged otherwise without its tracking is judged by what that brings alone.
-    let own = limit_of(limits, flags & !client_flags::TRACKING);
+    let untracked = limit_of(limits, flags & !client_flags::TRACKING);
     let limit = limit_of(limits, flags);
-    let unsent = if own == limit { owed.all } else { owed.notices };
+    let unsent = if untracked == limit { owed.all } else { owed.notices };
     let since = &client.live.over_soft_limit_since;
     let began = since.load(Ordering::Relaxed);
     let (exceeded, began) = judge(limit, unsent, began, now);

@@ -44,9 +44,9 @@ impl Supervisor {
                 notify(socket, "STATUS=Ready to accept connections\nREADY=1\n", log);
             }
             Self::Upstart => {
-                let own = rustix::process::getpid();
+                let pid = rustix::process::getpid();
                 // Upstart waits for us to stop and lets us go on.
-                let _ = rustix::process::kill_process(own, rustix::process::Signal::STOP);
+                let _ = rustix::process::kill_process(pid, rustix::process::Signal::STOP);
             }
         }
     }

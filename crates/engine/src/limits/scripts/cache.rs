@@ -142,8 +142,9 @@ impl Cache {
     pub(crate) fn get_by_digits(&self, digits: &[u8]) -> Option<Arc<Handle>> {
         let last = HANDLES.with_borrow(|handles| {
             let (others, handle) = handles.last.as_ref()?;
-            let is_it = handles.state == self.state.load(Ordering::Acquire) && **others == *digits;
-            is_it.then(|| Arc::clone(handle))
+            let is_same =
+                handles.state == self.state.load(Ordering::Acquire) && **others == *digits;
+            is_same.then(|| Arc::clone(handle))
         });
         if let Some(handle) = last {
             handle.note_called();
@@ -204,10 +205,10 @@ impl Cache {
     pub(crate) fn withdraw(&self, handle: &Handle) {
         let mut scripts = self.write();
         let digest = handle.sha1();
-        let is_it = |kept: &Arc<Kept>| Arc::ptr_eq(kept, &handle.kept);
+        let is_same = |kept: &Arc<Kept>| Arc::ptr_eq(kept, &handle.kept);
         let less = |claims: u32| claims.checked_sub(1);
         let before = handle.kept.claims.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
-        if before != Ok(1) || !scripts.by_digest.get(&digest).is_some_and(is_it) {
+        if before != Ok(1) || !scripts.by_digest.get(&digest).is_some_and(is_same) {
             return;
         }
         if let Some(place) = scripts.evaluated.iter().position(|other| *other == digest) {

@@ -56,9 +56,9 @@ impl Post {
     /// Leaves in the mailboxes what is for others than whoever altered the keys, and wakes their
     /// workers.
     pub(super) fn leave_to_others(&mut self, directory: Directory<'_>) {
-        let own = self.letters.remove(&self.origin);
+        let to_origin = self.letters.remove(&self.origin);
         leave(directory, std::mem::take(&mut self.letters).into_values());
-        self.letters.extend(own.map(|letter| (self.origin, letter)));
+        self.letters.extend(to_origin.map(|letter| (self.origin, letter)));
     }
 
     /// Leaves the rest, behind what it has published itself: in that order Redis tells it.

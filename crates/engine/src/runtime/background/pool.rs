@@ -151,9 +151,9 @@ impl Pool {
             return Ok(());
         }
         // Nobody else starts one meanwhile, so a lane that was not used is the next one's.
-        let (own, lane) = (Arc::clone(self), self.lanes.start + queue.threads);
+        let (pool, lane) = (Arc::clone(self), self.lanes.start + queue.threads);
         let thread = std::thread::Builder::new().name(format!("{}-{lane}", self.name));
-        let started = thread.stack_size(queue.stack_bytes).spawn(move || own.work(lane));
+        let started = thread.stack_size(queue.stack_bytes).spawn(move || pool.work(lane));
         queue.is_refused = started.is_err();
         queue.threads += usize::from(started.is_ok());
         started.map(drop)

@@ -48,13 +48,13 @@ const NO_FILE: Refusal = Refusal::error(
 fn load(context: &mut Context<'_>, _: Args<'_>, _: &mut Reply<'_>) -> Result<Next, Refusal> {
     let server = context.server;
     let path = users::file(server).ok_or(NO_FILE)?;
-    let own = context.session()?.client.id;
+    let own_id = context.session()?.client.id;
     Ok(Next::offload(move |_, _, reply| {
         let _turn = server.take_config_turn();
         let loaded = users::load_file(server, &path);
         let changed = loaded.map_err(|why| Refusal::owned(format!("ERR {why}")))?;
         reply.ok();
-        acl_check::users_changed(server, &changed, Some(own));
+        acl_check::users_changed(server, &changed, Some(own_id));
         Ok(())
     }))
 }

@@ -96,10 +96,10 @@ fn end(
     clients: &[Arc<Client>],
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    let own = context.session()?.client.id;
+    let own_id = context.session()?.client.id;
     let (mut ids, mut next) = (Vec::new(), Next::Done);
     for client in clients {
-        if client.id == own {
+        if client.id == own_id {
             next = Next::Close;
             continue;
         }

@@ -87,11 +87,11 @@ fn info(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
 pub(crate) fn text(
     context: &Context<'_>,
     asked: Args<'_>,
-    is_there: impl Fn(&str) -> bool,
+    is_present: impl Fn(&str) -> bool,
 ) -> String {
     let mut report = Report::default();
-    let there = SECTIONS.iter().filter(|section| is_there(section.title));
-    for section in there.filter(|section| is_wanted(section.title, section.default, asked)) {
+    let present = SECTIONS.iter().filter(|section| is_present(section.title));
+    for section in present.filter(|section| is_wanted(section.title, section.default, asked)) {
         if !report.text.is_empty() {
             report.text.push_str("\r\n");
         }
