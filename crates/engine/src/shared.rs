@@ -26,7 +26,7 @@ use crate::journal::acks::ReplicaAcks;
 use crate::journal::snapshot_fence::SnapshotFence;
 use crate::limits::aging_state::Aging;
 use crate::limits::budget::Budget;
-use crate::limits::defrag_state::Compaction;
+use crate::limits::defrag_state::DefragState;
 use crate::limits::eviction_observer::EvictionObserver;
 use crate::limits::loading::Loading;
 use crate::limits::long_running::{LongRunning, RunningGuard};
@@ -117,7 +117,7 @@ pub struct Shared {
     pub scripts: Scripts,
     pub(crate) aging: Aging,
     /// The state of active defragmentation.
-    pub compaction: Compaction,
+    pub defrag: DefragState,
     /// Set before the first client comes.
     eviction_observer: OnceLock<&'static dyn EvictionObserver>,
     /// Shut while a snapshot, or the log, has no room for what more writes would leave it.
@@ -202,7 +202,7 @@ impl Shared {
             unregistrar: Unregistrar::new(keyspace),
             scripts: Scripts::default(),
             aging: Aging::default(),
-            compaction: Compaction::default(),
+            defrag: DefragState::default(),
             eviction_observer: OnceLock::new(),
             snapshot_gate: WriteGate::default(),
             log_gate: WriteGate::default(),

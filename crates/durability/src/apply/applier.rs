@@ -114,7 +114,7 @@ impl Applier {
     }
 
     fn apply(&mut self, piece: &Piece) -> Result<(), End> {
-        self.come_in()?;
+        self.enter()?;
         self.source.align(piece.begin(), self.server.journal.end());
         self.partitioner.select(piece.database);
         self.database = piece.database;
@@ -183,7 +183,7 @@ impl Applier {
                 self.pass = None;
                 wait_for(&mut grant);
             } else {
-                self.come_in()?;
+                self.enter()?;
                 if !grant.attempt() {
                     // It may take long.
                     self.append_applied(piece);
@@ -211,7 +211,7 @@ impl Applier {
     }
 
     fn run_parallel(&mut self, piece: &Piece, shares: Vec<Vec<Task>>) -> Result<(), End> {
-        self.come_in()?;
+        self.enter()?;
         let threads = match self.threads.take() {
             Some(threads) => threads,
             None => {
@@ -257,12 +257,12 @@ impl Applier {
         }
         self.append_applied(piece);
         self.pass = None;
-        self.come_in()
+        self.enter()
     }
 
     /// Has leave to run units: from here on nobody has the world, until it is given back. Waits
     /// while clients are paused, and while there is no room for what is to be appended.
-    fn come_in(&mut self) -> Result<(), End> {
+    fn enter(&mut self) -> Result<(), End> {
         if self.pass.is_some() {
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! How far compaction has got, and whether more of it is worth its time.
+//! How far defragmentation has got, and whether more of it is worth its time.
 //!
 //! Invariant: one thread at a time is at a pass: whoever has its lock.
 
@@ -13,9 +13,9 @@ use crate::runtime::stopwatch::Stopwatch;
 const REST_US: i64 = 1_000_000;
 const GROWTH: usize = 32;
 
-/// What is known of compaction.
+/// What is known of defragmentation.
 #[derive(Default)]
-pub struct Compaction {
+pub struct DefragState {
     /// The pass under way. Who has the lock is at it.
     pub(crate) pass: Mutex<Option<Pass>>,
     /// Whether there is one.
@@ -40,7 +40,7 @@ pub(crate) enum Pass {
     Moving(usize, (usize, u64)),
 }
 
-impl Compaction {
+impl DefragState {
     /// Has a pass begin soon.
     pub fn ask(&self) {
         self.is_asked.store(true, Ordering::Relaxed);
@@ -82,22 +82,22 @@ impl Compaction {
 
 #[cfg(test)]
 mod tests {
-    use super::{Compaction, REST_US};
+    use super::{DefragState, REST_US};
 
     #[test]
     fn it_is_quiet_while_nothing_is_read() {
-        let compaction = Compaction::default();
-        let looks = [7, 7, 7, 8, 8].map(|reads| compaction.is_quiet(reads));
+        let defrag = DefragState::default();
+        let looks = [7, 7, 7, 8, 8].map(|reads| defrag.is_quiet(reads));
         assert_eq!(looks, [false, true, true, false, true]);
     }
 
     #[test]
     fn what_was_in_vain_is_not_tried_again_at_once() {
-        let compaction = Compaction::default();
-        assert!(compaction.is_promising(1, REST_US));
-        compaction.note_vain(1_000_000, REST_US);
-        assert!(!compaction.is_promising(1_000_000, REST_US + 1));
-        assert!(compaction.is_promising(1_100_000, REST_US + 1), "there is more of it");
-        assert!(compaction.is_promising(500_000, 2 * REST_US), "some time went by");
+        let defrag = DefragState::default();
+        assert!(defrag.is_promising(1, REST_US));
+        defrag.note_vain(1_000_000, REST_US);
+        assert!(!defrag.is_promising(1_000_000, REST_US + 1));
+        assert!(defrag.is_promising(1_100_000, REST_US + 1), "there is more of it");
+        assert!(defrag.is_promising(500_000, 2 * REST_US), "some time went by");
     }
 }

@@ -1,4 +1,4 @@
-//! Compaction: what removals left half empty is emptied, so that the system gets it back.
+//! Defragmentation: what removals left half empty is emptied, so that the system gets it back.
 //!
 //! A pass marks pages of the arena whose blocks others have room for, then goes over all partitions
 //! and moves the entries and tables that lie there. Workers do it in cycles between their commands,
@@ -21,7 +21,7 @@ use keyspace::arena::{self, Marking};
 use keyspace::{PARTITIONS, PartitionIndex, heap};
 
 use crate::lane::Lane;
-use crate::limits::defrag_state::{Compaction, Pass};
+use crate::limits::defrag_state::{DefragState, Pass};
 use crate::runtime::counters::Totals;
 use crate::shared::Shared;
 
@@ -41,18 +41,18 @@ const WORTH: usize = 8;
 /// A worker's cycle in the background; after which pause the next one should come, if one should.
 pub fn cycle(lane: &Lane) -> Option<Duration> {
     let (server, began) = (lane.shared, lane.ticked_us());
-    let compaction = &server.compaction;
+    let defrag = &server.defrag;
     let effort = match effort_of(server, began) {
         effort if effort > 0 && is_quiet(server) => most(server),
         effort => effort,
     };
-    compaction.effort.store(effort, Ordering::Relaxed);
-    compaction.stopwatch.record(effort > 0, began);
+    defrag.effort.store(effort, Ordering::Relaxed);
+    defrag.stopwatch.record(effort > 0, began);
     if effort == 0 {
         return None;
     }
     let cycle_us = server.config.get(ACTIVE_DEFRAG_CYCLE_US);
-    if let Some(mut pass) = compaction.try_pass() {
+    if let Some(mut pass) = defrag.try_pass() {
         let deadline = began + i64::from(cycle_us);
         while advance(lane, &mut pass) && lane.ticked_us() < deadline {}
     }
@@ -67,9 +67,9 @@ pub(crate) fn relieve(lane: &Lane) {
     if slack <= tolerated || !server.config.get(ACTIVEDEFRAG) {
         return;
     }
-    let compaction = &server.compaction;
-    if compaction.is_promising(slack, lane.ticked_us())
-        && let Some(mut pass) = compaction.try_pass()
+    let defrag = &server.defrag;
+    if defrag.is_promising(slack, lane.ticked_us())
+        && let Some(mut pass) = defrag.try_pass()
     {
         for _ in 0..(2 * slack / tolerated - 1).min(RELIEF_MAX) {
             if !advance(lane, &mut pass) {
@@ -80,7 +80,7 @@ pub(crate) fn relieve(lane: &Lane) {
 }
 
 fn is_quiet(server: &Shared) -> bool {
-    server.compaction.is_quiet(Totals::of(server.all_worker_counters()).reads)
+    server.defrag.is_quiet(Totals::of(server.all_worker_counters()).reads)
 }
 
 /// The largest share of the workers' time, in percent.
@@ -90,15 +90,15 @@ fn most(server: &Shared) -> u32 {
 
 /// What share of the workers' time compaction gets beside clients, in percent.
 fn effort_of(server: &Shared, now_us: i64) -> u32 {
-    let (config, compaction) = (&server.config, &server.compaction);
+    let (config, defrag) = (&server.config, &server.defrag);
     let (least, most) = (config.get(ACTIVE_DEFRAG_CYCLE_MIN), most(server));
-    if compaction.is_asked.load(Ordering::Relaxed) {
+    if defrag.is_asked.load(Ordering::Relaxed) {
         return most;
     }
     // What was begun is finished: from marked pages nothing is allocated.
-    let unfinished = if compaction.is_under_way.load(Ordering::Relaxed) { least } else { 0 };
+    let unfinished = if defrag.is_under_way.load(Ordering::Relaxed) { least } else { 0 };
     let slack = arena::slack();
-    if !config.get(ACTIVEDEFRAG) || !compaction.is_promising(slack, now_us) {
+    if !config.get(ACTIVEDEFRAG) || !defrag.is_promising(slack, now_us) {
         return unfinished;
     }
     if server.budget.limit() != 0 && server.budget.is_exceeded(slack) {
@@ -132,11 +132,11 @@ fn advance(lane: &Lane, pass: &mut Option<Pass>) -> bool {
 }
 
 fn step(lane: &Lane, pass: &mut Option<Pass>) -> bool {
-    let compaction = &lane.shared.compaction;
+    let defrag = &lane.shared.defrag;
     match pass {
         None => {
-            compaction.is_asked.store(false, Ordering::Relaxed);
-            compaction.is_under_way.store(true, Ordering::Relaxed);
+            defrag.is_asked.store(false, Ordering::Relaxed);
+            defrag.is_under_way.store(true, Ordering::Relaxed);
             *pass = Some(Pass::Marking(Marking::default()));
         }
         Some(Pass::Marking(marking)) => {
@@ -145,12 +145,12 @@ fn step(lane: &Lane, pass: &mut Option<Pass>) -> bool {
             }
             let slack = arena::slack();
             if marking.bytes() <= slack / WORTH {
-                compaction.note_vain(slack, lane.ticked_us());
-                return finish(compaction, pass);
+                defrag.note_vain(slack, lane.ticked_us());
+                return finish(defrag, pass);
             }
             *pass = Some(Pass::Moving(0, (0, 0)));
         }
-        Some(Pass::Moving(PARTITIONS, _)) => return finish(compaction, pass),
+        Some(Pass::Moving(PARTITIONS, _)) => return finish(defrag, pass),
         Some(Pass::Moving(partition, place)) => {
             let index = *partition as PartitionIndex;
             // What lies in a busy partition is left to the next pass.
@@ -169,10 +169,10 @@ fn step(lane: &Lane, pass: &mut Option<Pass>) -> bool {
 }
 
 /// Ends a pass.
-fn finish(compaction: &Compaction, pass: &mut Option<Pass>) -> bool {
+fn finish(defrag: &DefragState, pass: &mut Option<Pass>) -> bool {
     arena::unmark();
     *pass = None;
-    compaction.is_under_way.store(false, Ordering::Relaxed);
+    defrag.is_under_way.store(false, Ordering::Relaxed);
     false
 }
 

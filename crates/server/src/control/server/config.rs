@@ -163,7 +163,7 @@ fn reset_statistics(
     server.aof.stats.reset_delayed();
     server.keyspace.reclaimer().reset();
     server.budget.excess.reset();
-    server.compaction.stopwatch.reset();
+    server.defrag.stopwatch.reset();
     server.keyspace.stall_stats().reset();
     server.acl_log.reset_counters();
     server.loops.reset();

@@ -63,7 +63,7 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     let (pending, freed) = server.keyspace.reclaimer().keys();
     report.field("lazyfree_pending_objects", pending);
     report.field("lazyfreed_objects", freed);
-    report.field("active_defrag_running", server.compaction.effort());
+    report.field("active_defrag_running", server.defrag.effort());
 }
 
 fn write_fragmentation(stats: &MemoryStats, report: &mut Report) {

@@ -133,7 +133,7 @@ fn write_compaction(server: &Server, report: &mut Report) {
     report.fields(&["active_defrag_hits", "active_defrag_key_hits"], moved);
     report.fields(&["active_defrag_misses", "active_defrag_key_misses"], kept);
     let now_us = server.keyspace.clock().monotonic_us();
-    let (in_all, at_present) = server.compaction.stopwatch.ms(now_us);
+    let (in_all, at_present) = server.defrag.stopwatch.ms(now_us);
     report.field("total_active_defrag_time", in_all);
     report.field("current_active_defrag_time", at_present);
 }
