@@ -60,7 +60,7 @@ struct Service {
 impl KeyWait {
     /// Has the client looked at under the locks of its keys, though nobody changes them. If more
     /// are needed to serve it, nothing was done, and those are returned.
-    pub fn rouse(
+    pub fn recheck(
         &self,
         lane: &Lane,
         acquisition: Acquisition,
@@ -140,7 +140,7 @@ fn serve_queue(
             continue;
         }
         if blocked(waiter).client.is_in_doubt() {
-            // Its session has it roused if it may wait on.
+            // Its session has it rechecked if it may wait on.
             continue;
         }
         // Its session may have ended the wait this moment.

@@ -21,11 +21,11 @@ pub struct Blocked {
     /// The copies that it waits for.
     pub safety: Option<Safety>,
     /// Whether the keys are to be looked at though nobody changes them.
-    pub rousing: Rousing,
+    pub recheck: Recheck,
 }
 
 /// Whether the keys that a client waits for are to be looked at though nobody changes them.
-pub enum Rousing {
+pub enum Recheck {
     /// The keys are looked at only when a commit changes one.
     No,
     /// The keys are looked at as soon as their locks can be asked for.
@@ -73,7 +73,7 @@ impl Safety {
 impl Blocked {
     /// A wait for a time, or for CLIENT UNBLOCK.
     pub fn on_time(ran: Executed, until_us: Option<i64>, on_timeout: fn(&mut Reply<'_>)) -> Self {
-        Self { ran, until_us, on_timeout, place: None, safety: None, rousing: Rousing::No }
+        Self { ran, until_us, on_timeout, place: None, safety: None, recheck: Recheck::No }
     }
 
     /// A wait for copies, or for a time.

@@ -115,7 +115,7 @@ pub trait Waits {
     fn end_event(&mut self, end: EventEnd);
 
     /// What it waits for is to be looked at by the session itself: others passed it over.
-    fn rouse(&mut self);
+    fn recheck(&mut self);
 
     /// Looks at what it waits for where that is due, since nobody else may come to do it.
     fn look_again(&mut self, cx: &mut TaskContext<'_>) -> Turn;
@@ -438,7 +438,7 @@ fn review(body: &mut impl Body) -> bool {
     }
     if body.sight().wait == Wait::Event {
         // Until now it was passed over.
-        body.rouse();
+        body.recheck();
         // Who is being served this moment was so before.
         if let Some(refusal) = body.refusal()
             && body.withdraw()

@@ -24,7 +24,7 @@ mod waiting;
 pub use acl_subject::{
     AclSubject, Denied, NO_AUTH, Noted, Request, channels_of, denial, needs_password,
 };
-pub use blocked::{Blocked, Copies, Rousing, Safety};
+pub use blocked::{Blocked, Copies, Recheck, Safety};
 pub use later::Later;
 pub use memcached::{CLASSES, Class, Classes, EventWatch, MemcachedState};
 pub(crate) use multi::{MultiQueue, MultiState};

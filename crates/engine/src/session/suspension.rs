@@ -8,7 +8,7 @@ use proto::{Args, Output, OwnedArgs};
 use tokio::sync::oneshot;
 
 use super::Session;
-use super::blocked::{Blocked, Rousing};
+use super::blocked::{Blocked, Recheck};
 use super::life::Wait;
 use super::steps::Steps;
 use super::waiting::Waiting;
@@ -177,9 +177,9 @@ impl Suspension {
     /// What of it goes along to another worker.
     pub fn packed(mut self) -> Self {
         if let Self::Blocked(blocked) = &mut self
-            && let Rousing::Underway(..) = blocked.rousing
+            && let Recheck::Underway(..) = blocked.recheck
         {
-            blocked.rousing = Rousing::Due;
+            blocked.recheck = Recheck::Due;
         }
         if let Self::Steps(steps) = &mut self {
             steps.pack();

@@ -20,7 +20,7 @@ use engine::session::Grant;
 use engine::session::Resumed;
 use engine::session::life::{EventEnd, Resumption, Turn, Waits};
 use engine::session::timer::{Timer, is_due};
-use engine::session::{Blocked, Copies, Rousing, Safety};
+use engine::session::{Blocked, Copies, Recheck, Safety};
 use engine::session::{Departures, Executed, OffloadResult, Parked, Suspension, Then};
 use engine::session::{KeyWait, Served, ServedWith};
 use keyspace::{Keyspace, Refusal};
@@ -182,9 +182,9 @@ impl Waits for Connection {
         self.end_wait(output);
     }
 
-    fn rouse(&mut self) {
+    fn recheck(&mut self) {
         if let Suspension::Blocked(blocked) = &mut self.suspension {
-            blocked.rousing = Rousing::Due;
+            blocked.recheck = Recheck::Due;
         }
     }
 
@@ -193,7 +193,7 @@ impl Waits for Connection {
         let Some(place) = &blocked.place else { return Turn::Wait };
         let keyspace = self.worker.server.keyspace;
         let now = keyspace.clock().now_ms();
-        if let Rousing::No = blocked.rousing {
+        if let Recheck::No = blocked.recheck {
             let Some(again) = place.again() else { return Turn::Wait };
             if !is_due(&mut self.timer, cx, now.saturating_mul(1000), again.saturating_mul(1000)) {
                 return Turn::Wait;
@@ -201,19 +201,19 @@ impl Waits for Connection {
         }
         if keyspace.settings().holds_expiry(now) {
             self.timer.wake_in(cx, STANDSTILL_LOOK);
-            blocked.rousing = Rousing::Due;
+            blocked.recheck = Recheck::Due;
             return Turn::Wait;
         }
-        let (mut acquisition, round) = match std::mem::replace(&mut blocked.rousing, Rousing::No) {
-            Rousing::Underway(acquisition, round) => (acquisition, round),
-            Rousing::No | Rousing::Due => (place.acquisition(keyspace), 0),
+        let (mut acquisition, round) = match std::mem::replace(&mut blocked.recheck, Recheck::No) {
+            Recheck::Underway(acquisition, round) => (acquisition, round),
+            Recheck::No | Recheck::Due => (place.acquisition(keyspace), 0),
         };
         if self.worker.poll_locks(&mut acquisition, cx.waker()).is_pending() {
-            blocked.rousing = Rousing::Underway(acquisition, round);
+            blocked.recheck = Recheck::Underway(acquisition, round);
             return Turn::Wait;
         }
-        if let Err(wider) = place.rouse(&self.worker, acquisition, round) {
-            blocked.rousing = Rousing::Underway(wider, round + 1);
+        if let Err(wider) = place.recheck(&self.worker, acquisition, round) {
+            blocked.recheck = Recheck::Underway(wider, round + 1);
         }
         Turn::Again
     }

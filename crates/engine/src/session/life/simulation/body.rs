@@ -551,7 +551,7 @@ impl Waits for Model {
         });
     }
 
-    fn rouse(&mut self) {
+    fn recheck(&mut self) {
         if let SimulatedWait::Event(event) = &mut self.suspension {
             event.is_roused = true;
         }

@@ -86,10 +86,10 @@ pub(crate) enum Holder {
 struct Job {
     key: usize,
     left: u32,
-    deed: Deed,
+    work: JobWork,
 }
 
-enum Deed {
+enum JobWork {
     /// A request of a session, which awaits the result.
     Result(Rc<RefCell<Slot>>),
     /// The same, and it comes back with its lock.
@@ -311,9 +311,9 @@ impl World {
             match self.random.below(8) {
                 0 => {
                     let element = self.lists[key].pop_front();
-                    return self.work(key, Deed::Service(waiter, element));
+                    return self.work(key, JobWork::Service(waiter, element));
                 }
-                1 => return self.work(key, Deed::Service(waiter, None)),
+                1 => return self.work(key, JobWork::Service(waiter, None)),
                 _ => {
                     let element = self.lists[key].pop_front();
                     self.queues[key].remove(at);
@@ -369,17 +369,17 @@ impl World {
     // Other threads.
 
     /// Another thread goes on with a lock.
-    fn work(&mut self, key: usize, deed: Deed) {
+    fn work(&mut self, key: usize, work: JobWork) {
         self.locks[key].holder = Some(Holder::Thread);
         let left = 1 + self.random.below(20) as u32;
-        self.jobs.push(Job { key, left, deed });
+        self.jobs.push(Job { key, left, work });
     }
 
     /// `returns` says whether it comes back, with its lock.
     pub(crate) fn begin_job(&mut self, key: usize, left: u32, returns: bool) -> Rc<RefCell<Slot>> {
         let slot = Rc::<RefCell<Slot>>::default();
-        let deed = if returns { Deed::Return } else { Deed::Result };
-        self.work(key, deed(Rc::clone(&slot)));
+        let work = if returns { JobWork::Return } else { JobWork::Result };
+        self.work(key, work(Rc::clone(&slot)));
         self.jobs.last_mut().unwrap().left = left;
         slot
     }
@@ -390,14 +390,14 @@ impl World {
         self.jobs.iter_mut().for_each(|job| job.left -= 1);
         let (done, rest) = std::mem::take(&mut self.jobs).into_iter().partition(|it| it.left == 0);
         self.jobs = rest;
-        for Job { key, deed, .. } in Vec::from_iter::<Vec<Job>>(done) {
-            match deed {
-                Deed::Result(slot) => Slot::fill(&slot),
-                Deed::Return(slot) => {
+        for Job { key, work, .. } in Vec::from_iter::<Vec<Job>>(done) {
+            match work {
+                JobWork::Result(slot) => Slot::fill(&slot),
+                JobWork::Return(slot) => {
                     Slot::fill(&slot);
                     continue;
                 }
-                Deed::Service(waiter, element) => {
+                JobWork::Service(waiter, element) => {
                     if element.is_some() {
                         self.leave_queue(key, &waiter);
                     }
