@@ -22,6 +22,7 @@ pub mod programs;
 pub mod render;
 pub mod samples;
 pub mod script;
+pub mod sentinel;
 pub mod serializable;
 pub mod server;
 pub mod units;

@@ -23,12 +23,15 @@ pub(super) fn flushconfig(sentinel: &mut Sentinel, _: Args<'_>, mut reply: Reply
 /// SENTINEL CONFIG GET pattern [pattern ...] | SET option value [option value ...]
 pub(super) fn config(sentinel: &mut Sentinel, args: Args<'_>, reply: Reply<'_>) -> Answer {
     let is = |word: &[u8]| args[2].eq_ignore_ascii_case(word);
-    if is(b"GET") && args.len() >= 4 {
+    if args.len() < 4 {
+        refuse(reply, "ERR wrong number of arguments for 'sentinel|config' command")
+    } else if is(b"GET") {
         config_get(&sentinel.context, args.skip(3), reply)
     } else if is(b"SET") && args.len() >= 5 {
         config_set(sentinel, args.skip(3), reply)
     } else {
-        let text = "ERR Only SENTINEL CONFIG GET <option> / SET <option> <value> are supported.";
+        let text = "ERR Only SENTINEL CONFIG GET <param> [<param> <param> ...] / SET <param> \
+                    <value> [<param> <value> ...] are supported.";
         refuse(reply, text)
     }
 }

@@ -23,8 +23,8 @@ fn rig() -> Rig {
 }
 
 const NO_SUCH: &str = "-ERR No such master with that name|";
-const CONFIG: &str =
-    "-ERR Only SENTINEL CONFIG GET <option> / SET <option> <value> are supported.|";
+const CONFIG: &str = "-ERR Only SENTINEL CONFIG GET <param> [<param> <param> ...] / SET <param> \
+                      <value> [<param> <value> ...] are supported.|";
 
 /// Commands, and their replies one after the other.
 const REPLIES: &[(&str, &str)] = &[
@@ -68,7 +68,8 @@ const REPLIES: &[(&str, &str)] = &[
         "sentinel failover m coordinated",
         "-NOGOODPRIMARY Primary does not support FAILOVER command|",
     ),
-    ("sentinel config set", CONFIG),
+    ("sentinel config set", "-ERR wrong number of arguments for 'sentinel|config' command|"),
+    ("sentinel config set announce-port", CONFIG),
     ("sentinel config foo bar", CONFIG),
     ("sentinel config get x", "*0|"),
     ("sentinel config get announce-port", "*2|$13|announce-port|$1|0|"),

@@ -1,0 +1,186 @@
+//! Sentinels fail over genuine Redis: ours alone, in one quorum with real ones, and with files that
+//! they take over from each other.
+#![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
+
+use tests::Oracle;
+use tests::sentinel::{Heard, NAME, Sentinel, SentinelProgram, World, events_until};
+use tests::server::eventually;
+
+const APUS: SentinelProgram = SentinelProgram::Apus;
+const REDIS70: SentinelProgram = SentinelProgram::Stock(Oracle::Redis70);
+const REDIS82: SentinelProgram = SentinelProgram::Stock(Oracle::Redis82);
+const VALKEY91: SentinelProgram = SentinelProgram::Stock(Oracle::Valkey91);
+
+/// The events of a failover whose order does not depend on time.
+const STEPS: [&str; 19] = [
+    "+odown",
+    "+new-epoch",
+    "+try-failover",
+    "+vote-for-leader",
+    "+elected-leader",
+    "+failover-state-select-slave",
+    "+selected-slave",
+    "+failover-state-send-slaveof-noone",
+    "+failover-state-wait-promotion",
+    "+promoted-slave",
+    "+failover-state-reconf-slaves",
+    "+slave-reconf-sent",
+    "+slave-reconf-inprog",
+    "+slave-reconf-done",
+    "+failover-end",
+    "+switch-master",
+    "+slave",
+    "-failover-abort-no-good-slave",
+    "-failover-abort-not-elected",
+];
+
+/// A failover of a world that one Sentinel watches, as it tells it.
+fn failover_alone(program: SentinelProgram) -> (Vec<Heard>, String) {
+    let mut world = World::start(2, &[]);
+    let sentinel = program.watch(&world, 1, "");
+    sentinel.meet(2, 0);
+    let mut listener = sentinel.listener();
+    world.servers()[0].kill();
+    let events = events_until(&mut listener, "+switch-master");
+    let new = world.port(1);
+    assert_eq!(sentinel.primary_port(), Some(new));
+    eventually("the other replica follows", || world.follows(2, new));
+    world.servers()[0].restart();
+    eventually("the old primary follows", || world.follows(0, new));
+    let known = |events: Vec<Heard>| {
+        let steps = events.into_iter().filter(|(name, _)| STEPS.contains(&name.as_str()));
+        steps.map(|(name, text)| (name, world.without_ports(&text))).collect::<Vec<_>>()
+    };
+    let log = world.without_ports(&sentinel.log());
+    (known(events), log)
+}
+
+#[test]
+fn ours_alone_tells_a_failover_as_a_real_one_does() {
+    let (theirs, _) = failover_alone(REDIS70);
+    let (ours, log) = failover_alone(APUS);
+    assert_eq!(ours, theirs);
+    for (name, text) in ours {
+        assert!(log.contains(&format!("{name} {text}")), "{name} {text} is not in the log:\n{log}");
+    }
+}
+
+/// A failover in a quorum; any of the Sentinels may lead it.
+fn fail_over(world: &mut World, sentinels: &[Sentinel]) {
+    let old = sentinels[0].primary_port().unwrap();
+    let at = world.servers().iter().position(|server| server.port() == old).unwrap();
+    world.servers()[at].kill();
+    eventually("all see one new primary", || {
+        let seen: Vec<_> = sentinels.iter().map(Sentinel::primary_port).collect();
+        seen[0] != Some(old) && seen.iter().all(|port| *port == seen[0])
+    });
+    let new = sentinels[0].primary_port().unwrap();
+    world.servers()[at].restart();
+    for index in 0..world.servers().len() {
+        if world.port(index) != new {
+            eventually("all others follow it", || world.follows(index, new));
+        }
+    }
+    eventually("the failover is over everywhere", || {
+        sentinels.iter().all(|sentinel| sentinel.field("flags") == "master")
+    });
+}
+
+fn quorum_of(programs: [SentinelProgram; 3]) {
+    let mut world = World::start(2, &[]);
+    let sentinels = programs.map(|program| program.watch(&world, 2, ""));
+    sentinels.iter().for_each(|sentinel| sentinel.meet(2, 2));
+    fail_over(&mut world, &sentinels);
+    // All agree on the epoch, too.
+    let epochs = || sentinels.each_ref().map(|sentinel| sentinel.field("config-epoch"));
+    eventually("all have one epoch", || epochs().iter().all(|epoch| *epoch == epochs()[0]));
+}
+
+#[test]
+fn two_of_ours_and_one_of_redis_70() {
+    quorum_of([APUS, APUS, REDIS70]);
+}
+
+#[test]
+fn one_of_ours_and_two_of_redis_82() {
+    quorum_of([APUS, REDIS82, REDIS82]);
+}
+
+#[test]
+fn one_of_ours_and_two_of_valkey() {
+    quorum_of([APUS, VALKEY91, VALKEY91]);
+}
+
+/// Ours leads where it is told to, and follows where theirs is.
+#[test]
+fn either_can_lead() {
+    for leader in [APUS, REDIS70] {
+        let mut world = World::start(1, &[]);
+        let follower = if leader == APUS { REDIS70 } else { APUS };
+        let slow = format!("sentinel failover-timeout {NAME} 60000\n");
+        let leader = leader.watch(&world, 2, "");
+        let follower = follower.watch(&world, 2, &slow);
+        leader.meet(1, 1);
+        follower.meet(1, 1);
+        let mut listener = leader.listener();
+        // A failover by order is led by whoever got it.
+        assert!(leader.ask(&["SENTINEL", "FAILOVER", NAME]).as_bytes() == Some(b"OK"));
+        let events = events_until(&mut listener, "+switch-master");
+        assert!(events.iter().any(|(name, _)| name == "+promoted-slave"), "{events:?}");
+        let new = world.port(1);
+        eventually("the follower hears of it", || follower.primary_port() == Some(new));
+        eventually("the old primary follows", || world.follows(0, new));
+        assert!(!follower.log().contains("+promoted-slave"));
+        assert!(follower.log().contains("+config-update-from"));
+        world.servers()[0].kill();
+    }
+}
+
+/// What a file says, but for what is ours to write: without comments and in order.
+fn state_of(file: &str) -> Vec<String> {
+    let mut lines: Vec<String> =
+        file.lines().filter(|line| line.starts_with("sentinel ")).map(str::to_owned).collect();
+    lines.sort();
+    lines
+}
+
+#[test]
+fn files_are_taken_over_from_redis_70() {
+    take_over(REDIS70);
+}
+
+#[test]
+fn files_are_taken_over_from_redis_82() {
+    take_over(REDIS82);
+}
+
+#[test]
+fn files_are_taken_over_from_valkey() {
+    take_over(VALKEY91);
+}
+
+/// A file goes from a real Sentinel to ours and back, with a failover under each.
+fn take_over(stock: SentinelProgram) {
+    let mut world = World::start(2, &[]);
+    let sentinel = stock.watch(&world, 1, "# mine\n");
+    sentinel.meet(2, 0);
+    fail_over(&mut world, std::slice::from_ref(&sentinel));
+    let (primary, id) = (sentinel.primary_port(), sentinel.ask(&["SENTINEL", "MYID"]));
+    sentinel.meet(2, 0);
+    let before = state_of(&sentinel.file());
+    let sentinel = sentinel.hand_over(APUS);
+    assert_eq!(sentinel.primary_port(), primary);
+    assert_eq!(sentinel.ask(&["SENTINEL", "MYID"]), id);
+    sentinel.ask(&["SENTINEL", "FLUSHCONFIG"]);
+    assert_eq!(state_of(&sentinel.file()), before, "{stock:?}");
+    assert!(sentinel.file().contains("# mine\n"));
+    sentinel.meet(2, 0);
+    fail_over(&mut world, std::slice::from_ref(&sentinel));
+    sentinel.meet(2, 0);
+    let (primary, ours) = (sentinel.primary_port(), state_of(&sentinel.file()));
+    let sentinel = sentinel.hand_over(stock);
+    assert_eq!(sentinel.primary_port(), primary);
+    assert_eq!(sentinel.ask(&["SENTINEL", "MYID"]), id);
+    sentinel.ask(&["SENTINEL", "FLUSHCONFIG"]);
+    assert_eq!(state_of(&sentinel.file()), ours, "{stock:?}");
+}
