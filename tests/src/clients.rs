@@ -10,6 +10,8 @@ pub use suites::{go_redis_suite, redis_py_suite};
 use std::process::Command;
 
 use crate::environment::{folder, recorded, repository};
+use crate::process::Process;
+use crate::sentinel::{NAME, Sentinel, World};
 use crate::server::Server;
 
 /// The Unix socket, in the server's own folder, that sessions use where there is one.
@@ -29,6 +31,52 @@ pub fn ioredis(server: &Server) {
 /// Runs a day of libraries that live on scripts: BullMQ, Redlock, a rate limiter.
 pub fn script_users(server: &Server) {
     node("script-users", "users.js", server);
+}
+
+/// A client library that finds a primary by a Sentinel.
+#[derive(Clone, Copy, Debug)]
+pub enum SentinelClient {
+    /// Of Python.
+    RedisPy,
+    /// Of JavaScript.
+    Ioredis,
+    /// Of Java.
+    Jedis,
+}
+
+/// Has a client write by way of a Sentinel, lets the primary end, and waits until the client writes
+/// somewhere else.
+pub fn through_failover(client: SentinelClient, sentinel: &Sentinel, world: &mut World) {
+    let script = |path: &str| repository().join("tests/clients").join(path).display().to_string();
+    let mut command = match client {
+        SentinelClient::RedisPy => {
+            let mut command = Command::new(recorded("python"));
+            command.arg(script("python/failover.py"));
+            command
+        }
+        SentinelClient::Ioredis => {
+            let mut command = Command::new(recorded("node"));
+            let libraries = recorded("npm").join("node_modules");
+            command.arg(script("npm/failover.js")).env("NODE_PATH", libraries);
+            command
+        }
+        SentinelClient::Jedis => {
+            let mut command = Command::new(recorded("java"));
+            let libraries = recorded("java_libraries").join("*");
+            command.arg("-cp").arg(libraries).arg(script("maven/Failover.java"));
+            command
+        }
+    };
+    command.args([&sentinel.port().to_string(), NAME]);
+    let mut process = Process::of(&mut command);
+    let says = |process: &mut Process, word: &str| {
+        let said = process.wait_for_log(|log| log.contains(word).then_some(()));
+        assert!(said.is_some(), "{client:?} never says {word}:\n{}", process.log());
+    };
+    says(&mut process, "ready");
+    world.servers()[0].kill();
+    says(&mut process, "moved");
+    assert!(process.wait().success(), "{client:?}:\n{}", process.log());
 }
 
 fn node(name: &str, script: &str, server: &Server) {

@@ -30,6 +30,12 @@ impl Process {
         Self::start(&mut command(program, arguments, folder))
     }
 
+    /// A program as the caller describes it.
+    pub(crate) fn of(command: &mut Command) -> Self {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self::start(command)
+    }
+
     /// The same under a filter of its system calls.
     pub(crate) fn spawn_under(
         injector: &mut Injector,

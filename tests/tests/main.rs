@@ -122,6 +122,7 @@ mod script_duel;
 mod script_errors;
 mod scripts;
 mod sentinel_auth;
+mod sentinel_clients;
 mod sentinel_commands;
 mod sentinel_failover;
 mod sentinel_hostile;
