@@ -130,12 +130,19 @@ impl Lane {
     }
 
     /// Comes in to begin what has these flags and was let pass by the gates. `false`, too, where a
-    /// pause holds it that may have begun behind them: a pause asks for the world, which sees what
-    /// is inside (`pause.rs`).
+    /// pause or a load holds it that may have begun behind them: both ask for the world, which sees
+    /// what is inside (`pause.rs`).
     #[inline]
     pub fn enter_past_gates(&self, flags: impl FnOnce() -> Flags) -> bool {
-        let pause = &self.shared.pause;
-        self.enter() && (!pause.may_hold() || !pause.holds(flags(), self.now_ms()))
+        let Shared { pause, loading, .. } = self.shared;
+        if !self.enter() {
+            return false;
+        }
+        if !pause.may_hold() && !loading.is_on() {
+            return true;
+        }
+        let flags = flags();
+        !pause.holds(flags, self.now_ms()) && (flags.has(Flags::LOADING) || !loading.is_on())
     }
 
     /// Whether the worker is inside its turnstile; for assertions.

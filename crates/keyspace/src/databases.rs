@@ -1,22 +1,34 @@
 //! Which physical database stands behind which logical one.
 //!
+//! Behind those that clients know stand as many that they do not: there a data set is put together
+//! beside the one that is served, and then exchanged with it.
+//!
 //! Invariant: the two maps are inverse to each other; they change with the world stopped only.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::keyspace::Keyspace;
+
 /// The logical databases: `SELECT` knows them by their number, SWAPDB exchanges two.
 pub(crate) struct Databases {
+    /// How many clients know.
+    count: usize,
     physical: Box<[AtomicU32]>,
     logical: Box<[AtomicU32]>,
 }
 
 impl Databases {
     pub(crate) fn new(count: u32) -> Self {
-        let map = || (0..count).map(AtomicU32::new).collect();
-        Self { physical: map(), logical: map() }
+        let map = || (0..2 * count).map(AtomicU32::new).collect();
+        Self { count: count as usize, physical: map(), logical: map() }
     }
 
     pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// With those that clients do not know.
+    pub(crate) fn count_all(&self) -> usize {
         self.physical.len()
     }
 
@@ -38,5 +50,13 @@ impl Databases {
             self.physical[logical].store(physical as u32, Ordering::Relaxed);
             self.logical[physical].store(logical as u32, Ordering::Relaxed);
         }
+    }
+}
+
+impl Keyspace {
+    /// The logical database that is put together beside this one.
+    #[must_use]
+    pub fn beside(&self, logical: usize) -> usize {
+        self.database_count() + logical
     }
 }

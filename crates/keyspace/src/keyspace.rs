@@ -248,7 +248,7 @@ impl Keyspace {
             world: World::new(clock.clone()),
             hasher: KeyHasher::new(options.hash_key.0, options.hash_key.1),
             clock,
-            counters: Counters::new(LANES, options.databases),
+            counters: Counters::new(LANES, 2 * options.databases),
             databases: Databases::new(databases),
             reclaimer: Reclaimer::default(),
             outside: Outside::default(),
@@ -363,7 +363,9 @@ impl Keyspace {
     /// Bytes of memory in entries and tables.
     #[must_use]
     pub fn memory(&self) -> usize {
-        (0..self.database_count()).map(|database| self.counters.memory(database)).sum::<usize>()
+        (0..self.databases.count_all())
+            .map(|database| self.counters.memory(database))
+            .sum::<usize>()
             + self.fixed_memory()
     }
 

@@ -65,7 +65,7 @@ impl Walks {
     pub(crate) fn save(&self, missing: u8, database: usize, entry: EntryRef<'_>) {
         let places = self.places.read().expect("no sink panics");
         for walk in places.iter().flatten() {
-            if missing & walk.bit() != 0 && !walk.is_given_up() {
+            if missing & walk.bit() != 0 && walk.wants(database) {
                 walk.sink.save(database, entry);
             }
         }
@@ -97,7 +97,7 @@ impl Walk {
         let keyspace = world.keyspace();
         let mut places = keyspace.walks().places.write().expect("no sink panics");
         let place = places.iter().position(Option::is_none)?;
-        let mut names = vec![0; keyspace.database_count()];
+        let mut names = vec![0; keyspace.databases().count_all()];
         for logical in 0..names.len() {
             names[keyspace.physical(logical)] = logical;
         }
@@ -145,7 +145,7 @@ impl Walk {
         let (database, position) = from;
         let visit = |entry: EntryRef<'_>| {
             if (entry.marks() ^ content.marks) & self.bit() != 0 {
-                if !self.is_given_up() {
+                if self.wants(database) {
                     save(database, entry);
                 }
                 entry.set_marks(entry.marks() ^ self.bit());
@@ -167,7 +167,7 @@ impl Walk {
         for (marks, table) in &flushed.tables {
             let visit = |entry: EntryRef<'_>| {
                 // Nobody changes these marks any more: each walk comes here once.
-                if (entry.marks() ^ marks) & self.bit() != 0 && !self.is_given_up() {
+                if (entry.marks() ^ marks) & self.bit() != 0 && self.wants(flushed.database) {
                     save(flushed.database, entry);
                 }
             };
@@ -183,6 +183,12 @@ impl Walk {
         self.given_up.store(true, Ordering::Release);
         let flushed = std::mem::take(&mut *self.flushed());
         drop(flushed);
+    }
+
+    /// Whether what a physical database has is to be saved: not what is put together beside the
+    /// data that are served.
+    fn wants(&self, physical: usize) -> bool {
+        !self.is_given_up() && self.names[physical] < self.keyspace.database_count()
     }
 
     /// Whether the walk was given up.

@@ -35,9 +35,19 @@ pub enum OnDuplicate {
     Replaced,
 }
 
+/// Which data a snapshot becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LoadPlace {
+    /// Those that are served.
+    Here,
+    /// Those that are put together beside them.
+    Beside,
+}
+
 /// Where one thread puts entries.
 pub(super) struct Inserter<'t> {
     server: &'static Durability,
+    place: LoadPlace,
     on_duplicate: OnDuplicate,
     right: InsertRight<'t>,
     limits: Limits,
@@ -64,8 +74,13 @@ struct LoadedEntry {
 
 impl<'t> Inserter<'t> {
     /// For the thread that a lane was given to.
-    pub(super) fn new(server: &'static Durability, lane: usize, on_duplicate: OnDuplicate) -> Self {
-        Self::on(server, on_duplicate, InsertRight::Lane(lane))
+    pub(super) fn new(
+        server: &'static Durability,
+        lane: usize,
+        on_duplicate: OnDuplicate,
+        place: LoadPlace,
+    ) -> Self {
+        Self { place, ..Self::on(server, on_duplicate, InsertRight::Lane(lane)) }
     }
 
     /// For a transaction that has the world.
@@ -80,7 +95,15 @@ impl<'t> Inserter<'t> {
     fn on(server: &'static Durability, on_duplicate: OnDuplicate, right: InsertRight<'t>) -> Self {
         let limits = Limits::from(&server.keyspace.settings().containers);
         let group = Vec::with_capacity(GROUP);
-        Self { server, on_duplicate, right, limits, counts: Counts::default(), group }
+        Self {
+            server,
+            place: LoadPlace::Here,
+            on_duplicate,
+            right,
+            limits,
+            counts: Counts::default(),
+            group,
+        }
     }
 
     /// What was done so far.
@@ -145,6 +168,10 @@ impl<'t> Inserter<'t> {
         if database >= keyspace.database_count() {
             return Err(unknown());
         }
+        let database = match self.place {
+            LoadPlace::Here => database,
+            LoadPlace::Beside => keyspace.beside(database),
+        };
         entry.set_access_clock(match access {
             Access::Frequency(frequency) if clock.by_frequency() => clock.with_frequency(frequency),
             Access::Idle(seconds) if !clock.by_frequency() => clock.with_idle_seconds(seconds),

@@ -22,6 +22,7 @@ use config::settings::{APPENDONLY, DBFILENAME, PRELOAD_FILE};
 use persist::storage::{File, OpenMode};
 use tokio::sync::oneshot;
 
+pub(crate) use insert::LoadPlace;
 pub use insert::{OnDuplicate, TurnstileGuard};
 
 use crate::aof;
@@ -94,6 +95,12 @@ fn preloaded(server: &'static Durability, kind: &[u8], path: &Path) -> Result<Fo
 /// Forgets all data, for which the world is there, and tells those who watch them or keep copies.
 pub fn empty(server: &'static Durability, tx: &mut Tx) -> Result<(), Refusal> {
     tx.flush_all()?;
+    forget_beside_keys(server, tx)
+}
+
+/// Forgets what there is beside keys, and tells those who watch them or keep copies that all of
+/// them are others.
+pub(crate) fn forget_beside_keys(server: &'static Durability, tx: &mut Tx) -> Result<(), Refusal> {
     if let Some(post) = announce(server, tx, &[]) {
         post.leave_to_itself(server.directory());
     }

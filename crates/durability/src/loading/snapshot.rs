@@ -20,7 +20,7 @@ use persist::rdb::file::{
 use persist::rdb::value::Limits;
 use persist::storage::File;
 
-use super::insert::{Counts, Inserter, OnDuplicate};
+use super::insert::{Counts, Inserter, LoadPlace, OnDuplicate};
 use super::threads;
 use crate::durability::Durability;
 
@@ -61,25 +61,34 @@ pub(crate) fn load(
     file: &mut dyn File,
     on_duplicate: OnDuplicate,
 ) -> Result<End, FileError> {
-    load_noting(server, file, on_duplicate).map(|(end, _)| end)
+    load_to(server, file, on_duplicate, LoadPlace::Here).map(|loaded| loaded.end)
 }
 
-/// The same, with what it says of the stream.
-pub(crate) fn load_noting(
+/// What was loaded, with what there is beside keys.
+pub(crate) struct LoadedSnapshot {
+    end: End,
+    /// What it says of the stream.
+    pub(crate) origin: SnapshotOrigin,
+    /// The code of libraries that are not loaded, as the data are not served yet.
+    pub(crate) libraries: Vec<Vec<u8>>,
+}
+
+/// The same to another place.
+pub(crate) fn load_to(
     server: &'static Durability,
     file: &mut dyn File,
     on_duplicate: OnDuplicate,
-) -> Result<(End, SnapshotOrigin), FileError> {
-    let threads = LoaderThreads::spawn(server, on_duplicate);
-    let origin = SnapshotOrigin::default();
-    let mut sink = SnapshotReading { server, on_duplicate, placer: &threads, origin };
+    place: LoadPlace,
+) -> Result<LoadedSnapshot, FileError> {
+    let threads = LoaderThreads::spawn(server, on_duplicate, place);
+    let mut sink = SnapshotReading::new(server, on_duplicate, place, &threads);
     let result = read_file(file, rules(server), &mut sink);
-    let origin = sink.origin;
+    let SnapshotReading { origin, libraries, .. } = sink;
     // What went wrong on another thread is why reading ended.
     let counts = threads.finish()?;
     let end = result?;
     report_loaded(server, counts, &end);
-    Ok((end, origin))
+    Ok(LoadedSnapshot { end, origin, libraries })
 }
 
 /// The same on this thread and on a transaction that has the world: nobody is let in meanwhile.
@@ -89,8 +98,8 @@ pub fn load_within(
     on_duplicate: OnDuplicate,
     tx: &mut Tx,
 ) -> Result<End, FileError> {
-    let (placer, origin) = (Inserter::within(server, on_duplicate, tx), SnapshotOrigin::default());
-    let mut sink = SnapshotReading { server, on_duplicate, placer, origin };
+    let placer = Inserter::within(server, on_duplicate, tx);
+    let mut sink = SnapshotReading::new(server, on_duplicate, LoadPlace::Here, placer);
     let end = read_file(file, rules(server), &mut sink)?;
     report_loaded(server, sink.placer.counts(), &end);
     Ok(end)
@@ -126,8 +135,22 @@ fn rules(server: &Durability) -> Rules {
 struct SnapshotReading<P> {
     server: &'static Durability,
     on_duplicate: OnDuplicate,
+    place: LoadPlace,
     placer: P,
     origin: SnapshotOrigin,
+    libraries: Vec<Vec<u8>>,
+}
+
+impl<P> SnapshotReading<P> {
+    fn new(
+        server: &'static Durability,
+        on_duplicate: OnDuplicate,
+        place: LoadPlace,
+        placer: P,
+    ) -> Self {
+        let (origin, libraries) = (SnapshotOrigin::default(), Vec::new());
+        Self { server, on_duplicate, place, placer, origin, libraries }
+    }
 }
 
 /// Where the entries of a file go.
@@ -148,7 +171,15 @@ impl<P: Placer> Sink for SnapshotReading<P> {
     }
 
     fn library(&mut self, code: &[u8]) -> Result<(), String> {
-        take_library(self.server, code, self.on_duplicate)
+        match self.place {
+            LoadPlace::Here => take_library(self.server, code, self.on_duplicate),
+            LoadPlace::Beside => {
+                // What is found now costs nothing that is served.
+                scripting::check_library(code)?;
+                self.libraries.push(code.to_vec());
+                Ok(())
+            }
+        }
     }
 
     fn batch(&mut self, batch: Batch) -> Result<(), FileError> {
@@ -227,7 +258,7 @@ fn log_field(server: &Durability, name: &[u8], text: &[u8]) {
     }
 }
 
-fn take_library(
+pub(crate) fn take_library(
     server: &'static Durability,
     code: &[u8],
     on_duplicate: OnDuplicate,
@@ -267,7 +298,7 @@ struct LoaderThreads {
 }
 
 impl LoaderThreads {
-    fn spawn(server: &'static Durability, on_duplicate: OnDuplicate) -> Self {
+    fn spawn(server: &'static Durability, on_duplicate: OnDuplicate, place: LoadPlace) -> Self {
         let hired = threads(server);
         let (loads, queue) = sync_channel(QUEUE_LEN);
         let (reporter, reports) = channel();
@@ -276,7 +307,7 @@ impl LoaderThreads {
             let (queue, reporter) = (Arc::clone(&queue), Sender::clone(&reporter));
             let has_failed = Arc::clone(&has_failed);
             server.background.spawn(move |lane| {
-                let report = place_all(Inserter::new(server, lane, on_duplicate), &queue);
+                let report = place_all(Inserter::new(server, lane, on_duplicate, place), &queue);
                 if report.is_err() {
                     has_failed.store(true, Ordering::Relaxed);
                 }

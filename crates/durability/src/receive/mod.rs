@@ -33,6 +33,11 @@ pub enum ReceiveMode {
     File,
     /// What is there goes first.
     Flush,
+    /// What is there goes when all is loaded beside it.
+    Swap {
+        /// Whether what is there may be read meanwhile: it is of the same history.
+        serves: bool,
+    },
 }
 
 /// What became of the data.

@@ -22,7 +22,7 @@ use crate::aof;
 use crate::claims::snapshot_file;
 use crate::durability::Durability;
 use crate::loading::snapshot;
-use crate::loading::{self, OnDuplicate};
+use crate::loading::{self, LoadPlace, OnDuplicate};
 
 /// The file is synced after so many bytes, so that its end does not wait for all of it.
 const SYNC_EACH: usize = 8 << 20;
@@ -52,6 +52,7 @@ impl Receiver {
         let received = contain(|| match mode {
             ReceiveMode::File => self.by_file(),
             ReceiveMode::Flush => self.replace(&mut PipeFile::new(Arc::clone(&self.pipe))),
+            ReceiveMode::Swap { serves } => self.swap(serves),
         });
         if received.is_err() && self.server.loading.is_on() {
             // A part of the data must not be served.
@@ -154,39 +155,98 @@ impl Receiver {
         let (clock, length) = (server.keyspace.clock(), self.length.unwrap_or(0));
         self.empty(|| server.loading.begin_start(clock, length));
         log_notice!(server.log, "MASTER <-> REPLICA sync: Loading DB in memory");
-        let loaded = snapshot::load_noting(server, file, OnDuplicate::Refused);
-        let result = match loaded {
-            Ok((_, origin)) => {
-                server.saves.note_loaded(server);
-                server.journal.select(origin.database.map_or(0, |database| database as usize));
-                if let Err(why) = aof::restart(server) {
-                    log_warning!(server.log, "{why}");
-                }
-                Ok(origin)
+        match snapshot::load_to(server, file, OnDuplicate::Refused, LoadPlace::Here) {
+            Ok(loaded) => {
+                self.go_on(&loaded.origin);
+                Ok(loaded.origin)
             }
             Err(error) => {
                 self.empty(|| ());
+                server.loading.end();
                 Err(Failure::Lost(error.to_string()))
             }
+        }
+    }
+
+    /// Loads beside what is there, and exchanges the two.
+    fn swap(&self, serves: bool) -> Result<SnapshotOrigin, Failure> {
+        let (server, mut file) = (self.server, PipeFile::new(Arc::clone(&self.pipe)));
+        match serves {
+            true => server.loading.set_beside(true),
+            false => {
+                let (clock, length) = (server.keyspace.clock(), self.length.unwrap_or(0));
+                with_world(server, |_| server.loading.begin_start(clock, length));
+            }
+        }
+        log_notice!(server.log, "MASTER <-> REPLICA sync: Loading DB in memory");
+        let loaded = contain(|| {
+            snapshot::load_to(server, &mut file, OnDuplicate::Refused, LoadPlace::Beside)
+        });
+        server.loading.set_beside(false);
+        let why = match loaded {
+            Ok(Ok(loaded)) => {
+                server.saves.cancel();
+                aof::suspend(server);
+                log_notice!(
+                    server.log,
+                    "MASTER <-> REPLICA sync: Swapping active DB with loaded DB"
+                );
+                with_world(server, |tx| self.exchange(tx, &loaded.libraries));
+                self.go_on(&loaded.origin);
+                return Ok(loaded.origin);
+            }
+            Ok(Err(error)) => error.to_string(),
+            Err(panic) => format!("a bug: {}", text_of(&*panic)),
         };
+        with_world(server, |tx| tx.forget_beside().expect("it has the world"));
+        server.loading.end();
+        Err(Failure::Refused(why))
+    }
+
+    /// Puts what was loaded in the place of what is there.
+    fn exchange(&self, tx: &mut Tx, libraries: &[Vec<u8>]) {
+        let server = self.server;
+        tx.exchange_all().expect("it has the world");
+        loading::forget_beside_keys(server, tx).expect("no client asks");
+        for code in libraries {
+            if let Err(why) = snapshot::take_library(server, code, OnDuplicate::Replaced) {
+                log_warning!(server.log, "{why}");
+            }
+        }
+    }
+
+    /// All is there: it is served, and a log begins with it.
+    fn go_on(&self, origin: &SnapshotOrigin) {
+        let server = self.server;
+        server.saves.note_loaded(server);
+        server.journal.select(origin.database.map_or(0, |database| database as usize));
+        if let Err(why) = aof::restart(server) {
+            log_warning!(server.log, "{why}");
+        }
         server.loading.end();
         if server.aof.phase() == aof::Phase::Starting {
             aof::begin_rewrite(server);
         }
-        result
     }
 
     /// Empties all, with the world stopped; `begin` is called in that moment.
     fn empty(&self, begin: impl FnOnce()) {
-        let (server, now) = (self.server, self.server.keyspace.clock().now_ms());
-        let mut world = Acquisition::of_world(server.keyspace);
-        wait_for(&mut world);
-        begin();
-        let options = TxOptions { heavy: true, ..TxOptions::internal(LOADER_LANE, now) };
-        let mut tx = Tx::begin(world, options);
-        loading::empty(server, &mut tx).expect("it has the world, and no client asks");
-        drop(tx.into_world());
+        with_world(self.server, |tx| {
+            begin();
+            loading::empty(self.server, tx).expect("it has the world, and no client asks");
+        });
     }
+}
+
+/// Does something that no client asks for with the world stopped.
+fn with_world(server: &'static Durability, work: impl FnOnce(&mut Tx)) {
+    let mut world = Acquisition::of_world(server.keyspace);
+    wait_for(&mut world);
+    let now = server.keyspace.clock().now_ms();
+    let options = TxOptions { heavy: true, ..TxOptions::internal(LOADER_LANE, now) };
+    let mut tx = Tx::begin(world, options);
+    work(&mut tx);
+    drop(tx.into_world());
 }
 
 /// Where data are written before they are whole.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use base::random::Random;
 use engine::keyspace_settings::set_replica;
 use engine::runtime::background::wait_for;
-use keyspace::{Acquisition, PARTITIONS, PartitionIndex, Tx, TxOptions};
+use keyspace::{Acquisition, Count, PARTITIONS, PartitionIndex, Tx, TxOptions};
 use persist::aof::manifest::BaseForm;
 use persist::rdb::file::{ChunkWriter, FileWriter, Options};
 use persist::storage::simulated::SimulatedDisk;
@@ -17,13 +17,19 @@ use proto::OwnedArgs;
 use super::{ReceiveMode, ReceiveReport, SnapshotOrigin, SnapshotReceiver};
 use crate::aof::{Phase, flush};
 use crate::durability::Durability;
+use crate::save::SaveMode;
 use crate::testing::items::data_of;
 use crate::testing::{await_end, durability_on, end, new_disk, start};
 
 /// How long what must come is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-const MODES: [ReceiveMode; 2] = [ReceiveMode::File, ReceiveMode::Flush];
+const MODES: [ReceiveMode; 4] = [
+    ReceiveMode::File,
+    ReceiveMode::Flush,
+    ReceiveMode::Swap { serves: true },
+    ReceiveMode::Swap { serves: false },
+];
 
 const NOTES: [(&str, &str); 3] = [
     ("repl-stream-db", "3"),
@@ -57,7 +63,7 @@ fn snapshot_of(server: &'static Durability) -> Vec<u8> {
     let (disk, path) = (new_disk(), Path::new("sent.rdb"));
     let options = Options {
         form: BaseForm::Snapshot,
-        compresses: true,
+        compresses: false,
         sums: true,
         access: None,
         version: 0,
@@ -183,7 +189,7 @@ fn what_is_no_snapshot_leaves_what_was_there_or_nothing() {
             let rig = Rig::new(mode);
             rig.push(head, &mut Random::from_seed(1));
             match (mode, rig.finish()) {
-                (ReceiveMode::File, ReceiveReport::Refused(why)) => {
+                (ReceiveMode::File | ReceiveMode::Swap { .. }, ReceiveReport::Refused(why)) => {
                     assert!(rig.has_old() && !why.is_empty(), "{why}");
                 }
                 (ReceiveMode::Flush, ReceiveReport::Lost(why)) => {
@@ -210,8 +216,13 @@ fn what_is_damaged_is_served_by_nobody() {
         }
         let rig = Rig::new(mode);
         rig.push(&bytes, random);
-        let ReceiveReport::Lost(why) = rig.finish() else { panic!("{mode:?} at {place}") };
-        assert!(!why.is_empty() && rig.is_empty(), "{mode:?} at {place}: {why}");
+        let (why, is_as_promised) = match rig.finish() {
+            ReceiveReport::Lost(why) => (why, rig.is_empty()),
+            ReceiveReport::Refused(why) => (why, rig.has_old()),
+            ReceiveReport::Loaded(_) => panic!("{mode:?} at {place}"),
+        };
+        assert!(!why.is_empty() && is_as_promised, "{mode:?} at {place}: {why}");
+        assert_eq!(rig.server.keyspace.counters().total(Count::Evicted), 0);
         assert_eq!(rig.leftovers(), Vec::<String>::new());
     }
 }
@@ -233,8 +244,8 @@ fn a_transfer_that_is_broken_off_ends_without_a_word() {
         assert!(rig.reports.try_recv().is_err());
         assert!(!rig.server.loading.is_on());
         match mode {
-            ReceiveMode::File => assert!(rig.has_old()),
             ReceiveMode::Flush => assert!(rig.is_empty()),
+            ReceiveMode::File | ReceiveMode::Swap { .. } => assert!(rig.has_old()),
         }
         assert_eq!(rig.leftovers(), Vec::<String>::new());
     }
@@ -274,6 +285,41 @@ fn a_log_whose_data_were_replaced_in_vain_is_as_it_was() {
     let again = start(&disk).unwrap();
     assert_eq!(ask(again, 0, "EXISTS old"), ":1\r\n");
     end(again);
+}
+
+#[test]
+fn the_old_data_are_read_while_others_are_loaded_beside_them() {
+    let primary = primary();
+    // What is read at once is large.
+    for number in 0..3000 {
+        let value = format!("{number:01000}").replace('0', &format!("{:x}", number % 16));
+        ask(primary, 0, &format!("SETRANGE large:{number} {} {value}", number % 9));
+    }
+    let (sent, theirs) = (snapshot_of(primary), data_of(primary));
+    let (first, rest) = sent.split_at(sent.len() - 100);
+    for serves in [true, false] {
+        let rig = Rig::new(ReceiveMode::Swap { serves });
+        rig.push(first, &mut Random::from_seed(2));
+        let beside = |it| rig.server.keyspace.len(rig.server.keyspace.beside(it));
+        await_end("what is loaded beside", || beside(0) > 0);
+        assert!(rig.has_old());
+        assert_eq!(ask(rig.server, 0, "DBSIZE"), ":2\r\n");
+        assert_eq!(rig.server.loading.is_on(), !serves);
+        assert_eq!(rig.server.loading.is_beside(), serves);
+        if serves {
+            // A snapshot has what is served.
+            let begun = rig.server.saves.begin(rig.server, SaveMode::Background, None);
+            assert!(begun.is_ok());
+            rig.server.saves.wait();
+            let path = std::env::current_dir().unwrap().join("dump.rdb");
+            let saved = read(&rig.disk, &path).unwrap();
+            assert!(saved.len() < 400, "{}", saved.len());
+        }
+        rig.push(rest, &mut Random::from_seed(2));
+        assert!(matches!(rig.finish(), ReceiveReport::Loaded(_)));
+        assert!(data_of(rig.server) == theirs);
+        assert!((0..16).all(|it| beside(it) == 0));
+    }
 }
 
 #[test]

@@ -336,6 +336,9 @@ impl<'a> Again<'a> {
     /// has its locks: whoever shuts a gate afterwards sees all that it does.
     pub fn hold(&self) -> Result<bool, Refusal> {
         let Self { server, subject, request, effective, declared, .. } = *self;
+        if server.loading.is_on() && !request.entry.spec.flags.has(Flags::LOADING) {
+            return Err(LOADING);
+        }
         if let Some(refusal) = subject.and_then(|subject| subject.refuse_again(server, request)) {
             return Err(refusal);
         }

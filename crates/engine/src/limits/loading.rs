@@ -21,6 +21,8 @@ pub struct Loading {
     is_on: AtomicBool,
     /// Whether that is the start's: then it goes on beside commands, without the world.
     is_of_start: AtomicBool,
+    /// Whether data are loaded beside those that are served.
+    is_beside: AtomicBool,
     /// In Unix milliseconds.
     started: AtomicI64,
     total_bytes: AtomicU64,
@@ -62,6 +64,16 @@ impl Loading {
     /// their place, nor write what is there over a file: it is a part.
     pub fn is_of_start(&self) -> bool {
         self.is_of_start.load(Ordering::Acquire)
+    }
+
+    /// Whether data are loaded beside those that are served (`async_loading`).
+    pub fn is_beside(&self) -> bool {
+        self.is_beside.load(Ordering::Relaxed)
+    }
+
+    /// Data are loaded beside those that are served, or no more.
+    pub fn set_beside(&self, is_beside: bool) {
+        self.is_beside.store(is_beside, Ordering::Relaxed);
     }
 
     /// Keys of the last snapshot that were loaded, and how many were not as their time was over.

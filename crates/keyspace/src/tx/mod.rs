@@ -324,7 +324,7 @@ impl Tx {
 
     /// Looks keys up in another logical database from now on; returns the one before.
     pub fn switch_database(&mut self, logical: usize) -> usize {
-        debug_assert!(logical < self.keyspace.database_count());
+        debug_assert!(logical < self.keyspace.databases().count_all());
         self.physical = self.keyspace.physical(logical);
         std::mem::replace(&mut self.options.database, logical)
     }

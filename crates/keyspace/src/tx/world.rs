@@ -196,6 +196,34 @@ impl Tx {
         Ok(())
     }
 
+    /// Puts the data set that was put together beside this one in its place, and forgets this one.
+    /// Nobody undoes that.
+    pub fn exchange_all(&mut self) -> Result<(), Refusal> {
+        self.require_world()?;
+        let home = self.options.database;
+        for database in 0..self.keyspace.database_count() {
+            let beside = self.keyspace.beside(database);
+            if self.keyspace.len(database) + self.keyspace.len(beside) > 0 {
+                self.swap_databases(database, beside)?;
+            }
+        }
+        self.forget_beside()?;
+        self.switch_database(home);
+        Ok(())
+    }
+
+    /// Forgets what was put together beside the data that are served.
+    pub fn forget_beside(&mut self) -> Result<(), Refusal> {
+        self.require_world()?;
+        let home = self.options.database;
+        for database in 0..self.keyspace.database_count() {
+            self.switch_database(self.keyspace.beside(database));
+            self.empty_database();
+        }
+        self.switch_database(home);
+        Ok(())
+    }
+
     pub(super) fn stamp_world(&mut self, lsn: Lsn) {
         for index in 0..PARTITIONS as PartitionIndex {
             self.grant.content_mut(index).expect("the world is granted").last_write = lsn;

@@ -13,7 +13,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use base::io_text::plain;
-use config::LogLevel;
+use config::settings::REPL_DISKLESS_LOAD;
+use config::{DisklessLoad, LogLevel};
 use durability::apply::{ApplyReport, StreamApplier};
 use durability::receive::{ReceiveMode, ReceiveReport, SnapshotReceiver};
 use replication::primary;
@@ -311,7 +312,15 @@ impl LinksThread {
         };
         let mode = match order.mode {
             LoadMode::Flush => ReceiveMode::Flush,
-            LoadMode::Disk | LoadMode::Swap => ReceiveMode::File,
+            // Nothing is lost by what is loaded at once.
+            LoadMode::Disk
+                if server.config.get(REPL_DISKLESS_LOAD) == DisklessLoad::OnEmptyDb
+                    && server.keyspace.is_empty() =>
+            {
+                ReceiveMode::Flush
+            }
+            LoadMode::Disk => ReceiveMode::File,
+            LoadMode::Swap => ReceiveMode::Swap { serves: order.is_our_history },
         };
         let length = match order.framing {
             RdbFraming::Length(length) => Some(length),

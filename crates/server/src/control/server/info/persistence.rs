@@ -12,10 +12,8 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     let status = server.saves.status(server);
     let (done, total) = status.progress;
     report.field("loading", u8::from(server.loading.is_on()));
-    report.fields(
-        &["async_loading", "current_cow_peak", "current_cow_size", "current_cow_size_age"],
-        0,
-    );
+    report.field("async_loading", u8::from(server.loading.is_beside()));
+    report.fields(&["current_cow_peak", "current_cow_size", "current_cow_size_age"], 0);
     // Redis tells under this name how far a save is, in percent.
     report.ratio("current_fork_perc", done as f64 * 100.0 / total.max(1) as f64);
     report.field("current_save_keys_processed", done);
