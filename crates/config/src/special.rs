@@ -74,7 +74,8 @@ pub(super) const REPLICAOF: Kind = Kind::Special(&Special {
     width: 0,
     parse: parse_replicaof,
     show: show_text,
-    lines: text_line,
+    // As in Redis, nothing is said where there is no primary.
+    lines: |value| if value.bytes().is_empty() { Vec::new() } else { text_line(value) },
 });
 
 /// Words that are kept as they come.

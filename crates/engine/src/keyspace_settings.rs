@@ -17,6 +17,7 @@ use config::settings::{
 use keyspace::AccessPolicy;
 
 use crate::observe::notifications;
+use crate::runtime::log;
 use crate::shared::Shared;
 
 /// No string becomes longer, whatever `proto-max-bulk-len` says: its bits have to be counted.
@@ -76,6 +77,7 @@ pub fn set_replays(server: &Shared, replays: bool) {
 /// selected another database turns to the first one by the journal's next record.
 pub fn set_replica(server: &Shared, is_replica: bool) {
     server.replica_role.set(is_replica);
+    log::set_replica(is_replica);
     server.journal.set_follows(is_replica);
     store_settings(server);
     server.budget.configure(&server.config, &server.replica_role);

@@ -38,7 +38,7 @@ use crate::observe::command_log::CommandLog;
 use crate::observe::latency::LatencyMonitor;
 use crate::observe::monitor::{self, Monitors};
 use crate::observe::notifications::notify;
-use crate::observe::pubsub::PubSub;
+use crate::observe::pubsub::{PubSub, Space};
 use crate::observe::rates::RateMeter;
 use crate::observe::stats::Stats;
 use crate::observe::tracking::{Surroundings, Tracking};
@@ -297,6 +297,20 @@ impl Shared {
     pub fn surroundings(&self) -> Surroundings<'_> {
         let Self { keyspace, config, .. } = self;
         Surroundings { keyspace, config, directory: self.directory() }
+    }
+
+    /// Publishes a message, to subscribers of replicas as well; for how many subscriptions it was
+    /// here. The caller wakes workers when its batch is over.
+    pub fn publish(
+        &self,
+        wakes: &PendingWakes,
+        space: Space,
+        channel: &[u8],
+        message: &[u8],
+    ) -> usize {
+        let receivers = self.pubsub.publish(self.outbox(wakes), space, channel, message);
+        self.journal.forward(&[space.command(), channel, message]);
+        receivers
     }
 
     /// Publishes what a transaction gathered; the caller wakes workers when its batch is over.

@@ -206,11 +206,14 @@ fn begin_sentinel(server: &'static Server) -> Result<RunningSentinel, String> {
 
 /// Loads what was found, and goes on as a replica where the configuration says so.
 fn load(server: &'static Server, runtime: &Runtime, found: Option<Found>) -> Result<(), String> {
-    if let Some(found) = found {
-        runtime.block_on(loading::run(server, found))?;
+    let resume = |history| server.links.resume(server, history);
+    match found {
+        Some(found) => runtime.block_on(loading::run(server, found, resume)),
+        None => {
+            resume(None);
+            Ok(())
+        }
     }
-    server.links.follow_configured(server);
-    Ok(())
 }
 
 /// The runtime of a thread that waits for much. Its library panics where the system refuses it the
@@ -279,6 +282,7 @@ fn prepare(
     let server = make_server(startup.config, table, log, Box::new(Disk));
     panic_hook::watch(server);
     apply_config::apply_settings(server);
+    server.links.begin(server);
     let fail = |line| told(&server.log, line);
     users::declare(server, &declared).map_err(fail)?;
     let _inside = runtime.enter();

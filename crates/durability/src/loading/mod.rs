@@ -32,6 +32,7 @@ use engine::runtime::lanes::{MAX_HELPERS, STACK_BYTES};
 use engine::runtime::log::log_notice;
 use engine::scripting::LibrariesState;
 use keyspace::{Refusal, Tx};
+use replication::history::SavedHistory;
 
 /// How many threads load side by side, beside the one that reads.
 pub(crate) fn threads(server: &Durability) -> usize {
@@ -113,13 +114,18 @@ pub(crate) fn forget_beside_keys(server: &'static Durability, tx: &mut Tx) -> Re
 }
 
 /// Loads what was found, on a thread of its own; the error is for the operator. Ends early when the
-/// server is to end, and then goes on refusing commands.
-pub async fn run(server: &'static Durability, found: Found) -> Result<(), String> {
+/// server is to end, and then goes on refusing commands. `behind` is called before the first
+/// client sees the data, with where they stand in a history of replication, if that is known.
+pub async fn run(
+    server: &'static Durability,
+    found: Found,
+    behind: impl FnOnce(Option<SavedHistory>) + Send + 'static,
+) -> Result<(), String> {
     let (sender, mut receiver) = oneshot::channel();
     let thread = std::thread::Builder::new().name("loader".into()).stack_size(STACK_BYTES);
     let thread = thread.spawn(move || {
         // Who waited may have given up.
-        let _ = sender.send(load(server, found));
+        let _ = sender.send(load(server, found, behind));
     });
     let begun = thread.map_err(|error| format!("Cannot start the loader: {}", plain(&error)));
     begun.inspect_err(|line| server.log.write_last(line))?;
@@ -134,13 +140,17 @@ pub async fn run(server: &'static Durability, found: Found) -> Result<(), String
     Ok(())
 }
 
-fn load(server: &'static Durability, found: Found) -> Result<(), String> {
+fn load(
+    server: &'static Durability,
+    found: Found,
+    behind: impl FnOnce(Option<SavedHistory>),
+) -> Result<(), String> {
     let loaded = match found {
         Found::Snapshot(mut file, name) => load_snapshot(server, &mut *file, &name),
-        Found::Log(stock) => stock.load(server),
-        Found::ForeignLog(stock) => stock.read(server),
+        Found::Log(stock) => stock.load(server).map(|()| None),
+        Found::ForeignLog(stock) => stock.read(server).map(|()| None),
     };
-    loaded.inspect_err(|line| server.log.write_last(line))?;
+    let history = loaded.inspect_err(|line| server.log.write_last(line))?;
     if server.ending.is_asked() {
         return Ok(());
     }
@@ -149,6 +159,7 @@ fn load(server: &'static Durability, found: Found) -> Result<(), String> {
     // Where something else was loaded than our log, it begins with that; and somebody may have
     // changed his mind meanwhile. Who sees that loading is over sees that, too.
     aof::follow_config(server).inspect_err(|line| server.log.write_last(line))?;
+    behind(history);
     server.loading.end();
     if server.aof.phase() == aof::Phase::Starting {
         aof::begin_rewrite(server);
@@ -160,12 +171,13 @@ fn load_snapshot(
     server: &'static Durability,
     file: &mut dyn File,
     name: &str,
-) -> Result<(), String> {
+) -> Result<Option<SavedHistory>, String> {
     let started = server.keyspace.clock().monotonic_us();
-    let loaded = snapshot::load(server, file, OnDuplicate::Refused);
-    loaded.map_err(|error| format!("Fatal error loading the DB from {name}, {error}. Exiting."))?;
+    let loaded = snapshot::load_noting(server, file, OnDuplicate::Refused);
+    let (_, origin) = loaded
+        .map_err(|error| format!("Fatal error loading the DB from {name}, {error}. Exiting."))?;
     let seconds = (server.keyspace.clock().monotonic_us() - started) as f64 / 1e6;
     log_notice!(server.log, "DB loaded from disk: {seconds:.3} seconds");
     server.saves.note_loaded(server);
-    Ok(())
+    Ok(origin.history())
 }

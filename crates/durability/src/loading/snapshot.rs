@@ -19,6 +19,8 @@ use persist::rdb::file::{
 };
 use persist::rdb::value::Limits;
 use persist::storage::File;
+use replication::history::SavedHistory;
+use replication::ids::ReplicationId;
 
 use super::insert::{Counts, Inserter, LoadPlace, OnDuplicate};
 use super::threads;
@@ -42,6 +44,12 @@ pub struct SnapshotOrigin {
 }
 
 impl SnapshotOrigin {
+    /// Where the data stand in a history, if all of it is told.
+    pub(crate) fn history(&self) -> Option<SavedHistory> {
+        let id = ReplicationId::parse(self.id.as_ref()?).filter(|id| *id != ReplicationId::NONE)?;
+        Some(SavedHistory { id, offset: self.offset?, database: self.database? })
+    }
+
     fn note(&mut self, name: &[u8], text: &[u8]) {
         match name {
             b"repl-id" => self.id = Some(text.to_vec()),

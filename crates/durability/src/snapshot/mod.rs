@@ -11,6 +11,7 @@
 
 mod chunks;
 mod encode;
+mod form;
 mod queue;
 mod scribe;
 mod sink;
@@ -27,10 +28,7 @@ use std::thread;
 
 use base::io_text::plain;
 use chunks::{Outlet, in_order, passage};
-use config::MaxmemoryPolicy;
-use config::settings::{
-    MAXMEMORY_POLICY, RDB_KEY_SAVE_DELAY, RDB_WRITE_VERSION, RDBCHECKSUM, RDBCOMPRESSION,
-};
+use config::settings::RDB_KEY_SAVE_DELAY;
 use encode::{Encoder, PartitionHold};
 use engine::runtime::background::{self, BackgroundAccess};
 use engine::runtime::cores::Duty;
@@ -38,14 +36,17 @@ use engine::runtime::drill;
 use engine::runtime::panics::contain;
 use engine::runtime::version;
 use engine::scripting::LibrariesState;
+use form::Format;
 use keyspace::{AccessClock, Acquisition, Lsn, Obstacle, Patience, Walk};
 use persist::aof::manifest::BaseForm;
 use persist::rdb::file::{Chunk, ChunkWriter, FileWriter, Options, Written};
 use queue::{EntryQueue, Intake};
+use replication::history::SavedHistory;
 use scribe::Scribe;
 
 use crate::durability::Durability;
 
+pub use form::{SnapshotPurpose, SyncForm};
 pub use sink::{FileSink, SnapshotSink};
 
 /// The most threads that encode.
@@ -61,35 +62,6 @@ pub struct Snapshots {
     cuts: AtomicU64,
     /// How long the world stood still for the latest, in microseconds.
     latest_cut_us: AtomicI64,
-}
-
-/// What a snapshot is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SnapshotPurpose {
-    /// To be loaded at a start.
-    Save,
-    /// To begin an append-only file, in this form.
-    Base(BaseForm),
-    /// To be loaded by replicas.
-    Sync(SyncForm),
-}
-
-/// What replicas want of a snapshot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SyncForm {
-    /// With keys.
-    pub keys: bool,
-    /// With functions.
-    pub functions: bool,
-    /// With strings compressed where the configuration says so.
-    pub compresses: bool,
-    /// With a checksum where the configuration says so.
-    pub sums: bool,
-    /// The version that the head says, where the configuration says none; 0 is the lowest that
-    /// holds the data, or our own.
-    pub version: u16,
-    /// The version that values may need; 0 is the one that the head says.
-    pub newest: u16,
 }
 
 /// What is wanted of a snapshot.
@@ -137,30 +109,6 @@ pub struct Snapshot {
     grew_at: AtomicI64,
 }
 
-/// How all of it is written, from beginning to end.
-struct Format {
-    compresses: bool,
-    sums: bool,
-    /// Where a policy goes by it, as in Redis: when each key was last used, or how often.
-    tells_access: bool,
-    version: u16,
-    newest: u16,
-    syncs: bool,
-}
-
-impl Format {
-    fn for_sync(self, form: SyncForm) -> Self {
-        let is_free = self.version == 0;
-        Self {
-            compresses: self.compresses && form.compresses,
-            sums: self.sums && form.sums,
-            version: if is_free { form.version } else { self.version },
-            newest: if is_free { form.newest } else { 0 },
-            ..self
-        }
-    }
-}
-
 /// Why a snapshot was given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Aborted {
@@ -178,6 +126,8 @@ struct AtCut {
     libraries: Arc<LibrariesState>,
     /// Logical database, keys, and how many of them have deadlines.
     sizes: Vec<(usize, usize, usize)>,
+    /// Where the data stand in a stream, if they do.
+    history: Option<SavedHistory>,
 }
 
 impl Snapshots {
@@ -201,29 +151,7 @@ impl Snapshot {
         syncs: bool,
         is_awaited: bool,
     ) -> Arc<Self> {
-        let config = &server.config;
-        let policy = config.get(MAXMEMORY_POLICY);
-        let format = Format {
-            compresses: config.get(RDBCOMPRESSION),
-            sums: config.get(RDBCHECKSUM),
-            tells_access: matches!(
-                policy,
-                MaxmemoryPolicy::AllkeysLru
-                    | MaxmemoryPolicy::VolatileLru
-                    | MaxmemoryPolicy::AllkeysLfu
-                    | MaxmemoryPolicy::VolatileLfu
-                    | MaxmemoryPolicy::AllkeysLrm
-                    | MaxmemoryPolicy::VolatileLrm
-                    | MaxmemoryPolicy::AllkeysApus
-            ),
-            version: config.get(RDB_WRITE_VERSION),
-            newest: 0,
-            syncs,
-        };
-        let format = match purpose {
-            SnapshotPurpose::Sync(form) => format.for_sync(form),
-            SnapshotPurpose::Save | SnapshotPurpose::Base(_) => format,
-        };
+        let format = Format::of(&server.config, purpose, syncs);
         let clock = server.keyspace.clock().clone();
         let queue = EntryQueue::new(&server.snapshot_gate, clock, server.budget.limit());
         Arc::new(Self {
@@ -231,7 +159,7 @@ impl Snapshot {
             purpose,
             queue: Arc::new(queue),
             format,
-            key_delay: config.get(RDB_KEY_SAVE_DELAY),
+            key_delay: server.config.get(RDB_KEY_SAVE_DELAY),
             is_awaited,
             walk: OnceLock::new(),
             given_up: OnceLock::new(),
@@ -378,13 +306,14 @@ impl Snapshot {
         ];
         let writer = FileWriter::begin(sink, &notes, self.options());
         let mut writer = writer.map_err(at_fault(&fault))?;
-        let AtCut { walk, libraries, sizes } = match &mut world {
+        let cut = match &mut world {
             Some(world) => self.cut(at_cut, world)?,
             None => self.cut(at_cut, &mut Acquisition::of_world(keyspace))?,
         };
+        let walk = Arc::clone(&cut.walk);
         let world = world.as_deref();
         let mut underway = WalkGuard { snapshot: self, walk, world, is_whole: false };
-        let head = self.head(&libraries, &sizes);
+        let head = self.head(&cut);
         writer.push(&head).map_err(at_fault(&fault))?;
         let writer = match self.has_keys() {
             true => self.write_entries((writer, &fault), &underway.walk, world)?,
@@ -414,12 +343,12 @@ impl Snapshot {
         let stopped_at = keyspace.stopped_since();
         let walk = Walk::begin(world, Box::new(Intake(Arc::clone(&self.queue))));
         let walk = walk.ok_or("As many snapshots as can be are under way")?;
-        let Ok((libraries, sizes)) = contain(|| self.note_cut(&walk, at_cut, stopped_at)) else {
+        let Ok(cut) = contain(|| self.note_cut(&walk, at_cut, stopped_at)) else {
             // The marks agree again before the world goes on.
             drop(WalkGuard { snapshot: self, walk, world: Some(world), is_whole: false });
             return Err(BUG.to_owned());
         };
-        Ok(AtCut { walk, libraries, sizes })
+        Ok(cut)
     }
 
     /// Notes what there is at the cut.
@@ -428,7 +357,7 @@ impl Snapshot {
         walk: &Arc<Walk>,
         at_cut: Box<dyn FnOnce(Cut) + Send>,
         stopped_at: Option<i64>,
-    ) -> (Arc<LibrariesState>, Vec<(usize, usize, usize)>) {
+    ) -> AtCut {
         let server = self.server;
         let keyspace = server.keyspace;
         drill::point();
@@ -453,7 +382,8 @@ impl Snapshot {
             walk.give_up();
         }
         drill::point();
-        (libraries, sizes)
+        let history = server.journal.history();
+        AtCut { walk: Arc::clone(walk), libraries, sizes, history }
     }
 
     fn has_keys(&self) -> bool {
@@ -465,8 +395,14 @@ impl Snapshot {
     }
 
     /// What it begins with.
-    fn head(&self, libraries: &LibrariesState, sizes: &[(usize, usize, usize)]) -> Chunk {
+    fn head(&self, at_cut: &AtCut) -> Chunk {
+        let AtCut { libraries, sizes, history, .. } = at_cut;
         let mut head = ChunkWriter::new(self.options());
+        if let Some(SavedHistory { id, offset, database }) = history {
+            head.note("repl-stream-db", &database.to_string());
+            head.note("repl-id", &id.to_string());
+            head.note("repl-offset", &offset.to_string());
+        }
         let libraries = libraries.libraries().filter(|_| self.has_functions());
         libraries.for_each(|loaded| head.library(loaded.library.source()));
         for &(database, keys, volatile) in sizes.iter().filter(|_| self.has_keys()) {

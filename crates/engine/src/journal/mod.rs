@@ -26,6 +26,9 @@ use std::task::Waker;
 
 use base::time::Clock;
 use keyspace::{Lsn, Refusal};
+use proto::args::encode_command;
+use replication::history::SavedHistory;
+use replication::ids::ReplicationId;
 use smallvec::SmallVec;
 
 use crate::runtime::record_batch::RecordBatch;
@@ -82,6 +85,8 @@ pub struct Journal {
     tail: Mutex<Tail>,
     /// Whether transactions are to make records: there is a reader.
     is_read: &'static AtomicBool,
+    /// Whether there is a reader that passes it on to replicas.
+    has_replicas: AtomicBool,
     /// Everything up to here is safe with all readers that replies rely on.
     safe: AtomicU64,
     /// What replies may have seen that leave: what is safe, or anything if none is held.
@@ -102,6 +107,8 @@ struct Tail {
     follows: bool,
     /// The database that is selected here; another than the first behind a primary's stream only.
     database: usize,
+    /// Of which history of replication it is, and how much an offset there is more than an LSN.
+    history: Option<(ReplicationId, i64)>,
     readers: Vec<Attached>,
     /// How many readers were ever named.
     named: u64,
@@ -147,6 +154,7 @@ impl Journal {
         Self {
             tail: Mutex::default(),
             is_read,
+            has_replicas: AtomicBool::new(false),
             safe: AtomicU64::new(0),
             durable: AtomicU64::new(Lsn::MAX),
             has_failed: AtomicBool::new(false),
@@ -273,6 +281,36 @@ impl Journal {
         let sleepers: SmallVec<[_; 1]> = sleepers.collect();
         drop(tail);
         sleepers.into_iter().for_each(Sleeper::wake);
+    }
+
+    /// Says whether replicas read it: they are also told what writes nothing.
+    pub fn set_has_replicas(&self, has_replicas: bool) {
+        self.has_replicas.store(has_replicas, Ordering::Relaxed);
+    }
+
+    /// Appends a command that writes nothing and that subscribers of replicas are to hear of. What
+    /// clients of a replica publish stays there, as in Redis.
+    pub(crate) fn forward(&self, words: &[&[u8]]) {
+        let leads = self.is_read.load(Ordering::Relaxed);
+        if self.has_replicas.load(Ordering::Relaxed) && leads {
+            let mut record = Vec::new();
+            encode_command(words.iter().copied(), &mut record);
+            self.append(&record);
+        }
+    }
+
+    /// Says of which history the journal is, and how much an offset is more than its LSN; `None`
+    /// if it is of none that others may know.
+    pub fn set_history(&self, history: Option<(ReplicationId, i64)>) {
+        self.tail().history = history;
+    }
+
+    /// Where the journal's end stands in a history of replication, if it does.
+    pub fn history(&self) -> Option<SavedHistory> {
+        let tail = self.tail();
+        let (id, shift) = tail.history?;
+        let database = u32::try_from(tail.database).ok()?;
+        Some(SavedHistory { id, offset: tail.lsn.saturating_add_signed(shift), database })
     }
 
     /// Where the journal ends.

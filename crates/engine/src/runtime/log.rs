@@ -11,6 +11,7 @@ use std::io::{Cursor, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use base::io_text::plain;
 use base::time::Clock;
@@ -47,6 +48,14 @@ struct Shape {
 /// The log's file once more, for what is said when there is no memory, and how its lines look.
 /// Where there is no file nothing is: the standard error output is told by the library.
 static LAST_RESORT: Mutex<Option<(File, Shape)>> = Mutex::new(None);
+
+/// Whether lines say that this is a replica.
+static IS_REPLICA: AtomicBool = AtomicBool::new(false);
+
+/// Has lines say from here on whether this is a replica.
+pub(crate) fn set_replica(is_replica: bool) {
+    IS_REPLICA.store(is_replica, Ordering::Relaxed);
+}
 
 /// Where lines go.
 enum Target {
@@ -219,6 +228,7 @@ impl Display for Line<'_> {
         let Self { shape, level, now_ms, shown } = *self;
         let (pid, time) = (std::process::id(), Timestamp { now_ms, form: shape.timestamps });
         let (letter, role) = match shape.profile {
+            Profile::Server if IS_REPLICA.load(Ordering::Relaxed) => ('S', "slave"),
             Profile::Server => ('M', "master"),
             Profile::Sentinel => ('X', "sentinel"),
         };

@@ -94,11 +94,11 @@ impl Core {
     }
 
     /// What we are.
-    pub(super) fn standing(&self) -> Standing {
+    pub(super) fn standing(&self, server: &Network) -> Standing {
         let is_connected = self.link.state() == LinkState::Connected;
-        let role = match self.link.state() {
-            LinkState::None => Role::Primary,
-            _ => Role::Replica { is_connected },
+        let role = match server.replica_role.is_replica() {
+            false => Role::Primary,
+            true => Role::Replica { is_connected },
         };
         Standing { role, fails_over: false }
     }
@@ -132,6 +132,21 @@ impl Core {
     pub(super) fn position(&self, server: &Network) -> Option<SavedHistory> {
         let database = u32::try_from(server.journal.database()).unwrap_or(0);
         self.stream.as_ref().map(|_| self.history.saved(self.offset(server), database))
+    }
+
+    /// The data that a start has loaded stand there in a history: a replica may go on from there,
+    /// and replicas of a primary may. Nothing has changed since.
+    pub(super) fn resume(&mut self, server: &Network, saved: SavedHistory) {
+        self.history = match server.replica_role.is_replica() {
+            true => History::of_replica(saved),
+            false => {
+                let fresh = ReplicationId::from_random(random_bytes());
+                History::of_primary(saved, fresh)
+            }
+        };
+        self.shift = signed(saved.offset) - signed(server.journal.end());
+        self.begin_stream(server, saved.offset);
+        self.publish(server);
     }
 
     /// The data of a full sync are here: we are of their history, with an empty backlog; where that
@@ -201,6 +216,7 @@ impl Core {
         }
         drop(state);
         if is_over && let Some(stream) = stream.take() {
+            server.journal.set_has_replicas(false);
             stream.detach(&server.journal);
         }
         self.publish(server);
@@ -221,6 +237,7 @@ impl Core {
     fn begin_stream(&mut self, server: &Network, offset: u64) {
         let size = server.config.get(REPL_BACKLOG_SIZE);
         self.stream = Some(ReplicationStream::attach(&server.journal, offset, size));
+        server.journal.set_has_replicas(true);
         if let Some(waker) = self.awaits_stream.take() {
             waker.wake();
         }
@@ -237,9 +254,11 @@ impl Core {
     }
 
     /// Tells others what concerns them.
-    fn publish(&self, server: &Network) {
+    pub(super) fn publish(&self, server: &Network) {
         let (config, state) = (&server.config, self.link.state());
-        let is_replica = state != LinkState::None;
+        let is_replica = server.replica_role.is_replica();
+        let history = self.stream.as_ref().map(|_| (self.history.id(), self.shift));
+        server.journal.set_history(history);
         let refusals = &server.write_refusals;
         refusals.set(FEW_REPLICAS, !is_replica && !self.primary.allows_writes());
         refusals.set(READ_ONLY, is_replica && config.get(REPLICA_READ_ONLY));

@@ -11,6 +11,7 @@ use config::settings::REPLICAOF;
 use engine::keyspace_settings::set_replica;
 use engine::runtime::background::wait_for;
 use keyspace::Acquisition;
+use replication::history::SavedHistory;
 use replication::replica::{PrimaryAddress, ReplicaofReply, ReplicaofTarget};
 
 use super::core::now_ms;
@@ -25,8 +26,8 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 pub(crate) struct RoleChange<'a> {
     /// Whom to follow.
     pub(crate) target: ReplicaofTarget,
-    /// The client that asks, as CLIENT LIST shows it; nobody does at the start.
-    pub(crate) client: Option<&'a str>,
+    /// The client that asks, as CLIENT LIST shows it.
+    pub(crate) client: &'a str,
     /// Whether the world may be let go of meanwhile: nothing is half done with it.
     pub(crate) may_let_go: bool,
 }
@@ -42,8 +43,8 @@ impl Links {
         let _turn = self.role_turn.lock().unwrap_or_else(PoisonError::into_inner);
         match change.target {
             ReplicaofTarget::NoOne => {
-                let client = change.client.unwrap_or_default();
-                (self.promote(server, client, change.may_let_go, world), ReplicaofReply::Done)
+                let world = self.promote(server, change.client, change.may_let_go, world);
+                (world, ReplicaofReply::Done)
             }
             ReplicaofTarget::Primary(primary) => {
                 self.follow_another(server, primary, change.client, world)
@@ -51,15 +52,28 @@ impl Links {
         }
     }
 
-    /// Goes on with the primary that the configuration names, when the data are loaded.
-    pub(crate) fn follow_configured(&'static self, server: &'static Network) {
-        let text = server.config.get(REPLICAOF);
-        let words: Vec<&[u8]> = text.split(|byte| *byte == b' ').collect();
-        if let [host, port] = words[..]
-            && let Ok(target) = ReplicaofTarget::parse(host, port)
-        {
-            let change = RoleChange { target, client: None, may_let_go: true };
-            self.replicaof(server, change, Acquisition::of_world(server.keyspace));
+    /// Before the first client comes: the server is a replica from the start on if the
+    /// configuration says so.
+    pub(crate) fn begin(&'static self, server: &'static Network) {
+        if configured(server).is_some() {
+            set_replica(server, true);
+            self.core(server).publish(server);
+        }
+    }
+
+    /// The data are loaded, and stand there in a history if it is known; no client has seen them
+    /// yet. Goes on with the primary that the configuration names.
+    pub(crate) fn resume(&'static self, server: &'static Network, origin: Option<SavedHistory>) {
+        if let Some(saved) = origin {
+            self.core(server).resume(server, saved);
+        }
+        if let Some(primary) = configured(server) {
+            let mut core = self.core(server);
+            core.configure(server);
+            let now = now_ms(server);
+            core.ask_link(server, |link| link.replicaof(primary, origin, None, now));
+            drop(core);
+            self.send(server, LinksMessage::Act);
         }
     }
 
@@ -67,7 +81,7 @@ impl Links {
         &'static self,
         server: &'static Network,
         primary: PrimaryAddress,
-        client: Option<&str>,
+        client: &str,
         mut world: Acquisition,
     ) -> (Acquisition, ReplicaofReply) {
         let line = format!("{} {}", primary.host, primary.port);
@@ -76,7 +90,7 @@ impl Links {
         // The port is known by now.
         core.configure(server);
         let (own, now) = (core.position(server), now_ms(server));
-        let reply = core.ask_link(server, |link| link.replicaof(primary, own, client, now));
+        let reply = core.ask_link(server, |link| link.replicaof(primary, own, Some(client), now));
         if reply == ReplicaofReply::Done {
             core.turn_replica(server);
             if !server.replica_role.is_replica() {
@@ -125,5 +139,16 @@ impl Links {
         self.send(server, LinksMessage::IsIdle { gives_up, answer });
         // Where there is no thread, nothing is under way.
         answered.recv().unwrap_or(true)
+    }
+}
+
+/// The primary that the configuration names.
+fn configured(server: &Network) -> Option<PrimaryAddress> {
+    let text = server.config.get(REPLICAOF);
+    let words: Vec<&[u8]> = text.split(|byte| *byte == b' ').collect();
+    let [host, port] = words[..] else { return None };
+    match ReplicaofTarget::parse(host, port) {
+        Ok(ReplicaofTarget::Primary(primary)) => Some(primary),
+        Ok(ReplicaofTarget::NoOne) | Err(_) => None,
     }
 }

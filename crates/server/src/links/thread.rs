@@ -128,7 +128,7 @@ async fn tick(thread: Rc<LinksThread>) {
         tokio::time::sleep(TICK).await;
         thread.weigh();
         thread.ask(|core, server| {
-            let (role, is_paused) = (core.standing().role, are_writes_paused(server));
+            let (role, is_paused) = (core.standing(server).role, are_writes_paused(server));
             if let Some(stream) = &core.stream {
                 stream.state().backlog.trim();
             }
@@ -164,7 +164,7 @@ async fn ask_for_acks(thread: Rc<LinksThread>) {
         })
         .await;
         thread.ask(|core, server| {
-            let (role, is_paused) = (core.standing().role, are_writes_paused(server));
+            let (role, is_paused) = (core.standing(server).role, are_writes_paused(server));
             core.ask(server, |primary, _| {
                 primary.want_acks();
                 primary.end_of_turn(role, is_paused);
@@ -275,7 +275,7 @@ impl LinksThread {
             has_output,
         };
         let mut core = self.links.core(self.server);
-        let standing = core.standing();
+        let standing = core.standing(self.server);
         core.ask(self.server, |primary, stream| {
             primary.sync(&request, standing, stream, now_ms(self.server))
         })

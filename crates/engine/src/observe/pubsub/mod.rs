@@ -29,6 +29,16 @@ pub enum Space {
     Shard,
 }
 
+impl Space {
+    /// The command that publishes there.
+    pub(crate) fn command(self) -> &'static [u8] {
+        match self {
+            Self::Global => b"PUBLISH",
+            Self::Shard => b"SPUBLISH",
+        }
+    }
+}
+
 /// All that is subscribed to.
 pub struct PubSub {
     channels: Registry,
@@ -118,11 +128,6 @@ impl Publication {
     /// For how many subscriptions it is now.
     pub(crate) fn count_receivers(&self, pubsub: &PubSub) -> usize {
         pubsub.count_receivers(self.space, &self.channel)
-    }
-
-    /// Publishes it.
-    pub(crate) fn leave(&self, pubsub: &PubSub, outbox: Outbox<'_>) {
-        pubsub.publish(outbox, self.space, &self.channel, &self.message);
     }
 }
 

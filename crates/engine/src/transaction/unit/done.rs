@@ -23,12 +23,15 @@ pub(super) fn announce(
     done: &[Done],
     publications: &[(usize, Publication)],
 ) {
-    let (mut publications, outbox) = (publications.iter().peekable(), server.outbox(wakes));
+    let mut publications = publications.iter().peekable();
+    let publish = |Publication { space, channel, message }: &Publication| {
+        server.publish(wakes, *space, channel, message);
+    };
     for (index, command) in done.iter().enumerate() {
         while let Some((_, publication)) = publications.next_if(|(before, _)| *before <= index) {
-            publication.leave(&server.pubsub, outbox);
+            publish(publication);
         }
         server.notify(wakes, &command.effects);
     }
-    publications.for_each(|(_, publication)| publication.leave(&server.pubsub, outbox));
+    publications.for_each(|(_, publication)| publish(publication));
 }

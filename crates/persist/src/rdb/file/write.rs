@@ -168,6 +168,13 @@ impl ChunkWriter {
         }
     }
 
+    /// Tells something about the file, where there is a word for it.
+    pub fn note(&mut self, name: &str, text: &str) {
+        if self.options.form == BaseForm::Snapshot {
+            write_note(&mut self.out, name, text);
+        }
+    }
+
     /// Adds a library of functions.
     pub fn library(&mut self, code: &[u8]) {
         match self.options.form {

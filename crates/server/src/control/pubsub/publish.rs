@@ -74,7 +74,7 @@ fn publish(
         }
         None => {
             let wakes = &context.lane()?.wakes;
-            context.server.pubsub.publish(context.server.outbox(wakes), space, channel, message)
+            context.server.publish(wakes, space, channel, message)
         }
     };
     reply.integer(receivers as i64);
@@ -91,8 +91,7 @@ fn has_many_patterns(server: &Server) -> bool {
 fn publish_offloaded(server: &'static Server) -> Next {
     Next::offload(move |_, args, reply| {
         let wakes = PendingWakes::default();
-        let receivers =
-            server.pubsub.publish(server.outbox(&wakes), Space::Global, &args[1], &args[2]);
+        let receivers = server.publish(&wakes, Space::Global, &args[1], &args[2]);
         server.mailboxes.wake(&wakes);
         reply.integer(receivers as i64);
         Ok(())

@@ -60,7 +60,7 @@ fn replicaof(
     let client = describe(server, client, server.keyspace.clock().now_ms());
     let Some(unit) = &mut context.unit else {
         return Ok(Next::offload_with_locks(move |_, _, reply| {
-            let change = RoleChange { target, client: Some(&client), may_let_go: true };
+            let change = RoleChange { target, client: &client, may_let_go: true };
             let world = Acquisition::of_world(server.keyspace);
             let (world, done) = server.links.replicaof(server, change, world);
             drop(world);
@@ -71,7 +71,7 @@ fn replicaof(
     unit.tx.require_world()?;
     let may_let_go = server.config.get(REPLICA_READ_ONLY);
     let done = unit.tx.lend_world(|world| {
-        let change = RoleChange { target, client: Some(&client), may_let_go };
+        let change = RoleChange { target, client: &client, may_let_go };
         server.links.replicaof(server, change, world)
     });
     reply.simple(done.text());
