@@ -114,6 +114,7 @@ mod reload_beside_writers;
 mod reload_in_units;
 mod renamed;
 mod replication_primary;
+mod replication_roles;
 mod saves_called_off;
 mod saves_in_turn;
 mod scan;

@@ -110,10 +110,10 @@ fn pass_with_data(
     declared: impl Fn() -> Flags + Copy,
 ) -> Passed {
     let Asking { lane, entry, .. } = asking;
-    stale(asking)?;
     loading(asking)?;
     busy_script(asking)?;
     disk_and_memory(lane.shared, effective, entry.spec.role, room, declared)?;
+    stale(asking)?;
     write_gates(lane.shared, effective)?;
     pause(lane, declared)
 }

@@ -54,6 +54,9 @@ pub(super) const WAITAOF: ControlCommand = Command {
 };
 
 fn wait(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+    if context.server.replica_role.is_replica() {
+        return Err(WAIT_ON_REPLICA);
+    }
     let replicas = integer(args, 1)?;
     let timeout = timeout(context, args, 2)?;
     let replicas = usize::try_from(replicas).unwrap_or(0);
@@ -71,6 +74,9 @@ fn wait_aof(
     }
     let replicas = parse_i64(&args[2]).filter(|&count| count >= 0).ok_or(NOT_POSITIVE)?;
     let timeout = timeout(context, args, 3)?;
+    if context.server.replica_role.is_replica() {
+        return Err(WAITAOF_ON_REPLICA);
+    }
     if local == 1 && context.server.aof.phase() == Phase::Off {
         return Err(NO_FILE);
     }
@@ -112,6 +118,15 @@ fn timeout(context: &Context<'_>, args: Args<'_>, index: usize) -> Result<Option
     Ok((millis > 0).then_some(until_us))
 }
 
+const WAIT_ON_REPLICA: Refusal = Refusal::error(
+    "ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a \
+     replica is configured to be writable (which is not the default) writes to replicas are just \
+     local and are not propagated.",
+);
+const WAITAOF_ON_REPLICA: Refusal = Refusal::error(
+    "ERR WAITAOF cannot be used with replica instances. Please also note that writes to replicas \
+     are just local and are not propagated.",
+);
 const NOT_A_COUNT_OF_FILES: Refusal =
     Refusal::error("ERR value is out of range, value must between 0 and 1");
 const NOT_A_TIMEOUT: Refusal = Refusal::error("ERR timeout is not an integer or out of range");

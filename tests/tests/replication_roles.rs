@@ -1,0 +1,279 @@
+//! Roles: a replica of the real servers, what REPLICAOF says and does, what is told of a link, and
+//! what a restart remembers.
+
+use tests::render::render;
+use tests::server::eventually;
+use tests::{Client, Oracle, Server, check};
+
+const SAVES: &[&str] = &["--repl-diskless-sync-delay", "0", "--save", "3600 1000000"];
+
+fn follow(replica: &Server, primary: &Server) {
+    let port = primary.port().to_string();
+    let reply = replica.client().call(&["REPLICAOF", "127.0.0.1", &port]);
+    assert!(render(&reply).starts_with("OK"), "{}", render(&reply));
+}
+
+fn await_equal(primary: &Server, replica: &Server) {
+    let (mut above, mut below) = (primary.client(), replica.client());
+    eventually("the replica has everything", || {
+        below.info("master_link_status") == "up"
+            && below.info("slave_repl_offset") == above.info("master_repl_offset")
+    });
+}
+
+fn ask(client: &mut Client, line: &str) -> String {
+    let words = base::quote::split_arguments(line.as_bytes()).expect("its quotes are even");
+    render(&client.call(&words))
+}
+
+#[test]
+fn replicaof_is_answered_as_the_real_server_does() {
+    let top = Oracle::Redis82.start(&["--repl-diskless-sync-delay", "0"]);
+    let (ours, theirs) = (Server::start(&["--save", ""]), Oracle::Redis82.start(&["--save", ""]));
+    let port = top.port();
+    for line in [
+        "REPLICAOF NO ONE",
+        "REPLICAOF 127.0.0.1 port",
+        "REPLICAOF 127.0.0.1 70000",
+        "REPLICAOF 127.0.0.1",
+        &format!("REPLICAOF 127.0.0.1 {port}"),
+        &format!("SLAVEOF 127.0.0.1 {port}"),
+        "CONFIG GET replicaof",
+        "CONFIG SET replicaof \"127.0.0.1 1\"",
+        "EVAL \"return redis.pcall('REPLICAOF', 'NO', 'ONE')\" 0",
+        "MULTI",
+        "REPLICAOF NO ONE",
+        "EXEC",
+        "CONFIG GET replicaof",
+        "ROLE",
+    ] {
+        let [ours, theirs] = [&ours, &theirs].map(|server| ask(&mut server.client(), line));
+        if line.starts_with("ROLE") {
+            assert!(ours.starts_with("1) \"master\"") || ours.contains("slave"), "{ours}");
+            continue;
+        }
+        assert_eq!(ours, theirs, "{line}");
+    }
+}
+
+#[test]
+fn a_replica_refuses_what_the_real_one_refuses() {
+    let top = Oracle::Redis82.start(&["--repl-diskless-sync-delay", "0"]);
+    let (ours, theirs) = (Server::start(&["--save", ""]), Oracle::Redis82.start(&["--save", ""]));
+    check(&mut top.client(), "> SET k v\nOK\n> RPUSH l a b\n(integer) 2");
+    for server in [&ours, &theirs] {
+        follow(server, &top);
+        await_equal(&top, server);
+    }
+    let compare = |lines: &[&str]| {
+        let (mut left, mut right) = (ours.client(), theirs.client());
+        for line in lines {
+            assert_eq!(ask(&mut left, line), ask(&mut right, line), "{line}");
+        }
+    };
+    compare(&[
+        "GET k",
+        "SET k w",
+        "LPOP l",
+        "BLPOP l 1",
+        "MULTI",
+        "GET k",
+        "SET k w",
+        "EXEC",
+        "EVAL \"return redis.call('GET', KEYS[1])\" 1 k",
+        "EVAL \"return redis.call('SET', KEYS[1], 'w')\" 1 k",
+        "EVAL \"return redis.pcall('SET', KEYS[1], 'w')\" 1 k",
+        "PFCOUNT k",
+        "PUBLISH c m",
+        "FLUSHALL",
+        "WAIT 0 0",
+        "GETEX k",
+        "SORT l",
+        "SORT l ALPHA STORE m",
+    ]);
+    for server in [&ours, &theirs] {
+        check(&mut server.client(), "> CONFIG SET replica-serve-stale-data no\nOK");
+    }
+    compare(&["GET k"]);
+    drop(top);
+    for server in [&ours, &theirs] {
+        let mut client = server.client();
+        eventually("the link is down", || client.info("master_link_status") == "down");
+    }
+    compare(&["GET k", "SET k w", "PING", "INFO nothing", "MULTI", "GET k", "EXEC", "PUBLISH c m"]);
+    for server in [&ours, &theirs] {
+        check(
+            &mut server.client(),
+            "> CONFIG SET replica-serve-stale-data yes\nOK\n> GET k\n\"v\"",
+        );
+        check(&mut server.client(), "> CONFIG SET replica-read-only no\nOK\n> SET k w\nOK");
+        check(&mut server.client(), "> REPLICAOF NO ONE\nOK\n> SET k x\nOK\n> GET k\n\"x\"");
+    }
+}
+
+/// Names of fields, with those of one server's own left out.
+fn fields(client: &mut Client) -> Vec<String> {
+    let info = render(&client.call(&["INFO", "replication"]));
+    let lines = info.lines().filter_map(|line| line.split_once(':'));
+    lines.map(|(name, _)| name.to_owned()).collect()
+}
+
+#[test]
+fn info_has_the_fields_of_the_real_one_in_all_states() {
+    let top = Oracle::Redis82.start(&["--repl-diskless-sync-delay", "0"]);
+    let (ours, theirs) = (Server::start(&["--save", ""]), Oracle::Redis82.start(&["--save", ""]));
+    let compare = |what: &str| {
+        let [ours, theirs] = [&ours, &theirs].map(|server| fields(&mut server.client()));
+        assert_eq!(ours, theirs, "{what}");
+    };
+    compare("a primary alone");
+    for server in [&ours, &theirs] {
+        follow(server, &top);
+        await_equal(&top, server);
+    }
+    compare("a replica");
+    drop(top);
+    for server in [&ours, &theirs] {
+        let mut client = server.client();
+        eventually("the link is down", || client.info("master_link_status") == "down");
+    }
+    compare("a replica without its primary");
+}
+
+#[test]
+fn a_primary_that_comes_back_goes_on_with_its_replicas() {
+    let mut top = Server::start(SAVES);
+    let (ours, theirs) = (Server::start(&["--save", ""]), Oracle::Redis70.start(&["--save", ""]));
+    check(&mut top.client(), "> SET k v\nOK");
+    for server in [&ours, &theirs] {
+        follow(server, &top);
+        await_equal(&top, server);
+    }
+    let mut client = top.client();
+    check(&mut client, "> SET k w\nOK\n> WAIT 2 0\n(integer) 2");
+    client.send(&["SHUTDOWN", "SAVE"]);
+    eventually("the server ends", || top.has_ended());
+    top.restart();
+    let mut client = top.client();
+    check(&mut client, "> GET k\n\"w\"\n> SET k x\nOK");
+    for server in [&ours, &theirs] {
+        follow(server, &top);
+        await_equal(&top, server);
+        check(&mut server.client(), "> GET k\n\"x\"");
+    }
+    assert_eq!(["sync_full", "sync_partial_ok"].map(|it| client.info(it)), ["0", "2"]);
+}
+
+#[test]
+fn a_replica_that_comes_back_goes_on() {
+    for oracle in Oracle::ALL {
+        let top = oracle.start(&["--repl-diskless-sync-delay", "0", "--save", ""]);
+        let port = top.port().to_string();
+        let follows = [SAVES, &["--replicaof", "127.0.0.1", &port]].concat();
+        let mut replica = Server::start(&follows);
+        check(&mut top.client(), "> SELECT 3\nOK\n> SET k v\nOK");
+        await_equal(&top, &replica);
+        check(&mut top.client(), "> SELECT 3\nOK\n> SET k w\nOK\n> WAIT 1 0\n(integer) 1");
+        let mut client = replica.client();
+        client.send(&["SHUTDOWN", "SAVE"]);
+        eventually("the server ends", || replica.has_ended());
+        check(&mut top.client(), "> SELECT 3\nOK\n> APPEND k x\n(integer) 2");
+        replica.restart();
+        await_equal(&top, &replica);
+        check(
+            &mut replica.client(),
+            "> SELECT 3\nOK\n> GET k\n\"wx\"\n> SET k y\n(error) READONLY You can't write against a read only replica.",
+        );
+        assert_eq!(top.client().info("sync_full"), "1", "{oracle:?}");
+        assert_eq!(top.client().info("sync_partial_ok"), "1", "{oracle:?}");
+    }
+}
+
+#[test]
+fn the_file_says_whom_to_follow() {
+    let top = Server::start(SAVES);
+    let mut replica = Server::start_with_config("save \"\"\n", &[]);
+    follow(&replica, &top);
+    check(&mut replica.client(), "> CONFIG REWRITE\nOK");
+    replica.kill();
+    replica.restart();
+    await_equal(&top, &replica);
+    // As Sentinel says it.
+    let mut client = replica.client();
+    check(
+        &mut client,
+        "> MULTI\nOK\n> REPLICAOF NO ONE\nQUEUED\n> CONFIG REWRITE\nQUEUED\n\
+         > CLIENT KILL TYPE normal\nQUEUED\n> CLIENT KILL TYPE pubsub\nQUEUED",
+    );
+    let done = render(&client.call(&["EXEC"]));
+    assert_eq!(done, "1) OK\n2) OK\n3) (integer) 0\n4) (integer) 0");
+    replica.kill();
+    replica.restart();
+    check(&mut replica.client(), "> SET k v\nOK");
+    assert_eq!(replica.client().info("role"), "master");
+}
+
+#[test]
+fn a_primary_with_users_lets_in_who_says_the_password() {
+    for oracle in Oracle::ALL {
+        let top = oracle.start(&["--repl-diskless-sync-delay", "0", "--requirepass", "secret"]);
+        let mut replica = Server::start(&["--save", "", "--masterauth", "wrong"]);
+        follow(&replica, &top);
+        replica.wait_for_log("Unable to AUTH to MASTER: -WRONGPASS");
+        check(&mut replica.client(), "> CONFIG SET masterauth secret\nOK");
+        let mut client = replica.client();
+        eventually("the link is up", || client.info("master_link_status") == "up");
+        let user = "~* +psync +replconf +ping &* on >word";
+        let words: Vec<&str> =
+            ["ACL", "SETUSER", "link"].into_iter().chain(user.split(' ')).collect();
+        let mut admin = top.client();
+        admin.call(&["AUTH", "secret"]);
+        assert_eq!(render(&admin.call(&words)), "OK");
+        check(&mut client, "> CONFIG SET masteruser link masterauth word\nOK");
+        admin.call(&["CLIENT", "KILL", "TYPE", "REPLICA"]);
+        eventually("the user is in", || {
+            render(&admin.call(&["CLIENT", "LIST", "TYPE", "REPLICA"])).contains("user=link")
+        });
+    }
+}
+
+#[test]
+fn messages_reach_the_subscribers_of_replicas() {
+    let top = Server::start(SAVES);
+    let middle = Server::start(&["--save", ""]);
+    let below = Oracle::Redis70.start(&["--save", ""]);
+    follow(&middle, &top);
+    await_equal(&top, &middle);
+    follow(&below, &middle);
+    await_equal(&middle, &below);
+    let mut subscribers = [&middle, &below].map(|server| {
+        let mut client = server.client();
+        client.call(&["SUBSCRIBE", "c"]);
+        client
+    });
+    let mut client = top.client();
+    check(
+        &mut client,
+        "> PUBLISH c one\n(integer) 0\n> MULTI\nOK\n> SET k v\nQUEUED\n> PUBLISH c two\nQUEUED",
+    );
+    client.call(&["EXEC"]);
+    client.call(&["EVAL", "return redis.call('PUBLISH', 'c', 'three')", "0"]);
+    for subscriber in &mut subscribers {
+        for word in ["one", "two", "three"] {
+            assert!(render(&subscriber.receive()).contains(word));
+        }
+    }
+    // What clients of a replica publish stays there.
+    check(&mut middle.client(), "> PUBLISH c four\n(integer) 1");
+    assert!(render(&subscribers[0].receive()).contains("four"));
+    assert!(subscribers[1].is_silent());
+}
+
+#[test]
+fn what_replicas_have_on_disk_is_waited_for() {
+    let top = Server::start(SAVES);
+    let replica = Server::start(&["--save", "", "--appendonly", "yes"]);
+    follow(&replica, &top);
+    await_equal(&top, &replica);
+    check(&mut top.client(), "> SET k v\nOK\n> WAITAOF 0 1 0\n1) (integer) 0\n2) (integer) 1");
+}
