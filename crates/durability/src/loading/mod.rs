@@ -173,11 +173,11 @@ fn load_snapshot(
     name: &str,
 ) -> Result<Option<SavedHistory>, String> {
     let started = server.keyspace.clock().monotonic_us();
-    let loaded = snapshot::load_noting(server, file, OnDuplicate::Refused);
-    let (_, origin) = loaded
+    let loaded = snapshot::load_to(server, file, OnDuplicate::Refused, LoadPlace::Here);
+    let loaded = loaded
         .map_err(|error| format!("Fatal error loading the DB from {name}, {error}. Exiting."))?;
     let seconds = (server.keyspace.clock().monotonic_us() - started) as f64 / 1e6;
     log_notice!(server.log, "DB loaded from disk: {seconds:.3} seconds");
     server.saves.note_loaded(server);
-    Ok(origin.history())
+    Ok(loaded.origin.history())
 }

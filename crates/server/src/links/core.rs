@@ -74,7 +74,7 @@ impl Core {
         let settings = settings::of_primary(&server.config);
         Self {
             primary: Primary::new(settings, Box::new(random_bytes), now_ms(server)),
-            link: ReplicaLink::new(settings::of_replica(&server.config, &server.identity)),
+            link: ReplicaLink::new(settings::of_replica(server)),
             history: History::new(ReplicationId::from_random(random_bytes())),
             shift: 0,
             stream: None,
@@ -249,7 +249,7 @@ impl Core {
         if let Some(stream) = &self.stream {
             stream.state().backlog.resize(server.config.get(REPL_BACKLOG_SIZE));
         }
-        self.link.configure(settings::of_replica(&server.config, &server.identity));
+        self.link.configure(settings::of_replica(server));
         self.ask(server, |primary, _| primary.configure(settings, now_ms(server)));
     }
 

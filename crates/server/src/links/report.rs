@@ -4,6 +4,7 @@
 
 use std::sync::atomic::Ordering;
 
+use replication::backlog::Backlog;
 use replication::history::KeptRange;
 use replication::ids::ReplicationId;
 use replication::primary::{ReplicaRow, SyncCounts};
@@ -103,8 +104,8 @@ impl ReplicationReport {
                 Some(backlog) => backlog.end(),
                 None => core.offset(server),
             },
-            kept: backlog.map(|backlog| backlog.range()),
-            backlog_memory: backlog.map_or(0, |backlog| backlog.memory()),
+            kept: backlog.map(Backlog::range),
+            backlog_memory: backlog.map_or(0, Backlog::memory),
             counts: core.primary.counts(),
             link: core.link.report(now_ms(server)).map(LinkStatus::from),
             heard: links.heard.load(Ordering::Relaxed),

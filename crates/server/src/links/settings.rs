@@ -9,9 +9,10 @@ use config::settings::{
     REPL_PING_REPLICA_PERIOD, REPL_RDB_CHANNEL, REPL_TIMEOUT, REPLICA_ANNOUNCE_IP,
     REPLICA_ANNOUNCE_PORT,
 };
-use engine::shared::Identity;
 use replication::primary::{OutputLimit, PrimarySettings};
 use replication::replica::{LoadMode, ReplicaSettings};
+
+use crate::net::network::Network;
 
 const SECOND_MS: u64 = 1000;
 
@@ -34,15 +35,15 @@ pub(super) fn of_primary(config: &Config) -> PrimarySettings {
 const VALKEY: &str = "9.0.0";
 
 /// What a replica looks at.
-pub(super) fn of_replica(config: &Config, identity: &Identity) -> ReplicaSettings {
+pub(super) fn of_replica(server: &Network) -> ReplicaSettings {
+    let config = &server.config;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let given = |bytes: &[u8]| Some(bytes.to_vec()).filter(|bytes| !bytes.is_empty());
-    let own_port = u16::try_from(identity.port()).unwrap_or(0);
     let announced = Some(config.get(REPLICA_ANNOUNCE_PORT)).filter(|port| *port != 0);
     ReplicaSettings {
         user: given(&config.get(MASTERUSER)),
         password: given(&config.get(MASTERAUTH)),
-        listening_port: announced.unwrap_or(own_port),
+        listening_port: announced.unwrap_or(server.identity.port()),
         announced_ip: given(&config.get(REPLICA_ANNOUNCE_IP)).map(|ip| text(&ip)),
         valkey_version: Some(VALKEY),
         timeout_ms: u64::from(config.get(REPL_TIMEOUT)) * SECOND_MS,

@@ -17,11 +17,12 @@ use config::settings::{REPL_BACKLOG_SIZE, REPL_DISABLE_TCP_NODELAY};
 use engine::clients::registry::client_flags;
 use engine::runtime::lanes::STACK_BYTES;
 use engine::runtime::log::{log_notice, log_warning};
+use engine::session::client_info::describe;
 use engine::session::{AskedSync, ReplicaSession};
-use keyspace::Refusal;
+use keyspace::{Acquisition, Refusal};
 use persist::storage::OpenMode;
 use replication::primary::{CloseWhen, ReplicaId, RoundId, SyncAsk, SyncRequest, SyncVerdict};
-use replication::replica::{LinkState, ReplicaLink as LinkEngine};
+use replication::replica::{LinkState, ReplicaLink as LinkEngine, ReplicaofTarget};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::spawn_local;
@@ -32,7 +33,9 @@ use super::handle::Links;
 use super::link_output::LinkOutput;
 use super::primary_link::{PrimaryLink, PrimaryLinkMessage};
 use super::replica_link::ReplicaLink;
+use super::roles::RoleChange;
 use super::settings;
+use super::stream::ReplicationStream;
 use crate::net::connection::{Moving, Stream};
 use crate::net::network::Network;
 
@@ -200,6 +203,9 @@ fn adopt(thread: &Rc<LinksThread>, mut moving: Moving) {
     let link = ReplicaLink::new(Arc::clone(&moving.session.client));
     let verdict = thread.judge(&link, &mut moving);
     moving.session.client.set_flag(client_flags::BLOCKED, false);
+    if verdict != SyncVerdict::PromoteFirst {
+        moving.session.replica_mut().asked = None;
+    }
     match verdict {
         SyncVerdict::Attached => {
             thread.attach(link, moving);
@@ -210,7 +216,7 @@ fn adopt(thread: &Rc<LinksThread>, mut moving: Moving) {
             let refusal = Refusal::owned(String::from_utf8_lossy(&error).into_owned());
             moving.answer(|reply| server.refuse(&refusal, reply));
         }
-        SyncVerdict::PromoteFirst => moving.answer(|reply| reply.ok()),
+        SyncVerdict::PromoteFirst => return thread.promote_for(moving),
     }
     server.worker_pool.hand_over(server, Box::new(moving));
     thread.act();
@@ -258,8 +264,7 @@ impl LinksThread {
         let is_monitor = moving.session.client.has_flag(client_flags::MONITOR);
         let peer = link.peer_ip();
         let ReplicaSession { announced, asked } = moving.session.replica_mut();
-        let asked = asked.take().expect("the client has asked");
-        let ask = match &asked {
+        let ask = match asked.as_ref().expect("the client has asked") {
             AskedSync::Sync => SyncAsk::Sync,
             AskedSync::Psync { id, byte, failover } => {
                 SyncAsk::Psync { id, byte, failover: *failover }
@@ -279,6 +284,22 @@ impl LinksThread {
         core.ask(self.server, |primary, stream| {
             primary.sync(&request, standing, stream, now_ms(self.server))
         })
+    }
+
+    /// An old primary hands over: we become a primary, and are asked once more.
+    fn promote_for(&self, mut moving: Moving) {
+        let (server, links) = (self.server, self.links);
+        let client = describe(server, &moving.session.client, server.keyspace.clock().now_ms());
+        let asked = &mut moving.session.replica_mut().asked;
+        if let Some(AskedSync::Psync { failover, .. }) = asked {
+            *failover = false;
+        }
+        server.background.spawn(move |_| {
+            let target = ReplicaofTarget::NoOne;
+            let change = RoleChange { target, client: &client, may_let_go: true };
+            links.replicaof(server, change, Acquisition::of_world(server.keyspace));
+            links.adopt(server, Box::new(moving));
+        });
     }
 
     /// A client is a replica from now on.
@@ -309,7 +330,8 @@ impl LinksThread {
         match action {
             LinkAction::Send { replica, bytes } => self.at(replica, |out| out.push(bytes)),
             LinkAction::Pin { replica, place } => {
-                let stream = self.links.core(self.server).stream.as_ref().map(|it| it.share());
+                let stream =
+                    self.links.core(self.server).stream.as_ref().map(ReplicationStream::share);
                 if let Some(stream) = stream {
                     self.at(replica, |out| out.pin(place, stream));
                 }

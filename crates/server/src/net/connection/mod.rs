@@ -317,7 +317,7 @@ impl Moving {
         self.suspension = Suspension::None;
         let mut output = self.output.take().unwrap_or_default();
         write(&mut Reply::new(&mut output, self.session.resp));
-        self.output = Some(output).filter(|output| output.len() > 0);
+        self.output = Some(output).filter(|output| !output.is_empty());
     }
 
     /// What has come and is not executed.
