@@ -182,7 +182,8 @@ fn a_replica_that_comes_back_goes_on() {
         await_equal(&top, &replica);
         check(
             &mut replica.client(),
-            "> SELECT 3\nOK\n> GET k\n\"wx\"\n> SET k y\n(error) READONLY You can't write against a read only replica.",
+            "> SELECT 3\nOK\n> GET k\n\"wx\"\n> SET k y\n\
+             (error) READONLY You can't write against a read only replica.",
         );
         assert_eq!(top.client().info("sync_full"), "1", "{oracle:?}");
         assert_eq!(top.client().info("sync_partial_ok"), "1", "{oracle:?}");
