@@ -15,6 +15,7 @@ use crate::claims::SnapshotClaim;
 use crate::save::Saves;
 use crate::shutdown::Shutdown;
 use crate::snapshot::Snapshots;
+use crate::stream_turns::StreamTurns;
 
 /// What runs commands, with what keeps their data: the whole is its [`Engine`] and more.
 pub struct Durability {
@@ -33,8 +34,8 @@ pub struct Durability {
     pub storage: Box<dyn Storage>,
     /// What SHUTDOWN was asked to do, and how far it is.
     pub shutdown: Shutdown,
-    /// Held by the thread that applies a primary's stream.
-    pub(crate) stream_turn: Mutex<()>,
+    /// Who applies a primary's stream, or takes its data in.
+    pub(crate) stream_turns: StreamTurns,
     /// Held by who changes the configuration or writes its file, or begins or removes a backup.
     config_turn: Mutex<()>,
 }
@@ -59,7 +60,7 @@ impl Durability {
             snapshot_claim: SnapshotClaim::default(),
             storage,
             shutdown: Shutdown::default(),
-            stream_turn: Mutex::default(),
+            stream_turns: StreamTurns::default(),
             config_turn: Mutex::default(),
             engine,
         }

@@ -17,6 +17,7 @@ pub mod replay;
 pub mod save;
 pub mod shutdown;
 pub mod snapshot;
+mod stream_turns;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod waitaof;

@@ -5,7 +5,6 @@
 //! nothing.
 
 use std::sync::OnceLock;
-use std::sync::atomic::Ordering;
 
 use crate::keyspace::Keyspace;
 use crate::lock::partition::Lsn;
@@ -33,7 +32,8 @@ impl Keyspace {
         }
     }
 
-    /// Names who knows how far the journal has been written; called once.
+    /// Names who knows how far the journal has been written, or that nobody reads it (0); called
+    /// once.
     pub fn set_journal_end(&self, end: impl Fn() -> Lsn + Send + Sync + 'static) {
         let first = self.outside().journal_end.set(Box::new(end)).is_ok();
         assert!(first, "one process has one journal");
@@ -41,8 +41,7 @@ impl Keyspace {
 
     /// The LSN behind all that is in the journal now; 0 where nobody reads it.
     pub(crate) fn journal_end(&self) -> Lsn {
-        let is_attached = self.settings().journal_attached.load(Ordering::Relaxed);
-        self.outside().journal_end.get().filter(|_| is_attached).map_or(0, |end| end())
+        self.outside().journal_end.get().map_or(0, |end| end())
     }
 
     /// Says how long threads wait for what others hold while a client waits for them; called once.

@@ -3,7 +3,7 @@
 //! Invariant: while it has leave, what is applied is appended before the leave ends; so there is no
 //! moment at which somebody else has the world and one is there without the other.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::task::{Wake, Waker};
 use std::thread::Thread;
 
@@ -14,18 +14,20 @@ use engine::runtime::counters::add;
 use engine::runtime::lanes::APPLIER_LANE;
 use engine::runtime::panics::{contain, text_of};
 use engine::runtime::write_gate::WriteGate;
-use keyspace::{Acquisition, HeavyPass};
+use keyspace::{Acquisition, HeavyPass, Location};
 use proto::Output;
 
 use super::queue::{Piece, PieceQueue};
-use super::units::StreamUnits;
+use super::units::{StreamItem, StreamUnits};
 use super::{ApplyReport, ReportTo};
 use crate::durability::Durability;
+use crate::loading::TurnstileGuard;
 use crate::replay::parallel::{Running, ShareThreads};
 use crate::replay::partitioner::{Partitioner, Segment, Task};
 use crate::replay::read_ahead::Stopped;
 use crate::replay::replayer::Replayer;
 use crate::replay::stream::{StreamSource, StreamThread};
+use crate::stream_turns::StreamTurn;
 
 /// After so many units it is looked who wants the world.
 const GROUP: usize = 16;
@@ -97,9 +99,8 @@ impl Applier {
     }
 
     /// Applies what comes, until nothing does any more, or it cannot.
-    pub(super) fn run(mut self) {
-        // Who had it before has ended, whatever by.
-        let _turn = self.server.stream_turn.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn run(mut self, turn: &StreamTurn) {
+        turn.wait();
         while let Some(piece) = self.queue.take() {
             let applied = contain(|| self.apply(&piece));
             let why = match applied {
@@ -119,21 +120,7 @@ impl Applier {
         self.partitioner.select(piece.database);
         self.database = piece.database;
         (self.applied, self.appended) = (piece.begin(), piece.begin());
-        let mut units = StreamUnits::new(&piece.bytes, piece.begin());
-        let (mut commands, mut fault) = (0, None);
-        loop {
-            match units.next_unit() {
-                Ok(Some(unit)) => {
-                    commands += unit.commands.len() as u64;
-                    self.partitioner.add(unit);
-                }
-                Ok(None) => break,
-                Err(why) => {
-                    fault = Some(why);
-                    break;
-                }
-            }
-        }
+        let (commands, fault) = self.split(piece);
         let ran = self.run_segments(piece);
         if ran.is_ok() && fault.is_none() {
             (self.applied, self.database) = (piece.end, self.partitioner.database());
@@ -143,6 +130,29 @@ impl Applier {
         add(&self.server.applier.commands, commands);
         ran?;
         fault.map_or(Ok(()), |why| Err(End::Fault(why)))
+    }
+
+    /// Makes tasks of the units of a piece; how many commands they are, and why not all of it is
+    /// units.
+    fn split(&mut self, piece: &Piece) -> (u64, Option<String>) {
+        let mut units = StreamUnits::new(&piece.bytes, piece.begin());
+        let mut commands = 0;
+        loop {
+            match units.next_unit() {
+                Ok(Some(StreamItem::Command(args, place))) => {
+                    let offset = |at: usize| piece.begin() + at as u64;
+                    let offsets = offset(place.start)..offset(place.end);
+                    commands += 1;
+                    self.partitioner.add_within(args, place, offsets);
+                }
+                Ok(Some(StreamItem::Transaction(unit))) => {
+                    commands += unit.commands.len() as u64;
+                    self.partitioner.add(unit);
+                }
+                Ok(None) => return (commands, None),
+                Err(why) => return (commands, Some(why)),
+            }
+        }
     }
 
     fn run_segments(&mut self, piece: &Piece) -> Result<(), End> {
@@ -157,6 +167,7 @@ impl Applier {
 
     fn run_serial(&mut self, piece: &Piece, tasks: &[Task]) -> Result<(), End> {
         for (index, group) in tasks.chunks(GROUP).enumerate() {
+            self.prefetch(group);
             self.thread.begin_batch();
             let ran = group.iter().try_for_each(|task| self.run_task(piece, task));
             self.thread.end_batch();
@@ -167,6 +178,18 @@ impl Applier {
             self.let_world_pass(piece)?;
         }
         Ok(())
+    }
+
+    /// Has the keys of units fetched from memory together.
+    fn prefetch(&self, group: &[Task]) {
+        if group.len() < 2 || self.pass.is_none() {
+            return;
+        }
+        let locate = |task: &Task| task.resolved.and_then(|resolved| resolved.location);
+        let locations: Vec<Location> = group.iter().filter_map(locate).collect();
+        let keyspace = self.server.keyspace;
+        let _guard = TurnstileGuard::enter(keyspace, APPLIER_LANE);
+        keyspace.prefetch(APPLIER_LANE, &locations, group[0].state.database);
     }
 
     /// Runs a unit with nothing of the stream beside it.
@@ -193,13 +216,14 @@ impl Applier {
             let (server, stream, from) = (self.server, &self.thread, self.appended);
             let append = || {
                 if has_world {
-                    let bytes = piece.between(from, task.unit.end);
+                    let bytes = piece.between(from, task.end);
                     server.journal.append_stream(bytes, task.selects);
                 }
             };
-            match Replayer::apply(server, stream, task, grant, &mut self.out, append)? {
+            let unit = (task, &**piece.bytes);
+            match Replayer::apply(server, stream, unit, grant, &mut self.out, append)? {
                 None => {
-                    (self.applied, self.database) = (task.unit.end, task.selects);
+                    (self.applied, self.database) = (task.end, task.selects);
                     if has_world {
                         self.report_appended();
                     }
@@ -222,10 +246,10 @@ impl Applier {
         };
         let threads = self.threads.insert(threads);
         let last = shares.iter().filter_map(|tasks| tasks.last());
-        let last = last.max_by_key(|task| task.unit.end);
+        let last = last.max_by_key(|task| task.end);
         let (end, database) =
-            last.map_or((self.applied, self.database), |task| (task.unit.end, task.selects));
-        let handed_over = threads.hand_over(shares);
+            last.map_or((self.applied, self.database), |task| (task.end, task.selects));
+        let handed_over = threads.hand_over(shares, &piece.bytes);
         // Whatever comes of it, nobody is at work behind this.
         threads.wait()?;
         handed_over?;

@@ -69,14 +69,15 @@ impl StreamApplier {
         let queue = Arc::new(PieceQueue::default());
         let applier = Applier::new(server, shares, Arc::clone(&queue), peer, report);
         let thread = thread::Builder::new().name("applier".to_owned()).stack_size(STACK_BYTES);
-        thread.spawn(move || applier.run())?;
+        let turn = server.stream_turns.take();
+        thread.spawn(move || applier.run(&turn))?;
         Ok(Self { queue })
     }
 
     /// Has whole units applied, before which this database is selected, and behind which the stream
     /// has this offset. Never waits: whoever brings them heeds `queued_bytes`.
     pub fn push(&self, units: &[u8], end: u64, database: usize) {
-        self.queue.push(Piece { bytes: units.to_vec(), end, database });
+        self.queue.push(Piece { bytes: Arc::new(units.to_vec()), end, database });
     }
 
     /// Bytes that were pushed and are not applied: none if nothing is under way.

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 /// About so many bytes are taken at once, if there are so many.
 const PIECE: usize = 256 << 10;
@@ -13,7 +13,7 @@ const PIECE: usize = 256 << 10;
 /// Whole units of a stream that follow each other.
 #[derive(Default)]
 pub(super) struct Piece {
-    pub(super) bytes: Vec<u8>,
+    pub(super) bytes: Arc<Vec<u8>>,
     /// The offset behind them.
     pub(super) end: u64,
     /// The database that is selected before them.
@@ -81,7 +81,8 @@ impl PieceQueue {
         while piece.bytes.len() < PIECE
             && let Some(next) = waiting.pieces.pop_front_if(|next| next.begin() == piece.end)
         {
-            piece.bytes.extend_from_slice(&next.bytes);
+            // Nobody else has it yet.
+            Arc::make_mut(&mut piece.bytes).extend_from_slice(&next.bytes);
             piece.end = next.end;
         }
         Some(piece)

@@ -111,8 +111,8 @@ fn ask(server: &'static Durability, database: usize, line: &str) -> String {
 fn ends_of(stream: &[u8]) -> Vec<usize> {
     let mut units = StreamUnits::new(stream, 0);
     let mut ends = Vec::new();
-    while let Some(unit) = units.next_unit().unwrap() {
-        ends.push(unit.end as usize);
+    while units.next_unit().unwrap().is_some() {
+        ends.push(units.offset() as usize);
     }
     ends
 }

@@ -3,16 +3,20 @@
 //! Invariant: what is let pass is what a log may hold, as it is appended as it came: each unit is a
 //! command, or what stands between MULTI and EXEC.
 
-use persist::aof::Unit;
-use proto::{Limits, OwnedArgs, Progress, RequestParser};
+use std::ops::Range;
 
-/// A primary may allow longer arguments than we do.
-const LIMITS: Limits = Limits {
-    bulk: u32::MAX as usize,
-    arguments: i32::MAX as usize,
-    inline: 64 << 10,
-    authenticated: true,
-};
+use persist::aof::Unit;
+use proto::{Args, Progress, RequestParser};
+
+use crate::replay::stream::LIMITS;
+
+/// A unit of a stream.
+pub(super) enum StreamItem<'u> {
+    /// A command, and where it lies in the bytes.
+    Command(Args<'u>, Range<usize>),
+    /// A transaction.
+    Transaction(Unit),
+}
 
 /// Splits bytes that are whole units.
 pub(super) struct StreamUnits<'b> {
@@ -30,39 +34,43 @@ impl<'b> StreamUnits<'b> {
     }
 
     /// The next unit, or why there is none.
-    pub(super) fn next_unit(&mut self) -> Result<Option<Unit>, String> {
+    pub(super) fn next_unit(&mut self) -> Result<Option<StreamItem<'_>>, String> {
+        if self.at == self.bytes.len() {
+            return Ok(None);
+        }
         let mut unit = Unit { offset: self.offset(), ..Unit::default() };
-        let mut is_transaction = false;
-        while self.at < self.bytes.len() {
-            let command = self.next_command()?;
-            let args = command.as_args();
-            let word = args.get(0).filter(|_| args.len() == 1).unwrap_or_default();
-            let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
-            match is_transaction {
-                false if is("MULTI") => is_transaction = true,
-                true if is("MULTI") => return Err(self.fault("MULTI within MULTI")),
-                false if is("EXEC") || is("DISCARD") => {
-                    return Err(self.fault("the end of a transaction that did not begin"));
-                }
-                true if is("DISCARD") => return Err(self.fault("DISCARD")),
-                true if is("EXEC") => is_transaction = false,
-                _ => unit.commands.push(command),
-            }
-            if !is_transaction {
-                unit.end = self.offset();
-                return Ok(Some(unit));
+        let place = self.next_command()?;
+        match Bracket::of(self.args(&place)) {
+            None => return Ok(Some(StreamItem::Command(self.args(&place), place))),
+            Some(Bracket::Open) => {}
+            Some(Bracket::Close | Bracket::GiveUp) => {
+                return Err(self.fault("the end of a transaction that did not begin"));
             }
         }
-        if is_transaction { Err(self.fault("a transaction that does not end")) } else { Ok(None) }
+        while self.at < self.bytes.len() {
+            let place = self.next_command()?;
+            let args = self.args(&place);
+            match Bracket::of(args) {
+                None => unit.commands.push(args.into()),
+                Some(Bracket::Open) => return Err(self.fault("MULTI within MULTI")),
+                Some(Bracket::GiveUp) => return Err(self.fault("DISCARD")),
+                Some(Bracket::Close) => {
+                    unit.end = self.offset();
+                    return Ok(Some(StreamItem::Transaction(unit)));
+                }
+            }
+        }
+        Err(self.fault("a transaction that does not end"))
     }
 
-    fn next_command(&mut self) -> Result<OwnedArgs, String> {
+    /// Passes over the next command, which the parser then has.
+    fn next_command(&mut self) -> Result<Range<usize>, String> {
         let rest = &self.bytes[self.at..];
         if rest[0] != b'*' {
             return Err(self.fault("a command that is not an array"));
         }
-        let progress = self.parser.advance(rest, &LIMITS);
-        let consumed = match progress {
+        self.parser.reset();
+        let consumed = match self.parser.advance(rest, &LIMITS) {
             Ok(Progress::Complete { consumed }) => consumed,
             Ok(Progress::Empty { .. }) => return Err(self.fault("a command without a name")),
             Ok(Progress::Incomplete { .. }) => {
@@ -70,17 +78,43 @@ impl<'b> StreamUnits<'b> {
             }
             Err(error) => return Err(self.fault(&error.to_string())),
         };
-        let command = OwnedArgs::from(self.parser.args(rest));
-        self.parser.reset();
-        self.at += consumed;
-        Ok(command)
+        let place = self.at..self.at + consumed;
+        self.at = place.end;
+        Ok(place)
     }
 
-    fn offset(&self) -> u64 {
+    /// The command that was passed over last, which lies there.
+    fn args(&self, place: &Range<usize>) -> Args<'_> {
+        self.parser.args(&self.bytes[place.clone()])
+    }
+
+    /// How far it is.
+    pub(super) fn offset(&self) -> u64 {
         self.begin + self.at as u64
     }
 
     fn fault(&self, what: &str) -> String {
         format!("at offset {}: {what}", self.offset())
+    }
+}
+
+/// What begins and ends transactions.
+enum Bracket {
+    Open,
+    Close,
+    GiveUp,
+}
+
+impl Bracket {
+    #[inline]
+    fn of(args: Args<'_>) -> Option<Self> {
+        let word = args.get(0).filter(|_| args.len() == 1)?;
+        let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
+        match word.len() {
+            4 if is("EXEC") => Some(Self::Close),
+            5 if is("MULTI") => Some(Self::Open),
+            7 if is("DISCARD") => Some(Self::GiveUp),
+            _ => None,
+        }
     }
 }

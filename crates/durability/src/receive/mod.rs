@@ -70,8 +70,9 @@ impl SnapshotReceiver {
         let pipe = Arc::new(Pipe::default());
         let receiver = Receiver::new(server, Arc::clone(&pipe), length);
         let thread = thread::Builder::new().name("receiver".to_owned()).stack_size(STACK_BYTES);
+        let turn = server.stream_turns.take();
         thread.spawn(move || {
-            if let Some(received) = receiver.run(mode) {
+            if let Some(received) = receiver.run(mode, turn) {
                 report(received);
             }
         })?;

@@ -5,7 +5,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use base::io_text::plain;
 use config::settings::{APPENDONLY, RDB_DEL_SYNC_FILES, SAVE};
@@ -23,6 +23,7 @@ use crate::claims::snapshot_file;
 use crate::durability::Durability;
 use crate::loading::snapshot;
 use crate::loading::{self, LoadPlace, OnDuplicate};
+use crate::stream_turns::StreamTurn;
 
 /// The file is synced after so many bytes, so that its end does not wait for all of it.
 const SYNC_EACH: usize = 8 << 20;
@@ -46,9 +47,11 @@ impl Receiver {
     }
 
     /// Takes the data in; nothing is reported where the rest did not come.
-    pub(super) fn run(self, mode: ReceiveMode) -> Option<ReceiveReport> {
-        // Whoever applied a stream, or took data in before, has ended.
-        let _turn = self.server.stream_turn.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn run(self, mode: ReceiveMode, turn: StreamTurn) -> Option<ReceiveReport> {
+        turn.wait();
+        if self.pipe.is_cut() {
+            return None;
+        }
         let received = contain(|| match mode {
             ReceiveMode::File => self.by_file(),
             ReceiveMode::Flush => self.replace(&mut PipeFile::new(Arc::clone(&self.pipe))),
@@ -59,6 +62,7 @@ impl Receiver {
             self.empty(|| ());
             self.server.loading.end();
         }
+        drop(turn);
         if self.pipe.is_cut() {
             return None;
         }

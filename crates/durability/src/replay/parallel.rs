@@ -56,9 +56,12 @@ pub(crate) struct ShareThreads {
     members: Vec<ShareThread>,
 }
 
+/// Units of a share, and the bytes that they came in if they lie in any.
+type ShareTasks = (Vec<Task>, Arc<Vec<u8>>);
+
 /// Who runs a share.
 struct ShareThread {
-    tasks: SyncSender<Vec<Task>>,
+    tasks: SyncSender<ShareTasks>,
     reports: Receiver<Result<(), Stopped>>,
     /// Segments that were handed over and are not known to be done.
     underway: usize,
@@ -87,9 +90,13 @@ impl ShareThreads {
     }
 
     /// Has a segment run, behind those that were handed over before.
-    pub(crate) fn hand_over(&mut self, shares: Vec<Vec<Task>>) -> Result<(), Stopped> {
+    pub(crate) fn hand_over(
+        &mut self,
+        shares: Vec<Vec<Task>>,
+        bytes: &Arc<Vec<u8>>,
+    ) -> Result<(), Stopped> {
         for (member, tasks) in self.members.iter_mut().zip(shares) {
-            member.tasks.send(tasks).map_err(|_| stopped())?;
+            member.tasks.send((tasks, Arc::clone(bytes))).map_err(|_| stopped())?;
             member.underway += 1;
         }
         Ok(())
@@ -153,10 +160,12 @@ impl Share {
         Self { server, lane, manner }
     }
 
-    fn run_all(&self, queue: &Receiver<Vec<Task>>, reporter: &Sender<Result<(), Stopped>>) {
+    fn run_all(&self, queue: &Receiver<ShareTasks>, reporter: &Sender<Result<(), Stopped>>) {
         let mut out = Output::new();
-        for tasks in queue {
-            let result = self.run(&tasks, &mut out);
+        for (tasks, bytes) in queue {
+            let result = self.run(&tasks, &bytes, &mut out);
+            // Whoever waits for the report may take them back.
+            drop(bytes);
             // Who does not listen any more has failed itself.
             if reporter.send(result).is_err() {
                 return;
@@ -164,7 +173,7 @@ impl Share {
         }
     }
 
-    fn run(&self, tasks: &[Task], out: &mut Output) -> Result<(), Stopped> {
+    fn run(&self, tasks: &[Task], bytes: &[u8], out: &mut Output) -> Result<(), Stopped> {
         let keyspace = self.server.keyspace;
         for group in tasks.chunks(GROUP) {
             // Where whoever handed them over keeps the world from being stopped, it comes in at
@@ -174,19 +183,19 @@ impl Share {
             let locations: Vec<Location> = group.iter().filter_map(locate).collect();
             // Where the database changes within a group, some of this is in vain.
             keyspace.prefetch(self.lane, &locations, group[0].state.database);
-            self.run_group(group, out)?;
+            self.run_group(group, bytes, out)?;
         }
         Ok(())
     }
 
-    fn run_group(&self, group: &[Task], out: &mut Output) -> Result<(), Stopped> {
+    fn run_group(&self, group: &[Task], bytes: &[u8], out: &mut Output) -> Result<(), Stopped> {
         match &self.manner {
             Manner::Log(now) => group.iter().try_for_each(|task| self.run_one(task, *now, out)),
             Manner::Stream(stream) => {
                 stream.begin_batch();
-                let ran = group
-                    .iter()
-                    .try_for_each(|task| Replayer::apply_in_turn(self.server, stream, task, out));
+                let ran = group.iter().try_for_each(|task| {
+                    Replayer::apply_in_turn(self.server, stream, (task, bytes), out)
+                });
                 stream.end_batch();
                 ran
             }
@@ -202,7 +211,7 @@ impl Share {
         }
         let tx = Tx::begin(grant, options(self.lane, now));
         let mut replayer = Replayer::with(self.server, tx, std::mem::take(out));
-        let result = replayer.run(task);
+        let result = replayer.run(task, &[]);
         *out = replayer.into_output();
         result
     }

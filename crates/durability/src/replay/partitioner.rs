@@ -7,6 +7,8 @@
 //! Invariant: two units that may touch the same data are in one share of one segment, in the order
 //! of the file, or in segments that follow each other.
 
+use std::ops::Range;
+
 use commands::arguments::database;
 use commands::{Flags, Plan, Role};
 use engine::execute::Resolved;
@@ -14,7 +16,7 @@ use engine::table::command_table::Run;
 use keyspace::PartitionSet;
 use persist::aof::Unit;
 use persist::entry_notes::EntryNote;
-use proto::Args;
+use proto::{Args, OwnedArgs};
 
 use super::beside::Beside;
 use super::replayer::entry_note;
@@ -36,7 +38,11 @@ pub(crate) enum Segment {
 
 /// A unit to be run.
 pub(crate) struct Task {
-    pub(crate) unit: Unit,
+    pub(crate) commands: TaskCommands,
+    /// Where in the source it begins.
+    pub(crate) offset: u64,
+    /// Where in the source it ends.
+    pub(crate) end: u64,
     pub(crate) state: ReplayState,
     /// What was found out about the first command.
     pub(crate) resolved: Option<Resolved>,
@@ -46,6 +52,13 @@ pub(crate) struct Task {
     pub(crate) needs_world: bool,
     /// The logical database behind it.
     pub(crate) selects: usize,
+}
+
+/// The commands of a unit.
+pub(crate) enum TaskCommands {
+    Own(Vec<OwnedArgs>),
+    /// One command, at this place of the bytes that the unit came in.
+    Within(Range<usize>),
 }
 
 /// What earlier units leave behind for the next one.
@@ -100,20 +113,39 @@ impl Partitioner {
 
     /// Adds the next unit.
     pub(crate) fn add(&mut self, unit: Unit) {
-        let state = self.state;
-        let first = unit.commands.first().map(|command| command.as_args());
-        let resolved = first.and_then(|args| Resolved::of_record(self.server, args));
-        let mut partitions = PartitionSet::new();
-        let mut reach = Reach::State;
-        for (index, command) in unit.commands.iter().enumerate() {
+        let Unit { commands, offset, end, .. } = unit;
+        let (state, mut partitions, mut reach) = (self.state, PartitionSet::new(), Reach::State);
+        let mut first = None;
+        for command in &commands {
             let args = command.as_args();
-            let resolved =
-                if index == 0 { resolved } else { Resolved::of_record(self.server, args) };
+            let resolved = Resolved::of_record(self.server, args);
+            first = first.or(Some(resolved));
             reach = reach.and(self.classify(args, resolved, &mut partitions));
         }
-        let is_large = unit.end - unit.offset > LARGE;
+        let (commands, resolved) = (TaskCommands::Own(commands), first.flatten());
+        self.add_classified((commands, offset..end), state, resolved, (reach, partitions));
+    }
+
+    /// The same for a unit of one command, which lies at a place of the bytes that it came in.
+    pub(crate) fn add_within(&mut self, args: Args<'_>, place: Range<usize>, offsets: Range<u64>) {
+        let (state, mut partitions) = (self.state, PartitionSet::new());
+        let resolved = Resolved::of_record(self.server, args);
+        let reach = self.classify(args, resolved, &mut partitions);
+        let commands = TaskCommands::Within(place);
+        self.add_classified((commands, offsets), state, resolved, (reach, partitions));
+    }
+
+    fn add_classified(
+        &mut self,
+        (commands, Range { start: offset, end }): (TaskCommands, Range<u64>),
+        state: ReplayState,
+        resolved: Option<Resolved>,
+        (reach, partitions): (Reach, PartitionSet),
+    ) {
+        let is_large = end - offset > LARGE;
         let (needs_world, selects) = (matches!(reach, Reach::Anything), self.state.database);
-        let task = Task { unit, state, resolved, partitions, needs_world, selects };
+        let task =
+            Task { commands, offset, end, state, resolved, partitions, needs_world, selects };
         match reach {
             Reach::State => {}
             Reach::Share(share) if self.shares > 1 && !is_large => {

@@ -6,6 +6,7 @@
 //! that is told all is applied.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use base::UnixMillis;
 use base::io_text::plain;
@@ -96,7 +97,7 @@ impl<'r> Pipeline<'r> {
         for tasks in tasks.chunks(REPORT_EACH) {
             let begin = || Replayer::begin(self.server, self.now);
             let replayer = self.replayer.get_or_insert_with(begin);
-            tasks.iter().try_for_each(|task| replayer.run(task))?;
+            tasks.iter().try_for_each(|task| replayer.run(task, &[]))?;
             (self.report)(end_of(tasks));
         }
         Ok(())
@@ -114,7 +115,7 @@ impl<'r> Pipeline<'r> {
             }
         };
         let end = shares.iter().map(|tasks| end_of(tasks)).max().unwrap_or(0);
-        self.threads.insert(threads).hand_over(shares)?;
+        self.threads.insert(threads).hand_over(shares, &Arc::default())?;
         self.in_flight.push_back(end);
         self.note_done()
     }
@@ -130,7 +131,7 @@ impl<'r> Pipeline<'r> {
 }
 
 fn end_of(tasks: &[Task]) -> u64 {
-    tasks.last().map_or(0, |task| task.unit.end)
+    tasks.last().map_or(0, |task| task.end)
 }
 
 #[cfg(test)]

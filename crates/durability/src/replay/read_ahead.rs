@@ -181,6 +181,7 @@ mod tests {
     use persist::storage::simulated::SimulatedDisk;
     use persist::storage::{OpenMode, Storage};
 
+    use super::super::partitioner::TaskCommands;
     use super::thread;
     use super::{
         AHEAD, InFlight, PIECE, Partitioner, RunGuard, Segment, Stopped, run_alone, run_each,
@@ -211,10 +212,11 @@ mod tests {
             for segment in segments {
                 let Segment::Serial(tasks) = segment else { panic!("one thread runs it") };
                 for task in tasks {
-                    let args = task.unit.commands[0].as_args();
+                    let TaskCommands::Own(commands) = &task.commands else { unreachable!() };
+                    let args = commands[0].as_args();
                     assert_eq!(&args[1], format!("{next:09}").as_bytes());
-                    assert!(last < task.unit.end && task.unit.end <= end);
-                    (next, last) = (next + 1, task.unit.end);
+                    assert!(last < task.end && task.end <= end);
+                    (next, last) = (next + 1, task.end);
                 }
             }
             Ok(())

@@ -19,12 +19,12 @@ use engine::table::command_table::{CommandEntry, Run};
 use engine::transaction::unit::{ProgramRequest, RunsOn, Unit};
 use keyspace::{Acquisition, Notes, Refusal, Tx, TxOptions};
 use persist::entry_notes::EntryNote;
-use proto::{Args, Output, Reply, Resp};
+use proto::{Args, Output, Progress, Reply, Resp};
 
 use super::beside::{Beside, publication};
-use super::partitioner::Task;
+use super::partitioner::{Task, TaskCommands};
 use super::read_ahead::Stopped;
-use super::stream::StreamThread;
+use super::stream::{LIMITS, StreamThread};
 use crate::durability::Durability;
 
 /// Runs commands again.
@@ -59,7 +59,7 @@ impl<'s> Replayer<'s> {
     pub(crate) fn apply(
         server: &'static Durability,
         stream: &'s StreamThread,
-        task: &Task,
+        (task, bytes): (&Task, &[u8]),
         grant: Acquisition,
         out: &mut Output,
         with_locks: impl FnOnce(),
@@ -68,9 +68,9 @@ impl<'s> Replayer<'s> {
         let tx = Tx::begin(grant, TxOptions { touches: true, ..options(stream.lane, now) });
         let plain = Self::with(server, tx, std::mem::take(out));
         let mut replayer = Self { stream: Some(stream), ..plain };
-        let ran = replayer.run(task);
+        let ran = replayer.run(task, bytes);
         // What was done of a unit that fails is there all the same.
-        let committed = replayer.unit.commit_applied(&stream.wakes, stream.lsn_of(task.unit.end));
+        let committed = replayer.unit.commit_applied(&stream.wakes, stream.lsn_of(task.end));
         if ran.is_ok() && committed.is_ok() {
             with_locks();
         }
@@ -86,7 +86,7 @@ impl<'s> Replayer<'s> {
     pub(super) fn apply_in_turn(
         server: &'static Durability,
         stream: &'s StreamThread,
-        task: &Task,
+        (task, bytes): (&Task, &[u8]),
         out: &mut Output,
     ) -> Result<(), Stopped> {
         let mut grant = Acquisition::of_partitions(server.keyspace, task.partitions.clone());
@@ -94,7 +94,7 @@ impl<'s> Replayer<'s> {
             if !grant.attempt() {
                 wait_for(&mut grant);
             }
-            match Self::apply(server, stream, task, grant, out, || ())? {
+            match Self::apply(server, stream, (task, bytes), grant, out, || ())? {
                 None => return Ok(()),
                 Some(more) if more.wants_world() => {
                     return Err(Stopped::Alone("a unit cannot be run beside others".to_owned()));
@@ -115,21 +115,36 @@ impl<'s> Replayer<'s> {
         self.out
     }
 
-    /// Runs the commands of a unit. The error says where and why that cannot be.
-    pub(crate) fn run(&mut self, task: &Task) -> Result<(), Stopped> {
+    /// Runs the commands of a unit, which came in these bytes if it lies in any. The error says
+    /// where and why that cannot be.
+    pub(crate) fn run(&mut self, task: &Task, bytes: &[u8]) -> Result<(), Stopped> {
         self.unit.tx.switch_database(task.state.database);
         self.flags = task.state.flags;
         let mut resolved = task.resolved;
-        for command in &task.unit.commands {
-            let ran = self.run_one(command.as_args(), resolved.take());
-            let told = |why| format!("at offset {}: {why}", task.unit.offset);
-            ran.map_err(|stopped| match stopped {
-                Stopped::Malformed(why) => Stopped::Malformed(told(why)),
-                Stopped::Refused(why) => Stopped::Refused(told(why)),
-                Stopped::Alone(why) => Stopped::Alone(why),
-            })?;
+        let ran = match &task.commands {
+            TaskCommands::Own(commands) => commands
+                .iter()
+                .try_for_each(|command| self.run_one(command.as_args(), resolved.take())),
+            TaskCommands::Within(place) => self.run_within(&bytes[place.clone()], resolved),
+        };
+        let told = |why| format!("at offset {}: {why}", task.offset);
+        ran.map_err(|stopped| match stopped {
+            Stopped::Malformed(why) => Stopped::Malformed(told(why)),
+            Stopped::Refused(why) => Stopped::Refused(told(why)),
+            Stopped::Alone(why) => Stopped::Alone(why),
+        })
+    }
+
+    /// Runs the command that these bytes are.
+    fn run_within(&mut self, bytes: &[u8], resolved: Option<Resolved>) -> Result<(), Stopped> {
+        let unread = || Stopped::Malformed("a command that cannot be read".to_owned());
+        let stream = self.stream.ok_or_else(unread)?;
+        let mut parser = stream.parser.borrow_mut();
+        parser.reset();
+        match parser.advance(bytes, &LIMITS) {
+            Ok(Progress::Complete { .. }) => self.run_one(parser.args(bytes), resolved),
+            _ => Err(unread()),
         }
-        Ok(())
     }
 
     fn run_one(&mut self, args: Args<'_>, resolved: Option<Resolved>) -> Result<(), Stopped> {

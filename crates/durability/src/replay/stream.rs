@@ -3,7 +3,7 @@
 //!
 //! Invariant: one thread writes what is counted in its lane.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,7 +15,15 @@ use engine::commit::accounting::{Applied, book_applied};
 use engine::table::command_table::CommandEntry;
 use engine::transaction::engine::Engine;
 use keyspace::Lsn;
-use proto::Args;
+use proto::{Args, Limits, RequestParser};
+
+/// A primary may allow longer arguments than we do.
+pub(crate) const LIMITS: Limits = Limits {
+    bulk: u32::MAX as usize,
+    arguments: i32::MAX as usize,
+    inline: 64 << 10,
+    authenticated: true,
+};
 
 /// Where a stream comes from.
 pub(crate) struct StreamSource {
@@ -48,6 +56,8 @@ pub(crate) struct StreamThread {
     pub(super) lane: usize,
     /// Whose mailboxes have letters.
     pub(super) wakes: PendingWakes,
+    /// Reads commands that lie in the bytes that came.
+    pub(super) parser: RefCell<RequestParser>,
     /// When the present batch began, and when it was last looked at the clock.
     began: Cell<Moment>,
     ticked_us: Cell<i64>,
@@ -56,8 +66,15 @@ pub(crate) struct StreamThread {
 impl StreamThread {
     /// One with this lane.
     pub(crate) fn new(server: &'static Engine, source: Arc<StreamSource>, lane: usize) -> Self {
-        let (began, ticked_us) = (Cell::default(), Cell::default());
-        Self { server, source, lane, wakes: PendingWakes::default(), began, ticked_us }
+        Self {
+            server,
+            source,
+            lane,
+            wakes: PendingWakes::default(),
+            parser: RefCell::default(),
+            began: Cell::default(),
+            ticked_us: Cell::default(),
+        }
     }
 
     /// Where the journal is behind this offset of the stream.

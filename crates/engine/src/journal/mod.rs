@@ -87,6 +87,8 @@ pub struct Journal {
     is_read: &'static AtomicBool,
     /// Whether there is a reader that passes it on to replicas.
     has_replicas: AtomicBool,
+    /// Whether there is one, also where transactions make none.
+    has_readers: AtomicBool,
     /// Everything up to here is safe with all readers that replies rely on.
     safe: AtomicU64,
     /// What replies may have seen that leave: what is safe, or anything if none is held.
@@ -155,6 +157,7 @@ impl Journal {
             tail: Mutex::default(),
             is_read,
             has_replicas: AtomicBool::new(false),
+            has_readers: AtomicBool::new(false),
             safe: AtomicU64::new(0),
             durable: AtomicU64::new(Lsn::MAX),
             has_failed: AtomicBool::new(false),
@@ -220,7 +223,9 @@ impl Journal {
 
     /// Tells transactions whether they are to make records.
     fn show_writers(&self, tail: &Tail) {
-        self.is_read.store(!tail.readers.is_empty() && !tail.follows, Ordering::Relaxed);
+        let has_readers = !tail.readers.is_empty();
+        self.has_readers.store(has_readers, Ordering::Relaxed);
+        self.is_read.store(has_readers && !tail.follows, Ordering::Relaxed);
     }
 
     /// Appends whole units of a primary's stream, behind which this database is selected; returns
@@ -235,6 +240,11 @@ impl Journal {
     /// This database is selected where the journal ends, by the data that a stream goes on behind.
     pub fn select(&self, database: usize) {
         self.tail().select(database);
+    }
+
+    /// Where the journal ends, and 0 where nobody reads it: one load then.
+    pub(crate) fn end_if_read(&self) -> Lsn {
+        if self.has_readers.load(Ordering::Relaxed) { self.end() } else { 0 }
     }
 
     /// The database that is selected where the journal ends: what a reader needs that begins there.

@@ -46,7 +46,7 @@ impl Engine {
         keyspace.reclaimer().call_by(move || background.spawn(move |_| evict::free_garbage(self)));
         keyspace
             .set_patience(move |obstacle, began_us| patience::waits_on(self, obstacle, began_us));
-        keyspace.set_journal_end(move || self.journal.end());
+        keyspace.set_journal_end(move || self.journal.end_if_read());
         keyspace.set_abort_hook(move |why| log_warning!(self.log, "The process ends: {why}."));
     }
 
