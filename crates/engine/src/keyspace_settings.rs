@@ -79,6 +79,7 @@ pub fn set_replica(server: &Shared, is_replica: bool) {
     server.replica_role.set(is_replica);
     log::set_replica(is_replica);
     server.journal.set_follows(is_replica);
+    server.keyspace.local_deadlines().restart(is_replica);
     store_settings(server);
     server.budget.configure(&server.config, &server.replica_role);
 }

@@ -19,6 +19,7 @@ mod entry;
 mod garbage;
 mod ghost_list;
 mod keyspace;
+mod local_deadlines;
 mod located;
 #[allow(unsafe_code, reason = "a lock is what makes shared memory exclusive")]
 mod lock;
@@ -44,6 +45,7 @@ pub use critical_section::in_critical_section;
 pub use entry::{Encoding, EntryBox, EntryRef, INLINE_MAX, Kind, NewText, Notes, Text};
 pub use garbage::Reclaimer;
 pub use keyspace::{EventMask, Keyspace, Location, Options, PARTITIONS, Settings};
+pub use local_deadlines::{LocalDeadlines, LocalKey};
 pub use located::LocatedKeys;
 pub use lock::acquisition::{Acquisition, PartitionSet, Wanted};
 pub use lock::partition::{Lsn, PartitionIndex};

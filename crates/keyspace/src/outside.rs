@@ -7,6 +7,7 @@
 use std::sync::OnceLock;
 
 use crate::keyspace::Keyspace;
+use crate::local_deadlines::LocalDeadlines;
 use crate::lock::partition::Lsn;
 use crate::patience::{Obstacle, WaitsOn};
 
@@ -14,6 +15,7 @@ use crate::patience::{Obstacle, WaitsOn};
 #[derive(Default)]
 pub(crate) struct Outside {
     flush_hook: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    local_deadlines: LocalDeadlines,
     journal_end: OnceLock<Box<dyn Fn() -> Lsn + Send + Sync>>,
     waits_on: OnceLock<Box<WaitsOn>>,
 }
@@ -30,6 +32,11 @@ impl Keyspace {
         if let Some(hook) = self.outside().flush_hook.get() {
             hook();
         }
+    }
+
+    /// Deadlines that its own clients set where a primary says when keys go.
+    pub fn local_deadlines(&self) -> &LocalDeadlines {
+        &self.outside().local_deadlines
     }
 
     /// Names who knows how far the journal has been written, or that nobody reads it (0); called

@@ -13,6 +13,7 @@ use engine::clients::mailbox::PendingWakes;
 use engine::clients::registry::{Client, Signal, client_flags};
 use engine::reclaim::client_memory;
 use engine::reclaim::evict;
+use engine::reclaim::local_expiry;
 use engine::reclaim::purge;
 use engine::runtime::counters::Totals;
 use engine::runtime::log::log_warning;
@@ -48,6 +49,7 @@ pub(crate) async fn run(server: &'static Server) {
         server.mailboxes.wake(&wakes);
         report_too_many_errors(server);
         server.tracking.fit_table(server.surroundings());
+        local_expiry::tick(server);
         aof::tick(server);
         server.memcached.tick(server);
         server.saves.tick(server);

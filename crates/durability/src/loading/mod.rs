@@ -102,6 +102,8 @@ pub fn empty(server: &'static Durability, tx: &mut Tx) -> Result<(), Refusal> {
 /// Forgets what there is beside keys, and tells those who watch them or keep copies that all of
 /// them are others.
 pub(crate) fn forget_beside_keys(server: &'static Durability, tx: &mut Tx) -> Result<(), Refusal> {
+    let local = server.keyspace.local_deadlines();
+    local.restart(server.replica_role.is_replica());
     if let Some(post) = announce(server, tx, &[]) {
         post.leave_to_itself(server.directory());
     }

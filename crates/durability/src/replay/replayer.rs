@@ -64,8 +64,8 @@ impl<'s> Replayer<'s> {
         out: &mut Output,
         with_locks: impl FnOnce(),
     ) -> Result<Option<Acquisition>, Stopped> {
-        let now = server.keyspace.clock().now_ms();
-        let tx = Tx::begin(grant, TxOptions { touches: true, ..options(stream.lane, now) });
+        let options = options(stream.lane, stream.now.get());
+        let tx = Tx::begin(grant, TxOptions { touches: true, ..options });
         let plain = Self::with(server, tx, std::mem::take(out));
         let mut replayer = Self { stream: Some(stream), ..plain };
         let ran = replayer.run(task, bytes);

@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use base::time::Moment;
+use base::time::{Moment, UnixMillis};
 use config::PropagationErrorBehavior;
 use config::settings::{PROPAGATION_ERROR_BEHAVIOR, REPLICA_READ_ONLY};
 use engine::clients::mailbox::PendingWakes;
@@ -61,6 +61,8 @@ pub(crate) struct StreamThread {
     /// When the present batch began, and when it was last looked at the clock.
     began: Cell<Moment>,
     ticked_us: Cell<i64>,
+    /// The time of its units.
+    pub(super) now: Cell<UnixMillis>,
 }
 
 impl StreamThread {
@@ -74,6 +76,7 @@ impl StreamThread {
             parser: RefCell::default(),
             began: Cell::default(),
             ticked_us: Cell::default(),
+            now: Cell::default(),
         }
     }
 
@@ -84,6 +87,7 @@ impl StreamThread {
 
     /// A few units come: times are told from here on.
     pub(crate) fn begin_batch(&self) {
+        self.now.set(self.server.keyspace.clock().now_ms());
         self.began.set(self.server.keyspace.clock().moment());
         self.ticked_us.set(self.began.get().us());
     }

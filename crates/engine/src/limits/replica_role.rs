@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct ReplicaRole {
     is_replica: AtomicBool,
     is_stale: AtomicBool,
+    /// Whether keys are removed just now that clients of this replica gave deadlines.
+    pub(crate) is_expiring: AtomicBool,
 }
 
 impl ReplicaRole {

@@ -7,4 +7,5 @@ pub mod client_memory;
 pub mod defrag;
 pub mod evict;
 pub mod expiry;
+pub mod local_expiry;
 pub mod purge;

@@ -67,6 +67,9 @@ impl Tx {
         notes: Option<Notes>,
         make: impl FnOnce(Option<EntryRef<'_>>) -> Result<NewText<'v>, Refusal>,
     ) -> Result<Option<Kind>, Refusal> {
+        if let Lifetime::Until(_) = lifetime {
+            self.note_local_deadline(key);
+        }
         let options @ TxOptions { now, sees_expired, .. } = self.options;
         let location = self.locate(key);
         let Some((mut mutation, access)) = self.mutation_and_clock(location) else {
@@ -114,6 +117,9 @@ impl Tx {
         deadline: Option<UnixMillis>,
     ) -> Result<bool, Refusal> {
         self.expire_if_due(key)?;
+        if deadline.is_some() {
+            self.note_local_deadline(key);
+        }
         let location = self.locate(key);
         let mut mutation = self.mutation(location)?;
         let Some((place, entry)) = mutation.find(key) else { return Ok(false) };
@@ -131,6 +137,15 @@ impl Tx {
         }
         self.effects.add_changes(1);
         Ok(true)
+    }
+
+    /// Notes a deadline that a client of a replica sets: nobody else knows of it.
+    #[inline]
+    pub(super) fn note_local_deadline(&self, key: &[u8]) {
+        let local = self.keyspace.local_deadlines();
+        if local.is_on() && !self.options.sees_expired {
+            local.note(self.options.database, key);
+        }
     }
 
     /// Removes a key; whether there was one.
@@ -154,6 +169,9 @@ impl Tx {
     /// Stores an entry under its own key, whatever was there.
     pub fn place(&mut self, entry: EntryBox) -> Result<(), Refusal> {
         let location = self.locate(entry.borrow().key());
+        if entry.borrow().deadline().is_some() {
+            self.note_local_deadline(entry.borrow().key());
+        }
         self.expire_if_due(entry.borrow().key())?;
         let announced = self.effects.listens(EventClass::New);
         let announced = announced.then(|| Box::<[u8]>::from(entry.borrow().key()));

@@ -6,9 +6,11 @@ use std::sync::atomic::Ordering;
 
 use engine::clients::registry::{Client, Delivery, Peer, SubscriptionKind};
 use engine::observe::pubsub::Subscriptions;
+use engine::reclaim::local_expiry;
 use keyspace::Count;
 
 use super::Rig;
+use crate::testing::await_end;
 
 fn read(client: &Client) -> Vec<String> {
     let text = |bytes: &Arc<[u8]>| String::from_utf8(bytes.to_vec()).unwrap();
@@ -47,7 +49,7 @@ fn what_is_applied_counts() {
     rig.push(&["SET a 1", "PING", "MULTI", "SET a 2", "RPUSH l 1 2 3", "EXEC"]);
     rig.settle().unwrap();
     // A command is booked right before its offset is told, and the last count right behind it.
-    crate::testing::await_end("a count", || server.applier.commands.load(Ordering::Relaxed) == 4);
+    await_end("a count", || server.applier.commands.load(Ordering::Relaxed) == 4);
     assert_eq!(changes() - before, 5);
     let set = server.table.resolve(super::words("SET a b").as_args()).unwrap().id;
     assert_eq!(server.stats.calls_of(set).unwrap().calls, 2);
@@ -69,4 +71,30 @@ fn what_is_over_is_there_for_the_stream_and_not_for_clients() {
     assert_eq!(rig.ask(0, "GET a"), "$1\r\n2\r\n");
     assert_eq!(rig.ask(0, "SCARD s"), ":2\r\n");
     assert_eq!(rig.ask(0, "HGET h f"), "$1\r\n2\r\n");
+}
+
+#[test]
+fn a_deadline_that_a_client_of_a_replica_sets_is_kept_there() {
+    let mut rig = Rig::new(2, 0);
+    let server = rig.server;
+    let local = server.keyspace.local_deadlines();
+    rig.push(&["SET theirs 1 PXAT 1000", "SADD other x", "PEXPIREAT other 1000"]);
+    rig.settle().unwrap();
+    assert!(local.is_empty());
+    for line in ["SET a 1 PX 1", "SET b 1", "PEXPIRE b 1", "SET c 1 EX 1000", "SET d 1 EX 1000"] {
+        rig.ask(0, line);
+    }
+    rig.ask(3, "SETEX c 1000 1");
+    rig.ask(0, "PERSIST d");
+    assert_eq!(local.len(), 5);
+    assert_eq!(rig.ask(0, "DBSIZE"), ":6\r\n");
+    let before = server.keyspace.clock().now_ms();
+    await_end("two milliseconds", || server.keyspace.clock().now_ms() > before + 2);
+    await_end("a round", || {
+        local_expiry::tick(server);
+        local.len() == 2
+    });
+    assert_eq!(rig.ask(0, "DBSIZE"), ":4\r\n");
+    assert_eq!(rig.ask(0, "EXISTS c d a b"), ":2\r\n");
+    assert!(rig.journal.text().ends_with("1000\r\n"), "nobody is told");
 }

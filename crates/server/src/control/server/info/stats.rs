@@ -14,9 +14,6 @@ use engine::runtime::counters::Totals;
 use super::report::Report;
 use crate::server::Server;
 
-/// What does not happen here.
-const NOT_YET: &[&str] = &["migrate_cached_sockets", "slave_expires_tracked_keys"];
-
 pub(super) fn write(server: &Server, report: &mut Report) {
     let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     let (stats, rates) = (&server.stats, server.rates.now());
@@ -48,7 +45,8 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     let (cuts, latest_cut_us) = server.snapshots.cuts();
     report.field("latest_fork_usec", latest_cut_us);
     report.field("total_forks", cuts);
-    report.fields(NOT_YET, 0);
+    report.field("migrate_cached_sockets", 0);
+    report.field("slave_expires_tracked_keys", server.keyspace.local_deadlines().len());
     write_compaction(server, report);
     let TrackingStats { keys, items, prefixes, .. } = server.tracking.stats();
     report.field("tracking_total_keys", keys);
