@@ -1,6 +1,7 @@
 //! Roles: a replica of the real servers, what REPLICAOF says and does, what is told of a link, and
 //! what a restart remembers.
 
+use proto::value::Value;
 use tests::render::render;
 use tests::server::eventually;
 use tests::{Client, Oracle, Server, check};
@@ -277,4 +278,103 @@ fn what_replicas_have_on_disk_is_waited_for() {
     follow(&replica, &top);
     await_equal(&top, &replica);
     check(&mut top.client(), "> SET k v\nOK\n> WAITAOF 0 1 0\n1) (integer) 0\n2) (integer) 1");
+}
+
+#[test]
+fn failover_is_refused_as_the_real_server_refuses_it() {
+    let (ours, theirs) = (Server::start(SAVES), Oracle::Redis82.start(&["--save", ""]));
+    let below = Oracle::Redis82.start(&["--save", ""]);
+    let compare = |lines: &[&str]| {
+        for line in lines {
+            let [ours, theirs] = [&ours, &theirs].map(|server| ask(&mut server.client(), line));
+            assert_eq!(ours, theirs, "{line}");
+        }
+    };
+    compare(&[
+        "FAILOVER",
+        "FAILOVER ABORT",
+        "FAILOVER ABORT ABORT",
+        "FAILOVER TIMEOUT 0",
+        "FAILOVER TIMEOUT x",
+        "FAILOVER TO h x",
+        "FAILOVER TO h",
+        "FAILOVER TO h 1 FORCE",
+        "FAILOVER nonsense",
+    ]);
+    for server in [&ours, &theirs] {
+        follow(&below, server);
+        await_equal(server, &below);
+        for line in ["FAILOVER FORCE TIMEOUT 10", "FAILOVER TO h 1", "FAILOVER TO h 1 FORCE"] {
+            let reply = ask(&mut server.client(), line);
+            assert!(reply.contains("requires both a timeout") || reply.contains("not a replica"));
+        }
+    }
+    follow(&ours, &below);
+    await_equal(&below, &ours);
+    let refused = ask(&mut ours.client(), "FAILOVER");
+    assert_eq!(refused, "(error) ERR FAILOVER is not valid when server is a replica.");
+}
+
+/// The two change places, and nothing that was acknowledged is lost.
+#[test]
+fn a_failover_changes_the_roles_under_load() {
+    for other in [None, Some(Oracle::Redis70), Some(Oracle::Redis82), Some(Oracle::Valkey91)] {
+        let start = |oracle: Option<Oracle>| match oracle {
+            None => Server::start(SAVES),
+            Some(oracle) => oracle.start(&["--repl-diskless-sync-delay", "0", "--save", ""]),
+        };
+        let (top, below) = (Server::start(SAVES), start(other));
+        follow(&below, &top);
+        await_equal(&top, &below);
+        let mut writer = top.client();
+        let mut written = 0;
+        for turn in 0..2 {
+            let (from, to) = if turn == 0 { (&top, &below) } else { (&below, &top) };
+            for _ in 0..50 {
+                written += 1;
+                assert_eq!(writer.call(&["INCR", "counter"]), Value::Integer(written));
+            }
+            assert_eq!(ask(&mut from.client(), "FAILOVER TIMEOUT 30000"), "OK");
+            // Writers wait meanwhile, and are told at the end.
+            loop {
+                let reply = render(&writer.call(&["INCR", "counter"]));
+                if reply.contains("READONLY") {
+                    break;
+                }
+                written += 1;
+                assert_eq!(reply, format!("(integer) {written}"));
+            }
+            await_equal(to, from);
+            assert_eq!(to.client().info("role"), "master");
+            check(&mut to.client(), &format!("> GET counter\n\"{written}\""));
+            assert_eq!(from.client().info("master_failover_state"), "no-failover");
+            writer = to.client();
+        }
+        assert_eq!(top.client().info("sync_full"), "1", "{other:?}");
+    }
+}
+
+#[test]
+fn a_failover_that_comes_to_nothing_leaves_a_primary() {
+    let (top, below) = (Server::start(SAVES), Oracle::Redis70.start(&["--save", ""]));
+    follow(&below, &top);
+    await_equal(&top, &below);
+    below.signal(rustix::process::Signal::STOP);
+    let mut client = top.client();
+    check(&mut client, "> SET k v\nOK\n> FAILOVER TIMEOUT 300\nOK\n> SET k w\nOK");
+    let log = top.log();
+    assert!(log.contains("aborted: Replica never caught up before timeout"), "{log}");
+    check(&mut client, "> FAILOVER\nOK\n> FAILOVER\n(error) ERR FAILOVER already in progress.");
+    assert_eq!(client.info("master_failover_state"), "waiting-for-sync");
+    let follows = client.call(&["REPLICAOF", "127.0.0.1", "1"]);
+    assert!(render(&follows).contains("not allowed while failing over"));
+    let mut writer = top.client();
+    writer.send(&["SET", "k", "x"]);
+    assert!(writer.is_silent());
+    check(&mut client, "> FAILOVER ABORT\nOK");
+    assert_eq!(render(&writer.receive()), "OK");
+    eventually("it is over", || client.info("master_failover_state") == "no-failover");
+    below.signal(rustix::process::Signal::CONT);
+    await_equal(&top, &below);
+    check(&mut below.client(), "> GET k\n\"x\"");
 }

@@ -58,7 +58,7 @@ impl Handshake {
         &mut self,
         line: &[u8],
         settings: &ReplicaSettings,
-        position: Option<SavedHistory>,
+        (position, hands_over): (Option<SavedHistory>, bool),
         out: &mut Outbox,
     ) -> Option<HandshakeEnd> {
         if self.pending.front() == Some(&Request::Psync) {
@@ -89,7 +89,7 @@ impl Handshake {
             Request::Auth | Request::Replconf(_) | Request::Psync => {}
         }
         if self.pending.is_empty() {
-            self.ask(position, out);
+            self.ask(position, hands_over, out);
         }
         None
     }
@@ -121,7 +121,7 @@ impl Handshake {
         out.send(bytes);
     }
 
-    fn ask(&mut self, position: Option<SavedHistory>, out: &mut Outbox) {
+    fn ask(&mut self, position: Option<SavedHistory>, hands_over: bool, out: &mut Outbox) {
         match position {
             Some(SavedHistory { id, offset, .. }) => out.notice(format!(
                 "Trying a partial resynchronization (request {id}:{}).",
@@ -131,7 +131,7 @@ impl Handshake {
         }
         self.names_position = position.is_some();
         self.pending.push_back(Request::Psync);
-        out.send(psync_request(position));
+        out.send(psync_request(position, hands_over));
     }
 
     fn answered(&mut self, line: &[u8], out: &mut Outbox) -> Option<HandshakeEnd> {

@@ -18,6 +18,8 @@ pub struct ReplicaLink {
     pub(super) settings: ReplicaSettings,
     pub(super) out: Outbox,
     pub(super) primary: Option<PrimaryAddress>,
+    /// Whether the next primary is to become one by our own request.
+    pub(super) hands_over: bool,
     pub(super) phase: Phase,
     /// Where our data stands: whole units that were handed over count as data.
     pub(super) position: Option<SavedHistory>,
@@ -100,6 +102,7 @@ impl ReplicaLink {
             settings,
             out: Outbox::default(),
             primary: None,
+            hands_over: false,
             phase: Phase::Unlinked,
             position: None,
             applied: 0,
@@ -153,11 +156,29 @@ impl ReplicaLink {
         ReplicaofReply::Done
     }
 
+    /// FAILOVER: one of our replicas, which has all that we have, is to be the primary. `own` is
+    /// where our stream ends.
+    pub fn hand_over(&mut self, to: PrimaryAddress, own: SavedHistory, now_ms: u64) {
+        self.hands_over = true;
+        self.replicaof(to, Some(own), None, now_ms);
+    }
+
+    /// How a handover goes: `None` while it is under way, else whether the other side is the
+    /// primary now.
+    pub fn handed_over(&self) -> Option<bool> {
+        let has_failed = matches!(self.phase, Phase::Waiting { .. }) || self.attempts.total > 1;
+        match self.hands_over {
+            false => Some(true),
+            true => has_failed.then_some(false),
+        }
+    }
+
     /// REPLICAOF NO ONE. Returns where our own stream begins, if we were a replica: what was handed
     /// over is to be applied first, then the history parts there. `None` within: our data stands
     /// nowhere in a primary's stream.
     pub fn promote(&mut self, client: &str, now_ms: u64) -> Option<Option<SavedHistory>> {
         self.primary.take()?;
+        self.hands_over = false;
         self.leave(now_ms, Hang::Up);
         self.out.notice(format!("MASTER MODE enabled (user request from '{client}')"));
         Some(self.position.take())

@@ -54,14 +54,17 @@ fn known(id: &[u8]) -> Option<ReplicationId> {
     ReplicationId::parse(id).filter(|id| *id != ReplicationId::NONE)
 }
 
-/// The request for the byte behind a position, or for all data.
-pub(super) fn psync_request(position: Option<SavedHistory>) -> Vec<u8> {
+/// The request for the byte behind a position, or for all data. Who hands over has the other side
+/// become the primary first.
+pub(super) fn psync_request(position: Option<SavedHistory>, hands_over: bool) -> Vec<u8> {
     let (id, byte) = match position {
         Some(SavedHistory { id, offset, .. }) => (id.to_string(), (offset + 1).to_string()),
         None => ("?".to_owned(), "-1".to_owned()),
     };
     let mut request = Vec::new();
-    encode_command([&b"PSYNC"[..], id.as_bytes(), byte.as_bytes()].into_iter(), &mut request);
+    let mut words = vec![&b"PSYNC"[..], id.as_bytes(), byte.as_bytes()];
+    words.extend(hands_over.then_some(&b"FAILOVER"[..]));
+    encode_command(words.into_iter(), &mut request);
     request
 }
 
@@ -108,7 +111,7 @@ mod tests {
         let id = ReplicationId::parse(&[b'7'; 40]).expect("forty digits");
         let position = SavedHistory { id, offset: 99, database: 3 };
         let request = format!("*3\r\n$5\r\nPSYNC\r\n$40\r\n{id}\r\n$3\r\n100\r\n");
-        assert_eq!(psync_request(Some(position)), request.as_bytes());
-        assert_eq!(psync_request(None), b"*3\r\n$5\r\nPSYNC\r\n$1\r\n?\r\n$2\r\n-1\r\n");
+        assert_eq!(psync_request(Some(position), false), request.as_bytes());
+        assert_eq!(psync_request(None, false), b"*3\r\n$5\r\nPSYNC\r\n$1\r\n?\r\n$2\r\n-1\r\n");
     }
 }

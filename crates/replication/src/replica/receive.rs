@@ -77,7 +77,11 @@ impl ReplicaLink {
             }
         };
         *since_ms = now_ms;
-        match handshake.line(line, &self.settings, self.position, &mut self.out) {
+        let stands = (self.position, self.hands_over);
+        let end = handshake.line(line, &self.settings, stands, &mut self.out);
+        // Whoever lets us go on, or gives us data, is the primary now.
+        self.hands_over &= matches!(end, None | Some(HandshakeEnd::Failed));
+        match end {
             None => {}
             Some(HandshakeEnd::Failed) => self.fail(now_ms),
             Some(HandshakeEnd::Full(of)) => self.phase = Phase::Announced(of),

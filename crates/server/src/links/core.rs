@@ -34,6 +34,8 @@ pub(super) struct Core {
     /// How much an offset is more than its LSN.
     shift: i64,
     pub(super) stream: Option<ReplicationStream>,
+    /// Whether a failover of ours runs.
+    pub(super) fails_over: bool,
     /// The links' thread, where it waits for a stream to begin.
     pub(super) awaits_stream: Option<Waker>,
     queue: Vec<LinkAction>,
@@ -78,6 +80,7 @@ impl Core {
             history: History::new(ReplicationId::from_random(random_bytes())),
             shift: 0,
             stream: None,
+            fails_over: false,
             awaits_stream: None,
             queue: Vec::new(),
         }
@@ -100,7 +103,7 @@ impl Core {
             false => Role::Primary,
             true => Role::Replica { is_connected },
         };
-        Standing { role, fails_over: false }
+        Standing { role, fails_over: self.fails_over }
     }
 
     /// Asks something of the link to our primary, and tells others what follows.

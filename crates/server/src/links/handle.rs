@@ -12,6 +12,7 @@ use replication::primary::{Announced, ReplconfReply};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::core::Core;
+use super::failover::Failover;
 use super::report::ReplicationReport;
 use super::thread::{self, LinksMessage};
 use crate::net::connection::Moving;
@@ -27,6 +28,7 @@ pub(crate) struct Links {
     pub(super) sent: AtomicU64,
     /// Whoever changes our role has this.
     pub(super) role_turn: Mutex<()>,
+    pub(super) failover: Failover,
     /// What the thread receives, before it begins.
     receiver: Mutex<Option<UnboundedReceiver<LinksMessage>>>,
 }
@@ -41,6 +43,7 @@ impl Links {
             heard: AtomicU64::new(0),
             sent: AtomicU64::new(0),
             role_turn: Mutex::default(),
+            failover: Failover::default(),
             receiver: Mutex::new(Some(receiver)),
         }
     }

@@ -6,6 +6,7 @@
 //! Invariant: no worker and no transaction waits for a link.
 
 mod core;
+mod failover;
 mod feed;
 mod full_sync;
 mod handle;
@@ -18,6 +19,7 @@ mod settings;
 mod stream;
 mod thread;
 
+pub(crate) use failover::{FailoverRequest, FailoverState};
 pub(crate) use handle::Links;
 pub(crate) use report::LinkStatus;
 pub(crate) use roles::RoleChange;

@@ -11,6 +11,7 @@ use replication::primary::{ReplicaRow, SyncCounts};
 use replication::replica::{Attempts, LinkReport, LinkState, SyncProgress};
 
 use super::core::now_ms;
+use super::failover::FailoverState;
 use super::handle::Links;
 use crate::net::network::Network;
 
@@ -34,6 +35,8 @@ pub(crate) struct ReplicationReport {
     pub(crate) backlog_memory: usize,
     /// How often replicas synced.
     pub(crate) counts: SyncCounts,
+    /// How far a failover is.
+    pub(crate) failover: FailoverState,
     /// The link to our primary, if we have one.
     pub(crate) link: Option<LinkStatus>,
     /// Bytes that came from our primary.
@@ -107,6 +110,7 @@ impl ReplicationReport {
             kept: backlog.map(Backlog::range),
             backlog_memory: backlog.map_or(0, Backlog::memory),
             counts: core.primary.counts(),
+            failover: links.failover_state(),
             link: core.link.report(now_ms(server)).map(LinkStatus::from),
             heard: links.heard.load(Ordering::Relaxed),
             sent: links.sent.load(Ordering::Relaxed),

@@ -103,7 +103,7 @@ impl Links {
         (world, reply)
     }
 
-    fn promote(
+    pub(super) fn promote(
         &'static self,
         server: &'static Network,
         client: &str,

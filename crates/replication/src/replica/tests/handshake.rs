@@ -5,7 +5,7 @@ use crate::replica::link::LoadOutcome;
 use crate::replica::phase::LinkState;
 use crate::replica::settings::ReplicaSettings;
 
-const SHORT: &str = "> REPLCONF listening-port 6379 | REPLCONF capa eof capa psync2";
+const SHORT: &str = "> REPLCONF listening-port 6379 | REPLCONF capa eof capa psync2 capa apus";
 
 #[test]
 fn the_words_depend_on_the_configuration() {
@@ -16,7 +16,7 @@ fn the_words_depend_on_the_configuration() {
         (ReplicaSettings { user: Some(b"rex".to_vec()), ..plain() }, SHORT),
         (
             ReplicaSettings { password: password(), listening_port: 7001, ..plain() },
-            "> AUTH secret | REPLCONF listening-port 7001 | REPLCONF capa eof capa psync2",
+            "> AUTH secret | REPLCONF listening-port 7001 | REPLCONF capa eof capa psync2 capa apus",
         ),
         (
             ReplicaSettings {
@@ -27,7 +27,7 @@ fn the_words_depend_on_the_configuration() {
                 ..plain()
             },
             "> AUTH rex secret | REPLCONF listening-port 6379 | REPLCONF ip-address 10.1.2.3 | \
-             REPLCONF capa eof capa psync2 | REPLCONF version 9.0.0",
+             REPLCONF capa eof capa psync2 capa apus | REPLCONF version 9.0.0",
         ),
     ];
     for (settings, words) in table {

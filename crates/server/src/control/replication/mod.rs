@@ -2,6 +2,7 @@
 //!
 //! Invariant: every command declared in these files stands in `COMMANDS`.
 
+mod failover;
 mod replicaof;
 pub(crate) mod role;
 mod sync;
@@ -10,6 +11,7 @@ use super::context::ControlCommand;
 
 /// All commands of the family.
 pub(crate) const COMMANDS: &[&ControlCommand] = &[
+    &failover::FAILOVER,
     &sync::PSYNC,
     &sync::REPLCONF,
     &replicaof::REPLICAOF,

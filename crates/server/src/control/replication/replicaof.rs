@@ -11,7 +11,7 @@ use proto::{Args, Reply};
 use replication::replica::ReplicaofTarget;
 
 use crate::control::context::{Context, ControlCommand, Next};
-use crate::links::RoleChange;
+use crate::links::{FailoverState, RoleChange};
 
 pub(super) const REPLICAOF: ControlCommand = Command {
     spec: Spec {
@@ -56,6 +56,9 @@ fn replicaof(
     let target = ReplicaofTarget::parse(&args[1], &args[2]);
     let target = target.map_err(|why| Refusal::owned(format!("ERR {why}")))?;
     let server = context.server;
+    if server.links.failover_state() != FailoverState::None {
+        return Err(Refusal::error("ERR REPLICAOF not allowed while failing over."));
+    }
     let client = &context.session()?.client;
     let client = describe(server, client, server.keyspace.clock().now_ms());
     let Some(unit) = &mut context.unit else {

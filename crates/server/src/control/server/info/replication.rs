@@ -22,7 +22,7 @@ pub(super) fn write_replication(server: &Server, report: &mut Report) {
     for (index, row) in state.replicas.iter().enumerate() {
         report.field(&format!("slave{index}"), row);
     }
-    report.field("master_failover_state", "no-failover");
+    report.field("master_failover_state", state.failover.name());
     report.field("master_replid", state.id);
     report.field("master_replid2", state.second_id);
     report.field("master_repl_offset", state.offset);

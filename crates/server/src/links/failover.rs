@@ -1,0 +1,262 @@
+//! FAILOVER: the primary and one of its replicas change places, without a moment at which both take
+//! writes.
+//!
+//! Writes wait until the replica has all there is. Then this server becomes a replica, and asks the
+//! other one, in its PSYNC, to become the primary.
+//!
+//! Invariants: one failover at a time, on a thread of its own; however it ends, writers go on, or
+//! are told that this is a replica now.
+
+use std::sync::{Mutex, MutexGuard};
+use std::thread::Builder;
+use std::time::Duration;
+
+use base::io_text::plain;
+use engine::keyspace_settings::set_replica;
+use engine::runtime::background::wait_for;
+use engine::runtime::log::{log_notice, log_warning};
+use keyspace::Acquisition;
+use replication::primary::ReplicaRow;
+use replication::replica::PrimaryAddress;
+
+use super::core::now_ms;
+use super::handle::Links;
+use super::thread::LinksMessage;
+use crate::net::network::Network;
+
+/// Between two looks how far it is.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
+
+/// What FAILOVER asks for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FailoverRequest {
+    /// The replica that is to be the primary; any if `None`.
+    pub(crate) to: Option<PrimaryAddress>,
+    /// Whether it is made the primary when the time is over, whatever it has.
+    pub(crate) is_forced: bool,
+    /// For how many milliseconds it is waited for; without an end if `None`.
+    pub(crate) timeout_ms: Option<u64>,
+}
+
+/// How far a failover is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum FailoverState {
+    /// There is none.
+    #[default]
+    None,
+    /// Writes wait until the replica has everything.
+    WaitingForSync,
+    /// The replica is asked to be the primary.
+    InProgress,
+}
+
+impl FailoverState {
+    /// `master_failover_state`.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::None => "no-failover",
+            Self::WaitingForSync => "waiting-for-sync",
+            Self::InProgress => "failover-in-progress",
+        }
+    }
+}
+
+/// The failover under way, if there is one.
+#[derive(Default)]
+pub(super) struct Failover(Mutex<Underway>);
+
+#[derive(Default)]
+struct Underway {
+    state: FailoverState,
+    /// Whether it was called off.
+    is_aborted: bool,
+}
+
+impl Failover {
+    pub(super) fn state(&self) -> FailoverState {
+        self.lock().state
+    }
+
+    fn set(&self, state: FailoverState) {
+        self.lock().state = state;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Underway> {
+        self.0.lock().expect("no critical section here panics")
+    }
+}
+
+impl Links {
+    /// How far a failover is.
+    pub(crate) fn failover_state(&self) -> FailoverState {
+        self.failover.state()
+    }
+
+    /// Calls a failover off; `false` if there is none.
+    pub(crate) fn abort_failover(&self) -> bool {
+        let mut underway = self.failover.lock();
+        underway.is_aborted = underway.state != FailoverState::None;
+        underway.is_aborted
+    }
+
+    /// Begins a failover; the error is what to answer behind `-ERR `.
+    pub(crate) fn fail_over(
+        &'static self,
+        server: &'static Network,
+        request: FailoverRequest,
+    ) -> Result<(), &'static str> {
+        if self.failover_state() != FailoverState::None {
+            return Err("FAILOVER already in progress.");
+        }
+        if server.replica_role.is_replica() {
+            return Err("FAILOVER is not valid when server is a replica.");
+        }
+        let replicas = self.report(server).replicas;
+        check_target(&request, &replicas)?;
+        *self.failover.lock() =
+            Underway { state: FailoverState::WaitingForSync, is_aborted: false };
+        match &request.to {
+            Some(PrimaryAddress { host, port }) => {
+                log_notice!(server.log, "FAILOVER requested to {host}:{port}.");
+            }
+            None => log_notice!(server.log, "FAILOVER requested to any replica."),
+        }
+        let run = move || {
+            if let Err(why) = self.carry_out(server, &request) {
+                let to = request.to.map_or("any replica".to_owned(), |it| name_of(&it));
+                log_notice!(server.log, "FAILOVER to {to} aborted: {why}");
+            }
+            self.set_failover(server, FailoverState::None);
+        };
+        let spawned = Builder::new().name("failover".to_owned()).spawn(run);
+        if let Err(error) = spawned {
+            self.failover.set(FailoverState::None);
+            log_warning!(server.log, "Cannot fail over: {}", plain(&error));
+            return Err("FAILOVER needs a thread, and the system gives none.");
+        }
+        Ok(())
+    }
+
+    fn set_failover(&self, server: &Network, state: FailoverState) {
+        self.failover.set(state);
+        self.core(server).fails_over = state != FailoverState::None;
+    }
+
+    /// Does it; the error says why it was given up.
+    fn carry_out(
+        &'static self,
+        server: &'static Network,
+        request: &FailoverRequest,
+    ) -> Result<(), &'static str> {
+        self.set_failover(server, FailoverState::WaitingForSync);
+        // Withdrawn when this ends.
+        let _pause = server.pause.begin(false);
+        wait_for(&mut Acquisition::of_world(server.keyspace));
+        let target = self.await_target(server, request)?;
+        self.set_failover(server, FailoverState::InProgress);
+        self.hand_over(server, &target);
+        loop {
+            let is_aborted = self.failover.lock().is_aborted;
+            let why = match self.core(server).link.handed_over() {
+                Some(true) => return Ok(()),
+                Some(false) => "Failover target rejected psync request",
+                None if is_aborted => "Failover manually aborted",
+                None => {
+                    std::thread::sleep(BETWEEN_LOOKS);
+                    continue;
+                }
+            };
+            self.take_back(server);
+            return Err(why);
+        }
+    }
+
+    /// Waits until a replica that may be the primary has everything.
+    fn await_target(
+        &'static self,
+        server: &'static Network,
+        request: &FailoverRequest,
+    ) -> Result<PrimaryAddress, &'static str> {
+        let began_ms = now_ms(server);
+        loop {
+            if self.failover.lock().is_aborted {
+                return Err("Failover manually aborted");
+            }
+            let report = self.report(server);
+            let is_it = |row: &&ReplicaRow| {
+                row.state == "online"
+                    && row.offset == report.offset
+                    && request.to.as_ref().is_none_or(|to| is_at(row, to))
+            };
+            if let Some(target) = report.replicas.iter().find(is_it).and_then(address_of) {
+                let name = name_of(&target);
+                log_notice!(server.log, "Failover target {name} is synced, failing over.");
+                return Ok(target);
+            }
+            let waited_ms = now_ms(server).saturating_sub(began_ms);
+            if request.timeout_ms.is_some_and(|most_ms| waited_ms >= most_ms) {
+                let forced = request.to.as_ref().filter(|_| request.is_forced);
+                let Some(target) = forced else {
+                    return Err("Replica never caught up before timeout");
+                };
+                let name = name_of(target);
+                log_notice!(server.log, "FAILOVER to {name} time out exceeded, failing over.");
+                return Ok(target.clone());
+            }
+            std::thread::sleep(BETWEEN_LOOKS);
+        }
+    }
+
+    /// Becomes a replica of one that is to become the primary.
+    fn hand_over(&'static self, server: &'static Network, target: &PrimaryAddress) {
+        let mut world = Acquisition::of_world(server.keyspace);
+        wait_for(&mut world);
+        let mut core = self.core(server);
+        core.configure(server);
+        let (own, now) = (core.position(server), now_ms(server));
+        if let Some(own) = own {
+            core.ask_link(server, |link| link.hand_over(target.clone(), own, now));
+        }
+        core.turn_replica(server);
+        set_replica(server, true);
+        core.publish(server);
+        server.config.set_primary(&format!("{} {}", target.host, target.port));
+        drop((core, world));
+        self.send(server, LinksMessage::Act);
+    }
+
+    /// Is the primary again.
+    fn take_back(&'static self, server: &'static Network) {
+        let client = "an aborted failover";
+        let world = Acquisition::of_world(server.keyspace);
+        drop(self.promote(server, client, true, world));
+    }
+}
+
+/// Whether it may be done with these replicas.
+fn check_target(request: &FailoverRequest, replicas: &[ReplicaRow]) -> Result<(), &'static str> {
+    if replicas.is_empty() {
+        return Err("FAILOVER requires connected replicas.");
+    }
+    if request.is_forced && (request.timeout_ms.is_none() || request.to.is_none()) {
+        return Err("FAILOVER with force option requires both a timeout and target HOST and IP.");
+    }
+    let Some(to) = &request.to else { return Ok(()) };
+    match replicas.iter().find(|row| is_at(row, to)) {
+        None => Err("FAILOVER target HOST and PORT is not a replica."),
+        Some(row) if row.state != "online" => Err("FAILOVER target replica is not online."),
+        Some(_) => Ok(()),
+    }
+}
+
+fn is_at(row: &ReplicaRow, address: &PrimaryAddress) -> bool {
+    row.port == i64::from(address.port) && row.ip.eq_ignore_ascii_case(&address.host)
+}
+
+fn address_of(row: &ReplicaRow) -> Option<PrimaryAddress> {
+    Some(PrimaryAddress { host: row.ip.clone(), port: u16::try_from(row.port).ok()? })
+}
+
+fn name_of(address: &PrimaryAddress) -> String {
+    format!("{}:{}", address.host, address.port)
+}
