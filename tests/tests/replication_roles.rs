@@ -378,3 +378,28 @@ fn a_failover_that_comes_to_nothing_leaves_a_primary() {
     await_equal(&top, &below);
     check(&mut below.client(), "> GET k\n\"x\"");
 }
+
+#[test]
+fn a_shutdown_waits_for_replicas_that_lack_something() {
+    let (mut top, below) = (Server::start(SAVES), Oracle::Redis70.start(&["--save", ""]));
+    follow(&below, &top);
+    await_equal(&top, &below);
+    below.signal(rustix::process::Signal::STOP);
+    let mut client = top.client();
+    check(&mut client, "> SET k v\nOK\n> CONFIG SET shutdown-timeout 3600\nOK");
+    let mut ender = top.client();
+    ender.send(&["SHUTDOWN", "NOSAVE"]);
+    top.wait_for_log("Waiting for replicas before shutting down.");
+    let mut writer = top.client();
+    writer.send(&["SET", "k", "w"]);
+    assert!(writer.is_silent());
+    check(&mut client, "> GET k\n\"v\"\n> SHUTDOWN ABORT\nOK");
+    assert!(render(&ender.receive()).contains("Errors trying to SHUTDOWN"));
+    assert_eq!(render(&writer.receive()), "OK");
+    ender.send(&["SHUTDOWN", "NOSAVE"]);
+    eventually("it waits again", || top.log().matches("Waiting for replicas").count() == 2);
+    below.signal(rustix::process::Signal::CONT);
+    eventually("it ends", || top.has_ended());
+    check(&mut below.client(), "> GET k\n\"w\"");
+    assert!(top.log().contains("1 of 1 replicas are in sync when shutting down."));
+}

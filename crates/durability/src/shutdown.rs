@@ -4,10 +4,12 @@
 //! where the data are to be saved, nothing changes them any more from the cut on.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::task::Waker;
 use std::time::Duration;
 
-use config::settings::SAVE;
+use config::settings::{SAVE, SHUTDOWN_TIMEOUT};
 use config::{Profile, ShutdownFlags};
+use engine::limits::pause::Ticket;
 use engine::runtime::log::{log_notice, log_warning};
 use engine::scripting::Still;
 use keyspace::Acquisition;
@@ -23,6 +25,17 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 pub struct Shutdown {
     /// Held by who prepares the end.
     turn: Mutex<()>,
+    /// Whether replicas are waited for, and whether that was called off.
+    replicas: Mutex<ReplicaWait>,
+}
+
+/// Whether an end waits for replicas.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum ReplicaWait {
+    #[default]
+    No,
+    Yes,
+    CalledOff,
 }
 
 /// What a last save holds: nobody takes the world, or changes a library, before it is dropped.
@@ -41,6 +54,8 @@ impl Shutdown {
             return Ok(());
         }
         log_warning!(server.log, "User requested shutdown...");
+        // Nothing is written any more, unless the process goes on.
+        let pause = if how.now { None } else { self.await_replicas(server)? };
         // A save that somebody else begins now would keep the process up: none does.
         let end_turn = server.saves.take_end_turn(server);
         let is_wanted = how.save || !how.nosave && !server.config.get(SAVE).is_empty();
@@ -58,10 +73,51 @@ impl Shutdown {
             drop(saved);
             await_base(server, how.force)?;
         }
+        std::mem::forget(pause);
         // Kept for good: what waits for a file that does not follow is never told.
         std::mem::forget(end_turn);
         server.ending.ask();
         Ok(())
+    }
+
+    /// Writers wait while replicas get what they lack, for as long as `shutdown-timeout` says.
+    fn await_replicas(&self, server: &'static Durability) -> Result<Option<Ticket>, GoesOn> {
+        let clock = server.keyspace.clock();
+        let timeout_us = server.config.get(SHUTDOWN_TIMEOUT).saturating_mul(1_000_000);
+        let until_us = clock.monotonic_us().saturating_add_unsigned(timeout_us);
+        let in_sync = || server.replica_acks.in_sync(server.journal.end());
+        let are_all = |(some, all): (usize, usize)| some == all;
+        if timeout_us == 0 || are_all(in_sync()) {
+            return Ok(None);
+        }
+        // Asked before writes wait, behind which nothing of our own comes into the stream.
+        server.replica_acks.wait(Waker::noop(), true);
+        let pause = server.pause.begin(false);
+        self.set_wait(ReplicaWait::Yes);
+        log_notice!(server.log, "Waiting for replicas before shutting down.");
+        while !are_all(in_sync()) && clock.monotonic_us() < until_us && !self.is_called_off() {
+            std::thread::sleep(BETWEEN_TRIES);
+        }
+        if self.set_wait(ReplicaWait::No) == ReplicaWait::CalledOff {
+            log_warning!(server.log, "Shutdown manually aborted.");
+            return Err(GoesOn);
+        }
+        let (some, all) = in_sync();
+        log_notice!(server.log, "{some} of {all} replicas are in sync when shutting down.");
+        Ok(Some(pause))
+    }
+
+    fn is_called_off(&self) -> bool {
+        *self.replica_wait() == ReplicaWait::CalledOff
+    }
+
+    /// Returns what was so before.
+    fn set_wait(&self, wait: ReplicaWait) -> ReplicaWait {
+        std::mem::replace(&mut *self.replica_wait(), wait)
+    }
+
+    fn replica_wait(&self) -> MutexGuard<'_, ReplicaWait> {
+        self.replicas.lock().expect("no critical section here panics")
     }
 
     /// Waits for its turn; what is saved for an end meanwhile is given up where nobody wants it.
@@ -82,6 +138,12 @@ impl Shutdown {
 
     /// Calls off an end that is being prepared; `false` if none is, or it is too late.
     pub fn call_off(&self, server: &Durability) -> bool {
+        let mut wait = self.replica_wait();
+        if *wait != ReplicaWait::No {
+            *wait = ReplicaWait::CalledOff;
+            return true;
+        }
+        drop(wait);
         !server.ending.is_asked() && self.is_begun(server) && server.saves.cancel_last()
     }
 

@@ -81,7 +81,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: integer(0, i32::MAX as i64),
         default: "10",
         doc: "Seconds that a shutdown waits for replicas.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "shutdown-on-sigint",

@@ -54,6 +54,12 @@ impl ReplicaAcks {
         self.state().acks.iter().filter(|ack| ack.synced >= lsn).count()
     }
 
+    /// How many replicas have applied all up to here, of how many.
+    pub fn in_sync(&self, lsn: Lsn) -> (usize, usize) {
+        let state = self.state();
+        (state.acks.iter().filter(|ack| ack.applied >= lsn).count(), state.acks.len())
+    }
+
     /// Queues a task until a replica says something new; the first time replicas are asked to.
     pub fn wait(&self, waker: &Waker, is_first: bool) {
         let mut state = self.state();

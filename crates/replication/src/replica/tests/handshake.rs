@@ -16,7 +16,8 @@ fn the_words_depend_on_the_configuration() {
         (ReplicaSettings { user: Some(b"rex".to_vec()), ..plain() }, SHORT),
         (
             ReplicaSettings { password: password(), listening_port: 7001, ..plain() },
-            "> AUTH secret | REPLCONF listening-port 7001 | REPLCONF capa eof capa psync2 capa apus",
+            "> AUTH secret | REPLCONF listening-port 7001 | \
+             REPLCONF capa eof capa psync2 capa apus",
         ),
         (
             ReplicaSettings {
