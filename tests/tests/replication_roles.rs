@@ -403,3 +403,22 @@ fn a_shutdown_waits_for_replicas_that_lack_something() {
     check(&mut below.client(), "> GET k\n\"w\"");
     assert!(top.log().contains("1 of 1 replicas are in sync when shutting down."));
 }
+
+#[test]
+fn whoever_is_blocked_is_told_when_the_server_becomes_a_replica() {
+    let top = Oracle::Redis82.start(&["--repl-diskless-sync-delay", "0", "--save", ""]);
+    let (ours, theirs) = (Server::start(SAVES), Oracle::Redis82.start(&["--save", ""]));
+    for line in ["BLPOP l 0", "XREAD BLOCK 0 STREAMS s 0", "WAIT 1 0", "WAITAOF 0 1 0"] {
+        let told = [&ours, &theirs].map(|server| {
+            let (mut waiter, mut client) = (server.client(), server.client());
+            waiter.send(&line.split(' ').collect::<Vec<_>>());
+            eventually("it waits", || client.info("blocked_clients") == "1");
+            follow(server, &top);
+            let told = render(&waiter.receive());
+            eventually("it is closed", || waiter.is_closed());
+            assert_eq!(ask(&mut client, "REPLICAOF NO ONE"), "OK");
+            told
+        });
+        assert_eq!(told[0], told[1], "{line}");
+    }
+}

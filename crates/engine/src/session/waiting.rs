@@ -16,7 +16,8 @@ use smallvec::{SmallVec, smallvec};
 
 use super::timer::after;
 use crate::clients::client_id::ClientId;
-use crate::clients::registry::Client;
+use crate::clients::mailbox::PendingWakes;
+use crate::clients::registry::{Client, Signal};
 use crate::clients::unregistration::{Registered, Unregistration};
 use crate::shared::Shared;
 use crate::table::command_table::CommandEntry;
@@ -254,6 +255,31 @@ pub fn unblock(waiter: &Waiter, with_error: bool) -> bool {
             Cancelled::BeingServed => std::thread::yield_now(),
         }
     }
+}
+
+/// Ends the wait of a client that is blocked, with an error or as its timeout would; `false` if it
+/// is over. The caller wakes workers when its batch is over.
+pub fn end_wait(
+    server: &Shared,
+    client: &Arc<Client>,
+    with_error: bool,
+    wakes: &PendingWakes,
+) -> bool {
+    let names = client.names();
+    // One at a time says how the wait ends.
+    let ended = match names.waiter() {
+        Some(waiter) => Some(unblock(&waiter, with_error)),
+        None => names.waits_for_keys().then_some(false),
+    };
+    drop(names);
+    let signal = match ended {
+        Some(false) => return false,
+        Some(true) => Signal::Served,
+        None if with_error => Signal::UnblockError,
+        None => Signal::Unblock,
+    };
+    let is_new = server.mailboxes.signal(client, signal, wakes);
+    ended.is_some() || is_new
 }
 
 fn memory_of(awaited: &Awaited) -> usize {

@@ -21,6 +21,7 @@ use replication::replica::PrimaryAddress;
 
 use super::core::now_ms;
 use super::handle::Links;
+use super::roles::unblock_all;
 use super::thread::LinksMessage;
 use crate::net::network::Network;
 
@@ -222,6 +223,7 @@ impl Links {
         core.publish(server);
         server.config.set_primary(&format!("{} {}", target.host, target.port));
         drop((core, world));
+        unblock_all(server);
         self.send(server, LinksMessage::Act);
     }
 

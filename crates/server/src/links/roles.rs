@@ -8,8 +8,11 @@ use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use config::settings::REPLICAOF;
+use engine::clients::mailbox::PendingWakes;
+use engine::clients::registry::client_flags;
 use engine::keyspace_settings::set_replica;
 use engine::runtime::background::wait_for;
+use engine::session::end_wait;
 use keyspace::Acquisition;
 use replication::history::SavedHistory;
 use replication::replica::{PrimaryAddress, ReplicaofReply, ReplicaofTarget};
@@ -99,6 +102,9 @@ impl Links {
             server.config.set_primary(&line);
         }
         drop(core);
+        if reply == ReplicaofReply::Done {
+            unblock_all(server);
+        }
         self.send(server, LinksMessage::Act);
         (world, reply)
     }
@@ -151,4 +157,18 @@ fn configured(server: &Network) -> Option<PrimaryAddress> {
         Ok(ReplicaofTarget::Primary(primary)) => Some(primary),
         Ok(ReplicaofTarget::NoOne) | Err(_) => None,
     }
+}
+
+/// Whoever is blocked waits for what will not come here any more.
+pub(super) fn unblock_all(server: &Network) {
+    let wakes = PendingWakes::default();
+    for client in server.clients.all() {
+        if client.has_flag(client_flags::BLOCKED) && !client.has_flag(client_flags::REPLICA) {
+            client.set_flag(client_flags::DEMOTED, true);
+            if !end_wait(server, &client, true, &wakes) {
+                client.set_flag(client_flags::DEMOTED, false);
+            }
+        }
+    }
+    server.mailboxes.wake(&wakes);
 }

@@ -38,6 +38,9 @@ const STANDSTILL_LOOK: Duration = Duration::from_millis(100);
 /// What comes from another thread with so many bytes is not freed by a worker.
 const LARGE: u64 = 64 * 1024;
 
+const DEMOTED: Refusal = Refusal::error(
+    "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)",
+);
 const UNBLOCKED: Refusal = Refusal::error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
 
 impl Waits for Connection {
@@ -171,7 +174,15 @@ impl Waits for Connection {
                 return self.leave_refused(output);
             }
             (EventEnd::Unblocked { with_error: true }, _) => {
-                server.refuse(&UNBLOCKED, &mut reply);
+                let client = &self.session.client;
+                match client.has_flag(client_flags::DEMOTED) {
+                    true => {
+                        client.set_flag(client_flags::DEMOTED, false);
+                        server.refuse(&DEMOTED, &mut reply);
+                        self.session.close();
+                    }
+                    false => server.refuse(&UNBLOCKED, &mut reply),
+                }
                 blocked.ran.failed = true;
             }
             (_, Some(safety)) => {

@@ -179,32 +179,11 @@ fn unblock(
     let client = u64::try_from(id).ok().and_then(|id| context.server.clients.find(id));
     let blocked = client.filter(|client| client.has_flag(client_flags::BLOCKED));
     let has_ended = match &blocked {
-        Some(client) => end_wait(context, client, with_error)?,
+        Some(client) => {
+            session::end_wait(context.server, client, with_error, &context.lane()?.wakes)
+        }
         None => false,
     };
     reply.integer(i64::from(has_ended));
     Ok(Next::Done)
-}
-
-/// Ends the wait of a client that is blocked; `false` if it is over.
-fn end_wait(
-    context: &mut Context<'_>,
-    client: &Arc<Client>,
-    with_error: bool,
-) -> Result<bool, Refusal> {
-    let names = client.names();
-    // One at a time says how the wait ends.
-    let ended = match names.waiter() {
-        Some(waiter) => Some(session::unblock(&waiter, with_error)),
-        None => names.waits_for_keys().then_some(false),
-    };
-    drop(names);
-    let signal = match ended {
-        Some(false) => return Ok(false),
-        Some(true) => Signal::Served,
-        None if with_error => Signal::UnblockError,
-        None => Signal::Unblock,
-    };
-    let is_new = context.server.mailboxes.signal(client, signal, &context.lane()?.wakes);
-    Ok(ended.is_some() || is_new)
 }
