@@ -20,6 +20,7 @@ pub mod memcached;
 mod process;
 pub mod programs;
 pub mod render;
+pub mod replication;
 pub mod samples;
 pub mod script;
 pub mod sentinel;

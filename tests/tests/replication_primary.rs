@@ -11,6 +11,7 @@ use tests::client::field;
 use tests::differential::Command;
 use tests::generator::{Generator, prologue, shared};
 use tests::render::render;
+use tests::replication::await_replica;
 use tests::server::eventually;
 use tests::{Client, Oracle, Server, check};
 
@@ -26,17 +27,8 @@ fn replica(oracle: Oracle, primary: &Server, arguments: &[&str]) -> Server {
     oracle.start(&[&follows[..], &["disabled"], arguments].concat())
 }
 
-/// Waits until a replica has all that the primary has.
-fn await_replica(primary: &Server, replica: &Server) {
-    let (mut ours, mut theirs) = (primary.client(), replica.client());
-    eventually("the replica has everything", || {
-        theirs.info("master_link_status") == "up"
-            && theirs.info("slave_repl_offset") == ours.info("master_repl_offset")
-    });
-}
-
 /// What a real server has, as its snapshot tells us.
-fn state_of(replica: &Server) -> State {
+pub(crate) fn state_of(replica: &Server) -> State {
     check(&mut replica.client(), "> SAVE\nOK");
     let dump = std::fs::read(replica.folder().join("dump.rdb")).expect("it was just saved");
     let again = Server::start_prepared(

@@ -1,0 +1,323 @@
+//! Whatever is run on a primary, its replicas have the same data at the same offset: random
+//! commands of all families, transactions, scripts, functions, what expires and what blocked
+//! clients are given, with links cut and outrun in between; for Apus and the real servers in both
+//! roles, and for chains.
+//!
+//! `APUS_REPLICATION_EPISODES=100` asks for so many episodes of fresh seeds for each group.
+
+use std::thread;
+use std::time::Duration;
+
+use base::random::Random;
+use tests::differential::{Command, Speaker};
+use tests::generator::{Declared, Generator, Transactions, prologue, shared};
+use tests::render::render;
+use tests::replication::{NodeKind, await_replica, follow};
+use tests::server::eventually;
+use tests::{Client, Oracle, Server};
+
+use crate::append_only::{
+    State, differences, forget_entries_read, forget_what_is_over, payloads, state,
+};
+use crate::replication_primary::state_of;
+
+const APUS: NodeKind = NodeKind::Apus;
+const REDIS70: NodeKind = NodeKind::Genuine(Oracle::Redis70);
+const REDIS82: NodeKind = NodeKind::Genuine(Oracle::Redis82);
+const VALKEY91: NodeKind = NodeKind::Genuine(Oracle::Valkey91);
+
+/// Pieces of an episode, each with something that happens to a link.
+const PIECES: usize = 5;
+/// Drawn commands in a piece.
+const COMMANDS: usize = 120;
+/// What a primary keeps for those who come back.
+const BACKLOG: usize = 256 << 10;
+
+#[test]
+fn ours_follows_ours() {
+    run(&[APUS, APUS]);
+}
+
+#[test]
+fn ours_follows_redis_70() {
+    run(&[REDIS70, APUS]);
+}
+
+#[test]
+fn ours_follows_redis_82() {
+    run(&[REDIS82, APUS]);
+}
+
+#[test]
+fn ours_follows_valkey_91() {
+    run(&[VALKEY91, APUS]);
+}
+
+#[test]
+fn real_ones_follow_ours() {
+    [REDIS70, REDIS82, VALKEY91].into_iter().for_each(|kind| run(&[APUS, kind]));
+}
+
+#[test]
+fn chains_of_ours_pass_everything_on() {
+    run(&[APUS, APUS, APUS]);
+}
+
+#[test]
+fn ours_passes_on_what_real_ones_say() {
+    run(&[REDIS70, APUS, REDIS70]);
+    run(&[REDIS82, APUS, REDIS82]);
+    run(&[VALKEY91, APUS, VALKEY91]);
+}
+
+fn run(kinds: &[NodeKind]) {
+    match std::env::var("APUS_REPLICATION_EPISODES") {
+        Ok(number) => {
+            let mut seeds = Random::from_entropy();
+            let number: usize = number.parse().expect("a number");
+            (0..number).for_each(|_| episode(kinds, seeds.next_u64()));
+        }
+        Err(_) => episode(kinds, 1),
+    }
+}
+
+/// What is run in a group whose members follow one another.
+struct Episode<'a> {
+    nodes: Vec<Server>,
+    random: Random,
+    one_by_one: Generator<'a>,
+    in_transactions: Transactions<'a>,
+    /// What was run.
+    log: Vec<Command>,
+    seed: u64,
+    /// Whether the first of the group is Redis 7.0.
+    forgets_reads: bool,
+}
+
+fn episode(kinds: &[NodeKind], seed: u64) {
+    let size = BACKLOG.to_string();
+    let nodes: Vec<Server> =
+        kinds.iter().map(|kind| kind.start(&["--repl-backlog-size", &size])).collect();
+    let declared = known_to_all(&nodes);
+    let oldest = nodes.iter().find(|node| node.is_oracle()).unwrap_or(&nodes[0]);
+    let payloads = payloads(&mut oldest.client());
+    for pair in nodes.windows(2) {
+        follow(&pair[1], pair[0].port());
+    }
+    let generator = || Generator::new(seed, &declared, &payloads);
+    let (one_by_one, in_transactions) = (generator(), Transactions::new(generator(), true));
+    let random = Random::from_seed(seed);
+    let (log, forgets_reads) = (Vec::new(), kinds[0] == REDIS70);
+    let mut episode =
+        Episode { nodes, random, one_by_one, in_transactions, log, seed, forgets_reads };
+    let mut first = episode.nodes[0].client();
+    episode.run(&mut first, &prologue(seed as usize, !kinds.contains(&REDIS70)));
+    for piece in 0..PIECES {
+        episode.disturb();
+        episode.draw(piece);
+        episode.disturb();
+        episode.run_by_hand();
+        episode.compare();
+    }
+    for node in &episode.nodes[1..] {
+        assert_eq!(node.client().figure("unexpected_error_replies"), 0, "{}", node.log());
+    }
+}
+
+/// The commands that all members know.
+fn known_to_all(nodes: &[Server]) -> Vec<Declared> {
+    let mut declared = shared(&mut nodes[0].client(), &mut nodes[0].client());
+    for node in &nodes[1..] {
+        let known = shared(&mut nodes[0].client(), &mut node.client());
+        declared.retain(|one| known.iter().any(|other| other.name == one.name));
+    }
+    // The older one's options.
+    let oldest = nodes.iter().find(|node| node.is_oracle());
+    if let Some(oldest) = oldest {
+        let known = shared(&mut nodes[0].client(), &mut oldest.client());
+        let names: Vec<String> = declared.into_iter().map(|one| one.name).collect();
+        return known.into_iter().filter(|one| names.contains(&one.name)).collect();
+    }
+    declared
+}
+
+impl Episode<'_> {
+    fn below(&mut self, bound: u64) -> usize {
+        self.random.below(bound) as usize
+    }
+
+    fn run(&mut self, client: &mut Client, commands: &[Command]) {
+        self.log.extend_from_slice(commands);
+        client.pipeline(commands);
+    }
+
+    /// Random commands from connections of their own, which leave what they began to its end.
+    fn draw(&mut self, piece: usize) {
+        let mut clients = [self.nodes[0].client(), self.nodes[0].client()];
+        if piece.is_multiple_of(2) {
+            let drawn = (0..COMMANDS).map(|_| self.one_by_one.draw().step.command).collect();
+            let drawn: Vec<Command> = drawn;
+            let [one, other] = &mut clients;
+            let database = self.below(16).to_string();
+            self.run(other, &[vec![b"SELECT".to_vec(), database.into_bytes()]]);
+            let (some, others) = drawn.split_at(COMMANDS / 2);
+            self.run(one, some);
+            return self.run(other, others);
+        }
+        self.in_transactions.begin();
+        for _ in 0..COMMANDS {
+            let step = self.in_transactions.draw().step;
+            let client = &mut clients[usize::from(step.speaker == Speaker::Second)];
+            self.run(client, &[step.command]);
+        }
+    }
+
+    /// Something happens to a link.
+    fn disturb(&mut self) {
+        let link = self.below(self.nodes.len() as u64 - 1);
+        let [upstream, replica] = [&self.nodes[link], &self.nodes[link + 1]];
+        match self.random.below(6) {
+            0 | 1 => _ = upstream.client().call(&["CLIENT", "KILL", "TYPE", "REPLICA"]),
+            2 | 3 => _ = replica.client().call(&["CLIENT", "KILL", "TYPE", "MASTER"]),
+            4 => {
+                let primary = &self.nodes[0];
+                tests::replication::outrun(upstream, replica, || {
+                    let value = "v".repeat(BACKLOG / 2);
+                    let mut client = primary.client();
+                    for _ in 0..4 {
+                        client.call(&["SET", "outrun", &value]);
+                    }
+                    if link > 0 {
+                        (1..=link)
+                            .for_each(|it| await_replica(&self.nodes[it - 1], &self.nodes[it]));
+                    }
+                });
+            }
+            _ => {}
+        }
+    }
+
+    /// What is not drawn: what the server decides by chance or the time, scripts and functions,
+    /// what expires soon, and what blocked clients are given.
+    fn run_by_hand(&mut self) {
+        let database = self.below(16).to_string();
+        let mut clients = [(); 4].map(|()| self.nodes[0].client());
+        for client in &mut clients {
+            client.call(&["SELECT", &database]);
+        }
+        let [client, popping, least, reading] = &mut clients;
+        let number = self.below(1000).to_string();
+        let call = |client: &mut Client, line: &str| {
+            let line = line.replace("NUMBER", &number);
+            client.call(&base::quote::split_arguments(line.as_bytes()).expect("it is quoted well"))
+        };
+        for line in BY_HAND {
+            call(client, line);
+        }
+        let big = "b".repeat(200_000 + self.below(200_000));
+        client.call(&["SET", "big", &big]);
+        client.call(&["APPEND", "big", &number]);
+        client.call(&["SELECT", &database]);
+        popping.send(&["BLPOP", "queue", "other", "0"]);
+        least.send(&["BZPOPMIN", "ranks", "0"]);
+        reading.send(&[
+            "XREADGROUP",
+            "GROUP",
+            "readers",
+            "me",
+            "BLOCK",
+            "0",
+            "STREAMS",
+            "log",
+            ">",
+        ]);
+        eventually("they wait", || client.figure("blocked_clients") >= 3);
+        call(client, "RPUSH queue 1 2 NUMBER");
+        for line in ["MULTI", "ZADD ranks 3 c 1 a", "XADD log * f v", "INCR served", "EXEC"] {
+            call(client, line);
+        }
+        [popping, least, reading].into_iter().for_each(|waiter| _ = waiter.receive());
+        thread::sleep(Duration::from_millis(5));
+        call(client, "SET soon over");
+        call(client, "GET later");
+    }
+
+    /// All that follow have what the first has.
+    fn compare(&self) {
+        let all: Vec<&Server> = self.nodes.iter().collect();
+        let mut found = String::new();
+        // What has expired may be deleted between two looks.
+        for _ in 0..20 {
+            self.nodes.windows(2).for_each(|pair| await_replica(&pair[0], &pair[1]));
+            let told = all[1..]
+                .iter()
+                .enumerate()
+                .map(|(at, it)| (at, difference(all[0], it, self.forgets_reads)));
+            match told.into_iter().find(|(_, told)| !told.is_empty()) {
+                None => return,
+                Some((at, told)) => found = format!("replica {at}: {told}"),
+            }
+            thread::sleep(Duration::from_millis(100));
+        }
+        let lines: Vec<String> = self.log.iter().map(|it| tests::client::line(it)).collect();
+        panic!("seed {}: {found}\n{}", self.seed, lines.join("\n"));
+    }
+}
+
+/// What a replica has otherwise than its primary.
+fn difference(primary: &Server, replica: &Server, forgets_reads: bool) -> String {
+    let ask = |words: &[&str]| [primary, replica].map(|it| render(&it.client().call(words)));
+    let [ours, theirs] = ask(&["FUNCTION", "LIST", "WITHCODE"]);
+    if ours != theirs {
+        return format!("functions: {ours}\nand\n{theirs}");
+    }
+    if !primary.is_oracle() && !replica.is_oracle() {
+        let [ours, theirs] = ask(&["DEBUG", "DIGEST"]);
+        if ours == theirs {
+            return String::new();
+        }
+    }
+    let [mut expected, mut found]: [State; 2] = [primary, replica].map(|it| match it.is_oracle() {
+        true => state_of(it),
+        false => state(&mut it.client()),
+    });
+    forget_what_is_over([&mut expected, &mut found]);
+    if forgets_reads {
+        forget_entries_read([&mut expected, &mut found]);
+    }
+    match expected == found {
+        true if primary.is_oracle() || replica.is_oracle() => String::new(),
+        true => "the digests".to_owned(),
+        false => differences(&expected, &found),
+    }
+}
+
+const BY_HAND: &[&str] = &[
+    "DEL queue other ranks log",
+    "FUNCTION LOAD REPLACE \"#!lua name=lib\\nredis.register_function('put', function(keys, args)\
+     redis.call('SET', keys[1], args[1]) return redis.call('INCR', keys[2]) end) -- NUMBER\"",
+    "FCALL put 2 fk fn NUMBER",
+    "EVAL \"for i = 1, 20 do redis.call('SADD', KEYS[1], i) end redis.call('SPOP', KEYS[1], 3) \
+     return redis.call('SET', KEYS[2], redis.call('TIME')[2])\" 2 members time",
+    "SPOP members",
+    "SPOP members 4",
+    "SET soon x PX 1",
+    "SET later x PX 40",
+    "EVAL \"redis.call('SET', KEYS[1], 1, 'PX', 1) return redis.call('INCR', KEYS[2])\" 2 s n",
+    "XADD log * NUMBER v",
+    "XGROUP CREATE log readers $",
+    "XTRIM log MAXLEN ~ 5",
+    "INCRBYFLOAT float 0.1",
+    "HINCRBYFLOAT hash f 1.7",
+    "MULTI",
+    "SET pair NUMBER",
+    "GET soon",
+    "SET twin NUMBER",
+    "SELECT 3",
+    "INCR counter",
+    "EXEC",
+    "EVAL \"redis.call('INCR', KEYS[1]) error('half done')\" 1 half",
+    "RENAME pair moved",
+    "COPY moved copied DB 5",
+    "GETEX twin EX 10000",
+];
