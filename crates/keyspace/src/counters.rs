@@ -25,8 +25,13 @@ pub(crate) struct LaneCounters {
     events: [AtomicI64; EVENTS],
     /// By physical database; each may be negative in one lane.
     first: Group,
-    others: OnceLock<Box<[OnceLock<Box<Group>>]>>,
+    others: OnceLock<Groups>,
+    /// Those behind the middle: of databases that are put together beside the others, if any ever
+    /// was.
+    beside: OnceLock<Groups>,
 }
+
+type Groups = Box<[OnceLock<Box<Group>>]>;
 
 /// Databases whose counters come together.
 const GROUP: usize = 16;
@@ -140,13 +145,25 @@ impl Counters {
     }
 
     fn other<'a>(&'a self, lane: &'a LaneCounters, physical: usize) -> &'a DatabaseCounters {
-        let groups =
-            lane.others.get_or_init(|| self.used_groups.iter().map(|_| OnceLock::new()).collect());
         let group = physical / GROUP;
-        &groups[group].get_or_init(|| {
+        let (groups, place) = self.place(lane, group);
+        let groups = groups.get_or_init(|| (0..self.middle()).map(|_| OnceLock::new()).collect());
+        &groups[place].get_or_init(|| {
             self.used_groups[group].store(true, Ordering::Release);
             Box::default()
         })[physical % GROUP]
+    }
+
+    /// Where a lane has a group.
+    fn place<'a>(&self, lane: &'a LaneCounters, group: usize) -> (&'a OnceLock<Groups>, usize) {
+        match group.checked_sub(self.middle()) {
+            None => (&lane.others, group),
+            Some(place) => (&lane.beside, place),
+        }
+    }
+
+    fn middle(&self) -> usize {
+        self.used_groups.len().div_ceil(2)
     }
 
     pub(crate) fn keys(&self, database: usize) -> usize {
@@ -181,7 +198,10 @@ impl Counters {
         let is_used = group == 0 || self.used_groups[group].load(Ordering::Acquire);
         self.used_lanes().filter(move |_| is_used).filter_map(move |lane| match group {
             0 => Some(&lane.first[physical]),
-            _ => Some(&lane.others.get()?[group].get()?[physical % GROUP]),
+            _ => {
+                let (groups, place) = self.place(lane, group);
+                Some(&groups.get()?[place].get()?[physical % GROUP])
+            }
         })
     }
 }
