@@ -2,6 +2,7 @@
 //! what a restart remembers.
 
 use proto::value::Value;
+use tests::client::field;
 use tests::render::render;
 use tests::server::eventually;
 use tests::{Client, Oracle, Server, check};
@@ -356,14 +357,13 @@ fn a_failover_changes_the_roles_under_load() {
 
 #[test]
 fn a_failover_that_comes_to_nothing_leaves_a_primary() {
-    let (top, below) = (Server::start(SAVES), Oracle::Redis70.start(&["--save", ""]));
+    let (mut top, below) = (Server::start(SAVES), Oracle::Redis70.start(&["--save", ""]));
     follow(&below, &top);
     await_equal(&top, &below);
     below.signal(rustix::process::Signal::STOP);
     let mut client = top.client();
     check(&mut client, "> SET k v\nOK\n> FAILOVER TIMEOUT 300\nOK\n> SET k w\nOK");
-    let log = top.log();
-    assert!(log.contains("aborted: Replica never caught up before timeout"), "{log}");
+    top.wait_for_log("FAILOVER to any replica aborted: Replica never caught up before timeout");
     check(&mut client, "> FAILOVER\nOK\n> FAILOVER\n(error) ERR FAILOVER already in progress.");
     assert_eq!(client.info("master_failover_state"), "waiting-for-sync");
     let follows = client.call(&["REPLICAOF", "127.0.0.1", "1"]);
@@ -421,4 +421,31 @@ fn whoever_is_blocked_is_told_when_the_server_becomes_a_replica() {
         });
         assert_eq!(told[0], told[1], "{line}");
     }
+}
+
+#[test]
+fn links_are_clients_that_no_clock_and_no_limit_closes() {
+    let settings = ["--timeout", "1", "--maxmemory-clients", "100kb"];
+    let (top, below) = (Server::start(&[SAVES, &settings].concat()), Server::start(&settings));
+    follow(&below, &top);
+    await_equal(&top, &below);
+    let link = |server: &Server, kind: &str| {
+        let list = render(&server.client().call(&["CLIENT", "LIST", "TYPE", kind]));
+        [field(&list, "addr"), field(&list, "laddr")].join(" ")
+    };
+    let list = render(&below.client().call(&["CLIENT", "LIST", "TYPE", "master"]));
+    assert_eq!(field(&list, "flags"), "M");
+    let before = [link(&top, "replica"), link(&below, "master")];
+    let mut idle = [top.client(), below.client()];
+    for client in &mut idle {
+        client.call(&["PING"]);
+        eventually("who says nothing is closed", || client.is_closed());
+    }
+    assert_eq!([link(&top, "replica"), link(&below, "master")], before);
+    // Who closes it by hand has it come back.
+    check(&mut below.client(), "> CLIENT KILL TYPE master\n(integer) 1");
+    eventually("there is another", || {
+        below.client().info("master_link_status") == "up" && link(&below, "master") != before[1]
+    });
+    assert_eq!(top.client().info("sync_full"), "1");
 }

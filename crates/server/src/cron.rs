@@ -120,7 +120,9 @@ fn is_idle(client: &Client, now: UnixMillis, timeout: i64) -> bool {
         | client_flags::SUBSCRIBER
         | client_flags::BLOCKED
         | client_flags::PAUSED
-        | client_flags::WORKING;
+        | client_flags::WORKING
+        | client_flags::REPLICA
+        | client_flags::PRIMARY;
     let last_active = client.live.last_active.load(Ordering::Relaxed);
     client.live.flags.load(Ordering::Relaxed) & waits == 0 && now - last_active > timeout
 }

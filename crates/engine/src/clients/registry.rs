@@ -303,6 +303,8 @@ pub mod client_flags {
     pub const ALARMED: u32 = 1 << 15;
     /// It is a replica of ours.
     pub const REPLICA: u32 = 1 << 16;
+    /// It is our primary.
+    pub const PRIMARY: u32 = 1 << 18;
     /// It was blocked when the server became a replica.
     pub const DEMOTED: u32 = 1 << 17;
 }

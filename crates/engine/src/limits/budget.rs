@@ -199,8 +199,8 @@ impl Budget {
         if limit == 0 {
             return 0;
         }
-        // No key that goes makes the log's way to the disk any shorter.
-        let data = heap::used().saturating_sub(log_buffers::buffered());
+        // No key that goes makes the way to a disk or a replica any shorter.
+        let data = heap::used().saturating_sub(log_buffers::not_counted());
         ((data + more) as u64).saturating_sub(limit) as usize
     }
 

@@ -66,7 +66,8 @@ fn fit_into(server: &Shared, limit: usize, wakes: &PendingWakes) {
     if total <= limit {
         return server.client_margin.end(limit - total);
     }
-    sizes.retain(|(_, client)| !client.has_flag(client_flags::NO_EVICT));
+    let spared = [client_flags::NO_EVICT, client_flags::REPLICA, client_flags::PRIMARY];
+    sizes.retain(|(_, client)| !spared.iter().any(|flag| client.has_flag(*flag)));
     sizes.sort_unstable_by_key(|(bytes, _)| *bytes);
     while total > limit
         && let Some((bytes, client)) = sizes.pop()

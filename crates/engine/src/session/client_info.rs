@@ -47,6 +47,7 @@ pub fn flags_of(client: &Client) -> String {
     let letters = [
         ('O', has(client_flags::MONITOR)),
         ('S', has(client_flags::REPLICA)),
+        ('M', has(client_flags::PRIMARY)),
         ('P', has(client_flags::SUBSCRIBER)),
         ('x', client.live.queued.load(Ordering::Relaxed) >= 0),
         ('b', has(client_flags::BLOCKED) || has(client_flags::PAUSED)),

@@ -122,8 +122,12 @@ impl Links {
             }
             None => log_notice!(server.log, "FAILOVER requested to any replica."),
         }
+        // Writes wait from the answer on, and until it is over.
+        let pause = server.pause.begin(false);
         let run = move || {
-            if let Err(why) = self.carry_out(server, &request) {
+            let done = self.carry_out(server, &request);
+            drop(pause);
+            if let Err(why) = done {
                 let to = request.to.map_or("any replica".to_owned(), |it| name_of(&it));
                 log_notice!(server.log, "FAILOVER to {to} aborted: {why}");
             }
@@ -150,8 +154,6 @@ impl Links {
         request: &FailoverRequest,
     ) -> Result<(), &'static str> {
         self.set_failover(server, FailoverState::WaitingForSync);
-        // Withdrawn when this ends.
-        let _pause = server.pause.begin(false);
         wait_for(&mut Acquisition::of_world(server.keyspace));
         let target = self.await_target(server, request)?;
         self.set_failover(server, FailoverState::InProgress);

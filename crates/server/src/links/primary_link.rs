@@ -6,6 +6,8 @@
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
+use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,6 +19,8 @@ use config::settings::REPL_DISKLESS_LOAD;
 use config::{DisklessLoad, LogLevel};
 use durability::apply::{ApplyReport, StreamApplier};
 use durability::receive::{ReceiveMode, ReceiveReport, SnapshotReceiver};
+use engine::clients::mailbox::IN_TRANSIT;
+use engine::clients::registry::{Client, Peer, Signal, client_flags};
 use replication::primary;
 use replication::replica::{LoadMode, LoadOrder, LoadOutcome, RdbFraming, ReplicaAction};
 use tokio::net::TcpStream;
@@ -25,6 +29,7 @@ use tokio::task::{AbortHandle, spawn_local};
 use super::core::now_ms;
 use super::thread::{LinksMessage, LinksThread};
 use crate::net::connection::Stream;
+use crate::net::network::Network;
 
 /// With so many bytes on their way to be applied, or to be loaded, nothing more is read.
 const AHEAD_MOST: usize = 64 << 20;
@@ -49,6 +54,33 @@ pub(super) struct PrimaryLink {
     waker: RefCell<Option<Waker>>,
     applier: RefCell<Option<(u64, Arc<StreamApplier>)>>,
     receiver: RefCell<Option<(u64, SnapshotReceiver)>>,
+}
+
+/// Our primary as one of our clients, for as long as the connection lasts.
+struct PrimaryClient {
+    server: &'static Network,
+    client: Arc<Client>,
+}
+
+impl PrimaryClient {
+    fn register(server: &'static Network, stream: &TcpStream) -> Self {
+        let end = |address: io::Result<SocketAddr>| match address {
+            Ok(address) => Peer::Tcp(address.into()),
+            Err(_) => Peer::Unix,
+        };
+        let (peer, local) = (end(stream.peer_addr()), end(stream.local_addr()));
+        let now = server.keyspace.clock().now_ms();
+        let client = server.clients.register(peer, local, stream.as_raw_fd(), now);
+        client.set_lane(IN_TRANSIT);
+        client.set_flag(client_flags::PRIMARY, true);
+        Self { server, client }
+    }
+}
+
+impl Drop for PrimaryClient {
+    fn drop(&mut self) {
+        self.server.session_ended(self.client.id);
+    }
 }
 
 /// What threads beside this one tell of the link.
@@ -199,25 +231,41 @@ impl LinksThread {
                 // A link without it is slower, and no less right.
                 let _ = stream.set_nodelay(true);
                 self.ask_link(|link| link.connected(now));
-                self.serve_link(number, Stream::Tcp(stream)).await;
+                let client = PrimaryClient::register(self.server, &stream);
+                self.serve_link(number, &client, Stream::Tcp(stream)).await;
             }
             Err(error) => self.ask_link(|link| link.connect_failed(&plain(&error), now)),
         }
     }
 
     /// Serves the connection until it ends, or another takes its place.
-    async fn serve_link(self: Rc<Self>, number: u64, mut stream: Stream) {
+    async fn serve_link(
+        self: &Rc<Self>,
+        number: u64,
+        PrimaryClient { client, .. }: &PrimaryClient,
+        mut stream: Stream,
+    ) {
         let mut input = Vec::new();
-        loop {
-            let ended = poll_fn(|cx| self.poll_link(number, &mut stream, &mut input, cx)).await;
+        poll_fn(|cx| {
+            client.set_waker(cx.waker());
+            Poll::Ready(())
+        })
+        .await;
+        while !client.take(Signal::Kill) {
+            let ended = poll_fn(|cx| match client.is_asked(Signal::Kill) {
+                true => Poll::Ready(Ok(())),
+                false => self.poll_link(number, &mut stream, &mut input, cx),
+            });
+            let ended = ended.await;
             if self.primary_link.number.get() != number {
                 return;
             }
             if ended.is_err() {
-                let now = now_ms(self.server);
-                return self.ask_link(|link| link.closed(now));
+                break;
             }
         }
+        let now = now_ms(self.server);
+        self.ask_link(|link| link.closed(now));
     }
 
     fn poll_link(

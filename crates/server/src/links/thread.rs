@@ -15,6 +15,7 @@ use std::time::Duration;
 use base::io_text::plain;
 use config::settings::{REPL_BACKLOG_SIZE, REPL_DISABLE_TCP_NODELAY};
 use engine::clients::registry::client_flags;
+use engine::limits::log_buffers;
 use engine::runtime::lanes::STACK_BYTES;
 use engine::runtime::log::{log_notice, log_warning};
 use engine::session::client_info::describe;
@@ -106,6 +107,7 @@ async fn serve(
     });
     spawn_local(tick(Rc::clone(&thread)));
     spawn_local(tick_link(Rc::clone(&thread)));
+    spawn_local(weigh(Rc::clone(&thread)));
     spawn_local(ask_for_acks(Rc::clone(&thread)));
     spawn_local(follow_stream(Rc::clone(&thread)));
     while let Some(message) = inbox.recv().await {
@@ -129,7 +131,6 @@ async fn serve(
 async fn tick(thread: Rc<LinksThread>) {
     loop {
         tokio::time::sleep(TICK).await;
-        thread.weigh();
         thread.ask(|core, server| {
             let (role, is_paused) = (core.standing(server).role, are_writes_paused(server));
             if let Some(stream) = &core.stream {
@@ -140,6 +141,16 @@ async fn tick(thread: Rc<LinksThread>) {
             });
         });
         thread.rounds.borrow().iter().for_each(|(_, round)| round.abort_if_stuck());
+    }
+}
+
+/// What a replica owes grows fast; where there is none, an idle server is woken no more often than
+/// by `tick`.
+async fn weigh(thread: Rc<LinksThread>) {
+    loop {
+        let has_replicas = !thread.replicas.borrow().is_empty();
+        tokio::time::sleep(if has_replicas { LINK_TICK } else { TICK }).await;
+        thread.weigh();
     }
 }
 
@@ -440,6 +451,10 @@ impl LinksThread {
     /// Looks how much each replica has still to get.
     fn weigh(self: &Rc<Self>) {
         let server = self.server;
+        let kept = self.with_core(|core, _| {
+            core.stream.as_ref().map_or(0, |stream| stream.state().backlog.kept_for_places())
+        });
+        log_buffers::note_kept_for_replicas(usize::try_from(kept).unwrap_or(usize::MAX));
         let limit = settings::output_limit(&server.config);
         let size = server.config.get(REPL_BACKLOG_SIZE);
         let links: Vec<_> = self.replicas.borrow().values().cloned().collect();

@@ -194,6 +194,7 @@ impl ClientType {
     fn of(client: &Client) -> Self {
         match () {
             () if client.has_flag(client_flags::REPLICA) => Self::Replica,
+            () if client.has_flag(client_flags::PRIMARY) => Self::Primary,
             () if client.has_flag(client_flags::SUBSCRIBER) => Self::PubSub,
             () => Self::Normal,
         }

@@ -50,11 +50,12 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     let policy = server.config.show(b"maxmemory-policy").unwrap_or_default();
     report.field("maxmemory_policy", String::from_utf8_lossy(&policy));
     write_fragmentation(&stats, report);
-    report.field("mem_not_counted_for_evict", log_buffers::buffered());
+    report.field("mem_not_counted_for_evict", log_buffers::not_counted());
     let replication = server.links.report(server);
     report.field("mem_replication_backlog", replication.backlog_memory);
     report.field("mem_total_replication_buffers", replication.backlog_memory);
-    report.fields(&["mem_replica_full_sync_buffer", "mem_clients_slaves"], 0);
+    report.field("mem_replica_full_sync_buffer", 0);
+    report.field("mem_clients_slaves", log_buffers::kept_for_replicas());
     report.field("mem_clients_normal", stats.clients);
     report.field("mem_cluster_links", 0);
     report.field("mem_aof_buffer", log_buffers::buffered());
