@@ -26,6 +26,8 @@ pub struct ReplicaLink {
     pub(super) applied: u64,
     pub(super) synced: u64,
     pub(super) clocks: LinkClocks,
+    /// Bytes that were shown already and are not done with.
+    pub(super) left: usize,
     pub(super) attempts: Attempts,
 }
 
@@ -108,6 +110,7 @@ impl ReplicaLink {
             applied: 0,
             synced: 0,
             clocks: LinkClocks::default(),
+            left: 0,
             attempts: Attempts::default(),
         }
     }
@@ -197,6 +200,7 @@ impl ReplicaLink {
         self.out.notice("Non blocking connect for SYNC fired the event.");
         let handshake = Handshake::begin(&mut self.out);
         self.clocks.heard_ms = now_ms;
+        self.left = 0;
         self.phase = Phase::Shaking { handshake, since_ms: now_ms };
     }
 

@@ -16,13 +16,20 @@ impl ReplicaLink {
         self.phase.is_reading()
     }
 
-    /// Bytes have come. `buf` begins with the first byte that is not done with, and holds what came
-    /// since. Returns how many bytes are done with when the actions are.
+    /// Bytes have come, or may be taken now. `buf` begins with the first byte that is not done
+    /// with, and holds what came since. Returns how many bytes are done with when the actions are.
     pub fn received(&mut self, buf: &[u8], now_ms: u64) -> usize {
-        let mut done = 0;
-        if self.phase.is_reading() {
+        // A look at what was there before is no word from the primary.
+        if buf.len() > self.left && self.phase.is_reading() {
             self.clocks.heard_ms = now_ms;
         }
+        let done = self.take_in(buf, now_ms);
+        self.left = buf.len() - done;
+        done
+    }
+
+    fn take_in(&mut self, buf: &[u8], now_ms: u64) -> usize {
+        let mut done = 0;
         while let Some(taken) = self.step(buf, done, now_ms) {
             done += taken;
         }

@@ -86,6 +86,20 @@ fn a_silent_primary_is_left() {
     assert_eq!(lines[3], "connect top:7000");
 }
 
+/// The driver shows what is left whenever it looks, and that is no sign of life.
+#[test]
+fn what_was_shown_before_is_not_heard_again() {
+    let mut session = Session::streaming(ReplicaSettings::default());
+    let half = &command("ping")[..5];
+    session.hear_bytes(half);
+    for _ in 0..59 {
+        session.pass(1000);
+        assert!(session.hear_bytes(b"").is_empty());
+    }
+    let lines = session.pass(1000);
+    assert_eq!(lines[0], "log MASTER timeout: no data nor PING received...");
+}
+
 #[test]
 fn after_a_fault_nothing_is_known_of_where_we_stand() {
     let mut session = Session::streaming(ReplicaSettings::default());
