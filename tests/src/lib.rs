@@ -19,6 +19,7 @@ pub mod ledger;
 pub mod memcached;
 mod process;
 pub mod programs;
+pub mod proxy;
 pub mod render;
 pub mod replication;
 pub mod samples;

@@ -102,8 +102,8 @@ pub(crate) fn forget_what_is_over(states: [&mut State; 2]) {
         .for_each(|state| state.retain(|_, held| !(0..=now).contains(&held.deadline)));
 }
 
-/// Leaves out how many entries groups of streams have read, which Redis 7.0 does not tell its
-/// replicas.
+/// Leaves out how many entries groups of streams have read: Redis 7.0 does not tell its replicas,
+/// and Valkey takes numbers that cannot be.
 pub(crate) fn forget_entries_read(states: [&mut State; 2]) {
     for held in states.into_iter().flat_map(BTreeMap::values_mut) {
         let pieces = held.what.split("entries-read ");

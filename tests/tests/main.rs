@@ -113,6 +113,7 @@ mod refused_resources;
 mod reload_beside_writers;
 mod reload_in_units;
 mod renamed;
+mod replication_cuts;
 mod replication_digests;
 mod replication_primary;
 mod replication_roles;
