@@ -77,11 +77,17 @@ impl Sentinel {
             lines.add_settings(head);
             lines.about("config-epoch", head, &[head.config_epoch.to_string().as_bytes()]);
             lines.about("leader-epoch", head, &[head.leader_epoch.to_string().as_bytes()]);
+            let mut told: Vec<&Address> = Vec::new();
             for replica in primary.replicas.values() {
                 // The promoted one is the primary of these lines, the primary its replica.
                 let address = &replica.instance.address;
                 let is_current = address.is_same(current);
                 let address = if is_current { &head.instance.address } else { address };
+                // The primary may say that it is its own replica.
+                if told.iter().any(|it| it.is_same(address)) {
+                    continue;
+                }
+                told.push(address);
                 let (host, port) = written(context, address);
                 lines.about("known-replica", head, &[&host, &port]);
             }

@@ -347,3 +347,18 @@ fn failures_on_demand() {
         assert!(rig.take_events().iter().any(|seen| seen.starts_with(event)), "{word}");
     }
 }
+
+/// A server may call itself its own replica; a file with a line twice could not be read.
+#[test]
+fn a_replica_stands_once_in_the_file() {
+    let mut rig = rig("");
+    rig.alive.insert(at(6379), primary_info(&[6379, 6380, 6381]));
+    rig.run(11_000);
+    rig.kill(6379);
+    rig.run(5000);
+    rig.alive.insert(at(6381), promoted_info());
+    rig.run(1200);
+    let text = String::from_utf8(rig.disk.clone()).unwrap();
+    assert!(text.contains("sentinel monitor m 127.0.0.1 6381 2\n"), "{text}");
+    assert_eq!(text.matches("known-replica m 127.0.0.1 6379\n").count(), 1, "{text}");
+}
