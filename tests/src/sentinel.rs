@@ -11,6 +11,7 @@ use proto::value::Value;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
+use crate::calls;
 use crate::client::{Arrival, Client};
 use crate::environment;
 use crate::process::{PATIENCE, Process};
@@ -43,7 +44,7 @@ impl SentinelProgram {
         }
     }
 
-    /// Starts one that watches the primary of a world, which is down after a second.
+    /// Starts one that watches the primary of a world, which is down after two seconds.
     pub fn watch(self, world: &World, quorum: u32, more: &str) -> Sentinel {
         self.start(&format!("{}{more}", watch_lines(world.primary().port(), quorum)))
     }
@@ -72,6 +73,10 @@ impl SentinelProgram {
         if process.wait_for_log(is_ready).is_none() {
             return Err(process.log());
         }
+        match self {
+            Self::Apus => calls::apus_listens(port),
+            Self::Stock(_) => calls::oracle_listens(port),
+        }
         Ok(Sentinel { process, port, folder })
     }
 }
@@ -79,11 +84,12 @@ impl SentinelProgram {
 /// The name of a Sentinel's file.
 const FILE: &str = "sentinel.conf";
 
-/// Lines by which a primary is watched, which is down after a second.
+/// Lines by which a primary is watched, which is down after two seconds: a real Sentinel may take one
+/// second to connect to a new primary, and would fail over again.
 pub fn watch_lines(port: u16, quorum: u32) -> String {
     format!(
         "sentinel monitor {NAME} 127.0.0.1 {port} {quorum}\n\
-         sentinel down-after-milliseconds {NAME} 1000\n\
+         sentinel down-after-milliseconds {NAME} 2000\n\
          sentinel failover-timeout {NAME} 10000\n"
     )
 }

@@ -57,9 +57,16 @@ fn pair(oracle: Oracle) -> (World, [Sentinel; 2]) {
 }
 
 fn ask(sentinel: &Sentinel, line: &str) -> Value {
-    let words = split_arguments(line.as_bytes()).unwrap();
-    let words: Vec<&str> = words.iter().map(|word| std::str::from_utf8(word).unwrap()).collect();
-    sentinel.ask(&words)
+    sentinel.client().call(&split_arguments(line.as_bytes()).unwrap())
+}
+
+/// The same in a version of the protocol.
+fn ask_in(version: &str, sentinel: &Sentinel, line: &str) -> Value {
+    let mut client = sentinel.client();
+    if version == "3" {
+        client.call(&["HELLO", version]);
+    }
+    client.call(&split_arguments(line.as_bytes()).unwrap())
 }
 
 #[test]
@@ -196,11 +203,13 @@ fn replies_as(oracle: Oracle, except: &[&str]) {
     let (world, [ours, theirs]) = pair(oracle);
     let port = world.primary().port().to_string();
     let mut wrong = Vec::new();
-    for line in ALIKE.iter().filter(|line| !except.contains(line)) {
+    let lines = ALIKE.iter().filter(|line| !except.contains(line));
+    for (line, version) in lines.flat_map(|line| [(line, "2"), (line, "3")]) {
         let line = line.replace("PORT", &port);
-        let [mine, real] = [&ours, &theirs].map(|sentinel| render(&ask(sentinel, &line)));
+        let [mine, real] =
+            [&ours, &theirs].map(|sentinel| render(&ask_in(version, sentinel, &line)));
         if mine != real {
-            wrong.push(format!("{line}\n  ours:   {mine}\n  theirs: {real}"));
+            wrong.push(format!("RESP{version} {line}\n  ours:   {mine}\n  theirs: {real}"));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -222,6 +231,42 @@ fn replies_are_those_of_redis_82() {
 #[test]
 fn replies_are_those_of_valkey() {
     replies_as(Oracle::Valkey91, &[]);
+}
+
+/// The names that Valkey has for what Redis calls otherwise.
+#[test]
+fn names_of_valkey_mean_the_same() {
+    let (world, [ours, theirs]) = pair(Oracle::Valkey91);
+    let port = world.primary().port();
+    for (name, of_redis) in [
+        ("GET-PRIMARY-ADDR-BY-NAME watched", "GET-MASTER-ADDR-BY-NAME watched"),
+        ("PRIMARY nobody", "MASTER nobody"),
+        (
+            &format!("IS-PRIMARY-DOWN-BY-ADDR 127.0.0.1 {port} 0 *"),
+            &format!("IS-MASTER-DOWN-BY-ADDR 127.0.0.1 {port} 0 *"),
+        ),
+    ] {
+        for version in ["2", "3"] {
+            let said = |sentinel: &Sentinel, words: &str| {
+                render(&ask_in(version, sentinel, &format!("SENTINEL {words}")))
+            };
+            assert_eq!(said(&ours, name), said(&ours, of_redis));
+            assert_eq!(said(&ours, name), said(&theirs, name));
+        }
+    }
+    for version in ["2", "3"] {
+        let said = |words: &str| ask_in(version, &ours, &format!("SENTINEL {words}"));
+        for list in ["MASTERS", "PRIMARIES", "SLAVES watched", "REPLICAS watched"] {
+            assert!(matches!(said(list), Value::Array(items) if !items.is_empty()), "{list}");
+        }
+        for one in ["MASTER watched", "PRIMARY watched"] {
+            assert_eq!(field_of(&said(one), "name").as_deref(), Some(NAME));
+        }
+        assert_eq!(text(&said("MYID")).len(), 40);
+        let help = render(&said("HELP"));
+        assert!(help.contains("SENTINEL <subcommand>") && help.contains("FLUSHCONFIG"), "{help}");
+        assert!(matches!(said("DEBUG"), Value::Map(_) | Value::Array(_)));
+    }
 }
 
 #[test]

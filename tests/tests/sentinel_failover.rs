@@ -65,8 +65,8 @@ fn ours_alone_tells_a_failover_as_a_real_one_does() {
     }
 }
 
-/// A failover in a quorum; any of the Sentinels may lead it. Where a real one takes the new primary
-/// to be down for a moment, there is another.
+/// A failover in a quorum; any of the Sentinels may lead it. Where one takes the new primary to be
+/// down for a moment, there is another.
 fn fail_over(world: &mut World, sentinels: &[Sentinel]) {
     let old = sentinels[0].primary_port().unwrap();
     let at = world.servers().iter().position(|server| server.port() == old).unwrap();

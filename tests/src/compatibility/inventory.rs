@@ -38,6 +38,11 @@ impl Inventory {
         }
         Self { commands }
     }
+
+    /// Adds a group of another one.
+    pub(crate) fn add_group(&mut self, group: &str, other: Self) {
+        self.commands.extend(other.commands.into_iter().filter(|(_, known)| known.group == group));
+    }
 }
 
 /// Whether any of the commands is a subcommand of this one.

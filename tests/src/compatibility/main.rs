@@ -19,6 +19,7 @@ use catalogue::Catalogue;
 use inventory::Inventory;
 use lists::Lists;
 use records::Records;
+use tests::sentinel::SentinelProgram;
 use tests::{Oracle, Server};
 
 fn main() {
@@ -26,7 +27,11 @@ fn main() {
     let records = Records::read();
     let oracles = Oracle::ALL.map(|oracle| oracle.start(&[]));
     let known = oracles.each_ref().map(|server| Inventory::of(&mut server.client3()));
-    let ours = Inventory::of(&mut Server::start(&[]).client3());
+    let mut ours = Inventory::of(&mut Server::start(&[]).client3());
+    let program = SentinelProgram::Apus.start("");
+    let mut sentinel = program.client();
+    sentinel.call(&["HELLO", "3"]);
+    ours.add_group("sentinel", Inventory::of(&mut sentinel));
     let catalogue = Catalogue::new(&ours, &known, &lists, &records);
     let directives = directives::all(&oracles);
     let memcached = memcached::write(&lists.memcached, &records);
