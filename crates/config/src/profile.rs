@@ -1,7 +1,8 @@
 //! What a process is, and what its directives are unless a file says otherwise.
 //!
-//! Invariant: a Sentinel keeps no data and serves no memcached, whatever its file says, which may
-//! have been a server's; its clients send little, so less than a server's is allowed to them.
+//! Invariant: a Sentinel keeps and copies no data and serves no memcached, whatever its file says,
+//! which may have been a server's; its clients send little, so less than a server's is allowed to
+//! them.
 
 /// What a process is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,6 +40,7 @@ impl Profile {
             Profile::Server => &[],
             Profile::Sentinel => &[
                 ("save", ""),
+                ("replicaof", "no one"),
                 ("appendonly", "no"),
                 ("memcached-port", "0"),
                 ("memcached-udp-port", "0"),

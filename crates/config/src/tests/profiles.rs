@@ -8,7 +8,9 @@ use super::{Profile, Scratch, get, refusal, start_as};
 fn a_sentinel_has_other_defaults() {
     let scratch = Scratch::new("sentinel");
     let file = scratch.path("sentinel.conf");
-    fs::write(&file, "sentinel monitor a 127.0.0.1 1 1\nsave 1 1\nmemcached-port 11211\n").unwrap();
+    let lines = "sentinel monitor a 127.0.0.1 1 1\nsave 1 1\nmemcached-port 11211\n\
+                 replicaof 127.0.0.1 1\n";
+    fs::write(&file, lines).unwrap();
     let arguments = [file.to_str().unwrap(), "--appendonly", "yes", "--requirepass", "x"];
     let config = start_as(Profile::Sentinel, &arguments, "").ok().unwrap().config;
     assert_eq!(config.profile(), Profile::Sentinel);
@@ -17,6 +19,7 @@ fn a_sentinel_has_other_defaults() {
         ("protected-mode", "no"),
         ("requirepass", "x"),
         ("save", ""),
+        ("replicaof", ""),
         ("appendonly", "no"),
         ("memcached-port", "0"),
     ] {
