@@ -84,8 +84,8 @@ impl SentinelProgram {
 /// The name of a Sentinel's file.
 const FILE: &str = "sentinel.conf";
 
-/// Lines by which a primary is watched, which is down after two seconds: a real Sentinel may take one
-/// second to connect to a new primary, and would fail over again.
+/// Lines by which a primary is watched, which is down after two seconds: a real Sentinel may take
+/// one second to connect to a new primary, and would fail over again.
 pub fn watch_lines(port: u16, quorum: u32) -> String {
     format!(
         "sentinel monitor {NAME} 127.0.0.1 {port} {quorum}\n\
@@ -177,10 +177,12 @@ impl Sentinel {
         self.process.wait()
     }
 
-    /// Ends it, and starts a program with the file that it leaves.
+    /// Ends it, unless it has ended, and starts a program with the file that it leaves.
     pub fn hand_over(mut self, to: SentinelProgram) -> Sentinel {
-        self.signal(Signal::TERM);
-        self.process.wait();
+        if !self.process.has_ended() {
+            self.signal(Signal::TERM);
+            self.process.wait();
+        }
         let port = self.port;
         let folder = std::mem::replace(&mut self.folder, tempfile::tempdir().expect("a folder"));
         to.start_in(folder, port).unwrap_or_else(|log| panic!("{to:?} does not start:\n{log}"))

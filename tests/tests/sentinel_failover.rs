@@ -138,6 +138,28 @@ fn either_can_lead() {
     }
 }
 
+/// A Sentinel that was told to ends in the middle of a failover; the next one with its file knows
+/// what was done.
+#[test]
+fn simulated_failures_end_the_process() {
+    for failure in ["crash-after-election", "crash-after-promotion"] {
+        let world = World::start(1, &[]);
+        let mut sentinel = APUS.watch(&world, 1, "");
+        sentinel.meet(1, 0);
+        sentinel.ask(&["SENTINEL", "SIMULATE-FAILURE", failure]);
+        // It knows a good replica when it has heard of its link.
+        eventually("it begins", || {
+            sentinel.ask(&["SENTINEL", "FAILOVER", NAME]).as_bytes() == Some(b"OK")
+        });
+        assert_eq!(sentinel.wait().code(), Some(99), "{failure}");
+        let sentinel = sentinel.hand_over(APUS);
+        let at = usize::from(failure == "crash-after-promotion");
+        let primary = world.port(at);
+        assert_eq!(sentinel.primary_port(), Some(primary), "{failure}");
+        eventually("the other one follows", || world.follows(1 - at, primary));
+    }
+}
+
 /// What a file says, but for what is ours to write: without comments and in order.
 fn state_of(file: &str) -> Vec<String> {
     let mut lines: Vec<String> =
