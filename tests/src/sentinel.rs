@@ -261,6 +261,25 @@ impl World {
         Self { servers }
     }
 
+    /// A primary with replicas of these programs, Apus where none is named.
+    pub fn of(programs: &[Option<Oracle>]) -> Self {
+        let start = |program: Option<Oracle>, arguments: &[&str]| {
+            let all = [&["--repl-diskless-sync-delay", "0", "--save", ""], arguments].concat();
+            match program {
+                None => Server::start(&all),
+                Some(oracle) => oracle.start(&all),
+            }
+        };
+        let mut servers = vec![start(programs[0], &[])];
+        let port = servers[0].port().to_string();
+        for (index, program) in programs.iter().enumerate().skip(1) {
+            let priority = (10 * index).to_string();
+            let own = ["--replicaof", "127.0.0.1", &port, "--replica-priority", &priority];
+            servers.push(start(*program, &own));
+        }
+        Self { servers }
+    }
+
     /// The primary that it began with.
     pub fn primary(&self) -> &Server {
         &self.servers[0]

@@ -128,6 +128,7 @@ mod sentinel_auth;
 mod sentinel_clients;
 mod sentinel_commands;
 mod sentinel_failover;
+mod sentinel_groups;
 mod sentinel_hostile;
 mod sentinel_scripts;
 mod sentinel_start;

@@ -7,11 +7,13 @@ use std::sync::PoisonError;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-use config::settings::REPLICAOF;
+use config::settings::{APPENDONLY, REPLICAOF};
+use durability::aof;
 use engine::clients::mailbox::PendingWakes;
 use engine::clients::registry::client_flags;
 use engine::keyspace_settings::set_replica;
 use engine::runtime::background::wait_for;
+use engine::runtime::log::log_warning;
 use engine::session::end_wait;
 use keyspace::Acquisition;
 use replication::history::SavedHistory;
@@ -135,6 +137,7 @@ impl Links {
         self.core(server).turn_primary(server, position);
         server.config.set_primary("");
         self.send(server, LinksMessage::Act);
+        begin_missing_log(server);
         world
     }
 
@@ -171,4 +174,15 @@ pub(super) fn unblock_all(server: &Network) {
         }
     }
     server.mailboxes.wake(&wakes);
+}
+
+/// A full sync that failed has left no log behind: who leads keeps one again.
+fn begin_missing_log(server: &'static Network) {
+    if server.config.get(APPENDONLY) && server.aof.phase() == aof::Phase::Off {
+        server.background.spawn(move |_| {
+            if let Err(why) = aof::restart(server) {
+                log_warning!(server.log, "{why}");
+            }
+        });
+    }
 }
