@@ -374,15 +374,8 @@ impl UnitSource for UnitReader<'_> {
 fn begin_base(server: &'static Durability, files: &mut AofDirectory) -> io::Result<()> {
     let path = new_base_path(server, None)?;
     let form = base_form(server);
-    let options = Options {
-        form,
-        compresses: false,
-        sums: true,
-        access: None,
-        version: 0,
-        newest: 0,
-        syncs: false,
-    };
+    let options =
+        Options { form, compresses: false, sums: true, access: None, version: 0, syncs: false };
     let opened = server.storage.open(&path, OpenMode::Create);
     let begun = opened.and_then(|file| FileWriter::begin(file, &[("aof-base", "1")], options));
     begun.and_then(FileWriter::finish).map_err(naming(&path))?;

@@ -67,7 +67,6 @@ fn snapshot_of(server: &'static Durability) -> Vec<u8> {
         sums: true,
         access: None,
         version: 0,
-        newest: 0,
         syncs: false,
     };
     let file = disk.open(path, OpenMode::Create).unwrap();

@@ -29,11 +29,9 @@ pub struct SyncForm {
     pub compresses: bool,
     /// With a checksum where the configuration says so.
     pub sums: bool,
-    /// The version that the head says, where the configuration says none; 0 is the lowest that
-    /// holds the data, or our own.
+    /// The version, where the configuration says none; 0 is the lowest that holds the data, or our
+    /// own.
     pub version: u16,
-    /// The version that values may need; 0 is the one that the head says.
-    pub newest: u16,
 }
 
 /// How all of it is written, from beginning to end.
@@ -43,7 +41,6 @@ pub(super) struct Format {
     /// Where a policy goes by it, as in Redis: when each key was last used, or how often.
     pub(super) tells_access: bool,
     pub(super) version: u16,
-    pub(super) newest: u16,
     pub(super) syncs: bool,
 }
 
@@ -65,7 +62,6 @@ impl Format {
                     | MaxmemoryPolicy::AllkeysApus
             ),
             version: config.get(RDB_WRITE_VERSION),
-            newest: 0,
             syncs,
         };
         match purpose {
@@ -75,12 +71,10 @@ impl Format {
     }
 
     fn for_sync(self, form: SyncForm) -> Self {
-        let is_free = self.version == 0;
         Self {
             compresses: self.compresses && form.compresses,
             sums: self.sums && form.sums,
-            version: if is_free { form.version } else { self.version },
-            newest: if is_free { form.newest } else { 0 },
+            version: if self.version == 0 { form.version } else { self.version },
             ..self
         }
     }

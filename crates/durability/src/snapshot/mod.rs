@@ -262,10 +262,10 @@ impl Snapshot {
             SnapshotPurpose::Save | SnapshotPurpose::Sync(_) => BaseForm::Snapshot,
             SnapshotPurpose::Base(form) => form,
         };
-        let Format { compresses, sums, tells_access, version, newest, syncs } = self.format;
+        let Format { compresses, sums, tells_access, version, syncs } = self.format;
         let keyspace = self.server.keyspace;
         let clock = || AccessClock::new(keyspace.settings(), keyspace.clock().now_ms());
-        Options { form, compresses, sums, access: tells_access.then(clock), version, newest, syncs }
+        Options { form, compresses, sums, access: tells_access.then(clock), version, syncs }
     }
 
     /// How many keys are done, and how many there were at the cut.

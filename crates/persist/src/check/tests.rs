@@ -35,15 +35,8 @@ fn command(words: &[&str]) -> Vec<u8> {
 
 fn snapshot(disk: &SimulatedDisk, path: &str) {
     let form = BaseForm::Snapshot;
-    let options = Options {
-        form,
-        compresses: true,
-        sums: true,
-        access: None,
-        version: 0,
-        newest: 0,
-        syncs: false,
-    };
+    let options =
+        Options { form, compresses: true, sums: true, access: None, version: 0, syncs: false };
     let file = disk.open(Path::new(path), OpenMode::Create).unwrap();
     let notes = [("redis-ver", "7.0.0"), ("by\u{7}", "a\u{1b}[2J\n[info] 9 keys read")];
     let mut writer = FileWriter::begin(file, &notes, options.clone()).unwrap();

@@ -39,7 +39,7 @@ pub const REDIS_7_0: u16 = 10;
 pub const REDIS_7_2: u16 = 11;
 
 /// The format of hashes whose fields have deadlines.
-const REDIS_7_4: u16 = 12;
+pub const REDIS_7_4: u16 = 12;
 
 /// The format of streams that know what producers sent.
 const REDIS_8_6: u16 = 13;
@@ -48,7 +48,7 @@ const REDIS_8_6: u16 = 13;
 const REDIS_8_8: u16 = 14;
 
 /// The newest format of Redis that can be read.
-pub const REDIS_NEWEST: u16 = 16;
+const REDIS_NEWEST: u16 = 16;
 
 /// The formats of Valkey, which went its own way with its version 9.
 pub const VALKEY: RangeInclusive<u16> = 80..=81;

@@ -81,7 +81,12 @@ impl Age {
 
 /// Appends a stream.
 pub fn write(out: &mut Writer, stream: &Stream) {
-    let age = Age::of(value_type(stream));
+    write_as(out, stream, value_type(stream));
+}
+
+/// The same in one of the forms of streams: an older one leaves out what it has no word for.
+pub fn write_as(out: &mut Writer, stream: &Stream, form: ValueType) {
+    let age = Age::of(form);
     write_length(out, stream.node_count());
     for node in stream.nodes() {
         write_bytes(out, &bytes_of(node.master()));

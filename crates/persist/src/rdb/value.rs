@@ -68,6 +68,26 @@ impl<'a> ValueRef<'a> {
         }
     }
 
+    /// How it is written for who reads this version, where that costs nothing but when consumers
+    /// of a stream were active; else as always.
+    #[must_use]
+    pub fn value_type_within(&self, version: u16) -> ValueType {
+        match self.value_type() {
+            ValueType::StreamRedis72 if version < ValueType::StreamRedis72.version() => {
+                ValueType::StreamRedis70
+            }
+            value_type => value_type,
+        }
+    }
+
+    /// Appends the value, without its type, in the form that `value_type_within` said.
+    pub fn write_as(&self, out: &mut Writer, value_type: ValueType) {
+        match self {
+            Self::Stream(stream) => stream::write_as(out, stream, value_type),
+            _ => self.write(out),
+        }
+    }
+
     /// How it is written in a file for Valkey.
     #[must_use]
     pub fn value_type_for_valkey(&self) -> ValueType {

@@ -121,8 +121,10 @@ impl Requirements {
 /// What versions of a snapshot a client can read, as far as the client says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RdbReader {
-    /// The client announces nothing: any server but Valkey 8 or later.
+    /// The client announces nothing: Redis before 8, KeyDB, a tool.
     Unknown,
+    /// The client knows of Redis 8's second connection.
+    Redis8,
     /// Up to version 11.
     Valkey8,
     /// Version 80, too.
@@ -217,8 +219,21 @@ impl Announced {
             b"capa" if value.eq_ignore_ascii_case(OWN_CAPABILITY) => {
                 self.requirements.reader = RdbReader::Apus;
             }
-            b"capa" => self.capabilities.0 |= Capabilities::named(value).0,
-            b"rdb-only" => self.snapshot_only = zero_or_one(value)?,
+            b"capa" => {
+                let capability = Capabilities::named(value);
+                let reader = &mut self.requirements.reader;
+                if capability == Capabilities::RDB_CHANNEL && *reader == RdbReader::Unknown {
+                    *reader = RdbReader::Redis8;
+                }
+                self.capabilities.0 |= capability.0;
+            }
+            b"rdb-only" => {
+                self.snapshot_only = zero_or_one(value)?;
+                // A tool keeps what comes, and reads nothing of it.
+                if self.snapshot_only && self.requirements.reader == RdbReader::Unknown {
+                    self.requirements.reader = RdbReader::Redis8;
+                }
+            }
             b"rdb-filter-only" => self.filter(value)?,
             b"rdb-no-compress" => self.requirements.compressed = !zero_or_one(value)?,
             b"rdb-no-checksum" => self.requirements.checksum = !zero_or_one(value)?,

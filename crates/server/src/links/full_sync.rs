@@ -95,19 +95,21 @@ fn path_of(round: RoundId) -> PathBuf {
     PathBuf::from(format!("temp-{}-repl-{round}.rdb", std::process::id()))
 }
 
-/// What a snapshot has to be like. A replica of Redis that says nothing of itself takes any head up
-/// to its own version and looks at each value by itself. So the head says the lowest, and values
-/// may be of any version of Redis: a replica that does not know one says so and hangs up.
+/// What a snapshot has to be like. A replica that meets a value which it does not know ends its
+/// process, so it is sent none: what needs a newer version ends the sync here, with a line. Who
+/// says nothing may be Redis 7.0; `rdb-write-version` says otherwise.
 fn form_of(requirements: Requirements, target: Whither) -> SyncForm {
     let Requirements { keys, functions, compressed, checksum, reader, .. } = requirements;
-    let (version, newest) = match reader {
-        RdbReader::Apus => (0, 0),
-        RdbReader::Unknown if target == Whither::Disk => (0, 0),
-        RdbReader::Unknown => (rdb::REDIS_7_0, rdb::REDIS_NEWEST),
-        RdbReader::Valkey8 => (rdb::REDIS_7_2, 0),
-        RdbReader::Valkey9 => (*rdb::VALKEY.start(), 0),
+    let version = match reader {
+        RdbReader::Apus => 0,
+        // A file's head says what is in it, and who cannot read that says so.
+        RdbReader::Unknown if target == Whither::Disk => 0,
+        RdbReader::Unknown => rdb::REDIS_7_0,
+        RdbReader::Redis8 => rdb::REDIS_7_4,
+        RdbReader::Valkey8 => rdb::REDIS_7_2,
+        RdbReader::Valkey9 => *rdb::VALKEY.start(),
     };
-    SyncForm { keys, functions, compresses: compressed, sums: checksum, version, newest }
+    SyncForm { keys, functions, compresses: compressed, sums: checksum, version }
 }
 
 /// Feeds replicas.

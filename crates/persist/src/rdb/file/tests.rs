@@ -136,15 +136,7 @@ fn file_of(head: &str, items: &[&[u8]]) -> Vec<u8> {
 
 fn options() -> Options {
     let form = BaseForm::Snapshot;
-    Options {
-        form,
-        compresses: true,
-        sums: true,
-        access: None,
-        version: 0,
-        newest: 0,
-        syncs: false,
-    }
+    Options { form, compresses: true, sums: true, access: None, version: 0, syncs: false }
 }
 
 /// A file that we write of these chunks.

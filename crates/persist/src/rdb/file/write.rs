@@ -37,9 +37,6 @@ pub struct Options {
     pub access: Option<AccessClock>,
     /// The version of the file; 0 is the lowest that will do.
     pub version: u16,
-    /// The version that its values may need, if not that of the file: a reader of Redis looks at
-    /// what values are, and only then at what the head says.
-    pub newest: u16,
     /// Whether the file is synced as it grows.
     pub syncs: bool,
 }
@@ -73,6 +70,14 @@ impl Chunk {
 }
 
 impl Options {
+    /// The version that values may need at most.
+    fn newest_value(&self) -> u16 {
+        match self.version {
+            0 => u16::MAX,
+            version => redis_version(version),
+        }
+    }
+
     /// Commands have sums in their check lines only.
     fn sums_chunks(&self) -> bool {
         self.sums && self.form == BaseForm::Snapshot
@@ -157,14 +162,14 @@ impl ChunkWriter {
         let is_for_valkey = VALKEY.contains(&self.options.version);
         let value_type = match is_for_valkey {
             true => value.value_type_for_valkey(),
-            false => value.value_type(),
+            false => value.value_type_within(self.options.newest_value()),
         };
         self.version = self.version.max(redis_version(value_type.version()));
         out.push(value_type.byte());
         write_bytes(out, entry.key());
         match is_for_valkey {
             true => value.write_for_valkey(out),
-            false => value.write(out),
+            false => value.write_as(out, value_type),
         }
     }
 
@@ -287,10 +292,10 @@ impl<S: ByteSink + ?Sized> FileWriter<S> {
     pub fn push(&mut self, chunk: &Chunk) -> io::Result<()> {
         match self.options.version {
             0 => self.version = self.version.max(chunk.version),
-            asked if chunk.version > redis_version(asked.max(self.options.newest)) => {
-                let (needed, newest) = (chunk.version, asked.max(self.options.newest));
+            asked if chunk.version > self.options.newest_value() => {
+                let needed = chunk.version;
                 let text =
-                    format!("data that need RDB version {needed} were to be written as {newest}");
+                    format!("data that need RDB version {needed} were to be written as {asked}");
                 return Err(io::Error::new(io::ErrorKind::Unsupported, text));
             }
             _ => {}
