@@ -226,6 +226,7 @@ const DOCUMENTED_OTHERWISE: &[(&str, &str)] = &[
     ("httl", "a block goes by its token"),
     ("pfdebug", "Redis marks it as a system command, of which we have none"),
     ("pfselftest", "Redis marks it as a system command, of which we have none"),
+    ("replconf", "Redis marks it as a system command, of which we have none"),
     ("smismember", "the complexity ends in a full stop"),
     ("sort", "patterns are shown by their names, and as arguments of no key"),
     ("sort_ro", "patterns are shown by their names, and as arguments of no key"),

@@ -412,8 +412,6 @@ fn helpers_of_clients_are_answered() {
         > ACL CAT connection
          1) "asking"
         ...
-        > REPLICAOF localhost 6379
-        (error) ERR Replication is not supported yet: this server can only be a master
         "#,
     );
     let password = text(&server.client().call(&["ACL", "GENPASS"]));

@@ -118,6 +118,7 @@ mod replication_digests;
 mod replication_kills;
 mod replication_primary;
 mod replication_roles;
+mod replication_strange;
 mod saves_called_off;
 mod saves_in_turn;
 mod scan;

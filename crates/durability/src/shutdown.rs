@@ -92,7 +92,7 @@ impl Shutdown {
         }
         // Asked before writes wait, behind which nothing of our own comes into the stream.
         server.replica_acks.wait(Waker::noop(), true);
-        let pause = server.pause.begin(false);
+        let pause = server.pause.begin_own();
         self.set_wait(ReplicaWait::Yes);
         log_notice!(server.log, "Waiting for replicas before shutting down.");
         while !are_all(in_sync()) && clock.monotonic_us() < until_us && !self.is_called_off() {

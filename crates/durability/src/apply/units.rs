@@ -35,6 +35,7 @@ impl<'b> StreamUnits<'b> {
 
     /// The next unit, or why there is none.
     pub(super) fn next_unit(&mut self) -> Result<Option<StreamItem<'_>>, String> {
+        self.pass_empty();
         if self.at == self.bytes.len() {
             return Ok(None);
         }
@@ -63,8 +64,27 @@ impl<'b> StreamUnits<'b> {
         Err(self.fault("a transaction that does not end"))
     }
 
+    /// Passes over empty lines and arrays, which count and do nothing.
+    fn pass_empty(&mut self) {
+        while let Some(rest) = self.bytes.get(self.at..).filter(|rest| !rest.is_empty()) {
+            self.parser.reset();
+            self.at += match rest[0] {
+                b'\r' | b'\n' => 1,
+                b'*' => match self.parser.advance(rest, &LIMITS) {
+                    Ok(Progress::Empty { consumed }) => consumed,
+                    _ => return,
+                },
+                _ => return,
+            };
+        }
+    }
+
     /// Passes over the next command, which the parser then has.
     fn next_command(&mut self) -> Result<Range<usize>, String> {
+        self.pass_empty();
+        if self.at == self.bytes.len() {
+            return Err(self.fault("a transaction that does not end"));
+        }
         let rest = &self.bytes[self.at..];
         if rest[0] != b'*' {
             return Err(self.fault("a command that is not an array"));

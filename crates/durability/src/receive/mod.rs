@@ -89,6 +89,12 @@ impl SnapshotReceiver {
         self.pipe.bytes()
     }
 
+    /// Nobody wants the data any more; whether what was there has given way.
+    pub fn abort(self) -> bool {
+        self.pipe.cut();
+        self.pipe.has_replaced()
+    }
+
     /// All has come.
     pub fn finish(&self) {
         self.pipe.finish();

@@ -23,6 +23,8 @@ pub(super) struct Pipe {
 struct PipeContent {
     chunks: VecDeque<Vec<u8>>,
     end: PipeEnd,
+    /// Whether what was there has given way.
+    has_replaced: bool,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -63,6 +65,19 @@ impl Pipe {
         let chunks = std::mem::take(&mut self.lock().chunks);
         self.bytes.store(0, Ordering::Relaxed);
         drop(chunks);
+    }
+
+    /// What was there gives way now, unless nobody wants the data any more. The world must be
+    /// stopped.
+    pub(super) fn begin_replacing(&self) -> bool {
+        let mut content = self.lock();
+        content.has_replaced |= content.end != PipeEnd::Broken;
+        content.has_replaced
+    }
+
+    /// Whether what was there has given way.
+    pub(super) fn has_replaced(&self) -> bool {
+        self.lock().has_replaced
     }
 
     /// Whether the rest will not come.

@@ -59,7 +59,7 @@ impl Receiver {
         });
         if received.is_err() && self.server.loading.is_on() {
             // A part of the data must not be served.
-            self.empty(|| ());
+            self.empty();
             self.server.loading.end();
         }
         drop(turn);
@@ -157,7 +157,17 @@ impl Receiver {
         aof::suspend(server);
         log_notice!(server.log, "MASTER <-> REPLICA sync: Flushing old data");
         let (clock, length) = (server.keyspace.clock(), self.length.unwrap_or(0));
-        self.empty(|| server.loading.begin_start(clock, length));
+        let mut is_wanted = false;
+        with_world(server, |tx| {
+            is_wanted = self.pipe.begin_replacing();
+            if is_wanted {
+                server.loading.begin_start(clock, length);
+                loading::empty(server, tx).expect("it has the world, and no client asks");
+            }
+        });
+        if !is_wanted {
+            return Err(self.call_off());
+        }
         log_notice!(server.log, "MASTER <-> REPLICA sync: Loading DB in memory");
         match snapshot::load_to(server, file, OnDuplicate::Refused, LoadPlace::Here) {
             Ok(loaded) => {
@@ -165,7 +175,7 @@ impl Receiver {
                 Ok(loaded.origin)
             }
             Err(error) => {
-                self.empty(|| ());
+                self.empty();
                 server.loading.end();
                 Err(Failure::Lost(error.to_string()))
             }
@@ -195,7 +205,18 @@ impl Receiver {
                     server.log,
                     "MASTER <-> REPLICA sync: Swapping active DB with loaded DB"
                 );
-                with_world(server, |tx| self.exchange(tx, &loaded.libraries));
+                let mut is_wanted = false;
+                with_world(server, |tx| {
+                    is_wanted = self.pipe.begin_replacing();
+                    match is_wanted {
+                        true => self.exchange(tx, &loaded.libraries),
+                        false => tx.forget_beside().expect("it has the world"),
+                    }
+                });
+                if !is_wanted {
+                    server.loading.end();
+                    return Err(self.call_off());
+                }
                 self.go_on(&loaded.origin);
                 return Ok(loaded.origin);
             }
@@ -233,10 +254,20 @@ impl Receiver {
         }
     }
 
-    /// Empties all, with the world stopped; `begin` is called in that moment.
-    fn empty(&self, begin: impl FnOnce()) {
+    /// Nobody wants the data any more, and all is as it was: the log goes on.
+    fn call_off(&self) -> Failure {
+        if let Err(why) = aof::restart(self.server) {
+            log_warning!(self.server.log, "{why}");
+        }
+        if self.server.aof.phase() == aof::Phase::Starting {
+            aof::begin_rewrite(self.server);
+        }
+        Failure::Refused("the synchronization was called off".to_owned())
+    }
+
+    /// Empties all, with the world stopped.
+    fn empty(&self) {
         with_world(self.server, |tx| {
-            begin();
             loading::empty(self.server, tx).expect("it has the world, and no client asks");
         });
     }

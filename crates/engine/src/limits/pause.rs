@@ -43,6 +43,8 @@ struct State {
 struct Unanswered {
     number: u64,
     all_commands: bool,
+    /// Whether the server itself needs it, and no client ends it.
+    is_own: bool,
 }
 
 /// Held by the command that pauses: the pause is withdrawn with it, panic or not.
@@ -68,18 +70,28 @@ impl Pause {
 
     /// Pauses until the ticket is confirmed or dropped.
     pub fn begin(&'static self, all_commands: bool) -> Ticket {
+        self.begin_as(all_commands, false)
+    }
+
+    /// Pauses writes until the ticket is dropped, whatever CLIENT UNPAUSE says: the server itself
+    /// needs it.
+    pub fn begin_own(&'static self) -> Ticket {
+        self.begin_as(false, true)
+    }
+
+    fn begin_as(&'static self, all_commands: bool, is_own: bool) -> Ticket {
         let mut state = self.lock();
         let number = state.next;
         state.next += 1;
-        state.pending.push(Unanswered { number, all_commands });
+        state.pending.push(Unanswered { number, all_commands, is_own });
         self.publish(&mut state);
         Ticket { pause: self, number }
     }
 
-    /// Ends all pauses and wakes all who wait.
+    /// Ends all pauses of clients and wakes all who wait.
     pub fn end(&self) {
         let mut state = self.lock();
-        state.pending.clear();
+        state.pending.retain(|pending| pending.is_own);
         state.until = 0;
         self.publish(&mut state);
     }

@@ -62,7 +62,7 @@ impl Handshake {
         out: &mut Outbox,
     ) -> Option<HandshakeEnd> {
         if self.pending.front() == Some(&Request::Psync) {
-            return self.answered(line, out);
+            return self.answered(line, hands_over, out);
         }
         let is_error = line.first() == Some(&b'-');
         match self.pending.pop_front()? {
@@ -134,7 +134,12 @@ impl Handshake {
         out.send(psync_request(position, hands_over));
     }
 
-    fn answered(&mut self, line: &[u8], out: &mut Outbox) -> Option<HandshakeEnd> {
+    fn answered(
+        &mut self,
+        line: &[u8],
+        hands_over: bool,
+        out: &mut Outbox,
+    ) -> Option<HandshakeEnd> {
         match PsyncReply::parse(line) {
             PsyncReply::KeepAlive => None,
             PsyncReply::Full(of) => {
@@ -155,6 +160,10 @@ impl Handshake {
                     "Master is currently unable to PSYNC but should be in the future: {}",
                     shown(line)
                 ));
+                Some(HandshakeEnd::Failed)
+            }
+            PsyncReply::Unsupported | PsyncReply::Continue(_) if hands_over => {
+                out.warning(format!("Failover target rejected psync request: {}", shown(line)));
                 Some(HandshakeEnd::Failed)
             }
             // Going on was not asked for: as good as no answer.

@@ -12,6 +12,7 @@ use super::phase::{Phase, Streaming};
 use super::settings::{PrimaryAddress, ReplicaSettings};
 use super::stream::StreamParser;
 use crate::history::SavedHistory;
+use crate::ids::ReplicationId;
 
 /// The engine of a server that may be a replica.
 pub struct ReplicaLink {
@@ -192,6 +193,21 @@ impl ReplicaLink {
         self.position
     }
 
+    /// Whether our data are of this history, and no other data are coming in their place.
+    pub fn stands_in(&self, id: ReplicationId) -> bool {
+        let gives_way = match &self.phase {
+            Phase::Loading { .. } => true,
+            Phase::Receiving { order, .. } => order.mode == LoadMode::Flush,
+            _ => false,
+        };
+        !gives_way && self.position.is_some_and(|position| position.id == id)
+    }
+
+    /// Our data stand nowhere any more.
+    pub fn forget_position(&mut self) {
+        self.position = None;
+    }
+
     /// The connection stands.
     pub fn connected(&mut self, now_ms: u64) {
         if !matches!(self.phase, Phase::Connecting) {
@@ -289,7 +305,7 @@ impl ReplicaLink {
             Phase::Waiting { until_ms } if now_ms >= *until_ms => return self.connect(now_ms),
             Phase::Connecting if is_silent => "Timeout connecting to the MASTER...",
             Phase::Shaking { since_ms, .. }
-                if now_ms.saturating_sub(*since_ms) >= REPLY_MS.min(timeout_ms) =>
+                if now_ms.saturating_sub(*since_ms) >= self.reply_ms() =>
             {
                 self.out.warning("Master did not respond to command during SYNC handshake");
                 return self.fail(now_ms);
@@ -302,6 +318,12 @@ impl ReplicaLink {
         };
         self.out.warning(line);
         self.lose(now_ms, Hang::Up);
+    }
+
+    /// How long one reply may take. Who is to become a primary may have much to do before.
+    fn reply_ms(&self) -> u64 {
+        let timeout_ms = self.settings.timeout_ms;
+        if self.hands_over { timeout_ms } else { REPLY_MS.min(timeout_ms) }
     }
 
     /// Says what is due by the clock.

@@ -34,6 +34,8 @@ pub(super) struct Core {
     /// How much an offset is more than its LSN.
     shift: i64,
     pub(super) stream: Option<ReplicationStream>,
+    /// Whether our data stand nowhere in the stream of the primary that we leave.
+    has_lost_position: bool,
     /// Whether a failover of ours runs.
     pub(super) fails_over: bool,
     /// The links' thread, where it waits for a stream to begin.
@@ -80,6 +82,7 @@ impl Core {
             history: History::new(ReplicationId::from_random(random_bytes())),
             shift: 0,
             stream: None,
+            has_lost_position: false,
             fails_over: false,
             awaits_stream: None,
             queue: Vec::new(),
@@ -171,6 +174,13 @@ impl Core {
         self.publish(server);
     }
 
+    /// Other data have come in the place of ours, and nobody wants them any more: they stand
+    /// nowhere.
+    pub(super) fn forget_position(&mut self) {
+        self.link.forget_position();
+        self.has_lost_position = true;
+    }
+
     /// Our primary goes on under another id from this offset on.
     pub(super) fn follow(&mut self, server: &Network, id: ReplicationId, at: u64) {
         self.ask(server, |primary, stream| {
@@ -182,13 +192,20 @@ impl Core {
 
     /// We have a primary from now on: our own replicas ask anew.
     pub(super) fn turn_replica(&mut self, server: &Network) {
+        self.has_lost_position = false;
         self.ask(server, |primary, _| primary.drop_all(now_ms(server)));
     }
 
-    /// We are a primary again, from where our data stood in the stream of the one before; where it
-    /// stood nowhere, of a fresh history. Our own replicas ask anew.
-    pub(super) fn turn_primary(&mut self, server: &Network, position: Option<SavedHistory>) {
-        let (at, fresh) = (self.offset(server), ReplicationId::from_random(random_bytes()));
+    /// We are a primary again, from this offset of the stream of the one before on; where our data
+    /// stood nowhere there, of a fresh history. Our own replicas ask anew.
+    pub(super) fn turn_primary(
+        &mut self,
+        server: &Network,
+        at: u64,
+        position: Option<SavedHistory>,
+    ) {
+        let position = position.filter(|_| !std::mem::take(&mut self.has_lost_position));
+        let fresh = ReplicationId::from_random(random_bytes());
         self.ask(server, |primary, stream| {
             match position {
                 Some(_) => {
@@ -260,7 +277,10 @@ impl Core {
     pub(super) fn publish(&self, server: &Network) {
         let (config, state) = (&server.config, self.link.state());
         let is_replica = server.replica_role.is_replica();
-        let history = self.stream.as_ref().map(|_| (self.history.id(), self.shift));
+        // While other data come in the place of ours, these stand nowhere.
+        let stands = !is_replica || self.link.stands_in(self.history.id());
+        let stream = self.stream.as_ref().filter(|_| stands);
+        let history = stream.map(|_| (self.history.id(), self.shift));
         server.journal.set_history(history);
         let refusals = &server.write_refusals;
         refusals.set(FEW_REPLICAS, !is_replica && !self.primary.allows_writes());

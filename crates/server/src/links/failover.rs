@@ -7,7 +7,7 @@
 //! Invariants: one failover at a time, on a thread of its own; however it ends, writers go on, or
 //! are told that this is a replica now.
 
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
 
@@ -123,7 +123,7 @@ impl Links {
             None => log_notice!(server.log, "FAILOVER requested to any replica."),
         }
         // Writes wait from the answer on, and until it is over.
-        let pause = server.pause.begin(false);
+        let pause = server.pause.begin_own();
         let run = move || {
             let done = self.carry_out(server, &request);
             drop(pause);
@@ -157,7 +157,7 @@ impl Links {
         wait_for(&mut Acquisition::of_world(server.keyspace));
         let target = self.await_target(server, request)?;
         self.set_failover(server, FailoverState::InProgress);
-        self.hand_over(server, &target);
+        self.hand_over(server, &target)?;
         loop {
             let is_aborted = self.failover.lock().is_aborted;
             let why = match self.core(server).link.handed_over() {
@@ -211,15 +211,19 @@ impl Links {
     }
 
     /// Becomes a replica of one that is to become the primary.
-    fn hand_over(&'static self, server: &'static Network, target: &PrimaryAddress) {
+    fn hand_over(
+        &'static self,
+        server: &'static Network,
+        target: &PrimaryAddress,
+    ) -> Result<(), &'static str> {
+        let _turn = self.role_turn.lock().unwrap_or_else(PoisonError::into_inner);
         let mut world = Acquisition::of_world(server.keyspace);
         wait_for(&mut world);
         let mut core = self.core(server);
         core.configure(server);
-        let (own, now) = (core.position(server), now_ms(server));
-        if let Some(own) = own {
-            core.ask_link(server, |link| link.hand_over(target.clone(), own, now));
-        }
+        let own = core.position(server).ok_or("There is no backlog any more")?;
+        let now = now_ms(server);
+        core.ask_link(server, |link| link.hand_over(target.clone(), own, now));
         core.turn_replica(server);
         set_replica(server, true);
         core.publish(server);
@@ -227,10 +231,12 @@ impl Links {
         drop((core, world));
         unblock_all(server);
         self.send(server, LinksMessage::Act);
+        Ok(())
     }
 
     /// Is the primary again.
     fn take_back(&'static self, server: &'static Network) {
+        let _turn = self.role_turn.lock().unwrap_or_else(PoisonError::into_inner);
         let client = "an aborted failover";
         let world = Acquisition::of_world(server.keyspace);
         drop(self.promote(server, client, true, world));

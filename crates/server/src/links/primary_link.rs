@@ -149,7 +149,12 @@ impl LinksThread {
                     receiver.finish();
                 }
             }
-            ReplicaAction::AbortLoad => _ = link.receiver.borrow_mut().take(),
+            ReplicaAction::AbortLoad => {
+                let receiver = link.receiver.borrow_mut().take();
+                if receiver.is_some_and(|(_, receiver)| receiver.abort()) {
+                    self.with_core(|core, _| core.forget_position());
+                }
+            }
             ReplicaAction::SetHistory(of) => self.with_core(|core, server| core.adopt(server, of)),
             ReplicaAction::Follow { id, at } => {
                 self.with_core(|core, server| core.follow(server, id, at));

@@ -43,10 +43,18 @@ impl Links {
         &'static self,
         server: &'static Network,
         change: RoleChange<'_>,
-        world: Acquisition,
-    ) -> (Acquisition, ReplicaofReply) {
-        let _turn = self.role_turn.lock().unwrap_or_else(PoisonError::into_inner);
-        match change.target {
+        mut world: Acquisition,
+    ) -> (Acquisition, Option<ReplicaofReply>) {
+        // Whoever has the turn may need the world, so that nobody waits for the turn with it.
+        let turn = self.role_turn.try_lock();
+        if turn.is_err() && !change.may_let_go {
+            return (world, None);
+        }
+        let _turn = turn.unwrap_or_else(|_| {
+            world = Acquisition::of_world(server.keyspace);
+            self.role_turn.lock().unwrap_or_else(PoisonError::into_inner)
+        });
+        let (mut world, reply) = match change.target {
             ReplicaofTarget::NoOne => {
                 let world = self.promote(server, change.client, change.may_let_go, world);
                 (world, ReplicaofReply::Done)
@@ -54,7 +62,9 @@ impl Links {
             ReplicaofTarget::Primary(primary) => {
                 self.follow_another(server, primary, change.client, world)
             }
-        }
+        };
+        wait_for(&mut world);
+        (world, Some(reply))
     }
 
     /// Before the first client comes: the server is a replica from the start on if the
@@ -123,8 +133,9 @@ impl Links {
         self.send(server, LinksMessage::Act);
         if may_let_go {
             drop(world);
-            // The link is closed by then, so nothing more is handed over.
-            while !self.is_link_idle(server, false) {
+            // The link is closed by then, so nothing more is handed over. What a pause or a disk
+            // keeps from being applied is given up: it was never acknowledged.
+            while !self.is_link_idle(server, is_applier_kept(server)) {
                 std::thread::sleep(BETWEEN_LOOKS);
             }
             world = Acquisition::of_world(server.keyspace);
@@ -133,8 +144,10 @@ impl Links {
             self.is_link_idle(server, true);
         }
         wait_for(&mut world);
+        // What we write from here on is of the history that begins.
+        let at = self.core(server).offset(server);
         set_replica(server, false);
-        self.core(server).turn_primary(server, position);
+        self.core(server).turn_primary(server, at, position);
         server.config.set_primary("");
         self.send(server, LinksMessage::Act);
         begin_missing_log(server);
@@ -149,6 +162,12 @@ impl Links {
         // Where there is no thread, nothing is under way.
         answered.recv().unwrap_or(true)
     }
+}
+
+/// Whether something keeps the stream from being applied that may last.
+fn is_applier_kept(server: &Network) -> bool {
+    let is_paused = server.pause.holds_writes(server.keyspace.clock().now_ms());
+    is_paused || server.log_gate.is_closed() || server.snapshot_gate.is_closed()
 }
 
 /// The primary that the configuration names.

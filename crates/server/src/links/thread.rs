@@ -122,7 +122,7 @@ async fn serve(
                     thread.primary_link.end_applier();
                 }
                 // Who asked waits for it.
-                let _ = answer.send(is_idle);
+                let _ = answer.send(is_idle || gives_up);
             }
         }
     }

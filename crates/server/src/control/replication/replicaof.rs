@@ -48,6 +48,15 @@ pub(super) const SLAVEOF: ControlCommand = Command {
     run: replicaof,
 };
 
+/// Somebody else changes the role, and waits for what this transaction has.
+const CHANGING: Refusal = Refusal::error("ERR Another change of the role is in progress.");
+
+/// The stream could be applied on behind a transaction that ends it, and that may have changed
+/// data.
+const WRITABLE: Refusal = Refusal::error(
+    "ERR REPLICAOF is not allowed inside a transaction of a replica that clients write to",
+);
+
 fn replicaof(
     context: &mut Context<'_>,
     args: Args<'_>,
@@ -67,16 +76,19 @@ fn replicaof(
             let world = Acquisition::of_world(server.keyspace);
             let (world, done) = server.links.replicaof(server, change, world);
             drop(world);
-            reply.simple(done.text());
+            reply.simple(done.ok_or(CHANGING)?.text());
             Ok(())
         }));
     };
     unit.tx.require_world()?;
     let may_let_go = server.config.get(REPLICA_READ_ONLY);
+    if !may_let_go && server.replica_role.is_replica() {
+        return Err(WRITABLE);
+    }
     let done = unit.tx.lend_world(|world| {
         let change = RoleChange { target, client: &client, may_let_go };
         server.links.replicaof(server, change, world)
     });
-    reply.simple(done.text());
+    reply.simple(done.ok_or(CHANGING)?.text());
     Ok(Next::Done)
 }
