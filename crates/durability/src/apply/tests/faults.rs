@@ -9,8 +9,6 @@ use super::{Rig, encoded, words};
 fn what_a_stream_may_not_hold_ends_it() {
     let table: &[(&[u8], &str)] = &[
         (b"PING\r\n", "not an array"),
-        (b"*0\r\n", "without a name"),
-        (b"\n", "not an array"),
         (b"*1\r\n$-7\r\n", "invalid bulk length"),
         (b"*2\r\n$3\r\nGET\r\n", "does not end"),
         (&encoded(&["MULTI", "SET a 2"]), "does not end"),
@@ -31,6 +29,19 @@ fn what_a_stream_may_not_hold_ends_it() {
         let journal = rig.journal.text();
         assert!(journal.ends_with(&String::from_utf8(encoded(&["SET b 2"])).unwrap()), "{why}");
     }
+}
+
+#[test]
+fn empty_lines_and_arrays_count_and_do_nothing() {
+    let mut rig = Rig::new(2, 100);
+    let transaction =
+        [&encoded(&["MULTI"])[..], b"\r\n", &encoded(&["SET a 2"]), b"*0\r\n", &encoded(&["EXEC"])];
+    for piece in [b"\n".to_vec(), b"*0\r\n\r\n".to_vec(), transaction.concat(), b"\n".to_vec()] {
+        rig.push_in(0, &[&encoded(&["SET b 1"]), &piece[..]].concat());
+        rig.settle().unwrap();
+        assert!(rig.journal.text().ends_with(&String::from_utf8(piece).unwrap()));
+    }
+    assert_eq!(rig.ask(0, "MGET a b"), "*2\r\n$1\r\n2\r\n$1\r\n1\r\n");
 }
 
 #[test]
