@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use base::crc::crc64;
 use keyspace::{ContainerSettings, EntryBox, Kind, NewText};
 use libfuzzer_sys::fuzz_target;
-use persist::contents;
+use persist::contents::{self, Extent};
 use persist::dump::{dump, restore};
 use persist::functions;
 use persist::rdb::value::{Limits, ValueRef};
@@ -76,7 +76,7 @@ fn comes_back(entry: &EntryBox, limits: &[Limits]) {
 fn elements_of(entry: &EntryBox) -> Vec<Vec<Vec<u8>>> {
     let value = ValueRef::of(entry.borrow());
     let mut elements = Vec::new();
-    contents::for_each(&value, |parts| {
+    contents::for_each(&value, Extent::All, |parts| {
         elements.push(parts.iter().map(|part| part.to_vec()).collect());
     });
     if !contents::is_ordered(&value) {
