@@ -343,7 +343,7 @@ fn a_failover_changes_the_roles_under_load() {
                     break;
                 }
                 written += 1;
-                assert_eq!(reply, format!("(integer) {written}"));
+                assert_eq!(reply, format!("(integer) {written}"), "{other:?}, turn {turn}");
             }
             await_equal(to, from);
             assert_eq!(to.client().info("role"), "master");

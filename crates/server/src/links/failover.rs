@@ -28,6 +28,8 @@ use crate::net::network::Network;
 /// Between two looks how far it is.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
+const UNDER_WAY: &str = "FAILOVER already in progress.";
+
 /// What FAILOVER asks for.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FailoverRequest {
@@ -82,6 +84,16 @@ impl Failover {
         self.lock().state = state;
     }
 
+    /// Of two that begin at once, one does.
+    fn begin(&self) -> Result<(), &'static str> {
+        let mut underway = self.lock();
+        if underway.state != FailoverState::None {
+            return Err(UNDER_WAY);
+        }
+        *underway = Underway { state: FailoverState::WaitingForSync, is_aborted: false };
+        Ok(())
+    }
+
     fn lock(&self) -> MutexGuard<'_, Underway> {
         self.0.lock().expect("no critical section here panics")
     }
@@ -107,15 +119,14 @@ impl Links {
         request: FailoverRequest,
     ) -> Result<(), &'static str> {
         if self.failover_state() != FailoverState::None {
-            return Err("FAILOVER already in progress.");
+            return Err(UNDER_WAY);
         }
         if server.replica_role.is_replica() {
             return Err("FAILOVER is not valid when server is a replica.");
         }
         let replicas = self.report(server).replicas;
         check_target(&request, &replicas)?;
-        *self.failover.lock() =
-            Underway { state: FailoverState::WaitingForSync, is_aborted: false };
+        self.failover.begin()?;
         match &request.to {
             Some(PrimaryAddress { host, port }) => {
                 log_notice!(server.log, "FAILOVER requested to {host}:{port}.");
@@ -126,12 +137,13 @@ impl Links {
         let pause = server.pause.begin_own();
         let run = move || {
             let done = self.carry_out(server, &request);
+            // A writer that goes on finds it over.
+            self.set_failover(server, FailoverState::None);
             drop(pause);
             if let Err(why) = done {
                 let to = request.to.map_or("any replica".to_owned(), |it| name_of(&it));
                 log_notice!(server.log, "FAILOVER to {to} aborted: {why}");
             }
-            self.set_failover(server, FailoverState::None);
         };
         let spawned = Builder::new().name("failover".to_owned()).spawn(run);
         if let Err(error) = spawned {
