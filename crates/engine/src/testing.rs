@@ -11,6 +11,7 @@ use keyspace::{Acquisition, Keyspace, Options, Refusal, Tx, TxOptions};
 use proto::{Args, Output, OwnedArgs, Reply, Resp};
 
 use crate::clients::mailbox::PendingWakes;
+use crate::clients::registry::{Client, Delivery};
 use crate::execute::Resolved;
 use crate::runtime::background::wait_for;
 use crate::runtime::limits;
@@ -53,6 +54,13 @@ pub fn new_engine(data: &'static [&'static [&'static [&'static DataCommand]]]) -
     let keyspace = Keyspace::leak(Options { databases, clock, ..Options::new() });
     let shared = Shared::new(config, built.table, log, keyspace, scripting::BETWEEN_JOBS);
     Engine::new(shared, built.programs)
+}
+
+/// What a client was sent and has not been written, one text each; a space stands for a line end.
+pub fn read_messages(client: &Client) -> Vec<String> {
+    let deliveries = client.take_deliveries();
+    let messages = deliveries.iter().flat_map(Delivery::messages);
+    messages.map(|bytes| String::from_utf8_lossy(bytes).replace("\r\n", " ")).collect()
 }
 
 /// Runs data commands as one transaction that a client asked for, in this database, with the world;

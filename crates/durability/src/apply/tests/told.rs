@@ -1,23 +1,16 @@
 //! Who is told of what a replica applies: subscribers, listeners, statistics; and what a replica's
 //! clock says of keys that the primary has not removed.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use engine::clients::registry::{Client, Delivery, Peer, SubscriptionKind};
+use engine::clients::registry::{Peer, SubscriptionKind};
 use engine::observe::pubsub::Subscriptions;
 use engine::reclaim::local_expiry;
+use engine::testing::read_messages;
 use keyspace::Count;
 
 use super::Rig;
 use crate::testing::await_end;
-
-fn read(client: &Client) -> Vec<String> {
-    let text = |bytes: &Arc<[u8]>| String::from_utf8(bytes.to_vec()).unwrap();
-    let deliveries = client.take_deliveries();
-    let messages = deliveries.iter().flat_map(Delivery::messages);
-    messages.map(|bytes| text(bytes).replace("\r\n", " ")).collect()
-}
 
 #[test]
 fn subscribers_hear_messages_and_events_in_the_order_of_the_stream() {
@@ -32,7 +25,7 @@ fn subscribers_hear_messages_and_events_in_the_order_of_the_stream() {
     rig.push(&["PUBLISH news 1", "SET a 1", "MULTI", "PUBLISH news 2", "DEL a", "EXEC"]);
     rig.push(&["PUBLISH news 3", "SPUBLISH news 4"]);
     rig.settle().unwrap();
-    let told: Vec<String> = read(&client);
+    let told: Vec<String> = read_messages(&client);
     let words = ["news $1 1 ", ":a $3 set ", "news $1 2 ", ":a $3 del ", "news $1 3 "];
     assert_eq!(told.len(), words.len(), "{told:?}");
     for (line, end) in told.iter().zip(words) {

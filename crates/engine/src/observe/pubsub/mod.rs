@@ -147,7 +147,7 @@ mod tests {
 
     use super::{Space, Subscriptions};
     use crate::clients::mailbox::{Outbox, PendingWakes};
-    use crate::clients::registry::{Client, Delivery, Peer, SubscriptionKind};
+    use crate::clients::registry::{Client, Peer, SubscriptionKind};
     use crate::testing;
     use crate::transaction::engine::Engine;
 
@@ -155,13 +155,6 @@ mod tests {
         let client = server.clients.register(Peer::Unix, Peer::Unix, 0, 0);
         let subscriptions = Subscriptions::new(&server.pubsub, &server.mailboxes, &client);
         (client, subscriptions)
-    }
-
-    fn read(client: &Client) -> Vec<String> {
-        let text = |bytes: &Arc<[u8]>| String::from_utf8(bytes.to_vec()).unwrap();
-        let deliveries = client.take_deliveries();
-        let messages = deliveries.iter().flat_map(Delivery::messages);
-        messages.map(|bytes| text(bytes).replace("\r\n", " ")).collect()
     }
 
     #[test]
@@ -183,7 +176,7 @@ mod tests {
             "*4 $8 pmessage $2 n* $4 news $1 a ",
             "*3 $8 smessage $4 news $1 b ",
         ];
-        assert_eq!(read(&client), expected);
+        assert_eq!(testing::read_messages(&client), expected);
     }
 
     #[test]
