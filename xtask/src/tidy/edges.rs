@@ -17,7 +17,6 @@ const EDGES: &[(&str, &[&str])] = &[
     ("config", &["base", "proto"]),
     ("persist", &["base", "proto", "structs", "keyspace"]),
     ("replication", &["base", "proto"]),
-    ("cluster", &["base", "proto"]),
     ("sentinel", &["base", "proto"]),
     ("engine", ENGINE),
     ("durability", DURABILITY),
@@ -72,11 +71,10 @@ const SERVER: &[&str] = &[
     "durability",
     "replication",
     "sentinel",
-    "cluster",
 ];
 
-/// The only rooms that know the event loop.
-const TOKIO_ROOMS: [&str; 4] = ["engine", "durability", "server", "bench"];
+/// The only rooms that import tokio; the event loop is the server's.
+const TOKIO_ROOMS: [&str; 3] = ["engine", "durability", "server"];
 
 /// Names every edge that is not in the table.
 pub(super) fn check() -> Result<Vec<String>, String> {
