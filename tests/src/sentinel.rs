@@ -120,6 +120,12 @@ impl Sentinel {
         self.process.log()
     }
 
+    /// What is logged comes later than what it tells of: waits until the log holds this text.
+    #[track_caller]
+    pub fn expect_log(&self, text: &str) {
+        crate::server::expect_log(text, || self.log());
+    }
+
     /// A new connection.
     pub fn client(&self) -> Client {
         Client::connect(self.port)

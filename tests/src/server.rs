@@ -215,7 +215,13 @@ impl Server {
         self.process.log()
     }
 
-    /// Waits until the log holds this text.
+    /// What is logged comes later than what it tells of: waits until the log holds this text.
+    #[track_caller]
+    pub fn expect_log(&self, text: &str) {
+        expect_log(text, || self.log());
+    }
+
+    /// Waits until the log of a server that may end meanwhile holds this text.
     pub fn wait_for_log(&mut self, text: &str) {
         let found = self.process.wait_for_log(|log| log.contains(text).then_some(()));
         assert!(found.is_some(), "the log never says {text:?}:\n{}", self.log());
@@ -408,6 +414,16 @@ fn new_folder() -> TempDir {
 }
 
 /// Waits until `condition` holds; fails with `what` when it never does.
+pub(crate) fn expect_log(text: &str, log: impl Fn() -> String) {
+    let deadline = std::time::Instant::now() + PATIENCE;
+    while !log().contains(text) {
+        assert!(std::time::Instant::now() < deadline, "the log never says {text:?}:\n{}", log());
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
+/// Waits until something is so.
+#[track_caller]
 pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = std::time::Instant::now() + PATIENCE;
     while !condition() {

@@ -71,7 +71,7 @@ fn real_replicas_have_what_we_have() {
         forget_what_is_over([&mut expected, &mut found]);
         assert!(expected == found, "{oracle:?}: {}", differences(&expected, &found));
         // What was drawn may have reset the counts.
-        assert!(primary.log().contains(": partial resync"), "{oracle:?}");
+        primary.expect_log(": partial resync");
     }
 }
 
@@ -95,6 +95,7 @@ fn replicas_that_come_together_share_one_walk() {
     let replicas = alike.map(|oracle| replica(oracle, &primary, &[]));
     replicas.iter().for_each(|replica| await_replica(&primary, replica));
     assert_eq!(client.info("sync_full"), "3");
+    primary.expect_log("Starting BGSAVE for SYNC");
     assert_eq!(primary.log().matches("Starting BGSAVE for SYNC").count(), 1, "{}", primary.log());
     let expected = state(&mut client);
     for replica in &replicas {
@@ -115,8 +116,7 @@ fn a_snapshot_goes_by_a_file_where_that_is_configured() {
         let (expected, found) = (state(&mut client), state_of(replica));
         assert!(expected == found, "{}", differences(&expected, &found));
     }
-    let log = primary.log();
-    assert!(log.contains("Starting BGSAVE for SYNC with target: disk"), "{log}");
+    primary.expect_log("Starting BGSAVE for SYNC with target: disk");
     eventually("no file is left", || {
         let names = std::fs::read_dir(primary.folder()).expect("it has a folder");
         let names = names.map(|entry| entry.expect("it can be read").file_name());
@@ -131,7 +131,7 @@ fn redis_8_fetches_its_snapshot_on_a_second_connection() {
     tests::samples::fill(&mut client, true);
     let replica = replica(Oracle::Redis82, &primary, &["--repl-rdb-channel", "yes"]);
     await_replica(&primary, &replica);
-    assert!(primary.log().contains("replicas sockets (rdb-channel)"), "{}", primary.log());
+    primary.expect_log("replicas sockets (rdb-channel)");
     let (expected, found) = (state(&mut client), state_of(&replica));
     assert!(expected == found, "{}", differences(&expected, &found));
     assert_eq!(client.info("connected_slaves"), "1");
@@ -230,8 +230,7 @@ fn a_replica_that_takes_nothing_is_closed_by_its_limits() {
         client.call(&["SET", "k", &value]);
         client.info("connected_slaves") == "0"
     });
-    let log = primary.log();
-    assert!(log.contains("scheduled to be closed ASAP for overcoming of output buffer"), "{log}");
+    primary.expect_log("scheduled to be closed ASAP for overcoming of output buffer");
     replica.signal(Signal::CONT);
     await_replica(&primary, &replica);
     check(&mut replica.client(), "> STRLEN k\n(integer) 100000");

@@ -178,7 +178,7 @@ fn a_process_that_stood_still_enters_tilt() {
     sentinel.signal(Signal::CONT);
     let events = events_until(&mut listener, "+tilt");
     assert_eq!(events.last().unwrap().1, "#tilt mode entered");
-    assert!(sentinel.log().contains("# +tilt #tilt mode entered"));
+    sentinel.expect_log("# +tilt #tilt mode entered");
 }
 
 #[test]

@@ -162,7 +162,7 @@ fn one_version_of_redis_is_reported() {
             &mut client,
             &format!("> EVAL \"{script}\" 0\n1) \"{version}\"\n2) (integer) {number}"),
         );
-        assert!(server.log().contains(&format!("compatible with Redis {version}: ")));
+        server.expect_log(&format!("compatible with Redis {version}: "));
     }
     refuses(&["--reported-redis-version", "8.2"], "argument must be a version such as 8.2.3");
 }
@@ -268,7 +268,6 @@ fn a_directive_is_one_argument_or_several_as_in_the_real_servers() {
 #[test]
 fn the_log_tells_what_runs_and_what_to_try() {
     let server = Server::start(&["--worker-threads", "3", "--maxmemory", "100mb"]);
-    let log = server.log();
     for text in [
         &format!("is starting, pid {}", server.pid()),
         "* Apus 0.1.0 (",
@@ -278,11 +277,11 @@ fn the_log_tells_what_runs_and_what_to_try() {
         &format!("Try it: redis-cli -p {}", server.port()),
         "* Ready to accept connections tcp",
     ] {
-        assert!(log.contains(text), "{text}: {log}");
+        server.expect_log(text);
     }
     let mask = std::thread::available_parallelism().unwrap();
     let server = Server::start(&[]);
-    assert!(server.log().contains(&format!(": {mask} worker")), "{}", server.log());
+    server.expect_log(&format!(": {mask} worker"));
 }
 
 #[test]

@@ -133,7 +133,7 @@ impl History {
 
     /// A replica becomes a primary at this offset. Returns the line for the log.
     pub fn promote(&mut self, at: u64, fresh: ReplicationId) -> String {
-        self.part(at, fresh);
+        self.begin_history(at, fresh);
         format!(
             "Setting secondary replication ID to {}, valid up to offset: {}. New replication ID \
              is {}",
@@ -145,10 +145,10 @@ impl History {
 
     /// Our primary goes on under another id from this offset on. Returns whether that is one, so
     /// that our own replicas must be told by closing their links.
-    pub fn follow(&mut self, at: u64, id: ReplicationId) -> bool {
+    pub fn shift_id(&mut self, at: u64, id: ReplicationId) -> bool {
         let is_other = id != self.id;
         if is_other {
-            self.part(at, id);
+            self.begin_history(at, id);
         }
         is_other
     }
@@ -222,7 +222,7 @@ impl History {
         format!("+FULLRESYNC {} {cut}\r\n", self.id).into_bytes()
     }
 
-    fn part(&mut self, at: u64, fresh: ReplicationId) {
+    fn begin_history(&mut self, at: u64, fresh: ReplicationId) {
         self.second = Some(SecondId { id: self.id, end: at });
         self.id = fresh;
     }

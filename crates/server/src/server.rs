@@ -18,9 +18,9 @@ use persist::storage::Storage;
 
 use crate::control::context::ControlHandler;
 use crate::links::Links;
-use crate::memcached::Front;
+use crate::memcached::MemcachedServer;
 use crate::net::network::Network;
-use crate::sentinel::post::Post;
+use crate::sentinel::requests::RequestQueue;
 
 /// What serves connections, with what runs the commands beside the data: the server is its
 /// [`Network`] and more.
@@ -30,7 +30,7 @@ pub(crate) struct Server {
     pub(crate) links: Links,
     pub(crate) control_handlers: Handlers<ControlHandler>,
     /// What sessions leave for the Sentinel, if this is one.
-    pub(crate) sentinel: Post,
+    pub(crate) sentinel: RequestQueue,
 }
 
 impl Deref for Server {
@@ -54,10 +54,10 @@ impl Server {
         let shared = Shared::new(config, table, log, keyspace, scripting::BETWEEN_JOBS);
         let durability = Durability::new(Engine::new(shared, programs), storage);
         Self {
-            network: Network::new(Front::new(durability)),
+            network: Network::new(MemcachedServer::new(durability)),
             links: Links::new(),
             control_handlers: control,
-            sentinel: Post::default(),
+            sentinel: RequestQueue::default(),
         }
     }
 }

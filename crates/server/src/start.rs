@@ -161,7 +161,7 @@ fn start(launch: &Launch<'_>) -> Result<(), String> {
     let runtime = make_runtime().map_err(|why| format!("Cannot start the reception: {why}"));
     let runtime = runtime.inspect_err(|line| log.write_last(line))?;
     let (server, listeners, workforce) = prepare(startup, log, &runtime)?;
-    title::follow(&server.config, listeners.port().unwrap_or(0));
+    title::update(&server.config, listeners.port().unwrap_or(0));
     let found = if is_sentinel { Ok(None) } else { find_data(server) };
     let found = found.inspect_err(|line| server.log.write_last(line))?;
     let pid_file = PidFile::create(&server.config, &server.log, is_daemon);

@@ -44,7 +44,10 @@ const ROOMS: &[Room] = &[
     room("memcached", &["server/memcached/"]),
     room("net", &["server/net/"]),
     room("links", &["server/links/"]),
-    room("state", &["server/server.rs", "server/control/context.rs", "server/sentinel/post.rs"]),
+    room(
+        "state",
+        &["server/server.rs", "server/control/context.rs", "server/sentinel/requests.rs"],
+    ),
     room("control", &["server/control/"]),
     room("sentinel", &["server/sentinel/"]),
     room(

@@ -156,18 +156,18 @@ impl Aof {
     /// Follows a change of `appendfsync`: from now on replies wait, or do not.
     pub fn policy_changed(&self, server: &Durability) {
         let queue = self.queue();
-        self.follow_policy(server, queue.as_deref(), self.is_relied_on());
+        self.apply_policy(server, queue.as_deref(), self.is_relied_on());
     }
 
     /// Replies rely on what is written from now on, or do not after all.
     fn rely(&self, server: &Durability, phase: Phase) {
         let queue = self.queue();
         self.enter(phase);
-        self.follow_policy(server, queue.as_deref(), self.is_relied_on());
+        self.apply_policy(server, queue.as_deref(), self.is_relied_on());
     }
 
     /// Called with the queue's mutex held, so that of two changes the later one counts.
-    fn follow_policy(&self, server: &Durability, queue: Option<&RecordQueue>, is_on: bool) {
+    fn apply_policy(&self, server: &Durability, queue: Option<&RecordQueue>, is_on: bool) {
         let level = match server.config.get(APPENDFSYNC) {
             _ if !is_on => DurabilityLevel::None,
             AppendFsync::Always => DurabilityLevel::Disk,
@@ -233,7 +233,7 @@ fn new_queue(server: &'static Durability) -> Arc<RecordQueue> {
 fn attach(server: &'static Durability, queue: &Arc<RecordQueue>) {
     let inlet = Box::new(QueueReader(Arc::clone(queue)));
     queue.begin_at(server.journal.attach(queue.reader, inlet, DurabilityLevel::None));
-    server.aof.follow_policy(server, Some(&**queue), server.aof.is_relied_on());
+    server.aof.apply_policy(server, Some(&**queue), server.aof.is_relied_on());
 }
 
 /// Ends the log where other data come in the place of those that it has: it stays on disk as it is,
@@ -248,16 +248,16 @@ pub fn suspend(server: &'static Durability) {
 /// Begins a log with what is in memory, if `appendonly` says that there is one and there is none.
 pub fn restart(server: &'static Durability) -> Result<(), String> {
     let _turn = server.take_config_turn();
-    follow_config(server)
+    apply_config(server)
 }
 
 /// Turns the log on or off, as `appendonly` says. For who has the turn of the configuration.
-pub(crate) fn follow_config(server: &'static Durability) -> Result<(), String> {
-    follow(server, server.config.get(APPENDONLY))
+pub(crate) fn apply_config(server: &'static Durability) -> Result<(), String> {
+    switch(server, server.config.get(APPENDONLY))
 }
 
 /// The same for what it is about to say.
-pub fn follow(server: &'static Durability, wanted: bool) -> Result<(), String> {
+pub fn switch(server: &'static Durability, wanted: bool) -> Result<(), String> {
     match (wanted, server.aof.phase()) {
         (true, Phase::Off) => switch_on(server),
         (false, Phase::Starting | Phase::Securing | Phase::On) => {

@@ -160,7 +160,7 @@ fn load(
     let _turn = server.take_config_turn();
     // Where something else was loaded than our log, it begins with that; and somebody may have
     // changed his mind meanwhile. Who sees that loading is over sees that, too.
-    aof::follow_config(server).inspect_err(|line| server.log.write_last(line))?;
+    aof::apply_config(server).inspect_err(|line| server.log.write_last(line))?;
     behind(history);
     server.loading.end();
     if server.aof.phase() == aof::Phase::Starting {

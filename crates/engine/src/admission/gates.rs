@@ -54,19 +54,19 @@ pub(crate) fn admit(
 /// What a user's rules say of a request.
 type Guard = fn(&Shared, &Session, &CommandEntry, Args<'_>) -> Option<Refusal>;
 
-/// What objects to a command, if it does not pass.
-type Passed = Result<(), Objection>;
+/// What a gate says of a command.
+type GateResult = Result<(), GateError>;
 
 /// Why a command does not run now.
-enum Objection {
+enum GateError {
     Refusal(Refusal),
     /// The suspension says when to ask again.
     Wait(Suspension),
 }
 
-/// A command that asks to be let pass.
+/// A command at the gates.
 #[derive(Clone, Copy)]
-struct Asking<'a> {
+struct GateRequest<'a> {
     lane: &'a Lane,
     session: &'a Session,
     entry: &'a CommandEntry,
@@ -81,112 +81,112 @@ fn ask(
     args: Args<'_>,
     guard: Guard,
 ) -> Verdict {
-    verdict(pass(Asking { lane, session, entry, args }, guard))
+    verdict(pass(GateRequest { lane, session, entry, args }, guard))
 }
 
 /// The list of gates, in the order in which they are asked. A new gate is a line here, or in
 /// `pass_with_data` if requests of other fronts are to pass it, too.
 #[inline]
-fn pass(asking: Asking<'_>, guard: Guard) -> Passed {
-    let Asking { lane, session, entry, args } = asking;
-    arity(asking)?;
-    protection(asking)?;
-    rights(asking, guard)?;
-    subscriber(asking)?;
-    monitor(asking)?;
+fn pass(request: GateRequest<'_>, guard: Guard) -> GateResult {
+    let GateRequest { lane, session, entry, args } = request;
+    arity(request)?;
+    protection(request)?;
+    rights(request, guard)?;
+    subscriber(request)?;
+    monitor(request)?;
     let effective = effective_flags(session, entry);
     let declared = || declared_flags(lane, session, entry, args);
     let room = || budget::room_for(effective, args);
-    pass_with_data(asking, effective, room, declared)
+    pass_with_data(request, effective, room, declared)
 }
 
 /// The gates that are about the data and not about the client: for what does this, and needs so
 /// much room. `declared` finds what a program says that it does.
 #[inline]
 fn pass_with_data(
-    asking: Asking<'_>,
+    request: GateRequest<'_>,
     effective: Flags,
     room: impl FnOnce() -> usize,
     declared: impl Fn() -> Flags + Copy,
-) -> Passed {
-    let Asking { lane, entry, .. } = asking;
-    loading(asking)?;
-    busy_script(asking)?;
+) -> GateResult {
+    let GateRequest { lane, entry, .. } = request;
+    loading(request)?;
+    busy_script(request)?;
     disk_and_memory(lane.shared, effective, entry.spec.role, room, declared)?;
-    stale(asking)?;
+    stale(request)?;
     write_gates(lane.shared, effective)?;
     pause(lane, declared)
 }
 
 #[inline]
-fn arity(Asking { entry, args, .. }: Asking<'_>) -> Passed {
+fn arity(GateRequest { entry, args, .. }: GateRequest<'_>) -> GateResult {
     match entry.spec.arity.admits(args.len()) {
         true => Ok(()),
-        false => Err(Objection::Refusal(commands::errors::wrong_arity(&entry.full_name))),
+        false => Err(GateError::Refusal(commands::errors::wrong_arity(&entry.full_name))),
     }
 }
 
 /// DEBUG and MODULE are for those whom the configuration names.
 #[inline]
-fn protection(Asking { lane, session, entry, .. }: Asking<'_>) -> Passed {
+fn protection(GateRequest { lane, session, entry, .. }: GateRequest<'_>) -> GateResult {
     if !entry.spec.flags.has(Flags::PROTECTED) {
         return Ok(());
     }
-    protect(lane, session, entry).map_or(Ok(()), |refusal| Err(Objection::Refusal(refusal)))
+    protect(lane, session, entry).map_or(Ok(()), |refusal| Err(GateError::Refusal(refusal)))
 }
 
 /// What the client's user may do.
 #[inline]
-fn rights(Asking { lane, session, entry, args }: Asking<'_>, guard: Guard) -> Passed {
+fn rights(GateRequest { lane, session, entry, args }: GateRequest<'_>, guard: Guard) -> GateResult {
     if session.may_do_everything() || entry.spec.flags.has(Flags::NO_AUTH) {
         return Ok(());
     }
     let refusal = guard(lane.shared, session, entry, args);
-    refusal.map_or(Ok(()), |refusal| Err(Objection::Refusal(refusal)))
+    refusal.map_or(Ok(()), |refusal| Err(GateError::Refusal(refusal)))
 }
 
 /// A subscriber that speaks RESP2 is confined to what its messages cannot be taken for.
 #[inline]
-fn subscriber(Asking { session, entry, .. }: Asking<'_>) -> Passed {
+fn subscriber(GateRequest { session, entry, .. }: GateRequest<'_>) -> GateResult {
     match session.is_resp2_subscriber() && !entry.spec.flags.has(Flags::SUBSCRIBED) {
-        true => Err(Objection::Refusal(confined(entry))),
+        true => Err(GateError::Refusal(confined(entry))),
         false => Ok(()),
     }
 }
 
 /// Whoever called MONITOR keeps from the data.
 #[inline]
-fn monitor(Asking { session, entry, .. }: Asking<'_>) -> Passed {
+fn monitor(GateRequest { session, entry, .. }: GateRequest<'_>) -> GateResult {
     match session.client.has_flag(client_flags::MONITOR) && touches_keys(entry.spec.flags) {
-        true => Err(Objection::Refusal(WATCHES)),
+        true => Err(GateError::Refusal(WATCHES)),
         false => Ok(()),
     }
 }
 
 /// A replica without its primary may have nothing to show but what was.
 #[inline]
-fn stale(Asking { lane, session, entry, .. }: Asking<'_>) -> Passed {
+fn stale(GateRequest { lane, session, entry, .. }: GateRequest<'_>) -> GateResult {
     match lane.shared.replica_role.is_stale() && is_kept_from_stale(session, entry) {
-        true => Err(Objection::Refusal(MASTERDOWN)),
+        true => Err(GateError::Refusal(MASTERDOWN)),
         false => Ok(()),
     }
 }
 
 /// While data are loaded few commands run.
 #[inline]
-fn loading(Asking { lane, session, entry, .. }: Asking<'_>) -> Passed {
+fn loading(GateRequest { lane, session, entry, .. }: GateRequest<'_>) -> GateResult {
     match lane.shared.loading.is_on() && is_kept_from_loading(session, entry) {
-        true => Err(Objection::Refusal(LOADING)),
+        true => Err(GateError::Refusal(LOADING)),
         false => Ok(()),
     }
 }
 
 /// A script that has run for too long.
 #[inline]
-fn busy_script(Asking { lane, entry, .. }: Asking<'_>) -> Passed {
+fn busy_script(GateRequest { lane, entry, .. }: GateRequest<'_>) -> GateResult {
     match lane.shared.scripts.running.refuse() {
         Some(refusal) if !entry.spec.flags.has(Flags::ALLOW_BUSY) => {
-            Err(Objection::Refusal(refusal))
+            Err(GateError::Refusal(refusal))
         }
         _ => Ok(()),
     }
@@ -200,39 +200,39 @@ fn disk_and_memory(
     role: Role,
     room: impl FnOnce() -> usize,
     declared: impl FnOnce() -> Flags,
-) -> Passed {
+) -> GateResult {
     if !server.write_refusals.are_there() && server.budget.limit() == 0 {
         return Ok(());
     }
     let refusal = refuse_for_want(server, effective, role, room, declared);
-    refusal.map_or(Ok(()), |refusal| Err(Objection::Refusal(refusal)))
+    refusal.map_or(Ok(()), |refusal| Err(GateError::Refusal(refusal)))
 }
 
 /// What has no room for what writes would leave behind.
 #[inline]
-fn write_gates(server: &'static Shared, effective: Flags) -> Passed {
+fn write_gates(server: &'static Shared, effective: Flags) -> GateResult {
     match closed_gate(server) {
-        Some(gate) if may_write(effective) => Err(Objection::Wait(Suspension::Backpressure(gate))),
+        Some(gate) if may_write(effective) => Err(GateError::Wait(Suspension::Backpressure(gate))),
         _ => Ok(()),
     }
 }
 
 /// CLIENT PAUSE: the last gate.
 #[inline]
-fn pause(lane: &Lane, flags: impl FnOnce() -> Flags) -> Passed {
+fn pause(lane: &Lane, flags: impl FnOnce() -> Flags) -> GateResult {
     let pause = &lane.shared.pause;
     match pause.may_hold() && pause.holds(flags(), lane.now_ms()) {
-        true => Err(Objection::Wait(Suspension::Pause)),
+        true => Err(GateError::Wait(Suspension::Pause)),
         false => Ok(()),
     }
 }
 
 #[inline]
-fn verdict(passed: Passed) -> Verdict {
+fn verdict(passed: GateResult) -> Verdict {
     match passed {
         Ok(()) => Verdict::Admitted,
-        Err(Objection::Refusal(refusal)) => Verdict::Refused(refusal),
-        Err(Objection::Wait(suspension)) => Verdict::Postponed(suspension),
+        Err(GateError::Refusal(refusal)) => Verdict::Refused(refusal),
+        Err(GateError::Wait(suspension)) => Verdict::Postponed(suspension),
     }
 }
 
@@ -252,9 +252,9 @@ pub(crate) fn admit_foreign(
     {
         return Verdict::Refused(refusal);
     }
-    let (asking, flags) =
-        (Asking { lane, session, entry, args: Args::default() }, entry.spec.flags);
-    verdict(pass_with_data(asking, flags, room, || flags))
+    let (request, flags) =
+        (GateRequest { lane, session, entry, args: Args::default() }, entry.spec.flags);
+    verdict(pass_with_data(request, flags, room, || flags))
 }
 
 /// Why a command may not run for want of memory, or of a place to write down what changes. A

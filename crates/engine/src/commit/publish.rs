@@ -13,7 +13,7 @@ use proto::Args;
 use crate::clients::mailbox::PendingWakes;
 use crate::commit::blocking;
 use crate::journal::{self, CommandEffects, Journal};
-use crate::observe::tracking::{Post, UnitRead};
+use crate::observe::tracking::{PendingInvalidations, UnitRead};
 use crate::runtime::drill;
 use crate::runtime::panics::Unbroken;
 use crate::runtime::record_batch::RecordBatch;
@@ -101,10 +101,10 @@ pub(crate) fn commit_unit(
     }
     tx.seal();
     drill::strike_behind_commit();
-    let post = announce(server, tx, readings);
+    let pending = announce(server, tx, readings);
     notify();
-    if let Some(post) = post {
-        post.leave_to_itself(server.directory());
+    if let Some(pending) = pending {
+        pending.leave_to_itself(server.directory());
     }
     services.hand_over(server, seen);
     unbroken.end();
@@ -115,7 +115,11 @@ const HALF_TOLD: &str = "a transaction failed while those who follow the data we
 
 /// Tells those who heed changes of what is final now. Their locks are still held, so nobody can
 /// act on the new state before. What the client itself is to be told is left to the caller.
-pub fn announce(server: &Shared, tx: &mut Tx, readings: &[UnitRead]) -> Option<Post> {
+pub fn announce(
+    server: &Shared,
+    tx: &mut Tx,
+    readings: &[UnitRead],
+) -> Option<PendingInvalidations> {
     if tx.has_modified() {
         tx.break_watches();
     }

@@ -68,24 +68,24 @@ impl WriteRefusals {
         flags: Flags,
         role: Role,
     ) -> Option<Refusal> {
-        self.present(config).refuse(journal, flags, role)
+        self.active(config).refuse(journal, flags, role)
     }
 
-    /// Those that stop writes at this moment.
+    /// The refusals that hold at this moment.
     #[inline]
-    pub(crate) fn present(&self, config: &Config) -> Present {
+    pub(crate) fn active(&self, config: &Config) -> ActiveRefusals {
         match self.0.load(Ordering::Relaxed) {
-            0 => Present(0),
-            reasons => Present(those_that_stop(reasons, config)),
+            0 => ActiveRefusals(0),
+            reasons => ActiveRefusals(those_that_stop(reasons, config)),
         }
     }
 }
 
-/// Those that stopped writes at one moment, whatever is configured afterwards.
+/// The refusals that held at one moment, whatever is configured afterwards.
 #[derive(Clone, Copy)]
-pub(crate) struct Present(u32);
+pub(crate) struct ActiveRefusals(u32);
 
-impl Present {
+impl ActiveRefusals {
     /// Whether there was any.
     #[inline]
     pub(crate) fn is_any(self) -> bool {

@@ -18,15 +18,15 @@ pub fn begin(program: &OsStr, arguments: &[OsString], config: &Config) {
     // A process is called once.
     let _ = PROGRAM.set(program.to_owned());
     if config.get(SET_PROC_TITLE) {
-        return follow(config, config.get(PORT));
+        return update(config, config.get(PORT));
     }
     let given: Vec<Vec<u8>> = arguments.iter().cloned().map(OsString::into_vec).collect();
     let all = [vec![program.as_bytes().to_vec()], without_secrets(&given)].concat();
     title::show(&title::joined(&all));
 }
 
-/// Follows a changed configuration; `port` is the one that is listened on.
-pub fn follow(config: &Config, port: u16) {
+/// Shows a changed configuration; `port` is the one that is listened on.
+pub fn update(config: &Config, port: u16) {
     if let Some(program) = PROGRAM.get()
         && config.get(SET_PROC_TITLE)
     {

@@ -45,9 +45,9 @@ fn ids_change_with_each_event_as_the_table_says() {
             id(4)
         )
     );
-    assert!(!history.follow(600, id(4)));
+    assert!(!history.shift_id(600, id(4)));
     assert_eq!(shown(&history), (id(4), id(3), 501));
-    assert!(history.follow(600, id(5)));
+    assert!(history.shift_id(600, id(5)));
     assert_eq!(shown(&history), (id(5), id(4), 601));
     history.adopt(id(6));
     assert_eq!(shown(&history), (id(6), none, -1));

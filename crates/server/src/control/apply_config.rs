@@ -48,11 +48,11 @@ pub(crate) fn change_config(
     server.config.publish(&draft);
     drill::point();
     // Who may come in is decided before anybody comes by a new socket.
-    draft.effects.iter().for_each(|(effect, _)| follow(server, *effect));
+    draft.effects.iter().for_each(|(effect, _)| apply_effect(server, *effect));
     drill::point();
     preparations.publish();
     unbroken.end();
-    title::follow(&server.config, server.identity.port());
+    title::update(&server.config, server.identity.port());
     Ok(())
 }
 
@@ -174,9 +174,9 @@ fn prepare(
         Effect::SaveSchedule => server.snapshot_claim.take_if_due(server, config)?,
         Effect::AppendOnly if server.loading.is_on() => {}
         Effect::AppendOnly if config.get(APPENDONLY) && !server.config.get(APPENDONLY) => {
-            return aof::follow(server, true).map(|()| Prepared::AppendOnly);
+            return aof::switch(server, true).map(|()| Prepared::AppendOnly);
         }
-        Effect::AppendOnly if config.get(APPENDONLY) => aof::follow(server, true)?,
+        Effect::AppendOnly if config.get(APPENDONLY) => aof::switch(server, true)?,
         _ => {}
     }
     Ok(Prepared::Nothing)
@@ -193,7 +193,7 @@ pub(crate) fn apply_settings(server: &'static Server) {
         Effect::Password,
         Effect::Replication,
     ] {
-        follow(server, effect);
+        apply_effect(server, effect);
     }
 }
 
@@ -203,7 +203,7 @@ pub(crate) fn enter_directory(config: &Config) -> Result<(), String> {
 }
 
 /// Brings in line what cannot fail with the configuration as it is.
-fn follow(server: &'static Server, effect: Effect) {
+fn apply_effect(server: &'static Server, effect: Effect) {
     match effect {
         Effect::Affinity => server.worker_pool.rebind(),
         Effect::MaxMemory => {

@@ -182,9 +182,9 @@ impl Core {
     }
 
     /// Our primary goes on under another id from this offset on.
-    pub(super) fn follow(&mut self, server: &Network, id: ReplicationId, at: u64) {
+    pub(super) fn shift_id(&mut self, server: &Network, id: ReplicationId, at: u64) {
         self.ask(server, |primary, stream| {
-            if stream.history.follow(at, id) {
+            if stream.history.shift_id(at, id) {
                 primary.drop_all(now_ms(server));
             }
         });

@@ -157,7 +157,7 @@ impl LinksThread {
             }
             ReplicaAction::SetHistory(of) => self.with_core(|core, server| core.adopt(server, of)),
             ReplicaAction::Follow { id, at } => {
-                self.with_core(|core, server| core.follow(server, id, at));
+                self.with_core(|core, server| core.shift_id(server, id, at));
             }
             ReplicaAction::Stream { range, end, database } => {
                 self.apply(&bytes[range], end, database);

@@ -60,7 +60,7 @@ impl Links {
                 (world, ReplicaofReply::Done)
             }
             ReplicaofTarget::Primary(primary) => {
-                self.follow_another(server, primary, change.client, world)
+                self.begin_link(server, primary, change.client, world)
             }
         };
         wait_for(&mut world);
@@ -92,7 +92,7 @@ impl Links {
         }
     }
 
-    fn follow_another(
+    fn begin_link(
         &'static self,
         server: &'static Network,
         primary: PrimaryAddress,

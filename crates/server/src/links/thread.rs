@@ -109,7 +109,7 @@ async fn serve(
     spawn_local(tick_link(Rc::clone(&thread)));
     spawn_local(weigh(Rc::clone(&thread)));
     spawn_local(ask_for_acks(Rc::clone(&thread)));
-    spawn_local(follow_stream(Rc::clone(&thread)));
+    spawn_local(wake_links(Rc::clone(&thread)));
     while let Some(message) = inbox.recv().await {
         match message {
             LinksMessage::Adopt(moving) => adopt(&thread, *moving),
@@ -188,7 +188,7 @@ async fn ask_for_acks(thread: Rc<LinksThread>) {
 }
 
 /// Wakes the links when there is more of the stream.
-async fn follow_stream(thread: Rc<LinksThread>) {
+async fn wake_links(thread: Rc<LinksThread>) {
     let mut seen = 0;
     loop {
         seen = poll_fn(|cx| {

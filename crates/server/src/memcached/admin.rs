@@ -10,7 +10,7 @@ use keyspace::Refusal;
 use proto::memcached::{Administration, Failure, Form, Response, Words};
 use proto::{Reply, Resp};
 
-use super::Front;
+use super::MemcachedServer;
 use super::command_map::{self, CommandKind};
 use super::{RequestContext, crawler, tuning};
 
@@ -91,7 +91,7 @@ impl RequestContext<'_> {
     /// Leaves work to a thread where it may wait; its answer goes out as it is.
     pub(super) fn offload(
         &self,
-        work: impl FnOnce(&'static Front, &mut Reply<'_>) + Send + 'static,
+        work: impl FnOnce(&'static MemcachedServer, &mut Reply<'_>) + Send + 'static,
     ) -> Step {
         let server = self.server;
         self.on_a_lane(move |_, reply| work(server, reply))

@@ -12,7 +12,7 @@ use engine::session::Session;
 use engine::session::Step;
 use proto::memcached::{Failure, Form, Operation, Request, Response, Store, StoreMode, answer};
 
-use super::Front;
+use super::MemcachedServer;
 use super::counters::Counter;
 use super::{MEMCACHED_VERSION, RequestContext, users};
 
@@ -24,19 +24,19 @@ const PLAIN: &[u8] = b"PLAIN";
 
 /// Whether the client need not say who it is, or has done so.
 #[inline]
-pub(crate) fn is_authenticated(server: &Front, session: &Session) -> bool {
+pub(crate) fn is_authenticated(server: &MemcachedServer, session: &Session) -> bool {
     session.is_authenticated() || !needs_login(server)
 }
 
 /// Whether clients may say who they are: who need not can still be somebody else than the default
 /// user.
-fn offers_login(server: &Front) -> bool {
+fn offers_login(server: &MemcachedServer) -> bool {
     needs_login(server) || server.users.all().len() > 1
 }
 
 /// Whether clients have to say who they are.
 #[cold]
-pub(crate) fn needs_login(server: &Front) -> bool {
+pub(crate) fn needs_login(server: &MemcachedServer) -> bool {
     engine::session::needs_password(server) || users::is_configured(server)
 }
 

@@ -19,7 +19,7 @@ use super::counters::{Counter, RequestCounters};
 use super::details::Noted;
 use super::events::Events;
 use super::items::Work;
-use super::{Front, failure_of, many, plain_key};
+use super::{MemcachedServer, failure_of, many, plain_key};
 
 /// What a request counts and tells, before it is final.
 pub(super) struct Told {
@@ -30,7 +30,7 @@ pub(super) struct Told {
 
 /// A request, for the executor.
 pub(super) struct RequestBody<'a> {
-    server: &'static Front,
+    server: &'static MemcachedServer,
     /// The number of its worker's lane.
     lane: usize,
     request: &'a Request<'a>,
@@ -47,7 +47,7 @@ impl<'a> RequestBody<'a> {
     /// `location` is where its key belongs, if it has just one, which stands there as it is.
     #[inline]
     pub(super) fn new(
-        server: &'static Front,
+        server: &'static MemcachedServer,
         lane: &Lane,
         session: &Session,
         request: &'a Request<'a>,

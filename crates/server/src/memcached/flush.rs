@@ -14,7 +14,7 @@ use keyspace::{Acquisition, BUSY, Tx, TxOptions};
 use proto::memcached::{Deadline, Expiry, Failure, Response, answer};
 use proto::{Args, Output};
 
-use super::Front;
+use super::MemcachedServer;
 use super::counters::Counter;
 use super::{RequestContext, failure_of};
 
@@ -52,13 +52,13 @@ impl RequestContext<'_> {
 }
 
 /// Empties the database as soon as the world can be had, on the thread that `lane` was given to.
-pub(super) fn flush_when_due(server: &'static Front, lane: usize) {
+pub(super) fn flush_when_due(server: &'static MemcachedServer, lane: usize) {
     let mut world = Acquisition::of_world(server.keyspace);
     wait_for(&mut world);
     flush(server, world, lane);
 }
 
-fn flush(server: &'static Front, world: Acquisition, lane: usize) {
+fn flush(server: &'static MemcachedServer, world: Acquisition, lane: usize) {
     let internal = TxOptions::internal(lane, server.keyspace.clock().now_ms());
     let database = server.config.get(MEMCACHED_DATABASE) as usize;
     let mut tx = Tx::begin(world, TxOptions { database, heavy: true, ..internal });

@@ -9,7 +9,7 @@ use engine::table::command_table::CommandEntry;
 use keyspace::PartitionSet;
 use proto::memcached::{Form, Keys, Operation, Request, Response, Retrieve, answer};
 
-use super::Front;
+use super::MemcachedServer;
 use super::body::RequestBody;
 use super::command_map::keys_of;
 
@@ -18,7 +18,7 @@ const TOGETHER: usize = 1000;
 
 /// The keys of a request, one after the other.
 struct EachItem {
-    server: &'static Front,
+    server: &'static MemcachedServer,
     entry: &'static CommandEntry,
     with_cas: bool,
     /// The argument that comes next.
@@ -27,7 +27,7 @@ struct EachItem {
 
 /// The request in steps, if its keys are too many to be locked together.
 pub(super) fn in_steps(
-    server: &'static Front,
+    server: &'static MemcachedServer,
     request: &Request<'_>,
     entry: &'static CommandEntry,
 ) -> Option<Box<dyn Stepwise>> {

@@ -15,10 +15,10 @@ mod crawler;
 mod details;
 pub(crate) mod events;
 mod flush;
-mod front;
 mod items;
 mod many;
 mod number;
+mod server;
 mod stats;
 mod tuning;
 pub(crate) mod users;
@@ -34,7 +34,7 @@ use proto::memcached::{
     Dialect, Failure, Form, ItemLimits, Key, Operation, Request, Response, answer,
 };
 
-pub(crate) use front::Front;
+pub(crate) use server::MemcachedServer;
 
 use engine::execute::ForeignRequest;
 use engine::lane::Lane;
@@ -91,13 +91,13 @@ impl Memcached {
 
     /// The commands that stand for requests.
     #[inline]
-    fn commands(&self, server: &'static Front) -> &CommandMap {
+    fn commands(&self, server: &'static MemcachedServer) -> &CommandMap {
         self.commands.get_or_init(|| CommandMap::find(&server.table))
     }
 
     /// Does what has become due, unless all data stand still or it could not be told of; the slow
     /// clock calls it.
-    pub(crate) fn tick(&self, server: &'static Front) {
+    pub(crate) fn tick(&self, server: &'static MemcachedServer) {
         let at = self.flush_at.load(Ordering::Relaxed);
         let now = server.keyspace.clock().now_ms();
         let is_due = at != 0 && at <= now && !server.keyspace.settings().holds_expiry(now);
@@ -133,7 +133,7 @@ fn failure_of(refusal: &Refusal) -> Failure<'_> {
 
 /// What a client may send.
 #[inline]
-pub(crate) fn limits(server: &Front, session: &Session) -> ItemLimits {
+pub(crate) fn limits(server: &MemcachedServer, session: &Session) -> ItemLimits {
     let value = server.config.get(MEMCACHED_ITEM_SIZE_MAX);
     match auth::is_authenticated(server, session) {
         true => ItemLimits { value, is_strict: false },
@@ -143,7 +143,7 @@ pub(crate) fn limits(server: &Front, session: &Session) -> ItemLimits {
 
 /// Where the key of a request belongs, if it has just one, which stands there as it is.
 #[inline]
-pub(crate) fn locate(server: &Front, request: &Request<'_>) -> Option<Location> {
+pub(crate) fn locate(server: &MemcachedServer, request: &Request<'_>) -> Option<Location> {
     let key = plain_key(&request.operation)?;
     Some(server.keyspace.locate(key.text()))
 }
@@ -174,7 +174,7 @@ fn shows_cas(request: &Request<'_>) -> bool {
 
 /// A request on its way through.
 struct RequestContext<'a> {
-    server: &'static Front,
+    server: &'static MemcachedServer,
     lane: &'a Lane,
     session: &'a mut Session,
     request: &'a Request<'a>,
@@ -184,7 +184,7 @@ struct RequestContext<'a> {
 
 /// Runs one request. `grant` is what came of its wait, if it had to wait.
 pub(crate) fn execute(
-    server: &'static Front,
+    server: &'static MemcachedServer,
     lane: &Lane,
     session: &mut Session,
     request: &Request<'_>,

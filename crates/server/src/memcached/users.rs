@@ -13,7 +13,7 @@ use config::settings::MEMCACHED_AUTH_FILE;
 use engine::admission::login::same_digest;
 use engine::runtime::log::{log_notice, log_warning};
 
-use super::Front;
+use super::MemcachedServer;
 
 /// Names and passwords.
 type Pairs = Vec<(Box<[u8]>, Box<[u8]>)>;
@@ -24,7 +24,7 @@ pub(crate) struct Users(RwLock<Arc<Pairs>>);
 
 impl Users {
     /// Reads the file that the configuration names, if it names one.
-    pub(crate) fn load(&self, server: &Front) -> Result<(), String> {
+    pub(crate) fn load(&self, server: &MemcachedServer) -> Result<(), String> {
         if is_configured(server) {
             let path = server.config.get(MEMCACHED_AUTH_FILE);
             let pairs = read_file(Path::new(OsStr::from_bytes(&path)))?;
@@ -34,7 +34,7 @@ impl Users {
     }
 
     /// As `load`, of a server that runs.
-    pub(crate) fn reload(&self, server: &Front) {
+    pub(crate) fn reload(&self, server: &MemcachedServer) {
         match self.load(server) {
             Ok(()) if is_configured(server) => {
                 log_notice!(server.log, "The users of memcached's clients were read again");
@@ -55,7 +55,7 @@ impl Users {
 }
 
 /// Whether users stand in a file.
-pub(crate) fn is_configured(server: &Front) -> bool {
+pub(crate) fn is_configured(server: &MemcachedServer) -> bool {
     !server.config.get(MEMCACHED_AUTH_FILE).is_empty()
 }
 

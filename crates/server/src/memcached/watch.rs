@@ -18,7 +18,7 @@ use engine::session::{CLASSES, Class, Classes, EventWatch};
 use proto::memcached::{Failure, Response};
 use proto::{Output, Reply, Resp};
 
-use super::Front;
+use super::MemcachedServer;
 use super::RequestContext;
 use super::counters::{Counter, Counters};
 
@@ -173,12 +173,12 @@ impl RequestContext<'_> {
 }
 
 /// Tells that a client came.
-pub(crate) fn notify_arrival(server: &Front, client: &Client) {
+pub(crate) fn notify_arrival(server: &MemcachedServer, client: &Client) {
     notify_of(server, client, "conn_new", "");
 }
 
 /// Tells that a session's client is gone.
-pub(crate) fn notify_departure(server: &Front, session: &Session) {
+pub(crate) fn notify_departure(server: &MemcachedServer, session: &Session) {
     if let Some(state) = &session.memcached {
         let reason = if state.is_broken { " reason=error" } else { " reason=normal" };
         notify_of(server, &session.client, "conn_close", reason);
@@ -186,7 +186,7 @@ pub(crate) fn notify_departure(server: &Front, session: &Session) {
 }
 
 /// Tells at once: the turn in which a client is met or lost may be over.
-fn notify_of(server: &Front, client: &Client, kind: &str, reason: &str) {
+fn notify_of(server: &MemcachedServer, client: &Client, kind: &str, reason: &str) {
     let watchers = &server.memcached.watchers;
     if watchers.is_watched(Class::Connections) {
         let (wakes, cfd) = (PendingWakes::default(), client.descriptor);

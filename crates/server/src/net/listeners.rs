@@ -160,7 +160,7 @@ impl Listeners {
         let runtime = tokio::runtime::Handle::current();
         let first = server.listeners.set(ListenerHandle { orders, runtime }).is_ok();
         assert!(first, "there is one main thread");
-        tokio::spawn(self.redis.follow(server, receiver));
+        tokio::spawn(self.redis.carry_out(server, receiver));
     }
 }
 

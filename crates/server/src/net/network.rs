@@ -11,14 +11,14 @@ use engine::runtime::log::{log_notice, log_warning};
 use engine::session::Session;
 use proto::ProtocolError;
 
-use crate::memcached::Front;
+use crate::memcached::MemcachedServer;
 use crate::net::connection::Moving;
 use crate::net::listeners::ListenerHandle;
 use crate::net::worker_pool::WorkerPool;
 
-/// The fronts, with the threads that serve them: the network is its [`Front`] and more.
+/// The listeners and connections: the network is its [`MemcachedServer`] and more.
 pub(crate) struct Network {
-    front: Front,
+    memcached_server: MemcachedServer,
     pub(crate) worker_pool: WorkerPool,
     /// The way to the listeners; set before the first client comes.
     pub(crate) listeners: OnceLock<ListenerHandle>,
@@ -30,18 +30,18 @@ pub(crate) struct Network {
 type LinksEntrance = Box<dyn Fn(Box<Moving>) + Send + Sync>;
 
 impl Deref for Network {
-    type Target = Front;
+    type Target = MemcachedServer;
 
     #[inline]
-    fn deref(&self) -> &Front {
-        &self.front
+    fn deref(&self) -> &MemcachedServer {
+        &self.memcached_server
     }
 }
 
 impl Network {
-    pub(crate) fn new(front: Front) -> Self {
+    pub(crate) fn new(memcached_server: MemcachedServer) -> Self {
         Self {
-            front,
+            memcached_server,
             worker_pool: WorkerPool::new(),
             listeners: OnceLock::new(),
             links: OnceLock::new(),

@@ -8,7 +8,7 @@ use keyspace::Refusal;
 use proto::{Args, OwnedArgs, Reply};
 use tokio::sync::oneshot;
 
-use super::post::{Matter, Question};
+use super::requests::{RequestKind, SentinelRequest};
 use super::subcommands::SUBCOMMANDS;
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::pubsub::publish::PUBLISH;
@@ -47,7 +47,7 @@ pub(super) fn ask(
     args: Args<'_>,
     _: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    leave(context, args, Matter::Command(OwnedArgs::from(args)))
+    push(context, args, RequestKind::Command(OwnedArgs::from(args)))
 }
 
 fn info(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
@@ -60,13 +60,13 @@ fn info(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
     if !common.is_empty() {
         common.push_str("\r\n");
     }
-    leave(context, args, Matter::Info(common))
+    push(context, args, RequestKind::Info(common))
 }
 
-fn leave(context: &mut Context<'_>, args: Args<'_>, matter: Matter) -> Result<Next, Refusal> {
+fn push(context: &mut Context<'_>, args: Args<'_>, kind: RequestKind) -> Result<Next, Refusal> {
     let resp = context.session()?.resp;
     let (answer, receiver) = oneshot::channel();
     let ran = Executed::begun(context.entry, args);
-    context.server.sentinel.leave(Question { matter, resp, ran, answer });
+    context.server.sentinel.push(SentinelRequest { kind, resp, ran, answer });
     Ok(Next::Wait(Suspension::Offload(receiver)))
 }

@@ -1,7 +1,7 @@
 //! The thread of a Sentinel: it feeds events, one at a time, and carries out what comes of each.
 //!
 //! Invariants: a list of actions is carried out before the next event is fed; what a list promises
-//! is on disk before; ticks come before all else, so no flood of news or questions puts them off.
+//! is on disk before; ticks come before all else, so no flood of news or requests puts them off.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::{Future, poll_fn};
@@ -25,7 +25,7 @@ use tokio::time::Sleep;
 
 use super::file;
 use super::link::{self, Outbound};
-use super::post::{Matter, Question};
+use super::requests::{RequestKind, SentinelRequest};
 use super::script::{self, RunningScript};
 use crate::server::Server;
 
@@ -54,8 +54,8 @@ pub(super) struct Driver {
     /// Cloned by whoever will have news.
     reporter: mpsc::Sender<Event>,
     news: mpsc::Receiver<Event>,
-    questions: mpsc::UnboundedReceiver<Question>,
-    /// News and questions take turns.
+    requests: mpsc::UnboundedReceiver<SentinelRequest>,
+    /// News and requests take turns.
     is_turn_of_news: bool,
     stop: oneshot::Receiver<()>,
 }
@@ -63,7 +63,7 @@ pub(super) struct Driver {
 /// What the driver is woken for.
 enum Call {
     Event(Event),
-    Question(Question),
+    Request(SentinelRequest),
     Stop,
 }
 
@@ -77,7 +77,7 @@ impl Driver {
     pub(super) fn new(
         server: &'static Server,
         sentinel: Sentinel,
-        questions: mpsc::UnboundedReceiver<Question>,
+        requests: mpsc::UnboundedReceiver<SentinelRequest>,
         stop: oneshot::Receiver<()>,
     ) -> Self {
         let (reporter, news) = mpsc::channel(NEWS_MAX);
@@ -92,7 +92,7 @@ impl Driver {
             pending: VecDeque::new(),
             reporter,
             news,
-            questions,
+            requests,
             is_turn_of_news: false,
             stop,
         }
@@ -106,8 +106,8 @@ impl Driver {
                 Some(event) => event,
                 None => match poll_fn(|cx| self.poll_call(cx)).await {
                     Call::Event(event) => event,
-                    Call::Question(question) => {
-                        self.take_question(question);
+                    Call::Request(request) => {
+                        self.take_request(request);
                         continue;
                     }
                     Call::Stop => return,
@@ -130,7 +130,7 @@ impl Driver {
             let call = if self.is_turn_of_news {
                 self.news.poll_recv(cx).map(|event| event.map(Call::Event))
             } else {
-                self.questions.poll_recv(cx).map(|question| question.map(Call::Question))
+                self.requests.poll_recv(cx).map(|request| request.map(Call::Request))
             };
             if let Poll::Ready(Some(call)) = call {
                 return Poll::Ready(call);
@@ -149,18 +149,18 @@ impl Driver {
         self.carry_out(actions);
     }
 
-    fn take_question(&mut self, question: Question) {
-        let Question { matter, resp, ran, answer } = question;
+    fn take_request(&mut self, request: SentinelRequest) {
+        let SentinelRequest { kind, resp, ran, answer } = request;
         let since_us = self.server.keyspace.clock().monotonic_us();
         let asker = Asker { resp, ran, answer, since_us };
-        match matter {
-            Matter::Info(mut text) => {
+        match kind {
+            RequestKind::Info(mut text) => {
                 text.push_str(&self.sentinel.info_section());
                 let mut output = Output::new();
                 Reply::new(&mut output, resp).verbatim(b"txt", text.as_bytes());
                 self.answer(asker, output, false);
             }
-            Matter::Command(args) => {
+            RequestKind::Command(args) => {
                 self.next_asker += 1;
                 let client = ClientId(self.next_asker);
                 self.askers.insert(client, asker);

@@ -1,12 +1,12 @@
 //! A Sentinel as a process: what drives crate `sentinel`, and the commands that lead to it.
 //!
-//! Invariant: the driver is one thread; whoever else has something for it leaves it a question.
+//! Invariant: the driver is one thread; whoever else has something for it leaves it a request.
 
 mod commands;
 mod driver;
 mod file;
 mod link;
-pub(crate) mod post;
+pub(crate) mod requests;
 mod script;
 mod start;
 mod subcommands;

@@ -25,14 +25,14 @@ pub(super) fn start(
     let child = Command::new(path).args(arguments).spawn().ok()?;
     let (kill, killed) = oneshot::channel();
     tokio::spawn(async move {
-        let end = follow(child, killed).await;
+        let end = wait_for_end(child, killed).await;
         // Nobody listens when the process is about to end.
         let _ = news.send(Event::ScriptEnded { script, end }).await;
     });
     Some(kill)
 }
 
-async fn follow(mut child: Child, mut killed: oneshot::Receiver<()>) -> ScriptEnd {
+async fn wait_for_end(mut child: Child, mut killed: oneshot::Receiver<()>) -> ScriptEnd {
     let mut is_killed = false;
     loop {
         match child.try_wait() {

@@ -9,7 +9,7 @@
 //! the reply.
 
 mod options;
-mod outbox;
+mod pending_invalidations;
 mod table;
 mod unsent;
 
@@ -29,7 +29,7 @@ pub use options::{Mode, TrackingOptions};
 use crate::clients::client_id::ClientId;
 use crate::clients::mailbox::Directory;
 use crate::clients::registry::{Client, client_flags};
-pub(crate) use outbox::Post;
+pub(crate) use pending_invalidations::PendingInvalidations;
 use table::Table;
 use unsent::Unsent;
 
@@ -177,35 +177,35 @@ impl Tracking {
         surroundings: Surroundings<'_>,
         tx: &Tx,
         readings: &[UnitRead],
-    ) -> Option<Post> {
+    ) -> Option<PendingInvalidations> {
         if !self.any() {
             return None;
         }
         let Surroundings { keyspace, directory, .. } = surroundings;
         let roster = self.roster();
-        let mut post = Post::new(tx.options().origin);
+        let mut pending = PendingInvalidations::new(tx.options().origin);
         if tx.has_modified_databases() {
             self.table.clear(keyspace);
-            roster.trackers.values().for_each(|tracker| post.add_all_keys(tracker));
+            roster.trackers.values().for_each(|tracker| pending.add_all_keys(tracker));
         }
         let (modified, mut from) = (tx.modified(), 0);
         for UnitRead { modified: until, reader, keys } in readings {
-            self.invalidate(keyspace, &roster, &modified[from..*until], &mut post);
+            self.invalidate(keyspace, &roster, &modified[from..*until], &mut pending);
             from = *until;
             for key in keys {
                 self.table.add(keyspace.locate(key).partition(), key, *reader);
             }
         }
-        self.invalidate(keyspace, &roster, &modified[from..], &mut post);
+        self.invalidate(keyspace, &roster, &modified[from..], &mut pending);
         for (prefix, matching) in roster.matching(modified.iter().map(|(_, key)| &**key)) {
             let ids = roster.prefixes.get(prefix).into_iter().flatten();
             let trackers = ids.filter_map(|id| roster.trackers.get(id));
-            post.add_keys(trackers, &matching);
+            pending.add_keys(trackers, &matching);
         }
-        post.leave_to_others(directory);
+        pending.leave_to_others(directory);
         drop(roster);
         self.fit_table(surroundings);
-        Some(post)
+        Some(pending)
     }
 
     /// Takes altered keys out of the table, for those who had read them.
@@ -214,12 +214,12 @@ impl Tracking {
         keyspace: &Keyspace,
         roster: &Trackers,
         modified: &[(usize, Box<[u8]>)],
-        post: &mut Post,
+        pending: &mut PendingInvalidations,
     ) {
         for (_, key) in modified {
             let readers = self.table.take(keyspace.locate(key).partition(), key);
             let trackers = readers.iter().filter_map(|id| roster.reader(*id));
-            post.add_keys(trackers, &BTreeSet::from([&**key]));
+            pending.add_keys(trackers, &BTreeSet::from([&**key]));
         }
     }
 
@@ -230,12 +230,12 @@ impl Tracking {
         if max == 0 || excess == 0 {
             return;
         }
-        let (roster, mut post) = (self.roster(), Post::new(0));
+        let (roster, mut pending) = (self.roster(), PendingInvalidations::new(0));
         for (key, readers) in self.table.take_any(excess) {
             let trackers = readers.iter().filter_map(|id| roster.reader(*id));
-            post.add_keys(trackers, &BTreeSet::from([&*key]));
+            pending.add_keys(trackers, &BTreeSet::from([&*key]));
         }
-        post.leave_to_itself(surroundings.directory);
+        pending.leave_to_itself(surroundings.directory);
     }
 
     /// How much there is of everything.

@@ -15,7 +15,7 @@ use crate::transaction::unit::Unit;
 #[derive(Clone, Copy)]
 pub struct Shortage {
     is_out_of_memory: bool,
-    reasons: write_refusals::Present,
+    reasons: write_refusals::ActiveRefusals,
 }
 
 impl Shortage {
@@ -23,7 +23,7 @@ impl Shortage {
     #[inline]
     pub(crate) fn now(server: &Shared) -> Self {
         let is_out_of_memory = server.budget.is_out_of_memory(0);
-        Self { is_out_of_memory, reasons: server.write_refusals.present(&server.config) }
+        Self { is_out_of_memory, reasons: server.write_refusals.active(&server.config) }
     }
 
     /// Whether anything is short.

@@ -53,7 +53,7 @@ impl TcpListeners {
     }
 
     /// Carries out orders, for ever.
-    pub(super) async fn follow(
+    pub(super) async fn carry_out(
         mut self,
         server: &'static Network,
         mut orders: UnboundedReceiver<Order>,

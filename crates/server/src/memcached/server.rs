@@ -1,4 +1,4 @@
-//! What keeps the data, with what memcached's clients need beside it.
+//! The server as the commands of memcached see it.
 //!
 //! Invariant: clients of Redis need nothing of it.
 
@@ -8,13 +8,13 @@ use durability::durability::Durability;
 
 use super::Memcached;
 
-/// The memcached front: its [`Durability`] and more.
-pub(crate) struct Front {
+/// What the commands of memcached need: its [`Durability`] and more.
+pub(crate) struct MemcachedServer {
     durability: Durability,
     pub(crate) memcached: Memcached,
 }
 
-impl Deref for Front {
+impl Deref for MemcachedServer {
     type Target = Durability;
 
     #[inline]
@@ -23,7 +23,7 @@ impl Deref for Front {
     }
 }
 
-impl Front {
+impl MemcachedServer {
     pub(crate) fn new(durability: Durability) -> Self {
         Self { durability, memcached: Memcached::default() }
     }

@@ -1,6 +1,6 @@
 //! The notices of one transaction, by the client that they concern.
 //!
-//! Invariant: a client gets one letter for all of them.
+//! Invariant: a client gets one message for all of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,18 +12,18 @@ use crate::clients::mailbox::{Directory, PendingWakes};
 use crate::clients::registry::{Client, client_flags};
 
 /// Notices to be left.
-pub struct Post {
+pub struct PendingInvalidations {
     /// Who altered the keys.
     origin: ClientId,
-    letters: BTreeMap<ClientId, Invalidations>,
+    messages: BTreeMap<ClientId, Invalidations>,
 }
 
 /// What a client is told of: keys, or all of them.
 type Invalidations = (Arc<Tracker>, Vec<Option<SharedKeys>>);
 
-impl Post {
+impl PendingInvalidations {
     pub(super) fn new(origin: ClientId) -> Self {
-        Self { origin, letters: BTreeMap::new() }
+        Self { origin, messages: BTreeMap::new() }
     }
 
     /// Tells some clients of keys, but for one that wants to hear nothing of its own changes.
@@ -39,37 +39,37 @@ impl Post {
                 continue;
             }
             let keys = shared.get_or_insert_with(|| keys.iter().map(|&key| key.into()).collect());
-            self.letter(tracker).push(Some(Arc::clone(keys)));
+            self.message(tracker).push(Some(Arc::clone(keys)));
         }
     }
 
     /// Tells a client that no key is as it was.
     pub(super) fn add_all_keys(&mut self, tracker: &Arc<Tracker>) {
-        self.letter(tracker).push(None);
+        self.message(tracker).push(None);
     }
 
-    fn letter(&mut self, tracker: &Arc<Tracker>) -> &mut Vec<Option<SharedKeys>> {
-        let letter = self.letters.entry(tracker.client.id);
-        &mut letter.or_insert_with(|| (Arc::clone(tracker), Vec::new())).1
+    fn message(&mut self, tracker: &Arc<Tracker>) -> &mut Vec<Option<SharedKeys>> {
+        let message = self.messages.entry(tracker.client.id);
+        &mut message.or_insert_with(|| (Arc::clone(tracker), Vec::new())).1
     }
 
     /// Leaves in the mailboxes what is for others than whoever altered the keys, and wakes their
     /// workers.
     pub(super) fn leave_to_others(&mut self, directory: Directory<'_>) {
-        let to_origin = self.letters.remove(&self.origin);
-        leave(directory, std::mem::take(&mut self.letters).into_values());
-        self.letters.extend(to_origin.map(|letter| (self.origin, letter)));
+        let to_origin = self.messages.remove(&self.origin);
+        leave(directory, std::mem::take(&mut self.messages).into_values());
+        self.messages.extend(to_origin.map(|message| (self.origin, message)));
     }
 
     /// Leaves the rest, behind what it has published itself: in that order Redis tells it.
     pub fn leave_to_itself(self, directory: Directory<'_>) {
-        leave(directory, self.letters.into_values());
+        leave(directory, self.messages.into_values());
     }
 }
 
-fn leave(directory: Directory<'_>, letters: impl Iterator<Item = Invalidations>) {
+fn leave(directory: Directory<'_>, messages: impl Iterator<Item = Invalidations>) {
     let wakes = PendingWakes::default();
-    for (tracker, keys) in letters {
+    for (tracker, keys) in messages {
         let (receiver, notices) = address(directory, &tracker, &keys);
         directory.mailboxes.leave_notices(&receiver, notices, &wakes);
     }
