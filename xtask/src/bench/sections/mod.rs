@@ -16,6 +16,7 @@ mod memory;
 mod prefetch;
 mod processes;
 mod programs;
+mod replication;
 mod snapshots;
 mod sorted_set;
 mod stalls;
@@ -191,6 +192,30 @@ pub(super) static ALL: &[Section] = &[
         title: "SET with the append-only file",
         is_summed_up: false,
         measure: logs::measure,
+    },
+    Section {
+        name: "fullsync",
+        title: "A full sync of two gigabytes under load",
+        is_summed_up: false,
+        measure: replication::full_sync,
+    },
+    Section {
+        name: "stream",
+        title: "SET with a replica attached",
+        is_summed_up: false,
+        measure: replication::stream,
+    },
+    Section {
+        name: "streambuffers",
+        title: "Memory of the stream for replicas that do not read",
+        is_summed_up: false,
+        measure: replication::buffers,
+    },
+    Section {
+        name: "failover",
+        title: "A failover by Sentinels",
+        is_summed_up: false,
+        measure: replication::failover,
     },
     Section {
         name: "files",

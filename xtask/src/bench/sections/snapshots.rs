@@ -19,7 +19,7 @@ const KEY_BYTES: &str = "--random-data -d 1024 --key-minimum 10000000";
 const SECONDS: u64 = 12;
 
 /// The words that name the keys.
-fn keys(bench: &Bench<'_>) -> String {
+pub(super) fn keys(bench: &Bench<'_>) -> String {
     format!("{KEY_BYTES} --key-maximum {}", 9_999_999 + bench.plan.scaled(KEYS))
 }
 
@@ -86,7 +86,7 @@ fn saved(server: &Running) -> Result<(), String> {
 }
 
 /// Bytes of a process and its children; pages they share count once.
-fn proportional(pid: u32) -> Result<f64, String> {
+pub(super) fn proportional(pid: u32) -> Result<f64, String> {
     let children = read(&format!("/proc/{pid}/task/{pid}/children"))?;
     let children = children.split_whitespace().filter_map(|child| child.parse().ok());
     let mut sum = 0.0;
