@@ -104,7 +104,10 @@ impl Applier {
         while let Some(piece) = self.queue.take() {
             let applied = contain(|| self.apply(&piece));
             let why = match applied {
-                Ok(Ok(())) => continue,
+                Ok(Ok(())) => {
+                    self.queue.give_back(piece);
+                    continue;
+                }
                 Ok(Err(End::Asked)) => return,
                 Ok(Err(End::Fault(why))) => why,
                 Err(panic) => format!("a bug: {}", text_of(&*panic)),

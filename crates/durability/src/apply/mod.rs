@@ -24,7 +24,7 @@ use std::thread;
 
 use applier::Applier;
 use engine::runtime::lanes::STACK_BYTES;
-use queue::{Piece, PieceQueue};
+use queue::PieceQueue;
 
 use crate::durability::Durability;
 use crate::loading;
@@ -77,7 +77,7 @@ impl StreamApplier {
     /// Has whole units applied, before which this database is selected, and behind which the stream
     /// has this offset. Never waits: whoever brings them heeds `queued_bytes`.
     pub fn push(&self, units: &[u8], end: u64, database: usize) {
-        self.queue.push(Piece { bytes: Arc::new(units.to_vec()), end, database });
+        self.queue.push(units, end, database);
     }
 
     /// Bytes that were pushed and are not applied: none if nothing is under way.
