@@ -14,6 +14,7 @@ pub mod environment;
 pub mod faults;
 pub mod folder;
 pub mod generator;
+pub mod impostor;
 pub mod instants;
 pub mod ledger;
 pub mod memcached;

@@ -115,6 +115,7 @@ mod reload_in_units;
 mod renamed;
 mod replication_cuts;
 mod replication_digests;
+mod replication_errors;
 mod replication_kills;
 mod replication_primary;
 mod replication_roles;

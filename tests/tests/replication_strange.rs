@@ -2,12 +2,10 @@
 //! and nothing that was acknowledged is lost.
 #![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
+use tests::impostor::{greeting, impostor};
 use tests::render::render;
 use tests::replication::{await_replica, follow};
 use tests::server::eventually;
@@ -17,56 +15,6 @@ const HASTY: &[&str] = &["--repl-diskless-sync-delay", "0", "--save", ""];
 
 fn ask(client: &mut Client, line: &str) -> String {
     render(&client.call(&line.split(' ').collect::<Vec<_>>()))
-}
-
-/// A server that answers each line of a handshake by `reply`, until that says nothing.
-fn impostor(
-    reply: impl Fn(&str) -> Option<Vec<u8>> + Send + 'static,
-) -> (u16, JoinHandle<Vec<String>>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let serve = move || {
-        let (mut stream, _) = listener.accept().unwrap();
-        let mut lines = BufReader::new(stream.try_clone().unwrap());
-        let mut said = Vec::new();
-        while let Some(words) = next_request(&mut lines) {
-            said.push(words.clone());
-            let Some(bytes) = reply(&words) else { break };
-            if stream.write_all(&bytes).is_err() {
-                break;
-            }
-        }
-        said
-    };
-    (port, std::thread::spawn(serve))
-}
-
-fn next_request(lines: &mut BufReader<TcpStream>) -> Option<String> {
-    let mut line = String::new();
-    let mut read = |lines: &mut BufReader<TcpStream>| {
-        line.clear();
-        let count = lines.read_line(&mut line).ok()?;
-        (count > 0).then(|| line.trim().to_owned())
-    };
-    let head = read(lines)?;
-    let Some(count) = head.strip_prefix('*') else { return Some(head) };
-    let mut words = Vec::new();
-    for _ in 0..count.parse::<usize>().ok()? {
-        let length: usize = read(lines)?.strip_prefix('$')?.parse().ok()?;
-        let mut word = vec![0; length + 2];
-        lines.read_exact(&mut word).ok()?;
-        words.push(String::from_utf8_lossy(&word[..length]).into_owned());
-    }
-    Some(words.join(" "))
-}
-
-/// What stands in front of PSYNC, answered as a primary does.
-fn greeting(words: &str) -> Option<Vec<u8>> {
-    match words.split(' ').next().unwrap() {
-        "PING" => Some(b"+PONG\r\n".to_vec()),
-        "REPLCONF" => Some(b"+OK\r\n".to_vec()),
-        _ => None,
-    }
 }
 
 #[test]

@@ -223,8 +223,8 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "propagation-error-behavior",
         kind: Kind::Choice(&["ignore", "panic", "panic-on-replicas"]),
         default: "ignore",
-        doc: "Whether a command of the primary that fails here ends the link, where other servers \
-              end the process.",
+        doc: "Whether a command of the primary that fails here ends the process, or is told of \
+              and passed over.",
         ..WORKS
     },
     ConfigOption {

@@ -263,7 +263,7 @@ impl Source<'_> {
         let told = |stopped| match stopped {
             Stopped::Malformed(why) => self.refuse(&why),
             Stopped::Refused(why) => self.refuse_command(&why),
-            Stopped::Alone(why) => self.give_up(&why),
+            Stopped::Alone(why) | Stopped::Panicked(why) => self.give_up(&why),
         };
         let SourceEnd { end, source } = read.map_err(told)?;
         let (cut_point, number) = (source.cut_point(), source.number());

@@ -11,6 +11,7 @@ use engine::journal::{JournalReader, ReaderId, Sleeper, selection};
 use engine::limits::log_buffers::PIECES_KEPT;
 use engine::runtime::write_gate::WriteGate;
 use keyspace::Lsn;
+use persist::aof::StreamNote;
 
 use super::WriterCommand;
 use super::buffers::Pieces;
@@ -163,6 +164,11 @@ pub(super) struct QueueReader(pub(super) Arc<RecordQueue>);
 impl JournalReader for QueueReader {
     fn record(&mut self, lsn: Lsn, bytes: &[u8], may_wait: bool) -> bool {
         self.0.put(lsn, bytes, may_wait)
+    }
+
+    fn record_kept(&mut self, lsn: Lsn, bytes: &[u8], kept: &[u8]) {
+        let note = StreamNote { stream: bytes.len() as u64, kept: kept.len() as u64 };
+        self.0.put(lsn, &[&note.line(), kept].concat(), false);
     }
 
     fn selects(&mut self, database: usize) {

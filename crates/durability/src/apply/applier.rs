@@ -3,6 +3,7 @@
 //! Invariant: while it has leave, what is applied is appended before the leave ends; so there is no
 //! moment at which somebody else has the world and one is there without the other.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::task::{Wake, Waker};
 use std::thread::Thread;
@@ -26,7 +27,7 @@ use crate::replay::parallel::{Running, ShareThreads};
 use crate::replay::partitioner::{Partitioner, Segment, Task};
 use crate::replay::read_ahead::Stopped;
 use crate::replay::replayer::Replayer;
-use crate::replay::stream::{StreamSource, StreamThread};
+use crate::replay::stream::{OddUnit, StreamSource, StreamThread};
 use crate::stream_turns::StreamTurn;
 
 /// After so many units it is looked who wants the world.
@@ -58,6 +59,8 @@ pub(super) struct Applier {
 /// Why nothing more is applied.
 enum End {
     Fault(String),
+    /// The process is to end because of that.
+    Panic(String),
     /// The process ends.
     Asked,
 }
@@ -68,6 +71,7 @@ impl From<Stopped> for End {
             Stopped::Malformed(why) | Stopped::Refused(why) | Stopped::Alone(why) => {
                 Self::Fault(why)
             }
+            Stopped::Panicked(line) => Self::Panic(line),
         }
     }
 }
@@ -103,17 +107,18 @@ impl Applier {
         turn.wait();
         while let Some(piece) = self.queue.take() {
             let applied = contain(|| self.apply(&piece));
-            let why = match applied {
+            let report = match applied {
                 Ok(Ok(())) => {
                     self.queue.give_back(piece);
                     continue;
                 }
                 Ok(Err(End::Asked)) => return,
-                Ok(Err(End::Fault(why))) => why,
-                Err(panic) => format!("a bug: {}", text_of(&*panic)),
+                Ok(Err(End::Fault(why))) => ApplyReport::Failed(why),
+                Ok(Err(End::Panic(line))) => ApplyReport::Panicked(line),
+                Err(panic) => ApplyReport::Failed(format!("a bug: {}", text_of(&*panic))),
             };
             self.pass = None;
-            return (self.report)(ApplyReport::Failed(why));
+            return (self.report)(report);
         }
     }
 
@@ -129,6 +134,7 @@ impl Applier {
             (self.applied, self.database) = (piece.end, self.partitioner.database());
         }
         self.append_applied(piece);
+        self.source.pass(&piece.bytes);
         self.pass = None;
         add(&self.server.applier.commands, commands);
         ran?;
@@ -147,6 +153,12 @@ impl Applier {
                     let offsets = offset(place.start)..offset(place.end);
                     commands += 1;
                     self.partitioner.add_within(args, place, offsets);
+                }
+                Ok(Some(StreamItem::Nothing(place))) => {
+                    let offset = |at: usize| piece.begin() + at as u64;
+                    let place = offset(place.start)..offset(place.end);
+                    let databases = [self.partitioner.database(); 2];
+                    self.source.note_odd(OddUnit { place, databases, kept: Vec::new() });
                 }
                 Ok(Some(StreamItem::Transaction(unit))) => {
                     commands += unit.commands.len() as u64;
@@ -219,8 +231,7 @@ impl Applier {
             let (server, stream, from) = (self.server, &self.thread, self.appended);
             let append = || {
                 if has_world {
-                    let bytes = piece.between(from, task.end);
-                    server.journal.append_stream(bytes, task.selects);
+                    append(server, &self.source, piece, from..task.end, task.selects);
                 }
             };
             let unit = (task, &**piece.bytes);
@@ -265,7 +276,7 @@ impl Applier {
     fn append_applied(&mut self, piece: &Piece) {
         let (from, to) = (self.appended, self.applied);
         if from < to {
-            self.server.journal.append_stream(piece.between(from, to), self.database);
+            append(self.server, &self.source, piece, from..to, self.database);
             self.report_appended();
         }
     }
@@ -327,6 +338,27 @@ impl Applier {
     fn is_paused(&self) -> bool {
         let pause = &self.server.pause;
         pause.may_hold() && pause.holds(Flags::WRITE, self.server.keyspace.clock().now_ms())
+    }
+}
+
+/// Appends a part of a piece that is applied, behind which this database is selected. A log has
+/// something else in the place of units that did something else here.
+fn append(
+    server: &Durability,
+    source: &StreamSource,
+    piece: &Piece,
+    Range { start: mut from, end }: Range<u64>,
+    database: usize,
+) {
+    for OddUnit { place, databases: [before, behind], kept } in source.take_odd(end) {
+        if from < place.start {
+            server.journal.append_stream(piece.between(from, place.start), before);
+        }
+        server.journal.append_kept(piece.between(place.start, place.end), &kept, behind);
+        from = place.end;
+    }
+    if from < end {
+        server.journal.append_stream(piece.between(from, end), database);
     }
 }
 

@@ -68,11 +68,16 @@ impl Rig {
                     assert!(self.applied < offset && offset <= self.end, "offsets rise");
                     self.applied = offset;
                 }
-                ApplyReport::Failed(why) => return Err(why),
+                ApplyReport::Failed(why) | ApplyReport::Panicked(why) => return Err(why),
             }
         }
         assert_eq!(self.applier.queued_bytes(), 0);
         Ok(())
+    }
+
+    /// The values of some keys, a line where one is not there.
+    fn values(&self, keys: &str) -> String {
+        values(self.server, keys)
     }
 
     /// What a client is told.
@@ -105,6 +110,15 @@ fn encoded(lines: &[&str]) -> Vec<u8> {
 fn ask(server: &'static Durability, database: usize, line: &str) -> String {
     let reply = engine::testing::run_together(server, database, &[words(line)]);
     String::from_utf8_lossy(&reply).into_owned()
+}
+
+/// The values of some keys of the first database, a line where one is not there.
+fn values(server: &'static Durability, keys: &str) -> String {
+    let value = |key: &str| match ask(server, 0, &format!("GET {key}")).split_once("\r\n") {
+        Some((_, "")) | None => "-".to_owned(),
+        Some((_, value)) => value.trim_end().to_owned(),
+    };
+    keys.split(' ').map(value).collect::<Vec<_>>().join(" ")
 }
 
 /// Where the units of a stream end.

@@ -1,7 +1,7 @@
 //! A primary's stream, split into units with their commands.
 //!
-//! Invariant: what is let pass is what a log may hold, as it is appended as it came: each unit is a
-//! command, or what stands between MULTI and EXEC.
+//! Invariant: what is no protocol ends it; each unit is a command, or what stands between MULTI and
+//! EXEC. What is a command and cannot be run where it stands is for whoever runs it.
 
 use std::ops::Range;
 
@@ -16,6 +16,8 @@ pub(super) enum StreamItem<'u> {
     Command(Args<'u>, Range<usize>),
     /// A transaction.
     Transaction(Unit),
+    /// Bytes that do nothing: a transaction that was thrown away.
+    Nothing(Range<usize>),
 }
 
 /// Splits bytes that are whole units.
@@ -40,21 +42,22 @@ impl<'b> StreamUnits<'b> {
             return Ok(None);
         }
         let mut unit = Unit { offset: self.offset(), ..Unit::default() };
+        let begin = self.at;
         let place = self.next_command()?;
         match Bracket::of(self.args(&place)) {
-            None => return Ok(Some(StreamItem::Command(self.args(&place), place))),
             Some(Bracket::Open) => {}
-            Some(Bracket::Close | Bracket::GiveUp) => {
-                return Err(self.fault("the end of a transaction that did not begin"));
+            None | Some(Bracket::Close | Bracket::GiveUp) => {
+                return Ok(Some(StreamItem::Command(self.args(&place), place)));
             }
         }
         while self.at < self.bytes.len() {
             let place = self.next_command()?;
             let args = self.args(&place);
             match Bracket::of(args) {
-                None => unit.commands.push(args.into()),
-                Some(Bracket::Open) => return Err(self.fault("MULTI within MULTI")),
-                Some(Bracket::GiveUp) => return Err(self.fault("DISCARD")),
+                None | Some(Bracket::Open) => unit.commands.push(args.into()),
+                Some(Bracket::GiveUp) => {
+                    return Ok(Some(StreamItem::Nothing(begin..self.at)));
+                }
                 Some(Bracket::Close) => {
                     unit.end = self.offset();
                     return Ok(Some(StreamItem::Transaction(unit)));

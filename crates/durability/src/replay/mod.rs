@@ -16,3 +16,4 @@ pub mod pipeline;
 pub mod read_ahead;
 pub mod replayer;
 pub(crate) mod stream;
+mod stream_errors;

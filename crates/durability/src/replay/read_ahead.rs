@@ -42,6 +42,8 @@ pub(crate) enum Stopped {
     Malformed(String),
     /// A command of it was answered with an error.
     Refused(String),
+    /// The same, and the operator wants the process to end then.
+    Panicked(String),
     /// The system gives no thread, or one has ended that should not have.
     Alone(String),
 }

@@ -6,8 +6,8 @@
 //! must say that expiry is suspended.
 
 use base::UnixMillis;
-use commands::Role;
 use commands::arguments::database;
+use commands::{Role, errors};
 use config::AofLoadErrors;
 use config::settings::AOF_LOAD_ERRORS;
 use engine::execute::Resolved;
@@ -19,12 +19,14 @@ use engine::table::command_table::{CommandEntry, Run};
 use engine::transaction::unit::{ProgramRequest, RunsOn, Unit};
 use keyspace::{Acquisition, Notes, Refusal, Tx, TxOptions};
 use persist::entry_notes::EntryNote;
-use proto::{Args, Output, Progress, Reply, Resp};
+use proto::{Args, Output, OwnedArgs, Progress, Reply, Resp};
 
 use super::beside::{Beside, publication};
 use super::partitioner::{Task, TaskCommands};
 use super::read_ahead::Stopped;
 use super::stream::{LIMITS, StreamThread};
+use super::stream_errors::{UnitErrors, UnitPlace};
+use crate::aof::Phase;
 use crate::durability::Durability;
 
 /// Runs commands again.
@@ -34,9 +36,32 @@ pub(crate) struct Replayer<'s> {
     out: Output,
     /// What memcached's clients noted of the next string.
     flags: u32,
-    /// Where they come from, if that is a primary.
+    /// Where they come from, if that is a primary,
     stream: Option<&'s StreamThread>,
+    /// and what failed of the present unit then.
+    errors: UnitErrors,
+    /// Whether that is a transaction.
+    is_transaction: bool,
 }
+
+/// Why a command is not run.
+enum Unfit {
+    /// There is none of this name.
+    Unknown,
+    /// So many arguments it does not take.
+    Arity(&'static CommandEntry),
+    /// It changes no data.
+    Beside(&'static CommandEntry),
+    /// It begins or ends a transaction where none may: its name, and what that is answered.
+    Misplaced(&'static str, &'static str),
+}
+
+/// What begins and ends transactions.
+const BRACKETS: [(&str, &str); 3] = [
+    ("multi", "ERR MULTI calls can not be nested"),
+    ("exec", "ERR EXEC without MULTI"),
+    ("discard", "ERR DISCARD without MULTI"),
+];
 
 impl<'s> Replayer<'s> {
     /// Waits until it has the world. All it runs is run at this time.
@@ -48,14 +73,22 @@ impl<'s> Replayer<'s> {
 
     /// On a transaction that has all that its commands touch. The output is used again.
     pub(crate) fn with(server: &'static Durability, tx: Tx, out: Output) -> Self {
-        Self { server, unit: Unit::begin(server, tx, None), out, flags: 0, stream: None }
+        Self {
+            server,
+            unit: Unit::begin(server, tx, None),
+            out,
+            flags: 0,
+            stream: None,
+            errors: UnitErrors::default(),
+            is_transaction: false,
+        }
     }
 
     /// Runs a unit of a primary's stream as one transaction, under these locks, which are there,
     /// and commits it: readers see all of it or none, and those who wait, watch, listen or keep
-    /// copies are told. Its bytes are for the caller to append; `with_locks` is called in time for
-    /// those who must not give the locks back before. Returns the locks that it turned out to need;
-    /// then it has done nothing.
+    /// copies are told. A command that fails is told of, and passed over. Its bytes are for the
+    /// caller to append; `with_locks` is called in time for those who must not give the locks back
+    /// before. Returns the locks that it turned out to need; then it has done nothing.
     pub(crate) fn apply(
         server: &'static Durability,
         stream: &'s StreamThread,
@@ -68,11 +101,22 @@ impl<'s> Replayer<'s> {
         let tx = Tx::begin(grant, TxOptions { touches: true, ..options });
         let plain = Self::with(server, tx, std::mem::take(out));
         let mut replayer = Self { stream: Some(stream), ..plain };
-        let ran = replayer.run(task, bytes);
+        let mut ran = replayer.run(task, bytes);
         // What was done of a unit that fails is there all the same.
         let committed = replayer.unit.commit_applied(&stream.wakes, stream.lsn_of(task.end));
-        if ran.is_ok() && committed.is_ok() {
-            with_locks();
+        if committed.is_ok() {
+            let errors = replayer.errors;
+            let commands = match &task.commands {
+                TaskCommands::Own(commands) => &**commands,
+                TaskCommands::Within(_) => &[],
+            };
+            let databases = [task.state.database, task.selects];
+            let offsets = task.offset..task.end;
+            let place = UnitPlace { offsets, piece: bytes, databases, commands };
+            ran = ran.and_then(|()| errors.settle(stream, &place).map_err(Stopped::Panicked));
+            if ran.is_ok() {
+                with_locks();
+            }
         }
         *out = replayer.out;
         match committed {
@@ -122,17 +166,48 @@ impl<'s> Replayer<'s> {
         self.flags = task.state.flags;
         let mut resolved = task.resolved;
         let ran = match &task.commands {
+            TaskCommands::Own(commands) if self.stream.is_some() => {
+                // What is no command needs the world, as nobody knows what it touches.
+                self.run_transaction(commands, task.needs_world)
+            }
             TaskCommands::Own(commands) => commands
                 .iter()
-                .try_for_each(|command| self.run_one(command.as_args(), resolved.take())),
+                .try_for_each(|command| self.run_one(command.as_args(), resolved.take(), 0)),
             TaskCommands::Within(place) => self.run_within(&bytes[place.clone()], resolved),
         };
         let told = |why| format!("at offset {}: {why}", task.offset);
         ran.map_err(|stopped| match stopped {
             Stopped::Malformed(why) => Stopped::Malformed(told(why)),
             Stopped::Refused(why) => Stopped::Refused(told(why)),
-            Stopped::Alone(why) => Stopped::Alone(why),
+            other => other,
         })
+    }
+
+    /// Runs a transaction of a stream. As where a client sends it, nothing of it is run if one of
+    /// its commands is none; `may_be_odd` says whether one may be.
+    fn run_transaction(&mut self, commands: &[OwnedArgs], may_be_odd: bool) -> Result<(), Stopped> {
+        self.is_transaction = true;
+        let all = || commands.iter().map(OwnedArgs::as_args).enumerate();
+        for (index, args) in all().filter(|_| may_be_odd) {
+            let Err(unfit) = self.admit(args, None) else { continue };
+            if !matches!(unfit, Unfit::Beside(_)) {
+                self.errors.is_thrown_away |= !matches!(unfit, Unfit::Misplaced(..));
+                self.refuse_unfit(&unfit, args, index);
+            }
+        }
+        if self.errors.is_thrown_away {
+            self.unit.refuse(&DISCARDED, &mut Reply::new(&mut self.out, Resp::Two));
+            self.out.finish();
+            self.errors.tell("exec", self.out.front());
+            self.out.clear();
+            return Ok(());
+        }
+        for (index, args) in all() {
+            if !self.errors.has_failed(index) {
+                self.run_one(args, None, index)?;
+            }
+        }
+        Ok(())
     }
 
     /// Runs the command that these bytes are.
@@ -142,12 +217,18 @@ impl<'s> Replayer<'s> {
         let mut parser = stream.parser.borrow_mut();
         parser.reset();
         match parser.advance(bytes, &LIMITS) {
-            Ok(Progress::Complete { .. }) => self.run_one(parser.args(bytes), resolved),
+            Ok(Progress::Complete { .. }) => self.run_one(parser.args(bytes), resolved, 0),
             _ => Err(unread()),
         }
     }
 
-    fn run_one(&mut self, args: Args<'_>, resolved: Option<Resolved>) -> Result<(), Stopped> {
+    /// Runs a command, which is this one of its unit.
+    fn run_one(
+        &mut self,
+        args: Args<'_>,
+        resolved: Option<Resolved>,
+        index: usize,
+    ) -> Result<(), Stopped> {
         if let Some(note) = entry_note(args) {
             self.take_note(&note);
             return Ok(());
@@ -161,18 +242,14 @@ impl<'s> Replayer<'s> {
             }
             return Ok(());
         }
-        let resolved = resolved.or_else(|| Resolved::of_record(self.server, args));
-        let resolved = resolved
-            .ok_or_else(|| Stopped::Malformed(format!("Unknown command '{}'", text(&args[0]))))?;
-        let Resolved { entry, location } = resolved;
-        if !entry.spec.arity.admits(args.len()) {
-            let why = format!("Wrong number of arguments for '{}'", entry.full_name);
-            return Err(Stopped::Malformed(why));
-        }
-        if self.stream.is_some() && !is_streamed(entry) {
-            let why = format!("'{}' is no command of a stream", entry.full_name);
-            return Err(Stopped::Malformed(why));
-        }
+        let Resolved { entry, location } = match self.admit(args, resolved) {
+            Ok(resolved) => resolved,
+            Err(unfit) if self.stream.is_some() => {
+                self.refuse_unfit(&unfit, args, index);
+                return Ok(());
+            }
+            Err(unfit) => return Err(Stopped::Malformed(unfit.text(args))),
+        };
         if let Some(location) = location.filter(|_| entry.has_first_key) {
             self.unit.tx.hint(&args[1], location);
         }
@@ -190,9 +267,40 @@ impl<'s> Replayer<'s> {
             None => self.unit.book_alone(),
             Some(stream) => stream.book(self.unit.tx.database(), entry, args, is_error),
         }
-        let checked = if is_error { self.heed_error(entry) } else { Ok(()) };
+        let checked = if is_error { self.heed_error(entry, index) } else { Ok(()) };
         self.out.clear();
         checked
+    }
+
+    /// Whether a command may be run.
+    #[inline]
+    fn admit(&self, args: Args<'_>, resolved: Option<Resolved>) -> Result<Resolved, Unfit> {
+        let resolved = resolved.or_else(|| Resolved::of_record(self.server, args));
+        match resolved {
+            None => Err(Unfit::misplaced(args).unwrap_or(Unfit::Unknown)),
+            Some(Resolved { entry, .. }) if !entry.spec.arity.admits(args.len()) => {
+                Err(Unfit::Arity(entry))
+            }
+            Some(Resolved { entry, .. }) if self.stream.is_some() && !is_streamed(entry) => {
+                Err(Unfit::misplaced(args).unwrap_or(Unfit::Beside(entry)))
+            }
+            Some(resolved) => Ok(resolved),
+        }
+    }
+
+    /// A command of a stream is not run; nobody reads the answer.
+    #[cold]
+    fn refuse_unfit(&mut self, unfit: &Unfit, args: Args<'_>, index: usize) {
+        let name = match unfit {
+            Unfit::Unknown => "<unknown>",
+            Unfit::Misplaced(name, _) => name,
+            Unfit::Arity(entry) | Unfit::Beside(entry) => &entry.full_name,
+        };
+        let refusal = unfit.refusal(self.server, args);
+        self.unit.refuse(&refusal, &mut Reply::new(&mut self.out, Resp::Two));
+        self.out.finish();
+        self.errors.note(index, name, self.out.front());
+        self.out.clear();
     }
 
     /// Heeds what an entry notes that is none of Redis.
@@ -210,29 +318,26 @@ impl<'s> Replayer<'s> {
 
     /// A command was answered with an error, so what it did where it was written is not there.
     #[cold]
-    fn heed_error(&self, entry: &CommandEntry) -> Result<(), Stopped> {
-        let (log, answer) = (&self.server.log, text(self.out.front()));
-        let (answer, name) = (answer.trim_end(), &entry.full_name);
-        let is_refused = match self.stream {
-            None => self.server.config.get(AOF_LOAD_ERRORS) == AofLoadErrors::Refuse,
-            // What comes next would change another database.
-            Some(stream) => stream.refuses_errors() || entry.spec.role == Role::Select,
-        };
-        let (own, other) = match self.stream {
-            None => ("server", "AOF-loading-client"),
-            Some(_) => ("replica", "master"),
-        };
-        if self.stream.is_none() && is_refused {
+    fn heed_error(&mut self, entry: &CommandEntry, index: usize) -> Result<(), Stopped> {
+        if self.stream.is_some() {
+            let name = if self.is_transaction { "exec" } else { &entry.full_name };
+            self.errors.note(index, name, self.out.front());
+            if matches!(entry.run, Run::Unit) && self.server.aof.phase() != Phase::Off {
+                // What a script did before it failed the log lacks until it has a new base.
+                self.server.aof.rewrite.schedule();
+            }
+            return Ok(());
+        }
+        let (answer, name) = (text(self.out.front()), &entry.full_name);
+        let answer = answer.trim_end();
+        if self.server.config.get(AOF_LOAD_ERRORS) == AofLoadErrors::Refuse {
             return Err(Stopped::Refused(format!("'{name}' is answered with '{answer}'")));
         }
         log_warning!(
-            log,
-            "== CRITICAL == This {own} is sending an error to its {other}: '{answer}' after \
-             processing the command '{name}'"
+            self.server.log,
+            "== CRITICAL == This server is sending an error to its AOF-loading-client: '{answer}' \
+             after processing the command '{name}'"
         );
-        if is_refused {
-            return Err(Stopped::Refused(format!("'{name}' is answered with '{answer}'")));
-        }
         Ok(())
     }
 
@@ -256,6 +361,40 @@ impl<'s> Replayer<'s> {
                 Ok(())
             }
             Run::Control => scripting::replay(self.server, entry, args),
+        }
+    }
+}
+
+/// What a transaction is answered that had no right command.
+const DISCARDED: Refusal =
+    Refusal::error("EXECABORT Transaction discarded because of previous errors.");
+
+impl Unfit {
+    #[cold]
+    fn misplaced(args: Args<'_>) -> Option<Self> {
+        let found = BRACKETS.iter().find(|(name, _)| args[0].eq_ignore_ascii_case(name.as_bytes()));
+        found.map(|(name, answer)| Self::Misplaced(name, answer))
+    }
+
+    /// What is told of a log that has such a command.
+    fn text(&self, args: Args<'_>) -> String {
+        match self {
+            Self::Unknown | Self::Misplaced(..) => format!("Unknown command '{}'", text(&args[0])),
+            Self::Arity(entry) => format!("Wrong number of arguments for '{}'", entry.full_name),
+            Self::Beside(entry) => format!("'{}' is no command of a stream", entry.full_name),
+        }
+    }
+
+    /// What a client is answered that sends it.
+    fn refusal(&self, server: &'static Durability, args: Args<'_>) -> Refusal {
+        match self {
+            Self::Unknown => match server.table.resolve(args) {
+                Err(refusal) => refusal,
+                Ok(entry) => errors::wrong_arity(&entry.full_name),
+            },
+            Self::Arity(entry) => errors::wrong_arity(&entry.full_name),
+            Self::Misplaced(_, answer) => Refusal::error(answer),
+            Self::Beside(_) => Refusal::error("ERR it is no command of a stream"),
         }
     }
 }

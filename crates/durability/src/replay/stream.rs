@@ -1,15 +1,15 @@
 //! A thread that runs units of a primary's stream: where it is in the journal, what is booked of
 //! its commands, and who is woken.
 //!
-//! Invariant: one thread writes what is counted in its lane.
+//! Invariants: one thread writes what is counted in its lane; a unit that was not applied as it
+//! came is noted before it counts as applied.
 
 use std::cell::{Cell, RefCell};
-use std::sync::Arc;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use base::time::{Moment, UnixMillis};
-use config::PropagationErrorBehavior;
-use config::settings::{PROPAGATION_ERROR_BEHAVIOR, REPLICA_READ_ONLY};
 use engine::clients::mailbox::PendingWakes;
 use engine::commit::accounting::{Applied, book_applied};
 use engine::table::command_table::CommandEntry;
@@ -31,17 +31,77 @@ pub(crate) struct StreamSource {
     pub(crate) peer: String,
     /// What an offset of the stream lacks to be an LSN.
     shift: AtomicU64,
+    /// The offset of the first byte of the present piece.
+    begin: AtomicU64,
+    odd: Mutex<OddUnits>,
 }
+
+/// What is remembered of a stream beside where it is.
+#[derive(Default)]
+struct OddUnits {
+    /// Units that are not appended yet.
+    units: Vec<OddUnit>,
+    /// The last bytes before the present piece.
+    before: Vec<u8>,
+}
+
+/// A unit that did not do here what it did at the primary's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OddUnit {
+    /// Its offsets.
+    pub(crate) place: Range<u64>,
+    /// The databases that are selected before and behind it.
+    pub(crate) databases: [usize; 2],
+    /// Commands that do what it did.
+    pub(crate) kept: Vec<u8>,
+}
+
+/// So many bytes before a command that fails are shown.
+const SHOWN: usize = 256;
 
 impl StreamSource {
     /// A primary's, nothing of whose stream has come.
     pub(crate) fn new(peer: String) -> Self {
-        Self { peer, shift: AtomicU64::new(0) }
+        Self { peer, shift: AtomicU64::new(0), begin: AtomicU64::new(0), odd: Mutex::default() }
     }
 
-    /// The journal has this LSN where the stream has this offset.
+    /// The journal has this LSN where the stream has this offset, at which a piece begins.
     pub(crate) fn align(&self, offset: u64, lsn: Lsn) {
         self.shift.store(lsn.wrapping_sub(offset), Ordering::Relaxed);
+        self.begin.store(offset, Ordering::Relaxed);
+    }
+
+    /// A piece is done with.
+    pub(crate) fn pass(&self, piece: &[u8]) {
+        let before = &mut self.odd().before;
+        before.extend_from_slice(&piece[piece.len().saturating_sub(SHOWN)..]);
+        before.drain(..before.len().saturating_sub(SHOWN));
+    }
+
+    /// The last bytes before this offset, which lies in this piece.
+    pub(super) fn bytes_before(&self, offset: u64, piece: &[u8]) -> Vec<u8> {
+        let end = offset.saturating_sub(self.begin.load(Ordering::Relaxed));
+        let here = &piece[..piece.len().min(usize::try_from(end).unwrap_or(usize::MAX))];
+        let mut bytes = [&self.odd().before, here].concat();
+        bytes.split_off(bytes.len().saturating_sub(SHOWN))
+    }
+
+    /// Notes a unit that is not to be appended as it came.
+    pub(crate) fn note_odd(&self, unit: OddUnit) {
+        self.odd().units.push(unit);
+    }
+
+    /// Those up to this offset, in their order, which are appended now.
+    pub(crate) fn take_odd(&self, end: u64) -> Vec<OddUnit> {
+        let mut odd = self.odd();
+        let mut units: Vec<_> = odd.units.extract_if(.., |unit| unit.place.end <= end).collect();
+        drop(odd);
+        units.sort_unstable_by_key(|unit| unit.place.start);
+        units
+    }
+
+    fn odd(&self) -> MutexGuard<'_, OddUnits> {
+        self.odd.lock().expect("no critical section here panics")
     }
 
     fn lsn_of(&self, offset: u64) -> Lsn {
@@ -51,8 +111,8 @@ impl StreamSource {
 
 /// A thread that runs units of a stream.
 pub(crate) struct StreamThread {
-    server: &'static Engine,
-    source: Arc<StreamSource>,
+    pub(super) server: &'static Engine,
+    pub(super) source: Arc<StreamSource>,
     pub(super) lane: usize,
     /// Whose mailboxes have letters.
     pub(super) wakes: PendingWakes,
@@ -111,13 +171,5 @@ impl StreamThread {
         let (lane, source) = (self.lane, &*self.source.peer);
         let applied = Applied { lane, source, database, entry, args, micros, has_failed };
         book_applied(self.server, &self.wakes, &applied);
-    }
-
-    /// Counts an error that a primary's command is answered with; whether it ends the stream.
-    #[cold]
-    pub(super) fn refuses_errors(&self) -> bool {
-        self.server.stats.unexpected_errors.fetch_add(1, Ordering::Relaxed);
-        let behavior = self.server.config.get(PROPAGATION_ERROR_BEHAVIOR);
-        behavior != PropagationErrorBehavior::Ignore && self.server.config.get(REPLICA_READ_ONLY)
     }
 }

@@ -52,6 +52,12 @@ pub trait JournalReader: Send {
     /// [`flush`](Self::flush) is called, and returns whether it does.
     fn record(&mut self, lsn: Lsn, bytes: &[u8], may_wait: bool) -> bool;
 
+    /// The same for a unit of a primary's stream that did something else here: `kept` does that.
+    /// Whoever passes the stream on takes what came.
+    fn record_kept(&mut self, lsn: Lsn, bytes: &[u8], _kept: &[u8]) {
+        self.record(lsn, bytes, false);
+    }
+
     /// Another database is selected behind all it was given: what begins there is to say so.
     /// Without this it is the first one.
     fn selects(&mut self, _: usize) {}
@@ -237,6 +243,19 @@ impl Journal {
         lsn
     }
 
+    /// The same for a unit that did not do here what it did at the primary's: `kept` are commands
+    /// that do what it did, if it did anything.
+    pub fn append_kept(&self, unit: &[u8], kept: &[u8], database: usize) {
+        let mut tail = self.tail();
+        tail.lsn += unit.len() as u64;
+        let lsn = tail.lsn;
+        for attached in &mut tail.readers {
+            attached.reader.record_kept(lsn, unit, kept);
+            self.await_written(attached);
+        }
+        tail.select(database);
+    }
+
     /// This database is selected where the journal ends, by the data that a stream goes on behind.
     pub fn select(&self, database: usize) {
         self.tail().select(database);
@@ -274,14 +293,19 @@ impl Journal {
             if attached.reader.record(lsn, record, batch.is_batching()) {
                 batch.note_pending();
             }
-            if attached.late_at_us == NEVER {
-                attached.late_at_us = self.clock.monotonic_us() + LATE_US;
-                if attached.holds_when_late {
-                    self.late_at_us.fetch_min(attached.late_at_us, Ordering::Relaxed);
-                }
-            }
+            self.await_written(attached);
         }
         lsn
+    }
+
+    /// A reader has something from now on that the system does not have.
+    fn await_written(&self, attached: &mut Attached) {
+        if attached.late_at_us == NEVER {
+            attached.late_at_us = self.clock.monotonic_us() + LATE_US;
+            if attached.holds_when_late {
+                self.late_at_us.fetch_min(attached.late_at_us, Ordering::Relaxed);
+            }
+        }
     }
 
     /// Has the readers take what was left for this moment.

@@ -187,6 +187,10 @@ impl LinksThread {
                         let now = now_ms(self.server);
                         self.ask_link(|link| link.applied(offset, now));
                     }
+                    ApplyReport::Panicked(line) => {
+                        self.server.log.write(LogLevel::Warning, format_args!("{line}"));
+                        std::process::abort();
+                    }
                     ApplyReport::Failed(why) => {
                         link.end_applier();
                         let now = now_ms(self.server);

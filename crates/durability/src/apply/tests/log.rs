@@ -1,7 +1,8 @@
 //! A replica's append-only file: it has the stream as it came, and each of its files is loaded in
 //! the database that the primary had selected.
 
-use super::{Rig, ask, encoded};
+use super::faults::FAILING;
+use super::{Rig, ask, encoded, values};
 use crate::aof::{begin_rewrite, flush};
 use crate::testing::{await_end, end, new_disk, start};
 
@@ -25,4 +26,22 @@ fn an_increment_that_begins_within_a_stream_begins_in_its_database() {
         assert_eq!(ask(again, database, &format!("EXISTS {keys}")), format!(":{count}\r\n"));
     }
     end(again);
+}
+
+/// A log with a command that fails would stop the next start.
+#[test]
+fn a_log_has_nothing_of_a_stream_that_failed() {
+    for (lines, _, expected) in FAILING {
+        let disk = new_disk();
+        let mut rig = Rig::on(start(&disk).unwrap(), 2, 0);
+        rig.push(&[&["SET a 1", "SET other 1"], *lines, &["INCR other", "PING"]].concat());
+        rig.settle().unwrap();
+        assert!(flush(rig.server));
+        let first = rig.server;
+        drop(rig);
+        end(first);
+        let again = start(&disk).unwrap_or_else(|why| panic!("{lines:?}: {why}"));
+        assert_eq!(values(again, "a b other"), format!("{expected} 2"), "{lines:?}");
+        end(again);
+    }
 }
