@@ -25,24 +25,14 @@ pub(in super::super) fn measure(bench: &Bench<'_>, finding: &mut Finding) -> Res
     let (core, other) = (bench.cores.server(), bench.cores.generator());
     let mut kinds = Vec::new();
     for peer in peers {
-        let workers = Workers::Exactly(1);
-        let kind = Kind {
-            alone: start(peer, &core, workers)?,
-            primary: start(peer, &core, workers)?,
-            replica: start(peer, &other, workers)?,
-        };
+        let start = |cores| start(peer, cores, Workers::Exactly(1));
+        let (alone, primary, replica) = (start(&core)?, start(&core)?, start(&other)?);
+        let kind = Kind { alone, primary, replica };
         follow(&kind.replica, &kind.primary)?;
         until_equal(&kind.primary, &kind.replica)?;
         kinds.push(kind);
     }
-    let mut figures = vec![
-        Figure::new("primary's CPU per SET without a replica", "us", 2),
-        Figure::new("primary's CPU per SET with one", "us", 2),
-        Figure::new("the second over the first", "", 2),
-        Figure::new("replica's CPU per SET applied", "us", 2),
-        Figure::new("SETs per second that a replica on one core applies", "1/s", 2),
-        Figure::new("SETs per second of a primary on one core", "1/s", 2),
-    ];
+    let mut figures = figures();
     let words = format!("{WORDS} --test-time {}", bench.seconds(SECONDS));
     bench.rounds(2, |round, index| {
         let kind = &kinds[index];
@@ -96,6 +86,17 @@ pub(in super::super) fn measure(bench: &Bench<'_>, finding: &mut Finding) -> Res
          its rate and its CPU time."
     );
     Ok(())
+}
+
+fn figures() -> Vec<Figure> {
+    vec![
+        Figure::new("primary's CPU per SET without a replica", "us", 2),
+        Figure::new("primary's CPU per SET with one", "us", 2),
+        Figure::new("the second over the first", "", 2),
+        Figure::new("replica's CPU per SET applied", "us", 2),
+        Figure::new("SETs per second that a replica on one core applies", "1/s", 2),
+        Figure::new("SETs per second of a primary on one core", "1/s", 2),
+    ]
 }
 
 fn signal(server: &Running, name: &str) -> Result<(), String> {
