@@ -100,6 +100,8 @@ pub enum Effect {
     TrackingTable,
     /// Load certificates and keys anew.
     Tls,
+    /// Look at the event loops more often, or less.
+    Watchdog,
 }
 
 /// A live option that works and needs nothing done after a change: what blocks start from.

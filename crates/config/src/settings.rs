@@ -106,8 +106,10 @@ settings! {
     COMMANDLOG_LARGE_REQUEST_MAX_LEN: usize = "commandlog-large-request-max-len";
     COMMANDLOG_REPLY_LARGER_THAN: i64 = "commandlog-reply-larger-than";
     COMMANDLOG_REQUEST_LARGER_THAN: i64 = "commandlog-request-larger-than";
+    CRASH_LOG_ENABLED: bool = "crash-log-enabled";
     DAEMONIZE: bool = "daemonize";
     DATABASES: u32 = "databases";
+    DEBUG_CONTEXT: Arc<[u8]> = "debug-context";
     DBFILENAME: Arc<[u8]> = "dbfilename";
     DIR: Arc<[u8]> = "dir";
     DISABLE_THP: bool = "disable-thp";
@@ -231,6 +233,8 @@ settings! {
     TRACKING_TABLE_MAX_KEYS: usize = "tracking-table-max-keys";
     UNIXSOCKET: Arc<[u8]> = "unixsocket";
     UNIXSOCKETPERM: u32 = "unixsocketperm";
+    USE_EXIT_ON_PANIC: bool = "use-exit-on-panic";
+    WATCHDOG_PERIOD: u32 = "watchdog-period";
     WORKER_THREADS: usize = "worker-threads";
     ZSET_MAX_LISTPACK_ENTRIES: usize = "zset-max-listpack-entries";
     ZSET_MAX_LISTPACK_VALUE: usize = "zset-max-listpack-value";

@@ -34,6 +34,7 @@ mod locks;
 mod lookup;
 mod queue;
 mod rejection;
+mod served;
 mod unit;
 
 use departure::computes_apart;
@@ -45,6 +46,7 @@ pub use lookup::{Lookup, Resolved};
 pub use queue::queue_together;
 pub(crate) use rejection::refuse;
 use rejection::reject;
+pub(crate) use served::ServedRequest;
 
 /// Where requests are run: what runs them, at which lane, and what of their session's input may
 /// leave with them.
@@ -109,16 +111,17 @@ pub fn execute(
     }
     // EXEC leaves out itself what its client does not want: that may be another in its middle.
     let is_exec = entry.spec.role == Role::Exec;
+    let served = ServedRequest { server, client: Some(session.client.id), entry, args };
     let mut request =
         CommandExecution { engine, lane, handover, session, entry, location, args, out };
-    let mut step = match entry.run {
+    let mut step = crash::serving(&served, || match entry.run {
         Run::Data(handler) if entry.spec.flags.has(Flags::USES_FIELDSET) => {
             request.run_import(handler, grant)
         }
         Run::Data(handler) => request.run_data(handler, grant),
         Run::Control => request.run_control(),
         Run::Unit => request.run_unit(grant),
-    };
+    });
     book_step(lane, session, &mut step, || book(lane, session, entry, args, out, length));
     let mark = if is_exec { out.mark() } else { mark };
     after(session, Some(entry), out, mark, step)

@@ -17,7 +17,7 @@ use config::settings::{
 use keyspace::AccessPolicy;
 
 use crate::observe::notifications;
-use crate::runtime::log;
+use crate::runtime::{log, oom_score};
 use crate::shared::Shared;
 
 /// No string becomes longer, whatever `proto-max-bulk-len` says: its bits have to be counted.
@@ -78,6 +78,8 @@ pub fn set_replays(server: &Shared, replays: bool) {
 pub fn set_replica(server: &Shared, is_replica: bool) {
     server.replica_role.set(is_replica);
     log::set_replica(is_replica);
+    // The log says what could not be done.
+    let _ = oom_score::adjust(&server.config, is_replica, &server.log);
     server.journal.set_follows(is_replica);
     server.keyspace.local_deadlines().restart(is_replica);
     store_settings(server);

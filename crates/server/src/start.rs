@@ -13,13 +13,14 @@ use std::time::Duration;
 use base::io_text::plain;
 use config::settings::{DAEMONIZE, DATABASES, MEMCACHED_UNIXSOCKET, UNIXSOCKET, WORKER_THREADS};
 use config::{Config, Profile, Show, Startup};
+use crash::SecondStack;
 use durability::aof;
 use durability::loading::{self, Found};
 use engine::runtime::cores::Workforce;
 use engine::runtime::log::{Log, log_notice, log_warning};
 use engine::runtime::title;
 use engine::runtime::version::{self, APUS_VERSION};
-use engine::runtime::{limits, memory};
+use engine::runtime::{limits, memory, oom_score};
 use engine::table::command_table::{Built, CommandTable};
 use engine::transaction::unit::Prepare;
 use keyspace::{Keyspace, Options};
@@ -39,7 +40,7 @@ use crate::sentinel::{self, RunningSentinel};
 use crate::server::Server;
 use crate::startup::pid_file::PidFile;
 use crate::startup::supervisor::Supervisor;
-use crate::startup::{daemon, leftovers, panic_hook, signals, user};
+use crate::startup::{crash_report, daemon, leftovers, panic_hook, signals, user};
 
 /// How long an orderly end may take before the process just ends.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -122,6 +123,7 @@ fn say(line: &str) {
 
 /// Serves, until it is told to end.
 fn start(launch: &Launch<'_>) -> Result<(), String> {
+    let _second_stack = SecondStack::take();
     let mut input = Recorder { source: io::stdin().lock(), seen: Vec::new() };
     let startup = Startup::read(launch.profile, launch.arguments.iter().cloned(), &mut input);
     let startup = startup.map_err(|error| error.to_string())?;
@@ -282,6 +284,8 @@ fn prepare(
     let server = make_server(startup.config, table, log, Box::new(Disk));
     panic_hook::watch(server);
     apply_config::apply_settings(server);
+    // The log says what could not be done.
+    let _ = oom_score::adjust(&server.config, server.replica_role.is_replica(), &server.log);
     server.links.begin(server);
     let fail = |line| told(&server.log, line);
     users::declare(server, &declared).map_err(fail)?;
@@ -289,6 +293,7 @@ fn prepare(
     server.memcached.users.load(server).map_err(fail)?;
     // Threads without which the server could not go on, or come to its end.
     let begun = server.background.begin().and_then(|()| signals::listen(server));
+    let begun = begun.and_then(|()| crash_report::begin(server));
     begun
         .map_err(|error| fail(format!("Cannot start what the server needs: {}", plain(&error))))?;
     let listeners = Listeners::open(server).map_err(|why| fail(format!("{why}, exiting.")))?;
@@ -365,6 +370,13 @@ fn announce(server: &Server, listeners: &Listeners, workforce: &Workforce) {
         cgroup.unwrap_or_default(),
         memory::human(memory::of_machine())
     );
+    if rustix::process::geteuid().is_root() {
+        log_warning!(
+            server.log,
+            "WARNING: the server runs as root. Whoever gets hold of it has the machine: start it \
+             as a user of its own"
+        );
+    }
     listeners.announce(server);
     match listeners.port() {
         Some(port) => log_notice!(server.log, "Try it: redis-cli -p {port}"),

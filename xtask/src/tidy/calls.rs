@@ -31,6 +31,7 @@ pub(super) fn clocks(source: &Source) -> Vec<(usize, String)> {
 /// Whoever starts a thread owns its turnstile, its name and its end: the server and its parts.
 pub(super) fn threads(source: &Source) -> Vec<(usize, String)> {
     let rooms = [
+        "crates/crash/",
         "crates/engine/",
         "crates/durability/",
         "crates/server/",
@@ -47,6 +48,7 @@ pub(super) fn threads(source: &Source) -> Vec<(usize, String)> {
 pub(super) fn file_system(source: &Source) -> Vec<(usize, String)> {
     let rooms = [
         "crates/config/",
+        "crates/crash/",
         "crates/engine/src/runtime/",
         "crates/server/",
         "crates/persist/",

@@ -8,6 +8,7 @@ use crate::shell;
 /// Each room, and the rooms it may import.
 const EDGES: &[(&str, &[&str])] = &[
     ("base", &[]),
+    ("crash", &[]),
     ("proto", &["base"]),
     ("structs", &["base"]),
     ("keyspace", &["base", "structs"]),
@@ -30,6 +31,7 @@ const EDGES: &[(&str, &[&str])] = &[
 /// What the engine may import: all that knows no server.
 const ENGINE: &[&str] = &[
     "base",
+    "crash",
     "proto",
     "structs",
     "keyspace",
@@ -44,6 +46,7 @@ const ENGINE: &[&str] = &[
 /// What keeps the data builds on the engine.
 const DURABILITY: &[&str] = &[
     "base",
+    "crash",
     "proto",
     "structs",
     "keyspace",
@@ -59,6 +62,7 @@ const DURABILITY: &[&str] = &[
 /// The server may import everything.
 const SERVER: &[&str] = &[
     "base",
+    "crash",
     "proto",
     "structs",
     "keyspace",

@@ -1,7 +1,7 @@
 //! Options: what only KeyDB has.
 
 use super::super::kind::{Kind, TEXT, integer, memory};
-use super::super::option::{ACCEPTED, Access, ConfigOption, MISSING, NOT_YET};
+use super::super::option::{ACCEPTED, Access, ConfigOption, MISSING, NOT_YET, WORKS};
 use super::super::special;
 
 /// What only KeyDB has.
@@ -91,8 +91,8 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "use-exit-on-panic",
         default: "no",
-        doc: "Exits without a core dump.",
-        ..ACCEPTED
+        doc: "Exits without a core dump where a panic ends the process.",
+        ..WORKS
     },
     ConfigOption {
         name: "enable-keydb-fastsync",

@@ -2,7 +2,7 @@
 
 use super::super::choices::{OomScoreAdj, Supervised};
 use super::super::kind::{Kind, TEXT, integer};
-use super::super::option::{ACCEPTED, Access, ConfigOption, Effect, NOT_YET, WORKS};
+use super::super::option::{ACCEPTED, Access, ConfigOption, Effect, WORKS};
 use super::super::special;
 
 /// The process and how it lives and ends.
@@ -66,15 +66,16 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "no",
         effect: Effect::OomScore,
         doc: "Whether the kernel's out-of-memory scores are set.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "oom-score-adj-values",
         kind: special::OOM_SCORES,
         default: "0 200 800",
         effect: Effect::OomScore,
-        doc: "The out-of-memory scores of a primary, of a replica and of a child.",
-        ..NOT_YET
+        doc: "The out-of-memory scores of a primary, of a replica and of a child; there are no \
+              children here.",
+        ..WORKS
     },
     ConfigOption {
         name: "shutdown-timeout",
@@ -120,14 +121,15 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: integer(0, i32::MAX as i64),
         default: "0",
         hidden: true,
+        effect: Effect::Watchdog,
         doc: "Milliseconds after which a stuck event loop reports itself.",
-        ..ACCEPTED
+        ..WORKS
     },
     ConfigOption {
         name: "debug-context",
         kind: TEXT,
         hidden: true,
         doc: "A text for crash reports.",
-        ..ACCEPTED
+        ..WORKS
     },
 ];

@@ -62,7 +62,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     },
     ConfigOption {
         name: "hide-user-data-from-log",
-        default: "no",
+        default: "yes",
         doc: "Keeps keys and values out of the log.",
         ..WORKS
     },

@@ -12,6 +12,7 @@ use keyspace::{Acquisition, Location, PartitionSet, Refusal, Tx};
 use proto::{Args, Output, OwnedArgs};
 use smallvec::SmallVec;
 
+use super::ServedRequest;
 use super::locks::{self, Granted, PREFETCHED_MAX};
 use crate::admission::gates::{self, Verdict};
 use crate::commit::accounting::{book_in_words, book_step};
@@ -217,7 +218,10 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
         }
         let mut body = Unhurried(&mut *self.body);
         let (args, out) = (Args::default(), &mut *self.out);
-        let succeeded = match handler::run(server, &lane.wakes, &mut tx, args, out, &mut body) {
+        let client = Some(self.session.client.id);
+        let served = ServedRequest { server, client, entry: self.entry, args };
+        let run = || handler::run(server, &lane.wakes, &mut tx, args, out, &mut body);
+        let succeeded = match crash::serving(&served, run) {
             Outcome::Replied(seen) => {
                 self.session.note_reply(self.entry, seen);
                 true

@@ -19,7 +19,7 @@ use smallvec::SmallVec;
 
 use super::departure::is_long;
 use super::unit::conclude;
-use super::{Executor, looks_heavy};
+use super::{Executor, ServedRequest, looks_heavy};
 use crate::admission::gates;
 use crate::commit::accounting::book;
 use crate::commit::handler::{Outcome, Work};
@@ -152,7 +152,9 @@ impl<'a> LockBatch<'a> {
         tx.renew();
         tx.hint(&args[1], location);
         let work = Work { server: lane.shared, entry, handler, resp: session.resp, reader: None };
-        match work.run(tx, args, out, &lane.wakes) {
+        let client = Some(session.client.id);
+        let served = ServedRequest { server: lane.shared, client, entry, args };
+        match crash::serving(&served, || work.run(tx, args, out, &lane.wakes)) {
             Outcome::Replied(seen) => session.note_reply(entry, seen),
             Outcome::Failed(seen) => {
                 session.note_lsn(seen);
@@ -182,8 +184,11 @@ impl<'a> LockBatch<'a> {
         if let Some(key) = entry.only_key(args) {
             unit.tx.hint(key, location);
         }
+        let client = Some(session.client.id);
+        let served = ServedRequest { server: lane.shared, client, entry, args };
         let mut place = RunsOn::Worker(lane, session);
-        let Ok(seen) = unit.run_and_commit(&mut *program, args, &mut place, out) else {
+        let run = || unit.run_and_commit(&mut *program, args, &mut place, out);
+        let Ok(seen) = crash::serving(&served, run) else {
             out.truncate(mark);
             unit.roll_back();
             program.note_undone();

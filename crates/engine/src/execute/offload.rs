@@ -17,6 +17,7 @@ use crate::clients::mailbox::PendingWakes;
 use crate::clients::registry::Client;
 use crate::commit::handler::{Outcome, Work};
 use crate::execute;
+use crate::execute::ServedRequest;
 use crate::limits::long_running::RunningGuard;
 use crate::runtime::background::{BETWEEN_LOOKS, Background, wait_for_client_while};
 use crate::runtime::drill;
@@ -102,11 +103,15 @@ impl Transaction {
         let request = Request { entry: work.entry, args: args.as_args(), database: tx.database() };
         let gates = gates::Again::of_command(work.server, subject.as_ref(), request);
         let (mut failed, mut seen, mut waits, wakes) = (false, 0, None, PendingWakes::default());
+        let (entry, words) = (work.entry, args.as_args());
+        let served =
+            ServedRequest { server: work.server, client: Some(client.id), entry, args: words };
         for round in 0.. {
             if let Some(buffer) = args.buffer() {
                 tx.came_in(buffer);
             }
-            match work.run(&mut tx, args.as_args(), &mut output, &wakes) {
+            let run = || work.run(&mut tx, words, &mut output, &wakes);
+            match crash::serving(&served, run) {
                 Outcome::Replied(lsn) => seen = lsn,
                 Outcome::Failed(lsn) => (failed, seen) = (true, lsn),
                 Outcome::Wait(wait) => {
@@ -296,7 +301,9 @@ impl Background {
             output.set_ceiling(ceiling);
             let watch = WorkTimer::start(server.keyspace.clock());
             drill::point();
-            let result = work(lane, args.as_args(), &mut Reply::new(&mut output, resp));
+            let served = ServedRequest { server, client: None, entry, args: args.as_args() };
+            let mut reply = Reply::new(&mut output, resp);
+            let result = crash::serving(&served, || work(lane, args.as_args(), &mut reply));
             drill::point();
             if result == Err(Refusal::Widen) {
                 let _ = sender.send(OffloadResult::put_off(entry, args));

@@ -79,7 +79,7 @@ impl RateMeter {
 mod tests {
     use super::{RateMeter, Rates, Totals, Turns};
 
-    const TURNS: Turns = Turns { cycles: 7, micros: 70 };
+    const TURNS: Turns = Turns { cycles: 7, micros: 70, steps: 0 };
 
     #[test]
     fn rates_follow_the_load() {

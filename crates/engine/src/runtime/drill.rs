@@ -33,6 +33,8 @@ pub enum Cause {
     PanicAtStep,
     /// The thread that writes the log panics between two things that it does.
     PanicInLog,
+    /// The thread that reports a crash panics in the midst of it.
+    PanicInReport,
 }
 
 #[cfg(debug_assertions)]
@@ -228,6 +230,17 @@ pub fn point_in_log() {
 /// As with assertions, where it does something.
 #[cfg(not(debug_assertions))]
 pub const fn point_in_log() {}
+
+/// A crash is being reported.
+#[cfg(debug_assertions)]
+pub fn point_in_report() {
+    let struck = armed::step(&[Cause::PanicInReport]);
+    assert!(struck.is_none(), "drill: {struck:?}");
+}
+
+/// As with assertions, where it does something.
+#[cfg(not(debug_assertions))]
+pub const fn point_in_report() {}
 
 /// Does what a control command does, between two such places. Who asks for drills has none.
 #[inline]

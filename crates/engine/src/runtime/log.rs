@@ -2,12 +2,12 @@
 //! syslog where that is asked for.
 //!
 //! Invariants: a line is written in one piece and stays one, whatever text of others is in it;
-//! logging never fails a command; what is said of refused memory asks for none.
+//! logging never fails a command.
 
 use std::borrow::Cow;
 use std::fmt::{self, Arguments, Display, Formatter};
 use std::fs::{File, OpenOptions};
-use std::io::{Cursor, Write};
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Mutex;
@@ -19,6 +19,7 @@ use config::settings::{LOG_FORMAT, LOG_TIMESTAMP_FORMAT, LOGFILE, LOGLEVEL, SYSL
 use config::{Config, LogFormat, LogLevel, LogTimestampFormat, Profile};
 use keyspace::heap;
 
+use crate::runtime::last_words::{self, LastResort, Outlet};
 use crate::runtime::syslog::Syslog;
 
 /// Where log lines go, and which.
@@ -39,15 +40,11 @@ pub struct Sink {
 
 /// How lines look.
 #[derive(Clone, Copy)]
-struct Shape {
+pub(super) struct Shape {
     profile: Profile,
-    format: LogFormat,
+    pub(super) format: LogFormat,
     timestamps: LogTimestampFormat,
 }
-
-/// The log's file once more, for what is said when there is no memory, and how its lines look.
-/// Where there is no file nothing is: the standard error output is told by the library.
-static LAST_RESORT: Mutex<Option<(File, Shape)>> = Mutex::new(None);
 
 /// Whether lines say that this is a replica.
 static IS_REPLICA: AtomicBool = AtomicBool::new(false);
@@ -88,7 +85,7 @@ impl Log {
         let sink = Mutex::new(Sink::default());
         let log = Self { sink, clock: Clock::system(), is_daemon };
         log.change(log.prepare(config)?);
-        heap::set_refusal_hook(report_refusal);
+        heap::set_refusal_hook(last_words::report_refusal);
         Ok(log)
     }
 
@@ -112,11 +109,13 @@ impl Log {
 
     /// Writes there from here on.
     pub fn change(&self, sink: Sink) {
-        let again = match &sink.target {
-            Target::File(file) => file.try_clone().ok().zip(Some(sink.shape)),
-            Target::Output | Target::Nowhere => None,
+        let outlet = match &sink.target {
+            Target::File(file) => file.try_clone().map_or(Outlet::Nowhere, Outlet::File),
+            Target::Output => Outlet::Output,
+            Target::Nowhere => Outlet::Nowhere,
         };
-        *LAST_RESORT.lock().expect("no critical section here panics") = again;
+        let (shape, clock) = (sink.shape, self.clock.clone());
+        last_words::go_to(LastResort { outlet, shape, clock });
         *self.sink.lock().expect("no critical section here panics") = sink;
     }
 
@@ -172,55 +171,12 @@ impl Default for Sink {
     }
 }
 
-/// Says that the system refused memory, on whatever thread asked for it: mostly it is the last that
-/// the process says. A lock that is held is not waited for, as its holder may be this thread.
-fn report_refusal(bytes: usize) {
-    let Ok(last_resort) = LAST_RESORT.try_lock() else { return };
-    let Some((file, shape)) = &*last_resort else { return };
-    let mut text = LineBuffer::default();
-    let quote = if matches!(shape.format, LogFormat::Legacy) { "" } else { "\"" };
-    let written = write!(text, "{quote}memory allocation of {bytes} bytes failed{quote}");
-    let Ok(shown) = written.and_then(|()| text.text()) else { return };
-    let now_ms = Clock::system().now_ms();
-    let mut line = LineBuffer::default();
-    if write!(line, "{}", Line { shape: *shape, level: LogLevel::Warning, now_ms, shown }).is_ok() {
-        // There is nobody left to tell.
-        let _ = line.text().and_then(|text| (&*file).write_all(text.as_bytes()));
-    }
-}
-
-/// Room for a line, without an allocation.
-struct LineBuffer(Cursor<[u8; 256]>);
-
-impl Default for LineBuffer {
-    fn default() -> Self {
-        Self(Cursor::new([0; 256]))
-    }
-}
-
-impl LineBuffer {
-    fn text(&self) -> std::io::Result<&str> {
-        let length = self.0.position() as usize;
-        str::from_utf8(&self.0.get_ref()[..length]).map_err(std::io::Error::other)
-    }
-}
-
-impl Write for LineBuffer {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.write(bytes)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
 /// A line of the log; what it shows is as its format wants it.
-struct Line<'a> {
-    shape: Shape,
-    level: LogLevel,
-    now_ms: i64,
-    shown: &'a str,
+pub(super) struct Line<'a> {
+    pub(super) shape: Shape,
+    pub(super) level: LogLevel,
+    pub(super) now_ms: i64,
+    pub(super) shown: &'a str,
 }
 
 impl Display for Line<'_> {

@@ -5,6 +5,7 @@
 //! counted that has ended is kept.
 
 use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
 
 /// Tells how far a loop that runs has come.
 pub type ReadTurns = Box<dyn Fn() -> Turns + Send>;
@@ -15,11 +16,41 @@ pub struct Loops(Mutex<LoopTotals>);
 
 #[derive(Default)]
 struct LoopTotals {
-    running: Vec<(usize, ReadTurns)>,
+    running: Vec<RunningLoop>,
     /// Of loops that have ended.
     ended: Turns,
     /// What had happened when the statistics were reset.
     forgotten: Turns,
+}
+
+/// A loop that runs, and what was last seen of it.
+struct RunningLoop {
+    lane: usize,
+    turns: ReadTurns,
+    heartbeat: Heartbeat,
+}
+
+/// By what a loop that stands still is told from one that has nothing to do, or much.
+#[derive(Default)]
+pub struct Heartbeat {
+    seen: Turns,
+    since_us: i64,
+    is_told: bool,
+}
+
+impl Heartbeat {
+    /// Whether a loop that has come so far has stood still, awake, for a period; told once.
+    pub fn stops(&mut self, turns: Turns, now_us: i64, period: Duration) -> bool {
+        if turns != self.seen {
+            *self = Self { seen: turns, since_us: now_us, is_told: false };
+            return false;
+        }
+        let stood_us = u64::try_from(now_us - self.since_us).unwrap_or(0);
+        let is_asleep = turns.steps % 2 == 1;
+        let stops = !is_asleep && !self.is_told && Duration::from_micros(stood_us) >= period;
+        self.is_told |= stops;
+        stops
+    }
 }
 
 /// How often loops went round, and for how many microseconds they did not sleep.
@@ -29,26 +60,30 @@ pub struct Turns {
     pub cycles: u64,
     /// Microseconds in which it did not sleep.
     pub micros: u64,
+    /// How often it fell asleep or woke: odd while it sleeps.
+    pub steps: u64,
 }
 
 impl Turns {
     fn plus(self, other: Self) -> Self {
-        Self { cycles: self.cycles + other.cycles, micros: self.micros + other.micros }
+        let (cycles, micros) = (self.cycles + other.cycles, self.micros + other.micros);
+        Self { cycles, micros, steps: self.steps + other.steps }
     }
 }
 
 impl Loops {
     /// The loop of a worker begins.
     pub fn enter(&self, lane: usize, turns: ReadTurns) {
-        self.state().running.push((lane, turns));
+        let heartbeat = Heartbeat::default();
+        self.state().running.push(RunningLoop { lane, turns, heartbeat });
     }
 
     /// It ends.
     pub fn leave(&self, lane: usize) {
         let mut state = self.state();
-        let Some(at) = state.running.iter().position(|(of, _)| *of == lane) else { return };
-        let (_, turns) = state.running.swap_remove(at);
-        state.ended = state.ended.plus(turns());
+        let Some(at) = state.running.iter().position(|it| it.lane == lane) else { return };
+        let ended = state.running.swap_remove(at);
+        state.ended = state.ended.plus((ended.turns)());
     }
 
     /// What happened since the start, or since the statistics were reset.
@@ -58,7 +93,16 @@ impl Loops {
         Turns {
             cycles: all.cycles.saturating_sub(before.cycles),
             micros: all.micros.saturating_sub(before.micros),
+            steps: all.steps.saturating_sub(before.steps),
         }
+    }
+
+    /// The worker of a loop that has stood still for a period and was not told of.
+    pub fn standing_still(&self, now_us: i64, period: Duration) -> Option<usize> {
+        let mut state = self.state();
+        let mut all = state.running.iter_mut();
+        let stops = |it: &mut RunningLoop| it.heartbeat.stops((it.turns)(), now_us, period);
+        all.find_map(|it| stops(it).then_some(it.lane))
     }
 
     /// Starts again from zero.
@@ -74,7 +118,39 @@ impl Loops {
 
 impl LoopTotals {
     fn all(&self) -> Turns {
-        let running = self.running.iter().map(|(_, turns)| turns());
+        let running = self.running.iter().map(|it| (it.turns)());
         running.fold(self.ended, Turns::plus)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{Heartbeat, Turns};
+
+    #[test]
+    fn a_loop_that_stands_still_is_told_once_from_one_that_sleeps() {
+        const PERIOD: Duration = Duration::from_millis(1);
+        let mut heartbeat = Heartbeat::default();
+        let turns = |steps, micros| Turns { cycles: 1, micros, steps };
+        for (now_us, steps, micros, stops) in [
+            (0, 2, 10, false),
+            (900, 2, 10, false),
+            (1000, 2, 10, true),
+            (5000, 2, 10, false),
+            // Busy, it does not sleep.
+            (6000, 2, 11, false),
+            (6900, 2, 12, false),
+            (7900, 2, 12, true),
+            // Asleep it may be for long.
+            (8000, 3, 12, false),
+            (20_000, 3, 12, false),
+            (20_100, 4, 12, false),
+            (30_000, 4, 12, true),
+        ] {
+            let told = heartbeat.stops(turns(steps, micros), now_us, PERIOD);
+            assert_eq!(told, stops, "at {now_us}");
+        }
     }
 }

@@ -18,6 +18,7 @@ use engine::keyspace_settings::store_settings;
 use engine::runtime::drill;
 use engine::runtime::limits;
 use engine::runtime::log::{Sink, log_warning};
+use engine::runtime::oom_score;
 use engine::runtime::panics::Unbroken;
 use engine::runtime::title;
 use rustix::fs::{Mode, OFlags, open};
@@ -81,6 +82,8 @@ enum Prepared {
     Directory(OwnedFd),
     /// The append-only file was begun.
     AppendOnly,
+    /// The kernel was told another out-of-memory score.
+    OomScore,
 }
 
 /// What was made ready so far. Unless it is published it is abandoned, in a panic too.
@@ -106,7 +109,11 @@ impl Prepared {
         match self {
             Self::Log(sink) => server.log.change(sink),
             Self::Listeners => listeners::finish(server, true),
-            Self::Nothing | Self::Workers(_) | Self::Directory(_) | Self::AppendOnly => {}
+            Self::Nothing
+            | Self::Workers(_)
+            | Self::Directory(_)
+            | Self::AppendOnly
+            | Self::OomScore => {}
         }
     }
 
@@ -129,6 +136,11 @@ impl Prepared {
             }
             // Nothing can fail behind it but by a bug.
             Self::AppendOnly => aof::switch_off(server),
+            Self::OomScore => {
+                let is_replica = server.replica_role.is_replica();
+                // The log says what could not be done.
+                let _ = oom_score::adjust(&server.config, is_replica, &server.log);
+            }
             Self::Nothing | Self::Log(_) => {}
         }
     }
@@ -171,6 +183,11 @@ fn prepare(
             };
         }
         Effect::Logging => return server.log.prepare(config).map(Prepared::Log),
+        Effect::OomScore => {
+            let is_replica = server.replica_role.is_replica();
+            oom_score::adjust(config, is_replica, &server.log)?;
+            return Ok(Prepared::OomScore);
+        }
         Effect::SaveSchedule => server.snapshot_claim.take_if_due(server, config)?,
         Effect::AppendOnly if server.loading.is_on() => {}
         Effect::AppendOnly if config.get(APPENDONLY) && !server.config.get(APPENDONLY) => {
@@ -221,6 +238,7 @@ fn apply_effect(server: &'static Server, effect: Effect) {
         // Whoever loads looks at the end.
         Effect::AppendOnly if server.loading.is_on() || server.config.get(APPENDONLY) => {}
         Effect::AppendOnly => aof::switch_off(server),
+        Effect::Watchdog => crash::look_again(),
         Effect::AppendSync => server.aof.policy_changed(server),
         // Who is in stays in, as in Redis.
         Effect::Password => users::adopt_password(server),
@@ -237,8 +255,8 @@ fn apply_effect(server: &'static Server, effect: Effect) {
         | Effect::ProcessTitle
         // The points of `save` are read whenever the slow clock looks.
         | Effect::SaveSchedule
-        // What these would change is not there yet.
         | Effect::OomScore
+        // What this would change is not there yet.
         | Effect::Tls
         | Effect::None => {}
     }

@@ -16,6 +16,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use config::settings::SERVER_THREAD_AFFINITY;
+use crash::SecondStack;
 use engine::clients::multicast::{Subscribers, migrate};
 use engine::clients::registry::{Client, Signal, client_flags};
 use engine::clients::unregistration::Unregistration;
@@ -209,6 +210,7 @@ pub(crate) fn run(
     runtime: &LocalRuntime,
     inbox: mpsc::UnboundedReceiver<Message>,
 ) {
+    let _second_stack = SecondStack::take();
     let worker = Rc::new(Worker::new(server, lane));
     batch_scheduling::begin(&worker);
     bind(&worker);
@@ -221,10 +223,12 @@ pub(crate) fn run(
     batch_scheduling::end(&worker);
 }
 
-fn turns_of(metrics: &RuntimeMetrics) -> Turns {
+/// How far the loop of a runtime has come.
+pub(crate) fn turns_of(metrics: &RuntimeMetrics) -> Turns {
     let micros = metrics.worker_total_busy_duration(0).as_micros();
     let micros = u64::try_from(micros).unwrap_or(u64::MAX);
-    Turns { cycles: metrics.worker_park_count(0), micros }
+    let (cycles, steps) = (metrics.worker_park_count(0), metrics.worker_park_unpark_count(0));
+    Turns { cycles, micros, steps }
 }
 
 async fn receive(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Message>) {

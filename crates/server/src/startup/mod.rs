@@ -3,6 +3,7 @@
 //!
 //! Invariant: nothing here knows a client or a key.
 
+pub(crate) mod crash_report;
 pub(crate) mod daemon;
 pub(crate) mod leftovers;
 pub(crate) mod panic_hook;

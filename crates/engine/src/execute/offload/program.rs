@@ -11,6 +11,7 @@ use proto::{Args, Output, OwnedArgs, Resp};
 use super::{Barred, WorkTimer, again};
 use crate::admission::gates::{self, FlagsOf};
 use crate::execute;
+use crate::execute::ServedRequest;
 use crate::lane::Lane;
 use crate::limits::long_running::RunningGuard;
 use crate::runtime::background::CountedProgram;
@@ -155,8 +156,10 @@ impl OffloadedProgram {
     }
 
     fn run_on(&mut self, args: &OwnedArgs, place: &mut RunsOn<'_>) -> Result<Lsn, Refusal> {
-        let Self { unit, program, output, .. } = self;
-        unit.run_and_commit(&mut **program, args.as_args(), place, output)
+        let Self { unit, program, output, entry, .. } = self;
+        let (server, args) = (unit.server, args.as_args());
+        let served = ServedRequest { server, client: None, entry, args };
+        crash::serving(&served, || unit.run_and_commit(&mut **program, args, place, output))
     }
 
     /// The program is over: what it held is given back.

@@ -9,6 +9,8 @@ use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
+use crash::SecondStack;
+
 use crate::runtime::allocator::purge;
 use crate::runtime::cores::{Cores, Duty};
 use crate::runtime::lanes::STACK_BYTES;
@@ -160,6 +162,7 @@ impl Pool {
     }
 
     fn work(&self, lane: usize) {
+        let _second_stack = SecondStack::take();
         // A worker that is bound to a core would bind its threads, too.
         self.cores.take_up(Duty::Background);
         let mut queue = self.lock();

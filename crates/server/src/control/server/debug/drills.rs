@@ -5,6 +5,8 @@
 //! APART and SHORT are none that strike: until they are OFF all that can computes without its
 //! locks, and each turn of a session is over as soon as it has done something.
 
+use std::time::Duration;
+
 use commands::arguments::{integer, is};
 use commands::errors::SYNTAX;
 use engine::runtime::drill::{Apart, Cause, arm, arm_apart, arm_short};
@@ -26,9 +28,11 @@ const CAUSES: &[(&str, Cause)] = &[
     ("PANIC-BESIDE", Cause::PanicBeside),
     ("PANIC-AT-STEP", Cause::PanicAtStep),
     ("PANIC-IN-LOG", Cause::PanicInLog),
+    ("PANIC-IN-REPORT", Cause::PanicInReport),
 ];
 
-/// DEBUG DRILL [cause step | APART [OFF | HELD] | LANES number | SHORT [OFF]]
+/// DEBUG DRILL [cause step | STALL milliseconds | DEEP | APART [OFF | HELD] | LANES number |
+/// SHORT [OFF]]
 pub(super) fn drill(
     context: &mut Context<'_>,
     args: Args<'_>,
@@ -47,6 +51,17 @@ pub(super) fn drill(
             reply.integer(i64::from(was_on));
             return Ok(Next::Done);
         }
+        Some(word) if is(word, "STALL") => {
+            // As a bug would, which keeps a worker from its clients.
+            let millis = u64::try_from(integer(args, 3)?).map_err(|_| SYNTAX)?;
+            std::thread::sleep(Duration::from_millis(millis));
+            reply.integer(0);
+            return Ok(Next::Done);
+        }
+        Some(word) if is(word, "DEEP") => {
+            reply.integer(deep(1));
+            return Ok(Next::Done);
+        }
         Some(word) if is(word, "LANES") => {
             // As where the system gives no more threads.
             let most = usize::try_from(integer(args, 3)?).map_err(|_| SYNTAX)?;
@@ -62,4 +77,10 @@ pub(super) fn drill(
     };
     reply.integer(i64::from(arm(order)));
     Ok(Next::Done)
+}
+
+/// Uses up the stack.
+fn deep(level: i64) -> i64 {
+    let level = std::hint::black_box(level);
+    if level == 0 { 0 } else { deep(level + 1) + std::hint::black_box(1) }
 }

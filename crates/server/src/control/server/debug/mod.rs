@@ -6,6 +6,7 @@
 //! Invariant: what takes long or touches keys runs on a heavy-work thread, or within a unit on the
 //! unit's own transaction.
 
+mod crash;
 mod digest;
 #[cfg(debug_assertions)]
 mod drills;
@@ -62,6 +63,9 @@ const WORDS: &[Word] = &[
     word("HELP", (2, 2), print_help),
     #[cfg(debug_assertions)]
     word("DRILL", (2, 4), drills::drill),
+    word("SEGFAULT", (2, 2), crash::segfault),
+    word("PANIC", (2, 2), crash::panic),
+    word("ASSERT", (2, ANY), crash::assert),
     word("SLEEP", (3, 3), switches::sleep),
     word("JUMP-CLOCK", (3, 3), switches::jump_clock),
     word("STOP-WORLD", (3, 3), switches::stop_world),
@@ -136,6 +140,8 @@ fn print_help(_: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result
 }
 
 const HELP_LINES: &[&str] = &[
+    "ASSERT",
+    "    Crash by assertion failed.",
     "CHANGE-REPL-ID",
     "    Change the replication IDs of the instance.",
     "    Dangerous: should be used only for testing the replication subsystem.",
@@ -172,12 +178,16 @@ const HELP_LINES: &[&str] = &[
     "    Create <count> string keys named key:<num>. If <prefix> is specified then",
     "    it is used instead of the 'key' prefix. These are not propagated to",
     "    replicas.",
+    "PANIC",
+    "    Crash the server simulating a panic.",
     "PROTOCOL <type>",
     "    Reply with a test value of the specified type. <type> can be: string,",
     "    integer, double, bignum, null, array, set, map, attrib, push, verbatim,",
     "    true, false.",
     "SDSLEN <key>",
     "    Show low level SDS string info representing `key` and value.",
+    "SEGFAULT",
+    "    Crash the server with sigsegv.",
     "SET-ACTIVE-EXPIRE <0|1>",
     "    Setting it to 0 disables expiring keys (and hash-fields) in background ",
     "    when they are not accessed (otherwise the Redis behavior). Setting it",

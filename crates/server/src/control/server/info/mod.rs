@@ -107,6 +107,20 @@ pub(crate) fn text(
     report.text
 }
 
+/// The sections one by one, each with what tells it, for whoever can look at no key: there are no
+/// mean times to live in them.
+pub(crate) fn all() -> impl Iterator<Item = (&'static str, impl Fn(&Server) -> String + Send)> {
+    SECTIONS.iter().map(|section| {
+        let tell = |server: &Server| {
+            let mean_ttls = vec![0; server.keyspace.database_count()];
+            let mut report = Report { mean_ttls, ..Report::default() };
+            (section.write)(server, &mut report);
+            report.text
+        };
+        (section.title, tell)
+    })
+}
+
 /// Whether a section is asked for; `by_default` it is where none is named.
 pub(crate) fn is_wanted(title: &str, by_default: bool, asked: Args<'_>) -> bool {
     asked.is_empty() && by_default

@@ -1,0 +1,54 @@
+//! A request as a crash report tells of it.
+//!
+//! Invariant: what a client sent is shown only where `hide-user-data-from-log` is off; whoever
+//! tells may be a signal handler, so nothing is allocated.
+
+use std::fmt::Arguments;
+
+use config::settings::HIDE_USER_DATA_FROM_LOG;
+use crash::Served;
+use proto::Args;
+
+use crate::clients::client_id::ClientId;
+use crate::shared::Shared;
+use crate::table::command_table::CommandEntry;
+
+/// A request that is being run.
+pub(crate) struct ServedRequest<'a> {
+    pub(crate) server: &'static Shared,
+    /// Whose it is, where that is known.
+    pub(crate) client: Option<ClientId>,
+    pub(crate) entry: &'static CommandEntry,
+    pub(crate) args: Args<'a>,
+}
+
+/// How much is shown of a request, and of one of its arguments.
+const SHOWN_ARGUMENTS: usize = 32;
+const SHOWN_BYTES: usize = 128;
+
+impl Served for ServedRequest<'_> {
+    fn client(&self) -> Option<ClientId> {
+        self.client
+    }
+
+    fn tell(&self, line: &mut dyn FnMut(Arguments<'_>)) {
+        let Self { server, client, entry, args } = self;
+        match client {
+            Some(id) => line(format_args!("serving client id={id} cmd={}", entry.full_name)),
+            None => line(format_args!("serving cmd={}", entry.full_name)),
+        }
+        let bytes = args.total_bytes();
+        line(format_args!("arguments: {} of {bytes} bytes together", args.len()));
+        if server.config.get(HIDE_USER_DATA_FROM_LOG) {
+            return line(format_args!("(not shown: hide-user-data-from-log is on)"));
+        }
+        for (number, argument) in args.iter().take(SHOWN_ARGUMENTS).enumerate() {
+            let shown = &argument[..argument.len().min(SHOWN_BYTES)];
+            line(format_args!(
+                "argv[{number}] ({} bytes): \"{}\"",
+                argument.len(),
+                shown.escape_ascii()
+            ));
+        }
+    }
+}
