@@ -28,6 +28,20 @@ fn ask(client: &mut Client, line: &str) -> String {
     render(&client.call(&words))
 }
 
+/// Between the answer and the first look of the links' thread, too.
+#[test]
+fn who_was_told_that_it_is_a_replica_finds_it_read_only() {
+    let server = Server::start(&["--save", ""]);
+    let (mut client, mut other) = (server.client(), server.client());
+    for _ in 0..50 {
+        check(&mut client, "> REPLICAOF 127.0.0.1 1\nOK");
+        let said = "(error) READONLY You can't write against a read only replica.";
+        assert_eq!(ask(&mut other, "SET k v"), said);
+        check(&mut client, "> REPLICAOF NO ONE\nOK");
+        assert_eq!(ask(&mut other, "SET k v"), "OK");
+    }
+}
+
 #[test]
 fn replicaof_is_answered_as_the_real_server_does() {
     let top = Oracle::Redis82.start(&["--repl-diskless-sync-delay", "0"]);

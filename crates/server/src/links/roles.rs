@@ -110,6 +110,8 @@ impl Links {
             core.turn_replica(server);
             if !server.replica_role.is_replica() {
                 set_replica(server, true);
+                // From here on nobody writes but the primary.
+                core.publish(server);
             }
             server.config.set_primary(&line);
         }
