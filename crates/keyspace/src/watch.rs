@@ -18,6 +18,8 @@ use crate::waiting::{NamedKey, fit};
 /// What a client watches with: whole until one of its keys changes.
 pub struct Watch {
     broken: AtomicBool,
+    /// Whether changes break it, too, that WATCH does not heed.
+    heeds_all: bool,
     /// Of whoever waits for something that it would not wait for if the watch broke.
     waiter: Mutex<Option<Waker>>,
     _interest: ChangeInterest,
@@ -43,8 +45,20 @@ impl Watch {
     /// A watch that nothing has broken yet.
     #[must_use]
     pub fn new(keyspace: &'static Keyspace) -> Arc<Self> {
+        Self::begin(keyspace, false)
+    }
+
+    /// The same, and whatever becomes of its keys breaks it: WATCH does not heed how far the
+    /// groups of a stream have read, and what is lost with the key is that, too.
+    #[must_use]
+    pub fn of_all(keyspace: &'static Keyspace) -> Arc<Self> {
+        Self::begin(keyspace, true)
+    }
+
+    fn begin(keyspace: &'static Keyspace, heeds_all: bool) -> Arc<Self> {
         let (broken, waiter) = (AtomicBool::new(false), Mutex::default());
-        Arc::new(Self { broken, waiter, _interest: keyspace.register_change_interest() })
+        let _interest = keyspace.register_change_interest();
+        Arc::new(Self { broken, heeds_all, waiter, _interest })
     }
 
     /// Whether a watched key changed.
@@ -136,6 +150,13 @@ impl WatchedKeys {
                 watch.break_up();
             }
         }
+    }
+
+    /// Breaks those watches of a key that heed all that becomes of it.
+    pub(crate) fn break_up_heeding_all(&self, database: usize, key: &[u8]) {
+        let watches = self.0.get(&(database, Box::from(key)));
+        let heeding = watches.into_iter().flatten().filter(|entered| entered.watch.heeds_all);
+        heeding.for_each(|entered| entered.watch.break_up());
     }
 
     /// Whether a key's time was over when this watch was entered.

@@ -86,6 +86,15 @@ impl Unregistration {
         Self { registrar, registered, keys }
     }
 
+    /// The same of a watch, off keys that stand behind their databases.
+    pub fn of_watch(
+        registrar: &'static Unregistrar,
+        watch: Arc<Watch>,
+        keys: Arc<[(usize, Box<[u8]>)]>,
+    ) -> Self {
+        Self::new(registrar, Registered::Watch(watch, keys))
+    }
+
     /// The locks of the next keys; `None` if all are seen to.
     pub fn next(&self) -> Option<Acquisition> {
         let next = self.keys.last()?;

@@ -24,6 +24,8 @@ pub(super) struct ModifiedKeys {
     databases: bool,
     /// The watched keys in those.
     swept: Vec<NamedKey>,
+    /// Those that changed without counting as modified.
+    quiet: Vec<NamedKey>,
     /// How many of them are those of commands that are over.
     settled: usize,
     /// Keys and members that had expired or been evicted when the last command was over.
@@ -38,6 +40,7 @@ pub(super) struct ModifiedMark {
     keys: usize,
     databases: bool,
     swept: usize,
+    quiet: usize,
     settled: usize,
     gone: u64,
     fence: usize,
@@ -66,15 +69,20 @@ impl ModifiedKeys {
 
     pub(super) fn mark(&self) -> ModifiedMark {
         let Self { databases, settled, gone, fence, .. } = *self;
-        let (keys, swept) = (self.keys.len(), self.swept.len());
-        ModifiedMark { keys, databases, swept, settled, gone, fence }
+        let (keys, swept, quiet) = (self.keys.len(), self.swept.len(), self.quiet.len());
+        ModifiedMark { keys, databases, swept, quiet, settled, gone, fence }
     }
 
     pub(super) fn return_to(&mut self, mark: ModifiedMark) {
         self.keys.truncate(mark.keys);
         self.swept.truncate(mark.swept);
+        self.quiet.truncate(mark.quiet);
         (self.databases, self.settled) = (mark.databases, mark.settled);
         (self.gone, self.fence) = (mark.gone, mark.fence);
+    }
+
+    fn has_any(&self) -> bool {
+        !self.keys.is_empty() || self.databases || !self.quiet.is_empty()
     }
 
     /// Looks whether anybody observes changes by now.
@@ -97,7 +105,7 @@ impl Tx {
     #[must_use]
     pub fn has_modified(&self) -> bool {
         // While nobody observes, nothing is noted: one look.
-        self.modified.is_observed && (!self.modified.keys.is_empty() || self.modified.databases)
+        self.modified.is_observed && self.modified.has_any()
     }
 
     /// Whether whole databases were flushed or swapped, where anybody observes changes. Their keys
@@ -178,11 +186,12 @@ impl Tx {
     }
 
     /// Does something that does not count as modifying the keys: to a stream, where its readers
-    /// are.
+    /// are. Only watches heed it that heed all.
     pub fn without_modified_keys<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
         let before = self.modified.keys.len();
         let result = work(self);
-        self.modified.keys.truncate(before);
+        let ModifiedKeys { keys, quiet, .. } = &mut self.modified;
+        quiet.extend(keys.drain(before.min(keys.len())..));
         result
     }
 
@@ -193,6 +202,13 @@ impl Tx {
             if let Some(watched) = self.grant.content(partition).and_then(PartitionContent::watched)
             {
                 watched.break_up(*database, key, || self.is_absent(*database, key));
+            }
+        }
+        for (database, key) in &self.modified.quiet {
+            let partition = self.keyspace.locate(key).partition();
+            if let Some(watched) = self.grant.content(partition).and_then(PartitionContent::watched)
+            {
+                watched.break_up_heeding_all(*database, key);
             }
         }
     }
