@@ -273,6 +273,7 @@ flags! {
     SUBSCRIBED = 25, "subscribed";
     REPEATABLE = 26, "repeatable";
     OPTIMISTIC = 27, "optimistic";
+    UNITLESS = 28, "unitless";
 }
 
 impl Flags {
@@ -280,7 +281,8 @@ impl Flags {
     /// those that a subscriber may send in RESP2. A control command is `REPEATABLE` if it only
     /// looks, or leaves what it does to the unit that it is part of: run twice it does what it does
     /// once. A data command is `OPTIMISTIC` if it computes what it stores by `Tx::compute`, which
-    /// takes no locks where it takes long.
+    /// takes no locks where it takes long. An `UNITLESS` one waits for others, so it is refused
+    /// where locks would be held meanwhile: within transactions and scripts.
     const INTERNAL: Self = Self::PROTECTED
         .and(Self::MAY_REPLICATE)
         .and(Self::TOUCHES_ARBITRARY_KEYS)
@@ -288,7 +290,8 @@ impl Flags {
         .and(Self::IMMEDIATE)
         .and(Self::SUBSCRIBED)
         .and(Self::REPEATABLE)
-        .and(Self::OPTIMISTIC);
+        .and(Self::OPTIMISTIC)
+        .and(Self::UNITLESS);
 
     /// Both sets together.
     #[must_use]

@@ -7,6 +7,8 @@
 //! Invariant: extraction reads only arguments that exist; a request whose key counts lie is
 //! refused, never guessed at.
 
+use std::ops::Range;
+
 use keyspace::Refusal;
 use proto::Args;
 
@@ -34,6 +36,10 @@ pub enum BeginSearch {
     Keyword(&'static str, i64),
     /// After the last of an option's words, of which clients are told nothing.
     Option(KeyOption),
+    /// Behind this option, where the request has it.
+    Tail(KeyTail),
+    /// At the index that stands in the place of this option.
+    InsteadOf(KeyTail),
     /// In no argument: the command makes names of what it reads, of which clients are told nothing.
     Undeclared,
 }
@@ -46,6 +52,22 @@ pub struct KeyOption {
     /// Where the options begin.
     pub from: usize,
     /// The other options that take values, and how many each, so that no value is taken for a word.
+    pub others: &'static [(&'static str, usize)],
+}
+
+/// An option behind which all arguments are keys, in the place of the key that otherwise stands at
+/// an index; where the option is given, that one is empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyTail {
+    /// The option's word.
+    pub word: &'static str,
+    /// Where clients are told to look for it, as for a keyword.
+    pub told_from: i64,
+    /// Where the one key stands.
+    pub single: usize,
+    /// Where the options begin.
+    pub from: usize,
+    /// The other options that take values, and how many each.
     pub others: &'static [(&'static str, usize)],
 }
 
@@ -101,6 +123,12 @@ impl Access {
     #[must_use]
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
+    }
+
+    /// As of a key that was found: how far all are is not for it to say.
+    #[must_use]
+    pub const fn of_found(self) -> Self {
+        Self(self.0 & !Self::INCOMPLETE.0)
     }
 
     /// Names of the flags that are set, in Redis' order.
@@ -190,6 +218,14 @@ impl KeySpec {
             visit_options(args, word, from, visit);
             return Ok(());
         }
+        if let BeginSearch::Tail(tail) | BeginSearch::InsteadOf(tail) = self.begin {
+            let keys = tail.keys(args)?;
+            let is_single = keys.start == tail.single;
+            if is_single == matches!(self.begin, BeginSearch::InsteadOf(_)) {
+                keys.for_each(visit);
+            }
+            return Ok(());
+        }
         let Some((first, last, step)) = self.bounds(args)? else { return Ok(()) };
         for index in (first..=last).step_by(step) {
             visit(index);
@@ -210,7 +246,9 @@ impl KeySpec {
                 Some(index) => index,
                 None => return Ok(None),
             },
-            BeginSearch::Undeclared => return Ok(None),
+            BeginSearch::Tail(_) | BeginSearch::InsteadOf(_) | BeginSearch::Undeclared => {
+                return Ok(None);
+            }
         };
         match self.find {
             FindKeys::Range { last, step, limit } => {
@@ -249,22 +287,75 @@ impl KeySpec {
     }
 }
 
+impl BeginSearch {
+    /// As clients are told of it.
+    #[must_use]
+    pub const fn told(self) -> Self {
+        match self {
+            Self::Tail(tail) => Self::Keyword(tail.word, tail.told_from),
+            Self::InsteadOf(tail) => Self::Index(tail.single),
+            told => told,
+        }
+    }
+}
+
 impl KeyOption {
     /// Where the key stands, if the option is given.
     fn find(&self, args: Args<'_>) -> Option<usize> {
-        let (mut index, mut found) = (self.from, None);
-        while let Some(word) = args.get(index) {
-            let other = self.others.iter().find(|(other, _)| is(word, other));
-            if let Some(&(_, values)) = other {
-                index += values;
-            } else if is(word, self.word) {
-                index += 1;
-                found = (index < args.len()).then_some(index).or(found);
-            }
-            index += 1;
-        }
-        found
+        let values = |word: &[u8]| {
+            if is(word, self.word) { 1 } else { values_of(self.others, word) }
+        };
+        let given = options(args, self.from, values)
+            .filter(|&index| is(&args[index], self.word) && index + 1 < args.len());
+        given.last().map(|index| index + 1)
     }
+}
+
+impl KeyTail {
+    /// Where the keys stand.
+    pub fn keys(&self, args: Args<'_>) -> Result<Range<usize>, Refusal> {
+        let single = self.single..self.single + 1;
+        match self.option(args).map(|option| option + 1..args.len()) {
+            Some(keys) if keys.is_empty() => Ok(single),
+            Some(keys) if args[self.single].is_empty() => Ok(keys),
+            Some(_) => Err(INVALID_COUNT),
+            None => Ok(single),
+        }
+    }
+
+    /// Where the option stands, if it is given.
+    pub fn option(&self, args: Args<'_>) -> Option<usize> {
+        self.options(args).find(|&index| is(&args[index], self.word))
+    }
+
+    /// Whether an argument is the value of one of the other options.
+    #[must_use]
+    pub fn is_value(&self, args: Args<'_>, index: usize) -> bool {
+        let before = self
+            .options(args)
+            .take_while(|&option| option < index && !is(&args[option], self.word));
+        before.last().is_some_and(|it| index <= it + values_of(self.others, &args[it]))
+    }
+
+    fn options<'a>(&'a self, args: Args<'a>) -> impl Iterator<Item = usize> + 'a {
+        options(args, self.from, |word| values_of(self.others, word))
+    }
+}
+
+/// Where the options stand from an index on; `values` says how many arguments belong to a word.
+fn options<'a>(
+    args: Args<'a>,
+    from: usize,
+    values: impl Fn(&[u8]) -> usize + 'a,
+) -> impl Iterator<Item = usize> + 'a {
+    let next = move |index: usize| Some(index + 1 + values(args.get(index)?));
+    std::iter::successors(Some(from), move |&index| next(index))
+        .take_while(move |&index| index < args.len())
+}
+
+/// How many arguments belong to the word of an option.
+fn values_of(options: &[(&str, usize)], word: &[u8]) -> usize {
+    options.iter().find(|(option, _)| is(word, option)).map_or(0, |(_, values)| *values)
 }
 
 const INVALID_COUNT: Refusal = Refusal::error("ERR Invalid arguments specified for command");

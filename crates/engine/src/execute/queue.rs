@@ -32,7 +32,7 @@ pub(super) fn queue(
     args: Args<'_>,
     out: &mut Output,
 ) {
-    if entry.spec.flags.has(Flags::NO_MULTI) {
+    if is_kept_from_units(entry.spec.flags) {
         return reject(lane, session, Some(entry), out, &NOT_IN_MULTI);
     }
     let resp = session.resp;
@@ -62,7 +62,7 @@ pub fn queue_together<'a>(
         for (args, resolved) in requests {
             let Some(Resolved { entry, location }) = resolved else { break };
             let flags = entry.spec.flags;
-            if flags.has(Flags::IMMEDIATE) || flags.has(Flags::NO_MULTI) {
+            if flags.has(Flags::IMMEDIATE) || is_kept_from_units(flags) {
                 break;
             }
             evict::prepare(lane, || budget::room_for(flags, args));
@@ -81,6 +81,11 @@ pub fn queue_together<'a>(
         session.show_multi();
     }
     count
+}
+
+/// Whether a command is none of those that EXEC runs.
+fn is_kept_from_units(flags: Flags) -> bool {
+    flags.has(Flags::NO_MULTI) || flags.has(Flags::UNITLESS)
 }
 
 /// Keeps a command that is admitted.

@@ -4,6 +4,7 @@
 //! open.
 
 use commands::Group;
+use commands::keys::BeginSearch;
 use config::ConfigOption;
 use proto::Args;
 
@@ -32,6 +33,10 @@ fn is_secret(entry: &CommandEntry, args: Args<'_>, index: usize) -> bool {
             let names_a_secret = |name| ConfigOption::named(name).is_some_and(|it| it.sensitive);
             index >= 3 && index % 2 == 1 && args.get(index - 1).is_some_and(names_a_secret)
         }
+        (Group::Generic, "MIGRATE") => entry.spec.keys.iter().any(|keys| match keys.begin {
+            BeginSearch::Tail(tail) => tail.is_value(args, index),
+            _ => false,
+        }),
         _ => false,
     }
 }

@@ -286,10 +286,12 @@ impl ScriptHost<'_> {
         if !entry.spec.arity.admits(args.len()) {
             return Err(WRONG_ARITY);
         }
-        let needs_session = flags.has(Flags::USES_FIELDSET) || matches!(entry.run, Run::Unit);
+        let stays_outside = flags.has(Flags::USES_FIELDSET)
+            || flags.has(Flags::UNITLESS)
+            || matches!(entry.run, Run::Unit);
         let is_denied = flags.has(Flags::NOSCRIPT)
             && !self.server.scripts.may_call_denied.load(Ordering::Relaxed);
-        if is_denied || needs_session {
+        if is_denied || stays_outside {
             return Err(NOT_FROM_SCRIPT);
         }
         if let Some(subject) = self.subject {

@@ -34,7 +34,7 @@ pub(super) fn get_keys_and_flags(
     for (index, access) in keys {
         reply.array(2);
         reply.bulk(&request[index]);
-        write_access(access, reply);
+        write_access(access.of_found(), reply);
     }
     Ok(Next::Done)
 }

@@ -66,7 +66,7 @@ impl KeyRange {
         let mut range = Self::default();
         for spec in keys {
             let (BeginSearch::Index(index), FindKeys::Range { last, step, .. }) =
-                (spec.begin, spec.find)
+                (spec.begin.told(), spec.find)
             else {
                 continue;
             };
@@ -92,7 +92,7 @@ fn write_keys(keys: &KeySpec, reply: &mut Reply<'_>) {
     reply.bulk(b"flags");
     write_access(keys.access, reply);
     reply.bulk(b"begin_search");
-    match keys.begin {
+    match keys.begin.told() {
         BeginSearch::Index(index) => {
             write_search(reply, "index", &[("index", index as i64)]);
         }
@@ -102,7 +102,7 @@ fn write_keys(keys: &KeySpec, reply: &mut Reply<'_>) {
             reply.bulk(word.as_bytes());
             write_number(reply, "startfrom", from);
         }
-        BeginSearch::Option(_) | BeginSearch::Undeclared => {
+        _ => {
             write_search(reply, "unknown", &[]);
             reply.bulk(b"find_keys");
             write_search(reply, "unknown", &[]);
