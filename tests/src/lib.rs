@@ -28,6 +28,7 @@ pub mod script;
 pub mod sentinel;
 pub mod serializable;
 pub mod server;
+pub mod target;
 pub mod units;
 pub mod watching;
 pub mod witnesses;

@@ -8,6 +8,7 @@ mod cron;
 mod families;
 mod links;
 mod memcached;
+mod migration;
 mod net;
 mod sentinel;
 mod server;

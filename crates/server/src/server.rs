@@ -19,6 +19,7 @@ use persist::storage::Storage;
 use crate::control::context::ControlHandler;
 use crate::links::Links;
 use crate::memcached::MemcachedServer;
+use crate::migration::Migrations;
 use crate::net::network::Network;
 use crate::sentinel::requests::RequestQueue;
 
@@ -28,6 +29,8 @@ pub(crate) struct Server {
     network: Network,
     /// The links to replicas.
     pub(crate) links: Links,
+    /// What MIGRATE sends.
+    pub(crate) migrations: Migrations,
     pub(crate) control_handlers: Handlers<ControlHandler>,
     /// What sessions leave for the Sentinel, if this is one.
     pub(crate) sentinel: RequestQueue,
@@ -56,6 +59,7 @@ impl Server {
         Self {
             network: Network::new(MemcachedServer::new(durability)),
             links: Links::new(),
+            migrations: Migrations::new(),
             control_handlers: control,
             sentinel: RequestQueue::default(),
         }

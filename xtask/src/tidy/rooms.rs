@@ -44,6 +44,7 @@ const ROOMS: &[Room] = &[
     room("memcached", &["server/memcached/"]),
     room("net", &["server/net/"]),
     room("links", &["server/links/"]),
+    room("migration", &["server/migration/"]),
     room(
         "state",
         &["server/server.rs", "server/control/context.rs", "server/sentinel/requests.rs"],

@@ -12,6 +12,7 @@ mod latency;
 mod latency_report;
 mod lolwut;
 pub(crate) mod memory;
+mod migrate;
 mod monitor;
 mod save;
 mod shutdown;
@@ -31,6 +32,7 @@ pub(crate) const COMMANDS: &[&ControlCommand] = &[
     &latency::LATENCY,
     &lolwut::LOLWUT,
     &memory::MEMORY,
+    &migrate::MIGRATE,
     &monitor::MONITOR,
     &bgrewriteaof::BGREWRITEAOF,
     &save::BGSAVE,

@@ -45,7 +45,7 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     let (cuts, latest_cut_us) = server.snapshots.cuts();
     report.field("latest_fork_usec", latest_cut_us);
     report.field("total_forks", cuts);
-    report.field("migrate_cached_sockets", 0);
+    report.field("migrate_cached_sockets", server.migrations.cached_links());
     report.field("slave_expires_tracked_keys", server.keyspace.local_deadlines().len());
     write_compaction(server, report);
     let TrackingStats { keys, items, prefixes, .. } = server.tracking.stats();

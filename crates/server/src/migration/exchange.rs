@@ -1,0 +1,305 @@
+//! A MIGRATE on its way: copied, sent, acknowledged, taken away; and once more what changed
+//! meanwhile, if it may take the place of what was sent.
+//!
+//! Invariants: what the target has not acknowledged stays; of several things that go wrong the
+//! client is told what the target said, then what became of the connection, then why keys stayed.
+
+use std::collections::{HashSet, VecDeque};
+use std::rc::Rc;
+use std::time::Duration;
+
+use engine::session::{Executed, OffloadResult, Then};
+use engine::shared::Shared;
+use keyspace::Refusal;
+use proto::{Output, Reply};
+use tokio::sync::oneshot;
+
+use super::fault::{Fault, target_error};
+use super::handle::MigrationThread;
+use super::order::MigrateOrder;
+use super::parcels::{self, Deletion, Parcel};
+use super::target_link::{TargetAnswer, TargetLink};
+
+/// So many keys are locked at once.
+const KEYS_PER_LOCK: usize = 1000;
+
+/// About so much is sent before answers are read, and keys taken away.
+const BATCH_BYTES: usize = 1 << 20;
+
+/// So often keys that change are sent, before they stay.
+const ROUNDS: usize = 16;
+
+/// Between two looks at a gate that is shut.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Carries out an order and replies.
+pub(super) async fn run(
+    thread: Rc<MigrationThread>,
+    order: Box<MigrateOrder>,
+    sender: oneshot::Sender<OffloadResult>,
+) {
+    let server = thread.server;
+    let clock = server.keyspace.clock();
+    let began_us = clock.monotonic_us();
+    let mut exchange = Exchange::new(&thread);
+    // Where a thread was lost, so is the order; its session ends for want of a reply.
+    let Some(order) = exchange.carry_out(order).await else { return };
+    if let Some(link) = exchange.link.take() {
+        thread.keep_link(&order.target, link);
+    }
+    let result = exchange.tally.result();
+    let mut output = Output::new();
+    let reply = &mut Reply::new(&mut output, order.resp);
+    match &result {
+        Ok(text) => reply.simple(text),
+        Err(refusal) => server.refuse(refusal, reply),
+    }
+    let micros = u64::try_from(clock.monotonic_us() - began_us).unwrap_or(0);
+    let MigrateOrder { entry, args, .. } = *order;
+    let ran = Executed { entry, args, micros, failed: result.is_err(), program: None };
+    // What it changed, it changed by transactions of its own: all of them are seen.
+    let seen = server.journal.end();
+    // The client may be gone.
+    let _ = sender.send(OffloadResult { output, seen, ran, then: Then::Nothing });
+}
+
+/// What is under way.
+struct Exchange<'a> {
+    thread: &'a MigrationThread,
+    link: Option<TargetLink>,
+    /// Whether a connection that is closed may be tried again: once, while no key was answered.
+    may_retry: bool,
+    tally: Tally,
+}
+
+/// What came of it so far.
+#[derive(Default)]
+struct Tally {
+    /// Whether a key was there.
+    found: bool,
+    /// Whether no more is to be sent.
+    is_over: bool,
+    /// The first error that the target said.
+    target_error: Option<Vec<u8>>,
+    fault: Option<Fault>,
+    /// Why nothing may be copied or taken away here.
+    refusal: Option<Refusal>,
+    /// Keys that the target has as they were, and that are others here.
+    changed: Vec<usize>,
+    /// How many of those are not here any more.
+    removed: usize,
+}
+
+/// What goes to other threads, and comes back.
+struct Load {
+    order: Box<MigrateOrder>,
+    /// What is copied and not packed.
+    copied: VecDeque<Parcel>,
+    /// The commands that are to be sent, and the keys that they are for.
+    bytes: Vec<u8>,
+    packed: Vec<Parcel>,
+    /// Which of the first of them the target has, as far as it has answered.
+    answers: Vec<bool>,
+}
+
+impl<'a> Exchange<'a> {
+    fn new(thread: &'a MigrationThread) -> Self {
+        Self { thread, link: None, may_retry: true, tally: Tally::default() }
+    }
+
+    /// Sends the keys, and again those that changed meanwhile.
+    async fn carry_out(&mut self, order: Box<MigrateOrder>) -> Option<Box<MigrateOrder>> {
+        let (mut due, rounds) = (due(&order), if order.replaces { ROUNDS } else { 1 });
+        let mut load = Load::new(order);
+        for round in 0..rounds {
+            for keys in due.chunks(KEYS_PER_LOCK) {
+                let copied;
+                (load, copied) = self.send(load, keys.to_vec()).await?;
+                if round > 0 {
+                    self.tally.removed += keys.len() - copied;
+                }
+                if self.tally.is_over {
+                    return Some(load.order);
+                }
+            }
+            if self.tally.changed.is_empty() || round + 1 == rounds {
+                break;
+            }
+            due = std::mem::take(&mut self.tally.changed);
+        }
+        Some(load.order)
+    }
+
+    /// Sends some of the keys, as they are at one moment; how many of them are there.
+    async fn send(&mut self, load: Load, keys: Vec<usize>) -> Option<(Load, usize)> {
+        let server = self.thread.server;
+        let copy = move |load: &mut Load, lane| load.copy(server, &keys, lane);
+        let (mut load, copied) = visit(server, load, copy).await?;
+        let copied = copied.unwrap_or_else(|refusal| {
+            (self.tally.refusal, self.tally.is_over) = (Some(refusal), true);
+            0
+        });
+        self.tally.found |= copied > 0;
+        while !load.packed.is_empty() && !self.tally.is_over {
+            self.deliver(&mut load).await;
+            load.keep_acknowledged();
+            load = self.settle(load).await?;
+        }
+        Some((load, copied))
+    }
+
+    /// Sends what is packed, and hears what the target says to it.
+    async fn deliver(&mut self, load: &mut Load) {
+        while let Err(fault) = self.attempt(load).await {
+            self.link = None;
+            if !fault.is_closed() || !std::mem::take(&mut self.may_retry) {
+                (self.tally.fault, self.tally.is_over) = (Some(fault), true);
+                return;
+            }
+        }
+    }
+
+    async fn attempt(&mut self, load: &mut Load) -> Result<(), Fault> {
+        let Load { order, bytes, packed, answers, .. } = load;
+        let (target, patience) = (&order.target, order.patience);
+        let link = match &mut self.link {
+            Some(link) => link,
+            none => {
+                // What failed once is tried with a new one.
+                let kept = if self.may_retry { self.thread.take_link(target) } else { None };
+                none.insert(match kept {
+                    Some(link) => link,
+                    None => TargetLink::connect(target, patience).await?,
+                })
+            }
+        };
+        if let Some(line) = link.greet(order).await? {
+            (self.tally.target_error, self.tally.is_over) = (Some(line), true);
+            return Ok(());
+        }
+        link.write(bytes, patience).await?;
+        for _ in packed {
+            let answer = link.answer(patience).await?;
+            self.may_retry = false;
+            answers.push(answer == TargetAnswer::Done);
+            if let TargetAnswer::Error(line) = answer {
+                self.tally.target_error.get_or_insert(line);
+            }
+        }
+        if !link.is_quiet() {
+            // Whatever that is, it is no answer to what comes next.
+            self.link = None;
+        }
+        Ok(())
+    }
+
+    /// Takes away what the target has, and packs what comes next.
+    async fn settle(&mut self, mut load: Load) -> Option<Load> {
+        let server = self.thread.server;
+        loop {
+            let settled;
+            (load, settled) =
+                visit(server, load, move |load, lane| load.settle(server, lane)).await?;
+            match settled {
+                Ok(Deletion::Held) => tokio::time::sleep(LOOK).await,
+                Ok(Deletion::Done { changed }) => {
+                    self.tally.changed.extend(changed);
+                    return Some(load);
+                }
+                Err(refusal) => {
+                    (self.tally.refusal, self.tally.is_over) = (Some(refusal), true);
+                    return Some(load);
+                }
+            }
+        }
+    }
+}
+
+impl Load {
+    fn new(order: Box<MigrateOrder>) -> Self {
+        let (copied, bytes, packed, answers) = Default::default();
+        Self { order, copied, bytes, packed, answers }
+    }
+
+    /// Copies keys and packs the first of them; how many are there.
+    fn copy(
+        &mut self,
+        server: &'static Shared,
+        keys: &[usize],
+        lane: usize,
+    ) -> Result<usize, Refusal> {
+        let copied = parcels::copy(server, &self.order, keys, lane)?;
+        let count = copied.len();
+        self.copied = copied.into();
+        self.pack();
+        Ok(count)
+    }
+
+    fn pack(&mut self) {
+        (self.bytes, self.packed, self.answers) = Default::default();
+        while self.bytes.len() < BATCH_BYTES
+            && let Some(mut parcel) = self.copied.pop_front()
+        {
+            if parcel.pack(&self.order, &mut self.bytes) {
+                self.packed.push(parcel);
+            }
+        }
+    }
+
+    fn keep_acknowledged(&mut self) {
+        let mut answers = self.answers.iter();
+        self.packed.retain(|_| answers.next().is_some_and(|&has_it| has_it));
+    }
+
+    fn settle(&mut self, server: &'static Shared, lane: usize) -> Result<Deletion, Refusal> {
+        let deletion = if self.order.copies || self.packed.is_empty() {
+            Deletion::Done { changed: Vec::new() }
+        } else {
+            parcels::delete(server, &self.order, &mut self.packed, lane)?
+        };
+        if matches!(deletion, Deletion::Done { .. }) {
+            self.pack();
+        }
+        Ok(deletion)
+    }
+}
+
+impl Tally {
+    fn result(self) -> Result<&'static str, Refusal> {
+        if let Some(line) = &self.target_error {
+            return Err(target_error(line));
+        }
+        if let Some(fault) = &self.fault {
+            return Err(fault.refusal());
+        }
+        match (self.refusal, self.changed.len() + self.removed) {
+            (Some(refusal), _) => Err(refusal),
+            (None, 0) => Ok(if self.found { "OK" } else { "NOKEY" }),
+            (None, changed) => Err(Refusal::owned(format!(
+                "ERR Keys that changed here while they were sent: {changed}. What is here stays, \
+                 and the target has them as they were. REPLACE sends them again."
+            ))),
+        }
+    }
+}
+
+/// The keys that are to be sent: one that takes its own place would be told to have changed.
+fn due(order: &MigrateOrder) -> Vec<usize> {
+    let mut named = HashSet::new();
+    order.keys.clone().filter(|&index| !order.replaces || named.insert(order.key(index))).collect()
+}
+
+/// Does something on a thread that may wait for locks; `None` if that was lost.
+async fn visit<T: Send + 'static>(
+    server: &'static Shared,
+    mut load: Load,
+    work: impl FnOnce(&mut Load, usize) -> T + Send + 'static,
+) -> Option<(Load, T)> {
+    let (sender, receiver) = oneshot::channel();
+    server.background.spawn_visit(move |lane| {
+        let result = work(&mut load, lane);
+        // Who waits for it does so as long as the process lasts.
+        let _ = sender.send((load, result));
+    });
+    receiver.await.ok()
+}
