@@ -34,37 +34,37 @@ const COMMANDS: usize = 120;
 const BACKLOG: usize = 256 << 10;
 
 #[test]
-fn ours_follows_ours() {
+fn r10_40_ours_follows_ours() {
     run(&[APUS, APUS]);
 }
 
 #[test]
-fn ours_follows_redis_70() {
+fn r10_40_ours_follows_redis_70() {
     run(&[REDIS70, APUS]);
 }
 
 #[test]
-fn ours_follows_redis_82() {
+fn r10_40_ours_follows_redis_82() {
     run(&[REDIS82, APUS]);
 }
 
 #[test]
-fn ours_follows_valkey_91() {
+fn r10_40_ours_follows_valkey_91() {
     run(&[VALKEY91, APUS]);
 }
 
 #[test]
-fn real_ones_follow_ours() {
+fn r10_40_real_ones_follow_ours() {
     [REDIS70, REDIS82, VALKEY91].into_iter().for_each(|kind| run(&[APUS, kind]));
 }
 
 #[test]
-fn chains_of_ours_pass_everything_on() {
+fn r10_40_chains_of_ours_pass_everything_on() {
     run(&[APUS, APUS, APUS]);
 }
 
 #[test]
-fn ours_passes_on_what_real_ones_say() {
+fn r10_40_ours_passes_on_what_real_ones_say() {
     run(&[REDIS70, APUS, REDIS70]);
     run(&[REDIS82, APUS, REDIS82]);
     run(&[VALKEY91, APUS, VALKEY91]);

@@ -76,7 +76,7 @@ fn real_replicas_have_what_we_have() {
 }
 
 #[test]
-fn replicas_that_come_together_share_one_walk() {
+fn r10_07_replicas_that_come_together_share_one_walk() {
     let primary = Server::start(&[
         "--repl-diskless-sync-delay",
         "3600",
@@ -163,7 +163,7 @@ fn writers_wait_for_as_many_replicas_as_they_say() {
 }
 
 #[test]
-fn writes_are_refused_while_too_few_replicas_are_near() {
+fn r10_29_writes_are_refused_while_too_few_replicas_are_near() {
     let primary = Server::start(&[PRIMARY, &["--min-replicas-to-write", "1"]].concat());
     let mut client = primary.client();
     let refused = "(error) NOREPLICAS Not enough good replicas to write.";
@@ -218,7 +218,7 @@ fn what_the_backlog_keeps_is_told_and_its_end_costs_a_full_sync() {
 }
 
 #[test]
-fn a_replica_that_takes_nothing_is_closed_by_its_limits() {
+fn r10_34_a_replica_that_takes_nothing_is_closed_by_its_limits() {
     let limits = ["--client-output-buffer-limit", "replica 1mb 0 0"];
     let primary = Server::start(&[PRIMARY, &limits].concat());
     let mut client = primary.client();
@@ -393,7 +393,7 @@ fn a_replica_is_told_as_one() {
 
 /// Whatever a replica says, only its link ends.
 #[test]
-fn what_a_replica_should_not_say_ends_its_link_only() {
+fn h12_what_a_replica_should_not_say_ends_its_link_only() {
     let primary = Server::start(PRIMARY);
     let mut client = primary.client();
     let mut random = Random::from_seed(3);

@@ -163,7 +163,7 @@ fn info_has_the_fields_of_the_real_one_in_all_states() {
 }
 
 #[test]
-fn a_primary_that_comes_back_goes_on_with_its_replicas() {
+fn r10_22_a_primary_that_comes_back_goes_on_with_its_replicas() {
     let mut top = Server::start(SAVES);
     let (ours, theirs) = (Server::start(&["--save", ""]), Oracle::Redis70.start(&["--save", ""]));
     check(&mut top.client(), "> SET k v\nOK");
@@ -187,7 +187,7 @@ fn a_primary_that_comes_back_goes_on_with_its_replicas() {
 }
 
 #[test]
-fn a_replica_that_comes_back_goes_on() {
+fn r10_21_a_replica_that_comes_back_goes_on() {
     for oracle in Oracle::ALL {
         let top = oracle.start(&["--repl-diskless-sync-delay", "0", "--save", ""]);
         let port = top.port().to_string();
@@ -213,7 +213,7 @@ fn a_replica_that_comes_back_goes_on() {
 }
 
 #[test]
-fn the_file_says_whom_to_follow() {
+fn r10_31_the_file_says_whom_to_follow() {
     let top = Server::start(SAVES);
     let mut replica = Server::start_with_config("save \"\"\n", &[]);
     follow(&replica, &top);
@@ -338,7 +338,7 @@ fn failover_is_refused_as_the_real_server_refuses_it() {
 
 /// The two change places, and nothing that was acknowledged is lost.
 #[test]
-fn a_failover_changes_the_roles_under_load() {
+fn r10_30_a_failover_changes_the_roles_under_load() {
     for other in [None, Some(Oracle::Redis70), Some(Oracle::Redis82), Some(Oracle::Valkey91)] {
         let start = |oracle: Option<Oracle>| match oracle {
             None => Server::start(SAVES),
@@ -376,7 +376,7 @@ fn a_failover_changes_the_roles_under_load() {
 }
 
 #[test]
-fn a_failover_that_comes_to_nothing_leaves_a_primary() {
+fn r10_30_a_failover_that_comes_to_nothing_leaves_a_primary() {
     let (mut top, below) = (Server::start(SAVES), Oracle::Redis70.start(&["--save", ""]));
     follow(&below, &top);
     await_equal(&top, &below);
@@ -425,7 +425,7 @@ fn a_shutdown_waits_for_replicas_that_lack_something() {
 }
 
 #[test]
-fn whoever_is_blocked_is_told_when_the_server_becomes_a_replica() {
+fn r10_26_whoever_is_blocked_is_told_when_the_server_becomes_a_replica() {
     let top = Oracle::Redis82.start(&["--repl-diskless-sync-delay", "0", "--save", ""]);
     let (ours, theirs) = (Server::start(SAVES), Oracle::Redis82.start(&["--save", ""]));
     for line in ["BLPOP l 0", "XREAD BLOCK 0 STREAMS s 0", "WAIT 1 0", "WAITAOF 0 1 0"] {

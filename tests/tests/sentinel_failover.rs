@@ -104,7 +104,7 @@ fn two_of_ours_and_one_of_redis_70() {
 }
 
 #[test]
-fn one_of_ours_and_two_of_redis_82() {
+fn r10_38_one_of_ours_and_two_of_redis_82() {
     quorum_of([APUS, REDIS82, REDIS82]);
 }
 
@@ -169,17 +169,17 @@ fn state_of(file: &str) -> Vec<String> {
 }
 
 #[test]
-fn files_are_taken_over_from_redis_70() {
+fn r10_38_files_are_taken_over_from_redis_70() {
     take_over(REDIS70);
 }
 
 #[test]
-fn files_are_taken_over_from_redis_82() {
+fn r10_38_files_are_taken_over_from_redis_82() {
     take_over(REDIS82);
 }
 
 #[test]
-fn files_are_taken_over_from_valkey() {
+fn r10_38_files_are_taken_over_from_valkey() {
     take_over(VALKEY91);
 }
 
