@@ -18,6 +18,7 @@ pub mod impostor;
 pub mod instants;
 pub mod ledger;
 pub mod memcached;
+pub mod peer;
 mod process;
 pub mod programs;
 pub mod proxy;

@@ -51,7 +51,8 @@ pub fn await_replica(primary: &Server, replica: &Server) {
 
 /// Whether a replica stands where the primary stands.
 pub fn has_all(primary: &mut Client, replica: &mut Client) -> bool {
-    replica.info("master_link_status") == "up"
+    replica.info("role") == "slave"
+        && replica.info("master_link_status") == "up"
         && replica.info("slave_repl_offset") == primary.info("master_repl_offset")
 }
 

@@ -1,7 +1,10 @@
-//! Wherever the link to a primary is cut or goes silent, in the handshake, in a full sync or in
-//! the stream, the replica comes back and has the same data.
+//! Wherever the link to a primary is cut, goes silent or loses one end, in the handshake, in a full
+//! sync or in the stream, the replica comes back and has the same data; one that is slow or late
+//! goes on.
 //!
 //! `APUS_REPLICATION_CUTS=all` cuts at every byte of a handshake, and at ten times as many others.
+
+use std::time::Duration;
 
 use base::random::Random;
 use tests::proxy::{Direction, Fault, Proxy};
@@ -95,4 +98,87 @@ fn a_link_that_says_nothing_is_given_up() {
     std::thread::scope(|scope| {
         faults.into_iter().for_each(|fault| _ = scope.spawn(move || alone(fault)));
     });
+}
+
+/// What a link has only one end of is given up by the other one, too.
+#[test]
+fn a_link_with_one_end_is_given_up() {
+    let faults = [
+        Fault::HalfOpen(Direction::Up, 30),
+        Fault::HalfOpen(Direction::Down, 90),
+        Fault::HalfOpen(Direction::Down, 30_000),
+        Fault::HalfOpen(Direction::Up, 400),
+    ];
+    let alone = |fault: Fault| survives(NodeKind::Apus, &[fault], &[]);
+    std::thread::scope(|scope| {
+        faults.into_iter().for_each(|fault| _ = scope.spawn(move || alone(fault)));
+    });
+}
+
+/// A replica of ours behind a link with a fault that ends nothing, while there are writes.
+fn endure(primary: NodeKind, fault: Fault) {
+    let (primary, replica) = (primary.start(&[]), NodeKind::Apus.start(&[]));
+    let mut client = primary.client();
+    tests::samples::fill(&mut client, false);
+    let proxy = Proxy::start(primary.port());
+    proxy.spoil_next(fault);
+    follow(&replica, proxy.port());
+    let value = "v".repeat(500);
+    for turn in 0..200 {
+        client.call(&["SET", &format!("key:{turn}"), &value]);
+    }
+    await_replica(&primary, &replica);
+    for turn in 0..200 {
+        client.call(&["RPUSH", "list", &turn.to_string()]);
+    }
+    await_replica(&primary, &replica);
+    assert_same(&primary, &replica, &[fault]);
+    assert_eq!(proxy.accepted(), 1, "{fault:?}");
+    assert_eq!(primary.client().info("sync_full"), "1", "{fault:?}");
+}
+
+#[test]
+fn a_link_that_is_slow_or_late_goes_on() {
+    let late = Duration::from_millis(150);
+    let faults = [
+        Fault::Throttle(Direction::Down, 200_000),
+        Fault::Throttle(Direction::Up, 200),
+        Fault::Delay(Direction::Down, late),
+        Fault::Delay(Direction::Up, late),
+    ];
+    for primary in [NodeKind::Apus, NodeKind::Genuine(Oracle::Valkey91)] {
+        std::thread::scope(|scope| {
+            for fault in faults {
+                scope.spawn(move || endure(primary, fault));
+            }
+        });
+    }
+}
+
+/// A replica whose requests come twice is one more replica to its primary, and nothing else.
+#[test]
+fn a_link_that_comes_twice_is_two() {
+    let (primary, replica) = (NodeKind::Apus.start(&[]), NodeKind::Apus.start(&[]));
+    let mut client = primary.client();
+    tests::samples::fill(&mut client, false);
+    let proxy = Proxy::start(primary.port());
+    (0..100).for_each(|_| proxy.spoil_next(Fault::Double));
+    follow(&replica, proxy.port());
+    let mut looks = 0;
+    eventually("both are there", || {
+        looks += 1;
+        if looks % 100 == 0 {
+            // The twin was not answered before its next request came, and was refused.
+            replica.client().call(&["CLIENT", "KILL", "TYPE", "MASTER"]);
+        }
+        client.info("connected_slaves") == "2"
+    });
+    client.call(&["SET", "twice", "v"]);
+    await_replica(&primary, &replica);
+    assert_eq!(render(&client.call(&["WAIT", "2", "0"])), "(integer) 2");
+    follow(&replica, primary.port());
+    eventually("both ends of the other two are gone", || client.info("connected_slaves") == "1");
+    client.call(&["SET", "once", "v"]);
+    await_replica(&primary, &replica);
+    assert_same(&primary, &replica, &[Fault::Double]);
 }
