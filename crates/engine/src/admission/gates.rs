@@ -26,7 +26,8 @@ use crate::table::command_table::CommandEntry;
 /// In Redis, who watches counts as a replica.
 const WATCHES: Refusal = Refusal::error("ERR Replica can't interact with the keyspace");
 
-const MASTERDOWN: Refusal = Refusal::error(
+/// What a replica without its primary says, where it is not to show what it has.
+pub(crate) const MASTERDOWN: Refusal = Refusal::error(
     "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
 );
 

@@ -11,6 +11,7 @@ use script::{ScriptError, Sha1};
 use super::accounting::Accounting;
 use super::interpreter::with_interpreter;
 use super::run::{Code, ScriptCall};
+use crate::admission::gates::MASTERDOWN;
 use crate::transaction::unit::{Program, ProgramRequest, Shortage, UnitCommand};
 
 /// All of them.
@@ -170,6 +171,9 @@ pub(crate) fn prepare(
         if let Some(refusal) = refusal {
             return Err(refusal);
         }
+    }
+    if asked.server.replica_role.is_stale() && !flags.allow_stale {
+        return Err(MASTERDOWN);
     }
     Ok(ScriptCall {
         server: asked.server,

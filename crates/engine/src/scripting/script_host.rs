@@ -31,6 +31,7 @@ use crate::transaction::unit::{DeferredLog, Unit};
 const UNKNOWN: Refusal = Refusal::error("ERR Unknown Redis command called from script");
 const WRONG_ARITY: Refusal =
     Refusal::error("ERR Wrong number of args calling Redis command from script");
+const STALE: Refusal = Refusal::error("ERR Can not execute the command on a stale replica");
 const READ_ONLY: Refusal =
     Refusal::error("ERR Write commands are not allowed from read-only scripts.");
 
@@ -293,6 +294,9 @@ impl ScriptHost<'_> {
             && !self.server.scripts.may_call_denied.load(Ordering::Relaxed);
         if is_denied || stays_outside {
             return Err(NOT_FROM_SCRIPT);
+        }
+        if self.server.replica_role.is_stale() && !flags.has(Flags::STALE) {
+            return Err(STALE);
         }
         if let Some(subject) = self.subject {
             let request = Request { entry, args, database: self.unit.tx.database() };

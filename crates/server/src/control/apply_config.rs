@@ -235,9 +235,14 @@ fn apply_effect(server: &'static Server, effect: Effect) {
         Effect::OutputLimits => output_limit::review(server),
         Effect::Replication => server.links.configure(server),
         Effect::TrackingTable => server.tracking.fit_table(server.surroundings()),
-        // Whoever loads looks at the end.
-        Effect::AppendOnly if server.loading.is_on() || server.config.get(APPENDONLY) => {}
-        Effect::AppendOnly => aof::switch_off(server),
+        Effect::AppendOnly => {
+            // Whoever loads looks at the end.
+            if !server.loading.is_on() && !server.config.get(APPENDONLY) {
+                aof::switch_off(server);
+            }
+            // A replica tells what its log has.
+            server.links.configure(server);
+        }
         Effect::Watchdog => crash::look_again(),
         Effect::AppendSync => server.aof.policy_changed(server),
         // Who is in stays in, as in Redis.

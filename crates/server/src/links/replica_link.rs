@@ -226,13 +226,19 @@ impl ReplicaLink {
                 let now = now_ms(server);
                 if words[0].eq_ignore_ascii_case(b"replconf") {
                     primary.replconf(self.id, &words[1..], &client, now);
-                } else {
+                } else if !asks_again(&words) {
                     let command = String::from_utf8_lossy(words[0]).to_lowercase();
                     primary.misbehaved(self.id, &command, &client, now);
                 }
             });
         });
     }
+}
+
+/// Whether a replica asks to become one, which says nothing: real servers pass over it, too.
+fn asks_again(words: &[&[u8]]) -> bool {
+    let is = |name: &[u8]| words[0].eq_ignore_ascii_case(name);
+    (is(b"psync") && words.len() > 2) || (is(b"sync") && words.len() == 1)
 }
 
 fn read(socket: &mut LinkSocket, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {

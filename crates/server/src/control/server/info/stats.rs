@@ -68,7 +68,7 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     );
     let overruns = get(&stats.query_buffer_overruns);
     report.field("client_query_buffer_limit_disconnections", overruns);
-    let unread = get(&stats.output_limit_disconnections);
+    let unread = get(&stats.output_limit_disconnections) + syncs.overweight;
     report.field("client_output_buffer_limit_disconnections", unread);
     report.fields(&["reply_buffer_shrinks", "reply_buffer_expands"], 0);
     write_loops(server, &rates, &totals, report);
