@@ -42,6 +42,8 @@ pub enum SentinelClient {
     Ioredis,
     /// Of Java.
     Jedis,
+    /// Of Go.
+    GoRedis,
 }
 
 /// Has a client write by way of a Sentinel, lets the primary end, and waits until the client writes
@@ -64,6 +66,11 @@ pub fn through_failover(client: SentinelClient, sentinel: &Sentinel, world: &mut
             let mut command = Command::new(recorded("java"));
             let libraries = recorded("java_libraries").join("*");
             command.arg("-cp").arg(libraries).arg(script("maven/Failover.java"));
+            command
+        }
+        SentinelClient::GoRedis => {
+            let mut command = Command::new(recorded("go_session"));
+            command.arg("failover");
             command
         }
     };
@@ -115,6 +122,27 @@ pub fn linearizable(server: &Server, operations: usize, seed: u64) {
     if !server.is_oracle() {
         report("porcupine", text.lines().last().unwrap_or_default());
     }
+}
+
+/// The same through failovers, between two nodes with these ports: what has WAIT behind it. The
+/// caller fails over again and again, until all is done; what was printed.
+pub fn linearizable_through_failovers(
+    ports: [u16; 2],
+    operations: usize,
+    seed: u64,
+    mut fail_over: impl FnMut(),
+) -> String {
+    let mut command = Command::new(recorded("linearizable"));
+    let numbers = [operations as u64, seed, u64::from(ports[0]), u64::from(ports[1])];
+    command.arg("failover").args(numbers.map(|it| it.to_string()));
+    let mut process = Process::of(&mut command);
+    while !process.has_ended() {
+        fail_over();
+    }
+    let text = process.log();
+    assert!(process.wait().success(), "{text}");
+    report("porcupine-failover", text.lines().last().unwrap_or_default());
+    text
 }
 
 /// Runs a session, which ends with a line `N passed, N failed`, and reports it. Its arguments are

@@ -24,3 +24,8 @@ fn ioredis_finds_the_next_primary() {
 fn jedis_finds_the_next_primary() {
     is_led_by(SentinelClient::Jedis);
 }
+
+#[test]
+fn go_redis_finds_the_next_primary() {
+    is_led_by(SentinelClient::GoRedis);
+}

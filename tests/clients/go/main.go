@@ -1,5 +1,6 @@
 // Sessions of go-redis against a running server, in both protocols: session PORT SOCKET|- LEVEL.
 // LEVEL is `newest` where the server knows the commands of Redis 8.10. Ends with `N passed, N failed`.
+// Or through a failover: session failover PORT NAME.
 package main
 
 import (
@@ -250,6 +251,10 @@ func session(port, socket, level string, protocol int) {
 }
 
 func main() {
+	if os.Args[1] == "failover" {
+		failover(os.Args[2], os.Args[3])
+		return
+	}
 	session(os.Args[1], os.Args[2], os.Args[3], 2)
 	session(os.Args[1], os.Args[2], os.Args[3], 3)
 	fmt.Println("2 passed, 0 failed")

@@ -28,14 +28,9 @@ func (connection *connection) close() {
 
 // Sends a command and returns its reply as text: that of a set in order, that of a hash as pairs.
 func (connection *connection) call(words []string) string {
-	var text strings.Builder
-	fmt.Fprintf(&text, "*%d\r\n", len(words))
-	for _, word := range words {
-		fmt.Fprintf(&text, "$%d\r\n%s\r\n", len(word), word)
-	}
-	_, err := io.WriteString(connection.socket, text.String())
+	check(connection.send(words))
+	items, isArray, err := connection.reply()
 	check(err)
-	items, isArray := connection.reply()
 	if !isArray {
 		return items[0]
 	}
@@ -48,40 +43,64 @@ func (connection *connection) call(words []string) string {
 	return show(items)
 }
 
+// Sends commands at once.
+func (connection *connection) send(commands ...[]string) error {
+	var text strings.Builder
+	for _, words := range commands {
+		fmt.Fprintf(&text, "*%d\r\n", len(words))
+		for _, word := range words {
+			fmt.Fprintf(&text, "$%d\r\n%s\r\n", len(word), word)
+		}
+	}
+	_, err := io.WriteString(connection.socket, text.String())
+	return err
+}
+
+// A reply that is an error.
+type refusal string
+
+func (refusal refusal) Error() string {
+	return string(refusal)
+}
+
 // Reads a reply: the elements of an array, or one text.
-func (connection *connection) reply() ([]string, bool) {
+func (connection *connection) reply() ([]string, bool, error) {
 	line, err := connection.reader.ReadString('\n')
-	check(err)
+	if err != nil {
+		return nil, false, err
+	}
 	line = strings.TrimRight(line, "\r\n")
 	rest := line[1:]
 	switch line[0] {
 	case '+', ':':
-		return []string{rest}, false
+		return []string{rest}, false, nil
+	case '-':
+		return nil, false, refusal(line)
 	case '$':
-		return []string{connection.bulk(rest)}, false
+		text, err := connection.bulk(rest)
+		return []string{text}, false, err
 	case '*':
 		length, err := strconv.Atoi(rest)
-		check(err)
 		var items []string
-		for count := 0; count < length; count++ {
-			item, _ := connection.reply()
-			items = append(items, item[0])
+		for count := 0; err == nil && count < length; count++ {
+			var item []string
+			if item, _, err = connection.reply(); err == nil {
+				items = append(items, item[0])
+			}
 		}
-		return items, true
+		return items, true, err
 	}
-	panic("a reply: " + line)
+	return nil, false, fmt.Errorf("a reply: %s", line)
 }
 
-func (connection *connection) bulk(header string) string {
+func (connection *connection) bulk(header string) (string, error) {
 	length, err := strconv.Atoi(header)
-	check(err)
-	if length < 0 {
-		return "nil"
+	if err != nil || length < 0 {
+		return "nil", err
 	}
 	bytes := make([]byte, length+2)
 	_, err = io.ReadFull(connection.reader, bytes)
-	check(err)
-	return string(bytes[:length])
+	return string(bytes[:max(0, len(bytes)-2)]), err
 }
 
 func pairs(items []string) []string {

@@ -1,9 +1,9 @@
 // Linearizability of single keys: clients work on the same few keys at once, and Porcupine looks
 // for an order of what they did in which every reply is right.
 //
-// Arguments: the port, how many operations in all, and a seed. Ends with a line
-// `N passed, N failed`, which counts histories. First it wants to see wrong histories found out, one
-// of each kind.
+// Arguments: the port, how many operations in all, and a seed; or `failover` and what is said there.
+// Ends with a line `N passed, N failed`, which counts histories. First it wants to see wrong
+// histories found out, one of each kind.
 package main
 
 import (
@@ -52,6 +52,10 @@ var kinds = []kind{register, counter, list, set, hash}
 var shapes = [][2]int{{2, 1}, {4, 1}, {8, 2}, {16, 4}}
 
 func main() {
+	if os.Args[1] == "failover" {
+		failover(os.Args[2:])
+		return
+	}
 	port := os.Args[1]
 	operations, err := strconv.Atoi(os.Args[2])
 	check(err)

@@ -79,6 +79,8 @@ var register = kind{
 			return output == before, nil
 		case "DEL":
 			return output == exists, nil
+		case "UNHEARD":
+			return true, nil
 		case "SETNX":
 			if exists == "1" {
 				return output == "0", state

@@ -52,7 +52,12 @@ pub(super) const PARTS: &[Part] = &[
     },
     Part {
         name: "go",
-        pins: &["tests/clients/go/go.mod", "tests/clients/go/go.sum", "tests/clients/go/main.go"],
+        pins: &[
+            "tests/clients/go/go.mod",
+            "tests/clients/go/go.sum",
+            "tests/clients/go/failover.go",
+            "tests/clients/go/main.go",
+        ],
         extra: "",
         is_there: || true,
         install: install_go,
@@ -88,6 +93,7 @@ pub(super) const PARTS: &[Part] = &[
             "tests/clients/porcupine/go.mod",
             "tests/clients/porcupine/go.sum",
             "tests/clients/porcupine/connection.go",
+            "tests/clients/porcupine/failover.go",
             "tests/clients/porcupine/main.go",
             "tests/clients/porcupine/models.go",
         ],
