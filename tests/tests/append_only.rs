@@ -115,6 +115,23 @@ pub(crate) fn forget_entries_read(states: [&mut State; 2]) {
     }
 }
 
+/// Leaves out consumers that have nothing pending: real servers do not tell their replicas of one
+/// that was given nothing when it first came.
+pub(crate) fn forget_idle_consumers(states: [&mut State; 2]) {
+    const IDLE: &str = " seen-time .. active-time .. pel-count Integer(0) pending []]";
+    for held in states.into_iter().flat_map(BTreeMap::values_mut) {
+        let mut pieces = held.what.split("[name ");
+        let mut kept = pieces.next().unwrap_or_default().to_owned();
+        for piece in pieces {
+            match piece.split_once(IDLE) {
+                Some((_, rest)) => kept.push_str(rest),
+                None => kept += &format!("[name {piece}"),
+            }
+        }
+        held.what = kept.replace("  ", " ").replace("[ ", "[").replace(" ]", "]");
+    }
+}
+
 /// What each key of each database holds.
 pub(crate) fn state(client: &mut Client) -> State {
     let mut state = BTreeMap::new();
