@@ -4,7 +4,6 @@
 use std::path::Path;
 use std::process::Command as Process;
 
-use base::random::Random;
 use proto::value::Value;
 use rustix::process::Signal;
 use tests::client::field;
