@@ -1,8 +1,8 @@
 //! What replication promises through failovers, and what it does not: histories of single keys with
 //! WAIT behind each step are judged by Porcupine, and without WAIT what is lost is counted.
 //!
-//! `APUS_FAILOVER_OPERATIONS=1000000` asks for so many operations, `APUS_FAILOVER_LOSSES=100` for so
-//! many kills of which the loss is measured; both of fresh seeds.
+//! `APUS_FAILOVER_OPERATIONS=1000000` asks for so many operations, `APUS_FAILOVER_LOSSES=100` for
+//! so many kills of which the loss is measured; both of fresh seeds.
 
 use std::time::{Duration, Instant};
 

@@ -146,7 +146,7 @@ const ROWS: &[&str] = &[
     "XADD k 1-1 f v | XGROUP CREATE k g 0 | XREADGROUP GROUP g c NOACK STREAMS k >",
     "XADD k 1-1 f v | XGROUP CREATE k g 0 | XREADGROUP GROUP g c STREAMS k > | XACK k g 1-1",
     "XADD k 1-1 f v | XGROUP CREATE k g 0 | XREADGROUP GROUP g c STREAMS k > | XCLAIM k g d 0 1-1",
-    "XADD k 1-1 f v | XGROUP CREATE k g 0 | XREADGROUP GROUP g c STREAMS k > | XAUTOCLAIM k g d 0 0",
+    "XADD k 1 f v | XGROUP CREATE k g 0 | XREADGROUP GROUP g c STREAMS k > | XAUTOCLAIM k g d 0 0",
     "GEOADD k 13.361389 38.115556 Palermo",
     "HSET k f 1 | HINCRBYFLOAT k f 1.5",
     "HSET k f 1 | HINCRBY k f 1",
