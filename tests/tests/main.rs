@@ -70,6 +70,7 @@ mod hostile;
 mod hostile_containers;
 mod hostile_files;
 mod hostile_sizes;
+mod http;
 mod idle_times;
 mod import_mode;
 mod in_effect;

@@ -121,6 +121,8 @@ settings! {
     HELLO_SERVER_NAME: Arc<[u8]> = "hello-server-name";
     HIDE_USER_DATA_FROM_LOG: bool = "hide-user-data-from-log";
     HLL_SPARSE_MAX_BYTES: usize = "hll-sparse-max-bytes";
+    HTTP_BIND: Vec<BindAddress> = "http-bind";
+    HTTP_PORT: u16 = "http-port";
     HZ: u32 = "hz";
     IMPORT_MODE: bool = "import-mode";
     KEY_LOAD_DELAY: i32 = "key-load-delay";

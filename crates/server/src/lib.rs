@@ -6,6 +6,7 @@
 mod control;
 mod cron;
 mod families;
+mod http;
 mod links;
 mod memcached;
 mod migration;

@@ -33,6 +33,7 @@ use crate::control::context::ControlHandler;
 use crate::control::users;
 use crate::cron;
 use crate::families::{self, FAMILIES};
+use crate::http;
 use crate::memcached::MEMCACHED_VERSION;
 use crate::memcached::command_line::{self, Invocation};
 use crate::net::listeners::Listeners;
@@ -170,6 +171,7 @@ fn start(launch: &Launch<'_>) -> Result<(), String> {
     announce(server, &listeners, &workforce);
     let sentinel = is_sentinel.then(|| begin_sentinel(server)).transpose();
     let sentinel = sentinel.inspect_err(|line| server.log.write_last(line))?;
+    http::open(server).inspect_err(|line| server.log.write_last(line))?;
     {
         let _inside = runtime.enter();
         listeners.serve(server);

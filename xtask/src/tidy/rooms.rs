@@ -51,6 +51,7 @@ const ROOMS: &[Room] = &[
     ),
     room("control", &["server/control/"]),
     room("sentinel", &["server/sentinel/"]),
+    room("http", &["server/http/"]),
     room(
         "start",
         &[

@@ -2,11 +2,28 @@
 
 use super::super::choices::BusyScope;
 use super::super::kind::{Kind, integer};
-use super::super::option::{ConfigOption, Effect, NOT_YET, WORKS};
+use super::super::option::{Access, ConfigOption, Effect, NOT_YET, WORKS};
 use super::super::special;
 
 /// What the server tells of its work.
 pub(super) const OPTIONS: &[ConfigOption] = &[
+    ConfigOption {
+        name: "http-port",
+        kind: integer(0, 65_535),
+        default: "0",
+        access: Access::Startup,
+        doc: "The port of HTTP: /metrics for Prometheus, /healthz, /readyz and /api/info; 0 \
+              listens on none.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "http-bind",
+        kind: special::BIND,
+        default: "127.0.0.1 -::1",
+        access: Access::Startup,
+        doc: "The addresses on which http-port is opened.",
+        ..WORKS
+    },
     ConfigOption {
         name: "slowlog-log-slower-than",
         aliases: &["commandlog-execution-slower-than"],

@@ -61,7 +61,7 @@ impl WriteRefusals {
 
     /// Why a command may not run, if it may not. As in Redis, PING tells too.
     #[inline]
-    pub(crate) fn refuse(
+    pub fn refuse(
         &self,
         config: &Config,
         journal: &Journal,

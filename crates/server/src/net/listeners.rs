@@ -311,13 +311,31 @@ fn start_accepting(
 /// Binds sockets, all or none; where the port is 0, all get the one that the first was given. The
 /// error says whether somebody listens there.
 fn bind_all(server: &Network, wanted: &[Wanted]) -> Result<Vec<Bound>, (String, bool)> {
-    let mut bound: Vec<Bound> = Vec::new();
+    let listening = |(address, socket)| Ok((address, TcpListener::from_std(socket)?));
+    let bound: io::Result<_> = bind_sockets(server, wanted)?.into_iter().map(listening).collect();
+    bound.map_err(|error| (plain(&error), false))
+}
+
+/// Binds the sockets of a port that another thread serves.
+pub(crate) fn bind_for(
+    server: &Network,
+    binds: Vec<BindAddress>,
+    port: u16,
+) -> Result<Vec<(SocketAddr, std::net::TcpListener)>, String> {
+    bind_sockets(server, &addresses(binds, port)?).map_err(|(why, _)| why)
+}
+
+fn bind_sockets(
+    server: &Network,
+    wanted: &[Wanted],
+) -> Result<Vec<(SocketAddr, std::net::TcpListener)>, (String, bool)> {
+    let mut bound: Vec<(SocketAddr, std::net::TcpListener)> = Vec::new();
     for &Wanted { mut address, optional } in wanted {
         if let (0, Some((first, _))) = (address.port(), bound.first()) {
             address.set_port(first.port());
         }
         let backlog = server.config.get(TCP_BACKLOG);
-        match listen_tcp(address, backlog).and_then(TcpListener::from_std) {
+        match listen_tcp(address, backlog) {
             Ok(listener) => bound.push((listener.local_addr().unwrap_or(address), listener)),
             Err(error) if optional && is_unavailable(&error) => {}
             Err(error) => {

@@ -44,7 +44,7 @@ pub(super) fn write_latencies(server: &Server, report: &mut Report) {
 }
 
 /// The commands in use with their statistics.
-fn called(server: &Server) -> impl Iterator<Item = (&CommandEntry, CallStats)> {
+pub(crate) fn called(server: &Server) -> impl Iterator<Item = (&CommandEntry, CallStats)> {
     let entries = server.table.entries().iter().flat_map(CommandEntry::family);
     entries.filter_map(|entry| Some((entry, server.stats.calls_of(entry.id)?)))
 }

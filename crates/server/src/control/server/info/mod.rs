@@ -28,6 +28,8 @@ use crate::server::Server;
 
 use report::Report;
 
+pub(crate) use commands::called;
+
 pub(crate) const INFO: ControlCommand = Command {
     spec: Spec {
         name: "INFO",
@@ -119,6 +121,11 @@ pub(crate) fn all() -> impl Iterator<Item = (&'static str, impl Fn(&Server) -> S
         };
         (section.title, tell)
     })
+}
+
+/// The same as one text.
+pub(crate) fn everything(server: &Server) -> String {
+    all().map(|(title, tell)| format!("# {title}\r\n{}\r\n", tell(server))).collect()
 }
 
 /// Whether a section is asked for; `by_default` it is where none is named.

@@ -1,0 +1,64 @@
+//! Who may ask: a user of ACL, by name and password, or the default user where it needs none.
+//!
+//! Invariant: a figure is shown to nobody who may not run INFO.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use acl::User;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use config::settings::PROTECTED_MODE;
+use hyper::header::AUTHORIZATION;
+use hyper::{HeaderMap, StatusCode};
+use proto::OwnedArgs;
+
+use crate::server::Server;
+
+/// The name of the default user, whose password may come without a name.
+const DEFAULT: &[u8] = b"default";
+
+/// Whether a request may read what INFO tells; if not, the status that says so.
+pub(super) fn check(
+    server: &Server,
+    peer: SocketAddr,
+    headers: &HeaderMap,
+) -> Result<(), StatusCode> {
+    let user = match headers.get(AUTHORIZATION) {
+        Some(value) => named(server, value.as_bytes()).ok_or(StatusCode::UNAUTHORIZED)?,
+        None => unnamed(server, peer)?,
+    };
+    let info = server.table.find(b"INFO").expect("there is INFO");
+    let words: OwnedArgs = [&b"INFO"[..]].into_iter().collect();
+    match user.rules().may_run(info.id, words.as_args()) {
+        true => Ok(()),
+        false => Err(StatusCode::FORBIDDEN),
+    }
+}
+
+/// The default user, for who does not say a name.
+fn unnamed(server: &Server, peer: SocketAddr) -> Result<Arc<User>, StatusCode> {
+    let is_near = peer.ip().to_canonical().is_loopback();
+    let user = server.users.authenticate(DEFAULT, b"").ok_or(StatusCode::UNAUTHORIZED)?;
+    match is_near || !server.config.get(PROTECTED_MODE) {
+        true => Ok(user),
+        false => Err(StatusCode::FORBIDDEN),
+    }
+}
+
+/// The user of a header: `Basic` with name and password, or `Bearer` with a password.
+fn named(server: &Server, value: &[u8]) -> Option<Arc<User>> {
+    let text = std::str::from_utf8(value).ok()?;
+    let (scheme, given) = text.split_once(' ')?;
+    if scheme.eq_ignore_ascii_case("bearer") {
+        return server.users.authenticate(DEFAULT, given.trim().as_bytes());
+    }
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return None;
+    }
+    let decoded = STANDARD.decode(given.trim()).ok()?;
+    let at = decoded.iter().position(|byte| *byte == b':')?;
+    let (name, password) = (&decoded[..at], &decoded[at + 1..]);
+    let name = if name.is_empty() { DEFAULT } else { name };
+    server.users.authenticate(name, password)
+}

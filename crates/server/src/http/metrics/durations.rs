@@ -1,0 +1,39 @@
+//! How long commands take, as histograms.
+//!
+//! Invariant: a bucket's limit is one of the limits by which durations are counted, so its count is
+//! exact.
+
+use engine::observe::stats::bucket_limit;
+
+use super::exposition::{Exposition, MetricKind};
+use crate::control::server::info;
+use crate::server::Server;
+
+/// Every how many of the counted buckets is shown: four are a doubling.
+const STEP: usize = 8;
+
+/// The first and the last that are shown: 2 microseconds, and a minute.
+const SHOWN: std::ops::Range<usize> = 3..100;
+
+pub(super) fn write(server: &Server, exposition: &mut Exposition) {
+    let help = "How long calls of a command took, in seconds.";
+    exposition.family("command_duration_seconds", MetricKind::Histogram, help);
+    for (entry, stats) in info::called(server) {
+        let name = &*entry.full_name;
+        let counted: u64 = stats.histogram.iter().sum();
+        if counted == 0 {
+            continue;
+        }
+        for bucket in SHOWN.step_by(STEP) {
+            // A duration is cut to whole microseconds, so it is below the next one.
+            let limit = (bucket_limit(bucket) + 1) as f64 / 1e6;
+            let within: u64 = stats.histogram.iter().take(bucket + 1).sum();
+            let labels = [("command", name), ("le", &*limit.to_string())];
+            exposition.sample_of("_bucket", &labels, within);
+        }
+        exposition.sample_of("_bucket", &[("command", name), ("le", "+Inf")], counted);
+        let seconds = stats.micros as f64 / 1e6;
+        exposition.sample_of("_sum", &[("command", name)], seconds);
+        exposition.sample_of("_count", &[("command", name)], counted);
+    }
+}

@@ -1,0 +1,66 @@
+//! What `/metrics` tells: every figure of INFO under a name and in a unit that Prometheus expects,
+//! and the durations of commands as histograms.
+//!
+//! Invariant: a figure is INFO's own, read from its text; so both say the same.
+
+mod durations;
+mod exposition;
+mod fields;
+mod lines;
+
+#[cfg(test)]
+mod tests;
+
+pub(super) use exposition::Format;
+
+use exposition::Exposition;
+
+use crate::control::server::info;
+use crate::server::Server;
+
+/// All metrics.
+pub(super) fn text(server: &Server, format: Format) -> String {
+    let mut exposition = Exposition::new(format);
+    let report = info::everything(server);
+    let found: Vec<(&str, &str)> = entries(&report).collect();
+    fields::write(&found, &mut exposition);
+    lines::write(&found, &mut exposition);
+    durations::write(server, &mut exposition);
+    exposition.finish()
+}
+
+/// INFO as a JSON object: its sections, each an object of its fields, which are texts.
+pub(super) fn json(report: &str) -> String {
+    let mut text = String::from("{");
+    let mut is_first_section = true;
+    for section in report.split("# ").filter(|section| !section.is_empty()) {
+        let (title, body) = section.split_once("\r\n").unwrap_or((section, ""));
+        let comma = if is_first_section { "" } else { "}," };
+        is_first_section = false;
+        text += &format!("{comma}{}:{{", quoted(title));
+        let members: Vec<String> = entries(body)
+            .map(|(name, value)| format!("{}:{}", quoted(name), quoted(value)))
+            .collect();
+        text += &members.join(",");
+    }
+    text + if is_first_section { "}" } else { "}}" }
+}
+
+/// The fields of a text of INFO.
+fn entries(report: &str) -> impl Iterator<Item = (&str, &str)> {
+    report.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(':'))
+}
+
+/// A string of JSON.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => quoted.extend(['\\', letter]),
+            control if control < ' ' => quoted += &format!("\\u{:04x}", control as u32),
+            plain => quoted.push(plain),
+        }
+    }
+    quoted.push('"');
+    quoted
+}

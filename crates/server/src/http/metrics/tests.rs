@@ -1,0 +1,94 @@
+//! The metrics against INFO and against the rules of their text.
+
+use std::collections::BTreeSet;
+
+use super::exposition::{Exposition, Format, MetricKind};
+use super::{entries, fields, json, lines, text};
+use crate::control::server::info;
+use crate::start::test_server;
+
+/// Fields that are no metric: texts, and what another field tells in another unit.
+fn is_left_out(name: &str) -> bool {
+    const TEXTS: &[&str] = &[
+        "server_name",
+        "redis_git_dirty",
+        "redis_build_id",
+        "monotonic_clock",
+        "multiplexing_api",
+        "atomicvar_api",
+        "gcc_version",
+        "process_supervised",
+        "server_time_usec",
+        "uptime_in_days",
+        "hz",
+        "configured_hz",
+        "lru_clock",
+        "executable",
+        "config_file",
+        "used_memory_peak_perc",
+        "used_memory_dataset_perc",
+        "used_memory_lua",
+        "used_memory_vm_eval",
+        "allocator_frag_bytes",
+        "allocator_rss_bytes",
+        "rss_overhead_bytes",
+        "mem_fragmentation_bytes",
+        "master_replid2",
+    ];
+    TEXTS.contains(&name)
+        || name.ends_with("_human")
+        || name.starts_with("listener")
+        || name.starts_with("latency_percentiles_usec_")
+        || name.contains("_distrib_")
+}
+
+#[test]
+fn every_field_of_info_is_a_metric_or_is_left_out_for_a_reason() {
+    let report = info::everything(test_server());
+    let missing: Vec<&str> = entries(&report)
+        .filter(|(name, value)| !(fields::has(name) || lines::has(name, value)))
+        .map(|(name, _)| name)
+        .filter(|name| !is_left_out(name))
+        .collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
+fn names_are_well_formed_and_each_is_there_once() {
+    let mut seen = BTreeSet::new();
+    for format in [Format::Prometheus, Format::OpenMetrics] {
+        let text = text(test_server(), format);
+        let mut families = BTreeSet::new();
+        for line in text.lines().filter(|line| line.starts_with("# TYPE ")) {
+            let words: Vec<&str> = line.split(' ').collect();
+            let [_, _, name, kind] = words[..] else { panic!("{line}") };
+            assert!(families.insert(name.to_owned()), "{name} is there twice");
+            assert!(
+                name.bytes()
+                    .all(|byte| byte.is_ascii_lowercase() || b"_0123456789".contains(&byte))
+            );
+            let is_counter = kind == "counter" && format == Format::Prometheus;
+            assert_eq!(name.ends_with("_total"), is_counter, "{line}");
+        }
+        assert_eq!(text.ends_with("# EOF\n"), format == Format::OpenMetrics);
+        seen.insert(families.len());
+    }
+    assert_eq!(seen.len(), 1, "both formats have the same families");
+}
+
+#[test]
+fn labels_are_escaped() {
+    let mut exposition = Exposition::new(Format::Prometheus);
+    exposition.family("x", MetricKind::Counter, "A thing.");
+    exposition.sample(&[("a", "q\"b\\c\nd"), ("b", "")], 2.5);
+    let expected = "# HELP apus_x_total A thing.\n# TYPE apus_x_total counter\n\
+                    apus_x_total{a=\"q\\\"b\\\\c\\nd\",b=\"\"} 2.5\n";
+    assert_eq!(exposition.finish(), expected);
+}
+
+#[test]
+fn info_is_json() {
+    let report = "# Server\r\na:1\r\nb:x\"y\r\n\r\n# Modules\r\n\r\n# CPU\r\nc:d:e\r\n";
+    assert_eq!(json(report), r#"{"Server":{"a":"1","b":"x\"y"},"Modules":{},"CPU":{"c":"d:e"}}"#);
+    assert_eq!(json(""), "{}");
+}

@@ -1,0 +1,176 @@
+//! HTTP: metrics, health and INFO as JSON, and who may ask for them.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use serde_json::Value;
+use tests::server::{eventually, free_port};
+use tests::{Oracle, Server, check};
+
+/// A server with a port of HTTP.
+fn start(more: &[&str]) -> (Server, u16) {
+    let port = free_port();
+    let text = port.to_string();
+    (Server::start(&[&["--http-port", &text], more].concat()), port)
+}
+
+/// The status, the head and the body of an answer.
+struct Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+fn ask(port: u16, method: &str, path: &str, headers: &str) -> Answer {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+    let request =
+        format!("{method} {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{headers}\r\n");
+    stream.write_all(request.as_bytes()).expect("it is taken");
+    let mut text = String::new();
+    stream.read_to_string(&mut text).expect("it is answered");
+    let (head, body) = text.split_once("\r\n\r\n").expect("a head and a body");
+    let status = head.split(' ').nth(1).and_then(|word| word.parse().ok()).expect("a status");
+    Answer { status, head: head.to_ascii_lowercase(), body: body.to_owned() }
+}
+
+fn get(port: u16, path: &str) -> Answer {
+    ask(port, "GET", path, "")
+}
+
+/// The value of a sample.
+fn sample(text: &str, name: &str) -> f64 {
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("no {name} in\n{text}")).parse().expect("a number")
+}
+
+#[test]
+fn metrics_say_what_info_says() {
+    let (server, port) = start(&[]);
+    let mut client = server.client();
+    check(&mut client, "> SET a 1\nOK\n> SET b 2 EX 1000\nOK\n> GET a\n\"1\"");
+    client.call(&["GET"]);
+    let answer = get(port, "/metrics");
+    assert_eq!(answer.status, 200);
+    assert!(answer.head.contains("content-type: text/plain; version=0.0.4"), "{}", answer.head);
+    let expected: [(&str, f64); 11] = [
+        ("apus_connected_clients", 1.0),
+        ("apus_db_keys{db=\"0\"}", 2.0),
+        ("apus_db_keys_expiring{db=\"0\"}", 1.0),
+        ("apus_commands_total{command=\"set\"}", 2.0),
+        ("apus_commands_rejected_total{command=\"get\"}", 1.0),
+        ("apus_errors_total{error=\"ERR\"}", 1.0),
+        ("apus_keyspace_hits_total", 1.0),
+        ("apus_rdb_last_save_ok", 1.0),
+        ("apus_is_primary", 1.0),
+        ("apus_command_duration_seconds_count{command=\"set\"}", 2.0),
+        ("apus_command_duration_seconds_bucket{command=\"set\",le=\"+Inf\"}", 2.0),
+    ];
+    for (name, value) in expected {
+        assert_eq!(sample(&answer.body, name).to_bits(), value.to_bits(), "{name}");
+    }
+    let limit = client.call(&["CONFIG", "SET", "maxmemory", "100mb"]);
+    assert_eq!(limit.as_bytes(), Some(&b"OK"[..]));
+    let text =
+        ask(port, "GET", "/metrics", "Accept: application/openmetrics-text; version=1.0.0\r\n");
+    assert!(text.head.contains("application/openmetrics-text"), "{}", text.head);
+    assert_eq!(
+        sample(&text.body, "apus_memory_limit_bytes").to_bits(),
+        f64::to_bits(104_857_600.0)
+    );
+    assert!(text.body.ends_with("# EOF\n"));
+}
+
+#[test]
+fn info_is_told_as_json() {
+    let (server, port) = start(&[]);
+    check(&mut server.client(), "> SET a 1\nOK");
+    let answer = get(port, "/api/info");
+    assert!(answer.head.contains("content-type: application/json"), "{}", answer.head);
+    let info: Value = serde_json::from_str(&answer.body).expect("JSON");
+    assert_eq!(info["Keyspace"]["db0"], "keys=1,expires=0,avg_ttl=0,subexpiry=0");
+    assert_eq!(info["Server"]["process_id"], server.pid().to_string());
+}
+
+#[test]
+fn other_paths_and_methods_are_refused() {
+    let (_server, port) = start(&[]);
+    assert_eq!(get(port, "/nowhere").status, 404);
+    let refused = ask(port, "POST", "/metrics", "Content-Length: 0\r\n");
+    assert_eq!(refused.status, 405);
+    assert!(refused.head.contains("allow: get, head"), "{}", refused.head);
+    let head = ask(port, "HEAD", "/metrics", "");
+    assert_eq!((head.status, head.body.as_str()), (200, ""));
+    assert!(get(port, "/healthz").head.contains("cache-control: no-store"));
+}
+
+#[test]
+fn figures_are_for_those_who_may_run_info() {
+    let (server, port) = start(&["--requirepass", "secret"]);
+    let mut client = server.client();
+    check(&mut client, "> AUTH secret\nOK\n> ACL SETUSER eve on >word +ping\nOK");
+    check(&mut client, "> ACL SETUSER ada on >word +info\nOK");
+    let with = |text: &str| {
+        let header = format!("Authorization: {text}\r\n");
+        ask(port, "GET", "/metrics", &header).status
+    };
+    let refused = get(port, "/metrics");
+    assert_eq!(refused.status, 401);
+    assert!(refused.head.contains("www-authenticate: basic"), "{}", refused.head);
+    // default:secret, :secret, ada:word, eve:word, ada:wrong
+    assert_eq!(with("Basic ZGVmYXVsdDpzZWNyZXQ="), 200);
+    assert_eq!(with("Basic OnNlY3JldA=="), 200);
+    assert_eq!(with("basic YWRhOndvcmQ="), 200);
+    assert_eq!(with("Basic ZXZlOndvcmQ="), 403);
+    assert_eq!(with("Basic YWRhOndyb25n"), 401);
+    assert_eq!(with("Bearer secret"), 200);
+    for strange in ["Basic", "Basic !!!", "Basic YWRh", "Digest x", "Bearer ", ""] {
+        assert_eq!(with(strange), 401, "{strange}");
+    }
+    // Whoever balances load has no password.
+    assert_eq!(get(port, "/healthz").status, 200);
+    assert_eq!(get(port, "/readyz").status, 200);
+    assert_eq!(ask(port, "GET", "/api/info", "").status, 401);
+}
+
+#[test]
+fn a_replica_without_its_primary_is_not_ready() {
+    let top = Oracle::Redis82.start(&["--repl-diskless-sync-delay", "0"]);
+    let (server, port) = start(&[]);
+    let mut client = server.client();
+    check(&mut client, "> REPLICAOF 127.0.0.1 1\nOK");
+    let answer = get(port, "/readyz");
+    assert_eq!(answer.status, 503);
+    assert_eq!(answer.body, "replica: the link to the primary is down, the data may be old\n");
+    assert_eq!(get(port, "/healthz").status, 200);
+    let text = top.port().to_string();
+    client.call(&["REPLICAOF", "127.0.0.1", &text]);
+    eventually("it is ready", || get(port, "/readyz").status == 200);
+    assert_eq!(
+        sample(&get(port, "/metrics").body, "apus_primary_link_up").to_bits(),
+        1f64.to_bits()
+    );
+}
+
+#[test]
+fn clients_that_do_not_ask_hold_up_nobody() {
+    let (server, port) = start(&[]);
+    let silent: Vec<TcpStream> =
+        (0..63).map(|_| TcpStream::connect(("127.0.0.1", port)).expect("it listens")).collect();
+    assert_eq!(get(port, "/healthz").status, 200);
+    let mut nonsense = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+    nonsense.write_all(&[0xff; 4096]).expect("it is taken");
+    let mut answer = Vec::new();
+    let _ = nonsense.read_to_end(&mut answer);
+    assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 400"), "{answer:?}");
+    drop(silent);
+    check(&mut server.client(), "> PING\nPONG");
+}
+
+#[test]
+fn a_port_that_is_taken_keeps_the_server_from_starting() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = taken.local_addr().expect("it has one").port().to_string();
+    let (status, log) = Server::refuses(&["--port", "0", "--http-port", &port]);
+    assert!(!status.success());
+    assert!(log.contains("Could not create server TCP listening socket"), "{log}");
+}
