@@ -99,17 +99,6 @@ fn figures() -> Vec<Figure> {
     ]
 }
 
-fn figures() -> Vec<Figure> {
-    vec![
-        Figure::new("primary's CPU per SET without a replica", "us", 2),
-        Figure::new("primary's CPU per SET with one", "us", 2),
-        Figure::new("the second over the first", "", 2),
-        Figure::new("replica's CPU per SET applied", "us", 2),
-        Figure::new("SETs per second that a replica on one core applies", "1/s", 2),
-        Figure::new("SETs per second of a primary on one core", "1/s", 2),
-    ]
-}
-
 fn signal(server: &Running, name: &str) -> Result<(), String> {
     let flag = format!("-{name}");
     let mut command = crate::shell::command("kill", &[&flag, &server.pid().to_string()]);
