@@ -170,7 +170,8 @@ fn clients_that_do_not_ask_hold_up_nobody() {
 fn a_port_that_is_taken_keeps_the_server_from_starting() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = taken.local_addr().expect("it has one").port().to_string();
-    let (status, log) = Server::refuses(&["--port", &free_port().to_string(), "--http-port", &port]);
+    let other = free_port().to_string();
+    let (status, log) = Server::refuses(&["--port", &other, "--http-port", &port]);
     assert!(!status.success());
     assert!(log.contains("Could not create server TCP listening socket"), "{log}");
 }
