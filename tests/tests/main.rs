@@ -125,6 +125,7 @@ mod replication_digests;
 mod replication_errors;
 mod replication_hostile;
 mod replication_kills;
+mod replication_logs;
 mod replication_primary;
 mod replication_roles;
 mod replication_scenarios;

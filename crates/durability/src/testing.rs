@@ -10,6 +10,7 @@ use std::time::Duration;
 use engine::testing::{NoControl, new_engine};
 use persist::storage::simulated::SimulatedDisk;
 use persist::storage::{Disk, Storage};
+use replication::history::SavedHistory;
 
 use crate::aof::{find, switch_off};
 use crate::data;
@@ -53,11 +54,14 @@ pub fn start(disk: &SimulatedDisk) -> Result<&'static Durability, String> {
 /// The same with the log in another directory.
 pub fn start_in(disk: &SimulatedDisk, directory: &[u8]) -> Result<&'static Durability, String> {
     let server = durability_on(Box::new(disk.clone()));
-    start_log(server, directory).map(|()| server)
+    start_log(server, directory).map(|_| server)
 }
 
-/// Has a new server's log go on with what is on its disk.
-pub fn start_log(server: &'static Durability, directory: &[u8]) -> Result<(), String> {
+/// Has a new server's log go on with what is on its disk; where the data stand in a history.
+pub fn start_log(
+    server: &'static Durability,
+    directory: &[u8],
+) -> Result<Option<SavedHistory>, String> {
     server.config.put(b"appenddirname", directory);
     let pairs: [&[u8]; 4] = [b"appendonly", b"yes", b"appendfsync", b"always"];
     server.config.set_many(&pairs, true).expect("the directives are known");

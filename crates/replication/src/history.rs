@@ -63,6 +63,8 @@ pub struct SavedHistory {
     pub offset: u64,
     /// The database that is selected in the stream at this offset.
     pub database: u32,
+    /// The id that the stream had before, where that is written down, too.
+    pub second: Option<SecondId>,
 }
 
 /// Whether a replica that asked to go on does so.
@@ -108,7 +110,7 @@ impl History {
 
     /// That of a replica that loaded saved data and will ask to go on.
     pub fn of_replica(saved: SavedHistory) -> History {
-        History::new(saved.id)
+        History { id: saved.id, second: saved.second }
     }
 
     /// The id of what is produced now.
@@ -177,7 +179,7 @@ impl History {
     /// What to write down beside data that is complete up to this offset. Only a primary with a
     /// backlog writes this, or a replica that has or remembers its primary.
     pub fn saved(&self, offset: u64, database: u32) -> SavedHistory {
-        SavedHistory { id: self.id, offset, database }
+        SavedHistory { id: self.id, offset, database, second: self.second }
     }
 
     /// What a PSYNC with this id for this byte is answered.
@@ -229,11 +231,19 @@ impl History {
 }
 
 impl SavedHistory {
-    /// Reads the form that `Display` writes: id, offset and database.
+    /// Reads the form that `Display` writes: id, offset and database, and maybe the second id and
+    /// where that ended.
     pub fn parse(text: &[u8]) -> Option<SavedHistory> {
-        let mut words = text.split(|byte| *byte == b' ');
-        let saved = Self::from_aux(words.next()?, words.next()?, words.next()?)?;
-        words.next().is_none().then_some(saved)
+        let words: Vec<&[u8]> = text.split(|byte| *byte == b' ').collect();
+        let (id, offset, database, second) = match words[..] {
+            [id, offset, database] => (id, offset, database, None),
+            [id, offset, database, second, end] => {
+                let second = SecondId { id: ReplicationId::parse(second)?, end: parse_u64(end)? };
+                (id, offset, database, Some(second))
+            }
+            _ => return None,
+        };
+        Some(SavedHistory { second, ..Self::from_aux(id, offset, database)? })
     }
 
     /// Reads the values of the fields `repl-id`, `repl-offset` and `repl-stream-db` of an RDB
@@ -247,13 +257,18 @@ impl SavedHistory {
             id,
             offset: u64::try_from(offset).ok()?,
             database: u32::try_from(database).ok()?,
+            second: None,
         })
     }
 }
 
 impl fmt::Display for SavedHistory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {}", self.id, self.offset, self.database)
+        write!(f, "{} {} {}", self.id, self.offset, self.database)?;
+        match self.second {
+            Some(SecondId { id, end }) => write!(f, " {id} {end}"),
+            None => Ok(()),
+        }
     }
 }
 

@@ -9,15 +9,19 @@ use std::path::Path;
 
 use base::io_text::plain;
 use config::settings::{AOF_LOAD_CORRUPT_TAIL_MAX_SIZE, AOF_LOAD_TRUNCATED};
+use engine::journal::selection;
 use engine::keyspace_settings::set_replays;
 use engine::runtime::background::wait_for;
 use engine::runtime::log::{log_notice, log_warning};
 use engine::shared::Shared;
 use keyspace::{Acquisition, Tx, TxOptions};
 use persist::aof::manifest::AofFile;
-use persist::aof::{AofDamage, AofError, CutPoint, Unit, UnitReader, is_synced_beyond};
+use persist::aof::{
+    AofDamage, AofError, CutPoint, HistoryPlace, Unit, UnitReader, is_synced_beyond,
+};
 use persist::rdb::file::{Damage, FileWriter, Options};
 use persist::storage::{File, OpenMode, read_full};
+use replication::history::SavedHistory;
 
 use super::files::{
     AofDirectory, Beginning, make_directory, naming, new_base_path, unmade_directory,
@@ -97,15 +101,16 @@ impl AofFiles {
         self.total
     }
 
-    /// Loads all there is and begins to write behind it. The error is for the operator.
-    pub(crate) fn load(self, server: &'static Durability) -> Result<(), String> {
+    /// Loads all there is and begins to write behind it; where the data stand in a history of
+    /// replication, if the log says so. The error is for the operator.
+    pub(crate) fn load(self, server: &'static Durability) -> Result<Option<SavedHistory>, String> {
         let mut files = self.files;
         let is_new = files.manifest().files().len() == 0;
         let began_us = server.keyspace.clock().monotonic_us();
         // Nothing is over before the log says so; a snapshot in it is a part of it.
         set_replays(server, true);
         let replayed = replay(server, &files, Ending::Mended, &mut None)?;
-        let Replayed { bytes: total, base, number } = replayed;
+        let Replayed { bytes: total, base, number, .. } = replayed;
         if is_new {
             begin_base(server, &mut files).map_err(|error| {
                 let directory = files.directory().display();
@@ -126,10 +131,15 @@ impl AofFiles {
         // Nobody changes anything before the log is attached.
         let mut world = Acquisition::of_world(server.keyspace);
         wait_for(&mut world);
+        server.journal.select(replayed.database);
         resume(server, files, last)?;
+        if replayed.database != 0 && !server.replica_role.is_replica() {
+            // What the log has was a primary's, in the database which that had selected.
+            server.journal.append_kept(&[], &selection(0), 0);
+        }
         drop(world);
         set_replays(server, false);
-        Ok(())
+        Ok(replayed.saved_history())
     }
 
     /// Whether there are no files.
@@ -168,7 +178,7 @@ fn seconds_since(server: &Durability, began_us: i64) -> f64 {
 }
 
 /// What files were found to be.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 struct Replayed {
     /// How many bytes they have.
     bytes: u64,
@@ -176,6 +186,21 @@ struct Replayed {
     base: u64,
     /// What the marks of the last one are known by.
     number: Option<u64>,
+    /// Where the data stand in a history, as far as notes say.
+    history: Option<HistoryPlace>,
+    /// The database that is selected in the last one.
+    database: usize,
+    /// Whether there is anything in it.
+    has_content: bool,
+}
+
+impl Replayed {
+    fn saved_history(&self) -> Option<SavedHistory> {
+        let HistoryPlace { note, since } = self.history.as_ref()?;
+        let noted = SavedHistory::parse(note)?;
+        let (offset, database) = (noted.offset.checked_add(*since)?, self.database);
+        Some(SavedHistory { offset, database: u32::try_from(database).ok()?, ..noted })
+    }
 }
 
 /// Runs all files again, on a transaction that has the world, if there is one.
@@ -194,6 +219,9 @@ fn replay(
         let replayed = source.load(held)?;
         all.bytes += replayed.bytes;
         all.number = replayed.number;
+        if replayed.has_content {
+            (all.history, all.database) = (replayed.history, replayed.database);
+        }
         let is_base = files.manifest().base() == Some(*file);
         if is_base {
             all.base = replayed.bytes;
@@ -267,6 +295,8 @@ impl Source<'_> {
         };
         let SourceEnd { end, source } = read.map_err(told)?;
         let (cut_point, number) = (source.cut_point(), source.number());
+        let (history, database) = (source.history().cloned(), source.database());
+        let has_content = history.is_some() || cut_point.offset() > 0;
         *held = pipeline.finish().map_err(told)?;
         let bytes = match end {
             // Padding is no part of it. And what is appended to a part of a batch would seem to be
@@ -280,7 +310,10 @@ impl Source<'_> {
             Ok(()) => length,
             Err(error) => self.mend(&error, cut_point, length, number)?,
         };
-        Ok(Replayed { bytes, number, ..Replayed::default() })
+        let database = Some(database).filter(|it| *it < self.server.keyspace.database_count());
+        let history = history.filter(|_| database.is_some());
+        let database = database.unwrap_or(0);
+        Ok(Replayed { bytes, number, history, database, has_content, ..Replayed::default() })
     }
 
     fn open(&self) -> Result<Box<dyn File>, String> {

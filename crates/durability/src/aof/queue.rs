@@ -7,11 +7,11 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-use engine::journal::{JournalReader, ReaderId, Sleeper, selection};
+use engine::journal::{JournalReader, ReaderId, Sleeper, StreamHistory, selection};
 use engine::limits::log_buffers::PIECES_KEPT;
 use engine::runtime::write_gate::WriteGate;
 use keyspace::Lsn;
-use persist::aof::StreamNote;
+use persist::aof::{StreamNote, history_line};
 
 use super::WriterCommand;
 use super::buffers::Pieces;
@@ -63,6 +63,8 @@ struct Inner {
     end: Lsn,
     /// The database that is selected there.
     database: usize,
+    /// Of which history of replication the records are.
+    history: Option<StreamHistory>,
     /// Each with how many of the bytes come before it.
     orders: Vec<(usize, WriterCommand)>,
     wait: WriterWait,
@@ -130,6 +132,12 @@ enum WriterWait {
 }
 
 impl Inner {
+    /// Says where the data stand behind all that is here.
+    fn history_line(&self) -> Vec<u8> {
+        let place = self.history.and_then(|history| history.at(self.end, self.database));
+        history_line(place.map(|place| place.to_string()).as_deref())
+    }
+
     /// Whether the writer has something to do.
     fn has_work(&self) -> bool {
         !self.orders.is_empty() || self.records > 0 && (self.is_due || self.bytes.len() > LARGE)
@@ -173,6 +181,17 @@ impl JournalReader for QueueReader {
 
     fn selects(&mut self, database: usize) {
         self.0.lock().database = database;
+    }
+
+    fn stands(&mut self, lsn: Lsn, history: Option<StreamHistory>) {
+        let mut inner = self.0.lock();
+        inner.end = lsn;
+        if std::mem::replace(&mut inner.history, history) == history {
+            return;
+        }
+        let line = inner.history_line();
+        drop(inner);
+        self.0.put(lsn, &line, false);
     }
 
     fn flush(&mut self) -> Option<Sleeper> {
@@ -229,11 +248,17 @@ impl RecordQueue {
         }
         let begins_file = matches!(order, WriterCommand::Cut(_) | WriterCommand::Seal(..));
         inner.orders.push((at, order));
-        if begins_file && inner.database != 0 {
+        if begins_file {
             // Each file is loaded by itself. What says so is no part of the journal.
-            let selection = selection(inner.database);
+            let mut head = Vec::new();
+            if inner.database != 0 {
+                head = selection(inner.database);
+            }
+            if inner.history.is_some() {
+                head.extend(inner.history_line());
+            }
             let Inner { bytes, spare, .. } = &mut *inner;
-            bytes.append(&selection, spare);
+            bytes.append(&head, spare);
         }
         inner.wait = WriterWait::Nothing;
         drop(inner);

@@ -149,7 +149,7 @@ fn load(
 ) -> Result<(), String> {
     let loaded = match found {
         Found::Snapshot(mut file, name) => load_snapshot(server, &mut *file, &name),
-        Found::Log(stock) => stock.load(server).map(|()| None),
+        Found::Log(stock) => stock.load(server),
         Found::ForeignLog(stock) => stock.read(server).map(|()| None),
     };
     let history = loaded.inspect_err(|line| server.log.write_last(line))?;

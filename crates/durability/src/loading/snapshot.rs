@@ -47,7 +47,8 @@ impl SnapshotOrigin {
     /// Where the data stand in a history, if all of it is told.
     pub(crate) fn history(&self) -> Option<SavedHistory> {
         let id = ReplicationId::parse(self.id.as_ref()?).filter(|id| *id != ReplicationId::NONE)?;
-        Some(SavedHistory { id, offset: self.offset?, database: self.database? })
+        let (offset, database) = (self.offset?, self.database?);
+        Some(SavedHistory { id, offset, database, second: None })
     }
 
     fn note(&mut self, name: &[u8], text: &[u8]) {

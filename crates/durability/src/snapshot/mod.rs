@@ -398,7 +398,7 @@ impl Snapshot {
     fn head(&self, at_cut: &AtCut) -> Chunk {
         let AtCut { libraries, sizes, history, .. } = at_cut;
         let mut head = ChunkWriter::new(self.options());
-        if let Some(SavedHistory { id, offset, database }) = history {
+        if let Some(SavedHistory { id, offset, database, .. }) = history {
             head.note("repl-stream-db", &database.to_string());
             head.note("repl-id", &id.to_string());
             head.note("repl-offset", &offset.to_string());

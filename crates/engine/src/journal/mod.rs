@@ -27,7 +27,7 @@ use std::task::Waker;
 use base::time::Clock;
 use keyspace::{Lsn, Refusal};
 use proto::args::encode_command;
-use replication::history::SavedHistory;
+use replication::history::{SavedHistory, SecondId};
 use replication::ids::ReplicationId;
 use smallvec::SmallVec;
 
@@ -57,6 +57,9 @@ pub trait JournalReader: Send {
     fn record_kept(&mut self, lsn: Lsn, bytes: &[u8], _kept: &[u8]) {
         self.record(lsn, bytes, false);
     }
+
+    /// What comes behind this LSN is of this history, or of none.
+    fn stands(&mut self, _: Lsn, _: Option<StreamHistory>) {}
 
     /// Another database is selected behind all it was given: what begins there is to say so.
     /// Without this it is the first one.
@@ -115,11 +118,31 @@ struct Tail {
     follows: bool,
     /// The database that is selected here; another than the first behind a primary's stream only.
     database: usize,
-    /// Of which history of replication it is, and how much an offset there is more than an LSN.
-    history: Option<(ReplicationId, i64)>,
+    /// Of which history of replication it is.
+    history: Option<StreamHistory>,
     readers: Vec<Attached>,
     /// How many readers were ever named.
     named: u64,
+}
+
+/// Of which history of replication records are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamHistory {
+    /// The id.
+    pub id: ReplicationId,
+    /// How much an offset is more than an LSN.
+    pub shift: i64,
+    /// The id that the stream had before.
+    pub second: Option<SecondId>,
+}
+
+impl StreamHistory {
+    /// Where this LSN stands in it, at which this database is selected.
+    pub fn at(&self, lsn: Lsn, database: usize) -> Option<SavedHistory> {
+        let Self { id, shift, second } = *self;
+        let (offset, database) = (lsn.saturating_add_signed(shift), u32::try_from(database).ok()?);
+        Some(SavedHistory { id, offset, database, second })
+    }
 }
 
 struct Attached {
@@ -193,6 +216,7 @@ impl Journal {
         if tail.database != 0 {
             attached.reader.selects(tail.database);
         }
+        attached.reader.stands(tail.lsn, tail.history);
         tail.readers.push(attached);
         self.show_writers(&tail);
         let lsn = tail.lsn;
@@ -333,18 +357,20 @@ impl Journal {
         }
     }
 
-    /// Says of which history the journal is, and how much an offset is more than its LSN; `None`
-    /// if it is of none that others may know.
-    pub fn set_history(&self, history: Option<(ReplicationId, i64)>) {
-        self.tail().history = history;
+    /// Says of which history the journal is from here on; `None` if it is of none that others may
+    /// know. Before something is appended that is not of it, it is to be of none.
+    pub fn set_history(&self, history: Option<StreamHistory>) {
+        let mut tail = self.tail();
+        if std::mem::replace(&mut tail.history, history) != history {
+            let lsn = tail.lsn;
+            tail.readers.iter_mut().for_each(|attached| attached.reader.stands(lsn, history));
+        }
     }
 
     /// Where the journal's end stands in a history of replication, if it does.
     pub fn history(&self) -> Option<SavedHistory> {
         let tail = self.tail();
-        let (id, shift) = tail.history?;
-        let database = u32::try_from(tail.database).ok()?;
-        Some(SavedHistory { id, offset: tail.lsn.saturating_add_signed(shift), database })
+        tail.history?.at(tail.lsn, tail.database)
     }
 
     /// Where the journal ends.

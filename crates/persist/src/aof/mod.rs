@@ -20,4 +20,4 @@ pub use cut_point::CutPoint;
 pub use mark::{SyncMark, is_synced_beyond};
 pub use padding::{PADDING_LINE, filler, filler_length, pad_lines, padding, spacer};
 pub use read::{AofDamage, AofError, Unit, UnitReader};
-pub use stream_note::StreamNote;
+pub use stream_note::{HistoryPlace, StreamNote, history_line};

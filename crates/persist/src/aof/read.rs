@@ -21,6 +21,7 @@ use super::check::Check;
 use super::cut_point::CutPoint;
 use super::mark::SyncMark;
 use super::padding::Padding;
+use super::stream_note::{HistoryPlace, StreamNote, StreamPosition, parse_history};
 use crate::storage::{File, Window};
 
 /// The longest line that is no argument.
@@ -99,6 +100,11 @@ pub struct UnitReader<'f> {
     whole: CutPoint,
     /// Where the batch begins that was met last, and where it ends by its check line.
     batch: Option<(u64, u64)>,
+    /// Whether that is as its check line says.
+    is_as_written: bool,
+    stream: StreamPosition,
+    /// The database that is selected behind the last whole unit.
+    database: usize,
     time: Option<i64>,
     number: Option<u64>,
     /// Where the padding begins that was just passed over, and what its last line so far was.
@@ -121,6 +127,8 @@ enum LogItem {
     Cut(Check),
     Mark(SyncMark),
     Padding(Padding),
+    Stream(StreamNote),
+    History(Option<Box<[u8]>>),
     /// What says nothing to us.
     Annotation,
 }
@@ -136,8 +144,19 @@ impl<'f> UnitReader<'f> {
     pub fn behind(file: &'f mut dyn File, offset: u64, read: Vec<u8>) -> Self {
         let window = Window::at(file, offset, read);
         let whole = CutPoint { offset, batch: None };
-        let (at, is_last, batch, time) = (0, false, None, None);
-        Self { window, at, is_last, whole, batch, time, number: None, padding: None }
+        Self {
+            window,
+            at: 0,
+            is_last: false,
+            whole,
+            batch: None,
+            is_as_written: false,
+            stream: StreamPosition::default(),
+            database: 0,
+            time: None,
+            number: None,
+            padding: None,
+        }
     }
 
     /// Where the last whole unit ends.
@@ -152,10 +171,23 @@ impl<'f> UnitReader<'f> {
         self.number
     }
 
+    /// Where the data stand behind the last whole unit, as far as the file says.
+    #[must_use]
+    pub fn history(&self) -> Option<&HistoryPlace> {
+        self.stream.place()
+    }
+
+    /// The database that is selected there.
+    #[must_use]
+    pub fn database(&self) -> usize {
+        self.database
+    }
+
     /// The next unit; `None` at the end of the file.
     pub fn next_unit(&mut self) -> Result<Option<Unit>, AofError> {
         let mut unit = Unit { offset: self.whole.offset, ..Unit::default() };
         let mut is_transaction = false;
+        let mut selected = None;
         loop {
             let Some(args) = self.next_command()? else {
                 if is_transaction {
@@ -164,6 +196,7 @@ impl<'f> UnitReader<'f> {
                 // Annotations at the end belong to no unit, and are whole; padding is no part of
                 // what was written.
                 self.whole = self.padding.map_or_else(|| self.cut_point_here(), |(begin, _)| begin);
+                self.stream.close();
                 return Ok(None);
             };
             let word = args.as_args().get(0).unwrap_or_default().to_ascii_uppercase();
@@ -172,13 +205,22 @@ impl<'f> UnitReader<'f> {
                 (b"MULTI", true) => return Err(self.malformed_here("MULTI within MULTI")),
                 (b"EXEC", false) => return Err(self.malformed_here("EXEC without MULTI")),
                 (b"EXEC", true) => break,
-                _ => unit.commands.push(args),
+                (word, _) => {
+                    if word == b"SELECT" {
+                        selected = args.as_args().get(1).and_then(parse_i64);
+                    }
+                    unit.commands.push(args);
+                }
             }
             if !is_transaction {
                 break;
             }
         }
         self.whole = self.cut_point_here();
+        self.stream.close();
+        if let Some(selected) = selected {
+            self.database = usize::try_from(selected).unwrap_or(usize::MAX);
+        }
         unit.end = self.whole.offset;
         unit.time = self.time;
         Ok(Some(unit))
@@ -190,7 +232,10 @@ impl<'f> UnitReader<'f> {
             let mut cursor = Cursor { bytes: &self.window.bytes, at: self.at };
             let found = match cursor.item() {
                 Ok(LogItem::Check(check)) => {
-                    cursor.verify(check, self.is_last).map(|()| LogItem::Check(check))
+                    cursor.verify(check, self.is_last).map(|is_as_written| {
+                        self.is_as_written = is_as_written;
+                        LogItem::Check(check)
+                    })
                 }
                 other => other,
             };
@@ -199,8 +244,19 @@ impl<'f> UnitReader<'f> {
                     let cut_point = self.cut_point_here();
                     let begin = std::mem::replace(&mut self.at, cursor.at);
                     self.note_padding(&item, cut_point)?;
+                    let is_sound = self.is_as_written && cut_point.batch.is_some();
                     match item {
-                        LogItem::Command(args) => return Ok(Some(self.own(begin, args))),
+                        LogItem::Command(args) => {
+                            match is_sound {
+                                true => self.stream.pass((self.at - begin) as u64),
+                                // Whoever wrote it does not say of which history it is.
+                                false => self.stream.set(None),
+                            }
+                            return Ok(Some(self.own(begin, args)));
+                        }
+                        LogItem::Stream(note) if is_sound => self.stream.note(note),
+                        LogItem::History(note) if is_sound => self.stream.set(note.as_deref()),
+                        LogItem::Stream(_) | LogItem::History(_) => self.stream.set(None),
                         LogItem::Time(time) => self.time = Some(time),
                         LogItem::Mark(mark) => self.number = self.number.or(Some(mark.file)),
                         LogItem::Check(check) => {
@@ -312,6 +368,12 @@ impl<'a> Cursor<'a> {
                 if let Some(padding) = Padding::parse(line) {
                     return Ok(LogItem::Padding(padding));
                 }
+                if let Some(note) = StreamNote::parse(line) {
+                    return Ok(LogItem::Stream(note));
+                }
+                if let Some(note) = parse_history(line) {
+                    return Ok(LogItem::History(note.map(Box::from)));
+                }
                 let time = line.strip_prefix(b"#TS:").and_then(parse_i64);
                 Ok(time.map_or(LogItem::Annotation, LogItem::Time))
             }
@@ -321,12 +383,12 @@ impl<'a> Cursor<'a> {
 
     /// Whether the batch that begins here is as its check line says, or was cut off: by the end of
     /// the file, by us, or by another server. No verdict changes where a file is cut off behind a
-    /// unit that it admits.
-    fn verify(&self, check: Check, is_last: bool) -> Result<(), ScanError> {
+    /// unit that it admits. Returns whether all of it is known to be as it was written.
+    fn verify(&self, check: Check, is_last: bool) -> Result<bool, ScanError> {
         let here = &self.bytes[self.at..];
         let len = usize::try_from(check.len).unwrap_or(usize::MAX);
         if here.get(..len).is_some_and(|batch| check.admits(batch)) {
-            return Ok(());
+            return Ok(true);
         }
         // A cut line may begin within the batch and end behind it.
         let missing = check.len.saturating_add(LINE_MAX as u64).saturating_sub(here.len() as u64);
@@ -335,7 +397,8 @@ impl<'a> Cursor<'a> {
         }
         let is_short = here.len() < len;
         let is_sound = match Ending::of(here, len) {
-            Ending::Cut { at, left } => left.admits(&here[..at]),
+            Ending::Cut { at, left } if left.admits(&here[..at]) => return Ok(true),
+            Ending::Cut { .. } => false,
             Ending::Another => true,
             // The one behind ours begins with an annotation; who leaves none is another server.
             Ending::Beyond => is_short || !matches!(here.get(len), None | Some(b'#')),
@@ -343,7 +406,7 @@ impl<'a> Cursor<'a> {
             Ending::Unclear => is_short,
         };
         let damaged = ScanError::Malformed("the batch is not as its check line says");
-        if is_sound { Ok(()) } else { Err(damaged) }
+        if is_sound { Ok(false) } else { Err(damaged) }
     }
 
     fn command(&mut self) -> Result<Vec<Range<usize>>, ScanError> {

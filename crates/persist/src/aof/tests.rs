@@ -1,5 +1,6 @@
 //! Journals in and out: whole, torn at every byte, and damaged at every byte.
 
+mod history;
 mod padding;
 
 use std::path::Path;

@@ -12,7 +12,7 @@ fn id(number: u8) -> ReplicationId {
 }
 
 fn saved(number: u8, offset: u64) -> SavedHistory {
-    SavedHistory { id: id(number), offset, database: 3 }
+    SavedHistory { id: id(number), offset, database: 3, second: None }
 }
 
 /// Id, second id and second offset, as INFO shows them.
@@ -111,6 +111,11 @@ fn answers_are_lines() {
 fn what_is_saved_is_read_again_and_nothing_else_is() {
     let text = History::new(id(1)).saved(77, 3).to_string();
     assert_eq!(SavedHistory::parse(text.as_bytes()), Some(saved(1, 77)));
+    let mut promoted = History::new(id(1));
+    promoted.promote(70, id(2));
+    let both = promoted.saved(77, 3);
+    assert_eq!(SavedHistory::parse(both.to_string().as_bytes()), Some(both));
+    assert_eq!(shown(&History::of_replica(both)), (id(2), id(1), 71));
     let digits = id(1).to_string();
     for wrong in [
         String::new(),
@@ -125,6 +130,8 @@ fn what_is_saved_is_read_again_and_nothing_else_is() {
         format!("{digits} +7 3"),
         format!("{digits} 9223372036854775807 3"),
         format!("{digits} 18446744073709551616 3"),
+        format!("{digits} 77 3 {digits}"),
+        format!("{digits} 77 3 {digits} -1"),
         format!("{} 77 3", ReplicationId::NONE),
         format!("{}g 77 3", &digits[1..]),
     ] {

@@ -369,7 +369,8 @@ impl ReplicaLink {
 
     /// Our data is the primary's now, and the stream begins behind it.
     fn adopt(&mut self, order: LoadOrder, database: u32, now_ms: u64) {
-        let of = order.of.map(|(id, offset)| SavedHistory { id, offset, database });
+        let saved = |(id, offset)| SavedHistory { id, offset, database, second: None };
+        let of = order.of.map(saved);
         self.position = of;
         self.applied = of.map_or(0, |of| of.offset);
         self.synced = 0;

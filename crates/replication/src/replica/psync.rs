@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn the_byte_that_is_asked_for_is_the_next_one() {
         let id = ReplicationId::parse(&[b'7'; 40]).expect("forty digits");
-        let position = SavedHistory { id, offset: 99, database: 3 };
+        let position = SavedHistory { id, offset: 99, database: 3, second: None };
         let request = format!("*3\r\n$5\r\nPSYNC\r\n$40\r\n{id}\r\n$3\r\n100\r\n");
         assert_eq!(psync_request(Some(position), false), request.as_bytes());
         assert_eq!(psync_request(None, false), b"*3\r\n$5\r\nPSYNC\r\n$1\r\n?\r\n$2\r\n-1\r\n");

@@ -9,6 +9,7 @@ use std::task::Waker;
 use base::random::Random;
 use config::settings::{REPL_BACKLOG_SIZE, REPLICA_READ_ONLY, REPLICA_SERVE_STALE_DATA};
 use engine::journal::acks::ReplicaAck;
+use engine::journal::{StreamHistory, selection};
 use engine::limits::write_refusals::{FEW_REPLICAS, READ_ONLY};
 use engine::runtime::log::log_notice;
 use keyspace::Lsn;
@@ -153,6 +154,13 @@ impl Core {
         self.shift = signed(saved.offset) - signed(server.journal.end());
         self.begin_stream(server, saved.offset);
         self.publish(server);
+        let database = saved.database as usize;
+        if server.replica_role.is_replica() {
+            server.journal.select(database);
+        } else if database != 0 {
+            // Replicas that go on have selected it.
+            server.journal.append(&selection(0));
+        }
     }
 
     /// The data of a full sync are here: we are of their history, with an empty backlog; where that
@@ -162,11 +170,12 @@ impl Core {
             Some(saved) => (saved.id, saved.offset),
             None => (ReplicationId::from_random(random_bytes()), 0),
         };
+        // Before the id: what is published in between would be true of neither.
+        self.shift = signed(offset) - signed(server.journal.end());
         self.ask(server, |primary, stream| {
             stream.history.adopt(id);
             primary.drop_all(now_ms(server));
         });
-        self.shift = signed(offset) - signed(server.journal.end());
         match &self.stream {
             Some(stream) => stream.state().backlog.restart(offset),
             None => self.begin_stream(server, offset),
@@ -280,7 +289,8 @@ impl Core {
         // While other data come in the place of ours, these stand nowhere.
         let stands = !is_replica || self.link.stands_in(self.history.id());
         let stream = self.stream.as_ref().filter(|_| stands);
-        let history = stream.map(|_| (self.history.id(), self.shift));
+        let (id, shift, second) = (self.history.id(), self.shift, self.history.second());
+        let history = stream.map(|_| StreamHistory { id, shift, second });
         server.journal.set_history(history);
         let refusals = &server.write_refusals;
         refusals.set(FEW_REPLICAS, !is_replica && !self.primary.allows_writes());

@@ -146,10 +146,14 @@ impl Links {
             self.is_link_idle(server, true);
         }
         wait_for(&mut world);
-        // What we write from here on is of the history that begins.
-        let at = self.core(server).offset(server);
+        // What we write from here on is of the history that begins: until that has its id, it is
+        // of none.
+        let mut core = self.core(server);
+        let at = core.offset(server);
+        server.journal.set_history(None);
         set_replica(server, false);
-        self.core(server).turn_primary(server, at, position);
+        core.turn_primary(server, at, position);
+        drop(core);
         server.config.set_primary("");
         self.send(server, LinksMessage::Act);
         begin_missing_log(server);

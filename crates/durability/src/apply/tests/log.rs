@@ -1,10 +1,16 @@
 //! A replica's append-only file: it has the stream as it came, and each of its files is loaded in
 //! the database that the primary had selected.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use engine::journal::StreamHistory;
+use replication::history::{SavedHistory, SecondId};
+use replication::ids::ReplicationId;
+
 use super::faults::FAILING;
 use super::{Rig, ask, encoded, values};
 use crate::aof::{begin_rewrite, flush};
-use crate::testing::{await_end, end, new_disk, start};
+use crate::testing::{HERE, await_end, durability_on, end, new_disk, start, start_log};
 
 #[test]
 fn an_increment_that_begins_within_a_stream_begins_in_its_database() {
@@ -44,4 +50,71 @@ fn a_log_has_nothing_of_a_stream_that_failed() {
         assert_eq!(values(again, "a b other"), format!("{expected} 2"), "{lines:?}");
         end(again);
     }
+}
+
+/// Wherever a kill ends the log, the offset that a start tells is of the data which are there.
+#[test]
+fn a_log_that_is_cut_off_anywhere_tells_the_offset_of_what_it_has() {
+    let disk = new_disk();
+    let mut rig = Rig::on(start(&disk).unwrap(), 2, 1000);
+    let shift = 1000 - i64::try_from(rig.server.journal.end()).unwrap();
+    let id = ReplicationId::from_random([7; 20]);
+    let second = Some(SecondId { id: ReplicationId::from_random([8; 20]), end: 900 });
+    rig.server.journal.set_history(Some(StreamHistory { id, shift, second }));
+    // What `n` is behind each offset.
+    let mut counts = BTreeMap::from([(1000, 0)]);
+    for (number, lines) in FAILING.iter().map(|(lines, ..)| lines).enumerate() {
+        rig.push(&[&["SELECT 0", "SET a 1"], *lines].concat());
+        rig.push(&["MULTI", "INCR n", "SET other 1", "EXEC"]);
+        let database = if number % 2 == 0 { 0 } else { 3 };
+        rig.push(&[&*format!("SELECT {database}")]);
+        counts.insert(rig.end, number + 1);
+        rig.settle().unwrap();
+        assert!(flush(rig.server));
+    }
+    let (first, end_of_stream) = (rig.server, rig.end);
+    drop(rig);
+    end(first);
+    let path = std::env::current_dir().unwrap().join("appendonlydir/appendonly.aof.1.incr.aof");
+    let bytes = persist::storage::read_whole(&disk, &path).unwrap();
+    let mut told = BTreeSet::new();
+    for length in (0..=bytes.len()).rev().step_by(7) {
+        disk.put(&path, &bytes[..length]);
+        let server = durability_on(Box::new(disk.clone()));
+        let history = start_log(server, HERE).unwrap();
+        if let Some(SavedHistory { offset, database, .. }) = history {
+            let (_, before) = counts.range(..=offset).next_back().unwrap();
+            let after = counts.range(offset..).next().unwrap().1;
+            let count: usize = values(server, "n").parse().unwrap_or(0);
+            assert!((*before..=*after).contains(&count), "{length}: {offset}, {count}");
+            assert_eq!(history, Some(SavedHistory { id, offset, database, second }));
+            if let Some(exact) = counts.get(&offset) {
+                let selected = if *exact > 0 && *exact % 2 == 0 { 3 } else { 0 };
+                assert_eq!((count, database), (*exact, selected));
+            }
+            told.insert(offset);
+        }
+        end(server);
+    }
+    assert!(told.contains(&end_of_stream) && told.len() > FAILING.len(), "{told:?}");
+}
+
+#[test]
+fn a_start_as_a_primary_turns_to_the_first_database() {
+    let disk = new_disk();
+    let mut rig = Rig::on(start(&disk).unwrap(), 2, 0);
+    rig.push(&["SELECT 3", "SET a 1"]);
+    rig.settle().unwrap();
+    assert!(flush(rig.server));
+    let first = rig.server;
+    drop(rig);
+    end(first);
+    let second = start(&disk).unwrap();
+    assert_eq!(ask(second, 0, "SET b 1"), "+OK\r\n");
+    assert!(flush(second));
+    end(second);
+    let third = start(&disk).unwrap();
+    assert_eq!([0, 3].map(|it| ask(third, it, "EXISTS a b")), [":1\r\n", ":1\r\n"]);
+    assert_eq!(ask(third, 0, "EXISTS b"), ":1\r\n");
+    end(third);
 }

@@ -22,7 +22,7 @@ fn id(text: &str) -> ReplicationId {
 }
 
 fn at(id_text: &str, offset: u64, database: u32) -> SavedHistory {
-    SavedHistory { id: id(id_text), offset, database }
+    SavedHistory { id: id(id_text), offset, database, second: None }
 }
 
 fn primary() -> PrimaryAddress {
