@@ -224,6 +224,7 @@ const DOCUMENTED_OTHERWISE: &[(&str, &str)] = &[
     ("hpttl", "a block goes by its token"),
     ("hsetex", "a block goes by its token; NX and XX are told as well"),
     ("httl", "a block goes by its token"),
+    ("migrate", "arguments are named after what they are, not after their words"),
     ("pfdebug", "Redis marks it as a system command, of which we have none"),
     ("pfselftest", "Redis marks it as a system command, of which we have none"),
     ("replconf", "Redis marks it as a system command, of which we have none"),

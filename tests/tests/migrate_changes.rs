@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use proto::value::Value;
 use tests::render::render;
+use tests::replication::{await_replica, follow, promote};
 use tests::server::eventually;
 use tests::target::{FakeTarget, Said};
 use tests::{Arrival, Client, Oracle, Server, check};
@@ -84,6 +85,7 @@ const CHANGES: &[(&str, &str)] = &[
     ("k", "FLUSHDB"),
     ("k", "FLUSHALL ASYNC"),
     ("k", "SWAPDB 0 1"),
+    ("k", "DEBUG RELOAD"),
     ("k", "EVAL redis.call('SET',KEYS[1],'s') 1 k"),
     ("list", "RPUSH list b"),
     ("list", "LPOP list"),
@@ -287,6 +289,55 @@ fn who_shuts_a_gate_meanwhile_sees_nothing_go() {
     let reply = render(&client.receive());
     assert!(reply.starts_with("(error) NOPERM"), "{reply}");
     check(&mut other, "> GET l\n\"v\"");
+}
+
+/// The data of another server came meanwhile, in each way that they may come.
+#[test]
+fn a_key_of_other_data_stays() {
+    let primary = Server::start(&["--repl-diskless-sync-delay", "0"]);
+    check(&mut primary.client(), "> SET k other\nOK");
+    for load in ["disabled", "swapdb", "flush-before-load"] {
+        let server = Server::start(&["--repl-diskless-load", load]);
+        let (mut client, held) = (server.client(), HeldTarget::start());
+        check(&mut client, "> SET k v\nOK");
+        held.order(&mut client, "k", &[]);
+        follow(&server, primary.port());
+        await_replica(&primary, &server);
+        promote(&server);
+        held.answer.send(()).unwrap();
+        let reply = render(&client.receive());
+        assert!(reply.contains("changed here while they were sent: 1."), "{load}: {reply}");
+        check(&mut client, "> GET k\n\"other\"");
+    }
+}
+
+/// A script that holds the key for long is waited for, and others are served meanwhile.
+#[test]
+fn a_key_that_is_held_goes_when_it_is_free() {
+    let server = Server::start(&["--save", ""]);
+    let (mut client, mut holder, mut other) = (server.client(), server.client(), server.client());
+    let orders: Vec<HeldTarget> = (0..20).map(|_| HeldTarget::start()).collect();
+    check(&mut client, "> SET k v\nOK");
+    let mut waiting: Vec<Client> = orders.iter().map(|_| server.client()).collect();
+    for (held, client) in orders.iter().zip(&mut waiting) {
+        held.order(client, "k", &[]);
+    }
+    holder.send(&["EVAL", "redis.call('GET', KEYS[1]) while true do end", "1", "k"]);
+    eventually("the script runs", || {
+        render(&other.call(&["CLIENT", "LIST"])).contains("cmd=eval ")
+    });
+    orders.iter().for_each(|held| held.answer.send(()).unwrap());
+    // More wait than there are threads for that; yet another key goes.
+    let (held, mut client) = (HeldTarget::start(), server.client());
+    check(&mut client, "> SET free v\nOK");
+    held.order(&mut client, "free", &[]);
+    held.answer.send(()).unwrap();
+    assert_eq!(render(&client.receive()), "OK");
+    eventually("the script ends", || render(&other.call(&["SCRIPT", "KILL"])) == "OK");
+    let replies: Vec<String> = waiting.iter_mut().map(|client| render(&client.receive())).collect();
+    let moved = replies.iter().filter(|reply| *reply == "OK").count();
+    assert_eq!(moved, 1, "{replies:?}");
+    check(&mut other, "> EXISTS k\n(integer) 0");
 }
 
 #[test]

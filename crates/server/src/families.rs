@@ -116,6 +116,10 @@ mod tests {
             seen("HELLO 3 auth default secret SETNAME me"),
             "HELLO 3 auth (redacted) (redacted) SETNAME me"
         );
+        assert_eq!(
+            seen("MIGRATE h 1 k 0 9 AUTH KEYS AUTH2 AUTH AUTH KEYS AUTH x"),
+            "MIGRATE h 1 k 0 9 AUTH (redacted) AUTH2 (redacted) (redacted) KEYS AUTH x"
+        );
         assert_eq!(seen("ACL SETUSER me >secret"), "ACL SETUSER (redacted) (redacted)");
         assert_eq!(seen("ACL DRYRUN me AUTH secret"), "ACL DRYRUN me AUTH (redacted)");
         assert_eq!(seen("SET requirepass secret"), "SET requirepass secret");

@@ -21,7 +21,7 @@ use super::parcels::{self, Deletion, Parcel};
 use super::target_link::{TargetAnswer, TargetLink};
 
 /// So many keys are locked at once.
-const KEYS_PER_LOCK: usize = 1000;
+const KEYS_PER_LOCK: usize = 100;
 
 /// About so much is sent before answers are read, and keys taken away.
 const BATCH_BYTES: usize = 1 << 20;
@@ -29,8 +29,11 @@ const BATCH_BYTES: usize = 1 << 20;
 /// So often keys that change are sent, before they stay.
 const ROUNDS: usize = 16;
 
-/// Between two looks at a gate that is shut.
-const LOOK: Duration = Duration::from_millis(10);
+/// Until the first look whether a gate is open again; the next come after twice as long each.
+const FIRST_LOOK: Duration = Duration::from_millis(5);
+
+/// The longest time between two looks.
+const LAST_LOOK: Duration = Duration::from_millis(200);
 
 /// Carries out an order and replies.
 pub(super) async fn run(
@@ -196,12 +199,16 @@ impl<'a> Exchange<'a> {
     /// Takes away what the target has, and packs what comes next.
     async fn settle(&mut self, mut load: Load) -> Option<Load> {
         let server = self.thread.server;
+        let mut look = FIRST_LOOK;
         loop {
             let settled;
             (load, settled) =
                 visit(server, load, move |load, lane| load.settle(server, lane)).await?;
             match settled {
-                Ok(Deletion::Held) => tokio::time::sleep(LOOK).await,
+                Ok(Deletion::Held) => {
+                    tokio::time::sleep(look).await;
+                    look = LAST_LOOK.min(look * 2);
+                }
                 Ok(Deletion::Done { changed }) => {
                     self.tally.changed.extend(changed);
                     return Some(load);

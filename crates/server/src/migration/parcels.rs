@@ -13,13 +13,16 @@ use engine::admission::gates;
 use engine::clients::mailbox::PendingWakes;
 use engine::clients::unregistration::Unregistration;
 use engine::commit::publish::commit;
-use engine::runtime::background::{BackgroundAccess, wait_for, wait_for_client};
+use engine::runtime::background::{BackgroundAccess, wait_for_client, wait_while};
 use engine::shared::Shared;
 use keyspace::{Acquisition, EntryBox, EventClass, Refusal, Tx, Watch};
 use proto::Args;
 use proto::args::encode_command;
 
 use super::order::MigrateOrder;
+
+/// So long the locks of keys that the target has are waited for at a time.
+const PATIENCE_US: i64 = 100_000;
 
 /// A key that was copied under its lock.
 pub(super) struct Parcel {
@@ -37,7 +40,7 @@ pub(super) struct Parcel {
 
 /// What became of keys that the target has.
 pub(super) enum Deletion {
-    /// A gate is shut for a while: nothing.
+    /// A gate is shut for a while, or others have the locks: nothing.
     Held,
     /// They are gone but for those that changed, which are told by their arguments.
     Done { changed: Vec<usize> },
@@ -97,9 +100,13 @@ pub(super) fn delete(
     for round in 0.. {
         // Who wants the world has no leave that the world waits for.
         let wants_world = acquisition.wants_world();
-        let access = (!wants_world).then(|| BackgroundAccess::wait(keyspace));
-        // The target has them: there is no use in giving up.
-        wait_for(&mut acquisition);
+        let access = (!wants_world).then(|| BackgroundAccess::for_client(keyspace)).transpose();
+        // The target has the keys, so this is not given up; but others want the thread, too.
+        let until_us = keyspace.clock().monotonic_us() + PATIENCE_US;
+        let is_wanted = || wants_world || keyspace.clock().monotonic_us() < until_us;
+        if access.is_err() || !wait_while(&mut acquisition, is_wanted) {
+            return Ok(Deletion::Held);
+        }
         acquisition.time_hold();
         if gates.hold()? {
             return Ok(Deletion::Held);

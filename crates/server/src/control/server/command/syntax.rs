@@ -170,6 +170,10 @@ impl Reader {
 
     fn one(&self, item: &Item) -> Argument {
         match item {
+            Item::Token("\"\"") => Argument {
+                token: Some(""),
+                ..Argument::new("empty-string", ArgumentKind::PureToken)
+            },
             Item::Token(token) => Argument {
                 token: Some(token),
                 ..Argument::new(&token.to_ascii_lowercase(), ArgumentKind::PureToken)
