@@ -271,7 +271,7 @@ fn many_keys_and_long_values_arrive_whole() {
 }
 
 #[test]
-fn what_left_is_deleted_from_the_log_and_on_replicas_and_told() {
+fn r10_36_what_left_is_deleted_from_the_log_and_on_replicas_and_told() {
     let arguments =
         ["--appendonly", "yes", "--appendfsync", "always", "--notify-keyspace-events", "KEA"];
     let mut source = Server::start(&arguments);
@@ -398,7 +398,7 @@ fn it_is_refused_where_locks_would_be_held_and_on_replicas() {
 }
 
 #[test]
-fn connections_stay_for_ten_seconds_and_one_that_went_is_replaced_in_silence() {
+fn r10_36_connections_stay_for_ten_seconds_and_one_that_went_is_replaced_in_silence() {
     let source = Server::start(&[]);
     let mut target = Server::start(&[]);
     let (mut client, port) = (source.client(), target.port().to_string());

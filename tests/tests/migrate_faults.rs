@@ -67,7 +67,7 @@ fn a_connection_to_a_real_server_that_is_cut_loses_no_key() {
 }
 
 #[test]
-fn a_target_that_hangs_is_given_up_and_no_key_is_lost() {
+fn r10_36_a_target_that_hangs_is_given_up_and_no_key_is_lost() {
     let (source, target) = (Server::start(&[]), Server::start(&[]));
     let mut client = source.client();
     for at in [0, 4, 7, 12] {
@@ -81,7 +81,7 @@ fn a_target_that_hangs_is_given_up_and_no_key_is_lost() {
 /// H13: whatever a target says, only `+` is a yes, and nothing that it announces is waited for or
 /// made room for.
 #[test]
-fn a_hostile_target_is_believed_nothing() {
+fn h13_a_hostile_target_is_believed_nothing() {
     let source = Server::start(&[]);
     let mut client = source.client();
     for said in [
@@ -112,7 +112,7 @@ fn a_hostile_target_is_believed_nothing() {
 }
 
 #[test]
-fn an_answer_without_end_is_not_kept() {
+fn h13_an_answer_without_end_is_not_kept() {
     let source = Server::start(&[]);
     let mut client = source.client();
     let before = source.resident();
