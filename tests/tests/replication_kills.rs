@@ -174,7 +174,7 @@ fn what_wait_acknowledged_outlives_the_primary_of_a_sentinel() {
 fn watch(program: SentinelProgram, port: u16) -> Sentinel {
     program.start(&format!(
         "sentinel monitor {NAME} 127.0.0.1 {port} 1\n\
-         sentinel down-after-milliseconds {NAME} 1000\n\
+         sentinel down-after-milliseconds {NAME} 2000\n\
          sentinel failover-timeout {NAME} 2000\n"
     ))
 }

@@ -235,6 +235,40 @@ fn r10_13_each_command_is_rewritten_as_the_real_server_rewrites_it() {
     assert!(told.is_empty(), "{told}");
 }
 
+/// What a primary says was accepted there, whatever limits and spellings hold for clients of ours: a
+/// trim that is exact by now and has a limit still, bounds of Redis 7.0, deadlines of Valkey.
+#[test]
+fn what_a_real_primary_accepted_is_accepted() {
+    const LINES: &[&str] = &[
+        "CONFIG SET stream-node-max-entries 1",
+        "XADD x 3-0 f v",
+        "XADD x NOMKSTREAM MINID ~ 10-2 LIMIT 4 19-* f v",
+        "XADD x MAXLEN ~ 1 LIMIT 1 20-1 f v",
+        "XADD x 21-1 f v",
+        "XTRIM x MAXLEN ~ 1 LIMIT 1",
+        "XTRIM x MINID ~ 21 LIMIT 1",
+        "ZADD z 1 a 16 b 17 c",
+        "ZREMRANGEBYSCORE z 0x10 0x10",
+        "HSET h f v",
+        "HPEXPIREAT h 70368744177664 FIELDS 1 f",
+    ];
+    for oracle in Oracle::ALL {
+        let (primary, replica) = (oracle.start(HASTY), NodeKind::Apus.start(HASTY));
+        follow(&replica, primary.port());
+        await_replica(&primary, &replica);
+        let (mut client, mut below) = (primary.client(), replica.client());
+        let ask = |client: &mut Client, line: &str| {
+            render(&client.call(&line.split(' ').collect::<Vec<_>>()))
+        };
+        LINES.iter().for_each(|line| drop(ask(&mut client, line)));
+        await_replica(&primary, &replica);
+        assert_eq!(below.figure("unexpected_error_replies"), 0, "{oracle:?}: {}", replica.log());
+        for line in ["XRANGE x - +", "ZRANGE z 0 -1", "HGETALL h"] {
+            assert_eq!(ask(&mut client, line), ask(&mut below, line), "{oracle:?}: {line}");
+        }
+    }
+}
+
 #[test]
 fn r10_14_a_unit_has_as_much_around_it_as_it_needs() {
     let [mut ours, mut theirs] =

@@ -130,6 +130,33 @@ fn r10_37_six_sentinels_of_two_kinds_survive_a_partition() {
     through(Blow::Partition);
 }
 
+/// A server that loads its data says so to PING, which is no silence.
+#[test]
+fn r10_33_a_primary_that_loads_is_not_failed_over() {
+    let port = free_port().to_string();
+    let settings = ["--port", &port, "--save", "3600 1", "--key-load-delay", "1000"];
+    let mut primary = Server::start(&[&settings[..], &["--enable-debug-command", "yes"]].concat());
+    let replica = NodeKind::Apus.start(&[]);
+    follow(&replica, primary.port());
+    await_replica(&primary, &replica);
+    check(&mut primary.client(), "> DEBUG POPULATE 20000 key 10\nOK\n> SAVE\nOK");
+    let sentinel = APUS.start(&watch_lines(primary.port(), 1));
+    sentinel.meet(1, 0);
+    primary.kill();
+    primary.restart_hastily();
+    eventually("it loads", || {
+        let reply = Client::try_connect(primary.port()).and_then(|mut it| it.try_call(&["PING"]));
+        reply.is_ok_and(|reply| render(&reply).contains("LOADING"))
+    });
+    // More than twice the time behind which a silent one is down.
+    std::thread::sleep(std::time::Duration::from_secs(5));
+    assert_eq!(sentinel.primary_port(), Some(primary.port()));
+    assert!(render(&primary.client().call(&["PING"])).contains("LOADING"), "it loads still");
+    primary.client().call(&["CONFIG", "SET", "key-load-delay", "0"]);
+    primary.become_ready();
+    assert!(!sentinel.log().contains("+odown"), "{}", sentinel.log());
+}
+
 /// What it took from clients that were with it in the partition is gone: this is what asynchronous
 /// replication does not promise.
 #[test]

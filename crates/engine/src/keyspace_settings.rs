@@ -40,6 +40,7 @@ pub fn store_settings(server: &Shared) {
     // While a log is run again it says when keys go, and how long strings may be; and so does a
     // primary.
     let (replays, follows) = (settings.replays(), server.replica_role.is_replica());
+    settings.follows.store(follows, Ordering::Relaxed);
     let suspends = config.get(IMPORT_MODE) || replays || follows;
     settings.expiry_suspended.store(suspends, Ordering::Relaxed);
     let is_accepted = replays || follows;

@@ -138,6 +138,8 @@ pub struct Settings {
     pub expiry_barred: AtomicBool,
     /// Whether what runs was accepted once, so that limits of now do not apply: a log is run again.
     pub replays: AtomicBool,
+    /// Whether a primary leads: what it says was accepted there.
+    pub follows: AtomicBool,
     /// `lfu-log-factor`.
     pub lfu_log_factor: AtomicU32,
     /// `lfu-decay-time`, minutes.
@@ -162,6 +164,7 @@ impl Default for Settings {
             expiry_suspended: AtomicBool::default(),
             expiry_barred: AtomicBool::default(),
             replays: AtomicBool::default(),
+            follows: AtomicBool::default(),
             expiry_held_until: AtomicI64::default(),
             lfu_log_factor: AtomicU32::default(),
             lfu_decay_time: AtomicU32::default(),
@@ -204,10 +207,15 @@ impl Settings {
         self.suspends_expiry() || self.holds_expiry(now)
     }
 
-    /// Whether what runs was accepted once.
+    /// Whether a log is run again.
     #[inline]
     pub fn replays(&self) -> bool {
         self.replays.load(Ordering::Relaxed)
+    }
+
+    /// Whether a primary leads.
+    pub fn follows(&self) -> bool {
+        self.follows.load(Ordering::Relaxed)
     }
 
     /// Whether expired keys stay until somebody else decides that they go.

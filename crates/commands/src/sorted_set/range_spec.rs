@@ -36,7 +36,7 @@ pub(super) enum Spelling {
 impl Spelling {
     /// What is run again was accepted by whoever wrote the journal.
     pub(super) fn of(tx: &Tx) -> Self {
-        if tx.keyspace().settings().replays() { Self::Former } else { Self::Present }
+        if tx.replays() { Self::Former } else { Self::Present }
     }
 }
 

@@ -95,7 +95,7 @@ impl TrimWords {
         };
         let limit = match (self.limit, self.approximate) {
             // As other servers journal what an approximate trim came to.
-            (Some(_), false) if tx.keyspace().settings().replays() => 0,
+            (Some(_), false) if tx.replays() => 0,
             (Some(_), false) => return Err(LIMIT_EXACT),
             (Some(limit), true) => limit,
             (None, false) => 0,

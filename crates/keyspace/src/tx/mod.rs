@@ -303,6 +303,14 @@ impl Tx {
         if self.options.sees_expired { UnixMillis::MIN } else { self.options.now }
     }
 
+    /// Whether what runs was accepted once: a log is run again, or a primary says it. Such a
+    /// transaction sees what is over, as no other one of a replica does.
+    #[must_use]
+    pub fn replays(&self) -> bool {
+        let settings = self.keyspace.settings();
+        settings.replays() || (self.options.sees_expired && settings.follows())
+    }
+
     /// Whether a deadline that is set now removes the key instead: not where somebody else says
     /// when keys go.
     #[must_use]
