@@ -235,8 +235,8 @@ fn r10_13_each_command_is_rewritten_as_the_real_server_rewrites_it() {
     assert!(told.is_empty(), "{told}");
 }
 
-/// What a primary says was accepted there, whatever limits and spellings hold for clients of ours: a
-/// trim that is exact by now and has a limit still, bounds of Redis 7.0, deadlines of Valkey.
+/// What a primary says was accepted there, whatever limits and spellings hold for clients of ours:
+/// a trim that is exact by now and has a limit still, bounds of Redis 7.0, deadlines of Valkey.
 #[test]
 fn what_a_real_primary_accepted_is_accepted() {
     const LINES: &[&str] = &[

@@ -213,11 +213,6 @@ impl Settings {
         self.replays.load(Ordering::Relaxed)
     }
 
-    /// Whether a primary leads.
-    pub fn follows(&self) -> bool {
-        self.follows.load(Ordering::Relaxed)
-    }
-
     /// Whether expired keys stay until somebody else decides that they go.
     pub fn suspends_expiry(&self) -> bool {
         self.expiry_suspended.load(Ordering::Relaxed)

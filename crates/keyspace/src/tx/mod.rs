@@ -33,6 +33,7 @@ mod write;
 mod tests;
 
 use std::cell::{Cell, RefCell};
+use std::sync::atomic::Ordering;
 
 use base::time::UnixMillis;
 use smallvec::SmallVec;
@@ -308,7 +309,8 @@ impl Tx {
     #[must_use]
     pub fn replays(&self) -> bool {
         let settings = self.keyspace.settings();
-        settings.replays() || (self.options.sees_expired && settings.follows())
+        let is_led = self.options.sees_expired && settings.follows.load(Ordering::Relaxed);
+        settings.replays() || is_led
     }
 
     /// Whether a deadline that is set now removes the key instead: not where somebody else says
