@@ -128,13 +128,16 @@ fn h13_a_primary_with_huge_counts_is_left() {
                 link
             }
             Stage::Psync | Stage::Header => impostor.greet().0,
-            Stage::Stream => impostor.feed(&"a".repeat(40), 1),
+            Stage::Stream => impostor.feed(&"a".repeat(40), 1000 * at as i64),
         };
         if matches!(stage, Stage::Header) {
             link.say(format!("+FULLRESYNC {} 1\r\n", "a".repeat(40)));
         }
         if matches!(stage, Stage::Stream) {
-            link.say(request("SET mine v"));
+            let set = request("SET mine v");
+            link.say(&set);
+            let (mut client, end) = (replica.client(), (1000 * at + set.len()).to_string());
+            eventually("it is applied", || client.info("slave_repl_offset") == end);
         }
         let _ = link.try_say(bytes);
         // An answer that is none makes it ask for all data by SYNC, and that is no answer to it.
