@@ -95,6 +95,11 @@ pub enum PrimaryAction {
         /// The snapshot's number.
         round: RoundId,
     },
+    /// Call `body_sent` when the socket has taken all that was to be sent before this.
+    NoteSent {
+        /// To this replica.
+        replica: ReplicaId,
+    },
     /// Append a record to the stream.
     Append {
         /// All of its bytes.

@@ -23,6 +23,8 @@ pub(super) enum Stage {
     Joined,
     /// Being sent a file.
     SendingFile,
+    /// Being sent what is left of a snapshot towards sockets, which has been made.
+    SendingRest,
     /// All data sent, but the stream must not come before the next acknowledgement.
     OnlineUnheard,
     /// Gets the stream.
@@ -53,7 +55,7 @@ pub(super) struct Attached {
     pub(super) heard_ms: u64,
     pub(super) acked: u64,
     pub(super) fsynced: u64,
-    /// An acknowledgement came before its snapshot was known to have ended.
+    /// An acknowledgement came before its snapshot was known to be sent.
     pub(super) acked_early: bool,
     /// Since when its socket takes no bytes.
     pub(super) stalled_ms: Option<u64>,
@@ -87,7 +89,6 @@ impl Attached {
 
     pub(super) fn enter(&mut self, stage: Stage, now_ms: u64) {
         (self.stage, self.since_ms, self.heard_ms) = (stage, now_ms, now_ms);
-        self.stalled_ms = None;
     }
 
     pub(super) fn is_online(&self) -> bool {

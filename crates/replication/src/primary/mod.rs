@@ -18,10 +18,11 @@
 //!   `Stream` lets bytes flow from there. `Append` is a record for the journal, as a write's.
 //! - `StartSnapshot` is answered by `snapshot_cut` with the LSN of the cut, the world still
 //!   stopped, or by `snapshot_failed`. Target socket: the driver then writes the same bytes to all
-//!   replicas of the list that are still there, calls `snapshot_streamed` when the last one is
-//!   queued, `stalled` and `moved` as a socket stops and takes bytes again. Target disk: the
-//!   driver calls `snapshot_saved` with the length; each `SendFile` is answered by `file_sent`.
-//!   The file is to be kept as long as a replica is being sent it.
+//!   replicas of the list that are still there, and calls `snapshot_streamed` when the last one is
+//!   queued. Target disk: the driver calls `snapshot_saved` with the length. The file is to be kept
+//!   as long as a replica is being sent it.
+//! - `NoteSent` is answered by `body_sent` when the socket has taken all that was to be sent before,
+//!   `stalled` and `moved` are called as a socket stops and takes bytes again.
 //! - `Close` ends a replica for the engine at once; the driver calls `closed` for all others that
 //!   end. What was to be sent to a closed one is dropped, `CloseWhen::Flushed` apart.
 //! - `tick` is called once a second, `end_of_turn` when waiting clients have been looked at,

@@ -235,6 +235,7 @@ impl Primary {
         replica.take_ack(ack, now_ms);
         match replica.stage {
             Stage::Joined => replica.acked_early |= is_cut,
+            Stage::SendingRest => replica.acked_early = true,
             Stage::OnlineUnheard => self.let_stream(index, now_ms),
             Stage::BesideChannel => {
                 replica.enter(Stage::Online, now_ms);

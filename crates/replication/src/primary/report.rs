@@ -50,7 +50,9 @@ impl Attached {
             port: self.announced.port,
             state: match self.stage {
                 // A snapshot on its way to sockets counts as one that is waited for.
-                Stage::AwaitsChannel | Stage::Waiting | Stage::Joined => "wait_bgsave",
+                Stage::AwaitsChannel | Stage::Waiting | Stage::Joined | Stage::SendingRest => {
+                    "wait_bgsave"
+                }
                 Stage::BesideChannel => "send_bulk_and_stream",
                 Stage::SendingFile => "send_bulk",
                 Stage::OnlineUnheard | Stage::Online => "online",

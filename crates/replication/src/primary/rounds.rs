@@ -36,31 +36,15 @@ impl Primary {
         }
     }
 
-    /// All bytes of a snapshot towards sockets are queued.
+    /// All bytes of a snapshot towards sockets are queued. A replica may still be far from having
+    /// them.
     pub fn snapshot_streamed(&mut self, round: RoundId, now_ms: u64) {
         let Some(round) = self.take_round(round) else { return };
         for id in self.joined() {
+            let index = self.index_of(id).expect("nothing was closed");
+            self.replicas[index].enter(Stage::SendingRest, now_ms);
             self.send(id, round.mark);
-            self.end_beside_channel(id, now_ms);
-            let index = self.index_of(id).expect("only this one's predecessors were closed");
-            if !self.replicas[index].announced.wants_stream() {
-                self.close(index, CloseWhen::Flushed, now_ms);
-                continue;
-            }
-            let name = self.replicas[index].name();
-            self.log(
-                LogLevel::Notice,
-                format!(
-                    "Streamed RDB transfer with replica {name} succeeded (socket). Waiting for \
-                     REPLCONF ACK from replica to enable streaming"
-                ),
-            );
-            if self.replicas[index].acked_early {
-                self.let_stream(index, now_ms);
-            } else {
-                self.replicas[index].enter(Stage::OnlineUnheard, now_ms);
-                self.count_good(now_ms);
-            }
+            self.act(PrimaryAction::NoteSent { replica: id });
         }
         self.begin_due_round(now_ms);
     }
@@ -73,14 +57,16 @@ impl Primary {
             self.replicas[index].enter(Stage::SendingFile, now_ms);
             self.send(id, format!("${len}\r\n"));
             self.act(PrimaryAction::SendFile { replica: id, round: round.id });
+            self.act(PrimaryAction::NoteSent { replica: id });
         }
         self.begin_due_round(now_ms);
     }
 
-    /// A file has been sent to a replica as a whole.
-    pub fn file_sent(&mut self, id: ReplicaId, now_ms: u64) {
+    /// A replica's socket has taken the last byte of its snapshot.
+    pub fn body_sent(&mut self, id: ReplicaId, now_ms: u64) {
         let Some(index) = self.index_of(id) else { return };
-        if self.replicas[index].stage != Stage::SendingFile {
+        let stage = self.replicas[index].stage;
+        if !matches!(stage, Stage::SendingFile | Stage::SendingRest) {
             return;
         }
         if !self.replicas[index].announced.wants_stream() {
@@ -89,8 +75,20 @@ impl Primary {
             return;
         }
         let name = self.replicas[index].name();
-        self.log(LogLevel::Notice, format!("Synchronization with replica {name} succeeded"));
-        self.let_stream(index, now_ms);
+        let line = match stage {
+            Stage::SendingRest => format!(
+                "Streamed RDB transfer with replica {name} succeeded (socket). Waiting for \
+                 REPLCONF ACK from replica to enable streaming"
+            ),
+            _ => format!("Synchronization with replica {name} succeeded"),
+        };
+        self.log(LogLevel::Notice, line);
+        if stage == Stage::SendingFile || self.replicas[index].acked_early {
+            self.let_stream(index, now_ms);
+        } else {
+            self.replicas[index].enter(Stage::OnlineUnheard, now_ms);
+            self.count_good(now_ms);
+        }
     }
 
     /// A snapshot could not be started, or has failed since.

@@ -15,13 +15,14 @@ const PING: &[u8] = b"*1\r\n$4\r\nping\r\n";
 const GETACK: &[u8] = b"*3\r\n$8\r\nREPLCONF\r\n$6\r\nGETACK\r\n$1\r\n*\r\n";
 
 impl Primary {
-    /// A second has passed. `is_paused` keeps records of our own out of the stream.
-    pub fn tick(&mut self, role: Role, is_paused: bool, stream: &mut StreamView<'_>, now_ms: u64) {
+    /// A second has passed. A failover keeps records of our own out of the stream: a replica is to
+    /// have all of it. A pause does not, as replicas would take the silence for our end.
+    pub fn tick(&mut self, role: Role, fails_over: bool, stream: &mut StreamView<'_>, now_ms: u64) {
         self.close_dead(now_ms);
         self.show_life();
         let is_top = role == Role::Primary;
         let is_ping_due = now_ms.saturating_sub(self.pinged_ms) >= self.settings.ping_period_ms;
-        if is_top && !is_paused && !self.replicas.is_empty() && is_ping_due {
+        if is_top && !fails_over && !self.replicas.is_empty() && is_ping_due {
             self.pinged_ms = now_ms;
             self.act(PrimaryAction::Append { record: PING });
         }
@@ -39,14 +40,14 @@ impl Primary {
         self.count_good(now_ms);
     }
 
-    /// A replica's socket takes no more bytes of its snapshot.
+    /// A replica's socket takes no more bytes of its snapshot, or of what goes with that.
     pub fn stalled(&mut self, id: ReplicaId, now_ms: u64) {
         if let Some(index) = self.index_of(id) {
             self.replicas[index].stalled_ms.get_or_insert(now_ms);
         }
     }
 
-    /// A replica's socket has taken bytes of its snapshot.
+    /// A replica's socket has taken bytes again.
     pub fn moved(&mut self, id: ReplicaId) {
         if let Some(index) = self.index_of(id) {
             self.replicas[index].stalled_ms = None;
@@ -59,8 +60,8 @@ impl Primary {
     }
 
     /// All clients that were to be looked at have been: replicas are asked once for all of them.
-    pub fn end_of_turn(&mut self, role: Role, is_paused: bool) {
-        if self.acks_wanted && !is_paused {
+    pub fn end_of_turn(&mut self, role: Role, fails_over: bool) {
+        if self.acks_wanted && !fails_over {
             self.acks_wanted = false;
             if role == Role::Primary && !self.replicas.is_empty() {
                 self.act(PrimaryAction::Append { record: GETACK });
@@ -139,6 +140,7 @@ impl Primary {
                 Stage::AwaitsChannel
                 | Stage::BesideChannel
                 | Stage::SendingFile
+                | Stage::SendingRest
                 | Stage::OnlineUnheard
                 | Stage::Online => false,
             };

@@ -60,6 +60,8 @@ pub(super) enum LinkAction {
     Abort { round: RoundId },
     /// Send the file that a snapshot was written to.
     SendFile { replica: ReplicaId, round: RoundId },
+    /// Tell the engine when all that was to be sent so far has been.
+    NoteSent { replica: ReplicaId },
     /// Append a record of our own.
     Append { record: &'static [u8] },
     /// End a link.
@@ -331,6 +333,7 @@ fn for_thread(
         }
         PrimaryAction::AbortSnapshot { round } => LinkAction::Abort { round },
         PrimaryAction::SendFile { replica, round } => LinkAction::SendFile { replica, round },
+        PrimaryAction::NoteSent { replica } => LinkAction::NoteSent { replica },
         PrimaryAction::Append { record } => LinkAction::Append { record },
         PrimaryAction::Close { replica, when } => LinkAction::Close { replica, when },
         PrimaryAction::Log { level, line } => {

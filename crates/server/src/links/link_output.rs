@@ -36,14 +36,16 @@ enum Piece {
     Shared(Arc<[u8]>, usize),
     Feed(FeedReader),
     File(Box<dyn File>),
+    /// The engine is told that all before this has been sent.
+    Note,
 }
 
 /// What is next.
 pub(super) enum NextBytes {
     /// There are bytes.
     There,
-    /// The file has been sent.
-    FileSent,
+    /// The engine is to be told that all up to here has been sent.
+    Note,
     /// Nothing now: somebody wakes the link.
     Nothing,
     /// The link is to end.
@@ -61,6 +63,11 @@ impl LinkOutput {
 
     pub(super) fn push_file(&mut self, file: Box<dyn File>) {
         self.items.push_back(Piece::File(file));
+    }
+
+    /// The engine is to be told when all that was pushed so far has been sent.
+    pub(super) fn note(&mut self) {
+        self.items.push_back(Piece::Note);
     }
 
     /// The link stands here in the stream.
@@ -103,12 +110,12 @@ impl LinkOutput {
                 Piece::File(file) => {
                     let mut bytes = vec![0; TAKEN];
                     let count = persist::storage::read_full(&mut **file, &mut bytes)?;
-                    if count == 0 {
-                        self.items.pop_front();
-                        return Ok(NextBytes::FileSent);
-                    }
                     bytes.truncate(count);
-                    Some(Piece::Bytes(bytes, 0))
+                    (count > 0).then_some(Piece::Bytes(bytes, 0))
+                }
+                Piece::Note => {
+                    self.items.pop_front();
+                    return Ok(NextBytes::Note);
                 }
             };
             match bytes {

@@ -140,8 +140,8 @@ impl ReplicaLink {
             let next = self.output.borrow_mut().make_ready(cx.waker())?;
             match next {
                 NextBytes::There => ready!(self.write(thread, socket, cx))?,
-                NextBytes::FileSent => thread.ask(|core, server| {
-                    core.ask(server, |primary, _| primary.file_sent(self.id, now_ms(server)));
+                NextBytes::Note => thread.ask(|core, server| {
+                    core.ask(server, |primary, _| primary.body_sent(self.id, now_ms(server)));
                 }),
                 NextBytes::Nothing => return Poll::Pending,
                 NextBytes::End => {

@@ -22,7 +22,9 @@ use engine::session::client_info::describe;
 use engine::session::{AskedSync, ReplicaSession};
 use keyspace::{Acquisition, Refusal};
 use persist::storage::OpenMode;
-use replication::primary::{CloseWhen, ReplicaId, RoundId, SyncAsk, SyncRequest, SyncVerdict};
+use replication::primary::{
+    CloseWhen, ReplicaId, RoundId, Standing, SyncAsk, SyncRequest, SyncVerdict,
+};
 use replication::replica::{LinkState, ReplicaLink as LinkEngine, ReplicaofTarget};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -132,12 +134,12 @@ async fn tick(thread: Rc<LinksThread>) {
     loop {
         tokio::time::sleep(TICK).await;
         thread.ask(|core, server| {
-            let (role, is_paused) = (core.standing(server).role, are_writes_paused(server));
+            let Standing { role, fails_over } = core.standing(server);
             if let Some(stream) = &core.stream {
                 stream.state().backlog.trim();
             }
             core.ask(server, |primary, stream| {
-                primary.tick(role, is_paused, stream, now_ms(server));
+                primary.tick(role, fails_over, stream, now_ms(server));
             });
         });
         thread.rounds.borrow().iter().for_each(|(_, round)| round.abort_if_stuck());
@@ -163,11 +165,6 @@ async fn tick_link(thread: Rc<LinksThread>) {
     }
 }
 
-/// Whether nothing may be written, so that nothing of our own may come into the stream either.
-fn are_writes_paused(server: &Network) -> bool {
-    server.pause.holds_writes(server.keyspace.clock().now_ms())
-}
-
 /// Asks replicas how far they are, when somebody waits for that.
 async fn ask_for_acks(thread: Rc<LinksThread>) {
     loop {
@@ -178,10 +175,10 @@ async fn ask_for_acks(thread: Rc<LinksThread>) {
         })
         .await;
         thread.ask(|core, server| {
-            let (role, is_paused) = (core.standing(server).role, are_writes_paused(server));
+            let Standing { role, fails_over } = core.standing(server);
             core.ask(server, |primary, _| {
                 primary.want_acks();
-                primary.end_of_turn(role, is_paused);
+                primary.end_of_turn(role, fails_over);
             });
         });
     }
@@ -360,6 +357,7 @@ impl LinksThread {
                 self.with_round(round, |round| round.cancel());
             }
             LinkAction::SendFile { replica, round } => self.send_file(replica, round),
+            LinkAction::NoteSent { replica } => self.at(replica, LinkOutput::note),
             LinkAction::Append { record } => _ = self.server.journal.append(record),
             LinkAction::Close { replica, when: CloseWhen::Flushed } => {
                 self.at(replica, LinkOutput::end);

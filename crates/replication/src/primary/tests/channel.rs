@@ -52,7 +52,9 @@ fn the_stream_flows_beside_the_snapshot() {
     let mut hand = cut();
     assert_eq!(states(&hand), ["send_bulk_and_stream"]);
     hand.primary.snapshot_streamed(RoundId(1), 0);
-    assert_eq!(hand.done(), ["2: #1", "2: flush, close"]);
+    assert_eq!(states(&hand), ["send_bulk_and_stream"]);
+    hand.primary.body_sent(ReplicaId(2), 0);
+    assert_eq!(hand.done(), ["2: #1", "2: note", "2: flush, close"]);
     assert_eq!(states(&hand), ["online"]);
     assert_eq!((hand.primary.replica_count(), hand.primary.counts().full), (1, 1));
     let mut hand = cut();
@@ -70,6 +72,13 @@ fn neither_connection_is_left_alone() {
     let mut hand = cut();
     hand.primary.closed(ReplicaId(1), 0);
     assert_eq!(hand.done(), ["2: close", "abort 1"]);
+    for gone in [1, 2] {
+        let mut hand = cut();
+        hand.primary.snapshot_streamed(RoundId(1), 0);
+        hand.done();
+        hand.primary.closed(ReplicaId(gone), 0);
+        assert_eq!(hand.done(), [format!("{}: close", 3 - gone)], "it has a part of the data");
+    }
     let mut hand = cut();
     hand.primary.snapshot_failed(RoundId(1), 0);
     assert_eq!(hand.done(), ["2: close", "1: close"]);
@@ -92,8 +101,8 @@ fn a_second_connection_takes_a_snapshot_and_nothing_else_whatever_it_says() {
     assert_eq!(verdict, SyncVerdict::Attached);
     hand.cut(1);
     hand.primary.snapshot_saved(RoundId(1), 5, 0);
-    hand.primary.file_sent(ReplicaId(2), 0);
-    let done = ["1: pin 1000", "1: stream", "2: $5|", "2: file", "2: flush, close"];
+    hand.primary.body_sent(ReplicaId(2), 0);
+    let done = ["1: pin 1000", "1: stream", "2: $5|", "2: file", "2: note", "2: flush, close"];
     assert_eq!(hand.done()[2..], done);
     assert_eq!(states(&hand), ["online"]);
     assert_eq!((hand.primary.counts().full, hand.primary.counts().partial_ok), (1, 0));

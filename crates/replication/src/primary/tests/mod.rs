@@ -168,6 +168,7 @@ impl Hand {
             }
             PrimaryAction::AbortSnapshot { round } => format!("abort {}", round.0),
             PrimaryAction::SendFile { replica, .. } => format!("{}: file", replica.0),
+            PrimaryAction::NoteSent { replica } => format!("{}: note", replica.0),
             PrimaryAction::Append { record } => {
                 format!("append {}", String::from_utf8_lossy(record).replace("\r\n", "|"))
             }

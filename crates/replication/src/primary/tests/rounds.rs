@@ -38,7 +38,11 @@ fn a_round_to_sockets_begins_after_the_delay_and_gives_all_the_same_cut() {
     hand.tick(9000);
     hand.done();
     hand.primary.snapshot_streamed(RoundId(1), 10_000);
-    assert_eq!(hand.done(), ["1: #1", "2: #1", "start 2 socket [3]"]);
+    let queued = ["1: #1", "1: note", "2: #1", "2: note", "start 2 socket [3]"];
+    assert_eq!(hand.done(), queued);
+    hand.primary.body_sent(ReplicaId(1), 10_000);
+    hand.primary.body_sent(ReplicaId(2), 10_000);
+    assert_eq!(hand.done(), [""; 0]);
     hand.ack(2, "1234");
     assert_eq!(hand.done(), ["2: stream"]);
     hand.ack(2, "1234");
@@ -89,11 +93,11 @@ fn a_file_is_sent_behind_its_length_and_the_stream_at_once_behind_it() {
     assert_eq!(hand.done(), ["1: +FULLRESYNC #99 1000|", "1: pin 1000", "1: ~"]);
     assert_eq!(hand.primary.rows(0).next().unwrap().state, "wait_bgsave");
     hand.primary.snapshot_saved(RoundId(1), 77, 1000);
-    assert_eq!(hand.done(), ["1: $77|", "1: file"]);
+    assert_eq!(hand.done(), ["1: $77|", "1: file", "1: note"]);
     assert_eq!(hand.primary.rows(0).next().unwrap().state, "send_bulk");
     hand.tick(2000);
     assert_eq!(hand.done(), [""; 0]);
-    hand.primary.file_sent(ReplicaId(1), 2000);
+    hand.primary.body_sent(ReplicaId(1), 2000);
     assert_eq!(hand.done(), ["1: stream"]);
     assert_eq!(hand.primary.rows(0).next().unwrap().state, "online");
 }
@@ -139,8 +143,8 @@ fn sync_gets_no_line_and_no_replica_that_is_gone_is_joined() {
     hand.ask(1, "", SyncAsk::Sync);
     hand.cut(1);
     hand.primary.snapshot_saved(RoundId(1), 5, 0);
-    hand.primary.file_sent(ReplicaId(1), 0);
-    let done = ["start 1 disk [1]", "1: pin 1000", "1: $5|", "1: file", "1: stream"];
+    hand.primary.body_sent(ReplicaId(1), 0);
+    let done = ["start 1 disk [1]", "1: pin 1000", "1: $5|", "1: file", "1: note", "1: stream"];
     assert_eq!(hand.done(), done);
     hand.attach(2, "");
     hand.cut(2);
@@ -157,11 +161,14 @@ fn those_that_want_a_snapshot_only_are_closed_behind_it() {
     hand.attach(1, "eof rdb-only=1");
     hand.cut(1);
     hand.primary.snapshot_streamed(RoundId(1), 0);
+    assert_eq!(hand.primary.replica_count(), 1, "who does not read is timed out");
+    hand.primary.body_sent(ReplicaId(1), 0);
     let done = [
         "start 1 socket [1]",
         "1: +FULLRESYNC #99 1000|",
         "1: $EOF:#1|",
         "1: #1",
+        "1: note",
         "1: flush, close",
     ];
     assert_eq!(hand.done(), done);
@@ -169,7 +176,7 @@ fn those_that_want_a_snapshot_only_are_closed_behind_it() {
     hand.attach(2, "rdb-only=1");
     hand.cut(2);
     hand.primary.snapshot_saved(RoundId(2), 5, 0);
-    hand.primary.file_sent(ReplicaId(2), 0);
+    hand.primary.body_sent(ReplicaId(2), 0);
     assert_eq!(hand.done().last().unwrap(), "2: flush, close");
 }
 
@@ -181,15 +188,24 @@ fn an_acknowledgement_that_comes_early_is_not_lost() {
     hand.cut(1);
     hand.done();
     hand.primary.snapshot_streamed(RoundId(1), 0);
-    assert_eq!(hand.done(), ["1: #1"], "what came before the cut says nothing");
+    hand.primary.body_sent(ReplicaId(1), 0);
+    assert_eq!(hand.done(), ["1: #1", "1: note"], "what came before the cut says nothing");
     hand.ack(1, "1000");
     assert_eq!(hand.done(), ["1: stream"]);
-    hand.attach(2, "eof");
-    hand.cut(2);
-    hand.ack(2, "1000");
-    hand.done();
-    hand.primary.snapshot_streamed(RoundId(2), 0);
-    assert_eq!(hand.done(), ["2: #2", "2: stream"]);
+    for (number, is_made) in [(2, false), (3, true)] {
+        hand.attach(number, "eof");
+        hand.cut(number);
+        if !is_made {
+            hand.ack(number, "1000");
+        }
+        hand.primary.snapshot_streamed(RoundId(number), 0);
+        if is_made {
+            hand.ack(number, "1000");
+        }
+        hand.done();
+        hand.primary.body_sent(ReplicaId(number), 0);
+        assert_eq!(hand.done(), [format!("{number}: stream")]);
+    }
 }
 
 #[test]

@@ -44,7 +44,8 @@ struct Link {
     streams: bool,
     /// On its way to the peer.
     out: Vec<u8>,
-    file: bool,
+    /// Whether the engine is told when all of that is gone.
+    noted: bool,
     closes: bool,
 }
 
@@ -308,8 +309,8 @@ impl World {
                 mains[main].loaded_beside(channel, &self.stream);
             }
         }
-        if link.out.is_empty() && std::mem::take(&mut link.file) {
-            self.primary.file_sent(id, self.now_ms);
+        if link.out.is_empty() && std::mem::take(&mut link.noted) {
+            self.primary.body_sent(id, self.now_ms);
         } else if link.out.is_empty() && link.closes {
             self.end(id);
         }
@@ -361,10 +362,9 @@ impl World {
                 }
                 PrimaryAction::SendFile { replica, .. } => {
                     let body = snapshot_at(cut.expect("a file is sent as its making ends"));
-                    let link = self.link(replica);
-                    link.out.extend_from_slice(&body);
-                    link.file = true;
+                    self.link(replica).out.extend_from_slice(&body);
                 }
+                PrimaryAction::NoteSent { replica } => self.link(replica).noted = true,
                 PrimaryAction::Append { record } => self.append(record),
                 PrimaryAction::Close { replica, when: CloseWhen::Now } => self.end(replica),
                 PrimaryAction::Close { replica, when: CloseWhen::Flushed } => {

@@ -40,7 +40,7 @@ fn a_client_of_sync_is_never_expected_to_speak() {
     hand.ask(1, "", SyncAsk::Sync);
     hand.cut(1);
     hand.primary.snapshot_saved(RoundId(1), 5, 0);
-    hand.primary.file_sent(ReplicaId(1), 0);
+    hand.primary.body_sent(ReplicaId(1), 0);
     hand.done();
     hand.tick(1_000_000_000);
     assert_eq!(hand.done(), [""; 0]);
@@ -60,6 +60,52 @@ fn a_replica_that_takes_no_data_is_closed() {
     hand.done();
     hand.tick(62_001);
     assert_eq!(hand.done()[..2], ["1: close", "abort 1"]);
+}
+
+#[test]
+fn a_replica_is_online_and_must_be_heard_of_when_it_has_all_data_and_not_before() {
+    let mut hand = Hand::with_backlog(|settings| {
+        (settings.diskless_delay_ms, settings.replicas_min) = (0, 1);
+    });
+    hand.attach(1, "eof");
+    hand.cut(1);
+    hand.primary.snapshot_streamed(RoundId(1), 0);
+    for seconds in 0..200 {
+        hand.tick(seconds * 1000);
+        assert_eq!(hand.primary.rows(hand.now_ms).next().unwrap().state, "wait_bgsave");
+        assert!(!hand.primary.allows_writes(), "the replica has a part of the data");
+    }
+    hand.primary.body_sent(ReplicaId(1), 200_000);
+    assert_eq!(hand.primary.rows(200_000).next().unwrap().state, "online");
+    assert!(hand.primary.allows_writes());
+    hand.tick(260_000);
+    assert_eq!(hand.primary.replica_count(), 1);
+    hand.tick(261_000);
+    assert_eq!(hand.primary.replica_count(), 0, "nothing was heard of it");
+}
+
+#[test]
+fn a_replica_that_does_not_take_the_rest_is_closed_whatever_it_says_and_wants() {
+    for words in ["eof", "eof rdb-only=1"] {
+        for stalls_before in [true, false] {
+            let mut hand = Hand::with_backlog(|settings| settings.diskless_delay_ms = 0);
+            hand.attach(1, words);
+            hand.cut(1);
+            if stalls_before {
+                hand.primary.stalled(ReplicaId(1), 1000);
+            }
+            hand.primary.snapshot_streamed(RoundId(1), 1000);
+            if !stalls_before {
+                hand.primary.stalled(ReplicaId(1), 1000);
+            }
+            hand.primary.newline(ReplicaId(1), 60_000);
+            hand.tick(61_000);
+            assert_eq!(hand.primary.replica_count(), 1);
+            hand.done();
+            hand.tick(61_001);
+            assert_eq!(hand.done(), ["1: close"], "{words}");
+        }
+    }
 }
 
 #[test]
