@@ -1,6 +1,8 @@
 //! Apus as the primary of the real servers: full syncs, the stream, syncs in part, what clients
 //! wait for, and what is told of all that.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command as Process;
 
@@ -268,12 +270,58 @@ fn a_slow_replica_holds_neither_the_snapshot_nor_writers() {
     }
 }
 
+/// Nor does one that takes nothing keep another one from it.
+#[test]
+fn replicas_are_synced_where_no_file_can_be_written() {
+    let settings = [
+        ["--client-output-buffer-limit", "replica 0 0 0"],
+        ["--enable-protected-configs", "yes"],
+        ["--repl-diskless-sync-max-replicas", "2"],
+        ["--repl-diskless-sync-delay", "3600"],
+        ["--rdbcompression", "no"],
+    ];
+    let primary = Server::start(&[PRIMARY, settings.as_flattened()].concat());
+    let mut client = primary.client();
+    check(&mut client, "> DEBUG POPULATE 40000 key 2000\nOK");
+    let gone = primary.folder().join("gone");
+    std::fs::create_dir(&gone).unwrap();
+    let name = gone.to_str().unwrap();
+    assert_eq!(render(&client.call(&["CONFIG", "SET", "dir", name])), "OK");
+    std::fs::remove_dir(&gone).unwrap();
+    let _lazy = asking(&primary);
+    eventually("it is attached", || client.info("connected_slaves") == "1");
+    let replica = replica(Oracle::Redis70, &primary, &[]);
+    await_replica(&primary, &replica);
+    check(&mut replica.client(), "> DBSIZE\n(integer) 40000");
+    assert_eq!(client.info("sync_full"), "2");
+}
+
+/// A replica that has asked for all data and reads nothing.
+fn asking(primary: &Server) -> TcpStream {
+    let mut stream = TcpStream::connect(("127.0.0.1", primary.port())).expect("it listens");
+    stream.write_all(b"REPLCONF capa eof\r\n").expect("it reads on");
+    stream.read_exact(&mut [0; 5]).expect("it answers OK");
+    stream.write_all(b"PSYNC ? -1\r\n").expect("it reads on");
+    stream
+}
+
 fn until_line_end(client: &mut Client) -> String {
     let mut line = Vec::new();
     while !line.ends_with(b"\r\n") {
         line.extend_from_slice(&client.receive_raw(1));
     }
     String::from_utf8(line).expect("it is text").trim().to_owned()
+}
+
+#[test]
+fn a_pause_is_no_silence() {
+    let primary = Server::start(&[PRIMARY, &["--repl-ping-replica-period", "1"]].concat());
+    let replica = replica(Oracle::Redis70, &primary, &[]);
+    await_replica(&primary, &replica);
+    let mut client = primary.client();
+    check(&mut client, "> CLIENT PAUSE 3600000 WRITE\nOK");
+    let began = client.figure("master_repl_offset");
+    eventually("it is pinged", || replica.client().figure("slave_repl_offset") > began);
 }
 
 #[test]

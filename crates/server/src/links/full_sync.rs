@@ -6,9 +6,11 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use base::io_text::plain;
 use durability::snapshot::{
     FileSink, Snapshot, SnapshotPurpose, SnapshotSink, SnapshotTarget, SyncForm,
 };
+use engine::runtime::log::log_warning;
 use persist::rdb;
 use persist::rdb::file::ByteSink;
 use replication::primary::{RdbReader, Requirements, RoundId, SnapshotTarget as Whither};
@@ -47,7 +49,7 @@ pub(super) fn begin(
         Whither::Socket => {
             let feed = SnapshotFeed::new(&*server.storage);
             let readers = order.replicas.iter().map(|replica| (replica.0, feed.reader())).collect();
-            (Box::new(FeedSink(feed)), Body::Feed(readers))
+            (Box::new(FeedSink { server, feed }), Body::Feed(readers))
         }
         Whither::Disk => {
             let path = path_of(order.round);
@@ -91,8 +93,10 @@ impl Round {
 }
 
 /// A name that says of which process it is, so that it is removed when that is gone.
+/// The working directory may be another one when the file is sent.
 fn path_of(round: RoundId) -> PathBuf {
-    PathBuf::from(format!("temp-{}-repl-{round}.rdb", std::process::id()))
+    let name = format!("temp-{}-repl-{round}.rdb", std::process::id());
+    std::env::current_dir().unwrap_or_default().join(name)
 }
 
 /// What a snapshot has to be like. A replica that meets a value which it does not know ends its
@@ -113,11 +117,22 @@ fn form_of(requirements: Requirements, target: Whither) -> SyncForm {
 }
 
 /// Feeds replicas.
-struct FeedSink(Arc<SnapshotFeed>);
+struct FeedSink {
+    server: &'static Network,
+    feed: Arc<SnapshotFeed>,
+}
 
 impl ByteSink for FeedSink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.0.push(bytes)
+        if let Err(error) = self.feed.push(bytes) {
+            log_warning!(
+                self.server.log,
+                "What a slow replica has not taken yet can't be kept in a file, so that the \
+                 snapshot waits for replicas: {}",
+                plain(&error)
+            );
+        }
+        Ok(())
     }
 
     fn sync(&mut self) -> io::Result<()> {
@@ -138,11 +153,13 @@ impl SnapshotSink for FeedSink {
         Ok(())
     }
 
-    /// What replicas cannot take now waits in the feed.
-    fn wait_for_room(&mut self, _: usize, _: &dyn Fn() -> bool) {}
+    /// What replicas cannot take now waits in the feed, as far as there is room.
+    fn wait_for_room(&mut self, bytes: usize, is_wanted: &dyn Fn() -> bool) {
+        self.feed.wait_for_room(bytes, is_wanted);
+    }
 
     fn finish(self: Box<Self>) -> Result<(), String> {
-        self.0.end();
+        self.feed.end();
         Ok(())
     }
 
