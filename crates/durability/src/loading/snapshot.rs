@@ -54,7 +54,10 @@ impl SnapshotOrigin {
     fn note(&mut self, name: &[u8], text: &[u8]) {
         match name {
             b"repl-id" => self.id = Some(text.to_vec()),
-            b"repl-offset" => self.offset = parse_u64(text),
+            // There is a byte behind it.
+            b"repl-offset" => {
+                self.offset = parse_u64(text).filter(|offset| *offset < i64::MAX as u64);
+            }
             b"repl-stream-db" => {
                 self.database = parse_u64(text).and_then(|it| u32::try_from(it).ok());
             }
@@ -177,6 +180,9 @@ impl<P: Placer> Sink for SnapshotReading<P> {
     fn note(&mut self, name: &[u8], text: &[u8]) {
         log_field(self.server, name, text);
         self.origin.note(name, text);
+        // What has more databases than there are here is refused by its keys, if by anything.
+        let count = self.server.keyspace.database_count();
+        self.origin.database = self.origin.database.filter(|database| (*database as usize) < count);
     }
 
     fn library(&mut self, code: &[u8]) -> Result<(), String> {

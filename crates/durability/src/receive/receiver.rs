@@ -54,7 +54,7 @@ impl Receiver {
         }
         let received = contain(|| match mode {
             ReceiveMode::File => self.by_file(),
-            ReceiveMode::Flush => self.replace(&mut PipeFile::new(Arc::clone(&self.pipe))),
+            ReceiveMode::Flush => self.replace(&mut PipeFile::new(Arc::clone(&self.pipe)), None),
             ReceiveMode::Swap { serves } => self.swap(serves),
         });
         if received.is_err() && self.server.loading.is_on() {
@@ -80,15 +80,18 @@ impl Receiver {
         let (server, path) = (self.server, snapshot_file(&self.server.config));
         server.snapshot_claim.take(server, &server.config).map_err(Failure::Refused)?;
         let temporary = temporary_path(server, &path);
-        let kept = self.download(&temporary).and_then(|()| self.install(&temporary, &path));
-        if kept.is_err() {
-            // What cannot be removed says by its name what it is.
+        let result = self.download(&temporary).and_then(|()| {
+            // A save may put another file in its place before it is loaded.
+            let mut file = self.open_checked(&temporary)?;
+            self.replace(&mut *file, Some((&temporary, &path)))
+        });
+        if result.is_err() {
+            // It may have its name by now. What cannot be removed says by its name what it is.
             let _ = server.storage.remove(&temporary);
         }
-        kept?;
-        let failed = |error: &io::Error| Failure::Refused(format!("can't read it: {error}"));
-        let mut file = server.storage.open(&path, OpenMode::Read).map_err(|it| failed(&it))?;
-        let result = self.replace(&mut *file);
+        if matches!(result, Err(Failure::Refused(_))) {
+            return result;
+        }
         let persists = server.config.get(APPENDONLY) || !server.config.get(SAVE).is_empty();
         if server.config.get(RDB_DEL_SYNC_FILES) && !persists {
             log_notice!(
@@ -127,50 +130,68 @@ impl Receiver {
         }
     }
 
-    /// Puts a file in the place of the snapshot, if it is one as far as its head tells.
+    /// Opens a file that is a snapshot as far as its head tells.
+    fn open_checked(&self, path: &Path) -> Result<Box<dyn File>, Failure> {
+        let open = || {
+            let opened = self.server.storage.open(path, OpenMode::Read);
+            opened.map_err(|error| Failure::Refused(format!("can't read it: {}", plain(&error))))
+        };
+        let head = snapshot::check_head(self.server, &mut *open()?);
+        head.map_err(|error| Failure::Refused(format!("{error}; the old data stay")))?;
+        open()
+    }
+
+    /// Puts a file in the place of the snapshot.
     fn install(&self, temporary: &Path, path: &Path) -> Result<(), Failure> {
-        let storage = &self.server.storage;
-        let failed = |error: &io::Error| {
+        self.server.storage.rename(temporary, path).map_err(|error| {
             Failure::Refused(format!(
                 "Failed trying to rename the temp DB into {} in MASTER <-> REPLICA \
                  synchronization: {}",
                 path.display(),
-                plain(error)
+                plain(&error)
             ))
-        };
-        let opened = storage.open(temporary, OpenMode::Read);
-        let mut file = opened.map_err(|error| failed(&error))?;
-        let head = snapshot::check_head(self.server, &mut *file);
-        head.map_err(|error| Failure::Refused(format!("{error}; the old data stay")))?;
-        // A save that goes on would put its file there later.
-        self.server.saves.cancel();
-        let renamed = storage.rename(temporary, path);
-        let synced = renamed.and_then(|()| storage.sync_directory(directory_of(path)));
-        synced.map_err(|error| failed(&error))
+        })
     }
 
-    /// Loads from a file, in the place of what is there.
-    fn replace(&self, file: &mut dyn File) -> Result<SnapshotOrigin, Failure> {
+    /// Loads from a file, in the place of what is there, in memory and, where that is said, on
+    /// disk: both in one moment, as the role may change until then.
+    fn replace(
+        &self,
+        file: &mut dyn File,
+        renamed: Option<(&Path, &Path)>,
+    ) -> Result<SnapshotOrigin, Failure> {
         let server = self.server;
-        server.saves.cancel();
         // What is on disk stays; what comes next has a base of its own.
         aof::suspend(server);
         log_notice!(server.log, "MASTER <-> REPLICA sync: Flushing old data");
         let (clock, length) = (server.keyspace.clock(), self.length.unwrap_or(0));
-        let mut is_wanted = false;
+        let mut begun = Ok(());
         with_world(server, |tx| {
-            is_wanted = self.pipe.begin_replacing();
-            if is_wanted {
+            begun = match self.pipe.begin_replacing() {
+                true => renamed.map_or(Ok(()), |(from, to)| self.install(from, to)),
+                false => Err(called_off()),
+            };
+            if begun.is_ok() {
+                self.end_saves(tx);
                 server.loading.begin_start(clock, length);
                 loading::empty(server, tx).expect("it has the world, and no client asks");
             }
         });
-        if !is_wanted {
-            return Err(self.call_off());
+        if begun.is_err() {
+            self.go_on_as_before();
+        }
+        begun?;
+        if let Some((_, path)) = renamed
+            && let Err(error) = server.storage.sync_directory(directory_of(path))
+        {
+            log_warning!(server.log, "{} may have its old name: {}", path.display(), plain(&error));
         }
         log_notice!(server.log, "MASTER <-> REPLICA sync: Loading DB in memory");
         match snapshot::load_to(server, file, OnDuplicate::Refused, LoadPlace::Here) {
             Ok(loaded) => {
+                if renamed.is_some() {
+                    server.saves.note_loaded(server);
+                }
                 self.go_on(&loaded.origin);
                 Ok(loaded.origin)
             }
@@ -199,7 +220,6 @@ impl Receiver {
         server.loading.set_beside(false);
         let why = match loaded {
             Ok(Ok(loaded)) => {
-                server.saves.cancel();
                 aof::suspend(server);
                 log_notice!(
                     server.log,
@@ -209,13 +229,17 @@ impl Receiver {
                 with_world(server, |tx| {
                     is_wanted = self.pipe.begin_replacing();
                     match is_wanted {
-                        true => self.exchange(tx, &loaded.libraries),
+                        true => {
+                            self.end_saves(tx);
+                            self.exchange(tx, &loaded.libraries);
+                        }
                         false => tx.forget_beside().expect("it has the world"),
                     }
                 });
                 if !is_wanted {
                     server.loading.end();
-                    return Err(self.call_off());
+                    self.go_on_as_before();
+                    return Err(called_off());
                 }
                 self.go_on(&loaded.origin);
                 return Ok(loaded.origin);
@@ -243,7 +267,6 @@ impl Receiver {
     /// All is there: it is served, and a log begins with it.
     fn go_on(&self, origin: &SnapshotOrigin) {
         let server = self.server;
-        server.saves.note_loaded(server);
         server.journal.select(origin.database.map_or(0, |database| database as usize));
         if let Err(why) = aof::restart(server) {
             log_warning!(server.log, "{why}");
@@ -254,15 +277,21 @@ impl Receiver {
         }
     }
 
-    /// Nobody wants the data any more, and all is as it was: the log goes on.
-    fn call_off(&self) -> Failure {
+    /// All is as it was: the log goes on.
+    fn go_on_as_before(&self) {
         if let Err(why) = aof::restart(self.server) {
             log_warning!(self.server.log, "{why}");
         }
         if self.server.aof.phase() == aof::Phase::Starting {
             aof::begin_rewrite(self.server);
         }
-        Failure::Refused("the synchronization was called off".to_owned())
+    }
+
+    /// Other data come: a save that goes on, or waits for its cut, is not of them, and no file has
+    /// them yet.
+    fn end_saves(&self, tx: &mut Tx) {
+        self.server.saves.cancel();
+        tx.count_final_changes(1);
     }
 
     /// Empties all, with the world stopped.
@@ -271,6 +300,11 @@ impl Receiver {
             loading::empty(self.server, tx).expect("it has the world, and no client asks");
         });
     }
+}
+
+/// Nobody wants the data any more.
+fn called_off() -> Failure {
+    Failure::Refused("the synchronization was called off".to_owned())
 }
 
 /// Does something that no client asks for with the world stopped.

@@ -1,5 +1,7 @@
 //! Full syncs in all modes: whole ones, broken ones, and such as are none.
 
+use std::ffi::OsString;
+use std::io;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
@@ -11,7 +13,7 @@ use keyspace::{Acquisition, Count, PARTITIONS, PartitionIndex, Tx, TxOptions};
 use persist::aof::manifest::BaseForm;
 use persist::rdb::file::{ChunkWriter, FileWriter, Options};
 use persist::storage::simulated::SimulatedDisk;
-use persist::storage::{File, OpenMode, Storage};
+use persist::storage::{Claim, Claimed, File, OpenMode, Storage, write_all};
 use proto::OwnedArgs;
 
 use super::{ReceiveMode, ReceiveReport, SnapshotOrigin, SnapshotReceiver};
@@ -60,6 +62,10 @@ fn primary() -> &'static Durability {
 
 /// What a primary sends.
 fn snapshot_of(server: &'static Durability) -> Vec<u8> {
+    snapshot_with(server, &NOTES)
+}
+
+fn snapshot_with(server: &'static Durability, notes: &[(&str, &str)]) -> Vec<u8> {
     let (disk, path) = (new_disk(), Path::new("sent.rdb"));
     let options = Options {
         form: BaseForm::Snapshot,
@@ -70,7 +76,7 @@ fn snapshot_of(server: &'static Durability) -> Vec<u8> {
         syncs: false,
     };
     let file = disk.open(path, OpenMode::Create).unwrap();
-    let mut writer = FileWriter::begin(file, &NOTES, options.clone()).unwrap();
+    let mut writer = FileWriter::begin(file, notes, options.clone()).unwrap();
     let mut chunk = ChunkWriter::new(options);
     let mut world = Acquisition::of_world(server.keyspace);
     wait_for(&mut world);
@@ -175,6 +181,86 @@ fn what_a_primary_has_takes_the_place_of_what_was_there() {
         let kept = read(&rig.disk, Path::new("dump.rdb"));
         assert_eq!(kept.is_some_and(|kept| kept == sent), mode == ReceiveMode::File);
     }
+}
+
+#[test]
+fn a_place_in_a_stream_that_cannot_be_is_none() {
+    let primary = primary();
+    for (database, offset) in [("16", "7"), ("4294967296", "7"), ("3", "9223372036854775807")] {
+        let notes = [("repl-stream-db", database), NOTES[1], ("repl-offset", offset)];
+        let sent = snapshot_with(primary, &notes);
+        for mode in MODES {
+            let rig = Rig::new(mode);
+            rig.push(&sent, &mut Random::from_seed(1));
+            let ReceiveReport::Loaded(origin) = rig.finish() else { panic!("{mode:?}") };
+            assert_eq!(origin.history(), None, "{mode:?}");
+            assert_eq!(rig.server.journal.database(), if database == "3" { 3 } else { 0 });
+        }
+    }
+}
+
+#[test]
+fn what_no_file_has_is_to_be_saved() {
+    let sent = snapshot_of(primary());
+    for mode in MODES {
+        let rig = Rig::new(mode);
+        rig.push(&sent, &mut Random::from_seed(1));
+        assert!(matches!(rig.finish(), ReceiveReport::Loaded(_)));
+        let unsaved = rig.server.saves.status(rig.server).unsaved;
+        assert_eq!(unsaved == 0, mode == ReceiveMode::File, "{mode:?}: {unsaved}");
+    }
+}
+
+/// A save that ends as the file gets its name, whose own file takes the place at once.
+struct Racing(SimulatedDisk);
+
+impl Storage for Racing {
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.0.rename(from, to)?;
+        let saved = Path::new("saved.rdb");
+        write_all(&mut *self.0.open(saved, OpenMode::Create)?, b"not what came")?;
+        self.0.rename(saved, to)
+    }
+
+    fn open(&self, path: &Path, how: OpenMode) -> io::Result<Box<dyn File>> {
+        self.0.open(path, how)
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.0.link(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.0.remove(path)
+    }
+
+    fn list(&self, directory: &Path) -> io::Result<Vec<OsString>> {
+        self.0.list(directory)
+    }
+
+    fn make_directory(&self, path: &Path) -> io::Result<()> {
+        self.0.make_directory(path)
+    }
+
+    fn sync_directory(&self, path: &Path) -> io::Result<()> {
+        self.0.sync_directory(path)
+    }
+
+    fn claim(&self, path: &Path) -> Result<Claim, Claimed> {
+        self.0.claim(path)
+    }
+}
+
+#[test]
+fn what_came_is_loaded_whatever_has_its_name_by_then() {
+    let primary = primary();
+    let (sent, theirs) = (snapshot_of(primary), data_of(primary));
+    let disk = new_disk();
+    let server = durability_on(Box::new(Racing(disk.clone())));
+    let rig = Rig::on(server, disk, ReceiveMode::File);
+    rig.push(&sent, &mut Random::from_seed(1));
+    assert!(matches!(rig.finish(), ReceiveReport::Loaded(_)));
+    assert!(data_of(server) == theirs);
 }
 
 #[test]
