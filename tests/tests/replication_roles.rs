@@ -4,7 +4,7 @@
 use proto::value::Value;
 use tests::client::field;
 use tests::render::render;
-use tests::server::eventually;
+use tests::server::{eventually, free_port};
 use tests::{Client, Oracle, Server, check};
 
 const SAVES: &[&str] = &["--repl-diskless-sync-delay", "0", "--save", "3600 1000000"];
@@ -40,6 +40,19 @@ fn who_was_told_that_it_is_a_replica_finds_it_read_only() {
         check(&mut client, "> REPLICAOF NO ONE\nOK");
         assert_eq!(ask(&mut other, "SET k v"), "OK");
     }
+}
+
+#[test]
+fn the_port_that_is_announced_is_that_of_now() {
+    let (top, below) = (Oracle::Redis70.start(&[]), Server::start(&["--save", ""]));
+    follow(&below, &top);
+    await_equal(&top, &below);
+    let (port, mut above) = (free_port(), top.client());
+    check(&mut below.client(), &format!("> CONFIG SET port {port}\nOK"));
+    check(&mut above, "> CLIENT KILL TYPE replica\n(integer) 1");
+    eventually("it is told", || {
+        ask(&mut above, "INFO replication").contains(&format!("port={port},"))
+    });
 }
 
 #[test]

@@ -26,7 +26,7 @@ use replication::replica::{LoadMode, LoadOrder, LoadOutcome, RdbFraming, Replica
 use tokio::net::TcpStream;
 use tokio::task::{AbortHandle, spawn_local};
 
-use super::core::now_ms;
+use super::core::{Core, now_ms};
 use super::thread::{LinksMessage, LinksThread};
 use crate::net::connection::Stream;
 use crate::net::network::Network;
@@ -130,6 +130,8 @@ impl LinksThread {
         match action {
             ReplicaAction::Connect { host, port } => {
                 self.close_link();
+                // What is announced to the primary is what holds now.
+                self.with_core(Core::configure);
                 let task = spawn_local(Rc::clone(self).connect(host, port));
                 *link.task.borrow_mut() = Some(task.abort_handle());
             }
