@@ -21,8 +21,8 @@
 //!   replicas of the list that are still there, and calls `snapshot_streamed` when the last one is
 //!   queued. Target disk: the driver calls `snapshot_saved` with the length. The file is to be kept
 //!   as long as a replica is being sent it.
-//! - `NoteSent` is answered by `body_sent` when the socket has taken all that was to be sent before,
-//!   `stalled` and `moved` are called as a socket stops and takes bytes again.
+//! - `NoteSent` is answered by `body_sent` when the socket has taken all that was to be sent until
+//!   then; `stalled` and `moved` are called as a socket stops and takes bytes again.
 //! - `Close` ends a replica for the engine at once; the driver calls `closed` for all others that
 //!   end. What was to be sent to a closed one is dropped, `CloseWhen::Flushed` apart.
 //! - `tick` is called once a second, `end_of_turn` when waiting clients have been looked at,

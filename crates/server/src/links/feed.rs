@@ -13,8 +13,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::task::Waker;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use base::time::Clock;
 use persist::storage::{File, OpenMode, Storage, read_full, write_all};
 
 /// Bytes that wait in memory.
@@ -25,7 +26,7 @@ const TAKEN: usize = 256 << 10;
 
 /// So long others wait for one that takes nothing. A snapshot that writers wait for is given up
 /// when nothing is written for longer.
-const PATIENCE: Duration = Duration::from_secs(3);
+const PATIENCE_US: i64 = 3_000_000;
 
 /// Between two looks whether the snapshot is wanted still.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
@@ -36,6 +37,7 @@ static BEGUN: AtomicU64 = AtomicU64::new(0);
 /// A snapshot on its way.
 pub(super) struct SnapshotFeed {
     storage: &'static dyn Storage,
+    clock: Clock,
     state: Mutex<FeedState>,
     /// A replica has taken something, or is gone.
     taken: Condvar,
@@ -79,7 +81,7 @@ struct ReaderPlace {
     /// The segment that comes next.
     next: u64,
     /// When it was moved on.
-    moved_at: Instant,
+    moved_us: i64,
     /// Whether the others wait for it no more.
     is_cut: bool,
     waker: Option<Waker>,
@@ -107,12 +109,13 @@ pub(super) enum FeedStep {
 impl SnapshotFeed {
     /// An empty one, which nobody reads yet.
     pub(super) fn new(storage: &'static dyn Storage) -> Arc<Self> {
-        Arc::new(Self { storage, state: Mutex::default(), taken: Condvar::new() })
+        let (clock, state, taken) = (Clock::system(), Mutex::default(), Condvar::new());
+        Arc::new(Self { storage, clock, state, taken })
     }
 
     /// One more who reads all of it. Called before the first byte comes.
     pub(super) fn reader(self: &Arc<Self>) -> FeedReader {
-        let place = ReaderPlace { next: 0, moved_at: Instant::now(), is_cut: false, waker: None };
+        let place = ReaderPlace { next: 0, moved_us: 0, is_cut: false, waker: None };
         let place = Arc::new(Mutex::new(place));
         self.state().readers.push(Arc::clone(&place));
         FeedReader { feed: Arc::clone(self), place, file: None, left: 0 }
@@ -142,7 +145,7 @@ impl SnapshotFeed {
     /// Waits until so many bytes fit in memory, if no file takes them, as long as somebody wants
     /// them.
     pub(super) fn wait_for_room(&self, bytes: usize, is_wanted: &dyn Fn() -> bool) {
-        let began = Instant::now();
+        let began_us = self.clock.monotonic_us();
         let mut state = self.state();
         loop {
             state.trim();
@@ -150,7 +153,7 @@ impl SnapshotFeed {
             if has_room || !state.has_no_file() || !is_wanted() {
                 return;
             }
-            state.cut_stuck(began);
+            state.cut_stuck(began_us, self.clock.monotonic_us());
             let waited = self.taken.wait_timeout(state, BETWEEN_LOOKS);
             state = waited.expect("no critical section here panics").0;
         }
@@ -215,11 +218,11 @@ impl FeedState {
 
     /// Of several, those that have taken nothing for long while the snapshot waits are waited for
     /// no more, unless all are so.
-    fn cut_stuck(&mut self, began: Instant) {
+    fn cut_stuck(&mut self, began_us: i64, now_us: i64) {
         let is_stuck = |place: &Arc<Mutex<ReaderPlace>>| {
             let place = locked(place);
             place.next < self.passed + self.segments.len() as u64
-                && place.moved_at.max(began).elapsed() > PATIENCE
+                && now_us - place.moved_us.max(began_us) > PATIENCE_US
         };
         if self.readers.iter().all(is_stuck) {
             return;
@@ -272,13 +275,13 @@ impl FeedReader {
         match state.segments.get(index) {
             Some(Segment::Memory(bytes)) => {
                 let bytes = Arc::clone(bytes);
-                place.move_on();
+                place.move_on(self.feed.clock.monotonic_us());
                 self.feed.taken.notify_one();
                 return Ok(FeedStep::Bytes(bytes));
             }
             Some(Segment::File(len)) => {
                 self.left = *len;
-                place.move_on();
+                place.move_on(self.feed.clock.monotonic_us());
                 self.feed.taken.notify_one();
             }
             None if state.is_over => return Ok(FeedStep::End),
@@ -308,9 +311,9 @@ impl FeedReader {
 }
 
 impl ReaderPlace {
-    fn move_on(&mut self) {
+    fn move_on(&mut self, now_us: i64) {
         self.next += 1;
-        self.moved_at = Instant::now();
+        self.moved_us = now_us;
     }
 }
 
