@@ -80,7 +80,7 @@ impl Transfer {
                 *left -= data as u64;
                 Received { data, end: (*left == 0).then_some(0) }
             }
-            End::Mark(mark) => match buf.windows(MARK_LEN).position(|place| place == mark) {
+            End::Mark(mark) => match position_of(mark, buf) {
                 Some(data) => Received { data, end: Some(MARK_LEN) },
                 None => Received { data: buf.len() - beginning_of(mark, buf), end: None },
             },
@@ -99,6 +99,24 @@ impl Transfer {
     pub(super) fn read(&self) -> u64 {
         self.read
     }
+}
+
+/// Where the mark is. Of most data only each fortieth byte is looked at: the search goes by the
+/// last byte of where the mark might be, and that tells how far on it might be at the earliest
+/// (Horspool's algorithm).
+fn position_of(mark: &[u8; MARK_LEN], buf: &[u8]) -> Option<usize> {
+    let mut steps = [MARK_LEN; 256];
+    for (index, byte) in mark[..MARK_LEN - 1].iter().enumerate() {
+        steps[usize::from(*byte)] = MARK_LEN - 1 - index;
+    }
+    let mut begin = 0;
+    while let Some(place) = buf.get(begin..begin + MARK_LEN) {
+        if place == mark {
+            return Some(begin);
+        }
+        begin += steps[usize::from(place[MARK_LEN - 1])];
+    }
+    None
 }
 
 /// How many of the last bytes may be the beginning of the mark.
