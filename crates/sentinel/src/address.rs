@@ -72,7 +72,7 @@ struct HostAnswer {
 const QUESTION_PERIOD: Millis = 1000;
 /// A question without an answer is asked again after this time.
 const QUESTION_TIMEOUT: Millis = 30_000;
-/// So many names are remembered; what comes beyond is not resolved.
+/// So many names are remembered; the one that was asked about first makes room.
 const NAMES_MAX: usize = 4096;
 
 impl Hosts {
@@ -116,8 +116,14 @@ impl Hosts {
 
     /// Asks about a name again, whose answer may have changed.
     pub(crate) fn ask(&mut self, host: &str, now: Millis) {
-        if !self.resolve || (self.answers.len() >= NAMES_MAX && !self.answers.contains_key(host)) {
+        if !self.resolve {
             return;
+        }
+        if self.answers.len() >= NAMES_MAX && !self.answers.contains_key(host) {
+            let answered = self.answers.iter().filter(|(_, answer)| !answer.is_asked);
+            let oldest = answered.min_by_key(|(_, answer)| answer.asked_at);
+            let Some(oldest) = oldest.map(|(name, _)| name.clone()) else { return };
+            self.answers.remove(&oldest);
         }
         let answer = self.answers.entry(host.to_owned()).or_insert(HostAnswer {
             ip: None,
@@ -175,7 +181,20 @@ pub(crate) fn host_and_port(host: &str, port: u16) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{AddressFault, Hosts, host_and_port, is_host};
+    use super::{AddressFault, Hosts, NAMES_MAX, host_and_port, is_host};
+
+    #[test]
+    fn names_made_up_by_others_keep_no_other_from_being_resolved() {
+        let mut hosts = Hosts { resolve: true, ..Hosts::default() };
+        for number in 0..NAMES_MAX as i64 + 100 {
+            let name = format!("made-up-{number}");
+            hosts.ask(&name, 5000 + number);
+            hosts.answer(&name, None);
+            assert!(hosts.answers.len() <= NAMES_MAX);
+        }
+        hosts.ask("localhost", 20_000);
+        assert!(hosts.answers.contains_key("localhost"));
+    }
 
     #[test]
     fn an_ip_needs_no_answer() {

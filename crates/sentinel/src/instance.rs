@@ -7,7 +7,7 @@ use crate::address::Address;
 use crate::context::{Context, Promise};
 use crate::event::ConnectionId;
 use crate::info::{OwnFailover, Role};
-use crate::links::{Awaited, LinkId, Owner};
+use crate::links::{Awaited, Channel, LinkId, Owner};
 
 /// Whether an instance is down, and since when it was last.
 #[derive(Clone, Copy, Debug, Default)]
@@ -64,6 +64,10 @@ impl Instance {
             return;
         }
         link.tried_at = Some(context.now);
+        if link.commands == Channel::Closed {
+            // A PING goes with the connection. Its time counts from here, not from the last answer.
+            link.ping_since.get_or_insert(context.now);
+        }
         if self.address.is_named() {
             context.hosts.ask(&self.address.host, context.now);
             self.address.ip = context.hosts.known(&self.address.host).or(self.address.ip);

@@ -19,8 +19,9 @@ impl<'a> Beside<'a> {
     #[inline]
     pub(super) fn of(args: Args<'a>) -> Option<Self> {
         let name = args.get(0)?;
+        let first = name.first()? | 0x20;
         // Nearly all that comes has another first letter, or another length.
-        if !matches!((name.len(), name[0] | 0x20), (4 | 7, b'p') | (6 | 8, b's') | (8, b'r')) {
+        if !matches!((name.len(), first), (4 | 7, b'p') | (6 | 8, b's') | (8, b'r')) {
             return None;
         }
         let is = |word: &[u8]| name.eq_ignore_ascii_case(word);

@@ -83,7 +83,7 @@ pub(super) fn info_cache(sentinel: &mut Sentinel, args: Args<'_>, mut reply: Rep
         let replicas = primary.replicas.values().map(|replica| &replica.node);
         for node in std::iter::once(&primary.head.node).chain(replicas) {
             reply.array(2);
-            reply.integer(now - node.info_at.unwrap_or(0));
+            reply.integer(node.info_at.map_or(0, |at| now - at));
             match node.info_at {
                 Some(_) => reply.bulk(&node.info),
                 None => reply.null(),

@@ -172,6 +172,11 @@ impl Rig {
     /// A server dies: its connections break.
     pub(super) fn kill(&mut self, port: u16) {
         self.alive.remove(&at(port));
+        self.disconnect(port);
+    }
+
+    /// The connections to a server break.
+    pub(super) fn disconnect(&mut self, port: u16) {
         let open: Vec<ConnectionId> = self.connections_to(port);
         for connection in open {
             self.connections.remove(&connection);

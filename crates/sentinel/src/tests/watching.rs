@@ -250,6 +250,25 @@ fn a_replica_of_another_primary_is_told_otherwise() {
     assert_eq!(orders[..3], ["6380: FAILOVER ABORT", "6380: MULTI", "6380: follow 127.0.0.1 6379"]);
 }
 
+/// A connection that breaks is no sign that the instance is down, however long ago it answered.
+#[test]
+fn a_connection_that_breaks_and_is_made_again_is_no_silence() {
+    let mut rig = rig("sentinel down-after-milliseconds m 1000\n");
+    rig.run(5000);
+    rig.take_events();
+    for round in 0..40_i64 {
+        // At each moment between two answers.
+        rig.run(1500 + 100 * (round % 13));
+        rig.disconnect(6379);
+    }
+    rig.run(3000);
+    assert_eq!(rig.take_events(), Vec::<String>::new());
+    rig.kill(6379);
+    rig.run(3000);
+    let events = rig.take_events();
+    assert!(events.iter().any(|event| event.starts_with("+sdown master m ")), "{events:?}");
+}
+
 #[test]
 fn in_tilt_nothing_is_concluded() {
     let mut rig = rig("");

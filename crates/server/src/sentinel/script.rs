@@ -3,6 +3,7 @@
 //! Invariant: a process is killed only while it is known to be ours: before it was waited for.
 
 use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ pub(super) fn start(
     arguments: &[String],
     news: mpsc::Sender<Event>,
 ) -> Option<RunningScript> {
-    let child = Command::new(path).args(arguments).spawn().ok()?;
+    let child = Command::new(file_of(path)).args(arguments).spawn().ok()?;
     let (kill, killed) = oneshot::channel();
     tokio::spawn(async move {
         let end = wait_for_end(child, killed).await;
@@ -30,6 +31,11 @@ pub(super) fn start(
         let _ = news.send(Event::ScriptEnded { script, end }).await;
     });
     Some(kill)
+}
+
+/// A name without a slash is a file here, and not a program of the system.
+fn file_of(path: &str) -> PathBuf {
+    Path::new(".").join(path)
 }
 
 async fn wait_for_end(mut child: Child, mut killed: oneshot::Receiver<()>) -> ScriptEnd {
@@ -56,5 +62,17 @@ fn end_of(status: ExitStatus) -> ScriptEnd {
         (Some(code), _) => ScriptEnd::Exit(code),
         (None, Some(signal)) => ScriptEnd::Signal(signal),
         (None, None) => ScriptEnd::Exit(-1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::file_of;
+
+    #[test]
+    fn a_script_is_a_file_and_never_sought_elsewhere() {
+        for (path, file) in [("a.sh", "./a.sh"), ("b/a.sh", "./b/a.sh"), ("/c/a.sh", "/c/a.sh")] {
+            assert_eq!(file_of(path).to_str(), Some(file));
+        }
     }
 }

@@ -42,6 +42,21 @@ fn empty_lines_and_arrays_count_and_do_nothing() {
     assert_eq!(rig.ask(0, "MGET a b"), "*2\r\n$1\r\n2\r\n$1\r\n1\r\n");
 }
 
+#[test]
+fn a_command_without_a_name_is_one_that_nobody_knows() {
+    let mut rig = Rig::new(2, 100);
+    for nameless in [&b"*1\r\n$0\r\n\r\n"[..], b"*3\r\n$0\r\n\r\n$1\r\na\r\n$1\r\nb\r\n"] {
+        let transaction = [&encoded(&["MULTI"])[..], nameless, &encoded(&["SET a 1", "EXEC"])];
+        for piece in [nameless, &transaction.concat()] {
+            rig.push_in(0, &[&encoded(&["SET b 1"]), piece, &encoded(&["INCR b"])].concat());
+            rig.settle().unwrap();
+            assert_eq!(rig.ask(0, "GET b"), "$1\r\n2\r\n");
+        }
+    }
+    // A transaction with such a command does nothing.
+    assert_eq!(rig.ask(0, "GET a"), "$-1\r\n");
+}
+
 /// Commands of a stream that fail, with how many errors that are, and what is there then of the
 /// keys `a`, which was 1, and `b`, which was not.
 pub(super) const FAILING: &[(&[&str], u64, &str)] = &[
