@@ -4,9 +4,11 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use proto::value::{ReplyParser, Value};
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
 use crate::calls::Recorder;
 use crate::process::PATIENCE;
@@ -23,8 +25,11 @@ pub struct Client {
 
 enum Stream {
     Tcp(TcpStream),
+    Tls(Box<TlsStream>),
     Unix(UnixStream),
 }
+
+type TlsStream = StreamOwned<ClientConnection, TcpStream>;
 
 /// What came, or not, within some time.
 #[derive(Debug, PartialEq)]
@@ -50,6 +55,29 @@ impl Client {
         stream.set_write_timeout(Some(PATIENCE))?;
         let recorder = Recorder::of_port(port);
         Ok(Self { stream: Stream::Tcp(stream), parser: ReplyParser::default(), recorder })
+    }
+
+    /// Connects to a port of Apus that is encrypted.
+    pub fn try_connect_tls(port: u16, config: &Arc<ClientConfig>) -> io::Result<Self> {
+        let stream = TcpStream::connect(("127.0.0.1", port))?;
+        stream.set_nodelay(true)?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let name = "localhost".try_into().expect("a name");
+        let connection = ClientConnection::new(Arc::clone(config), name).expect("a configuration");
+        let mut stream = StreamOwned::new(connection, stream);
+        while stream.conn.is_handshaking() {
+            stream.conn.complete_io(&mut stream.sock)?;
+        }
+        let recorder = Recorder::of_apus();
+        let stream = Stream::Tls(Box::new(stream));
+        Ok(Self { stream, parser: ReplyParser::default(), recorder })
+    }
+
+    /// The certificate that the server has shown, as bytes.
+    pub fn server_certificate(&self) -> Vec<u8> {
+        let Stream::Tls(stream) = &self.stream else { panic!("nothing is encrypted") };
+        stream.conn.peer_certificates().expect("it has shown one")[0].to_vec()
     }
 
     /// Connects to a Unix socket of Apus.
@@ -100,8 +128,12 @@ impl Client {
 
     /// Tells the server that no more will be sent; what it still answers can be received.
     pub fn end_sending(&mut self) {
-        let ended = match &self.stream {
+        let ended = match &mut self.stream {
             Stream::Tcp(stream) => stream.shutdown(Shutdown::Write),
+            Stream::Tls(stream) => {
+                stream.conn.send_close_notify();
+                stream.conn.complete_io(&mut stream.sock).map(|_| ())
+            }
             Stream::Unix(stream) => stream.shutdown(Shutdown::Write),
         };
         ended.expect("the connection is there");
@@ -216,6 +248,7 @@ impl Stream {
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => stream.write_all(bytes),
+            Self::Tls(stream) => stream.write_all(bytes).and_then(|()| stream.flush()),
             Self::Unix(stream) => stream.write_all(bytes),
         }
     }
@@ -229,6 +262,10 @@ impl Stream {
                 stream.set_read_timeout(Some(left))?;
                 stream.read(buffer)
             }
+            Self::Tls(stream) => {
+                stream.sock.set_read_timeout(Some(left))?;
+                stream.read(buffer)
+            }
             Self::Unix(stream) => {
                 stream.set_read_timeout(Some(left))?;
                 stream.read(buffer)
@@ -237,6 +274,8 @@ impl Stream {
         match result {
             Ok(length) => Ok(Some(length)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            // The end, without a word before.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(Some(0)),
             Err(error) => Err(error),
         }
     }

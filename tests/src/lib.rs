@@ -30,6 +30,7 @@ pub mod sentinel;
 pub mod serializable;
 pub mod server;
 pub mod target;
+pub mod tls;
 pub mod units;
 pub mod watching;
 pub mod witnesses;

@@ -169,6 +169,8 @@ mod streams_waiting;
 mod strings;
 mod strings_newer;
 mod struct_duel;
+mod tls;
+mod tls_links;
 mod tools;
 mod tracking;
 mod tracking_copies;

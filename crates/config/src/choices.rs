@@ -273,3 +273,27 @@ choice! {
         Relaxed = "relaxed",
     }
 }
+
+choice! {
+    /// Whether clients must show a certificate.
+    TlsAuthClients {
+        /// They need none.
+        No = "no",
+        /// They must.
+        Yes = "yes",
+        /// One that they show must be right.
+        Optional = "optional",
+    }
+}
+
+choice! {
+    /// What of a client's certificate names its user.
+    TlsAuthClientsUser {
+        /// The subject's common name.
+        Cn = "CN",
+        /// A URI among its other names.
+        Uri = "URI",
+        /// Nothing.
+        Off = "off",
+    }
+}

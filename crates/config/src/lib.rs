@@ -27,7 +27,8 @@ pub use arguments::without_secrets;
 pub use choices::{
     AclPubsubDefault, AofLoadErrors, AppendFsync, BusyScope, DebugAccess, DisklessLoad, LogFormat,
     LogLevel, LogTimestampFormat, MaxmemoryPolicy, MemcachedProtocol, OomScoreAdj,
-    PropagationErrorBehavior, RdbVersionCheck, Supervised, SyslogFacility,
+    PropagationErrorBehavior, RdbVersionCheck, Supervised, SyslogFacility, TlsAuthClients,
+    TlsAuthClientsUser,
 };
 pub use kind::{Fault, Kind, Special, Standing, TextCheck, Unit, Value, parse_bytes};
 pub use load::{CommandLine, LoadError, Place, Rename, Show, Source, Startup};

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use super::choices::{
     AclPubsubDefault, AofLoadErrors, AppendFsync, BusyScope, DebugAccess, DisklessLoad, LogFormat,
     LogLevel, LogTimestampFormat, MaxmemoryPolicy, MemcachedProtocol, OomScoreAdj,
-    PropagationErrorBehavior, RdbVersionCheck, Supervised, SyslogFacility,
+    PropagationErrorBehavior, RdbVersionCheck, Supervised, SyslogFacility, TlsAuthClients,
+    TlsAuthClientsUser,
 };
 use super::kind::Kind;
 use super::options::{ALL, CELLS};
@@ -155,6 +156,7 @@ settings! {
     MEMCACHED_PREFIX_DELIMITER: Arc<[u8]> = "memcached-prefix-delimiter";
     MEMCACHED_PROTOCOL: MemcachedProtocol = "memcached-protocol";
     MEMCACHED_SHUTDOWN: bool = "memcached-shutdown";
+    MEMCACHED_TLS: bool = "memcached-tls";
     MEMCACHED_UDP_PORT: i32 = "memcached-udp-port";
     MEMCACHED_UNIXSOCKET: Arc<[u8]> = "memcached-unixsocket";
     MEMCACHED_UNIXSOCKETPERM: u32 = "memcached-unixsocketperm";
@@ -231,7 +233,29 @@ settings! {
     TCP_BACKLOG: i32 = "tcp-backlog";
     TCP_KEEPALIVE: u32 = "tcp-keepalive";
     TIMEOUT: u32 = "timeout";
+    TLS_AUTH_CLIENTS: TlsAuthClients = "tls-auth-clients";
+    TLS_AUTH_CLIENTS_USER: TlsAuthClientsUser = "tls-auth-clients-user";
+    TLS_AUTO_RELOAD_INTERVAL: u32 = "tls-auto-reload-interval";
+    TLS_CA_CERT_DIR: Arc<[u8]> = "tls-ca-cert-dir";
+    TLS_CA_CERT_FILE: Arc<[u8]> = "tls-ca-cert-file";
+    TLS_CERT_FILE: Arc<[u8]> = "tls-cert-file";
+    TLS_CIPHERS: Arc<[u8]> = "tls-ciphers";
+    TLS_CIPHERSUITES: Arc<[u8]> = "tls-ciphersuites";
+    TLS_CLIENT_CERT_FILE: Arc<[u8]> = "tls-client-cert-file";
+    TLS_CLIENT_KEY_FILE: Arc<[u8]> = "tls-client-key-file";
+    TLS_CLIENT_KEY_FILE_PASS: Arc<[u8]> = "tls-client-key-file-pass";
+    TLS_CLUSTER: bool = "tls-cluster";
+    TLS_EXPECTED_PEER_NAME: Arc<[u8]> = "tls-expected-peer-name";
+    TLS_GROUPS: Arc<[u8]> = "tls-groups";
+    TLS_KEY_FILE: Arc<[u8]> = "tls-key-file";
+    TLS_KEY_FILE_PASS: Arc<[u8]> = "tls-key-file-pass";
     TLS_PORT: u16 = "tls-port";
+    TLS_PREFER_SERVER_CIPHERS: bool = "tls-prefer-server-ciphers";
+    TLS_PROTOCOLS: Arc<[u8]> = "tls-protocols";
+    TLS_REPLICATION: bool = "tls-replication";
+    TLS_SESSION_CACHE_SIZE: usize = "tls-session-cache-size";
+    TLS_SESSION_CACHE_TIMEOUT: u32 = "tls-session-cache-timeout";
+    TLS_SESSION_CACHING: bool = "tls-session-caching";
     TRACKING_TABLE_MAX_KEYS: usize = "tracking-table-max-keys";
     UNIXSOCKET: Arc<[u8]> = "unixsocket";
     UNIXSOCKETPERM: u32 = "unixsocketperm";

@@ -234,6 +234,15 @@ pub(super) const LOCALE: Kind = Kind::Text(|text| match text {
     _ => Err(Fault::Borrowed("Invalid locale name")),
 });
 
+/// `tls-dh-params-file`: a file that nothing here would follow.
+pub(super) const NO_DH_PARAMETERS: Kind = Kind::Text(|text| match text {
+    b"" => Ok(text.into()),
+    _ => Err(Fault::Borrowed(
+        "Diffie-Hellman parameters are not used: keys are exchanged by elliptic curves, which \
+         tls-groups names; leave it out",
+    )),
+});
+
 /// What the system says of a failed call, without the error's number.
 pub(super) fn error_text(error: &std::io::Error) -> Fault {
     plain(error).into()

@@ -100,4 +100,8 @@ impl ControlPlane for NoControl {
     fn configure(&'static self, _: &[&[u8]], _: bool) -> Result<(), SetError> {
         unreachable!("no test of an engine changes its configuration by a command")
     }
+
+    fn refresh_certificates(&'static self) -> Result<(), String> {
+        unreachable!("no test of an engine has certificates")
+    }
 }

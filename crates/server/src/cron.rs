@@ -19,6 +19,7 @@ use engine::runtime::counters::Totals;
 use engine::runtime::log::log_warning;
 use engine::runtime::main_thread;
 
+use crate::control::tls_reload;
 use crate::server::Server;
 
 /// Between two looks while commands come, and while none does.
@@ -53,6 +54,7 @@ pub(crate) async fn run(server: &'static Server) {
         aof::tick(server);
         server.memcached.tick(server);
         server.saves.tick(server);
+        tls_reload::tick(server);
         server.background.tick();
         server.backup.tick(server);
         pause(server, is_busy).await;

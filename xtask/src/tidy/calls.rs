@@ -54,6 +54,7 @@ pub(super) fn file_system(source: &Source) -> Vec<(usize, String)> {
         "crates/persist/",
         "crates/apus/",
         "crates/bench/",
+        "crates/tls/",
         "tests/",
         "vendor/",
         "xtask/",

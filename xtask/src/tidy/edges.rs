@@ -19,6 +19,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("persist", &["base", "proto", "structs", "keyspace"]),
     ("replication", &["base", "proto"]),
     ("sentinel", &["base", "proto"]),
+    ("tls", &["base"]),
     ("engine", ENGINE),
     ("durability", DURABILITY),
     ("server", SERVER),
@@ -75,6 +76,7 @@ const SERVER: &[&str] = &[
     "durability",
     "replication",
     "sentinel",
+    "tls",
 ];
 
 /// The only rooms that import tokio; the event loop is the server's.

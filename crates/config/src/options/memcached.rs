@@ -24,6 +24,13 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         ..WORKS
     },
     ConfigOption {
+        name: "memcached-tls",
+        default: "no",
+        access: Access::Startup,
+        doc: "Whether clients of memcached speak TLS on their TCP port, by the directives of TLS.",
+        ..WORKS
+    },
+    ConfigOption {
         name: "memcached-port-filename",
         kind: TEXT,
         access: Access::Startup,

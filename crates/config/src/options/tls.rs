@@ -1,7 +1,9 @@
 //! Options: encrypted connections.
 
+use super::super::choices::{TlsAuthClients, TlsAuthClientsUser};
 use super::super::kind::{Kind, TEXT, integer};
-use super::super::option::{ConfigOption, Effect, MISSING, NOT_YET};
+use super::super::option::{ConfigOption, Effect, MISSING, WORKS};
+use super::super::special;
 
 /// Encrypted connections.
 pub(super) const OPTIONS: &[ConfigOption] = &[
@@ -9,23 +11,23 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "tls-port",
         kind: integer(0, 65_535),
         default: "0",
-        effect: Effect::Tls,
+        effect: Effect::Listeners,
         doc: "The TLS port to listen on; 0 listens on none.",
-        ..MISSING
+        ..WORKS
     },
     ConfigOption {
         name: "tls-cert-file",
         kind: TEXT,
         effect: Effect::Tls,
         doc: "The server's certificate.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "tls-key-file",
         kind: TEXT,
         effect: Effect::Tls,
         doc: "The server's private key.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "tls-key-file-pass",
@@ -33,21 +35,21 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         sensitive: true,
         effect: Effect::Tls,
         doc: "The private key's password.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "tls-client-cert-file",
         kind: TEXT,
         effect: Effect::Tls,
         doc: "The certificate for outgoing connections.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "tls-client-key-file",
         kind: TEXT,
         effect: Effect::Tls,
         doc: "The private key for outgoing connections.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "tls-client-key-file-pass",
@@ -55,58 +57,56 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         sensitive: true,
         effect: Effect::Tls,
         doc: "The password of the private key for outgoing connections.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "tls-dh-params-file",
-        kind: TEXT,
-        effect: Effect::Tls,
-        doc: "Diffie-Hellman parameters.",
-        ..NOT_YET
+        kind: special::NO_DH_PARAMETERS,
+        doc: "Diffie-Hellman parameters: refused, keys are exchanged by elliptic curves.",
+        ..WORKS
     },
     ConfigOption {
         name: "tls-ca-cert-file",
         kind: TEXT,
         effect: Effect::Tls,
         doc: "Certificates of the authorities that clients are checked against.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "tls-ca-cert-dir",
         kind: TEXT,
         effect: Effect::Tls,
         doc: "A directory of such certificates.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "tls-auth-clients",
-        kind: Kind::Choice(&["no", "yes", "optional"]),
+        kind: Kind::Choice(TlsAuthClients::WORDS),
         default: "yes",
         effect: Effect::Tls,
         doc: "Whether clients must show a certificate.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "tls-auth-clients-user",
-        kind: Kind::Choice(&["CN", "URI", "off"]),
+        kind: Kind::Choice(TlsAuthClientsUser::WORDS),
         default: "off",
-        effect: Effect::Tls,
         doc: "Which field of a client's certificate names its user.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "tls-expected-peer-name",
         kind: TEXT,
         effect: Effect::Tls,
         doc: "Names that a peer's certificate must carry.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "tls-replication",
         default: "no",
         effect: Effect::Tls,
         doc: "Replicates over TLS.",
-        ..MISSING
+        ..WORKS
     },
     ConfigOption {
         name: "tls-cluster",
@@ -120,42 +120,42 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: TEXT,
         effect: Effect::Tls,
         doc: "The TLS versions to speak.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "tls-ciphers",
         kind: TEXT,
         effect: Effect::Tls,
         doc: "The ciphers of TLS 1.2.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "tls-ciphersuites",
         kind: TEXT,
         effect: Effect::Tls,
         doc: "The cipher suites of TLS 1.3.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "tls-groups",
         kind: TEXT,
         effect: Effect::Tls,
         doc: "The key exchange groups.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "tls-prefer-server-ciphers",
         default: "no",
         effect: Effect::Tls,
         doc: "Lets the server choose the cipher.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "tls-session-caching",
         default: "yes",
         effect: Effect::Tls,
         doc: "Lets clients resume sessions.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "tls-session-cache-size",
@@ -163,7 +163,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "20480",
         effect: Effect::Tls,
         doc: "How many sessions may be resumed.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "tls-session-cache-timeout",
@@ -171,14 +171,13 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "300",
         effect: Effect::Tls,
         doc: "Seconds that a session may be resumed.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "tls-auto-reload-interval",
         kind: integer(0, i32::MAX as i64),
         default: "0",
-        effect: Effect::Tls,
         doc: "Seconds between looks for new certificates; 0 never looks.",
-        ..NOT_YET
+        ..WORKS
     },
 ];

@@ -91,6 +91,8 @@ pub struct LiveStats {
     pub database: AtomicU32,
     pub(crate) resp: AtomicU8,
     pub(crate) worker: AtomicU8,
+    /// The version of TLS 1 that is spoken, or 0.
+    pub tls_minor: AtomicU8,
     /// The flags that CLIENT LIST shows, one bit each.
     pub flags: AtomicU32,
     /// Bytes in the query buffer.

@@ -146,6 +146,10 @@ pub fn write_line(
         number(&live.net_out),
         number(&live.commands),
     );
+    let tls_minor = live.tls_minor.load(Ordering::Relaxed);
+    if tls_minor > 0 {
+        let _ = write!(line, " tls=TLSv1.{tls_minor}");
+    }
 }
 
 /// Names are printable: they were checked when they came.

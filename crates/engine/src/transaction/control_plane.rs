@@ -25,6 +25,9 @@ pub trait ControlPlane: Send + Sync {
     /// CONFIG SET of these pairs, for a client that may be of this machine. It may wait, so it is
     /// not for workers.
     fn configure(&'static self, pairs: &[&[u8]], is_local: bool) -> Result<(), SetError>;
+
+    /// Loads certificates and keys anew; the error is one line. Likewise.
+    fn refresh_certificates(&'static self) -> Result<(), String>;
 }
 
 /// Whose request it is, and where it runs.

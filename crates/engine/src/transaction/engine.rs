@@ -72,6 +72,12 @@ impl Engine {
         control.configure(pairs, is_local)
     }
 
+    /// Loads certificates and keys anew; the error is one line. Likewise.
+    pub fn refresh_certificates(&self) -> Result<(), String> {
+        let control = self.control.get().expect("it is set before the first command comes");
+        control.refresh_certificates()
+    }
+
     /// Makes the program of a request, whose entry says that it is one.
     pub fn prepare(
         &self,

@@ -7,10 +7,12 @@
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
 
 use base::io_text::plain;
 use config::settings::{
-    ACL_PUBSUB_DEFAULT, APPENDONLY, DIR, LATENCY_MONITOR_THRESHOLD, MAXCLIENTS, WORKER_THREADS,
+    ACL_PUBSUB_DEFAULT, APPENDONLY, DIR, LATENCY_MONITOR_THRESHOLD, MAXCLIENTS, TLS_PORT,
+    WORKER_THREADS,
 };
 use config::{AclPubsubDefault, Config, Effect, SetError};
 use durability::aof;
@@ -27,6 +29,7 @@ use rustix::process::fchdir;
 use crate::control::users;
 use crate::net::listeners;
 use crate::net::output_limit;
+use crate::net::tls::{is_wanted as is_tls_wanted, settings_of};
 use crate::server::Server;
 
 /// CONFIG SET: changes all values with their effects, or none. It may wait, so it is not for
@@ -38,6 +41,11 @@ pub(crate) fn change_config(
 ) -> Result<(), SetError> {
     let _turn = server.take_config_turn();
     let mut draft = server.config.draft(pairs, is_local)?;
+    // Who comes by a new port is to be answered by something.
+    let opens_tls = draft.config.get(TLS_PORT) != server.config.get(TLS_PORT);
+    if opens_tls && draft.effects.iter().all(|(effect, _)| *effect != Effect::Tls) {
+        draft.effects.push((Effect::Tls, "tls-port".to_owned()));
+    }
     draft.effects.sort_by_key(|(effect, _)| weight(*effect));
     let mut preparations = Preparations { server, ready: Vec::new() };
     for (effect, name) in &draft.effects {
@@ -76,6 +84,8 @@ enum Prepared {
     Log(Sink),
     /// Sockets that are bound; nobody is let in yet.
     Listeners,
+    /// What new encrypted connections begin with.
+    Tls(Option<Arc<tls::Contexts>>),
     /// More workers, or fewer; so many there were.
     Workers(usize),
     /// The new directory was entered; this was the one before.
@@ -109,6 +119,7 @@ impl Prepared {
         match self {
             Self::Log(sink) => server.log.change(sink),
             Self::Listeners => listeners::finish(server, true),
+            Self::Tls(contexts) => server.tls.change(contexts),
             Self::Nothing
             | Self::Workers(_)
             | Self::Directory(_)
@@ -141,7 +152,7 @@ impl Prepared {
                 // The log says what could not be done.
                 let _ = oom_score::adjust(&server.config, is_replica, &server.log);
             }
-            Self::Nothing | Self::Log(_) => {}
+            Self::Nothing | Self::Log(_) | Self::Tls(_) => {}
         }
     }
 }
@@ -162,6 +173,7 @@ fn prepare(
             }
             Err(()) => return Err("Unable to listen on this port. Check server logs.".to_owned()),
         },
+        Effect::Tls => return prepare_tls(server, config).map(Prepared::Tls),
         Effect::MaxClients => fit_open_files(server, config.get(MAXCLIENTS))?,
         Effect::Workers => {
             let before = server.worker_count();
@@ -197,6 +209,21 @@ fn prepare(
         _ => {}
     }
     Ok(Prepared::Nothing)
+}
+
+/// Makes ready what new encrypted connections begin with, if any are to come.
+pub(crate) fn prepare_tls(
+    server: &'static Server,
+    config: &Config,
+) -> Result<Option<Arc<tls::Contexts>>, String> {
+    if !is_tls_wanted(config) {
+        return Ok(None);
+    }
+    let contexts = tls::Contexts::build(&settings_of(config), server.keyspace.clock());
+    let contexts = contexts.map_err(|refusal| refusal.to_string())?;
+    let begun = server.tls.begin(server.cores.workforce(config.get(WORKER_THREADS)).workers);
+    begun.map_err(|error| format!("Cannot start the threads of handshakes: {}", plain(&error)))?;
+    Ok(Some(Arc::new(contexts)))
 }
 
 /// Brings in line what needs no more than a store; done once for all at the start.

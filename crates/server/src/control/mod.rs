@@ -18,5 +18,6 @@ pub(crate) mod pubsub;
 pub(crate) mod replication;
 pub(crate) mod scripting;
 pub(crate) mod server;
+pub(crate) mod tls_reload;
 pub(crate) mod transactions;
 pub(crate) mod users;

@@ -8,7 +8,7 @@ use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use super::context::{Context, Next};
-use crate::control::apply_config;
+use crate::control::{apply_config, tls_reload};
 use crate::server::Server;
 
 impl ControlPlane for Server {
@@ -25,5 +25,9 @@ impl ControlPlane for Server {
 
     fn configure(&'static self, pairs: &[&[u8]], is_local: bool) -> Result<(), SetError> {
         apply_config::change_config(self, pairs, is_local)
+    }
+
+    fn refresh_certificates(&'static self) -> Result<(), String> {
+        tls_reload::reload(self)
     }
 }

@@ -40,7 +40,7 @@ pub(crate) fn open(server: &'static Server) -> Result<(), String> {
     if port == 0 {
         return Ok(());
     }
-    let sockets = bind_for(server, server.config.get(HTTP_BIND), port)?;
+    let sockets = bind_for(server, &server.config.get(HTTP_BIND), port)?;
     for (address, _) in &sockets {
         log_notice!(server.log, "Listening on {address} for HTTP");
     }

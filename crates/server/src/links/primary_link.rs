@@ -15,7 +15,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use base::io_text::plain;
-use config::settings::REPL_DISKLESS_LOAD;
+use config::settings::{REPL_DISKLESS_LOAD, TLS_REPLICATION};
 use config::{DisklessLoad, LogLevel};
 use durability::apply::{ApplyReport, StreamApplier};
 use durability::receive::{ReceiveMode, ReceiveReport, SnapshotReceiver};
@@ -232,21 +232,32 @@ impl LinksThread {
 
     async fn connect(self: Rc<Self>, host: String, port: u16) {
         let number = self.primary_link.number.get();
-        let connected = TcpStream::connect((host.as_str(), port)).await;
+        let connected = self.reach(&host, port).await;
         if self.primary_link.number.get() != number {
             return;
         }
         let now = now_ms(self.server);
         match connected {
-            Ok(stream) => {
-                // A link without it is slower, and no less right.
-                let _ = stream.set_nodelay(true);
+            Ok((stream, client)) => {
                 self.ask_link(|link| link.connected(now));
-                let client = PrimaryClient::register(self.server, &stream);
-                self.serve_link(number, &client, Stream::Tcp(stream)).await;
+                self.serve_link(number, &client, stream).await;
             }
             Err(error) => self.ask_link(|link| link.connect_failed(&plain(&error), now)),
         }
+    }
+
+    /// Connects to a primary, in secret where that is asked for.
+    async fn reach(&self, host: &str, port: u16) -> io::Result<(Stream, PrimaryClient)> {
+        let server = self.server;
+        let socket = TcpStream::connect((host, port)).await?;
+        // A link without it is slower, and no less right.
+        let _ = socket.set_nodelay(true);
+        let client = PrimaryClient::register(server, &socket);
+        let stream = match server.config.get(TLS_REPLICATION) {
+            true => Stream::Tls(server.tls.connect(socket).await?),
+            false => Stream::Tcp(socket),
+        };
+        Ok((stream, client))
     }
 
     /// Serves the connection until it ends, or another takes its place.

@@ -7,7 +7,7 @@ use config::settings::{
     MIN_REPLICAS_MAX_LAG, MIN_REPLICAS_TO_WRITE, REPL_BACKLOG_TTL, REPL_DISKLESS_LOAD,
     REPL_DISKLESS_SYNC, REPL_DISKLESS_SYNC_DELAY, REPL_DISKLESS_SYNC_MAX_REPLICAS,
     REPL_PING_REPLICA_PERIOD, REPL_RDB_CHANNEL, REPL_TIMEOUT, REPLICA_ANNOUNCE_IP,
-    REPLICA_ANNOUNCE_PORT,
+    REPLICA_ANNOUNCE_PORT, TLS_PORT, TLS_REPLICATION,
 };
 use replication::primary::{OutputLimit, PrimarySettings};
 use replication::replica::{LoadMode, ReplicaSettings};
@@ -43,7 +43,7 @@ pub(super) fn of_replica(server: &Network) -> ReplicaSettings {
     ReplicaSettings {
         user: given(&config.get(MASTERUSER)),
         password: given(&config.get(MASTERAUTH)),
-        listening_port: announced.unwrap_or(server.identity.port()),
+        listening_port: announced.unwrap_or(own_port(server)),
         announced_ip: given(&config.get(REPLICA_ANNOUNCE_IP)).map(|ip| text(&ip)),
         valkey_version: Some(VALKEY),
         timeout_ms: u64::from(config.get(REPL_TIMEOUT)) * SECOND_MS,
@@ -56,6 +56,13 @@ pub(super) fn of_replica(server: &Network) -> ReplicaSettings {
         databases: config.get(DATABASES),
         ..ReplicaSettings::default()
     }
+}
+
+/// The port that others are told: that of TLS where they come by it.
+fn own_port(server: &Network) -> u16 {
+    let encrypted = server.config.get(TLS_PORT);
+    let is_secret = server.config.get(TLS_REPLICATION) && encrypted != 0;
+    if is_secret { encrypted } else { server.identity.port() }
 }
 
 /// What may wait for one replica.

@@ -3,7 +3,7 @@
 //! Invariant: what may wait is done on another thread.
 
 use config::ShutdownFlags;
-use config::settings::{MEMCACHED_SHUTDOWN, SAVE};
+use config::settings::{MEMCACHED_SHUTDOWN, MEMCACHED_TLS, SAVE};
 use engine::execute::offload::ControlCall;
 use engine::session::Step;
 use keyspace::Refusal;
@@ -37,6 +37,9 @@ impl RequestContext<'_> {
             Administration::Slabs => tuning::slabs(&words),
             Administration::Watch => return self.watch(&words),
             Administration::ExternalStore => tuning::external_store(&words),
+            Administration::RefreshCertificates if self.server.config.get(MEMCACHED_TLS) => {
+                return self.refresh_certificates();
+            }
             Administration::RefreshCertificates => Response::Line(b"Error TLS not enabled"),
         };
         self.say(answer)
@@ -67,6 +70,17 @@ impl RequestContext<'_> {
             }
         };
         self.say(Response::Line(line))
+    }
+
+    /// `refresh_certs`: what the directives name is loaded anew.
+    fn refresh_certificates(&self) -> Step {
+        self.offload(|server, reply| match server.refresh_certificates() {
+            Ok(()) => reply.raw(b"OK\r\n"),
+            // The error is a line of its own kind, as memcached has it.
+            Err(why) => {
+                reply.raw(format!("Error {}\r\n", why.replace(['\r', '\n'], " ")).as_bytes())
+            }
+        })
     }
 
     /// `shutdown [graceful]`, where the operator has allowed it.

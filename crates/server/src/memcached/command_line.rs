@@ -10,6 +10,7 @@ use std::path::Path;
 
 use base::number::parse_u64;
 
+use super::tls_options::TlsOptions;
 use super::users;
 
 /// What a command line of memcached asks for.
@@ -54,7 +55,7 @@ const ITEM_SIZES: std::ops::RangeInclusive<u64> = 1024..=1 << 30;
 /// An option by its letter and its long name, whether an argument belongs to it, and what it does.
 struct Flag(u8, &'static str, bool, &'static str);
 
-/// Every option that 1.6 lists, but for those of TLS.
+/// Every option that 1.6 lists.
 const FLAGS: &[Flag] = &[
     Flag(b'A', "enable-shutdown", false, "clients may end the server"),
     Flag(b'a', "unix-mask", true, "permissions of the Unix socket, in octal (700)"),
@@ -77,7 +78,7 @@ const FLAGS: &[Flag] = &[
     Flag(b'm', "memory-limit", true, "megabytes of memory for all there is (64, at least 8)"),
     Flag(b'N', "napi-ids", true, "no effect"),
     Flag(b'n', "slab-min-size", true, "no effect: there are no slabs"),
-    Flag(b'o', "extended", true, "idle_timeout=SECONDS; the rest has no effect"),
+    Flag(b'o', "extended", true, "idle_timeout=SECONDS, ssl_NAME=VALUE; the rest has no effect"),
     Flag(b'P', "pidfile", true, "file for the process id"),
     Flag(b'p', "port", true, "TCP port (11211), -1 for any"),
     Flag(b'R', "max-reqs-per-event", true, "no effect"),
@@ -92,6 +93,7 @@ const FLAGS: &[Flag] = &[
     Flag(b'W', "disable-watch", false, "watch is refused"),
     Flag(b'X', "disable-dumping", false, "keys cannot be listed"),
     Flag(b'Y', "auth-file", true, "file with a line user:password"),
+    Flag(b'Z', "enable-ssl", false, "clients speak TLS; see -o ssl_chain_cert and its kin"),
 ];
 
 /// Reads the arguments (without the program's name). `password_file` is what SASL goes by: the
@@ -152,6 +154,7 @@ struct Draft {
     wants_sasl: bool,
     credentials: Option<Vec<u8>>,
     user: Option<Vec<u8>>,
+    tls: TlsOptions,
 }
 
 impl Draft {
@@ -223,7 +226,8 @@ impl Draft {
             b'F' => self.set("memcached-flush", b"no"),
             b'X' => self.set("memcached-dump", b"no"),
             b'W' => self.set("memcached-watch", b"no"),
-            b'o' => self.extend(argument),
+            b'o' => self.extend(argument)?,
+            b'Z' => self.tls.is_on = true,
             b'd' => self.set("daemonize", b"yes"),
             b'P' => self.set("pidfile", argument),
             b'v' => self.verbosity += 1,
@@ -242,21 +246,31 @@ impl Draft {
     }
 
     /// `-o NAME,NAME=VALUE`: what has a meaning here is set, the rest leaves a line.
-    fn extend(&mut self, names: &[u8]) {
-        let names = names.split(|byte| *byte == b',');
-        let (known, others): (Vec<&[u8]>, Vec<&[u8]>) =
-            names.partition(|name| name.starts_with(IDLE_TIMEOUT));
-        for name in &known {
-            self.set("timeout", &name[IDLE_TIMEOUT.len()..]);
+    fn extend(&mut self, names: &[u8]) -> Result<(), String> {
+        let mut others = Vec::new();
+        for name in names.split(|byte| *byte == b',') {
+            if let Some(seconds) = name.strip_prefix(IDLE_TIMEOUT) {
+                self.set("timeout", seconds);
+            } else if !self.tls.take(name)? {
+                others.push(name);
+            }
         }
         if !others.is_empty() {
             self.notices.push(notice(b'o', &others.join(&b',')));
         }
+        Ok(())
     }
 
     /// `-l ADDRESS,ADDRESS:PORT`: all of them have one port.
     fn listen(&mut self, addresses: &[u8]) -> Result<(), String> {
         for address in addresses.split(|byte| *byte == b',').filter(|part| !part.is_empty()) {
+            if address.starts_with(b"notls:") {
+                return Err(format!(
+                    "memcached: -l {}: with -Z all addresses are encrypted: use -s for those who \
+                     need no TLS",
+                    text(address)
+                ));
+            }
             let (host, port) = split_port(address);
             if let Some(port) = port {
                 if self.port.as_deref().is_some_and(|other| other != port) {
@@ -271,6 +285,12 @@ impl Draft {
 
     fn finish(mut self, password_file: Option<&Path>) -> Result<Invocation, String> {
         self.authenticate(password_file)?;
+        if self.tls.is_on && self.udp_port.as_deref().is_some_and(opens) {
+            return Err("memcached: -Z and -U: what comes by UDP is not encrypted".to_owned());
+        }
+        for (name, value) in std::mem::take(&mut self.tls).directives()? {
+            self.set(name, &value);
+        }
         self.bind();
         // As in memcached, a Unix socket stands in the place of the ports.
         let (port, udp_port) = (self.port.take(), self.udp_port.take());

@@ -20,6 +20,7 @@ mod many;
 mod number;
 mod server;
 mod stats;
+mod tls_options;
 mod tuning;
 pub(crate) mod users;
 pub(crate) mod watch;

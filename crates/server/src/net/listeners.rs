@@ -3,6 +3,7 @@
 //! Invariant: they run on the main thread and never execute a command; a new connection is in a
 //! worker's hands microseconds after it was accepted.
 
+mod certified;
 mod tcp;
 
 use std::fmt;
@@ -18,11 +19,11 @@ use std::time::Duration;
 use base::io_text::plain;
 use config::settings::{
     BIND, DATABASES, LISTEN_ON_ANY_PORT, MAXCLIENTS, MEMCACHED_DATABASE, MEMCACHED_PORT,
-    MEMCACHED_PORT_FILENAME, MEMCACHED_PREFIX_DELIMITER, MEMCACHED_UDP_PORT, MEMCACHED_UNIXSOCKET,
-    MEMCACHED_UNIXSOCKETPERM, PORT, PROTECTED_MODE, TCP_BACKLOG, TCP_KEEPALIVE, UNIXSOCKET,
-    UNIXSOCKETPERM,
+    MEMCACHED_PORT_FILENAME, MEMCACHED_PREFIX_DELIMITER, MEMCACHED_TLS, MEMCACHED_UDP_PORT,
+    MEMCACHED_UNIXSOCKET, MEMCACHED_UNIXSOCKETPERM, PORT, PROTECTED_MODE, TCP_BACKLOG,
+    TCP_KEEPALIVE, TLS_PORT, UNIXSOCKET, UNIXSOCKETPERM,
 };
-use config::{BindAddress, Config};
+use config::{BindAddress, Config, LogLevel};
 use engine::clients::registry::Peer;
 use engine::runtime::log::{log_notice, log_warning};
 use engine::runtime::replace_file;
@@ -37,6 +38,7 @@ use tokio::task::JoinHandle;
 use crate::memcached;
 use crate::net::connection::{Moving, RawStream};
 use crate::net::network::Network;
+use crate::net::tls::{Arrival, Handshaken};
 use crate::net::udp;
 
 /// A pause after an accept that failed for want of descriptors or memory.
@@ -78,6 +80,13 @@ pub(crate) enum Protocol {
     Memcached,
 }
 
+/// What comes in by a socket of TCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entrance {
+    protocol: Protocol,
+    is_encrypted: bool,
+}
+
 /// Where other threads find the listeners, and have them change.
 pub(crate) struct ListenerHandle {
     orders: mpsc::UnboundedSender<Order>,
@@ -89,17 +98,30 @@ pub(crate) struct ListenerHandle {
 /// asks at a time; the main thread waits for nobody.
 enum Order {
     /// Bind the sockets that a configuration asks for, and accept nobody by them yet.
-    Reserve { port: u16, binds: Vec<BindAddress>, answer: SyncSender<Result<(), ()>> },
+    Reserve { ports: Ports, binds: Vec<BindAddress>, answer: SyncSender<Result<(), ()>> },
     /// Listen on what was reserved, and on nothing else; or go on as before.
     Finish { keeps: bool, answer: SyncSender<()> },
+}
+
+/// The ports of clients of Redis, as they are configured; 0 is none, or one that the system chose.
+#[derive(Clone, Copy)]
+struct Ports {
+    plain: u16,
+    encrypted: u16,
+}
+
+impl Ports {
+    fn of(config: &Config) -> Self {
+        Self { plain: config.get(PORT), encrypted: config.get(TLS_PORT) }
+    }
 }
 
 /// Binds what `config` asks for; `finish` comes behind. The reason is in the log.
 pub(crate) fn reserve(server: &Network, config: &Config) -> Result<(), ()> {
     let (answer, answered) = sync_channel(1);
-    let (port, binds) = (config.get(PORT), config.get(BIND));
+    let (ports, binds) = (Ports::of(config), config.get(BIND));
     let handle = server.listeners.get().ok_or(())?;
-    handle.orders.send(Order::Reserve { port, binds, answer }).map_err(|_| ())?;
+    handle.orders.send(Order::Reserve { ports, binds, answer }).map_err(|_| ())?;
     answered.recv().map_err(|_| ())?
 }
 
@@ -120,13 +142,13 @@ impl Listeners {
     pub(crate) fn open(server: &'static Network) -> Result<Self, String> {
         let has_unix = open_unix(server, Protocol::Redis)?.is_some();
         let memcached = open_memcached(server)?;
-        let configured_port = server.config.get(PORT);
+        let ports = Ports::of(&server.config);
         let has_others = has_unix || !memcached.is_empty();
-        let mut listeners = Self { has_unix, memcached, redis: TcpListeners::at(configured_port) };
-        if configured_port != 0 || server.config.get(LISTEN_ON_ANY_PORT) {
-            let wanted = addresses(server.config.get(BIND), configured_port)?;
-            listeners.redis.listening = open_all(server, &wanted, Protocol::Redis)?;
-        }
+        let mut listeners = Self { has_unix, memcached, redis: TcpListeners::at(ports) };
+        let plain =
+            (ports.plain != 0 || server.config.get(LISTEN_ON_ANY_PORT)).then_some(ports.plain);
+        let wanted = wanted_by_redis(&server.config.get(BIND), plain, ports.encrypted)?;
+        listeners.redis.listening = open_all(server, &wanted)?;
         if listeners.redis.listening.is_empty() && !has_others {
             return Err("Configured to not listen anywhere".to_owned());
         }
@@ -141,8 +163,9 @@ impl Listeners {
 
     /// Says in the log where we listen.
     pub(crate) fn announce(&self, server: &Network) {
-        for (address, _) in &self.redis.listening {
-            log_notice!(server.log, "Listening on {address}");
+        for ListenerTask { address, entrance, .. } in &self.redis.listening {
+            let how = if entrance.is_encrypted { " for TLS" } else { "" };
+            log_notice!(server.log, "Listening on {address}{how}");
         }
         if self.has_unix {
             let path = server.config.get(UNIXSOCKET);
@@ -168,17 +191,34 @@ impl Listeners {
 #[derive(Clone, Copy)]
 pub(crate) struct Wanted {
     address: SocketAddr,
+    entrance: Entrance,
     /// Whether we do without it where the machine does not have it.
     optional: bool,
 }
 
 /// The addresses that `bind` names.
-fn addresses(binds: Vec<BindAddress>, port: u16) -> Result<Vec<Wanted>, String> {
-    let wanted = |bind: BindAddress| {
-        let address = SocketAddr::new(ip_of(&bind)?, port);
-        Ok(Wanted { address, optional: bind.optional })
+fn addresses(binds: &[BindAddress], port: u16, entrance: Entrance) -> Result<Vec<Wanted>, String> {
+    let wanted = |bind: &BindAddress| {
+        let address = SocketAddr::new(ip_of(bind)?, port);
+        Ok(Wanted { address, entrance, optional: bind.optional })
     };
-    binds.into_iter().map(wanted).collect()
+    binds.iter().map(wanted).collect()
+}
+
+/// Where clients of Redis come in: by the plain port, if there is one, and by that of TLS.
+fn wanted_by_redis(
+    binds: &[BindAddress],
+    plain: Option<u16>,
+    encrypted: u16,
+) -> Result<Vec<Wanted>, String> {
+    let plain = plain.map(|port| (port, false));
+    let ports = plain.into_iter().chain((encrypted != 0).then_some((encrypted, true)));
+    let mut all = Vec::new();
+    for (port, is_encrypted) in ports {
+        let entrance = Entrance { protocol: Protocol::Redis, is_encrypted };
+        all.extend(addresses(binds, port, entrance)?);
+    }
+    Ok(all)
 }
 
 /// Opens what clients of memcached come in by; where that is.
@@ -192,18 +232,21 @@ fn open_memcached(server: &'static Network) -> Result<Vec<String>, String> {
         server.memcached.details.delimit_by(*delimiter);
     }
     // Below zero is any port.
-    let wanted = |port: i32| addresses(config.get(BIND), u16::try_from(port).unwrap_or(0));
+    let entrance =
+        Entrance { protocol: Protocol::Memcached, is_encrypted: config.get(MEMCACHED_TLS) };
+    let binds = config.get(BIND);
+    let wanted = |port: i32| addresses(&binds, u16::try_from(port).unwrap_or(0), entrance);
     let (port, udp_port) = (config.get(MEMCACHED_PORT), config.get(MEMCACHED_UDP_PORT));
     let mut opened = Vec::new();
     if port != 0 {
         let bound = bind_all(server, &wanted(port)?).map_err(|(why, _)| why)?;
-        for (address, listener) in bound {
-            opened.push((ListenerAddress::Tcp(address), listener.as_raw_fd()));
-            start_accepting(server, (address, listener), Protocol::Memcached);
+        for bound in bound {
+            opened.push((ListenerAddress::Tcp(bound.address), bound.listener.as_raw_fd()));
+            start_accepting(server, bound);
         }
     }
     if udp_port != 0 {
-        for Wanted { address, optional } in wanted(udp_port)? {
+        for Wanted { address, optional, .. } in wanted(udp_port)? {
             match udp::listen(server, address) {
                 Ok((address, descriptor)) => {
                     opened.push((ListenerAddress::Udp(address), descriptor));
@@ -285,33 +328,36 @@ fn write_ports(config: &Config, opened: &[(ListenerAddress, RawFd)]) -> Result<(
 }
 
 /// Opens sockets and accepts clients by them, all or none.
-fn open_all(
-    server: &'static Network,
-    wanted: &[Wanted],
-    protocol: Protocol,
-) -> Result<Vec<ListenerTask>, String> {
+fn open_all(server: &'static Network, wanted: &[Wanted]) -> Result<Vec<ListenerTask>, String> {
     let bound = bind_all(server, wanted).map_err(|(why, _)| why)?;
-    Ok(bound.into_iter().map(|bound| start_accepting(server, bound, protocol)).collect())
+    Ok(bound.into_iter().map(|bound| start_accepting(server, bound)).collect())
 }
 
 /// A socket that is bound and accepts nobody yet.
-type Bound = (SocketAddr, TcpListener);
+struct Bound {
+    address: SocketAddr,
+    entrance: Entrance,
+    listener: TcpListener,
+}
 
 /// A socket with the task that accepts clients by it.
-type ListenerTask = (SocketAddr, JoinHandle<()>);
+struct ListenerTask {
+    address: SocketAddr,
+    entrance: Entrance,
+    task: JoinHandle<()>,
+}
 
-fn start_accepting(
-    server: &'static Network,
-    (address, listener): Bound,
-    protocol: Protocol,
-) -> ListenerTask {
-    (address, tokio::spawn(accept_tcp(server, listener, protocol)))
+fn start_accepting(server: &'static Network, bound: Bound) -> ListenerTask {
+    let Bound { address, entrance, listener } = bound;
+    ListenerTask { address, entrance, task: tokio::spawn(accept_tcp(server, listener, entrance)) }
 }
 
 /// Binds sockets, all or none; where the port is 0, all get the one that the first was given. The
 /// error says whether somebody listens there.
 fn bind_all(server: &Network, wanted: &[Wanted]) -> Result<Vec<Bound>, (String, bool)> {
-    let listening = |(address, socket)| Ok((address, TcpListener::from_std(socket)?));
+    let listening = |(Wanted { address, entrance, .. }, socket)| {
+        Ok(Bound { address, entrance, listener: TcpListener::from_std(socket)? })
+    };
     let bound: io::Result<_> = bind_sockets(server, wanted)?.into_iter().map(listening).collect();
     bound.map_err(|error| (plain(&error), false))
 }
@@ -319,24 +365,30 @@ fn bind_all(server: &Network, wanted: &[Wanted]) -> Result<Vec<Bound>, (String, 
 /// Binds the sockets of a port that another thread serves.
 pub(crate) fn bind_for(
     server: &Network,
-    binds: Vec<BindAddress>,
+    binds: &[BindAddress],
     port: u16,
 ) -> Result<Vec<(SocketAddr, std::net::TcpListener)>, String> {
-    bind_sockets(server, &addresses(binds, port)?).map_err(|(why, _)| why)
+    let entrance = Entrance { protocol: Protocol::Redis, is_encrypted: false };
+    let bound = bind_sockets(server, &addresses(binds, port, entrance)?).map_err(|(why, _)| why)?;
+    Ok(bound.into_iter().map(|(wanted, socket)| (wanted.address, socket)).collect())
 }
 
+/// As `bind_all`, with sockets that no reactor watches, and the addresses that they got.
 fn bind_sockets(
     server: &Network,
     wanted: &[Wanted],
-) -> Result<Vec<(SocketAddr, std::net::TcpListener)>, (String, bool)> {
-    let mut bound: Vec<(SocketAddr, std::net::TcpListener)> = Vec::new();
-    for &Wanted { mut address, optional } in wanted {
+) -> Result<Vec<(Wanted, std::net::TcpListener)>, (String, bool)> {
+    let mut bound: Vec<(Wanted, std::net::TcpListener)> = Vec::new();
+    for &Wanted { mut address, entrance, optional } in wanted {
         if let (0, Some((first, _))) = (address.port(), bound.first()) {
-            address.set_port(first.port());
+            address.set_port(first.address.port());
         }
         let backlog = server.config.get(TCP_BACKLOG);
         match listen_tcp(address, backlog) {
-            Ok(listener) => bound.push((listener.local_addr().unwrap_or(address), listener)),
+            Ok(listener) => {
+                let address = listener.local_addr().unwrap_or(address);
+                bound.push((Wanted { address, entrance, optional }, listener));
+            }
             Err(error) if optional && is_unavailable(&error) => {}
             Err(error) => {
                 let line = format!(
@@ -408,7 +460,7 @@ fn open_unix(server: &'static Network, protocol: Protocol) -> Result<Option<RawF
     Ok(Some(descriptor))
 }
 
-async fn accept_tcp(server: &'static Network, listener: TcpListener, protocol: Protocol) {
+async fn accept_tcp(server: &'static Network, listener: TcpListener, entrance: Entrance) {
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {
@@ -416,7 +468,10 @@ async fn accept_tcp(server: &'static Network, listener: TcpListener, protocol: P
                 let Ok(stream) = stream.into_std() else { continue };
                 prepare(&stream, server);
                 let ends = (Peer::Tcp(peer.into()), Peer::Tcp(local.into()));
-                accept(server, protocol, RawStream::Tcp(stream), ends);
+                match entrance.is_encrypted {
+                    true => shake_hands(server, entrance.protocol, stream, ends),
+                    false => accept(server, entrance.protocol, RawStream::Tcp(stream), ends),
+                }
             }
             Err(error) => pause_after(server, &error).await,
         }
@@ -461,17 +516,42 @@ fn prepare(stream: &std::net::TcpStream, server: &Network) {
     }
 }
 
+/// Has a connection agree on keys before it is accepted.
+fn shake_hands(
+    server: &'static Network,
+    protocol: Protocol,
+    socket: std::net::TcpStream,
+    ends: (Peer, Peer),
+) {
+    let room = (server.config.get(MAXCLIENTS) as usize).saturating_sub(server.clients.count());
+    let Some(contexts) = server.tls.contexts().filter(|_| room > 0) else {
+        server.stats.rejected_connections.fetch_add(1, Ordering::Relaxed);
+        return;
+    };
+    let done = move |handshaken: Handshaken| match handshaken {
+        Ok(stream) => accept(server, protocol, RawStream::Tls(stream), ends),
+        Err(why) => server.log.write(
+            LogLevel::Verbose,
+            format_args!(
+                "Error accepting a client connection: {why} (addr={} laddr={})",
+                ends.0, ends.1
+            ),
+        ),
+    };
+    server.tls.shake_hands(Arrival { socket, contexts, room, done: Box::new(done) });
+}
+
 /// Registers a connection and gives it to a worker, or rejects it.
 pub(crate) fn accept(
     server: &'static Network,
     protocol: Protocol,
-    stream: RawStream,
+    mut stream: RawStream,
     ends: (Peer, Peer),
 ) {
     let is_local = ends.0.is_local();
     if server.clients.count() >= server.config.get(MAXCLIENTS) as usize {
         server.stats.rejected_connections.fetch_add(1, Ordering::Relaxed);
-        reject(&stream, if protocol == Protocol::Redis { TOO_MANY } else { TOO_MANY_ITEMS });
+        reject(&mut stream, if protocol == Protocol::Redis { TOO_MANY } else { TOO_MANY_ITEMS });
         return;
     }
     let has_password = match protocol {
@@ -480,13 +560,14 @@ pub(crate) fn accept(
     };
     if server.config.get(PROTECTED_MODE) && !has_password && !is_local {
         server.stats.rejected_connections.fetch_add(1, Ordering::Relaxed);
-        reject(&stream, if protocol == Protocol::Redis { PROTECTED } else { PROTECTED_ITEMS });
+        reject(&mut stream, if protocol == Protocol::Redis { PROTECTED } else { PROTECTED_ITEMS });
         return;
     }
     server.stats.connections.fetch_add(1, Ordering::Relaxed);
     let descriptor = match &stream {
         RawStream::Tcp(stream) => stream.as_raw_fd(),
         RawStream::Unix(stream) => stream.as_raw_fd(),
+        RawStream::Tls(stream) => stream.socket().as_raw_fd(),
     };
     let now = server.keyspace.clock().now_ms();
     let client = server.clients.register(ends.0, ends.1, descriptor, now);
@@ -495,6 +576,9 @@ pub(crate) fn accept(
     }
     let user = Some(server.users.default_user()).filter(|_| !has_password);
     let mut session = Session::new(client, user, is_local);
+    if let RawStream::Tls(stream) = &stream {
+        certified::introduce(server, &mut session, stream.session());
+    }
     if protocol == Protocol::Memcached {
         session.memcached = Some(MemcachedState::new(server));
         session.select(server.config.get(MEMCACHED_DATABASE) as usize);
@@ -502,13 +586,13 @@ pub(crate) fn accept(
     server.worker_pool.hand_over(server, Box::new(Moving::fresh(stream, session)));
 }
 
-fn reject(stream: &RawStream, line: &[u8]) {
-    let socket = match stream {
-        RawStream::Tcp(stream) => SockRef::from(stream),
-        RawStream::Unix(stream) => SockRef::from(stream),
-    };
+fn reject(stream: &mut RawStream, line: &[u8]) {
     // The client is on its way out whether or not it reads why.
-    let _ = socket.send(line);
+    let _ = match stream {
+        RawStream::Tcp(stream) => SockRef::from(&*stream).send(line),
+        RawStream::Unix(stream) => SockRef::from(&*stream).send(line),
+        RawStream::Tls(stream) => stream.send_last(line),
+    };
 }
 
 fn is_unavailable(error: &io::Error) -> bool {

@@ -11,6 +11,8 @@ pub(crate) mod housekeeping;
 pub(crate) mod listeners;
 pub(crate) mod network;
 pub(crate) mod output_limit;
+pub(crate) mod polled;
+pub(crate) mod tls;
 pub(crate) mod udp;
 pub(crate) mod worker;
 pub(crate) mod worker_pool;

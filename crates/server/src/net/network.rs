@@ -14,6 +14,7 @@ use proto::ProtocolError;
 use crate::memcached::MemcachedServer;
 use crate::net::connection::Moving;
 use crate::net::listeners::ListenerHandle;
+use crate::net::tls::Tls;
 use crate::net::worker_pool::WorkerPool;
 
 /// The listeners and connections: the network is its [`MemcachedServer`] and more.
@@ -22,6 +23,7 @@ pub(crate) struct Network {
     pub(crate) worker_pool: WorkerPool,
     /// The way to the listeners; set before the first client comes.
     pub(crate) listeners: OnceLock<ListenerHandle>,
+    pub(crate) tls: Tls,
     /// What takes over the connections of clients that become replicas; set likewise.
     links: OnceLock<LinksEntrance>,
 }
@@ -44,6 +46,7 @@ impl Network {
             memcached_server,
             worker_pool: WorkerPool::new(),
             listeners: OnceLock::new(),
+            tls: Tls::default(),
             links: OnceLock::new(),
         }
     }

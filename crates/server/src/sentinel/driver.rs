@@ -216,7 +216,7 @@ impl Driver {
             Action::Persist | Action::SetLogLevel(_) => {}
             Action::Reply { client, bytes, .. } => self.reply(client, &bytes),
             Action::Connect { connection, to, .. } => {
-                let outbound = link::connect(connection, to, self.reporter.clone());
+                let outbound = link::connect(self.server, connection, to, self.reporter.clone());
                 self.links.insert(connection, outbound);
             }
             Action::Close { connection } => _ = self.links.remove(&connection),

@@ -7,14 +7,20 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use config::settings::TLS_REPLICATION;
 use proto::OwnedArgs;
 use proto::value::ReplyParser;
 use sentinel::{ConnectionId, Event, REPLY_LIMITS};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
+
+use crate::server::Server;
+
+/// What comes by a connection, and what leaves.
+type Input = Box<dyn AsyncRead + Unpin + Send>;
+type Output = Box<dyn AsyncWrite + Unpin + Send>;
 
 /// How long a connection may take to be made.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
@@ -37,13 +43,14 @@ pub(super) type Outbound = mpsc::Sender<OwnedArgs>;
 
 /// Connects, and tells what becomes of it.
 pub(super) fn connect(
+    server: &'static Server,
     connection: ConnectionId,
     to: SocketAddr,
     news: mpsc::Sender<Event>,
 ) -> Outbound {
     let (outbound, commands) = mpsc::channel(COMMANDS_MAX);
     tokio::spawn(async move {
-        if run(connection, to, &news, commands).await.is_none() {
+        if run(server, connection, to, (&news, commands)).await.is_none() {
             // Nobody listens when the process is about to end.
             let _ = news.send(Event::Disconnected { connection }).await;
         }
@@ -53,17 +60,27 @@ pub(super) fn connect(
 
 /// Lives as long as the connection; nothing is returned when that was lost.
 async fn run(
+    server: &'static Server,
     connection: ConnectionId,
     to: SocketAddr,
-    news: &mpsc::Sender<Event>,
-    mut commands: mpsc::Receiver<OwnedArgs>,
+    (news, mut commands): (&mpsc::Sender<Event>, mpsc::Receiver<OwnedArgs>),
 ) -> Option<()> {
     let stream = timeout(CONNECT_PATIENCE, TcpStream::connect(to)).await.ok()?.ok()?;
     // What is sent is short and awaited; the kernel's default would do, only slower.
     let _ = stream.set_nodelay(true);
     let local = stream.local_addr().ok()?.ip();
+    let (input, mut output): (Input, Output) = match server.config.get(TLS_REPLICATION) {
+        true => {
+            let stream = timeout(CONNECT_PATIENCE, server.tls.connect(stream)).await.ok()?.ok()?;
+            let (input, output) = tokio::io::split(stream);
+            (Box::new(input), Box::new(output))
+        }
+        false => {
+            let (input, output) = stream.into_split();
+            (Box::new(input), Box::new(output))
+        }
+    };
     news.send(Event::Connected { connection, local }).await.ok()?;
-    let (input, mut output) = stream.into_split();
     let told = news.clone();
     let reader = tokio::spawn(async move {
         read(connection, input, &told).await;
@@ -75,10 +92,7 @@ async fn run(
 }
 
 /// Writes until the driver lets go of the connection.
-async fn write(
-    output: &mut OwnedWriteHalf,
-    commands: &mut mpsc::Receiver<OwnedArgs>,
-) -> Option<()> {
+async fn write(output: &mut Output, commands: &mut mpsc::Receiver<OwnedArgs>) -> Option<()> {
     let mut bytes = Vec::new();
     while let Some(command) = commands.recv().await {
         command.as_args().encode(&mut bytes);
@@ -92,7 +106,7 @@ async fn write(
 }
 
 /// Reads until the stream ends or makes no sense.
-async fn read(connection: ConnectionId, mut input: OwnedReadHalf, news: &mpsc::Sender<Event>) {
+async fn read(connection: ConnectionId, mut input: Input, news: &mpsc::Sender<Event>) {
     let mut parser = ReplyParser::new(REPLY_LIMITS);
     let mut chunk = vec![0; CHUNK];
     let mut incomplete = 0;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use base::Random;
 use base::io_text::plain;
-use config::settings::{LOGLEVEL, REQUIREPASS};
+use config::settings::{LOGLEVEL, REQUIREPASS, TLS_PORT, TLS_REPLICATION};
 use config::{LogLevel, Place, Source};
 use engine::runtime::log::log_notice;
 use rustix::fs::{Access, access};
@@ -72,7 +72,10 @@ fn options(server: &Server) -> Options {
         LogLevel::Nothing => Level::Nothing,
     };
     Options {
-        port: server.identity.port(),
+        port: match (server.config.get(TLS_REPLICATION), server.config.get(TLS_PORT)) {
+            (true, port @ 1..) => port,
+            _ => server.identity.port(),
+        },
         requirepass: (!password.is_empty()).then(|| password.to_vec()),
         log_level,
         is_executable: Box::new(|path| {

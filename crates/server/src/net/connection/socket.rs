@@ -4,14 +4,13 @@
 //! those of the C library are points where a thread may be cancelled, which takes two atomic
 //! operations each.
 //!
-//! Invariant: what moves fewer bytes than it was asked to is tried again only once the reactor has
-//! heard of the socket anew, so each request takes one system call to read and one to write.
+//! Invariant: what is not encrypted goes between the socket and the session's buffers without a
+//! stop, and one branch is all that it takes to tell.
 
 use std::future::Future;
 use std::io;
-use std::io::ErrorKind::{Interrupted, WouldBlock};
+use std::io::ErrorKind::Interrupted;
 use std::io::IoSlice;
-use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::task::{Context as TaskContext, Poll, ready};
@@ -19,10 +18,12 @@ use std::task::{Context as TaskContext, Poll, ready};
 use engine::lane::is_over;
 use proto::Output;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, Interest};
+use tokio::io::{AsyncRead, AsyncReadExt, Interest};
 use tokio::net::{TcpStream, UnixStream};
 
 use super::Connection;
+use crate::net::polled::{Socket, poll_io};
+use crate::net::tls::{RawTlsStream, TlsStream};
 
 /// Slices given to one write: as many pieces as a pinned value has in 64 KB pages.
 const SLICES: usize = 16;
@@ -41,6 +42,7 @@ const READ_MAX: u64 = 256 * 1024;
 pub(crate) enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
+    Tls(Box<TlsStream>),
     /// The socket went on with another worker.
     Gone,
 }
@@ -49,6 +51,7 @@ pub(crate) enum Stream {
 pub(crate) enum RawStream {
     Tcp(std::net::TcpStream),
     Unix(std::os::unix::net::UnixStream),
+    Tls(Box<RawTlsStream>),
 }
 
 impl Stream {
@@ -57,6 +60,7 @@ impl Stream {
         Ok(match raw {
             RawStream::Tcp(stream) => Self::Tcp(TcpStream::from_std(stream)?),
             RawStream::Unix(stream) => Self::Unix(UnixStream::from_std(stream)?),
+            RawStream::Tls(stream) => Self::Tls(stream.attach()?),
         })
     }
 
@@ -65,6 +69,7 @@ impl Stream {
         match self {
             Self::Tcp(stream) => stream.into_std().map(RawStream::Tcp),
             Self::Unix(stream) => stream.into_std().map(RawStream::Unix),
+            Self::Tls(stream) => stream.detach().map(RawStream::Tls),
             Self::Gone => Err(io::ErrorKind::NotConnected.into()),
         }
     }
@@ -78,6 +83,7 @@ impl Stream {
         match self {
             Self::Tcp(stream) => poll_read(stream, cx, buffer),
             Self::Unix(stream) => poll_read(stream, cx, buffer),
+            Self::Tls(stream) => stream.poll_read(cx, &mut &mut *buffer),
             Self::Gone => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
         }
     }
@@ -87,16 +93,19 @@ impl Stream {
         match self {
             Self::Tcp(stream) => stream.poll_ready(cx, Interest::READABLE),
             Self::Unix(stream) => stream.poll_ready(cx, Interest::READABLE),
+            Self::Tls(stream) => stream.poll_readable(cx),
             Self::Gone => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
         }
     }
 
     /// Whether small pieces are sent at once.
     pub(crate) fn set_nodelay(&self, on: bool) {
-        if let Self::Tcp(stream) = self {
-            // A link without it is slower, and no less right.
-            let _ = stream.set_nodelay(on);
-        }
+        // A link without it is slower, and no less right.
+        let _ = match self {
+            Self::Tcp(stream) => stream.set_nodelay(on),
+            Self::Tls(stream) => stream.socket().set_nodelay(on),
+            Self::Unix(_) | Self::Gone => Ok(()),
+        };
     }
 
     /// Appends what has come to a vector, which has room reserved.
@@ -108,6 +117,7 @@ impl Stream {
         uninterrupted(|| match self {
             Self::Tcp(stream) => poll_read_more(stream, cx, buffer),
             Self::Unix(stream) => poll_read_more(stream, cx, buffer),
+            Self::Tls(stream) => stream.poll_read(cx, buffer),
             Self::Gone => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
         })
     }
@@ -121,12 +131,16 @@ impl Stream {
         match self {
             Self::Tcp(stream) => poll_write(stream, cx, slices),
             Self::Unix(stream) => poll_write(stream, cx, slices),
+            Self::Tls(stream) => stream.poll_write(cx, slices),
             Self::Gone => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
         }
     }
 
     /// Tells the peer that nothing more will come. Errors do not matter any more.
-    pub(crate) fn shut_down(&self) {
+    pub(crate) fn shut_down(&mut self) {
+        if let Self::Tls(stream) = self {
+            stream.say_goodbye();
+        }
         self.shut(std::net::Shutdown::Write);
     }
 
@@ -139,6 +153,7 @@ impl Stream {
         let _ = match self {
             Self::Tcp(stream) => socket2::SockRef::from(stream).shutdown(how),
             Self::Unix(stream) => socket2::SockRef::from(stream).shutdown(how),
+            Self::Tls(stream) => socket2::SockRef::from(stream.socket()).shutdown(how),
             Self::Gone => Ok(()),
         };
     }
@@ -174,33 +189,6 @@ fn poll_write<S: Socket>(
     poll_io(socket, cx, Interest::WRITABLE, one.len(), || send(&*socket, &one, SendFlags::NOSIGNAL))
 }
 
-/// Reads or writes up to so many bytes, once the socket may be ready for it.
-fn poll_io<S: Socket>(
-    socket: &S,
-    cx: &mut TaskContext<'_>,
-    interest: Interest,
-    most: usize,
-    mut operation: impl FnMut() -> rustix::io::Result<usize>,
-) -> Poll<io::Result<usize>> {
-    loop {
-        ready!(socket.poll_ready(cx, interest))?;
-        let mut fewer = None;
-        let moved = socket.try_io(interest, || match operation()? {
-            0 => Ok(0),
-            count if count == most => Ok(count),
-            count => {
-                fewer = Some(count);
-                Err(io::ErrorKind::WouldBlock.into())
-            }
-        });
-        match fewer.map_or(moved, Ok) {
-            // What was interrupted moved nothing, and the reactor thinks of it as before.
-            Err(error) if matches!(error.kind(), WouldBlock | Interrupted) => {}
-            done => return Poll::Ready(done),
-        }
-    }
-}
-
 /// Tries again what a signal interrupted.
 fn uninterrupted(
     mut operation: impl FnMut() -> Poll<io::Result<usize>>,
@@ -210,53 +198,6 @@ fn uninterrupted(
             Poll::Ready(Err(error)) if error.kind() == Interrupted => {}
             done => return done,
         }
-    }
-}
-
-/// What both kinds of sockets have.
-trait Socket: AsFd + AsyncWrite + Unpin {
-    /// Waits until the reactor thinks that the socket is ready.
-    fn poll_ready(&self, cx: &mut TaskContext<'_>, interest: Interest) -> Poll<io::Result<()>>;
-
-    /// Tries an operation; where it would block, the reactor no longer thinks so.
-    fn try_io(
-        &self,
-        interest: Interest,
-        operation: impl FnOnce() -> io::Result<usize>,
-    ) -> io::Result<usize>;
-}
-
-impl Socket for TcpStream {
-    fn poll_ready(&self, cx: &mut TaskContext<'_>, interest: Interest) -> Poll<io::Result<()>> {
-        match interest {
-            Interest::READABLE => self.poll_read_ready(cx),
-            _ => self.poll_write_ready(cx),
-        }
-    }
-
-    fn try_io(
-        &self,
-        interest: Interest,
-        operation: impl FnOnce() -> io::Result<usize>,
-    ) -> io::Result<usize> {
-        Self::try_io(self, interest, operation)
-    }
-}
-
-impl Socket for UnixStream {
-    fn poll_ready(&self, cx: &mut TaskContext<'_>, interest: Interest) -> Poll<io::Result<()>> {
-        match interest {
-            Interest::READABLE => self.poll_read_ready(cx),
-            _ => self.poll_write_ready(cx),
-        }
-    }
-
-    fn try_io(
-        &self,
-        interest: Interest,
-        operation: impl FnOnce() -> io::Result<usize>,
-    ) -> io::Result<usize> {
-        Self::try_io(self, interest, operation)
     }
 }
 

@@ -11,7 +11,9 @@ use config::BindAddress;
 use engine::runtime::log::{log_notice, log_warning};
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::{Bound, ListenerTask, Order, Protocol, Wanted, addresses, bind_all, start_accepting};
+use super::{
+    Bound, Entrance, ListenerTask, Order, Ports, Wanted, bind_all, start_accepting, wanted_by_redis,
+};
 use crate::net::network::Network;
 
 /// How long a socket that could not be opened again is left alone.
@@ -19,8 +21,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// The sockets that listen, each with a task that accepts on it.
 pub(super) struct TcpListeners {
-    /// What `port` says; 0 may stand for a port that the system chose.
-    configured_port: u16,
+    configured: Ports,
     pub(super) listening: Vec<ListenerTask>,
     reserved: Option<Reserved>,
     /// What was closed for something else, and could not be opened again yet.
@@ -29,23 +30,28 @@ pub(super) struct TcpListeners {
 
 /// What stands ready to be listened on.
 struct Reserved {
-    configured_port: u16,
+    configured: Ports,
     bound: Vec<Bound>,
     /// What goes if it is finished so, and is still there.
-    leaving: Vec<SocketAddr>,
+    leaving: Vec<(SocketAddr, Entrance)>,
     /// What had to be closed first.
     closed: Vec<Wanted>,
 }
 
 impl TcpListeners {
     /// None yet.
-    pub(super) fn at(configured_port: u16) -> Self {
-        Self { configured_port, listening: Vec::new(), reserved: None, lost: Vec::new() }
+    pub(super) fn at(configured: Ports) -> Self {
+        Self { configured, listening: Vec::new(), reserved: None, lost: Vec::new() }
     }
 
-    /// The port, if there is any.
+    /// The port, if there is any: the plain one, or else that of TLS.
     pub(super) fn port(&self) -> Option<u16> {
-        self.listening.first().map(|(address, _)| address.port())
+        self.plain_port().or_else(|| self.listening.first().map(|it| it.address.port()))
+    }
+
+    fn plain_port(&self) -> Option<u16> {
+        let plain = self.listening.iter().find(|it| !it.entrance.is_encrypted);
+        plain.map(|it| it.address.port())
     }
 
     pub(super) fn publish_port(&self, server: &Network) {
@@ -72,8 +78,8 @@ impl TcpListeners {
             // Who asked and is gone needs no answer.
             match order {
                 None => return,
-                Some(Order::Reserve { port, binds, answer }) => {
-                    let reserved = self.reserve(server, port, binds).await;
+                Some(Order::Reserve { ports, binds, answer }) => {
+                    let reserved = self.reserve(server, ports, &binds).await;
                     let reserved = reserved.map_err(|why| log_warning!(server.log, "{why}"));
                     let _ = answer.send(reserved);
                 }
@@ -89,34 +95,42 @@ impl TcpListeners {
     async fn reserve(
         &mut self,
         server: &'static Network,
-        configured_port: u16,
-        binds: Vec<BindAddress>,
+        configured: Ports,
+        binds: &[BindAddress],
     ) -> Result<(), String> {
         // Whoever reserved before did not live to finish it.
         self.finish(server, false).await;
-        let port = match (configured_port, self.configured_port) {
-            (0, 0) => self.port(),
+        let plain = match (configured.plain, self.configured.plain) {
+            (0, 0) => self.plain_port(),
             (0, _) => None,
             (port, _) => Some(port),
         };
-        let mut wanted = port.map_or(Ok(Vec::new()), |port| addresses(binds, port))?;
-        let is_wanted = |address: &SocketAddr| wanted.iter().any(|it| it.address == *address);
-        let there = self.listening.iter().map(|(address, _)| *address);
+        let mut wanted = wanted_by_redis(binds, plain, configured.encrypted)?;
+        let is_wanted = |there: &(SocketAddr, Entrance)| {
+            wanted.iter().any(|it| (it.address, it.entrance) == *there)
+        };
+        let there = self.listening.iter().map(|it| (it.address, it.entrance));
         let (_, mut leaving): (Vec<_>, Vec<_>) = there.partition(is_wanted);
-        wanted.retain(|it| self.listening.iter().all(|(address, _)| *address != it.address));
+        let is_new = |it: &Wanted| {
+            let mut there = self.listening.iter().map(|it| (it.address, it.entrance));
+            there.all(|there| there != (it.address, it.entrance))
+        };
+        wanted.retain(is_new);
+        // All of an address' ports and one of them exclude each other.
+        let is_rival = |(address, _): &mut (SocketAddr, Entrance)| {
+            wanted.iter().any(|it| it.address.port() == address.port())
+        };
         let mut closed = Vec::new();
         let bound = match bind_all(server, &wanted) {
-            Err((_, true)) if leaving.iter().any(|it| Some(it.port()) == port) => {
-                // All of an address' ports and one of them exclude each other.
-                let rivals = |address: &SocketAddr| Some(address.port()) == port;
-                closed = self.close(leaving.extract_if(.., |it| rivals(it)).collect()).await;
+            Err((_, true)) if leaving.iter_mut().any(|it| is_rival(it)) => {
+                closed = self.close(leaving.extract_if(.., is_rival).collect()).await;
                 bind_all(server, &wanted)
             }
             bound => bound,
         };
         match bound {
             Ok(bound) => {
-                self.reserved = Some(Reserved { configured_port, bound, leaving, closed });
+                self.reserved = Some(Reserved { configured, bound, leaving, closed });
                 Ok(())
             }
             Err((why, _)) => {
@@ -128,8 +142,7 @@ impl TcpListeners {
 
     /// Listens on what was reserved and no longer on what is leaving, or on what there was.
     async fn finish(&mut self, server: &'static Network, keeps: bool) {
-        let Some(Reserved { configured_port, bound, leaving, closed }) = self.reserved.take()
-        else {
+        let Some(Reserved { configured, bound, leaving, closed }) = self.reserved.take() else {
             return;
         };
         if !keeps {
@@ -137,31 +150,29 @@ impl TcpListeners {
             return self.reopen(server, closed);
         }
         self.lost.clear();
-        self.listening
-            .extend(bound.into_iter().map(|bound| start_accepting(server, bound, Protocol::Redis)));
+        self.listening.extend(bound.into_iter().map(|bound| start_accepting(server, bound)));
         self.close(leaving).await;
-        self.configured_port = configured_port;
+        self.configured = configured;
         self.publish_port(server);
     }
 
     /// Closes some; what they were.
-    async fn close(&mut self, leaving: Vec<SocketAddr>) -> Vec<Wanted> {
-        let closes = |(address, _): &mut ListenerTask| leaving.contains(address);
-        for (_, task) in self.listening.extract_if(.., closes).collect::<Vec<_>>() {
+    async fn close(&mut self, leaving: Vec<(SocketAddr, Entrance)>) -> Vec<Wanted> {
+        let closes = |it: &mut ListenerTask| leaving.contains(&(it.address, it.entrance));
+        for ListenerTask { task, .. } in self.listening.extract_if(.., closes).collect::<Vec<_>>() {
             task.abort();
             // It ends by being aborted, which is told as an error; now its socket is closed.
             let _ = task.await;
         }
-        leaving.into_iter().map(|address| Wanted { address, optional: false }).collect()
+        let wanted = |(address, entrance)| Wanted { address, entrance, optional: false };
+        leaving.into_iter().map(wanted).collect()
     }
 
     fn reopen(&mut self, server: &'static Network, closed: Vec<Wanted>) {
         for wanted in closed {
             match bind_all(server, &[wanted]) {
                 Ok(bound) => {
-                    let accepting =
-                        bound.into_iter().map(|it| start_accepting(server, it, Protocol::Redis));
-                    self.listening.extend(accepting);
+                    self.listening.extend(bound.into_iter().map(|it| start_accepting(server, it)));
                 }
                 Err((why, _)) => {
                     log_warning!(server.log, "{why}; it will be tried again");
@@ -176,9 +187,7 @@ impl TcpListeners {
             match bind_all(server, &[wanted]) {
                 Ok(bound) => {
                     log_notice!(server.log, "Listening on {} again", wanted.address);
-                    let accepting =
-                        bound.into_iter().map(|it| start_accepting(server, it, Protocol::Redis));
-                    self.listening.extend(accepting);
+                    self.listening.extend(bound.into_iter().map(|it| start_accepting(server, it)));
                 }
                 Err(_) => self.lost.push(wanted),
             }

@@ -17,6 +17,7 @@ mod report;
 mod server;
 mod stats;
 mod threads;
+mod tls;
 
 use ::commands::arguments::is;
 use ::commands::declare::{Command, Flags, Group, Spec, at_least};
@@ -75,6 +76,7 @@ const SECTIONS: &[Section] = &[
     Section { title: "Errorstats", default: true, write: stats::write_errors },
     Section { title: "Latencystats", default: false, write: commands::write_latencies },
     Section { title: "Cluster", default: true, write: replication::write_cluster },
+    Section { title: "TLS", default: true, write: tls::write },
     Section { title: KEYSPACE, default: true, write: keyspace::write },
     Section { title: "Keysizes", default: true, write: keyspace::write_sizes },
 ];

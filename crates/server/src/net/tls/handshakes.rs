@@ -1,0 +1,232 @@
+//! Handshakes, on threads of their own.
+//!
+//! To agree on keys takes a processor up to a millisecond, and a peer as long as it likes. Workers
+//! have other clients meanwhile. Invariants: a handshake is over within its time; beyond a number
+//! the oldest goes for the youngest, so those who never end theirs keep nobody out; of one that
+//! fails nobody but the log and a figure hears.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::net::TcpStream as RawSocket;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+use base::io_text::plain;
+use engine::runtime::panics::contain;
+use tls::{Contexts, Session};
+use tokio::net::TcpStream;
+use tokio::runtime::{Builder, LocalOptions};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::{AbortHandle, spawn_local};
+use tokio::time::timeout;
+
+use super::room::TlsCounters;
+use super::stream::RawTlsStream;
+
+/// How long a handshake may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How many may be under way.
+const HALF_OPEN_MAX: usize = 1024;
+
+/// Bytes that are read at a time: there may be many who wait.
+const READ: usize = 4096;
+
+/// What comes of a handshake; the error is for the log.
+pub(crate) type Handshaken = Result<Box<RawTlsStream>, String>;
+
+/// A connection that is to be encrypted.
+pub(crate) struct Arrival {
+    pub(crate) socket: RawSocket,
+    pub(crate) contexts: Arc<Contexts>,
+    /// How many may be under way together with it.
+    pub(crate) room: usize,
+    pub(crate) done: Box<dyn FnOnce(Handshaken) + Send>,
+}
+
+/// The threads.
+pub(super) struct HandshakeThreads {
+    inboxes: Vec<UnboundedSender<Arrival>>,
+    next: AtomicUsize,
+    half_open: Arc<AtomicUsize>,
+}
+
+/// What a thread has under way, by number.
+struct UnderWay {
+    counters: &'static TlsCounters,
+    /// That of all threads.
+    half_open: Arc<AtomicUsize>,
+    begun: Cell<u64>,
+    tasks: RefCell<BTreeMap<u64, AbortHandle>>,
+}
+
+impl HandshakeThreads {
+    /// Half as many as there are workers: who only knocks is to leave these most of the machine.
+    pub(super) fn begin(counters: &'static TlsCounters, workers: usize) -> io::Result<Self> {
+        let half_open = Arc::new(AtomicUsize::new(0));
+        let inboxes = (0..(workers / 2).max(1)).map(|_| spawn(counters, &half_open));
+        Ok(Self {
+            inboxes: inboxes.collect::<io::Result<_>>()?,
+            next: AtomicUsize::new(0),
+            half_open,
+        })
+    }
+
+    pub(super) fn take(&self, arrival: Arrival) {
+        let next = self.next.fetch_add(1, Ordering::Relaxed) % self.inboxes.len();
+        let room = arrival.room.min(HALF_OPEN_MAX).div_ceil(self.inboxes.len());
+        // A thread that has ended accepts nobody.
+        let _ = self.inboxes[next].send(Arrival { room, ..arrival });
+    }
+
+    pub(super) fn half_open(&self) -> usize {
+        self.half_open.load(Ordering::Relaxed)
+    }
+}
+
+fn spawn(
+    counters: &'static TlsCounters,
+    half_open: &Arc<AtomicUsize>,
+) -> io::Result<UnboundedSender<Arrival>> {
+    let (sender, receiver) = unbounded_channel();
+    let half_open = Arc::clone(half_open);
+    let (tell, told) = std::sync::mpsc::sync_channel(1);
+    let work = move || {
+        let built = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
+        match built {
+            Ok(runtime) => {
+                let _ = tell.send(Ok(()));
+                runtime.block_on(run(counters, half_open, receiver));
+            }
+            Err(error) => _ = tell.send(Err(error)),
+        }
+    };
+    std::thread::Builder::new().name("handshakes".to_owned()).spawn(work)?;
+    told.recv().expect("the thread tells it first")?;
+    Ok(sender)
+}
+
+async fn run(
+    counters: &'static TlsCounters,
+    half_open: Arc<AtomicUsize>,
+    mut inbox: UnboundedReceiver<Arrival>,
+) {
+    let (begun, tasks) = (Cell::new(0), RefCell::default());
+    let under_way = Rc::new(UnderWay { counters, half_open, begun, tasks });
+    while let Some(arrival) = inbox.recv().await {
+        under_way.make_room(arrival.room);
+        let number = under_way.begun.replace(under_way.begun.get() + 1);
+        let task = spawn_local(serve(Rc::clone(&under_way), number, arrival));
+        under_way.tasks.borrow_mut().insert(number, task.abort_handle());
+        under_way.half_open.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl UnderWay {
+    /// Ends the oldest for as long as there is no room for one more.
+    fn make_room(&self, room: usize) {
+        let mut tasks = self.tasks.borrow_mut();
+        while tasks.len() >= room.max(1)
+            && let Some((_, oldest)) = tasks.pop_first()
+        {
+            oldest.abort();
+            self.half_open.fetch_sub(1, Ordering::Relaxed);
+            TlsCounters::count(&self.counters.displaced);
+        }
+    }
+
+    fn is_over(&self, number: u64) {
+        if self.tasks.borrow_mut().remove(&number).is_some() {
+            self.half_open.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+async fn serve(under_way: Rc<UnderWay>, number: u64, arrival: Arrival) {
+    let counters = under_way.counters;
+    let Arrival { socket, contexts, done, .. } = arrival;
+    let mut agreeing = pin!(timeout(PATIENCE, agree(socket, Session::serve(&contexts.server))));
+    // A panic is the end of one connection.
+    let agreed = poll_fn(|cx| match contain(|| agreeing.as_mut().poll(cx)) {
+        Ok(polled) => polled,
+        Err(_) => Poll::Ready(Ok(Err(io::Error::other("the handshake has panicked")))),
+    });
+    let agreed = agreed.await;
+    under_way.is_over(number);
+    match agreed {
+        Ok(Ok(stream)) => {
+            let is_resumed = stream.session().is_resumed();
+            let counter = if is_resumed { &counters.resumed } else { &counters.full };
+            TlsCounters::count(counter);
+            done(Ok(stream));
+        }
+        Ok(Err(error)) => {
+            TlsCounters::count(&counters.failed);
+            done(Err(plain(&error)));
+        }
+        Err(_) => {
+            TlsCounters::count(&counters.timed_out);
+            done(Err("the handshake took too long".to_owned()));
+        }
+    }
+}
+
+/// Speaks with a peer until both have agreed.
+async fn agree(
+    socket: RawSocket,
+    session: Result<Session, tls::Fault>,
+) -> io::Result<Box<RawTlsStream>> {
+    let socket = TcpStream::from_std(socket)?;
+    let agreed = agree_on(&socket, session.map_err(io::Error::other)?).await?;
+    let (session, incoming, opened) = agreed;
+    Ok(Box::new(RawTlsStream::new(socket.into_std()?, session, incoming, opened)))
+}
+
+/// The same, where the socket stays with the present reactor: the session, with what of a record
+/// came behind, and what plaintext.
+pub(super) async fn agree_on(
+    socket: &TcpStream,
+    mut session: Session,
+) -> io::Result<(Session, Vec<u8>, Vec<u8>)> {
+    let (mut incoming, mut opened, mut sealed) = (Vec::new(), Vec::new(), Vec::new());
+    loop {
+        let taken = session.take_in(&mut incoming, &mut sealed, |plain| {
+            opened.extend_from_slice(plain);
+        });
+        // A peer is told of a fault, too.
+        let sent = send_all(socket, &mut sealed).await;
+        incoming.drain(..taken.map_err(io::Error::other)?);
+        sent?;
+        if !session.is_handshaking() {
+            return Ok((session, incoming, opened));
+        }
+        incoming.reserve(READ);
+        loop {
+            socket.readable().await?;
+            match socket.try_read_buf(&mut incoming) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(_) => break,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+async fn send_all(socket: &TcpStream, sealed: &mut Vec<u8>) -> io::Result<()> {
+    while !sealed.is_empty() {
+        socket.writable().await?;
+        match socket.try_write(sealed) {
+            Ok(count) => _ = sealed.drain(..count),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

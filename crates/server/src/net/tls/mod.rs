@@ -1,0 +1,15 @@
+//! Encrypted connections: what new ones begin with, handshakes, and streams.
+//!
+//! Workers and links know of it by a stream that reads and writes as others do. Invariant: a worker
+//! gets a connection only once its handshake is over.
+
+mod handshakes;
+mod outgoing;
+mod room;
+mod settings;
+mod stream;
+
+pub(crate) use handshakes::{Arrival, Handshaken};
+pub(crate) use room::Tls;
+pub(crate) use settings::{is_wanted, settings_of};
+pub(crate) use stream::{RawTlsStream, TlsStream};

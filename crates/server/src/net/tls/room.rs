@@ -1,0 +1,81 @@
+//! What new encrypted connections begin with, for as long as the directives say so, and figures of
+//! those that were begun.
+//!
+//! Invariant: who has begun by one context ends by it; a new one is for those who come after.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+
+use tls::Contexts;
+use tls::contexts::FileState;
+
+use super::handshakes::{Arrival, HandshakeThreads};
+
+/// The encrypted connections of a server.
+#[derive(Default)]
+pub(crate) struct Tls {
+    contexts: RwLock<Option<Arc<Contexts>>>,
+    threads: OnceLock<HandshakeThreads>,
+    /// What the clock looks at.
+    pub(crate) watch: Mutex<FileWatch>,
+    pub(crate) counters: TlsCounters,
+}
+
+/// When the files of certificates were looked at, and what they were like then.
+#[derive(Default)]
+pub(crate) struct FileWatch {
+    pub(crate) looked_us: i64,
+    pub(crate) seen: Option<FileState>,
+}
+
+/// Figures of handshakes.
+#[derive(Default)]
+pub(crate) struct TlsCounters {
+    pub(crate) full: AtomicU64,
+    pub(crate) resumed: AtomicU64,
+    pub(crate) failed: AtomicU64,
+    /// Those that took too long.
+    pub(crate) timed_out: AtomicU64,
+    /// Those that went for younger ones.
+    pub(crate) displaced: AtomicU64,
+}
+
+impl Tls {
+    /// What new connections begin with, if any are to be encrypted.
+    pub(crate) fn contexts(&self) -> Option<Arc<Contexts>> {
+        self.contexts.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Has new connections begin with something else.
+    pub(crate) fn change(&self, contexts: Option<Arc<Contexts>>) {
+        *self.contexts.write().unwrap_or_else(PoisonError::into_inner) = contexts;
+    }
+
+    /// Starts the threads of handshakes where they do not run yet.
+    pub(crate) fn begin(&'static self, workers: usize) -> io::Result<()> {
+        if self.threads.get().is_none() {
+            // One at a time changes the configuration, and before nobody does.
+            let _ = self.threads.set(HandshakeThreads::begin(&self.counters, workers)?);
+        }
+        Ok(())
+    }
+
+    /// Has a handshake begin, unless nothing is encrypted here.
+    pub(crate) fn shake_hands(&self, arrival: Arrival) {
+        if let Some(threads) = self.threads.get() {
+            threads.take(arrival);
+        }
+    }
+
+    /// How many handshakes are under way.
+    pub(crate) fn half_open(&self) -> usize {
+        self.threads.get().map_or(0, HandshakeThreads::half_open)
+    }
+}
+
+impl TlsCounters {
+    pub(super) fn count(counter: &AtomicU64) {
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
