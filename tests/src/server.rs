@@ -86,6 +86,8 @@ impl Server {
         arguments.extend(["--listen-on-any-port", "yes"].map(str::to_owned));
         // On a slow machine a command that waits for another is no other than on a fast one.
         arguments.extend(["--busy-reply-threshold", "60000"].map(str::to_owned));
+        // Tests fail to log in as often as they like.
+        arguments.extend(["--failed-auth-delay", "0"].map(str::to_owned));
         arguments.extend(own.iter().map(|argument| (*argument).to_owned()));
         let process = Process::spawn(&program, &arguments, folder.path());
         let password = value_of("--requirepass", own).map(str::to_owned);

@@ -6,7 +6,8 @@ use std::process::Command;
 
 use crate::{environment, shell, suite};
 
-const PAGE: &str = "COMPATIBILITY.md";
+/// The pages, each with the words that have it printed.
+const PAGES: [(&str, &[&str]); 2] = [("COMPATIBILITY.md", &[]), ("docs/limits.md", &["limits"])];
 
 /// What to do with a page that differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,23 +16,29 @@ pub(crate) enum Mode {
     Check,
 }
 
-/// Regenerates COMPATIBILITY.md from the servers and the notes of the last full test run.
+/// Regenerates the pages from the servers and the notes of the last full test run.
 pub(crate) fn run(mode: Mode) -> Result<(), String> {
     let environment = environment::prepare()?;
     suite::build_server()?;
     suite::build_tests()?;
-    let mut command = Command::new(shell::target().join(suite::PROFILE).join("compatibility"));
-    suite::set_environment(&mut command, &environment);
-    let page = shell::output(&mut command)?;
-    let file = shell::root().join(PAGE);
+    PAGES.iter().try_for_each(|(name, words)| {
+        let mut command = Command::new(shell::target().join(suite::PROFILE).join("compatibility"));
+        suite::set_environment(command.args(*words), &environment);
+        settle(name, &shell::output(&mut command)?, mode)
+    })
+}
+
+/// Writes a page, or compares it.
+fn settle(name: &str, page: &str, mode: Mode) -> Result<(), String> {
+    let file = shell::root().join(name);
     let present = fs::read_to_string(&file).unwrap_or_default();
-    match (mode, first_difference(&present, &page)) {
+    match (mode, first_difference(&present, page)) {
         (_, None) => Ok(()),
         (Mode::Write, Some(_)) => {
-            fs::write(&file, page).map_err(|error| format!("{PAGE}: {error}"))
+            fs::write(&file, page).map_err(|error| format!("{name}: {error}"))
         }
         (Mode::Check, Some(difference)) => Err(format!(
-            "{PAGE} is stale: run `cargo xtask docs` after a full test run\n{difference}"
+            "{name} is stale: run `cargo xtask docs` after a full test run\n{difference}"
         )),
     }
 }

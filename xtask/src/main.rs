@@ -28,7 +28,8 @@ Usage: cargo xtask VERB
                   measure Apus beside its peers; write the record (25 minutes);
                   --tuned takes the build of `release` instead of `cargo build --release`
   tidy            check style numbers, banned words and calls, and the import edges
-  docs [--check]  write COMPATIBILITY.md from the last full test run, or fail if it differs
+  docs [--check]  write COMPATIBILITY.md from the last full test run, and docs/limits.md, or fail
+                  if they differ
   licences        check the dependencies' licences and the banned crates of deny.toml
   asan [ARGS..]   `cargo test ARGS` under AddressSanitizer (default: the crates with `unsafe`)
   miri [ARGS..]   `cargo miri test ARGS` (default: what it can take of them in minutes)

@@ -117,6 +117,7 @@ settings! {
     ENABLE_DEBUG_COMMAND: DebugAccess = "enable-debug-command";
     ENABLE_MODULE_COMMAND: DebugAccess = "enable-module-command";
     ENABLE_PROTECTED_CONFIGS: DebugAccess = "enable-protected-configs";
+    FAILED_AUTH_DELAY: u32 = "failed-auth-delay";
     HASH_MAX_LISTPACK_ENTRIES: usize = "hash-max-listpack-entries";
     HASH_MAX_LISTPACK_VALUE: usize = "hash-max-listpack-value";
     HELLO_SERVER_NAME: Arc<[u8]> = "hello-server-name";
@@ -141,6 +142,7 @@ settings! {
     MASTERAUTH: Arc<[u8]> = "masterauth";
     MASTERUSER: Arc<[u8]> = "masteruser";
     MAXCLIENTS: u32 = "maxclients";
+    MAXCLIENTS_RESERVED: usize = "maxclients-reserved";
     MAXMEMORY: i64 = "maxmemory";
     MAXMEMORY_CLIENTS: i64 = "maxmemory-clients";
     MAXMEMORY_EVICTION_TENACITY: u32 = "maxmemory-eviction-tenacity";
@@ -257,6 +259,7 @@ settings! {
     TLS_SESSION_CACHE_TIMEOUT: u32 = "tls-session-cache-timeout";
     TLS_SESSION_CACHING: bool = "tls-session-caching";
     TRACKING_TABLE_MAX_KEYS: usize = "tracking-table-max-keys";
+    UNAUTHENTICATED_TIMEOUT: u32 = "unauthenticated-timeout";
     UNIXSOCKET: Arc<[u8]> = "unixsocket";
     UNIXSOCKETPERM: u32 = "unixsocketperm";
     USE_EXIT_ON_PANIC: bool = "use-exit-on-panic";

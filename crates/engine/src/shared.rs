@@ -28,6 +28,7 @@ use crate::limits::aging_state::Aging;
 use crate::limits::budget::Budget;
 use crate::limits::defrag_state::DefragState;
 use crate::limits::eviction_observer::EvictionObserver;
+use crate::limits::guesses::Guesses;
 use crate::limits::loading::Loading;
 use crate::limits::long_running::{LongRunning, RunningGuard};
 use crate::limits::pause::Pause;
@@ -72,6 +73,8 @@ pub struct Shared {
     pub users: Users,
     /// What was denied to whom: ACL LOG.
     pub acl_log: acl::Log,
+    /// From where passwords are guessed.
+    pub guesses: Guesses,
     /// All connected clients.
     pub clients: Clients,
     pub(crate) client_margin: Margin,
@@ -179,6 +182,7 @@ impl Shared {
             loops: Loops::default(),
             users,
             acl_log: acl::Log::default(),
+            guesses: Guesses::default(),
             clients: Clients::default(),
             client_margin: Margin::default(),
             mailboxes: Mailboxes::new(),

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use base::time::UnixMillis;
-use config::settings::TIMEOUT;
+use config::settings::{TIMEOUT, UNAUTHENTICATED_TIMEOUT};
 use durability::aof;
 use engine::clients::mailbox::PendingWakes;
 use engine::clients::registry::{Client, Signal, client_flags};
@@ -18,6 +18,7 @@ use engine::reclaim::purge;
 use engine::runtime::counters::Totals;
 use engine::runtime::log::log_warning;
 use engine::runtime::main_thread;
+use engine::session::needs_password;
 
 use crate::control::tls_reload;
 use crate::server::Server;
@@ -44,6 +45,7 @@ pub(crate) async fn run(server: &'static Server) {
                 .peak_memory
                 .record(server.budget.used_exactly(), server.keyspace.clock().now_ms());
             close_idle_clients(server);
+            close_strangers(server);
         }
         let wakes = PendingWakes::default();
         client_memory::fit(server, &wakes);
@@ -111,6 +113,22 @@ fn close_idle_clients(server: &Server) {
         if is_idle(&client, now, timeout) {
             server.mailboxes.signal(&client, Signal::Kill, &wakes);
             server.memcached.idle_kicks.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    server.mailboxes.wake(&wakes);
+}
+
+/// Closes clients that have to say who they are and have not for `unauthenticated-timeout` seconds.
+fn close_strangers(server: &Server) {
+    let timeout = i64::from(server.config.get(UNAUTHENTICATED_TIMEOUT)) * 1000;
+    if timeout == 0 || !needs_password(server) {
+        return;
+    }
+    let (now, wakes) = (server.keyspace.clock().now_ms(), PendingWakes::default());
+    for client in server.clients.all() {
+        let is_late = client.has_flag(client_flags::STRANGER) && now - client.created > timeout;
+        if is_late && server.mailboxes.signal(&client, Signal::Kill, &wakes) {
+            server.stats.unauthenticated_disconnections.fetch_add(1, Ordering::Relaxed);
         }
     }
     server.mailboxes.wake(&wakes);

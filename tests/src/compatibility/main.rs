@@ -1,5 +1,6 @@
 //! Prints COMPATIBILITY.md: what Apus has of the commands, options and directives of the others,
-//! and what of that a test calls. `cargo xtask docs` runs it.
+//! and what of that a test calls; with the word `limits`, docs/limits.md. `cargo xtask docs` runs
+//! it.
 //!
 //! Invariant: the page follows from the servers, the static lists in `docs/compatibility` and the
 //! notes of the last full test run; it holds no dates and no counts that vary between runs.
@@ -8,6 +9,7 @@
 mod catalogue;
 mod directives;
 mod inventory;
+mod limits;
 mod lists;
 mod memcached;
 mod page;
@@ -23,6 +25,14 @@ use tests::sentinel::SentinelProgram;
 use tests::{Oracle, Server};
 
 fn main() {
+    let page = match std::env::args().nth(1).as_deref() {
+        Some("limits") => limits::page(&mut Server::start(&[]).client()),
+        _ => compatibility(),
+    };
+    std::io::stdout().write_all(page.as_bytes()).expect("standard output can be written to");
+}
+
+fn compatibility() -> String {
     let lists = Lists::read();
     let records = Records::read();
     let oracles = Oracle::ALL.map(|oracle| oracle.start(&[]));
@@ -35,6 +45,5 @@ fn main() {
     let catalogue = Catalogue::new(&ours, &known, &lists, &records);
     let directives = directives::all(&oracles);
     let memcached = memcached::write(&lists.memcached, &records);
-    let page = page::write(&catalogue, &directives, &memcached, &lists);
-    std::io::stdout().write_all(page.as_bytes()).expect("standard output can be written to");
+    page::write(&catalogue, &directives, &memcached, &lists)
 }

@@ -1,7 +1,7 @@
 //! Options: limits of clients.
 
 use super::super::kind::{Kind, TEXT, Unit, integer, memory, unsigned, unsigned_memory};
-use super::super::option::{ACCEPTED, ConfigOption, Effect, WORKS};
+use super::super::option::{ConfigOption, Effect, WORKS};
 use super::super::special;
 
 /// Limits of clients.
@@ -24,9 +24,26 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "maxclients-reserved",
         kind: integer(0, i32::MAX as i64),
-        default: "0",
-        doc: "Connections that KeyDB keeps free for clients of this machine.",
-        ..ACCEPTED
+        default: "4",
+        doc: "How many of maxclients are kept free for clients of this machine, half of them at \
+              most: whoever floods the server by the network leaves its operator a way in.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "unauthenticated-timeout",
+        kind: integer(0, i32::MAX as i64),
+        default: "60",
+        doc: "Seconds after which a client is closed that has to say who it is and has not; 0 \
+              never closes one.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "failed-auth-delay",
+        kind: integer(0, 60_000),
+        default: "1000",
+        doc: "Milliseconds by which attempts to log in are answered late, at most, from an address \
+              from which many have failed; 0 answers all at once.",
+        ..WORKS
     },
     ConfigOption {
         name: "client-query-buffer-limit",
@@ -59,9 +76,9 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
             unit: Unit::BytesOrPercent,
             signed: true,
         },
-        default: "0",
+        default: "50%",
         doc: "The memory of all clients' buffers together, in bytes or percent of maxmemory; \
-              0 is no limit.",
+              0 is no limit. The default is 64mb at least.",
         ..WORKS
     },
     ConfigOption {

@@ -136,6 +136,7 @@ pub struct Login<'a> {
 pub fn verify(server: &Shared, client: &Client, login: Login<'_>) -> Result<Arc<User>, Refusal> {
     let Login { context, word, name, password } = login;
     server.users.authenticate(name, password).ok_or_else(|| {
+        server.guesses.note_failure(client.peer, server.keyspace.clock().monotonic_us());
         log_denial(server, Reason::Auth, context, word, name, client);
         WRONG_PASSWORD
     })

@@ -7,6 +7,7 @@ pub mod budget;
 pub mod defrag_state;
 pub mod eviction_observer;
 pub mod evictor;
+pub mod guesses;
 pub mod loading;
 pub mod log_buffers;
 pub mod long_running;

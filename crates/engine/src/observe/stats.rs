@@ -34,6 +34,10 @@ pub struct Stats {
     pub connections: AtomicU64,
     /// Connections beyond `maxclients`: `rejected_connections`.
     pub rejected_connections: AtomicU64,
+    /// Clients that were closed as they did not say in time who they are.
+    pub unauthenticated_disconnections: AtomicU64,
+    /// Attempts to log in that were answered late.
+    pub delayed_logins: AtomicU64,
     /// Clients that were closed for too long a request.
     pub query_buffer_overruns: AtomicU64,
     /// Clients that were closed for too many unsent replies.
@@ -93,6 +97,8 @@ impl Stats {
             error_replies: AtomicU64::new(0),
             connections: AtomicU64::new(0),
             rejected_connections: AtomicU64::new(0),
+            unauthenticated_disconnections: AtomicU64::new(0),
+            delayed_logins: AtomicU64::new(0),
             query_buffer_overruns: AtomicU64::new(0),
             output_limit_disconnections: AtomicU64::new(0),
             evicted_clients: AtomicU64::new(0),
@@ -206,6 +212,8 @@ impl Stats {
             &self.error_replies,
             &self.connections,
             &self.rejected_connections,
+            &self.unauthenticated_disconnections,
+            &self.delayed_logins,
             &self.query_buffer_overruns,
             &self.output_limit_disconnections,
             &self.evicted_clients,

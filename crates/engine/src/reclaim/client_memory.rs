@@ -39,11 +39,19 @@ fn note_change(server: &Shared, change: i64, wakes: &PendingWakes) {
     }
 }
 
+/// The default of `maxmemory-clients` as it is stored, and what it is at least.
+const SHARE_BY_DEFAULT: i64 = -50;
+const LEAST_BY_DEFAULT: u64 = 64 << 20;
+
 /// What all clients may take; `None` for any amount.
 fn limit(server: &Shared) -> Option<usize> {
     let bytes = match server.config.get(MAXMEMORY_CLIENTS) {
         bytes @ 0.. => bytes.unsigned_abs(),
-        share => server.budget.configured() / 100 * share.unsigned_abs(),
+        share => {
+            let bytes = server.budget.configured() / 100 * share.unsigned_abs();
+            // A small cache may have clients like any other.
+            if bytes > 0 && share == SHARE_BY_DEFAULT { bytes.max(LEAST_BY_DEFAULT) } else { bytes }
+        }
     };
     (bytes > 0).then(|| usize::try_from(bytes).unwrap_or(usize::MAX))
 }

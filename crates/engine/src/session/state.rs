@@ -129,6 +129,7 @@ impl ReplyMode {
 impl Session {
     /// A session of this user, or of nobody yet.
     pub fn new(client: Arc<Client>, user: Option<Arc<User>>, is_local: bool) -> Self {
+        client.set_flag(client_flags::STRANGER, user.is_none());
         Self { user, is_local, ..Self::blank(client) }
     }
 
@@ -257,6 +258,7 @@ impl Session {
     /// Lets the client in as a user, or not any more.
     pub fn authenticate(&mut self, user: Option<Arc<User>>) {
         self.user = user;
+        self.client.set_flag(client_flags::STRANGER, self.user.is_none());
         self.acl_subject = Cell::default();
         let mut names = self.client.names();
         let name = self.user.as_ref().map_or(DEFAULT_USER, |user| user.name());

@@ -12,6 +12,7 @@ pub(crate) mod connection;
 pub(crate) mod context;
 pub(crate) mod fieldsets;
 pub(crate) mod help;
+mod later;
 pub(crate) mod module;
 mod plane;
 pub(crate) mod pubsub;

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use base::io_text::plain;
 use config::settings::{
-    BIND, DATABASES, LISTEN_ON_ANY_PORT, MAXCLIENTS, MEMCACHED_DATABASE, MEMCACHED_PORT,
+    BIND, DATABASES, LISTEN_ON_ANY_PORT, MAXCLIENTS, MAXCLIENTS_RESERVED, MEMCACHED_DATABASE, MEMCACHED_PORT,
     MEMCACHED_PORT_FILENAME, MEMCACHED_PREFIX_DELIMITER, MEMCACHED_TLS, MEMCACHED_UDP_PORT,
     MEMCACHED_UNIXSOCKET, MEMCACHED_UNIXSOCKETPERM, PORT, PROTECTED_MODE, TCP_BACKLOG,
     TCP_KEEPALIVE, TLS_PORT, UNIXSOCKET, UNIXSOCKETPERM,
@@ -549,7 +549,7 @@ pub(crate) fn accept(
     ends: (Peer, Peer),
 ) {
     let is_local = ends.0.is_local();
-    if server.clients.count() >= server.config.get(MAXCLIENTS) as usize {
+    if server.clients.count() >= room(server, is_local) {
         server.stats.rejected_connections.fetch_add(1, Ordering::Relaxed);
         reject(&mut stream, if protocol == Protocol::Redis { TOO_MANY } else { TOO_MANY_ITEMS });
         return;
@@ -584,6 +584,13 @@ pub(crate) fn accept(
         session.select(server.config.get(MEMCACHED_DATABASE) as usize);
     }
     server.worker_pool.hand_over(server, Box::new(Moving::fresh(stream, session)));
+}
+
+/// How many clients there may be for one more to come in.
+fn room(server: &Network, is_local: bool) -> usize {
+    let most = server.config.get(MAXCLIENTS) as usize;
+    let reserved = if is_local { 0 } else { server.config.get(MAXCLIENTS_RESERVED) };
+    most - reserved.min(most / 2)
 }
 
 fn reject(stream: &mut RawStream, line: &[u8]) {

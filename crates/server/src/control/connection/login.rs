@@ -3,6 +3,9 @@
 //! Invariants: how long a refusal takes says nothing about the password or about which users exist;
 //! a HELLO that fails leaves the protocol and the name as they were.
 
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
 use acl::DEFAULT_USER;
 use base::quote::shown;
 use commands::arguments::is;
@@ -19,6 +22,7 @@ use proto::{Args, Reply, Resp};
 use super::flags::AT_ANY_TIME;
 use super::names::checked_client_name;
 use crate::control::context::{Context, ControlCommand, Next};
+use crate::control::later::answer_later;
 use crate::server::Server;
 
 const NO_PASSWORD_SET: Refusal = Refusal::error(
@@ -55,6 +59,17 @@ pub(super) const AUTH: ControlCommand = Command {
 };
 
 fn auth(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+    match delay(context) {
+        Some(time) => answer_later(context, args, time, auth_now),
+        None => auth_now(context, args, reply),
+    }
+}
+
+fn auth_now(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
     let server = context.server;
     let (user, password) = match args.len() {
         2 if server.users.default_user().rules().needs_no_password() => {
@@ -92,6 +107,18 @@ pub(super) const HELLO: ControlCommand = Command {
 };
 
 fn hello(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    let logs_in = args.iter().skip(2).any(|word| is(word, "AUTH"));
+    match logs_in.then(|| delay(context)).flatten() {
+        Some(time) => answer_later(context, args, time, hello_now),
+        None => hello_now(context, args, reply),
+    }
+}
+
+fn hello_now(
     context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
@@ -172,6 +199,18 @@ impl<'a> HelloWishes<'a> {
         }
         Ok(wishes)
     }
+}
+
+/// By how much an attempt to log in is answered late, as others from there have failed. What holds
+/// locks is not kept waiting.
+fn delay(context: &mut Context<'_>) -> Option<Duration> {
+    let server = context.server;
+    let peer = context.session().ok()?.client.peer;
+    let now_us = server.keyspace.clock().monotonic_us();
+    let delay = server.guesses.delay(&server.config, peer, now_us);
+    let delay = delay.filter(|_| context.unit.is_none())?;
+    server.stats.delayed_logins.fetch_add(1, Ordering::Relaxed);
+    Some(delay)
 }
 
 /// Makes a session that of a user, if this is the user's password.

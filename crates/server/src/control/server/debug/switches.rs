@@ -13,13 +13,13 @@ use config::settings::MAXMEMORY_CLIENTS;
 use engine::clients::registry::Client;
 use engine::runtime::log::{log_notice, log_warning};
 use engine::runtime::replace_file;
+use engine::session::Session;
 use engine::session::patience;
-use engine::session::{Executed, OffloadResult, Session, Suspension, Then};
 use keyspace::Refusal;
-use proto::{Args, Output, OwnedArgs, Reply};
-use tokio::sync::oneshot;
+use proto::{Args, Reply};
 
 use crate::control::context::{Context, Next};
+use crate::control::later::answer_later;
 use crate::control::users;
 
 /// Accepts and does nothing.
@@ -48,23 +48,10 @@ pub(super) fn sleep(
             Ok(())
         }));
     }
-    let (entry, resp) = (context.entry, context.session()?.resp);
-    let args = OwnedArgs::from(args);
-    let (mut sender, receiver) = oneshot::channel();
-    let listeners = context.server.listeners.get().expect("clients come by listeners");
-    listeners.runtime.spawn(async move {
-        let session_gone = sender.closed();
-        if tokio::time::timeout(time, session_gone).await.is_ok() {
-            return;
-        }
-        let mut output = Output::new();
-        Reply::new(&mut output, resp).ok();
-        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-        let ran = Executed { entry, args, micros, failed: false, program: None };
-        // The session may have gone in this moment.
-        let _ = sender.send(OffloadResult { output, seen: 0, ran, then: Then::Nothing });
-    });
-    Ok(Next::Wait(Suspension::Offload(receiver)))
+    answer_later(context, args, time, |_, _, reply| {
+        reply.ok();
+        Ok(Next::Done)
+    })
 }
 
 /// Has the wall clock jump, for tests of what depends on it.

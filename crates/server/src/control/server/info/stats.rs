@@ -70,6 +70,9 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     report.field("client_query_buffer_limit_disconnections", overruns);
     let unread = get(&stats.output_limit_disconnections) + syncs.overweight;
     report.field("client_output_buffer_limit_disconnections", unread);
+    let strangers = get(&stats.unauthenticated_disconnections);
+    report.field("client_unauthenticated_disconnections", strangers);
+    report.field("delayed_logins", get(&stats.delayed_logins));
     report.fields(&["reply_buffer_shrinks", "reply_buffer_expands"], 0);
     write_loops(server, &rates, &totals, report);
     write_denials(server, report);

@@ -1,0 +1,214 @@
+//! A start after whatever happened to the files: with each of them missing, empty, cut, doubled or
+//! of another version, and with each two of them so, the server serves, or says in one line what is
+//! wrong and where, and ends with status 1.
+//!
+//! `APUS_STARTS=all` tries all combinations of all files.
+#![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use proto::value::Value;
+use tests::environment::binary;
+use tests::folder::copy_folder;
+use tests::server::eventually;
+use tests::{Client, Server};
+
+/// What may have happened to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Sound,
+    Missing,
+    Empty,
+    Cut,
+    Doubled,
+    OtherVersion,
+}
+
+const DAMAGES: [State; 5] =
+    [State::Missing, State::Empty, State::Cut, State::Doubled, State::OtherVersion];
+
+/// A file of the server's, and how one of another version looks.
+struct Subject {
+    place: &'static str,
+    of_another_version: fn(Vec<u8>) -> Vec<u8>,
+}
+
+const CONFIGURATION: Subject = Subject {
+    place: "apus.conf",
+    of_another_version: |text| [&text, &b"directive-of-tomorrow yes\n"[..]].concat(),
+};
+
+const USERS: Subject = Subject {
+    place: "users.acl",
+    of_another_version: |text| [&text, &b"user late on +@category-of-tomorrow\n"[..]].concat(),
+};
+
+const SNAPSHOT: Subject = Subject { place: "dump.rdb", of_another_version: newer_snapshot };
+
+const BASE: Subject = Subject {
+    place: "appendonlydir/appendonly.aof.1.base.rdb",
+    of_another_version: newer_snapshot,
+};
+
+const INCREMENT: Subject = Subject {
+    place: "appendonlydir/appendonly.aof.1.incr.aof",
+    of_another_version: |log| [&b"*1\r\n$8\r\nTOMORROW\r\n"[..], &log].concat(),
+};
+
+const MANIFEST: Subject = Subject {
+    place: "appendonlydir/appendonly.aof.manifest",
+    of_another_version: |text| [&text, &b"file x.aof seq 9 type t\n"[..]].concat(),
+};
+
+fn newer_snapshot(mut bytes: Vec<u8>) -> Vec<u8> {
+    bytes[5..9].copy_from_slice(b"9999");
+    bytes
+}
+
+/// Leaves a file in a state.
+fn damage(folder: &Path, subject: &Subject, state: State) {
+    let path = folder.join(subject.place);
+    let mut bytes = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    match state {
+        State::Sound => return,
+        State::Missing => return fs::remove_file(&path).unwrap(),
+        State::Empty => bytes.clear(),
+        State::Cut => bytes.truncate(bytes.len() * 2 / 3),
+        State::Doubled => bytes.extend_from_within(..),
+        State::OtherVersion => bytes = (subject.of_another_version)(bytes),
+    }
+    fs::write(&path, bytes).unwrap();
+}
+
+/// Files that a server has left, with or without a log.
+fn left_behind(has_log: bool) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let log = if has_log { "yes" } else { "no" };
+    // Paths are relative: the copies are elsewhere.
+    let text = format!("appendonly {log}\naclfile users.acl\nhz 20\n");
+    let prepare = |folder: &Path| {
+        fs::write(folder.join("users.acl"), "user default on nopass ~* &* +@all\n").unwrap();
+    };
+    let mut server = Server::start_configured(prepare, &text, &[]);
+    let mut client = server.client();
+    for number in 0..100 {
+        client.call(&["SET", &format!("k{number}"), "value"]);
+    }
+    client.call(&["ACL", "SETUSER", "somebody", "on", ">secret", "+get"]);
+    for command in [&["ACL", "SAVE"][..], &["SAVE"]] {
+        assert_eq!(client.call(command), Value::Simple("OK".into()), "{command:?}");
+    }
+    server.kill();
+    copy_folder(server.folder(), folder.path());
+    folder
+}
+
+/// A start in a folder, until it serves or has ended.
+struct Start {
+    child: Child,
+    folder: PathBuf,
+}
+
+impl Start {
+    fn begin(folder: &Path) -> Self {
+        let error = fs::File::create(folder.join("stderr")).unwrap();
+        // A configuration that says nothing may be a missing one: where to be is said apart.
+        let child = Command::new(binary())
+            .args(["apus.conf", "--bind", "127.0.0.1", "--port", "0", "--listen-on-any-port"])
+            .args(["yes", "--logfile", "log"])
+            .current_dir(folder)
+            .stdout(Stdio::null())
+            .stderr(error)
+            .spawn()
+            .unwrap();
+        Self { child, folder: folder.to_owned() }
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.folder.join("log")).unwrap_or_default()
+    }
+
+    /// What came of it, in words; what must not be fails.
+    fn outcome(&mut self, what: &str) -> &'static str {
+        let mut status = None;
+        eventually("a start comes to something", || {
+            status = self.child.try_wait().unwrap();
+            status.is_some() || self.log().contains("Ready to accept connections")
+        });
+        let (log, error) = (self.log(), fs::read_to_string(self.folder.join("stderr")).unwrap());
+        let Some(status) = status else {
+            let (_, after) = log.split_once("Listening on 127.0.0.1:").unwrap();
+            let port = after.lines().next().unwrap().trim().parse().unwrap();
+            let mut client = Client::connect(port);
+            assert_eq!(client.call(&["SET", "new", "1"]), Value::Simple("OK".into()), "{what}");
+            assert!(matches!(client.call(&["DBSIZE"]), Value::Integer(1..)), "{what}");
+            return "serves";
+        };
+        assert_eq!(status.code(), Some(1), "{what}: {status}\n{error}\n{log}");
+        let lines: Vec<&str> = error.lines().collect();
+        assert!(lines.len() == 1 && !lines[0].contains("panicked"), "{what}: {lines:?}\n{log}");
+        assert!(lines[0].len() > 20, "{what}: {lines:?} says nothing");
+        "refuses"
+    }
+}
+
+impl Drop for Start {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// All states of a row of files of which at most so many are not sound.
+fn states(files: usize, damaged: usize) -> Vec<Vec<State>> {
+    if files == 0 {
+        return vec![Vec::new()];
+    }
+    let mut all = Vec::new();
+    for state in [State::Sound].iter().chain(&DAMAGES) {
+        let is_damage = usize::from(*state != State::Sound);
+        if is_damage > damaged {
+            continue;
+        }
+        let rest = states(files - 1, damaged - is_damage);
+        all.extend(rest.into_iter().map(|rest| [&[*state][..], &rest].concat()));
+    }
+    all
+}
+
+fn try_all(has_log: bool, subjects: &[Subject]) {
+    let original = left_behind(has_log);
+    let is_asked_for_all = std::env::var("APUS_STARTS").is_ok_and(|word| word == "all");
+    let damaged = if is_asked_for_all { subjects.len() } else { 2 };
+    let (mut served, mut refused) = (0, 0);
+    for row in states(subjects.len(), damaged) {
+        let folder = tempfile::tempdir().unwrap();
+        copy_folder(original.path(), folder.path());
+        subjects.iter().zip(&row).for_each(|(file, state)| damage(folder.path(), file, *state));
+        let places = subjects.iter().map(|file| file.place);
+        let what: Vec<_> = places.zip(&row).filter(|(_, state)| **state != State::Sound).collect();
+        let what = format!("{what:?}");
+        match Start::begin(folder.path()).outcome(&what) {
+            "serves" => served += 1,
+            _ => refused += 1,
+        }
+        if row.iter().all(|state| *state == State::Sound) {
+            assert_eq!(refused, 0, "sound files are loaded");
+        }
+    }
+    println!("{served} served, {refused} refused");
+    assert!(served > 0 && refused > 0);
+}
+
+#[test]
+fn without_a_log_it_serves_or_says_why_not() {
+    try_all(false, &[CONFIGURATION, USERS, SNAPSHOT]);
+}
+
+#[test]
+fn with_a_log_it_serves_or_says_why_not() {
+    try_all(true, &[USERS, MANIFEST, BASE, INCREMENT]);
+}
