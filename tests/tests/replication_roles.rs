@@ -42,6 +42,19 @@ fn who_was_told_that_it_is_a_replica_finds_it_read_only() {
     }
 }
 
+/// A host is whatever it is given as: one that nobody has is not found, and nothing else.
+#[test]
+fn a_primary_may_have_any_name() {
+    for host in ["a b", "", " ", "a\\nb", "a\\\"b", "no", "127.0.0.1 1\\nrequirepass x"] {
+        let (ours, theirs) = (Server::start(&["--save", ""]), Oracle::Redis82.start(&[]));
+        let replicaof = format!("REPLICAOF \"{host}\" 6379");
+        for line in [&replicaof, "CONFIG GET replicaof", "CONFIG GET requirepass", "PING"] {
+            let [ours, theirs] = [&ours, &theirs].map(|server| ask(&mut server.client(), line));
+            assert_eq!(ours, theirs, "{host}: {line}");
+        }
+    }
+}
+
 #[test]
 fn the_port_that_is_announced_is_that_of_now() {
     let (top, below) = (Oracle::Redis70.start(&[]), Server::start(&["--save", ""]));

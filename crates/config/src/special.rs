@@ -68,15 +68,26 @@ pub(super) const BIND: Kind = Kind::Special(&Special {
     lines: text_line,
 });
 
-/// `replicaof`: host and port, or nothing, kept as text.
+/// `replicaof`: host and port, or nothing, kept as text. A host may have blanks; the port is what
+/// comes behind the last one.
 pub(super) const REPLICAOF: Kind = Kind::Special(&Special {
     words: true,
     width: 0,
     parse: parse_replicaof,
     show: show_text,
     // As in Redis, nothing is said where there is no primary.
-    lines: |value| if value.bytes().is_empty() { Vec::new() } else { text_line(value) },
+    lines: |value| match split_primary(value.bytes()) {
+        Some((host, port)) => vec![format!("{} {port}", file_word(host))],
+        None => Vec::new(),
+    },
 });
+
+/// The host and the port in what `replicaof` has.
+pub(super) fn split_primary(text: &[u8]) -> Option<(&[u8], u16)> {
+    let blank = text.iter().rposition(|byte| *byte == b' ')?;
+    let port = parse_i64(&text[blank + 1..]).and_then(|port| u16::try_from(port).ok())?;
+    Some((&text[..blank], port))
+}
 
 /// Words that are kept as they come.
 pub(super) const ANY_WORDS: Kind = Kind::Special(&Special {

@@ -12,7 +12,8 @@ use super::kind::{Fault, Standing, Value};
 use super::option::{Access, ConfigOption, Effect, Status};
 use super::options::{ALL, CELLS, NUMBER_CELLS, TEXT_CELLS};
 use super::profile::Profile;
-use super::settings;
+use super::settings::{self, REPLICAOF};
+use super::special;
 
 /// The values of all options, shared by all threads.
 ///
@@ -210,8 +211,17 @@ impl Config {
     }
 
     /// REPLICAOF names another primary: CONFIG GET and REWRITE are to tell it.
-    pub fn set_primary(&self, host_and_port: &str) {
-        self.put_one(b"replicaof", host_and_port.as_bytes());
+    pub fn set_primary(&self, primary: Option<(&str, u16)>) {
+        let text = primary.map_or(String::new(), |(host, port)| format!("{host} {port}"));
+        let index = find(b"replicaof").expect("there is such an option");
+        self.store(index, &Value::text(text.as_bytes()));
+    }
+
+    /// The primary that REPLICAOF, or the file, names.
+    pub fn primary(&self) -> Option<(Arc<[u8]>, u16)> {
+        let text = self.get(REPLICAOF);
+        let (host, port) = special::split_primary(&text)?;
+        Some((Arc::from(host), port))
     }
 
     /// Sets an option that no client may change.

@@ -239,7 +239,7 @@ impl Links {
         core.turn_replica(server);
         set_replica(server, true);
         core.publish(server);
-        server.config.set_primary(&format!("{} {}", target.host, target.port));
+        server.config.set_primary(Some((&target.host, target.port)));
         drop((core, world));
         unblock_all(server);
         self.send(server, LinksMessage::Act);

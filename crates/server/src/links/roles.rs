@@ -7,7 +7,7 @@ use std::sync::PoisonError;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-use config::settings::{APPENDONLY, REPLICAOF};
+use config::settings::APPENDONLY;
 use durability::aof;
 use engine::clients::mailbox::PendingWakes;
 use engine::clients::registry::client_flags;
@@ -99,7 +99,7 @@ impl Links {
         client: &str,
         mut world: Acquisition,
     ) -> (Acquisition, ReplicaofReply) {
-        let line = format!("{} {}", primary.host, primary.port);
+        let (host, port) = (primary.host.clone(), primary.port);
         wait_for(&mut world);
         let mut core = self.core(server);
         // The port is known by now.
@@ -113,7 +113,7 @@ impl Links {
                 // From here on nobody writes but the primary.
                 core.publish(server);
             }
-            server.config.set_primary(&line);
+            server.config.set_primary(Some((&host, port)));
         }
         drop(core);
         if reply == ReplicaofReply::Done {
@@ -154,7 +154,7 @@ impl Links {
         set_replica(server, false);
         core.turn_primary(server, at, position);
         drop(core);
-        server.config.set_primary("");
+        server.config.set_primary(None);
         self.send(server, LinksMessage::Act);
         begin_missing_log(server);
         world
@@ -178,13 +178,8 @@ fn is_applier_kept(server: &Network) -> bool {
 
 /// The primary that the configuration names.
 fn configured(server: &Network) -> Option<PrimaryAddress> {
-    let text = server.config.get(REPLICAOF);
-    let words: Vec<&[u8]> = text.split(|byte| *byte == b' ').collect();
-    let [host, port] = words[..] else { return None };
-    match ReplicaofTarget::parse(host, port) {
-        Ok(ReplicaofTarget::Primary(primary)) => Some(primary),
-        Ok(ReplicaofTarget::NoOne) | Err(_) => None,
-    }
+    let (host, port) = server.config.primary()?;
+    Some(PrimaryAddress { host: String::from_utf8_lossy(&host).into_owned(), port })
 }
 
 /// Whoever is blocked waits for what will not come here any more.
