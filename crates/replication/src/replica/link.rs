@@ -162,9 +162,14 @@ impl ReplicaLink {
 
     /// FAILOVER: one of our replicas, which has all that we have, is to be the primary. `own` is
     /// where our stream ends.
-    pub fn hand_over(&mut self, to: PrimaryAddress, own: SavedHistory, now_ms: u64) {
+    pub fn hand_over(
+        &mut self,
+        to: PrimaryAddress,
+        own: Option<SavedHistory>,
+        now_ms: u64,
+    ) -> ReplicaofReply {
         self.hands_over = true;
-        self.replicaof(to, Some(own), None, now_ms);
+        self.replicaof(to, own, None, now_ms)
     }
 
     /// How a handover goes: `None` while it is under way, else whether the other side is the

@@ -12,7 +12,6 @@ use std::thread::Builder;
 use std::time::Duration;
 
 use base::io_text::plain;
-use engine::keyspace_settings::set_replica;
 use engine::runtime::background::wait_for;
 use engine::runtime::log::{log_notice, log_warning};
 use keyspace::Acquisition;
@@ -21,14 +20,15 @@ use replication::replica::PrimaryAddress;
 
 use super::core::now_ms;
 use super::handle::Links;
-use super::roles::unblock_all;
-use super::thread::LinksMessage;
 use crate::net::network::Network;
 
 /// Between two looks how far it is.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
 const UNDER_WAY: &str = "FAILOVER already in progress.";
+
+/// A REPLICAOF came first.
+const DEMOTED: &str = "The server is a replica by now";
 
 /// What FAILOVER asks for.
 #[derive(Clone, Debug, Default)]
@@ -168,7 +168,6 @@ impl Links {
         self.set_failover(server, FailoverState::WaitingForSync);
         wait_for(&mut Acquisition::of_world(server.keyspace));
         let target = self.await_target(server, request)?;
-        self.set_failover(server, FailoverState::InProgress);
         self.hand_over(server, &target)?;
         loop {
             let is_aborted = self.failover.lock().is_aborted;
@@ -196,6 +195,9 @@ impl Links {
         loop {
             if self.failover.lock().is_aborted {
                 return Err("Failover manually aborted");
+            }
+            if server.replica_role.is_replica() {
+                return Err(DEMOTED);
             }
             let report = self.report(server);
             let is_it = |row: &&ReplicaRow| {
@@ -231,18 +233,16 @@ impl Links {
         let _turn = self.role_turn.lock().unwrap_or_else(PoisonError::into_inner);
         let mut world = Acquisition::of_world(server.keyspace);
         wait_for(&mut world);
-        let mut core = self.core(server);
-        core.configure(server);
-        let own = core.position(server).ok_or("There is no backlog any more")?;
-        let now = now_ms(server);
-        core.ask_link(server, |link| link.hand_over(target.clone(), own, now));
-        core.turn_replica(server);
-        set_replica(server, true);
-        core.publish(server);
-        server.config.set_primary(Some((&target.host, target.port)));
-        drop((core, world));
-        unblock_all(server);
-        self.send(server, LinksMessage::Act);
+        if server.replica_role.is_replica() {
+            return Err(DEMOTED);
+        }
+        self.core(server).position(server).ok_or("There is no backlog any more")?;
+        // Whoever has the turn behind us is to see it.
+        self.set_failover(server, FailoverState::InProgress);
+        self.turn_replica(server, target, |link, own, now_ms| {
+            link.hand_over(target.clone(), own, now_ms)
+        });
+        drop(world);
         Ok(())
     }
 

@@ -17,9 +17,10 @@ use engine::runtime::log::log_warning;
 use engine::session::end_wait;
 use keyspace::Acquisition;
 use replication::history::SavedHistory;
-use replication::replica::{PrimaryAddress, ReplicaofReply, ReplicaofTarget};
+use replication::replica::{PrimaryAddress, ReplicaLink, ReplicaofReply, ReplicaofTarget};
 
 use super::core::now_ms;
+use super::failover::FailoverState;
 use super::handle::Links;
 use super::thread::LinksMessage;
 use crate::net::network::Network;
@@ -54,6 +55,11 @@ impl Links {
             world = Acquisition::of_world(server.keyspace);
             self.role_turn.lock().unwrap_or_else(PoisonError::into_inner)
         });
+        // A failover that has handed over meanwhile looks at the link.
+        if self.failover_state() == FailoverState::InProgress {
+            wait_for(&mut world);
+            return (world, None);
+        }
         let (mut world, reply) = match change.target {
             ReplicaofTarget::NoOne => {
                 let world = self.promote(server, change.client, change.may_let_go, world);
@@ -99,28 +105,40 @@ impl Links {
         client: &str,
         mut world: Acquisition,
     ) -> (Acquisition, ReplicaofReply) {
-        let (host, port) = (primary.host.clone(), primary.port);
         wait_for(&mut world);
+        let reply = self.turn_replica(server, &primary, |link, own, now_ms| {
+            link.replicaof(primary.clone(), own, Some(client), now_ms)
+        });
+        (world, reply)
+    }
+
+    /// Follows this primary from here on, as the link is asked to: whoever comes behind that finds
+    /// a replica. With the turn, and the world stopped.
+    pub(super) fn turn_replica(
+        &'static self,
+        server: &'static Network,
+        primary: &PrimaryAddress,
+        ask: impl FnOnce(&mut ReplicaLink, Option<SavedHistory>, u64) -> ReplicaofReply,
+    ) -> ReplicaofReply {
         let mut core = self.core(server);
         // The port is known by now.
         core.configure(server);
+        if !server.replica_role.is_replica() {
+            // Our own records end here, and with them what the position counts.
+            set_replica(server, true);
+        }
         let (own, now) = (core.position(server), now_ms(server));
-        let reply = core.ask_link(server, |link| link.replicaof(primary, own, Some(client), now));
+        let reply = core.ask_link(server, |link| ask(link, own, now));
         if reply == ReplicaofReply::Done {
             core.turn_replica(server);
-            if !server.replica_role.is_replica() {
-                set_replica(server, true);
-                // From here on nobody writes but the primary.
-                core.publish(server);
-            }
-            server.config.set_primary(Some((&host, port)));
+            server.config.set_primary(Some((&primary.host, primary.port)));
         }
         drop(core);
         if reply == ReplicaofReply::Done {
             unblock_all(server);
         }
         self.send(server, LinksMessage::Act);
-        (world, reply)
+        reply
     }
 
     pub(super) fn promote(
@@ -183,7 +201,7 @@ fn configured(server: &Network) -> Option<PrimaryAddress> {
 }
 
 /// Whoever is blocked waits for what will not come here any more.
-pub(super) fn unblock_all(server: &Network) {
+fn unblock_all(server: &Network) {
     let wakes = PendingWakes::default();
     for client in server.clients.all() {
         if client.has_flag(client_flags::BLOCKED) && !client.has_flag(client_flags::REPLICA) {
