@@ -300,14 +300,19 @@ impl Journal {
         self.tail().reader(id).is_some()
     }
 
-    /// Appends a record for which nothing waits; returns the LSN behind it.
+    /// Appends a record of our own for which nothing waits; returns the LSN behind it. Behind a
+    /// demotion, which it may have been decided before, it is no record any more.
     pub fn append(&self, record: &[u8]) -> Lsn {
         self.append_in(&RecordBatch::default(), record)
     }
 
     /// Appends a transaction's record, of a batch that may be open; returns the LSN behind it.
     pub(crate) fn append_in(&self, batch: &RecordBatch, record: &[u8]) -> Lsn {
-        self.append_to(&mut self.tail(), batch, record)
+        let mut tail = self.tail();
+        if tail.follows {
+            return tail.lsn;
+        }
+        self.append_to(&mut tail, batch, record)
     }
 
     fn append_to(&self, tail: &mut Tail, batch: &RecordBatch, record: &[u8]) -> Lsn {

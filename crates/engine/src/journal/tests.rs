@@ -313,3 +313,21 @@ fn a_failure_counts_while_replies_rely_on_the_reader() {
     journal.detach(replica);
     assert!(!journal.has_failed() && journal.is_durable(lsn));
 }
+
+#[test]
+fn a_follower_has_no_records_of_its_own() {
+    let journal = journal_on(Clock::system());
+    let (_, copy) = Copy::attach(&journal, DurabilityLevel::None);
+    journal.set_has_replicas(true);
+    let before = journal.append(b"before");
+    journal.set_follows(true);
+    // Each was decided before, and comes behind.
+    assert_eq!(journal.append(b"a ping"), before);
+    assert_eq!(journal.append_in(&RecordBatch::default(), b"a write"), before);
+    journal.forward(&[b"PUBLISH", b"channel", b"message"]);
+    assert_eq!(journal.end(), before);
+    let streamed = journal.append_stream(b"stream", 0);
+    journal.set_follows(false);
+    assert!(streamed > before && journal.append(b"again") > streamed);
+    drop(copy);
+}
