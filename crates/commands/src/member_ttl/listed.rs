@@ -66,8 +66,7 @@ impl TimeUnit {
         }
         let unit = if matches!(self, Self::Seconds | Self::UnixSeconds) { 1000 } else { 1 };
         let from = if matches!(self, Self::Seconds | Self::Millis) { tx.now() } else { 0 };
-        let latest =
-            if tx.replays() { UnixMillis::MAX } else { DEADLINE_MAX };
+        let latest = if tx.replays() { UnixMillis::MAX } else { DEADLINE_MAX };
         let deadline = number.checked_mul(unit).and_then(|millis| millis.checked_add(from));
         deadline.filter(|deadline| *deadline <= latest).ok_or_else(|| invalid_expire(command))
     }
