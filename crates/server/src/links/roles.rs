@@ -66,7 +66,7 @@ impl Links {
                 (world, ReplicaofReply::Done)
             }
             ReplicaofTarget::Primary(primary) => {
-                self.begin_link(server, primary, change.client, world)
+                self.begin_link(server, &primary, change.client, world)
             }
         };
         wait_for(&mut world);
@@ -101,12 +101,12 @@ impl Links {
     fn begin_link(
         &'static self,
         server: &'static Network,
-        primary: PrimaryAddress,
+        primary: &PrimaryAddress,
         client: &str,
         mut world: Acquisition,
     ) -> (Acquisition, ReplicaofReply) {
         wait_for(&mut world);
-        let reply = self.turn_replica(server, &primary, |link, own, now_ms| {
+        let reply = self.turn_replica(server, primary, |link, own, now_ms| {
             link.replicaof(primary.clone(), own, Some(client), now_ms)
         });
         (world, reply)

@@ -78,7 +78,7 @@ impl RequestContext<'_> {
             Ok(()) => reply.raw(b"OK\r\n"),
             // The error is a line of its own kind, as memcached has it.
             Err(why) => {
-                reply.raw(format!("Error {}\r\n", why.replace(['\r', '\n'], " ")).as_bytes())
+                reply.raw(format!("Error {}\r\n", why.replace(['\r', '\n'], " ")).as_bytes());
             }
         })
     }

@@ -122,7 +122,7 @@ impl TcpListeners {
         };
         let mut closed = Vec::new();
         let bound = match bind_all(server, &wanted) {
-            Err((_, true)) if leaving.iter_mut().any(|it| is_rival(it)) => {
+            Err((_, true)) if leaving.iter_mut().any(is_rival) => {
                 closed = self.close(leaving.extract_if(.., is_rival).collect()).await;
                 bind_all(server, &wanted)
             }

@@ -113,8 +113,8 @@ impl RawTlsStream {
     }
 
     /// Registers it with the present thread's reactor.
-    pub(crate) fn attach(self: Box<Self>) -> io::Result<Box<TlsStream>> {
-        let Self { socket, rest } = *self;
+    pub(crate) fn attach(self) -> io::Result<Box<TlsStream>> {
+        let Self { socket, rest } = self;
         Ok(Box::new(TlsStream { socket: TcpStream::from_std(socket)?, rest }))
     }
 
@@ -147,8 +147,8 @@ impl TlsStream {
     }
 
     /// Takes it out of the present thread's reactor.
-    pub(crate) fn detach(self: Box<Self>) -> io::Result<Box<RawTlsStream>> {
-        let Self { socket, rest } = *self;
+    pub(crate) fn detach(self) -> io::Result<Box<RawTlsStream>> {
+        let Self { socket, rest } = self;
         Ok(Box::new(RawTlsStream { socket: socket.into_std()?, rest }))
     }
 
@@ -385,6 +385,8 @@ impl TlsState {
     }
 }
 
+/// By value, as it stands in `map_err`.
+#[expect(clippy::needless_pass_by_value)]
 fn broken(fault: tls::Fault) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, fault.to_string())
 }
