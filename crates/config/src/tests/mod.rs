@@ -209,6 +209,10 @@ const OWN_DEFAULTS: &[(&str, &str)] = &[
     ("activedefrag", "yes"),
     ("active-defrag-ignore-bytes", "1048576"),
     ("active-defrag-threshold-lower", "4"),
+    // crash-reports.md: a report is made to be sent to others.
+    ("hide-user-data-from-log", "yes"),
+    // limits.md: what clients keep counts against the limit of memory.
+    ("maxmemory-clients", "50%"),
 ];
 
 #[test]
