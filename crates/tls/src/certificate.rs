@@ -116,7 +116,7 @@ mod tests {
 
     use super::{Certificate, days};
 
-    fn made(params: CertificateParams) -> Certificate {
+    fn made(params: &CertificateParams) -> Certificate {
         let key = KeyPair::generate().unwrap();
         Certificate::read(params.self_signed(&key).unwrap().der()).unwrap()
     }
@@ -131,7 +131,7 @@ mod tests {
         params.serial_number = Some(SerialNumber::from(vec![0xab, 0x01]));
         params.not_before = rcgen::date_time_ymd(2001, 2, 3);
         params.not_after = rcgen::date_time_ymd(2076, 12, 31);
-        let read = made(params);
+        let read = made(&params);
         assert_eq!(read.common_name.as_deref(), Some(&b"alice"[..]));
         assert_eq!(read.uris, [b"spiffe://example/bob"]);
         assert_eq!(read.serial, "AB01");
@@ -144,7 +144,7 @@ mod tests {
         let mut params = CertificateParams::default();
         params.distinguished_name = rcgen::DistinguishedName::new();
         params.distinguished_name.push(DnType::CommonName, "admin\0.example");
-        assert_eq!(made(params).common_name.as_deref(), Some(&b"admin\0.example"[..]));
+        assert_eq!(made(&params).common_name.as_deref(), Some(&b"admin\0.example"[..]));
     }
 
     #[test]
