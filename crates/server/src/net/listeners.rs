@@ -4,6 +4,7 @@
 //! worker's hands microseconds after it was accepted.
 
 mod certified;
+mod refusal;
 mod tcp;
 
 use std::fmt;
@@ -43,27 +44,6 @@ use crate::net::udp;
 
 /// A pause after an accept that failed for want of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
-
-const TOO_MANY: &[u8] = b"-ERR max number of clients reached\r\n";
-
-const PROTECTED: &[u8] = b"-DENIED Redis is running in protected mode because protected mode is \
-enabled and no password is set for the default user. In this mode connections are only accepted \
-from the loopback interface. If you want to connect from external computers to Redis you may \
-adopt one of the following solutions: 1) Just disable protected mode sending the command 'CONFIG \
-SET protected-mode no' from the loopback interface by connecting to Redis from the same host the \
-server is running, however MAKE SURE Redis is not publicly accessible from internet if you do \
-so. Use CONFIG REWRITE to make this change permanent. 2) Alternatively you can just disable the \
-protected mode by editing the Redis configuration file, and setting the protected mode option to \
-'no', and then restarting the server. 3) If you started the server manually just for testing, \
-restart it with the '--protected-mode no' option. 4) Set up an authentication password for the \
-default user. NOTE: You only need to do one of the above things in order for the server to start \
-accepting connections from the outside.\r\n";
-
-/// The same for clients of memcached.
-const TOO_MANY_ITEMS: &[u8] = b"ERROR Too many open connections\r\n";
-const PROTECTED_ITEMS: &[u8] =
-    b"SERVER_ERROR the server is in protected mode: connections come from \
-this machine only, until a password is set or protected-mode is off\r\n";
 
 /// The sockets that listen.
 pub(crate) struct Listeners {
@@ -551,7 +531,7 @@ pub(crate) fn accept(
     let is_local = ends.0.is_local();
     if server.clients.count() >= room(server, is_local) {
         server.stats.rejected_connections.fetch_add(1, Ordering::Relaxed);
-        reject(&mut stream, if protocol == Protocol::Redis { TOO_MANY } else { TOO_MANY_ITEMS });
+        refusal::too_many(&mut stream, protocol);
         return;
     }
     let has_password = match protocol {
@@ -560,7 +540,7 @@ pub(crate) fn accept(
     };
     if server.config.get(PROTECTED_MODE) && !has_password && !is_local {
         server.stats.rejected_connections.fetch_add(1, Ordering::Relaxed);
-        reject(&mut stream, if protocol == Protocol::Redis { PROTECTED } else { PROTECTED_ITEMS });
+        refusal::protected(&mut stream, protocol);
         return;
     }
     server.stats.connections.fetch_add(1, Ordering::Relaxed);
@@ -591,15 +571,6 @@ fn room(server: &Network, is_local: bool) -> usize {
     let most = server.config.get(MAXCLIENTS) as usize;
     let reserved = if is_local { 0 } else { server.config.get(MAXCLIENTS_RESERVED) };
     most - reserved.min(most / 2)
-}
-
-fn reject(stream: &mut RawStream, line: &[u8]) {
-    // The client is on its way out whether or not it reads why.
-    let _ = match stream {
-        RawStream::Tcp(stream) => SockRef::from(&*stream).send(line),
-        RawStream::Unix(stream) => SockRef::from(&*stream).send(line),
-        RawStream::Tls(stream) => stream.send_last(line),
-    };
 }
 
 fn is_unavailable(error: &io::Error) -> bool {
