@@ -80,7 +80,7 @@ fn a_fault_is_reported_with_names_and_lines_and_what_was_served() {
     holds(&log, &["serving client id=", "cmd=debug", "arguments: 2 of 13 bytes together"]);
     // Of the thread that crashed, and of others, which slept.
     holds(&log, &["debug::crash::segfault at ", "debug/crash.rs:", "(worker-0)", "(worker-1)"]);
-    holds(&log, &["(apus), sleeping", "server::start::start at ", "start.rs:"]);
+    holds(&log, &["(apus), sleeping", "start at ", "start.rs:"]);
 }
 
 /// As the kernel sends them, or an operator who wants to know.
@@ -179,7 +179,7 @@ fn a_stack_that_is_used_up_is_reported() {
     let (end, log) = crash(start(&[]), &["DEBUG", "DRILL", "DEEP"]);
     assert_eq!(end, End::By(Signal::SEGV));
     reports_once(&log);
-    holds(&log, &["next to the stack, which may be used up", "drills::deep at ", "cmd=debug"]);
+    holds(&log, &["next to the stack, which may be used up", "deep at ", "cmd=debug"]);
 }
 
 /// What goes wrong in a report is told, and the process ends as it would have.

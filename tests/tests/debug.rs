@@ -102,7 +102,9 @@ const COMMON: &str = r#"
 #[test]
 fn replies_are_those_of_redis() {
     for connect in [Server::client, Server::client3] {
-        let (ours, theirs) = (Server::start(DEBUG), Oracle::Redis82.start(DEBUG));
+        // The defaults differ.
+        let flags = [DEBUG, &["--maxmemory-clients", "0"]].concat();
+        let (ours, theirs) = (Server::start(&flags), Oracle::Redis82.start(&flags));
         let mut duel = Duel::new(connect(&ours), connect(&theirs), 0);
         duel.run_lines(COMMON);
     }

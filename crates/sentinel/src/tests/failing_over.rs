@@ -117,7 +117,7 @@ fn who_is_not_elected_waits() {
             rig.alive.get_mut(&at(port)).unwrap().vote = Some(vote.clone());
         }
         rig.kill(6379);
-        rig.run(14_000);
+        rig.run(15_200);
         let events = rig.take_events();
         let aborted = "-failover-abort-not-elected master m 127.0.0.1 6379";
         assert_eq!(events.last().unwrap(), aborted, "{events:?}");

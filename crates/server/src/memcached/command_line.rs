@@ -598,6 +598,7 @@ mod tests {
                 b'B' => "ascii",
                 b'Y' => continue,
                 b'S' => continue,
+                b'Z' => continue,
                 _ if flag.2 => "2048",
                 _ => "",
             };
@@ -613,7 +614,7 @@ mod tests {
             ("stray", "'stray' is no option"),
             ("-Q", "-Q is not known"),
             ("--quick", "--quick is not known"),
-            ("-Z", "-Z is not known"),
+            ("-Z", "-Z wants a certificate"),
             ("-p", "-p (--port) wants an argument"),
             ("--daemon=yes", "--daemon takes no argument"),
             ("-m lots", "-m wants a number"),

@@ -347,4 +347,27 @@ pub(super) const FIELDS: &[FieldMetric] = &[
         "Databases that a user may not use.",
     ),
     field("panics", "panics", Counter(1.0), "Panics of threads that were contained."),
+    field(
+        "client_unauthenticated_disconnections",
+        "clients_closed_for_no_login",
+        Counter(1.0),
+        "Clients closed as they did not log in.",
+    ),
+    field("delayed_logins", "logins_delayed", Counter(1.0), "Logins that were answered late."),
+    field("tls_handshakes_full", "tls_handshakes_full", Counter(1.0), "Full handshakes of TLS."),
+    field("tls_handshakes_resumed", "tls_handshakes_resumed", Counter(1.0), "Resumed handshakes."),
+    field("tls_handshakes_failed", "tls_handshakes_failed", Counter(1.0), "Failed handshakes."),
+    field(
+        "tls_handshakes_timed_out",
+        "tls_handshakes_timed_out",
+        Counter(1.0),
+        "Handshakes that took too long.",
+    ),
+    field(
+        "tls_handshakes_displaced",
+        "tls_handshakes_displaced",
+        Counter(1.0),
+        "Handshakes that made room for others.",
+    ),
+    field("tls_half_open", "tls_half_open", Gauge(1.0), "Handshakes that are under way."),
 ];
