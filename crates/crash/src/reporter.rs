@@ -29,7 +29,7 @@ static PROGRAM_BEGIN: AtomicUsize = AtomicUsize::new(0);
 static PROGRAM_END: AtomicUsize = AtomicUsize::new(0);
 
 /// How long a thread may take to say where it is, and between two looks whether it has.
-const PATIENCE: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(3);
 const LOOK: Duration = Duration::from_micros(200);
 
 /// Reports from now on; called once.
