@@ -41,11 +41,16 @@ pub fn begin(teller: &'static dyn Teller) -> io::Result<()> {
     PROGRAM_END.store(end, Ordering::Relaxed);
     let first = TELLER.set(teller).is_ok();
     assert!(first, "one process has one that tells");
+    let (sender, is_known) = sync_channel(1);
     let thread = std::thread::Builder::new().name("reporter".to_owned()).spawn(move || {
         ID.store(gettid().as_raw_nonzero().get(), Ordering::Release);
+        // Whoever began this waits for it.
+        let _ = sender.send(());
         run(teller);
     })?;
     let _ = THREAD.set(thread.thread().clone());
+    // A signal that the thread took as it began would have it wait for itself.
+    let _ = is_known.recv();
     ffi::install()
 }
 
