@@ -61,7 +61,7 @@ enum End {
     Fault(String),
     /// The process is to end because of that.
     Panic(String),
-    /// The process ends.
+    /// The process ends, or what is not applied was given up.
     Asked,
 }
 
@@ -305,7 +305,7 @@ impl Applier {
             return Ok(());
         }
         loop {
-            if self.server.ending.is_asked() {
+            if self.server.ending.is_asked() || self.queue.is_closed() {
                 return Err(End::Asked);
             }
             if self.wait_at_gates() {
@@ -314,7 +314,8 @@ impl Applier {
             let mut pass = HeavyPass::for_visit(self.server.keyspace);
             pass.wait_while(|| true);
             // A pause waits for the world once it is on, so it is seen here, or waits for the end.
-            if !self.is_paused() {
+            // So is whether the rest was given up, as it is with the world stopped.
+            if !self.is_paused() && !self.queue.is_closed() {
                 self.pass = Some(pass);
                 return Ok(());
             }

@@ -98,6 +98,11 @@ impl PieceQueue {
         }
     }
 
+    /// Whether nothing is taken any more.
+    pub(super) fn is_closed(&self) -> bool {
+        self.lock().is_closed
+    }
+
     /// Nothing is taken any more.
     pub(super) fn close(&self) {
         let mut waiting = self.lock();

@@ -2,7 +2,9 @@
 //! A command that fails is told of and passed over.
 
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::channel;
 
+use super::super::StreamApplier;
 use super::{Rig, ask, encoded, words};
 use crate::aof::flush;
 use crate::testing::{end, new_disk, start};
@@ -40,6 +42,32 @@ fn empty_lines_and_arrays_count_and_do_nothing() {
         assert!(rig.journal.text().ends_with(&String::from_utf8(piece).unwrap()));
     }
     assert_eq!(rig.ask(0, "MGET a b"), "*2\r\n$1\r\n2\r\n$1\r\n1\r\n");
+}
+
+/// A promotion gives up what a pause keeps from being applied; the pause's end brings nothing back.
+#[test]
+fn what_was_given_up_is_never_applied() {
+    let mut rig = Rig::new(2, 100);
+    let (server, pause) = (rig.server, rig.server.pause.begin_own());
+    rig.push(&["SET a 1"]);
+    // By then the thread has it in hand, mostly; what is still queued is forgotten as well.
+    (0..1000).for_each(|_| std::thread::yield_now());
+    let (sender, reports) = channel();
+    rig.applier = StreamApplier::by(
+        server,
+        2,
+        "10.0.0.1:6379".to_owned(),
+        Box::new(move |report| _ = sender.send(report)),
+    )
+    .unwrap();
+    drop(pause);
+    // The second one begins when the first one has ended.
+    rig.reports = reports;
+    rig.applied = rig.end;
+    rig.push(&["SET b 1"]);
+    rig.settle().unwrap();
+    assert_eq!(rig.values("a b"), "- 1");
+    assert!(!rig.journal.text().contains("$1\r\na\r\n"));
 }
 
 #[test]
