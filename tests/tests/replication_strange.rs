@@ -2,6 +2,7 @@
 //! and nothing that was acknowledged is lost.
 #![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -36,6 +37,50 @@ fn changes_of_role_that_meet_in_exec_and_beside_it_all_come_to_an_end() {
     }
     beside.join().unwrap();
     check(&mut client, "> REPLICAOF NO ONE\nOK\n> SET k v\nOK");
+}
+
+/// Sentinels promote by a transaction, whoever else writes to the replica.
+#[test]
+fn a_transaction_promotes_a_replica_that_clients_write_to() {
+    let top = Oracle::Redis70.start(HASTY);
+    let below = Server::start(&[HASTY, &["--replica-read-only", "no"]].concat());
+    follow(&below, top.port());
+    check(&mut top.client(), "> SET k v\nOK");
+    await_replica(&top, &below);
+    let mut client = below.client();
+    check(&mut client, "> MULTI\nOK\n> SLAVEOF NO ONE\nQUEUED\n> SET own 1\nQUEUED");
+    assert_eq!(render(&client.call(&["EXEC"])), "1) OK\n2) OK");
+    check(&mut client, "> GET k\n\"v\"\n> GET own\n\"1\"");
+    assert!(ask(&mut client, "ROLE").starts_with("1) \"master\""));
+}
+
+#[test]
+fn a_transaction_that_changes_the_role_shows_nothing_half_done() {
+    let server = Server::start(HASTY);
+    let mut writer = server.client();
+    check(&mut writer, "> SET k clean\nOK");
+    let readers: Vec<_> = (0..2).map(|_| server.client()).collect();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for mut reader in readers {
+            let is_over = &is_over;
+            scope.spawn(move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    assert_eq!(ask(&mut reader, "GET k"), "\"clean\"");
+                }
+            });
+        }
+        for _ in 0..50 {
+            writer.call(&["MULTI"]);
+            for line in ["SET k dirty", "REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE", "SET k clean"]
+            {
+                assert_eq!(ask(&mut writer, line), "QUEUED");
+            }
+            let reply = render(&writer.call(&["EXEC"]));
+            assert_eq!(reply, "1) OK\n2) OK\n3) OK\n4) OK");
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
 }
 
 #[test]

@@ -474,7 +474,7 @@ impl Unit {
     /// was changed before him, which cannot be told from that.
     #[inline]
     pub(crate) fn savepoint(&self) -> Option<Savepoint> {
-        if self.changes > 0 || !self.done.is_empty() {
+        if self.has_changed() {
             return None;
         }
         Some(Savepoint {
@@ -499,10 +499,14 @@ impl Unit {
         self.changes = 0;
     }
 
+    /// Whether it has changed data, or done what cannot be undone.
+    pub fn has_changed(&self) -> bool {
+        self.changes > 0 || !self.done.is_empty()
+    }
+
     /// Whether a script that is next could not leave a worker by being undone, alone or with all.
     pub(crate) fn must_set_out(&self) -> bool {
-        let has_changed = self.changes > 0 || !self.done.is_empty();
-        self.refuses_long_work && has_changed && (self.is_final() || self.has_come_back)
+        self.refuses_long_work && self.has_changed() && (self.is_final() || self.has_come_back)
     }
 
     /// Goes on at the worker of its session.

@@ -1,10 +1,9 @@
 //! REPLICAOF: whom the server follows.
 //!
-//! Invariant: within EXEC a replica that only its primary writes to has changed nothing, so that
-//! the world may be let go of until all of the stream is applied.
+//! Invariant: within EXEC the world is let go of, until all of the stream is applied, only where
+//! the transaction has changed nothing yet: nobody sees half of it.
 
 use commands::declare::{Command, Flags, Group, Plan, Spec, exactly};
-use config::settings::REPLICA_READ_ONLY;
 use engine::session::client_info::describe;
 use keyspace::{Acquisition, Refusal};
 use proto::{Args, Reply};
@@ -51,12 +50,6 @@ pub(super) const SLAVEOF: ControlCommand = Command {
 /// Somebody else changes the role, and waits for what this transaction has.
 const CHANGING: Refusal = Refusal::error("ERR Another change of the role is in progress.");
 
-/// The stream could be applied on behind a transaction that ends it, and that may have changed
-/// data.
-const WRITABLE: Refusal = Refusal::error(
-    "ERR REPLICAOF is not allowed inside a transaction of a replica that clients write to",
-);
-
 fn replicaof(
     context: &mut Context<'_>,
     args: Args<'_>,
@@ -81,10 +74,7 @@ fn replicaof(
         }));
     };
     unit.tx.require_world()?;
-    let may_let_go = server.config.get(REPLICA_READ_ONLY);
-    if !may_let_go && server.replica_role.is_replica() {
-        return Err(WRITABLE);
-    }
+    let may_let_go = !unit.has_changed();
     let done = unit.tx.lend_world(|world| {
         let change = RoleChange { target, client: &client, may_let_go };
         server.links.replicaof(server, change, world)
