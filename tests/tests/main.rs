@@ -6,6 +6,7 @@
 mod acl;
 mod acl_duel;
 mod append_only;
+mod append_only_expiry;
 mod array_tokens;
 mod arrays;
 mod atomic;

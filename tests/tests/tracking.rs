@@ -3,6 +3,7 @@
 
 use proto::value::Value;
 use tests::render::render;
+use tests::server::eventually;
 use tests::{Oracle, Server, check, play};
 
 /// Ours, and every real one.
@@ -511,7 +512,13 @@ fn nothing_is_told_in_the_middle_of_a_reply() {
         writer.call(&words);
     }
     check(&mut reader, "> CLIENT TRACKING ON\nOK\n> GET a\n(nil)\n> SUBSCRIBE news\n...");
+    let Value::Integer(id) = reader.call(&["CLIENT", "ID"]) else { panic!("a number") };
     reader.send(&["SMEMBERS", "big"]);
+    eventually("the reply has begun", || {
+        let line = render(&writer.call(&["CLIENT", "LIST", "ID", &id.to_string()]));
+        let sent = line.split_once("tot-net-out=").and_then(|(_, rest)| rest.split(' ').next());
+        sent.and_then(|sent| sent.parse().ok()).is_some_and(|sent: usize| sent > 100_000)
+    });
     // Until the reader reads, the reply is not all made.
     for _ in 0..100 {
         writer.call(&["PUBLISH", "news", "x"]);

@@ -51,36 +51,31 @@ pub(crate) trait Socket: AsFd + AsyncWrite + Unpin {
     ) -> io::Result<usize>;
 }
 
-impl Socket for TcpStream {
-    fn poll_ready(&self, cx: &mut TaskContext<'_>, interest: Interest) -> Poll<io::Result<()>> {
-        match interest {
-            Interest::READABLE => self.poll_read_ready(cx),
-            _ => self.poll_write_ready(cx),
-        }
-    }
+/// Both kinds have the same methods of their own.
+macro_rules! socket {
+    ($kind:ty) => {
+        impl Socket for $kind {
+            fn poll_ready(
+                &self,
+                cx: &mut TaskContext<'_>,
+                interest: Interest,
+            ) -> Poll<io::Result<()>> {
+                match interest {
+                    Interest::READABLE => self.poll_read_ready(cx),
+                    _ => self.poll_write_ready(cx),
+                }
+            }
 
-    fn try_io(
-        &self,
-        interest: Interest,
-        operation: impl FnOnce() -> io::Result<usize>,
-    ) -> io::Result<usize> {
-        Self::try_io(self, interest, operation)
-    }
+            fn try_io(
+                &self,
+                interest: Interest,
+                operation: impl FnOnce() -> io::Result<usize>,
+            ) -> io::Result<usize> {
+                Self::try_io(self, interest, operation)
+            }
+        }
+    };
 }
 
-impl Socket for UnixStream {
-    fn poll_ready(&self, cx: &mut TaskContext<'_>, interest: Interest) -> Poll<io::Result<()>> {
-        match interest {
-            Interest::READABLE => self.poll_read_ready(cx),
-            _ => self.poll_write_ready(cx),
-        }
-    }
-
-    fn try_io(
-        &self,
-        interest: Interest,
-        operation: impl FnOnce() -> io::Result<usize>,
-    ) -> io::Result<usize> {
-        Self::try_io(self, interest, operation)
-    }
-}
+socket!(TcpStream);
+socket!(UnixStream);
