@@ -79,7 +79,7 @@ extern "C" fn on_alarm(_: c_int, _: *mut siginfo_t, _: *mut c_void) {
     keeping_errno(handler::alarm);
 }
 
-/// Whoever is interrupted finds the error number as it was.
+/// The interrupted code finds the error number as it was.
 fn keeping_errno(work: impl FnOnce()) {
     // SAFETY: the place is this thread's own.
     let (place, before) = unsafe {
@@ -191,7 +191,7 @@ static POOL: Pool = Pool {
 #[must_use]
 pub struct SecondStack {
     number: usize,
-    /// It stays on its thread.
+    /// A second stack stays on its thread.
     _own: std::marker::PhantomData<*const ()>,
 }
 

@@ -40,7 +40,7 @@ pub(crate) struct Fault {
 pub(crate) enum Origin {
     /// The thread's own doing, with the address that it is about.
     Address(usize),
-    /// Somebody sent it.
+    /// The signal was sent by a process.
     Process { id: i32, user: u32 },
 }
 
@@ -114,7 +114,7 @@ pub(crate) struct Question {
 pub(crate) static QUESTION: Question =
     Question { asked: AtomicI32::new(0), trace: Trace::new(), instruction: AtomicUsize::new(0) };
 
-/// Somebody sent SIGALRM.
+/// SIGALRM has come.
 pub(crate) static IS_ALARMED: AtomicBool = AtomicBool::new(false);
 
 /// The thread has met a fault.
@@ -138,7 +138,7 @@ pub(crate) fn meet(fault: &Fault) -> ! {
             CRASH.is_told.store(true, Ordering::Release);
             rest();
         }
-        // Whoever is late is not told of: the memory is that of the first.
+        // A later fault is not told of: the memory is that of the first.
         Err(_) => rest(),
     }
     while let Some(step) = STEPS.get(CRASH.step.fetch_add(1, Ordering::Relaxed) - 1) {
@@ -314,7 +314,7 @@ pub(crate) fn answer(instruction: usize) {
     }
 }
 
-/// Somebody wants to know what all threads are at.
+/// The operator wants to know what all threads are at.
 pub(crate) fn alarm() {
     IS_ALARMED.store(true, Ordering::Release);
     reporter::wake();

@@ -44,7 +44,7 @@ pub fn begin(teller: &'static dyn Teller) -> io::Result<()> {
     let (sender, is_known) = sync_channel(1);
     let thread = std::thread::Builder::new().name("reporter".to_owned()).spawn(move || {
         ID.store(gettid().as_raw_nonzero().get(), Ordering::Release);
-        // Whoever began this waits for it.
+        // The thread that began this one waits for it.
         let _ = sender.send(());
         run(teller);
     })?;
@@ -129,7 +129,7 @@ fn tell_crash(teller: &dyn Teller, owner: i32) {
 fn tell_part(Part { title, tell }: Part, line: impl Fn(&str)) {
     let (sender, receiver) = sync_channel(1);
     let spawned = std::thread::Builder::new().spawn(move || {
-        // Nobody may be waiting any more.
+        // The reporter may have gone on meanwhile.
         let _ = sender.send(tell());
     });
     line(&format!("------ {title} ------"));
@@ -193,7 +193,7 @@ fn ask(thread: i32) -> Option<Answer> {
             if taken_back.is_ok() {
                 return None;
             }
-            // It is about to have answered, or never will.
+            // The thread is about to have answered, or never will.
             std::thread::sleep(PATIENCE);
             if question.asked.load(Ordering::Acquire) != 0 {
                 return None;

@@ -190,7 +190,7 @@ where
                 }
             }
             Ok(ConnectionState::EncodeTlsData(mut message)) => encode(&mut message, sealed),
-            // It stands behind what is to be sent.
+            // The rest stands behind what is to be sent.
             Ok(ConnectionState::TransmitTlsData(sent)) => sent.done(),
             Ok(ConnectionState::PeerClosed) => *has_ended = true,
             Ok(_) => return fault.map_or(Ok(done + discard), Err),

@@ -86,7 +86,8 @@ impl Receiver {
             self.replace(&mut *file, Some((&temporary, &path)))
         });
         if result.is_err() {
-            // It may have its name by now. What cannot be removed says by its name what it is.
+            // The file may have its name by now. What cannot be removed tells by its name what
+            // it is.
             let _ = server.storage.remove(&temporary);
         }
         if matches!(result, Err(Failure::Refused(_))) {
@@ -302,7 +303,7 @@ impl Receiver {
     }
 }
 
-/// Nobody wants the data any more.
+/// The data are not wanted any more.
 fn called_off() -> Failure {
     Failure::Refused("the synchronization was called off".to_owned())
 }

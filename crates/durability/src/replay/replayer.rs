@@ -50,9 +50,9 @@ enum Unfit {
     Unknown,
     /// So many arguments it does not take.
     Arity(&'static CommandEntry),
-    /// It changes no data.
+    /// The command changes no data.
     Beside(&'static CommandEntry),
-    /// It begins or ends a transaction where none may: its name, and what that is answered.
+    /// The command begins or ends a transaction where none may: its name, and its reply.
     Misplaced(&'static str, &'static str),
 }
 

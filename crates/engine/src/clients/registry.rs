@@ -309,7 +309,7 @@ pub mod client_flags {
     pub const PRIMARY: u32 = 1 << 18;
     /// It was blocked when the server became a replica.
     pub const DEMOTED: u32 = 1 << 17;
-    /// It has not said who it is.
+    /// The client has not said who it is.
     pub const STRANGER: u32 = 1 << 19;
 }
 

@@ -53,7 +53,7 @@ pub trait JournalReader: Send {
     fn record(&mut self, lsn: Lsn, bytes: &[u8], may_wait: bool) -> bool;
 
     /// The same for a unit of a primary's stream that did something else here: `kept` does that.
-    /// Whoever passes the stream on takes what came.
+    /// The reader that passes the stream on takes what came.
     fn record_kept(&mut self, lsn: Lsn, bytes: &[u8], _kept: &[u8]) {
         self.record(lsn, bytes, false);
     }

@@ -249,7 +249,7 @@ impl<'f> UnitReader<'f> {
                         LogItem::Command(args) => {
                             match is_sound {
                                 true => self.stream.pass((self.at - begin) as u64),
-                                // Whoever wrote it does not say of which history it is.
+                                // The log does not say of which history it is.
                                 false => self.stream.set(None),
                             }
                             return Ok(Some(self.own(begin, args)));

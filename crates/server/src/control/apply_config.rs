@@ -41,7 +41,7 @@ pub(crate) fn change_config(
 ) -> Result<(), SetError> {
     let _turn = server.take_config_turn();
     let mut draft = server.config.draft(pairs, is_local)?;
-    // Who comes by a new port is to be answered by something.
+    // A client that comes by a new port is to be answered by something.
     let opens_tls = draft.config.get(TLS_PORT) != server.config.get(TLS_PORT);
     if opens_tls && draft.effects.iter().all(|(effect, _)| *effect != Effect::Tls) {
         draft.effects.push((Effect::Tls, "tls-port".to_owned()));
@@ -263,7 +263,7 @@ fn apply_effect(server: &'static Server, effect: Effect) {
         Effect::Replication => server.links.configure(server),
         Effect::TrackingTable => server.tracking.fit_table(server.surroundings()),
         Effect::AppendOnly => {
-            // Whoever loads looks at the end.
+            // The load looks at its end.
             if !server.loading.is_on() && !server.config.get(APPENDONLY) {
                 aof::switch_off(server);
             }

@@ -1,4 +1,4 @@
-//! Who may ask: a user of ACL, by name and password, or the default user where it needs none.
+//! The right to ask: that of a user of ACL, by name and password, or of the default user.
 //!
 //! Invariant: a figure is shown to nobody who may not run INFO.
 

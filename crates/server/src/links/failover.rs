@@ -237,7 +237,7 @@ impl Links {
             return Err(DEMOTED);
         }
         self.core(server).position(server).ok_or("There is no backlog any more")?;
-        // Whoever has the turn behind us is to see it.
+        // The next one that has the turn is to see it.
         self.set_failover(server, FailoverState::InProgress);
         self.turn_replica(server, target, |link, own, now_ms| {
             link.hand_over(target.clone(), own, now_ms)

@@ -65,7 +65,7 @@ enum Overflow {
     Unneeded,
     /// The file and where it is.
     File(Box<dyn File>, PathBuf),
-    /// It could not be written, at some point: what is in it can be read.
+    /// The file could not be written, at some point: what is in it can be read.
     Failed(Option<PathBuf>),
 }
 

@@ -305,7 +305,7 @@ async fn visit<T: Send + 'static>(
     let (sender, receiver) = oneshot::channel();
     server.background.spawn_visit(move |lane| {
         let result = work(&mut load, lane);
-        // Who waits for it does so as long as the process lasts.
+        // The client waits for it as long as the process lasts.
         let _ = sender.send((load, result));
     });
     receiver.await.ok()

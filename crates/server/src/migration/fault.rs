@@ -18,9 +18,9 @@ pub(super) enum Fault {
 /// Why a step was not done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cause {
-    /// Nobody listens there.
+    /// The target does not listen.
     Refused,
-    /// It took too long.
+    /// The exchange took too long.
     Timeout,
     /// The connection was closed.
     Closed,

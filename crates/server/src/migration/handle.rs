@@ -73,7 +73,7 @@ impl Migrations {
             })?),
         };
         if inbox.send(MigrationMessage { order, sender }).is_err() {
-            // It got nothing from the system to wait with, and has ended.
+            // The thread got nothing from the system to wait with, and has ended.
             *thread = None;
             return Err(Refusal::error("ERR Can't send keys: no event loop"));
         }

@@ -54,7 +54,7 @@ pub(super) fn copy(
     lane: usize,
 ) -> Result<Vec<Parcel>, Refusal> {
     let keyspace = server.keyspace;
-    // Whoever takes such a lock later finds that somebody heeds changes.
+    // A command that takes such a lock later finds that changes are heeded.
     let watch = |_: &usize| (!order.copies).then(|| Watch::of_all(keyspace));
     let watches: Vec<_> = keys.iter().map(watch).collect();
     let _access = BackgroundAccess::for_client(keyspace)?;
@@ -98,7 +98,7 @@ pub(super) fn delete(
     let wanted = order.partitions(server, parcels.iter().map(|parcel| parcel.index));
     let mut acquisition = Acquisition::of_partitions(keyspace, wanted);
     for round in 0.. {
-        // Who wants the world has no leave that the world waits for.
+        // The thread has no leave that a stop of the world waits for.
         let wants_world = acquisition.wants_world();
         let access = (!wants_world).then(|| BackgroundAccess::for_client(keyspace)).transpose();
         // The target has the keys, so this is not given up; but others want the thread, too.

@@ -38,9 +38,9 @@ pub(super) struct TargetLink {
 /// What a target says to a command.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum TargetAnswer {
-    /// It has done it.
+    /// The target has done it.
     Done,
-    /// It has not; its line without the `-`.
+    /// The target has not; its line without the `-`.
     Error(Vec<u8>),
 }
 

@@ -77,7 +77,7 @@ impl Teller for ServerTeller {
             };
             Part::new(format!("INFO OUTPUT: {title}"), tell)
         }));
-        // It names the client, and where it is.
+        // The list names the client, and where it is.
         if let Some(id) = client
             && !server.config.get(HIDE_USER_DATA_FROM_LOG)
         {

@@ -31,7 +31,7 @@ impl Format {
 /// What a metric is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MetricKind {
-    /// It only grows while the process lives.
+    /// The value only grows while the process lives.
     Counter,
     Gauge,
     Histogram,

@@ -24,9 +24,9 @@ struct FieldMetric {
 /// How a field is read.
 #[derive(Clone, Copy)]
 enum Reading {
-    /// It only grows, by units of so much.
+    /// The value only grows, by units of so much.
     Counter(f64),
-    /// It is so many times this.
+    /// The value is so many times this.
     Gauge(f64),
     /// 1 if it says this, else 0.
     Is(&'static str),
