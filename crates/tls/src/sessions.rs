@@ -2,7 +2,7 @@
 //!
 //! Invariants: what has come is taken in to the last complete record, so only a part of one is ever
 //! left; plaintext is given out only once it is known to be the peer's; a fault leaves behind what
-//! the peer is to be told of it.
+//! the peer is to be told of it, and is the answer to whatever else the session is asked.
 
 use std::fmt;
 use std::ops::DerefMut;
@@ -34,6 +34,8 @@ pub struct Session {
     side: Side,
     /// Whether the peer has said that it sends nothing more.
     has_ended: bool,
+    /// What the session cannot go on from: the library reads past its buffer if it is asked again.
+    fault: Option<Fault>,
 }
 
 enum Side {
@@ -42,7 +44,7 @@ enum Side {
 }
 
 /// Why a session cannot go on.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Fault(rustls::Error);
 
 impl fmt::Display for Fault {
@@ -63,7 +65,7 @@ impl Session {
     /// One with a client that has connected.
     pub fn serve(context: &Arc<ServerConfig>) -> Result<Self, Fault> {
         let side = UnbufferedServerConnection::new(Arc::clone(context))?;
-        Ok(Self { side: Side::Server(side), has_ended: false })
+        Ok(Self { side: Side::Server(side), has_ended: false, fault: None })
     }
 
     /// One with a server that was connected to.
@@ -71,7 +73,7 @@ impl Session {
         // Sessions are resumed by it, and nothing else: names are not sent.
         let name = ServerName::try_from("peer").map_err(|_| rustls::Error::HandshakeNotComplete)?;
         let side = UnbufferedClientConnection::new(Arc::clone(context), name)?;
-        Ok(Self { side: Side::Client(side), has_ended: false })
+        Ok(Self { side: Side::Client(side), has_ended: false, fault: None })
     }
 
     /// Takes in what has come: plaintext goes to `open`, and what is to be sent behind `sealed`.
@@ -82,6 +84,7 @@ impl Session {
         sealed: &mut Vec<u8>,
         open: impl FnMut(&[u8]),
     ) -> Result<usize, Fault> {
+        self.go_on()?;
         let ended = &mut self.has_ended;
         let taken = match &mut self.side {
             Side::Server(side) => take_in(
@@ -97,25 +100,34 @@ impl Session {
                 open,
             ),
         };
-        Ok(taken?)
+        taken.map_err(|error| self.fault.insert(error.into()).clone())
     }
 
     /// Encrypts plaintext of one record at most into a buffer that has room for its overhead.
-    pub fn seal(&mut self, plain: &[u8], into: &mut [u8]) -> Result<usize, Fault> {
-        let sealed = match &mut self.side {
-            Side::Server(side) => seal(side.process_tls_records(&mut []), plain, into),
-            Side::Client(side) => seal(side.process_tls_records(&mut []), plain, into),
-        };
-        Ok(sealed?)
+    /// `rest` is what `take_in` has left: the library looks there for parts of a message that it
+    /// has seen.
+    pub fn seal(&mut self, rest: &mut [u8], plain: &[u8], into: &mut [u8]) -> Result<usize, Fault> {
+        self.go_on()?;
+        Ok(match &mut self.side {
+            Side::Server(side) => seal(side.process_tls_records(rest), plain, into),
+            Side::Client(side) => seal(side.process_tls_records(rest), plain, into),
+        }?)
     }
 
-    /// What tells the peer that nothing more comes.
-    pub fn close(&mut self, into: &mut [u8]) -> usize {
+    /// What tells the peer that nothing more comes; `rest` as for `seal`.
+    pub fn close(&mut self, rest: &mut [u8], into: &mut [u8]) -> usize {
+        if self.go_on().is_err() {
+            return 0;
+        }
         let closed = match &mut self.side {
-            Side::Server(side) => close(side.process_tls_records(&mut []), into),
-            Side::Client(side) => close(side.process_tls_records(&mut []), into),
+            Side::Server(side) => close(side.process_tls_records(rest), into),
+            Side::Client(side) => close(side.process_tls_records(rest), into),
         };
         closed.unwrap_or(0)
+    }
+
+    fn go_on(&self) -> Result<(), Fault> {
+        self.fault.clone().map_or(Ok(()), Err)
     }
 
     /// Whether the peers have not agreed yet.
@@ -234,5 +246,115 @@ fn close<Data>(
             .queue_close_notify(into)
             .map_err(|error| rustls::Error::General(error.to_string())),
         _ => Ok(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base::time::Clock;
+    use rcgen::{CertificateParams, KeyPair};
+
+    use super::{OVERHEAD_MAX, Session};
+    use crate::contexts::{Contexts, IdentityFiles, Settings, client_context};
+
+    /// Of a server, and of clients that trust whatever it shows.
+    fn contexts() -> Contexts {
+        let folder = tempfile::tempdir().expect("a folder");
+        let key = KeyPair::generate().expect("a key");
+        let certificate = CertificateParams::default().self_signed(&key).expect("a certificate");
+        let [certificate_file, key_file] = ["certificate", "key"].map(|it| folder.path().join(it));
+        std::fs::write(&certificate_file, certificate.pem()).expect("a file");
+        std::fs::write(&key_file, key.serialize_pem()).expect("a file");
+        let identity = IdentityFiles {
+            certificate: Some(certificate_file),
+            key: Some(key_file),
+            password: Vec::new(),
+        };
+        let settings = Settings { identity, ..Settings::default() };
+        let client = client_context(&settings, &Clock::system(), true).expect("they are sound");
+        Contexts { client, ..Contexts::build(&settings, &Clock::system()).expect("as before") }
+    }
+
+    /// What a client sends first.
+    fn hello(contexts: &Contexts) -> Vec<u8> {
+        let mut client = Session::connect(&contexts.client).expect("a session");
+        let mut hello = Vec::new();
+        client.take_in(&mut [], &mut hello, |_| ()).expect("nothing has come");
+        assert!(hello.len() > 100, "{} bytes", hello.len());
+        hello
+    }
+
+    #[test]
+    fn half_a_message_is_left_where_it_is_and_gone_on_with() {
+        let contexts = contexts();
+        let hello = hello(&contexts);
+        let message = &hello[5..];
+        for cut in [1, 3, 4, 50, message.len() - 1] {
+            let mut server = Session::serve(&contexts.server).expect("a session");
+            let record = |part: &[u8]| {
+                let length = u16::try_from(part.len()).expect("it is short").to_be_bytes();
+                [&hello[..3], &length, part].concat()
+            };
+            let (mut come, mut sealed) = (record(&message[..cut]), Vec::new());
+            let done = server.take_in(&mut come, &mut sealed, |_| ()).expect("half a message");
+            come.drain(..done);
+            let mut room = [0; 4 * OVERHEAD_MAX];
+            assert!(server.seal(&mut come, b"too early", &mut room).is_err(), "{cut}");
+            assert_eq!(server.close(&mut come, &mut room), 0, "{cut}");
+            come.extend(record(&message[cut..]));
+            let done = server.take_in(&mut come, &mut sealed, |_| ()).expect("the other half");
+            assert!(done == come.len() && !sealed.is_empty(), "{cut}: it is answered");
+        }
+    }
+
+    #[test]
+    fn a_fault_is_the_answer_from_there_on() {
+        let contexts = contexts();
+        let hello = hello(&contexts);
+        let message = &hello[5..];
+        for cut in [1, 4, 50] {
+            let mut server = Session::serve(&contexts.server).expect("a session");
+            // Half a message in a record, and then one of a kind that there is not.
+            let length = u16::try_from(cut).expect("it is short").to_be_bytes();
+            let half = [&hello[..3], &length, &message[..cut]].concat();
+            let mut come = [&half[..], &[99, 3, 3, 0, 1, 0]].concat();
+            let mut sealed = Vec::new();
+            let fault = server.take_in(&mut come, &mut sealed, |_| ()).expect_err("no such kind");
+            let mut room = [0; 4 * OVERHEAD_MAX];
+            for come in [&mut [][..], &mut [0], &mut hello.clone()] {
+                let again = server.take_in(come, &mut sealed, |_| ()).expect_err("it is over");
+                assert_eq!(again.to_string(), fault.to_string());
+                assert!(server.seal(come, b"x", &mut room).is_err());
+                assert_eq!(server.close(come, &mut room), 0);
+            }
+        }
+    }
+
+    #[test]
+    fn peers_agree_and_talk_byte_by_byte() {
+        let contexts = contexts();
+        let mut client = Session::connect(&contexts.client).expect("a session");
+        let mut server = Session::serve(&contexts.server).expect("a session");
+        let (mut to_server, mut to_client) = (Vec::new(), Vec::new());
+        let (mut at_server, mut at_client) = (Vec::new(), Vec::new());
+        client.take_in(&mut [], &mut to_server, |_| ()).expect("nothing has come");
+        for _ in 0..10 {
+            for byte in std::mem::take(&mut to_server) {
+                at_server.push(byte);
+                let done = server.take_in(&mut at_server, &mut to_client, |_| ()).expect("sound");
+                at_server.drain(..done);
+            }
+            for byte in std::mem::take(&mut to_client) {
+                at_client.push(byte);
+                let done = client.take_in(&mut at_client, &mut to_server, |_| ());
+                at_client.drain(..done.expect("nothing of it was changed"));
+            }
+        }
+        assert!(!client.is_handshaking() && !server.is_handshaking());
+        let mut record = vec![0; 5 + OVERHEAD_MAX];
+        let length = client.seal(&mut at_client, b"hello", &mut record).expect("they have agreed");
+        let mut heard = Vec::new();
+        let done = server.take_in(&mut record[..length], &mut to_client, |it| heard.extend(it));
+        assert_eq!((done.ok(), &*heard), (Some(length), &b"hello"[..]));
     }
 }

@@ -129,8 +129,9 @@ impl RawTlsStream {
     /// Sends a line, if the socket takes it at once, and says that it was the last.
     pub(crate) fn send_last(&mut self, line: &[u8]) -> io::Result<usize> {
         let mut sealed = vec![0; line.len() + 2 * OVERHEAD_MAX];
-        let mut length = self.rest.session.seal(line, &mut sealed).map_err(broken)?;
-        length += self.rest.session.close(&mut sealed[length..]);
+        let TlsState { session, incoming, .. } = &mut *self.rest;
+        let mut length = session.seal(incoming, line, &mut sealed).map_err(broken)?;
+        length += session.close(incoming, &mut sealed[length..]);
         Ok(send(&self.socket, &sealed[..length], SendFlags::NOSIGNAL)?)
     }
 }
@@ -250,7 +251,7 @@ impl TlsStream {
     pub(crate) fn say_goodbye(&mut self) {
         let Self { socket, rest } = self;
         let mut goodbye = [0; OVERHEAD_MAX];
-        let length = rest.session.close(&mut goodbye);
+        let length = rest.session.close(&mut rest.incoming, &mut goodbye);
         rest.sealed.extend_from_slice(&goodbye[..length]);
         let _ = rest.send_sealed(socket);
     }
@@ -337,7 +338,8 @@ impl TlsState {
             if record.is_empty() {
                 break;
             }
-            length += self.session.seal(record, &mut sealed[length..]).map_err(broken)?;
+            let into = &mut sealed[length..];
+            length += self.session.seal(&mut self.incoming, record, into).map_err(broken)?;
             accepted += record.len();
             if slice.is_empty() {
                 slice = rest.next().unwrap_or_default();
