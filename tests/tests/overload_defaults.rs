@@ -2,10 +2,13 @@
 //! a deadline for those who have not said who they are, guesses that are answered late.
 #![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::process::Command;
+use std::time::Duration;
 
 use proto::value::Value;
-use tests::server::eventually;
+use tests::server::{eventually, free_port};
 use tests::{Client, Server, environment};
 
 fn ok() -> Value {
@@ -78,7 +81,8 @@ fn who_does_not_say_in_time_who_it_is_is_closed() {
     assert_eq!(admin.figure("client_unauthenticated_disconnections"), before);
 }
 
-/// Attempts from there, right or wrong, are answered late; nobody else is, and nobody is shut out.
+/// H89: attempts from there, right or wrong, are answered late; nobody else is, and nobody is shut
+/// out.
 #[test]
 fn guesses_are_answered_late_and_others_are_served() {
     let server = Server::start(&["--requirepass", "secret", "--failed-auth-delay", "60000"]);
@@ -108,4 +112,63 @@ fn guesses_are_answered_late_and_others_are_served() {
     assert_eq!(admin.call(&["CONFIG", "SET", "failed-auth-delay", "0"]), ok());
     log_in(&mut server.client());
     assert_eq!(admin.figure("delayed_logins"), 3);
+}
+
+/// H89: guesses by one way make attempts by each other late, and those there count as well.
+#[test]
+fn every_way_in_is_slowed() {
+    let [memcached, http] = [free_port(), free_port()];
+    let ports = [memcached, http].map(|port| port.to_string());
+    let server = Server::start(&[
+        "--requirepass",
+        "secret",
+        "--failed-auth-delay",
+        "2000",
+        "--memcached-port",
+        &ports[0],
+        "--http-port",
+        &ports[1],
+    ]);
+    let mut admin = server.client();
+    assert_eq!(admin.call(&["AUTH", "secret"]), ok());
+    let connect = |port: u16, request: &str| {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("not zero");
+        stream.write_all(request.as_bytes()).expect("it is taken");
+        stream
+    };
+    let text = |token: &str| format!("set a 0 0 {}\r\n{token}\r\n", token.len());
+    let bearer = |password: &str| {
+        let head = "GET /api/info HTTP/1.1\r\nHost: a\r\nConnection: close\r\nAuthorization: ";
+        format!("{head}Bearer {password}\r\n\r\n")
+    };
+    // Some by each way, at once; then each is answered.
+    let mut guesses = Vec::new();
+    for _ in 0..10 {
+        guesses.push(connect(server.port(), "AUTH guess\r\n"));
+        guesses.push(connect(memcached, &text("default guess")));
+        guesses.push(connect(http, &bearer("guess")));
+    }
+    for mut guess in guesses {
+        guess.read_exact(&mut [0]).expect("it is answered");
+    }
+    let before = admin.figure("delayed_logins");
+    assert!(before > 0, "so many are no mistakes");
+    // Right ones, each by a stream that begins with its answer.
+    let ways = [
+        (server.port(), "AUTH secret\r\n".to_owned(), "+OK\r\n"),
+        (memcached, text("default secret"), "STORED\r\n"),
+        (http, bearer("secret"), "HTTP/1.1 200 OK\r\n"),
+    ];
+    let streams = ways.map(|(port, request, answer)| (connect(port, &request), answer));
+    eventually("they are late, too", || admin.figure("delayed_logins") == before + 3);
+    for (mut stream, answer) in streams {
+        let mut heard = vec![0; answer.len()];
+        stream.read_exact(&mut heard).expect("it is answered");
+        assert_eq!(String::from_utf8_lossy(&heard), answer);
+    }
+    // Who does not log in is not slowed.
+    let mut stream = connect(http, "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n");
+    stream.read_exact(&mut [0; 15]).expect("it is answered");
+    assert_eq!(admin.figure("delayed_logins"), before + 3);
 }

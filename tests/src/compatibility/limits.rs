@@ -92,7 +92,8 @@ const LIMITS: &[Limit] = &[
     },
     Limit {
         what: "attempts to log in",
-        bound: "from an address from which many failed all are answered late, up to that delay",
+        bound: "from an address from which many failed all are answered late, up to that delay, by \
+                each way in",
         directives: &["failed-auth-delay"],
         seen: "the answer later",
         counters: &["delayed_logins", "acl_access_denied_auth"],

@@ -51,7 +51,7 @@ impl Failures {
 
 impl Guesses {
     /// An attempt from there has failed.
-    pub(crate) fn note_failure(&self, peer: Peer, now_us: i64) {
+    pub fn note_failure(&self, peer: Peer, now_us: i64) {
         let Some(origin) = origin_of(peer) else { return };
         let mut all = self.0.lock().expect("nothing here panics");
         let before = all.get(&origin).map_or(0, |failures| failures.left(now_us));

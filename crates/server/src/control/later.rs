@@ -1,13 +1,12 @@
 //! An answer that is ready and leaves later; meanwhile its client waits, and nobody else.
 //!
-//! Invariant: a session that is gone keeps no timer.
+//! Invariant: what the command does is done at once.
 
 use std::time::Duration;
 
-use engine::session::{Executed, OffloadResult, Suspension, Then};
+use engine::session::Executed;
 use keyspace::Refusal;
 use proto::{Args, Output, OwnedArgs, Reply};
-use tokio::sync::oneshot;
 
 use super::context::{Context, ControlHandler, Next};
 
@@ -27,18 +26,7 @@ pub(super) fn answer_later(
         output = Output::new();
         context.server.refuse(&refusal, &mut Reply::new(&mut output, resp));
     }
-    let args = OwnedArgs::from(args);
-    let (mut sender, receiver) = oneshot::channel();
-    let listeners = context.server.listeners.get().expect("clients come by listeners");
-    listeners.runtime.spawn(async move {
-        let session_gone = sender.closed();
-        if tokio::time::timeout(time, session_gone).await.is_ok() {
-            return;
-        }
-        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-        let ran = Executed { entry, args, micros, failed, program: None };
-        // The session may have gone in this moment.
-        let _ = sender.send(OffloadResult { output, seen: 0, ran, then: Then::Nothing });
-    });
-    Ok(Next::Wait(Suspension::Offload(receiver)))
+    let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    let ran = Executed { entry, args: OwnedArgs::from(args), micros, failed, program: None };
+    Ok(Next::Wait(context.server.answer_later(time, output, ran)))
 }

@@ -1,14 +1,18 @@
 //! The right to ask: that of a user of ACL, by name and password, or of the default user.
 //!
-//! Invariant: a figure is shown to nobody who may not run INFO.
+//! Invariants: a figure is shown to nobody who may not run INFO; a password that is wrong counts as
+//! one that AUTH was given.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use acl::User;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use config::settings::PROTECTED_MODE;
+use engine::clients::registry::Peer;
 use hyper::header::AUTHORIZATION;
 use hyper::{HeaderMap, StatusCode};
 use proto::OwnedArgs;
@@ -25,7 +29,10 @@ pub(super) fn check(
     headers: &HeaderMap,
 ) -> Result<(), StatusCode> {
     let user = match headers.get(AUTHORIZATION) {
-        Some(value) => named(server, value.as_bytes()).ok_or(StatusCode::UNAUTHORIZED)?,
+        Some(value) => named(server, value.as_bytes()).ok_or_else(|| {
+            server.guesses.note_failure(Peer::Tcp(peer.into()), now_us(server));
+            StatusCode::UNAUTHORIZED
+        })?,
         None => unnamed(server, peer)?,
     };
     let info = server.table.find(b"INFO").expect("there is INFO");
@@ -34,6 +41,18 @@ pub(super) fn check(
         true => Ok(()),
         false => Err(StatusCode::FORBIDDEN),
     }
+}
+
+/// By how much the answer to a request with a password is late, as others from there have failed.
+pub(super) fn delay(server: &Server, peer: SocketAddr, headers: &HeaderMap) -> Option<Duration> {
+    headers.get(AUTHORIZATION)?;
+    let delay = server.guesses.delay(&server.config, Peer::Tcp(peer.into()), now_us(server))?;
+    server.stats.delayed_logins.fetch_add(1, Ordering::Relaxed);
+    Some(delay)
+}
+
+fn now_us(server: &Server) -> i64 {
+    server.keyspace.clock().monotonic_us()
 }
 
 /// The default user, for who does not say a name.

@@ -20,7 +20,7 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_local;
 
-use super::routes;
+use super::{access, routes};
 use crate::net::listeners::bind_for;
 use crate::server::Server;
 
@@ -87,8 +87,15 @@ async fn accept(server: &'static Server, listener: TcpListener, places: Rc<Semap
 
 async fn serve(server: &'static Server, stream: TcpStream, peer: SocketAddr) {
     let service = service_fn(move |request| {
+        // Whether it is late must not depend on whether the password is right.
+        let delay = access::delay(server, peer, request.headers());
         let response = routes::answer(server, peer, &request);
-        async move { Ok::<_, Infallible>(response) }
+        async move {
+            if let Some(delay) = delay {
+                tokio::time::sleep(delay).await;
+            }
+            Ok::<_, Infallible>(response)
+        }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

@@ -5,14 +5,19 @@
 //! Invariants: both are checked as AUTH checks them; before that nothing is executed and nothing
 //! told but the version; an attempt that failed leaves a client where it was.
 
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
 use acl::DEFAULT_USER;
 use config::settings::MEMCACHED_USER;
 use engine::admission::acl_check::{Login, verify};
 use engine::session::Session;
 use engine::session::Step;
+use engine::table::command_table::CommandEntry;
 use proto::memcached::{Failure, Form, Operation, Request, Response, Store, StoreMode, answer};
 
 use super::MemcachedServer;
+use super::command_map::CommandKind;
 use super::counters::Counter;
 use super::{MEMCACHED_VERSION, RequestContext, users};
 
@@ -32,6 +37,30 @@ pub(crate) fn is_authenticated(server: &MemcachedServer, session: &Session) -> b
 /// user.
 fn offers_login(server: &MemcachedServer) -> bool {
     needs_login(server) || server.users.all().len() > 1
+}
+
+/// A request by which a client says who it is, and whose answer is late as others from there have
+/// failed: by how much, and the command that it counts as.
+#[cold]
+pub(crate) fn delay(
+    server: &'static MemcachedServer,
+    session: &Session,
+    request: &Request<'_>,
+) -> Option<(Duration, &'static CommandEntry)> {
+    let is_attempt = match &request.operation {
+        Operation::Authenticate { .. } => offers_login(server),
+        Operation::Store(store) => {
+            let is_text = matches!(request.form, Form::Text { .. });
+            is_text && store.mode == StoreMode::Set && !is_authenticated(server, session)
+        }
+        _ => false,
+    };
+    let now_us = server.keyspace.clock().monotonic_us();
+    let late = || server.guesses.delay(&server.config, session.client.peer, now_us);
+    let delay = is_attempt.then(late).flatten()?;
+    let entry = server.memcached.commands(server).entry(CommandKind::LogIn)?;
+    server.stats.delayed_logins.fetch_add(1, Ordering::Relaxed);
+    Some((delay, entry))
 }
 
 /// Whether clients have to say who they are.

@@ -28,9 +28,10 @@ pub(super) enum CommandKind {
     Dump,
     Watch,
     Stop,
+    LogIn,
 }
 
-const COMMANDS: [(CommandKind, &str); 14] = [
+const COMMANDS: [(CommandKind, &str); 15] = [
     (CommandKind::Get, "GET"),
     (CommandKind::GetAndTouch, "GETEX"),
     (CommandKind::Set, "SET"),
@@ -45,6 +46,7 @@ const COMMANDS: [(CommandKind, &str); 14] = [
     (CommandKind::Dump, "SCAN"),
     (CommandKind::Watch, "MONITOR"),
     (CommandKind::Stop, "SHUTDOWN"),
+    (CommandKind::LogIn, "AUTH"),
 ];
 
 impl CommandKind {

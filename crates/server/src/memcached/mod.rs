@@ -42,7 +42,7 @@ use engine::lane::Lane;
 use engine::session::{Grant, MemcachedState, Session, Step};
 use engine::table::command_table::CommandEntry;
 
-pub(crate) use auth::{is_authenticated, needs_login};
+pub(crate) use auth::{delay, is_authenticated, needs_login};
 
 use body::RequestBody;
 use command_map::{CommandKind, CommandMap};

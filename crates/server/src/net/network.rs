@@ -5,11 +5,13 @@
 use std::ops::Deref;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use engine::clients::client_id::ClientId;
 use engine::runtime::log::{log_notice, log_warning};
-use engine::session::Session;
-use proto::ProtocolError;
+use engine::session::{Executed, OffloadResult, Session, Suspension, Then};
+use proto::{Output, ProtocolError};
+use tokio::sync::oneshot;
 
 use crate::memcached::MemcachedServer;
 use crate::net::connection::Moving;
@@ -62,6 +64,22 @@ impl Network {
             Some(enter) => enter(moving),
             None => self.session_ended(moving.session.client.id),
         }
+    }
+
+    /// Has an answer that is ready leave after a time, which counts as the command's own. A session
+    /// that is gone keeps no timer.
+    pub(crate) fn answer_later(&self, time: Duration, output: Output, ran: Executed) -> Suspension {
+        let (mut sender, receiver) = oneshot::channel();
+        let listeners = self.listeners.get().expect("clients come by listeners");
+        listeners.runtime.spawn(async move {
+            let session_gone = sender.closed();
+            if tokio::time::timeout(time, session_gone).await.is_ok() {
+                return;
+            }
+            // The session may have gone in this moment.
+            let _ = sender.send(OffloadResult { output, seen: 0, ran, then: Then::Nothing });
+        });
+        Suspension::Offload(receiver)
     }
 
     /// Ends the books of a client whose session is over.

@@ -5,16 +5,18 @@
 //! first byte that is not executed, so a request that had to wait is parsed again as it was.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use config::settings::PREFETCH_BATCH_MAX_SIZE;
 use engine::clients::registry::client_flags;
 use engine::lane::is_over;
 use engine::session::MemcachedState;
 use engine::session::life::BACKLOG_LIMIT;
-use engine::session::{Grant, Step};
+use engine::session::{Executed, Grant, Step};
+use engine::table::command_table::CommandEntry;
 use keyspace::Location;
-use proto::Output;
 use proto::memcached::{ItemLimits, Operation, ParseStatus, Parser, Request};
+use proto::{Output, OwnedArgs};
 use smallvec::SmallVec;
 
 use super::Connection;
@@ -71,6 +73,20 @@ impl Connection {
         (executed, end)
     }
 
+    /// An attempt to log in was answered apart; the answer leaves after a time.
+    #[cold]
+    fn answer_login_later(
+        &self,
+        time: Duration,
+        entry: &'static CommandEntry,
+        answer: Output,
+    ) -> Step {
+        let args: OwnedArgs = [entry.spec.name.as_bytes()].into_iter().collect();
+        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let ran = Executed { entry, args, micros, failed: false, program: None };
+        Step::Wait(self.worker.server.answer_later(time, answer, ran))
+    }
+
     fn memcached_state(&mut self) -> &mut MemcachedState {
         self.session.memcached.as_mut().expect("the client speaks memcached's protocols")
     }
@@ -82,7 +98,8 @@ impl<'a> MemcachedBatch<'a> {
         let server = self.worker.server;
         let limits = memcached::limits(server, &serve.session);
         // Whoever has not said who it is may do so with the next request, which changes the limits.
-        let most = if memcached::is_authenticated(server, &serve.session) { WINDOW } else { 1 };
+        let is_known = memcached::is_authenticated(server, &serve.session);
+        let most = if is_known { WINDOW } else { 1 };
         let mut requests = SmallVec::<[ParsedRequest<'a>; WINDOW]>::new();
         let mut parser = serve.memcached_state().parser;
         let behind = self.parse(&mut parser, &limits, most, &mut requests);
@@ -90,16 +107,23 @@ impl<'a> MemcachedBatch<'a> {
         for (ahead, location) in requests.iter().zip(locations) {
             self.commands += 1;
             let (grant, begun) = (self.grant.take(), output.appended());
-            let session = &mut serve.session;
+            let may_log_in = !is_known || is_login(&ahead.request);
+            let late = may_log_in.then(|| memcached::delay(server, &serve.session, &ahead.request));
+            let late = late.flatten();
+            let mut apart = Output::new();
             let step = memcached::execute(
                 self.worker.server,
                 self.worker,
-                session,
+                &mut serve.session,
                 &ahead.request,
                 location,
-                output,
+                if late.is_some() { &mut apart } else { output },
                 grant,
             );
+            let step = match late {
+                Some((time, entry)) => serve.answer_login_later(time, entry, apart),
+                None => step,
+            };
             serve.hold(output, begun);
             if let Step::Postpone(suspension) = step {
                 // The request stays in the input, to be parsed again when it is its turn.
@@ -189,4 +213,10 @@ impl<'a> MemcachedBatch<'a> {
         }
         found
     }
+}
+
+/// Whether a client says who it is, again or without need.
+#[inline]
+fn is_login(request: &Request<'_>) -> bool {
+    matches!(request.operation, Operation::Authenticate { .. })
 }
