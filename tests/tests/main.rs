@@ -107,6 +107,7 @@ mod notifications;
 mod one_writer;
 mod oom_score;
 mod output_limits;
+mod overload;
 mod overload_defaults;
 mod phases;
 mod pipelined_scripts;
