@@ -55,6 +55,7 @@ pub(super) fn file_system(source: &Source) -> Vec<(usize, String)> {
         "crates/apus/",
         "crates/bench/",
         "crates/tls/",
+        "fuzz/",
         "tests/",
         "vendor/",
         "xtask/",
