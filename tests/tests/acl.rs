@@ -254,6 +254,7 @@ fn a_file_is_loaded_as_a_whole_or_not_at_all() {
     assert_eq!(fs::read_to_string(&file).unwrap(), before.join("\n") + "\n");
 }
 
+/// H103: users go while their clients are there.
 #[test]
 fn loading_ends_the_clients_of_users_who_are_gone_and_gives_others_their_new_rules() {
     let text = |users: &str| format!("user default on nopass ~* &* +@all\n{users}");

@@ -301,7 +301,7 @@ fn who_is_unblocked_or_killed_is_so_once() {
     }
 }
 
-/// H38: the watch is broken by another while EXEC waits for more locks.
+/// The watch is broken by another while EXEC waits for more locks.
 #[test]
 fn exec_that_is_refused_has_done_nothing() {
     let server = Server::start(&["--worker-threads", "2"]);

@@ -20,6 +20,7 @@ fn evicted(client: &mut Client) -> i64 {
     line.expect("INFO has it").trim().parse().expect("a number")
 }
 
+/// H102: clients go amid a request.
 #[test]
 fn the_largest_client_goes_and_the_others_stay() {
     for server in [Server::start(&[]), Oracle::Redis82.start(&[])] {

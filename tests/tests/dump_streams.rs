@@ -199,7 +199,8 @@ fn what_only_newer_servers_know_comes_back_here() {
     assert_eq!(payload, dump(&mut client, "to"));
 }
 
-/// What changed payloads still restore here is sound: Redis that looks closely takes it from us.
+/// H51: what changed payloads still restore here is sound: Redis that looks closely takes it from
+/// us.
 #[test]
 fn changed_payloads_leave_sound_streams_or_none() {
     let apus = Server::start(&[]);

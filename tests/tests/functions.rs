@@ -214,6 +214,7 @@ fn client_load(client: &mut Client) {
 const SPINNING: &str = "#!lua name=long\nredis.register_function('spin', function()
     while true do pcall(function() while true do end end) end end)";
 
+/// H69: a function that catches all errors is ended, too.
 #[test]
 fn a_long_function_is_told_of_and_can_be_killed() {
     let server = Server::start(&["--busy-reply-threshold", "1000000"]);

@@ -3,11 +3,14 @@
 //!
 //! `APUS_MUTATIONS=100000` asks for so many, of a fresh seed.
 
+use std::process;
+
 use base::crc::crc64;
 use base::random::Random;
 use proto::value::Value;
 use tests::client::line;
 use tests::differential::Command;
+use tests::environment::binary;
 use tests::generator::{Generator, prologue, shared};
 use tests::render::text;
 use tests::{Client, Server};
@@ -26,6 +29,7 @@ const SEAL: usize = 8;
 /// What it begins with, and is known by.
 const HEAD: usize = 9;
 
+/// H51, H52: what is loaded from a changed file can be used and saved.
 #[test]
 fn a_changed_snapshot_is_refused_or_holds_sound_values() {
     let (mutations, seed) = match std::env::var("APUS_MUTATIONS") {
@@ -65,6 +69,26 @@ fn a_changed_snapshot_is_refused_or_holds_sound_values() {
     }
     println!("{loaded} of {mutations} were loaded");
     assert!(loaded > 0 && loaded < mutations, "{loaded} of {mutations} were loaded");
+}
+
+/// H14: paths that no system takes, on the command line and in a manifest, are told as such.
+#[test]
+fn h14_paths_that_are_too_long() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let manifest = folder.path().join("a.manifest");
+    for length in [255, 256, 1024, 4095, 4096, 65_536] {
+        let long = "x".repeat(length);
+        std::fs::write(&manifest, format!("file {long} seq 1 type b\n")).expect("a file");
+        let of_manifest = manifest.to_str().expect("a simple path");
+        for arguments in [["rdb", &long], ["aof", &long], ["aof", of_manifest]] {
+            let mut check = process::Command::new(binary());
+            let output = check.arg("check").args(arguments).output().expect("it can be run");
+            assert_eq!(output.status.code(), Some(1), "{length}: {output:?}");
+            let told = [output.stdout, output.stderr].concat();
+            let told = String::from_utf8_lossy(&told);
+            assert!(!told.is_empty() && !told.contains("panicked"), "{length}: {told}");
+        }
+    }
 }
 
 fn draw(generator: &mut Generator, count: usize) -> Vec<Command> {

@@ -70,6 +70,7 @@ mod held_removals;
 mod hostile;
 mod hostile_containers;
 mod hostile_files;
+mod hostile_requests;
 mod hostile_sizes;
 mod http;
 mod idle_times;

@@ -114,6 +114,7 @@ struct Heard {
     is_closed: bool,
 }
 
+/// H02, H05, H06, H07, H10: the cases above, each by itself and with a request behind it.
 #[test]
 fn what_is_no_request_is_told_as_valkey_tells_it() {
     let (ours, theirs) = (Server::start(&[]), Oracle::valkey91());

@@ -136,6 +136,7 @@ fn secrets_of_a_replica_are_shown_to_nobody() {
     assert_eq!(shown.matches("(redacted)").count(), 2, "{shown}");
 }
 
+/// H11: there is no debugger, and whose scripts were to run in one are refused.
 #[test]
 fn whoever_asked_for_a_debugger_changes_no_live_data() {
     let server = Server::start(&[]);

@@ -347,6 +347,7 @@ fn a_long_script_does_all_once_and_keeps_nobody_waiting() {
     assert_eq!(render(&client.call(&["GET", "slow"])), "\"2\"");
 }
 
+/// H69: a script that catches all errors is ended, too.
 #[test]
 fn a_script_that_only_reads_can_be_killed() {
     for script in [

@@ -78,7 +78,7 @@ fn commands_keys_and_channels_are_denied_by_name() {
     }
 }
 
-/// The keys that are looked at are those that the command uses, however its options stand.
+/// H80: the keys that are looked at are those that the command uses, however its options stand.
 #[test]
 fn options_that_name_keys_are_looked_at() {
     for server in servers("~app:* +@all") {
@@ -151,6 +151,7 @@ fn reading_and_writing_are_told_apart() {
     }
 }
 
+/// H83: rights are taken back between the command that queues and EXEC.
 #[test]
 fn what_was_queued_is_looked_at_again() {
     for server in servers("~* &* +@all") {
@@ -323,7 +324,7 @@ fn blocked(root: &mut Client) -> bool {
     text(&root.call(&["INFO", "clients"])).contains("blocked_clients:1")
 }
 
-/// Redis says so only when the key is ready; here whoever waits is told at once.
+/// H83: Redis says so only when the key is ready; here whoever waits is told at once.
 #[test]
 fn who_waits_for_what_is_taken_away_waits_no_longer() {
     let server = Server::start(&[]);
@@ -344,6 +345,7 @@ fn who_waits_for_what_is_taken_away_waits_no_longer() {
     check(&mut bob, "> PING\nPONG");
 }
 
+/// H83: rights are taken back of who listens.
 #[test]
 fn who_listens_to_what_is_taken_away_is_closed() {
     for server in servers("~* &* +@all") {
@@ -367,6 +369,7 @@ fn who_listens_to_what_is_taken_away_is_closed() {
     }
 }
 
+/// H103: a user goes while its clients are idle, wait and queue.
 #[test]
 fn clients_of_a_user_who_is_gone_are_closed() {
     for server in servers("~* &* +@all") {
@@ -390,6 +393,7 @@ fn clients_of_a_user_who_is_gone_are_closed() {
     }
 }
 
+/// H88: RESET gives nobody more than a new connection has.
 #[test]
 fn sessions_begin_and_end_as_the_default_user() {
     for server in servers("+@all") {
@@ -546,7 +550,7 @@ fn databases_are_denied_too() {
     }
 }
 
-/// What the log of a server replays was allowed when it was written.
+/// H85: what the log of a server replays was allowed when it was written.
 #[test]
 fn a_log_is_replayed_whoever_may_do_what() {
     let folder = &["--appendonly", "yes", "--appendfsync", "always", "--save", ""];
@@ -563,7 +567,7 @@ fn a_log_is_replayed_whoever_may_do_what() {
     check(&mut root, "> AUTH root secret\nOK\n> MGET a b\n1) \"1\"\n2) \"2\"");
 }
 
-/// Every way in asks the same question.
+/// H86: every way in asks the same question.
 #[test]
 fn no_socket_is_a_way_around_users() {
     let folder = tempfile::tempdir().unwrap();

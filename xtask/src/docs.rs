@@ -4,9 +4,13 @@
 use std::fs;
 use std::process::Command;
 
-use crate::{environment, shell, suite};
+use crate::results::Results;
+use crate::{environment, hostile, shell, suite, tidy};
 
-/// The pages, each with the words that have it printed.
+/// The page of hostile inputs, which needs no server.
+const HOSTILE: &str = "docs/proof/hostile.md";
+
+/// The others, each with the words that have it printed.
 const PAGES: [(&str, &[&str]); 2] = [("COMPATIBILITY.md", &[]), ("docs/limits.md", &["limits"])];
 
 /// What to do with a page that differs.
@@ -19,6 +23,8 @@ pub(crate) enum Mode {
 /// Regenerates the pages from the servers and the notes of the last full test run.
 pub(crate) fn run(mode: Mode) -> Result<(), String> {
     let environment = environment::prepare()?;
+    let page = hostile::page(&tidy::sources()?.0, &Results::read(&environment));
+    settle(HOSTILE, &page, mode)?;
     suite::build_server()?;
     suite::build_tests()?;
     PAGES.iter().try_for_each(|(name, words)| {

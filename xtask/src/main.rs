@@ -9,8 +9,10 @@ mod count;
 mod docs;
 mod environment;
 mod fuzz;
+mod hostile;
 mod licences;
 mod release;
+mod results;
 mod sanitize;
 mod shell;
 mod suite;
@@ -27,9 +29,10 @@ Usage: cargo xtask VERB
   bench [SECTION..] [--rounds N] [--scale F] [--name NAME] [--tuned]
                   measure Apus beside its peers; write the record (25 minutes);
                   --tuned takes the build of `release` instead of `cargo build --release`
-  tidy            check style numbers, banned words and calls, and the import edges
-  docs [--check]  write COMPATIBILITY.md from the last full test run, and docs/limits.md, or fail
-                  if they differ
+  tidy            check style numbers, banned words and calls, the import edges, and that each
+                  row of hostile input has a test
+  docs [--check]  write COMPATIBILITY.md and docs/proof/hostile.md from the last full test run,
+                  and docs/limits.md, or fail if they differ
   licences        check the dependencies' licences and the banned crates of deny.toml
   asan [ARGS..]   `cargo test ARGS` under AddressSanitizer (default: the crates with `unsafe`)
   miri [ARGS..]   `cargo miri test ARGS` (default: what it can take of them in minutes)

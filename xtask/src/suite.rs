@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::count::Count;
+use crate::results::Results;
 use crate::{environment, shell};
 
 /// The profile of the server and of its tests; the root manifest says why.
@@ -30,18 +31,22 @@ pub(crate) fn run(arguments: &[String]) -> Result<Count, String> {
     let reports = environment.join("reports");
     environment::empty(&reports)?;
     let mut command = shell::cargo(&["test", "--profile", PROFILE, "--no-fail-fast"]);
+    // What part of the tests sends and comes to is added to that of all, so one need not run all.
+    let mut results = Results::default();
     if arguments.is_empty() {
         command.arg("--workspace");
-        // What part of the tests sends is added to what all sent, so that one need not run all.
         environment::empty(&environment.join(CALLS))?;
+    } else {
+        results = Results::read(&environment);
     }
     set_environment(command.args(arguments), &environment);
-    let mut count = test(&mut command)?;
+    let mut count = test(&mut command, &mut results)?;
     if arguments.is_empty() {
         // Locks, parking and turnstiles once more, under schedules that shuttle chooses.
         let schedules = ["test", "--profile", PROFILE, "-p", "keyspace", "--features", "shuttle"];
-        count += test(&mut shell::cargo(&schedules))?;
+        count += test(&mut shell::cargo(&schedules), &mut results)?;
     }
+    results.write(&environment)?;
     for report in environment::files(&reports)? {
         let text = std::fs::read_to_string(&report).map_err(|error| error.to_string())?;
         let name = report.file_name().unwrap_or_default().to_string_lossy();
@@ -52,7 +57,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<Count, String> {
 }
 
 /// Runs one `cargo test`, shows what it prints, and counts.
-fn test(command: &mut Command) -> Result<Count, String> {
+fn test(command: &mut Command, results: &mut Results) -> Result<Count, String> {
     if std::env::var_os(THREADS).is_none() {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         command.env(THREADS, (cores * TESTS_PER_CORE).to_string());
@@ -64,6 +69,7 @@ fn test(command: &mut Command) -> Result<Count, String> {
         let line = line.map_err(|error| error.to_string())?;
         println!("{line}");
         count += Count::of_rust(&line).unwrap_or_default();
+        results.hear(&line);
     }
     let status = child.wait().map_err(|error| error.to_string())?;
     if !status.success() && count.failed == 0 {

@@ -75,6 +75,7 @@ fn a_login_is_answered_as_by_memcached() {
     }
 }
 
+/// H124: NULs and tails.
 #[test]
 fn in_sasl_a_password_is_what_it_is_to_its_last_byte() {
     let server = start(&["--requirepass", "secret "]);
@@ -107,6 +108,7 @@ fn a_name_of_its_own() {
     talk.is_in_step();
 }
 
+/// H124: a second attempt is worth no more than the first.
 #[test]
 fn sasl_lets_in_who_knows_the_password_and_nobody_after_an_attempt() {
     let server = start(PASSWORD);

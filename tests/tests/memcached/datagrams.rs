@@ -50,6 +50,7 @@ fn requests_are_answered() {
     assert_eq!(ask(&socket, 65_535, WHOLE, "mg a v\r\n"), b"VA 3\r\nabc\r\n");
 }
 
+/// H121: an answer of many packets is refused.
 #[test]
 fn nobody_is_sent_more_than_a_packet() {
     let (_server, socket) = start(&[]);
@@ -65,6 +66,7 @@ fn nobody_is_sent_more_than_a_packet() {
     assert_eq!(ask(&socket, 7, [1, 1, 0], "get a\r\n"), pieces);
 }
 
+/// H86: datagrams, too.
 #[test]
 fn a_password_counts_here_too() {
     let (_server, socket) = start(&["--requirepass", "secret"]);

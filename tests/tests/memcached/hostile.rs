@@ -9,6 +9,7 @@ use super::{Talk, start};
 const BAD_CHUNK: &str = "CLIENT_ERROR bad data chunk\r\n";
 const BAD_FORMAT: &str = "CLIENT_ERROR bad command line format\r\n";
 
+/// H122: lengths of values.
 #[test]
 fn lengths_below_zero_beyond_all_and_cut_off() {
     let server = start(&[]);
@@ -45,6 +46,7 @@ fn lengths_below_zero_beyond_all_and_cut_off() {
     talk.hear("a longer value", BAD_CHUNK.as_bytes());
 }
 
+/// H122, H123: lines.
 #[test]
 fn lines_without_end_of_spaces_or_with_half_an_end() {
     let server = start(&[]);
@@ -77,6 +79,7 @@ fn lines_without_end_of_spaces_or_with_half_an_end() {
     Talk::to(&server).is_in_step();
 }
 
+/// H120: keys, extras and bodies that do not fit each other.
 #[test]
 fn packets_whose_lengths_lie() {
     let server = start(&[]);
@@ -131,6 +134,7 @@ fn packets_whose_lengths_lie() {
     assert_eq!(ask(talk, &Packet::new(0x0a, "")).status, 0);
 }
 
+/// H123: meta commands without keys, with odd flags and odd base64.
 #[test]
 fn meta_commands_that_are_none() {
     let server = start(&[]);
@@ -150,6 +154,7 @@ fn meta_commands_that_are_none() {
     talk.is_in_step();
 }
 
+/// H104: walks over all keys that nobody reads.
 #[test]
 fn who_asks_for_all_and_reads_nothing_keeps_nobody_waiting() {
     let server = start(&[]);
@@ -169,6 +174,7 @@ fn who_asks_for_all_and_reads_nothing_keeps_nobody_waiting() {
     talk.is_in_step();
 }
 
+/// H125: items that are deleted and stored anew beside readers.
 #[test]
 fn an_item_is_there_while_it_is_sent_whatever_becomes_of_it() {
     let server = start(&[]);

@@ -7,10 +7,10 @@ mod calls;
 mod edges;
 mod rooms;
 mod shape;
-mod source;
+pub(crate) mod source;
 mod text;
 
-use crate::shell;
+use crate::{hostile, shell};
 use source::Source;
 
 /// A rule over one file: the lines that break it, and why.
@@ -34,26 +34,35 @@ const RULES: &[(&str, Rule)] = &[
     ("event-loop", calls::event_loop),
 ];
 
-/// Checks every Rust file that is tracked or could be, and the import edges.
+/// Checks every Rust file that is tracked or could be, the import edges, and the rows that tests
+/// carry.
 pub(crate) fn run() -> Result<(), String> {
     let mut problems = edges::check()?;
-    let mut sources = Vec::new();
+    let (sources, unread) = sources()?;
+    problems.extend(unread);
+    for source in &sources {
+        problems.extend(violations(source));
+    }
+    problems.extend(borders::crate_roots(&sources));
+    problems.extend(rooms::check(&sources));
+    problems.extend(hostile::check(&sources));
+    for problem in &problems {
+        println!("{problem}");
+    }
+    println!("tidy: {} files, {} problems", sources.len(), problems.len());
+    if problems.is_empty() { Ok(()) } else { Err("style".to_owned()) }
+}
+
+/// The Rust files, and what is wrong with those that cannot be read.
+pub(crate) fn sources() -> Result<(Vec<Source>, Vec<String>), String> {
+    let (mut sources, mut problems) = (Vec::new(), Vec::new());
     for path in paths()? {
         match Source::read(&path) {
             Ok(source) => sources.push(source),
             Err(message) => problems.push(message),
         }
     }
-    for source in &sources {
-        problems.extend(violations(source));
-    }
-    problems.extend(borders::crate_roots(&sources));
-    problems.extend(rooms::check(&sources));
-    for problem in &problems {
-        println!("{problem}");
-    }
-    println!("tidy: {} files, {} problems", sources.len(), problems.len());
-    if problems.is_empty() { Ok(()) } else { Err("style".to_owned()) }
+    Ok((sources, problems))
 }
 
 fn violations(source: &Source) -> Vec<String> {

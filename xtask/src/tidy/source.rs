@@ -7,11 +7,11 @@ use syn::spanned::Spanned;
 use crate::shell;
 
 /// One file.
-pub(super) struct Source {
+pub(crate) struct Source {
     /// Relative to the repository's root.
-    pub(super) path: String,
+    pub(crate) path: String,
     pub(super) text: String,
-    pub(super) syntax: syn::File,
+    pub(crate) syntax: syn::File,
     /// Every identifier with its line; `a::b::c` is one word, and a macro's name ends with `!`.
     pub(super) words: Vec<(usize, String)>,
     /// Every attribute with its line, without brackets and blanks.
@@ -21,12 +21,12 @@ pub(super) struct Source {
 }
 
 impl Source {
-    pub(super) fn read(path: &str) -> Result<Self, String> {
+    pub(crate) fn read(path: &str) -> Result<Self, String> {
         let text = std::fs::read_to_string(shell::root().join(path));
         Self::parse(path, text.map_err(|error| format!("{path}:1: read: {error}"))?)
     }
 
-    pub(super) fn parse(path: &str, text: String) -> Result<Self, String> {
+    pub(crate) fn parse(path: &str, text: String) -> Result<Self, String> {
         let fault = |error: &dyn std::fmt::Display| format!("{path}:1: syntax: {error}");
         let tokens: TokenStream = text.parse().map_err(|error| fault(&error))?;
         let syntax = syn::parse2(tokens.clone()).map_err(|error| fault(&error))?;

@@ -307,6 +307,7 @@ fn every_type_ends_where_it_ends() {
     }
 }
 
+/// H35: slots that no cluster has among them.
 #[test]
 fn items_of_other_servers_are_known() {
     let items: &[&[u8]] = &[

@@ -143,6 +143,7 @@ fn what_has_no_entries_or_no_counters_is_read_too() {
     assert!(read.idempotence().is_none());
 }
 
+/// H50, H51, H52: cut and changed everywhere; an entry that two consumers have.
 #[test]
 fn what_is_not_sound_is_refused() {
     let mut stream = stream();
