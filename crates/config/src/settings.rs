@@ -114,6 +114,7 @@ settings! {
     DBFILENAME: Arc<[u8]> = "dbfilename";
     DIR: Arc<[u8]> = "dir";
     DISABLE_THP: bool = "disable-thp";
+    DUAL_CHANNEL_REPLICATION_ENABLED: bool = "dual-channel-replication-enabled";
     ENABLE_DEBUG_COMMAND: DebugAccess = "enable-debug-command";
     ENABLE_MODULE_COMMAND: DebugAccess = "enable-module-command";
     ENABLE_PROTECTED_CONFIGS: DebugAccess = "enable-protected-configs";
@@ -191,6 +192,7 @@ settings! {
     REPLICA_ANNOUNCED: bool = "replica-announced";
     REPLICA_ANNOUNCE_IP: Arc<[u8]> = "replica-announce-ip";
     REPLICA_ANNOUNCE_PORT: u16 = "replica-announce-port";
+    REPLICA_FULL_SYNC_BUFFER_LIMIT: u64 = "replica-full-sync-buffer-limit";
     REPLICA_IGNORE_MAXMEMORY: bool = "replica-ignore-maxmemory";
     REPLICA_PRIORITY: u32 = "replica-priority";
     REPLICA_READ_ONLY: bool = "replica-read-only";

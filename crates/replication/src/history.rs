@@ -224,6 +224,11 @@ impl History {
         format!("+FULLRESYNC {} {cut}\r\n", self.id).into_bytes()
     }
 
+    /// The same on a connection of its own, which is told its number, as Valkey has it.
+    pub fn numbered_line(&self, cut: u64, client: u64, database: u32) -> Vec<u8> {
+        format!("$ENDOFF:{cut} {} {database} {client}\r\n", self.id).into_bytes()
+    }
+
     fn begin_history(&mut self, at: u64, fresh: ReplicationId) {
         self.second = Some(SecondId { id: self.id, end: at });
         self.id = fresh;

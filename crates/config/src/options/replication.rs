@@ -191,15 +191,17 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "replica-full-sync-buffer-limit",
         kind: memory(0, i64::MAX),
         default: "0",
+        effect: Effect::Replication,
         doc: "Bytes of the stream that a replica holds while it loads; 0 uses the output \
               buffer's limit.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "dual-channel-replication-enabled",
         default: "no",
+        effect: Effect::Replication,
         doc: "Sends snapshot and stream over two connections, as Valkey does.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "min-replicas-to-write",

@@ -1,5 +1,5 @@
-//! What the log's records take until the disk has them, and what slow replicas have still to get:
-//! memory that no key's removal frees.
+//! What the log's records take until the disk has them, what slow replicas have still to get, and
+//! what a replica holds of a stream until it can be applied: memory that no key's removal frees.
 //!
 //! Invariant: whatever is noted as taken is noted as freed once.
 
@@ -9,6 +9,9 @@ static TAKEN: AtomicUsize = AtomicUsize::new(0);
 
 /// What the backlog keeps for slow replicas alone.
 static REPLICAS: AtomicUsize = AtomicUsize::new(0);
+
+/// What is held of our primary's stream until its data are loaded.
+static HELD: AtomicUsize = AtomicUsize::new(0);
 
 /// So many pieces are kept when there is nothing to do.
 pub const PIECES_KEPT: usize = 4;
@@ -31,9 +34,19 @@ pub fn note_kept_for_replicas(bytes: usize) {
     REPLICAS.store(bytes, Ordering::Relaxed);
 }
 
+/// Bytes of our primary's stream that are held until its data are loaded.
+pub fn held() -> usize {
+    HELD.load(Ordering::Relaxed)
+}
+
+/// So many bytes of our primary's stream are held.
+pub fn note_held(bytes: usize) {
+    HELD.store(bytes, Ordering::Relaxed);
+}
+
 /// All that no key's removal frees.
 pub fn not_counted() -> usize {
-    buffered() + kept_for_replicas()
+    buffered() + kept_for_replicas() + held()
 }
 
 /// A buffer of this many bytes is there from now on.

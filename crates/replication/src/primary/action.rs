@@ -67,6 +67,11 @@ pub enum PrimaryAction {
         /// The offset: how many bytes the replica has, or will have with its snapshot.
         from: u64,
     },
+    /// A link needs no place in the backlog any more.
+    Unpin {
+        /// The replica's.
+        replica: ReplicaId,
+    },
     /// Let the stream flow from the link's place on, for ever.
     Stream {
         /// To this replica.

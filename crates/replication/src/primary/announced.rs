@@ -29,11 +29,20 @@ pub struct Announced {
     pub snapshot_only: bool,
     /// The replica whose snapshot this client fetches, on a connection of its own.
     pub main: Option<ReplicaId>,
+    /// The connection on which this replica fetches its snapshot: Valkey has it named by this end.
+    pub channel: Option<ReplicaId>,
 }
 
-/// Which replicas may be named as waiting for their snapshot on another connection; `None` where
-/// snapshots never go there.
-pub(super) type Mains<'a> = Option<&'a dyn Fn(ReplicaId) -> bool>;
+/// Which connections may be named by others.
+#[derive(Default)]
+pub(super) struct Nameable<'a> {
+    /// Whether snapshots may go to a connection of their own.
+    pub(super) channels: bool,
+    /// Replicas that wait for their snapshot on another connection; `None` where none ever does.
+    pub(super) mains: Option<&'a dyn Fn(ReplicaId) -> bool>,
+    /// Connections that take a snapshot and are not named yet; `None` where none ever is.
+    pub(super) numbered: Option<&'a dyn Fn(ReplicaId) -> bool>,
+}
 
 /// What a client of the protocol knows of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -162,7 +171,7 @@ impl Announced {
     }
 
     /// Applies a REPLCONF, whose name is not among `args`.
-    pub(super) fn replconf(&mut self, args: &[&[u8]], mains: Mains<'_>) -> ReplconfReply {
+    pub(super) fn replconf(&mut self, args: &[&[u8]], nameable: &Nameable<'_>) -> ReplconfReply {
         let (pairs, odd) = args.as_chunks::<2>();
         if !odd.is_empty() {
             return ReplconfReply::Error(b"ERR syntax error".to_vec());
@@ -175,21 +184,28 @@ impl Announced {
             if word.eq_ignore_ascii_case(b"getack") {
                 return ReplconfReply::Silence;
             }
-            if let Err(error) = self.apply(word, value, mains) {
+            if let Err(error) = self.apply(word, value, nameable) {
                 return ReplconfReply::Error(error);
             }
         }
         ReplconfReply::Ok
     }
 
-    fn apply(&mut self, word: &[u8], value: &[u8], mains: Mains<'_>) -> Result<(), Vec<u8>> {
-        match (&*word.to_ascii_lowercase(), mains) {
-            (b"rdb-channel", Some(_)) => self.requirements.channel = zero_or_one(value)?,
-            (b"main-ch-client-id", Some(may_be_main)) => {
-                let main = parse_i64(value).and_then(|number| u64::try_from(number).ok());
-                self.main = main.map(ReplicaId).filter(|main| may_be_main(*main));
+    fn apply(&mut self, word: &[u8], value: &[u8], nameable: &Nameable<'_>) -> Result<(), Vec<u8>> {
+        match (&*word.to_ascii_lowercase(), nameable) {
+            (b"rdb-channel", Nameable { channels: true, .. }) => {
+                self.requirements.channel = zero_or_one(value)?;
+            }
+            (b"main-ch-client-id", Nameable { mains: Some(may_be_named), .. }) => {
+                self.main = named(value, may_be_named);
                 if self.main.is_none() {
                     return Err([b"ERR Unrecognized RDB client id: ", value].concat());
+                }
+            }
+            (b"set-rdb-client-id", Nameable { numbered: Some(may_be_named), .. }) => {
+                self.channel = named(value, may_be_named);
+                if self.channel.is_none() {
+                    return Err([b"ERR Unrecognized RDB client id ", value].concat());
                 }
             }
             (lower, _) => return self.apply_known_to_all(lower, word, value),
@@ -285,6 +301,12 @@ impl Ack {
         };
         Some(Ack { offset: number(offset)?, fsynced })
     }
+}
+
+/// The connection with this number, if it may be named.
+fn named(number: &[u8], may_be_named: &dyn Fn(ReplicaId) -> bool) -> Option<ReplicaId> {
+    let number = parse_i64(number).and_then(|number| u64::try_from(number).ok());
+    number.map(ReplicaId).filter(|id| may_be_named(*id))
 }
 
 /// Reads an integer.

@@ -25,6 +25,8 @@ pub(super) enum Stage {
     SendingFile,
     /// Being sent what is left of a snapshot towards sockets, which has been made.
     SendingRest,
+    /// A connection for a snapshot only, which has all of it, and whose replica has not named it.
+    Transmitted,
     /// All data sent, but the stream must not come before the next acknowledgement.
     OnlineUnheard,
     /// Gets the stream.
@@ -36,6 +38,8 @@ pub(super) enum Stage {
 pub(super) enum Dialect {
     /// SYNC: no line of reply, and no acknowledgements are expected.
     Sync,
+    /// SYNC on a connection for a snapshot only, which is told its number, as Valkey has it.
+    Numbered,
     /// PSYNC.
     Psync,
 }
@@ -47,6 +51,8 @@ pub(super) struct Attached {
     /// The address of its end of the link.
     pub(super) peer: String,
     pub(super) announced: Announced,
+    /// The replica whose snapshot this connection is for, once that is known.
+    pub(super) main: Option<ReplicaId>,
     pub(super) dialect: Dialect,
     pub(super) stage: Stage,
     /// Since when the present stage lasts.
@@ -75,6 +81,7 @@ impl Attached {
             id,
             peer: peer.to_owned(),
             announced: announced.clone(),
+            main: announced.main,
             dialect,
             stage: Stage::Waiting,
             since_ms: now_ms,
@@ -97,7 +104,7 @@ impl Attached {
 
     /// Whether this is the second connection of a replica, and no replica itself.
     pub(super) fn is_channel(&self) -> bool {
-        self.announced.main.is_some()
+        self.main.is_some() || self.dialect == Dialect::Numbered
     }
 
     pub(super) fn has(&self, capability: Capabilities) -> bool {

@@ -4,8 +4,8 @@
 //! aborted; of two connections of one replica none is left alone before the snapshot's end.
 
 use super::action::{CloseWhen, LogLevel, PrimaryAction, RoundId};
-use super::announced::{Ack, Announced, ReplconfReply};
-use super::attached::{Attached, ReplicaId, Stage};
+use super::announced::{Ack, Announced, Nameable, ReplconfReply};
+use super::attached::{Attached, Dialect, ReplicaId, Stage};
 use super::rounds::Round;
 use super::settings::{OutputLimit, PrimarySettings};
 
@@ -86,14 +86,20 @@ impl Primary {
     /// The REPLCONF of a client that is not attached, whose name is not among `args`.
     pub fn announce(&self, announced: &mut Announced, args: &[&[u8]]) -> ReplconfReply {
         let awaits_channel = |id| self.awaits_channel(id);
-        announced.replconf(args, self.settings.rdb_channel.then_some(&awaits_channel))
+        let is_unnamed = |id| self.unnamed_channel(id).is_some();
+        let nameable = Nameable {
+            channels: self.settings.rdb_channel || self.settings.dual_channel,
+            mains: self.settings.rdb_channel.then_some(&awaits_channel),
+            numbered: self.settings.dual_channel.then_some(&is_unnamed),
+        };
+        announced.replconf(args, &nameable)
     }
 
     /// An attached replica's REPLCONF, whose name is not among `args`. `client` is the client as
     /// CLIENT LIST shows it.
     pub fn replconf(&mut self, id: ReplicaId, args: &[&[u8]], client: &str, now_ms: u64) {
         let Some(index) = self.index_of(id) else { return };
-        match self.replicas[index].announced.replconf(args, None) {
+        match self.replicas[index].announced.replconf(args, &Nameable::default()) {
             ReplconfReply::Silence => {}
             ReplconfReply::Ack(ack) => self.take_ack(index, ack, now_ms),
             ReplconfReply::Ok | ReplconfReply::Error(_) => {
@@ -177,7 +183,14 @@ impl Primary {
     pub(super) fn awaits_channel(&self, main: ReplicaId) -> bool {
         let mut waiting = self.replicas.iter().filter(|it| it.stage == Stage::AwaitsChannel);
         waiting.any(|replica| replica.id == main)
-            && self.replicas.iter().all(|replica| replica.announced.main != Some(main))
+            && self.replicas.iter().all(|replica| replica.main != Some(main))
+    }
+
+    /// A connection for a snapshot only whose replica has not named it.
+    pub(super) fn unnamed_channel(&self, id: ReplicaId) -> Option<usize> {
+        let index = self.index_of(id)?;
+        let channel = &self.replicas[index];
+        (channel.dialect == Dialect::Numbered && channel.main.is_none()).then_some(index)
     }
 
     pub(super) fn act(&mut self, action: PrimaryAction) {
@@ -220,12 +233,12 @@ impl Primary {
     /// The connection that must not outlive this one: one for a snapshot whose replica is gone, or
     /// a replica whose snapshot has not come to its end.
     fn other_end(&self, gone: &Attached) -> Option<usize> {
-        self.replicas.iter().position(|other| match gone.announced.main {
+        self.replicas.iter().position(|other| match gone.main {
             Some(main) => {
                 other.id == main
                     && matches!(other.stage, Stage::AwaitsChannel | Stage::BesideChannel)
             }
-            None => other.announced.main == Some(gone.id),
+            None => other.main == Some(gone.id),
         })
     }
 
@@ -241,7 +254,11 @@ impl Primary {
                 replica.enter(Stage::Online, now_ms);
                 self.count_good(now_ms);
             }
-            Stage::AwaitsChannel | Stage::Waiting | Stage::SendingFile | Stage::Online => {}
+            Stage::AwaitsChannel
+            | Stage::Waiting
+            | Stage::SendingFile
+            | Stage::Transmitted
+            | Stage::Online => {}
         }
     }
 

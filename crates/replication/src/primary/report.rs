@@ -54,7 +54,7 @@ impl Attached {
                     "wait_bgsave"
                 }
                 Stage::BesideChannel => "send_bulk_and_stream",
-                Stage::SendingFile => "send_bulk",
+                Stage::SendingFile | Stage::Transmitted => "send_bulk",
                 Stage::OnlineUnheard | Stage::Online => "online",
             },
             offset: self.acked,

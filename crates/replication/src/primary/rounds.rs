@@ -18,17 +18,19 @@ pub(super) struct Round {
     requirements: Requirements,
     /// The offset that the snapshot is complete up to, once known.
     pub(super) cut: Option<u64>,
+    /// The database that is selected there.
+    database: u32,
     /// What stands around a body of unknown length.
     mark: [u8; 40],
 }
 
 impl Primary {
-    /// The snapshot's cut has been made, at this end of the stream.
-    pub fn snapshot_cut(&mut self, round: RoundId, at: u64, history: &History) {
+    /// The snapshot's cut has been made, at this end of the stream, where this database is selected.
+    pub fn snapshot_cut(&mut self, round: RoundId, at: u64, database: u32, history: &History) {
         let Some(current) = self.round.as_mut().filter(|current| current.id == round) else {
             return;
         };
-        current.cut = Some(at);
+        (current.cut, current.database) = (Some(at), database);
         for index in 0..self.replicas.len() {
             if self.replicas[index].stage == Stage::Joined {
                 self.announce_cut(index, at, history);
@@ -70,8 +72,7 @@ impl Primary {
             return;
         }
         if !self.replicas[index].announced.wants_stream() {
-            self.end_beside_channel(id, now_ms);
-            self.close(index, CloseWhen::Flushed, now_ms);
+            self.end_snapshot_only(id, now_ms);
             return;
         }
         let name = self.replicas[index].name();
@@ -152,15 +153,23 @@ impl Primary {
     fn announce_cut(&mut self, index: usize, cut: u64, history: &History) {
         let (id, dialect) = (self.replicas[index].id, self.replicas[index].dialect);
         let wants_stream = self.replicas[index].announced.wants_stream();
-        if dialect == Dialect::Psync {
-            self.send(id, history.full_line(cut));
+        match dialect {
+            Dialect::Psync => self.send(id, history.full_line(cut)),
+            Dialect::Numbered => {
+                let database = self.round.as_ref().map_or(0, |round| round.database);
+                self.send(id, history.numbered_line(cut, id.0, database));
+            }
+            Dialect::Sync => {}
         }
         let round = self.round.as_ref().expect("there is a round whose cut this is");
         if round.target == SnapshotTarget::Socket {
             let header = [b"$EOF:", &round.mark[..], b"\r\n"].concat();
             self.send(id, header);
         }
-        if let Some(main) = self.replicas[index].announced.main {
+        if dialect == Dialect::Numbered {
+            // Its replica will ask for what comes behind.
+            self.act(PrimaryAction::Pin { replica: id, from: cut });
+        } else if let Some(main) = self.replicas[index].main {
             self.act(PrimaryAction::Pin { replica: main, from: cut });
             self.act(PrimaryAction::Stream { replica: main });
             let main = self.index_of(main).expect("its channel would have been closed with it");
@@ -170,13 +179,37 @@ impl Primary {
         }
     }
 
-    /// A snapshot has been sent on this connection: if that was for another one, this other one
-    /// has all data.
-    fn end_beside_channel(&mut self, id: ReplicaId, now_ms: u64) {
+    /// All of a snapshot is sent on a connection that is there for nothing else. If that was for
+    /// another one, this other one has all data; one that is not named yet waits for that.
+    fn end_snapshot_only(&mut self, id: ReplicaId, now_ms: u64) {
+        if let Some(index) = self.unnamed_channel(id) {
+            self.replicas[index].enter(Stage::Transmitted, now_ms);
+            return;
+        }
         let index = self.index_of(id).expect("the connection is open");
-        let main = self.replicas[index].announced.main.and_then(|main| self.index_of(main));
+        let main = self.replicas[index].main.and_then(|main| self.index_of(main));
         if let Some(main) = main.filter(|it| self.replicas[*it].stage == Stage::BesideChannel) {
             self.replicas[main].enter(Stage::Online, now_ms);
+            self.count_good(now_ms);
+        }
+        self.close(index, CloseWhen::Flushed, now_ms);
+    }
+
+    /// A replica goes on behind the snapshot that it fetches on the connection which it has named.
+    pub(super) fn take_channel(
+        &mut self,
+        main: ReplicaId,
+        channel: Option<ReplicaId>,
+        now_ms: u64,
+    ) {
+        let Some(index) = channel.and_then(|channel| self.unnamed_channel(channel)) else { return };
+        let id = self.replicas[index].id;
+        self.replicas[index].main = Some(main);
+        self.act(PrimaryAction::Unpin { replica: id });
+        if self.replicas[index].stage == Stage::Transmitted {
+            self.close(index, CloseWhen::Flushed, now_ms);
+        } else if let Some(main) = self.index_of(main) {
+            self.replicas[main].stage = Stage::BesideChannel;
             self.count_good(now_ms);
         }
     }
@@ -221,7 +254,7 @@ impl Primary {
     ) {
         let id = self.next_round_id();
         let mark = *self.fresh_id().as_bytes();
-        self.round = Some(Round { id, target, requirements, cut: None, mark });
+        self.round = Some(Round { id, target, requirements, cut: None, database: 0, mark });
         for replica in &mut self.replicas {
             if replicas.contains(&replica.id) {
                 replica.enter(Stage::Joined, now_ms);

@@ -20,6 +20,8 @@ pub struct PrimarySettings {
     /// Whether a replica that can is told to fetch its snapshot on a second connection, as Redis
     /// 8 does.
     pub rdb_channel: bool,
+    /// Whether the same is done as Valkey does it.
+    pub dual_channel: bool,
     /// `min-replicas-to-write`.
     pub replicas_min: usize,
     /// `min-replicas-max-lag`, in milliseconds.
@@ -36,6 +38,7 @@ impl Default for PrimarySettings {
             diskless_delay_ms: 5_000,
             diskless_replicas_max: 0,
             rdb_channel: false,
+            dual_channel: false,
             replicas_min: 0,
             lag_max_ms: 10_000,
         }

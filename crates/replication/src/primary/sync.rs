@@ -5,7 +5,7 @@
 //! what its sync sends.
 
 use super::action::{LogLevel, PrimaryAction};
-use super::announced::{Announced, Capabilities, integer};
+use super::announced::{Announced, Capabilities, RdbReader, integer};
 use super::attached::{Attached, Dialect, ReplicaId, Stage};
 use super::registry::Primary;
 use crate::history::{FullReason, History, KeptRange, PsyncVerdict};
@@ -84,6 +84,8 @@ pub enum SyncVerdict {
     Ignored,
     /// By an error; the text begins with its code.
     Refused(Vec<u8>),
+    /// By this line, behind its `+`: the client is none of ours yet, and goes on.
+    Told(&'static str),
     /// We are to become a primary first; then the same is asked again, without `failover`.
     PromoteFirst,
 }
@@ -110,6 +112,18 @@ impl Primary {
         match obstacle(request, standing) {
             Some(error) => SyncVerdict::Refused(error.as_bytes().to_vec()),
             None => match self.judge(request, stream) {
+                Ok(PsyncVerdict::Full(_)) if self.offers_number(request) => {
+                    let name = Attached::new(
+                        request.replica,
+                        request.peer,
+                        request.announced,
+                        Dialect::Psync,
+                        now_ms,
+                    )
+                    .name();
+                    self.log(LogLevel::Notice, capable_line(&name, "dual channel"));
+                    SyncVerdict::Told("DUALCHANNELSYNC")
+                }
                 Ok(verdict) => {
                     self.attach(request, verdict, stream, now_ms);
                     SyncVerdict::Attached
@@ -148,6 +162,21 @@ impl Primary {
             && announced.wants_stream()
     }
 
+    /// Whether a client is to ask for its data on a second connection first, as Valkey has it. One
+    /// that has done so, and cannot go on from there, gets them here.
+    fn offers_number(&self, request: &SyncRequest<'_>) -> bool {
+        let SyncRequest { announced, ask, .. } = request;
+        let knows_it = Capabilities::EOF.with(Capabilities::DUAL_CHANNEL);
+        let is_psync = matches!(ask, SyncAsk::Psync { .. });
+        self.settings.dual_channel
+            && self.settings.diskless
+            && is_psync
+            && announced.capabilities.has(knows_it)
+            && announced.wants_stream()
+            && announced.channel.is_none()
+            && !self.offers_channel(Dialect::Psync, announced)
+    }
+
     /// The verdict on the ids and offsets, counted; an error if the offset is none.
     fn judge(
         &mut self,
@@ -166,12 +195,23 @@ impl Primary {
             PsyncVerdict::Partial { .. } => self.counts.partial_ok += 1,
             // The second connection of a replica is a part of the first one's sync.
             PsyncVerdict::Full(_) if request.announced.main.is_some() => {}
+            PsyncVerdict::Full(_) if self.is_numbered(request) => {}
             PsyncVerdict::Full(reason) => {
                 self.counts.full += 1;
                 self.counts.partial_err += u64::from(reason != FullReason::Wanted);
             }
         }
         Ok(verdict)
+    }
+
+    /// Whether this is a connection for a snapshot only that is to be told its number.
+    fn is_numbered(&self, request: &SyncRequest<'_>) -> bool {
+        let announced = request.announced;
+        self.settings.dual_channel
+            && matches!(request.ask, SyncAsk::Sync)
+            && announced.requirements.channel
+            && announced.snapshot_only
+            && announced.main.is_none()
     }
 
     fn attach(
@@ -182,11 +222,17 @@ impl Primary {
         now_ms: u64,
     ) {
         let dialect = match request.ask {
+            SyncAsk::Sync if self.is_numbered(request) => Dialect::Numbered,
             SyncAsk::Sync => Dialect::Sync,
             SyncAsk::Psync { .. } => Dialect::Psync,
         };
         let (id, announced) = (request.replica, request.announced);
-        let replica = Attached::new(id, request.peer, announced, dialect, now_ms);
+        let mut replica = Attached::new(id, request.peer, announced, dialect, now_ms);
+        let reader = &mut replica.announced.requirements.reader;
+        if dialect == Dialect::Numbered && *reader == RdbReader::Redis8 {
+            // A Valkey that does not say its version here is one before 9.
+            *reader = RdbReader::Valkey8;
+        }
         let name = replica.name();
         self.replicas.push(replica);
         self.alone_since_ms = None;
@@ -200,6 +246,7 @@ impl Primary {
                 self.send(id, stream.history.continue_line(knows_ids));
                 self.act(PrimaryAction::Pin { replica: id, from });
                 self.let_stream(self.replicas.len() - 1, now_ms);
+                self.take_channel(id, announced.channel, now_ms);
             }
             PsyncVerdict::Full(reason) => {
                 let why = reason_text(reason);
@@ -211,6 +258,7 @@ impl Primary {
                 }
                 if self.offers_channel(dialect, announced) {
                     self.replicas.last_mut().expect("pushed").stage = Stage::AwaitsChannel;
+                    self.log(LogLevel::Notice, capable_line(&name, "rdb channel"));
                     self.send(id, format!("+RDBCHANNELSYNC {}\r\n", id.0));
                 } else {
                     self.join_or_wait(self.replicas.len() - 1, stream.history, now_ms);
@@ -218,6 +266,14 @@ impl Primary {
             }
         }
     }
+}
+
+/// The line that says how a replica's data will come.
+fn capable_line(name: &str, way: &str) -> String {
+    format!(
+        "Replica {name} is capable of {way} synchronization, and partial sync isn't possible. Full \
+         sync will continue with dedicated RDB channel."
+    )
 }
 
 /// What is in the way of any sync.

@@ -115,8 +115,9 @@ impl Primary {
                 && is_over(replica.heard_ms);
             let is_stuck = !replica.is_online() && replica.stalled_ms.is_some_and(is_over)
                 || replica.stage == Stage::AwaitsChannel
-                    && !self.replicas.iter().any(|other| other.announced.main == Some(id))
-                    && is_over(replica.since_ms);
+                    && !self.replicas.iter().any(|other| other.main == Some(id))
+                    && is_over(replica.since_ms)
+                || replica.stage == Stage::Transmitted && is_over(replica.since_ms);
             let doing = match (is_silent, is_stuck) {
                 (true, _) => "streaming sync",
                 (_, true) => "full sync",
@@ -139,6 +140,7 @@ impl Primary {
                 Stage::Joined => !to_socket,
                 Stage::AwaitsChannel
                 | Stage::BesideChannel
+                | Stage::Transmitted
                 | Stage::SendingFile
                 | Stage::SendingRest
                 | Stage::OnlineUnheard

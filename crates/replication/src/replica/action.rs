@@ -43,20 +43,41 @@ pub struct LoadOrder {
     pub is_our_history: bool,
 }
 
+/// Which connection to the primary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wire {
+    /// The one that the stream comes on.
+    Main,
+    /// A second one, for the data of one full sync.
+    Channel,
+}
+
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReplicaAction {
     /// Connect, and tell how that went.
     Connect {
+        /// Which connection.
+        wire: Wire,
         /// The host's name or address.
         host: String,
         /// The port.
         port: u16,
     },
     /// Send these bytes to the primary.
-    Send(Vec<u8>),
-    /// Close the connection, or stop connecting.
-    Close,
+    Send {
+        /// On which connection.
+        wire: Wire,
+        /// The bytes.
+        bytes: Vec<u8>,
+    },
+    /// Close the connection, or stop connecting. What was held of it is forgotten.
+    Close {
+        /// Which connection.
+        wire: Wire,
+    },
+    /// These bytes are of the stream, and are to be held until its data are loaded.
+    Hold(Range<usize>),
     /// Make ready to take data in.
     BeginLoad(LoadOrder),
     /// These bytes are data.
@@ -103,7 +124,11 @@ impl Outbox {
     }
 
     pub(super) fn send(&mut self, bytes: impl Into<Vec<u8>>) {
-        self.push(ReplicaAction::Send(bytes.into()));
+        self.send_on(Wire::Main, bytes);
+    }
+
+    pub(super) fn send_on(&mut self, wire: Wire, bytes: impl Into<Vec<u8>>) {
+        self.push(ReplicaAction::Send { wire, bytes: bytes.into() });
     }
 
     pub(super) fn notice(&mut self, line: impl Into<Cow<'static, str>>) {

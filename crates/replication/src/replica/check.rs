@@ -2,7 +2,7 @@
 //!
 //! Invariant: a function returns if all is well, and panics if not.
 
-use super::action::ReplicaAction;
+use super::action::{ReplicaAction, Wire};
 use super::link::{LoadOutcome, ReplicaLink};
 use super::settings::{PrimaryAddress, ReplicaSettings};
 use super::stream::StreamParser;
@@ -39,12 +39,12 @@ pub fn check_link(bytes: &[u8]) {
     let mut link = ReplicaLink::new(settings);
     let primary = PrimaryAddress { host: "primary".to_owned(), port: 1 };
     link.replicaof(primary, None, None, 0);
-    link.connected(0);
+    link.connected(Wire::Main, 0);
     let (mut rest, mut offset) = (Vec::new(), 0);
     for piece in bytes.chunks(usize::from(*cut) + 1) {
         rest.extend_from_slice(piece);
         loop {
-            let done = link.received(&rest, 0);
+            let done = link.received(Wire::Main, &rest, 0);
             let mut is_whole = false;
             for action in link.take_actions() {
                 match action {

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use proto::args::encode_command;
 
 use super::action::Outbox;
+use super::channel::ChannelDialect;
 use super::line::shown;
 use super::psync::{PsyncReply, psync_request};
 use super::settings::ReplicaSettings;
@@ -22,6 +23,8 @@ pub(super) struct Handshake {
     pending: VecDeque<Request>,
     /// Whether PSYNC named a position.
     names_position: bool,
+    /// Whether we know of a second connection as Redis 8 has it, and as Valkey has it.
+    channels: (bool, bool),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +45,8 @@ pub(super) enum HandshakeEnd {
     Continue(Option<ReplicationId>),
     /// All data comes, as of this id and offset, if the primary tells.
     Full(Option<(ReplicationId, u64)>),
+    /// All data comes on a second connection.
+    Beside(ChannelDialect),
     /// All data comes, by a primary that counts no offsets.
     Legacy,
 }
@@ -50,7 +55,8 @@ impl Handshake {
     /// Begins one.
     pub(super) fn begin(out: &mut Outbox) -> Self {
         out.send(command(&[b"PING"]));
-        Self { pending: [Request::Ping].into(), names_position: false }
+        let pending = [Request::Ping].into();
+        Self { pending, names_position: false, channels: (false, false) }
     }
 
     /// Takes in one line of the primary.
@@ -101,10 +107,8 @@ impl Handshake {
             self.pending.push_back(request);
             bytes.extend(command(words));
         };
-        match (&settings.user, &settings.password) {
-            (Some(user), Some(password)) => say(Request::Auth, &[b"AUTH", user, password]),
-            (None, Some(password)) => say(Request::Auth, &[b"AUTH", password]),
-            (_, None) => {}
+        if let Some(words) = settings.login() {
+            say(Request::Auth, &words);
         }
         let mut tell = |word: &'static str, rest: &[&[u8]]| {
             let words = [&[b"REPLCONF", word.as_bytes()], rest].concat();
@@ -114,7 +118,16 @@ impl Handshake {
         if let Some(ip) = &settings.announced_ip {
             tell("ip-address", &[ip.as_bytes()]);
         }
-        tell("capa", &[b"eof", b"capa", b"psync2", b"capa", OWN_CAPABILITY]);
+        let mut capabilities: Vec<&[u8]> =
+            vec![b"eof", b"capa", b"psync2", b"capa", OWN_CAPABILITY];
+        self.channels = (settings.rdb_channel, settings.dual_channel);
+        if settings.rdb_channel {
+            capabilities.extend([&b"capa"[..], b"rdb-channel-repl"]);
+        }
+        if settings.dual_channel {
+            capabilities.extend([&b"capa"[..], b"dual-channel"]);
+        }
+        tell("capa", &capabilities);
         if let Some(version) = settings.valkey_version {
             tell("version", &[version.as_bytes()]);
         }
@@ -155,6 +168,10 @@ impl Handshake {
                 out.notice("Successful partial resynchronization with master.");
                 Some(HandshakeEnd::Continue(id))
             }
+            PsyncReply::Beside(dialect) if self.has_announced(dialect) => {
+                out.notice("PSYNC is not possible, initialize RDB channel.");
+                Some(HandshakeEnd::Beside(dialect))
+            }
             PsyncReply::Later => {
                 out.notice(format!(
                     "Master is currently unable to PSYNC but should be in the future: {}",
@@ -162,12 +179,14 @@ impl Handshake {
                 ));
                 Some(HandshakeEnd::Failed)
             }
-            PsyncReply::Unsupported | PsyncReply::Continue(_) if hands_over => {
+            PsyncReply::Unsupported | PsyncReply::Continue(_) | PsyncReply::Beside(_)
+                if hands_over =>
+            {
                 out.warning(format!("Failover target rejected psync request: {}", shown(line)));
                 Some(HandshakeEnd::Failed)
             }
-            // Going on was not asked for: as good as no answer.
-            PsyncReply::Unsupported | PsyncReply::Continue(_) => {
+            // What was not asked for is as good as no answer.
+            PsyncReply::Unsupported | PsyncReply::Continue(_) | PsyncReply::Beside(_) => {
                 out.notice(format!(
                     "Master does not support PSYNC or is in error state (reply: {})",
                     shown(line)
@@ -180,13 +199,22 @@ impl Handshake {
     }
 }
 
+impl Handshake {
+    fn has_announced(&self, dialect: ChannelDialect) -> bool {
+        match dialect {
+            ChannelDialect::Redis { .. } => self.channels.0,
+            ChannelDialect::Valkey => self.channels.1,
+        }
+    }
+}
+
 /// Whether a reply to PING means that commands are answered, perhaps after AUTH.
 fn is_alive(line: &[u8]) -> bool {
     let alive: [&[u8]; 4] = [b"+", b"-NOAUTH", b"-NOPERM", b"-ERR operation not permitted"];
     alive.iter().any(|beginning| line.starts_with(beginning))
 }
 
-fn command(words: &[&[u8]]) -> Vec<u8> {
+pub(super) fn command(words: &[&[u8]]) -> Vec<u8> {
     let mut bytes = Vec::new();
     encode_command(words.iter().copied(), &mut bytes);
     bytes

@@ -6,7 +6,8 @@
 
 use proto::args::encode_command;
 
-use super::action::{LoadMode, LoadOrder, Outbox, ReplicaAction};
+use super::action::{LoadMode, LoadOrder, Outbox, ReplicaAction, Wire};
+use super::channel::{Beside, ChannelDialect, ChannelHandshake, HeldBytes, MainSide};
 use super::handshake::Handshake;
 use super::phase::{Phase, Streaming};
 use super::settings::{PrimaryAddress, ReplicaSettings};
@@ -27,8 +28,11 @@ pub struct ReplicaLink {
     pub(super) applied: u64,
     pub(super) synced: u64,
     pub(super) clocks: LinkClocks,
-    /// Bytes that were shown already and are not done with.
-    pub(super) left: usize,
+    /// Where the data come on a second connection: what the first one does until they are loaded.
+    pub(super) beside: Option<Beside>,
+    pub(super) held: HeldBytes,
+    /// Bytes of each connection that were shown already and are not done with.
+    pub(super) left: [usize; 2],
     pub(super) attempts: Attempts,
 }
 
@@ -111,7 +115,9 @@ impl ReplicaLink {
             applied: 0,
             synced: 0,
             clocks: LinkClocks::default(),
-            left: 0,
+            beside: None,
+            held: HeldBytes::default(),
+            left: [0; 2],
             attempts: Attempts::default(),
         }
     }
@@ -214,47 +220,87 @@ impl ReplicaLink {
     }
 
     /// The connection stands.
-    pub fn connected(&mut self, now_ms: u64) {
-        if !matches!(self.phase, Phase::Connecting) {
-            return;
+    pub fn connected(&mut self, wire: Wire, now_ms: u64) {
+        match (wire, &self.phase, &self.beside) {
+            (Wire::Main, Phase::Connecting, _) => {
+                self.out.notice("Non blocking connect for SYNC fired the event.");
+                let handshake = Handshake::begin(&mut self.out);
+                self.phase = Phase::Shaking { handshake, since_ms: now_ms };
+            }
+            (Wire::Channel, Phase::OpeningChannel, Some(beside)) => {
+                let dialect = beside.dialect;
+                let handshake = ChannelHandshake::begin(dialect, &self.settings, &mut self.out);
+                self.phase = Phase::ShakingChannel { handshake, since_ms: now_ms };
+            }
+            _ => return,
         }
-        self.out.notice("Non blocking connect for SYNC fired the event.");
-        let handshake = Handshake::begin(&mut self.out);
         self.clocks.heard_ms = now_ms;
-        self.left = 0;
-        self.phase = Phase::Shaking { handshake, since_ms: now_ms };
+        self.left[wire as usize] = 0;
     }
 
     /// No connection could be made.
-    pub fn connect_failed(&mut self, why: &str, now_ms: u64) {
-        if matches!(self.phase, Phase::Connecting) {
-            self.out.warning(format!("Error condition on socket for SYNC: {why}"));
-            self.leave(now_ms, Hang::Gone);
-            self.wait(now_ms);
+    pub fn connect_failed(&mut self, wire: Wire, why: &str, now_ms: u64) {
+        match (wire, &self.phase) {
+            (Wire::Main, Phase::Connecting) => {
+                self.out.warning(format!("Error condition on socket for SYNC: {why}"));
+                self.leave(now_ms, Hang::Gone);
+                self.wait(now_ms);
+            }
+            (Wire::Channel, Phase::OpeningChannel) => {
+                self.out.warning(format!("Error condition on socket for the RDB channel: {why}"));
+                self.lose_channel(now_ms);
+            }
+            _ => {}
         }
     }
 
-    /// The primary closed the connection, or it broke.
-    pub fn closed(&mut self, now_ms: u64) {
+    /// The primary closed the connection, or it broke. Of a connection whose stream is held this is
+    /// told when all that was held is shown.
+    pub fn closed(&mut self, wire: Wire, now_ms: u64) {
+        match wire {
+            Wire::Main => self.main_closed(now_ms),
+            Wire::Channel if self.beside.is_none() => {}
+            Wire::Channel => match &self.phase {
+                Phase::OpeningChannel => self.connect_failed(wire, "closed", now_ms),
+                Phase::ShakingChannel { .. } | Phase::Announced(_) | Phase::Receiving { .. } => {
+                    let line = "I/O error trying to sync with MASTER: RDB channel lost";
+                    self.out.warning(line);
+                    self.lose_channel(now_ms);
+                }
+                _ => {}
+            },
+        }
+    }
+
+    fn main_closed(&mut self, now_ms: u64) {
         let line = match &mut self.phase {
             Phase::Unlinked | Phase::Waiting { .. } => return,
-            Phase::Loading { is_lost, .. } => {
+            Phase::Loading { is_lost, .. } if self.beside.as_ref().is_none_or(is_loading) => {
                 *is_lost = true;
                 return;
             }
-            Phase::Connecting => return self.connect_failed("closed", now_ms),
+            Phase::Connecting => return self.connect_failed(Wire::Main, "closed", now_ms),
             Phase::Shaking { .. } => {
                 self.out.warning("Failed to read response from the server: connection lost");
                 self.leave(now_ms, Hang::Gone);
                 return self.wait(now_ms);
             }
-            Phase::Announced(_) | Phase::Receiving { .. } => {
-                "I/O error trying to sync with MASTER: connection lost"
-            }
-            Phase::Streaming(_) => "Connection with master lost.",
+            Phase::OpeningChannel
+            | Phase::ShakingChannel { .. }
+            | Phase::Announced(_)
+            | Phase::Receiving { .. } => "I/O error trying to sync with MASTER: connection lost",
+            Phase::Loading { .. } | Phase::Streaming(_) => "Connection with master lost.",
         };
         self.out.warning(line);
         self.lose(now_ms, Hang::Gone);
+    }
+
+    /// The second connection is gone before all data have come.
+    fn lose_channel(&mut self, now_ms: u64) {
+        if let Some(beside) = &mut self.beside {
+            beside.is_open = false;
+        }
+        self.lose(now_ms, Hang::Up);
     }
 
     /// The load went so. Bytes that came behind the data are to be shown again now.
@@ -264,6 +310,14 @@ impl ReplicaLink {
             Phase::Receiving { order, .. } => (order, false, false),
             _ => return,
         };
+        if let LoadOutcome::Loaded { database } = outcome
+            && is_whole
+            && !is_lost
+            && let Some(beside) = self.beside.as_mut().filter(|it| it.main != MainSide::Held)
+        {
+            beside.loaded = Some(database);
+            return;
+        }
         match outcome {
             LoadOutcome::Loaded { database } if is_whole => self.adopt(order, database, now_ms),
             LoadOutcome::Refused => {}
@@ -275,7 +329,7 @@ impl ReplicaLink {
             self.phase = Phase::Announced(None);
             self.lose(now_ms, hang);
         } else if is_lost {
-            self.closed(now_ms);
+            self.closed(Wire::Main, now_ms);
         } else if order.of.is_some() {
             self.acknowledge(self.applied, now_ms);
         }
@@ -306,16 +360,29 @@ impl ReplicaLink {
     pub fn tick(&mut self, now_ms: u64) {
         let timeout_ms = self.settings.timeout_ms;
         let is_silent = now_ms.saturating_sub(self.clocks.heard_ms) >= timeout_ms;
+        let reply_ms = self.reply_ms();
+        let is_over = |since_ms: u64| now_ms.saturating_sub(since_ms) >= reply_ms;
         let line = match &self.phase {
             Phase::Waiting { until_ms } if now_ms >= *until_ms => return self.connect(now_ms),
             Phase::Connecting if is_silent => "Timeout connecting to the MASTER...",
-            Phase::Shaking { since_ms, .. }
-                if now_ms.saturating_sub(*since_ms) >= self.reply_ms() =>
-            {
+            Phase::Shaking { since_ms, .. } if is_over(*since_ms) => {
                 self.out.warning("Master did not respond to command during SYNC handshake");
                 return self.fail(now_ms);
             }
-            Phase::Announced(_) | Phase::Receiving { .. } if is_silent => {
+            Phase::ShakingChannel { handshake, since_ms }
+                if !handshake.has_asked() && is_over(*since_ms) =>
+            {
+                "Master did not respond to command during the handshake of the RDB channel"
+            }
+            _ if self.beside.as_ref().and_then(Beside::waits_since).is_some_and(is_over) => {
+                "Master did not respond to command beside its data"
+            }
+            Phase::OpeningChannel
+            | Phase::ShakingChannel { .. }
+            | Phase::Announced(_)
+            | Phase::Receiving { .. }
+                if is_silent =>
+            {
                 "Timeout receiving bulk data from MASTER..."
             }
             Phase::Streaming(_) if is_silent => "MASTER timeout: no data nor PING received...",
@@ -340,6 +407,8 @@ impl ReplicaLink {
             Phase::Streaming(stream) if stream.is_counted => {
                 self.acknowledge(self.applied, now_ms);
             }
+            // A primary that is not asked for the stream yet takes no sign of life.
+            _ if self.beside.as_ref().is_some_and(|it| it.main != MainSide::Held) => {}
             Phase::Receiving { order: LoadOrder { mode: LoadMode::Disk, .. }, .. } => {}
             Phase::Receiving { .. } | Phase::Loading { is_lost: false, .. } => {
                 self.clocks.said_ms = now_ms;
@@ -392,6 +461,14 @@ impl ReplicaLink {
             self.clocks.down_ms += now_ms.saturating_sub(since_ms);
         }
         self.attempts.current = 0;
+        if self.beside.take().is_some() && self.held.size > 0 {
+            self.held.flowing = self.held.size;
+            self.out.notice(format!(
+                "MASTER <-> REPLICA sync: Starting to stream replication buffer into the db ({} \
+                 bytes).",
+                self.held.size
+            ));
+        }
         self.phase = Phase::Streaming(Streaming {
             parser: StreamParser::new(database, databases, unit_len_max),
             offset,
@@ -410,8 +487,26 @@ impl ReplicaLink {
         self.attempts.total += 1;
         self.phase = Phase::Connecting;
         self.out.notice(format!("Connecting to MASTER {host}:{port}"));
-        self.out.push(ReplicaAction::Connect { host, port });
+        self.out.push(ReplicaAction::Connect { wire: Wire::Main, host, port });
         self.out.notice("MASTER <-> REPLICA sync started");
+    }
+
+    /// All data come on a second connection.
+    pub(super) fn open_channel(&mut self, dialect: ChannelDialect, now_ms: u64) {
+        let Some(PrimaryAddress { host, port }) = self.primary.clone() else { return };
+        self.clocks.heard_ms = now_ms;
+        self.beside = Some(Beside::new(dialect));
+        self.held = HeldBytes::default();
+        self.phase = Phase::OpeningChannel;
+        self.out.push(ReplicaAction::Connect { wire: Wire::Channel, host, port });
+    }
+
+    /// All data have come: a second connection is of no more use.
+    pub(super) fn close_channel(&mut self) {
+        let beside = self.beside.as_mut();
+        if beside.is_some_and(|beside| std::mem::take(&mut beside.is_open)) {
+            self.out.push(ReplicaAction::Close { wire: Wire::Channel });
+        }
     }
 
     /// The handshake came to nothing.
@@ -436,14 +531,23 @@ impl ReplicaLink {
 
     /// Ends what goes on.
     fn leave(&mut self, now_ms: u64, hang: Hang) {
+        if let Phase::Loading { order, .. } = self.phase
+            && let Some(database) = self.beside.as_mut().and_then(|it| it.loaded.take())
+        {
+            // The data are there, and only the stream behind them is not.
+            self.adopt(order, database, now_ms);
+        }
         let old = std::mem::replace(&mut self.phase, Phase::Unlinked);
         let is_open = !matches!(
             old,
             Phase::Unlinked | Phase::Waiting { .. } | Phase::Loading { is_lost: true, .. }
         );
         if is_open && hang == Hang::Up {
-            self.out.push(ReplicaAction::Close);
+            self.out.push(ReplicaAction::Close { wire: Wire::Main });
         }
+        self.close_channel();
+        self.beside = None;
+        self.held.size = 0;
         match old {
             Phase::Receiving { .. } => self.out.push(ReplicaAction::AbortLoad),
             Phase::Loading { order, .. } => {
@@ -455,6 +559,11 @@ impl ReplicaLink {
             _ => {}
         }
     }
+}
+
+/// Whether the data of a full sync on two connections are still being loaded.
+fn is_loading(beside: &Beside) -> bool {
+    beside.loaded.is_none()
 }
 
 /// Whether a connection is still there to be closed.

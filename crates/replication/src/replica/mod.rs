@@ -11,7 +11,12 @@
 //!   the driver's hands: clients, expiry, gates, and `History::promote` after what `promote` tells.
 //! - `Connect` is answered by `connected` or `connect_failed`, and `closed` tells of the end that
 //!   the other side made. With `Close` a connection is forgotten: no event of it comes afterwards.
-//! - Bytes are read into a buffer of the driver while `is_reading`; the buffer grows as they come.
+//! - A full sync may have a second connection, `Wire::Channel`. While its data come and are loaded
+//!   the first one's stream is told by `Hold`, to be kept by the driver; when `is_holding` is over
+//!   it is shown again, before anything else of the first connection is, `released` as that goes,
+//!   and with the first connection's end told behind it only.
+//! - Bytes are read into a buffer per connection of the driver while `is_reading`; it grows as they
+//!   come.
 //!   `received` is shown all of it, and when the actions are done, so many bytes are taken off its
 //!   front. What stays is half a line, less than a mark, or half a unit: bounded by
 //!   `unit_len_max`. With `Close` the buffer is emptied.
@@ -31,6 +36,7 @@
 //! - `tick` is called a few times per second, `report` is for ROLE and INFO.
 
 mod action;
+mod channel;
 mod check;
 mod handshake;
 mod line;
@@ -46,7 +52,8 @@ mod transfer;
 #[cfg(test)]
 mod tests;
 
-pub use action::{LoadMode, LoadOrder, RdbFraming, ReplicaAction};
+pub use action::{LoadMode, LoadOrder, RdbFraming, ReplicaAction, Wire};
+pub use channel::HeldBytes;
 pub use check::{check_link, check_stream};
 pub use link::{Attempts, LoadOutcome, ReplicaLink, ReplicaofReply};
 pub use phase::LinkState;

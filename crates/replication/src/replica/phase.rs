@@ -5,6 +5,7 @@
 use std::collections::VecDeque;
 
 use super::action::LoadOrder;
+use super::channel::ChannelHandshake;
 use super::handshake::Handshake;
 use super::stream::StreamParser;
 use super::transfer::Transfer;
@@ -50,6 +51,14 @@ pub(super) enum Phase {
     Connecting,
     Shaking {
         handshake: Handshake,
+        /// When the wait for the present reply began.
+        since_ms: u64,
+    },
+    /// A second connection is being made, which the data will come on.
+    OpeningChannel,
+    /// Words on the second connection.
+    ShakingChannel {
+        handshake: ChannelHandshake,
         /// When the wait for the present reply began.
         since_ms: u64,
     },
@@ -104,7 +113,11 @@ impl Phase {
             Self::Waiting { .. } => LinkState::Connect,
             Self::Connecting => LinkState::Connecting,
             Self::Shaking { .. } => LinkState::Handshake,
-            Self::Announced(_) | Self::Receiving { .. } | Self::Loading { .. } => LinkState::Sync,
+            Self::OpeningChannel
+            | Self::ShakingChannel { .. }
+            | Self::Announced(_)
+            | Self::Receiving { .. }
+            | Self::Loading { .. } => LinkState::Sync,
             Self::Streaming(_) => LinkState::Connected,
         }
     }
@@ -113,7 +126,11 @@ impl Phase {
     pub(super) fn is_reading(&self) -> bool {
         matches!(
             self,
-            Self::Shaking { .. } | Self::Announced(_) | Self::Receiving { .. } | Self::Streaming(_)
+            Self::Shaking { .. }
+                | Self::ShakingChannel { .. }
+                | Self::Announced(_)
+                | Self::Receiving { .. }
+                | Self::Streaming(_)
         )
     }
 }

@@ -2,9 +2,10 @@
 //!
 //! Invariant: only an answer that leaves no doubt of the history lets a replica go on.
 
-use base::number::parse_i64;
+use base::number::{parse_i64, parse_u64};
 use proto::args::encode_command;
 
+use super::channel::ChannelDialect;
 use crate::history::SavedHistory;
 use crate::ids::ReplicationId;
 
@@ -17,6 +18,8 @@ pub(super) enum PsyncReply {
     Full(Option<(ReplicationId, u64)>),
     /// The stream goes on, under this id if one is told.
     Continue(Option<ReplicationId>),
+    /// All data comes on a second connection.
+    Beside(ChannelDialect),
     /// Not now.
     Later,
     /// PSYNC is not known there, or the answer is not known here.
@@ -36,6 +39,12 @@ impl PsyncReply {
                 }
                 _ => Self::Unsupported,
             },
+            b"+RDBCHANNELSYNC" => {
+                let client = words.next().and_then(parse_u64).filter(|_| words.next().is_none());
+                let dialect = client.map(|client| ChannelDialect::Redis { client });
+                dialect.map_or(Self::Unsupported, Self::Beside)
+            }
+            b"+DUALCHANNELSYNC" if words.next().is_none() => Self::Beside(ChannelDialect::Valkey),
             b"-NOMASTERLINK" | b"-LOADING" => Self::Later,
             _ => Self::Unsupported,
         }
@@ -44,13 +53,17 @@ impl PsyncReply {
 
 fn position_of<'a>(mut words: impl Iterator<Item = &'a [u8]>) -> Option<(ReplicationId, u64)> {
     let id = known(words.next()?)?;
-    // One less than the highest, since there is a byte behind it.
-    let offset = parse_i64(words.next()?).filter(|offset| *offset < i64::MAX)?;
-    let offset = u64::try_from(offset).ok()?;
+    let offset = offset_of(words.next()?)?;
     words.next().is_none().then_some((id, offset))
 }
 
-fn known(id: &[u8]) -> Option<ReplicationId> {
+/// An offset behind which there may be a byte.
+pub(super) fn offset_of(text: &[u8]) -> Option<u64> {
+    let offset = parse_i64(text).filter(|offset| *offset < i64::MAX)?;
+    u64::try_from(offset).ok()
+}
+
+pub(super) fn known(id: &[u8]) -> Option<ReplicationId> {
     ReplicationId::parse(id).filter(|id| *id != ReplicationId::NONE)
 }
 
@@ -73,7 +86,10 @@ mod tests {
     use super::{PsyncReply, psync_request};
     use crate::history::SavedHistory;
     use crate::ids::ReplicationId;
-    use crate::replica::psync::PsyncReply::{Continue, Full, KeepAlive, Later, Unsupported};
+    use crate::replica::channel::ChannelDialect;
+    use crate::replica::psync::PsyncReply::{
+        Beside, Continue, Full, KeepAlive, Later, Unsupported,
+    };
 
     #[test]
     fn every_answer_of_a_primary() {
@@ -96,8 +112,12 @@ mod tests {
             ("+CONTINUES".to_owned(), Unsupported),
             ("-NOMASTERLINK Can't SYNC while not connected with my master".to_owned(), Later),
             ("-LOADING Redis is loading the dataset in memory".to_owned(), Later),
-            ("+RDBCHANNELSYNC 7".to_owned(), Unsupported),
-            ("+DUALCHANNELSYNC".to_owned(), Unsupported),
+            ("+RDBCHANNELSYNC 7".to_owned(), Beside(ChannelDialect::Redis { client: 7 })),
+            ("+RDBCHANNELSYNC".to_owned(), Unsupported),
+            ("+RDBCHANNELSYNC -7".to_owned(), Unsupported),
+            ("+RDBCHANNELSYNC 7 8".to_owned(), Unsupported),
+            ("+DUALCHANNELSYNC".to_owned(), Beside(ChannelDialect::Valkey)),
+            ("+DUALCHANNELSYNC 7".to_owned(), Unsupported),
             ("-ERR unknown command 'PSYNC'".to_owned(), Unsupported),
             (" ".to_owned(), Unsupported),
         ];

@@ -2,49 +2,84 @@
 //!
 //! Invariant: what the bytes mean does not depend on how they are cut.
 
-use super::action::{LoadMode, LoadOrder, RdbFraming, ReplicaAction};
+use super::action::{LoadMode, LoadOrder, RdbFraming, ReplicaAction, Wire};
+use super::channel::{ChannelEnd, MainSide};
 use super::handshake::HandshakeEnd;
 use super::line::{HEADER_MAX, Line, REPLY_MAX};
-use super::link::{Hang, ReplicaLink};
+use super::link::{Hang, LoadOutcome, ReplicaLink};
 use super::phase::Phase;
 use super::transfer::{Header, Transfer};
+use crate::history::SavedHistory;
 use crate::ids::ReplicationId;
 
 impl ReplicaLink {
-    /// Whether to read from the primary: not while its data is being loaded.
-    pub fn is_reading(&self) -> bool {
-        self.phase.is_reading()
+    /// Whether to read from the primary: not while its data is being loaded, and of the stream
+    /// beside them not more than may be held.
+    pub fn is_reading(&self, wire: Wire) -> bool {
+        match (wire, &self.beside) {
+            (Wire::Main, Some(beside)) => {
+                beside.main != MainSide::Held || self.held.size < self.settings.held_max
+            }
+            (Wire::Main, None) => self.phase.is_reading(),
+            (Wire::Channel, Some(_)) => self.phase.is_reading(),
+            (Wire::Channel, None) => false,
+        }
     }
 
-    /// Bytes have come, or may be taken now. `buf` begins with the first byte that is not done
-    /// with, and holds what came since. Returns how many bytes are done with when the actions are.
-    pub fn received(&mut self, buf: &[u8], now_ms: u64) -> usize {
+    /// Whether the stream comes while its data do, or are being loaded.
+    pub fn is_holding(&self) -> bool {
+        self.beside.as_ref().is_some_and(|beside| beside.main == MainSide::Held)
+    }
+
+    /// So many bytes that were held are shown again.
+    pub fn released(&mut self, count: u64) {
+        self.held.size = self.held.size.saturating_sub(count);
+        if self.held.size == 0 && self.held.flowing > 0 {
+            self.out.notice(format!(
+                "MASTER <-> REPLICA sync: Successfully streamed replication buffer into the db \
+                 ({} bytes in total)",
+                std::mem::take(&mut self.held.flowing)
+            ));
+        }
+    }
+
+    /// Bytes have come, or may be taken now. `buf` begins with the first byte of the connection
+    /// that is not done with, and holds what came since. Returns how many bytes are done with when
+    /// the actions are.
+    pub fn received(&mut self, wire: Wire, buf: &[u8], now_ms: u64) -> usize {
         // A look at what was there before is no word from the primary.
-        if buf.len() > self.left && self.phase.is_reading() {
+        if buf.len() > self.left[wire as usize] && self.phase.is_reading() {
             self.clocks.heard_ms = now_ms;
         }
-        let done = self.take_in(buf, now_ms);
-        self.left = buf.len() - done;
+        let done = self.take_in(wire, buf, now_ms);
+        self.left[wire as usize] = buf.len() - done;
         done
     }
 
-    fn take_in(&mut self, buf: &[u8], now_ms: u64) -> usize {
+    fn take_in(&mut self, wire: Wire, buf: &[u8], now_ms: u64) -> usize {
         let mut done = 0;
-        while let Some(taken) = self.step(buf, done, now_ms) {
+        while let Some(taken) = self.step(wire, buf, done, now_ms) {
             done += taken;
         }
         match self.phase {
             Phase::Loading { .. } => done,
             _ if self.phase.is_reading() => done,
+            _ if self.beside.is_some() => done,
             // The connection is closed: nothing of what is left counts.
             _ => buf.len(),
         }
     }
 
     /// Takes the next thing in; `None` if that needs more bytes, or none are wanted.
-    fn step(&mut self, buf: &[u8], begin: usize, now_ms: u64) -> Option<usize> {
+    fn step(&mut self, wire: Wire, buf: &[u8], begin: usize, now_ms: u64) -> Option<usize> {
+        match (wire, &self.beside) {
+            (Wire::Main, Some(_)) => return self.take_beside(buf, begin, now_ms),
+            (Wire::Channel, None) => return None,
+            (Wire::Main, None) | (Wire::Channel, Some(_)) => {}
+        }
         match &mut self.phase {
             Phase::Shaking { .. } => self.take_reply(&buf[begin..], now_ms),
+            Phase::ShakingChannel { .. } => self.take_channel_reply(&buf[begin..], now_ms),
             Phase::Announced(of) => {
                 let of = *of;
                 self.take_header(of, &buf[begin..], now_ms)
@@ -60,16 +95,82 @@ impl ReplicaLink {
                     Some(mark) => {
                         self.out.push(ReplicaAction::EndOfRdb);
                         self.phase = Phase::Loading { order, read, is_lost: false };
+                        self.close_channel();
                         Some(received.data + mark)
                     }
                     None => (received.data > 0).then_some(received.data),
                 }
             }
             Phase::Streaming(_) => self.take_units(buf, begin, now_ms),
-            Phase::Unlinked | Phase::Waiting { .. } | Phase::Connecting | Phase::Loading { .. } => {
-                None
+            Phase::Unlinked
+            | Phase::Waiting { .. }
+            | Phase::Connecting
+            | Phase::OpeningChannel
+            | Phase::Loading { .. } => None,
+        }
+    }
+
+    /// The first connection, while the data come on the second one.
+    fn take_beside(&mut self, buf: &[u8], begin: usize, now_ms: u64) -> Option<usize> {
+        let beside = self.beside.as_mut().expect("the data come on a second connection");
+        let rest = &buf[begin..];
+        if beside.main == MainSide::Held {
+            if rest.is_empty() {
+                return None;
+            }
+            self.held.add(rest.len() as u64);
+            self.out.push(ReplicaAction::Hold(begin..buf.len()));
+            return Some(rest.len());
+        }
+        let fault = match Line::first(rest, REPLY_MAX) {
+            Line::Partial => return None,
+            Line::TooLong => format!("A reply of MASTER is longer than {REPLY_MAX} bytes"),
+            Line::Whole(line, taken) => match beside.line(line, now_ms, &mut self.out) {
+                Ok(()) => {
+                    if let Some(database) = beside.loaded.filter(|_| beside.main == MainSide::Held)
+                    {
+                        self.loaded(LoadOutcome::Loaded { database }, now_ms);
+                    }
+                    return Some(taken);
+                }
+                Err(fault) => fault,
+            },
+        };
+        self.out.warning(fault);
+        self.lose(now_ms, Hang::Up);
+        None
+    }
+
+    fn take_channel_reply(&mut self, buf: &[u8], now_ms: u64) -> Option<usize> {
+        let Phase::ShakingChannel { handshake, since_ms } = &mut self.phase else { return None };
+        let (line, taken) = match Line::first(buf, REPLY_MAX) {
+            Line::Whole(line, taken) => (line, taken),
+            Line::Partial => return None,
+            Line::TooLong => {
+                self.out.warning(format!("A reply of MASTER is longer than {REPLY_MAX} bytes"));
+                self.lose(now_ms, Hang::Up);
+                return None;
+            }
+        };
+        *since_ms = now_ms;
+        match handshake.line(line, &mut self.out) {
+            None => {}
+            Some(ChannelEnd::Failed) => {
+                self.lose(now_ms, Hang::Up);
+                return None;
+            }
+            Some(ChannelEnd::Full(id, offset)) => {
+                self.out.notice("Starting to receive RDB and replication stream in parallel.");
+                self.phase = Phase::Announced(Some((id, offset)));
+            }
+            Some(ChannelEnd::Numbered(id, offset, client)) => {
+                let position = SavedHistory { id, offset, database: 0 };
+                let beside = self.beside.as_mut().expect("these are words of its connection");
+                beside.name_channel(client, position, now_ms, &mut self.out);
+                self.phase = Phase::Announced(Some((id, offset)));
             }
         }
+        Some(taken)
     }
 
     fn take_reply(&mut self, buf: &[u8], now_ms: u64) -> Option<usize> {
@@ -92,6 +193,7 @@ impl ReplicaLink {
             None => {}
             Some(HandshakeEnd::Failed) => self.fail(now_ms),
             Some(HandshakeEnd::Full(of)) => self.phase = Phase::Announced(of),
+            Some(HandshakeEnd::Beside(dialect)) => self.open_channel(dialect, now_ms),
             Some(HandshakeEnd::Legacy) => self.phase = Phase::Announced(None),
             Some(HandshakeEnd::Continue(id)) => self.resume(id, now_ms),
         }

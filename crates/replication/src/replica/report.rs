@@ -3,6 +3,7 @@
 //! Invariant: a figure that does not exist is -1, as the texts have it, or its field is absent.
 
 use super::action::RdbFraming;
+use super::channel::HeldBytes;
 use super::link::{Attempts, ReplicaLink};
 use super::phase::{LinkState, Phase};
 
@@ -23,6 +24,8 @@ pub struct LinkReport<'a> {
     pub offset: u64,
     /// What ROLE says: the applied offset, or -1.
     pub role_offset: i64,
+    /// How much of the stream is held until the data are loaded.
+    pub held: HeldBytes,
     /// How the data comes, in state sync.
     pub sync: Option<SyncProgress>,
     /// `master_link_down_since_seconds`, unless connected.
@@ -88,6 +91,7 @@ impl ReplicaLink {
             read_offset: stream.map_or(offset, |it| it.offset + it.partial as u64),
             offset,
             role_offset: stream.map_or(-1, |_| self.applied as i64),
+            held: self.held,
             sync: self.progress(io_s),
             down_since_s: stream.is_none().then(|| down_ms.map_or(-1, seconds)),
             up_since_s: stream.map(|stream| since(stream.since_ms)),
@@ -98,7 +102,9 @@ impl ReplicaLink {
 
     fn progress(&self, last_io_s: i64) -> Option<SyncProgress> {
         let (framing, read) = match &self.phase {
-            Phase::Announced(_) => return Some(SyncProgress { total: -1, read: 0, last_io_s }),
+            Phase::OpeningChannel | Phase::ShakingChannel { .. } | Phase::Announced(_) => {
+                return Some(SyncProgress { total: -1, read: 0, last_io_s });
+            }
             Phase::Receiving { order, transfer } => (order.framing, transfer.read()),
             Phase::Loading { order, read, .. } => (order.framing, *read),
             _ => return None,

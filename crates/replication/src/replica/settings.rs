@@ -23,12 +23,29 @@ pub struct ReplicaSettings {
     pub timeout_ms: u64,
     /// `repl-diskless-load`; for `on-empty-db` the driver says what that means now.
     pub load: LoadMode,
+    /// `repl-rdb-channel`: the data of a full sync may come on a second connection, as Redis 8 does
+    /// it.
+    pub rdb_channel: bool,
+    /// `dual-channel-replication-enabled`: the same as Valkey does it.
+    pub dual_channel: bool,
+    /// `replica-full-sync-buffer-limit`: with so many bytes of the stream held nothing more of it
+    /// is read before the data are loaded.
+    pub held_max: u64,
     /// `appendonly`: acknowledgements tell what is on disk.
     pub has_aof: bool,
     /// How many databases there are.
     pub databases: u32,
     /// The greatest length of a command in the stream, or of a transaction.
     pub unit_len_max: usize,
+}
+
+impl ReplicaSettings {
+    /// What logs us in, if that is needed.
+    pub(super) fn login(&self) -> Option<Vec<&[u8]>> {
+        let password = self.password.as_deref()?;
+        let user = self.user.as_deref();
+        Some([&b"AUTH"[..]].into_iter().chain(user).chain([password]).collect())
+    }
 }
 
 impl Default for ReplicaSettings {
@@ -41,6 +58,9 @@ impl Default for ReplicaSettings {
             valkey_version: None,
             timeout_ms: 60_000,
             load: LoadMode::Disk,
+            rdb_channel: false,
+            dual_channel: false,
+            held_max: u64::MAX,
             has_aof: false,
             databases: 16,
             unit_len_max: 4 << 30,

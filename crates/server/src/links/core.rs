@@ -50,6 +50,8 @@ pub(super) enum LinkAction {
     Send { replica: ReplicaId, bytes: Vec<u8> },
     /// A link stands here in the stream.
     Pin { replica: ReplicaId, place: Place },
+    /// A link stands nowhere in the stream any more.
+    Unpin { replica: ReplicaId },
     /// The stream flows from the link's place on.
     Stream { replica: ReplicaId },
     /// Begin a snapshot.
@@ -261,7 +263,8 @@ impl Core {
         if self.stream.is_none() {
             self.begin_stream(server, at);
         }
-        self.ask(server, |primary, stream| primary.snapshot_cut(round, at, stream.history));
+        let database = u32::try_from(server.journal.database()).unwrap_or(0);
+        self.ask(server, |it, stream| it.snapshot_cut(round, at, database, stream.history));
         self.queue.push(LinkAction::SendBody { round });
     }
 
@@ -327,6 +330,7 @@ fn for_thread(
             Some(place) => LinkAction::Pin { replica, place },
             None => LinkAction::Close { replica, when: CloseWhen::Now },
         },
+        PrimaryAction::Unpin { replica } => LinkAction::Unpin { replica },
         PrimaryAction::Stream { replica } => LinkAction::Stream { replica },
         PrimaryAction::StartSnapshot { round, target, requirements, replicas } => {
             LinkAction::Begin(SnapshotOrder { round, target, requirements, replicas })

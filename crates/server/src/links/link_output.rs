@@ -75,6 +75,11 @@ impl LinkOutput {
         self.place = Some((place, stream));
     }
 
+    /// The link stands nowhere any more: what lies behind is kept for it no longer.
+    pub(super) fn unpin(&mut self) {
+        self.place = None;
+    }
+
     /// The stream flows from now on.
     pub(super) fn stream(&mut self) {
         self.streams = true;

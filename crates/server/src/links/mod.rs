@@ -10,6 +10,7 @@ mod failover;
 mod feed;
 mod full_sync;
 mod handle;
+mod held_stream;
 mod link_output;
 mod primary_link;
 mod replica_link;

@@ -22,11 +22,12 @@ use durability::receive::{ReceiveMode, ReceiveReport, SnapshotReceiver};
 use engine::clients::mailbox::IN_TRANSIT;
 use engine::clients::registry::{Client, Peer, Signal, client_flags};
 use replication::primary;
-use replication::replica::{LoadMode, LoadOrder, LoadOutcome, RdbFraming, ReplicaAction};
+use replication::replica::{LoadMode, LoadOrder, LoadOutcome, RdbFraming, ReplicaAction, Wire};
 use tokio::net::TcpStream;
 use tokio::task::{AbortHandle, spawn_local};
 
 use super::core::{Core, now_ms};
+use super::held_stream::HeldStream;
 use super::thread::{LinksMessage, LinksThread};
 use crate::net::connection::Stream;
 use crate::net::network::Network;
@@ -43,17 +44,54 @@ const READ: usize = 256 << 10;
 /// What the links' thread has of the link to our primary.
 #[derive(Default)]
 pub(super) struct PrimaryLink {
+    main: Connection,
+    /// The second connection of a full sync.
+    channel: Connection,
+    /// The stream that came while its data did.
+    held: RefCell<HeldStream>,
+    /// How many appliers and loads there were.
+    begun: Cell<u64>,
+    applier: RefCell<Option<(u64, Arc<StreamApplier>)>>,
+    receiver: RefCell<Option<(u64, SnapshotReceiver)>>,
+}
+
+/// What there is of a connection to our primary.
+#[derive(Default)]
+struct Connection {
     /// The connection's task.
     task: RefCell<Option<AbortHandle>>,
     /// Which connection it is, among all there ever were.
     number: Cell<u64>,
-    /// How many appliers and loads there were.
-    begun: Cell<u64>,
     /// What is to be sent.
     unsent: RefCell<Vec<u8>>,
     waker: RefCell<Option<Waker>>,
-    applier: RefCell<Option<(u64, Arc<StreamApplier>)>>,
-    receiver: RefCell<Option<(u64, SnapshotReceiver)>>,
+}
+
+impl Connection {
+    /// Has the connection's task look again.
+    fn wake(&self) {
+        if let Some(waker) = &*self.waker.borrow() {
+            waker.wake_by_ref();
+        }
+    }
+
+    fn close(&self) {
+        if let Some(task) = self.task.borrow_mut().take() {
+            task.abort();
+        }
+        self.unsent.borrow_mut().clear();
+        self.number.set(self.number.get() + 1);
+    }
+}
+
+/// What a connection's task has for itself.
+struct LinkSocket {
+    wire: Wire,
+    number: u64,
+    stream: Stream,
+    input: Vec<u8>,
+    /// Whether nothing more comes.
+    has_ended: bool,
 }
 
 /// Our primary as one of our clients, for as long as the connection lasts.
@@ -98,10 +136,16 @@ impl PrimaryLink {
         self.begun.get()
     }
 
-    /// Has the connection look again.
+    /// Has the connections look again.
     pub(super) fn wake(&self) {
-        if let Some(waker) = &*self.waker.borrow() {
-            waker.wake_by_ref();
+        self.main.wake();
+        self.channel.wake();
+    }
+
+    fn connection(&self, wire: Wire) -> &Connection {
+        match wire {
+            Wire::Main => &self.main,
+            Wire::Channel => &self.channel,
         }
     }
 
@@ -128,18 +172,19 @@ impl LinksThread {
     pub(super) fn perform_for_link(self: &Rc<Self>, action: ReplicaAction, bytes: &[u8]) {
         let link = &self.primary_link;
         match action {
-            ReplicaAction::Connect { host, port } => {
-                self.close_link();
+            ReplicaAction::Connect { wire, host, port } => {
+                self.close_link(wire);
                 // What is announced to the primary is what holds now.
                 self.with_core(Core::configure);
-                let task = spawn_local(Rc::clone(self).connect(host, port));
-                *link.task.borrow_mut() = Some(task.abort_handle());
+                let task = spawn_local(Rc::clone(self).connect(wire, host, port));
+                *link.connection(wire).task.borrow_mut() = Some(task.abort_handle());
             }
-            ReplicaAction::Send(bytes) => {
-                link.unsent.borrow_mut().extend_from_slice(&bytes);
-                link.wake();
+            ReplicaAction::Send { wire, bytes } => {
+                link.connection(wire).unsent.borrow_mut().extend_from_slice(&bytes);
+                link.connection(wire).wake();
             }
-            ReplicaAction::Close => self.close_link(),
+            ReplicaAction::Close { wire } => self.close_link(wire),
+            ReplicaAction::Hold(range) => link.held.borrow_mut().push(&bytes[range]),
             ReplicaAction::BeginLoad(order) => self.begin_load(order),
             ReplicaAction::Rdb(range) => {
                 if let Some((_, receiver)) = &*link.receiver.borrow() {
@@ -221,38 +266,45 @@ impl LinksThread {
         self.primary_link.wake();
     }
 
-    fn close_link(&self) {
+    fn close_link(&self, wire: Wire) {
         let link = &self.primary_link;
-        if let Some(task) = link.task.borrow_mut().take() {
-            task.abort();
+        link.connection(wire).close();
+        if wire == Wire::Main {
+            link.held.borrow_mut().clear();
         }
-        link.unsent.borrow_mut().clear();
-        link.number.set(link.number.get() + 1);
     }
 
-    async fn connect(self: Rc<Self>, host: String, port: u16) {
-        let number = self.primary_link.number.get();
-        let connected = self.reach(&host, port).await;
-        if self.primary_link.number.get() != number {
+    async fn connect(self: Rc<Self>, wire: Wire, host: String, port: u16) {
+        let number = self.number(wire);
+        let connected = self.reach(wire, &host, port).await;
+        if self.number(wire) != number {
             return;
         }
         let now = now_ms(self.server);
         match connected {
             Ok((stream, client)) => {
-                self.ask_link(|link| link.connected(now));
-                self.serve_link(number, &client, stream).await;
+                self.ask_link(|link| link.connected(wire, now));
+                self.serve_link(wire, number, client, stream).await;
             }
-            Err(error) => self.ask_link(|link| link.connect_failed(&plain(&error), now)),
+            Err(error) => self.ask_link(|link| link.connect_failed(wire, &plain(&error), now)),
         }
     }
 
     /// Connects to a primary, in secret where that is asked for.
-    async fn reach(&self, host: &str, port: u16) -> io::Result<(Stream, PrimaryClient)> {
+    async fn reach(
+        &self,
+        wire: Wire,
+        host: &str,
+        port: u16,
+    ) -> io::Result<(Stream, Option<PrimaryClient>)> {
         let server = self.server;
         let socket = TcpStream::connect((host, port)).await?;
         // A link without it is slower, and no less right.
         let _ = socket.set_nodelay(true);
-        let client = PrimaryClient::register(server, &socket);
+        let client = match wire {
+            Wire::Main => Some(PrimaryClient::register(server, &socket)),
+            Wire::Channel => None,
+        };
         let stream = match server.config.get(TLS_REPLICATION) {
             true => Stream::Tls(server.tls.connect(socket).await?),
             false => Stream::Tcp(socket),
@@ -260,26 +312,35 @@ impl LinksThread {
         Ok((stream, client))
     }
 
+    /// Which connection there is, of all there ever were.
+    fn number(&self, wire: Wire) -> u64 {
+        self.primary_link.connection(wire).number.get()
+    }
+
     /// Serves the connection until it ends, or another takes its place.
     async fn serve_link(
         self: &Rc<Self>,
+        wire: Wire,
         number: u64,
-        PrimaryClient { client, .. }: &PrimaryClient,
-        mut stream: Stream,
+        client: Option<PrimaryClient>,
+        stream: Stream,
     ) {
-        let mut input = Vec::new();
+        let mut socket = LinkSocket { wire, number, stream, input: Vec::new(), has_ended: false };
+        let client = client.as_ref().map(|it| &*it.client);
         poll_fn(|cx| {
-            client.set_waker(cx.waker());
+            if let Some(client) = client {
+                client.set_waker(cx.waker());
+            }
             Poll::Ready(())
         })
         .await;
-        while !client.take(Signal::Kill) {
-            let ended = poll_fn(|cx| match client.is_asked(Signal::Kill) {
-                true => Poll::Ready(Ok(())),
-                false => self.poll_link(number, &mut stream, &mut input, cx),
+        while !client.is_some_and(|client| client.take(Signal::Kill)) {
+            let ended = poll_fn(|cx| match client {
+                Some(client) if client.is_asked(Signal::Kill) => Poll::Ready(Ok(())),
+                _ => self.poll_link(&mut socket, cx),
             });
             let ended = ended.await;
-            if self.primary_link.number.get() != number {
+            if !self.is_present(&socket) {
                 return;
             }
             if ended.is_err() {
@@ -287,61 +348,102 @@ impl LinksThread {
             }
         }
         let now = now_ms(self.server);
-        self.ask_link(|link| link.closed(now));
+        self.ask_link(|link| link.closed(wire, now));
+    }
+
+    /// Whether no other connection has taken the place of this one.
+    fn is_present(&self, socket: &LinkSocket) -> bool {
+        self.number(socket.wire) == socket.number
     }
 
     fn poll_link(
         self: &Rc<Self>,
-        number: u64,
-        stream: &mut Stream,
-        input: &mut Vec<u8>,
+        socket: &mut LinkSocket,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
-        let link = &self.primary_link;
-        *link.waker.borrow_mut() = Some(cx.waker().clone());
+        let connection = self.primary_link.connection(socket.wire);
+        *connection.waker.borrow_mut() = Some(cx.waker().clone());
         // What came behind data that is loaded now, or while nothing could be applied.
-        self.show(number, input);
-        while link.number.get() == number && self.may_read() {
-            input.reserve(READ);
-            match stream.poll_read_more(cx, input) {
+        self.show(socket);
+        while self.is_present(socket) && self.release(socket) {}
+        while self.is_present(socket) && self.may_read(socket) {
+            socket.input.reserve(READ);
+            match socket.stream.poll_read_more(cx, &mut socket.input) {
                 Poll::Pending => break,
-                Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
+                Poll::Ready(Ok(0) | Err(_)) => socket.has_ended = true,
                 Poll::Ready(Ok(count)) => {
                     self.links.heard.fetch_add(count as u64, Ordering::Relaxed);
-                    self.show(number, input);
+                    self.show(socket);
                 }
-                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
             }
         }
-        while link.number.get() == number && !link.unsent.borrow().is_empty() {
-            let mut unsent = link.unsent.borrow_mut();
-            match stream.poll_write(cx, &[io::IoSlice::new(&unsent)]) {
+        if socket.has_ended && self.is_present(socket) {
+            return match self.keeps_stream(socket.wire) {
+                true => Poll::Pending,
+                false => Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
+            };
+        }
+        while self.is_present(socket) && !connection.unsent.borrow().is_empty() {
+            let mut unsent = connection.unsent.borrow_mut();
+            match socket.stream.poll_write(cx, &[io::IoSlice::new(&unsent)]) {
                 Poll::Pending => break,
                 Poll::Ready(Ok(count)) => _ = unsent.drain(..count),
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
             }
         }
-        match link.number.get() == number {
+        match self.is_present(socket) {
             true => Poll::Pending,
             false => Poll::Ready(Ok(())),
         }
     }
 
-    fn may_read(&self) -> bool {
-        !self.primary_link.is_ahead() && self.with_core(|core, _| core.link.is_reading())
+    /// Whether there is more of the stream than was shown, or is while data are loaded: the end of
+    /// its connection comes behind it.
+    fn keeps_stream(&self, wire: Wire) -> bool {
+        wire == Wire::Main
+            && (!self.primary_link.held.borrow().is_empty()
+                || self.with_core(|core, _| core.link.is_holding()))
+    }
+
+    fn may_read(&self, socket: &LinkSocket) -> bool {
+        let (wire, link) = (socket.wire, &self.primary_link);
+        let (is_reading, is_holding) =
+            self.with_core(|core, _| (core.link.is_reading(wire), core.link.is_holding()));
+        let may_go_on = match wire {
+            Wire::Main if is_holding => true,
+            Wire::Main => link.held.borrow().is_empty() && !link.is_ahead(),
+            Wire::Channel => !link.is_ahead(),
+        };
+        !socket.has_ended && is_reading && may_go_on
+    }
+
+    /// Shows the engine more of what was held, if that is over; whether there was any.
+    fn release(self: &Rc<Self>, socket: &mut LinkSocket) -> bool {
+        let link = &self.primary_link;
+        if socket.wire == Wire::Channel
+            || link.is_ahead()
+            || self.with_core(|core, _| core.link.is_holding())
+        {
+            return false;
+        }
+        let Some(bytes) = link.held.borrow_mut().pop() else { return false };
+        socket.input.extend_from_slice(&bytes);
+        self.ask_link(|link| link.released(bytes.len() as u64));
+        self.show(socket);
+        true
     }
 
     /// Shows the engine what has come.
-    fn show(self: &Rc<Self>, number: u64, input: &mut Vec<u8>) {
-        let now = now_ms(self.server);
+    fn show(self: &Rc<Self>, socket: &mut LinkSocket) {
+        let (now, wire, input) = (now_ms(self.server), socket.wire, &socket.input);
         let (done, actions) = self.with_core(|core, server| {
-            let done = core.ask_link(server, |link| link.received(input, now));
+            let done = core.ask_link(server, |link| link.received(wire, input, now));
             (done, core.link.take_actions())
         });
         actions.into_iter().for_each(|action| self.perform_for_link(action, input));
-        input.drain(..done.min(input.len()));
-        if self.primary_link.number.get() != number {
-            input.clear();
+        socket.input.drain(..done.min(socket.input.len()));
+        if !self.is_present(socket) {
+            socket.input.clear();
         }
         self.act();
     }

@@ -8,7 +8,7 @@ use replication::backlog::Backlog;
 use replication::history::KeptRange;
 use replication::ids::ReplicationId;
 use replication::primary::{ReplicaRow, SyncCounts};
-use replication::replica::{Attempts, LinkReport, LinkState, SyncProgress};
+use replication::replica::{Attempts, HeldBytes, LinkReport, LinkState, SyncProgress};
 
 use super::core::now_ms;
 use super::failover::FailoverState;
@@ -61,6 +61,8 @@ pub(crate) struct LinkStatus {
     pub(crate) offset: u64,
     /// What ROLE says.
     pub(crate) role_offset: i64,
+    /// How much of the stream is held until the data are loaded.
+    pub(crate) held: HeldBytes,
     /// How the data comes.
     pub(crate) sync: Option<SyncProgress>,
     /// `master_link_down_since_seconds`, unless connected.
@@ -83,6 +85,7 @@ impl From<LinkReport<'_>> for LinkStatus {
             read_offset: report.read_offset,
             offset: report.offset,
             role_offset: report.role_offset,
+            held: report.held,
             sync: report.sync,
             down_since_s: report.down_since_s,
             up_since_s: report.up_since_s,

@@ -3,11 +3,12 @@
 use config::Config;
 use config::DisklessLoad;
 use config::settings::{
-    APPENDONLY, CLIENT_OUTPUT_BUFFER_LIMIT, DATABASES, MASTERAUTH, MASTERUSER,
-    MIN_REPLICAS_MAX_LAG, MIN_REPLICAS_TO_WRITE, REPL_BACKLOG_TTL, REPL_DISKLESS_LOAD,
-    REPL_DISKLESS_SYNC, REPL_DISKLESS_SYNC_DELAY, REPL_DISKLESS_SYNC_MAX_REPLICAS,
-    REPL_PING_REPLICA_PERIOD, REPL_RDB_CHANNEL, REPL_TIMEOUT, REPLICA_ANNOUNCE_IP,
-    REPLICA_ANNOUNCE_PORT, TLS_PORT, TLS_REPLICATION,
+    APPENDONLY, CLIENT_OUTPUT_BUFFER_LIMIT, DATABASES, DUAL_CHANNEL_REPLICATION_ENABLED,
+    MASTERAUTH, MASTERUSER, MIN_REPLICAS_MAX_LAG, MIN_REPLICAS_TO_WRITE, REPL_BACKLOG_TTL,
+    REPL_DISKLESS_LOAD, REPL_DISKLESS_SYNC, REPL_DISKLESS_SYNC_DELAY,
+    REPL_DISKLESS_SYNC_MAX_REPLICAS, REPL_PING_REPLICA_PERIOD, REPL_RDB_CHANNEL, REPL_TIMEOUT,
+    REPLICA_ANNOUNCE_IP, REPLICA_ANNOUNCE_PORT, REPLICA_FULL_SYNC_BUFFER_LIMIT, TLS_PORT,
+    TLS_REPLICATION,
 };
 use replication::primary::{OutputLimit, PrimarySettings};
 use replication::replica::{LoadMode, ReplicaSettings};
@@ -26,6 +27,7 @@ pub(super) fn of_primary(config: &Config) -> PrimarySettings {
         diskless_delay_ms: u64::from(config.get(REPL_DISKLESS_SYNC_DELAY)) * SECOND_MS,
         diskless_replicas_max: config.get(REPL_DISKLESS_SYNC_MAX_REPLICAS),
         rdb_channel: config.get(REPL_RDB_CHANNEL),
+        dual_channel: config.get(DUAL_CHANNEL_REPLICATION_ENABLED),
         replicas_min: config.get(MIN_REPLICAS_TO_WRITE),
         lag_max_ms: u64::from(config.get(MIN_REPLICAS_MAX_LAG)) * SECOND_MS,
     }
@@ -52,6 +54,9 @@ pub(super) fn of_replica(server: &Network) -> ReplicaSettings {
             DisklessLoad::SwapDb => LoadMode::Swap,
             DisklessLoad::FlushBeforeLoad => LoadMode::Flush,
         },
+        rdb_channel: config.get(REPL_RDB_CHANNEL),
+        dual_channel: config.get(DUAL_CHANNEL_REPLICATION_ENABLED),
+        held_max: held_max(config),
         has_aof: config.get(APPENDONLY),
         databases: config.get(DATABASES),
         ..ReplicaSettings::default()
@@ -63,6 +68,13 @@ fn own_port(server: &Network) -> u16 {
     let encrypted = server.config.get(TLS_PORT);
     let is_secret = server.config.get(TLS_REPLICATION) && encrypted != 0;
     if is_secret { encrypted } else { server.identity.port() }
+}
+
+/// How much of a stream may be held until its data are loaded; zeros are no limit.
+fn held_max(config: &Config) -> u64 {
+    let given = config.get(REPLICA_FULL_SYNC_BUFFER_LIMIT);
+    let fallback = config.get(CLIENT_OUTPUT_BUFFER_LIMIT).replica.hard;
+    [given, fallback].into_iter().find(|limit| *limit != 0).unwrap_or(u64::MAX)
 }
 
 /// What may wait for one replica.

@@ -224,6 +224,7 @@ fn adopt(thread: &Rc<LinksThread>, mut moving: Moving) {
             let refusal = Refusal::owned(String::from_utf8_lossy(&error).into_owned());
             moving.answer(|reply| server.refuse(&refusal, reply));
         }
+        SyncVerdict::Told(line) => moving.answer(|reply| reply.simple(line)),
         SyncVerdict::PromoteFirst => return thread.promote_for(moving),
     }
     server.worker_pool.hand_over(server, Box::new(moving));
@@ -344,6 +345,7 @@ impl LinksThread {
                     self.at(replica, |out| out.pin(place, stream));
                 }
             }
+            LinkAction::Unpin { replica } => self.at(replica, LinkOutput::unpin),
             LinkAction::Stream { replica } => self.at(replica, LinkOutput::stream),
             LinkAction::Begin(order) => self.begin_round(order),
             LinkAction::SendBody { round } => {

@@ -3,11 +3,12 @@
 use proptest::prelude::{any, prop};
 use proptest::proptest;
 
+use crate::primary::announced::Nameable;
 use crate::primary::{Ack, Announced, Capabilities, RdbReader, ReplconfReply, Requirements};
 
 fn replconf(announced: &mut Announced, words: &[&str]) -> ReplconfReply {
     let args: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
-    announced.replconf(&args, None)
+    announced.replconf(&args, &Nameable::default())
 }
 
 #[test]
@@ -109,6 +110,6 @@ proptest! {
     #[test]
     fn hostile_words_do_no_harm(words in prop::collection::vec(any::<Vec<u8>>(), 0..9)) {
         let args: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-        Announced::default().replconf(&args, None);
+        Announced::default().replconf(&args, &Nameable::default());
     }
 }

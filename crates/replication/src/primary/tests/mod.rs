@@ -5,12 +5,14 @@
 
 mod announced;
 mod channel;
+mod numbered;
 mod peer;
 mod rounds;
 mod simulation;
 mod sync;
 mod watch;
 
+use super::announced::Nameable;
 use super::{
     Announced, CloseWhen, Dice, Primary, PrimaryAction, PrimarySettings, ReplicaId, Role, RoundId,
     SnapshotTarget, Standing, StreamView, SyncAsk, SyncRequest, SyncVerdict,
@@ -119,7 +121,7 @@ impl Hand {
     }
 
     fn cut(&mut self, round: u64) {
-        self.primary.snapshot_cut(RoundId(round), self.end, &self.history);
+        self.primary.snapshot_cut(RoundId(round), self.end, 5, &self.history);
     }
 
     fn ack(&mut self, number: u64, offset: &str) {
@@ -157,6 +159,7 @@ impl Hand {
                 "free".to_owned()
             }
             PrimaryAction::Pin { replica, from } => format!("{}: pin {from}", replica.0),
+            PrimaryAction::Unpin { replica } => format!("{}: unpin", replica.0),
             PrimaryAction::Stream { replica } => format!("{}: stream", replica.0),
             PrimaryAction::StartSnapshot { round, target, replicas, .. } => {
                 let target = match target {
@@ -198,7 +201,7 @@ fn announced(words: &str) -> Announced {
             Some((word, value)) => [word.as_bytes(), value.as_bytes()],
             None => [b"capa", word.as_bytes()],
         };
-        announced.replconf(&pair, None);
+        announced.replconf(&pair, &Nameable::default());
     }
     announced
 }

@@ -260,7 +260,7 @@ impl World {
         let Some(cut) = making.cut else {
             let at = self.stream.len() as u64;
             making.cut = Some(at);
-            self.primary.snapshot_cut(round, at, &self.history);
+            self.primary.snapshot_cut(round, at, 0, &self.history);
             return;
         };
         let body = snapshot_at(cut);
@@ -346,6 +346,7 @@ impl World {
                     let place = backlog.place_at(from).expect("what is promised is kept");
                     assert!(self.link(replica).place.replace(place).is_none());
                 }
+                PrimaryAction::Unpin { .. } => panic!("nobody here names a connection"),
                 PrimaryAction::Stream { replica } => {
                     let link = self.link(replica);
                     assert!(!link.streams && link.place.is_some());

@@ -1,5 +1,6 @@
 //! The link as a driver sees it, in sessions of lines: what the primary says, and what is done.
 
+mod channel;
 mod cuts;
 mod handshake;
 mod roles;
@@ -7,7 +8,7 @@ mod simulation;
 mod stream;
 mod sync;
 
-use super::action::ReplicaAction;
+use super::action::{ReplicaAction, Wire};
 use super::link::{LoadOutcome, ReplicaLink};
 use super::settings::{PrimaryAddress, ReplicaSettings};
 use crate::history::SavedHistory;
@@ -40,6 +41,8 @@ fn command(line: &str) -> Vec<u8> {
 struct Session {
     link: ReplicaLink,
     rest: Vec<u8>,
+    /// The same for the second connection.
+    channel_rest: Vec<u8>,
     now_ms: u64,
 }
 
@@ -53,13 +56,18 @@ impl Session {
     }
 
     fn idle(settings: ReplicaSettings) -> Session {
-        Session { link: ReplicaLink::new(settings), rest: Vec::new(), now_ms: 10_000 }
+        Session {
+            link: ReplicaLink::new(settings),
+            rest: Vec::new(),
+            channel_rest: Vec::new(),
+            now_ms: 10_000,
+        }
     }
 
     /// A replica that has sent PSYNC.
     fn asking(settings: ReplicaSettings, own: Option<SavedHistory>) -> Session {
         let mut session = Session::begin(settings, own);
-        session.link.connected(session.now_ms);
+        session.link.connected(Wire::Main, session.now_ms);
         session.hear("+PONG\r\n+OK\r\n+OK\r\n");
         session
     }
@@ -79,9 +87,19 @@ impl Session {
 
     fn hear_bytes(&mut self, bytes: &[u8]) -> Vec<String> {
         self.rest.extend_from_slice(bytes);
-        let done = self.link.received(&self.rest, self.now_ms);
+        let done = self.link.received(Wire::Main, &self.rest, self.now_ms);
         let lines = self.done();
         self.rest.drain(..done);
+        lines
+    }
+
+    /// The primary says this on the second connection.
+    fn hear_on_channel(&mut self, text: &str) -> Vec<String> {
+        self.channel_rest.extend_from_slice(text.as_bytes());
+        let done = self.link.received(Wire::Channel, &self.channel_rest, self.now_ms);
+        let buffer = std::mem::take(&mut self.channel_rest);
+        let lines = self.done_with(&buffer);
+        self.channel_rest = buffer[done..].to_vec();
         lines
     }
 
@@ -94,7 +112,7 @@ impl Session {
 
     fn closed(&mut self) -> Vec<String> {
         self.rest.clear();
-        self.link.closed(self.now_ms);
+        self.link.closed(Wire::Main, self.now_ms);
         self.done()
     }
 
@@ -111,16 +129,26 @@ impl Session {
     }
 
     fn done(&mut self) -> Vec<String> {
-        let actions = self.link.take_actions();
-        actions.into_iter().map(|action| self.shown(action)).collect()
+        let buffer = std::mem::take(&mut self.rest);
+        let lines = self.done_with(&buffer);
+        self.rest = buffer;
+        lines
     }
 
-    fn shown(&self, action: ReplicaAction) -> String {
-        let text = |range: std::ops::Range<usize>| self.rest[range].escape_ascii().to_string();
+    /// The same behind what a buffer showed.
+    fn done_with(&mut self, buffer: &[u8]) -> Vec<String> {
+        self.link.take_actions().into_iter().map(|action| Self::shown(action, buffer)).collect()
+    }
+
+    fn shown(action: ReplicaAction, buffer: &[u8]) -> String {
+        let text = |range: std::ops::Range<usize>| buffer[range].escape_ascii().to_string();
         match action {
-            ReplicaAction::Connect { host, port } => format!("connect {host}:{port}"),
-            ReplicaAction::Send(bytes) => format!("> {}", words(&bytes)),
-            ReplicaAction::Close => "close".to_owned(),
+            ReplicaAction::Connect { wire, host, port } => {
+                format!("{}connect {host}:{port}", on(wire))
+            }
+            ReplicaAction::Send { wire, bytes } => format!("{}> {}", on(wire), words(&bytes)),
+            ReplicaAction::Close { wire } => format!("{}close", on(wire)),
+            ReplicaAction::Hold(range) => format!("hold {}", text(range)),
             ReplicaAction::BeginLoad(order) => {
                 let of = order.of.map(|(id, offset)| format!("{id}:{offset}"));
                 let of = of.unwrap_or_default();
@@ -135,10 +163,18 @@ impl Session {
             }
             ReplicaAction::Follow { id, at } => format!("follow {id} at {at}"),
             ReplicaAction::Stream { range, end, database } => {
-                format!("stream to {end} in {database}: {}", words(&self.rest[range]))
+                format!("stream to {end} in {database}: {}", words(&buffer[range]))
             }
             ReplicaAction::Log { line, .. } => format!("log {line}"),
         }
+    }
+}
+
+/// The second connection is named.
+fn on(wire: Wire) -> &'static str {
+    match wire {
+        Wire::Main => "",
+        Wire::Channel => "channel ",
     }
 }
 

@@ -1,6 +1,7 @@
 //! REPLICAOF, and the link as ROLE and INFO show it.
 
 use super::{ID, MARK, Session, at, command, primary};
+use crate::replica::action::Wire;
 use crate::replica::link::{LoadOutcome, ReplicaofReply};
 use crate::replica::phase::LinkState;
 use crate::replica::settings::{PrimaryAddress, ReplicaSettings, ReplicaofTarget};
@@ -55,7 +56,7 @@ fn another_primary_is_asked_to_go_on_from_where_the_last_one_was_left() {
     session.link.replicaof(to("new", 1), None, None, session.now_ms);
     assert_eq!(session.done()[0], "close");
     session.rest.clear();
-    session.link.connected(session.now_ms);
+    session.link.connected(Wire::Main, session.now_ms);
     session.done();
     let lines = session.hear("+PONG\r\n+OK\r\n+OK\r\n");
     assert_eq!(lines.last(), Some(&format!("> PSYNC {ID} 115")));
@@ -74,7 +75,7 @@ fn promotion_ends_whatever_goes_on_and_tells_where() {
     assert_eq!(session.done(), ["close", "log MASTER MODE enabled (user request from 'me')"]);
     assert_eq!(session.link.state(), LinkState::None);
     assert!(session.pass(100_000).is_empty());
-    assert_eq!(session.link.received(b"late", 0), 4);
+    assert_eq!(session.link.received(Wire::Main, b"late", 0), 4);
 
     let mut session = Session::asking(ReplicaSettings::default(), Some(at(ID, 9, 0)));
     session.hear(&format!("+FULLRESYNC {ID} 100\r\n$2\r\nx"));
@@ -88,10 +89,10 @@ fn promotion_ends_whatever_goes_on_and_tells_where() {
 fn the_states_as_role_names_them() {
     let mut session = Session::begin(ReplicaSettings::default(), None);
     let mut names = vec![session.link.state().name()];
-    session.link.connect_failed("x", session.now_ms);
+    session.link.connect_failed(Wire::Main, "x", session.now_ms);
     names.push(session.link.state().name());
     session.pass(1000);
-    session.link.connected(session.now_ms);
+    session.link.connected(Wire::Main, session.now_ms);
     session.done();
     names.push(session.link.state().name());
     for words in ["+PONG\r\n+OK\r\n+OK\r\n", &format!("+FULLRESYNC {ID} 1\r\n"), "$1\r\n", "x"] {
@@ -150,7 +151,7 @@ fn figures_of_a_link_up_and_down() {
     assert_eq!((report.last_io_s, report.role_offset, report.offset), (-1, -1, 100));
     assert_eq!((report.up_since_s, report.down_since_s), (None, Some(7)));
     assert_eq!((report.attempts.current, report.attempts.total), (1, 2));
-    session.link.connected(session.now_ms);
+    session.link.connected(Wire::Main, session.now_ms);
     session.done();
     session.hear("+PONG\r\n+OK\r\n+OK\r\n+CONTINUE\r\n");
     let report = session.link.report(session.now_ms + 9000).expect("a primary");

@@ -6,7 +6,7 @@ use proto::{Limits, Progress, RequestParser};
 use super::{MARK, command, primary};
 use crate::history::{History, KeptRange, PsyncVerdict};
 use crate::ids::ReplicationId;
-use crate::replica::action::{LoadMode, ReplicaAction};
+use crate::replica::action::{LoadMode, ReplicaAction, Wire};
 use crate::replica::link::{LoadOutcome, ReplicaLink};
 use crate::replica::settings::ReplicaSettings;
 
@@ -42,7 +42,7 @@ struct FakePrimary {
 
 /// A connection, as the primary sees it.
 #[derive(Default)]
-struct Wire {
+struct FakeWire {
     heard: Vec<u8>,
     to_replica: Vec<u8>,
     /// How much of the stream is sent, if it flows, or will after an ACK.
@@ -55,7 +55,7 @@ struct World {
     now_ms: u64,
     link: ReplicaLink,
     primary: FakePrimary,
-    wire: Option<Wire>,
+    wire: Option<FakeWire>,
     is_connecting: bool,
     /// The driver's buffer.
     rest: Vec<u8>,
@@ -176,8 +176,8 @@ impl World {
         self.link.tick(self.now_ms);
         self.act();
         if std::mem::take(&mut self.is_connecting) {
-            self.wire = Some(Wire::default());
-            self.link.connected(self.now_ms);
+            self.wire = Some(FakeWire::default());
+            self.link.connected(Wire::Main, self.now_ms);
             self.act();
         }
         if self.is_whole && self.random.below(2) == 0 {
@@ -186,7 +186,7 @@ impl World {
         self.serve();
         let Some(wire) = &mut self.wire else { return };
         let piece = wire.to_replica.len().min(most);
-        if piece > 0 && self.link.is_reading() {
+        if piece > 0 && self.link.is_reading(Wire::Main) {
             self.rest.extend(wire.to_replica.drain(..piece));
             self.receive();
         }
@@ -196,9 +196,9 @@ impl World {
         self.is_connecting = false;
         self.rest.clear();
         if self.wire.take().is_some() {
-            self.link.closed(self.now_ms);
+            self.link.closed(Wire::Main, self.now_ms);
         } else {
-            self.link.connect_failed("no route", self.now_ms);
+            self.link.connect_failed(Wire::Main, "no route", self.now_ms);
         }
         self.act();
     }
@@ -226,7 +226,7 @@ impl World {
     }
 
     fn receive(&mut self) {
-        let done = self.link.received(&self.rest, self.now_ms);
+        let done = self.link.received(Wire::Main, &self.rest, self.now_ms);
         self.act();
         let done = done.min(self.rest.len());
         self.rest.drain(..done);
@@ -236,11 +236,11 @@ impl World {
         for action in self.link.take_actions() {
             match action {
                 ReplicaAction::Connect { .. } => self.is_connecting = true,
-                ReplicaAction::Close => {
+                ReplicaAction::Close { .. } => {
                     (self.wire, self.is_connecting) = (None, false);
                     self.rest.clear();
                 }
-                ReplicaAction::Send(bytes) => {
+                ReplicaAction::Send { bytes, .. } => {
                     if let Some(wire) = &mut self.wire {
                         wire.heard.extend(bytes);
                     }
@@ -258,6 +258,7 @@ impl World {
                     self.taken.extend_from_slice(&self.rest[range]);
                 }
                 ReplicaAction::Follow { .. } => self.tally.renamed += 1,
+                ReplicaAction::Hold(_) => panic!("this primary knows of one connection"),
                 ReplicaAction::Rdb(_)
                 | ReplicaAction::SetHistory(_)
                 | ReplicaAction::Log { .. } => {}
@@ -300,7 +301,7 @@ impl World {
         self.wire = Some(wire);
     }
 
-    fn psync(&mut self, wire: &mut Wire, id: &[u8], byte: &[u8]) {
+    fn psync(&mut self, wire: &mut FakeWire, id: &[u8], byte: &[u8]) {
         let byte = base::number::parse_i64(byte).expect("a number");
         let out = &mut wire.to_replica;
         out.resize(out.len() + self.random.below(3) as usize, b'\n');

@@ -1,6 +1,7 @@
 //! The stream that flows: acknowledgements, silence, faults.
 
 use super::{ID, Session, at, command};
+use crate::replica::action::Wire;
 use crate::replica::phase::LinkState;
 use crate::replica::settings::ReplicaSettings;
 
@@ -116,12 +117,12 @@ fn a_lost_link_is_made_again_at_once_but_not_more_than_once_per_second() {
     let mut session = Session::streaming(ReplicaSettings::default());
     session.now_ms += 1000;
     assert_eq!(session.closed()[2], "connect top:7000");
-    session.link.connect_failed("Connection refused", session.now_ms);
+    session.link.connect_failed(Wire::Main, "Connection refused", session.now_ms);
     assert_eq!(session.done(), ["log Error condition on socket for SYNC: Connection refused"]);
     assert_eq!(session.link.state(), LinkState::Connect);
     assert!(session.pass(999).is_empty());
     assert_eq!(session.pass(1)[1], "connect top:7000");
-    session.link.connected(session.now_ms);
+    session.link.connected(Wire::Main, session.now_ms);
     session.done();
     session.hear("+PONG\r\n+OK\r\n+OK\r\n+CONTINUE\r\n");
     assert_eq!(session.closed(), ["log Connection with master lost."], "the attempt was just now");

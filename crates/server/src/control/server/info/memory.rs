@@ -54,7 +54,7 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     let replication = server.links.report(server);
     report.field("mem_replication_backlog", replication.backlog_memory);
     report.field("mem_total_replication_buffers", replication.backlog_memory);
-    report.field("mem_replica_full_sync_buffer", 0);
+    report.field("mem_replica_full_sync_buffer", log_buffers::held());
     report.field("mem_clients_slaves", log_buffers::kept_for_replicas());
     report.field("mem_clients_normal", stats.clients);
     report.field("mem_cluster_links", 0);

@@ -45,7 +45,8 @@ fn write_link(server: &Server, link: &LinkStatus, report: &mut Report) {
     report.field("master_sync_in_progress", u8::from(link.sync.is_some()));
     report.field("slave_read_repl_offset", link.read_offset);
     report.field("slave_repl_offset", link.offset);
-    report.fields(&["replica_full_sync_buffer_size", "replica_full_sync_buffer_peak"], 0);
+    report.field("replica_full_sync_buffer_size", link.held.size);
+    report.field("replica_full_sync_buffer_peak", link.held.peak);
     report.field("master_current_sync_attempts", link.attempts.current);
     report.field("master_total_sync_attempts", link.attempts.total);
     if let Some(sync) = &link.sync {
