@@ -27,7 +27,8 @@ pub fn impostor(
     (port, std::thread::spawn(serve))
 }
 
-fn next_request(lines: &mut BufReader<TcpStream>) -> Option<String> {
+/// The words of the next request, or its line if it is none; `None` at the end of the connection.
+pub fn next_request(lines: &mut BufReader<TcpStream>) -> Option<String> {
     let mut line = String::new();
     let mut read = |lines: &mut BufReader<TcpStream>| {
         line.clear();

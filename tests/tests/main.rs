@@ -124,6 +124,7 @@ mod refused_resources;
 mod reload_beside_writers;
 mod reload_in_units;
 mod renamed;
+mod replication_channels;
 mod replication_cuts;
 mod replication_digests;
 mod replication_errors;

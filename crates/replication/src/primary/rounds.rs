@@ -5,7 +5,7 @@
 
 use super::action::{CloseWhen, LogLevel, PrimaryAction, RoundId, SnapshotTarget};
 use super::announced::{Capabilities, Requirements};
-use super::attached::{Dialect, ReplicaId, Stage};
+use super::attached::{Attached, Dialect, ReplicaId, Stage};
 use super::registry::Primary;
 use crate::history::History;
 use crate::ids::ReplicationId;
@@ -252,6 +252,16 @@ impl Primary {
         replicas: Vec<ReplicaId>,
         now_ms: u64,
     ) {
+        let is_numbered = |replica: &Attached| replica.dialect == Dialect::Numbered;
+        let first = self.replicas.iter().find(|replica| replicas.contains(&replica.id));
+        let where_to = match target {
+            SnapshotTarget::Socket if first.is_some_and(is_numbered) => {
+                "replicas sockets using: dual-channel"
+            }
+            SnapshotTarget::Socket if requirements.channel => "replicas sockets (rdb-channel)",
+            SnapshotTarget::Socket => "replicas sockets",
+            SnapshotTarget::Disk => "disk",
+        };
         let id = self.next_round_id();
         let mark = *self.fresh_id().as_bytes();
         self.round = Some(Round { id, target, requirements, cut: None, database: 0, mark });
@@ -260,11 +270,6 @@ impl Primary {
                 replica.enter(Stage::Joined, now_ms);
             }
         }
-        let where_to = match target {
-            SnapshotTarget::Socket if requirements.channel => "replicas sockets (rdb-channel)",
-            SnapshotTarget::Socket => "replicas sockets",
-            SnapshotTarget::Disk => "disk",
-        };
         self.log(LogLevel::Notice, format!("Starting BGSAVE for SYNC with target: {where_to}"));
         self.act(PrimaryAction::StartSnapshot { round: id, target, requirements, replicas });
     }

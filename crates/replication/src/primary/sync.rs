@@ -251,7 +251,8 @@ impl Primary {
             PsyncVerdict::Full(reason) => {
                 let why = reason_text(reason);
                 self.log(LogLevel::Notice, format!("Replica {name} needs a full resync: {why}"));
-                if stream.kept.is_none() {
+                // A second connection is behind one that has seen to it.
+                if stream.kept.is_none() && announced.main.is_none() {
                     let line = stream.history.begin_backlog(self.fresh_id());
                     self.log(LogLevel::Notice, line);
                     self.act(PrimaryAction::CreateBacklog);
