@@ -137,6 +137,7 @@ mod replication_scenarios;
 mod replication_strange;
 mod replication_stream;
 mod replication_wire;
+mod rolling_upgrade;
 mod saves_called_off;
 mod saves_in_turn;
 mod scan;

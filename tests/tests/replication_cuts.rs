@@ -17,7 +17,7 @@ use crate::append_only::{differences, state};
 use crate::replication_primary::state_of;
 
 /// No handshake of ours is longer than so many bytes.
-const HANDSHAKE: usize = 320;
+const HANDSHAKE: usize = 370;
 
 fn is_thorough() -> bool {
     std::env::var("APUS_REPLICATION_CUTS").is_ok_and(|value| value == "all")

@@ -176,14 +176,15 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     },
     ConfigOption {
         name: "repl-compression",
-        default: "no",
-        doc: "Compresses the stream to replicas.",
+        kind: integer(0, 22),
+        default: "0",
+        doc: "The level at which the stream to replicas is compressed; 0 does not.",
         ..NOT_YET
     },
     ConfigOption {
         name: "repl-compression-max-latency",
         kind: integer(0, i32::MAX as i64),
-        default: "0",
+        default: "100",
         doc: "Milliseconds that compression may hold the stream back.",
         ..NOT_YET
     },

@@ -68,3 +68,130 @@ pub fn check_link(bytes: &[u8]) {
         assert!(rest.len() <= UNIT_MAX + piece.len(), "what stays is bounded");
     }
 }
+
+/// Any bytes on the two connections of a full sync, in pieces that begin with a byte which says on
+/// which one, and how long they are, or that it ends: what stays is bounded, ranges lie in what was
+/// shown, what is held is accounted for, and offsets have no gap.
+pub fn check_channels(bytes: &[u8]) {
+    let settings = ReplicaSettings {
+        unit_len_max: UNIT_MAX,
+        rdb_channel: true,
+        dual_channel: true,
+        ..ReplicaSettings::default()
+    };
+    let mut pair = LinkPair {
+        link: ReplicaLink::new(settings),
+        rests: [Vec::new(), Vec::new()],
+        is_open: [false, false],
+        is_whole: false,
+        held: 0,
+        offset: 0,
+        now_ms: 0,
+    };
+    let primary = PrimaryAddress { host: "primary".to_owned(), port: 1 };
+    pair.link.replicaof(primary, None, None, 0);
+    pair.act(Wire::Main, 0);
+    let mut rest = bytes;
+    while let Some((control, behind)) = rest.split_first() {
+        let wire = if control & 1 == 0 { Wire::Main } else { Wire::Channel };
+        let len = behind.len().min(usize::from(control >> 1));
+        pair.now_ms += 10;
+        match len {
+            0 => pair.end(wire),
+            _ => pair.receive(wire, &behind[..len]),
+        }
+        rest = &behind[len..];
+        pair.link.tick(pair.now_ms);
+        pair.act(wire, 0);
+    }
+}
+
+/// A link and its driver.
+struct LinkPair {
+    link: ReplicaLink,
+    rests: [Vec<u8>; 2],
+    is_open: [bool; 2],
+    is_whole: bool,
+    /// Bytes of the stream that are held.
+    held: u64,
+    /// Where the stream stands.
+    offset: u64,
+    now_ms: u64,
+}
+
+impl LinkPair {
+    fn end(&mut self, wire: Wire) {
+        if std::mem::take(&mut self.is_open[wire as usize]) {
+            self.link.closed(wire, self.now_ms);
+            self.rests[wire as usize].clear();
+            self.act(wire, 0);
+        }
+    }
+
+    fn receive(&mut self, wire: Wire, bytes: &[u8]) {
+        if !self.is_open[wire as usize] || !self.link.is_reading(wire) {
+            return;
+        }
+        self.rests[wire as usize].extend_from_slice(bytes);
+        self.show(wire);
+        let rest = self.rests[wire as usize].len();
+        assert!(rest <= UNIT_MAX + bytes.len(), "what stays is bounded");
+        if std::mem::take(&mut self.is_whole) {
+            self.link.loaded(LoadOutcome::Loaded { database: 0 }, self.now_ms);
+            self.act(wire, 0);
+            self.show(Wire::Main);
+        }
+    }
+
+    fn show(&mut self, wire: Wire) {
+        let done = self.link.received(wire, &self.rests[wire as usize], self.now_ms);
+        self.act(wire, done);
+        let rest = &mut self.rests[wire as usize];
+        rest.drain(..done.min(rest.len()));
+    }
+
+    fn act(&mut self, wire: Wire, done: usize) {
+        for action in self.link.take_actions() {
+            match action {
+                ReplicaAction::Connect { wire, .. } => {
+                    self.is_open[wire as usize] = true;
+                    self.rests[wire as usize].clear();
+                    self.link.connected(wire, self.now_ms);
+                }
+                ReplicaAction::Close { wire } => {
+                    self.is_open[wire as usize] = false;
+                    self.rests[wire as usize].clear();
+                    self.held = if wire == Wire::Main { 0 } else { self.held };
+                }
+                ReplicaAction::Send { wire, .. } => {
+                    assert!(self.is_open[wire as usize], "nothing is said on what is closed");
+                }
+                ReplicaAction::Rdb(range) => {
+                    assert!(range.end <= done && !self.is_whole);
+                }
+                ReplicaAction::EndOfRdb => self.is_whole = true,
+                ReplicaAction::AbortLoad => self.is_whole = false,
+                ReplicaAction::Hold(range) => {
+                    assert!(wire == Wire::Main && range.end <= done && self.link.is_holding());
+                    self.held += range.len() as u64;
+                }
+                ReplicaAction::SetHistory(of) => self.offset = of.map_or(0, |of| of.offset),
+                ReplicaAction::Stream { range, end, .. } => {
+                    assert!(wire == Wire::Main && range.end <= done);
+                    assert_eq!(end - range.len() as u64, self.offset, "no gap");
+                    self.offset = end;
+                }
+                _ => {}
+            }
+        }
+        let is_holding = self.link.is_holding();
+        let told = self.link.report(self.now_ms).map_or(0, |report| report.held.size);
+        if is_holding {
+            assert_eq!(told, self.held, "what is held is accounted for");
+        } else if self.held > 0 {
+            // A driver would show it again; here it is forgotten with its connection.
+            self.link.released(self.held);
+            self.held = 0;
+        }
+    }
+}

@@ -54,7 +54,7 @@ mod tests;
 
 pub use action::{LoadMode, LoadOrder, RdbFraming, ReplicaAction, Wire};
 pub use channel::HeldBytes;
-pub use check::{check_link, check_stream};
+pub use check::{check_channels, check_link, check_stream};
 pub use link::{Attempts, LoadOutcome, ReplicaLink, ReplicaofReply};
 pub use phase::LinkState;
 pub use report::{LinkReport, SyncProgress};

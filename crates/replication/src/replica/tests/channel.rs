@@ -1,7 +1,12 @@
 //! Full syncs whose data come on a second connection, as Redis 8 has it and as Valkey has it.
 
+use proptest::collection::vec;
+use proptest::{bool, proptest};
+
+use super::cuts::words;
 use super::{ID, MARK, OTHER_ID, Session, at, command};
 use crate::replica::action::{LoadMode, ReplicaAction, Wire};
+use crate::replica::check::check_channels;
 use crate::replica::link::{LoadOutcome, ReplicaLink};
 use crate::replica::phase::LinkState;
 use crate::replica::settings::ReplicaSettings;
@@ -347,5 +352,47 @@ fn cuts_of_either_connection_change_nothing() {
                 assert_eq!((&seen.held, seen.stream.len()), (&main, 0), "{steps:?}");
             }
         }
+    }
+}
+
+/// Pieces of what is said on either connection, as `check_channels` reads them.
+fn pieces(said: &[(bool, Vec<u8>)]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (on_channel, words) in said {
+        for piece in words.chunks(127) {
+            bytes.push((piece.len() as u8) << 1 | u8::from(*on_channel));
+            bytes.extend_from_slice(piece);
+        }
+        // Words without a length are an end.
+        if words.is_empty() {
+            bytes.push(u8::from(*on_channel));
+        }
+    }
+    bytes
+}
+
+proptest! {
+    #[test]
+    fn hostile_words_on_either_connection(said in vec((bool::ANY, words()), 0..40)) {
+        check_channels(&pieces(&said));
+    }
+
+    #[test]
+    fn hostile_words_behind_a_good_beginning(
+        redis in bool::ANY,
+        said in vec((bool::ANY, words()), 0..40),
+    ) {
+        let (main, channel) = match redis {
+            true => ("+RDBCHANNELSYNC 7", format!("+OK\r\n+FULLRESYNC {ID} 5\r\n")),
+            false => ("+DUALCHANNELSYNC", format!("+OK\r\n$ENDOFF:5 {ID} 0 8\r\n")),
+        };
+        let main = format!("+PONG\r\n+OK\r\n+OK\r\n{main}\r\n");
+        let mut all = vec![(false, main.into_bytes()), (true, channel.into_bytes())];
+        all.push((true, format!("$EOF:{MARK}\r\n").into_bytes()));
+        if !redis {
+            all.push((false, format!("+OK\r\n+CONTINUE {ID}\r\n").into_bytes()));
+        }
+        all.extend(said);
+        check_channels(&pieces(&all));
     }
 }

@@ -87,7 +87,7 @@ fn every_cut_of_a_recorded_link_in_two_and_single_bytes_give_the_same() {
 }
 
 /// Something that a primary might say, or nearly.
-fn words() -> impl Strategy<Value = Vec<u8>> {
+pub(super) fn words() -> impl Strategy<Value = Vec<u8>> {
     let lines: Vec<Vec<u8>> = vec![
         b"+PONG\r\n".to_vec(),
         b"+OK\r\n".to_vec(),
@@ -96,6 +96,10 @@ fn words() -> impl Strategy<Value = Vec<u8>> {
         b"+CONTINUE\r\n".to_vec(),
         format!("+FULLRESYNC {ID} 5\r\n").into_bytes(),
         format!("+PONG\r\n+OK\r\n+OK\r\n+FULLRESYNC {ID} 5\r\n").into_bytes(),
+        b"+PONG\r\n+OK\r\n+OK\r\n+RDBCHANNELSYNC 7\r\n".to_vec(),
+        b"+PONG\r\n+OK\r\n+OK\r\n+DUALCHANNELSYNC\r\n".to_vec(),
+        format!("+OK\r\n+FULLRESYNC {ID} 5\r\n$EOF:{MARK}\r\n").into_bytes(),
+        format!("+OK\r\n$ENDOFF:5 {ID} 0 8\r\n$EOF:{MARK}\r\n").into_bytes(),
         b"$3\r\nabc".to_vec(),
         b"$9223372036854775807\r\n".to_vec(),
         format!("$EOF:{MARK}\r\n").into_bytes(),
