@@ -387,6 +387,8 @@ fn replconf_is_answered_as_the_real_server_does() {
         "REPLCONF rdb-filter-only keys",
         "REPLCONF rdb-filter-only \"functions functions\"",
         "REPLCONF main-ch-client-id 12345",
+        "REPLCONF main-ch-client-id x",
+        "REPLCONF set-rdb-client-id 12345",
         "REPLCONF rdb-channel 1",
         "REPLCONF rdb-channel x",
         "REPLCONF nonsense 1",

@@ -197,12 +197,14 @@ impl Announced {
                 self.requirements.channel = zero_or_one(value)?;
             }
             (b"main-ch-client-id", Nameable { mains: Some(may_be_named), .. }) => {
+                integer(value)?;
                 self.main = named(value, may_be_named);
                 if self.main.is_none() {
                     return Err([b"ERR Unrecognized RDB client id: ", value].concat());
                 }
             }
             (b"set-rdb-client-id", Nameable { numbered: Some(may_be_named), .. }) => {
+                integer(value)?;
                 self.channel = named(value, may_be_named);
                 if self.channel.is_none() {
                     return Err([b"ERR Unrecognized RDB client id ", value].concat());

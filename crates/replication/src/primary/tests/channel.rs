@@ -118,7 +118,7 @@ fn a_second_connection_takes_a_snapshot_and_nothing_else_whatever_it_says() {
 fn only_a_replica_that_waits_for_it_can_be_named() {
     let mut hand = cut();
     let mut other = Announced::default();
-    for number in ["1", "2", "7", "x"] {
+    for number in ["1", "2", "7", "-7"] {
         let words: [&[u8]; 2] = [b"main-ch-client-id", number.as_bytes()];
         let error = format!("ERR Unrecognized RDB client id: {number}").into_bytes();
         let reply = hand.primary.announce(&mut other, &words);
