@@ -47,8 +47,10 @@ impl ReplicaLink {
     /// that is not done with, and holds what came since. Returns how many bytes are done with when
     /// the actions are.
     pub fn received(&mut self, wire: Wire, buf: &[u8], now_ms: u64) -> usize {
-        // A look at what was there before is no word from the primary.
-        if buf.len() > self.left[wire as usize] && self.phase.is_reading() {
+        // A look at what was there before is no word from the primary, and the stream beside data
+        // says nothing of these.
+        let is_awaited = self.beside.is_none() == (wire == Wire::Main);
+        if buf.len() > self.left[wire as usize] && is_awaited && self.phase.is_reading() {
             self.clocks.heard_ms = now_ms;
         }
         let done = self.take_in(wire, buf, now_ms);

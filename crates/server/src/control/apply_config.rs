@@ -259,7 +259,11 @@ fn apply_effect(server: &'static Server, effect: Effect) {
         Effect::LatencyMonitor => {
             server.latency.configure(server.config.get(LATENCY_MONITOR_THRESHOLD));
         }
-        Effect::OutputLimits => output_limit::review(server),
+        Effect::OutputLimits => {
+            output_limit::review(server);
+            // What a replica holds of its primary's stream goes by it, too.
+            server.links.configure(server);
+        }
         Effect::Replication => server.links.configure(server),
         Effect::TrackingTable => server.tracking.fit_table(server.surroundings()),
         Effect::AppendOnly => {

@@ -140,6 +140,21 @@ fn data_that_are_loaded_before_the_stream_comes_wait_for_it() {
     assert_eq!(lines[3..], ["> REPLCONF ACK 100", "stream to 127 in 3: SET a 1"]);
 }
 
+#[test]
+fn a_stream_that_goes_on_does_not_hide_that_its_data_do_not() {
+    let mut session = redis(settings());
+    for _ in 0..59 {
+        assert!(session.pass(1000).is_empty());
+        assert_eq!(session.hear("*1\r\n$4\r\nping\r\n").len(), 1);
+    }
+    assert_eq!(session.pass(1000)[1..4], ["close", "channel close", "abort load"]);
+    let mut session = redis(settings());
+    for _ in 0..100 {
+        assert!(session.pass(1000).is_empty(), "the first one may say nothing meanwhile");
+        assert_eq!(session.hear_on_channel("x"), ["rdb x"]);
+    }
+}
+
 /// The data are there, and the next link goes on from them.
 #[test]
 fn data_that_are_loaded_count_whatever_becomes_of_the_first_connection() {
