@@ -117,7 +117,9 @@ fn a_link_with_one_end_is_given_up() {
 
 /// A replica of ours behind a link with a fault that ends nothing, while there are writes.
 fn endure(primary: NodeKind, fault: Fault) {
-    let (primary, replica) = (primary.start(&[]), NodeKind::Apus.start(&[]));
+    // The fault is of the connection that the data come on.
+    let one = ["--repl-rdb-channel", "no"];
+    let (primary, replica) = (primary.start(&[]), NodeKind::Apus.start(&one));
     let mut client = primary.client();
     tests::samples::fill(&mut client, false);
     let proxy = Proxy::start(primary.port());

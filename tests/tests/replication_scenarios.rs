@@ -96,7 +96,7 @@ fn r10_11_a_link_that_is_killed_in_a_snapshot_comes_back_with_old_data_meanwhile
     for top in [APUS, NodeKind::Genuine(Oracle::Redis82)] {
         for (mode, keeps) in MODES {
             let (primary, mut replica) =
-                (top.start(&[]), APUS.start(&["--repl-diskless-load", mode]));
+                (top.start(&[]), APUS.start(&["--repl-diskless-load", mode, "--repl-rdb-channel", "no"]));
             check(&mut replica.client(), "> SET old v\nOK");
             load(&mut primary.client(), 8);
             let proxy = Proxy::start(primary.port());
@@ -223,7 +223,9 @@ fn r10_23_a_backlog_that_is_freed_ends_its_id() {
 #[test]
 fn r10_24_a_flush_in_a_full_sync_leaves_an_empty_replica() {
     for kinds in both_ways() {
-        let [primary, replica] = kinds.map(|kind| kind.start(&[]));
+        // What is slow is the connection that the data come on.
+        let one = |kind| if kind == APUS { &["--repl-rdb-channel", "no"][..] } else { &[] };
+        let [primary, replica] = kinds.map(|kind| kind.start(one(kind)));
         let mut client = primary.client();
         load(&mut client, 8);
         let proxy = Proxy::start(primary.port());
