@@ -95,8 +95,9 @@ const MODES: [(&str, bool); 3] =
 fn r10_11_a_link_that_is_killed_in_a_snapshot_comes_back_with_old_data_meanwhile() {
     for top in [APUS, NodeKind::Genuine(Oracle::Redis82)] {
         for (mode, keeps) in MODES {
-            let (primary, mut replica) =
-                (top.start(&[]), APUS.start(&["--repl-diskless-load", mode, "--repl-rdb-channel", "no"]));
+            // What stands still is the connection that the data come on.
+            let one = ["--repl-diskless-load", mode, "--repl-rdb-channel", "no"];
+            let (primary, mut replica) = (top.start(&[]), APUS.start(&one));
             check(&mut replica.client(), "> SET old v\nOK");
             load(&mut primary.client(), 8);
             let proxy = Proxy::start(primary.port());

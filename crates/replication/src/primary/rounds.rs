@@ -25,7 +25,8 @@ pub(super) struct Round {
 }
 
 impl Primary {
-    /// The snapshot's cut has been made, at this end of the stream, where this database is selected.
+    /// The snapshot's cut has been made, at this end of the stream, where this database is
+    /// selected.
     pub fn snapshot_cut(&mut self, round: RoundId, at: u64, database: u32, history: &History) {
         let Some(current) = self.round.as_mut().filter(|current| current.id == round) else {
             return;

@@ -44,9 +44,9 @@ const READ: usize = 256 << 10;
 /// What the links' thread has of the link to our primary.
 #[derive(Default)]
 pub(super) struct PrimaryLink {
-    main: Connection,
+    main: PrimaryConnection,
     /// The second connection of a full sync.
-    channel: Connection,
+    channel: PrimaryConnection,
     /// The stream that came while its data did.
     held: RefCell<HeldStream>,
     /// How many appliers and loads there were.
@@ -57,7 +57,7 @@ pub(super) struct PrimaryLink {
 
 /// What there is of a connection to our primary.
 #[derive(Default)]
-struct Connection {
+struct PrimaryConnection {
     /// The connection's task.
     task: RefCell<Option<AbortHandle>>,
     /// Which connection it is, among all there ever were.
@@ -67,7 +67,7 @@ struct Connection {
     waker: RefCell<Option<Waker>>,
 }
 
-impl Connection {
+impl PrimaryConnection {
     /// Has the connection's task look again.
     fn wake(&self) {
         if let Some(waker) = &*self.waker.borrow() {
@@ -85,7 +85,7 @@ impl Connection {
 }
 
 /// What a connection's task has for itself.
-struct LinkSocket {
+struct PrimarySocket {
     wire: Wire,
     number: u64,
     stream: Stream,
@@ -142,7 +142,7 @@ impl PrimaryLink {
         self.channel.wake();
     }
 
-    fn connection(&self, wire: Wire) -> &Connection {
+    fn connection(&self, wire: Wire) -> &PrimaryConnection {
         match wire {
             Wire::Main => &self.main,
             Wire::Channel => &self.channel,
@@ -325,7 +325,8 @@ impl LinksThread {
         client: Option<PrimaryClient>,
         stream: Stream,
     ) {
-        let mut socket = LinkSocket { wire, number, stream, input: Vec::new(), has_ended: false };
+        let mut socket =
+            PrimarySocket { wire, number, stream, input: Vec::new(), has_ended: false };
         let client = client.as_ref().map(|it| &*it.client);
         poll_fn(|cx| {
             if let Some(client) = client {
@@ -352,13 +353,13 @@ impl LinksThread {
     }
 
     /// Whether no other connection has taken the place of this one.
-    fn is_present(&self, socket: &LinkSocket) -> bool {
+    fn is_present(&self, socket: &PrimarySocket) -> bool {
         self.number(socket.wire) == socket.number
     }
 
     fn poll_link(
         self: &Rc<Self>,
-        socket: &mut LinkSocket,
+        socket: &mut PrimarySocket,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
         let connection = self.primary_link.connection(socket.wire);
@@ -405,7 +406,7 @@ impl LinksThread {
                 || self.with_core(|core, _| core.link.is_holding()))
     }
 
-    fn may_read(&self, socket: &LinkSocket) -> bool {
+    fn may_read(&self, socket: &PrimarySocket) -> bool {
         let (wire, link) = (socket.wire, &self.primary_link);
         let (is_reading, is_holding) =
             self.with_core(|core, _| (core.link.is_reading(wire), core.link.is_holding()));
@@ -418,7 +419,7 @@ impl LinksThread {
     }
 
     /// Shows the engine more of what was held, if that is over; whether there was any.
-    fn release(self: &Rc<Self>, socket: &mut LinkSocket) -> bool {
+    fn release(self: &Rc<Self>, socket: &mut PrimarySocket) -> bool {
         let link = &self.primary_link;
         if socket.wire == Wire::Channel
             || link.is_ahead()
@@ -434,7 +435,7 @@ impl LinksThread {
     }
 
     /// Shows the engine what has come.
-    fn show(self: &Rc<Self>, socket: &mut LinkSocket) {
+    fn show(self: &Rc<Self>, socket: &mut PrimarySocket) {
         let (now, wire, input) = (now_ms(self.server), socket.wire, &socket.input);
         let (done, actions) = self.with_core(|core, server| {
             let done = core.ask_link(server, |link| link.received(wire, input, now));
