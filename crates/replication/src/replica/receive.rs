@@ -166,7 +166,7 @@ impl ReplicaLink {
                 self.phase = Phase::Announced(Some((id, offset)));
             }
             Some(ChannelEnd::Numbered(id, offset, client)) => {
-                let position = SavedHistory { id, offset, database: 0 };
+                let position = SavedHistory { id, offset, database: 0, second: None };
                 let beside = self.beside.as_mut().expect("these are words of its connection");
                 beside.name_channel(client, position, now_ms, &mut self.out);
                 self.phase = Phase::Announced(Some((id, offset)));
