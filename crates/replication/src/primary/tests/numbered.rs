@@ -67,7 +67,8 @@ fn the_stream_is_asked_for_while_the_snapshot_comes() {
     go_on(&mut hand);
     assert_eq!(states(&hand), ["send_bulk_and_stream"]);
     hand.primary.snapshot_streamed(RoundId(1), 0);
-    assert_eq!(hand.done(), ["2: #1", "2: flush, close"]);
+    hand.primary.body_sent(ReplicaId(2), 0);
+    assert_eq!(hand.done(), ["2: #1", "2: note", "2: flush, close"]);
     assert_eq!(states(&hand), ["online"]);
     let counts = hand.primary.counts();
     assert_eq!((counts.full, counts.partial_ok, counts.partial_err), (1, 1, 0));
@@ -77,7 +78,8 @@ fn the_stream_is_asked_for_while_the_snapshot_comes() {
 fn the_stream_is_kept_for_who_asks_for_it_late() {
     let mut hand = cut();
     hand.primary.snapshot_streamed(RoundId(1), 0);
-    assert_eq!(hand.done(), ["2: #1"], "its place is kept");
+    hand.primary.body_sent(ReplicaId(2), 0);
+    assert_eq!(hand.done(), ["2: #1", "2: note"], "its place is kept");
     hand.tick(9_000);
     let (main, _) = name(&hand, "2");
     let ours = super::id(99).to_string();
@@ -87,6 +89,7 @@ fn the_stream_is_kept_for_who_asks_for_it_late() {
     assert_eq!(states(&hand), ["online"]);
     let mut hand = cut();
     hand.primary.snapshot_streamed(RoundId(1), 0);
+    hand.primary.body_sent(ReplicaId(2), 0);
     hand.done();
     hand.tick(60_001);
     assert_eq!(hand.done(), ["2: close"], "nobody asked");
@@ -150,7 +153,7 @@ fn a_place_that_is_gone_costs_a_full_sync_on_one_connection() {
     let verdict = hand.ask_announced(1, "", &main, psync("?", "-1"));
     assert_eq!(verdict, SyncVerdict::Attached);
     hand.primary.snapshot_streamed(RoundId(1), 0);
-    assert_eq!(hand.done(), ["2: #1", "start 2 socket [1]"]);
+    assert_eq!(hand.done(), ["2: #1", "2: note", "start 2 socket [1]"]);
 }
 
 #[test]
