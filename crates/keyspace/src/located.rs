@@ -9,6 +9,9 @@ use smallvec::SmallVec;
 
 use crate::keyspace::Location;
 
+/// So many of the next keys are looked at.
+const LOOKED_AHEAD: usize = 4;
+
 /// Some keys in the order in which they stand in their request.
 #[derive(Default)]
 pub struct LocatedKeys {
@@ -36,7 +39,23 @@ impl LocatedKeys {
         self.keys.iter().map(|key| key.location)
     }
 
-    /// Where these very bytes belong, if they are the next key, the last one again, or the first.
+    /// How many they are.
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// Takes the keys behind the first `len` away.
+    pub fn truncate(&mut self, len: usize) {
+        self.keys.truncate(len);
+    }
+
+    /// Where these very bytes belong, if they are one of the next keys, the last one again, or the
+    /// first. Some are passed over where a command has not come to all of its keys.
     #[inline]
     pub(crate) fn of(&self, key: &[u8]) -> Option<Location> {
         if self.keys.is_empty() { None } else { self.find(key) }
@@ -44,7 +63,7 @@ impl LocatedKeys {
 
     fn find(&self, key: &[u8]) -> Option<Location> {
         let next = self.next.get();
-        let places = [next, next.wrapping_sub(1), 0];
+        let places = (next..next + LOOKED_AHEAD).chain([next.wrapping_sub(1), 0]);
         let found = places.into_iter().find_map(|place| {
             let it = self.keys.get(place)?;
             let is_it = it.address == key.as_ptr().addr() && it.len == key.len();
@@ -89,5 +108,22 @@ mod tests {
         assert!(located.of(keys[3]).is_none(), "out of order: it is located anew");
         located.clear();
         assert!(located.of(keys[0]).is_none());
+    }
+
+    #[test]
+    fn keys_that_a_command_did_not_come_to_are_passed_over() {
+        let bytes = *b"abcdefgh";
+        let keys: Vec<&[u8]> = bytes.chunks(1).collect();
+        let mut located = LocatedKeys::default();
+        for (number, key) in (0..).zip(&keys) {
+            located.push(key, Location::new(number, 0));
+        }
+        for number in [0, 2, 5] {
+            assert_eq!(located.of(keys[number as usize]), Some(Location::new(number, 0)));
+        }
+        located.truncate(7);
+        assert_eq!((located.len(), located.is_empty()), (7, false));
+        assert!(located.of(keys[7]).is_none(), "it was taken away");
+        assert_eq!(located.of(keys[6]), Some(Location::new(6, 0)));
     }
 }

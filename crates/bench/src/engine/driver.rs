@@ -366,9 +366,11 @@ impl<'a> Driver<'a> {
     /// At the end of the time: no more requests. So long after it: no more waiting for replies.
     fn stop(&mut self, now: u64, drain: Duration) -> Result<(), String> {
         if !self.is_stopping {
-            // What was to be tested has lasted until now, whatever has come.
-            self.last = self.last.max(self.deadline.unwrap_or(now).min(now));
-            self.give_up_unsent(now);
+            // What was to be tested has lasted until now, whatever has come. Nothing is due behind
+            // the deadline, however late that is seen.
+            let end = self.deadline.unwrap_or(now).min(now);
+            self.last = self.last.max(end);
+            self.give_up_unsent(end);
         }
         for index in 0..self.links.len() {
             if self.is_stopping && !self.links[index].inflight.is_empty() {

@@ -2,6 +2,8 @@
 //!
 //! Invariant: a program that cannot go on has either done nothing that shows, or keeps its locks.
 
+use std::mem::take;
+
 use commands::Role;
 use keyspace::{Acquisition, HeavyPass, Lsn, Refusal};
 use proto::{Args, Mark, Reply};
@@ -49,13 +51,13 @@ impl CommandExecution<'_> {
         if let Some(work) = program.in_steps(self.args) {
             return Step::Wait(Suspension::Steps(Steps::begin(entry, self.args, work)));
         }
-        let needs = program.needs(self.args);
-        let undoable = needs.undoable || drill::wants_undo();
+        let mut needs = program.needs(self.args);
+        let (located, undoable) = (take(&mut needs.located), needs.undoable || drill::wants_undo());
         let is_granted = grant.is_some();
         let (mut acquisition, mut round) =
             grant.unwrap_or_else(|| (self.acquisition(needs), Round::default()));
         if !round.killed.is_empty() {
-            program.kill(self.args, std::mem::take(&mut round.killed));
+            program.kill(self.args, take(&mut round.killed));
         }
         if !is_granted && !self.acquire(&mut acquisition) {
             return self.park(acquisition, round);
@@ -64,6 +66,7 @@ impl CommandExecution<'_> {
         if let (Some(key), Some(location)) = (self.entry.only_key(self.args), self.location) {
             tx.hint(key, location);
         }
+        tx.set_located(located);
         let mark = self.out.mark();
         let mut unit = Unit::begin(server, tx, self.session.reader());
         if round.moves {
@@ -137,7 +140,7 @@ impl CommandExecution<'_> {
                     unit.into_tx().widen(round.number)
                 };
                 let killed = program.killed();
-                let round = Round { pass: Some(asked), killed, ..std::mem::take(round) };
+                let round = Round { pass: Some(asked), killed, ..take(round) };
                 return Ok(self.park(acquisition, round));
             }
             if !asked.is_admitted() {
@@ -154,7 +157,7 @@ impl CommandExecution<'_> {
                 self.out.truncate(mark);
                 program.restart();
                 let killed = program.killed();
-                let round = Round { pass: Some(asked), killed, ..std::mem::take(round) };
+                let round = Round { pass: Some(asked), killed, ..take(round) };
                 return Ok(self.park(unit.into_tx().defer(), round));
             }
             pass = Some(asked);

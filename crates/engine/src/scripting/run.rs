@@ -125,7 +125,7 @@ impl Program for ScriptCall {
     fn needs(&self, args: Args<'_>) -> Needs {
         let (keys, keyspace) = (self.split(args).0, self.server.keyspace);
         let partitions = keys.iter().map(|key| keyspace.locate(key).partition()).collect();
-        Needs { partitions, world: false, undoable: true }
+        Needs { partitions, undoable: true, ..Needs::default() }
     }
 
     fn run(

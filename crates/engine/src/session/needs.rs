@@ -1,19 +1,22 @@
-//! What a program locks.
+//! What a program locks, and where the keys belong for whose sake.
 //!
 //! Invariant: key counts that lie add nothing: the command will be refused in its own words.
 
 use commands::arguments::is;
 use commands::{Flags, Plan, Role};
-use keyspace::PartitionSet;
+use keyspace::{Keyspace, LocatedKeys, PartitionSet};
 use proto::Args;
 
 use crate::shared::Shared;
 use crate::table::command_table::{CommandEntry, Run};
 
 /// The locks.
-#[derive(Clone, Debug, Default)]
+#[derive(Default)]
 pub struct Needs {
     pub(crate) partitions: PartitionSet,
+    /// The keys of commands with several, for the handlers: their bytes stay until the program
+    /// has run or has moved to another thread.
+    pub(crate) located: LocatedKeys,
     pub(crate) world: bool,
     /// Whether it may meet keys that nobody declared.
     pub(crate) undoable: bool,
@@ -33,17 +36,23 @@ impl Needs {
         match entry.spec.plan {
             Plan::World | Plan::Visits => self.world = true,
             Plan::Keys => {
-                let before = self.partitions.len();
+                let before = (self.partitions.len(), self.located.len());
                 let visited = entry.spec.keys.iter().try_for_each(|keys| {
-                    keys.visit(args, |index| {
-                        self.partitions.push(server.keyspace.locate(&args[index]).partition());
-                    })
+                    keys.visit(args, |index| self.add_key(server.keyspace, &args[index]))
                 });
                 if visited.is_err() {
-                    self.partitions.truncate(before);
+                    self.partitions.truncate(before.0);
+                    self.located.truncate(before.1);
                 }
             }
         }
+    }
+
+    /// Adds a key that is locked.
+    pub(crate) fn add_key(&mut self, keyspace: &Keyspace, key: &[u8]) {
+        let location = keyspace.locate(key);
+        self.partitions.push(location.partition());
+        self.located.push(key, location);
     }
 }
 

@@ -82,14 +82,14 @@ impl Driver<'_> {
         self.flush()
     }
 
-    /// At the end of an open loop: the requests that were due and found no free slot count as if
-    /// they had been sent in time and got no reply. The clients take them in turn.
-    pub(super) fn give_up_unsent(&mut self, now: u64) {
+    /// At the end of an open loop: the requests that were due before it and found no free slot
+    /// count as if they had been sent in time and got no reply. The clients take them in turn.
+    pub(super) fn give_up_unsent(&mut self, end: u64) {
         let mut client = 0;
         let mut without = 0;
         while let Pace::Open(schedule) = &mut self.pace
             && let due = schedule.due()
-            && due < now
+            && due < end
             && without < self.clients.len()
         {
             let clients = self.clients.len();
@@ -105,7 +105,7 @@ impl Driver<'_> {
             without = 0;
             schedule.advance();
             self.unsent += 1;
-            self.recorder.give_up(sent.command, (now - due) / 1000);
+            self.recorder.give_up(sent.command, (end - due) / 1000);
         }
     }
 

@@ -107,9 +107,9 @@ impl Accounted for Watch {
 
 impl Program for Watch {
     fn needs(&self, args: Args<'_>) -> Needs {
-        let keys = args.skip(1);
-        let partition = |key| self.server.keyspace.locate(key).partition();
-        Needs { partitions: keys.iter().map(partition).collect(), ..Needs::default() }
+        let mut needs = Needs::default();
+        args.skip(1).iter().for_each(|key| needs.add_key(self.server.keyspace, key));
+        needs
     }
 
     fn run(
