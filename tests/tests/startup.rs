@@ -63,6 +63,16 @@ fn what_is_wrong_is_said_in_one_line() {
 }
 
 #[test]
+fn who_mistypes_a_word_is_told_the_right_one() {
+    refuses(&["--maxmemroy", "1gb"], "wrong number of arguments; did you mean maxmemory?");
+    refuses(&["bnech"], "did you mean: apus bench");
+    refuses(&["sentinal"], "did you mean: apus sentinel");
+    let output = apus(&["bench", "--hide-histogramm"]);
+    let lines = error_lines(&output);
+    assert!(!output.status.success() && lines[0].contains("did you mean '--hide-histogram'?"));
+}
+
+#[test]
 fn a_failure_is_also_in_the_log_file() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("log").display().to_string();

@@ -11,6 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::ExitCode;
 
+use base::nearest::nearest;
 use base::title;
 use persist::check;
 use persist::storage::Disk;
@@ -53,6 +54,10 @@ fn main() -> ExitCode {
     } else if subcommand.is_some_and(|word| SUBCOMMANDS.contains(&word)) {
         arguments = &arguments[1..];
     }
+    if let Some(meant) = subcommand.and_then(misspelt) {
+        eprintln!("apus: there is no file of that name; did you mean: apus {meant}");
+        return ExitCode::FAILURE;
+    }
     match subcommand {
         Some("memcached") => server::run_as_memcached(arguments),
         Some("bench") => {
@@ -67,6 +72,16 @@ fn main() -> ExitCode {
         }
         _ => server::run(program, arguments),
     }
+}
+
+/// The subcommand that a word is nearly, where it cannot be the name of a configuration.
+fn misspelt(word: &str) -> Option<&'static str> {
+    let is_name = word.bytes().all(|byte| byte.is_ascii_alphabetic());
+    let is_known = word == "help" || SUBCOMMANDS.contains(&word);
+    if !is_name || is_known || Path::new(word).exists() {
+        return None;
+    }
+    nearest(word, SUBCOMMANDS.into_iter().chain(["help"]))
 }
 
 fn run_check(arguments: &[OsString]) -> ExitCode {

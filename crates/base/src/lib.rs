@@ -15,6 +15,7 @@ mod grisu;
 pub mod hash;
 pub mod io_text;
 pub mod long_double;
+pub mod nearest;
 pub mod number;
 pub mod quote;
 pub mod random;

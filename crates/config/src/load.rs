@@ -9,11 +9,12 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use base::glob;
+use base::nearest::nearest;
 use base::quote::split_arguments;
 
 use super::arguments::Arguments;
 use super::kind::{Fault, Standing};
-use super::option::Status;
+use super::option::{ConfigOption, Status};
 use super::options::ALL;
 use super::profile::Profile;
 use super::special::error_text;
@@ -226,7 +227,7 @@ impl Reader {
             (b"loadmodule", [_, ..]) => return Err(place.refuse(NO_MODULES)),
             (b"sentinel", [_, ..]) => self.check_sentinel(place, depth)?,
             _ => {
-                let index = find(&name).ok_or_else(|| place.refuse(UNKNOWN))?;
+                let index = find(&name).ok_or_else(|| place.refuse(unknown(&name)))?;
                 let current = self.startup.config.load(index);
                 let standing = Standing { value: &current, by_earlier_line: self.seen[index] };
                 let value = ALL[index].kind.parse(arguments, standing);
@@ -266,6 +267,15 @@ impl Reader {
 
 /// What a module would bring is not there: data would be refused, or rules would not hold.
 const NO_MODULES: &str = "modules are not supported";
+
+/// What is said of a name that no directive has: which one may have been meant.
+fn unknown(name: &[u8]) -> Fault {
+    let names = ALL.iter().flat_map(ConfigOption::names);
+    match nearest(&String::from_utf8_lossy(name), names) {
+        Some(meant) => format!("{UNKNOWN}; did you mean {meant}?").into(),
+        None => Fault::Borrowed(UNKNOWN),
+    }
+}
 
 const UNKNOWN: &str = "Bad directive or wrong number of arguments";
 

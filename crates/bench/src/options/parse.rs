@@ -4,6 +4,8 @@
 //! Command lines in articles have lost their hyphens to typography: any dash that a typesetter
 //! may have put is taken as one, and one long dash before a name as two.
 
+use base::nearest::nearest;
+
 use super::draft::Draft;
 use super::flags::{self, Flag, Setter, UNSUPPORTED};
 use super::{Options, Request};
@@ -48,9 +50,7 @@ impl Options {
                 Word::Long { name, value, bundle } => match (find_long(&name)?, bundle) {
                     (Some(flag), _) => long(&mut draft, flag, value, &mut rest)?,
                     (None, Some(bundle)) => short(&mut draft, bundle, &mut rest)?,
-                    (None, None) => {
-                        return Err(format!("{PROGRAM}: unrecognized option '--{name}'"));
-                    }
+                    (None, None) => return Err(unrecognized(&name)),
                 },
                 Word::Bundle(bundle) => short(&mut draft, bundle, &mut rest)?,
                 Word::End if rest.is_empty() => None,
@@ -106,6 +106,13 @@ fn read(word: &str) -> Word<'_> {
     }
     let name = name.chars().map(|letter| if is_dash(letter) { '-' } else { letter }).collect();
     Word::Long { name, value, bundle: (count == 1).then_some(bare) }
+}
+
+/// What is said of a flag that is none: which one may have been meant.
+fn unrecognized(name: &str) -> String {
+    let meant = nearest(name, flags::all().map(|flag| flag.long));
+    let meant = meant.map(|flag| format!("; did you mean '--{flag}'?"));
+    format!("{PROGRAM}: unrecognized option '--{name}'{}", meant.unwrap_or_default())
 }
 
 /// The flag of this name, or of the only one that begins so.
