@@ -5,6 +5,7 @@
 //! value; a server whose log shows a panic fails the test that owned it.
 #![deny(unsafe_code)]
 
+pub mod book;
 pub mod calls;
 pub mod changes;
 pub mod client;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use crate::count::Count;
-use crate::{docs, fuzz, licences, shell, suite, tidy};
+use crate::{book, docs, fuzz, licences, shell, suite, tidy};
 
 const AARCH64: &str = "aarch64-unknown-linux-gnu";
 
@@ -16,6 +16,7 @@ pub(crate) fn run() -> ExitCode {
     report.stage("clippy", clippy);
     report.stage("release", release);
     report.stage("tidy", tidy::run);
+    report.stage("book", book::run);
     report.stage("deny", deny);
     report.stage("aarch64", aarch64);
     let mut count = Count::default();

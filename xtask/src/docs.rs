@@ -5,13 +5,26 @@ use std::fs;
 use std::process::Command;
 
 use crate::results::Results;
-use crate::{environment, hostile, shell, suite, tidy};
+use crate::{book, environment, hostile, shell, suite, tidy};
 
 /// The page of hostile inputs, which needs no server.
 const HOSTILE: &str = "docs/proof/hostile.md";
 
-/// The others, each with the words that have it printed.
-const PAGES: [(&str, &[&str]); 2] = [("COMPATIBILITY.md", &[]), ("docs/limits.md", &["limits"])];
+/// The pages that the harness prints, each with the words that it is asked with.
+const PAGES: [(&str, &[&str]); 12] = [
+    ("COMPATIBILITY.md", &[]),
+    ("docs/limits.md", &["limits"]),
+    ("docs/book/src/configure/directives.md", &["directives"]),
+    ("docs/book/src/commands/README.md", &["commands"]),
+    ("packaging/apus.conf", &["apus.conf"]),
+    ("packaging/man/apus.1", &["man", "apus"]),
+    ("packaging/man/apus-bench.1", &["man", "apus-bench"]),
+    ("packaging/man/apus-check.1", &["man", "apus-check"]),
+    ("packaging/man/apus.conf.5", &["man", "apus.conf"]),
+    ("packaging/completions/apus.bash", &["completion", "bash"]),
+    ("packaging/completions/_apus", &["completion", "zsh"]),
+    ("packaging/completions/apus.fish", &["completion", "fish"]),
+];
 
 /// What to do with a page that differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,16 +35,27 @@ pub(crate) enum Mode {
 
 /// Regenerates the pages from the servers and the notes of the last full test run.
 pub(crate) fn run(mode: Mode) -> Result<(), String> {
+    for (name, page) in &book::derived()? {
+        settle(name, page, mode)?;
+    }
     let environment = environment::prepare()?;
     let page = hostile::page(&tidy::sources()?.0, &Results::read(&environment));
     settle(HOSTILE, &page, mode)?;
     suite::build_server()?;
     suite::build_tests()?;
-    PAGES.iter().try_for_each(|(name, words)| {
+    let printed = |words: &[&str]| {
         let mut command = Command::new(shell::target().join(suite::PROFILE).join("compatibility"));
-        suite::set_environment(command.args(*words), &environment);
-        settle(name, &shell::output(&mut command)?, mode)
-    })
+        suite::set_environment(command.args(words), &environment);
+        shell::output(&mut command)
+    };
+    for (name, words) in PAGES {
+        settle(name, &printed(words)?, mode)?;
+    }
+    for group in printed(&["groups"])?.lines() {
+        let name = format!("docs/book/src/commands/{group}.md");
+        settle(&name, &printed(&["commands", group])?, mode)?;
+    }
+    Ok(())
 }
 
 /// Writes a page, or compares it.

@@ -42,6 +42,15 @@ pub(crate) fn output(command: &mut Command) -> Result<String, String> {
     Ok(text)
 }
 
+/// As `output`, with what it wrote to its error output behind that.
+pub(crate) fn output_and_errors(command: &mut Command) -> Result<String, String> {
+    let output = command.output().map_err(|error| describe(command, &error))?;
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    judge(command, output.status, &text)?;
+    Ok(text)
+}
+
 /// The path of a program that `PATH` knows.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;

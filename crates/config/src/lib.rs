@@ -33,7 +33,7 @@ pub use choices::{
 pub use kind::{Fault, Kind, Special, Standing, TextCheck, Unit, Value, parse_bytes};
 pub use load::{CommandLine, LoadError, Place, Rename, Show, Source, Startup};
 pub use option::{Access, ConfigOption, Effect, Status};
-pub use options::ALL;
+pub use options::{ALL, GROUPS, OptionGroup};
 pub use profile::Profile;
 pub use readings::{
     BindAddress, KeyEvents, OutputBufferLimit, OutputBufferLimits, SavePoint, ShutdownFlags,

@@ -1,7 +1,10 @@
 //! The shape of an option's block: all that is known about one directive.
 
+use base::quote::quote;
+
 use super::kind::{self, Kind};
 use super::options::ALL;
+use super::store;
 
 /// One directive of the configuration.
 #[derive(Clone, Copy)]
@@ -26,6 +29,8 @@ pub struct ConfigOption {
     pub sensitive: bool,
     /// What it is, in one sentence.
     pub doc: &'static str,
+    /// What is paid for it, in one sentence, where that is worth knowing.
+    pub cost: &'static str,
 }
 
 /// When an option may change.
@@ -116,6 +121,7 @@ pub(super) const WORKS: ConfigOption = ConfigOption {
     hidden: false,
     sensitive: false,
     doc: "",
+    cost: "",
 };
 
 /// A live option that has nothing to act on here.
@@ -136,6 +142,19 @@ impl ConfigOption {
     /// Its name and its aliases.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         std::iter::once(self.name).chain(self.aliases.iter().copied())
+    }
+
+    /// The lines of a file that say its default: none where a file says nothing.
+    pub fn default_lines(&self) -> Vec<String> {
+        let lines = match self.kind {
+            // As it is written: a path would be shown as it is on this machine.
+            Kind::Text(_) => vec![quote(self.default.as_bytes())],
+            kind => {
+                let index = ALL.iter().position(|option| option.name == self.name);
+                kind.lines(store::default_of(index.expect("ALL has every option")))
+            }
+        };
+        lines.iter().map(|line| format!("{} {line}", self.name)).collect()
     }
 
     /// Whether `name` is its name or an alias, in any case.

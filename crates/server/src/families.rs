@@ -3,9 +3,10 @@
 //! Invariant: a command that no family here holds does not exist; the order is the order of ids,
 //! and that of COMMAND.
 
+use commands::Spec;
 use durability::data;
 use engine::scripting;
-use engine::table::command_table::Families;
+use engine::table::command_table::{CommandEntry, CommandTable, Families};
 use engine::transaction::unit;
 use engine::transaction::unit::Prepare;
 
@@ -34,6 +35,20 @@ pub(crate) const FAMILIES: Families<ControlHandler, Prepare> = Families {
     programs: &[unit::COMMANDS, scripting::COMMANDS[0], scripting::COMMANDS[1]],
     subcommands: commands::SUBCOMMANDS,
 };
+
+/// All commands of the server and of a Sentinel with their declarations, by their full names in
+/// lower case (`client|kill`), for pages that are made of them. A container is among them.
+pub fn declarations() -> Vec<(String, &'static Spec)> {
+    let tables = [&FAMILIES, &of_sentinel()]
+        .map(|families| CommandTable::build(families, &[]).expect("nothing is renamed").table);
+    let mut all: Vec<(String, &'static Spec)> = Vec::new();
+    for entry in tables.iter().flat_map(CommandTable::entries).flat_map(CommandEntry::family) {
+        if all.iter().all(|(name, _)| *name != entry.full_name) {
+            all.push((entry.full_name.clone(), entry.spec));
+        }
+    }
+    all
+}
 
 /// The commands of a Sentinel: of the server's those that it serves, some in a way of its own, and
 /// what only a Sentinel is asked.

@@ -19,6 +19,8 @@ pub(crate) struct Lists {
     remarks: BTreeMap<String, Remark>,
     /// Commands of memcached: protocol and name, words, remark.
     pub(crate) memcached: Vec<Line>,
+    /// What is otherwise than in Redis, on purpose: command, what, where it is explained.
+    pub(crate) differences: Vec<Line>,
     /// Error texts that no oracle confirms: command, text, source.
     pub(crate) errors: Vec<Line>,
 }
@@ -42,6 +44,7 @@ impl Lists {
             options: read(&folder.join("options.txt")),
             remarks: remarks.collect(),
             memcached: read(&folder.join("memcached.txt")),
+            differences: read(&folder.join("differences.txt")),
             errors: read(&folder.join("unverified-errors.txt")),
         }
     }

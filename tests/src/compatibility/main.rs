@@ -1,19 +1,22 @@
-//! Prints COMPATIBILITY.md: what Apus has of the commands, options and directives of the others,
-//! and what of that a test calls; with the word `limits`, docs/limits.md. `cargo xtask docs` runs
-//! it.
+//! Prints the pages that are generated: without a word COMPATIBILITY.md, which tells what Apus has
+//! of the commands, options and directives of the others, and what of that a test calls; with one
+//! the page that it names. `cargo xtask docs` runs it.
 //!
-//! Invariant: the page follows from the servers, the static lists in `docs/compatibility` and the
+//! Invariant: a page follows from the servers, the static lists in `docs/compatibility` and the
 //! notes of the last full test run; it holds no dates and no counts that vary between runs.
 #![forbid(unsafe_code)]
 
 mod catalogue;
+mod commands;
 mod directives;
 mod inventory;
 mod limits;
 mod lists;
+mod manual;
 mod memcached;
 mod page;
 mod records;
+mod reference;
 
 use std::io::Write;
 
@@ -25,9 +28,21 @@ use tests::sentinel::SentinelProgram;
 use tests::{Oracle, Server};
 
 fn main() {
-    let page = match std::env::args().nth(1).as_deref() {
-        Some("limits") => limits::page(&mut Server::start(&[]).client()),
-        _ => compatibility(),
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let page = match words[..] {
+        [] => compatibility(),
+        ["limits"] => limits::page(&mut Server::start(&[]).client()),
+        ["directives"] => {
+            reference::page(&directives::all(&Oracle::ALL.map(|oracle| oracle.start(&[]))))
+        }
+        ["man", name] => manual::page(name),
+        ["completion", shell] => manual::completion(shell),
+        ["apus.conf"] => reference::file(),
+        ["groups"] => commands::groups(),
+        ["commands"] => commands::index(),
+        ["commands", group] => commands::page(group, &Lists::read()),
+        _ => panic!("there is no page {words:?}"),
     };
     std::io::stdout().write_all(page.as_bytes()).expect("standard output can be written to");
 }

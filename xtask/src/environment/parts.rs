@@ -25,7 +25,7 @@ pub(super) const PARTS: &[Part] = &[
     Part {
         name: "debian",
         pins: &[],
-        extra: "redis-server redis-tools memcached g++",
+        extra: "redis-server redis-tools memcached g++ curl openssl groff",
         is_there: has_debian_programs,
         install: install_debian,
     },
@@ -133,11 +133,23 @@ pub(super) const PARTS: &[Part] = &[
         is_there: || find("java").is_some(),
         install: install_spymemcached,
     },
+    Part { name: "mdbook", pins: &[], extra: MDBOOK, is_there: || true, install: install_mdbook },
 ];
 
-/// The last one builds libFuzzer.
-const DEBIAN_PROGRAMS: [&str; 5] =
-    ["redis-server", "redis-cli", "redis-benchmark", "memcached", "c++"];
+/// The version of mdBook that builds the book.
+const MDBOOK: &str = "0.5.4";
+
+/// The last one builds libFuzzer, those before it are what the book's pages call.
+const DEBIAN_PROGRAMS: [&str; 8] = [
+    "redis-server",
+    "redis-cli",
+    "redis-benchmark",
+    "memcached",
+    "curl",
+    "openssl",
+    "groff",
+    "c++",
+];
 
 fn has_debian_programs() -> bool {
     DEBIAN_PROGRAMS.iter().all(|program| find(program).is_some())
@@ -151,7 +163,8 @@ fn install_debian(_: &Path) -> Result<(), String> {
     output(&mut command("apt-get", &["update", "--quiet=2"]))?;
     let arguments = ["install", "--yes", "--no-install-recommends"];
     let mut install = command("apt-get", &arguments);
-    install.args(["redis-server", "redis-tools", "memcached", "g++"]);
+    install.args(["redis-server", "redis-tools", "memcached"]);
+    install.args(["g++", "curl", "openssl", "groff-base"]);
     output(install.env("DEBIAN_FRONTEND", "noninteractive"))?;
     drop(policy);
     // Without systemd there is nothing to disable, and that is as good.
@@ -269,6 +282,12 @@ fn maven(project: &str, folder: &Path) -> Result<(), String> {
     let goal = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies";
     let arguments = ["--quiet", "--batch-mode", goal, "-DoutputDirectory=lib"];
     output(command("mvn", &arguments).current_dir(folder)).map(drop)
+}
+
+fn install_mdbook(folder: &Path) -> Result<(), String> {
+    let arguments = ["install", "--quiet", "--locked", "--no-default-features", "mdbook"];
+    let mut install = crate::shell::cargo(&arguments);
+    output(install.args(["--version", MDBOOK, "--root"]).arg(folder)).map(drop)
 }
 
 fn copy(project: &str, sources: &[&str], folder: &Path) -> Result<(), String> {

@@ -25,7 +25,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("server", SERVER),
     ("bench", &["base", "proto"]),
     ("apus", &["base", "persist", "server", "bench"]),
-    ("tests", &["base", "proto", "config"]),
+    ("tests", &["base", "proto", "commands", "config", "server"]),
     ("xtask", &["base", "bench"]),
 ];
 

@@ -35,6 +35,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "60",
         doc: "Seconds after which a client is closed that has to say who it is and has not; 0 \
               never closes one.",
+        cost: "A client that never says who it is loses its connection.",
         ..WORKS
     },
     ConfigOption {
@@ -43,6 +44,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "1000",
         doc: "Milliseconds by which attempts to log in are answered late, at most, from an address \
               from which many have failed; 0 answers all at once.",
+        cost: "Others behind the same address wait so long, too, when they log in.",
         ..WORKS
     },
     ConfigOption {
@@ -86,6 +88,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: unsigned(0, i64::MAX),
         default: "1000000",
         doc: "How many keys the table of client-side caches may remember.",
+        cost: "Memory for each key that a client with CLIENT TRACKING has read.",
         effect: Effect::TrackingTable,
         ..WORKS
     },

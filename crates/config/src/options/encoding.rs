@@ -12,6 +12,8 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "512",
         effect: Effect::KeyspaceSettings,
         doc: "Fields up to which a hash is packed.",
+        cost: "A packed hash is looked through from its start, one that is not takes more \
+        memory.",
         ..WORKS
     },
     ConfigOption {
@@ -88,6 +90,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "128",
         effect: Effect::KeyspaceSettings,
         doc: "Members up to which a set is packed.",
+        cost: "A packed set is looked through from its start, one that is not takes more memory.",
         ..WORKS
     },
     ConfigOption {
@@ -105,6 +108,8 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "128",
         effect: Effect::KeyspaceSettings,
         doc: "Members up to which a sorted set is packed.",
+        cost: "A packed sorted set is looked through from its start, one that is not takes more \
+        memory.",
         ..WORKS
     },
     ConfigOption {

@@ -13,6 +13,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         effect: Effect::MaxMemory,
         doc: "The memory limit in bytes, or in percent of what the machine or the container has; \
               0 is no limit.",
+        cost: "A SET that evicts takes 1.1 to 1.75 times the CPU of one that does not.",
         ..WORKS
     },
     ConfigOption {
@@ -28,6 +29,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: integer(1, 64),
         default: "5",
         doc: "How many keys are compared to find one to evict.",
+        cost: "More of them choose better, and each takes CPU of the write that evicts.",
         ..WORKS
     },
     ConfigOption {
@@ -102,6 +104,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "activedefrag",
         default: "yes",
         doc: "Moves values out of pages that removals left half empty, so that memory goes back.",
+        cost: "While memory is wasted, up to `active-defrag-cycle-max` percent of each worker.",
         ..WORKS
     },
     ConfigOption {

@@ -18,28 +18,38 @@ mod tls;
 
 use super::option::ConfigOption;
 
-const GROUPS: [&[ConfigOption]; 15] = [
-    network::OPTIONS,
-    tls::OPTIONS,
-    clients::OPTIONS,
-    security::OPTIONS,
-    process::OPTIONS,
-    threads::OPTIONS,
-    logging::OPTIONS,
-    monitoring::OPTIONS,
-    memory::OPTIONS,
-    encoding::OPTIONS,
-    persistence::OPTIONS,
-    replication::OPTIONS,
-    cluster::OPTIONS,
-    keydb::OPTIONS,
-    memcached::OPTIONS,
+/// The options of one subject.
+#[derive(Clone, Copy)]
+pub struct OptionGroup {
+    /// What they are about.
+    pub title: &'static str,
+    /// In the order in which they are told of.
+    pub options: &'static [ConfigOption],
+}
+
+/// All groups, in the order of the configuration file.
+pub const GROUPS: [OptionGroup; 15] = [
+    OptionGroup { title: "Network", options: network::OPTIONS },
+    OptionGroup { title: "TLS", options: tls::OPTIONS },
+    OptionGroup { title: "Clients", options: clients::OPTIONS },
+    OptionGroup { title: "Users and passwords", options: security::OPTIONS },
+    OptionGroup { title: "The process", options: process::OPTIONS },
+    OptionGroup { title: "Threads and cores", options: threads::OPTIONS },
+    OptionGroup { title: "The log", options: logging::OPTIONS },
+    OptionGroup { title: "Insight", options: monitoring::OPTIONS },
+    OptionGroup { title: "Memory", options: memory::OPTIONS },
+    OptionGroup { title: "Forms of values", options: encoding::OPTIONS },
+    OptionGroup { title: "Snapshots and the append-only file", options: persistence::OPTIONS },
+    OptionGroup { title: "Replication", options: replication::OPTIONS },
+    OptionGroup { title: "Redis Cluster", options: cluster::OPTIONS },
+    OptionGroup { title: "Of KeyDB", options: keydb::OPTIONS },
+    OptionGroup { title: "memcached", options: memcached::OPTIONS },
 ];
 
 const COUNT: usize = {
     let (mut count, mut group) = (0, 0);
     while group < GROUPS.len() {
-        count += GROUPS[group].len();
+        count += GROUPS[group].options.len();
         group += 1;
     }
     count
@@ -47,12 +57,12 @@ const COUNT: usize = {
 
 /// All options.
 pub static ALL: [ConfigOption; COUNT] = {
-    let mut all = [GROUPS[0][0]; COUNT];
+    let mut all = [GROUPS[0].options[0]; COUNT];
     let (mut count, mut group) = (0, 0);
     while group < GROUPS.len() {
         let mut index = 0;
-        while index < GROUPS[group].len() {
-            all[count] = GROUPS[group][index];
+        while index < GROUPS[group].options.len() {
+            all[count] = GROUPS[group].options[index];
             count += 1;
             index += 1;
         }
@@ -112,6 +122,8 @@ mod tests {
         for option in &ALL {
             assert!(option.doc.ends_with('.'), "{}", option.name);
             assert!(option.doc.len() > 10 && !option.doc.contains('\n'), "{}", option.name);
+            let cost = option.cost;
+            assert!(cost.is_empty() || cost.ends_with('.') && !cost.contains('\n'), "{cost}");
         }
     }
 

@@ -14,6 +14,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         access: Access::Startup,
         doc: "The port of HTTP: /metrics for Prometheus, /healthz, /readyz and /api/info; 0 \
               listens on none.",
+        cost: "One thread; each scrape reads what INFO reads, off the workers.",
         ..WORKS
     },
     ConfigOption {
@@ -31,6 +32,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "10000",
         effect: Effect::CommandLog,
         doc: "Microseconds from which a command is slow; below 0 none is.",
+        cost: "0 notes every command, and copies its arguments.",
         ..WORKS
     },
     ConfigOption {
@@ -114,6 +116,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: special::KEY_EVENTS,
         effect: Effect::KeyspaceSettings,
         doc: "Which changes of keys are published.",
+        cost: "Each change of a class that is on publishes one message or two.",
         ..WORKS
     },
     ConfigOption {

@@ -32,6 +32,8 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         effect: Effect::SaveSchedule,
         doc: "Pairs of seconds and changes after which a snapshot is taken; an empty text \
               takes none.",
+        cost: "A snapshot takes CPU of up to five threads and room on the disk for a second \
+        file; nothing is forked.",
         ..WORKS
     },
     ConfigOption {
@@ -45,6 +47,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "yes",
         effect: Effect::KeyspaceSettings,
         doc: "Compresses strings in snapshots, and in what DUMP replies.",
+        cost: "CPU of the threads that write and load, for smaller files.",
         ..WORKS
     },
     ConfigOption {
@@ -145,6 +148,8 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "no",
         effect: Effect::AppendOnly,
         doc: "Whether changes are written to a journal on disk.",
+        cost: "Every write goes to a file, too: with `everysec` a SET pipelined by 16 has 0.85 \
+        of its rate without a log.",
         ..WORKS
     },
     ConfigOption {
@@ -169,6 +174,8 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "everysec",
         effect: Effect::AppendSync,
         doc: "When the journal reaches the disk.",
+        cost: "`always` holds each reply until the disk has the write; `everysec` and `no` lose \
+        what a crash of the machine leaves unwritten.",
         ..WORKS
     },
     ConfigOption {
@@ -181,6 +188,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "no-appendfsync-on-rewrite",
         default: "no",
         doc: "Leaves out the journal's syncs while it is rewritten or a snapshot is written.",
+        cost: "A crash of the machine meanwhile loses what was written since the rewrite began.",
         ..WORKS
     },
     ConfigOption {
@@ -188,6 +196,8 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: integer(0, i32::MAX as i64),
         default: "100",
         doc: "Growth in percent at which the journal is rewritten; 0 never does.",
+        cost: "A rewrite is a snapshot: CPU of some threads, and room on the disk for a second \
+        base.",
         ..WORKS
     },
     ConfigOption {
@@ -228,6 +238,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "aof-timestamp-enabled",
         default: "no",
         doc: "Notes the time in the journal.",
+        cost: "A line in the log for each second in which something was written.",
         ..WORKS
     },
     ConfigOption {

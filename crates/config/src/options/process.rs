@@ -35,6 +35,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "16",
         access: Access::Startup,
         doc: "How many databases there are.",
+        cost: "An empty one costs nothing; one that is used costs what it holds.",
         ..WORKS
     },
     ConfigOption {

@@ -118,6 +118,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "1mb",
         effect: Effect::Replication,
         doc: "How many bytes of the stream are kept for replicas that reconnect.",
+        cost: "So much memory, from the first replica on.",
         ..WORKS
     },
     ConfigOption {
@@ -141,6 +142,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "5",
         effect: Effect::Replication,
         doc: "Seconds a full sync waits for more replicas.",
+        cost: "The first replica waits so long for its data.",
         ..WORKS
     },
     ConfigOption {
@@ -157,6 +159,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "disabled",
         effect: Effect::Replication,
         doc: "How a replica loads a full sync without a file.",
+        cost: "`swapdb` holds the old data and the new ones in memory at once.",
         ..WORKS
     },
     ConfigOption {
@@ -211,6 +214,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "0",
         effect: Effect::Replication,
         doc: "How many replicas must be near for writes to be accepted.",
+        cost: "Writes are refused while fewer replicas are near.",
         ..WORKS
     },
     ConfigOption {
@@ -235,6 +239,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "no",
         effect: Effect::KeyspaceSettings,
         doc: "Leaves expiry to the source while data is imported.",
+        cost: "Keys whose time is over stay while it is on.",
         ..WORKS
     },
 ];

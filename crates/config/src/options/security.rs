@@ -50,6 +50,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "no",
         access: Access::Startup,
         doc: "Who may call DEBUG.",
+        cost: "Whoever may call DEBUG can end the server.",
         ..WORKS
     },
     ConfigOption {

@@ -13,6 +13,8 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "0",
         effect: Effect::Workers,
         doc: "How many threads serve clients; 0 is one per core that the process may use.",
+        cost: "More of them than cores wait for each other; where clients share the cores, one \
+        fewer may be faster.",
         ..WORKS
     },
     ConfigOption {
@@ -21,6 +23,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "no",
         effect: Effect::Affinity,
         doc: "Binds each worker to a core of its own.",
+        cost: "A bound worker waits while another process has its core.",
         ..WORKS
     },
     ConfigOption {
@@ -137,6 +140,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: integer(1, 10),
         default: "1",
         doc: "How much time is spent on finding expired keys.",
+        cost: "Higher ones take more of the time of workers.",
         ..WORKS
     },
 ];

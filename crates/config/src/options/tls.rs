@@ -13,6 +13,8 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "0",
         effect: Effect::Listeners,
         doc: "The TLS port to listen on; 0 listens on none.",
+        cost: "A handshake takes 110 to 470 us of CPU on threads of its own, a record of 290 \
+        bytes 0.3 us on a worker.",
         ..WORKS
     },
     ConfigOption {
