@@ -43,10 +43,10 @@ case $name in
 apus)
     case $1 in
     bench | cli | ping)
-        word=$1
+        verb=$1
         shift
         has '-p --port -s -u' "$@" || set -- -p 6379 "$@"
-        exec @apus@ "$word" "$@"
+        exec @apus@ "$verb" "$@"
         ;;
     check | help | --help | --version) exec @apus@ "$@" ;;
     memcached) exec @apus@ "$@" -l 127.0.0.1 ;;
