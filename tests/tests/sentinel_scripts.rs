@@ -94,3 +94,33 @@ fn what_fails_is_told_and_what_is_absent_is_refused() {
         shown.contains("again.sh") && shown.contains("scheduled") && shown.contains("run-delay")
     });
 }
+
+#[test]
+fn a_script_that_runs_is_shown_with_its_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let (pid, go) = (folder.path().join("pid"), folder.path().join("go"));
+    let (told, asked) = (pid.display(), go.display());
+    let body = format!(
+        "echo $$ > {told}\nfor turn in $(seq 600); do\n[ -e {asked} ] && exit\nsleep 0.1\ndone"
+    );
+    let waits = script(folder.path(), "waits.sh", &body);
+    let world = World::start(0, &[]);
+    for program in [SentinelProgram::Apus, SentinelProgram::Stock(Oracle::Redis82)] {
+        // The first event is of the start.
+        let more = format!("sentinel notification-script {NAME} {waits}\n");
+        let sentinel = program.watch(&world, 1, &more);
+        eventually("the script is shown with its number", || {
+            let number = std::fs::read_to_string(&pid).unwrap_or_default();
+            let reply = sentinel.ask(&["SENTINEL", "PENDING-SCRIPTS"]);
+            let shown = tests::render::render(&reply);
+            !number.trim().is_empty() && shown.contains(&format!("\"{}\"", number.trim()))
+        });
+        std::fs::write(&go, "").unwrap();
+        eventually("it ends", || {
+            let reply = sentinel.ask(&["SENTINEL", "PENDING-SCRIPTS"]);
+            !tests::render::render(&reply).contains("waits.sh")
+        });
+        std::fs::remove_file(&go).unwrap();
+        std::fs::remove_file(&pid).unwrap();
+    }
+}

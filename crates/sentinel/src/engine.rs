@@ -73,6 +73,7 @@ impl Sentinel {
             Event::Received { connection, value } => self.received(connection, value),
             Event::Command { client, resp, args } => self.command(client, resp, &args),
             Event::Resolved { host, ip } => self.resolved(&host, ip),
+            Event::ScriptStarted { script, pid } => self.context.begin_script(script, pid),
             Event::ScriptEnded { script, end } => self.context.end_script(script, end),
         }
         self.context.take_actions()

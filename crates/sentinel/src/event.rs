@@ -65,6 +65,13 @@ pub enum Event {
         /// The answer, if there is any.
         ip: Option<IpAddr>,
     },
+    /// A script has begun.
+    ScriptStarted {
+        /// The script.
+        script: ScriptId,
+        /// The number of its process.
+        pid: u32,
+    },
     /// A script has ended.
     ScriptEnded {
         /// The script.

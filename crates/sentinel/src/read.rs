@@ -318,9 +318,11 @@ fn error(text: &[u8], line: usize, reason: &'static str) -> ConfigError {
     ConfigError { line, text, reason }
 }
 
-/// Whether a text may name a primary: it stands in lines, in hellos and in lists.
+/// Whether a text may name a primary. Control characters, which end lines, newer versions of Redis
+/// refuse as well. A comma sets the fields of hellos apart: as in Redis, Sentinels do not find each
+/// other by such a name.
 pub(crate) fn is_name(name: &str) -> bool {
-    let is_plain = |byte: u8| !byte.is_ascii_control() && byte != b',';
+    let is_plain = |byte: u8| !byte.is_ascii_control();
     !name.is_empty() && name.len() <= 1024 && name.bytes().all(is_plain)
 }
 

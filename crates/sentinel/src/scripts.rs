@@ -33,6 +33,8 @@ pub(crate) enum JobState {
     Waiting(Option<Millis>),
     Running {
         script: ScriptId,
+        /// The number of its process; 0 while that is not known.
+        pid: u32,
         since: Millis,
         is_killed: bool,
     },
@@ -95,7 +97,7 @@ impl Context {
             }
             self.scripts.next_id += 1;
             let script = ScriptId(self.scripts.next_id);
-            job.state = JobState::Running { script, since: self.now, is_killed: false };
+            job.state = JobState::Running { script, pid: 0, since: self.now, is_killed: false };
             job.runs += 1;
             running += 1;
             let (path, arguments) = (job.path.clone(), job.arguments.clone());
@@ -110,16 +112,27 @@ impl Context {
         let (now, most) = (self.now, self.periods.script_runtime);
         let mut slow = Vec::new();
         for job in &mut self.scripts.jobs {
-            if let JobState::Running { script, since, is_killed } = &mut job.state
+            if let JobState::Running { script, pid, since, is_killed } = &mut job.state
                 && now - *since > most
                 && !std::mem::replace(is_killed, true)
             {
-                slow.push((*script, job.path.clone()));
+                slow.push((*script, format!("{} {pid}", job.path)));
             }
         }
-        for (script, path) in slow {
-            self.notify(Level::Warning, "-script-timeout", format!("{path} {}", script.0));
+        for (script, text) in slow {
+            self.notify(Level::Warning, "-script-timeout", text);
             self.act(Action::KillScript { script });
+        }
+    }
+
+    /// Takes the number of a script's process.
+    pub(crate) fn begin_script(&mut self, begun: ScriptId, number: u32) {
+        for job in &mut self.scripts.jobs {
+            if let JobState::Running { script, pid, .. } = &mut job.state
+                && *script == begun
+            {
+                *pid = number;
+            }
         }
     }
 
@@ -214,11 +227,13 @@ mod tests {
         let mut context = context();
         context.scripts.add("/bin/sleep", vec![]);
         let script = started(&mut context)[0];
+        context.begin_script(script, 4711);
         context.now += 60_001;
         context.tick_scripts();
         context.tick_scripts();
         let actions = context.take_actions();
         assert_eq!(actions.len(), 2, "an event and a kill: {actions:?}");
+        assert!(format!("{actions:?}").contains("/bin/sleep 4711"), "{actions:?}");
         context.end_script(script, ScriptEnd::Exit(2));
         assert!(context.scripts.jobs.is_empty(), "this status is not one to try again");
         assert!(!matches!(context.take_actions()[..], []));

@@ -102,10 +102,8 @@ pub(super) fn pending_scripts(
     let now = sentinel.context.now;
     reply.array(sentinel.context.scripts.jobs.len());
     for job in &sentinel.context.scripts.jobs {
-        let (flags, id, (word, time)) = match job.state {
-            JobState::Running { script, since, .. } => {
-                ("running", script.0, ("run-time", now - since))
-            }
+        let (flags, pid, (word, time)) = match job.state {
+            JobState::Running { pid, since, .. } => ("running", pid, ("run-time", now - since)),
             JobState::Waiting(until) => {
                 let delay = until.map_or(0, |until| (until - now).max(0));
                 ("scheduled", 0, ("run-delay", delay))
@@ -118,7 +116,7 @@ pub(super) fn pending_scripts(
         job.arguments.iter().for_each(|argument| reply.bulk(argument.as_bytes()));
         let mut fields = Fields(Vec::new());
         fields.add("flags", flags);
-        fields.add("pid", id);
+        fields.add("pid", pid);
         fields.add(word, time);
         fields.add("retry-num", job.runs);
         fields.pairs(&mut reply);

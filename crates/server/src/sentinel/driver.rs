@@ -237,7 +237,10 @@ impl Driver {
             Action::Log { level, text } => self.log(level, &text),
             Action::RunScript { script, path, arguments } => {
                 match script::start(script, &path, &arguments, self.reporter.clone()) {
-                    Some(running) => _ = self.scripts.insert(script, running),
+                    Some((running, pid)) => {
+                        self.scripts.insert(script, running);
+                        self.pending.push_back(Event::ScriptStarted { script, pid });
+                    }
                     None => {
                         let end = ScriptEnd::NotStarted;
                         self.pending.push_back(Event::ScriptEnded { script, end });

@@ -16,21 +16,22 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// A script that runs; to drop it kills the process.
 pub(super) type RunningScript = oneshot::Sender<()>;
 
-/// Starts a script, whose end is told.
+/// Starts a script, whose end is told; with the number of its process.
 pub(super) fn start(
     script: ScriptId,
     path: &str,
     arguments: &[String],
     news: mpsc::Sender<Event>,
-) -> Option<RunningScript> {
+) -> Option<(RunningScript, u32)> {
     let child = Command::new(file_of(path)).args(arguments).spawn().ok()?;
+    let pid = child.id();
     let (kill, killed) = oneshot::channel();
     tokio::spawn(async move {
         let end = wait_for_end(child, killed).await;
         // Nobody listens when the process is about to end.
         let _ = news.send(Event::ScriptEnded { script, end }).await;
     });
-    Some(kill)
+    Some((kill, pid))
 }
 
 /// A name without a slash is a file here, and not a program of the system.

@@ -43,7 +43,9 @@ fn plan(random: &mut Random) -> Plan {
 }
 
 /// After so long all is well again, whatever has happened: TILT may last, a primary be seen down,
-/// an election be lost a few times, each with its pause.
+/// an election be lost a few times, each with its pause. Where a leader finds nothing that the rules
+/// let it promote, it counts from there: a link that is at their edge is within them at one election
+/// and not at the next, as INFO tells whole seconds.
 fn bound(plan: &Plan) -> Millis {
     10_000 * plan.pace + plan.down_after + 4 * (2 * plan.failover_timeout + 1000)
 }
@@ -82,6 +84,9 @@ fn disturb(world: &mut World) {
     }
 }
 
+/// So many bounds are waited for where leaders go on to find nothing.
+const BARREN_MOST: Millis = 5;
+
 /// What came of a history.
 struct Verdict {
     failures: Vec<String>,
@@ -111,7 +116,11 @@ fn history(seed: u64, is_told: bool) -> Verdict {
     world.mend();
     let mended = world.now;
     let mut trouble = world.disagreement();
-    while trouble.is_some() && world.now < mended + bound {
+    let is_time_over = |world: &World| {
+        let from = world.barren_at.map_or(mended, |at| at.max(mended));
+        world.now >= mended + BARREN_MOST * bound || world.now >= from + bound
+    };
+    while trouble.is_some() && !is_time_over(&world) {
         let next = world.now + 250;
         world.run_until(next);
         trouble = world.disagreement();
@@ -129,6 +138,15 @@ fn history(seed: u64, is_told: bool) -> Verdict {
         healed_in: if is_hopeless { 0 } else { world.now - mended },
         tale: world.tale.unwrap_or_default(),
     }
+}
+
+/// The links of both replicas were broken for ten times down-after-milliseconds and a little more
+/// before the primary went: whether one may be promoted goes by the second at which it is asked.
+#[test]
+fn a_replica_at_the_edge_of_the_rules_is_promoted_in_the_end() {
+    let verdict = history(10_126_984, false);
+    assert!(verdict.failures.is_empty() && !verdict.is_hopeless, "{:?}", verdict.failures);
+    assert!(verdict.healed_in > 0);
 }
 
 fn setting(name: &str, default: u64) -> u64 {

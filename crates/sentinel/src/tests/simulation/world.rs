@@ -127,6 +127,8 @@ pub(super) struct World {
     /// The last words of the history, for who looks into a failure.
     pub(super) tale: Option<Vec<String>>,
     pub(super) calls: u64,
+    /// When a leader last found nothing that the rules let it promote.
+    pub(super) barren_at: Option<i64>,
 }
 
 /// The name of a primary.
@@ -160,6 +162,7 @@ impl World {
             next_happening: 0,
             tale: is_told.then(Vec::new),
             calls: 0,
+            barren_at: None,
             plan,
         };
         for guard in 0..world.plan.guards {
@@ -303,6 +306,10 @@ impl World {
                 self.tell(|| format!("s{guard} {} {}", notice.event, notice.text));
                 let Some(engine) = &self.guards[guard].engine else { return };
                 self.checks.notice(guard, engine, &notice, self.plan.quorum);
+                if notice.event == "-failover-abort-no-good-slave" && self.is_barren(guard, &notice)
+                {
+                    self.barren_at = Some(self.now);
+                }
             }
             Action::ScheduleTick { after } => {
                 let incarnation = self.guards[guard].incarnation;

@@ -10,7 +10,7 @@ use proto::Resp;
 use super::super::node::{Machine, NodeRole, machine};
 use super::{Guard, Happening, WireState, World, name};
 use crate::event::{ClientId, Event};
-use crate::notice::Level;
+use crate::notice::{Level, Notice};
 use crate::primary::Replica;
 use crate::{Options, Sentinel};
 
@@ -165,6 +165,26 @@ impl World {
                 })
         };
         (0..self.plan.sets.len()).any(|set| self.guards.iter().all(|guard| is_stale(guard, set)))
+    }
+
+    /// Whether the rules, and not a fault, left a leader nothing to promote: by the nodes' own clocks
+    /// each replica has been without a primary for too long, but for what INFO leaves out. That
+    /// tells whole seconds, and is up to two of them old.
+    pub(super) fn is_barren(&self, guard: usize, notice: &Notice) -> bool {
+        const UNSEEN: i64 = 3000;
+        let Some(engine) = &self.guards[guard].engine else { return false };
+        let name = notice.text.split(' ').nth(1).expect("an event names its primary");
+        let head = &engine.primaries[name].head;
+        let Some(since) = head.instance.subjective.since.filter(|_| head.instance.is_down()) else {
+            return false;
+        };
+        let limit = engine.context.now - since + head.settings.down_after * 10;
+        let primary = machine(head.instance.address.host.as_bytes());
+        let set = self.plan.sets.iter().find(|set| set.contains(&primary)).expect("it is of one");
+        set.iter().filter(|it| **it != primary && !self.gone.contains(it)).all(|replica| {
+            let node = &self.nodes[*replica];
+            !node.is_link_up && self.now - node.link_down_since + UNSEEN > limit
+        })
     }
 
     /// Whether all Sentinels agree on one primary of each set, which is one, and which all the
