@@ -439,6 +439,8 @@ fn a_shutdown_waits_for_replicas_that_lack_something() {
     let mut writer = top.client();
     writer.send(&["SET", "k", "w"]);
     assert!(writer.is_silent());
+    let left: u64 = client.info("shutdown_in_milliseconds").parse().expect("it waits");
+    assert!(left <= 3_600_000);
     check(&mut client, "> GET k\n\"v\"\n> SHUTDOWN ABORT\nOK");
     assert!(render(&ender.receive()).contains("Errors trying to SHUTDOWN"));
     assert_eq!(render(&writer.receive()), "OK");
@@ -448,6 +450,40 @@ fn a_shutdown_waits_for_replicas_that_lack_something() {
     eventually("it ends", || top.has_ended());
     check(&mut below.client(), "> GET k\n\"w\"");
     assert!(top.log().contains("1 of 1 replicas are in sync when shutting down."));
+}
+
+/// Valkey's words are about clusters: beside one they do nothing, or are refused.
+#[test]
+fn a_shutdown_knows_no_cluster() {
+    const LINES: &[&str] = &[
+        "SHUTDOWN SAFE ABORT",
+        "SHUTDOWN FAILOVER ABORT",
+        "SHUTDOWN FAILOVER SAVE NOSAVE",
+        "SHUTDOWN FAILOVER",
+        "SHUTDOWN SAFE FAILOVER NOSAVE NOW",
+        "SHUTDOWN SAFE NOPE",
+        "SHUTDOWN ABORT",
+        "CONFIG SET shutdown-on-sigterm \"failover safe now\"",
+        "CONFIG GET shutdown-on-sigterm",
+        "CONFIG SET shutdown-on-sigterm \"safe no\"",
+    ];
+    let ours = || Server::start(&["--save", ""]);
+    let theirs = || Oracle::Valkey91.start(&["--save", ""]);
+    let (mut one, mut other) = (ours(), theirs());
+    for line in LINES {
+        let [ours, theirs] = [&one, &other].map(|server| ask(&mut server.client(), line));
+        assert_eq!(ours, theirs, "{line}");
+    }
+    for server in [&mut one, &mut other] {
+        server.signal(rustix::process::Signal::TERM);
+        eventually("it ends", || server.has_ended());
+    }
+    for mut server in [ours(), theirs()] {
+        let mut client = server.client();
+        client.send(&["SHUTDOWN", "SAFE"]);
+        assert_eq!(client.receive_to_close(), b"");
+        eventually("it ends", || server.has_ended());
+    }
 }
 
 #[test]

@@ -50,7 +50,7 @@ pub struct OutputBufferLimits {
 pub struct KeyEvents(i64);
 
 /// How a signal shuts the server down.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShutdownFlags {
     /// Save even without save points.
     pub save: bool,
@@ -60,6 +60,10 @@ pub struct ShutdownFlags {
     pub now: bool,
     /// Go even when saving fails.
     pub force: bool,
+    /// Stay where a cluster would miss this server, as Valkey does; there is none here.
+    pub safe: bool,
+    /// Have a replica take over in a cluster, as Valkey does; there is none here.
+    pub failover: bool,
 }
 
 impl KeyEvents {
@@ -105,7 +109,14 @@ impl Readable for ShutdownFlags {
     fn read(config: &Config, cell: usize) -> ShutdownFlags {
         let flags = config.number(cell);
         let has = |bit: u32| flags >> bit & 1 == 1;
-        ShutdownFlags { save: has(0), nosave: has(1), now: has(2), force: has(3) }
+        ShutdownFlags {
+            save: has(0),
+            nosave: has(1),
+            now: has(2),
+            force: has(3),
+            safe: has(4),
+            failover: has(5),
+        }
     }
 }
 

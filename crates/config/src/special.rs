@@ -117,7 +117,8 @@ pub(super) const SHUTDOWN: Kind = Kind::Special(&Special {
 });
 
 /// The words of `shutdown-on-sigterm`; `default` is no bit, the others one each in this order.
-pub(super) const SHUTDOWN_WORDS: &[&str] = &["default", "save", "nosave", "now", "force"];
+pub(super) const SHUTDOWN_WORDS: &[&str] =
+    &["default", "save", "nosave", "now", "force", "safe", "failover"];
 
 /// The event classes that `A` stands for, then those that it does not.
 pub(super) const KEY_EVENT_LETTERS: &[u8] = b"g$lshzxetdanocKEmSTIV";

@@ -34,7 +34,8 @@ pub struct Shutdown {
 enum ReplicaWait {
     #[default]
     No,
-    Yes,
+    /// Until then, on the monotonic clock.
+    Until(i64),
     CalledOff,
 }
 
@@ -93,7 +94,7 @@ impl Shutdown {
         // Asked before writes wait, behind which nothing of our own comes into the stream.
         server.replica_acks.wait(Waker::noop(), true);
         let pause = server.pause.begin_own();
-        self.set_wait(ReplicaWait::Yes);
+        self.set_wait(ReplicaWait::Until(until_us));
         log_notice!(server.log, "Waiting for replicas before shutting down.");
         while !are_all(in_sync()) && clock.monotonic_us() < until_us && !self.is_called_off() {
             std::thread::sleep(BETWEEN_TRIES);
@@ -105,6 +106,12 @@ impl Shutdown {
         let (some, all) = in_sync();
         log_notice!(server.log, "{some} of {all} replicas are in sync when shutting down.");
         Ok(Some(pause))
+    }
+
+    /// How much longer an end waits for replicas, in milliseconds, if one does.
+    pub fn waits_for_ms(&self, server: &Durability) -> Option<i64> {
+        let ReplicaWait::Until(until_us) = *self.replica_wait() else { return None };
+        Some((until_us - server.keyspace.clock().monotonic_us()).max(0) / 1000)
     }
 
     fn is_called_off(&self) -> bool {

@@ -155,13 +155,15 @@ fn special_values() {
             ("a", Err(PERCENTILES)),
         ],
     );
-    let shutdown = "argument(s) must be one of the following: default, save, nosave, now, force";
+    let shutdown = "argument(s) must be one of the following: default, save, nosave, now, force, \
+                    safe, failover";
     check(
         "shutdown-on-sigterm",
         &[
             ("nosave now", Ok("nosave now")),
             ("default now", Ok("now")),
             ("default", Ok("default")),
+            ("failover safe force now nosave", Ok("nosave now force safe failover")),
             ("", Err(shutdown)),
             ("nosave save", Err("shutdown options SAVE and NOSAVE can't be used simultaneously")),
         ],

@@ -95,7 +95,7 @@ impl RequestContext<'_> {
         // Where it succeeds, the end of the connection is the answer.
         self.offload(move |server, reply| {
             let save = !server.config.get(SAVE).is_empty();
-            let how = ShutdownFlags { save, nosave: !save, now: false, force: false };
+            let how = ShutdownFlags { save, nosave: !save, ..ShutdownFlags::default() };
             if server.shutdown.carry_out(server, how).is_err() {
                 reply.raw(b"SERVER_ERROR the data could not be saved\r\n");
             }

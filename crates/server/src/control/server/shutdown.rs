@@ -21,7 +21,7 @@ pub(super) const SHUTDOWN: ControlCommand = Command {
         name: "SHUTDOWN",
         since: "1.0.0",
         group: Group::Server,
-        syntax: "[NOSAVE | SAVE] [NOW] [FORCE] [ABORT]",
+        syntax: "[NOSAVE | SAVE] [NOW] [FORCE] [SAFE] [FAILOVER] [ABORT]",
         summary: "Synchronously saves the database(s) to disk and shuts down the Redis server.",
         complexity: "O(N) when saving, where N is the total number of keys in all databases when \
                      saving data, otherwise O(1)",
@@ -32,7 +32,10 @@ pub(super) const SHUTDOWN: ControlCommand = Command {
             .and(Flags::STALE)
             .and(Flags::NO_MULTI)
             .and(Flags::ALLOW_BUSY),
-        history: &[("7.0.0", "Added the `NOW`, `FORCE` and `ABORT` modifiers.")],
+        history: &[
+            ("7.0.0", "Added the `NOW`, `FORCE` and `ABORT` modifiers."),
+            ("9.0.0", "Added the `SAFE` and `FAILOVER` modifiers."),
+        ],
         ..Spec::BASE
     },
     subcommands: &[],
@@ -43,11 +46,13 @@ pub(super) const SHUTDOWN: ControlCommand = Command {
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 const NONE_IN_PROGRESS: Refusal = Refusal::error("ERR No shutdown in progress.");
+const NO_CLUSTER: Refusal =
+    Refusal::error("ERR SHUTDOWN FAILOVER is only supported in cluster mode.");
 const FAILED: Refusal = Refusal::error("ERR Errors trying to SHUTDOWN. Check logs.");
 
 /// How to end; `None` says to call an end off.
 fn modifiers(args: Args<'_>) -> Result<Option<ShutdownFlags>, Refusal> {
-    let mut how = ShutdownFlags { save: false, nosave: false, now: false, force: false };
+    let mut how = ShutdownFlags::default();
     let mut abort = false;
     for word in args.iter().skip(1) {
         let modifier = match word {
@@ -55,14 +60,18 @@ fn modifiers(args: Args<'_>) -> Result<Option<ShutdownFlags>, Refusal> {
             _ if is(word, "NOSAVE") => &mut how.nosave,
             _ if is(word, "NOW") => &mut how.now,
             _ if is(word, "FORCE") => &mut how.force,
+            _ if is(word, "SAFE") => &mut how.safe,
+            _ if is(word, "FAILOVER") => &mut how.failover,
             _ if is(word, "ABORT") => &mut abort,
             _ => return Err(SYNTAX),
         };
         *modifier = true;
     }
-    let ShutdownFlags { save, nosave, now, force } = how;
-    if save && nosave || abort && (save || nosave || now || force) {
+    if how.save && how.nosave || abort && how != ShutdownFlags::default() {
         return Err(SYNTAX);
+    }
+    if how.failover {
+        return Err(NO_CLUSTER);
     }
     Ok((!abort).then_some(how))
 }

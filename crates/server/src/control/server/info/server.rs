@@ -62,6 +62,9 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     let file = server.config.path().map(|path| path.display().to_string());
     report.field("config_file", file.unwrap_or_default());
     report.field("io_threads_active", 0);
+    if let Some(left) = server.shutdown.waits_for_ms(server) {
+        report.field("shutdown_in_milliseconds", left);
+    }
     write_listeners(report, &shown(b"bind"), port, &shown(b"unixsocket"));
 }
 
