@@ -54,7 +54,8 @@ pub(super) struct LinkClocks {
 /// How often a connection to the present primary was tried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Attempts {
-    /// Since the stream flowed last (`master_current_sync_attempts`).
+    /// Since a stream ended last, the one that led to the present stream included
+    /// (`master_current_sync_attempts`).
     pub current: u64,
     /// In all (`master_total_sync_attempts`).
     pub total: u64,
@@ -460,7 +461,6 @@ impl ReplicaLink {
         if let Some(since_ms) = self.clocks.down_since_ms.take() {
             self.clocks.down_ms += now_ms.saturating_sub(since_ms);
         }
-        self.attempts.current = 0;
         if self.beside.take().is_some() && self.held.size > 0 {
             self.held.flowing = self.held.size;
             self.out.notice(format!(
@@ -555,7 +555,10 @@ impl ReplicaLink {
                 // Beside what is there, or in its place.
                 self.position = self.position.filter(|_| order.mode == LoadMode::Swap);
             }
-            Phase::Streaming(_) => self.clocks.down_since_ms = Some(now_ms),
+            Phase::Streaming(_) => {
+                self.clocks.down_since_ms = Some(now_ms);
+                self.attempts.current = 0;
+            }
             _ => {}
         }
     }

@@ -46,8 +46,8 @@ pub enum StreamFault {
     Protocol(ProtocolError),
     /// A command that is not an array: the two ends are not in step.
     Inline,
-    /// A unit is longer than it may be.
-    TooLong,
+    /// A unit is longer than so many bytes, which it may be.
+    TooLong(usize),
 }
 
 /// A primary may allow longer arguments than we do; the unit's own limit holds for both.
@@ -82,7 +82,7 @@ impl StreamParser {
                 Progress::Incomplete { .. } => {
                     let announced = self.unit.len + self.parser.bytes_announced().unwrap_or(0);
                     return match announced.max(buf.len()) > self.len_max {
-                        true => Err(StreamFault::TooLong),
+                        true => Err(StreamFault::TooLong(self.len_max)),
                         false => Ok(None),
                     };
                 }
@@ -95,7 +95,7 @@ impl StreamParser {
             }
             self.parser.reset();
             if self.unit.len > self.len_max {
-                return Err(StreamFault::TooLong);
+                return Err(StreamFault::TooLong(self.len_max));
             }
             if !self.unit.in_multi {
                 return Ok(Some(self.close()));
@@ -137,7 +137,9 @@ impl fmt::Display for StreamFault {
         match self {
             Self::Protocol(error) => error.fmt(f),
             Self::Inline => f.write_str("a command that is not an array"),
-            Self::TooLong => f.write_str("a command or transaction that is too long"),
+            Self::TooLong(most) => {
+                write!(f, "a command or transaction of more than {most} bytes, the most there may be")
+            }
         }
     }
 }
@@ -221,8 +223,8 @@ mod tests {
             assert_eq!(units(b"ping\r\n", step), Err(StreamFault::Inline));
             assert_eq!(units(b"\rping\r\n", step), Err(StreamFault::Inline));
             assert!(units(&long, step).is_ok());
-            assert_eq!(units(&longer, step), Err(StreamFault::TooLong));
-            assert_eq!(units(b"*1\r\n$1001\r\n", step), Err(StreamFault::TooLong));
+            assert_eq!(units(&longer, step), Err(StreamFault::TooLong(1000)));
+            assert_eq!(units(b"*1\r\n$1001\r\n", step), Err(StreamFault::TooLong(1000)));
             let fault = units(b"*1\r\n+OK\r\n", step);
             assert!(matches!(fault, Err(StreamFault::Protocol(_))));
         }

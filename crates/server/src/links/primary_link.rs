@@ -41,6 +41,9 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 /// Bytes that are read at a time.
 const READ: usize = 256 << 10;
 
+/// So much room for what was read is kept; a long unit's is given back behind it.
+const INPUT_KEPT: usize = 4 << 20;
+
 /// What the links' thread has of the link to our primary.
 #[derive(Default)]
 pub(super) struct PrimaryLink {
@@ -445,6 +448,9 @@ impl LinksThread {
         socket.input.drain(..done.min(socket.input.len()));
         if !self.is_present(socket) {
             socket.input.clear();
+        }
+        if socket.input.capacity() > INPUT_KEPT && socket.input.len() < INPUT_KEPT / 2 {
+            socket.input.shrink_to(INPUT_KEPT);
         }
         self.act();
     }

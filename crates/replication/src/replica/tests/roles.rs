@@ -144,7 +144,7 @@ fn figures_of_a_link_up_and_down() {
     assert_eq!(report.state, LinkState::Connected);
     assert_eq!((report.last_io_s, report.role_offset, report.offset), (4, 100, 100));
     assert_eq!((report.up_since_s, report.down_since_s, report.sync), (Some(4), None, None));
-    assert_eq!((report.attempts.current, report.attempts.total), (0, 1));
+    assert_eq!((report.attempts.current, report.attempts.total), (1, 1));
     session.closed();
     session.now_ms += 7000;
     let report = session.link.report(session.now_ms).expect("a primary");
@@ -156,4 +156,5 @@ fn figures_of_a_link_up_and_down() {
     session.hear("+PONG\r\n+OK\r\n+OK\r\n+CONTINUE\r\n");
     let report = session.link.report(session.now_ms + 9000).expect("a primary");
     assert_eq!((report.down_total_s, report.up_since_s), (7, Some(9)));
+    assert_eq!((report.attempts.current, report.attempts.total), (1, 2), "as in Redis");
 }

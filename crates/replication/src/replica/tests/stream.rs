@@ -72,6 +72,22 @@ fn endless_requests_for_acknowledgements_are_not_all_kept() {
     assert_eq!(answers[63], format!("> REPLCONF ACK {}", end - 37), "the newest is answered");
 }
 
+/// What is kept of a unit has a bound. All data, which have what it did, are asked for then: the
+/// stream would come with it again and again.
+#[test]
+fn a_unit_that_is_too_long_costs_a_full_sync_and_no_more_memory() {
+    let settings = ReplicaSettings { unit_len_max: 1000, ..ReplicaSettings::default() };
+    let fault = "log Protocol error from MASTER: a command or transaction of more than 1000 bytes, \
+                 the most there may be";
+    let many = [command("multi"), command("set k v").repeat(40)].concat();
+    for unit in [&b"*3\r\n$3\r\nset\r\n$1\r\nk\r\n$1001\r\n"[..], &many] {
+        let mut session = Session::streaming(settings.clone());
+        let lines = session.hear_bytes(unit);
+        assert_eq!(lines[..2], [fault, "close"]);
+        assert_eq!(session.link.position(), None, "there is nothing to go on from");
+    }
+}
+
 #[test]
 fn a_silent_primary_is_left() {
     let mut session = Session::streaming(ReplicaSettings::default());
