@@ -179,6 +179,10 @@ impl JournalReader for QueueReader {
         self.0.put(lsn, &[&note.line(), kept].concat(), false);
     }
 
+    fn keeps_local(&self) -> bool {
+        true
+    }
+
     fn selects(&mut self, database: usize) {
         self.0.lock().database = database;
     }

@@ -48,6 +48,8 @@ pub(super) struct Applier {
     threads: Option<ShareThreads>,
     out: Output,
     pass: Option<HeavyPass>,
+    /// Whether each unit is appended under its locks, in one order with what clients write here.
+    is_exact: bool,
     /// All up to this offset is applied,
     applied: u64,
     /// behind which this database is selected,
@@ -96,6 +98,7 @@ impl Applier {
             threads: None,
             out: Output::new(),
             pass: None,
+            is_exact: false,
             applied: 0,
             database: 0,
             appended: 0,
@@ -174,6 +177,11 @@ impl Applier {
         for segment in self.partitioner.take() {
             match segment {
                 Segment::Serial(tasks) => self.run_serial(piece, &tasks)?,
+                Segment::Parallel(shares) if self.is_exact => {
+                    let mut tasks: Vec<Task> = shares.into_iter().flatten().collect();
+                    tasks.sort_unstable_by_key(|task| task.offset);
+                    self.run_serial(piece, &tasks)?;
+                }
                 Segment::Parallel(shares) => self.run_parallel(piece, shares)?,
             }
         }
@@ -229,8 +237,9 @@ impl Applier {
                 }
             }
             let (server, stream, from) = (self.server, &self.thread, self.appended);
+            let is_appended = has_world || self.is_exact;
             let append = || {
-                if has_world {
+                if is_appended {
                     append(server, &self.source, piece, from..task.end, task.selects);
                 }
             };
@@ -238,7 +247,7 @@ impl Applier {
             match Replayer::apply(server, stream, unit, grant, &mut self.out, append)? {
                 None => {
                     (self.applied, self.database) = (task.end, task.selects);
-                    if has_world {
+                    if is_appended {
                         self.report_appended();
                     }
                     return Ok(());
@@ -317,6 +326,7 @@ impl Applier {
             // So is whether the rest was given up, as it is with the world stopped.
             if !self.is_paused() && !self.queue.is_closed() {
                 self.pass = Some(pass);
+                self.is_exact = self.server.journal.keeps_local();
                 return Ok(());
             }
         }

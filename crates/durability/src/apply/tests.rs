@@ -4,6 +4,7 @@
 mod commands;
 mod cuts;
 mod faults;
+mod local;
 mod log;
 mod told;
 

@@ -98,7 +98,7 @@ impl<'s> Replayer<'s> {
         with_locks: impl FnOnce(),
     ) -> Result<Option<Acquisition>, Stopped> {
         let options = options(stream.lane, stream.now.get());
-        let tx = Tx::begin(grant, TxOptions { touches: true, ..options });
+        let tx = Tx::begin(grant, TxOptions { touches: true, unrecorded: true, ..options });
         let plain = Self::with(server, tx, std::mem::take(out));
         let mut replayer = Self { stream: Some(stream), ..plain };
         let mut ran = replayer.run(task, bytes);

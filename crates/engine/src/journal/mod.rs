@@ -9,8 +9,8 @@
 //! writes for itself, such as the annotations of the append-only file, does not count, and what
 //! the stream is to carry besides writes (PING, GETACK) is to be appended like them.
 //!
-//! A server that follows a primary appends that one's stream as it comes, and nothing else
-//! (`set_follows`): it goes on in whatever database the primary has selected.
+//! A server that follows a primary appends that one's stream as it comes (`following`): it goes on in
+//! whatever database the primary has selected.
 //!
 //! Without a reader nothing is encoded, nothing counts and nothing waits: the stream has a hole
 //! there. Every reader is given the same bytes, which belong to whoever appends them; what it keeps
@@ -38,6 +38,7 @@ pub mod acks;
 #[cfg(any(test, feature = "testing"))]
 pub mod copy;
 mod durability;
+mod following;
 mod record;
 pub mod snapshot_fence;
 
@@ -56,6 +57,11 @@ pub trait JournalReader: Send {
     /// The reader that passes the stream on takes what came.
     fn record_kept(&mut self, lsn: Lsn, bytes: &[u8], _kept: &[u8]) {
         self.record(lsn, bytes, false);
+    }
+
+    /// Whether it keeps what clients of a replica write, which is no part of the stream.
+    fn keeps_local(&self) -> bool {
+        false
     }
 
     /// What comes behind this LSN is of this history, or of none.
@@ -114,8 +120,10 @@ pub struct Journal {
 #[derive(Default)]
 struct Tail {
     lsn: Lsn,
-    /// Whether a primary's stream is what is appended, and nothing else.
+    /// Whether a primary's stream is what is appended.
     follows: bool,
+    /// Whether clients may write beside that.
+    takes_local: bool,
     /// The database that is selected here; another than the first behind a primary's stream only.
     database: usize,
     /// Of which history of replication it is.
@@ -236,48 +244,12 @@ impl Journal {
         self.forget(id);
     }
 
-    /// Says whether a primary's stream is what is appended from here on: then transactions make no
-    /// records. The world must be stopped. Behind a stream that had selected another database the
-    /// first record turns back.
-    pub fn set_follows(&self, follows: bool) {
-        let mut tail = self.tail();
-        tail.follows = follows;
-        self.show_writers(&tail);
-        if !follows && tail.database != 0 {
-            if !tail.readers.is_empty() {
-                self.append_to(&mut tail, &RecordBatch::default(), &record::selection(0));
-            }
-            tail.select(0);
-        }
-    }
-
     /// Tells transactions whether they are to make records.
     fn show_writers(&self, tail: &Tail) {
         let has_readers = !tail.readers.is_empty();
         self.has_readers.store(has_readers, Ordering::Relaxed);
-        self.is_read.store(has_readers && !tail.follows, Ordering::Relaxed);
-    }
-
-    /// Appends whole units of a primary's stream, behind which this database is selected; returns
-    /// the LSN there. They count whether anybody reads them or not.
-    pub fn append_stream(&self, units: &[u8], database: usize) -> Lsn {
-        let mut tail = self.tail();
-        let lsn = self.append_to(&mut tail, &RecordBatch::default(), units);
-        tail.select(database);
-        lsn
-    }
-
-    /// The same for a unit that did not do here what it did at the primary's: `kept` are commands
-    /// that do what it did, if it did anything.
-    pub fn append_kept(&self, unit: &[u8], kept: &[u8], database: usize) {
-        let mut tail = self.tail();
-        tail.lsn += unit.len() as u64;
-        let lsn = tail.lsn;
-        for attached in &mut tail.readers {
-            attached.reader.record_kept(lsn, unit, kept);
-            self.await_written(attached);
-        }
-        tail.select(database);
+        let is_read = if tail.follows { tail.keeps_local() } else { has_readers };
+        self.is_read.store(is_read, Ordering::Relaxed);
     }
 
     /// This database is selected where the journal ends, by the data that a stream goes on behind.
@@ -303,14 +275,18 @@ impl Journal {
     /// Appends a record of our own for which nothing waits; returns the LSN behind it. Behind a
     /// demotion, which it may have been decided before, it is no record any more.
     pub fn append(&self, record: &[u8]) -> Lsn {
-        self.append_in(&RecordBatch::default(), record)
+        let mut tail = self.tail();
+        if tail.follows {
+            return tail.lsn;
+        }
+        self.append_to(&mut tail, &RecordBatch::default(), record)
     }
 
     /// Appends a transaction's record, of a batch that may be open; returns the LSN behind it.
     pub(crate) fn append_in(&self, batch: &RecordBatch, record: &[u8]) -> Lsn {
         let mut tail = self.tail();
         if tail.follows {
-            return tail.lsn;
+            return self.append_local(&mut tail, record);
         }
         self.append_to(&mut tail, batch, record)
     }
@@ -354,8 +330,7 @@ impl Journal {
     /// Appends a command that writes nothing and that subscribers of replicas are to hear of. What
     /// clients of a replica publish stays there, as in Redis.
     pub(crate) fn forward(&self, words: &[&[u8]]) {
-        let leads = self.is_read.load(Ordering::Relaxed);
-        if self.has_replicas.load(Ordering::Relaxed) && leads {
+        if self.has_replicas.load(Ordering::Relaxed) {
             let mut record = Vec::new();
             encode_command(words.iter().copied(), &mut record);
             self.append(&record);

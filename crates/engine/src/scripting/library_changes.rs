@@ -15,6 +15,7 @@ use proto::Args;
 use super::script_host::Loader;
 use crate::journal;
 use crate::limits::scripts::libraries::{LibrariesState, Loaded};
+use crate::runtime::record_batch::RecordBatch;
 use crate::table::command_table::CommandEntry;
 use crate::transaction::engine::Engine;
 
@@ -142,7 +143,8 @@ impl Change<'_> {
         if !server.keyspace.settings().journal_attached.load(Ordering::Relaxed) {
             return 0;
         }
-        server.journal.append(&journal::record_of_command(self.args))
+        let record = journal::record_of_command(self.args);
+        server.journal.append_in(&RecordBatch::default(), &record)
     }
 }
 

@@ -101,10 +101,10 @@ impl EventClass {
 }
 
 impl Effects {
-    pub(super) fn new(settings: &Settings) -> Self {
+    pub(super) fn new(settings: &Settings, unrecorded: bool) -> Self {
         Self {
             changes: 0,
-            recorded: settings.journal_attached.load(Ordering::Relaxed),
+            recorded: !unrecorded && settings.journal_attached.load(Ordering::Relaxed),
             listened: settings.events.load(Ordering::Relaxed),
             propagation: Propagation::AsSent,
             expired: SmallVec::new(),
@@ -114,8 +114,8 @@ impl Effects {
     }
 
     /// Looks again at who follows the data.
-    pub(super) fn renew_followers(&mut self, settings: &Settings) {
-        self.recorded = settings.journal_attached.load(Ordering::Relaxed);
+    pub(super) fn renew_followers(&mut self, settings: &Settings, unrecorded: bool) {
+        self.recorded = !unrecorded && settings.journal_attached.load(Ordering::Relaxed);
         self.listened = settings.events.load(Ordering::Relaxed);
     }
 

@@ -82,6 +82,8 @@ pub struct TxOptions {
     pub undoable: bool,
     /// Whether it runs where nobody waits for the thread.
     pub heavy: bool,
+    /// Whether it makes no record: the journal gets what it does from whoever runs it.
+    pub unrecorded: bool,
     /// Whose it is, by a number that means nothing here; 0 if nobody asked for it.
     pub origin: u64,
 }
@@ -99,6 +101,7 @@ impl TxOptions {
             touches: false,
             undoable: false,
             heavy: false,
+            unrecorded: false,
             origin: 0,
         }
     }
@@ -202,7 +205,7 @@ impl Tx {
             options,
             physical: keyspace.physical(options.database),
             access: AccessClock::new(keyspace.settings(), options.now).with_history(keyspace),
-            effects: Effects::new(keyspace.settings()),
+            effects: Effects::new(keyspace.settings(), options.unrecorded),
             undo: (options.undoable || has_waiters).then(UndoLog::default),
             stale: RefCell::default(),
             missed: RefCell::default(),
@@ -349,7 +352,7 @@ impl Tx {
     /// or its own commands change it: whether walks and watches follow the data, and which
     /// database has which name.
     pub fn refresh_views(&mut self) {
-        self.effects.renew_followers(self.keyspace.settings());
+        self.effects.renew_followers(self.keyspace.settings(), self.options.unrecorded);
         self.modified.look_again(self.keyspace);
         self.physical = self.keyspace.physical(self.options.database);
     }
@@ -435,7 +438,8 @@ impl Tx {
     /// What a command changed, for a transaction of several, each of which propagates in its own
     /// way. The changes are counted when nothing can undo them any more.
     pub fn take_effects(&mut self) -> Effects {
-        std::mem::replace(&mut self.effects, Effects::new(self.keyspace.settings()))
+        let fresh = Effects::new(self.keyspace.settings(), self.options.unrecorded);
+        std::mem::replace(&mut self.effects, fresh)
     }
 
     /// As `take_effects`, where nobody is to be told of them: how many changes there were.

@@ -8,6 +8,7 @@ use std::task::Waker;
 
 use base::random::Random;
 use config::settings::{REPL_BACKLOG_SIZE, REPLICA_READ_ONLY, REPLICA_SERVE_STALE_DATA};
+use durability::aof::Phase;
 use engine::journal::acks::ReplicaAck;
 use engine::journal::{StreamHistory, selection};
 use engine::limits::write_refusals::{FEW_REPLICAS, READ_ONLY};
@@ -299,7 +300,13 @@ impl Core {
         server.journal.set_history(history);
         let refusals = &server.write_refusals;
         refusals.set(FEW_REPLICAS, !is_replica && !self.primary.allows_writes());
-        refusals.set(READ_ONLY, is_replica && config.get(REPLICA_READ_ONLY));
+        let is_read_only = config.get(REPLICA_READ_ONLY);
+        let is_new = server.journal.set_takes_local(!is_read_only);
+        if is_new && is_replica && server.aof.phase() != Phase::Off {
+            // What was under way may have missed the log, or the order there.
+            server.aof.rewrite.schedule();
+        }
+        refusals.set(READ_ONLY, is_replica && is_read_only);
         let hides = is_replica && !config.get(REPLICA_SERVE_STALE_DATA);
         server.replica_role.set_stale(hides && state != LinkState::Connected);
         let acks = self.primary.acks().map(|(applied, synced)| ReplicaAck {

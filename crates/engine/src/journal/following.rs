@@ -1,0 +1,90 @@
+//! What a server appends that follows a primary: that one's stream, and beside it what its own
+//! clients write where they may.
+//!
+//! Invariants: the stream is passed on as it came, and an LSN counts its bytes alone; what clients
+//! write here is given to readers that keep the data, and to nobody who passes the stream on.
+
+use std::borrow::Cow;
+use std::sync::atomic::Ordering;
+
+use keyspace::Lsn;
+
+use super::{Journal, Tail, selection};
+use crate::runtime::record_batch::RecordBatch;
+
+impl Tail {
+    /// Whether somebody keeps what clients write beside a stream.
+    pub(super) fn keeps_local(&self) -> bool {
+        self.takes_local && self.readers.iter().any(|attached| attached.reader.keeps_local())
+    }
+}
+
+impl Journal {
+    /// Says whether a primary's stream is what is appended from here on. The world must be stopped.
+    /// Behind a stream that had selected another database the first record turns back.
+    pub fn set_follows(&self, follows: bool) {
+        let mut tail = self.tail();
+        tail.follows = follows;
+        self.show_writers(&tail);
+        if !follows && tail.database != 0 {
+            if !tail.readers.is_empty() {
+                self.append_to(&mut tail, &RecordBatch::default(), &selection(0));
+            }
+            tail.select(0);
+        }
+    }
+
+    /// Says whether clients may write beside a primary's stream; returns whether that is new.
+    pub fn set_takes_local(&self, takes_local: bool) -> bool {
+        let mut tail = self.tail();
+        let before = std::mem::replace(&mut tail.takes_local, takes_local);
+        self.show_writers(&tail);
+        before != takes_local
+    }
+
+    /// Whether transactions make records beside a primary's stream: then its units are to be
+    /// appended under their locks, as those are.
+    pub fn keeps_local(&self) -> bool {
+        self.is_read.load(Ordering::Relaxed) && self.tail().follows
+    }
+
+    /// Appends whole units of a primary's stream, behind which this database is selected; returns
+    /// the LSN there. They count whether anybody reads them or not.
+    pub fn append_stream(&self, units: &[u8], database: usize) -> Lsn {
+        let mut tail = self.tail();
+        let lsn = self.append_to(&mut tail, &RecordBatch::default(), units);
+        tail.select(database);
+        lsn
+    }
+
+    /// The same for a unit that did not do here what it did at the primary's: `kept` are commands
+    /// that do what it did, if it did anything.
+    pub fn append_kept(&self, unit: &[u8], kept: &[u8], database: usize) {
+        let mut tail = self.tail();
+        tail.lsn += unit.len() as u64;
+        let lsn = tail.lsn;
+        for attached in &mut tail.readers {
+            attached.reader.record_kept(lsn, unit, kept);
+            self.await_written(attached);
+        }
+        tail.select(database);
+    }
+
+    /// Appends what a client wrote beside the stream, for who keeps the data; returns the LSN where
+    /// the stream is. A record begins and ends in the first database.
+    pub(super) fn append_local(&self, tail: &mut Tail, record: &[u8]) -> Lsn {
+        if !tail.takes_local {
+            return tail.lsn;
+        }
+        let lsn = tail.lsn;
+        let kept = match tail.database {
+            0 => Cow::Borrowed(record),
+            other => Cow::Owned([&selection(0), record, &selection(other)].concat()),
+        };
+        for attached in tail.readers.iter_mut().filter(|attached| attached.reader.keeps_local()) {
+            attached.reader.record_kept(lsn, &[], &kept);
+            self.await_written(attached);
+        }
+        lsn
+    }
+}
