@@ -155,8 +155,16 @@ fn special_values() {
             ("a", Err(PERCENTILES)),
         ],
     );
-    let shutdown = "argument(s) must be one of the following: default, save, nosave, now, force, \
-                    safe, failover";
+    check(
+        "proc-title-template",
+        &[("{foo}", Err("template format is invalid or contains unknown variables"))],
+    );
+}
+
+#[test]
+fn ways_to_shut_down() {
+    let words = "argument(s) must be one of the following: default, save, nosave, now, force, \
+                 safe, failover";
     check(
         "shutdown-on-sigterm",
         &[
@@ -164,13 +172,9 @@ fn special_values() {
             ("default now", Ok("now")),
             ("default", Ok("default")),
             ("failover safe force now nosave", Ok("nosave now force safe failover")),
-            ("", Err(shutdown)),
+            ("", Err(words)),
             ("nosave save", Err("shutdown options SAVE and NOSAVE can't be used simultaneously")),
         ],
-    );
-    check(
-        "proc-title-template",
-        &[("{foo}", Err("template format is invalid or contains unknown variables"))],
     );
 }
 

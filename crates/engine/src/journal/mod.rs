@@ -9,8 +9,8 @@
 //! writes for itself, such as the annotations of the append-only file, does not count, and what
 //! the stream is to carry besides writes (PING, GETACK) is to be appended like them.
 //!
-//! A server that follows a primary appends that one's stream as it comes (`following`): it goes on in
-//! whatever database the primary has selected.
+//! A server that follows a primary appends that one's stream as it comes (`following`): it goes on
+//! in whatever database the primary has selected.
 //!
 //! Without a reader nothing is encoded, nothing counts and nothing waits: the stream has a hole
 //! there. Every reader is given the same bytes, which belong to whoever appends them; what it keeps

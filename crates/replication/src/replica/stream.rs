@@ -138,7 +138,10 @@ impl fmt::Display for StreamFault {
             Self::Protocol(error) => error.fmt(f),
             Self::Inline => f.write_str("a command that is not an array"),
             Self::TooLong(most) => {
-                write!(f, "a command or transaction of more than {most} bytes, the most there may be")
+                write!(
+                    f,
+                    "a command or transaction of more than {most} bytes, the most there may be"
+                )
             }
         }
     }

@@ -43,9 +43,9 @@ fn plan(random: &mut Random) -> Plan {
 }
 
 /// After so long all is well again, whatever has happened: TILT may last, a primary be seen down,
-/// an election be lost a few times, each with its pause. Where a leader finds nothing that the rules
-/// let it promote, it counts from there: a link that is at their edge is within them at one election
-/// and not at the next, as INFO tells whole seconds.
+/// an election be lost a few times, each with its pause. Where a leader finds nothing that the
+/// rules let it promote, it counts from there: a link that is at their edge is within them at one
+/// election and not at the next, as INFO tells whole seconds.
 fn bound(plan: &Plan) -> Millis {
     10_000 * plan.pace + plan.down_after + 4 * (2 * plan.failover_timeout + 1000)
 }

@@ -167,9 +167,9 @@ impl World {
         (0..self.plan.sets.len()).any(|set| self.guards.iter().all(|guard| is_stale(guard, set)))
     }
 
-    /// Whether the rules, and not a fault, left a leader nothing to promote: by the nodes' own clocks
-    /// each replica has been without a primary for too long, but for what INFO leaves out. That
-    /// tells whole seconds, and is up to two of them old.
+    /// Whether the rules, and not a fault, left a leader nothing to promote: by the nodes' own
+    /// clocks each replica has been without a primary for too long, but for what INFO leaves out.
+    /// That tells whole seconds, and is up to two of them old.
     pub(super) fn is_barren(&self, guard: usize, notice: &Notice) -> bool {
         const UNSEEN: i64 = 3000;
         let Some(engine) = &self.guards[guard].engine else { return false };
