@@ -63,6 +63,17 @@ fn what_is_wrong_is_said_in_one_line() {
 }
 
 #[test]
+fn every_subcommand_shows_examples() {
+    for words in [&["help"][..], &["help", "bench"], &["help", "check"], &["help", "memcached"]] {
+        let output = apus(words);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let (_, examples) = text.split_once("\nExamples:\n").unwrap_or_else(|| panic!("{text}"));
+        assert!(output.status.success() && examples.lines().count() > 1, "{text}");
+        assert!(examples.lines().all(|line| line.starts_with("       apus")), "{examples}");
+    }
+}
+
+#[test]
 fn who_mistypes_a_word_is_told_the_right_one() {
     refuses(&["--maxmemroy", "1gb"], "wrong number of arguments; did you mean maxmemory?");
     refuses(&["bnech"], "did you mean: apus bench");

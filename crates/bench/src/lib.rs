@@ -35,7 +35,7 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let words = words.map_err(|word| format!("error: '{}' is not UTF-8.", word.display()));
     let request = words.as_ref().map_err(Clone::clone).and_then(|words| Options::parse(words));
     match request {
-        Ok(Request::Help) => print(&(options::help() + &presets::help())),
+        Ok(Request::Help) => print(&(options::help() + &presets::help() + EXAMPLES)),
         Ok(Request::Version) => print(&options::version()),
         Ok(Request::Preset(name, words)) if asks_for_help(&words) => {
             presets::help_of(&name).map_or_else(|reason| fail(&reason, USAGE), |text| print(&text))
@@ -75,6 +75,15 @@ fn measure(options: &Options) -> Result<ExitCode, String> {
 }
 
 /// A reader that has gone away is no failure.
+/// What `--help` ends with.
+const EXAMPLES: &str = "
+Examples:
+       apus bench --requests 100000 --clients 50 --threads 2 --ratio 1:10
+       apus bench -s 127.0.0.1 -p 6379 --pipeline 30 --data-size 256 --test-time 10
+       apus bench --protocol memcache_text -p 11211
+       apus bench --preset s0-get --against 127.0.0.1:6380
+";
+
 fn print(text: &str) -> ExitCode {
     let _ = std::io::stdout().write_all(text.as_bytes());
     ExitCode::SUCCESS

@@ -20,7 +20,12 @@ const USAGE: &str = "Usage: apus check rdb FILE
 
 FILE of a journal is its manifest, or a journal of one file. --fix cuts off an end that cannot be
 loaded, if the answer to its question is y, --truncate-to-timestamp all that was written after a
-time (Unix seconds).";
+time (Unix seconds).
+
+Examples:
+       apus check rdb dump.rdb
+       apus check aof appendonlydir/appendonly.aof.manifest
+       apus check aof --fix appendonlydir/appendonly.aof.manifest";
 
 /// What is to be done.
 enum Task {

@@ -132,8 +132,15 @@ pub(crate) fn help() -> String {
         let names = format!("-{}, --{name}{argument}", char::from(*letter));
         text.push_str(&format!("  {names:<40} {does}\n"));
     }
-    text
+    text + EXAMPLES
 }
+
+/// What the help ends with.
+const EXAMPLES: &str = "
+Examples:
+       apus memcached -p 11211 -m 1024 -l 127.0.0.1
+       apus memcached -d -u apus -c 4096 -P /run/apus/memcached.pid
+";
 
 /// The options that were read.
 #[derive(Default)]
