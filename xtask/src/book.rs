@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-use crate::shell;
+use crate::{environment, shell};
 
 /// The folder of the book's pages.
 const BOOK: &str = "docs/book/src";
@@ -16,7 +16,7 @@ const BOOK: &str = "docs/book/src";
 /// All pages by their paths from the root.
 type Pages = BTreeMap<PathBuf, String>;
 
-/// Checks everything, and has mdBook build the book where that is installed.
+/// Checks everything, and has mdBook build the book.
 pub(crate) fn run() -> Result<(), String> {
     let pages = pages()?;
     let mut problems: Vec<String> =
@@ -25,7 +25,7 @@ pub(crate) fn run() -> Result<(), String> {
     if !problems.is_empty() {
         return Err(problems.join("\n"));
     }
-    let Some(mdbook) = shell::find("mdbook") else { return Ok(()) };
+    let mdbook = environment::prepare()?.join("mdbook/bin/mdbook");
     let folder = shell::target().join("book").display().to_string();
     let printed = shell::output_and_errors(&mut shell::command(
         mdbook,

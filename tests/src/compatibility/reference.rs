@@ -49,7 +49,10 @@ pub(crate) fn page(directives: &[Directive]) -> String {
             Status::NotYet => "not there yet",
             Status::Missing => "not there yet: only the default is taken",
         };
-        line(&mut page, &format!("| `{}` | {state} | {} |", option.name, option.doc));
+        line(
+            &mut page,
+            &format!("| `{}` | {state} | {} |", option.name, option.doc.replace('<', "\\<")),
+        );
     }
     page
 }
@@ -63,7 +66,7 @@ fn line(page: &mut String, text: &str) {
 }
 
 fn write_option(page: &mut String, option: &ConfigOption, directives: &[Directive]) {
-    line(page, &format!("### {}\n\n{}\n", option.name, option.doc));
+    line(page, &format!("### {}\n\n{}\n", option.name, option.doc.replace('<', "\\<")));
     let changes = match option.access {
         Access::Live => "live",
         Access::Startup => "at the start",

@@ -133,7 +133,11 @@ pub(super) const PARTS: &[Part] = &[
         is_there: || find("java").is_some(),
         install: install_spymemcached,
     },
+    Part { name: "mdbook", pins: &[], extra: MDBOOK, is_there: || true, install: install_mdbook },
 ];
+
+/// The version of mdBook that builds the book.
+const MDBOOK: &str = "0.5.4";
 
 /// The last one builds libFuzzer, those before it are what the book's pages call.
 const DEBIAN_PROGRAMS: [&str; 8] = [
@@ -278,6 +282,12 @@ fn maven(project: &str, folder: &Path) -> Result<(), String> {
     let goal = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies";
     let arguments = ["--quiet", "--batch-mode", goal, "-DoutputDirectory=lib"];
     output(command("mvn", &arguments).current_dir(folder)).map(drop)
+}
+
+fn install_mdbook(folder: &Path) -> Result<(), String> {
+    let arguments = ["install", "--quiet", "--locked", "--no-default-features", "mdbook"];
+    let mut install = crate::shell::cargo(&arguments);
+    output(install.args(["--version", MDBOOK, "--root"]).arg(folder)).map(drop)
 }
 
 fn copy(project: &str, sources: &[&str], folder: &Path) -> Result<(), String> {
