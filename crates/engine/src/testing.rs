@@ -13,7 +13,8 @@ use proto::{Args, Output, OwnedArgs, Reply, Resp};
 use crate::clients::mailbox::PendingWakes;
 use crate::clients::registry::{Client, Delivery};
 use crate::execute::Resolved;
-use crate::runtime::background::wait_for;
+use crate::runtime::background::{BackgroundAccess, wait_for};
+use crate::runtime::lanes::LOADER_LANE;
 use crate::runtime::limits;
 use crate::runtime::log::Log;
 use crate::scripting;
@@ -68,9 +69,27 @@ pub fn read_messages(client: &Client) -> Vec<String> {
 pub fn run_together(engine: &'static Engine, database: usize, commands: &[OwnedArgs]) -> Vec<u8> {
     let mut world = Acquisition::of_world(engine.keyspace);
     wait_for(&mut world);
-    let internal = TxOptions::internal(0, engine.keyspace.clock().now_ms());
+    run_under(engine, world, (0, database), commands)
+}
+
+/// Runs a data command on one key with the locks of that alone, so beside others; what it replies.
+/// No two threads may do so at a time.
+pub fn run_beside(engine: &'static Engine, command: &OwnedArgs) -> Vec<u8> {
+    let mut access = BackgroundAccess::wait(engine.keyspace);
+    let key = &command.as_args()[1];
+    let grant = access.acquire(engine.keyspace.locate(key).partition());
+    run_under(engine, grant, (LOADER_LANE, 0), std::slice::from_ref(command))
+}
+
+fn run_under(
+    engine: &'static Engine,
+    grant: Acquisition,
+    (lane, database): (usize, usize),
+    commands: &[OwnedArgs],
+) -> Vec<u8> {
+    let internal = TxOptions::internal(lane, engine.keyspace.clock().now_ms());
     let options = TxOptions { database, heavy: true, touches: true, ..internal };
-    let mut unit = Unit::begin(engine, Tx::begin(world, options), None);
+    let mut unit = Unit::begin(engine, Tx::begin(grant, options), None);
     let (mut replies, wakes) = (Vec::new(), PendingWakes::default());
     for command in commands {
         let (args, mut out) = (command.as_args(), Output::new());

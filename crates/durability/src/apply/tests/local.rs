@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use engine::journal::StreamHistory;
+use engine::testing::run_beside;
 use replication::ids::ReplicationId;
 
-use super::{Rig, ask, encoded, values};
+use super::{Rig, ask, encoded, values, words};
 use crate::aof::flush;
 use crate::testing::{HERE, durability_on, end, new_disk, start, start_log};
 
@@ -58,7 +59,7 @@ fn a_log_has_both_writers_in_their_order() {
         thread::scope(|scope| {
             scope.spawn(|| {
                 for number in 0.. {
-                    ask(server, 0, &format!("APPEND k{} c", number % 8));
+                    run_beside(server, &words(&format!("APPEND k{} c", number % 8)));
                     if is_over.load(Ordering::Relaxed) {
                         break;
                     }
