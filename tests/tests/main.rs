@@ -178,6 +178,7 @@ mod strings;
 mod strings_newer;
 mod struct_duel;
 mod tls;
+mod tls_bench;
 mod tls_links;
 mod tools;
 mod tracking;

@@ -10,6 +10,7 @@ mod clock;
 mod cluster;
 mod dial;
 mod driver;
+pub(crate) mod encrypted;
 mod link;
 pub mod live;
 mod memcached;
@@ -29,6 +30,7 @@ use clock::RunClock;
 use cluster::SlotMap;
 use dial::Address;
 use driver::{Driver, Shared, ThreadResult};
+use encrypted::Encryptor;
 use live::Live;
 use written::Written;
 
@@ -97,14 +99,20 @@ struct Phase<'a> {
 
 fn run_phase(phase: &Phase) -> Result<Outcome, String> {
     let Phase { options, workload, written, verifies, number } = *phase;
+    let encryptor = Encryptor::of(options)?;
     let shared = Shared {
         options,
         workload,
         live: Live::default(),
         written,
         verifies,
-        map: if options.cluster { Some(SlotMap::fetch(options)?) } else { None },
+        map: if options.cluster {
+            Some(SlotMap::fetch(options, encryptor.as_ref())?)
+        } else {
+            None
+        },
         address: Address::of(options)?,
+        encryptor,
         gives_up: AtomicBool::new(false),
     };
     thread::scope(|scope| {

@@ -27,6 +27,8 @@ pub struct Options {
     pub unix_socket: Option<PathBuf>,
     /// `-4`, `-6`: addresses of one family only.
     pub family: Option<Family>,
+    /// `--tls`.
+    pub encryption: Option<Encryption>,
     /// `-P`.
     pub protocol: Protocol,
     /// User and password of `-a` (`PASS` or `USER:PASS`) or of the URI.
@@ -72,6 +74,24 @@ pub enum Family {
     Ipv4,
     /// `-6`.
     Ipv6,
+}
+
+/// How connections are encrypted. A server's certificate is compared with the authorities, and with
+/// no name, as memtier does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Encryption {
+    /// `--cert`: what the client shows.
+    pub certificate: Option<PathBuf>,
+    /// `--key`.
+    pub key: Option<PathBuf>,
+    /// `--cacert`: the authorities that are trusted.
+    pub authorities: Option<PathBuf>,
+    /// `--tls-skip-verify`: any certificate will do.
+    pub trusts_all: bool,
+    /// `--tls-protocols`, as OpenSSL names them, between blanks; all where it is empty.
+    pub protocols: String,
+    /// `--sni`: the name that is told to the server.
+    pub sni: Option<String>,
 }
 
 /// A server of `--against`.

@@ -23,7 +23,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("engine", ENGINE),
     ("durability", DURABILITY),
     ("server", SERVER),
-    ("bench", &["base", "proto"]),
+    ("bench", &["base", "proto", "tls"]),
     ("apus", &["base", "persist", "server", "bench"]),
     ("tests", &["base", "proto", "commands", "config", "server"]),
     ("xtask", &["base", "bench"]),

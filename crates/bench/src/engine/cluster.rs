@@ -9,6 +9,7 @@ use base::number::parse_u64;
 use proto::value::{ReplyLimits, ReplyParser, Value};
 
 use super::dial::{Address, Greeting, append_request};
+use super::encrypted::{Blocking, Encryptor, blocking};
 use crate::options::{Family, Options};
 
 /// Hash slots of a cluster.
@@ -63,11 +64,11 @@ impl Redirection {
 
 impl SlotMap {
     /// Asks the server that the options name.
-    pub(super) fn fetch(options: &Options) -> Result<Self, String> {
+    pub(super) fn fetch(options: &Options, encryptor: Option<&Encryptor>) -> Result<Self, String> {
         let Address::Tcp(name, addresses) = Address::of(options)? else {
             return Err("a cluster is not reached over a Unix socket".to_owned());
         };
-        let mut connection = Connection::open(&name, &addresses)?;
+        let mut connection = Connection::open(&name, &addresses, encryptor)?;
         connection.greet(&Greeting::of(options))?;
         let ranges = match connection.ask(&["CLUSTER", "SLOTS"])? {
             Value::Error(refused) => match connection.ask(&["CLUSTER", "SHARDS"])? {
@@ -216,15 +217,20 @@ fn number(value: &Value) -> Option<i64> {
 
 /// A connection that waits for each reply, for the questions before a run.
 struct Connection {
-    socket: TcpStream,
+    socket: Box<dyn Blocking>,
     parser: ReplyParser,
 }
 
 impl Connection {
-    fn open(name: &str, addresses: &[SocketAddr]) -> Result<Self, String> {
+    fn open(
+        name: &str,
+        addresses: &[SocketAddr],
+        encryptor: Option<&Encryptor>,
+    ) -> Result<Self, String> {
         let complain = |error: std::io::Error| format!("cannot connect to {name}: {error}");
         let socket = TcpStream::connect(addresses).map_err(complain)?;
         socket.set_read_timeout(Some(PATIENCE)).map_err(complain)?;
+        let socket = blocking(socket, encryptor).map_err(complain)?;
         Ok(Self { socket, parser: ReplyParser::new(ReplyLimits::default()) })
     }
 

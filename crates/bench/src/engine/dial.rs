@@ -9,6 +9,7 @@ use mio::event::Source;
 use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
 
+use super::encrypted::{EncryptedSocket, Encryptor};
 use crate::options::{Family, Options, Protocol};
 use crate::workload::packet_header;
 
@@ -60,12 +61,19 @@ impl Address {
     }
 
     /// Begins to connect to one of the addresses; which one goes round with `attempt`.
-    pub(super) fn connect(&self, attempt: usize) -> io::Result<Socket> {
+    pub(super) fn connect(
+        &self,
+        attempt: usize,
+        encryptor: Option<&Encryptor>,
+    ) -> io::Result<Socket> {
         match self {
             Self::Tcp(_, addresses) => {
                 let socket = TcpStream::connect(addresses[attempt % addresses.len()])?;
                 socket.set_nodelay(true)?;
-                Ok(Socket::Tcp(socket))
+                Ok(match encryptor {
+                    Some(encryptor) => Socket::Tls(Box::new(encryptor.encrypt(socket)?)),
+                    None => Socket::Tcp(socket),
+                })
             }
             Self::Unix(path) => Ok(Socket::Unix(UnixStream::connect(path)?)),
         }
@@ -153,18 +161,27 @@ pub(super) enum Socket {
     Tcp(TcpStream),
     /// Over a Unix socket.
     Unix(UnixStream),
+    /// Encrypted, over TCP.
+    Tls(Box<EncryptedSocket>),
 }
 
 impl Socket {
-    /// Whether the connection stands: `false` while it is being made.
-    pub(super) fn is_connected(&self) -> io::Result<bool> {
+    /// Goes on with what makes the connection; whether it stands.
+    pub(super) fn go_on(&mut self) -> io::Result<bool> {
+        let of_tcp = |socket: &TcpStream| {
+            io::Result::Ok((socket.take_error()?, socket.peer_addr().map(drop)))
+        };
         let (error, peer) = match self {
-            Self::Tcp(socket) => (socket.take_error()?, socket.peer_addr().map(drop)),
+            Self::Tcp(socket) => of_tcp(socket)?,
+            Self::Tls(encrypted) => of_tcp(&encrypted.socket)?,
             Self::Unix(socket) => (socket.take_error()?, socket.peer_addr().map(drop)),
         };
         match (error, peer) {
             (Some(error), _) => Err(error),
-            (None, Ok(())) => Ok(true),
+            (None, Ok(())) => match self {
+                Self::Tls(encrypted) => encrypted.shake_hands(),
+                Self::Tcp(_) | Self::Unix(_) => Ok(true),
+            },
             (None, Err(error)) if error.kind() == io::ErrorKind::NotConnected => Ok(false),
             (None, Err(error)) => Err(error),
         }
@@ -176,6 +193,7 @@ impl Socket {
         let _ = match self {
             Self::Tcp(socket) => socket.shutdown(Shutdown::Both),
             Self::Unix(socket) => socket.shutdown(Shutdown::Both),
+            Self::Tls(mut encrypted) => encrypted.close(),
         };
     }
 }
@@ -185,6 +203,7 @@ impl Read for Socket {
         match self {
             Self::Tcp(socket) => socket.read(buffer),
             Self::Unix(socket) => socket.read(buffer),
+            Self::Tls(encrypted) => encrypted.read(buffer),
         }
     }
 }
@@ -194,11 +213,15 @@ impl Write for Socket {
         match self {
             Self::Tcp(socket) => socket.write(bytes),
             Self::Unix(socket) => socket.write(bytes),
+            Self::Tls(encrypted) => encrypted.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        match self {
+            Self::Tls(encrypted) => encrypted.flush(),
+            Self::Tcp(_) | Self::Unix(_) => Ok(()),
+        }
     }
 }
 
@@ -207,6 +230,7 @@ impl Source for Socket {
         match self {
             Self::Tcp(socket) => socket.register(to, token, interest),
             Self::Unix(socket) => socket.register(to, token, interest),
+            Self::Tls(encrypted) => encrypted.socket.register(to, token, interest),
         }
     }
 
@@ -214,6 +238,7 @@ impl Source for Socket {
         match self {
             Self::Tcp(socket) => socket.reregister(to, token, interest),
             Self::Unix(socket) => socket.reregister(to, token, interest),
+            Self::Tls(encrypted) => encrypted.socket.reregister(to, token, interest),
         }
     }
 
@@ -221,6 +246,7 @@ impl Source for Socket {
         match self {
             Self::Tcp(socket) => socket.deregister(from),
             Self::Unix(socket) => socket.deregister(from),
+            Self::Tls(encrypted) => encrypted.socket.deregister(from),
         }
     }
 }

@@ -23,6 +23,7 @@ use super::alarm::{self, Alarm};
 use super::clock::{RunClock, nanos};
 use super::cluster::SlotMap;
 use super::dial::{Address, Greeting};
+use super::encrypted::Encryptor;
 use super::link::Link;
 use super::live::Live;
 use super::pace::Pace;
@@ -66,6 +67,8 @@ pub(super) struct Shared<'a> {
     /// Nodes and slots, in cluster mode.
     pub(super) map: Option<SlotMap>,
     pub(super) address: Address,
+    /// What encrypts connections, where they are.
+    pub(super) encryptor: Option<Encryptor>,
     /// A thread has failed: the others give up.
     pub(super) gives_up: AtomicBool,
 }

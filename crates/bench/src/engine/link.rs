@@ -117,6 +117,10 @@ impl Link {
     /// that there is room again.
     pub(super) fn write(&mut self) -> io::Result<()> {
         let Some(socket) = &mut self.socket else { return Ok(()) };
+        match socket.flush() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            flushed => flushed?,
+        }
         while !self.out.unsent().is_empty() {
             match socket.write(self.out.unsent()) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),

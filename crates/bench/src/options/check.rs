@@ -8,6 +8,7 @@ impl Draft {
     /// The options, if they make sense.
     pub(super) fn finish(mut self) -> Result<Options, String> {
         self.settle_address();
+        self.settle_encryption()?;
         self.settle_end()?;
         self.settle_sizes()?;
         self.settle_mix()?;
@@ -51,6 +52,27 @@ impl Draft {
         options.database = address.database.unwrap_or(options.database);
         options.authenticate = address.authenticate.or(options.authenticate.take());
         options.unix_socket = None;
+        self.is_encrypted |= address.is_encrypted;
+    }
+
+    /// Flags about encryption mean nothing without it.
+    fn settle_encryption(&mut self) -> Result<(), String> {
+        const OTHERS: &[&str] =
+            &["cert", "key", "cacert", "tls-skip-verify", "tls-protocols", "sni"];
+        if !self.is_encrypted {
+            return match self.first_of(OTHERS) {
+                Some(flag) => Err(format!("error: --{flag} needs --tls.")),
+                None => Ok(()),
+            };
+        }
+        if self.options.unix_socket.is_some() {
+            return Err("error: --tls and --unix-socket are mutually exclusive.".into());
+        }
+        if self.has("cert") != self.has("key") {
+            return Err("error: --cert and --key go together.".into());
+        }
+        self.options.encryption = Some(std::mem::take(&mut self.encryption));
+        Ok(())
     }
 
     fn settle_end(&mut self) -> Result<(), String> {

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use super::{
-    CustomCommand, DataSize, KeyPattern, Keys, Load, Mix, Options, Output, Protocol, Statsd, Until,
-    Values, Verify,
+    CustomCommand, DataSize, Encryption, KeyPattern, Keys, Load, Mix, Options, Output, Protocol,
+    Statsd, Until, Values, Verify,
 };
 
 /// An unfinished `Options`, and the flags that only make sense together with others.
@@ -27,6 +27,8 @@ pub(super) struct Draft {
     pub(super) statsd: Statsd,
     pub(super) no_expiry: bool,
     pub(super) address: Option<Uri>,
+    pub(super) is_encrypted: bool,
+    pub(super) encryption: Encryption,
 }
 
 /// What a URI names; it overrides the flags that say the same.
@@ -36,6 +38,7 @@ pub(super) struct Uri {
     pub(super) port: Option<u16>,
     pub(super) authenticate: Option<(Option<String>, String)>,
     pub(super) database: Option<u32>,
+    pub(super) is_encrypted: bool,
 }
 
 impl Draft {
@@ -62,6 +65,8 @@ impl Draft {
             },
             no_expiry: false,
             address: None,
+            is_encrypted: false,
+            encryption: Encryption::default(),
         }
     }
 
@@ -90,6 +95,7 @@ impl Default for Options {
             port: 6379,
             unix_socket: None,
             family: None,
+            encryption: None,
             protocol: Protocol::Redis,
             authenticate: None,
             database: 0,

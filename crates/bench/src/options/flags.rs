@@ -38,6 +38,7 @@ pub(super) fn all() -> impl Iterator<Item = &'static Flag> {
 /// In the order of `--help`.
 pub(super) static FLAG_GROUPS: &[FlagGroup] = &[
     FlagGroup { title: "Connection and General Options", flags: CONNECTION },
+    FlagGroup { title: "TLS Options", flags: ENCRYPTION },
     FlagGroup { title: "Results Output Options", flags: OUTPUT },
     FlagGroup { title: "Test Options", flags: TEST },
     FlagGroup { title: "Arbitrary Command Options", flags: COMMAND },
@@ -49,13 +50,6 @@ pub(super) static FLAG_GROUPS: &[FlagGroup] = &[
 
 /// What memtier_benchmark has and this does not.
 pub(super) static UNSUPPORTED: &[&str] = &[
-    "tls",
-    "cert",
-    "key",
-    "cacert",
-    "tls-skip-verify",
-    "tls-protocols",
-    "sni",
     "transaction",
     "realtime-latencies",
     "command-stats-breakdown",
@@ -207,6 +201,41 @@ const CONNECTION: &[Flag] = &[
     switch(Some('D'), "debug", "Print debug output", |draft| draft.options.output.debug = true),
     ask(None, "help", "Display this help", || Request::Help),
     ask(Some('v'), "version", "Display version information", || Request::Version),
+];
+
+const ENCRYPTION: &[Flag] = &[
+    switch(None, "tls", "Encrypted connections; so does rediss:// in --uri", |draft| {
+        draft.is_encrypted = true;
+    }),
+    value(
+        None,
+        "cert",
+        "FILE",
+        "Client certificate, if the server asks for one",
+        |draft, _, text| {
+            draft.encryption.certificate = Some(text.into());
+            Ok(())
+        },
+    ),
+    value(None, "key", "FILE", "Its private key", |draft, _, text| {
+        draft.encryption.key = Some(text.into());
+        Ok(())
+    }),
+    value(None, "cacert", "FILE", "Authorities that are trusted", |draft, _, text| {
+        draft.encryption.authorities = Some(text.into());
+        Ok(())
+    }),
+    switch(None, "tls-skip-verify", "Trust any certificate of the server", |draft| {
+        draft.encryption.trusts_all = true;
+    }),
+    value(None, "tls-protocols", "LIST", "TLSv1.2,TLSv1.3 (default), or one", |draft, _, text| {
+        draft.encryption.protocols = text.replace(',', " ");
+        Ok(())
+    }),
+    value(None, "sni", "HOST", "Name of the server that is wanted", |draft, _, text| {
+        draft.encryption.sni = Some(text.into());
+        Ok(())
+    }),
 ];
 
 const OUTPUT: &[Flag] = &[

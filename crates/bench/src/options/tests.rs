@@ -68,6 +68,21 @@ static FLAGS: &[(&[&str], Holds)] = &[
     (&["-Presp3", "--protocol=resp3"], |o| o.protocol == Protocol::Resp3),
     (&["-P memcache_text"], |o| o.protocol == Protocol::MemcacheText),
     (&["-P memcache_binary"], |o| o.protocol == Protocol::MemcacheBinary),
+    (&["--tls", "-u rediss://h"], |o| o.encryption.is_some()),
+    (&["--tls --cert=c --key k"], |o| {
+        let own = o.encryption.as_ref().map(|it| (it.certificate.clone(), it.key.clone()));
+        own == Some((Some("c".into()), Some("k".into())))
+    }),
+    (&["--tls --cacert f"], |o| {
+        o.encryption.as_ref().and_then(|it| it.authorities.clone()) == Some("f".into())
+    }),
+    (&["--tls --tls-skip-verify"], |o| o.encryption.as_ref().is_some_and(|it| it.trusts_all)),
+    (&["--tls --tls-protocols=TLSv1.2,TLSv1.3"], |o| {
+        o.encryption.as_ref().is_some_and(|it| it.protocols == "TLSv1.2 TLSv1.3")
+    }),
+    (&["--tls --sni h"], |o| {
+        o.encryption.as_ref().is_some_and(|it| it.sni.as_deref() == Some("h"))
+    }),
     (&["-a pw", "--authenticate=pw"], |o| o.authenticate == Some((None, "pw".into()))),
     (&["-a u:p:q", "--authenticate u:p:q"], |o| {
         o.authenticate == Some((Some("u".into()), "p:q".into()))
@@ -351,9 +366,11 @@ static REFUSALS: &[(&str, &str)] = &[
     ("stray", "error: unexpected argument 'stray'."),
     ("-t 4 -", "error: unexpected argument '-'."),
     ("-- -t", "error: unexpected argument '-t'."),
-    ("--tls", "error: --tls is not supported."),
-    ("\u{2013}tls", "error: --tls is not supported."),
-    ("--tls-skip", "error: --tls-skip-verify is not supported."),
+    ("--tls-skip", "error: --tls-skip-verify needs --tls."),
+    ("--cacert f -p 1", "error: --cacert needs --tls."),
+    ("\u{2013}tls --cert f", "error: --cert and --key go together."),
+    ("-u rediss://h --key f", "error: --cert and --key go together."),
+    ("--tls -S s", "error: --tls and --unix-socket are mutually exclusive."),
     ("--monitor-input=f", "error: --monitor-input is not supported."),
     ("--data-import f", "error: --data-import is not supported."),
     ("-P memcache", "error: protocol 'memcache' is not supported."),
@@ -363,7 +380,6 @@ static REFUSALS: &[(&str, &str)] = &[
     ("-P memcache_binary --data-offset=1", "error: memcached's protocols have no data-offset."),
     ("-P memcache_binary --wait-ratio=1:1", "error: memcached's protocols have no wait-ratio."),
     ("-P memcache_binary --multi-key-get=2", "error: memcached's protocols have no multi-key-get."),
-    ("-u rediss://h", "error: TLS ('rediss://') is not supported."),
     ("-p 0", "error: port must be a number in the range [1-65535]."),
     ("-p 65536", "error: port must be a number in the range [1-65535]."),
     ("-t 0", "error: threads must be a number greater than zero."),

@@ -158,13 +158,14 @@ pub(super) fn command(flag: &str, text: &str) -> Result<CustomCommand, String> {
     Ok(CustomCommand { words, ratio: 1, key_pattern: KeyPattern::Random })
 }
 
-/// `redis://[[USER:]PASS@]HOST[:PORT][/DB]`, percent-encoded as redis-cli reads it.
+/// `redis://[[USER:]PASS@]HOST[:PORT][/DB]`, percent-encoded as redis-cli reads it; `rediss://` for
+/// an encrypted one.
 pub(super) fn uri(flag: &str, text: &str) -> Result<Uri, String> {
     let wrong =
         |what: &str| format!("error: {flag}: {what}; expected redis://user:password@host:port/db.");
-    let rest = match text.split_once("://") {
-        Some(("redis", rest)) => rest,
-        Some(("rediss", _)) => return Err("error: TLS ('rediss://') is not supported.".into()),
+    let (is_encrypted, rest) = match text.split_once("://") {
+        Some(("redis", rest)) => (false, rest),
+        Some(("rediss", rest)) => (true, rest),
         _ => return Err(wrong("unknown scheme")),
     };
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -189,6 +190,7 @@ pub(super) fn uri(flag: &str, text: &str) -> Result<Uri, String> {
         server: percent_decode(host).ok_or_else(|| wrong("bad escape"))?,
         port: port_text.map(|text| port("port", text)).transpose()?,
         authenticate,
+        is_encrypted,
         database: database.map(|text| number("database", text)).transpose()?,
     })
 }

@@ -33,6 +33,7 @@ fn connection(options: &Options) -> Vec<(&'static str, Json)> {
         Protocol::MemcacheText => "memcache_text",
         Protocol::MemcacheBinary => "memcache_binary",
     };
+    let encryption = options.encryption.as_ref();
     vec![
         ("server", Json::text(&*options.server)),
         ("port", Json::whole(options.port)),
@@ -40,12 +41,12 @@ fn connection(options: &Options) -> Vec<(&'static str, Json)> {
         ("address family", Json::text(family)),
         ("protocol", Json::text(protocol)),
         ("out_file", path(output.file.as_deref())),
-        ("tls", Json::flag(false)),
-        ("cert", Json::Null),
-        ("key", Json::Null),
-        ("cacert", Json::Null),
-        ("tls_skip_verify", Json::flag(false)),
-        ("sni", Json::Null),
+        ("tls", Json::flag(options.encryption.is_some())),
+        ("cert", path(encryption.and_then(|it| it.certificate.as_deref()))),
+        ("key", path(encryption.and_then(|it| it.key.as_deref()))),
+        ("cacert", path(encryption.and_then(|it| it.authorities.as_deref()))),
+        ("tls_skip_verify", Json::flag(encryption.is_some_and(|it| it.trusts_all))),
+        ("sni", encryption.and_then(|it| it.sni.as_deref()).map_or(Json::Null, Json::text)),
         ("client_stats", path(output.client_stats.as_deref())),
         ("run_count", Json::whole(options.run_count)),
         ("debug", Json::whole(u64::from(output.debug))),

@@ -23,6 +23,7 @@ pub(crate) fn options() -> Options {
         port: 6379,
         unix_socket: None,
         family: None,
+        encryption: None,
         protocol: Protocol::Redis,
         authenticate: Some((None, "verysecret".into())),
         database: 0,

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::process::Process;
+use crate::engine::encrypted::{Blocking, Encryptor, blocking};
 use crate::options::Options;
 
 /// A server on this machine that takes longer goes unmeasured.
@@ -47,7 +48,7 @@ pub(crate) fn server_name(options: &Options) -> Option<String> {
             let is_wanted = |address: &SocketAddr| {
                 options.family.is_none_or(|family| family.holds(address.ip()))
             };
-            addresses.filter(is_wanted).find_map(|address| name(options, || connect(address)))
+            addresses.filter(is_wanted).find_map(|address| name(options, || open(options, address)))
         }
     }
 }
@@ -95,8 +96,14 @@ fn connect(address: SocketAddr) -> Option<TcpStream> {
     Some(stream)
 }
 
+/// A connection as those of the run are.
+fn open(options: &Options, address: SocketAddr) -> Option<Box<dyn Blocking>> {
+    let encryptor = Encryptor::of(options).ok()?;
+    blocking(connect(address)?, encryptor.as_ref()).ok()
+}
+
 fn tcp_process(options: &Options, address: SocketAddr) -> Option<u32> {
-    process(options, || connect(address))
+    process(options, || open(options, address))
 }
 
 fn unix_process(options: &Options, path: &Path) -> Option<u32> {
@@ -117,7 +124,7 @@ fn process<S: Read + Write>(options: &Options, open: impl Fn() -> Option<S>) -> 
 /// The processes of all nodes that `CLUSTER NODES` names, if each is on this machine.
 fn nodes(options: &Options, address: SocketAddr) -> Option<Vec<u32>> {
     let nodes = {
-        let mut stream = connect(address)?;
+        let mut stream = open(options, address)?;
         log_in(options, &mut stream)?;
         ask(&mut stream, &[b"CLUSTER", b"NODES"])?
     };

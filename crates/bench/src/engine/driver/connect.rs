@@ -74,8 +74,8 @@ impl Driver<'_> {
     }
 
     fn open(&mut self, index: usize, now: u64) -> Result<(), String> {
-        let attempt = self.links[index].attempts;
-        let connected = self.address(index).connect(attempt).and_then(|mut socket| {
+        let (attempt, encryptor) = (self.links[index].attempts, self.shared.encryptor.as_ref());
+        let connected = self.address(index).connect(attempt, encryptor).and_then(|mut socket| {
             let interest = Interest::READABLE | Interest::WRITABLE;
             self.poll.registry().register(&mut socket, Token(index), interest)?;
             Ok(socket)
@@ -109,14 +109,20 @@ impl Driver<'_> {
     /// The socket can be written to: it has connected, or has room again.
     pub(super) fn became_writable(&mut self, index: usize) -> Result<(), String> {
         let link = &mut self.links[index];
-        let Some(socket) = &link.socket else { return Ok(()) };
-        if link.state != State::Connecting {
-            return match link.write() {
-                Ok(()) => Ok(()),
-                Err(error) => self.lose(index, &error.to_string()),
-            };
+        if link.state == State::Connecting {
+            return self.connect_on(index);
         }
-        match socket.is_connected() {
+        match link.write() {
+            Ok(()) => Ok(()),
+            Err(error) => self.lose(index, &error.to_string()),
+        }
+    }
+
+    /// Goes on with a connection that is being made.
+    pub(super) fn connect_on(&mut self, index: usize) -> Result<(), String> {
+        let link = &mut self.links[index];
+        let Some(socket) = &mut link.socket else { return Ok(()) };
+        match socket.go_on() {
             Ok(false) => Ok(()),
             Err(error) => self.fail(index, &error.to_string()),
             Ok(true) => {

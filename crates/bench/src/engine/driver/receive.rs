@@ -19,7 +19,12 @@ impl Driver<'_> {
     /// Reads what has come. A read that does not fill the buffer has emptied the socket, so that
     /// one call is enough unless the server is closing.
     pub(super) fn receive(&mut self, index: usize, is_closing: bool) -> Result<(), String> {
-        if matches!(self.links[index].state, State::Closed | State::Connecting) {
+        match self.links[index].state {
+            State::Closed => return Ok(()),
+            State::Connecting => self.connect_on(index)?,
+            State::Greeting(_) | State::Open => {}
+        }
+        if !matches!(self.links[index].state, State::Greeting(_) | State::Open) {
             return Ok(());
         }
         let mut buffer = std::mem::take(&mut self.buffer);
