@@ -3,6 +3,7 @@
 
 mod check;
 mod draft;
+mod encryption;
 mod flags;
 mod help;
 mod parse;
@@ -90,6 +91,8 @@ pub struct Encryption {
     pub trusts_all: bool,
     /// `--tls-protocols`, as OpenSSL names them, between blanks; all where it is empty.
     pub protocols: String,
+    /// `--tls-resume` (ours): what is agreed with a server goes for its next connections.
+    pub resumes: bool,
     /// `--sni`: the name that is told to the server.
     pub sni: Option<String>,
 }

@@ -83,6 +83,7 @@ fn settings(encryption: &Encryption) -> Settings {
             password: Vec::new(),
         },
         ca_file: encryption.authorities.clone(),
+        caching: encryption.resumes.then_some((1, 0)),
         ..Settings::default()
     };
     settings.policy.protocols.clone_from(&encryption.protocols);

@@ -58,7 +58,7 @@ impl Draft {
     /// Flags about encryption mean nothing without it.
     fn settle_encryption(&mut self) -> Result<(), String> {
         const OTHERS: &[&str] =
-            &["cert", "key", "cacert", "tls-skip-verify", "tls-protocols", "sni"];
+            &["cert", "key", "cacert", "tls-skip-verify", "tls-protocols", "sni", "tls-resume"];
         if !self.is_encrypted {
             return match self.first_of(OTHERS) {
                 Some(flag) => Err(format!("error: --{flag} needs --tls.")),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::draft::Draft;
+use super::encryption::ENCRYPTION;
 use super::{DataSize, Family, Protocol, Request, Verify, texts};
 
 /// One flag.
@@ -90,7 +91,7 @@ pub(super) static UNSUPPORTED: &[&str] = &[
 
 type SetValue = fn(&mut Draft, &str, &str) -> Result<(), String>;
 
-const fn value(
+pub(super) const fn value(
     short: Option<char>,
     long: &'static str,
     operand: &'static str,
@@ -100,7 +101,7 @@ const fn value(
     Flag { short, long, setter: Setter::Value(operand, set), help }
 }
 
-const fn switch(
+pub(super) const fn switch(
     short: Option<char>,
     long: &'static str,
     help: &'static str,
@@ -201,41 +202,6 @@ const CONNECTION: &[Flag] = &[
     switch(Some('D'), "debug", "Print debug output", |draft| draft.options.output.debug = true),
     ask(None, "help", "Display this help", || Request::Help),
     ask(Some('v'), "version", "Display version information", || Request::Version),
-];
-
-const ENCRYPTION: &[Flag] = &[
-    switch(None, "tls", "Encrypted connections; so does rediss:// in --uri", |draft| {
-        draft.is_encrypted = true;
-    }),
-    value(
-        None,
-        "cert",
-        "FILE",
-        "Client certificate, if the server asks for one",
-        |draft, _, text| {
-            draft.encryption.certificate = Some(text.into());
-            Ok(())
-        },
-    ),
-    value(None, "key", "FILE", "Its private key", |draft, _, text| {
-        draft.encryption.key = Some(text.into());
-        Ok(())
-    }),
-    value(None, "cacert", "FILE", "Authorities that are trusted", |draft, _, text| {
-        draft.encryption.authorities = Some(text.into());
-        Ok(())
-    }),
-    switch(None, "tls-skip-verify", "Trust any certificate of the server", |draft| {
-        draft.encryption.trusts_all = true;
-    }),
-    value(None, "tls-protocols", "LIST", "TLSv1.2,TLSv1.3 (default), or one", |draft, _, text| {
-        draft.encryption.protocols = text.replace(',', " ");
-        Ok(())
-    }),
-    value(None, "sni", "HOST", "Name of the server that is wanted", |draft, _, text| {
-        draft.encryption.sni = Some(text.into());
-        Ok(())
-    }),
 ];
 
 const OUTPUT: &[Flag] = &[

@@ -80,6 +80,7 @@ static FLAGS: &[(&[&str], Holds)] = &[
     (&["--tls --tls-protocols=TLSv1.2,TLSv1.3"], |o| {
         o.encryption.as_ref().is_some_and(|it| it.protocols == "TLSv1.2 TLSv1.3")
     }),
+    (&["--tls --tls-resume"], |o| o.encryption.as_ref().is_some_and(|it| it.resumes)),
     (&["--tls --sni h"], |o| {
         o.encryption.as_ref().is_some_and(|it| it.sni.as_deref() == Some("h"))
     }),
