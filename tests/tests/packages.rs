@@ -94,6 +94,12 @@ fn containers_start_what_there_is() {
     let container = std::fs::read_to_string(packaging("container/Containerfile"));
     let container = container.expect("it is there");
     assert!(container.contains("USER 65532") && !container.contains("CMD apus"), "{container}");
+    let help = printed(Command::new(environment::binary()).arg("help"));
+    for rest in container.split("\"/usr/bin/apus\", \"").skip(1) {
+        let word = rest.split('"').next().unwrap_or_default();
+        let is_there = help.lines().any(|line| line.trim_start().starts_with(&format!("{word} ")));
+        assert!(is_there, "the container calls `apus {word}`, which is not there");
+    }
     let manifest = std::fs::read_to_string(packaging("kubernetes/apus.yaml"));
     let manifest = manifest.expect("it is there");
     let (_, lines) = manifest.split_once("apus.conf: |\n").expect("it has a configuration");
