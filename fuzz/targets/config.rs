@@ -10,7 +10,8 @@ const NAMES_FILES: &[u8] = b"include";
 
 fuzz_target!(|data: &[u8]| {
     let lower = data.to_ascii_lowercase();
-    if lower.windows(NAMES_FILES.len()).any(|part| part == NAMES_FILES) {
+    let names = |word: &[u8]| lower.windows(word.len()).any(|part| part == word);
+    if names(NAMES_FILES) {
         return;
     }
     let profile = match data.first() {
@@ -19,7 +20,8 @@ fuzz_target!(|data: &[u8]| {
     };
     let Ok(startup) = read(profile, data) else { return };
     let mut text = data.to_vec();
-    for option in ALL {
+    // To bring the others up to date adds nothing.
+    for option in ALL.iter().filter(|option| names(option.name.as_bytes())) {
         text = startup.config.rewritten_for(option.name.as_bytes(), &text, None);
     }
     let again = match read(profile, &text) {

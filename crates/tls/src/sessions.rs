@@ -34,6 +34,8 @@ pub struct Session {
     side: Side,
     /// Whether the peer has said that it sends nothing more.
     has_ended: bool,
+    /// Whether the peer was told so.
+    has_closed: bool,
     /// What the session cannot go on from: the library reads past its buffer if it is asked again.
     fault: Option<Fault>,
 }
@@ -65,7 +67,7 @@ impl Session {
     /// One with a client that has connected.
     pub fn serve(context: &Arc<ServerConfig>) -> Result<Self, Fault> {
         let side = UnbufferedServerConnection::new(Arc::clone(context))?;
-        Ok(Self { side: Side::Server(side), has_ended: false, fault: None })
+        Ok(Self { side: Side::Server(side), has_ended: false, has_closed: false, fault: None })
     }
 
     /// One with a server that was connected to.
@@ -73,11 +75,12 @@ impl Session {
         // Sessions are resumed by it, and nothing else: names are not sent.
         let name = ServerName::try_from("peer").map_err(|_| rustls::Error::HandshakeNotComplete)?;
         let side = UnbufferedClientConnection::new(Arc::clone(context), name)?;
-        Ok(Self { side: Side::Client(side), has_ended: false, fault: None })
+        Ok(Self { side: Side::Client(side), has_ended: false, has_closed: false, fault: None })
     }
 
     /// Takes in what has come: plaintext goes to `open`, and what is to be sent behind `sealed`.
-    /// Returns how much of it is done; the rest is to come again with what follows it.
+    /// Returns how much of it is done; the rest is to come again with what follows it. Behind
+    /// `close` nothing is looked at any more.
     pub fn take_in(
         &mut self,
         incoming: &mut [u8],
@@ -85,6 +88,9 @@ impl Session {
         open: impl FnMut(&[u8]),
     ) -> Result<usize, Fault> {
         self.go_on()?;
+        if self.has_closed {
+            return Ok(incoming.len());
+        }
         let ended = &mut self.has_ended;
         let taken = match &mut self.side {
             Side::Server(side) => take_in(
@@ -123,7 +129,9 @@ impl Session {
             Side::Server(side) => close(side.process_tls_records(rest), into),
             Side::Client(side) => close(side.process_tls_records(rest), into),
         };
-        closed.unwrap_or(0)
+        let length = closed.unwrap_or(0);
+        self.has_closed |= length > 0;
+        length
     }
 
     fn go_on(&self) -> Result<(), Fault> {
@@ -356,5 +364,10 @@ mod tests {
         let mut heard = Vec::new();
         let done = server.take_in(&mut record[..length], &mut to_client, |it| heard.extend(it));
         assert_eq!((done.ok(), &*heard), (Some(length), &b"hello"[..]));
+        // Who has said goodbye takes whatever comes for nothing.
+        assert!(server.close(&mut [], &mut record) > 0);
+        let mut garbage = [0xff; 40];
+        assert_eq!(server.take_in(&mut garbage, &mut to_client, |_| ()).ok(), Some(40));
+        assert!(to_client.is_empty());
     }
 }
