@@ -103,10 +103,16 @@ impl Line {
     }
 }
 
+/// The seconds that locks were held at least, if a field counts how often they were held so long.
+fn hold_seconds(name: &str) -> Option<f64> {
+    let millis = name.strip_prefix("lock_holds_from_")?.strip_suffix("_ms")?;
+    Some(millis.parse::<f64>().ok()? / 1e3)
+}
+
 /// Whether a field is one of these.
 #[cfg(test)]
 pub(super) fn has(name: &str, value: &str) -> bool {
-    LINES.iter().any(|line| line.label_of(name, value).is_some())
+    hold_seconds(name).is_some() || LINES.iter().any(|line| line.label_of(name, value).is_some())
 }
 
 pub(super) fn write(found: &[(&str, &str)], exposition: &mut Exposition) {
@@ -128,6 +134,19 @@ pub(super) fn write(found: &[(&str, &str)], exposition: &mut Exposition) {
         }
     }
     write_replica_distance(found, exposition);
+    write_lock_holds(found, exposition);
+}
+
+/// How often locks were held for long. How long is a label: a name would need a unit other than
+/// seconds.
+fn write_lock_holds(found: &[(&str, &str)], exposition: &mut Exposition) {
+    let help = "Times that locks were held for at_least so many seconds.";
+    exposition.family("lock_holds", Counter, help);
+    for (name, value) in found {
+        if let (Some(seconds), Ok(count)) = (hold_seconds(name), value.parse::<u64>()) {
+            exposition.sample(&[("at_least", &*seconds.to_string())], count);
+        }
+    }
 }
 
 /// How many bytes each replica is behind.

@@ -76,6 +76,56 @@ fn names_are_well_formed_and_each_is_there_once() {
     assert_eq!(seen.len(), 1, "both formats have the same families");
 }
 
+/// What `promtool check metrics` warns of: a unit that is not a base unit, or is cut short.
+#[test]
+fn units_are_base_units_in_full() {
+    const STRANGE: &[&str] = &[
+        "nanoseconds",
+        "microseconds",
+        "milliseconds",
+        "minutes",
+        "hours",
+        "days",
+        "weeks",
+        "bits",
+        "kilobytes",
+        "megabytes",
+        "gigabytes",
+        "kibibytes",
+        "mebibytes",
+        "gibibytes",
+        "s",
+        "ms",
+        "us",
+        "ns",
+        "sec",
+        "usec",
+        "b",
+        "kb",
+        "mb",
+        "gb",
+    ];
+    let text = text(test_server(), Format::Prometheus);
+    let strange: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next())
+        .filter(|name| name.split('_').any(|word| STRANGE.contains(&word)))
+        .collect();
+    assert!(strange.is_empty(), "{strange:?}");
+}
+
+/// How long locks were held is a label in seconds.
+#[test]
+fn holds_of_locks_are_one_family() {
+    let mut exposition = Exposition::new(Format::Prometheus);
+    let found = [("lock_holds_from_1_ms", "7"), ("lock_holds_from_1000_ms", "2")];
+    lines::write(&found, &mut exposition);
+    let text = exposition.finish();
+    assert_eq!(text.matches("# TYPE apus_lock_holds_total counter\n").count(), 1);
+    assert!(text.contains("\napus_lock_holds_total{at_least=\"0.001\"} 7\n"), "{text}");
+    assert!(text.contains("\napus_lock_holds_total{at_least=\"1\"} 2\n"), "{text}");
+}
+
 #[test]
 fn labels_are_escaped() {
     let mut exposition = Exposition::new(Format::Prometheus);

@@ -14,30 +14,6 @@ pub(super) const FIELDS: &[FieldMetric] = &[
         "The longest time that locks were held.",
     ),
     field(
-        "lock_holds_from_1_ms",
-        "lock_holds_from_1_milliseconds",
-        Counter(1.0),
-        "Times that locks were held for 1 ms or more.",
-    ),
-    field(
-        "lock_holds_from_10_ms",
-        "lock_holds_from_10_milliseconds",
-        Counter(1.0),
-        "Times that locks were held for 10 ms or more.",
-    ),
-    field(
-        "lock_holds_from_100_ms",
-        "lock_holds_from_100_milliseconds",
-        Counter(1.0),
-        "Times that locks were held for 100 ms or more.",
-    ),
-    field(
-        "lock_holds_from_1000_ms",
-        "lock_holds_from_1000_milliseconds",
-        Counter(1.0),
-        "Times that locks were held for 1000 ms or more.",
-    ),
-    field(
         "world_stops",
         "world_stops",
         Counter(1.0),
