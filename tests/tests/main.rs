@@ -136,6 +136,7 @@ mod replication_logs;
 mod replication_primary;
 mod replication_roles;
 mod replication_scenarios;
+mod replication_steered;
 mod replication_strange;
 mod replication_stream;
 mod replication_wire;

@@ -195,6 +195,7 @@ settings! {
     REPLICA_FULL_SYNC_BUFFER_LIMIT: u64 = "replica-full-sync-buffer-limit";
     REPLICA_IGNORE_MAXMEMORY: bool = "replica-ignore-maxmemory";
     REPLICA_PRIORITY: u32 = "replica-priority";
+    REPLICA_IGNORE_DISK_WRITE_ERRORS: bool = "replica-ignore-disk-write-errors";
     REPLICA_READ_ONLY: bool = "replica-read-only";
     REPLICA_SERVE_STALE_DATA: bool = "replica-serve-stale-data";
     REPL_BACKLOG_SIZE: u64 = "repl-backlog-size";

@@ -85,8 +85,9 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "replica-ignore-disk-write-errors",
         default: "no",
-        doc: "Lets a replica go on when its journal cannot be written.",
-        ..NOT_YET
+        doc: "Lets a replica go on when its journal or its snapshots cannot be written, instead of \
+              ending its process.",
+        ..WORKS
     },
     ConfigOption {
         name: "repl-ping-replica-period",

@@ -10,9 +10,11 @@ use std::thread::Thread;
 
 use base::io_text::plain;
 use commands::Flags;
+use config::settings::REPLICA_IGNORE_DISK_WRITE_ERRORS;
 use engine::runtime::background::{BETWEEN_LOOKS, wait_for};
 use engine::runtime::counters::add;
 use engine::runtime::lanes::APPLIER_LANE;
+use engine::runtime::log::log_warning;
 use engine::runtime::panics::{contain, text_of};
 use engine::runtime::write_gate::WriteGate;
 use keyspace::{Acquisition, HeavyPass, Location};
@@ -36,6 +38,9 @@ const GROUP: usize = 16;
 /// After so many units that are run by this thread they are appended.
 const APPEND_EACH: usize = 256;
 
+/// So often it is told that what is applied is not kept.
+const WARN_EACH_US: i64 = 10_000_000;
+
 /// What the thread has.
 pub(super) struct Applier {
     server: &'static Durability,
@@ -56,6 +61,8 @@ pub(super) struct Applier {
     database: usize,
     /// and all up to this one is appended and told.
     appended: u64,
+    /// When the log was last told that nothing is kept, on the monotonic clock.
+    warned_us: Option<i64>,
 }
 
 /// Why nothing more is applied.
@@ -102,6 +109,7 @@ impl Applier {
             applied: 0,
             database: 0,
             appended: 0,
+            warned_us: None,
         }
     }
 
@@ -175,6 +183,7 @@ impl Applier {
 
     fn run_segments(&mut self, piece: &Piece) -> Result<(), End> {
         for segment in self.partitioner.take() {
+            self.heed_disk()?;
             match segment {
                 Segment::Serial(tasks) => self.run_serial(piece, &tasks)?,
                 Segment::Parallel(shares) if self.is_exact => {
@@ -184,6 +193,27 @@ impl Applier {
                 }
                 Segment::Parallel(shares) => self.run_parallel(piece, shares)?,
             }
+        }
+        Ok(())
+    }
+
+    /// What is applied while the disk keeps nothing would be lost with the process: as in Redis
+    /// that ends here, unless it is to go on.
+    fn heed_disk(&mut self) -> Result<(), End> {
+        let server = self.server;
+        if !server.write_refusals.is_disk_failing(&server.config) {
+            return Ok(());
+        }
+        if !server.config.get(REPLICA_IGNORE_DISK_WRITE_ERRORS) {
+            return Err(End::Panic("Replica was unable to write command to disk.".to_owned()));
+        }
+        let now_us = server.keyspace.clock().monotonic_us();
+        if self.warned_us.is_none_or(|at_us| now_us - at_us >= WARN_EACH_US) {
+            self.warned_us = Some(now_us);
+            log_warning!(
+                server.log,
+                "Replica is applying a command even though it is unable to write to disk."
+            );
         }
         Ok(())
     }

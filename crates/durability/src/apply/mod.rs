@@ -37,8 +37,8 @@ pub enum ApplyReport {
     /// The stream cannot be applied, and why: a line for the log. Nothing more is applied, and the
     /// data stand nowhere in the stream, as the rest of it may be applied in parts.
     Failed(String),
-    /// A command failed, and `propagation-error-behavior` says that the process ends then: a line
-    /// for the log.
+    /// A command failed, or the disk did, and the configuration says that the process ends then: a
+    /// line for the log.
     Panicked(String),
 }
 

@@ -13,7 +13,7 @@ use proto::Args;
 
 use crate::clients::client_id::ClientId;
 use crate::clients::mailbox::PendingWakes;
-use crate::clients::registry::{Client, Signal};
+use crate::clients::registry::{Client, Signal, client_flags};
 use crate::observe::pubsub::Subscriptions;
 use crate::runtime::drill;
 use crate::session::Session;
@@ -85,7 +85,15 @@ pub fn users_changed(server: &Shared, users: &[Arc<User>], own: Option<ClientId>
         drill::point();
         if users.iter().any(is_of) {
             let is_own = own == Some(client.id);
-            let signal = if is_own { Signal::ReviewAfterReply } else { Signal::Review };
+            // A link has no session that would look.
+            let is_link = client.has_flag(client_flags::REPLICA);
+            let signal = match is_own {
+                true => Signal::ReviewAfterReply,
+                false if is_link && users.iter().any(|it| is_of(it) && it.is_deleted()) => {
+                    Signal::Kill
+                }
+                false => Signal::Review,
+            };
             server.mailboxes.signal(&client, signal, &wakes);
         }
     }

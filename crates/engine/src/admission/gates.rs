@@ -176,7 +176,10 @@ fn stale(GateRequest { lane, session, entry, .. }: GateRequest<'_>) -> GateResul
 /// While data are loaded few commands run.
 #[inline]
 fn loading(GateRequest { lane, session, entry, .. }: GateRequest<'_>) -> GateResult {
-    match lane.shared.loading.is_on() && is_kept_from_loading(session, entry) {
+    let loading = &lane.shared.loading;
+    let is_kept = loading.is_on() && is_kept_from_loading(session, entry)
+        || loading.is_beside() && is_kept_from_load_beside(session, entry);
+    match is_kept {
         true => Err(GateError::Refusal(LOADING)),
         false => Ok(()),
     }
@@ -337,7 +340,10 @@ impl<'a> Again<'a> {
     /// has its locks: whoever shuts a gate afterwards sees all that it does.
     pub fn hold(&self) -> Result<bool, Refusal> {
         let Self { server, subject, request, effective, declared, .. } = *self;
-        if server.loading.is_on() && !request.entry.spec.flags.has(Flags::LOADING) {
+        let flags = request.entry.spec.flags;
+        if server.loading.is_on() && !flags.has(Flags::LOADING)
+            || server.loading.is_beside() && flags.has(Flags::NO_ASYNC_LOADING)
+        {
             return Err(LOADING);
         }
         if let Some(refusal) = subject.and_then(|subject| subject.refuse_again(server, request)) {
@@ -405,6 +411,14 @@ fn closed_gate(server: &'static Shared) -> Option<&'static WriteGate> {
 fn is_kept_from_loading(session: &Session, entry: &CommandEntry) -> bool {
     let multi = session.multi.as_ref().filter(|_| entry.spec.role == Role::Exec);
     !entry.spec.flags.has(Flags::LOADING) || multi.is_some_and(|multi| multi.is_kept_from_loading())
+}
+
+/// The same while data are loaded beside those that are served.
+#[cold]
+fn is_kept_from_load_beside(session: &Session, entry: &CommandEntry) -> bool {
+    let multi = session.multi.as_ref().filter(|_| entry.spec.role == Role::Exec);
+    let queued = multi.map_or(Flags::NONE, |multi| multi.flags());
+    entry.spec.flags.and(queued).has(Flags::NO_ASYNC_LOADING)
 }
 
 /// The same of a replica without its primary.

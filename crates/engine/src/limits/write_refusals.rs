@@ -53,6 +53,12 @@ impl WriteRefusals {
         }
     }
 
+    /// Whether a disk on which data cannot be kept is a reason.
+    pub fn is_disk_failing(&self, config: &Config) -> bool {
+        let reasons = self.0.load(Ordering::Relaxed);
+        reasons != 0 && those_that_stop(reasons, config) & (SNAPSHOT_FAILED | LOG_FAILED) != 0
+    }
+
     /// Whether there is any.
     #[inline]
     pub(crate) fn are_there(&self) -> bool {

@@ -204,6 +204,12 @@ impl Core {
         });
     }
 
+    /// Our history is another one, as far as others know.
+    pub(super) fn change_id(&mut self, server: &Network) {
+        let fresh = ReplicationId::from_random(random_bytes());
+        self.ask(server, |_, stream| stream.history.adopt(fresh));
+    }
+
     /// We have a primary from now on: our own replicas ask anew.
     pub(super) fn turn_replica(&mut self, server: &Network) {
         self.has_lost_position = false;

@@ -71,6 +71,11 @@ impl Links {
         }
     }
 
+    /// Whoever asks to go on from now on is of another history.
+    pub(crate) fn change_id(&self, server: &Network) {
+        self.core(server).change_id(server);
+    }
+
     /// What there is to tell.
     pub(crate) fn report(&self, server: &Network) -> ReplicationReport {
         ReplicationReport::of(self, server)

@@ -4,10 +4,12 @@
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::channel;
 
+use persist::storage::simulated::Fault;
+
 use super::super::StreamApplier;
 use super::{Rig, ask, encoded, words};
 use crate::aof::flush;
-use crate::testing::{end, new_disk, start};
+use crate::testing::{await_end, end, new_disk, start};
 
 /// What a stream may not hold, and what is told of it.
 #[test]
@@ -173,6 +175,32 @@ fn a_command_that_fails_ends_the_stream_where_that_is_asked_for() {
         rig.push(&["LPUSH a x", "SET b 1"]);
         assert!(rig.settle().unwrap_err().ends_with("after processing the command 'lpush'"));
         assert_eq!(rig.ask(0, "EXISTS b"), ":0\r\n");
+    }
+}
+
+#[test]
+fn a_disk_that_keeps_nothing_ends_the_process_or_is_told_of() {
+    for goes_on in [false, true] {
+        let disk = new_disk();
+        let mut rig = Rig::on(start(&disk).unwrap(), 1, 0);
+        let server = rig.server;
+        let word: &[u8] = if goes_on { b"yes" } else { b"no" };
+        let pair = [b"replica-ignore-disk-write-errors".as_slice(), word];
+        server.config.set_many(&pair, true).unwrap();
+        rig.push(&["SET a 1"]);
+        rig.settle().unwrap();
+        disk.fail_from(disk.calls() + 1, Fault::Error(28));
+        rig.push(&["SET a 2"]);
+        rig.settle().unwrap();
+        await_end("the log has failed", || server.write_refusals.is_disk_failing(&server.config));
+        rig.push(&["SET a 3"]);
+        let settled = rig.settle();
+        let expected = Err("Replica was unable to write command to disk.".to_owned());
+        assert_eq!(settled, if goes_on { Ok(()) } else { expected });
+        assert_eq!(rig.values("a"), if goes_on { "3" } else { "2" });
+        disk.heal();
+        drop(rig);
+        end(server);
     }
 }
 

@@ -142,6 +142,7 @@ pub(super) fn change_replication_id(
         context.server.log,
         "Changing replication IDs after receiving DEBUG change-repl-id"
     );
+    context.server.links.change_id(context.server);
     reply.ok();
     Ok(Next::Done)
 }
