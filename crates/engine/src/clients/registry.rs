@@ -101,8 +101,11 @@ pub struct LiveStats {
     pub query_room: AtomicU32,
     /// Bytes of replies that are not sent yet.
     pub output_bytes: AtomicU64,
-    /// Unix time in milliseconds; 0 while the soft limit of unsent replies is kept.
-    pub over_soft_limit_since: AtomicI64,
+    /// The lower half of a Unix time in milliseconds, never 0; 0 while the soft limit of unsent
+    /// replies is kept.
+    pub over_soft_limit_since: AtomicU32,
+    /// Up to where the journal has what the client has written.
+    pub(crate) last_write: AtomicU64,
     /// Bytes that came from the client.
     pub net_in: AtomicU64,
     /// Bytes that were sent to the client.

@@ -327,10 +327,15 @@ impl Journal {
         self.has_replicas.store(has_replicas, Ordering::Relaxed);
     }
 
+    /// Whether replicas read what is written here.
+    pub fn is_for_replicas(&self) -> bool {
+        self.has_replicas.load(Ordering::Relaxed) && self.is_read.load(Ordering::Relaxed)
+    }
+
     /// Appends a command that writes nothing and that subscribers of replicas are to hear of. What
     /// clients of a replica publish stays there, as in Redis.
     pub(crate) fn forward(&self, words: &[&[u8]]) {
-        if self.has_replicas.load(Ordering::Relaxed) {
+        if self.is_for_replicas() {
             let mut record = Vec::new();
             encode_command(words.iter().copied(), &mut record);
             self.append(&record);

@@ -228,7 +228,25 @@ impl Session {
     #[inline]
     pub fn note_reply(&mut self, entry: &CommandEntry, lsn: Lsn) {
         self.note_lsn(lsn);
-        self.tells_of_write |= entry.may_write();
+        if entry.may_write() {
+            self.tells_of_write = true;
+            self.note_write(lsn);
+        }
+    }
+
+    /// Notes that what the client has written is in the journal up to there, and no further.
+    #[inline]
+    pub fn note_write(&mut self, lsn: Lsn) {
+        // No other thread writes it, nor reads it.
+        let last_write = &self.client.live.last_write;
+        if lsn > last_write.load(Ordering::Relaxed) {
+            last_write.store(lsn, Ordering::Relaxed);
+        }
+    }
+
+    /// Up to where the journal has what the client has written; 0 where it has written nothing.
+    pub fn last_write(&self) -> Lsn {
+        self.client.live.last_write.load(Ordering::Relaxed)
     }
 
     /// What the replies not yet held back have seen, and whether one of them tells of a write.

@@ -53,9 +53,12 @@ pub(crate) fn is_exceeded(
     let limit = limit_of(limits, flags);
     let unsent = if untracked == limit { owed.all } else { owed.notices };
     let since = &client.live.over_soft_limit_since;
-    let began = since.load(Ordering::Relaxed);
+    let began = match since.load(Ordering::Relaxed) {
+        0 => 0,
+        lower => now - i64::from((now as u32).wrapping_sub(lower)),
+    };
     let (exceeded, began) = judge(limit, unsent, began, now);
-    since.store(began, Ordering::Relaxed);
+    since.store(if began == 0 { 0 } else { (began as u32).max(1) }, Ordering::Relaxed);
     if began != 0 && !exceeded {
         look_again(client, limit, now - began);
     }

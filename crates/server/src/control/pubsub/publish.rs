@@ -74,7 +74,13 @@ fn publish(
         }
         None => {
             let wakes = &context.lane()?.wakes;
-            context.server.publish(wakes, space, channel, message)
+            let receivers = context.server.publish(wakes, space, channel, message);
+            // Replicas are sent it, so that WAIT may wait for it.
+            if context.server.journal.is_for_replicas() {
+                let lsn = context.server.journal.end();
+                context.session()?.note_write(lsn);
+            }
+            receivers
         }
     };
     reply.integer(receivers as i64);

@@ -1,7 +1,8 @@
 //! WAIT and WAITAOF: copies of what was written, on replicas and in the append-only file.
 //!
-//! Invariant: what is waited for is the journal's end of now, so whatever is written meanwhile
-//! prolongs no wait.
+//! Invariant: what is waited for is the client's own latest write, so nothing that others write
+//! prolongs a wait. A command that could have written and did not counts as what it saw. In EXEC
+//! that is what came before it, and in a script nothing, as in Redis.
 
 use base::number::parse_i64;
 use commands::arguments::integer;
@@ -94,7 +95,7 @@ fn await_copies(
     awaited: Copies,
 ) -> Next {
     let server = context.server;
-    let lsn = server.journal.end();
+    let lsn = context.session().map_or(0, |session| session.last_write());
     let needs_file = matches!(awaited, Copies::Synced { here: true, .. });
     let is_over = is_on_replicas(server, lsn, awaited) && (!needs_file || is_in_file(server, lsn));
     if is_over || context.unit.is_some() {
