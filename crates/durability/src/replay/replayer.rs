@@ -73,9 +73,11 @@ impl<'s> Replayer<'s> {
 
     /// On a transaction that has all that its commands touch. The output is used again.
     pub(crate) fn with(server: &'static Durability, tx: Tx, out: Output) -> Self {
+        let mut unit = Unit::begin(server, tx, None);
+        unit.obey();
         Self {
             server,
-            unit: Unit::begin(server, tx, None),
+            unit,
             out,
             flags: 0,
             stream: None,

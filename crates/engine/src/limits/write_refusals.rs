@@ -59,6 +59,11 @@ impl WriteRefusals {
         reasons != 0 && those_that_stop(reasons, config) & (SNAPSHOT_FAILED | LOG_FAILED) != 0
     }
 
+    /// Whether only the primary may write here.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.0.load(Ordering::Relaxed) & READ_ONLY != 0
+    }
+
     /// Whether there is any.
     #[inline]
     pub(crate) fn are_there(&self) -> bool {
@@ -92,6 +97,14 @@ impl WriteRefusals {
 pub(crate) struct ActiveRefusals(u32);
 
 impl ActiveRefusals {
+    /// None held.
+    pub(crate) const NONE: Self = Self(0);
+
+    /// The same in the role of now.
+    pub(crate) fn in_role(self, now: &WriteRefusals) -> Self {
+        Self(self.0 & !READ_ONLY | now.0.load(Ordering::Relaxed) & READ_ONLY)
+    }
+
     /// Whether there was any.
     #[inline]
     pub(crate) fn is_any(self) -> bool {

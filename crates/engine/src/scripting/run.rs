@@ -198,7 +198,7 @@ impl Program for ScriptCall {
 
     fn kill(&mut self, args: Args<'_>, _: Vec<usize>) {
         let now_us = self.server.keyspace.clock().monotonic_us();
-        let what = RunningCall { function: None, request: args.into() };
+        let what = RunningCall { function: None, request: args.into(), is_obeyed: false };
         self.running = Some(self.server.scripts.running.enter_killed(now_us, what));
     }
 

@@ -249,7 +249,8 @@ impl Host for ScriptHost<'_> {
         let underway = &self.server.scripts.running;
         let running = self.running.get_or_insert_with(|| {
             let (function, request) = (self.function.map(Box::from), self.request.into());
-            underway.enter(began_us, self.has_written, RunningCall { function, request })
+            let is_obeyed = self.unit.is_obeyed();
+            underway.enter(began_us, self.has_written, RunningCall { function, request, is_obeyed })
         });
         if running.is_killed() {
             return Err(Stop::Killed);

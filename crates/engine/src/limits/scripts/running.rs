@@ -25,6 +25,11 @@ const BUSY_WITH_FUNCTION: Refusal = Refusal::error(
     "BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE.",
 );
 
+const UNKILLABLE_OF_PRIMARY: Refusal = Refusal::error(
+    "UNKILLABLE The busy script was sent by a master instance in the context of replication and \
+     cannot be killed.",
+);
+
 /// All that are long enough to be here.
 #[derive(Default)]
 pub struct RunningScripts {
@@ -75,6 +80,8 @@ pub(crate) struct RunningCall {
     pub(crate) function: Option<Box<[u8]>>,
     /// The request.
     pub(crate) request: OwnedArgs,
+    /// Whether a primary asks: then nobody may end it here.
+    pub(crate) is_obeyed: bool,
 }
 
 impl RunningScripts {
@@ -138,8 +145,13 @@ impl RunningScripts {
                 false => BUSY_WITH_FUNCTION,
             });
         }
-        let killed = long.iter().filter(|one| one.advance_to(KILLED)).count();
-        if killed == 0 { Err(UNKILLABLE) } else { Ok(()) }
+        let (obeyed, own): (Vec<_>, Vec<&Arc<Running>>) =
+            long.into_iter().partition(|one| one.what.is_obeyed);
+        match own.iter().filter(|one| one.advance_to(KILLED)).count() {
+            0 if !obeyed.is_empty() => Err(UNKILLABLE_OF_PRIMARY),
+            0 => Err(UNKILLABLE),
+            _ => Ok(()),
+        }
     }
 
     /// Whether one of them began before a moment.
@@ -244,7 +256,7 @@ mod tests {
     }
 
     fn what() -> RunningCall {
-        RunningCall { function: None, request: OwnedArgs::default() }
+        RunningCall { function: None, request: OwnedArgs::default(), is_obeyed: false }
     }
 
     /// All orders of five events: whatever the order, a run that is killed writes nothing behind

@@ -168,6 +168,8 @@ pub struct Unit {
     pub tx: Tx,
     /// What was short as its program began, once somebody has looked.
     shortage: Option<Shortage>,
+    /// Whether its programs were accepted elsewhere: by a primary, or before they were logged.
+    is_obeyed: bool,
     /// The logical database it began in.
     home: usize,
     done: Vec<Done>,
@@ -231,6 +233,7 @@ impl Unit {
             server,
             tx,
             shortage: None,
+            is_obeyed: false,
             home,
             done,
             publications,

@@ -1,13 +1,13 @@
 //! What is short as a unit begins: memory, or a place to write down what it changes.
 //!
-//! Invariant: what is said of a unit's beginning holds to its end. A gate that shuts while the unit
-//! is under way would leave it applied by half.
+//! Invariants: what is said of a unit's beginning holds to its end. A gate that shuts while the unit
+//! is under way would leave it applied by half. The role is none of it: a unit changes that itself.
 
 use commands::{Flags, Role};
 use keyspace::Refusal;
 
 use crate::limits::budget::OUT_OF_MEMORY;
-use crate::limits::write_refusals;
+use crate::limits::write_refusals::ActiveRefusals;
 use crate::shared::Shared;
 use crate::transaction::unit::Unit;
 
@@ -15,7 +15,9 @@ use crate::transaction::unit::Unit;
 #[derive(Clone, Copy)]
 pub struct Shortage {
     is_out_of_memory: bool,
-    reasons: write_refusals::ActiveRefusals,
+    reasons: ActiveRefusals,
+    /// Whether it has to run whatever is short.
+    is_obeyed: bool,
 }
 
 impl Shortage {
@@ -23,8 +25,13 @@ impl Shortage {
     #[inline]
     pub(crate) fn now(server: &Shared) -> Self {
         let is_out_of_memory = server.budget.is_out_of_memory(0);
-        Self { is_out_of_memory, reasons: server.write_refusals.active(&server.config) }
+        let reasons = server.write_refusals.active(&server.config);
+        Self { is_out_of_memory, reasons, is_obeyed: false }
     }
+
+    /// For what has to run whatever is short.
+    const NONE: Self =
+        Self { is_out_of_memory: false, reasons: ActiveRefusals::NONE, is_obeyed: true };
 
     /// Whether anything is short.
     #[inline]
@@ -40,7 +47,11 @@ impl Shortage {
         flags: Flags,
         allows_oom: bool,
     ) -> Option<Refusal> {
-        let refusal = self.reasons.refuse(&server.journal, flags, Role::Any);
+        if self.is_obeyed {
+            return None;
+        }
+        let reasons = self.reasons.in_role(&server.write_refusals);
+        let refusal = reasons.refuse(&server.journal, flags, Role::Any);
         let is_refused = self.is_out_of_memory && flags.has(Flags::DENYOOM) && !allows_oom;
         refusal.or_else(|| is_refused.then_some(OUT_OF_MEMORY))
     }
@@ -50,6 +61,19 @@ impl Unit {
     /// What is short, as of the first time that its program asks, which is as it begins.
     #[inline]
     pub fn shortage(&mut self) -> Shortage {
-        *self.shortage.get_or_insert_with(|| Shortage::now(self.server))
+        match self.is_obeyed {
+            true => Shortage::NONE,
+            false => *self.shortage.get_or_insert_with(|| Shortage::now(self.server)),
+        }
+    }
+
+    /// What runs on it from here on was accepted elsewhere, and is neither refused nor ended here.
+    pub fn obey(&mut self) {
+        self.is_obeyed = true;
+    }
+
+    /// Whether that is so.
+    pub(crate) fn is_obeyed(&self) -> bool {
+        self.is_obeyed
     }
 }
