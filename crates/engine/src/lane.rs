@@ -130,19 +130,29 @@ impl Lane {
     }
 
     /// Comes in to begin what has these flags and was let pass by the gates. `false`, too, where a
-    /// pause or a load holds it that may have begun behind them: both ask for the world, which sees
-    /// what is inside (`pause.rs`).
+    /// pause, a load or another role keeps it that may have come behind them: all ask for the
+    /// world, which sees what is inside (`pause.rs`).
     #[inline]
     pub fn enter_past_gates(&self, flags: impl FnOnce() -> Flags) -> bool {
-        let Shared { pause, loading, .. } = self.shared;
+        let Shared { pause, loading, write_refusals, replica_role, .. } = self.shared;
         if !self.enter() {
             return false;
         }
-        if !pause.may_hold() && !loading.is_on() {
-            return true;
-        }
-        let flags = flags();
-        !pause.holds(flags, self.now_ms()) && (flags.has(Flags::LOADING) || !loading.is_on())
+        let may_be_kept = pause.may_hold()
+            || loading.is_on()
+            || write_refusals.are_there()
+            || replica_role.is_stale();
+        !may_be_kept || self.is_let_pass_again(flags())
+    }
+
+    /// Asks the gates again whose answer changes with the world stopped.
+    #[cold]
+    fn is_let_pass_again(&self, flags: Flags) -> bool {
+        let Shared { pause, loading, write_refusals, replica_role, .. } = self.shared;
+        !(pause.holds(flags, self.now_ms())
+            || loading.is_on() && !flags.has(Flags::LOADING)
+            || write_refusals.is_read_only() && flags.has(Flags::WRITE)
+            || replica_role.is_stale() && !flags.has(Flags::STALE))
     }
 
     /// Whether the worker is inside its turnstile; for assertions.
@@ -220,4 +230,41 @@ impl Lane {
 #[inline]
 pub fn is_over(turn_us: i64) -> bool {
     turn_us >= TURN_US || drill::are_turns_short()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::write_refusals::{FEW_REPLICAS, READ_ONLY};
+    use crate::runtime::background::wait_for;
+    use crate::testing::engine;
+
+    /// What the gates let pass before the world was stopped is kept behind it by whatever has
+    /// changed meanwhile.
+    #[test]
+    fn what_changes_with_the_world_stopped_is_asked_for_behind_the_gates() {
+        let (read, write) = (Flags::READONLY, Flags::WRITE);
+        let stale = Flags::READONLY.and(Flags::STALE).and(Flags::LOADING);
+        let server = engine();
+        let lane = Lane::new(server, 0);
+        let shut: [(fn(&Shared), [bool; 3]); 5] = [
+            (|_| {}, [true; 3]),
+            (|it| it.write_refusals.set(FEW_REPLICAS, true), [true; 3]),
+            (|it| it.write_refusals.set(READ_ONLY, true), [true, false, true]),
+            (|it| it.replica_role.set_stale(true), [false, false, true]),
+            (|it| it.loading.begin(it.keyspace.clock(), 0), [false, false, true]),
+        ];
+        for (number, (shut, expected)) in shut.into_iter().enumerate() {
+            let mut world = Acquisition::of_world(server.keyspace);
+            wait_for(&mut world);
+            shut(server);
+            drop(world);
+            let passes = [read, write, stale].map(|flags| {
+                let passes = lane.enter_past_gates(|| flags);
+                lane.leave();
+                passes
+            });
+            assert_eq!(passes, expected, "{number}");
+        }
+    }
 }

@@ -346,6 +346,9 @@ impl<'a> Again<'a> {
         {
             return Err(LOADING);
         }
+        if server.replica_role.is_stale() && !flags.has(Flags::STALE) {
+            return Err(MASTERDOWN);
+        }
         if let Some(refusal) = subject.and_then(|subject| subject.refuse_again(server, request)) {
             return Err(refusal);
         }
