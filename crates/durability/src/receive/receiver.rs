@@ -21,7 +21,7 @@ use super::{ReceiveMode, ReceiveReport, SnapshotOrigin};
 use crate::aof;
 use crate::claims::snapshot_file;
 use crate::durability::Durability;
-use crate::loading::snapshot;
+use crate::loading::snapshot::{self, LoadedSnapshot};
 use crate::loading::{self, LoadPlace, OnDuplicate};
 use crate::stream_turns::StreamTurn;
 
@@ -179,7 +179,7 @@ impl Receiver {
             }
         });
         if begun.is_err() {
-            self.go_on_as_before();
+            self.go_on_with_log();
         }
         begun?;
         if let Some((_, path)) = renamed
@@ -193,7 +193,8 @@ impl Receiver {
                 if renamed.is_some() {
                     server.saves.note_loaded(server);
                 }
-                self.go_on(&loaded.origin);
+                self.select(&loaded.origin);
+                self.go_on();
                 Ok(loaded.origin)
             }
             Err(error) => {
@@ -211,7 +212,11 @@ impl Receiver {
             true => server.loading.set_beside(true),
             false => {
                 let (clock, length) = (server.keyspace.clock(), self.length.unwrap_or(0));
-                with_world(server, |_| server.loading.begin_start(clock, length));
+                with_world(server, |_| {
+                    if !self.pipe.is_cut() {
+                        server.loading.begin_start(clock, length);
+                    }
+                });
             }
         }
         log_notice!(server.log, "MASTER <-> REPLICA sync: Loading DB in memory");
@@ -232,17 +237,17 @@ impl Receiver {
                     match is_wanted {
                         true => {
                             self.end_saves(tx);
-                            self.exchange(tx, &loaded.libraries);
+                            self.exchange(tx, &loaded);
                         }
                         false => tx.forget_beside().expect("it has the world"),
                     }
                 });
                 if !is_wanted {
                     server.loading.end();
-                    self.go_on_as_before();
+                    self.go_on_with_log();
                     return Err(called_off());
                 }
-                self.go_on(&loaded.origin);
+                self.go_on();
                 return Ok(loaded.origin);
             }
             Ok(Err(error)) => error.to_string(),
@@ -250,36 +255,41 @@ impl Receiver {
         };
         with_world(server, |tx| tx.forget_beside().expect("it has the world"));
         server.loading.end();
+        self.go_on_with_log();
         Err(Failure::Refused(why))
     }
 
     /// Puts what was loaded in the place of what is there.
-    fn exchange(&self, tx: &mut Tx, libraries: &[Vec<u8>]) {
+    fn exchange(&self, tx: &mut Tx, loaded: &LoadedSnapshot) {
         let server = self.server;
         tx.exchange_all().expect("it has the world");
+        // Before anybody may lead.
+        self.select(&loaded.origin);
         loading::forget_beside_keys(server, tx).expect("no client asks");
-        for code in libraries {
+        for code in &loaded.libraries {
             if let Err(why) = snapshot::take_library(server, code, OnDuplicate::Replaced) {
                 log_warning!(server.log, "{why}");
             }
         }
     }
 
+    /// The stream goes on behind the data in the database that they name.
+    fn select(&self, origin: &SnapshotOrigin) {
+        self.server.journal.select(origin.database.map_or(0, |database| database as usize));
+    }
+
     /// All is there: it is served, and a log begins with it.
-    fn go_on(&self, origin: &SnapshotOrigin) {
+    fn go_on(&self) {
         let server = self.server;
-        server.journal.select(origin.database.map_or(0, |database| database as usize));
         if let Err(why) = aof::restart(server) {
             log_warning!(server.log, "{why}");
         }
         server.loading.end();
-        if server.aof.phase() == aof::Phase::Starting {
-            aof::begin_rewrite(server);
-        }
+        self.go_on_with_log();
     }
 
-    /// All is as it was: the log goes on.
-    fn go_on_as_before(&self) {
+    /// What `appendonly` says by now holds for the log, which was not touched during the load.
+    fn go_on_with_log(&self) {
         if let Err(why) = aof::restart(self.server) {
             log_warning!(self.server.log, "{why}");
         }

@@ -329,7 +329,7 @@ impl Journal {
 
     /// Whether replicas read what is written here.
     pub fn is_for_replicas(&self) -> bool {
-        self.has_replicas.load(Ordering::Relaxed) && self.is_read.load(Ordering::Relaxed)
+        self.has_replicas.load(Ordering::Relaxed)
     }
 
     /// Appends a command that writes nothing and that subscribers of replicas are to hear of. What

@@ -18,6 +18,8 @@ pub struct Primary {
     pub(super) dice: Dice,
     pub(super) replicas: Vec<Attached>,
     pub(super) round: Option<Round>,
+    /// Whether no round may begin.
+    pub(super) holds_rounds: bool,
     pub(super) rounds_begun: u64,
     pub(super) counts: SyncCounts,
     actions: Vec<PrimaryAction>,
@@ -50,6 +52,7 @@ impl Primary {
             dice,
             replicas: Vec::new(),
             round: None,
+            holds_rounds: false,
             rounds_begun: 0,
             counts: SyncCounts::default(),
             actions: Vec::new(),

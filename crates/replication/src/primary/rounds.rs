@@ -215,10 +215,16 @@ impl Primary {
         }
     }
 
+    /// Whether other data take the place of ours just now: what a snapshot saw of both would be
+    /// neither. Whoever waits for one waits on.
+    pub fn hold_rounds(&mut self, holds: bool) {
+        self.holds_rounds = holds;
+    }
+
     /// Begins a round, if none runs and one is due: that of the replica that came first, or of
     /// the first one for which nothing needs to be waited for.
     pub(super) fn begin_due_round(&mut self, now_ms: u64) {
-        if self.round.is_some() {
+        if self.round.is_some() || self.holds_rounds {
             return;
         }
         let waiting = || self.replicas.iter().filter(|replica| replica.stage == Stage::Waiting);

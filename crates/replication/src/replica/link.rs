@@ -304,12 +304,13 @@ impl ReplicaLink {
         self.lose(now_ms, Hang::Up);
     }
 
-    /// The load went so. Bytes that came behind the data are to be shown again now.
-    pub fn loaded(&mut self, outcome: LoadOutcome, now_ms: u64) {
+    /// The load went so; whether it was still waited for. Bytes that came behind the data are to be
+    /// shown again now.
+    pub fn loaded(&mut self, outcome: LoadOutcome, now_ms: u64) -> bool {
         let (order, is_lost, is_whole) = match self.phase {
             Phase::Loading { order, is_lost, .. } => (order, is_lost, true),
             Phase::Receiving { order, .. } => (order, false, false),
-            _ => return,
+            _ => return false,
         };
         if let LoadOutcome::Loaded { database } = outcome
             && is_whole
@@ -317,7 +318,7 @@ impl ReplicaLink {
             && let Some(beside) = self.beside.as_mut().filter(|it| it.main != MainSide::Held)
         {
             beside.loaded = Some(database);
-            return;
+            return true;
         }
         match outcome {
             LoadOutcome::Loaded { database } if is_whole => self.adopt(order, database, now_ms),
@@ -334,6 +335,7 @@ impl ReplicaLink {
         } else if order.of.is_some() {
             self.acknowledge(self.applied, now_ms);
         }
+        true
     }
 
     /// All units up to this offset are applied.

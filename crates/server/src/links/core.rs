@@ -175,6 +175,7 @@ impl Core {
             Some(saved) => (saved.id, saved.offset),
             None => (ReplicationId::from_random(random_bytes()), 0),
         };
+        self.has_lost_position = false;
         // Before the id: what is published in between would be true of neither.
         self.shift = signed(offset) - signed(server.journal.end());
         self.ask(server, |primary, stream| {
@@ -244,7 +245,8 @@ impl Core {
         server: &Network,
         ask: impl FnOnce(&mut Primary, &mut StreamView<'_>) -> T,
     ) -> T {
-        let Self { primary, history, stream, queue, .. } = self;
+        let Self { primary, link, history, stream, queue, .. } = self;
+        primary.hold_rounds(link.state() == LinkState::Sync);
         let mut state = stream.as_ref().map(ReplicationStream::state);
         let kept = state.as_ref().map(|state| state.backlog.range());
         let answer = ask(primary, &mut StreamView { history, kept });

@@ -552,7 +552,11 @@ impl LinksThread {
             }
         };
         let now = now_ms(self.server);
-        self.ask_link(|link| link.loaded(outcome, now));
+        let is_awaited = self.ask_link(|link| link.loaded(outcome, now));
+        // The link is another one by now, and took our data for those of before.
+        if !is_awaited && outcome != LoadOutcome::Refused {
+            self.with_core(|core, _| core.forget_position());
+        }
     }
 
     fn warn_of_load(&self, why: &str) {

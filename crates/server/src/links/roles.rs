@@ -12,10 +12,11 @@ use durability::aof;
 use engine::clients::mailbox::PendingWakes;
 use engine::clients::registry::client_flags;
 use engine::keyspace_settings::set_replica;
+use engine::limits::loading::LOADING;
 use engine::runtime::background::wait_for;
 use engine::runtime::log::log_warning;
 use engine::session::end_wait;
-use keyspace::Acquisition;
+use keyspace::{Acquisition, Refusal};
 use replication::history::SavedHistory;
 use replication::replica::{PrimaryAddress, ReplicaLink, ReplicaofReply, ReplicaofTarget};
 
@@ -27,6 +28,9 @@ use crate::net::network::Network;
 
 /// Between two looks whether the stream is applied.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
+
+/// Somebody else changes the role, and waits for what this transaction has.
+const CHANGING: Refusal = Refusal::error("ERR Another change of the role is in progress.");
 
 /// Who asks for another role.
 pub(crate) struct RoleChange<'a> {
@@ -40,16 +44,17 @@ pub(crate) struct RoleChange<'a> {
 
 impl Links {
     /// Changes the role, with a world that is waited for if it is not there yet, and comes back.
+    /// An error says that nothing was done.
     pub(crate) fn replicaof(
         &'static self,
         server: &'static Network,
         change: RoleChange<'_>,
         mut world: Acquisition,
-    ) -> (Acquisition, Option<ReplicaofReply>) {
+    ) -> (Acquisition, Result<ReplicaofReply, Refusal>) {
         // Whoever has the turn may need the world, so that nobody waits for the turn with it.
         let turn = self.role_turn.try_lock();
         if turn.is_err() && !change.may_let_go {
-            return (world, None);
+            return (world, Err(CHANGING));
         }
         let _turn = turn.unwrap_or_else(|_| {
             world = Acquisition::of_world(server.keyspace);
@@ -58,7 +63,12 @@ impl Links {
         // A failover that has handed over meanwhile looks at the link.
         if self.failover_state() == FailoverState::InProgress {
             wait_for(&mut world);
-            return (world, None);
+            return (world, Err(CHANGING));
+        }
+        wait_for(&mut world);
+        // Since the gates a load may have begun: a part of its data is nothing to lead with.
+        if server.loading.is_on() || server.loading.is_beside() {
+            return (world, Err(LOADING));
         }
         let (mut world, reply) = match change.target {
             ReplicaofTarget::NoOne => {
@@ -70,7 +80,7 @@ impl Links {
             }
         };
         wait_for(&mut world);
-        (world, Some(reply))
+        (world, Ok(reply))
     }
 
     /// Before the first client comes: the server is a replica from the start on if the
@@ -103,9 +113,8 @@ impl Links {
         server: &'static Network,
         primary: &PrimaryAddress,
         client: &str,
-        mut world: Acquisition,
+        world: Acquisition,
     ) -> (Acquisition, ReplicaofReply) {
-        wait_for(&mut world);
         let reply = self.turn_replica(server, primary, |link, own, now_ms| {
             link.replicaof(primary.clone(), own, Some(client), now_ms)
         });
@@ -148,22 +157,23 @@ impl Links {
         may_let_go: bool,
         mut world: Acquisition,
     ) -> Acquisition {
+        wait_for(&mut world);
         let promoted = self.core(server).link.promote(client, now_ms(server));
         let Some(position) = promoted else { return world };
         self.send(server, LinksMessage::Act);
-        if may_let_go {
+        // The link is closed behind this: nothing more is handed over, and data that wait to take
+        // the place of ours are called off while they cannot.
+        let is_idle = self.is_link_idle(server, !may_let_go);
+        if may_let_go && !is_idle {
             drop(world);
-            // The link is closed by then, so nothing more is handed over. What a pause or a disk
-            // keeps from being applied is given up: it was never acknowledged.
+            // What a pause or a disk keeps from being applied is given up: it was never
+            // acknowledged.
             while !self.is_link_idle(server, is_applier_kept(server)) {
                 std::thread::sleep(BETWEEN_LOOKS);
             }
             world = Acquisition::of_world(server.keyspace);
-        } else {
-            // What is not applied was never acknowledged.
-            self.is_link_idle(server, true);
+            wait_for(&mut world);
         }
-        wait_for(&mut world);
         // What we write from here on is of the history that begins: until that has its id, it is
         // of none.
         let mut core = self.core(server);

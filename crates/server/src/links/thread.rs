@@ -306,7 +306,8 @@ impl LinksThread {
         server.background.spawn(move |_| {
             let target = ReplicaofTarget::NoOne;
             let change = RoleChange { target, client: &client, may_let_go: true };
-            links.replicaof(server, change, Acquisition::of_world(server.keyspace));
+            // Where that cannot be, the client is told so as a replica tells it.
+            drop(links.replicaof(server, change, Acquisition::of_world(server.keyspace)));
             links.adopt(server, Box::new(moving));
         });
     }

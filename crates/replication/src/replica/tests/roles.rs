@@ -81,7 +81,8 @@ fn promotion_ends_whatever_goes_on_and_tells_where() {
     session.hear(&format!("+FULLRESYNC {ID} 100\r\n$2\r\nx"));
     assert_eq!(session.link.promote("me", session.now_ms), Some(Some(at(ID, 9, 0))));
     assert_eq!(session.done()[..2], ["close", "abort load"]);
-    session.link.loaded(LoadOutcome::Loaded { database: 0 }, session.now_ms);
+    let loaded = session.link.loaded(LoadOutcome::Loaded { database: 0 }, session.now_ms);
+    assert!(!loaded, "the position that was told is of other data");
     assert!(session.done().is_empty(), "what comes late says nothing");
 }
 

@@ -4,6 +4,7 @@
 //! the transaction has changed nothing yet: nobody sees half of it.
 
 use commands::declare::{Command, Flags, Group, Plan, Spec, exactly};
+use engine::runtime::background::wait_for_client;
 use engine::session::client_info::describe;
 use keyspace::{Acquisition, Refusal};
 use proto::{Args, Reply};
@@ -47,9 +48,6 @@ pub(super) const SLAVEOF: ControlCommand = Command {
     run: replicaof,
 };
 
-/// Somebody else changes the role, and waits for what this transaction has.
-const CHANGING: Refusal = Refusal::error("ERR Another change of the role is in progress.");
-
 fn replicaof(
     context: &mut Context<'_>,
     args: Args<'_>,
@@ -66,10 +64,11 @@ fn replicaof(
     let Some(unit) = &mut context.unit else {
         return Ok(Next::offload_with_locks(move |_, _, reply| {
             let change = RoleChange { target, client: &client, may_let_go: true };
-            let world = Acquisition::of_world(server.keyspace);
+            let mut world = Acquisition::of_world(server.keyspace);
+            wait_for_client(server.keyspace, &mut world)?;
             let (world, done) = server.links.replicaof(server, change, world);
             drop(world);
-            reply.simple(done.ok_or(CHANGING)?.text());
+            reply.simple(done?.text());
             Ok(())
         }));
     };
@@ -79,6 +78,6 @@ fn replicaof(
         let change = RoleChange { target, client: &client, may_let_go };
         server.links.replicaof(server, change, world)
     });
-    reply.simple(done.ok_or(CHANGING)?.text());
+    reply.simple(done?.text());
     Ok(Next::Done)
 }
