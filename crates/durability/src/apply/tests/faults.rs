@@ -189,6 +189,8 @@ fn a_disk_that_keeps_nothing_ends_the_process_or_is_told_of() {
         server.config.set_many(&pair, true).unwrap();
         rig.push(&["SET a 1"]);
         rig.settle().unwrap();
+        // Or the fault meets what the log has still to do for that.
+        assert!(flush(server));
         disk.fail_from(disk.calls() + 1, Fault::Error(28));
         rig.push(&["SET a 2"]);
         rig.settle().unwrap();
