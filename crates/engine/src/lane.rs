@@ -243,11 +243,12 @@ mod tests {
     /// changed meanwhile.
     #[test]
     fn what_changes_with_the_world_stopped_is_asked_for_behind_the_gates() {
+        type Shut = fn(&Shared);
         let (read, write) = (Flags::READONLY, Flags::WRITE);
         let stale = Flags::READONLY.and(Flags::STALE).and(Flags::LOADING);
         let server = engine();
         let lane = Lane::new(server, 0);
-        let shut: [(fn(&Shared), [bool; 3]); 5] = [
+        let shut: [(Shut, [bool; 3]); 5] = [
             (|_| {}, [true; 3]),
             (|it| it.write_refusals.set(FEW_REPLICAS, true), [true; 3]),
             (|it| it.write_refusals.set(READ_ONLY, true), [true, false, true]),
