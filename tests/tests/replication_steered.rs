@@ -11,7 +11,7 @@ use tests::proxy::{Direction, Fault, Proxy};
 use tests::render::render;
 use tests::replication::{NodeKind, await_replica, follow, outrun, promote};
 use tests::server::eventually;
-use tests::{Client, Oracle, Server, check};
+use tests::{Arrival, Client, Oracle, Server, check};
 
 const LOADING: &str = "(error) LOADING Redis is loading the dataset in memory";
 
@@ -312,8 +312,15 @@ fn what_exec_promotes_its_scripts_may_write_to() {
 fn a_change_of_role_behind_a_long_script_is_busy() {
     let server = NodeKind::Apus.start(&["--busy-reply-threshold", "1000"]);
     let mut holder = server.client();
-    holder.send(&["EVAL", "while true do end", "0"]);
-    let mut client = server.client();
+    holder.send(&["EVAL", "while true do end", "1", "held"]);
+    let (mut client, mut probe) = (server.client(), server.client());
+    eventually("the script runs", || {
+        probe.send(&["EXISTS", "held"]);
+        match probe.arrival(Duration::from_millis(300)).unwrap() {
+            Arrival::Reply(value) => render(&value).starts_with("(error) BUSY"),
+            arrival => arrival == Arrival::Silence,
+        }
+    });
     client.send(&["REPLICAOF", "127.0.0.1", "1"]);
     let busy = render(&client.receive());
     assert!(busy.starts_with("(error) BUSY"), "{busy}");
