@@ -234,7 +234,7 @@ pub fn is_over(turn_us: i64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{Acquisition, Flags, Lane, Shared};
     use crate::limits::write_refusals::{FEW_REPLICAS, READ_ONLY};
     use crate::runtime::background::wait_for;
     use crate::testing::engine;

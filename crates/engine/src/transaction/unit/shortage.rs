@@ -1,7 +1,7 @@
 //! What is short as a unit begins: memory, or a place to write down what it changes.
 //!
-//! Invariants: what is said of a unit's beginning holds to its end. A gate that shuts while the unit
-//! is under way would leave it applied by half. The role is none of it: a unit changes that itself.
+//! Invariants: what is said of a unit's beginning holds to its end. A gate that shuts while the
+//! unit is under way would leave it applied by half. The role is none of it: a unit changes that.
 
 use commands::{Flags, Role};
 use keyspace::Refusal;
