@@ -274,6 +274,10 @@ impl Stream {
         match result {
             Ok(length) => Ok(Some(length)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            // A process that stood still is told so where a read has a timeout.
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                self.read_until(deadline, buffer)
+            }
             // The end, without a word before.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(Some(0)),
             Err(error) => Err(error),

@@ -175,6 +175,7 @@ impl Connection {
                     self.is_closed = true;
                     return std::mem::take(&mut self.unread);
                 }
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(error) => panic!("no answer: {error}; so far {:?}", self.unread),
             }
         }

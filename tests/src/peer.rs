@@ -74,6 +74,7 @@ impl Peer {
         let mut piece = [0; 64 << 10];
         let count = match self.stream.read(&mut piece) {
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => 0,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return self.fill(until),
             other => other?,
         };
         self.buffer.extend_from_slice(&piece[..count]);

@@ -188,6 +188,11 @@ struct Pump {
     is_silent: Arc<AtomicBool>,
 }
 
+/// Whether nothing has come yet, or the process stood still.
+fn is_pause(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
 impl Pump {
     fn run(self, state: &State, mut from: TcpStream, mut to: Vec<TcpStream>) {
         let mut buffer = vec![0; self.piece()];
@@ -201,7 +206,7 @@ impl Pump {
                     Ok(0) | Err(_) if self.is_forsaken() => return,
                     Ok(0) => break,
                     Ok(count) => count,
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+                    Err(error) if is_pause(&error) => continue,
                     Err(_) => break,
                 },
             };
@@ -244,7 +249,7 @@ impl Pump {
             match from.read(&mut buffer) {
                 Ok(0) => break,
                 Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if is_pause(&error) => {}
                 Err(_) => break,
             }
         }

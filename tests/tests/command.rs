@@ -236,6 +236,7 @@ const DOCUMENTED_OTHERWISE: &[(&str, &str)] = &[
     ("zinterstore", "the aggregator COUNT came with 8.8"),
     ("zunion", "the aggregator COUNT came with 8.8"),
     ("zunionstore", "the aggregator COUNT came with 8.8"),
+    ("shutdown", "SAFE and FAILOVER of Valkey too"),
     ("zscan", "NOSCORES of Valkey too"),
 ];
 

@@ -194,8 +194,9 @@ fn what_scripts_wrote_together_is_told_in_order_and_there_after_a_restart() {
     let mut ear = server.client();
     check(&mut ear, "> PSUBSCRIBE __keyevent@0__:*\n...");
     let delete = "return redis.call('DEL', KEYS[1])";
+    let mut client = server.client();
     exchange(
-        &mut server.client(),
+        &mut client,
         &[
             (eval(ADD, "a"), "(integer) 1"),
             (eval(ADD_ELSEWHERE, "a"), "(integer) 2"),
@@ -208,7 +209,7 @@ fn what_scripts_wrote_together_is_told_in_order_and_there_after_a_restart() {
         let (channel, key) = (text(&parts[2]), text(&parts[3]));
         assert_eq!(format!("{} {key}", &channel["__keyevent@0__:".len()..]), expected);
     }
-    check(&mut server.client(), "> WAITAOF 1 0 0\n1) (integer) 1\n2) (integer) 0");
+    check(&mut client, "> WAITAOF 1 0 0\n1) (integer) 1\n2) (integer) 0");
     server.kill();
     server.restart();
     check(&mut server.client(), "> MGET a b elsewhere\n1) \"2\"\n2) (nil)\n3) \"1\"");

@@ -159,6 +159,7 @@ fn writers_wait_for_as_many_replicas_as_they_say() {
     check(&mut client, "> MULTI\nOK\n> SET k y\nQUEUED\n> WAIT 2 0\nQUEUED");
     assert!(matches!(client.call(&["EXEC"]), Value::Array(_)));
     let mut waits = primary.client();
+    check(&mut waits, "> SET k z\nOK");
     waits.send(&["WAIT", "2", "0"]);
     assert!(waits.is_silent());
     slow.signal(Signal::CONT);

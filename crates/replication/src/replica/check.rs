@@ -150,40 +150,52 @@ impl LinkPair {
         rest.drain(..done.min(rest.len()));
     }
 
+    /// Acts until nothing is left to do: what connects has something to say at once.
     fn act(&mut self, wire: Wire, done: usize) {
-        for action in self.link.take_actions() {
-            match action {
-                ReplicaAction::Connect { wire, .. } => {
-                    self.is_open[wire as usize] = true;
-                    self.rests[wire as usize].clear();
-                    self.link.connected(wire, self.now_ms);
-                }
-                ReplicaAction::Close { wire } => {
-                    self.is_open[wire as usize] = false;
-                    self.rests[wire as usize].clear();
-                    self.held = if wire == Wire::Main { 0 } else { self.held };
-                }
-                ReplicaAction::Send { wire, .. } => {
-                    assert!(self.is_open[wire as usize], "nothing is said on what is closed");
-                }
-                ReplicaAction::Rdb(range) => {
-                    assert!(range.end <= done && !self.is_whole);
-                }
-                ReplicaAction::EndOfRdb => self.is_whole = true,
-                ReplicaAction::AbortLoad => self.is_whole = false,
-                ReplicaAction::Hold(range) => {
-                    assert!(wire == Wire::Main && range.end <= done && self.link.is_holding());
-                    self.held += range.len() as u64;
-                }
-                ReplicaAction::SetHistory(of) => self.offset = of.map_or(0, |of| of.offset),
-                ReplicaAction::Stream { range, end, .. } => {
-                    assert!(wire == Wire::Main && range.end <= done);
-                    assert_eq!(end - range.len() as u64, self.offset, "no gap");
-                    self.offset = end;
-                }
-                _ => {}
+        loop {
+            let actions = self.link.take_actions();
+            if actions.is_empty() {
+                return self.account();
             }
+            actions.into_iter().for_each(|action| self.perform(action, wire, done));
         }
+    }
+
+    fn perform(&mut self, action: ReplicaAction, wire: Wire, done: usize) {
+        match action {
+            ReplicaAction::Connect { wire, .. } => {
+                self.is_open[wire as usize] = true;
+                self.rests[wire as usize].clear();
+                self.link.connected(wire, self.now_ms);
+            }
+            ReplicaAction::Close { wire } => {
+                self.is_open[wire as usize] = false;
+                self.rests[wire as usize].clear();
+                self.held = if wire == Wire::Main { 0 } else { self.held };
+            }
+            ReplicaAction::Send { wire, .. } => {
+                assert!(self.is_open[wire as usize], "nothing is said on what is closed");
+            }
+            ReplicaAction::Rdb(range) => {
+                assert!(range.end <= done && !self.is_whole);
+            }
+            ReplicaAction::EndOfRdb => self.is_whole = true,
+            ReplicaAction::AbortLoad => self.is_whole = false,
+            ReplicaAction::Hold(range) => {
+                assert!(wire == Wire::Main && range.end <= done && self.link.is_holding());
+                self.held += range.len() as u64;
+            }
+            ReplicaAction::SetHistory(of) => self.offset = of.map_or(0, |of| of.offset),
+            ReplicaAction::Stream { range, end, .. } => {
+                assert!(wire == Wire::Main && range.end <= done);
+                assert_eq!(end - range.len() as u64, self.offset, "no gap");
+                self.offset = end;
+            }
+            _ => {}
+        }
+    }
+
+    fn account(&mut self) {
         let is_holding = self.link.is_holding();
         let told = self.link.report(self.now_ms).map_or(0, |report| report.held.size);
         if is_holding {
