@@ -190,6 +190,8 @@ fn libraries_that_change_beside_a_load_are_neither_lost_nor_back() {
         assert!(replies.iter().all(|told| told.contains("OK")), "{command}: {replies:?}");
         let expected = there.iter().filter(|is_there| **is_there).count();
         assert_eq!(libraries(&mut client), expected, "{command}: {there:?}");
+        // WAITAOF waits for what its own client has written last, and so for all before that.
+        client.call(&["SET", "last", "v"]);
         client.call(&["WAITAOF", "1", "0", "0"]);
         server.kill();
         server.restart();

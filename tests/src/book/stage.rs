@@ -206,7 +206,9 @@ impl Stage {
         let own = self.place("/bin");
         let path = std::env::join_paths(std::iter::once(own).chain(std::env::split_paths(&path)));
         let mut shell = Command::new("sh");
-        shell.args(["-c", &self.translated(command)]).current_dir(self.folder.path());
+        // One stream for all that is printed: what comes by two has no order.
+        let command_line = format!("exec 2>&1\n{}", self.translated(command));
+        shell.args(["-c", &command_line]).current_dir(self.folder.path());
         shell.env("PATH", path.expect("no path has a colon")).env("HOME", self.folder.path());
         shell.env("TMPDIR", self.folder.path()).env_remove("REDISCLI_AUTH");
         if !command.contains(['|', '>', '`']) && !command.contains("$(") {
