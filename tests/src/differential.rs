@@ -54,7 +54,7 @@ pub enum Rule {
     StreamTimes,
 }
 
-/// Who sends a command.
+/// The connection that sends a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Speaker {
     /// The first connection to each server.

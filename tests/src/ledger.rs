@@ -93,7 +93,7 @@ impl Writer {
     /// Writes on until the connection ends or `limit` steps are sent.
     pub fn write(&self, port: u16, limit: u64) -> Told {
         let mut told = Told { acknowledged: self.done, sent: self.done, times: Vec::new() };
-        // Who comes late finds nobody.
+        // A writer that comes late finds no server.
         if let Ok(client) = Client::try_connect(port) {
             // However it ended: what was told counts.
             let _ = self.write_on(client, limit, &mut told);

@@ -90,7 +90,7 @@ pub fn hold_for_good(holder: &mut Client, killer: &mut Client, key: &str) {
         std::thread::sleep(patience);
         let answer = render(&killer.call(&["SCRIPT", "KILL"]));
         if answer == "OK" {
-            // It was killed before it wrote.
+            // The script was killed before it wrote.
             holder.receive();
             patience *= 2;
             begin(holder);

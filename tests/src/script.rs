@@ -55,7 +55,7 @@ pub fn afresh(server: &Server, protocol: &str, script: &str) {
     check(&mut client, script);
 }
 
-/// Who speaks in a script.
+/// The clients that speak in a script.
 trait Speakers {
     fn named(&mut self, name: &str) -> &mut Client;
 }

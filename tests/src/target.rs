@@ -13,11 +13,11 @@ pub type Request = Vec<Vec<u8>>;
 
 /// What a target does with a request.
 pub enum Said {
-    /// It answers these bytes.
+    /// The target answers these bytes.
     Bytes(Vec<u8>),
-    /// It closes the connection.
+    /// The target closes the connection.
     Nothing,
-    /// It says nothing more, and keeps the connection.
+    /// The target says nothing more, and keeps the connection.
     Silence,
 }
 

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use crate::client::Client;
 use crate::server::{Server, free_port};
 
-/// Who signs the certificates of a test.
+/// The authority that signs the certificates of a test.
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
     folder: TempDir,

@@ -240,7 +240,7 @@ impl Drawer<'_> {
     }
 
     /// What begins like an argument of a request that is tried, and is no more than a rule may be.
-    /// It is never the star alone, which is all keys here whatever words give it.
+    /// The pattern is never the star alone, which is all keys here whatever words give it.
     fn pattern(&mut self) -> Vec<u8> {
         let request = &self.tried[self.random.below(self.tried.len() as u64) as usize];
         let mut word = request[self.random.below(request.len() as u64) as usize].clone();

@@ -93,7 +93,7 @@ fn only_one_of_many_sets_new_keys() {
     let set = |client: &mut Client| {
         let reply = client.call(&of_all(&["MSETNX"], "k", Some("x")));
         if reply == Value::Integer(1) {
-            // Whoever set all may take all away.
+            // A client that set all may take all away.
             let gone = client.call(&of_all(&["DEL"], "k", None));
             assert_eq!(gone, Value::Integer(KEYS as i64));
         }

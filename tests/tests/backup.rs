@@ -110,7 +110,7 @@ fn a_backup_goes_from_start_to_seal_to_cleanup() {
     }
 }
 
-/// Who keeps no log has none after a backup, nor does it say so.
+/// A server that keeps no log has none after a backup, nor does it say so.
 fn leaves_no_log(server: &Server, has_log: bool) {
     let says = server.client().info("aof_enabled") == "1";
     let is_there = server.folder().join("appendonlydir").exists();

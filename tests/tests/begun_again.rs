@@ -268,7 +268,8 @@ fn exec_that_was_queued_before_a_reload_does_not_run_into_its_load() {
     assert_eq!(render(&admin.call(&["DBSIZE"])), "(integer) 2000");
 }
 
-/// Who is served makes the transaction widen, behind what ended another wait, or its session.
+/// A client that is served makes the transaction widen, behind what ended another wait, or its
+/// session.
 #[test]
 fn who_is_unblocked_or_killed_is_so_once() {
     for server in [Oracle::Redis82.start(&[]), Server::start(&["--worker-threads", "2"])] {
@@ -337,7 +338,7 @@ fn exec_that_is_refused_has_done_nothing() {
     let reply = client.receive();
     let limit = render(&other.call(&["CONFIG", "GET", "slowlog-max-len"]));
     match reply {
-        // It was first.
+        // The transaction was first.
         Value::Array(_) => assert!(limit.contains("99")),
         _ => assert!(limit.contains("128"), "{reply:?} {limit}"),
     }

@@ -97,7 +97,7 @@ fn go_back_and_forth(oracle: Oracle, preamble: &str) {
     let mut client = theirs.client();
     check(&mut client, "> FCALL answer 0\n(integer) 42\n");
     assert_eq!(seen_here(&theirs), expected, "{oracle:?} has loaded all of it, {preamble}");
-    // They go on with it, in their words and files.
+    // The real server goes on with the log, in its words and files.
     run(&mut client, &["SET", "theirs", "1"]);
     rewrite(&mut client);
     run(&mut client, &["APPEND", "theirs", "2"]);

@@ -202,7 +202,7 @@ fn more_long_scripts_than_threads_meet_at_a_key() {
     for (number, client) in first.iter_mut().enumerate() {
         client.send(&["EVAL", spin, "1", &number.to_string()]);
     }
-    // It has the key that they turn out to need, and waits for a thread.
+    // The last script has the key that the others turn out to need, and waits for a thread.
     last.send(&["EVAL", spin, "1", "met"]);
     let mut counts: Vec<String> =
         clients.iter_mut().map(|client| render(&client.receive())).collect();

@@ -9,7 +9,7 @@ fn send_a_beginning(client: &mut Client, (sent, whole): (usize, usize)) {
     let piece = vec![b'x'; 1 << 20];
     let head = format!("*2\r\n$4\r\nECHO\r\n${}\r\n", whole << 20);
     let head = client.try_send_raw(head.as_bytes());
-    // Who is closed meanwhile takes no more.
+    // A client that is closed meanwhile takes no more.
     let _ = head.and_then(|()| (0..sent).try_for_each(|_| client.try_send_raw(&piece)));
 }
 

@@ -194,7 +194,7 @@ fn a_request_alone_can_be_too_much() {
         let (mut observer, mut client) = (server.client(), server.client());
         say(&mut observer, "CONFIG SET maxmemory-clients 10mb");
         let value = "x".repeat(10 << 20);
-        // It may be closed before all of it was taken.
+        // The client may be closed before all of it was taken.
         let _ = client.try_call(&["MSET", "k", &value]);
         eventually("it is evicted", || figure(&mut observer, "stats", "evicted_clients") == 1);
     }

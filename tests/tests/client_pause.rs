@@ -194,7 +194,7 @@ fn an_error_does_not_wait_for_the_end_of_a_pause() {
         let (mut first, mut second) = (server.client(), server.client());
         first.call(&["CLIENT", "PAUSE", "1000000"]);
         assert_eq!(text(&second.call(&["FOO"])).split('\'').nth(1), Some("FOO"));
-        // Who asked it how it was would wait for the end.
+        // A client that asked the server how it was would wait for the end.
         server.kill();
     }
 }

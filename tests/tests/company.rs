@@ -69,7 +69,7 @@ fn told(reply: &Value, number: usize) -> String {
 fn who_is_ready_with_others_is_answered_as_if_alone() {
     for arguments in [&[][..], &["--appendonly", "yes", "--appendfsync", "always"]] {
         let mut company = Company::new(arguments);
-        // Nobody else has this number.
+        // No other client has this number.
         let mut alone = company.server.client();
         let expected: Vec<String> =
             steps(77).iter().map(|step| told(&alone.call(step), 77)).collect();
@@ -127,7 +127,7 @@ fn who_is_killed_beside_others_disturbs_nobody() {
         company.ask(|| {
             let (killers, victims) = clients.split_at_mut(half);
             for ((killer, victim), id) in killers.iter_mut().zip(victims).zip(&ids[half..]) {
-                // Who is killed may have asked before or after it.
+                // The victim may have asked before or after the kill.
                 if id.ends_with(['0', '2', '4', '6', '8']) {
                     victim.send(&["INCR", "asked"]);
                     killer.send(&["CLIENT", "KILL", "ID", id]);

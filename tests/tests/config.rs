@@ -307,7 +307,7 @@ fn the_file_is_rewritten() {
     let text = std::fs::read_to_string(&file).unwrap();
     assert!(text.contains("\nslowlog-max-len 128\n"), "{text}");
     let dir = file.parent().unwrap().canonicalize().unwrap();
-    // It has the directory for itself while it runs.
+    // The server has the directory for itself while it runs.
     drop(client);
     server.kill();
     let mut again = Server::start_with_config(&text, &["--dir", &dir.display().to_string()]);

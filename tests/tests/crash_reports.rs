@@ -231,7 +231,7 @@ fn an_alarm_prints_all_stacks_and_the_server_goes_on() {
     let log = server.log();
     holds(&log, &["(worker-0), ", "(worker-1), ", "(apus), ", "net/worker.rs:"]);
     assert!(!log.contains("It does not answer") && !log.contains("crashed"), "{log}");
-    // Nobody has asked for such an answer.
+    // Such an answer was not asked for.
     server.signal(Signal::USR2);
     assert_eq!(server.client().call(&["PING"]), Value::Simple("PONG".into()));
 }

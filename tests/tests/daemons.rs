@@ -16,7 +16,7 @@ struct Daemon(i32);
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // It may have ended.
+        // The daemon may have ended.
         let _ = kill_process(Pid::from_raw(self.0).unwrap(), Signal::KILL);
     }
 }

@@ -50,7 +50,7 @@ fn what_lies_in_the_last_of_many_databases_is_swept_saved_and_loaded() {
     fill(&mut client, 9999, 100);
     fill(&mut client, 5000, 2000);
     client.call(&["EVAL", "for i = 1, 2000 do redis.call('pexpire', 'k' .. i, 1) end", "0"]);
-    // Nobody asks for them.
+    // No client asks for them.
     eventually("the expired are gone", || client.call(&["DBSIZE"]) == Value::Integer(0));
     check(&mut client, "> SAVE\nOK");
     server.kill();

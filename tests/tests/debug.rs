@@ -309,7 +309,7 @@ fn words_run_within_transactions_and_scripts() {
     "#;
     check(&mut client, session);
     client.send(&["EXEC"]);
-    // It holds the world, and not the worker.
+    // The transaction holds the world, and not the worker.
     check(&mut other, "> PING\nPONG");
     let Value::Array(replies) = client.receive() else { panic!("no replies") };
     let digest = |client: &mut Client, words: &[&str]| client.call(words);

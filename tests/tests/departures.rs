@@ -21,9 +21,10 @@ struct Way {
 enum Act {
     /// By these commands of another client.
     Say(&'static str),
-    /// It expires: once its time is over, by these commands, or by itself where there are none.
+    /// The key expires: once its time is over, by these commands, or by itself where there are
+    /// none.
     Expire(&'static str),
-    /// It is evicted under this policy.
+    /// The key is evicted under this policy.
     Evict(&'static str),
 }
 
@@ -289,7 +290,7 @@ impl<'server> House<'server> {
         let mut reader = keys_until(&mark, &mut self.reader);
         reader.append(&mut self.early);
         let mut caster = keys_until(&mark, &mut self.caster);
-        // Who forgot all need not be told of one.
+        // A client that forgot all need not be told of one.
         if caster.contains("*") {
             caster = BTreeSet::from(["*".to_owned()]);
         }

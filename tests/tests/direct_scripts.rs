@@ -69,7 +69,7 @@ fn what_came_before_a_script_that_takes_long_stays() {
     }
 }
 
-/// It goes on where no session is, and begins from its beginning there.
+/// The transaction goes on where no session is, and begins from its beginning there.
 #[test]
 fn what_came_before_a_script_that_takes_long_and_meets_a_key_is_repeated() {
     let server = Server::start(&["--worker-threads", "1"]);

@@ -170,7 +170,7 @@ fn messages_for_very_many_patterns_are_published_elsewhere_and_come_behind_the_r
     subscriber.send(&["PUBLISH", "n0", "own"]);
     assert_eq!(render(&subscriber.receive()), "(integer) 1");
     assert!(render(&subscriber.receive()).contains("own"));
-    // Who has so many is gone at once, and they soon.
+    // A client that has so many patterns is gone at once, and the patterns soon.
     drop(subscriber);
     tests::server::eventually("its patterns are gone", || {
         render(&client.call(&["PUBSUB", "NUMPAT"])) == "(integer) 0"

@@ -43,7 +43,7 @@ enum Change {
     Text(&'static str, &'static str),
     /// The same, but its checksum stays.
     Flip(&'static str, &'static str),
-    /// Nobody but its owner may read it.
+    /// The owner of the file alone may read it.
     Unreadable,
     /// The file may be read, not written.
     Unwritable,

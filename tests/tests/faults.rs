@@ -183,7 +183,7 @@ fn carry_out(phase: Phase, subject: &mut Subject, ledger: &Ledger) {
         Phase::End => {
             write_while(subject, ledger, 3, |_| ());
             subject.signal(Signal::TERM);
-            // It may have to go on.
+            // The server may have to go on.
             subject.ends_within(Duration::from_secs(3));
         }
     }
@@ -234,8 +234,8 @@ fn words_for(fault: Fault) -> Option<String> {
     text.split(" (os error").next().map(str::to_owned)
 }
 
-/// It is as good as new: all kinds of work are done, and it ends when it is told to.
-/// What fails may still end it; then it is not.
+/// The server is as good as new: all kinds of work are done, and it ends when it is told to. What
+/// fails may still end it; then it is not.
 fn recover(subject: &mut Subject, ledger: &Ledger) -> bool {
     let is_ok = |reply: &Value| *reply == Value::Simple("OK".into());
     if !subject.ask_until(&["CONFIG", "SET", "appendonly", "yes"], is_ok) {

@@ -1,7 +1,7 @@
 //! A real disk that is full: what is acknowledged is there, what cannot be kept is refused as
 //! everywhere, readers are served, and all goes on once there is space.
 //!
-//! They need a user that may mount a disk of its own (`unshare --map-root-user --mount`).
+//! The tests need a user that may mount a disk of its own (`unshare --map-root-user --mount`).
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;

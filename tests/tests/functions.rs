@@ -253,7 +253,7 @@ fn a_long_function_is_told_of_without_a_gap() {
         client.send(&["FCALL", "spin", "1", "key", "argument"]);
         let mut tells = || render(&other.call(&["FUNCTION", "STATS"])).contains("\"spin\"");
         eventually("the function is told of", &mut tells);
-        // It moves to another thread meanwhile.
+        // The function moves to another thread meanwhile.
         assert!((0..20).all(|_| tells()));
         assert_eq!(render(&other.call(&["FUNCTION", "KILL"])), "OK");
         let error = render(&client.receive());
@@ -362,7 +362,7 @@ fn what_a_library_says_while_it_is_loaded_is_not_kept() {
         eventually("all is in the log", || said(&server.log()) >= lines);
         assert_eq!(said(&server.log()), lines, "{name}");
     }
-    // Nobody reads lines of this level.
+    // Lines of this level have no reader.
     let library = "#!lua name=big\nlocal line = 'x' for times = 1, 20 do line = line .. line end \
         for number = 1, 400 do redis.log(redis.LOG_DEBUG, line) end \
         redis.register_function('big', function() return 1 end)";

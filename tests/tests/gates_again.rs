@@ -1,5 +1,6 @@
-//! Whoever has waited asks the gates again, however it waited: rights that were withdrawn, a client
-//! that was killed, a limit, a failed disk and a pause hold for what takes its locks behind them.
+//! A client that has waited asks the gates again, however it waited: rights that were withdrawn, a
+//! client that was killed, a limit, a failed disk and a pause hold for what takes its locks behind
+//! them.
 #![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 
 use std::time::Duration;
@@ -154,7 +155,7 @@ impl Rig {
             Gate::Memory => "CONFIG SET maxmemory 1",
             Gate::Disk => "CONFIG SET stop-writes-on-bgsave-error yes",
             Gate::Pause => {
-                // It is answered when what holds the key is over.
+                // The pause is answered when what holds the key is over.
                 let mut client = self.server.client();
                 client.send(&["CLIENT", "PAUSE", "600000", "WRITE"]);
                 return Some(client);
@@ -222,7 +223,7 @@ fn who_has_waited_asks_the_gates_again() {
             let (mut client, id) = rig.send(*way, requests);
             let pauses = rig.shut(gate, &id);
             if *way == Way::Blocked && matches!(gate, Gate::Disk | Gate::Pause) {
-                // Who would serve it passes these gates itself.
+                // The client that would serve the waiter passes these gates itself.
                 rig.open(pauses);
                 rig.let_go(*way);
                 assert_eq!(last_word(&mut client, requests), "\"x\"", "{what}");

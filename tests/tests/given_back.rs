@@ -28,7 +28,7 @@ fn what_idle_threads_compiled_goes_with_its_scripts_and_libraries() {
         let taken = clients[0].figure("used_memory_lua");
         assert!(taken > 300 * KILOBYTE, "round {round}: {taken}");
         check(&mut clients[8], "> SCRIPT FLUSH\nOK");
-        // Nobody runs a script any more.
+        // No client runs a script any more.
         eventually("scripts are forgotten", || {
             clients[0].figure("used_memory_lua") < 150 * KILOBYTE
         });

@@ -242,7 +242,7 @@ fn a_panic_beside_the_data_leaves_nothing_half_done() {
             let mut admin = server.client();
             admin.call(&["DEBUG", "DRILL", "PANIC-BESIDE", &place.to_string()]);
             let what = format!("{words:?} at place {place}");
-            // It may be closed, or the process end.
+            // The connection may be closed, or the process end.
             let _ = server.client().try_call(words);
             let is_to_come = admin.try_call(&["DEBUG", "DRILL"]);
             assert!(is_to_come.is_err() || temporaries(&server).is_empty(), "{what}");

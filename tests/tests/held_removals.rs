@@ -58,7 +58,7 @@ fn who_watches_what_rm_is_about_to_remove_is_told() {
             REMOVED.map(|key| {
                 let mut client = server.client();
                 client.send(&["WATCH", key]);
-                // Who has to wait for it may watch it when it is gone.
+                // A client that has to wait for the key may watch it when it is gone.
                 let answer = client.arrival(Duration::from_millis(20));
                 (client, matches!(answer, Ok(Arrival::Reply(Value::Simple(_)))))
             })

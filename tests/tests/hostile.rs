@@ -91,8 +91,8 @@ fn h09_connections_that_end_at_once() {
     });
 }
 
-/// Whoever does not read is not read from; the others go on, and what he asked for is there once
-/// he reads.
+/// A client that does not read is not read from. The other clients go on, and what the client asked
+/// for is there once it reads.
 #[test]
 fn who_does_not_read_is_not_read_from() {
     let server = Server::start(&[]);

@@ -126,7 +126,7 @@ fn figures_are_for_those_who_may_run_info() {
     for strange in ["Basic", "Basic !!!", "Basic YWRh", "Digest x", "Bearer ", ""] {
         assert_eq!(with(strange), 401, "{strange}");
     }
-    // Whoever balances load has no password.
+    // A load balancer has no password.
     assert_eq!(get(port, "/healthz").status, 200);
     assert_eq!(get(port, "/readyz").status, 200);
     assert_eq!(ask(port, "GET", "/api/info", "").status, 401);

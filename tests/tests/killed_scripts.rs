@@ -93,7 +93,7 @@ fn a_script_that_was_undone_can_be_killed() {
     holder.send(&SLOW_THAT_HOLDS);
     eventually("its keys are held", || ask(&mut killer, "STRLEN a").contains("BUSY"));
     assert_eq!(ask(&mut killer, "CONFIG SET busy-reply-threshold 0"), "OK");
-    // It writes, takes long, and turns out to need a key that it has to wait for.
+    // The script writes, takes long, and turns out to need a key that it has to wait for.
     let script = "redis.call('SET', KEYS[1], 'v') for turn = 1, 1000000 do end \
         return redis.call('STRLEN', ARGV[1])";
     client.send(&["EVAL", script, "1", "k", "a"]);
@@ -142,7 +142,8 @@ fn a_script_that_waits_for_locks_is_killed_at_once() {
     }
 }
 
-/// Whoever is killed while it waits for the world begins without locks, not beside who has it.
+/// A script that is killed while it waits for the world begins without locks, not beside the client
+/// that has the world.
 #[test]
 fn a_script_that_waits_for_the_world_is_killed() {
     let server = Server::start(&["--worker-threads", "2", "--enable-debug-command", "yes"]);

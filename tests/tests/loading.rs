@@ -64,7 +64,7 @@ fn keys_whose_time_was_over_are_not_loaded() {
     for oracle in Oracle::ALL {
         let theirs = oracle.start(&["--enable-debug-command", "yes"]);
         let mut client = theirs.client();
-        // It is kept although its time is over.
+        // The key is kept although its time is over.
         run(&mut client, &["DEBUG", "SET-ACTIVE-EXPIRE", "0"]);
         run(&mut client, &["SET", "gone", "1", "PX", "1"]);
         run(&mut client, &["SET", "stays", "1"]);

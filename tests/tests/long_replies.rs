@@ -147,7 +147,7 @@ fn who_does_not_read_costs_no_memory_and_is_told_one_moment() {
     eventually("the reply is on its way", || {
         render(&other.call(&["CLIENT", "LIST", "ID", &id.to_string()])).contains("cmd=lrange")
     });
-    // It changes and goes away under the reader.
+    // The list changes and goes away under the reader.
     other.call(&["LSET", "list", "99999", "changed"]);
     check(&mut other, "> DEL list\n(integer) 1");
     for _ in 0..50 {

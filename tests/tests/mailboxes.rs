@@ -107,7 +107,7 @@ fn a_watcher_that_does_not_read_is_closed_by_the_limit_for_subscribers() {
     };
     eventually("the deaf one is closed", || {
         client.call(&["ECHO", &text]);
-        // Who listens stays.
+        // The listener stays.
         while !render(&listener.receive()).contains("xxx") {}
         is_told(&mut client)
     });

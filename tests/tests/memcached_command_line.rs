@@ -9,7 +9,7 @@ use tests::environment::{binary, recorded};
 use tests::memcached::{Memcached, Packet};
 use tests::server::{Server, eventually, free_port};
 
-/// Whoever asks for the version or for help gets them, whatever the program is called by.
+/// A user that asks for the version or for help gets them, whatever the program is called by.
 #[test]
 fn the_name_of_the_program_is_enough() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -124,7 +124,7 @@ fn is_excused(oracle: Oracle, command: &Command, reply: &Value, event: &Event) -
         |name: &str| [&event.channel, &event.payload].iter().any(|text| text.ends_with(name));
     let is_error = matches!(reply, Value::Error(_));
     match oracle {
-        // Who is refused may have been so before the key was looked for.
+        // A refused command may have been refused before the key was looked for.
         _ if is_error => tells("keymiss"),
         // The real servers look twice, or once more when the wait is over; and of HGETEX Valkey
         // always tells, Redis never.
@@ -269,7 +269,7 @@ fn expiry_services_and_transactions_are_told() {
         client.call(&["SET", "short", "lived", "PX", "1"]);
         let expected = "__keyevent@3__:set short, __keyevent@3__:expire short";
         assert_eq!(heard(&mut client, &mut ear), expected);
-        // Nobody sends anything meanwhile.
+        // No client sends anything meanwhile.
         assert_eq!(told_of(&[ear.next()]), "__keyevent@3__:expired short");
         client.call(&["FLUSHALL"]);
         assert_eq!(heard(&mut client, &mut ear), "");

@@ -56,7 +56,7 @@ fn a_reply_takes_no_more_than_the_limit_and_its_client_is_closed() {
         let mut admin = server.client();
         let before = server.peak();
         let mut client = server.client();
-        // It may be closed before all is sent.
+        // The client may be closed before all is sent.
         let _ = client.try_send_raw(&request);
         let left = client.receive_to_close();
         assert!(left.split(|byte| *byte == b'\n').all(is_of_those_before), "{what}");

@@ -340,7 +340,8 @@ fn measure(server: &Server, scale: Scale, attacks: &[(&str, Attack)], time: Dura
         let attacks = attacks.iter().map(|(_, attack)| {
             let storm = &storm;
             scope.spawn(move || {
-                // They stand for other machines, which take no time of this one's processors.
+                // The attacks stand for other machines, which take no time of this one's
+                // processors.
                 rustix::process::setpriority_process(None, 19).expect("anybody may give way");
                 attack(storm)
             })

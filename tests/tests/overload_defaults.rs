@@ -111,7 +111,7 @@ fn guesses_are_answered_late_and_others_are_served() {
     eventually("all three wait", || admin.figure("delayed_logins") == 3);
     assert!(wrong.is_silent() && right.is_silent() && greeter.is_silent());
     assert_eq!(admin.call(&["SET", "k", "v"]), ok(), "others are served");
-    // Who does not log in is not slowed.
+    // A client that does not log in is not slowed.
     assert!(matches!(guesser.call(&["PING"]), Value::Error(_)));
     assert!(matches!(guesser.call(&["HELLO", "3"]), Value::Error(_)));
     assert!(matches!(wrong.receive(), Value::Error(text) if text.starts_with(b"WRONGPASS")));
@@ -175,7 +175,7 @@ fn every_way_in_is_slowed() {
         stream.read_exact(&mut heard).expect("it is answered");
         assert_eq!(String::from_utf8_lossy(&heard), answer);
     }
-    // Who does not log in is not slowed.
+    // A client that does not log in is not slowed.
     let mut stream = connect(http, "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n");
     stream.read_exact(&mut [0; 15]).expect("it is answered");
     assert_eq!(admin.figure("delayed_logins"), before + 3);

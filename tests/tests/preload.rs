@@ -43,7 +43,7 @@ fn a_server_begins_with_a_snapshot_or_a_log_that_lies_elsewhere() {
     ] {
         let mut server = Server::start(&["--preload-file", &preload]);
         check(&mut server.client(), "> GET k\n\"v\"\n> HGET h f\n\"1\"\n> DBSIZE\n(integer) 2\n");
-        // It is loaded at each start, whatever else there is.
+        // The preload file is loaded at each start, whatever else there is.
         check(&mut server.client(), "> SET other 1\nOK\n> SAVE\nOK\n");
         server.kill();
         server.restart();

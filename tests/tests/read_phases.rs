@@ -320,7 +320,7 @@ fn what_a_pause_holds_keeps_no_thread() {
             assert_eq!(render(&reads.call(&["SUNION", "one", "none"])).lines().count(), 2);
         }
         assert_eq!(ask(&mut admin, "EXISTS out"), "(integer) 0");
-        // Who is killed is done with; the others are behind the pause, in their order.
+        // A client that is killed is done with. The others are behind the pause, in their order.
         let mut gone = server.client();
         let id = gone.id();
         gone.send(&["SUNIONSTORE", "gone", "one"]);

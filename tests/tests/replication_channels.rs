@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A fault that never comes.
 const SOUND: Fault = Fault::Cut(Direction::Down, u64::MAX);
 
-/// Who speaks which dialect, with what switches it on.
+/// The nodes that speak each dialect, with what switches it on.
 const WAYS: [(NodeKind, &[&str]); 3] = [
     (NodeKind::Genuine(Oracle::Redis82), &["--repl-rdb-channel", "yes"]),
     (NodeKind::Genuine(Oracle::Valkey91), &["--dual-channel-replication-enabled", "yes"]),
@@ -390,7 +390,7 @@ fn a_promotion_ends_both_connections() {
     channel.await_end();
 }
 
-/// Nobody takes the data of another.
+/// No replica takes the data of another.
 #[test]
 fn a_connection_is_named_by_who_it_is_for_or_not_at_all() {
     let switch = ["--dual-channel-replication-enabled", "yes"];

@@ -121,7 +121,7 @@ fn the_process_ends_where_the_operator_wants_it() {
             eventually("it ends", || server.has_ended());
         }
     }
-    // Whoever may be written to goes on.
+    // A replica that may be written to goes on.
     let settings = ["--propagation-error-behavior", "panic", "--replica-read-only", "no"];
     let server = Server::start(&[SETTINGS, &settings].concat());
     feed(&server, &["SET s v", "LPUSH s x", "SET s w"]);

@@ -86,7 +86,7 @@ fn a_killed_replica_comes_back_to_what_was_acknowledged() {
                 replica.restart();
                 follow(&replica, primary.port());
                 std::thread::sleep(Duration::from_millis(after));
-                // Who waits for the replica is told that it waited long enough.
+                // A client that waits for the replica is told that it waited long enough.
                 primary.client().call(&["CLIENT", "KILL", "TYPE", "NORMAL", "SKIPME", "YES"]);
             });
             await_replica(&primary, &replica);

@@ -184,8 +184,8 @@ fn write_until(port: u16, writer: usize, is_over: &AtomicBool) {
     }
 }
 
-/// Whoever is killed under load, and however much of its log that takes, in the end all have the
-/// same data.
+/// All servers have the same data in the end, whichever is killed under load, and however much of
+/// its log that takes.
 #[test]
 fn kills_at_any_moment_never_join_what_does_not_belong_together() {
     let kills = std::env::var("APUS_REPLICATION_KILLS");

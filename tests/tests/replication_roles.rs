@@ -524,7 +524,7 @@ fn links_are_clients_that_no_clock_and_no_limit_closes() {
         eventually("who says nothing is closed", || client.is_closed());
     }
     assert_eq!([link(&top, "replica"), link(&below, "master")], before);
-    // Who closes it by hand has it come back.
+    // A client that closes the link by hand has it come back.
     check(&mut below.client(), "> CLIENT KILL TYPE master\n(integer) 1");
     eventually("there is another", || {
         below.client().info("master_link_status") == "up" && link(&below, "master") != before[1]

@@ -101,7 +101,7 @@ fn r10_11_a_link_that_is_killed_in_a_snapshot_comes_back_with_old_data_meanwhile
             check(&mut replica.client(), "> SET old v\nOK");
             load(&mut primary.client(), 8);
             let proxy = Proxy::start(primary.port());
-            // It stands still in the midst of the data.
+            // The connection stands still in the midst of the data.
             proxy.spoil_next(Fault::Silence(Direction::Down, 1 << 20));
             follow(&replica, proxy.port());
             replica.wait_for_log("streamed RDB from master");
@@ -310,7 +310,7 @@ fn r10_28_waitaof_follows_the_log_of_a_replica_on_and_off() {
         client.call(&["SET", "k", "y"]);
         ask(&mut client, "WAITAOF 1 1 100") == "1) (integer) 1\n2) (integer) 0"
     });
-    // Who waits for a log that is switched off is told.
+    // A client that waits for a log that is switched off is told.
     check(&mut client, "> SET k z\nOK");
     client.send(&["WAITAOF", "1", "1", "0"]);
     let mut other = primary.client();
@@ -469,6 +469,6 @@ fn r10_35_replicas_of_two_versions_each_get_a_snapshot_that_they_read() {
         assert_eq!(digest(&primary), digest(replica));
     }
     assert_eq!(client.info("sync_full"), "4");
-    // They did not come to it by being refused first.
+    // The replicas did not come to it by being refused first.
     assert!(!primary.log().contains("were to be written as"));
 }

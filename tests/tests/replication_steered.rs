@@ -31,7 +31,7 @@ fn a_user_that_is_deleted_takes_its_replicas_along() {
         check(&mut client, "> ACL SETUSER mover on >secret +psync +replconf +ping\nOK");
         follow(&replica, top.port());
         await_replica(&top, &replica);
-        // Whoever may not log in any more stays.
+        // The replica of a user that may not log in any more stays.
         check(&mut client, "> ACL SETUSER mover off\nOK\n> SET k v\nOK\n> WAIT 1 0\n(integer) 1");
         check(&mut client, "> ACL DELUSER mover\n(integer) 1");
         eventually("the link is closed", || client.info("connected_slaves") == "0");

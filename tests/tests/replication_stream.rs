@@ -191,7 +191,7 @@ const OTHERWISE: &[(&str, &str)] = &[
     ("SET k v | PEXPIRE k 100000 NX", "SET k v | PEXPIREAT k MS"),
     // A field without a time to live has none to keep, and old replicas know this command.
     ("HSET k f 1 | HINCRBYFLOAT k f 1.5", "HSET k f 1 | HSET k f 2.5"),
-    // Whoever follows the data gets all changes of them.
+    // A follower of the data gets all changes of them.
     ("EVAL \"redis.set_repl(redis.REPL_NONE) redis.call('SET', KEYS[1], 'v')\" 1 k", "SET k v"),
 ];
 
@@ -302,7 +302,7 @@ fn r10_14_a_unit_has_as_much_around_it_as_it_needs() {
         assert_eq!(loud(&told[0]), expected, "{lines}");
         assert_eq!(told[0], told[1], "{lines}");
     }
-    // Who is served by a unit comes behind it, one by one.
+    // A client that is served by a unit comes behind it, one by one.
     let told = [ours, theirs].map(|mut it| {
         it.stream_of("DEL queue other to");
         let mut waiters = [it.server.client(), it.server.client()];

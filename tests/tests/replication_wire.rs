@@ -200,7 +200,7 @@ fn r10_27_wait_counts_who_acknowledges_and_blocks_for_who_does_not() {
     let primary = Server::start(PRIMARY);
     let (mut peer, ..) = attach(&primary);
     let mut client = primary.client();
-    // Who has written nothing is answered by how many are there.
+    // A client that has written nothing is answered by how many replicas are there.
     check(&mut primary.client(), "> WAIT 1 0\n(integer) 1\n> WAIT 5 1\n(integer) 1");
     check(&mut client, "> SET k v\nOK\n> WAIT 1 50\n(integer) 0");
     check(&mut client, "> MULTI\nOK\n> SET k w\nQUEUED\n> WAIT 1 0\nQUEUED");

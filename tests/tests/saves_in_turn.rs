@@ -208,7 +208,7 @@ fn cores_of(server: &Server, name: &str) -> Vec<String> {
     let tasks = fs::read_dir(format!("/proc/{}/task", server.pid())).expect("it runs");
     let mut lists = Vec::new();
     for task in tasks.flatten() {
-        // It may end while we look.
+        // The thread may end while we look.
         let Ok(comm) = fs::read_to_string(task.path().join("comm")) else { continue };
         let Ok(status) = fs::read_to_string(task.path().join("status")) else { continue };
         if comm.starts_with(name) {

@@ -184,7 +184,7 @@ fn watchers_see_so_much_of_a_script_only() {
     assert!((1_000..10_000).contains(&pings.len()), "{}", pings.len());
 }
 
-/// Who runs for long may be ended by the command for its kind only.
+/// A script or a function that runs for long may be ended by the command for its kind only.
 #[test]
 fn the_kill_of_the_wrong_kind_is_told_the_right_one() {
     const ENDLESS: &str = "#!lua name=lib\nredis.register_function{function_name = 'f',
@@ -306,7 +306,7 @@ fn a_watcher_cannot_be_made_within_a_transaction() {
 fn bytes_of(client: &mut Client, requests: &[&[&str]]) -> String {
     requests.iter().for_each(|request| client.send(request));
     client.send(&["PING"]);
-    // Who wants no replies is not closed.
+    // A client that wants no replies is not closed.
     client.send(&["CLIENT", "REPLY", "ON"]);
     client.send(&["QUIT"]);
     String::from_utf8(client.receive_to_close()).unwrap()

@@ -147,7 +147,7 @@ fn simulated_failures_end_the_process() {
         let mut sentinel = APUS.watch(&world, 1, "");
         sentinel.meet(1, 0);
         sentinel.ask(&["SENTINEL", "SIMULATE-FAILURE", failure]);
-        // It knows a good replica when it has heard of its link.
+        // The Sentinel knows a good replica when it has heard of its link.
         eventually("it begins", || {
             sentinel.ask(&["SENTINEL", "FAILOVER", NAME]).as_bytes() == Some(b"OK")
         });

@@ -1,5 +1,5 @@
-//! Whoever means harm: clients that send half of something, or too much, and servers that are none.
-//! Invariant of all: the Sentinel goes on, and its memory stays what it is.
+//! Peers that mean harm: clients that send half of something, or too much, and servers that are
+//! none. Invariant of all: the Sentinel goes on, and its memory stays what it is.
 #![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 
 use std::io::{Read, Write};
@@ -65,7 +65,7 @@ fn very_many_clients_with_half_requests_are_little() {
     let mut clients: Vec<Client> = Vec::new();
     for _ in 0..500 {
         let Ok(mut client) = Client::try_connect(sentinel.port()) else { continue };
-        // Who takes too much is closed while it sends.
+        // A client that takes too much is closed while it sends.
         let head = b"*3\r\n$8\r\nSENTINEL\r\n$3\r\nSET\r\n$1000000\r\n";
         let _ = client.try_send_raw(head).and_then(|()| client.try_send_raw(&half));
         clients.push(client);
@@ -181,7 +181,7 @@ fn impostors_are_down_and_others_are_watched() {
     for silent in [1, 8] {
         eventually("who never answers is down", || flags(silent).contains("s_down"));
     }
-    // They have a while to do what harm they can.
+    // The impostors have a while to do what harm they can.
     thread::sleep(Duration::from_secs(5));
     assert!(megabytes(&sentinel) < 300, "{} MB", megabytes(&sentinel));
     assert_eq!(sentinel.field("flags"), "master");

@@ -277,7 +277,7 @@ fn a_coordinated_failover_loses_nothing_without_wait() {
                 }
                 written
             });
-            // It begins when the Sentinel has heard enough of the replica.
+            // The failover begins when the Sentinel has heard enough of the replica.
             eventually("it begins", || {
                 let reply = sentinel.ask(&["SENTINEL", "FAILOVER", NAME, "COORDINATED"]);
                 render(&reply) == "OK"

@@ -57,7 +57,7 @@ fn told_by(program: SentinelProgram) -> (Vec<String>, Vec<String>) {
     let shown = |name: &str| {
         let text = lines(name);
         let mut lines: Vec<String> = text.lines().map(|line| world.without_ports(line)).collect();
-        // They run side by side, and what comes behind the end is not waited for.
+        // The scripts run side by side, and what comes behind the end is not waited for.
         lines.retain(|line| !line.starts_with("+sdown slave"));
         lines.sort();
         lines

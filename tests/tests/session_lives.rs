@@ -291,7 +291,7 @@ fn who_has_no_rights_any_more_takes_nothing_though_replies_wait() {
         send(&mut waiter, "BLPOP q 0");
         eventually("it waits", || field(&line_of(&mut admin, &id), "flags").contains('b'));
         fill(&mut admin, &id);
-        // Whoever is told that the rights are gone may rely on it.
+        // A client that is told that the rights are gone may rely on it.
         let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
         let replies = admin.pipeline(&[words(change), words("RPUSH q e"), words("LLEN q")]);
         assert_eq!(render(&replies[2]), "(integer) 1", "{change}");
@@ -395,7 +395,7 @@ fn rights_that_go_in_the_middle_of_a_long_request_are_gone() {
     }
 }
 
-/// Who takes its own rights away is told so, and is gone then.
+/// A client that takes its own rights away is told so, and is gone then.
 #[test]
 fn who_deletes_its_own_user_is_answered() {
     for server in [start(&[]), Oracle::redis82()] {
@@ -579,7 +579,7 @@ fn who_waits_for_a_time_moves_with_it() {
     assert!(served > 0, "somebody has the entry");
 }
 
-/// Who kills waits for a busy victim, and is answered though its own worker retires.
+/// A client that kills waits for a busy victim, and is answered though its own worker retires.
 #[test]
 fn who_kills_is_answered_at_its_new_worker() {
     let server = start(&["--worker-threads", "6"]);

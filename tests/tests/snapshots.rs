@@ -138,7 +138,7 @@ fn a_save_can_be_cancelled() {
     }
 }
 
-/// Who flushes everything wants no snapshot of it: that is nothing to warn of.
+/// A client that flushes everything wants no snapshot of it: that is nothing to warn of.
 #[test]
 fn a_save_that_a_flush_cancels_is_no_error() {
     let server = Server::start(&["--save", "", "--rdb-key-save-delay", "10000000"]);

@@ -369,7 +369,7 @@ fn signals_end_it_in_order() {
     for (signal, text) in [(Signal::TERM, "SIGTERM"), (Signal::INT, "SIGINT")] {
         let mut server = Server::start(&[]);
         let mut client = server.client();
-        // Nobody has to be idle for the end to come.
+        // No client has to be idle for the end to come.
         client.send(&["DEBUG", "SLEEP", "100"]);
         server.signal(Signal::HUP);
         server.signal(signal);
@@ -435,7 +435,7 @@ fn stock_configurations_start_unmodified() {
         let server = Server::start_with_config(&text, &own);
         let mut client = server.client();
         check(&mut client, "> SET k v\nOK\n> GET k\n\"v\"\n> CONFIG REWRITE\nOK");
-        // Whoever runs the tests may be root.
+        // The user that runs the tests may be root.
         let log = server.log();
         let mut lines = log.lines().filter(|line| !line.contains("the server runs as root"));
         assert!(lines.all(|line| !line.contains('#')), "{}: {log}", file.display());
@@ -525,7 +525,7 @@ struct Started {
 
 impl Started {
     fn new(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
-        // It may save what it has there.
+        // The process may save what it has there.
         let folder = tempfile::tempdir().unwrap();
         let mut command = Command::new(binary());
         command.args(arguments).envs(environment.iter().copied()).current_dir(folder.path());
@@ -560,7 +560,7 @@ fn systemd_is_told() {
     socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     let path = path.display().to_string();
     for supervised in ["systemd", "auto"] {
-        // Who is supervised stays in the foreground.
+        // A server that is supervised stays in the foreground.
         let port = free_port().to_string();
         let arguments = ["--port", &port, "--bind", "127.0.0.1", "--daemonize", "yes"];
         let arguments = [&arguments[..], &["--supervised", supervised]].concat();

@@ -1,5 +1,5 @@
-//! Who has not said the password: what he may ask, on which transport whatever, what he may cost,
-//! and that nobody learns the password by watching.
+//! A client that has not said the password: what it may ask, on which transport whatever, what it
+//! may cost, and that nobody learns the password by watching.
 
 use std::io::{ErrorKind, Write};
 use std::net::TcpStream;

@@ -457,7 +457,7 @@ fn a_peer_that_sends_a_byte_at_a_time_is_served() {
         bytes.iter().for_each(|byte| stream.write_all(&[*byte]).unwrap());
         connection.read_tls(&mut stream).unwrap();
         connection.process_new_packets().unwrap();
-        // It would block where nothing is there.
+        // The read would block where nothing is there.
         let _ = connection.reader().read_to_end(&mut reply);
     }
     assert_eq!(reply, b"$3\r\nabc\r\n");

@@ -57,7 +57,7 @@ fn measures_over_tls(authority: &Authority, port: u16) {
     let uri = format!("rediss://127.0.0.1:{port}");
     let (printed, went_well) = bench(port, &[&["-u", &uri, "-n", "10"], &flags[1..]].concat());
     assert!(went_well, "{printed}");
-    // Whoever shows no certificate is sent away; a server that cannot be proven is left.
+    // A client that shows no certificate is sent away. A server that cannot be proven is left.
     let (printed, went_well) = bench(port, &["--tls", flags[1], flags[2], "-n", "10"]);
     assert!(!went_well, "{printed}");
     let (printed, went_well) = bench(port, &[&["--tls", "-n", "10"], &flags[3..]].concat());

@@ -160,7 +160,7 @@ impl Start {
 
 impl Drop for Start {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -201,7 +201,8 @@ fn what_was_queued_is_looked_at_again() {
     }
 }
 
-/// Who becomes another user within a transaction goes by the rules of that one from there on.
+/// A client that becomes another user within a transaction goes by the rules of that user from
+/// there on.
 #[test]
 fn a_transaction_may_change_its_user() {
     for server in servers("~app:* +@all") {
@@ -457,8 +458,8 @@ fn sessions_begin_and_end_as_the_default_user() {
     }
 }
 
-/// Who came while a password was wanted, and was let do what the default user may when it was not,
-/// is a stranger again when one is.
+/// A client that came while a password was wanted, and was let do what the default user may when it
+/// was not, is a stranger again when one is.
 #[test]
 fn a_stranger_stays_one() {
     for server in servers("~* &* +@all") {

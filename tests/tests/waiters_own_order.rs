@@ -1,5 +1,6 @@
-//! Who waits for several keys, which one transaction makes ready, is served by the order of its own
-//! request, whichever came first, as in Redis 8.2 and Valkey 9.1; who reads streams gets all.
+//! A client that waits for several keys, which one transaction makes ready, is served by the order
+//! of its own request, whichever came first, as in Redis 8.2 and Valkey 9.1. A client that reads
+//! streams gets all.
 
 use tests::render::render;
 use tests::server::eventually;

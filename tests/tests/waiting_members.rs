@@ -10,7 +10,7 @@ use tests::server::eventually;
 use tests::watching::say;
 use tests::{Client, Server};
 
-/// Who waits for `dst`, and what the client gets of the members `b` (1) and `c` (2).
+/// The requests that wait for `dst`, and what the client gets of the members `b` (1) and `c` (2).
 const WAITERS: &[(&str, &str)] = &[
     ("BZPOPMIN dst 0", "1) \"dst\"\n2) \"b\"\n3) \"1\""),
     ("BZPOPMAX dst 0", "1) \"dst\"\n2) \"c\"\n3) \"2\""),

@@ -135,7 +135,8 @@ fn no_service_is_missed_in_a_race() {
     }
 }
 
-/// Who does not watch sees that somebody else was there; else these races would prove nothing.
+/// A client that does not watch sees that another client was there; else these races would prove
+/// nothing.
 #[test]
 fn who_does_not_watch_misses_changes() {
     let server = Oracle::redis70();

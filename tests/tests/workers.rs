@@ -139,7 +139,8 @@ fn sessions_move_whatever_they_wait_for() {
     }
 }
 
-/// Who waits for a lock asks for it again at the new worker, who runs elsewhere is answered there.
+/// A client that waits for a lock asks for it again at the new worker. A client that runs elsewhere
+/// is answered there.
 #[test]
 fn sessions_move_while_a_key_is_locked() {
     // However slow the machine is, nobody is told BUSY.

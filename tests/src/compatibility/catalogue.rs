@@ -18,7 +18,7 @@ pub(crate) struct Catalogue {
 pub(crate) enum Group {
     /// As COMMAND DOCS names it.
     Known(String),
-    /// Who has its commands, and since when.
+    /// The rival that has its commands, and since when.
     Rival(String, String),
 }
 

@@ -10,7 +10,7 @@ use super::inventory::{pairs, text};
 /// A directive of a configuration.
 pub(crate) struct Directive {
     pub(crate) name: String,
-    /// Who has it.
+    /// The servers that have it.
     pub(crate) who: Vec<&'static str>,
     pub(crate) state: State,
     /// What it is, where Apus knows it.

@@ -41,9 +41,9 @@ pub(super) struct Call {
 pub(super) enum Answer {
     /// The kernel carries it out.
     GoOn,
-    /// It fails with this number.
+    /// The call fails with this number.
     Error(i32),
-    /// It returns this.
+    /// The call returns this.
     Value(i64),
 }
 

@@ -50,7 +50,7 @@ struct Step {
 enum End {
     Done,
     Refused,
-    /// It may have happened.
+    /// The step may have happened.
     Unknown,
     Closed,
 }

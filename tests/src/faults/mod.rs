@@ -46,13 +46,13 @@ const WAITS: [u64; 2] = [0, 9];
 /// What becomes of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It fails so.
+    /// The call fails so.
     Error(Errno),
-    /// It does less than it was asked to.
+    /// The call does less than it was asked to.
     Short,
-    /// It takes so long.
+    /// The call takes so long.
     Late(Duration),
-    /// It takes until the faults are over.
+    /// The call takes until the faults are over.
     Held,
     /// The process is killed before it.
     Kill,
@@ -79,7 +79,7 @@ struct Armed {
     times: u64,
 }
 
-/// Who answers the calls of a process.
+/// The injector answers the calls of a process.
 pub struct Injector {
     rows: Vec<usize>,
     plan: Arc<Mutex<Plan>>,

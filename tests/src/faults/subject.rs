@@ -22,7 +22,7 @@ pub const BOUND: Duration = Duration::from_secs(30);
 pub struct Subject {
     process: Process,
     port: u16,
-    /// Who may have its calls fail.
+    /// The injector, which may have calls of the server fail.
     pub injector: Injector,
 }
 
@@ -60,7 +60,7 @@ impl Subject {
         self.port
     }
 
-    /// It listens somewhere else from now on.
+    /// The server listens somewhere else from now on.
     pub fn moved_to(&mut self, port: u16) {
         self.port = port;
     }

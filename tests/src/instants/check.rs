@@ -121,7 +121,7 @@ impl Cut<'_> {
         ))
     }
 
-    /// Who was told a number is in it just if the number is.
+    /// A step that was told a number is in the state just if the number is.
     fn check_counters(&self, state: &State) -> Result<(), String> {
         for (note, is_held) in self.notes() {
             let Some((counter, number)) = &note.raised else { continue };

@@ -20,7 +20,7 @@ const SCRIPT: &str = "local replies = {}
 /// A deadline that no test lives to see, in Unix milliseconds.
 const FAR: u64 = 9_000_000_000_000;
 
-/// Who writes.
+/// The role of a client that writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// Keys of its own, counters and accounts that it shares; all as units if all is flushed

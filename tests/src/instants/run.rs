@@ -110,7 +110,7 @@ fn take(server: &Server, plan: &Plan, common: &Common) -> Snapshot {
 fn write(mut client: Client, role: Role, common: &Common) -> Writer {
     let mut notes = Vec::new();
     while !common.is_over.load(Ordering::SeqCst) {
-        // Who stops the world leaves some time to the others.
+        // A client that stops the world leaves some time to the others.
         let ahead = if matches!(role, Role::Writer { .. }) { AHEAD } else { 1 };
         if ahead == 1 {
             thread::sleep(Duration::from_millis(2));

@@ -41,7 +41,7 @@ impl Store {
         let at = |key: &str| (database, key.to_owned());
         match *command {
             ["GET", _] | ["FLUSHDB"] | ["SWAPDB", ..] => {}
-            // It is gone before anybody can look.
+            // The key is gone before a client can look.
             ["SET", _, _, "PX", _] => {}
             ["SET", key, value] => self.put(at(key), Entry::Text(value.to_owned())),
             ["SET", key, value, "PXAT", deadline] => {

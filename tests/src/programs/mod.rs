@@ -114,7 +114,7 @@ impl Programs {
 }
 
 impl Request {
-    /// Who sends it.
+    /// The speaker that sends it.
     pub fn speaker(&self) -> Speaker {
         match self {
             Self::Plain(step) => step.speaker,
@@ -144,7 +144,7 @@ impl Request {
         (0..program.statements.len()).map(without).collect()
     }
 
-    /// It as somebody might write it.
+    /// The request as a user might write it.
     pub fn text(&self) -> String {
         match self {
             Self::Plain(step) => line(&step.command),

@@ -45,7 +45,7 @@ pub enum Outcome {
 /// What one client asked for as one step.
 #[derive(Clone, Debug)]
 pub struct Transaction {
-    /// Who asked.
+    /// The client that asked.
     pub client: usize,
     /// When it was sent, by a clock that all clients share.
     pub invoked: u64,

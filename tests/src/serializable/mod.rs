@@ -136,7 +136,7 @@ mod tests {
     fn g1b_is_found() {
         let history =
             at_once(&[&[append(1, 1), append(1, 2)], &[read(1, &[1])], &[read(1, &[1, 2])]]);
-        // Who saw the half is before the other half, and after the first.
+        // The transaction that saw the half is before the other half, and after the first.
         let single = Kind::Cycle { class: Class::GSingle, in_real_time: false };
         assert_finds(&history, &[Kind::IntermediateRead, single]);
     }

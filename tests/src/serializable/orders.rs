@@ -7,7 +7,7 @@ use super::history::{
     Element, Findings, Key, Kind, Operation, Outcome, Transaction, appends, describe, reads,
 };
 
-/// Who appended an element.
+/// The writer that appended an element.
 #[derive(Clone, Copy)]
 pub(super) struct Writer {
     /// The transaction.
@@ -178,7 +178,7 @@ fn find_unread(
     }
 }
 
-/// Whoever reads a list when an append is over sees it.
+/// A transaction that reads a list when an append is over sees it.
 fn check_lost(history: &[Transaction], orders: &Orders<'_>, findings: &mut Findings) {
     let mut latest: HashMap<Key, usize> = HashMap::new();
     for (reader, key, _) in reads(history) {

@@ -26,9 +26,9 @@ pub struct Stage {
     /// The server.
     pub server: Server,
     actor: Client,
-    /// Who looks.
+    /// The client that looks.
     pub admin: Client,
-    /// What they ask for.
+    /// What the waiters ask for.
     waits: [&'static [&'static str]; 4],
     /// With their ids.
     pub waiters: Vec<(Client, String)>,
@@ -266,7 +266,7 @@ impl Stage {
             }
             tell(&format!("listener {at}"), heard.join("\n"));
         }
-        // Who was served has the reply; who was not is unblocked.
+        // A waiter that was served has the reply. A waiter that was not is unblocked.
         for (at, (client, id)) in std::mem::take(&mut self.waiters).into_iter().enumerate() {
             let (mut client, id) = (client, id);
             let unblocked = render(&self.admin.call(&["CLIENT", "UNBLOCK", &id]));
@@ -325,7 +325,7 @@ impl Stage {
 
     /// The number of the actor; what it was told before.
     fn actor_id(&mut self, messages: &mut Vec<String>) -> String {
-        // It may be closed behind its last reply.
+        // The actor may be closed behind its last reply.
         let mut is_open = self.actor.try_send_raw(&encode(&["ECHO", "who"])).is_ok();
         while is_open {
             match self.actor.arrival(PATIENCE) {

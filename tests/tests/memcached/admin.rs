@@ -103,7 +103,7 @@ fn requests_count_as_in_memcached() {
     }
 }
 
-/// Who reads reports of memcached's finds each name, but for those of flash storage and TLS.
+/// A reader of memcached's reports finds each name, but for those of flash storage and TLS.
 #[test]
 fn reports_tell_what_memcached_tells() {
     let theirs = tests::memcached::Memcached::start(&[]);
@@ -207,7 +207,7 @@ fn all_items_are_forgotten_now_or_later() {
         talk.read_to("END") == "END\r\n"
     });
     assert_eq!(other.call(&["EXISTS", "kept"]), Value::Integer(1), "another database");
-    // Who says another moment takes back the former one, and now is a moment too.
+    // A client that says another moment takes back the former one, and now is a moment too.
     talk.ask("flush_all 2\r\nflush_all\r\nset a 0 0 1\r\n1\r\n", "OK\r\nOK\r\nSTORED\r\n");
     talk.ask("set marker 0 4 1\r\n1\r\n", "STORED\r\n");
     eventually("the marker expires after the moment", || {

@@ -1,4 +1,4 @@
-//! Who has not said who it is gets nothing, on any port and in any protocol.
+//! A client that has not said who it is gets nothing, on any port and in any protocol.
 
 use super::binary::{Packet, ask};
 use super::{Talk, start};
@@ -24,7 +24,7 @@ fn text_begins_with_a_name_and_a_password() {
         talk.ask(&set, "CLIENT_ERROR bad authentication token format\r\n");
     }
     talk.ask("set a 0 0 14\r\ndefault secret\r\n", "STORED\r\n");
-    // It was no item.
+    // The password was no item.
     talk.ask("get a\r\n", "END\r\n");
     talk.ask("set a 0 0 1\r\nb\r\nget a\r\n", "STORED\r\nVALUE a 0 1\r\nb\r\nEND\r\n");
     assert_eq!(talk.figure("auth_cmds"), "5");

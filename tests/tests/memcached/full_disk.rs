@@ -72,7 +72,7 @@ fn replies_before_the_lost_one_leave_and_those_behind_it_too() {
     assert_eq!(said, format!("VALUE early 0 1\r\nx\r\nEND\r\n{UNSAFE}END\r\n"));
 }
 
-/// Whoever takes silence for success is told by the end of the connection.
+/// A client that takes silence for success is told by the end of the connection.
 #[test]
 fn where_silence_means_success_the_connection_ends() {
     for request in ["ms k 8192 q\r\n", "set k 0 0 8192 noreply\r\n"] {

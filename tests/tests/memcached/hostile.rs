@@ -65,7 +65,7 @@ fn lines_without_end_of_spaces_or_with_half_an_end() {
     talk.is_in_step();
     for endless in ["x", "set ", "mg ", "get"] {
         let mut talk = Talk::to(&server);
-        // It may close before it has read all, and then its last words may be lost.
+        // The server may close before it has read all, and then its last words may be lost.
         let _ = talk.0.write_all(endless.repeat(100_000).as_bytes());
         let answer = talk.read(1 << 10);
         let is_refused = answer.is_empty() || answer.starts_with(b"CLIENT_ERROR line too long");
@@ -107,7 +107,7 @@ fn packets_whose_lengths_lie() {
                 bytes.resize(bytes.len() + body as usize, b'x');
                 bytes.extend(Packet::new(0x0a, "").bytes(1));
             }
-            // It may close before it has read all.
+            // The server may close before it has read all.
             let _ = talk.0.write_all(&bytes);
             let _ = talk.0.shutdown(Shutdown::Write);
             // Either it is refused and the stream goes on, or the stream ends; not for ever.

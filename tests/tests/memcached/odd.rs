@@ -118,7 +118,7 @@ fn what_is_no_request_closes() {
             assert_eq!(connection.rest(), b"", "{bytes}");
         }
     }
-    // Who asks for many keys may take its time.
+    // A client that asks for many keys may take its time.
     for server in [&ours, &theirs] {
         let mut connection = server.connect();
         connection.send(format!("get {}", "k ".repeat(2000)).as_bytes());

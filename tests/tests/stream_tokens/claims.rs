@@ -112,7 +112,7 @@ fn other_options_keep_their_meaning_beside_claim() {
         let all = "XREADGROUP GROUP g d NOACK CLAIM 1 STREAMS s >";
         gives(&mut client, all, "s: 1-1 2-1 3-1 4-1 5-1");
         assert_eq!(pending(&mut client), "(integer) 3, d 3");
-        // Who asks for what it has claims nothing.
+        // A consumer that asks for what it has claims nothing.
         three_idle(&mut client);
         gives(&mut client, "XREADGROUP GROUP g d BLOCK 1 CLAIM 1 STREAMS s 0", "s: ");
         assert_eq!(pending(&mut client), "(integer) 3, c 3");
