@@ -34,7 +34,7 @@ pub fn refuse(
         return session.effective_user(server).is_none().then_some(NO_AUTH);
     };
     if subject.user.is_deleted() {
-        // It came in just when its user went.
+        // The client came in just when its user went.
         session.client.ask(Signal::Kill);
         return Some(NO_AUTH);
     }
@@ -43,8 +43,8 @@ pub fn refuse(
     subject.refuse(server, context, request)
 }
 
-/// As `refuse`, for who only wants to know: nothing is noted, and nobody is cut off. What is said
-/// is not for clients.
+/// As `refuse`, for a caller that only wants to know: nothing is noted, and no client is cut off.
+/// What is said is not for clients.
 pub(crate) fn would_refuse(
     server: &Shared,
     session: &Session,
@@ -127,7 +127,7 @@ pub fn may_listen(
 const WRONG_PASSWORD: Refusal =
     Refusal::error("WRONGPASS invalid username-password pair or user is disabled.");
 
-/// Somebody who says who it is.
+/// A client that says who it is.
 #[derive(Clone, Copy)]
 pub struct Login<'a> {
     /// Where the login was tried, for ACL LOG: at top level, in MULTI or in a script.

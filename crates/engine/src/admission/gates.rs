@@ -155,7 +155,7 @@ fn subscriber(GateRequest { session, entry, .. }: GateRequest<'_>) -> GateResult
     }
 }
 
-/// Whoever called MONITOR keeps from the data.
+/// A client that called MONITOR keeps from the data.
 #[inline]
 fn monitor(GateRequest { session, entry, .. }: GateRequest<'_>) -> GateResult {
     match session.client.has_flag(client_flags::MONITOR) && touches_keys(entry.spec.flags) {

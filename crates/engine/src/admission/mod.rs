@@ -1,4 +1,4 @@
-//! Who may do what, and what may go on now: the gates, rights, logins.
+//! What each client may do, and what may go on now: the gates, rights, logins.
 //!
 //! Invariant: a gate looks; what it refuses has changed nothing.
 

@@ -19,7 +19,7 @@ pub(crate) struct Margin {
 }
 
 impl Margin {
-    /// They have grown, or have shrunk; whether that may be too much.
+    /// Large clients have grown, or have shrunk; whether that may be too much.
     pub(crate) fn record(&self, change: i64) -> bool {
         let grown = self.grown.fetch_add(change, Ordering::Relaxed) + change;
         change > 0 && grown > self.left.load(Ordering::Relaxed)

@@ -24,7 +24,7 @@ pub enum Invalidation {
         /// Whether somebody else's copies are meant.
         redirected: bool,
     },
-    /// Who was to be told instead is gone.
+    /// The client that was to be told instead is gone.
     RedirectionBroken(ClientId),
 }
 

@@ -1,10 +1,10 @@
 //! Mailboxes: what threads owe the clients of a worker, left there and announced once.
 //!
-//! Each worker has one. Who owes its clients something, a message for many or a wake-up for one,
-//! leaves a letter, under whatever locks give the letters their order; after the batch it wakes
-//! once at each worker that got any (`PendingWakes`). The worker hands the letters out on its own
-//! thread, so a message to ten thousand subscribers costs its publisher a letter and a wake per
-//! worker, and its bytes are shared until each session writes its own.
+//! Each worker has one. A thread that owes its clients something, a message for many or a wake-up
+//! for one, leaves a letter, under whatever locks give the letters their order; after the batch the
+//! thread wakes once at each worker that got any (`PendingWakes`). The worker hands the letters out
+//! on its own thread, so a message to ten thousand subscribers costs its publisher a letter and a
+//! wake per worker, and its bytes are shared until each session writes its own.
 //!
 //! Invariants: the letters of a mailbox are handed out in the order they came; a mailbox without a
 //! worker is closed, and a letter to it is handed out at once by whom it comes from.
@@ -227,8 +227,8 @@ fn hand_out(mut letters: VecDeque<Letter>) {
 }
 
 /// Gives the first letter, and those right behind it that are for the same members, to their
-/// clients: to them they are one bundle. Who is to be woken for what it was given goes to `wake`.
-/// Returns for how many clients the letters were.
+/// clients: to them they are one bundle. A client that is to be woken for what it was given goes to
+/// `wake`. Returns for how many clients the letters were.
 pub(crate) fn hand_out_next(
     letters: &mut VecDeque<Letter>,
     wake: &mut dyn FnMut(&Arc<Client>),

@@ -1,4 +1,4 @@
-//! Who is connected: one shared record per client, in a registry that every worker can read.
+//! The connected clients: one shared record per client, in a registry that every worker can read.
 //!
 //! A client is addressed by an id that is never used again, and closed only by the worker that
 //! owns its session: others leave a signal in that worker's mailbox.
@@ -119,7 +119,7 @@ pub struct LiveStats {
     pub(crate) noted_bytes: AtomicU64,
     /// Keys that it watches.
     pub watched: AtomicU32,
-    /// Who is told of old copies instead of it; 0 for itself, -1 if nobody is.
+    /// The client that is told of old copies instead of it; 0 for itself, -1 if none is.
     pub redirect: AtomicI64,
     /// How many subscriptions it has, of each kind.
     pub(crate) subscriptions: [AtomicU32; SubscriptionKind::COUNT],
@@ -274,43 +274,43 @@ impl PendingSignals {
 
 /// Flags of `LiveStats::flags`.
 pub mod client_flags {
-    /// It watches all commands.
+    /// The client watches all commands.
     pub const MONITOR: u32 = 1;
-    /// It waits for something.
+    /// The client waits for something.
     pub const BLOCKED: u32 = 1 << 1;
-    /// It is exempt from client eviction.
+    /// The client is exempt from client eviction.
     pub const NO_EVICT: u32 = 1 << 2;
     /// Its reads are no accesses.
     pub const NO_TOUCH: u32 = 1 << 3;
-    /// It will be closed when its replies have left.
+    /// The client will be closed when its replies have left.
     pub(crate) const CLOSING: u32 = 1 << 4;
-    /// It imports data (Valkey's CLIENT IMPORT-SOURCE).
+    /// The client imports data (Valkey's CLIENT IMPORT-SOURCE).
     pub const IMPORT_SOURCE: u32 = 1 << 5;
-    /// It waits for the end of CLIENT PAUSE.
+    /// The client waits for the end of CLIENT PAUSE.
     pub const PAUSED: u32 = 1 << 6;
-    /// It follows redirections (Valkey's CLIENT CAPA).
+    /// The client follows redirections (Valkey's CLIENT CAPA).
     pub const REDIRECT: u32 = 1 << 7;
     /// Its command is under way: on another thread, or waiting for its locks.
     pub const WORKING: u32 = 1 << 8;
-    /// It has subscribed to something.
+    /// The client has subscribed to something.
     pub const SUBSCRIBER: u32 = 1 << 9;
     /// What it reads is remembered, or it wants to hear of all keys with a prefix.
     pub const TRACKING: u32 = 1 << 10;
-    /// It is tracked in broadcast mode.
+    /// The client is tracked in broadcast mode.
     pub(crate) const BROADCAST: u32 = 1 << 11;
-    /// Who was to be told of old copies instead of it is gone.
+    /// The client that was to be told of old copies instead of it is gone.
     pub const BROKEN_REDIRECT: u32 = 1 << 12;
-    /// It watches what happens to memcached's items.
+    /// The client watches what happens to memcached's items.
     pub const WATCHER: u32 = 1 << 13;
-    /// It speaks memcached's protocols, and has sent a part of a value.
+    /// The client speaks memcached's protocols, and has sent a part of a value.
     pub const MIDWAY: u32 = 1 << 14;
     /// Its session will be woken to look at what it could not send.
     pub const ALARMED: u32 = 1 << 15;
-    /// It is a replica of ours.
+    /// The client is a replica of ours.
     pub const REPLICA: u32 = 1 << 16;
-    /// It is our primary.
+    /// The client is our primary.
     pub const PRIMARY: u32 = 1 << 18;
-    /// It was blocked when the server became a replica.
+    /// The client was blocked when the server became a replica.
     pub const DEMOTED: u32 = 1 << 17;
     /// The client has not said who it is.
     pub const STRANGER: u32 = 1 << 19;
@@ -442,7 +442,7 @@ impl Client {
         usize::from(self.live.worker.load(Ordering::Relaxed))
     }
 
-    /// It lives at this worker from now on.
+    /// The client lives at this worker from now on.
     pub fn set_lane(&self, lane: usize) {
         let lane = u8::try_from(lane).expect("there are fewer workers");
         self.live.worker.store(lane, Ordering::Relaxed);
@@ -497,7 +497,7 @@ impl Client {
 
     /// Takes the messages that were given, in order.
     pub fn take_deliveries(&self) -> SmallVec<[Delivery; 1]> {
-        // Who is given messages once will be again: the room stays.
+        // A client that is given messages once will be again: the room stays.
         self.deliveries().as_deref_mut().map(std::mem::take).unwrap_or_default().waiting
     }
 
@@ -518,7 +518,7 @@ impl Client {
     /// Notes what it watches with, how many keys, and what they take.
     pub(crate) fn show_watch(&self, watch: Option<&Arc<Watch>>, keys: usize, bytes: usize) {
         let keys = u32::try_from(keys).unwrap_or(u32::MAX);
-        // Whoever begins to watch, or ends it, has another number of keys from then on.
+        // A client that begins to watch, or ends it, has another number of keys from then on.
         if self.live.watched.load(Ordering::Relaxed) != keys {
             self.live.watched.store(keys, Ordering::Relaxed);
             let mut names = self.names();

@@ -75,7 +75,7 @@ impl Registered {
 }
 
 impl Unregistration {
-    /// Takes this off its keys. It has to be begun, or is by its end.
+    /// Takes this off its keys. The unregistration has to be begun, or is by its end.
     pub(crate) fn new(registrar: &'static Unregistrar, registered: Registered) -> Self {
         let key = |nth: usize| Key {
             partition: registrar.keyspace.locate(registered.key(nth).1).partition(),
