@@ -73,9 +73,9 @@ pub fn set_replays(server: &Shared, replays: bool) {
 }
 
 /// Has this server follow a primary, or lead: whether keys expire and are evicted here, and whether
-/// transactions write the journal or the link to the primary does. The world must be stopped, and
-/// a transaction that has it must look at its views again. Who leads behind a stream that had
-/// selected another database turns to the first one by the journal's next record.
+/// transactions write the journal or the link to the primary does. The world must be stopped, and a
+/// transaction that has it must look at its views again. A server that leads behind a stream that
+/// had selected another database turns to the first one by the journal's next record.
 pub fn set_replica(server: &Shared, is_replica: bool) {
     server.replica_role.set(is_replica);
     log::set_replica(is_replica);

@@ -176,7 +176,7 @@ impl Lane {
             self.leave();
         } else if !self.enter() {
             if !self.shared.keyspace.wait_for_world(waker) {
-                // It goes on already: try once more.
+                // The world goes on already: try once more.
                 waker.wake_by_ref();
             }
             return Poll::Pending;

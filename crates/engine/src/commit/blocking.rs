@@ -32,11 +32,11 @@ use crate::table::command_table::{CommandEntry, Run};
 #[derive(Default)]
 pub(crate) struct Services {
     done: Vec<Service>,
-    /// Who is being served this moment.
+    /// The waiter that is being served this moment.
     claimed: Option<Arc<Waiter>>,
     /// The queue that is looked at, and of which key.
     present: Option<(usize, Box<[u8]>, WaitQueue)>,
-    /// Who was taken out of the queues before, to stand there again if all is undone.
+    /// The waiters that were taken out of the queues before, to stand there again if all is undone.
     taken: Vec<(usize, Box<[u8]>, Vec<QueuedWaiter>)>,
     /// The mailboxes with letters for their clients.
     wakes: PendingWakes,
@@ -66,7 +66,7 @@ impl KeyWait {
         acquisition: Acquisition,
         round: u32,
     ) -> Result<(), Acquisition> {
-        // Whoever looks says when to look next.
+        // The attempt to serve the client says when to look next.
         blocked(&self.waiter).again.store(NEVER, Ordering::Relaxed);
         let mut tx = self.begin(lane, acquisition);
         blocked(&self.waiter).awaited.keys().for_each(|key| tx.signal_key_as_ready(key));

@@ -49,9 +49,9 @@ pub(crate) enum Ended {
     Replied,
     /// An error was replied, which counts once it is final.
     Failed(Refusal),
-    /// It is too much for a worker.
+    /// The command is too much for a worker.
     Heavy,
-    /// It needs more locks.
+    /// The command needs more locks.
     Widen,
     /// There is nothing for it yet.
     Wait(Box<Wait>),
@@ -129,13 +129,13 @@ pub(crate) struct Work {
 
 /// How a handler's run ended.
 pub(crate) enum Outcome {
-    /// It replied and was committed; the reply waits for this LSN.
+    /// The command replied and was committed; the reply waits for this LSN.
     Replied(Lsn),
-    /// It replied an error; nothing but expired keys was committed.
+    /// The command replied an error; nothing but expired keys was committed.
     Failed(Lsn),
-    /// It is too much for a worker; nothing was changed.
+    /// The command is too much for a worker; nothing was changed.
     Heavy,
-    /// It needs more locks.
+    /// The command needs more locks.
     Widen,
     /// There is nothing for it yet.
     Wait(Box<Wait>),

@@ -179,7 +179,8 @@ impl InputHandover {
         self.departing.take();
     }
 
-    /// They were executed; the request that is to leave with the input, if there is one.
+    /// The requests of the input were executed; the request that is to leave with the input, if
+    /// there is one.
     #[inline]
     pub fn close(&self) -> Option<Box<Departing>> {
         self.input.set((0, 0));

@@ -48,7 +48,7 @@ pub trait ForeignBody: CommandBody {
     /// The request in words, for those who watch and for the logs.
     fn words(&self) -> OwnedArgs;
 
-    /// It has run, and its locks are given back.
+    /// The request has run, and its locks are given back.
     fn finish(&mut self, lane: &Lane);
 }
 

@@ -123,7 +123,7 @@ impl<'a> LockBatch<'a> {
         lane.tick();
         let options = TxOptions { undoable: are_programs, ..tx_options(lane, session) };
         let tx = Tx::begin(acquisition, options);
-        // Somebody waits for one of the keys: to serve it may take more locks.
+        // A client waits for one of the keys: to serve it may take more locks.
         if tx.any_waiters() {
             return None;
         }

@@ -75,7 +75,8 @@ pub(crate) enum Leaving {
 /// Why something does not begin again.
 enum Barred {
     Refused(Refusal),
-    /// A gate holds it. It has done nothing and holds nothing, and its session begins it anew.
+    /// A gate holds the request. The request has done nothing and holds nothing, and its session
+    /// begins it anew.
     PutOff,
 }
 

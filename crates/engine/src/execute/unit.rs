@@ -125,7 +125,7 @@ impl CommandExecution<'_> {
     ) -> Result<Step, (Box<Unit>, Box<dyn Program>)> {
         let server = unit.server;
         let mut pass = None;
-        // Who has the world needs no leave, and would wait for itself.
+        // A unit that has the world needs no leave, and would wait for itself.
         if !unit.tx.has_world() {
             let mut asked =
                 round.pass.take().unwrap_or_else(|| HeavyPass::for_offload(server.keyspace));
@@ -144,7 +144,7 @@ impl CommandExecution<'_> {
                 return Ok(self.park(acquisition, round));
             }
             if !asked.is_admitted() {
-                // Whoever wants the world waits for it in any case.
+                // A request for the world waits for the unit in any case.
                 asked = HeavyPass::for_handover(server.keyspace);
             }
             if !asked.is_admitted() {
@@ -152,7 +152,7 @@ impl CommandExecution<'_> {
                 unit.take_time();
                 return Err((Box::new(unit), program));
             }
-            // Who has done something goes on, whoever was kept from its locks.
+            // A unit that has done something goes on, whatever was kept from its locks.
             if !unit.tx.prolong() && unit.is_fresh() {
                 self.out.truncate(mark);
                 program.restart();

@@ -27,7 +27,7 @@ struct AckState {
     waiting: Wakers,
     /// Whether somebody waits who came since replicas were asked.
     is_wanted: bool,
-    /// Who asks replicas for what they have.
+    /// The task that asks replicas for what they have.
     asker: Option<Waker>,
 }
 

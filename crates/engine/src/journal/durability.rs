@@ -28,7 +28,7 @@ pub struct ReaderId(pub(super) u64);
 /// What replies may rely on: who has what they saw.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DurabilityLevel {
-    /// Nobody needs to have it: replies never wait.
+    /// Neither the system nor the disk needs to have it: replies never wait.
     #[default]
     None,
     /// The system, but for what is not older than [`LATE_US`].
@@ -37,7 +37,7 @@ pub enum DurabilityLevel {
     Disk,
 }
 
-/// Who is to look again whether waiting is over.
+/// The tasks that are to look again whether waiting is over.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum WakeUp {
     Nobody,
@@ -80,7 +80,7 @@ impl Standing {
         }
     }
 
-    /// It is not late any more: those are to look again who waited as it was.
+    /// The reader is not late any more: the tasks that waited as it was are to look again.
     pub(super) fn be_in_time(&mut self) -> WakeUp {
         if std::mem::take(&mut self.is_late) { WakeUp::All } else { WakeUp::Nobody }
     }
@@ -109,7 +109,8 @@ impl WaitingLine {
         self.readers.iter().filter(|reader| reader.level != DurabilityLevel::None)
     }
 
-    /// Has all who wait look again. They stay in line: who waits on does not queue again.
+    /// Has all tasks that wait look again. The tasks stay in line: one that waits on does not queue
+    /// again.
     pub(super) fn wake_all(&mut self) {
         self.wake_ups += 1;
         self.waiting.iter().for_each(|(_, waker)| waker.wake_by_ref());

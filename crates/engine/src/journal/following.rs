@@ -49,7 +49,7 @@ impl Journal {
     }
 
     /// Appends whole units of a primary's stream, behind which this database is selected; returns
-    /// the LSN there. They count whether anybody reads them or not.
+    /// the LSN there. The units count whether a reader takes them or not.
     pub fn append_stream(&self, units: &[u8], database: usize) -> Lsn {
         let mut tail = self.tail();
         let lsn = self.append_to(&mut tail, &RecordBatch::default(), units);

@@ -71,8 +71,8 @@ pub trait JournalReader: Send {
     /// Without this it is the first one.
     fn selects(&mut self, _: usize) {}
 
-    /// Whoever appended what waits has no more for now. Returns whom to wake, if anybody sleeps:
-    /// not before the journal's mutex is free, since the sleeper asks for it first thing.
+    /// The thread that appended what waits has no more for now. Returns what to wake, if anything
+    /// sleeps: not before the journal's mutex is free, since the sleeper asks for it first thing.
     fn flush(&mut self) -> Option<Sleeper> {
         None
     }
@@ -451,13 +451,13 @@ impl Journal {
             if let Some(reader) = line.reader(id) {
                 reader.passed = reader.passed.max(lsn);
             }
-            // They stay in line: some of them may wait for more than that.
+            // The tasks stay in line: some of them may wait for more than that.
             WakeUp::All
         });
     }
 
-    /// A reader cannot go on, and why. Nobody waits meanwhile. `bar` keeps further writes from
-    /// running, before anybody is told who could send the next one.
+    /// A reader cannot go on, and why. No reply waits meanwhile. `bar` keeps further writes from
+    /// running, before any client is told that could send the next one.
     pub fn fail(&self, id: ReaderId, why: String, bar: impl FnOnce()) {
         self.line().failure = why;
         bar();
@@ -536,12 +536,12 @@ impl Journal {
     }
 
     /// Queues a task that waits for others, in the place where it stood before: until what the
-    /// lowest of them waits for is safe, or all are to look again. Whoever is taken out of line is
-    /// woken. Returns how often all were to look again so far.
+    /// lowest of them waits for is safe, or all are to look again. A task that is taken out of line
+    /// is woken. Returns how often all were to look again so far.
     pub fn wait_for_lowest(&self, lowest: Option<Lsn>, waker: &Waker) -> u64 {
         let mut line = self.line();
         line.waiting.retain(|(_, other)| !other.will_wake(waker));
-        // It changes under this mutex only, so the waker cannot come too late.
+        // What is safe changes under this mutex only, so the waker cannot come too late.
         if let Some(lowest) = lowest.filter(|lowest| *lowest > self.safe()) {
             line.waiting.push((lowest, waker.clone()));
         }

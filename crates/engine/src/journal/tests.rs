@@ -139,7 +139,7 @@ fn replies_wait_from_the_moment_on_in_which_the_reader_is_late() {
     assert!(journal.is_durable(second), "it is not late any more");
     look(LATE_US / 1000);
     assert!(journal.is_durable(first) && !journal.is_durable(second));
-    // Who wants the disk to have it waits for that.
+    // A reply that relies on the disk waits for that.
     journal.set_durability(reader, DurabilityLevel::Disk);
     journal.note_written(reader, second, began_us);
     assert!(!journal.is_durable(second));
@@ -212,7 +212,7 @@ fn a_reply_waits_for_all_readers_that_replies_rely_on_and_for_no_other() {
     journal.acknowledge(one, late);
     assert!(journal.is_durable(late), "nobody relies on the third");
     assert_eq!((journal.safe(), waiter.count()), (late, 1));
-    // Who is gone says nothing any more.
+    // A reader that is gone says nothing any more.
     let next = journal.append(b"next");
     journal.acknowledge(one, next);
     assert!(!journal.is_durable(next));

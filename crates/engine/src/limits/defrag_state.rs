@@ -16,11 +16,11 @@ const GROWTH: usize = 32;
 /// What is known of defragmentation.
 #[derive(Default)]
 pub struct DefragState {
-    /// The pass under way. Who has the lock is at it.
+    /// The pass under way. The thread that has the lock is at it.
     pub(crate) pass: Mutex<Option<Pass>>,
     /// Whether there is one.
     pub(crate) is_under_way: AtomicBool,
-    /// Somebody asked for a pass, whatever the waste is.
+    /// A pass was asked for, whatever the waste is.
     pub(crate) is_asked: AtomicBool,
     /// Percent of the workers' time.
     pub(crate) effort: AtomicU32,

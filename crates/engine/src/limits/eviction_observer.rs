@@ -1,4 +1,4 @@
-//! Whoever counts what is evicted, and notifies of it, beside the keyspace's own events.
+//! The observer that counts what is evicted, and notifies of it, beside the keyspace's own events.
 //!
 //! Invariant: what is booked under the locks of the evicted keys is told behind them.
 

@@ -56,18 +56,18 @@ impl RunningGuard {
         Self { all, keyspace, command, locked_us: since_us }
     }
 
-    /// It has given its locks back and waits for others.
+    /// The command has given its locks back and waits for others.
     pub(crate) fn pause(&mut self) {
         self.change(PartitionSet::new(), true);
     }
 
-    /// It has other locks now.
+    /// The command has other locks now.
     pub(crate) fn resume(&mut self, partitions: PartitionSet) {
         self.change(partitions, false);
         self.locked_us = self.keyspace.clock().monotonic_us();
     }
 
-    /// It may have taken more locks, beside those that it has; whether it did.
+    /// The command may have taken more locks, beside those that it has; whether it did.
     pub(crate) fn extend(&mut self, partitions: &[PartitionIndex]) -> bool {
         let is_more = *self.command.partitions != *partitions;
         if is_more {

@@ -363,7 +363,7 @@ mod tests {
     #[test]
     fn a_script_goes_with_the_last_call_that_was_undone_and_stays_with_one_that_was_not() {
         let cache = Cache::default();
-        // Whoever else has a claim by then, and whether its call is final.
+        // How many other calls have a claim by then, and whether the first of them is final.
         for (others, is_final) in [(0, false), (1, false), (3, false), (1, true), (3, true)] {
             cache.flush();
             let (first, has_claim) = cache.evaluate(b"return 1").unwrap();

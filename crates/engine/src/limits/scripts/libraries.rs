@@ -202,7 +202,8 @@ impl Libraries {
         Ok(())
     }
 
-    /// Makes one change that fails without any effect. It is told before the next one is made.
+    /// Makes one change that fails without any effect. The change is told before the next one is
+    /// made.
     pub fn change_once(
         &self,
         change: impl FnOnce(&mut LibrariesState) -> Result<(), Refusal>,
