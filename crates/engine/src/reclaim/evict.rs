@@ -44,8 +44,8 @@ const MISSES: u32 = 4;
 /// they are looked for again.
 const LOOK_AGAIN_US: i64 = 10_000;
 
-/// Who needs memory frees no more than this at a time of what waits to be freed: it takes about as
-/// long as others wait for a lock.
+/// A thread that needs memory frees no more than this at a time of what waits to be freed: that
+/// takes about as long as others wait for a lock.
 const PIECE: usize = 1 << 20;
 
 /// What came of the attempt to make some room.

@@ -123,7 +123,8 @@ pub fn cycle(lane: &Lane, unfinished: &mut Option<Sweep>) -> ExpiryCycle {
 
 /// How a step in one partition ended.
 enum SweepEnd {
-    /// It was seen to its end; whether something whose time is over was left, as it was much.
+    /// The partition was seen to its end; whether something whose time is over was left, as it was
+    /// much.
     Done {
         leaves_some: bool,
     },

@@ -48,7 +48,7 @@ fn look_at(server: &Shared, mut tx: Tx, key: &LocalKey, wakes: &PendingWakes) {
         server.keyspace.local_deadlines().forget(key);
     }
     if is_over && commit(server, wakes, &mut tx, Args::default()).is_err() {
-        // Somebody waits for it who needs more locks: the next round comes to it again.
+        // A waiter for the key needs more locks: the next round comes to the key again.
         server.keyspace.local_deadlines().note_again(key);
         drop(tx.widen(0));
     }

@@ -108,7 +108,7 @@ impl Cores {
     /// Lets the calling thread run on all cores of the process.
     pub fn release(&self) {
         if !self.numbers.is_empty() {
-            // It may run where it ran before; nothing else depends on it.
+            // The thread may run where it ran before; nothing else depends on it.
             let _ = sched_setaffinity(None, &self.allowed);
         }
     }

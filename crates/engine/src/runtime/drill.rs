@@ -15,7 +15,7 @@ pub enum Cause {
     Heavy,
     /// A script that runs without Lua gives up to it.
     GiveUp,
-    /// Somebody is served at the end who needs more locks.
+    /// A waiter that is served at the end needs more locks.
     Service,
     /// A step panics before it did anything.
     PanicBefore,
@@ -23,7 +23,7 @@ pub enum Cause {
     PanicBehind,
     /// The commit panics before the journal has the record.
     PanicAtCommit,
-    /// A step of somebody who is served panics.
+    /// A step of a waiter that is served panics.
     PanicAtService,
     /// The commit panics behind that.
     PanicBehindCommit,
@@ -195,7 +195,7 @@ pub(crate) fn strike_behind() {
     assert!(struck.is_none(), "drill: {struck:?}");
 }
 
-/// Somebody is served.
+/// A waiter is served.
 #[cfg(debug_assertions)]
 pub(crate) fn strike_at_service() {
     let struck = armed::step(&[Cause::PanicAtService]);
@@ -242,7 +242,8 @@ pub fn point_in_report() {
 #[cfg(not(debug_assertions))]
 pub const fn point_in_report() {}
 
-/// Does what a control command does, between two such places. Who asks for drills has none.
+/// Does what a control command does, between two such places. The command that asks for drills has
+/// none.
 #[inline]
 pub(crate) fn beside<T>(role: Role, work: impl FnOnce() -> T) -> T {
     if role == Role::Debug {

@@ -78,7 +78,7 @@ impl Loops {
         self.state().running.push(RunningLoop { lane, turns, heartbeat });
     }
 
-    /// It ends.
+    /// The loop ends.
     pub fn leave(&self, lane: usize) {
         let mut state = self.state();
         let Some(at) = state.running.iter().position(|it| it.lane == lane) else { return };

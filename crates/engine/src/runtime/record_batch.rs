@@ -26,7 +26,7 @@ impl RecordBatch {
         self.is_open.set(true);
     }
 
-    /// It is over.
+    /// The turn is over.
     #[inline]
     pub fn close(&self) {
         self.is_open.set(false);

@@ -16,7 +16,7 @@ pub struct CoreWaits {
 /// How the calling thread has waited; `None` where the system keeps no such books.
 pub fn waits() -> Option<CoreWaits> {
     let line = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    // Who asks has been given a core.
+    // The thread that asks has been given a core.
     parse(&line).filter(|waits| waits.turns > 0)
 }
 

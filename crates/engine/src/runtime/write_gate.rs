@@ -42,7 +42,7 @@ impl WriteGate {
     /// Queues a waker until the gate opens; `false` if it is open.
     pub fn wait(&self, waker: &Waker) -> bool {
         let mut waiting = self.waiting();
-        // It opens under this mutex only, so the waker cannot come too late.
+        // The gate opens under this mutex only, so the waker cannot come too late.
         if !self.is_closed() {
             return false;
         }

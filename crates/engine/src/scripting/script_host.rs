@@ -158,7 +158,7 @@ impl Host for Loader {
         };
         lines.bytes += text.len() + size_of::<(LogLevel, String)>();
         if lines.are_too_many() {
-            // It leaves at its next look at the time.
+            // The script leaves at its next look at the time.
             self.deadline_us = i64::MIN;
         } else {
             lines.lines.push((level, text.into_owned()));

@@ -145,7 +145,7 @@ impl AclSubject {
     /// be killed by now, its user gone, or its rights.
     pub(crate) fn refuse_again(&self, server: &Shared, request: Request<'_>) -> Option<Refusal> {
         if self.client.was_killed() || self.user.is_deleted() {
-            // Nobody is there to be told.
+            // No client is there to be told.
             return Some(NO_AUTH);
         }
         if self.is_limited() { self.refuse(server, Context::TopLevel, request) } else { None }
@@ -212,7 +212,7 @@ impl AclSubject {
 /// What the rules deny of a request, if anything.
 pub fn denial(server: &Shared, rules: &Rules, request: Request<'_>) -> Option<Denial> {
     let Request { entry, args, .. } = request;
-    // Who comes in, or leaves, needs no leave for that.
+    // A client that comes in, or leaves, needs no leave for that.
     if entry.spec.flags.has(Flags::NO_AUTH) {
         return None;
     }

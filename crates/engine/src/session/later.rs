@@ -1,6 +1,6 @@
 //! What a client sends while a request waits or runs elsewhere, beyond what fits the input: bytes
-//! in pieces, which nobody copies as they become more. They come to the input piece by piece, as if
-//! they were read then.
+//! in pieces, which nobody copies as they become more. The bytes come to the input piece by piece,
+//! as if they were read then.
 //!
 //! Invariant: no piece is empty, and while there are pieces nothing is read into the input.
 

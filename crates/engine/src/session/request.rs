@@ -34,13 +34,13 @@ pub enum Grant {
 
 /// What became of a request.
 pub enum Step {
-    /// It was answered.
+    /// The request was answered.
     Done,
-    /// It was answered, and the connection is to be closed.
+    /// The request was answered, and the connection is to be closed.
     Close,
-    /// It cannot run yet and is to be given again when the suspension is over.
+    /// The request cannot run yet and is to be given again when the suspension is over.
     Postpone(Suspension),
-    /// It runs on; the session waits for its end.
+    /// The request runs on; the session waits for its end.
     Wait(Suspension),
 }
 

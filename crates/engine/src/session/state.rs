@@ -33,7 +33,8 @@ pub struct Session {
     pub database: usize,
     /// The protocol that HELLO chose.
     pub resp: Resp,
-    /// Who it says it is. Who has not said so may do what the default user may without a password.
+    /// The user that the client says it is. A client that has not said so may do what the default
+    /// user may without a password.
     user: Option<Arc<User>>,
     /// Its user's rules, once they were asked.
     pub(crate) acl_subject: Cell<Option<Arc<AclSubject>>>,

@@ -82,7 +82,7 @@ impl OffloadResult {
 pub enum Then {
     /// The command is complete.
     Nothing,
-    /// It found nothing and stands in queues now.
+    /// The command found nothing and stands in queues now.
     Waits(Waiting),
     /// The program needs its session, with which it goes on.
     GoesOn(Box<dyn Resumable>),
@@ -98,9 +98,9 @@ pub trait Resumable: Send {
 
 /// What came of that.
 pub enum Resumed {
-    /// It is over.
+    /// The program is over.
     Over(Box<OffloadResult>),
-    /// It has left again; the session waits so.
+    /// The program has left again; the session waits so.
     Away(Suspension),
 }
 

@@ -190,7 +190,7 @@ impl KeyWait {
     /// where there is no outcome.
     pub fn unblocked(&self) -> Option<bool> {
         let blocked = blocked(&self.waiter);
-        // Who serves leaves the outcome first, and ends the wait then.
+        // The thread that serves leaves the outcome first, and ends the wait then.
         let is_unserved = self.waiter.is_over()
             && blocked.outcome.lock().expect("no critical section here panics").is_none();
         is_unserved.then(|| blocked.ends_with_error.load(Ordering::Relaxed))
@@ -234,14 +234,15 @@ impl KeyWait {
 
 impl Drop for KeyWait {
     fn drop(&mut self) {
-        // Nobody is to be served whose session is gone, on whatever way that went.
+        // No waiter is to be served whose session is gone, on whatever way that went.
         self.waiter.cancel();
         drop(self.leaving());
     }
 }
 
 /// Ends a client's wait for keys, with an error or as its timeout would; `false` if it was served,
-/// or is over for another reason. From here on nobody serves it; its session is still to be told.
+/// or is over for another reason. From here on no thread serves it; its session is still to be
+/// told.
 pub fn unblock(waiter: &Waiter, with_error: bool) -> bool {
     loop {
         if waiter.is_over() {
@@ -251,7 +252,7 @@ pub fn unblock(waiter: &Waiter, with_error: bool) -> bool {
         match waiter.cancel() {
             Cancelled::Now => return true,
             Cancelled::TooLate => return false,
-            // Who serves it is at the end of a transaction, and waits for nothing.
+            // The thread that serves it is at the end of a transaction, and waits for nothing.
             Cancelled::BeingServed => std::thread::yield_now(),
         }
     }

@@ -52,8 +52,8 @@ impl Registry {
         Self::of(shards, |hasher| ChannelSet::Hashed(HashSet::with_hasher(hasher.clone())))
     }
 
-    /// An empty one whose names lie together. They may be very many, and a set of so many that is
-    /// hashed keeps all others waiting when it grows.
+    /// An empty one whose names lie together. The names may be very many, and a set of so many that
+    /// is hashed keeps all others waiting when it grows.
     pub(super) fn in_order() -> Self {
         Self::of(1, |_| ChannelSet::Ordered(BTreeSet::new()))
     }

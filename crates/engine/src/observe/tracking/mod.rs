@@ -42,11 +42,11 @@ pub struct Tracking {
     table: Table,
 }
 
-/// Who is tracked.
+/// The tracked clients.
 #[derive(Default)]
 struct Trackers {
     trackers: BTreeMap<ClientId, Arc<Tracker>>,
-    /// Who wants to hear of all keys with a prefix.
+    /// The clients that want to hear of all keys with a prefix.
     prefixes: BTreeMap<Box<[u8]>, BTreeSet<ClientId>>,
 }
 
@@ -264,7 +264,7 @@ impl Tracking {
         }
         roster.strike_off(id);
         self.size.store(roster.trackers.len(), Ordering::Relaxed);
-        // Nobody can come before this is done, and without anybody no change is looked at.
+        // No client can come before this is done, and without any client no change is looked at.
         if roster.trackers.is_empty() {
             self.table.clear(keyspace);
         }
@@ -281,7 +281,7 @@ impl Tracking {
 }
 
 impl Trackers {
-    /// Who is told by name of what it has read.
+    /// The client that is told by name of what it has read.
     fn reader(&self, id: ClientId) -> Option<&Arc<Tracker>> {
         self.trackers.get(&id).filter(|tracker| tracker.options.mode != Mode::Broadcast)
     }

@@ -11,7 +11,7 @@ pub struct TrackingOptions {
     pub mode: Mode,
     /// Whether it wants to hear nothing of what it changes itself.
     pub no_loop: bool,
-    /// Who is to be told instead.
+    /// The client that is to be told instead.
     pub redirect: Option<ClientId>,
     /// The keys that it wants to hear of, in broadcast mode; in order.
     pub prefixes: Vec<Box<[u8]>>,

@@ -13,7 +13,7 @@ use crate::clients::registry::{Client, client_flags};
 
 /// Notices to be left.
 pub struct PendingInvalidations {
-    /// Who altered the keys.
+    /// The client that altered the keys.
     origin: ClientId,
     messages: BTreeMap<ClientId, Invalidations>,
 }
@@ -76,7 +76,7 @@ fn leave(directory: Directory<'_>, messages: impl Iterator<Item = Invalidations>
     directory.mailboxes.wake(&wakes);
 }
 
-/// Who is to be told, and what.
+/// The client that is to be told, and what.
 fn address(
     directory: Directory<'_>,
     tracker: &Tracker,

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use crate::clients::client_id::ClientId;
 
-/// Who has read a key, by rising id.
+/// The clients that have read a key, by rising id.
 pub(super) type Readers = SmallVec<[ClientId; 1]>;
 
 /// Enough for the threads there may be not to meet.
@@ -67,7 +67,7 @@ impl Table {
     /// Takes a key of a partition out.
     pub(super) fn take(&self, partition: PartitionIndex, key: &[u8]) -> Readers {
         let readers = self.shards[usize::from(partition) % SHARDS].part().remove(key);
-        // Nobody enters a key for no reader.
+        // No key is entered for no reader.
         self.size.fetch_sub(usize::from(!readers.is_empty()), Ordering::Relaxed);
         readers
     }

@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(admitted(), 1);
         background.tick();
         assert_eq!(admitted(), 1);
-        // Who waits for leave gets it as soon as there are threads again.
+        // Heavy work that waits for leave gets it as soon as there are threads again.
         let (first, mut second) =
             (HeavyPass::for_offload(keyspace), HeavyPass::for_offload(keyspace));
         assert!(first.is_admitted() && second.poll(Waker::noop()).is_pending());

@@ -152,7 +152,7 @@ impl Pool {
             queue.is_refused = false;
             return Ok(());
         }
-        // Nobody else starts one meanwhile, so a lane that was not used is the next one's.
+        // No other thread starts one meanwhile, so a lane that was not used is the next one's.
         let (pool, lane) = (Arc::clone(self), self.lanes.start + queue.threads);
         let thread = std::thread::Builder::new().name(format!("{}-{lane}", self.name));
         let started = thread.stack_size(queue.stack_bytes).spawn(move || pool.work(lane));
