@@ -69,7 +69,7 @@ pub struct Shared {
     pub loops: Loops,
     /// The heavy-work threads.
     pub background: Background,
-    /// Who may do what.
+    /// The users, and what each of them may do.
     pub users: Users,
     /// What was denied to whom: ACL LOG.
     pub acl_log: acl::Log,
@@ -90,7 +90,7 @@ pub struct Shared {
     pub pubsub: PubSub,
     /// CLIENT TRACKING: the invalidation table and its clients.
     pub tracking: Tracking,
-    /// Who watches with MONITOR.
+    /// The clients that watch with MONITOR.
     pub monitors: Monitors,
     /// What INFO counts of commands, errors and connections.
     pub stats: Stats,
@@ -238,7 +238,7 @@ impl Shared {
         self.workers[..lanes].iter().chain([&self.applier])
     }
 
-    /// Whoever books and tells evictions, if anybody does.
+    /// The observer that books and tells evictions, if there is one.
     pub(crate) fn eviction_observer(&self) -> Option<&'static dyn EvictionObserver> {
         self.eviction_observer.get().copied()
     }

@@ -38,7 +38,7 @@ pub trait Body: Waits {
     /// What others ask.
     fn asked(&self) -> PendingSignals;
 
-    /// It has seen to this.
+    /// The session has seen to this.
     fn has_heeded(&mut self, signal: Signal);
 
     /// Whether its user may not be connected any more.
@@ -138,7 +138,7 @@ pub enum Heard {
     Bytes,
     /// The client sends nothing more.
     End,
-    /// It cannot be reached any more, or has sent more than may wait.
+    /// The client cannot be reached any more, or has sent more than may wait.
     Gone,
 }
 
@@ -161,7 +161,7 @@ pub enum EventEnd {
         /// CLIENT UNBLOCK ERROR: the reply is an error, else that of a timeout.
         with_error: bool,
     },
-    /// It may not wait for that any more.
+    /// The client may not wait for that any more.
     Refused(Refusal),
 }
 
@@ -181,9 +181,9 @@ pub enum Turn {
 pub enum Rest {
     /// Until it is woken.
     Waits,
-    /// It is over, and has left.
+    /// The session is over, and has left.
     Over,
-    /// It goes on at another worker.
+    /// The session goes on at another worker.
     Moves,
 }
 
@@ -209,11 +209,11 @@ pub enum Wait {
     Nothing,
     /// Locks, or the world; they come by themselves.
     Locks,
-    /// What comes of it elsewhere. It comes by itself.
+    /// What comes of the request elsewhere. The result comes by itself.
     Result,
     /// The same, of a unit that may come back to go on with the session.
     Return,
-    /// Room for what the request would leave behind. It comes by itself.
+    /// Room for what the request would leave behind. The room comes by itself.
     Room,
     /// Leave to begin: the end of a pause.
     Leave,
@@ -280,13 +280,13 @@ pub(crate) enum SessionAction {
 pub(crate) enum Demand {
     /// The session ends without a word.
     Kill,
-    /// It looks at what its user may still do.
+    /// The session looks at what its user may still do.
     Review,
     /// The same, behind the reply of the command that changed it.
     ReviewAfterReply,
-    /// It passes on what others left for the client.
+    /// The session passes on what others left for the client.
     Deliver,
-    /// It goes on at another worker.
+    /// The session goes on at another worker.
     Move,
 }
 
@@ -420,7 +420,8 @@ fn heed(body: &mut impl Body, demand: Demand) -> Turn {
             }
         }
         Demand::Deliver => {
-            // Whoever served the client did so before others could tell it that this is old.
+            // The thread that served the client did so before others could tell it that this is
+            // old.
             if body.sight().wait == Wait::Event {
                 body.take_served();
             }
@@ -430,8 +431,9 @@ fn heed(body: &mut impl Body, demand: Demand) -> Turn {
     Turn::Again
 }
 
-/// Looks at what its user may still do. Who waits for what is not for it any more waits no longer;
-/// `false` if it has to go, with the messages and replies that it did not take yet.
+/// Looks at what its user may still do. A session that waits for what is not for it any more waits
+/// no longer; `false` if the session has to go, with the messages and replies that it did not take
+/// yet.
 fn review(body: &mut impl Body) -> bool {
     if body.must_leave() {
         return false;
@@ -439,7 +441,7 @@ fn review(body: &mut impl Body) -> bool {
     if body.sight().wait == Wait::Event {
         // Until now it was passed over.
         body.recheck();
-        // Who is being served this moment was so before.
+        // A client that is being served this moment was so before.
         if let Some(refusal) = body.refusal()
             && body.withdraw()
         {
@@ -526,7 +528,7 @@ pub(crate) fn plan(sight: Sight) -> Plan {
         Wait::Nothing => SessionAction::Execute,
         _ => SessionAction::Await,
     };
-    // Who executes reads by itself, into the worker's buffer.
+    // A session that executes reads by itself, into the worker's buffer.
     Plan::GoOn { listens: does != SessionAction::Execute && !incoming.has_ended(), does }
 }
 
@@ -570,7 +572,7 @@ fn look_at_event(body: &mut impl Body, cx: &mut TaskContext<'_>) -> Turn {
     }
     let end = match body.unblocked() {
         Some(with_error) => Some(EventEnd::Unblocked { with_error }),
-        // Who is being served this moment learns soon how that went.
+        // A client that is being served this moment learns soon how that went.
         None => Some(EventEnd::Late).filter(|_| body.is_late(cx) && body.withdraw()),
     };
     match end {

@@ -22,8 +22,8 @@ pub trait ControlPlane: Send + Sync {
         reply: &mut Reply<'_>,
     ) -> Result<Next, Refusal>;
 
-    /// CONFIG SET of these pairs, for a client that may be of this machine. It may wait, so it is
-    /// not for workers.
+    /// CONFIG SET of these pairs, for a client that may be of this machine. The command may wait,
+    /// so it is not for workers.
     fn configure(&'static self, pairs: &[&[u8]], is_local: bool) -> Result<(), SetError>;
 
     /// Loads certificates and keys anew; the error is one line. Likewise.
@@ -34,7 +34,7 @@ pub trait ControlPlane: Send + Sync {
 pub struct ControlRequest<'a> {
     /// The command, as it was found.
     pub entry: &'static CommandEntry,
-    /// Who asks, and where; nobody does if a script does.
+    /// The session that asks, and where; none does if a script asks.
     pub asker: Option<Asker<'a>>,
     /// The unit that it is part of, if it is of one.
     pub unit: Option<&'a mut Unit>,
@@ -52,9 +52,9 @@ pub struct Asker<'a> {
 pub const NOT_FROM_SCRIPT: Refusal =
     Refusal::error("ERR This Redis command is not allowed from script");
 
-/// What a control command leaves to a heavy-work thread, where it may wait. It is given the lane
-/// that it may come in at. `Widen` says that a gate holds it and that it did nothing: its session
-/// begins it anew.
+/// What a control command leaves to a heavy-work thread, where it may wait. The work is given the
+/// lane that it may come in at. `Widen` says that a gate holds the work and that the work did
+/// nothing: its session begins it anew.
 pub(crate) type ControlWork =
     Box<dyn FnOnce(usize, Args<'_>, &mut Reply<'_>) -> Result<(), Refusal> + Send>;
 

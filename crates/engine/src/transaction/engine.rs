@@ -66,7 +66,7 @@ impl Engine {
         control.run(request, args, reply)
     }
 
-    /// CONFIG SET of these pairs. It may wait, so it is not for workers.
+    /// CONFIG SET of these pairs. The command may wait, so it is not for workers.
     pub fn configure(&self, pairs: &[&[u8]], is_local: bool) -> Result<(), SetError> {
         let control = self.control.get().expect("it is set before the first command comes");
         control.configure(pairs, is_local)

@@ -30,7 +30,7 @@ impl Unit {
         };
         let mut ended = run(&mut self.tx, out);
         if matches!(ended, Ended::Widen) {
-            // It met the first of its keys: those that it names come with it.
+            // The command met the first of its keys: those that it names come with it.
             let mut needs = Needs::default();
             needs.add(self.server, entry, args);
             self.tx.require_partitions(&needs.partitions);

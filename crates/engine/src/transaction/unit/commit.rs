@@ -61,7 +61,7 @@ impl Unit {
         publish::commit_unit(server, wakes, tx, commands, readings, announce)
     }
 
-    /// It is committed: does what was put off.
+    /// The unit is committed: does what was put off.
     fn close(&mut self) {
         self.count_errors();
         self.make_remarks();

@@ -54,7 +54,8 @@ struct Exec {
     has_begun: bool,
     /// The present command's program, if it is a unit of its own: it may have to go on elsewhere.
     nested: Option<Box<dyn Program>>,
-    /// Which commands of the queue were ended by others. They end as well where all begins again.
+    /// Which commands of the queue were ended by others. These commands end as well where all
+    /// begins again.
     killed: Vec<usize>,
     /// The work of the present command, if that may wait for a disk or for others and is to be done
     /// elsewhere.
@@ -177,7 +178,7 @@ impl Program for Exec {
                 }
                 return Ok(());
             }
-            // Whoever loads has had the world since the commands were queued.
+            // A thread that loads has had the world since the commands were queued.
             let is_kept = self.server.loading.is_on() && self.queue.is_kept_from_loading();
             let refusal = is_kept.then_some(LOADING).or_else(|| self.refusal_of_short(unit));
             if let Some(refusal) = refusal {
@@ -283,7 +284,8 @@ impl Program for Exec {
 
 impl Drop for Exec {
     fn drop(&mut self) {
-        // Nobody else has what it watches: it has panicked, or its session is gone.
+        // No session has what the program watches: the program has panicked, or its session is
+        // gone.
         if self.out_for.is_some() && self.watching.is_some() {
             self.abandon();
         }
@@ -410,7 +412,7 @@ impl Exec {
         let ended = match place {
             _ if entry.spec.role == Role::Select => self.select(&args[1], unit, out),
             RunsOn::Worker(lane, session) => {
-                // It may ask where it is. The session itself follows when all is over.
+                // The command may ask where it is. The session itself follows when all is over.
                 let home = session.database;
                 session.select(unit.tx.database());
                 let mut reply = Reply::new(out, session.resp);

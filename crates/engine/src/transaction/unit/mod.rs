@@ -55,7 +55,7 @@ pub(crate) type UnitCommand = Command<Prepare>;
 /// Makes the program of a request, which looks at nothing that a lock guards.
 pub type Prepare = fn(ProgramRequest<'_>, Args<'_>) -> Result<Box<dyn Program>, Refusal>;
 
-/// Who asks for a program.
+/// The request for a program.
 pub struct ProgramRequest<'a> {
     /// The engine that the program runs on.
     pub server: &'static Engine,
@@ -96,8 +96,8 @@ pub trait Program: Accounted {
     /// All it did was undone: it begins anew.
     fn restart(&mut self);
 
-    /// It is given up for another one that will be prepared in its place: what preparing it did is
-    /// undone.
+    /// The program is given up for another one that will be prepared in its place: what preparing
+    /// it did is undone.
     fn forget(&mut self) {}
 
     /// All it did was undone, it holds nothing and is not begun again.
@@ -109,13 +109,14 @@ pub trait Program: Accounted {
         false
     }
 
-    /// What somebody had end of it: the places of its parts, or the first if it has none. It is
-    /// given up, and nobody can have it end any more.
+    /// What others had end of the program: the places of its parts, or the first if it has none.
+    /// The program is given up, and no client can have it end any more.
     fn killed(&mut self) -> Vec<usize> {
         Vec::new()
     }
 
-    /// Somebody had these end when it ran before, which was undone: they end at once.
+    /// These parts were ended by others when the program ran before, which was undone: the parts
+    /// end at once.
     fn kill(&mut self, _: Args<'_>, _: Vec<usize>) {}
 
     /// What it did is final; its locks are still held.
@@ -130,7 +131,8 @@ pub trait Program: Accounted {
         false
     }
 
-    /// It begins again, and its user has no longer all rights: whose rules its commands keep now.
+    /// The program begins again, and its user has no longer all rights: whose rules its commands
+    /// keep now.
     fn keep_rules(&mut self, _: &Arc<AclSubject>) {}
 
     /// What its commands do, and what they say that they do as this finds it, if they are queued.
@@ -154,10 +156,10 @@ pub trait Program: Accounted {
         false
     }
 
-    /// It ran in company, and took long or did not.
+    /// The program ran in company, and took long or did not.
     fn note_run(&self, _was_long: bool) {}
 
-    /// It could not be run in company.
+    /// The program could not be run in company.
     fn note_undone(&self) {}
 }
 

@@ -108,7 +108,7 @@ pub(crate) struct Event {
 enum SimulatedStep {
     Done,
     Close,
-    /// It stays in the input.
+    /// The request stays in the input.
     Postpone(SimulatedWait),
     Wait(SimulatedWait),
 }

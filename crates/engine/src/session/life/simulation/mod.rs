@@ -295,7 +295,8 @@ impl Simulation {
         true
     }
 
-    /// Whoever has something to look at is about to, and nobody who is over is anywhere.
+    /// A session that has something to look at is about to, and no session that is over is
+    /// anywhere.
     fn check(&self) {
         let (world, woken) = (self.world.borrow(), self.woken.lock().unwrap());
         let looks = |id| {

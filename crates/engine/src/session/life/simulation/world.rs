@@ -51,7 +51,7 @@ pub(crate) enum Kind {
 pub(crate) enum Rights {
     All,
     Reading,
-    /// It is deleted.
+    /// The user is deleted.
     None,
 }
 
@@ -75,7 +75,7 @@ pub(crate) struct Lock {
     onlookers: Vec<Waker>,
 }
 
-/// Who has a lock.
+/// The holder of a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Holder {
     Session(Id),
@@ -117,7 +117,7 @@ pub(crate) struct SimulatedWaiter {
     id: Id,
     client: Arc<Client>,
     outcome: Mutex<Option<u64>>,
-    /// Nobody takes what it gets from here on.
+    /// No session takes what the waiter gets from here on.
     is_abandoned: AtomicBool,
 }
 
