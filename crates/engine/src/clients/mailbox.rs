@@ -1,10 +1,10 @@
 //! Mailboxes: what threads owe the clients of a worker, left there and announced once.
 //!
-//! Each worker has one. A thread that owes its clients something, a message for many or a wake-up
-//! for one, leaves a letter, under whatever locks give the letters their order; after the batch the
-//! thread wakes once at each worker that got any (`PendingWakes`). The worker hands the letters out
-//! on its own thread, so a message to ten thousand subscribers costs its publisher a letter and a
-//! wake per worker, and its bytes are shared until each session writes its own.
+//! Each worker has one. A thread that owes the worker's clients something, a message for many or a
+//! wake-up for one, leaves a letter, under whatever locks give the letters their order; after the
+//! batch the thread wakes once at each worker that got any (`PendingWakes`). The worker hands the
+//! letters out on its own thread, so a message to ten thousand subscribers costs its publisher a
+//! letter and a wake per worker, and its bytes are shared until each session writes its own.
 //!
 //! Invariants: the letters of a mailbox are handed out in the order they came; a mailbox without a
 //! worker is closed, and a letter to it is handed out at once by whom it comes from.
