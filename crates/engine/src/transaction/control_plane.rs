@@ -34,7 +34,7 @@ pub trait ControlPlane: Send + Sync {
 pub struct ControlRequest<'a> {
     /// The command, as it was found.
     pub entry: &'static CommandEntry,
-    /// The session that asks, and where; none does if a script asks.
+    /// The session that asks, and where; none if a script asks.
     pub asker: Option<Asker<'a>>,
     /// The unit that it is part of, if it is of one.
     pub unit: Option<&'a mut Unit>,

@@ -109,7 +109,7 @@ pub trait Program: Accounted {
         false
     }
 
-    /// What others had end of the program: the places of its parts, or the first if it has none.
+    /// What of the program others had end: the places of its parts, or the first if it has none.
     /// The program is given up, and no client can have it end any more.
     fn killed(&mut self) -> Vec<usize> {
         Vec::new()
