@@ -61,25 +61,25 @@ pub struct Spec {
 pub enum Role {
     /// The server treats it as any other.
     Any,
-    /// It begins a transaction.
+    /// The command begins a transaction.
     Multi,
-    /// It executes one.
+    /// The command executes a transaction.
     Exec,
-    /// It ends a watch; within a transaction it does nothing.
+    /// The command ends a watch; within a transaction it does nothing.
     Unwatch,
-    /// It turns to another database.
+    /// The command turns to another database.
     Select,
-    /// It asks for a sign of life.
+    /// The command asks for a sign of life.
     Ping,
-    /// It asks for the time, which goes on for a script that runs for long.
+    /// The command asks for the time, which goes on for a script that runs for long.
     Time,
-    /// It is one of CLIENT, behind which CLIENT CACHING still holds.
+    /// The command is one of CLIENT, behind which CLIENT CACHING still holds.
     Client,
-    /// It looks into the server, for those whom a directive of its own names.
+    /// The command looks into the server, for those whom a directive of its own names.
     Debug,
-    /// It stores a string, which may have notes; GET among its options reads, too.
+    /// The command stores a string, which may have notes; GET among its options reads, too.
     StoreText,
-    /// It changes the libraries of functions, in one of four ways.
+    /// The command changes the libraries of functions, in one of four ways.
     DeleteLibrary,
     /// All of them go.
     FlushLibraries,
@@ -87,11 +87,11 @@ pub enum Role {
     LoadLibrary,
     /// Many come.
     RestoreLibraries,
-    /// It runs the script that is its first argument.
+    /// The command runs the script that is its first argument.
     RunScript,
-    /// It runs the script of a digest.
+    /// The command runs the script of a digest.
     RunDigest,
-    /// It runs a function of a library.
+    /// The command runs a function of a library.
     RunFunction,
 }
 

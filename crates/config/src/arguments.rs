@@ -53,7 +53,7 @@ impl Arguments {
 /// What an argument is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
-    /// It begins a line: a name, perhaps with values behind it.
+    /// The argument begins a line: a name, perhaps with values behind it.
     Name,
     /// The same, of a `save` without any value, which saves never.
     Nothing,

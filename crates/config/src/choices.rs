@@ -64,7 +64,7 @@ choice! {
 choice! {
     /// Whom a script that has run for long makes BUSY.
     BusyScope {
-        /// Who wants a key that it holds.
+        /// The clients that want a key that it holds.
         Keys = "keys",
         /// Everybody, as in Redis.
         Server = "server",
@@ -136,9 +136,9 @@ choice! {
 }
 
 choice! {
-    /// Who may use a dangerous facility.
+    /// The clients that may use a dangerous facility.
     DebugAccess {
-        /// Nobody.
+        /// No client.
         No = "no",
         /// Everybody.
         Yes = "yes",
@@ -159,7 +159,7 @@ impl DebugAccess {
 }
 
 choice! {
-    /// Who watches over the process.
+    /// The supervisor of the process.
     Supervised {
         /// Upstart, by stopping itself once.
         Upstart = "upstart",
@@ -167,7 +167,7 @@ choice! {
         Systemd = "systemd",
         /// Whichever the environment names.
         Auto = "auto",
-        /// Nobody.
+        /// None.
         No = "no",
     }
 }
@@ -199,7 +199,7 @@ choice! {
 choice! {
     /// Whether the out-of-memory scores are set.
     OomScoreAdj {
-        /// They are not.
+        /// The scores are not set.
         No = "no",
         /// As `relative`.
         Yes = "yes",
@@ -247,7 +247,7 @@ choice! {
     AofLoadErrors {
         /// The server does not start.
         Refuse = "refuse",
-        /// It is loaded without that.
+        /// The log is loaded without that.
         Ignore = "ignore",
     }
 }
@@ -277,9 +277,9 @@ choice! {
 choice! {
     /// Whether clients must show a certificate.
     TlsAuthClients {
-        /// They need none.
+        /// Clients need none.
         No = "no",
-        /// They must.
+        /// Clients must.
         Yes = "yes",
         /// One that they show must be right.
         Optional = "optional",

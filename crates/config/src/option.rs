@@ -47,11 +47,11 @@ pub enum Access {
 /// How far an option is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// It does what it does in the server it comes from.
+    /// The option does what it does in the server it comes from.
     Works,
-    /// It is accepted, but has nothing to act on in this architecture.
+    /// The option is accepted, but has nothing to act on in this architecture.
     Accepted,
-    /// It is accepted, but what it controls is not there yet.
+    /// The option is accepted, but what it controls is not there yet.
     NotYet,
     /// What it controls is not there yet, and whoever asks for it counts on it: only the default is
     /// accepted.

@@ -29,7 +29,7 @@ pub type Replace = fn(&Path, &[u8]) -> io::Result<()>;
 pub enum RewriteError {
     /// The server was started without one.
     NoFile,
-    /// It cannot be read or written.
+    /// The file cannot be read or written.
     Failed(Fault),
 }
 

@@ -13,7 +13,7 @@ pub(super) struct Classic {
 }
 
 impl Classic {
-    /// It runs on these cores.
+    /// The generator runs on these cores.
     pub(super) fn on(cores: String) -> Result<Self, String> {
         Ok(Self { program: installed("redis_benchmark")?, cores })
     }

@@ -259,7 +259,8 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It keeps nothing, so it need not end in order; one that has ended already is no fault.
+        // The server keeps nothing, so it need not end in order; one that has ended already is no
+        // fault.
         let _ = self.child.kill();
         let _ = self.child.wait();
         let _ = fs::remove_dir_all(&self.folder);

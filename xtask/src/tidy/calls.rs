@@ -28,7 +28,8 @@ pub(super) fn clocks(source: &Source) -> Vec<(usize, String)> {
     })
 }
 
-/// Whoever starts a thread owns its turnstile, its name and its end: the server and its parts.
+/// The room that starts a thread owns its turnstile, its name and its end: the server and its
+/// parts.
 pub(super) fn threads(source: &Source) -> Vec<(usize, String)> {
     let rooms = [
         "crates/crash/",

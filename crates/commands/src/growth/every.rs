@@ -151,7 +151,7 @@ fn beside_others(session: &mut Session, size: usize) {
 
 #[test]
 fn what_lies_beside_is_no_work() {
-    // It tells of all groups.
+    // XINFO GROUPS tells of all groups.
     let named = |request: &&str| !request.trim().starts_with("XINFO GROUPS");
     let requests: Vec<&str> = FEW.split(';').filter(named).collect();
     check(beside_others, 40, Growth::Flat, &requests.join(";"));

@@ -54,7 +54,7 @@ fn hgetex(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
     let fields = parse::<Hash>(args, next, NOT_POSITIVE)?;
     if next == 2 {
         charge(tx, fields.len())?;
-        // It has been looked up, as a writing command does that.
+        // The key has been looked up, as a writing command does that.
         reply_values(tx, tx.peek_view::<Hash>(key)?, fields, reply);
         return Ok(());
     }

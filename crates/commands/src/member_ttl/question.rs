@@ -51,7 +51,7 @@ fn field_ttl(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), R
 pub(crate) enum Answer {
     NoSuchKey,
     NoSuchMember,
-    /// It never expires.
+    /// The member never expires.
     Endless,
     Deadline(UnixMillis),
 }

@@ -61,7 +61,7 @@ fn zscan(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
         count += if filter.is_bare { 1 } else { 2 };
     };
     let next = if cursor == 0 && filter.count as u64 >= set.len() {
-        // Nobody is to go on: the order of the scores is as good, and costs no search for each.
+        // No client is to go on: the order of the scores is as good, and costs no search for each.
         set.items(0..set.len()).for_each(tell);
         0
     } else {

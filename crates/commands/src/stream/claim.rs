@@ -98,9 +98,9 @@ fn xclaim(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
 
 /// What became of an attempt.
 enum Taken {
-    /// It is not pending, or not idle for long enough.
+    /// The entry is not pending, or not idle for long enough.
     No,
-    /// It was pending and is no entry any more.
+    /// The entry was pending and is no entry any more.
     Gone,
     Yes,
 }

@@ -177,7 +177,7 @@ fn xidmprecord(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(),
     }
     let id = ids::exact(&args[4])?;
     let stream = tx.peek_view::<Stream>(key)?.ok_or(NO_SUCH_KEY)?;
-    // It may have been trimmed since, which keeps nobody from sending it twice.
+    // The entry may have been trimmed since, which keeps no producer from sending it twice.
     if stream.get(id).is_none() && !tx.replays() {
         return Err(NO_ENTRY);
     }

@@ -173,7 +173,7 @@ fn share_of_hits(server: &Cache, mut course: Course, next: Trace) -> Result<f64,
     let (mut batch, mut hits) = (Vec::with_capacity(BATCH), 0);
     while course.number < course.requests {
         let key = next(&mut course);
-        // Whoever asks for a key again has stored it meanwhile.
+        // A client that asks for a key again has stored it meanwhile.
         if batch.len() == BATCH || batch.contains(&key) {
             asker.ask(&batch)?;
             batch.clear();

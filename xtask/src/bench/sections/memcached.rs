@@ -96,7 +96,7 @@ impl Cache {
 
 impl Drop for Cache {
     fn drop(&mut self) {
-        // It keeps nothing; one that has ended already is no fault.
+        // The server keeps nothing; one that has ended already is no fault.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -233,7 +233,7 @@ fn members_whose_time_is_over_are_absent() {
     assert_eq!(session.journal(), ["SREM s 2", "SORT s STORE d"]);
     assert_eq!(session.call("SORT s GET # GET h*->f GET k*"), r#"["1" nil nil "3" nil nil]"#);
     assert_eq!(session.call("SORT s LIMIT 1 5"), r#"["3"]"#);
-    // Who runs it again finds what is over: the journal tells what came of it.
+    // A server that runs it again finds what is over: the journal tells what came of it.
     assert_eq!(session.call("SORT s GET # GET h*->f GET k* STORE d"), ":6");
     assert_eq!(session.journal(), ["DEL d", r#"RPUSH d 1 "" "" 3 "" """#]);
     assert_eq!(session.call("SORT none BY h*->f STORE d"), ":0");

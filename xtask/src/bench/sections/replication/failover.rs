@@ -77,7 +77,7 @@ impl Sentinel {
 
 impl Drop for Sentinel {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The Sentinel may have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
