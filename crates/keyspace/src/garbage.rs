@@ -1,8 +1,8 @@
 //! What is big enough to be freed elsewhere than on a worker: a queue of it, and who frees it.
 //!
-//! It is in use until it is freed. Whoever is called when something comes frees all there is; who
-//! needs memory may free some of it, too. What only read phases hold any more, since its key is
-//! gone, is garbage as well: it comes here when they end.
+//! Garbage is in use until it is freed. The task that is called when something comes frees all
+//! there is; a thread that needs memory may free some of it, too. What only read phases hold any
+//! more, since its key is gone, is garbage as well: it comes here when they end.
 //!
 //! Invariant: what was queued is freed once, wherever that happens, and counts as garbage until it
 //! is. No byte counts twice.

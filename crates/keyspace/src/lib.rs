@@ -1,8 +1,8 @@
 //! The keyspace room: entries in partitions, the locks around them, and the transaction that is
 //! the only way in.
 //!
-//! It knows nothing of protocols, sockets or files. `unsafe` is confined to `entry` (the bytes of
-//! a key and its value) and `lock` (who may touch a partition).
+//! The keyspace knows nothing of protocols, sockets or files. `unsafe` is confined to `entry` (the
+//! bytes of a key and its value) and `lock` (who may touch a partition).
 
 #![deny(unsafe_code)]
 

@@ -36,9 +36,9 @@ pub struct Waiter {
 pub enum Cancelled {
     /// The wait is over, and nobody will serve it any more.
     Now,
-    /// It is being served this moment: its outcome comes soon, or it may try again.
+    /// The waiter is being served this moment: its outcome comes soon, or it may try again.
     BeingServed,
-    /// It has been served already.
+    /// The waiter has been served already.
     TooLate,
 }
 
@@ -108,7 +108,7 @@ impl Waiter {
         self.turn(WAITING, SERVED_NOW)
     }
 
-    /// It was served: the wait is over.
+    /// The waiter was served: the wait is over.
     pub fn conclude(&self) {
         let before = self.state.swap(OVER, Ordering::AcqRel);
         debug_assert!(
@@ -117,8 +117,8 @@ impl Waiter {
         );
     }
 
-    /// It could not be served after all and waits on. Tells whether its session tried to give up
-    /// meanwhile, and is to be woken to try again.
+    /// The waiter could not be served after all and waits on. Tells whether its session tried to
+    /// give up meanwhile, and is to be woken to try again.
     #[must_use]
     pub fn wait_on(&self) -> bool {
         let before = self.state.swap(WAITING, Ordering::AcqRel);
@@ -137,7 +137,7 @@ impl Waiter {
         if self.turn(SERVED_NOW, CANCEL_REQUESTED) {
             return Cancelled::BeingServed;
         }
-        // It may wait on since the first look.
+        // The waiter may wait on since the first look.
         match self.state.compare_exchange(WAITING, OVER, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => Cancelled::Now,
             Err(OVER) => Cancelled::TooLate,

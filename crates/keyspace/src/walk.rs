@@ -166,7 +166,7 @@ impl Walk {
         let Some(flushed) = self.flushed().pop_front() else { return false };
         for (marks, table) in &flushed.tables {
             let visit = |entry: EntryRef<'_>| {
-                // Nobody changes these marks any more: each walk comes here once.
+                // These marks change no more: each walk comes here once.
                 if (entry.marks() ^ marks) & self.bit() != 0 && self.wants(flushed.database) {
                     save(flushed.database, entry);
                 }

@@ -48,7 +48,7 @@ fn mget(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusa
     reply.array(args.len() - 1);
     for_each_key(tx, args.skip(1).iter(), |tx, key| {
         reply_string_or_null(tx, key, reply)?;
-        // The room that the values take is not known before they are there.
+        // The bytes that the values take are not known before the values are there.
         tx.charge((reply.copied() - before) as u64 / BYTES_PER_NS)
     })
 }

@@ -263,7 +263,7 @@ impl Acquisition {
             self.release_held();
             queued = lot.park(word, index, WaitMode::Barging, waker);
             if matches!(queued, Queued::Acquired) {
-                // It is not the first of all: to keep it would be to wait for lower ones with it.
+                // The lock is not the first: to keep it would be to wait for lower ones with it.
                 word.release(lot, index);
                 return false;
             }

@@ -181,7 +181,7 @@ mod tests {
         assert!(stage.poll(&mut large).is_pending());
         assert!(!stage.are_free(1..3), "for one that is held briefly it keeps what it has");
         let woken = stage.bell.0.load(Ordering::Relaxed);
-        // It is claimed: what has changed something goes on all the same.
+        // The partition is claimed: what has changed something goes on all the same.
         assert!(!brief.prolong());
         assert_eq!(stage.bell.0.load(Ordering::Relaxed), woken + 1);
         assert!(stage.poll(&mut large).is_pending());
@@ -195,7 +195,7 @@ mod tests {
         let stage = Stage::new();
         let mut large = stage.plan(&[1, 2, 3]);
         beat(&stage, &mut large, &[2, 2, 2, 2]);
-        // It goes on as if it had changed something.
+        // The holder goes on as if it had changed something.
         let mut long = stage.take(&[2]);
         assert!(!long.prolong());
         assert!(stage.poll(&mut large).is_pending());

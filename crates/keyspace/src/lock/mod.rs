@@ -84,10 +84,10 @@ pub(crate) enum WaitMode {
 
 /// What came of an attempt to queue for a busy lock.
 pub(crate) enum Queued {
-    /// It came free meanwhile and is now held by the caller.
+    /// The lock came free meanwhile and is now held by the caller.
     Acquired,
     At(Ticket),
-    /// It is held for long, and the caller holds others.
+    /// The lock is held for long, and the caller holds others.
     Refused,
 }
 

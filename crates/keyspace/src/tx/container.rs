@@ -21,9 +21,9 @@ use crate::refusal::Refusal;
 /// What became of a key whose container was edited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is there.
+    /// The key is there.
     Kept,
-    /// It had its last element taken and is gone; the caller reports `del`.
+    /// The key had its last element taken and is gone; the caller reports `del`.
     Removed,
     /// There was and is none.
     Absent,

@@ -22,11 +22,11 @@ use crate::lock::partition::PartitionIndex;
 pub enum Order {
     /// Its access clock lies furthest back.
     Idle,
-    /// It is accessed most seldom.
+    /// The key is accessed most seldom.
     Frequency,
-    /// It expires first.
+    /// The key expires first.
     Deadline,
-    /// It was not used for long, for as often as it was before and as few bytes as it takes.
+    /// The key was not used for long, for as often as it was before and as few bytes as it takes.
     Worth,
     /// Nothing: each is worth the same.
     Random,

@@ -60,7 +60,7 @@ pub(super) enum Phase {
     Read(ReadSet, Option<Box<dyn Any + Send>>),
     /// The command has its locks again; the result is valid.
     Write(Box<dyn Any + Send>),
-    /// It has no such phases, and this is the buffer that its request came in.
+    /// The transaction has no such phases, and this is the buffer that its request came in.
     Single(Arc<Vec<u8>>),
 }
 

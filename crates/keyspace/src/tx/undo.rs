@@ -204,7 +204,7 @@ impl Tx {
     }
 }
 
-/// Nobody is told of what was changed, in a panic or as a unit is dropped on its way. It is undone;
+/// A change is told to nobody in a panic, or as a unit is dropped on its way. The change is undone;
 /// where that cannot be after a panic, memory is not what the log says, and the process must not go
 /// on with it.
 impl Drop for Tx {

@@ -38,7 +38,7 @@ struct Detached {
 }
 
 impl FlushedDatabase {
-    /// Nobody puts them back any more: walks that go on see them first, and free them.
+    /// The tables are put back no more: walks that go on see them first, and free them.
     pub(super) fn leave(self, keyspace: &Keyspace) {
         let tables = self.tables.into_iter().map(|it| (it.marks, it.table)).collect();
         if let Some(tables) = keyspace.walks().leave(self.database, tables) {
@@ -197,7 +197,7 @@ impl Tx {
     }
 
     /// Puts the data set that was put together beside this one in its place, and forgets this one.
-    /// Nobody undoes that.
+    /// The exchange is never undone.
     pub fn exchange_all(&mut self) -> Result<(), Refusal> {
         self.require_world()?;
         let home = self.options.database;

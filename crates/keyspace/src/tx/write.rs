@@ -14,7 +14,7 @@ use crate::refusal::Refusal;
 /// What becomes of a key's deadline when its value is replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lifetime {
-    /// It stays.
+    /// The deadline stays.
     Keep,
     /// The key never expires.
     Forever,

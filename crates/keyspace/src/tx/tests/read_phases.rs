@@ -297,7 +297,7 @@ fn what_only_read_phases_hold_is_garbage_until_it_is_freed() {
     let begin_phase = || phase(&on(keyspace, &[b"k"]), &[b"k"]).expect("it has its locks");
     let delete = || assert_eq!(on(keyspace, &[b"k"]).delete(b"k"), Ok(true));
 
-    // It ends before its key goes.
+    // The phase ends before its key goes.
     store(1);
     let first = begin_phase();
     assert_eq!(garbage(), 0, "its key is there");

@@ -440,8 +440,8 @@ fn the_world_passes_beside_work_that_stepped_aside_and_that_comes_back_behind_it
     assert!(next.poll(Waker::noop()).is_ready());
 }
 
-/// Who is in its middle moves on while others wait for the world, which waits for it anyway; the
-/// other lanes go on meanwhile, also where the world has stopped for it.
+/// A transaction in its middle moves on while others wait for the world, which waits for it anyway.
+/// The other lanes go on meanwhile, also where the world has stopped for it.
 #[test]
 fn what_has_begun_moves_while_the_world_is_wanted() {
     for others in [0, 1] {
