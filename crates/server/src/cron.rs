@@ -134,7 +134,8 @@ fn close_strangers(server: &Server) {
     server.mailboxes.wake(&wakes);
 }
 
-/// Who waits, watches, listens or is held up is not idle, nor is one whose command takes long.
+/// A client that waits, watches, listens or is held up is not idle, nor is one whose command takes
+/// long.
 fn is_idle(client: &Client, now: UnixMillis, timeout: i64) -> bool {
     let waits = client_flags::MONITOR
         | client_flags::SUBSCRIBER

@@ -1,6 +1,6 @@
 //! The server: workers, sessions, configuration and administration.
 //!
-//! It drives everything below it and is driven by nobody: `run` is the whole process.
+//! The server drives everything below it and is driven by nobody: `run` is the whole process.
 #![forbid(unsafe_code)]
 
 mod control;

@@ -56,7 +56,7 @@ pub(crate) fn change_config(
     let unbroken = Unbroken::begin(server.keyspace, "a change of the configuration was half made");
     server.config.publish(&draft);
     drill::point();
-    // Who may come in is decided before anybody comes by a new socket.
+    // The right to come in is decided before a client comes by a new socket.
     draft.effects.iter().for_each(|(effect, _)| apply_effect(server, *effect));
     drill::point();
     preparations.publish();
@@ -276,7 +276,7 @@ fn apply_effect(server: &'static Server, effect: Effect) {
         }
         Effect::Watchdog => crash::look_again(),
         Effect::AppendSync => server.aof.policy_changed(server),
-        // Who is in stays in, as in Redis.
+        // A client that is in stays in, as in Redis.
         Effect::Password => users::adopt_password(server),
         Effect::NewUsers => {
             let channels = server.config.get(ACL_PUBSUB_DEFAULT);

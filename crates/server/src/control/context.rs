@@ -17,7 +17,7 @@ use engine::transaction::unit::Unit;
 /// What a control command works on.
 pub(crate) struct Context<'a> {
     pub(crate) server: &'static Server,
-    /// Who asks, and where; nobody does if a script does.
+    /// The session that asks, at its lane; none if a script asks.
     pub(crate) asker: Option<Asker<'a>>,
     /// The command itself, as it was found.
     pub(crate) entry: &'static CommandEntry,

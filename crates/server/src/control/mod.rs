@@ -1,6 +1,7 @@
 //! Control commands: those that steer sessions, the server and its administration.
 //!
-//! They are declared like data commands and live here because they know sessions and the server.
+//! The commands are declared like data commands and live here because they know sessions and the
+//! server.
 //!
 //! Invariant: a control handler touches no key; what concerns data goes through a `Tx` like
 //! everything else.

@@ -59,7 +59,7 @@ pub(super) enum LinkAction {
     Begin(SnapshotOrder),
     /// The body of a snapshot comes behind what was sent to its replicas.
     SendBody { round: RoundId },
-    /// Nobody waits for a snapshot any more.
+    /// No replica waits for a snapshot any more.
     Abort { round: RoundId },
     /// Send the file that a snapshot was written to.
     SendFile { replica: ReplicaId, round: RoundId },
@@ -338,7 +338,7 @@ fn for_thread(
 ) -> Option<LinkAction> {
     Some(match action {
         PrimaryAction::Send { replica, bytes } => LinkAction::Send { replica, bytes },
-        // It is made at the cut of the snapshot that was wanted with it.
+        // The backlog is made at the cut of the snapshot that was wanted with it.
         PrimaryAction::CreateBacklog => return None,
         PrimaryAction::FreeBacklog => return None,
         PrimaryAction::Pin { replica, from } => match place_at(from) {

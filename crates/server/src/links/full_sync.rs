@@ -81,7 +81,7 @@ impl Round {
         }
     }
 
-    /// Nobody wants it any more.
+    /// The snapshot is wanted no more.
     pub(super) fn cancel(&self) {
         self.snapshot.cancel();
     }

@@ -26,7 +26,7 @@ pub(crate) struct Links {
     pub(super) heard: AtomicU64,
     /// Bytes that were sent to replicas.
     pub(super) sent: AtomicU64,
-    /// Whoever changes our role has this.
+    /// The thread that changes our role has this.
     pub(super) role_turn: Mutex<()>,
     pub(super) failover: Failover,
     /// What the thread receives, before it begins.
@@ -71,7 +71,7 @@ impl Links {
         }
     }
 
-    /// Whoever asks to go on from now on is of another history.
+    /// A replica that asks to go on from now on is of another history.
     pub(crate) fn change_id(&self, server: &Network) {
         self.core(server).change_id(server);
     }

@@ -34,7 +34,7 @@ impl HeldStream {
         Some(piece)
     }
 
-    /// Nobody wants it any more.
+    /// The stream is wanted no more.
     pub(super) fn clear(&mut self) {
         self.pieces = VecDeque::new();
         self.set(0);

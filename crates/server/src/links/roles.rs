@@ -29,10 +29,10 @@ use crate::net::network::Network;
 /// Between two looks whether the stream is applied.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 
-/// Somebody else changes the role, and waits for what this transaction has.
+/// Another caller changes the role, and waits for what this transaction has.
 const CHANGING: Refusal = Refusal::error("ERR Another change of the role is in progress.");
 
-/// Who asks for another role.
+/// A request for another role.
 pub(crate) struct RoleChange<'a> {
     /// Whom to follow.
     pub(crate) target: ReplicaofTarget,
@@ -51,7 +51,8 @@ impl Links {
         change: RoleChange<'_>,
         mut world: Acquisition,
     ) -> (Acquisition, Result<ReplicaofReply, Refusal>) {
-        // Whoever has the turn may need the world, so that nobody waits for the turn with it.
+        // The holder of the turn may need the world. So a caller that has the world does not wait
+        // for the turn.
         let turn = self.role_turn.try_lock();
         if turn.is_err() && !change.may_let_go {
             return (world, Err(CHANGING));
@@ -210,7 +211,7 @@ fn configured(server: &Network) -> Option<PrimaryAddress> {
     Some(PrimaryAddress { host: String::from_utf8_lossy(&host).into_owned(), port })
 }
 
-/// Whoever is blocked waits for what will not come here any more.
+/// A blocked client waits for what will not come here any more.
 fn unblock_all(server: &Network) {
     let wakes = PendingWakes::default();
     for client in server.clients.all() {

@@ -52,7 +52,7 @@ const LINK_TICK: Duration = Duration::from_millis(100);
 pub(super) enum LinksMessage {
     /// A client has asked for a sync.
     Adopt(Box<Moving>),
-    /// Somebody has asked the engine something.
+    /// The engine has been asked something.
     Act,
     /// A snapshot has ended.
     SnapshotOver(RoundId, SnapshotEnd),
@@ -123,7 +123,7 @@ async fn serve(
                 if is_idle || gives_up {
                     thread.primary_link.end_applier();
                 }
-                // Who asked waits for it.
+                // The thread that asked waits for it.
                 let _ = answer.send(is_idle || gives_up);
             }
         }
@@ -403,7 +403,7 @@ impl LinksThread {
         let done = move |end| links.send(server, LinksMessage::SnapshotOver(id, end));
         match full_sync::begin(server, &order, at_cut, done) {
             Ok(round) => self.rounds.borrow_mut().push((id, round)),
-            // It was told already.
+            // The end was told already.
             Err(why) => log_warning!(server.log, "Can't begin a snapshot for replicas: {why}"),
         }
     }
@@ -425,7 +425,7 @@ impl LinksThread {
         });
         self.rounds.borrow_mut().retain(|(round, _)| *round != id);
         if let Some(path) = path {
-            // Who is sent it has it open.
+            // A link that is sent the file has it open.
             let _ = server.storage.remove(&path);
         }
         let next = self.next_round.borrow_mut().take();

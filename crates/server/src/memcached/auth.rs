@@ -1,6 +1,6 @@
-//! Who a memcached client is: SASL PLAIN in the binary protocol, and in text a first `set` whose
-//! value is a name and a password. It is a user as AUTH knows them, the default one by another name
-//! too, or one of a file, who has the default user's rights.
+//! The user of a memcached client: SASL PLAIN in the binary protocol, and in text a first `set`
+//! whose value is a name and a password. The client is a user as AUTH knows them, the default one
+//! by another name too, or a user of a file, which has the default user's rights.
 //!
 //! Invariants: both are checked as AUTH checks them; before that nothing is executed and nothing
 //! told but the version; an attempt that failed leaves a client where it was.
@@ -86,7 +86,7 @@ impl RequestContext<'_> {
                 if matches!(self.request.form, Form::Text { .. }) =>
             {
                 let response = self.log_in_by_text(value);
-                // Who comes in is told so, whether it wants an answer or not.
+                // A client that comes in is told so, whether it wants an answer or not.
                 let form = Form::Text { with_cas: false, quiet: false };
                 answer(self.out, &Request { form, ..*self.request }, response);
                 Step::Done

@@ -350,8 +350,8 @@ impl Draft {
         Ok(Invocation::Connection { arguments, user: self.user, notices: self.notices })
     }
 
-    /// Whoever names the addresses has decided who may come; otherwise those of other machines
-    /// need a password.
+    /// The operator who names the addresses has decided which clients may come; otherwise those of
+    /// other machines need a password.
     fn bind(&mut self) {
         let addresses = std::mem::take(&mut self.addresses);
         if addresses.is_empty() {

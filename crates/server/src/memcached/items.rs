@@ -213,7 +213,7 @@ impl Work<'_> {
             self.answer(Response::Miss);
             return Ok(());
         };
-        // Who is to fill it got an item.
+        // The client that is to fill it got an item.
         self.told.counters.add_if(is_get, Counter::GetHits);
         let notes = Notes { is_won: true, ..Notes::default() };
         self.put(key, b"", Some(expiry), notes)?;
@@ -442,7 +442,7 @@ impl Work<'_> {
         }
         match moment {
             Deadline::Passed => change::remove(self.tx, key)?,
-            // It counts as read.
+            // The item counts as read.
             _ => {
                 self.tx.touch(key)?;
                 if let Some(entry) = self.tx.peek(key)? {

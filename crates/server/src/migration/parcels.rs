@@ -42,7 +42,7 @@ pub(super) struct Parcel {
 pub(super) enum Deletion {
     /// A gate is shut for a while, or others have the locks: nothing.
     Held,
-    /// They are gone but for those that changed, which are told by their arguments.
+    /// The keys are gone but for those that changed, which are told by their arguments.
     Done { changed: Vec<usize> },
 }
 

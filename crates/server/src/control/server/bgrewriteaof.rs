@@ -49,7 +49,7 @@ fn rewrite(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Res
             reply.simple("Background append only file rewriting started");
             return Ok(());
         }
-        // Somebody else may have been faster.
+        // Another rewrite may have been faster.
         Err(if server.aof.rewrite.is_underway() { UNDERWAY } else { FAILED })
     }))
 }

@@ -31,7 +31,7 @@ pub(super) enum Purpose {
     Kill,
 }
 
-/// Who looks at the clients, and when.
+/// The client that looks at the clients, and when.
 #[derive(Clone, Copy)]
 pub(super) struct Viewer {
     pub(super) server: &'static Server,
@@ -211,7 +211,7 @@ impl ClientType {
     }
 }
 
-/// Nobody is called nothing.
+/// No client is called nothing.
 fn is_called(own: &[u8], name: &[u8]) -> bool {
     !own.is_empty() && own == name
 }

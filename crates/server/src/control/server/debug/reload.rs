@@ -111,7 +111,8 @@ impl Reloading {
             Err(refusal) => return (world, Err(refusal)),
         };
         let _turn = take_turn(server);
-        // Who comes from here on is refused; those who came before wait for the world to go on.
+        // A client that comes from here on is refused. Clients that came before wait for the world
+        // to go on.
         server.loading.begin(server.keyspace.clock(), 0);
         let mut tx = Tx::begin(world, options(server, lane));
         let emptied = if self.empties { loading::empty(server, &mut tx) } else { Ok(()) };
@@ -193,8 +194,8 @@ fn find_log(server: &'static Server) -> Result<AofFiles, Refusal> {
     })
 }
 
-/// Nobody turns the log on or off meanwhile, nor begins a backup. Taken with the world held: who
-/// has the turn waits for no locks, and EXEC waits for the turn with its own.
+/// The log is not turned on or off meanwhile, nor does a backup begin. The turn is taken with the
+/// world held: its holder waits for no locks, and EXEC waits for the turn with its own.
 fn take_turn(server: &Server) -> MutexGuard<'_, ()> {
     server.take_config_turn()
 }
