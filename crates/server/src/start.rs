@@ -408,7 +408,7 @@ fn end(
         server.background.await_programs(PATIENCE / 2);
         server.worker_pool.shut_down();
         server.background.shut_down(PATIENCE);
-        // Who waits may have lost patience.
+        // The thread that waits may have lost patience.
         let _ = sender.send(());
     });
     match dismissal {
@@ -435,7 +435,7 @@ fn end(
     for socket in [UNIXSOCKET, MEMCACHED_UNIXSOCKET].map(|socket| server.config.get(socket)) {
         if !socket.is_empty() {
             log_notice!(server.log, "Removing the unix socket file.");
-            // Somebody may have removed it before.
+            // The file may have been removed before.
             let _ = std::fs::remove_file(OsStr::from_bytes(&socket));
         }
     }

@@ -191,7 +191,7 @@ impl DeferredSessions {
         self.line.borrow().is_empty()
     }
 
-    /// Whoever comes from now on stands in a new line.
+    /// A session that comes from now on stands in a new line.
     fn begin(&self) -> Vec<Waiting> {
         self.since_us.set(None);
         self.line.take()
@@ -206,7 +206,7 @@ impl DeferredSessions {
         self.parsed_count.set(0);
         line[written..].iter().for_each(|waiting| guard(&waiting.serve, Connection::write_pending));
         line.clear();
-        // Nobody lines up but in a turn of its own.
+        // A session lines up in no turn but one of its own.
         self.line.replace(line);
     }
 }

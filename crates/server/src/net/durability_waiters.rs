@@ -69,7 +69,7 @@ impl<S: Clone> DurabilityWaiters<S> {
                 stays
             });
             let is_done = waiting.len() == count;
-            // Who is woken may line up for what it saw later.
+            // A session that is woken may line up for what it saw later.
             drop(waiting);
             woken.iter().for_each(&wake);
             if is_done {

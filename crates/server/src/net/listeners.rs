@@ -247,7 +247,7 @@ fn open_memcached(server: &'static Network) -> Result<Vec<String>, String> {
     write_ports(config, &opened)?;
     let listeners =
         opened.iter().map(|(address, descriptor)| (*descriptor, address.shown())).collect();
-    // They are opened once.
+    // The listeners are opened once.
     let _ = server.memcached.listeners.set(listeners);
     Ok(opened.iter().map(|(address, _)| address.to_string()).collect())
 }

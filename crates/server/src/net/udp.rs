@@ -76,7 +76,7 @@ async fn serve(server: &'static Network, socket: Arc<UdpSocket>, local: SocketAd
             if !answer.is_empty() {
                 let frame = Frame { request: frame.request, sequence: 0, count: 1 };
                 let datagram = [&frame.to_bytes()[..], &answer].concat();
-                // Who is gone needs no answer.
+                // A client that is gone needs no answer.
                 let _ = socket.send_to(&datagram, peer).await;
             }
         });

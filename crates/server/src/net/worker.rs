@@ -311,7 +311,7 @@ async fn deliver_mail(worker: Rc<Worker>) {
 async fn look_at_sockets(worker: Rc<Worker>) {
     loop {
         poll_fn(|cx| worker.looks.poll(cx.waker())).await;
-        // It goes on behind the next look.
+        // The task goes on behind the next look.
         tokio::task::yield_now().await;
         add(&worker.counters.looks, 1);
         worker.looks.end();
@@ -352,7 +352,7 @@ fn adopt(worker: &Rc<Worker>, moving: Moving) {
     // The alarm that was set is a task of the worker before, and may have gone with it.
     client.set_flag(client_flags::ALARMED, false);
     worker.neighbours.set(worker.neighbours.get() + usize::from(client.is_neighbour()));
-    // Who is in transit is handed every letter at once: none is under way.
+    // A client in transit is handed every letter at once: none is under way.
     migrate(
         subscriber_sets_of(worker.server, &moving.session),
         &worker.server.mailboxes,

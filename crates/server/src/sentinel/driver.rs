@@ -118,7 +118,7 @@ impl Driver {
     }
 
     fn poll_call(&mut self, cx: &mut Context<'_>) -> Poll<Call> {
-        // Whoever would stop it may be gone as well.
+        // The handle that would stop the driver may be gone as well.
         if Pin::new(&mut self.stop).poll(cx).is_ready() {
             return Poll::Ready(Call::Stop);
         }
@@ -223,7 +223,7 @@ impl Driver {
             Action::Send { connection, command, .. } => {
                 let outbound = self.links.get(&connection);
                 if outbound.is_some_and(|outbound| outbound.try_send(command).is_err()) {
-                    // It takes nothing any more, or is lost, which it also tells itself.
+                    // The link takes nothing any more, or is lost, which it also tells itself.
                     self.pending.push_back(Event::Disconnected { connection });
                 }
             }
@@ -279,7 +279,7 @@ fn resolve(host: String, news: mpsc::Sender<Event>) {
     tokio::spawn(async move {
         let found = tokio::net::lookup_host((host.as_str(), 0)).await;
         let ip = found.ok().and_then(|mut found| found.next()).map(|address| address.ip());
-        // Nobody listens when the process is about to end.
+        // The driver listens no more when the process is about to end.
         let _ = news.send(Event::Resolved { host, ip }).await;
     });
 }

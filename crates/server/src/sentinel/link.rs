@@ -51,7 +51,7 @@ pub(super) fn connect(
     let (outbound, commands) = mpsc::channel(COMMANDS_MAX);
     tokio::spawn(async move {
         if run(server, connection, to, (&news, commands)).await.is_none() {
-            // Nobody listens when the process is about to end.
+            // The driver listens no more when the process is about to end.
             let _ = news.send(Event::Disconnected { connection }).await;
         }
     });

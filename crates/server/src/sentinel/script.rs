@@ -28,7 +28,7 @@ pub(super) fn start(
     let (kill, killed) = oneshot::channel();
     tokio::spawn(async move {
         let end = wait_for_end(child, killed).await;
-        // Nobody listens when the process is about to end.
+        // The driver listens no more when the process is about to end.
         let _ = news.send(Event::ScriptEnded { script, end }).await;
     });
     Some((kill, pid))
@@ -45,14 +45,14 @@ async fn wait_for_end(mut child: Child, mut killed: oneshot::Receiver<()>) -> Sc
         match child.try_wait() {
             Ok(Some(status)) => return end_of(status),
             Ok(None) => {}
-            // It is waited for by nobody else, so this is never so.
+            // The child is waited for by nobody else, so this is never so.
             Err(_) => return ScriptEnd::NotStarted,
         }
         if is_killed {
             tokio::time::sleep(PAUSE).await;
         } else if tokio::time::timeout(PAUSE, &mut killed).await.is_ok() {
             is_killed = true;
-            // It may have ended in this moment.
+            // The child may have ended in this moment.
             let _ = child.kill();
         }
     }

@@ -55,7 +55,7 @@ impl RunningSentinel {
 
     /// Ends the thread where it is not in the middle of anything, which is waited for.
     pub(crate) fn end(self, patience: Duration) {
-        // It may have ended already.
+        // The thread may have ended already.
         let _ = self.stop.send(());
         // Nothing is ever sent: either it has ended, or patience has.
         let _ = self.over.recv_timeout(patience);

@@ -47,7 +47,7 @@ pub(crate) fn launch(arguments: &[OsString], input: &[u8]) -> Result<(), String>
 
 /// Leaves the session of the terminal.
 pub(crate) fn detach() {
-    // It fails only for the leader of a process group, which a fresh child is not.
+    // The call fails only for the leader of a process group, which a fresh child is not.
     let _ = rustix::process::setsid();
 }
 

@@ -48,7 +48,7 @@ impl PidFile {
 
 impl Drop for PidFile {
     fn drop(&mut self) {
-        // Somebody may have removed it before.
+        // The file may have been removed before.
         let _ = fs::remove_file(&self.path);
     }
 }

@@ -1,4 +1,4 @@
-//! Who watches over the process: systemd by its notification socket, upstart by SIGSTOP.
+//! The supervisor of the process: systemd by its notification socket, upstart by SIGSTOP.
 //!
 //! Invariant: telling them never keeps the server from serving.
 
@@ -12,7 +12,7 @@ use config::settings::SUPERVISED;
 use config::{Config, Supervised};
 use engine::runtime::log::{Log, log_warning};
 
-/// Who is told of our state.
+/// The supervisor that is told of our state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Supervisor {
     Nobody,

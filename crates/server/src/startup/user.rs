@@ -21,7 +21,7 @@ pub(crate) fn take_on(name: &[u8]) -> Result<(), String> {
     let users = fs::read(USERS).map_err(|why| format!("Can't read {USERS}: {why}"))?;
     let (user, group) =
         find(&users, name).ok_or_else(|| format!("Can't find the user {shown} in {USERS}"))?;
-    // Who is no longer root can neither choose a group nor go back.
+    // A process that is no longer root can neither choose a group nor go back.
     set_thread_groups(&[])
         .and_then(|()| set_thread_gid(Gid::from_raw(group)))
         .and_then(|()| set_thread_uid(Uid::from_raw(user)))

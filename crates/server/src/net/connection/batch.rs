@@ -552,7 +552,7 @@ mod tests {
         let (mut have, mut room, mut copied) = (0, 0, 0);
         while have < whole {
             if room - have < READ_AHEAD {
-                // It ends within an argument, nearly always.
+                // The input ends within an argument, nearly always.
                 let missing = Some(length - have % length).filter(|_| length > READ_AHEAD);
                 let expected = if have < length { 0 } else { whole - have };
                 copied += have;

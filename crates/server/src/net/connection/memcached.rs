@@ -49,7 +49,7 @@ impl Connection {
     pub(super) fn run_memcached(&mut self, data: &[u8], grant: Option<Grant>) -> (usize, End) {
         let worker = Rc::clone(&self.worker);
         if self.memcached_state().watch.is_some() {
-            // Who watches asks nothing more, as in memcached.
+            // A client that watches asks nothing more, as in memcached.
             return (data.len(), End::Drained);
         }
         // What was incomplete may be complete now, and may have to wait for something else.
@@ -97,7 +97,7 @@ impl<'a> MemcachedBatch<'a> {
     fn next_window(&mut self, serve: &mut Connection, output: &mut Output) -> Option<End> {
         let server = self.worker.server;
         let limits = memcached::limits(server, &serve.session);
-        // Whoever has not said who it is may do so with the next request, which changes the limits.
+        // A client that is not known may log in with the next request, which changes the limits.
         let is_known = memcached::is_authenticated(server, &serve.session);
         let most = if is_known { WINDOW } else { 1 };
         let mut requests = SmallVec::<[ParsedRequest<'a>; WINDOW]>::new();

@@ -91,7 +91,7 @@ const _: () = assert!(SERVING_SIZE <= if cfg!(debug_assertions) { 264 } else { 2
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Nowhere,
-    /// It is to line up when its turn is over.
+    /// The session is to line up when its turn is over.
     Joining,
     InLine,
 }
@@ -100,7 +100,7 @@ enum Place {
 pub(crate) enum Exit {
     /// The connection is over.
     Closed,
-    /// It goes on at another worker.
+    /// The session goes on at another worker.
     Moved(Box<Moving>),
 }
 
@@ -393,13 +393,13 @@ impl Connection {
 
     /// Writes the replies that may leave. All else there is to do is left to a turn of its own.
     pub(crate) fn write_replies(&mut self) {
-        // Who has left, or panicked, has no replies that wait.
+        // A session that has left, or panicked, has no replies that wait.
         let Some(waker) = self.waker.take() else { return };
         let reads_on = self.reads_on();
         let flushed = self.flush(&mut TaskContext::from_waker(&waker));
         let is_settled = match flushed {
             Poll::Ready(done) => done.is_ok(),
-            // Who holds replies back sees to them again.
+            // A session that holds replies back sees to them again.
             Poll::Pending => self.watermarks.is_some() && !self.is_overfull(),
         };
         if !is_settled || !reads_on || self.has_more() {

@@ -1,8 +1,8 @@
 //! Sockets, as a session reads and writes them.
 //!
-//! They are most of what a request costs that comes alone. So the system calls are made directly:
-//! those of the C library are points where a thread may be cancelled, which takes two atomic
-//! operations each.
+//! Sockets are most of what a request costs that comes alone. So the system calls are made
+//! directly: those of the C library are points where a thread may be cancelled, which takes two
+//! atomic operations each.
 //!
 //! Invariant: what is not encrypted goes between the socket and the session's buffers without a
 //! stop, and one branch is all that it takes to tell.
@@ -224,7 +224,7 @@ impl Connection {
         let (unsent, live) = (output.len() as u64, &self.session.client.live);
         live.output_bytes.store(unsent, Ordering::Relaxed);
         if (has_waited || unsent > 0) && live.net_out.load(Ordering::Relaxed) != written {
-            // Who takes long to read a reply is not idle.
+            // A client that takes long to read a reply is not idle.
             let now = self.worker.server.keyspace.clock().now_ms();
             live.last_active.store(now, Ordering::Relaxed);
         }

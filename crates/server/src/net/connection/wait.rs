@@ -374,7 +374,7 @@ impl Connection {
     fn await_departures(&mut self, cx: &mut TaskContext<'_>, departures: Box<Departures>) -> Turn {
         let server = self.worker.server;
         let now_us = server.keyspace.clock().monotonic_us();
-        // Who is busy for longer is gone as soon as it looks up.
+        // A client that is busy for longer is gone as soon as it looks up.
         if server.clients.poll_departures(&departures.ids, cx.waker()).is_pending()
             && !is_due(&mut self.timer, cx, now_us, departures.until_us)
         {

@@ -92,7 +92,8 @@ impl Window {
     /// Parses on in `data`, the same input as ever since `begin`.
     pub(super) fn fill(&mut self, data: &[u8], limits: &Limits) {
         (self.next, self.complete) = (0, 0);
-        // Whoever has not authenticated may do so with the next request, which changes the limits.
+        // A client that is not authenticated may log in with the next request, which changes the
+        // limits.
         let most = if limits.authenticated { WINDOW } else { 1 };
         while self.complete < most && self.parsed < data.len() && self.error.is_none() {
             if self.slots.len() == self.complete {

@@ -75,7 +75,7 @@ impl TcpListeners {
                     }
                 },
             };
-            // Who asked and is gone needs no answer.
+            // A caller that asked and is gone needs no answer.
             match order {
                 None => return,
                 Some(Order::Reserve { ports, binds, answer }) => {
@@ -98,7 +98,7 @@ impl TcpListeners {
         configured: Ports,
         binds: &[BindAddress],
     ) -> Result<(), String> {
-        // Whoever reserved before did not live to finish it.
+        // A caller that reserved before did not live to finish it.
         self.finish(server, false).await;
         let plain = match (configured.plain, self.configured.plain) {
             (0, 0) => self.plain_port(),
@@ -161,7 +161,7 @@ impl TcpListeners {
         let closes = |it: &mut ListenerTask| leaving.contains(&(it.address, it.entrance));
         for ListenerTask { task, .. } in self.listening.extract_if(.., closes).collect::<Vec<_>>() {
             task.abort();
-            // It ends by being aborted, which is told as an error; now its socket is closed.
+            // The task ends by being aborted, which is told as an error; now its socket is closed.
             let _ = task.await;
         }
         let wanted = |(address, entrance)| Wanted { address, entrance, optional: false };
