@@ -33,7 +33,7 @@ pub enum RuleError {
         /// Why.
         why: Fault,
     },
-    /// It opens a selector that is not closed.
+    /// The word opens a selector that is not closed.
     Unmatched {
         /// The word.
         word: Vec<u8>,

@@ -169,7 +169,7 @@ impl Users {
     }
 
     /// Puts the declared users in the place of all others: those who were changed or removed.
-    /// Whoever is declared again stays the same object, whose clients stay, and so does the default
+    /// A user that is declared again stays the same object, whose clients stay; so does the default
     /// user. Where nothing is declared of that one it may do everything, with this password if
     /// there is one.
     pub fn replace_all(

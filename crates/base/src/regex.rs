@@ -5,8 +5,8 @@
 //!  \w \W \d \D \s \S   \b \B \< \>   \t \n \r \f \v \a \e \xHH   \. and the like
 //! ```
 //!
-//! They go by bytes. What is asked is only whether a text has a match, so `*?` and its kin mean
-//! what `*` means, and there are no references back to groups.
+//! Expressions go by bytes. What is asked is only whether a text has a match, so `*?` and its kin
+//! mean what `*` means, and there are no references back to groups.
 //!
 //! Invariant: a match takes at most as many steps as the text has bytes, times those of the
 //! program, and a program has at most [`PROGRAM_MAX`]: an expression cannot make it slow, nor

@@ -104,7 +104,7 @@ impl Backup {
 
     /// BACKUP START.
     pub fn start(&self, server: &'static Durability) -> BackupResult {
-        // Nobody turns the log on or off meanwhile.
+        // The log is not turned on or off meanwhile.
         let _turn = take_turn(server);
         let (stage, old) = self.place();
         match stage {
@@ -329,7 +329,7 @@ impl BackupState {
     }
 }
 
-/// Who changes the configuration has a turn of its own, and so has who begins or removes a backup.
+/// A change of the configuration has a turn of its own; so has the begin or the end of a backup.
 fn take_turn(server: &Durability) -> MutexGuard<'_, ()> {
     server.take_config_turn()
 }

@@ -34,7 +34,7 @@ pub struct Durability {
     pub storage: Box<dyn Storage>,
     /// What SHUTDOWN was asked to do, and how far it is.
     pub shutdown: Shutdown,
-    /// Who applies a primary's stream, or takes its data in.
+    /// The turns of what applies a primary's stream, or takes its data in.
     pub(crate) stream_turns: StreamTurns,
     /// Held by who changes the configuration or writes its file, or begins or removes a backup.
     config_turn: Mutex<()>,
@@ -72,7 +72,7 @@ impl Durability {
         self.keyspace.set_flush_hook(move || self.saves.on_flushall(self));
     }
 
-    /// Who changes the configuration, or writes down what is part of it, has a turn of its own.
+    /// The turn of a change of the configuration, or of what writes down a part of it.
     /// What a panic left behind was either published as a whole or not at all.
     pub fn take_config_turn(&self) -> MutexGuard<'_, ()> {
         self.config_turn.lock().unwrap_or_else(PoisonError::into_inner)

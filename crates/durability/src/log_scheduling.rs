@@ -17,7 +17,7 @@ use engine::shared::Shared;
 /// Time between two looks of the log's thread at least, in microseconds.
 const BETWEEN_LOG_LOOKS_US: i64 = 20_000;
 
-/// It waits long that waits so many nanoseconds each time in the mean,
+/// A thread waits long that waits so many nanoseconds each time in the mean,
 const LONG_NS: u64 = 500_000;
 
 /// and is not courteous for so many microseconds then.
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn the_log_is_courteous_while_a_worker_is_busy_and_all_wait_for_it() {
-        // Who cannot know how long it waits is not courteous.
+        // A thread that cannot know how long it waits is not courteous.
         let is_possible = waits().is_some();
         let server = durability();
         let (mut log, mut now_us) = (LogScheduling::default(), 0);

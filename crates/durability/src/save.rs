@@ -69,7 +69,7 @@ struct RunningSave {
 /// How a save is made: INFO and the log tell of those in the background only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SaveMode {
-    /// Nobody waits for its end.
+    /// No client waits for its end.
     Background,
     /// A client does.
     Awaited,
@@ -105,11 +105,11 @@ pub struct SaveStatus {
 /// What whoever asked for a save learns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SaveProgress {
-    /// It holds all that came before.
+    /// The snapshot holds all that came before.
     Cut,
-    /// It is over; whether it ended well.
+    /// The save is over; whether it ended well.
     Over(bool),
-    /// It is over before its cut: others held keys for too long.
+    /// The save is over before its cut: others held keys for too long.
     Busy,
 }
 
@@ -138,7 +138,7 @@ impl Drop for EndTurn {
     }
 }
 
-/// Somebody's turn to save, until the snapshot sees to its end: a panic meanwhile ends it.
+/// The turn to save, until the snapshot sees to its end: a panic meanwhile ends it.
 struct SaveTurn(&'static Durability, Arc<Snapshot>);
 
 impl Drop for SaveTurn {
@@ -283,7 +283,7 @@ impl Saves {
         drop(state);
         ready.into_iter().for_each(Waker::wake);
         if begins {
-            // Whoever was faster saves less than a moment later, or ends the process.
+            // A save that was faster begins less than a moment later, or ends the process.
             let _ = self.begin(server, SaveMode::Following, None);
         }
     }
@@ -370,7 +370,7 @@ impl Saves {
         let begins = state.running.is_none() && server.snapshot_fence.is_up();
         drop(state);
         if begins {
-            // Somebody may have been faster, which does as well.
+            // Another save may have been faster, which does as well.
             let _ = self.begin(server, SaveMode::Following, None);
         }
     }
@@ -424,7 +424,7 @@ impl Saves {
             return;
         }
         if self.call_off() || self.is_due(server) {
-            // Somebody else may have been faster.
+            // Another save may have been faster.
             let _ = self.begin(server, SaveMode::Background, None);
         }
     }
@@ -505,7 +505,7 @@ impl Saves {
                 state.status.copies_peak = finished.copies_peak;
                 state.saved_changes = changes;
             }
-            // Somebody wanted it to end: no reason to refuse writes.
+            // The operator wanted it to end: no reason to refuse writes.
             Err(_) if snapshot.is_cancelled() => {}
             Err(_) => state.status.is_well &= !is_background,
         }
@@ -518,12 +518,12 @@ impl Saves {
         drop(state);
         ready.into_iter().for_each(Waker::wake);
         if is_owed {
-            // Somebody may have been faster, which does as well: another save, or an end.
+            // Another save, or an end, may have been faster, which does as well.
             let _ = self.begin(server, SaveMode::Following, None);
         }
         self.over.notify_all();
         match result {
-            // Whoever gave it up has said why, or need not.
+            // The one that gave it up has said why, or need not.
             Err(_) if snapshot.is_cancelled() => {
                 log_notice!(server.log, "Background saving was cancelled");
             }
@@ -570,7 +570,7 @@ fn lock(still: &Mutex<Option<Still>>) -> MutexGuard<'_, Option<Still>> {
 
 fn report(listener: &Option<Sender<SaveProgress>>, progress: SaveProgress) {
     if let Some(listener) = listener {
-        // Who does not listen any more has learned enough.
+        // A listener that is gone has learned enough.
         let _ = listener.send(progress);
     }
 }

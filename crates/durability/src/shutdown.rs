@@ -137,7 +137,7 @@ impl Shutdown {
             match self.turn.try_lock() {
                 Ok(turn) => return turn,
                 Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
-                // It may have been too early to give it up.
+                // The attempt to give it up may have come too early.
                 Err(TryLockError::WouldBlock) => std::thread::sleep(BETWEEN_TRIES),
             }
         }

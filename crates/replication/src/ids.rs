@@ -1,4 +1,4 @@
-//! Who produced a stream, and up to where: replication ids and offsets.
+//! The producer of a stream, and a place in it: replication ids and offsets.
 //!
 //! Invariant: an id is 40 lower-case hexadecimal digits; offsets count bytes of the stream.
 

@@ -1,8 +1,8 @@
 //! Our own Sentinel, without sockets, files and a clock: events in, actions out.
 //!
-//! It watches primaries, their replicas and the other Sentinels as redis-sentinel and Valkey's do,
-//! and speaks with both: the same lines in the configuration file, the same hellos and votes, the
-//! same replies and events. `Sentinel::start` takes the text of the file; from then on
+//! A Sentinel watches primaries, their replicas and the other Sentinels as redis-sentinel and
+//! Valkey's do, and speaks with both: the same lines in the configuration file, the same hellos and
+//! votes, the same replies and events. `Sentinel::start` takes the text of the file; from then on
 //! `Sentinel::handle` takes one [`Event`] at a time, with the time, and gives back what is to be
 //! done.
 //!

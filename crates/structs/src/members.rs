@@ -75,12 +75,12 @@ pub struct MemberRef<'a> {
 /// What becomes of a member's deadline when its value is put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lifetime {
-    /// It stays as it is; a new member has none.
+    /// The lifetime stays as it is; a new member has none.
     Keep,
     /// There is none from now on.
     Endless,
-    /// It is this. Told with 48 bits: what is before 1970 or after 10889 becomes the one or the
-    /// other.
+    /// The lifetime is this. Told with 48 bits: what is before 1970 or after 10889 becomes the one
+    /// or the other.
     Until(UnixMillis),
 }
 

@@ -364,7 +364,7 @@ mod tests {
         let mut heard = Vec::new();
         let done = server.take_in(&mut record[..length], &mut to_client, |it| heard.extend(it));
         assert_eq!((done.ok(), &*heard), (Some(length), &b"hello"[..]));
-        // Who has said goodbye takes whatever comes for nothing.
+        // A session that has said goodbye takes whatever comes for nothing.
         assert!(server.close(&mut [], &mut record) > 0);
         let mut garbage = [0xff; 40];
         assert_eq!(server.take_in(&mut garbage, &mut to_client, |_| ()).ok(), Some(40));

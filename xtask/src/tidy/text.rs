@@ -4,6 +4,9 @@ use super::source::Source;
 
 const COLUMNS: usize = 100;
 
+/// With what no sentence of a comment begins.
+const PRONOUNS: [&str; 7] = ["Anybody", "It", "Nobody", "Somebody", "They", "Who", "Whoever"];
+
 /// A reader who opens a file must learn at once what it is and what it keeps.
 pub(super) fn head_doc(source: &Source) -> Vec<(usize, String)> {
     if source.text.starts_with("//! ") {
@@ -35,6 +38,16 @@ pub(super) fn unfinished(source: &Source) -> Vec<(usize, String)> {
     find(source, |line| {
         let word = words.iter().find(|word| line.contains(**word));
         word.map(|word| format!("{word}: do it now or open an issue"))
+    })
+}
+
+/// The reader of one comment alone learns nothing from a pronoun.
+pub(super) fn subjects(source: &Source) -> Vec<(usize, String)> {
+    find(source, |line| {
+        let comment = line.trim_start().strip_prefix("//")?;
+        let sentence = comment.trim_start_matches(['/', '!']).trim_start();
+        let first = sentence.split(|c: char| !c.is_ascii_alphabetic()).next()?;
+        PRONOUNS.contains(&first).then(|| format!("{first}: begin with a noun"))
     })
 }
 

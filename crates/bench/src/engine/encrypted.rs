@@ -135,7 +135,7 @@ impl EncryptedSocket {
     /// Tells the server that the connection is over.
     pub(super) fn close(&mut self) -> io::Result<()> {
         self.session.send_close_notify();
-        // It is over without the word, too.
+        // The connection is over without the word, too.
         let _ = self.flush();
         self.socket.shutdown(Shutdown::Both)
     }

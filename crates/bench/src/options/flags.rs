@@ -17,11 +17,11 @@ pub(super) struct Flag {
 
 /// What giving a flag does. A value's setter is told the flag's name, for its error.
 pub(super) enum Setter {
-    /// It takes a value, called so in `--help`.
+    /// The flag takes a value, called so in `--help`.
     Value(&'static str, fn(&mut Draft, &str, &str) -> Result<(), String>),
-    /// It takes none.
+    /// The flag takes no value.
     Switch(fn(&mut Draft)),
-    /// It is asked for instead of a run.
+    /// The flag asks for this instead of a run.
     Ask(fn() -> Request),
 }
 

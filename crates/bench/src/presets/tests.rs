@@ -68,7 +68,7 @@ impl Redis {
 
 impl Drop for Redis {
     fn drop(&mut self) {
-        // It may have ended by itself; then there is nothing to do.
+        // The server may have ended by itself; then there is nothing to do.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

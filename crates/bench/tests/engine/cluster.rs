@@ -25,7 +25,7 @@ struct Node {
 
 impl Drop for Node {
     fn drop(&mut self) {
-        // It may have ended by itself; then there is nothing to do.
+        // The server may have ended by itself; then there is nothing to do.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

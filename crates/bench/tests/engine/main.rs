@@ -228,7 +228,7 @@ fn a_greeting_comes_before_the_first_request_of_each_connection() {
     let outcome =
         run(&server.options("-t 1 -c 1 -n 2 --ratio 0:1 -a user:pass -P resp3 --select-db 3"));
     let log = log.lock().expect("nobody panics");
-    // Who asks for the server's name signs in as well.
+    // The question for the server's name signs in as well.
     let log: Vec<_> = log.iter().filter(|words| *words != b"AUTH user pass").collect();
     assert_eq!(replies(&outcome), 2);
     assert_eq!(log[..2], [&b"HELLO 3"[..], b"SELECT 3"]);

@@ -62,7 +62,7 @@ impl Aligned {
 
 impl Drop for Aligned {
     fn drop(&mut self) {
-        // It never grows.
+        // The buffer never grows.
         log_buffers::note_freed(self.buffer.capacity());
     }
 }

@@ -104,7 +104,7 @@ impl LogWriter {
         drill::point_in_log();
         match self.files.take_leftovers() {
             Ok(leftovers) => rewrite::remove(self.server, leftovers),
-            // They stay in the manifest as what they are.
+            // The old files stay in the manifest as what they are.
             Err(error) => {
                 log_warning!(self.server.log, "Can't forget old AOF files: {}", plain(&error));
             }

@@ -33,9 +33,9 @@ pub(super) struct AofDirectory {
 /// How an increment begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Beginning {
-    /// It follows the last one.
+    /// The file follows the last one.
     Joined,
-    /// It follows a base that is not there yet, and is not named before that is.
+    /// The file follows a base that is not there yet, and is not named before that is.
     Apart,
     /// There is none: nothing is written behind the base.
     Absent,

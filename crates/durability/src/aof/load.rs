@@ -49,7 +49,7 @@ pub struct AofFiles {
 /// What becomes of a log whose end is damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
-    /// It is cut off, if that is allowed.
+    /// The torn end is cut off, if that is allowed.
     Mended,
     /// The log is refused, and stays as it is.
     Kept,
@@ -128,7 +128,7 @@ impl AofFiles {
         // How long the log was when its base was made nobody has noted. To take all of it would let
         // a log grow for ever whose server ends before it has grown by enough.
         server.aof.stats.set_sizes(total, base);
-        // Nobody changes anything before the log is attached.
+        // Nothing is changed before the log is attached.
         let mut world = Acquisition::of_world(server.keyspace);
         wait_for(&mut world);
         server.journal.select(replayed.database);
@@ -364,7 +364,7 @@ impl Source<'_> {
     /// Whether a power loss may have left what is there from a place on, so that nobody relied on
     /// it.
     fn may_be_unsynced(&self, from: u64, number: Option<u64>) -> Result<bool, String> {
-        // Who wrote a file without marks does not say.
+        // A file without marks does not say so.
         let Some(number) = number else { return Ok(false) };
         let is_synced = is_synced_beyond(&mut *self.open()?, number, from);
         is_synced.map(|is_synced| !is_synced).map_err(|error| self.give_up(&plain(&error)))

@@ -99,9 +99,9 @@ pub struct Aof {
 pub enum Phase {
     /// No file is kept: `appendonly no`.
     Off,
-    /// It waits for its first base.
+    /// The log waits for its first base.
     Starting,
-    /// It has that, and replies rely on it; what was told before is being made safe.
+    /// The log has that, and replies rely on it; what was told before is being made safe.
     Securing,
     /// The file is kept, and all that was promised is in it.
     On,

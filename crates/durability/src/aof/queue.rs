@@ -113,7 +113,7 @@ impl Trust {
         holds
     }
 
-    /// They came, or did not.
+    /// The records came, or did not.
     fn record(&mut self, have_come: bool) {
         self.failures = if have_come { 0 } else { (self.failures + 1).min(DOUBLINGS) };
         self.passes = (1 << self.failures) - 1;
@@ -235,7 +235,8 @@ impl RecordQueue {
         waits
     }
 
-    /// Who left records waiting has no more for now. Returns the writer, if it is to be woken.
+    /// The thread that left records waiting has no more for now. Returns the writer, if it is to be
+    /// woken.
     fn flush(&self) -> Option<Arc<Condvar>> {
         let mut inner = self.lock();
         inner.is_due = inner.records > 0;
@@ -282,7 +283,7 @@ impl RecordQueue {
     pub(super) fn set_urgent(&self, is_urgent: bool) {
         let mut inner = self.lock();
         inner.is_urgent = is_urgent;
-        // Nobody looks whether they still may wait.
+        // No thread looks whether they still may wait.
         inner.is_due = inner.records > 0;
     }
 

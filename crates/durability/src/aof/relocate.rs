@@ -41,7 +41,7 @@ impl LogWriter {
         (self.file, self.files) = (Some(Increment::new(file, length)), files);
         log_notice!(self.server.log, "The AOF goes on in {}", directory.display());
         if beginning == Beginning::Apart {
-            // It had no name that would be looked for.
+            // The increment had no name that would be looked for.
             let _ = storage.remove(&increment);
         }
         Ok(())

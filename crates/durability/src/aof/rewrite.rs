@@ -207,7 +207,7 @@ struct RewriteTurn {
 }
 
 impl RewriteTurn {
-    /// Nobody else begins one from now on.
+    /// No other thread begins a rewrite from now on.
     fn take(server: &'static Durability) -> Option<Self> {
         let form = super::base_form(server);
         let syncs = server.config.get(AOF_REWRITE_INCREMENTAL_FSYNC);

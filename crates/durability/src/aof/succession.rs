@@ -58,14 +58,14 @@ fn succeed(
     loop {
         server.log_gate.open();
         if !super::rewrite::is_same(Some(&queue), server.aof.queue().as_ref()) {
-            // Whoever closes it does not wait for an answer that was lost.
+            // The thread that closes it does not wait for an answer that was lost.
             return None;
         }
         let orders = queue.take(Some(RETRY), Pieces::default(), LastBatch::default()).orders;
         let mut has_base = false;
         for (_, order) in orders {
             match order {
-                // Whoever waits for these learns that nobody answers.
+                // A thread that waits for these learns that no answer comes.
                 WriterCommand::Reconfigure
                 | WriterCommand::Cut(_)
                 | WriterCommand::Secure(_)

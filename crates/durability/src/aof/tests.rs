@@ -139,7 +139,7 @@ fn switch_off_and_on(server: &'static Durability) -> Vec<usize> {
     switch_off(server);
     // Not recorded: the base that follows holds it.
     append(server, 3);
-    // Who is refused asks again. A disk that fails for good keeps the log off.
+    // A test that is refused asks again. A disk that fails for good keeps the log off.
     let is_asked = (0..3).any(|_| switch_on(server).is_ok());
     let is_over = || server.aof.is_on() || server.aof.rewrite.status(0).failures > 2;
     await_end("a switch", || !is_asked || is_over());

@@ -1,9 +1,9 @@
 //! The thread that writes the append-only file.
 //!
-//! It takes all records that have come, writes them in one piece, syncs as `appendfsync` asks for,
-//! and tells the journal how far it is safe: one sync for all who wait. A write that fails is cut
-//! off and tried again; a sync that fails makes the file worthless, because nobody knows what of
-//! it is on disk: then only a base made of the memory helps.
+//! The writer takes all records that have come, writes them in one piece, syncs as `appendfsync`
+//! asks for, and tells the journal how far it is safe: one sync for all that wait. A write that
+//! fails is cut off and tried again; a sync that fails makes the file worthless, as what of it is
+//! on disk is not known: then only a base made of the memory helps.
 //!
 //! Invariants: what is acknowledged is on disk, in a file that the manifest names, with all that
 //! comes before it; a file in the manifest ends with a whole batch, or this thread cuts it before
@@ -108,7 +108,7 @@ pub(super) struct LastIncrement {
 /// How it stands with the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LogState {
-    /// It goes on what the manifest names.
+    /// The log goes on in what the manifest names.
     Healthy,
     /// A write failed. Everything since is kept, and written when the disk takes it.
     WriteFailed,
@@ -256,13 +256,13 @@ impl LogWriter {
             WriterCommand::Secure(lsn) => self.establish(lsn),
             WriterCommand::Seal(lsn, done) => {
                 self.end = lsn;
-                // Who waits may have lost patience.
+                // The thread that waits may have lost patience.
                 let _ = done.send(self.seal());
             }
             WriterCommand::Flush(lsn, done) => self.flush(lsn, &done),
             WriterCommand::Close(lsn, done) => {
                 self.end = lsn;
-                // Whoever starts cuts off what is there of a torn mark.
+                // A start cuts off what is there of a torn mark.
                 self.mark_end();
                 self.flush(lsn, &done);
                 if self.securing.take().is_some() {
@@ -457,7 +457,7 @@ impl LogWriter {
             self.retry();
         }
         self.sync();
-        // Who waits may have lost patience.
+        // The thread that waits may have lost patience.
         let _ = done.send(());
     }
 

@@ -261,7 +261,7 @@ impl Applier {
             } else {
                 self.enter()?;
                 if !grant.attempt() {
-                    // It may take long.
+                    // The wait may take long.
                     self.append_applied(piece);
                     wait_for(&mut grant);
                 }

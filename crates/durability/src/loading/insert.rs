@@ -31,7 +31,7 @@ pub(crate) struct Counts {
 pub enum OnDuplicate {
     /// The file is refused.
     Refused,
-    /// It is replaced.
+    /// The key that is there is replaced.
     Replaced,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct Inserter<'t> {
 enum InsertRight<'t> {
     /// As others only load meanwhile, under the lock of each key, on this lane.
     Lane(usize),
-    /// It has the world.
+    /// The load has the world.
     World(&'t mut Tx),
 }
 

@@ -126,7 +126,7 @@ pub async fn run(
     let (sender, mut receiver) = oneshot::channel();
     let thread = std::thread::Builder::new().name("loader".into()).stack_size(STACK_BYTES);
     let thread = thread.spawn(move || {
-        // Who waited may have given up.
+        // The thread that waited may have given up.
         let _ = sender.send(load(server, found, behind));
     });
     let begun = thread.map_err(|error| format!("Cannot start the loader: {}", plain(&error)));
@@ -156,7 +156,7 @@ fn load(
     if server.ending.is_asked() {
         return Ok(());
     }
-    // Nobody turns the log on or off between the end and the look.
+    // The log is not turned on or off between the end and the look.
     let _turn = server.take_config_turn();
     // Where something else was loaded than our log, it begins with that; and somebody may have
     // changed his mind meanwhile. Who sees that loading is over sees that, too.

@@ -326,7 +326,7 @@ impl LoaderThreads {
                 if report.is_err() {
                     has_failed.store(true, Ordering::Relaxed);
                 }
-                // Who does not listen any more has failed itself.
+                // A loader that does not listen any more has failed itself.
                 let _ = reporter.send(report);
             });
         }

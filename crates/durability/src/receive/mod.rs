@@ -89,7 +89,7 @@ impl SnapshotReceiver {
         self.pipe.bytes()
     }
 
-    /// Nobody wants the data any more; whether what was there has given way.
+    /// The data are not wanted any more; whether what was there has given way.
     pub fn abort(self) -> bool {
         self.pipe.cut();
         self.pipe.has_replaced()

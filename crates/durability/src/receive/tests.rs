@@ -319,7 +319,7 @@ fn a_transfer_that_is_broken_off_ends_without_a_word() {
         let mut rig = Rig::new(mode);
         rig.push(&sent[..sent.len() / 2], &mut Random::from_seed(3));
         rig.receiver = None;
-        // Who comes next has to wait for the end.
+        // The next receiver has to wait for the end.
         let (sender, next) = channel();
         let report = move |report| _ = sender.send(report);
         let second = SnapshotReceiver::begin(rig.server, ReceiveMode::File, None, report).unwrap();
@@ -329,7 +329,7 @@ fn a_transfer_that_is_broken_off_ends_without_a_word() {
         assert!(rig.reports.try_recv().is_err());
         assert!(!rig.server.loading.is_on());
         match mode {
-            // It may not even have begun.
+            // The load may not even have begun.
             ReceiveMode::Flush => assert!(rig.is_empty() || rig.has_old()),
             ReceiveMode::File | ReceiveMode::Swap { .. } => assert!(rig.has_old()),
         }

@@ -7,10 +7,10 @@ use proto::Args;
 
 /// What such a command does.
 pub(super) enum Beside<'a> {
-    /// It counts, and that is all: it asks for a sign of life, how far this is, or brings scripts,
-    /// which the stream has the effects of.
+    /// The command counts, and that is all: it asks for a sign of life or how far this is, or
+    /// brings scripts, which the stream has the effects of.
     Nothing,
-    /// It tells subscribers.
+    /// The command tells subscribers.
     Message(Space, &'a [u8], &'a [u8]),
 }
 

@@ -59,7 +59,7 @@ pub(crate) struct ShareThreads {
 /// Units of a share, and the bytes that they came in if they lie in any.
 type ShareTasks = (Vec<Task>, Arc<Vec<u8>>);
 
-/// Who runs a share.
+/// A thread that runs shares.
 struct ShareThread {
     tasks: SyncSender<ShareTasks>,
     reports: Receiver<Result<(), Stopped>>,
@@ -130,7 +130,7 @@ impl ShareThreads {
 }
 
 impl ShareThread {
-    /// It has done a segment, or could not.
+    /// A thread has done a segment, or could not.
     fn take_report(&mut self, report: Result<(), Stopped>) -> Result<(), Stopped> {
         self.underway -= 1;
         self.ahead += 1;
@@ -164,9 +164,9 @@ impl Share {
         let mut out = Output::new();
         for (tasks, bytes) in queue {
             let result = self.run(&tasks, &bytes, &mut out);
-            // Whoever waits for the report may take them back.
+            // The thread that waits for the report may take them back.
             drop(bytes);
-            // Who does not listen any more has failed itself.
+            // A thread that does not listen any more has failed itself.
             if reporter.send(result).is_err() {
                 return;
             }

@@ -38,7 +38,7 @@ pub(crate) struct SourceEnd<S> {
 /// Why not all was done.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Stopped {
-    /// It cannot be of ours or theirs.
+    /// The log cannot be of ours or theirs.
     Malformed(String),
     /// A command of it was answered with an error.
     Refused(String),

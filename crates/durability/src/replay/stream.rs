@@ -152,7 +152,7 @@ impl StreamThread {
         self.ticked_us.set(self.began.get().us());
     }
 
-    /// They are over: those are woken who have letters.
+    /// The units are over: clients that have letters are woken.
     pub(crate) fn end_batch(&self) {
         self.server.mailboxes.wake(&self.wakes);
     }

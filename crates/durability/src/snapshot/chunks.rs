@@ -25,7 +25,7 @@ pub(super) struct ChunkRun {
 pub(super) enum Outlet {
     /// To the thread that writes.
     Passage(ChunkSender),
-    /// It writes them itself.
+    /// The walk writes them itself.
     Own(Rc<RefCell<Scribe>>),
 }
 

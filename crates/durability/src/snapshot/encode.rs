@@ -198,7 +198,7 @@ impl<'a> Encoder<'a> {
 
     fn encode(&mut self, database: usize, entry: EntryRef<'_>) {
         if entry.encoding() == Encoding::Object {
-            // It may be passed on in pieces, and the file may take its time.
+            // The piece may be passed on in pieces, and the file may take its time.
             self.access = None;
         }
         self.write(database, entry);

@@ -112,7 +112,7 @@ pub struct Snapshot {
 /// Why a snapshot was given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Aborted {
-    /// Nobody wants it any more.
+    /// The snapshot is not wanted any more.
     Unwanted,
     /// Writing commands waited for it, and nothing was written.
     TooSlow,
@@ -235,7 +235,7 @@ impl Snapshot {
     }
 
     fn give_up(&self, why: Aborted) {
-        // It can be given up once.
+        // A snapshot can be given up once.
         let _ = self.given_up.set(why);
         if let Some(walk) = self.walk.get() {
             walk.give_up();
@@ -332,7 +332,7 @@ impl Snapshot {
     ) -> Result<AtCut, String> {
         let server = self.server;
         let keyspace = server.keyspace;
-        // Who keeps the world from stopping may do so for ever.
+        // A command that keeps the world from stopping may do so for ever.
         let mut patience = Patience::default();
         let mut lasts = || !self.is_awaited || patience.lasts(keyspace, Obstacle::World);
         if !background::wait_while(world, || self.given_up.get().is_none() && lasts()) {

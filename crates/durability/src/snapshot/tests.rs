@@ -163,7 +163,7 @@ fn a_snapshot_that_is_cancelled_at_any_time_leaves_no_trace() {
         std::thread::sleep(std::time::Duration::from_micros(pause_us));
         snapshot.cancel();
         fill(server, &format!("after {pause_us}"));
-        // It may have been faster than we.
+        // The other thread may have been faster.
         let _ = receiver.recv().unwrap();
         take(server).unwrap();
         assert!(read(&disk).ends_with(format!("after {pause_us}").as_bytes()));
@@ -185,7 +185,7 @@ struct PipeState {
     /// Whether somebody waits for room.
     is_full: bool,
     is_open: bool,
-    /// Nobody reads it any more.
+    /// The pipe is not read any more.
     is_forsaken: bool,
     /// Whether all was written, once nobody writes to it any more.
     is_whole: Option<bool>,
@@ -291,7 +291,8 @@ fn who_reads_it_right_away_is_given_one_instant_at_its_own_pace() {
     fill(server, "old");
     let pipe = Arc::new(Pipe::default());
     let (_, receiver) = begin(server, PipeSink(Arc::clone(&pipe)));
-    // It is behind its cut where entries come. Nothing is read before: what is left might fit.
+    // The snapshot is behind its cut where entries come. Nothing is read before: what is left might
+    // fit.
     pipe.await_full();
     fill(server, "new");
     let bytes: Vec<u8> = std::iter::from_fn(|| pipe.read()).flatten().collect();

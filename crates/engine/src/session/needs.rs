@@ -1,4 +1,4 @@
-//! What a program locks, and where the keys belong for whose sake.
+//! What a program locks, and where its keys belong.
 //!
 //! Invariant: key counts that lie add nothing: the command will be refused in its own words.
 

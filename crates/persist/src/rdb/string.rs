@@ -29,7 +29,7 @@ const INTEGER_TEXT_MAX: usize = 11;
 /// A string as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decoded<'a> {
-    /// It was written as an integer; its bytes are the decimal digits.
+    /// The string was written as an integer; its bytes are the decimal digits.
     Integer(i64),
     /// Its bytes.
     Bytes(Cow<'a, [u8]>),

@@ -38,7 +38,7 @@ pub enum Response<'v> {
     Number(Number),
     /// What people want to know of an item, as `name=value` words.
     Inspected(&'v [u8]),
-    /// It is done, and there is nothing to tell.
+    /// The request is done, and there is nothing to tell.
     Ok,
     /// The version.
     Version(&'v [u8]),
@@ -55,7 +55,7 @@ pub enum Response<'v> {
     Mechanisms(&'v [u8]),
     /// The client is who it says.
     Authenticated,
-    /// It was not done.
+    /// The request was not done.
     Failed(Failure<'v>),
 }
 

@@ -252,7 +252,7 @@ const RELATIVE_MAX_S: i64 = 60 * 60 * 24 * 30;
 pub enum Deadline {
     /// Never.
     Never,
-    /// It has expired already.
+    /// The item has expired already.
     Passed,
     /// At this moment, in milliseconds since 1970.
     At(i64),

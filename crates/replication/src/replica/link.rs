@@ -64,7 +64,7 @@ pub struct Attempts {
 /// What REPLICAOF with a host is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplicaofReply {
-    /// It is done, and work goes on.
+    /// The change is made, and work goes on.
     Done,
     /// That is our primary already.
     Already,

@@ -189,7 +189,7 @@ impl ReplicaLink {
         *since_ms = now_ms;
         let stands = (self.position, self.hands_over);
         let end = handshake.line(line, &self.settings, stands, &mut self.out);
-        // Whoever lets us go on, or gives us data, is the primary now.
+        // The peer that lets us go on, or gives us data, is the primary now.
         self.hands_over &= matches!(end, None | Some(HandshakeEnd::Failed));
         match end {
             None => {}

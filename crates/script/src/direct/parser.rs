@@ -187,7 +187,7 @@ impl<'a> Parser<'a> {
         }
         let mut elements = Vec::new();
         while !self.accept_sign(b"}")? {
-            // It might be a field's name, which is no element.
+            // The word might be a field's name, which is no element.
             elements.push(self.expression(0)?);
             if !self.accept_sign(b",")? {
                 self.expect_sign(b"}")?;

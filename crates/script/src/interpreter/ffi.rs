@@ -86,7 +86,7 @@ pub(super) enum Outcome {
     Allowed(bool),
     /// There is no such command.
     Unknown,
-    /// It has no name.
+    /// The call has no name.
     NoArguments,
     /// One of its arguments is neither a string nor a number.
     NoText,
@@ -352,7 +352,7 @@ impl Gate {
                 unsafe { write_value(state, &self.fields, budget, resp, &on_error, reply) };
             written.map_err(|ResultTooLarge| Ending::ResultTooLarge)
         } else {
-            // It may have been raised while the lists were made.
+            // The error may have been raised while the lists were made.
             shared.has_ticked.set(true);
             // SAFETY: what was raised is on top.
             Err(Ending::Raised(unsafe { text_on_top(state) }))

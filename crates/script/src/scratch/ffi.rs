@@ -68,7 +68,7 @@ impl Scratch {
 ///
 /// # Safety
 ///
-/// They are given up before anybody else asks for them: no script runs meanwhile.
+/// The bytes are given up before anything else asks for them: no script runs meanwhile.
 #[allow(clippy::mut_from_ref, reason = "the caller promises to be the only one")]
 pub(crate) unsafe fn lend(scratch: &Scratch) -> &mut Vec<u8> {
     // SAFETY: as the caller promises.

@@ -35,9 +35,9 @@ pub const SERVED: [&str; 15] = [
 /// What is left to do about a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Answer {
-    /// It can go.
+    /// The reply can go.
     Ready,
-    /// It can go once the configuration is on disk.
+    /// The reply can go once the configuration is on disk.
     Promise,
     /// There is none until this host is looked up.
     Parked(String),

@@ -222,7 +222,8 @@ impl Ordered {
             return (0, Vec::new());
         };
         if from == 0 && count as u64 >= self.len() {
-            // Nobody is to go on: the order of the scores is as good, and costs no search for each.
+            // No caller is to go on: the order of the scores is as good, and costs no search for
+            // each.
             return (0, self.items(0..self.len()).collect());
         }
         let count = count.max(1);

@@ -24,10 +24,10 @@ pub enum Threshold {
 /// What becomes of the pending entries of groups when the stream's own entries are deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum References {
-    /// They stay.
+    /// The references stay.
     #[default]
     Keep,
-    /// They are forgotten too.
+    /// The references are forgotten too.
     Delete,
     /// Only entries that every group has read and acknowledged are deleted at all.
     Acknowledged,

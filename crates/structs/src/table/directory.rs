@@ -1,8 +1,9 @@
 //! The radix directory of a table that has outgrown one segment.
 //!
-//! It is indexed by the top `depth` bits of the hash. A segment of a smaller depth of its own is
-//! shared by all indexes that begin with its prefix. Invariants: the indexes of a segment are
-//! exactly those under its prefix; `deepest` counts the segments that use all `depth` bits.
+//! The directory is indexed by the top `depth` bits of the hash. A segment of a smaller depth of
+//! its own is shared by all indexes that begin with its prefix. Invariants: the indexes of a
+//! segment are exactly those under its prefix; `deepest` counts the segments that use all `depth`
+//! bits.
 
 use base::steps;
 

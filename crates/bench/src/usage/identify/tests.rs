@@ -23,7 +23,7 @@ fn serve(connections: usize, answer: fn(&str) -> Option<String>) -> (u16, JoinHa
             for line in reader.lines().map_while(Result::ok) {
                 let reply = answer(&line);
                 heard.push(line);
-                // Who has heard enough may be gone before all lines are answered.
+                // A client that has heard enough may be gone before all lines are answered.
                 if reply.is_some_and(|reply| stream.write_all(reply.as_bytes()).is_err()) {
                     break;
                 }

@@ -53,7 +53,7 @@ fn back_up(server: &'static Durability, first: usize) -> Option<Sealed> {
     server.backup.seal(server).ok()?;
     let files = server.backup.status().files;
     assert_eq!(files.len(), 3, "{files:?}");
-    // Nobody is to find these in it.
+    // These are not to be found in it.
     let end = first + 2 * EACH;
     write_each(end).for_each(drop);
     Some(Sealed { manifest: files[2].clone(), written, end })

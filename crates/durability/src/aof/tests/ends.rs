@@ -58,7 +58,7 @@ fn what_a_power_loss_can_leave_of_the_first_batch_behind_a_start_keeps_nothing_f
     assert!(write(server, 4));
     let longer = persist::storage::read_whole(&disk, &path).unwrap();
     end(server);
-    // It ends with a mark, which says that all before it is on disk.
+    // The longer file ends with a mark, which says that all before it is on disk.
     assert!(longer.starts_with(&ended_well) && ended_well.len() > end_of_batches(&bytes));
     // Behind the mark that was synced with the padding.
     let begin = longer.windows(6).rposition(|window| window == b"#SYNC:").unwrap();

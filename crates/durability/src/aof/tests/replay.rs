@@ -80,7 +80,7 @@ fn run(server: &'static Durability, log: &[u8], shares: usize, is_held: bool) ->
     let (refusal, damage) = match read {
         Ok(SourceEnd { end, .. }) => (pipeline.finish().err(), end.err()),
         Err(Stopped::Malformed(why)) => {
-            // It may have the world.
+            // The pipeline may have the world.
             drop(pipeline);
             (Some(Stopped::Malformed(why)), None)
         }

@@ -1,4 +1,4 @@
-//! Whoever stops the world while a stream runs finds the data as they are where the journal ends,
+//! A stop of the world while a stream runs finds the data as they are where the journal ends,
 //! and readers see transactions whole.
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,5 +1,5 @@
-//! Who is told of what a replica applies: subscribers, listeners, statistics; and what a replica's
-//! clock says of keys that the primary has not removed.
+//! What a replica applies is told to subscribers, listeners and statistics; what a replica's clock
+//! says of keys that the primary has not removed.
 
 use std::sync::atomic::Ordering;
 

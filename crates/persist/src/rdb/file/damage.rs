@@ -17,11 +17,11 @@ pub struct FileError {
 /// What is wrong with a file.
 #[derive(Debug)]
 pub enum Damage {
-    /// It does not begin as such a file does.
+    /// The file does not begin as such a file does.
     Head,
-    /// It has a version that is not known.
+    /// The file has a version that is not known.
     Version(u16),
-    /// It ends before its end.
+    /// The file ends before its end.
     Truncated,
     /// Bytes that mean nothing.
     Malformed,

@@ -137,7 +137,7 @@ fn only_a_connection_that_nobody_has_named_can_be_named() {
     assert_eq!(reply, ReplconfReply::Ok);
     go_on(&mut hand);
     assert_eq!(name(&hand, "2").1, error("2"), "one is enough");
-    // Whoever had named it before goes on as who has not.
+    // A replica that had named it before goes on as one that has not.
     let ours = super::id(99).to_string();
     assert_eq!(hand.ask_announced(3, "", &other, psync(&ours, "1001")), SyncVerdict::Attached);
     assert_eq!(hand.done(), ["3: +CONTINUE #99|", "3: pin 1000", "3: stream"]);
@@ -145,7 +145,8 @@ fn only_a_connection_that_nobody_has_named_can_be_named() {
     assert!(hand.done().is_empty());
 }
 
-/// Who has been told once is told no second time: the data come where they are asked for.
+/// A replica that has been told once is told no second time: the data come where they are asked
+/// for.
 #[test]
 fn a_place_that_is_gone_costs_a_full_sync_on_one_connection() {
     let mut hand = cut();

@@ -12,11 +12,11 @@ type Term = (String, u64);
 /// What was seen, against which the next is held.
 #[derive(Debug, Default)]
 pub(super) struct Checks {
-    /// Who voted for whom.
+    /// Each vote: the voter and its candidate.
     votes: BTreeMap<Term, BTreeMap<String, String>>,
     /// The epochs that a Sentinel has written.
     epochs: BTreeMap<(usize, String), u64>,
-    /// Who was elected.
+    /// The Sentinels that were elected.
     leaders: BTreeMap<Term, String>,
     pub(super) elections: u64,
     pub(super) switches: u64,

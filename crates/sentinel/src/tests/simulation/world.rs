@@ -23,7 +23,7 @@ pub(super) struct Guard {
     pub(super) is_disk_full: bool,
     /// What its clock says beside the true time.
     pub(super) skew: i64,
-    /// It stands still until then.
+    /// The process stands still until then.
     pub(super) stopped_until: i64,
     incarnation: u32,
     connections: BTreeMap<ConnectionId, usize>,
