@@ -12,7 +12,7 @@ use tests::server::eventually;
 use tests::{Client, Oracle, Server};
 
 /// Pushes two elements that are more than the kernel takes for a client that does not read, and two
-/// others. Who asks for it sends little and gets little, and so stays.
+/// others. The client that asks for it sends little and gets little, and so stays.
 const PUSH: &str = "
     local large = string.rep('x', 32 * 1024 * 1024)
     return redis.call('RPUSH', KEYS[1], large, large, 'small', 'left')";

@@ -177,7 +177,7 @@ impl Rules {
     fn add_selector(&mut self, inside: &[u8], defaults: Defaults<'_>) -> Result<(), Fault> {
         let inside = inside.strip_suffix(b")").ok_or(Fault::Syntax)?;
         let mut selector = Selector::none(defaults.catalogue, defaults.all_channels);
-        // Redis takes quotes that are not closed for no words at all. Nobody can mean that.
+        // Redis takes quotes that are not closed for no words at all. That cannot be meant.
         for word in split_arguments(inside).ok_or(Fault::Syntax)? {
             selector.apply(&word, defaults.catalogue)?;
         }

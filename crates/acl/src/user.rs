@@ -32,8 +32,8 @@ impl User {
         &self.name
     }
 
-    /// Whether it may do everything: all commands, keys, channels and databases. Nobody may who is
-    /// gone.
+    /// Whether it may do everything: all commands, keys, channels and databases. A user that is
+    /// gone may not.
     #[inline]
     pub fn is_unlimited(&self) -> bool {
         self.state.load(Ordering::Relaxed) & (UNLIMITED | DELETED) == UNLIMITED

@@ -152,7 +152,8 @@ impl Config {
     }
 
     /// CONFIG SET, up to where it would change anything: `pairs` alternates names and values, and
-    /// `local` says whether the client is on this machine. Who publishes it serialises calls.
+    /// `local` says whether the client is on this machine. The caller that publishes it serialises
+    /// calls.
     pub fn draft(&self, pairs: &[&[u8]], local: bool) -> Result<Draft, SetError> {
         let (pairs, []) = pairs.as_chunks::<2>() else { return Err(SetError::Odd) };
         let mut indices = Vec::with_capacity(pairs.len());

@@ -48,7 +48,7 @@ impl LogScheduling {
         }
     }
 
-    /// Whether nobody keeps it waiting long. Who cannot know that is not courteous.
+    /// Whether nobody keeps it waiting long. A thread that cannot know that is not courteous.
     fn is_due(&mut self, now_us: i64, waits: Option<CoreWaits>) -> bool {
         let Some(now) = waits else { return false };
         let last = mem::replace(&mut self.waits, now);

@@ -39,7 +39,7 @@ pub struct Wait {
     pub again: Option<UnixMillis>,
     /// Whether it wants to know when a key goes away, too.
     pub wakes_on_deletion: bool,
-    /// What it replies where nobody may wait, as within a transaction. Who waits in vain gets a
+    /// What it replies where nobody may wait, as within a transaction. A wait in vain ends in a
     /// null array.
     pub at_once: EmptyReply,
 }

@@ -1,7 +1,8 @@
 //! Which clients watch which key, between WATCH and EXEC.
 //!
 //! A watch is one flag per client, entered at each of its keys in their partitions, under their
-//! locks. Whoever changes such a key breaks the watch in its own commit, before the lock is free.
+//! locks. A transaction that changes such a key breaks the watch in its own commit, before the lock
+//! is free.
 //!
 //! Invariants: a watch that is whole while its keys' locks are held is of keys that nobody changed
 //! since they were entered; to enter a watch or take it off takes no more steps than the logarithm

@@ -117,7 +117,7 @@ const SUSPENDED: u32 = 3;
 pub(crate) struct WorldTicket(Arc<Request>);
 
 /// Leave to do heavy work, from asking for it to the end of the work: the world is granted to
-/// nobody meanwhile. Who asks while the world is wanted gets it when that has passed.
+/// nobody meanwhile. A pass that is asked for while the world is wanted comes behind that.
 pub struct HeavyPass {
     keyspace: &'static Keyspace,
     request: Arc<Request>,
@@ -218,8 +218,8 @@ impl World {
 
     /// Admits a heavy transaction though the world is wanted: its lane is inside and it is in its
     /// middle, so the world waits for it wherever it goes on. Where the world has stopped, that is
-    /// taken back until all heavy work is done: the others need not wait as well. Who is to be
-    /// woken.
+    /// taken back until all heavy work is done: the others need not wait as well. Returns the
+    /// wakers of those that may begin.
     fn admit_begun(&self, state: &mut WorldState, request: &Request) -> Vec<Waker> {
         let is_wanted = self.wanted.load(Ordering::SeqCst);
         if state.transactions >= self.transactions_most.load(Ordering::Relaxed)

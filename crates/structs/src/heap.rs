@@ -59,7 +59,7 @@ pub struct Counted<A>(pub A);
 /// What is called with each size that the system refuses. It must not allocate.
 static REFUSAL_HOOK: OnceLock<fn(usize)> = OnceLock::new();
 
-/// Has this told of each allocation that fails. Who is named first counts.
+/// Has this told of each allocation that fails. The first hook counts.
 pub fn set_refusal_hook(hook: fn(usize)) {
     let _ = REFUSAL_HOOK.set(hook);
 }

@@ -51,7 +51,7 @@ pub(super) fn in_order(deliveries: Receiver<ChunkRun>) -> impl Iterator<Item = C
 }
 
 impl Outlet {
-    /// Passes a chunk on. Who does not want it any more has given the walk up.
+    /// Passes a chunk on. A receiver that does not want it any more has given the walk up.
     pub(super) fn pass(&mut self, chunk: Chunk) {
         match self {
             Self::Passage(inlet) => inlet.pass(chunk),

@@ -6,9 +6,9 @@
 //! claimant has to wait for those only that had begun before, and for short ones.
 //!
 //! Invariants: claims have rising numbers, and a transaction waits for claims with lower ones only;
-//! who waits for a claim holds no lock. Who holds locks for long says so first and looks for claims
-//! second, who claims does it before it looks at the locks, and claims are made and looked for
-//! under one mutex: so at least one of two sees the other.
+//! who waits for a claim holds no lock. A thread that holds locks for long says so first and looks
+//! for claims second, a claimant claims before it looks at the locks, and claims are made and
+//! looked for under one mutex: so at least one of two sees the other.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;

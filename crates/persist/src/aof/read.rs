@@ -283,8 +283,8 @@ impl<'f> UnitReader<'f> {
         }
     }
 
-    /// Notes an item that begins at a place. Behind padding stands more of it, or the end. Who does
-    /// not know it writes behind its last line.
+    /// Notes an item that begins at a place. Behind padding stands more of it, or the end. A
+    /// server that does not know it writes behind its last line.
     fn note_padding(&mut self, item: &LogItem, cut_point: CutPoint) -> Result<(), AofError> {
         let before = self.padding.take();
         match (item, before) {

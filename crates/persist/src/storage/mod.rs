@@ -60,8 +60,8 @@ pub trait Storage: Send + Sync {
     /// Makes what happened to the names in a directory outlive a crash.
     fn sync_directory(&self, path: &Path) -> io::Result<()>;
 
-    /// Keeps other processes from a file or a directory that is there. Who has it already may be
-    /// about to end, so that is waited for a moment.
+    /// Keeps other processes from a file or a directory that is there. The
+    /// process that has it already may be about to end, so that is waited for a moment.
     fn claim(&self, path: &Path) -> Result<Claim, Claimed>;
 }
 

@@ -216,7 +216,7 @@ impl Primary {
     }
 
     /// Whether other data take the place of ours just now: what a snapshot saw of both would be
-    /// neither. Whoever waits for one waits on.
+    /// neither. A replica that waits for one waits on.
     pub fn hold_rounds(&mut self, holds: bool) {
         self.holds_rounds = holds;
     }

@@ -395,7 +395,7 @@ impl ReplicaLink {
         self.lose(now_ms, Hang::Up);
     }
 
-    /// How long one reply may take. Who is to become a primary may have much to do before.
+    /// How long one reply may take. A peer that is to become a primary may have much to do.
     fn reply_ms(&self) -> u64 {
         let timeout_ms = self.settings.timeout_ms;
         if self.hands_over { timeout_ms } else { REPLY_MS.min(timeout_ms) }

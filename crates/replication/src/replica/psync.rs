@@ -67,8 +67,8 @@ pub(super) fn known(id: &[u8]) -> Option<ReplicationId> {
     ReplicationId::parse(id).filter(|id| *id != ReplicationId::NONE)
 }
 
-/// The request for the byte behind a position, or for all data. Who hands over has the other side
-/// become the primary first.
+/// The request for the byte behind a position, or for all data. A primary that hands over has the
+/// other side become the primary first.
 pub(super) fn psync_request(position: Option<SavedHistory>, hands_over: bool) -> Vec<u8> {
     let (id, byte) = match position {
         Some(SavedHistory { id, offset, .. }) => (id.to_string(), (offset + 1).to_string()),

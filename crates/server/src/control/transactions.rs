@@ -1,7 +1,7 @@
 //! MULTI, DISCARD and UNWATCH.
 //!
-//! Invariants: none of them is ever queued but UNWATCH, which then does nothing. Who ends a
-//! transaction waits for nobody.
+//! Invariants: none of them is ever queued but UNWATCH, which then does nothing. The end
+//! of a transaction waits for no other.
 
 use commands::declare::{Command, Flags, Role, Spec, exactly};
 use engine::transaction::unit::COMMON_OF_TRANSACTIONS as COMMON;

@@ -72,7 +72,7 @@ pub(crate) fn tick(worker: &Worker) {
     }
 }
 
-/// A worker begins. Whoever started it may have been courteous.
+/// A worker begins. The thread that started it may have been courteous.
 pub(crate) fn begin(worker: &Worker) {
     worker.server.cores.interrupt_others(true);
 }

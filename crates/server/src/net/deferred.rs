@@ -130,8 +130,8 @@ impl DeferredSessions {
         self.bytes.get() < DEFERRED_MAX && now_us - since_us <= WAIT_US
     }
 
-    /// Has a request parsed where it can stay until it is executed, if there is room. Who returns
-    /// where its key belongs defers it.
+    /// Has a request parsed where it can stay until it is executed, if there is room. The
+    /// caller that returns where its key belongs defers it.
     #[inline]
     pub(crate) fn parse(
         &self,

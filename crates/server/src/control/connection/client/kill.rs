@@ -1,7 +1,7 @@
 //! CLIENT KILL and UNBLOCK: what one client may do to others.
 //!
 //! Invariants: a session is closed by its own worker; who kills it leaves the wish, and is answered
-//! when it is fulfilled. Who was killed or unblocked is served by nobody from then on.
+//! when it is fulfilled. A client that was killed or unblocked is not served from then on.
 
 use std::sync::Arc;
 use std::time::Duration;
