@@ -104,6 +104,7 @@ mod memory_account;
 mod migrate;
 mod migrate_changes;
 mod migrate_faults;
+mod names_of_readers;
 mod never_wait;
 mod notifications;
 mod one_writer;

@@ -36,6 +36,8 @@ pub enum BeginSearch {
     Keyword(&'static str, i64),
     /// After the last of an option's words, of which clients are told nothing.
     Option(KeyOption),
+    /// After this word, read as the command reads it.
+    Behind(KeyWord),
     /// Behind this option, where the request has it.
     Tail(KeyTail),
     /// At the index that stands in the place of this option.
@@ -55,20 +57,28 @@ pub struct KeyOption {
     pub others: &'static [(&'static str, usize)],
 }
 
-/// An option behind which all arguments are keys, in the place of the key that otherwise stands at
-/// an index; where the option is given, that one is empty.
+/// A word behind which keys stand up to the end: the first that is no value of another option.
+/// Clients are told less, that it is a keyword.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KeyTail {
-    /// The option's word.
+pub struct KeyWord {
+    /// The word.
     pub word: &'static str,
-    /// Where clients are told to look for it, as for a keyword.
+    /// Where clients are told to look for it.
     pub told_from: i64,
-    /// Where the one key stands.
-    pub single: usize,
     /// Where the options begin.
     pub from: usize,
     /// The other options that take values, and how many each.
     pub others: &'static [(&'static str, usize)],
+}
+
+/// A word behind which all arguments are keys, in the place of the key that otherwise stands at an
+/// index; where the word is given, that one is empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyTail {
+    /// The word.
+    pub word: KeyWord,
+    /// Where the one key stands.
+    pub single: usize,
 }
 
 /// Where the other keys of a group stand, as the `find_keys` of Redis.
@@ -246,6 +256,10 @@ impl KeySpec {
                 Some(index) => index,
                 None => return Ok(None),
             },
+            BeginSearch::Behind(word) => match word.find(args) {
+                Some(index) => index + 1,
+                None => return Ok(None),
+            },
             BeginSearch::Tail(_) | BeginSearch::InsteadOf(_) | BeginSearch::Undeclared => {
                 return Ok(None);
             }
@@ -292,7 +306,9 @@ impl BeginSearch {
     #[must_use]
     pub const fn told(self) -> Self {
         match self {
-            Self::Tail(tail) => Self::Keyword(tail.word, tail.told_from),
+            Self::Behind(word) | Self::Tail(KeyTail { word, .. }) => {
+                Self::Keyword(word.word, word.told_from)
+            }
             Self::InsteadOf(tail) => Self::Index(tail.single),
             told => told,
         }
@@ -311,20 +327,9 @@ impl KeyOption {
     }
 }
 
-impl KeyTail {
-    /// Where the keys stand.
-    pub fn keys(&self, args: Args<'_>) -> Result<Range<usize>, Refusal> {
-        let single = self.single..self.single + 1;
-        match self.option(args).map(|option| option + 1..args.len()) {
-            Some(keys) if keys.is_empty() => Ok(single),
-            Some(keys) if args[self.single].is_empty() => Ok(keys),
-            Some(_) => Err(INVALID_COUNT),
-            None => Ok(single),
-        }
-    }
-
-    /// Where the option stands, if it is given.
-    pub fn option(&self, args: Args<'_>) -> Option<usize> {
+impl KeyWord {
+    /// Where the word stands, if it is given.
+    pub fn find(&self, args: Args<'_>) -> Option<usize> {
         self.options(args).find(|&index| is(&args[index], self.word))
     }
 
@@ -339,6 +344,19 @@ impl KeyTail {
 
     fn options<'a>(&'a self, args: Args<'a>) -> impl Iterator<Item = usize> + 'a {
         options(args, self.from, |word| values_of(self.others, word))
+    }
+}
+
+impl KeyTail {
+    /// Where the keys stand.
+    pub fn keys(&self, args: Args<'_>) -> Result<Range<usize>, Refusal> {
+        let single = self.single..self.single + 1;
+        match self.word.find(args).map(|word| word + 1..args.len()) {
+            Some(keys) if keys.is_empty() => Ok(single),
+            Some(keys) if args[self.single].is_empty() => Ok(keys),
+            Some(_) => Err(INVALID_COUNT),
+            None => Ok(single),
+        }
     }
 }
 

@@ -27,6 +27,8 @@ pub mod list;
 mod long_reply;
 mod member_scan;
 pub mod member_ttl;
+#[cfg(test)]
+mod mutations;
 pub mod set;
 pub mod sorted_set;
 pub mod stream;

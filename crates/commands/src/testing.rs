@@ -17,7 +17,8 @@ use keyspace::{
 use proto::value::{ReplyLimits, ReplyParser, Value};
 use proto::{Args, Output, OwnedArgs, Reply, Resp};
 
-use crate::{DataCommand, FAMILIES, Handler, Plan, errors};
+use crate::keys::BeginSearch;
+use crate::{DataCommand, FAMILIES, Handler, KeySpec, Plan, errors};
 
 /// When every test begins: a Tuesday in November 2023.
 pub(crate) const START: UnixMillis = 1_700_000_000_000;
@@ -180,7 +181,10 @@ impl Session {
             let mut tx = Tx::begin(acquisition, self.options(command.spec.plan, heavy));
             let outcome = Handler::of(command).run(&mut tx, args, &mut reply.reborrow());
             match outcome {
-                Err(Refusal::Widen) => acquisition = tx.widen(round),
+                Err(Refusal::Widen) => {
+                    assert!(reaches_beyond(command), "{args:?}: it uses keys it does not declare");
+                    acquisition = tx.widen(round);
+                }
                 Err(Refusal::Heavy) => {
                     assert!(!heavy, "heavy work is refused once");
                     drop(tx);
@@ -245,6 +249,14 @@ impl Session {
         let events = effects.events().iter();
         self.events.extend(events.map(|event| format!("{} {}", event.name, word(&event.key))));
     }
+}
+
+/// Whether a command may use keys that its request does not name.
+fn reaches_beyond(command: &DataCommand) -> bool {
+    let is_undeclared = |spec: &KeySpec| matches!(spec.begin, BeginSearch::Undeclared);
+    command.spec.plan != Plan::Keys
+        || command.spec.keys.is_empty()
+        || command.spec.keys.iter().any(is_undeclared)
 }
 
 /// The command that a request names; its arity fits.

@@ -16,7 +16,7 @@ const EXEMPT: &[(&str, &str)] = &[
 ];
 
 /// Every type, of `size` elements, and as many keys.
-fn everything(session: &mut Session, size: usize) {
+pub(crate) fn everything(session: &mut Session, size: usize) {
     containers(session, size);
     let numbers = || 0..size;
     let join = |words: &mut dyn Iterator<Item = String>| words.collect::<Vec<_>>().join(" ");
@@ -122,6 +122,11 @@ const ALL: &str = "
     KEYS *; SPOP s {n}; HRANDFIELD h {n}; ZPOPMIN z {n}; ZREMRANGEBYRANK d 0 -1; DEL h2; UNLINK l2;
     PFMERGE pf2 pf pf; SWAPDB 0 1; SWAPDB 0 1; FLUSHDB; FLUSHALL";
 
+/// A request for each command that is held to the law, and more, separated by semicolons.
+pub(crate) fn requests(size: usize) -> String {
+    [FEW, ALL].join(";").replace("{n}", &size.to_string())
+}
+
 fn with_few(session: &mut Session, size: usize) {
     everything(session, size);
     // The first push splits the page at that end.
@@ -165,7 +170,7 @@ fn all_elements_cost_in_proportion() {
 
 #[test]
 fn every_command_is_held_to_the_law_or_exempt() {
-    let requests = [FEW, ALL].join(";");
+    let requests = requests(1);
     let held: HashSet<String> = requests
         .split(';')
         .flat_map(|request| {

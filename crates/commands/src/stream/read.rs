@@ -14,7 +14,7 @@ use crate::DataCommand;
 use crate::arguments::{Options, is};
 use crate::declare::{Command, Flags, Group, Spec, at_least};
 use crate::errors::SYNTAX;
-use crate::keys::{Access, BeginSearch, FindKeys, KeySpec};
+use crate::keys::{Access, BeginSearch, FindKeys, KeySpec, KeyWord};
 use crate::waiting::ENDLESS;
 
 const NOT_A_TIMEOUT: Refusal = Refusal::error("ERR timeout is not an integer or out of range");
@@ -40,10 +40,22 @@ const MAXCOUNT_BELOW_COUNT: Refusal =
     Refusal::error("ERR MAXCOUNT must be greater than or equal to COUNT");
 const NOT_AN_IDLE_TIME: Refusal = Refusal::error("ERR min-idle-time must be a positive integer");
 
-/// The keys behind the word STREAMS.
-pub(super) const fn streams(from: i64, access: Access) -> KeySpec {
+/// The keys behind the word STREAMS, which may be a group's or a consumer's name, too.
+pub(super) const fn streams(told_from: i64, access: Access) -> KeySpec {
     KeySpec {
-        begin: BeginSearch::Keyword("STREAMS", from),
+        begin: BeginSearch::Behind(KeyWord {
+            word: "STREAMS",
+            told_from,
+            from: 1,
+            others: &[
+                ("BLOCK", 1),
+                ("COUNT", 1),
+                ("MAXCOUNT", 1),
+                ("MAXSIZE", 1),
+                ("GROUP", 2),
+                ("CLAIM", 1),
+            ],
+        }),
         find: FindKeys::Range { last: -1, step: 1, limit: 2 },
         access,
         notes: "",

@@ -3,7 +3,8 @@
 //! waiters that are served have handlers run within a transaction that others commit.
 //!
 //! Invariant: what a handler wrote leaves by `commit` while its locks are still held; a reply that
-//! was begun and not ended is taken back.
+//! was begun and not ended is taken back. A command that uses a key which its request was not found
+//! to name is refused where it cannot begin again with that key's lock.
 
 use commands::Handler;
 use keyspace::{Lsn, Refusal, Tx, Wait};
@@ -15,6 +16,9 @@ use crate::commit::publish::commit;
 use crate::session::WaitingCommand;
 use crate::shared::{Shared, write_refusal};
 use crate::table::command_table::CommandEntry;
+
+const UNDECLARED_KEY: Refusal =
+    Refusal::error("ERR The command uses a key that its request was not found to name");
 
 /// What a command does within its transaction: a handler does that, or what a front brings.
 pub trait CommandBody {
@@ -64,7 +68,8 @@ pub(crate) fn attempt(tx: &mut Tx, out: &mut Output, body: &mut impl CommandBody
     let mark = out.mark();
     let Err(refusal) = body.run(tx, out) else { return Ended::Replied };
     out.truncate(mark);
-    match refusal {
+    let is_lost = refusal == Refusal::Widen && !tx.may_widen();
+    match if is_lost { UNDECLARED_KEY } else { refusal } {
         Refusal::Heavy => Ended::Heavy,
         Refusal::Widen => Ended::Widen,
         Refusal::Wait(wait) => Ended::Wait(wait),
@@ -165,5 +170,50 @@ impl Work {
     pub(crate) fn waiting(self) -> WaitingCommand {
         let Self { server, entry, resp, reader, .. } = self;
         WaitingCommand { server, entry, resp, reader }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use commands::Handler;
+    use keyspace::{Acquisition, PartitionSet, Tx, TxOptions};
+    use proto::{Output, OwnedArgs, Resp};
+
+    use super::{Ended, HandlerCall, attempt};
+    use crate::table::command_table::Run;
+    use crate::testing;
+
+    fn handler(name: &[u8]) -> Handler {
+        match testing::engine().table.find(name).expect("it is a command").run {
+            Run::Data(handler) => handler,
+            Run::Control | Run::Unit => unreachable!("it is about data"),
+        }
+    }
+
+    #[test]
+    fn a_key_that_was_not_locked_costs_one_error() {
+        let keyspace = testing::engine().keyspace;
+        let locked = keyspace.locate(b"locked").partition();
+        for words in [&["GET", "x"][..], &["SET", "x", "v"], &["ZUNIONSTORE", "locked", "1", "x"]] {
+            for undoable in [false, true] {
+                let partitions = PartitionSet::from_elem(locked, 1);
+                let mut acquisition = Acquisition::of_partitions(keyspace, partitions);
+                assert!(acquisition.attempt());
+                let options = TxOptions { undoable, ..TxOptions::internal(0, 1) };
+                let mut tx = Tx::begin(acquisition, options);
+                let mut out = Output::new();
+                let owned: OwnedArgs = words.iter().map(|word| word.as_bytes()).collect();
+                let (args, resp) = (owned.as_args(), Resp::Two);
+                let handler = handler(words[0].as_bytes());
+                let ended = attempt(&mut tx, &mut out, &mut HandlerCall { handler, args, resp });
+                if undoable {
+                    assert!(matches!(ended, Ended::Widen), "{words:?} begins again");
+                    continue;
+                }
+                assert!(matches!(ended, Ended::Failed(_)), "{words:?} is refused");
+                assert!(out.front().starts_with(b"-ERR The command uses a key"));
+                assert!(!tx.is_touched(), "{words:?} changed nothing");
+            }
+        }
     }
 }

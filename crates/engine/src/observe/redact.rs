@@ -34,7 +34,7 @@ fn is_secret(entry: &CommandEntry, args: Args<'_>, index: usize) -> bool {
             index >= 3 && index % 2 == 1 && args.get(index - 1).is_some_and(names_a_secret)
         }
         (Group::Generic, "MIGRATE") => entry.spec.keys.iter().any(|keys| match keys.begin {
-            BeginSearch::Tail(tail) => tail.is_value(args, index),
+            BeginSearch::Tail(tail) => tail.word.is_value(args, index),
             _ => false,
         }),
         _ => false,

@@ -4,6 +4,7 @@
 //! Invariant: a transaction that holds locks only tries for more, out of their order, and waits for
 //! none of them: so there is no cycle. All locks are kept to its end, which keeps it serializable.
 
+use super::read_phase::Phase;
 use super::{Counted, Tx};
 use crate::lock::acquisition::{Acquisition, PartitionSet, Wanted};
 use crate::lock::partition::PartitionIndex;
@@ -36,6 +37,13 @@ impl Tx {
     pub fn give_up(&mut self, begun: &Begun) {
         self.counted = begun.counted.clone();
         self.missed.get_mut().clear();
+    }
+
+    /// Whether it can begin again for what is beyond its grant.
+    #[cold]
+    #[must_use]
+    pub fn may_widen(&self) -> bool {
+        self.undo.is_some() || matches!(self.phase.as_deref(), Some(Phase::Read(..)))
     }
 
     /// After `Refusal::Widen`: these partitions are needed, too, where they are not held.

@@ -9,7 +9,7 @@ use base::number::parse_i64;
 use commands::arguments::{integer, is};
 use commands::declare::{Command, Flags, Group, Spec, at_least};
 use commands::errors::SYNTAX;
-use commands::keys::{Access, BeginSearch, FindKeys, KeySpec, KeyTail};
+use commands::keys::{Access, BeginSearch, FindKeys, KeySpec, KeyTail, KeyWord};
 use engine::session::{Suspension, tx_options};
 use keyspace::Refusal;
 use proto::{Args, Reply};
@@ -28,11 +28,13 @@ const DEFAULT_TIMEOUT_MS: u64 = 1000;
 const OPTIONS: usize = 6;
 
 const KEYS: KeyTail = KeyTail {
-    word: "KEYS",
-    told_from: -2,
+    word: KeyWord {
+        word: "KEYS",
+        told_from: -2,
+        from: OPTIONS,
+        others: &[("AUTH", 1), ("AUTH2", 2)],
+    },
     single: 3,
-    from: OPTIONS,
-    others: &[("AUTH", 1), ("AUTH2", 2)],
 };
 
 const ACCESS: Access = Access::RW.and(Access::ACCESS).and(Access::DELETE);
@@ -124,7 +126,7 @@ fn migrate(context: &mut Context<'_>, args: Args<'_>, _: &mut Reply<'_>) -> Resu
     let options = MigrateOptions::parse(args)?;
     let timeout = integer(args, 5)?;
     let database = integer(args, 4)?;
-    let keys = match KEYS.option(args) {
+    let keys = match KEYS.word.find(args) {
         Some(option) => option + 1..args.len(),
         None => KEYS.single..KEYS.single + 1,
     };
