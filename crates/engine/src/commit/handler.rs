@@ -193,10 +193,10 @@ mod tests {
     #[test]
     fn a_key_that_was_not_locked_costs_one_error() {
         let keyspace = testing::engine().keyspace;
-        let locked = keyspace.locate(b"locked").partition();
-        for words in [&["GET", "x"][..], &["SET", "x", "v"], &["ZUNIONSTORE", "locked", "1", "x"]] {
+        let other = keyspace.locate(b"x").partition() ^ 1;
+        for words in [&["GET", "x"][..], &["SET", "x", "v"], &["ZUNIONSTORE", "x", "1", "y"]] {
             for undoable in [false, true] {
-                let partitions = PartitionSet::from_elem(locked, 1);
+                let partitions = PartitionSet::from_elem(other, 1);
                 let mut acquisition = Acquisition::of_partitions(keyspace, partitions);
                 assert!(acquisition.attempt());
                 let options = TxOptions { undoable, ..TxOptions::internal(0, 1) };
