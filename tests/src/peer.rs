@@ -241,12 +241,13 @@ impl Impostor {
         }
     }
 
-    /// The next that connects, with all of an empty data set, which stands at `offset`.
+    /// The next that connects, with all of an empty data set, which stands at `offset`. All of it
+    /// is one write: a replica may refuse the offset and be gone before a second one.
     #[track_caller]
     pub fn feed(&self, id: &str, offset: i64) -> Peer {
         let (mut peer, _) = self.greet();
-        peer.say(format!("+FULLRESYNC {id} {offset}\r\n${}\r\n", EMPTY.len()));
-        peer.say(EMPTY);
+        let head = format!("+FULLRESYNC {id} {offset}\r\n${}\r\n", EMPTY.len());
+        peer.say([head.as_bytes(), EMPTY].concat());
         peer
     }
 }
