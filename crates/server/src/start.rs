@@ -30,10 +30,11 @@ use tokio::sync::oneshot;
 
 use crate::control::apply_config;
 use crate::control::context::ControlHandler;
+use crate::control::server::info;
 use crate::control::users;
 use crate::cron;
 use crate::families::{self, FAMILIES};
-use crate::http;
+use crate::http::{self, HttpState};
 use crate::memcached::MEMCACHED_VERSION;
 use crate::memcached::command_line::{self, Invocation};
 use crate::net::listeners::Listeners;
@@ -171,7 +172,7 @@ fn start(launch: &Launch<'_>) -> Result<(), String> {
     announce(server, &listeners, &workforce);
     let sentinel = is_sentinel.then(|| begin_sentinel(server)).transpose();
     let sentinel = sentinel.inspect_err(|line| server.log.write_last(line))?;
-    http::open(server).inspect_err(|line| server.log.write_last(line))?;
+    http::open(http_state(server)).inspect_err(|line| server.log.write_last(line))?;
     {
         let _inside = runtime.enter();
         listeners.serve(server);
@@ -205,7 +206,17 @@ fn find_data(server: &'static Server) -> Result<Option<loading::Found>, String> 
 fn begin_sentinel(server: &'static Server) -> Result<RunningSentinel, String> {
     leftovers::remove_replacements(server);
     let runtime = make_runtime().map_err(|why| format!("Cannot start the Sentinel: {why}"))?;
-    RunningSentinel::begin(server, runtime)
+    let set_log_level = move |word: &[u8]| {
+        let pair = [b"loglevel".as_slice(), word];
+        apply_config::change_config(server, &pair, true)
+    };
+    RunningSentinel::begin(server, server.sentinel.open(), Box::new(set_log_level), runtime)
+}
+
+/// What the port of HTTP is given to read.
+pub(crate) fn http_state(server: &'static Server) -> HttpState {
+    let info = Box::new(move || info::everything(server));
+    HttpState { network: server, links: &server.links, info }
 }
 
 /// Loads what was found, and goes on as a replica where the configuration says so.

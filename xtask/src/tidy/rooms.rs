@@ -64,6 +64,12 @@ const ROOMS: &[Room] = &[
     ),
 ];
 
+/// The rooms that may name the whole server; all others are given what they read of it.
+const SERVER_ROOMS: [&str; 3] = ["state", "control", "start"];
+
+/// Where the whole server is defined.
+const SERVER_FILE: &str = "server/server.rs";
+
 /// Files of the widest circle of imports.
 const WIDEST_CIRCLE: usize = 28;
 
@@ -83,6 +89,10 @@ pub(super) fn check(sources: &[Source]) -> Vec<String> {
             format!("{}:1: room: {arrow} runs up from {}", path_of(file), room.name)
         }));
     }
+    let all_of_it = house.naming_the_server();
+    problems.extend(all_of_it.map(|file| {
+        format!("{}:1: room: only state, control and the start name `Server`", path_of(file))
+    }));
     let circle = house.widest_circle();
     problems.extend(held("files in the widest circle", circle.len(), WIDEST_CIRCLE, &circle));
     for (name, count) in type_names(sources) {
@@ -167,6 +177,14 @@ impl House {
             up.map(move |other| format!("{file} -> {other}"))
         });
         arrows.collect()
+    }
+
+    /// The files that name the whole server and stand in no room that may.
+    fn naming_the_server(&self) -> impl Iterator<Item = &str> {
+        let may =
+            |file: &str| room_of(file).is_some_and(|rank| SERVER_ROOMS.contains(&ROOMS[rank].name));
+        let naming = self.files.iter().filter(|(_, imported)| imported.contains(SERVER_FILE));
+        naming.map(|(file, _)| &**file).filter(move |file| !may(file))
     }
 
     /// The files of the largest set in which each reaches each.
@@ -285,6 +303,20 @@ mod tests {
         let up: Vec<String> = (0..ROOMS.len()).flat_map(|rank| house.arrows_up(rank)).collect();
         assert_eq!(up, ["engine/journal/mod.rs -> engine/lane.rs"]);
         assert_eq!(house.widest_circle(), ["engine/journal/mod.rs", "engine/lane.rs"]);
+    }
+
+    #[test]
+    fn the_whole_server_is_named_by_few() {
+        let naming = "use crate::server::Server;";
+        let files = [
+            source("crates/server/src/server.rs", "pub(crate) struct Server;"),
+            source("crates/server/src/control/users.rs", naming),
+            source("crates/server/src/cron.rs", naming),
+            source("crates/server/src/http/health.rs", naming),
+            source("crates/server/src/http/tests.rs", naming),
+        ];
+        let house = House::read(&CRATES, &files);
+        assert_eq!(house.naming_the_server().collect::<Vec<_>>(), ["server/http/health.rs"]);
     }
 
     #[test]

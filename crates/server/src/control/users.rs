@@ -14,9 +14,8 @@ use config::settings::{ACLFILE, REQUIREPASS};
 use config::{CommandLine, Place, UserLine};
 use engine::runtime::log::log_warning;
 use engine::runtime::replace_file;
+use engine::shared::Shared;
 use keyspace::Refusal;
-
-use crate::server::Server;
 
 const BOTH: &str = "Configuring users in the configuration file and an ACL file at the same time \
     is invalid. Please define either an ACL file or declare users directly, but not both.";
@@ -27,7 +26,7 @@ const NOT_SAVED: Refusal = Refusal::error(
 );
 
 /// Declares the users of the configuration or of the ACL file, before anybody is served.
-pub(crate) fn declare(server: &Server, lines: &[CommandLine]) -> Result<(), String> {
+pub(crate) fn declare(server: &Shared, lines: &[CommandLine]) -> Result<(), String> {
     let Some(path) = file(server) else {
         let declared = read_lines(server, lines)?;
         server.users.replace_all(declared, password(server).as_deref());
@@ -40,7 +39,7 @@ pub(crate) fn declare(server: &Server, lines: &[CommandLine]) -> Result<(), Stri
     loaded.map(drop).map_err(|why| format!("Aborting startup because of ACL errors: {why}"))
 }
 
-fn read_lines(server: &Server, lines: &[CommandLine]) -> Result<Declared, String> {
+fn read_lines(server: &Shared, lines: &[CommandLine]) -> Result<Declared, String> {
     let mut declared = Declared::new();
     for line in lines {
         let [name, words @ ..] = &*line.arguments else { continue };
@@ -68,19 +67,19 @@ fn read_lines(server: &Server, lines: &[CommandLine]) -> Result<Declared, String
 }
 
 /// The ACL file, if there is one.
-pub(crate) fn file(server: &Server) -> Option<PathBuf> {
+pub(crate) fn file(server: &Shared) -> Option<PathBuf> {
     let path = server.config.get(ACLFILE);
     (!path.is_empty()).then(|| PathBuf::from(OsStr::from_bytes(&path)))
 }
 
 /// What `requirepass` says. It holds for a default user of whom no file says anything: in Redis
 /// such a file lets everybody in.
-fn password(server: &Server) -> Option<Arc<[u8]>> {
+fn password(server: &Shared) -> Option<Arc<[u8]>> {
     Some(server.config.get(REQUIREPASS)).filter(|password| !password.is_empty())
 }
 
 /// Puts the users of the file in the place of all others: those who were changed or removed.
-pub(crate) fn load_file(server: &Server, path: &Path) -> Result<Vec<Arc<User>>, String> {
+pub(crate) fn load_file(server: &Shared, path: &Path) -> Result<Vec<Arc<User>>, String> {
     let text = std::fs::read(path).map_err(|error| {
         format!("Error loading ACLs, opening file '{}': {}", path.display(), plain(&error))
     })?;
@@ -89,7 +88,7 @@ pub(crate) fn load_file(server: &Server, path: &Path) -> Result<Vec<Arc<User>>, 
 }
 
 /// Writes all users to the file.
-pub(crate) fn save_file(server: &Server, path: &Path) -> Result<(), Refusal> {
+pub(crate) fn save_file(server: &Shared, path: &Path) -> Result<(), Refusal> {
     replace_file::replace_atomically(path, &server.users.write_file()).map_err(|error| {
         let path = path.display();
         log_warning!(server.log, "Saving the users to '{path}' failed: {}", plain(&error));
@@ -98,12 +97,12 @@ pub(crate) fn save_file(server: &Server, path: &Path) -> Result<(), Refusal> {
 }
 
 /// The users for the configuration file, unless they have a file of their own.
-pub(crate) fn lines(server: &Server) -> Option<Vec<UserLine>> {
+pub(crate) fn lines(server: &Shared) -> Option<Vec<UserLine>> {
     let all = || server.users.all().iter().map(|user| server.users.words(user)).collect();
     file(server).is_none().then(all)
 }
 
 /// Brings the default user's password in line with `requirepass`.
-pub(crate) fn adopt_password(server: &Server) {
+pub(crate) fn adopt_password(server: &Shared) {
     server.users.set_default_password(password(server).as_deref());
 }

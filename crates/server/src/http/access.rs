@@ -17,14 +17,14 @@ use hyper::header::AUTHORIZATION;
 use hyper::{HeaderMap, StatusCode};
 use proto::OwnedArgs;
 
-use crate::server::Server;
+use super::state::HttpState;
 
 /// The name of the default user, whose password may come without a name.
 const DEFAULT: &[u8] = b"default";
 
 /// Whether a request may read what INFO tells; if not, the status that says so.
 pub(super) fn check(
-    server: &Server,
+    server: &HttpState,
     peer: SocketAddr,
     headers: &HeaderMap,
 ) -> Result<(), StatusCode> {
@@ -44,19 +44,19 @@ pub(super) fn check(
 }
 
 /// By how much the answer to a request with a password is late, as others from there have failed.
-pub(super) fn delay(server: &Server, peer: SocketAddr, headers: &HeaderMap) -> Option<Duration> {
+pub(super) fn delay(server: &HttpState, peer: SocketAddr, headers: &HeaderMap) -> Option<Duration> {
     headers.get(AUTHORIZATION)?;
     let delay = server.guesses.delay(&server.config, Peer::Tcp(peer.into()), now_us(server))?;
     server.stats.delayed_logins.fetch_add(1, Ordering::Relaxed);
     Some(delay)
 }
 
-fn now_us(server: &Server) -> i64 {
+fn now_us(server: &HttpState) -> i64 {
     server.keyspace.clock().monotonic_us()
 }
 
 /// The default user, for who does not say a name.
-fn unnamed(server: &Server, peer: SocketAddr) -> Result<Arc<User>, StatusCode> {
+fn unnamed(server: &HttpState, peer: SocketAddr) -> Result<Arc<User>, StatusCode> {
     let is_near = peer.ip().to_canonical().is_loopback();
     let user = server.users.authenticate(DEFAULT, b"").ok_or(StatusCode::UNAUTHORIZED)?;
     match is_near || !server.config.get(PROTECTED_MODE) {
@@ -66,7 +66,7 @@ fn unnamed(server: &Server, peer: SocketAddr) -> Result<Arc<User>, StatusCode> {
 }
 
 /// The user of a header: `Basic` with name and password, or `Bearer` with a password.
-fn named(server: &Server, value: &[u8]) -> Option<Arc<User>> {
+fn named(server: &HttpState, value: &[u8]) -> Option<Arc<User>> {
     let text = std::str::from_utf8(value).ok()?;
     let (scheme, given) = text.split_once(' ')?;
     if scheme.eq_ignore_ascii_case("bearer") {

@@ -7,16 +7,16 @@ use config::settings::REPLICA_SERVE_STALE_DATA;
 use keyspace::Refusal;
 use replication::replica::LinkState;
 
-use crate::server::Server;
+use super::state::HttpState;
 
 /// Why clients had better go elsewhere now; empty if they need not.
-pub(super) fn reasons(server: &Server) -> Vec<String> {
+pub(super) fn reasons(server: &HttpState) -> Vec<String> {
     let mut reasons = Vec::new();
     if server.loading.is_on() {
         reasons.push("loading: the data set is being loaded".to_owned());
     }
     if server.replica_role.is_replica() {
-        let link = server.links.report(server).link;
+        let link = server.links.report(server.network).link;
         if link.is_none_or(|link| link.state != LinkState::Connected) {
             let serves = server.config.get(REPLICA_SERVE_STALE_DATA);
             let data = if serves { "may be old" } else { "are not served" };

@@ -20,9 +20,9 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_local;
 
+use super::state::HttpState;
 use super::{access, routes};
 use crate::net::listeners::bind_for;
-use crate::server::Server;
 
 /// More wait in the listener's queue.
 const CONNECTIONS_MOST: usize = 64;
@@ -35,15 +35,16 @@ const LIFE_MOST: Duration = Duration::from_secs(300);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Opens the port, if there is to be one, and serves it from now on.
-pub(crate) fn open(server: &'static Server) -> Result<(), String> {
+pub(crate) fn open(server: HttpState) -> Result<(), String> {
     let port = server.config.get(HTTP_PORT);
     if port == 0 {
         return Ok(());
     }
-    let sockets = bind_for(server, &server.config.get(HTTP_BIND), port)?;
+    let sockets = bind_for(&server, &server.config.get(HTTP_BIND), port)?;
     for (address, _) in &sockets {
         log_notice!(server.log, "Listening on {address} for HTTP");
     }
+    let server: &'static HttpState = Box::leak(Box::new(server));
     let run = move || {
         let mut builder = Builder::new_current_thread();
         match builder.enable_all().build_local(LocalOptions::default()) {
@@ -55,7 +56,7 @@ pub(crate) fn open(server: &'static Server) -> Result<(), String> {
     thread.spawn(run).map(|_| ()).map_err(|error| format!("Cannot serve HTTP: {}", plain(&error)))
 }
 
-async fn serve_all(server: &'static Server, sockets: Vec<(SocketAddr, std::net::TcpListener)>) {
+async fn serve_all(server: &'static HttpState, sockets: Vec<(SocketAddr, std::net::TcpListener)>) {
     let places = Rc::new(Semaphore::new(CONNECTIONS_MOST));
     for (address, socket) in sockets {
         match TcpListener::from_std(socket) {
@@ -68,7 +69,7 @@ async fn serve_all(server: &'static Server, sockets: Vec<(SocketAddr, std::net::
     std::future::pending::<()>().await;
 }
 
-async fn accept(server: &'static Server, listener: TcpListener, places: Rc<Semaphore>) {
+async fn accept(server: &'static HttpState, listener: TcpListener, places: Rc<Semaphore>) {
     loop {
         let place = places.acquire().await.expect("it is never closed");
         match listener.accept().await {
@@ -85,7 +86,7 @@ async fn accept(server: &'static Server, listener: TcpListener, places: Rc<Semap
     }
 }
 
-async fn serve(server: &'static Server, stream: TcpStream, peer: SocketAddr) {
+async fn serve(server: &'static HttpState, stream: TcpStream, peer: SocketAddr) {
     let service = service_fn(move |request| {
         // Whether it is late must not depend on whether the password is right.
         let delay = access::delay(server, peer, request.headers());

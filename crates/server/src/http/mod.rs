@@ -11,5 +11,7 @@ mod health;
 mod listener;
 mod metrics;
 mod routes;
+mod state;
 
 pub(crate) use listener::open;
+pub(crate) use state::HttpState;

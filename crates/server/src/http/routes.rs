@@ -9,9 +9,8 @@ use hyper::body::{Bytes, Incoming};
 use hyper::header::{ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, WWW_AUTHENTICATE};
 use hyper::{Method, Request, Response, StatusCode};
 
+use super::state::HttpState;
 use super::{access, health, metrics};
-use crate::control::server::info;
-use crate::server::Server;
 
 type HttpResponse = Response<Full<Bytes>>;
 
@@ -20,7 +19,7 @@ const JSON: &str = "application/json";
 
 /// The answer to a request.
 pub(super) fn answer(
-    server: &'static Server,
+    server: &'static HttpState,
     peer: SocketAddr,
     request: &Request<Incoming>,
 ) -> HttpResponse {
@@ -37,7 +36,7 @@ pub(super) fn answer(
             text(StatusCode::OK, format.content_type(), metrics::text(server, format))
         }),
         "/api/info" => guarded(server, peer, request, || {
-            text(StatusCode::OK, JSON, metrics::json(&info::everything(server)))
+            text(StatusCode::OK, JSON, metrics::json(&(server.info)()))
         }),
         _ => text(
             StatusCode::NOT_FOUND,
@@ -47,7 +46,7 @@ pub(super) fn answer(
     }
 }
 
-fn ready(server: &Server) -> HttpResponse {
+fn ready(server: &HttpState) -> HttpResponse {
     match &health::reasons(server)[..] {
         [] => text(StatusCode::OK, PLAIN, "ok\n".to_owned()),
         reasons => text(StatusCode::SERVICE_UNAVAILABLE, PLAIN, reasons.join("\n") + "\n"),
@@ -55,7 +54,7 @@ fn ready(server: &Server) -> HttpResponse {
 }
 
 fn guarded(
-    server: &Server,
+    server: &HttpState,
     peer: SocketAddr,
     request: &Request<Incoming>,
     answer: impl FnOnce() -> HttpResponse,

@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use base::io_text::plain;
-use config::LogLevel;
+use config::{LogLevel, SetError};
 use engine::clients::mailbox::PendingWakes;
 use engine::observe::pubsub::Space;
 use engine::runtime::log::{log_notice, log_warning};
@@ -27,10 +27,13 @@ use super::file;
 use super::link::{self, Outbound};
 use super::requests::{RequestKind, SentinelRequest};
 use super::script::{self, RunningScript};
-use crate::server::Server;
+use crate::net::network::Network;
 
 /// How much news may wait; who brings more waits, too.
 const NEWS_MAX: usize = 16;
+
+/// CONFIG SET of `loglevel` to a word.
+pub(super) type ChangeLogLevel = Box<dyn Fn(&[u8]) -> Result<(), SetError> + Send>;
 
 /// A client that waits for its reply.
 struct Asker {
@@ -42,7 +45,8 @@ struct Asker {
 
 /// What drives a Sentinel.
 pub(super) struct Driver {
-    server: &'static Server,
+    server: &'static Network,
+    change_log_level: ChangeLogLevel,
     sentinel: Sentinel,
     tick: Pin<Box<Sleep>>,
     links: HashMap<ConnectionId, Outbound>,
@@ -68,14 +72,15 @@ enum Call {
 }
 
 /// The time of a Sentinel: it begins with the wall clock's, and no operator can set it.
-pub(super) fn now(server: &Server) -> Millis {
+pub(super) fn now(server: &Network) -> Millis {
     server.identity.started + server.keyspace.clock().monotonic_us() / 1000
 }
 
 impl Driver {
     /// To be called within the runtime of its thread.
     pub(super) fn new(
-        server: &'static Server,
+        server: &'static Network,
+        change_log_level: ChangeLogLevel,
         sentinel: Sentinel,
         requests: mpsc::UnboundedReceiver<SentinelRequest>,
         stop: oneshot::Receiver<()>,
@@ -83,6 +88,7 @@ impl Driver {
         let (reporter, news) = mpsc::channel(NEWS_MAX);
         Self {
             server,
+            change_log_level,
             sentinel,
             tick: Box::pin(tokio::time::sleep(Duration::ZERO)),
             links: HashMap::new(),
@@ -267,8 +273,7 @@ impl Driver {
     }
 
     fn set_log_level(&self, level: Level) {
-        let pair = [b"loglevel".as_slice(), level.word().as_bytes()];
-        if let Err(error) = crate::control::apply_config::change_config(self.server, &pair, true) {
+        if let Err(error) = (self.change_log_level)(level.word().as_bytes()) {
             log_warning!(self.server.log, "The level of the log stays as it is: {error:?}");
         }
     }

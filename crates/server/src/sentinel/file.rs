@@ -13,7 +13,7 @@ use rustix::fs::{Access, access};
 use sentinel::Sentinel;
 
 use crate::control::users;
-use crate::server::Server;
+use crate::net::network::Network;
 
 /// The one option that a Sentinel changes while it runs.
 const CHANGED: &[u8] = b"loglevel";
@@ -30,12 +30,12 @@ pub(crate) fn check(config: &Config) -> Result<(), String> {
 }
 
 /// The text of the file.
-pub(super) fn read(server: &Server) -> io::Result<Vec<u8>> {
+pub(super) fn read(server: &Network) -> io::Result<Vec<u8>> {
     fs::read(path(server))
 }
 
 /// Brings the file up to date, and waits until it is on disk.
-pub(super) fn write(server: &Server, sentinel: &Sentinel) -> io::Result<()> {
+pub(super) fn write(server: &Network, sentinel: &Sentinel) -> io::Result<()> {
     let old = match read(server) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         read => read?,
@@ -45,6 +45,6 @@ pub(super) fn write(server: &Server, sentinel: &Sentinel) -> io::Result<()> {
     replace_file::replace_atomically(path(server), &text)
 }
 
-fn path(server: &Server) -> &Path {
+fn path(server: &Network) -> &Path {
     server.config.path().expect("the file was checked at the start")
 }

@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use crate::server::Server;
+use crate::net::network::Network;
 
 /// What comes by a connection, and what leaves.
 type Input = Box<dyn AsyncRead + Unpin + Send>;
@@ -43,7 +43,7 @@ pub(super) type Outbound = mpsc::Sender<OwnedArgs>;
 
 /// Connects, and tells what becomes of it.
 pub(super) fn connect(
-    server: &'static Server,
+    server: &'static Network,
     connection: ConnectionId,
     to: SocketAddr,
     news: mpsc::Sender<Event>,
@@ -60,7 +60,7 @@ pub(super) fn connect(
 
 /// Lives as long as the connection; nothing is returned when that was lost.
 async fn run(
-    server: &'static Server,
+    server: &'static Network,
     connection: ConnectionId,
     to: SocketAddr,
     (news, mut commands): (&mpsc::Sender<Event>, mpsc::Receiver<OwnedArgs>),

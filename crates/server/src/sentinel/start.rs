@@ -15,11 +15,13 @@ use engine::runtime::log::log_notice;
 use rustix::fs::{Access, access};
 use sentinel::{ConfigError, Level, Options, Sentinel};
 use tokio::runtime::Runtime;
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 
-use super::driver::{Driver, now};
+use super::driver::{ChangeLogLevel, Driver, now};
 use super::file;
-use crate::server::Server;
+use super::requests::SentinelRequest;
+use crate::net::network::Network;
 
 /// A Sentinel that runs.
 pub(crate) struct RunningSentinel {
@@ -30,18 +32,23 @@ pub(crate) struct RunningSentinel {
 
 impl RunningSentinel {
     /// Begins to watch, on a thread of its own, when the port is known.
-    pub(crate) fn begin(server: &'static Server, runtime: Runtime) -> Result<Self, String> {
+    pub(crate) fn begin(
+        server: &'static Network,
+        requests: UnboundedReceiver<SentinelRequest>,
+        change_log_level: ChangeLogLevel,
+        runtime: Runtime,
+    ) -> Result<Self, String> {
         let text = file::read(server).map_err(|error| plain(&error))?;
         let begun = Sentinel::start(options(server), &text, now(server), Random::from_entropy());
         let (sentinel, actions) = begun.map_err(|error| refusal(server, error))?;
         log_notice!(server.log, "Running mode=sentinel, port={}.", server.identity.port());
-        let questions = server.sentinel.open();
         let (stop, stopped) = oneshot::channel();
         let (runs, over) = mpsc::channel();
         let work = move || {
             let _runs: mpsc::Sender<()> = runs;
             runtime.block_on(async move {
-                Driver::new(server, sentinel, questions, stopped).run(actions).await;
+                let driver = Driver::new(server, change_log_level, sentinel, requests, stopped);
+                driver.run(actions).await;
             });
             // Hosts that are being looked up are not waited for.
             runtime.shutdown_background();
@@ -62,7 +69,7 @@ impl RunningSentinel {
     }
 }
 
-fn options(server: &Server) -> Options {
+fn options(server: &Network) -> Options {
     let password = server.config.get(REQUIREPASS);
     let log_level = match server.config.get(LOGLEVEL) {
         LogLevel::Debug => Level::Debug,
@@ -84,7 +91,7 @@ fn options(server: &Server) -> Options {
     }
 }
 
-fn refusal(server: &Server, error: ConfigError) -> String {
+fn refusal(server: &Network, error: ConfigError) -> String {
     let path = server.config.path().unwrap_or(Path::new("")).to_owned();
     let place = Place { source: Source::File(path), line: error.line, text: error.text };
     place.refuse(error.reason).to_string()

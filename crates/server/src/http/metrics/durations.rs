@@ -7,7 +7,7 @@ use engine::observe::stats::bucket_limit;
 
 use super::exposition::{Exposition, MetricKind};
 use crate::control::server::info;
-use crate::server::Server;
+use crate::http::state::HttpState;
 
 /// Every how many of the counted buckets is shown: four are a doubling.
 const STEP: usize = 8;
@@ -15,10 +15,10 @@ const STEP: usize = 8;
 /// The first and the last that are shown: 2 microseconds, and a minute.
 const SHOWN: std::ops::Range<usize> = 3..100;
 
-pub(super) fn write(server: &Server, exposition: &mut Exposition) {
+pub(super) fn write(server: &HttpState, exposition: &mut Exposition) {
     let help = "How long calls of a command took, in seconds.";
     exposition.family("command_duration_seconds", MetricKind::Histogram, help);
-    for (entry, stats) in info::called(server) {
+    for (entry, stats) in info::called(server.network) {
         let name = &*entry.full_name;
         let counted: u64 = stats.histogram.iter().sum();
         if counted == 0 {

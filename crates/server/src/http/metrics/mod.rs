@@ -15,13 +15,12 @@ pub(super) use exposition::Format;
 
 use exposition::Exposition;
 
-use crate::control::server::info;
-use crate::server::Server;
+use crate::http::state::HttpState;
 
 /// All metrics.
-pub(super) fn text(server: &Server, format: Format) -> String {
+pub(super) fn text(server: &HttpState, format: Format) -> String {
     let mut exposition = Exposition::new(format);
-    let report = info::everything(server);
+    let report = (server.info)();
     let found: Vec<(&str, &str)> = entries(&report).collect();
     fields::write(&found, &mut exposition);
     lines::write(&found, &mut exposition);

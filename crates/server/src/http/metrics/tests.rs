@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use super::exposition::{Exposition, Format, MetricKind};
 use super::{entries, fields, json, lines, text};
 use crate::control::server::info;
-use crate::start::test_server;
+use crate::http::HttpState;
+use crate::start::{http_state, test_server};
 
 /// Fields that are no metric: texts, and what another field tells in another unit.
 fn is_left_out(name: &str) -> bool {
@@ -42,6 +43,10 @@ fn is_left_out(name: &str) -> bool {
         || name.contains("_distrib_")
 }
 
+fn state() -> HttpState {
+    http_state(test_server())
+}
+
 #[test]
 fn every_field_of_info_is_a_metric_or_is_left_out_for_a_reason() {
     let report = info::everything(test_server());
@@ -57,7 +62,7 @@ fn every_field_of_info_is_a_metric_or_is_left_out_for_a_reason() {
 fn names_are_well_formed_and_each_is_there_once() {
     let mut seen = BTreeSet::new();
     for format in [Format::Prometheus, Format::OpenMetrics] {
-        let text = text(test_server(), format);
+        let text = text(&state(), format);
         let mut families = BTreeSet::new();
         for line in text.lines().filter(|line| line.starts_with("# TYPE ")) {
             let words: Vec<&str> = line.split(' ').collect();
@@ -105,7 +110,7 @@ fn units_are_base_units_in_full() {
         "mb",
         "gb",
     ];
-    let text = text(test_server(), Format::Prometheus);
+    let text = text(&state(), Format::Prometheus);
     let strange: Vec<&str> = text
         .lines()
         .filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next())

@@ -4,6 +4,7 @@
 
 use config::settings::{LATENCY_TRACKING, LATENCY_TRACKING_INFO_PERCENTILES};
 use engine::observe::stats::{CallStats, bucket_limit};
+use engine::shared::Shared;
 use engine::table::command_table::CommandEntry;
 
 use super::report::Report;
@@ -44,7 +45,7 @@ pub(super) fn write_latencies(server: &Server, report: &mut Report) {
 }
 
 /// The commands in use with their statistics.
-pub(crate) fn called(server: &Server) -> impl Iterator<Item = (&CommandEntry, CallStats)> {
+pub(crate) fn called(server: &Shared) -> impl Iterator<Item = (&CommandEntry, CallStats)> {
     let entries = server.table.entries().iter().flat_map(CommandEntry::family);
     entries.filter_map(|entry| Some((entry, server.stats.calls_of(entry.id)?)))
 }
