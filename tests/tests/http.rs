@@ -1,10 +1,14 @@
 //! HTTP: metrics, health and INFO as JSON, and who may ask for them.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::TcpStream;
+use std::sync::Arc;
 
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use serde_json::Value;
 use tests::server::{eventually, free_port};
+use tests::tls::Authority;
 use tests::{Oracle, Server, check};
 
 /// A server with a port of HTTP.
@@ -23,14 +27,38 @@ struct Answer {
 
 fn ask(port: u16, method: &str, path: &str, headers: &str) -> Answer {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+    exchange(&mut stream, method, path, headers).expect("it is answered")
+}
+
+/// Sends a request, and reads the answer up to the end of the connection.
+fn exchange(
+    stream: &mut (impl Read + Write),
+    method: &str,
+    path: &str,
+    headers: &str,
+) -> io::Result<Answer> {
     let request =
         format!("{method} {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{headers}\r\n");
-    stream.write_all(request.as_bytes()).expect("it is taken");
+    stream.write_all(request.as_bytes())?;
     let mut text = String::new();
-    stream.read_to_string(&mut text).expect("it is answered");
+    stream.read_to_string(&mut text)?;
     let (head, body) = text.split_once("\r\n\r\n").expect("a head and a body");
     let status = head.split(' ').nth(1).and_then(|word| word.parse().ok()).expect("a status");
-    Answer { status, head: head.to_ascii_lowercase(), body: body.to_owned() }
+    Ok(Answer { status, head: head.to_ascii_lowercase(), body: body.to_owned() })
+}
+
+/// The answer by the encrypted port, and the certificate that the server has shown.
+fn get_encrypted(
+    port: u16,
+    config: &Arc<ClientConfig>,
+    path: &str,
+) -> io::Result<(Answer, CertificateDer<'static>)> {
+    let name = ServerName::try_from("localhost").expect("a name");
+    let session = ClientConnection::new(Arc::clone(config), name).expect("a session");
+    let mut stream = StreamOwned::new(session, TcpStream::connect(("127.0.0.1", port))?);
+    let answer = exchange(&mut stream, "GET", path, "")?;
+    let shown = stream.conn.peer_certificates().expect("it has shown some");
+    Ok((answer, shown[0].clone().into_owned()))
 }
 
 fn get(port: u16, path: &str) -> Answer {
@@ -174,4 +202,54 @@ fn a_port_that_is_taken_keeps_the_server_from_starting() {
     let (status, log) = Server::refuses(&["--port", &other, "--http-port", &port]);
     assert!(!status.success());
     assert!(log.contains("Could not create server TCP listening socket"), "{log}");
+}
+
+#[test]
+fn http_is_encrypted_with_the_certificates_of_the_server() {
+    let authority = Authority::new();
+    let own = authority.arguments(&authority.issue("localhost", None));
+    let own: Vec<&str> = own.iter().map(String::as_str).collect();
+    let encrypted = free_port();
+    let text = encrypted.to_string();
+    let more = ["--http-tls-port", &text, "--tls-auth-clients", "no"];
+    let (server, port) = start(&[&own[..], &more].concat());
+    let mut client = server.client();
+    let config = authority.client_config(None);
+    let get_by = |config: &Arc<ClientConfig>| get_encrypted(encrypted, config, "/metrics");
+    let (answer, before) = get_by(&config).expect("it is answered");
+    assert_eq!(answer.status, 200);
+    assert_eq!(sample(&answer.body, "apus_connected_clients").to_bits(), 1f64.to_bits());
+    assert_eq!(get(port, "/healthz").status, 200);
+    assert_eq!(client.figure("tls_handshakes_full"), 1);
+    // Certificates are replaced as those of other ports.
+    let other = authority.issue("localhost", None);
+    let [certificate, key] = [&other.certificate, &other.key].map(|it| it.display().to_string());
+    let reloaded =
+        client.call(&["CONFIG", "SET", "tls-cert-file", &certificate, "tls-key-file", &key]);
+    assert_eq!(reloaded.as_bytes(), Some(&b"OK"[..]));
+    let config = authority.client_config(None);
+    let (answer, after) = get_by(&config).expect("it is answered");
+    assert_eq!(answer.status, 200);
+    assert_ne!(before, after);
+    // Clients are asked for certificates as the directive says.
+    client.call(&["CONFIG", "SET", "tls-auth-clients", "yes"]);
+    assert!(get_by(&authority.client_config(None)).is_err());
+    let known = authority.client_config(Some(&authority.issue("prometheus", None)));
+    assert_eq!(get_by(&known).expect("it is answered").0.status, 200);
+    assert!(client.figure("tls_handshakes_failed") >= 1);
+    // A client that speaks plainly is told by an alert, and is no burden.
+    let mut strange = TcpStream::connect(("127.0.0.1", encrypted)).expect("it listens");
+    strange.write_all(b"GET / HTTP/1.1\r\n\r\n").expect("it is taken");
+    let mut heard = Vec::new();
+    let _ = strange.read_to_end(&mut heard);
+    assert!(!heard.starts_with(b"HTTP/"), "{heard:?}");
+    assert_eq!(get_by(&known).expect("it is answered").0.status, 200);
+}
+
+#[test]
+fn encrypted_http_wants_a_certificate() {
+    let [other, port] = [free_port(), free_port()].map(|port| port.to_string());
+    let (status, log) = Server::refuses(&["--port", &other, "--http-tls-port", &port]);
+    assert!(!status.success());
+    assert!(log.contains("tls-cert-file"), "{log}");
 }

@@ -126,6 +126,7 @@ settings! {
     HLL_SPARSE_MAX_BYTES: usize = "hll-sparse-max-bytes";
     HTTP_BIND: Vec<BindAddress> = "http-bind";
     HTTP_PORT: u16 = "http-port";
+    HTTP_TLS_PORT: u16 = "http-tls-port";
     HZ: u32 = "hz";
     IMPORT_MODE: bool = "import-mode";
     KEY_LOAD_DELAY: i32 = "key-load-delay";

@@ -18,11 +18,21 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         ..WORKS
     },
     ConfigOption {
+        name: "http-tls-port",
+        kind: integer(0, 65_535),
+        default: "0",
+        access: Access::Startup,
+        doc: "The same over TLS, with the certificates of tls-cert-file and what belongs to it; 0 \
+              listens on none.",
+        cost: "Handshakes are on the thread of HTTP.",
+        ..WORKS
+    },
+    ConfigOption {
         name: "http-bind",
         kind: special::BIND,
         default: "127.0.0.1 -::1",
         access: Access::Startup,
-        doc: "The addresses on which http-port is opened.",
+        doc: "The addresses on which http-port and http-tls-port are opened.",
         ..WORKS
     },
     ConfigOption {

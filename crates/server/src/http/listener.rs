@@ -1,21 +1,22 @@
-//! The port of HTTP and its thread.
+//! The ports of HTTP, plain and encrypted, and their thread.
 //!
-//! Invariants: the port is bound before the server says that it is ready; so many connections at
+//! Invariants: the ports are bound before the server says that it is ready; so many connections at
 //! most are open, each for a bounded time.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use base::io_text::plain;
-use config::settings::{HTTP_BIND, HTTP_PORT};
+use config::settings::{HTTP_BIND, HTTP_PORT, HTTP_TLS_PORT};
 use engine::runtime::lanes::STACK_BYTES;
 use engine::runtime::log::{log_notice, log_warning};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_local;
@@ -34,15 +35,30 @@ const LIFE_MOST: Duration = Duration::from_secs(300);
 /// A pause after an accept that failed for want of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Opens the port, if there is to be one, and serves it from now on.
+/// A socket that clients of HTTP come in by.
+struct HttpSocket {
+    address: SocketAddr,
+    socket: std::net::TcpListener,
+    is_encrypted: bool,
+}
+
+/// Opens the ports, if there are to be any, and serves them from now on.
 pub(crate) fn open(server: HttpState) -> Result<(), String> {
-    let port = server.config.get(HTTP_PORT);
-    if port == 0 {
-        return Ok(());
+    let binds = server.config.get(HTTP_BIND);
+    let mut sockets = Vec::new();
+    for (name, is_encrypted) in [(HTTP_PORT, false), (HTTP_TLS_PORT, true)] {
+        let port = server.config.get(name);
+        if port == 0 {
+            continue;
+        }
+        for (address, socket) in bind_for(&server, &binds, port)? {
+            let how = if is_encrypted { " over TLS" } else { "" };
+            log_notice!(server.log, "Listening on {address} for HTTP{how}");
+            sockets.push(HttpSocket { address, socket, is_encrypted });
+        }
     }
-    let sockets = bind_for(&server, &server.config.get(HTTP_BIND), port)?;
-    for (address, _) in &sockets {
-        log_notice!(server.log, "Listening on {address} for HTTP");
+    if sockets.is_empty() {
+        return Ok(());
     }
     let server: &'static HttpState = Box::leak(Box::new(server));
     let run = move || {
@@ -56,11 +72,13 @@ pub(crate) fn open(server: HttpState) -> Result<(), String> {
     thread.spawn(run).map(|_| ()).map_err(|error| format!("Cannot serve HTTP: {}", plain(&error)))
 }
 
-async fn serve_all(server: &'static HttpState, sockets: Vec<(SocketAddr, std::net::TcpListener)>) {
-    let places = Rc::new(Semaphore::new(CONNECTIONS_MOST));
-    for (address, socket) in sockets {
+async fn serve_all(server: &'static HttpState, sockets: Vec<HttpSocket>) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MOST));
+    for HttpSocket { address, socket, is_encrypted } in sockets {
         match TcpListener::from_std(socket) {
-            Ok(listener) => _ = spawn_local(accept(server, listener, Rc::clone(&places))),
+            Ok(listener) => {
+                spawn_local(accept(server, listener, is_encrypted, Arc::clone(&places)));
+            }
             Err(error) => {
                 log_warning!(server.log, "Cannot serve HTTP on {address}: {}", plain(&error));
             }
@@ -69,16 +87,27 @@ async fn serve_all(server: &'static HttpState, sockets: Vec<(SocketAddr, std::ne
     std::future::pending::<()>().await;
 }
 
-async fn accept(server: &'static HttpState, listener: TcpListener, places: Rc<Semaphore>) {
+async fn accept(
+    server: &'static HttpState,
+    listener: TcpListener,
+    is_encrypted: bool,
+    places: Arc<Semaphore>,
+) {
     loop {
-        let place = places.acquire().await.expect("it is never closed");
+        let place = Arc::clone(&places).acquire_owned().await.expect("it is never closed");
         match listener.accept().await {
             Ok((stream, peer)) => {
-                place.forget();
-                let places = Rc::clone(&places);
                 spawn_local(async move {
-                    serve(server, stream, peer).await;
-                    places.add_permits(1);
+                    match is_encrypted {
+                        false => serve(server, stream, peer).await,
+                        true => {
+                            // A client that cannot agree is no client.
+                            if let Ok(stream) = server.tls.receive(stream, HEAD_PATIENCE).await {
+                                serve(server, stream, peer).await;
+                            }
+                        }
+                    }
+                    drop(place);
                 });
             }
             Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
@@ -86,7 +115,11 @@ async fn accept(server: &'static HttpState, listener: TcpListener, places: Rc<Se
     }
 }
 
-async fn serve(server: &'static HttpState, stream: TcpStream, peer: SocketAddr) {
+async fn serve(
+    server: &'static HttpState,
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    peer: SocketAddr,
+) {
     let service = service_fn(move |request| {
         // Whether it is late must not depend on whether the password is right.
         let delay = access::delay(server, peer, request.headers());

@@ -4,6 +4,7 @@
 //! gets a connection only once its handshake is over.
 
 mod handshakes;
+mod incoming;
 mod outgoing;
 mod room;
 mod settings;

@@ -8,11 +8,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use config::settings::{
-    MEMCACHED_PORT, MEMCACHED_TLS, TLS_AUTH_CLIENTS, TLS_CA_CERT_DIR, TLS_CA_CERT_FILE,
-    TLS_CERT_FILE, TLS_CIPHERS, TLS_CIPHERSUITES, TLS_CLIENT_CERT_FILE, TLS_CLIENT_KEY_FILE,
-    TLS_CLIENT_KEY_FILE_PASS, TLS_CLUSTER, TLS_EXPECTED_PEER_NAME, TLS_GROUPS, TLS_KEY_FILE,
-    TLS_KEY_FILE_PASS, TLS_PORT, TLS_PREFER_SERVER_CIPHERS, TLS_PROTOCOLS, TLS_REPLICATION,
-    TLS_SESSION_CACHE_SIZE, TLS_SESSION_CACHE_TIMEOUT, TLS_SESSION_CACHING,
+    HTTP_TLS_PORT, MEMCACHED_PORT, MEMCACHED_TLS, TLS_AUTH_CLIENTS, TLS_CA_CERT_DIR,
+    TLS_CA_CERT_FILE, TLS_CERT_FILE, TLS_CIPHERS, TLS_CIPHERSUITES, TLS_CLIENT_CERT_FILE,
+    TLS_CLIENT_KEY_FILE, TLS_CLIENT_KEY_FILE_PASS, TLS_CLUSTER, TLS_EXPECTED_PEER_NAME, TLS_GROUPS,
+    TLS_KEY_FILE, TLS_KEY_FILE_PASS, TLS_PORT, TLS_PREFER_SERVER_CIPHERS, TLS_PROTOCOLS,
+    TLS_REPLICATION, TLS_SESSION_CACHE_SIZE, TLS_SESSION_CACHE_TIMEOUT, TLS_SESSION_CACHING,
 };
 use config::{Config, TlsAuthClients};
 use tls::Settings;
@@ -21,8 +21,8 @@ use tls::contexts::{ClientAuthentication, IdentityFiles, Policy};
 /// Whether anything is to be encrypted.
 pub(crate) fn is_wanted(config: &Config) -> bool {
     let of_memcached = config.get(MEMCACHED_TLS) && config.get(MEMCACHED_PORT) != 0;
-    let of_redis = config.get(TLS_PORT) != 0;
-    of_memcached || of_redis || config.get(TLS_REPLICATION) || config.get(TLS_CLUSTER)
+    let has_port = config.get(TLS_PORT) != 0 || config.get(HTTP_TLS_PORT) != 0;
+    of_memcached || has_port || config.get(TLS_REPLICATION) || config.get(TLS_CLUSTER)
 }
 
 /// What the directives say.
