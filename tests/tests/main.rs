@@ -73,6 +73,7 @@ mod hostile_containers;
 mod hostile_files;
 mod hostile_requests;
 mod hostile_sizes;
+mod hot_keys;
 mod http;
 mod idle_times;
 mod import_mode;

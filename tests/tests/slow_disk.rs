@@ -8,7 +8,7 @@ use tests::client::encode;
 use tests::faults::subject::Subject;
 use tests::faults::table::row_of;
 use tests::faults::{Fault, Injector};
-use tests::render::text;
+use tests::render::{render, text};
 use tests::server::eventually;
 use tests::{Arrival, Client};
 
@@ -127,4 +127,35 @@ fn nobody_is_told_of_what_is_not_on_disk_yet() {
     subject.injector.disarm();
     writer.receive();
     readers.into_iter().for_each(|mut reader| drop(reader.receive()));
+}
+
+/// The latency monitor is told of the log under Redis' names: of syncs, where each is waited for,
+/// and of writes.
+#[test]
+fn what_the_log_waits_for_is_an_event_of_latency() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    std::fs::write(folder.path().join("apus.conf"), "").expect("a folder");
+    let rows = ["sync a file", "write a file"].map(row_of);
+    let own = ["--save", "", "--appendonly", "yes", "--latency-monitor-threshold", "20"];
+    for (row, fsync, events) in [
+        (rows[0], "always", &["aof-fsync-always"][..]),
+        (rows[1], "no", &["aof-write", "aof-write-alone"]),
+    ] {
+        let own = [&own[..], &["--appendfsync", fsync, "--aof-direct-writes", "no"]].concat();
+        let mut subject = Subject::start(folder.path(), Injector::of(rows.to_vec()), &own);
+        assert!(subject.serves(), "{}", subject.log());
+        let mut client = Client::connect(subject.port());
+        client.call(&["SET", "key", "before"]);
+        client.call(&["LATENCY", "RESET"]);
+        subject.injector.arm(row, Fault::Late(Duration::from_millis(50)), 0, 1);
+        client.call(&["SET", "key", "late"]);
+        for event in events {
+            eventually(event, || {
+                let history = render(&client.call(&["LATENCY", "HISTORY", event]));
+                history != "(empty array)"
+            });
+        }
+        let others = render(&client.call(&["LATENCY", "LATEST"]));
+        assert_eq!(others.matches("aof-").count(), events.len(), "{others}");
+    }
 }

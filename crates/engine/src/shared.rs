@@ -36,6 +36,7 @@ use crate::limits::replica_role::ReplicaRole;
 use crate::limits::scripts::state::Scripts;
 use crate::limits::write_refusals::WriteRefusals;
 use crate::observe::command_log::CommandLog;
+use crate::observe::hot_keys::HotKeys;
 use crate::observe::latency::LatencyMonitor;
 use crate::observe::monitor::{self, Monitors};
 use crate::observe::notifications::notify;
@@ -96,6 +97,8 @@ pub struct Shared {
     pub stats: Stats,
     /// SLOWLOG and COMMANDLOG.
     pub command_log: CommandLog,
+    /// HOTKEYS: the keys that take most.
+    pub hot_keys: HotKeys,
     /// LATENCY: the samples of each event.
     pub latency: LatencyMonitor,
     /// How much happens per second; the slow clock keeps it.
@@ -194,6 +197,7 @@ impl Shared {
             monitors: Monitors::default(),
             stats,
             command_log: CommandLog::new(),
+            hot_keys: HotKeys::default(),
             latency: LatencyMonitor::new(),
             rates: RateMeter::default(),
             budget: Budget::default(),

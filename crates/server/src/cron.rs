@@ -11,6 +11,7 @@ use config::settings::{TIMEOUT, UNAUTHENTICATED_TIMEOUT};
 use durability::aof;
 use engine::clients::mailbox::PendingWakes;
 use engine::clients::registry::{Client, Signal, client_flags};
+use engine::observe::rates::RateSample;
 use engine::reclaim::client_memory;
 use engine::reclaim::evict;
 use engine::reclaim::local_expiry;
@@ -35,7 +36,8 @@ pub(crate) async fn run(server: &'static Server) {
         let totals = Totals::of(server.all_worker_counters());
         let is_busy = totals.commands != commands;
         commands = totals.commands;
-        server.rates.record(now_us, totals, server.loops.turns());
+        let (turns, replication) = (server.loops.turns(), server.links.traffic());
+        server.rates.record(RateSample { now_us, totals, turns, replication });
         main_thread::note_cpu_time();
         purge::check(server, now_us);
         garbage = tend_garbage(server, garbage);
@@ -58,6 +60,7 @@ pub(crate) async fn run(server: &'static Server) {
         server.saves.tick(server);
         tls_reload::tick(server);
         server.background.tick();
+        server.hot_keys.end_in_time(server);
         server.backup.tick(server);
         pause(server, is_busy).await;
     }

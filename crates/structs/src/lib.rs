@@ -5,6 +5,7 @@
 //! - [`table`]: the hash table of one slot, words of address and fingerprint.
 //! - [`blob`]: a big byte string as a tree of shared leaves.
 //! - [`heap`]: how much memory is in use.
+//! - [`heavy_hitters`]: the heaviest of very many keys.
 //! - [`hash`]: fields and values, small or large.
 //! - [`members`]: the large form of hashes and sets.
 //! - [`object`]: a value of any type as the keyspace holds it.
@@ -27,6 +28,7 @@ pub mod bits;
 pub mod blob;
 pub mod hash;
 pub mod heap;
+pub mod heavy_hitters;
 pub mod hyperloglog;
 pub mod intset;
 pub mod list;

@@ -322,9 +322,20 @@ impl LogWriter {
         let began_us = self.now_us();
         self.write_piece(batch)?;
         drill::point_in_log();
-        self.is_slow |= self.now_us() - began_us > SLOW_US;
+        let took_us = self.now_us() - began_us;
+        self.is_slow |= took_us > SLOW_US;
+        self.note_latency("aof-write", took_us);
+        let is_alone = !self.is_disk_busy();
+        let event = if is_alone { "aof-write-alone" } else { "aof-write-active-child" };
+        self.note_latency(event, took_us);
         self.begin_sync_if_due();
         Ok(())
+    }
+
+    /// Tells the latency monitor, under Redis' name for the event.
+    fn note_latency(&self, event: &'static str, took_us: i64) {
+        let micros = u64::try_from(took_us).unwrap_or(0);
+        self.server.latency.note(self.server.keyspace.clock(), event, micros);
     }
 
     /// Writes what is in `piece` and what follows it.
@@ -483,9 +494,12 @@ impl LogWriter {
 
     /// Whether nothing is synced for now, as a base or a snapshot keeps the disk busy.
     fn spares_disk(&self) -> bool {
-        let server = self.server;
-        let is_busy = || self.cut.is_some() || server.saves.is_running();
-        server.config.get(NO_APPENDFSYNC_ON_REWRITE) && is_busy()
+        self.server.config.get(NO_APPENDFSYNC_ON_REWRITE) && self.is_disk_busy()
+    }
+
+    /// Whether a base or a snapshot is written beside the log.
+    fn is_disk_busy(&self) -> bool {
+        self.cut.is_some() || self.server.saves.is_running()
     }
 
     /// Has the disk keep what was written, and says so; whether that is true now.
@@ -502,7 +516,11 @@ impl LogWriter {
         }
         drill::point_in_log();
         self.synced_at_us = self.now_us();
-        self.server.aof.stats.note_sync(self.synced_at_us - began_us > DELAYED_US);
+        let took_us = self.synced_at_us - began_us;
+        self.server.aof.stats.note_sync(took_us > DELAYED_US);
+        if self.server.config.get(APPENDFSYNC) == AppendFsync::Always {
+            self.note_latency("aof-fsync-always", took_us);
+        }
         self.synced = self.end;
         (self.synced_length, self.begun_length) = (length, length);
         self.is_slow = false;

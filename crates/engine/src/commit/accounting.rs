@@ -49,7 +49,7 @@ pub(crate) fn book_in_words(
     let (micros, server) = (note_time(lane, entry), lane.shared);
     let reply_bytes = (out.len() - length) as u64 + out.bytes_to_come();
     let is_remarkable = server.command_log.is_remarkable(extent, micros, reply_bytes);
-    if is_remarkable || server.monitors.any() {
+    if is_remarkable || server.monitors.any() || server.hot_keys.is_tracking() {
         let words = words();
         account(lane, session, entry, words.as_args(), micros, reply_bytes);
         feed_monitors(lane, session, session.database, entry, words.as_args());
@@ -121,6 +121,9 @@ pub fn account(
     }
     if micros >= server.latency.threshold_us() {
         server.latency.note_command(server.keyspace.clock(), entry.spec.flags, micros);
+    }
+    if server.hot_keys.is_tracking() {
+        server.hot_keys.note(lane.number, entry, args, micros, reply_bytes);
     }
 }
 

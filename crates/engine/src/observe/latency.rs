@@ -62,9 +62,16 @@ impl LatencyMonitor {
         self.record(clock, event, micros);
     }
 
-    /// Notes an event that took too long.
+    /// Notes an event, if it took as long as is to be noted.
+    #[inline]
+    pub fn note(&self, clock: &Clock, event: &'static str, micros: u64) {
+        if micros >= self.threshold_us() {
+            self.record(clock, event, micros);
+        }
+    }
+
     #[cold]
-    pub(crate) fn record(&self, clock: &Clock, event: &'static str, micros: u64) {
+    fn record(&self, clock: &Clock, event: &'static str, micros: u64) {
         let sample = Sample { time: clock.now_ms().div_euclid(1000), latency: micros / 1000 };
         self.events().entry(event).or_default().add(sample);
     }

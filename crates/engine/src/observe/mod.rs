@@ -3,6 +3,7 @@
 //! Invariant: an observer changes no data and takes only the parts that it reads.
 
 pub mod command_log;
+pub mod hot_keys;
 pub mod latency;
 pub mod monitor;
 pub mod notifications;

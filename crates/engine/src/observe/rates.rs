@@ -21,28 +21,45 @@ pub struct Rates {
     pub net_in: f64,
     /// Bytes per second that were sent to clients.
     pub net_out: f64,
+    /// Bytes per second that came from a primary.
+    pub replication_in: f64,
+    /// Bytes per second that were sent to replicas.
+    pub replication_out: f64,
     /// Turns of the event loops.
     pub cycles: f64,
     /// How long one took on average, in microseconds.
     pub cycle_us: f64,
 }
 
-/// The latest totals, each with the time when it was taken.
+/// The totals at one time.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RateSample {
+    /// When, on the monotonic clock.
+    pub now_us: i64,
+    /// What the workers counted.
+    pub totals: Totals,
+    /// How often the event loops turned.
+    pub turns: Turns,
+    /// The bytes that came from a primary, and those that were sent to replicas.
+    pub replication: (u64, u64),
+}
+
+/// The latest samples.
 #[derive(Default)]
 pub struct RateMeter {
-    samples: Mutex<VecDeque<(i64, Totals, Turns)>>,
+    samples: Mutex<VecDeque<RateSample>>,
 }
 
 impl RateMeter {
     /// Takes a sample.
-    pub fn record(&self, now_us: i64, totals: Totals, turns: Turns) {
+    pub fn record(&self, sample: RateSample) {
         let mut samples = self.samples();
         if samples.len() > SAMPLES {
             samples.pop_front();
         }
-        samples.push_back((now_us, totals, turns));
+        samples.push_back(sample);
         // After a quiet time the past says nothing about the present.
-        while samples.len() > 2 && now_us - samples[1].0 >= 1_600_000 {
+        while samples.len() > 2 && sample.now_us - samples[1].now_us >= 1_600_000 {
             samples.pop_front();
         }
     }
@@ -53,8 +70,8 @@ impl RateMeter {
         let (Some(first), Some(last)) = (samples.front(), samples.back()) else {
             return Rates::default();
         };
-        let ((from_us, from, began), (to_us, to, ended)) = (first, last);
-        let seconds = (to_us - from_us) as f64 / 1e6;
+        let (from, to, began, ended) = (first.totals, last.totals, first.turns, last.turns);
+        let seconds = (last.now_us - first.now_us) as f64 / 1e6;
         if seconds <= 0.0 {
             return Rates::default();
         }
@@ -64,6 +81,8 @@ impl RateMeter {
             commands: rate(from.commands, to.commands),
             net_in: rate(from.net_in, to.net_in),
             net_out: rate(from.net_out, to.net_out),
+            replication_in: rate(first.replication.0, last.replication.0),
+            replication_out: rate(first.replication.1, last.replication.1),
             cycles: rate(began.cycles, ended.cycles),
             cycle_us: ended.micros.saturating_sub(began.micros) as f64
                 / ended.cycles.saturating_sub(began.cycles).max(1) as f64,
@@ -77,9 +96,13 @@ impl RateMeter {
 
 #[cfg(test)]
 mod tests {
-    use super::{RateMeter, Rates, Totals, Turns};
+    use super::{RateMeter, RateSample, Rates, Totals};
 
-    const TURNS: Turns = Turns { cycles: 7, micros: 70, steps: 0 };
+    fn record(meter: &RateMeter, now_us: i64, commands: u64) {
+        let totals = Totals { commands, ..Totals::default() };
+        let replication = (3 * commands, 5 * commands);
+        meter.record(RateSample { now_us, totals, replication, ..RateSample::default() });
+    }
 
     #[test]
     fn rates_follow_the_load() {
@@ -88,16 +111,17 @@ mod tests {
         let mut commands = 0;
         for tick in 0..100 {
             commands += 50;
-            meter.record(tick * 100_000, Totals { commands, ..Totals::default() }, TURNS);
+            record(&meter, tick * 100_000, commands);
         }
         assert_eq!(meter.now().commands, 500.0);
+        assert_eq!((meter.now().replication_in, meter.now().replication_out), (1500.0, 2500.0));
         // Nothing more comes: two looks later the rate is zero.
         for second in 11..14 {
-            meter.record(second * 1_000_000, Totals { commands, ..Totals::default() }, TURNS);
+            record(&meter, second * 1_000_000, commands);
         }
         assert_eq!(meter.now().commands, 0.0);
         // Statistics were reset.
-        meter.record(14_000_000, Totals::default(), TURNS);
+        record(&meter, 14_000_000, 0);
         assert_eq!(meter.now().commands, 0.0);
     }
 }

@@ -21,9 +21,7 @@ pub fn note_time(lane: &Lane, started: i64) {
     let server = lane.shared;
     lane.tick();
     let micros = u64::try_from(lane.ticked_us() - started).unwrap_or(0);
-    if micros >= server.latency.threshold_us() {
-        server.latency.record(server.keyspace.clock(), "expire-cycle", micros);
-    }
+    server.latency.note(server.keyspace.clock(), "expire-cycle", micros);
 }
 
 /// Notes how long the last step held its partition.

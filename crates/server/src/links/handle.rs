@@ -3,7 +3,7 @@
 //!
 //! Invariant: the thread begins when the first message comes, and there is one.
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use base::io_text::plain;
@@ -79,6 +79,11 @@ impl Links {
     /// What there is to tell.
     pub(crate) fn report(&self, server: &Network) -> ReplicationReport {
         ReplicationReport::of(self, server)
+    }
+
+    /// The bytes that came from our primary, and those that were sent to replicas.
+    pub(crate) fn traffic(&self) -> (u64, u64) {
+        (self.heard.load(Ordering::Relaxed), self.sent.load(Ordering::Relaxed))
     }
 
     /// Counts syncs anew.

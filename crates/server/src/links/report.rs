@@ -2,8 +2,6 @@
 //!
 //! Invariant: all of it is of one moment.
 
-use std::sync::atomic::Ordering;
-
 use replication::backlog::Backlog;
 use replication::history::KeptRange;
 use replication::ids::ReplicationId;
@@ -39,10 +37,6 @@ pub(crate) struct ReplicationReport {
     pub(crate) failover: FailoverState,
     /// The link to our primary, if we have one.
     pub(crate) link: Option<LinkStatus>,
-    /// Bytes that came from our primary.
-    pub(crate) heard: u64,
-    /// Bytes that were sent to replicas.
-    pub(crate) sent: u64,
 }
 
 /// The link to a primary at one moment.
@@ -115,8 +109,6 @@ impl ReplicationReport {
             counts: core.primary.counts(),
             failover: links.failover_state(),
             link: core.link.report(now_ms(server)).map(LinkStatus::from),
-            heard: links.heard.load(Ordering::Relaxed),
-            sent: links.sent.load(Ordering::Relaxed),
         }
     }
 }

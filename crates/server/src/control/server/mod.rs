@@ -7,6 +7,7 @@ mod bgrewriteaof;
 mod command;
 mod config;
 mod debug;
+mod hot_keys;
 pub(crate) mod info;
 mod latency;
 mod latency_report;
@@ -28,6 +29,7 @@ pub(crate) const COMMANDS: &[&ControlCommand] = &[
     &command::COMMAND,
     &config::CONFIG,
     &debug::DEBUG,
+    &hot_keys::HOTKEYS,
     &info::INFO,
     &latency::LATENCY,
     &lolwut::LOLWUT,

@@ -24,8 +24,9 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     report.field("total_net_input_bytes", totals.net_in);
     report.field("total_net_output_bytes", totals.net_out);
     let replication = server.links.report(server);
-    report.field("total_net_repl_input_bytes", replication.heard);
-    report.field("total_net_repl_output_bytes", replication.sent);
+    let (heard, sent) = server.links.traffic();
+    report.field("total_net_repl_input_bytes", heard);
+    report.field("total_net_repl_output_bytes", sent);
     write_rates(&rates, report);
     report.field("rejected_connections", get(&stats.rejected_connections));
     let syncs = replication.counts;
@@ -105,8 +106,8 @@ fn write_denials(server: &Server, report: &mut Report) {
 fn write_rates(rates: &Rates, report: &mut Report) {
     report.ratio("instantaneous_input_kbps", rates.net_in / 1024.0);
     report.ratio("instantaneous_output_kbps", rates.net_out / 1024.0);
-    report.ratio("instantaneous_input_repl_kbps", 0.0);
-    report.ratio("instantaneous_output_repl_kbps", 0.0);
+    report.ratio("instantaneous_input_repl_kbps", rates.replication_in / 1024.0);
+    report.ratio("instantaneous_output_repl_kbps", rates.replication_out / 1024.0);
 }
 
 fn write_keys(server: &Server, report: &mut Report) {
