@@ -89,7 +89,7 @@ impl RateMeter {
         }
     }
 
-    fn samples(&self) -> MutexGuard<'_, VecDeque<(i64, Totals, Turns)>> {
+    fn samples(&self) -> MutexGuard<'_, VecDeque<RateSample>> {
         self.samples.lock().expect("no critical section here panics")
     }
 }
