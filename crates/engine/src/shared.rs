@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use acl::Users;
+use base::CpuTime;
 use base::time::UnixMillis;
 use commands::Spec;
 use config::Config;
@@ -36,7 +37,7 @@ use crate::limits::replica_role::ReplicaRole;
 use crate::limits::scripts::state::Scripts;
 use crate::limits::write_refusals::WriteRefusals;
 use crate::observe::command_log::CommandLog;
-use crate::observe::hot_keys::HotKeys;
+use crate::observe::hot_keys::{HotKeys, UsageSample};
 use crate::observe::latency::LatencyMonitor;
 use crate::observe::monitor::{self, Monitors};
 use crate::observe::notifications::notify;
@@ -46,7 +47,7 @@ use crate::observe::stats::Stats;
 use crate::observe::tracking::{Surroundings, Tracking};
 use crate::runtime::background::{Background, BetweenJobs};
 use crate::runtime::cores::Cores;
-use crate::runtime::counters::WorkerCounters;
+use crate::runtime::counters::{Totals, WorkerCounters};
 use crate::runtime::ending::Ending;
 use crate::runtime::lanes::MAX_WORKERS;
 use crate::runtime::log::Log;
@@ -222,6 +223,17 @@ impl Shared {
             workers: (0..MAX_WORKERS).map(|_| WorkerCounters::default()).collect(),
             worker_lanes: AtomicUsize::new(0),
             applier: WorkerCounters::default(),
+        }
+    }
+
+    /// What the process has used up to now.
+    pub fn usage(&self) -> UsageSample {
+        let (clock, totals) = (self.keyspace.clock(), Totals::of(self.all_worker_counters()));
+        UsageSample {
+            now_ms: clock.now_ms(),
+            now_us: clock.monotonic_us(),
+            cpu: CpuTime::of_process(),
+            net_bytes: totals.net_in + totals.net_out,
         }
     }
 

@@ -60,7 +60,9 @@ pub(crate) async fn run(server: &'static Server) {
         server.saves.tick(server);
         tls_reload::tick(server);
         server.background.tick();
-        server.hot_keys.end_in_time(server);
+        if server.hot_keys.is_tracking() {
+            server.hot_keys.end_in_time(server.usage());
+        }
         server.backup.tick(server);
         pause(server, is_busy).await;
     }

@@ -87,7 +87,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use base::Random;
-    use proptest::prelude::*;
+    use proptest::prelude::{prop, prop_assert, proptest};
 
     use super::HeavyHitters;
 

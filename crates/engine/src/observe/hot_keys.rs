@@ -13,9 +13,7 @@ use base::{CpuTime, Random};
 use proto::Args;
 use structs::heavy_hitters::HeavyHitters;
 
-use crate::runtime::counters::Totals;
 use crate::runtime::lanes::MAX_WORKERS;
-use crate::shared::Shared;
 use crate::table::command_table::CommandEntry;
 use crate::table::request_keys;
 
@@ -77,18 +75,22 @@ pub struct HotKeys {
 struct HotKeySession {
     number: u64,
     settings: HotKeySettings,
-    started_ms: i64,
-    began_us: i64,
-    at_start: Usage,
+    at_start: UsageSample,
     /// When it ended, on the monotonic clock, and what had been used then.
-    ended: Option<(i64, Usage)>,
+    ended: Option<(i64, UsageSample)>,
 }
 
-/// What the process used since its start.
+/// What the process has used up to one time.
 #[derive(Clone, Copy)]
-struct Usage {
-    cpu: CpuTime,
-    net_bytes: u64,
+pub struct UsageSample {
+    /// Unix milliseconds.
+    pub now_ms: i64,
+    /// The same time on the monotonic clock.
+    pub now_us: i64,
+    /// The processors' time.
+    pub cpu: CpuTime,
+    /// Bytes that came from clients and went to them.
+    pub net_bytes: u64,
 }
 
 /// What one worker noted.
@@ -162,58 +164,45 @@ impl HotKeys {
     }
 
     /// Begins a session; whether none ran. What the one before it found is forgotten.
-    pub fn start(&self, server: &Shared, settings: HotKeySettings) -> bool {
-        self.end_in_time(server);
-        let clock = server.keyspace.clock();
+    pub fn start(&self, now: UsageSample, settings: HotKeySettings) -> bool {
+        self.end_in_time(now);
         let mut session = lock(&self.session);
         if session.as_ref().is_some_and(|it| it.ended.is_none()) {
             return false;
         }
         let number = self.begun.fetch_add(1, Ordering::Relaxed) + 1;
-        *session = Some(HotKeySession {
-            number,
-            settings,
-            started_ms: clock.now_ms(),
-            began_us: clock.monotonic_us(),
-            at_start: Usage::now(server),
-            ended: None,
-        });
+        *session = Some(HotKeySession { number, settings, at_start: now, ended: None });
         self.running.store(number, Ordering::Relaxed);
         true
     }
 
     /// Ends the session; whether one ran.
-    pub fn stop(&self, server: &Shared) -> bool {
-        self.end_in_time(server);
-        let now_us = server.keyspace.clock().monotonic_us();
-        self.end(server, |_| Some(now_us))
+    pub fn stop(&self, now: UsageSample) -> bool {
+        self.end_in_time(now);
+        self.end(now, |_| Some(now.now_us))
     }
 
     /// Ends the session if its time is over.
-    pub fn end_in_time(&self, server: &Shared) {
-        if !self.is_tracking() {
-            return;
-        }
-        let now_us = server.keyspace.clock().monotonic_us();
-        self.end(server, |session| {
+    pub fn end_in_time(&self, now: UsageSample) {
+        self.end(now, |session| {
             let lasts_us = session.settings.duration_ms.saturating_mul(1000);
-            let due_us = session.began_us.saturating_add(lasts_us);
-            (lasts_us > 0 && now_us >= due_us).then_some(due_us)
+            let due_us = session.at_start.now_us.saturating_add(lasts_us);
+            (lasts_us > 0 && now.now_us >= due_us).then_some(due_us)
         });
     }
 
-    fn end(&self, server: &Shared, when: impl Fn(&HotKeySession) -> Option<i64>) -> bool {
+    fn end(&self, now: UsageSample, when: impl Fn(&HotKeySession) -> Option<i64>) -> bool {
         let mut session = lock(&self.session);
         let Some(session) = session.as_mut().filter(|it| it.ended.is_none()) else { return false };
         let Some(ended_us) = when(session) else { return false };
-        session.ended = Some((ended_us, Usage::now(server)));
+        session.ended = Some((ended_us, now));
         self.running.store(0, Ordering::Relaxed);
         true
     }
 
     /// Forgets what the last session found; refused while one runs.
-    pub fn reset(&self, server: &Shared) -> bool {
-        self.end_in_time(server);
+    pub fn reset(&self, now: UsageSample) -> bool {
+        self.end_in_time(now);
         let mut session = lock(&self.session);
         if session.as_ref().is_some_and(|it| it.ended.is_none()) {
             return false;
@@ -224,20 +213,19 @@ impl HotKeys {
     }
 
     /// What the session found, or the last one; nothing if there was none since the last reset.
-    pub fn report(&self, server: &Shared) -> Option<HotKeyReport> {
-        self.end_in_time(server);
+    pub fn report(&self, now: UsageSample) -> Option<HotKeyReport> {
+        self.end_in_time(now);
         let session = lock(&self.session);
         let session = session.as_ref()?;
-        let now = || (server.keyspace.clock().monotonic_us(), Usage::now(server));
-        let (until_us, usage) = session.ended.unwrap_or_else(now);
+        let (until_us, usage) = session.ended.unwrap_or((now.now_us, now));
         let rows: Vec<_> = self.rows.iter().map(lock).collect();
         let rows: Vec<_> = rows.iter().filter(|row| row.number == session.number).collect();
         let count = session.settings.count;
         Some(HotKeyReport {
             settings: session.settings,
             is_active: session.ended.is_none(),
-            started_ms: session.started_ms,
-            duration_ms: (until_us - session.began_us) / 1000,
+            started_ms: session.at_start.now_ms,
+            duration_ms: (until_us - session.at_start.now_us) / 1000,
             cpu: CpuTime {
                 user: usage.cpu.user.saturating_sub(session.at_start.cpu.user),
                 system: usage.cpu.system.saturating_sub(session.at_start.cpu.system),
@@ -262,13 +250,6 @@ impl Row {
             cpu: HeavyHitters::new(capacity),
             net: HeavyHitters::new(capacity),
         }
-    }
-}
-
-impl Usage {
-    fn now(server: &Shared) -> Self {
-        let totals = Totals::of(server.all_worker_counters());
-        Self { cpu: CpuTime::of_process(), net_bytes: totals.net_in + totals.net_out }
     }
 }
 
