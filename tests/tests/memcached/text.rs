@@ -1,5 +1,6 @@
 //! The classic text protocol.
 
+use proto::value::Value;
 use tests::server::eventually;
 
 use super::{Talk, start};
@@ -188,4 +189,27 @@ fn very_many_keys_are_read_in_steps() {
     client.call(&["CONFIG", "SET", "maxclients", "4321"]);
     other.hear("a get that waits", format!("{answer}END\r\nVERSION 1.6.18\r\n").as_bytes());
     holder.receive();
+}
+
+/// So many that they are not locked together.
+#[test]
+fn very_many_items_are_read_and_touched_in_one_request() {
+    const COUNT: usize = 3000;
+    let server = start(&[]);
+    let mut talk = Talk::to(&server);
+    let (mut stores, mut names, mut items) = (String::new(), String::new(), String::new());
+    for number in 0..COUNT {
+        stores += &format!("set k{number} 0 0 1 noreply\r\nv\r\n");
+        names += &format!(" k{number} none{number}");
+        items += &format!("VALUE k{number} 0 1\r\nv\r\n");
+    }
+    talk.send(stores);
+    talk.ask(format!("get{names}\r\n"), format!("{items}END\r\n"));
+    talk.ask("mg k0 t\r\nmg k2999 t\r\n", "HD t-1\r\nHD t-1\r\n");
+    talk.ask(format!("gat 100000{names}\r\n"), format!("{items}END\r\n"));
+    for number in [0, 1500, COUNT - 1] {
+        let key = format!("k{number}");
+        let reply = server.client().call(&["TTL", &key]);
+        assert!(matches!(reply, Value::Integer(90_000..=100_000)), "{key}: {reply:?}");
+    }
 }

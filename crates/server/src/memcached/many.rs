@@ -1,13 +1,13 @@
-//! A `get` of very many keys, which is done in steps.
+//! A `get` or `gat` of very many keys, which is done in steps.
 //!
-//! Invariant: each item is read as if its key had come alone; they need not be of one moment, as in
-//! memcached.
+//! Invariant: each item is read, and touched, as if its key had come alone; they need not be of one
+//! moment, as in memcached.
 
 use engine::execute::ForeignRequest;
 use engine::session::{Stepped, Stepwise, Stride};
 use engine::table::command_table::CommandEntry;
 use keyspace::PartitionSet;
-use proto::memcached::{Form, Keys, Operation, Request, Response, Retrieve, answer};
+use proto::memcached::{Expiry, Form, Keys, Operation, Request, Response, Retrieve, answer};
 
 use super::MemcachedServer;
 use super::body::RequestBody;
@@ -21,6 +21,8 @@ struct EachItem {
     server: &'static MemcachedServer,
     entry: &'static CommandEntry,
     with_cas: bool,
+    /// When a hit is to expire from now on.
+    touch: Option<Expiry>,
     /// The argument that comes next.
     next: usize,
 }
@@ -36,15 +38,17 @@ pub(super) fn in_steps(
     else {
         return None;
     };
-    let is_long = retrieve.touch.is_none() && keys_of(&request.operation).nth(TOGETHER).is_some();
+    let is_long = keys_of(&request.operation).nth(TOGETHER).is_some();
     is_long.then(|| -> Box<dyn Stepwise> {
-        Box::new(EachItem { server, entry, with_cas: *with_cas, next: 1 })
+        let touch = retrieve.touch;
+        Box::new(EachItem { server, entry, with_cas: *with_cas, touch, next: 1 })
     })
 }
 
 impl EachItem {
     fn request_for<'a>(&self, keys: Keys<'a>) -> Request<'a> {
-        let operation = Operation::Retrieve(Retrieve::of(keys));
+        let retrieve = Retrieve { touch: self.touch, ..Retrieve::of(keys) };
+        let operation = Operation::Retrieve(retrieve);
         Request { operation, form: Form::Text { with_cas: self.with_cas, quiet: false } }
     }
 }
@@ -72,5 +76,29 @@ impl Stepwise for EachItem {
         }
         answer(stride.out, &self.request_for(Keys::default()), Response::End);
         Stepped::Done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::memcached::{Dialect, ItemLimits, ParseStatus, Parser};
+
+    use super::{TOGETHER, in_steps};
+    use crate::start::test_server;
+
+    #[test]
+    fn whatever_is_asked_of_very_many_keys_is_done_in_steps() {
+        let server = test_server();
+        let entry = server.table.find(b"GETEX").expect("it is a command");
+        let limits = ItemLimits { value: 0, is_strict: false };
+        for name in ["get", "gets", "gat 0", "gats 100"] {
+            for (count, is_long) in [(TOGETHER, false), (TOGETHER + 1, true)] {
+                let line = format!("{name}{}\r\n", " k".repeat(count));
+                let parsed = Parser::new(Dialect::Any).advance(line.as_bytes(), &limits);
+                let ParseStatus::Complete { request, .. } = parsed else { panic!("{parsed:?}") };
+                let steps = in_steps(server, &request, entry);
+                assert_eq!(steps.is_some(), is_long, "{name} of {count} keys");
+            }
+        }
     }
 }
