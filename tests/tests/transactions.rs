@@ -197,3 +197,63 @@ fn long_transactions_leave_the_worker_alone() {
     assert!(reply.ends_with("5001) 1) \"4999\""), "{}", &reply[reply.len() - 80..]);
     tests::script::check(&mut client, "> LLEN list\n(integer) 5000\n> MULTI\nOK\n");
 }
+
+/// Each command is short enough for a worker, and all of them together are not.
+#[test]
+fn transactions_that_are_long_by_their_sum_leave_the_worker_alone() {
+    let server = Server::start(&["--worker-threads", "1"]);
+    let mut client = server.client();
+    let members: Vec<String> = (0..2000).map(|member| format!("member:{member}")).collect();
+    for key in ["a", "b"] {
+        let mut request = vec!["SADD", key];
+        request.extend(members.iter().map(String::as_str));
+        client.call(&request);
+    }
+    let elsewhere = |client: &mut Client| -> u64 {
+        let line = client.info("worker_0");
+        let count = line.split(',').find_map(|part| part.strip_prefix("elsewhere="));
+        count.and_then(|count| count.parse().ok()).expect("it is a number")
+    };
+    for of_session in [false, true] {
+        let before = elsewhere(&mut client);
+        client.call(&["MULTI"]);
+        for number in 0..400 {
+            client.call(&["SINTERCARD", "2", "a", "b"]);
+            if of_session && number % 100 == 50 {
+                client.call(&["CLIENT", "SETNAME", "name"]);
+            }
+        }
+        let replies = tests::render::render(&client.call(&["EXEC"]));
+        let count = replies.matches("(integer) 2000").count();
+        assert_eq!(count, 400, "all of them ran");
+        assert!(elsewhere(&mut client) > before, "with commands of the session: {of_session}");
+    }
+}
+
+/// The commands ran elsewhere, and are booked at their worker piece by piece.
+#[test]
+fn all_commands_of_a_long_transaction_are_booked() {
+    const COUNT: usize = 5500;
+    let server =
+        Server::start(&["--worker-threads", "1", "--commandlog-request-larger-than", "100"]);
+    let (mut client, mut monitor) = (server.client(), server.client());
+    client.call(&["CONFIG", "SET", "commandlog-large-request-max-len", "100000"]);
+    client.call(&["MULTI"]);
+    let long = "x".repeat(200);
+    for number in 0..COUNT {
+        client.call(&["SET", &number.to_string(), &long]);
+    }
+    monitor.call(&["MONITOR"]);
+    let replies = tests::render::render(&client.call(&["EXEC"]));
+    assert_eq!(replies.matches(") OK").count(), COUNT);
+    let is_of = |line: &str, number: usize| line.contains(&format!("\"SET\" \"{number}\" "));
+    for number in 0..COUNT {
+        let line = tests::render::text(&monitor.receive());
+        assert!(is_of(&line, number), "{number}: {line}");
+    }
+    assert!(tests::render::text(&monitor.receive()).ends_with("\"EXEC\""));
+    assert!(client.info("cmdstat_set").starts_with(&format!("calls={COUNT},")));
+    assert!(client.info("cmdstat_exec").starts_with("calls=1,"));
+    let remembered = tests::render::render(&client.call(&["COMMANDLOG", "LEN", "large-request"]));
+    assert_eq!(remembered, format!("(integer) {COUNT}"));
+}

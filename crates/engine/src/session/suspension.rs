@@ -109,6 +109,12 @@ pub trait Accounted: Send {
     /// The program needs nothing of its session any more.
     fn leave(&mut self, _: &mut Session) {}
 
+    /// Books as many of its commands as a worker has time for; whether `book` has time for the
+    /// others.
+    fn book_next(&mut self, _: &Lane, _: &mut Session) -> bool {
+        true
+    }
+
     /// Books its commands, and ends its session if one of them did that.
     fn book(&self, _: Args<'_>, _: &Lane, _: &mut Session) {}
 }

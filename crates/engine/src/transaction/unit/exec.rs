@@ -37,6 +37,12 @@ const SPOILT: Refusal =
 /// Queues longer than this are not for a worker, whatever they do.
 const WORKER_QUEUE: usize = 500;
 
+/// A worker is kept so long by the commands of a queue together, whatever each of them costs.
+const WORKER_TIME_US: i64 = 1000;
+
+/// So many commands are booked before others of the worker come.
+const BOOKED_TOGETHER: usize = 1000;
+
 /// The keys of so many commands are fetched from memory together.
 const FETCHED: usize = 16;
 
@@ -51,6 +57,8 @@ struct Exec {
     fieldsets: Fieldsets,
     /// What the commands did that ran already; the next one comes after them.
     ran: Vec<CommandCost>,
+    /// How many of these are booked.
+    booked: usize,
     has_begun: bool,
     /// The present command's program, if it is a unit of its own: it may have to go on elsewhere.
     nested: Option<Box<dyn Program>>,
@@ -103,6 +111,7 @@ pub(super) fn prepare(asked: ProgramRequest<'_>, _: Args<'_>) -> Result<Box<dyn 
         subject,
         fieldsets,
         ran,
+        booked: 0,
         has_begun,
         nested,
         killed: Vec::new(),
@@ -119,23 +128,15 @@ impl Accounted for Exec {
         session.show_multi();
     }
 
+    fn book_next(&mut self, lane: &Lane, session: &mut Session) -> bool {
+        let end = self.ran.len().min(self.booked + BOOKED_TOGETHER);
+        self.book_up_to(end, lane, session);
+        self.booked = end;
+        self.ran.len() - end <= BOOKED_TOGETHER
+    }
+
     fn book(&self, _: Args<'_>, lane: &Lane, session: &mut Session) {
-        for (queued, ran) in self.queue.iter_from(0).zip(&self.ran) {
-            let Queued { entry, args, .. } = queued;
-            let CommandCost { database, micros, reply_bytes, failed, ref nested } = *ran;
-            match nested {
-                Some(nested) => nested.book(args, lane, session),
-                None => {
-                    let (server, client) = (lane.shared, &session.client);
-                    server.feed_monitors_unbegun(&lane.wakes, client, database, entry, args);
-                }
-            }
-            accounting::account(lane, session, entry, args, micros, reply_bytes);
-            accounting::feed_monitors(lane, session, database, entry, args);
-            if failed {
-                lane.shared.stats.failed(lane.number, entry.id);
-            }
-        }
+        self.book_up_to(self.ran.len(), lane, session);
         if let Some(last) = self.ran.last()
             && last.database != session.database
         {
@@ -197,9 +198,11 @@ impl Program for Exec {
         let queue = Arc::clone(&self.queue);
         let clock = self.server.keyspace.clock();
         let moment = place.moment(self.server);
-        let mut started = clock.since(moment);
+        let began = clock.since(moment);
+        let mut started = began;
         while let Some(queued) = queue.get(self.ran.len()) {
-            if !self.is_place_for(queued.entry, unit, place) {
+            let has_taken_long = started - began > WORKER_TIME_US;
+            if !self.is_place_for(queued.entry, unit, place, has_taken_long) {
                 return Err(Refusal::Heavy);
             }
             if self.ran.len().is_multiple_of(FETCHED) {
@@ -310,6 +313,27 @@ fn makes_final(entry: &CommandEntry) -> bool {
 }
 
 impl Exec {
+    /// Books those of its commands that ran before a place in the queue and are not booked yet.
+    fn book_up_to(&self, end: usize, lane: &Lane, session: &mut Session) {
+        let ran = &self.ran[self.booked..end];
+        for (queued, ran) in self.queue.iter_from(self.booked).zip(ran) {
+            let Queued { entry, args, .. } = queued;
+            let CommandCost { database, micros, reply_bytes, failed, ref nested } = *ran;
+            match nested {
+                Some(nested) => nested.book(args, lane, session),
+                None => {
+                    let (server, client) = (lane.shared, &session.client);
+                    server.feed_monitors_unbegun(&lane.wakes, client, database, entry, args);
+                }
+            }
+            accounting::account(lane, session, entry, args, micros, reply_bytes);
+            accounting::feed_monitors(lane, session, database, entry, args);
+            if failed {
+                lane.shared.stats.failed(lane.number, entry.id);
+            }
+        }
+    }
+
     fn is_watch_whole(&self, unit: &Unit) -> bool {
         let Some(watching) = &self.watching else { return true };
         let watch = &watching.watch;
@@ -340,10 +364,17 @@ impl Exec {
     }
 
     /// Whether the next command may begin here, as far as one can tell.
-    fn is_place_for(&self, entry: &CommandEntry, unit: &Unit, place: &RunsOn<'_>) -> bool {
+    fn is_place_for(
+        &self,
+        entry: &CommandEntry,
+        unit: &Unit,
+        place: &RunsOn<'_>,
+        has_taken_long: bool,
+    ) -> bool {
         match place {
             RunsOn::Heavy => self.task.is_some() || !needs_session(entry),
             RunsOn::Worker(..) if needs_session(entry) || !unit.refuses_long_work() => true,
+            RunsOn::Worker(..) if has_taken_long => false,
             // DEBUG may take any time, and so may a script.
             RunsOn::Worker(..) => {
                 let is_script = matches!(entry.run, Run::Unit);

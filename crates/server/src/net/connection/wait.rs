@@ -354,21 +354,34 @@ impl Connection {
             Poll::Ready(Ok(OffloadResult { then: Then::GoesOn(offloaded), ran, .. })) => {
                 self.worker.start_batch();
                 match offloaded.resume(&self.worker, &mut self.session, ran.args) {
-                    Resumed::Over(done) => self.pass_on_what_came(*done),
+                    Resumed::Over(done) => return self.take_result(cx, *done, suspension),
                     Resumed::Away(suspension) => self.suspension = suspension,
                 }
                 Turn::Again
             }
-            Poll::Ready(Ok(done)) => {
-                self.pass_on_what_came(done);
-                Turn::Again
-            }
+            Poll::Ready(Ok(done)) => self.take_result(cx, done, suspension),
         }
     }
 
-    fn pass_on_what_came(&mut self, done: OffloadResult) {
-        engine::runtime::counters::add(&self.worker.counters.elsewhere, 1);
-        self.pass_on_result(done);
+    /// Passes on what came of a command, once its books leave no more to do than fits a turn.
+    fn take_result(
+        &mut self,
+        cx: &mut TaskContext<'_>,
+        mut done: OffloadResult,
+        suspension: fn(oneshot::Receiver<OffloadResult>) -> Suspension,
+    ) -> Turn {
+        let program = done.ran.program.as_mut();
+        if program.is_none_or(|it| it.book_next(&self.worker, &mut self.session)) {
+            engine::runtime::counters::add(&self.worker.counters.elsewhere, 1);
+            self.pass_on_result(done);
+            return Turn::Again;
+        }
+        // The rest is booked behind the worker's other sessions.
+        let (sender, receiver) = oneshot::channel();
+        let _ = sender.send(done);
+        self.suspension = suspension(receiver);
+        self.worker.give_way(cx.waker());
+        Turn::Wait
     }
 
     fn await_departures(&mut self, cx: &mut TaskContext<'_>, departures: Box<Departures>) -> Turn {
