@@ -158,3 +158,32 @@ fn a_consumer_that_is_deleted_while_its_client_waits_comes_back_when_that_is_ser
         assert!(consumers(&mut client));
     }
 }
+
+/// What is there for a reader is more than a worker should do for the client that brought it.
+#[test]
+fn readers_of_much_are_served_elsewhere() {
+    const COUNT: usize = 5000;
+    let server = Server::start(&["--worker-threads", "1"]);
+    let mut client = server.client();
+    let requests: Vec<Vec<String>> = (1..=COUNT)
+        .map(|number| format!("XADD source {number} f v").split(' ').map(str::to_owned).collect())
+        .collect();
+    client.pipeline(&requests);
+    client.call(&["XGROUP", "CREATE", "source", "g", "0"]);
+    client.call(&["XGROUP", "CREATE", "s", "g", "0", "MKSTREAM"]);
+    let read = ["XREADGROUP", "GROUP", "g", "c", "BLOCK", "0", "STREAMS", "s", ">"];
+    let mut reader = waiting(&server, &read);
+    let elsewhere = |client: &mut Client| -> u64 {
+        let line = client.info("worker_0");
+        let count = line.split(',').find_map(|part| part.strip_prefix("elsewhere="));
+        count.and_then(|count| count.parse().ok()).expect("it is a number")
+    };
+    let before = elsewhere(&mut client);
+    assert_eq!(render(&client.call(&["RENAME", "source", "s"])), "OK");
+    assert_eq!(elsewhere(&mut client), before + 1, "RENAME has left with the service");
+    let told = render(&reader.receive());
+    assert_eq!(told.matches("\"f\"").count(), COUNT);
+    let pending = render(&client.call(&["XPENDING", "s", "g"]));
+    assert!(pending.starts_with(&format!("1) (integer) {COUNT}\n2) \"1-0\"")), "{pending}");
+    assert_eq!(render(&client.call(&["EXISTS", "source"])), "(integer) 0");
+}

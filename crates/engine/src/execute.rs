@@ -163,6 +163,7 @@ impl CommandExecution<'_> {
             return self.park(acquisition, round);
         }
         let mut tx = self.begin(acquisition, self.may_widen());
+        tx.serve_within_budget();
         if let Some(location) = self.location {
             tx.hint(&self.args[1], location);
         } else if located.locations().len() > 0 {

@@ -10,6 +10,7 @@ mod delete;
 mod groups;
 mod ids;
 mod info;
+mod long_read;
 mod pending;
 mod range;
 mod read;

@@ -9,12 +9,14 @@ use proto::{Args, Reply, Resp};
 use structs::stream::{EntryId, Stream, StreamEntry};
 
 use super::ids::{self, IdText};
+use super::long_read::reply_unread;
 use super::{ENTRY_NS, reply_entry};
 use crate::DataCommand;
 use crate::arguments::{Options, is};
 use crate::declare::{Command, Flags, Group, Spec, at_least};
 use crate::errors::SYNTAX;
 use crate::keys::{Access, BeginSearch, FindKeys, KeySpec, KeyWord};
+use crate::long_reply::is_long;
 use crate::waiting::ENDLESS;
 
 const NOT_A_TIMEOUT: Refusal = Refusal::error("ERR timeout is not an integer or out of range");
@@ -116,6 +118,12 @@ fn xread(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
         let stream = tx.peek_view::<Stream>(key)?;
         let there = stream.map_or(0, |stream| stream.about_between(*after, EntryId::MAX));
         cost += there.min(request.count as u64).saturating_mul(ENTRY_NS);
+    }
+    if is_long(cost) && request.has_no_budget() {
+        return match reply_unread(tx, &request, &from, reply)? {
+            true => Ok(()),
+            false => request.wait(deadline, &from, reply),
+        };
     }
     tx.charge(cost)?;
     let mark = reply.defer();
@@ -266,6 +274,11 @@ impl<'a> ReadRequest<'a> {
             Some(0) => Some(None),
             Some(millis) => Some(Some(now.checked_add(millis).ok_or(TIMEOUT_OUT_OF_RANGE)?)),
         })
+    }
+
+    /// Whether its reply is bounded by a count for each stream only.
+    fn has_no_budget(&self) -> bool {
+        self.entries_max.is_none() && self.bytes_max.is_none()
     }
 
     pub(super) fn budget(&self) -> Budget {

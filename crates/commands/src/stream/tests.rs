@@ -479,3 +479,31 @@ fn a_stream_without_entries_stays() {
         "#,
     );
 }
+
+/// What it tells is told while it is sent, wherever it runs: by the worker of another client, too,
+/// which made the stream.
+#[test]
+fn a_long_xread_keeps_no_thread() {
+    for session in [Session::new(), Session::new().resp3()] {
+        let mut session = session;
+        for (key, count) in [("one", 3000), ("few", 2), ("two", 3000)] {
+            for number in 1..=count {
+                session.call(&format!("XADD {key} {number} field value:{number}"));
+            }
+        }
+        session.call("XDEL one 1500 3000");
+        for count in [1, 3, 1400, 5000] {
+            let request = format!("COUNT {count} STREAMS one none few two 4 0 0 2");
+            let long = session.call(&format!("XREAD {request}"));
+            let is_long = session.streamed();
+            assert!(!session.ran_heavy(), "COUNT {count}");
+            assert_eq!(is_long, count >= 1400, "COUNT {count}");
+            // A limit that is never met has the reply made at once.
+            let whole = session.call(&format!("XREAD MAXSIZE 1000000000 {request}"));
+            assert!(!session.streamed());
+            assert!(long == whole, "COUNT {count}");
+        }
+        let nothing = session.call("XREAD STREAMS one two 3000 3000");
+        assert_eq!(nothing, session.call("XREAD STREAMS none 0"));
+    }
+}

@@ -86,7 +86,7 @@ impl KeyWait {
 
 /// Serves everyone whom the transaction's changes have made ready, and those whom that makes ready.
 /// The transaction's own effects were taken before. `Widen` means that nobody was served: the
-/// transaction is to be undone; so does a panic.
+/// transaction is to be undone; so does `Heavy`, and a panic.
 #[cold]
 pub(crate) fn serve(server: &Shared, tx: &mut Tx) -> Result<Services, Refusal> {
     let (mut services, home) = (Services::default(), tx.database());
@@ -227,7 +227,8 @@ fn run_request(
 ) -> Result<Option<Option<String>>, Refusal> {
     let Run::Data(handler) = blocked.entry.run else { unreachable!("only data is waited for") };
     let mut call = HandlerCall { handler, args, resp: blocked.resp };
-    match tx.without_budget(|tx| handler::attempt(tx, output, &mut call)) {
+    let mut run = |tx: &mut Tx| handler::attempt(tx, output, &mut call);
+    match if tx.serves_within_budget() { run(tx) } else { tx.without_budget(run) } {
         Ended::Replied => Ok(Some(None)),
         Ended::Wait(wait) => {
             // Its other keys may have an earlier time.
@@ -236,7 +237,7 @@ fn run_request(
         }
         Ended::Widen => Err(Refusal::Widen),
         Ended::Failed(refusal) => Ok(Some(Some(stats::code(line_of(&refusal)).to_owned()))),
-        Ended::Heavy => unreachable!("no budget is kept for a waiter"),
+        Ended::Heavy => Err(Refusal::Heavy),
     }
 }
 

@@ -92,13 +92,15 @@ pub(crate) fn run(
     body: &mut impl CommandBody,
 ) -> Outcome {
     let mark = out.mark();
+    let begun = if tx.serves_within_budget() { tx.mark() } else { None };
     let ended = attempt(tx, out, body);
     match ended {
         Ended::Widen => return Outcome::Widen,
         Ended::Heavy => {
             if tx.is_touched() {
                 // What was over was removed: a change of its own, before the locks may go.
-                if commit(server, wakes, tx, Args::default()).is_err() {
+                let removed = |tx: &mut Tx| commit(server, wakes, tx, Args::default());
+                if tx.without_budget(removed).is_err() {
                     return Outcome::Widen;
                 }
                 tx.renew();
@@ -107,9 +109,16 @@ pub(crate) fn run(
         }
         Ended::Replied | Ended::Failed(_) | Ended::Wait(_) => {}
     }
-    let Ok(seen) = commit(server, wakes, tx, args) else {
-        out.truncate(mark);
-        return Outcome::Widen;
+    let seen = match commit(server, wakes, tx, args) {
+        Ok(seen) => seen,
+        Err(refusal) => {
+            out.truncate(mark);
+            if let (Refusal::Heavy, Some(begun)) = (refusal, begun) {
+                tx.return_to(begun);
+                return Outcome::Heavy;
+            }
+            return Outcome::Widen;
+        }
     };
     match ended {
         Ended::Failed(refusal) => {

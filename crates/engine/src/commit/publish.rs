@@ -21,8 +21,9 @@ use crate::shared::Shared;
 
 /// Settles and publishes what a transaction did. Returns the LSN that its reply must wait for:
 /// that of the last write it saw, its own included. Its locks are dropped with it, right after.
-/// `Widen` says that serving a waiter needs more locks: the transaction is to be undone. The caller
-/// wakes workers when the locks are dropped.
+/// `Widen` says that serving a waiter needs more locks, and `Heavy` that it takes a worker too long
+/// (`Tx::serve_within_budget`): the transaction is to be undone. The caller wakes workers when the
+/// locks are dropped.
 #[inline]
 pub fn commit(
     server: &Shared,

@@ -60,6 +60,7 @@ pub fn tx_options(lane: &Lane, session: &Session) -> TxOptions {
         touches: !session.no_touch,
         undoable: false,
         heavy: false,
+        serves_within_budget: false,
         unrecorded: false,
         origin: session.client.id,
     }

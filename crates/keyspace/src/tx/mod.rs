@@ -82,6 +82,9 @@ pub struct TxOptions {
     pub undoable: bool,
     /// Whether it runs where nobody waits for the thread.
     pub heavy: bool,
+    /// Whether those whom it makes ready are served within the budget of its worker: where that is
+    /// too little, all of it begins again on a heavy-work thread.
+    pub serves_within_budget: bool,
     /// Whether it makes no record: the journal gets what it does from whoever runs it.
     pub unrecorded: bool,
     /// Whose it is, by a number that means nothing here; 0 if nobody asked for it.
@@ -101,6 +104,7 @@ impl TxOptions {
             touches: false,
             undoable: false,
             heavy: false,
+            serves_within_budget: false,
             unrecorded: false,
             origin: 0,
         }
@@ -388,6 +392,17 @@ impl Tx {
         let result = work(self);
         self.options.heavy = heavy;
         result
+    }
+
+    /// Those whom it makes ready are served within the budget of its worker from now on.
+    pub fn serve_within_budget(&mut self) {
+        self.options.serves_within_budget = true;
+    }
+
+    /// Whether the service of a waiter has to fit the budget of a worker.
+    #[must_use]
+    pub fn serves_within_budget(&self) -> bool {
+        self.options.serves_within_budget && !self.options.heavy
     }
 
     /// Marks the transaction as running on a heavy-work thread with a lane of its own.
