@@ -6,3 +6,6 @@ pub mod accounting;
 pub mod blocking;
 pub mod handler;
 pub mod publish;
+
+#[cfg(test)]
+mod tests;
