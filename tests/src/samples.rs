@@ -76,8 +76,9 @@ pub fn digest(client: &mut Client) -> String {
     render(&run(client, &["DEBUG", "DIGEST"]))
 }
 
-/// Has a client hold a key for good: by a script that has written, so that nobody can end it. It is
-/// long before it writes, so that it has left its worker, where it would begin again, by then.
+/// Has a client hold a key for good: by a script that has written, so that nobody can end it. The
+/// script is long before it writes, so that it has left its worker, where it would begin again, by
+/// then.
 pub fn hold_for_good(holder: &mut Client, killer: &mut Client, key: &str) {
     let begin = |holder: &mut Client| {
         let script = "for turn = 1, 3000000 do end redis.call('SET', KEYS[1], 'v') \

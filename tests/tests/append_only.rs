@@ -376,8 +376,8 @@ fn the_log_moves_with_its_next_base_when_the_directory_changes() {
     }
 }
 
-/// A session with more than a megabyte of replies that wait for the disk reads no further. It goes
-/// on when they have left.
+/// A session with more than a megabyte of replies that wait for the disk reads no further. The
+/// session goes on when they have left.
 #[test]
 fn who_has_many_replies_that_wait_for_the_disk_goes_on_behind_them() {
     const LONG: usize = 200_000;

@@ -51,8 +51,8 @@ fn ask(client: &mut Client, line: &str) -> String {
     render(&client.call(&words(line)))
 }
 
-/// All that a client is sent for these, until the text comes that it asks for at the end. Whoever
-/// loops meanwhile is killed.
+/// All that a client is sent for these, until the text comes that it asks for at the end. A script
+/// that loops meanwhile is killed.
 fn sent(server: &Server, lines: &[&str], killer: &mut Client) -> String {
     const END: &str = "that was it";
     let mut stream = TcpStream::connect(("127.0.0.1", server.port())).expect("it listens");

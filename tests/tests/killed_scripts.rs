@@ -58,8 +58,9 @@ fn a_script_that_is_killed_has_written_nothing() {
     }
 }
 
-/// An EXEC begins again for a key that nobody declared: what was killed in it stays so. It is too
-/// long for a worker, so that it begins elsewhere, where nobody takes such a key's lock in passing.
+/// An EXEC begins again for a key that nobody declared: what was killed in it stays so. The EXEC is
+/// too long for a worker, so that it begins elsewhere, where nobody takes such a key's lock in
+/// passing.
 #[test]
 fn an_exec_that_begins_again_ends_what_was_killed_in_it() {
     let server = Server::start(&["--worker-threads", "2"]);

@@ -1,5 +1,5 @@
 //! The black-box tests: what clients see of the server, a file for each command family and each
-//! promise. They are one program, since to build one for each file takes longer than to run it.
+//! promise. All are one program, since to build one for each file takes longer than to run it.
 //!
 //! Invariant: each file beside this one is part of it.
 

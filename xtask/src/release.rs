@@ -29,8 +29,9 @@ pub(crate) fn run() -> Result<(), String> {
     Ok(())
 }
 
-/// The binary by the profile of the last training. It is built again where sources have changed, so
-/// it is never older than they are; what the profile does not know of them is laid out as usual.
+/// The binary by the profile of the last training. The binary is built again where sources have
+/// changed, so it is never older than they are; what the profile does not know of them is laid out
+/// as usual.
 pub(crate) fn tuned() -> Result<PathBuf, String> {
     let profile = profile();
     if !profile.is_file() {

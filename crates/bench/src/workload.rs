@@ -81,15 +81,15 @@ impl Workload {
         &self.commands
     }
 
-    /// What one connection sends. It ends under `-n allkeys` only; `-n NUMBER` and the time are
-    /// the engine's to count.
+    /// What one connection sends. The stream ends under `-n allkeys` only; `-n NUMBER` and the time
+    /// are the engine's to count.
     #[must_use]
     pub fn stream(&self, thread: u32, client: u32) -> Stream {
         Stream::new(&self.load, self.connection(thread, client))
     }
 
     /// The reads of `--data-verify`'s second phase: all streams together ask for each key of the
-    /// range once. They count as `Gets`.
+    /// range once. All count as `Gets`.
     #[must_use]
     pub fn verify_stream(&self, thread: u32, client: u32) -> Stream {
         Stream::new(&self.verification, self.connection(thread, client))

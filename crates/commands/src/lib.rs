@@ -45,8 +45,8 @@ use proto::{Args, Reply};
 pub use declare::{Arity, Command, Flags, Group, Plan, Role, Spec};
 pub use keys::{Access, KeySpec};
 
-/// The function of a data command. It answers exactly once: by `reply` and `Ok`, or by a refusal
-/// before it changed anything.
+/// The function of a data command. A handler answers exactly once: by `reply` and `Ok`, or by a
+/// refusal before it changed anything.
 pub type HandlerFn = fn(&mut Tx, Args<'_>, &mut Reply<'_>) -> Result<(), Refusal>;
 
 /// A data command.

@@ -95,7 +95,7 @@ fn keeping_errno(work: impl FnOnce()) {
 pub(crate) fn walk(trace: &Trace) {
     // SAFETY: the unwinder needs no lock where the loader is of glibc 2.35 or newer, and an older
     // one only keeps threads apart that load libraries, which this process does not do while it
-    // serves. It is called by one thread at a time.
+    // serves. One thread calls it at a time.
     unsafe { backtrace::trace_unsynchronized(|frame| trace.push(frame.ip() as usize)) };
 }
 
@@ -173,7 +173,8 @@ pub(crate) fn served<T>(look: impl FnOnce(&dyn Served) -> T) -> Option<T> {
 const SECOND_STACK_BYTES: usize = 64 << 10;
 const SECOND_STACKS: usize = 128;
 
-/// Memory for the handlers of threads that have used up their stacks. It takes no room until then.
+/// Memory for the handlers of threads that have used up their stacks. The pool takes no room until
+/// then.
 struct Pool {
     memory: UnsafeCell<[[MaybeUninit<u8>; SECOND_STACK_BYTES]; SECOND_STACKS]>,
     taken: [AtomicBool; SECOND_STACKS],

@@ -47,7 +47,7 @@ type Saved = (Still, Acquisition);
 pub struct GoesOn;
 
 impl Shutdown {
-    /// Does what must be done first and has the process end. It may wait for a disk, so it is not
+    /// Does what must be done first and has the process end. That may wait for a disk, so it is not
     /// for workers.
     pub fn carry_out(&self, server: &'static Durability, how: ShutdownFlags) -> Result<(), GoesOn> {
         let _turn = self.take_turn(server, how.nosave);

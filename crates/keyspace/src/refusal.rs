@@ -15,8 +15,8 @@ pub const BUSY: Refusal = Refusal::error("BUSY Redis is busy running a long comm
 /// What a handler returns instead of a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// An error line for the client, without the leading `-`. It may show bytes of a client's word,
-    /// so it is bytes itself.
+    /// An error line for the client, without the leading `-`. The line may show bytes of a client's
+    /// word, so it is bytes itself.
     Error(Cow<'static, [u8]>),
     /// The key holds another type.
     WrongType,

@@ -23,7 +23,7 @@ const OVER: u8 = 3;
 
 /// A client in a blocking command.
 pub struct Waiter {
-    /// Later waiters have higher ones. It is given under the locks of the waiter's keys.
+    /// Later waiters have higher ones. The number is given under the locks of the waiter's keys.
     number: u64,
     state: AtomicU8,
     /// Whether the waiter is looked at when a key goes away, too (`XREADGROUP`).

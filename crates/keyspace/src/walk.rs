@@ -38,7 +38,7 @@ pub(crate) struct Walks {
     places: RwLock<[Option<Arc<Walk>>; WALKS]>,
 }
 
-/// A walk from its cut on. It is shared by the threads that visit partitions; each partition
+/// A walk from its cut on, shared by the threads that visit partitions; each partition
 /// belongs to the thread that took its number.
 pub struct Walk {
     keyspace: &'static Keyspace,
@@ -160,8 +160,8 @@ impl Walk {
         next
     }
 
-    /// Saves what a flush took away, one flush at a time; `false` if there is nothing. It holds no
-    /// lock.
+    /// Saves what a flush took away, one flush at a time; `false` if there is nothing. No lock is
+    /// held.
     pub fn visit_flushed(&self, mut save: impl FnMut(usize, EntryRef<'_>)) -> bool {
         let Some(flushed) = self.flushed().pop_front() else { return false };
         for (marks, table) in &flushed.tables {

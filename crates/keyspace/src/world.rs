@@ -3,10 +3,11 @@
 //! Each thread that runs transactions owns a turnstile (a *lane*) and is inside it while it runs
 //! them. Heavy work, which runs long and on its own thread, counts itself in and out instead.
 //!
-//! A world operation goes through three phases. It is *wanted*: no heavy work begins any more, what
-//! is under way goes on, and so does everybody else. When the last heavy work is done the world
-//! *stops*: lanes go out at their next command boundary and do not come in again. The last one out
-//! grants it. Transactions that are parked, locks and all, have changed nothing and do not count.
+//! A world operation goes through three phases. First the world is *wanted*: no heavy work begins
+//! any more, what is under way goes on, and so does everybody else. When the last heavy work is
+//! done the world *stops*: lanes go out at their next command boundary and do not come in again.
+//! The last one out grants it. Transactions that are parked, locks and all, have changed nothing
+//! and do not count.
 //!
 //! Invariant: while the world is granted no lane is inside and no heavy work is under way. Lanes
 //! and requesters publish first and look second, sequentially consistent: a lane stores INSIDE then

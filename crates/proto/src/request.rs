@@ -464,7 +464,7 @@ fn plain_number(bytes: &[u8]) -> Option<(usize, usize)> {
 }
 
 /// The length of an argument in the common form, of up to three digits, where the end of the line
-/// before it begins the bytes; also the bytes that both took. They are looked at as one word.
+/// before it begins the bytes; also the bytes that both took. All are looked at as one word.
 #[inline]
 fn plain_bulk(bytes: &[u8]) -> Option<(usize, usize)> {
     const ONE: u64 = u64::from_le_bytes(*b"\r\n$\0\r\n\0\0");

@@ -17,8 +17,8 @@ pub trait Host {
     /// Where the writes from here on shall go.
     fn set_replication(&mut self, to: Replication);
 
-    /// Tells of an error in what the script returns, its code first. It is new unless a command
-    /// that the script called made it, and so was counted then.
+    /// Tells of an error in what the script returns, its code first. The error is new unless a
+    /// command that the script called made it, and so was counted then.
     fn note_returned_error(&mut self, text: &[u8], is_new: bool);
 
     /// Whether the user may execute the command; `None` if there is no such command.

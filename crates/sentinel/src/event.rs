@@ -10,7 +10,7 @@ use proto::{OwnedArgs, Resp};
 
 use crate::notice::{Level, Notice};
 
-/// Milliseconds of the wall clock. It may jump: that is what TILT is for.
+/// Milliseconds of the wall clock. The clock may jump: that is what TILT is for.
 pub type Millis = i64;
 
 /// A connection that the engine has asked for; never used twice.

@@ -8,7 +8,8 @@
 //!
 //! What a driver does:
 //!
-//! 1. It carries out the actions of a list one after the other, before it feeds the next event.
+//! 1. The driver carries out the actions of a list one after the other, before it feeds the next
+//!    event.
 //! 2. `Persist` comes first, if at all. The driver reads the configuration file, gives its text to
 //!    `Sentinel::rewritten`, and puts the result in the file's place: a new file, synced, renamed
 //!    over the old one, the directory synced. Only then does it go on: votes and epochs are told by

@@ -277,8 +277,8 @@ impl<'a> ArrayRef<'a> {
 
     /// The newest slots, at most so many: as many ranges as it takes, the older one first. The
     /// slot appended to last is the newest, or the last one of an array to which nothing was
-    /// appended; the older ones lie before it, and then, as in a ring, from the end backwards. They
-    /// are never more than there are elements.
+    /// appended; the older ones lie before it, and then, as in a ring, from the end backwards.
+    /// There are never more than there are elements.
     #[must_use]
     pub fn newest(self, most: u64) -> [Option<RangeInclusive<u64>>; 2] {
         let (next, len) = (self.next(), self.len());

@@ -56,7 +56,7 @@ pub const fn taken(size: usize) -> usize {
 /// An allocator that counts what another one gives.
 pub struct Counted<A>(pub A);
 
-/// What is called with each size that the system refuses. It must not allocate.
+/// What is called with each size that the system refuses. The hook must not allocate.
 static REFUSAL_HOOK: OnceLock<fn(usize)> = OnceLock::new();
 
 /// Has this told of each allocation that fails. The first hook counts.

@@ -1,6 +1,6 @@
 //! What is asked of the processor ahead of time, so that waits for memory overlap.
 //!
-//! Invariant: a prefetch is a hint. It reads nothing, changes nothing, and any address will do.
+//! Invariant: a prefetch is a hint. A hint reads nothing, changes nothing, and any address will do.
 
 use std::ops::Range;
 

@@ -3,7 +3,7 @@
 //! Small, the bytes are Redis' own: an intset while all members are integers, else a listpack of
 //! members. Beyond [`SetLimits`] it becomes large, by Redis' rules: an intset of too many members
 //! and a listpack of too many or too long ones becomes a hash table; an intset that takes a member
-//! that is no integer becomes a listpack if that is within its limits. It never becomes small
+//! that is no integer becomes a listpack if that is within its limits. No set becomes small
 //! again. Beyond [`PACKED_MAX`] bytes it becomes large, too, of which clients see nothing:
 //! [`SetRef::encoding`] goes on to name what the limits ask for.
 //!

@@ -40,7 +40,7 @@ struct Connection {
 }
 
 impl Exchange {
-    /// Requests that are answered by so many bytes each. They are sent in turn.
+    /// Requests that are answered by so many bytes each. One is sent after the other.
     pub(super) fn new(
         port: u16,
         connections: usize,

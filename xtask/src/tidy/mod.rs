@@ -4,6 +4,7 @@
 
 mod borders;
 mod calls;
+mod documents;
 mod edges;
 mod rooms;
 mod shape;
@@ -35,8 +36,8 @@ const RULES: &[(&str, Rule)] = &[
     ("event-loop", calls::event_loop),
 ];
 
-/// Checks every Rust file that is tracked or could be, the import edges, and the rows that tests
-/// carry.
+/// Checks every Rust file and document that is tracked or could be, the import edges, and the rows
+/// that tests carry.
 pub(crate) fn run() -> Result<(), String> {
     let mut problems = edges::check()?;
     let (sources, unread) = sources()?;
@@ -46,6 +47,7 @@ pub(crate) fn run() -> Result<(), String> {
     }
     problems.extend(borders::crate_roots(&sources));
     problems.extend(rooms::check(&sources));
+    problems.extend(documents::check()?);
     problems.extend(hostile::check(&sources));
     for problem in &problems {
         println!("{problem}");
@@ -107,6 +109,7 @@ mod tests {
             (format!("// {} later", words[0]), "2 unfinished"),
             (format!("// {}", words[1]), "2 unfinished"),
             (format!("/// {} is over.\nfn f() {{}}", concat!("I", "t")), "2 subject"),
+            (format!("/// A lock. {}.\nfn f() {{}}", concat!("I", "t waits")), "2 subject"),
             ("//\n".repeat(600), "1 file-length"),
             (format!("fn f() {{\n{long_body}}}"), "2 function-length"),
             (format!("impl A {{\nfn f() {{\n{long_body}}}\n}}"), "3 function-length"),

@@ -4,7 +4,7 @@ use super::source::Source;
 
 const COLUMNS: usize = 100;
 
-/// With what no sentence of a comment begins.
+/// With what no sentence of a comment or a document begins.
 const PRONOUNS: [&str; 7] = ["Anybody", "It", "Nobody", "Somebody", "They", "Who", "Whoever"];
 
 /// A reader who opens a file must learn at once what it is and what it keeps.
@@ -45,10 +45,26 @@ pub(super) fn unfinished(source: &Source) -> Vec<(usize, String)> {
 pub(super) fn subjects(source: &Source) -> Vec<(usize, String)> {
     find(source, |line| {
         let comment = line.trim_start().strip_prefix("//")?;
-        let sentence = comment.trim_start_matches(['/', '!']).trim_start();
-        let first = sentence.split(|c: char| !c.is_ascii_alphabetic()).next()?;
-        PRONOUNS.contains(&first).then(|| format!("{first}: begin with a noun"))
+        pronoun(comment.trim_start_matches(['/', '!'])).map(no_subject)
     })
+}
+
+/// Why a sentence that begins so is none.
+pub(super) fn no_subject(pronoun: &str) -> String {
+    format!("{pronoun}: begin with a noun")
+}
+
+/// The pronoun that a sentence of a line begins with, if one does.
+pub(super) fn pronoun(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let begins = line.match_indices(['.', '!', '?', ':']).map(|(at, _)| at + 1);
+    let behind = begins.filter_map(|at| line[at..].strip_prefix(' '));
+    let sentences = std::iter::once(line).chain(behind);
+    let first = |sentence: &'_ str| -> usize {
+        sentence.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(sentence.len())
+    };
+    let mut words = sentences.map(|sentence| &sentence[..first(sentence)]);
+    words.find(|word| PRONOUNS.contains(word))
 }
 
 fn find(source: &Source, check: impl Fn(&str) -> Option<String>) -> Vec<(usize, String)> {

@@ -23,9 +23,9 @@ pub struct Account {
     pub state: String,
 }
 
-/// Takes the arguments' memory over, and returns them, the program's name first. They can be read
-/// from nowhere else afterwards. For the start, while there is one thread; without an account that
-/// fits, the memory stays what it is.
+/// Takes the arguments' memory over, and returns them, the program's name first. The arguments can
+/// be read from nowhere else afterwards. For the start, while there is one thread; without an
+/// account that fits, the memory stays what it is.
 pub fn take_arguments(account: &Account) -> Vec<OsString> {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     *ARGV_MEMORY.lock().unwrap_or_else(PoisonError::into_inner) = find(&arguments, account);

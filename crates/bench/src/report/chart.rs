@@ -13,7 +13,7 @@ pub use scale::{Scale, short_number};
 
 use scale::{Span, Tick};
 
-/// The style sheet of all charts; a page carries it once. It defines the colours `--ink`,
+/// The style sheet of all charts; a page carries it once. The sheet defines the colours `--ink`,
 /// `--quiet`, `--rule`, `--paper` and `--panel`, which the page may use as well.
 pub const STYLE: &str = include_str!("chart/style.css");
 

@@ -112,8 +112,8 @@ impl Zipf {
         // The first bar begins where its area ends, less its own: no draw is lost left of it.
         zipf.area_start = zipf.area(first + 0.5) - zipf.weight(first);
         zipf.area_end = zipf.area(range.last as f64 + 0.5);
-        // How far left the bar of the second key reaches. It grows with the key, as the curve is
-        // convex, so this holds for all.
+        // How far left the bar of the second key reaches. The bar grows with the key, as the curve
+        // is convex, so this holds for all.
         let second = first + 1.0;
         zipf.sure = second - zipf.inverse_area(zipf.area(second + 0.5) - zipf.weight(second));
         zipf

@@ -78,8 +78,8 @@ pub(super) const RANDOMKEY: DataCommand = Command {
     run: randomkey,
 };
 
-/// Draws that may all meet expired keys before RANDOMKEY takes any key that is not. They are also
-/// the most partitions that it locks at once.
+/// Draws that may all meet expired keys before RANDOMKEY takes any key that is not. As many are
+/// also the most partitions that it locks at once.
 const DRAWS: usize = 100;
 
 fn randomkey(tx: &mut Tx, _: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {

@@ -1,6 +1,6 @@
 //! The commands that name members in a list: `FIELDS numfields field ..` of hashes (Redis 7.4) and
-//! `MEMBERS nummembers member ..` of sorted sets (Garnet). They give deadlines, ask for them and
-//! lift them.
+//! `MEMBERS nummembers member ..` of sorted sets (Garnet). The commands give deadlines, ask for
+//! them and lift them.
 //!
 //! Invariant: the journal gets an absolute time in milliseconds and the members that took it, or
 //! their removal where it is over already, so that whoever replays it later does the same.

@@ -285,7 +285,8 @@ fn mark_cut(server: &'static Durability, cut: &Cut, log: Option<&Arc<RecordQueue
     });
 }
 
-/// The base is there, or why not. It is for the log that there was when it was begun, or for none.
+/// The base is there, or why not. The base is for the log that there was when it was begun, or for
+/// none.
 fn hand_over(server: &'static Durability, base: BaseResult, log: Option<&Arc<RecordQueue>>) {
     let present = server.aof.queue();
     let is_wanted = is_same(log, present.as_ref());

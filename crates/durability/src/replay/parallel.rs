@@ -70,8 +70,8 @@ struct ShareThread {
 }
 
 impl ShareThreads {
-    /// For so many shares. They are no heavy-work threads, which let all others go first: clients
-    /// wait for what is loaded.
+    /// For so many shares. Their threads are no heavy-work threads, which let all others go first:
+    /// clients wait for what is loaded.
     pub(crate) fn spawn(
         server: &'static Durability,
         shares: usize,

@@ -1,10 +1,10 @@
 //! Snapshots: the data set as it was at one instant, while clients are served.
 //!
-//! A snapshot has a thread of its own, and a few that encode. It takes the world for a moment and
-//! makes the cut (`keyspace::Walk`). From then on the encoders visit partitions and take what
-//! transactions are about to change from a queue; the snapshot's own thread writes their chunks to
-//! a sink: a file, or who reads them right away (`sink`). When that is slower than the changes,
-//! writing commands wait; when it stands still, the snapshot fails.
+//! A snapshot has a thread of its own, and a few that encode. The thread takes the world for a
+//! moment and makes the cut (`keyspace::Walk`). From then on the encoders visit partitions and take
+//! what transactions are about to change from a queue; the snapshot's own thread writes their
+//! chunks to a sink: a file, or who reads them right away (`sink`). When that is slower than the
+//! changes, writing commands wait; when it stands still, the snapshot fails.
 //!
 //! Invariant: a sink is finished only when it was given all there was at the cut; however a
 //! snapshot ends, all marks agree again before another one uses them.

@@ -1,10 +1,10 @@
 //! Getting the locks a transaction needs: in rising order, without a thread ever waiting.
 //!
-//! An `Acquisition` is owned by a session. It tries all its partitions; at a busy one it gives
-//! back what it got, queues a ticket and is polled again when woken. After `PATIENCE` beaten rounds
-//! and `PATIENCE_US` it asks for a handoff: it keeps what it holds and queues for the lock itself,
-//! still parked. Locks are taken in rising order only, and a handoff is waited for at higher ones,
-//! so there is no cycle.
+//! An `Acquisition` is owned by a session. Each poll tries all its partitions; at a busy one it
+//! gives back what it got, queues a ticket and is polled again when woken. After `PATIENCE` beaten
+//! rounds and `PATIENCE_US` it asks for a handoff: it keeps what it holds and queues for the lock
+//! itself, still parked. Locks are taken in rising order only, and a handoff is waited for at
+//! higher ones, so there is no cycle.
 //!
 //! For a lock that is held for long nobody waits with others in hand: an acquisition that would ask
 //! for a handoff gives back what it got and claims its partitions, so that those that would hold

@@ -69,7 +69,7 @@ impl Tx {
     }
 
     /// Removes all members of the container at a key whose time is over. To be called before the
-    /// first change. They stay for whoever says when they go.
+    /// first change. The members stay for whoever says when they go.
     #[inline]
     pub fn refresh_members(&mut self, key: &[u8]) -> Result<(), Refusal> {
         self.refresh_beyond(key, 0)

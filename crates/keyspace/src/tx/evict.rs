@@ -106,7 +106,7 @@ pub(super) struct Seen<'a> {
 /// All that are looked at together; rarely more than there is room for in place.
 pub(super) type AllSeen<'a> = SmallVec<[Seen<'a>; 256]>;
 
-/// Entries passed in search of some to look at. It is their words in the table that are passed, not
+/// Entries passed in search of some to look at. What is passed is their words in the table, not
 /// themselves.
 const PASSED: usize = 4096;
 

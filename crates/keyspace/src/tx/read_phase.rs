@@ -131,9 +131,9 @@ impl Tx {
         Ok(copied.image.as_ref().map(EntryBox::borrow))
     }
 
-    /// What a command stores, made of what its keys hold. It may take long, and must depend on
-    /// nothing else but the command's arguments; it is the first that counts as reading. In a read
-    /// phase the result is kept and `Widen` comes back: the command is to begin again with its
+    /// What a command stores, made of what its keys hold. The work may take long, and must depend
+    /// on nothing else but the command's arguments; it is the first that counts as reading. In a
+    /// read phase the result is kept and `Widen` comes back: the command is to begin again with its
     /// locks, and gets here what is kept if that is still valid.
     pub fn compute<T: Send + 'static>(
         &mut self,

@@ -124,7 +124,8 @@ impl Tx {
         self.ready.truncate(ready);
     }
 
-    /// What it changed is final: those who follow the data know it. It cannot be undone any more.
+    /// What it changed is final: those who follow the data know it. Nothing of that can be undone
+    /// any more.
     #[inline]
     pub fn seal(&mut self) {
         if self.touched {

@@ -189,7 +189,7 @@ impl Tx {
         Ok(())
     }
 
-    /// Stores an entry under its own key if there is none; whether it did. It is no change that
+    /// Stores an entry under its own key if there is none; whether it did. That is no change that
     /// anybody is told of: for what comes from a file of the data set itself.
     pub fn load(&mut self, entry: EntryBox) -> Result<bool, Refusal> {
         let location = self.locate(entry.borrow().key());

@@ -5,8 +5,9 @@
 //! ```
 //!
 //! A power loss may leave anything in the place of what was not synced: zeros, or whatever lay on
-//! the disk, even before bytes that are whole. It cannot touch what a later mark calls synced. The
-//! number at the end is the file's own and nobody is told it, so that no client can store a mark.
+//! the disk, even before bytes that are whole. Such a hole cannot touch what a later mark calls
+//! synced. The number at the end is the file's own and nobody is told it, so that no client can
+//! store a mark.
 
 use std::io;
 

@@ -53,8 +53,8 @@ const REDIS_NEWEST: u16 = 16;
 /// The formats of Valkey, which went its own way with its version 9.
 pub const VALKEY: RangeInclusive<u16> = 80..=81;
 
-/// The format of what no other server holds, or none in a published format. It has the four digits
-/// that a file's head gives a version, and none of them reads a version beyond its own.
+/// The format of what no other server holds, or none in a published format. The number has the four
+/// digits that a file's head gives a version, and none of them reads a version beyond its own.
 const OWN: u16 = 9000;
 
 /// Whether a version is one that can be read: Redis to 8.12, Valkey 9, our own.

@@ -1,7 +1,7 @@
 //! Claims: what one process writes no other one does.
 //!
-//! A claim is an advisory lock of the system on an open file or directory. It is gone with the
-//! process, however that ends, and a copy of the directory or its new name has none.
+//! A claim is an advisory lock of the system on an open file or directory. The lock is gone with
+//! the process, however that ends, and a copy of the directory or its new name has none.
 //!
 //! Invariant: a claim that cannot be made, since the file system has no such locks or nothing can
 //! be opened there, keeps nobody from anything.

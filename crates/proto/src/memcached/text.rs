@@ -188,8 +188,8 @@ fn storage<'a>(
     Parsed { request, behind: Behind::Value(length) }
 }
 
-/// The length of a value. It fits a number of 32 bits with the line end behind it, or is that of a
-/// name and a password, which are too long anyway then.
+/// The length of a value. The number fits a number of 32 bits with the line end behind it, or is
+/// that of a name and a password, which are too long anyway then.
 pub(super) fn length_of(word: &[u8], limits: &ItemLimits) -> Option<usize> {
     const MOST: usize = i32::MAX as usize - LINE_END.len();
     let length = parse_i32(word).and_then(|length| usize::try_from(length).ok())?;

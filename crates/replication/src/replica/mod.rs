@@ -23,7 +23,7 @@
 //! - `BeginLoad` makes a loader, `Rdb` feeds it, `EndOfRdb` asks for `loaded`; a loader that sees
 //!   before that that the data is of no use calls `loaded` early. `AbortLoad` ends it without an
 //!   answer. After `loaded`, `received` is called with what the buffer holds, also if nothing.
-//! - `Stream` are whole units. They go to the journal as they are, and to the lanes with the
+//! - `Stream` are whole units. Units go to the journal as they are, and to the lanes with the
 //!   database told; from then on they are the driver's, and are never asked for again. Replies to
 //!   them are thrown away; PING, SELECT and REPLCONF among them do nothing
 //!   but count; a [`StreamParser`] begun in that database splits them again. `applied` tells the

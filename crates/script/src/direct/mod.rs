@@ -2,8 +2,8 @@
 //! as locks, counters and conditional writes are made of.
 //!
 //! A direct script is a small part of Lua: local variables, `if`, `return`, `redis.call`, `KEYS`
-//! and `ARGV` by number, `tonumber`, and operators. It makes no tables and no strings of Lua's, and
-//! leaves no garbage. There are no loops, so its text bounds how long it runs.
+//! and `ARGV` by number, `tonumber`, and operators. Such a script makes no tables and no strings of
+//! Lua's, and leaves no garbage. There are no loops, so its text bounds how long it runs.
 //!
 //! Invariants: whatever is read here is Lua, and means the same there; a run that comes to anything
 //! else than a value that both would have, an error above all, gives up, and its caller undoes what

@@ -51,7 +51,7 @@ pub(super) struct Shared {
 }
 
 /// What a library has registered so far: its functions in their order, and the body of each by its
-/// name. They are in the registry: Lua's stack has room for few.
+/// name. All are in the registry: Lua's stack has room for few.
 #[derive(Default)]
 pub(super) struct Registering {
     pub(super) registrations: Vec<Registration>,

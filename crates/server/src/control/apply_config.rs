@@ -32,8 +32,8 @@ use crate::net::output_limit;
 use crate::net::tls::{is_wanted as is_tls_wanted, settings_of};
 use crate::server::Server;
 
-/// CONFIG SET: changes all values with their effects, or none. It may wait, so it is not for
-/// workers.
+/// CONFIG SET: changes all values with their effects, or none. The change may wait, so it is not
+/// for workers.
 pub(crate) fn change_config(
     server: &'static Server,
     pairs: &[&[u8]],

@@ -72,7 +72,7 @@ pub(crate) fn file(server: &Shared) -> Option<PathBuf> {
     (!path.is_empty()).then(|| PathBuf::from(OsStr::from_bytes(&path)))
 }
 
-/// What `requirepass` says. It holds for a default user of whom no file says anything: in Redis
+/// What `requirepass` says. That holds for a default user of whom no file says anything: in Redis
 /// such a file lets everybody in.
 fn password(server: &Shared) -> Option<Arc<[u8]>> {
     Some(server.config.get(REQUIREPASS)).filter(|password| !password.is_empty())

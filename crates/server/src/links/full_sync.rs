@@ -100,8 +100,8 @@ fn path_of(round: RoundId) -> PathBuf {
 }
 
 /// What a snapshot has to be like. A replica that meets a value which it does not know ends its
-/// process, so it is sent none: what needs a newer version ends the sync here, with a line. Who
-/// says nothing may be Redis 7.0; `rdb-write-version` says otherwise.
+/// process, so it is sent none: what needs a newer version ends the sync here, with a line. A
+/// replica that says nothing may be Redis 7.0; `rdb-write-version` says otherwise.
 fn form_of(requirements: Requirements, target: Whither) -> SyncForm {
     let Requirements { keys, functions, compressed, checksum, reader, .. } = requirements;
     let version = match reader {

@@ -64,7 +64,8 @@ impl Registers {
     }
 
     /// Raises the registers of a HyperLogLog to those of the union, which it should be part of,
-    /// as PFMERGE does. It becomes dense if any part was, or if it must (see [`super::add`]).
+    /// as PFMERGE does. The result becomes dense if any part was, or if it must (see
+    /// [`super::add`]).
     pub fn store(&self, bytes: &mut Vec<u8>, sparse_len_max: usize) -> Result<(), HllDamage> {
         if self.any_dense {
             to_dense(bytes)?;

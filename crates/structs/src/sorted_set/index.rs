@@ -80,7 +80,7 @@ impl Index {
         }
     }
 
-    /// Gives a member another score. It may become light, or be so no longer.
+    /// Gives a member another score. The entry may become light, or be so no longer.
     pub(super) fn replace(
         &mut self,
         hash: u32,

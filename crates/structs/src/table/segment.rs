@@ -1,9 +1,10 @@
 //! One segment of the table: an array of buckets in hash order, with linear overflow.
 //!
-//! A word's home is bucket `fingerprint * buckets >> 16`. It lies there or, where that is full, in
-//! a following bucket; behind the last bucket comes the first. Invariant: every bucket from a
-//! word's home up to the one it lies in is full, so a search ends at the first bucket with room.
-//! Wrapping around needs no spare buckets at the end, so a segment of one bucket is no exception.
+//! A word's home is bucket `fingerprint * buckets >> 16`. The word lies there or, where that is
+//! full, in a following bucket; behind the last bucket comes the first. Invariant: every bucket
+//! from a word's home up to the one it lies in is full, so a search ends at the first bucket with
+//! room. Wrapping around needs no spare buckets at the end, so a segment of one bucket is no
+//! exception.
 
 use std::ptr::NonNull;
 

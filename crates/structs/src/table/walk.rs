@@ -38,7 +38,7 @@ impl Table {
     /// the position to go on from, its low 26 bits zero, or `None` at the end. Position 0 begins.
     ///
     /// An entry that is present from the first step of a walk to its last is visited at least once,
-    /// whatever is inserted and removed between the steps. It may be visited twice.
+    /// whatever is inserted and removed between the steps. An entry may be visited twice.
     pub fn walk(&self, from: u64, at_least: usize, mut visit: impl FnMut(Address)) -> Option<u64> {
         self.walk_positions(from, at_least, |_, address| visit(address))
     }

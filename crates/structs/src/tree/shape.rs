@@ -20,7 +20,7 @@ pub(super) fn build<L: Leaf>(leaves: impl Iterator<Item = L>) -> Tree<L> {
     Tree { root: level.pop() }
 }
 
-/// The root of a tree of all that is below both. It may be too large.
+/// The root of a tree of all that is below both. The root may be too large.
 pub(super) fn concatenate<L: Leaf>(mut lower: Node<L>, mut upper: Node<L>) -> Node<L> {
     let (lower_height, upper_height) = (lower.height(), upper.height());
     match (&mut lower, &mut upper, lower_height.cmp(&upper_height)) {

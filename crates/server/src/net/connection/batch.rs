@@ -259,7 +259,7 @@ impl Connection {
         }
     }
 
-    /// Has the replies of the batch wait for their second turn. It is not a turn of the session,
+    /// Has the replies of the batch wait for their second turn. That is no turn of the session,
     /// which listens for what comes next already.
     fn line_up(&mut self, cx: &mut TaskContext<'_>) {
         if self.place == Place::Nowhere {

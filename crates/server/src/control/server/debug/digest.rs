@@ -1,6 +1,6 @@
 //! DEBUG DIGEST: whether two data sets are the same.
 //!
-//! Signatures are equal where keys, values and the presence of a time to live are. They are not
+//! Signatures are equal where keys, values and the presence of a time to live are, and not
 //! those that Redis prints for the same data. Of a type without a format (see `persist`) only the
 //! key and the type count.
 //!

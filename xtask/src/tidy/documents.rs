@@ -1,0 +1,69 @@
+//! The rule over the project's documents, which are read as comments are.
+//!
+//! Invariant: what is shown as code is no sentence, and a page that is made from the code is held
+//! where it is made.
+
+use super::text::{no_subject, pronoun};
+use crate::shell;
+
+/// What is made by `cargo xtask docs`, or keeps what was once measured.
+const LEFT_OUT: [&str; 8] = [
+    "COMPATIBILITY.md",
+    "bench/records/",
+    "docs/book/src/commands/",
+    "docs/book/src/configure/directives.md",
+    "docs/book/src/design.md",
+    "docs/limits.md",
+    "docs/proof/hostile.md",
+    "vendor/",
+];
+
+/// Checks every document that is tracked or could be.
+pub(super) fn check() -> Result<Vec<String>, String> {
+    let arguments = ["ls-files", "--cached", "--others", "--exclude-standard", "*.md"];
+    let list = shell::output(&mut shell::command("git", &arguments))?;
+    let mut problems = Vec::new();
+    for path in list.lines().filter(|path| !LEFT_OUT.iter().any(|place| path.starts_with(place))) {
+        let Ok(text) = std::fs::read_to_string(shell::root().join(path)) else { continue };
+        let found = subjects(&text).into_iter();
+        problems.extend(found.map(|(line, message)| format!("{path}:{line}: subject: {message}")));
+    }
+    Ok(problems)
+}
+
+/// The lines in which a sentence begins with a pronoun.
+fn subjects(text: &str) -> Vec<(usize, String)> {
+    let (mut is_code, mut found) = (false, Vec::new());
+    for (index, line) in text.lines().enumerate() {
+        let words = line.trim_start_matches([' ', '-', '|', '>']);
+        if words.starts_with("```") {
+            is_code = !is_code;
+        } else if !is_code && let Some(word) = pronoun(words) {
+            found.push((index + 1, no_subject(word)));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::subjects;
+
+    #[test]
+    fn each_sentence_has_a_subject() {
+        let lines = [
+            "It is over.",
+            "- Nobody waits.",
+            "A gate looks. It changes nothing.",
+            "| a room | Who knows |",
+            "What they are is known: it is told.",
+            "```",
+            "It is a reply",
+            "```",
+            "A lock is held. They wait.",
+        ];
+        let broken: Vec<usize> =
+            subjects(&lines.join("\n")).iter().map(|(line, _)| *line).collect();
+        assert_eq!(broken, [1, 2, 3, 9]);
+    }
+}
