@@ -15,6 +15,7 @@ pub mod environment;
 pub mod faults;
 pub mod folder;
 pub mod generator;
+pub mod http;
 pub mod impostor;
 pub mod instants;
 pub mod ledger;
@@ -34,6 +35,7 @@ pub mod target;
 pub mod tls;
 pub mod units;
 pub mod watching;
+pub mod web;
 pub mod witnesses;
 
 pub use client::{Arrival, Client};

@@ -24,6 +24,7 @@ pages! {
     install "install.md";
     configure "configure/README.md";
     monitor "operate/monitor.md";
+    dashboard "operate/dashboard.md";
     back_up "operate/back-up.md";
     upgrade "operate/upgrade.md";
     capacity "operate/capacity.md";

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
-use serde_json::Value;
+use tests::http::{Answer, send};
 use tests::server::{eventually, free_port};
 use tests::tls::Authority;
 use tests::{Oracle, Server, check};
@@ -18,16 +18,8 @@ fn start(more: &[&str]) -> (Server, u16) {
     (Server::start(&[&["--http-port", &text], more].concat()), port)
 }
 
-/// The status, the head and the body of an answer.
-struct Answer {
-    status: u16,
-    head: String,
-    body: String,
-}
-
 fn ask(port: u16, method: &str, path: &str, headers: &str) -> Answer {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
-    exchange(&mut stream, method, path, headers).expect("it is answered")
+    send(port, method, path, headers, "")
 }
 
 /// Sends a request, and reads the answer up to the end of the connection.
@@ -37,8 +29,9 @@ fn exchange(
     path: &str,
     headers: &str,
 ) -> io::Result<Answer> {
-    let request =
-        format!("{method} {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{headers}\r\n");
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}\r\n"
+    );
     stream.write_all(request.as_bytes())?;
     let mut text = String::new();
     stream.read_to_string(&mut text)?;
@@ -114,7 +107,7 @@ fn info_is_told_as_json() {
     check(&mut server.client(), "> SET a 1\nOK");
     let answer = get(port, "/api/info");
     assert!(answer.head.contains("content-type: application/json"), "{}", answer.head);
-    let info: Value = serde_json::from_str(&answer.body).expect("JSON");
+    let info = answer.json();
     assert_eq!(info["Keyspace"]["db0"], "keys=1,expires=0,avg_ttl=0,subexpiry=0");
     assert_eq!(info["Server"]["process_id"], server.pid().to_string());
 }
@@ -123,7 +116,7 @@ fn info_is_told_as_json() {
 fn other_paths_and_methods_are_refused() {
     let (_server, port) = start(&[]);
     assert_eq!(get(port, "/nowhere").status, 404);
-    let refused = ask(port, "POST", "/metrics", "Content-Length: 0\r\n");
+    let refused = ask(port, "POST", "/metrics", "");
     assert_eq!(refused.status, 405);
     assert!(refused.head.contains("allow: get, head"), "{}", refused.head);
     let head = ask(port, "HEAD", "/metrics", "");
@@ -158,6 +151,21 @@ fn figures_are_for_those_who_may_run_info() {
     assert_eq!(get(port, "/healthz").status, 200);
     assert_eq!(get(port, "/readyz").status, 200);
     assert_eq!(ask(port, "GET", "/api/info", "").status, 401);
+}
+
+/// The rights are those of the command, whatever clients call it.
+#[test]
+fn figures_are_there_where_info_is_renamed_or_taken_away() {
+    for name in ["", "FIGURES"] {
+        let (server, port) = start(&["--rename-command", "INFO", name]);
+        let mut client = server.client();
+        check(&mut client, "> ACL SETUSER eve on >word +ping\nOK");
+        for path in ["/metrics", "/api/info"] {
+            assert_eq!(get(port, path).status, 200, "{path} with INFO as '{name}'");
+            let eve = ask(port, "GET", path, "Authorization: Basic ZXZlOndvcmQ=\r\n");
+            assert_eq!(eve.status, 403, "{path} with INFO as '{name}'");
+        }
+    }
 }
 
 #[test]

@@ -72,6 +72,25 @@ choice! {
 }
 
 choice! {
+    /// Which commands the console of HTTP runs.
+    HttpCommands {
+        /// None.
+        None = "none",
+        /// Those that change nothing.
+        Read = "read",
+        /// All that the caller's user may run.
+        All = "all",
+    }
+}
+
+impl HttpCommands {
+    /// The word that a configuration says for it.
+    pub fn word(self) -> &'static str {
+        Self::WORDS[self as usize]
+    }
+}
+
+choice! {
     /// How a line of the log is written.
     LogFormat {
         /// As Redis writes it.

@@ -7,10 +7,10 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::choices::{
-    AclPubsubDefault, AofLoadErrors, AppendFsync, BusyScope, DebugAccess, DisklessLoad, LogFormat,
-    LogLevel, LogTimestampFormat, MaxmemoryPolicy, MemcachedProtocol, OomScoreAdj,
-    PropagationErrorBehavior, RdbVersionCheck, Supervised, SyslogFacility, TlsAuthClients,
-    TlsAuthClientsUser,
+    AclPubsubDefault, AofLoadErrors, AppendFsync, BusyScope, DebugAccess, DisklessLoad,
+    HttpCommands, LogFormat, LogLevel, LogTimestampFormat, MaxmemoryPolicy, MemcachedProtocol,
+    OomScoreAdj, PropagationErrorBehavior, RdbVersionCheck, Supervised, SyslogFacility,
+    TlsAuthClients, TlsAuthClientsUser,
 };
 use super::kind::Kind;
 use super::options::{ALL, CELLS};
@@ -125,6 +125,7 @@ settings! {
     HIDE_USER_DATA_FROM_LOG: bool = "hide-user-data-from-log";
     HLL_SPARSE_MAX_BYTES: usize = "hll-sparse-max-bytes";
     HTTP_BIND: Vec<BindAddress> = "http-bind";
+    HTTP_COMMANDS: HttpCommands = "http-commands";
     HTTP_PORT: u16 = "http-port";
     HTTP_TLS_PORT: u16 = "http-tls-port";
     HZ: u32 = "hz";

@@ -25,7 +25,7 @@ pub(super) const PARTS: &[Part] = &[
     Part {
         name: "debian",
         pins: &[],
-        extra: "redis-server redis-tools memcached g++ curl openssl groff",
+        extra: "redis-server redis-tools memcached g++ curl openssl groff chromium",
         is_there: has_debian_programs,
         install: install_debian,
     },
@@ -140,7 +140,7 @@ pub(super) const PARTS: &[Part] = &[
 const MDBOOK: &str = "0.5.4";
 
 /// The last one builds libFuzzer, those before it are what the book's pages call.
-const DEBIAN_PROGRAMS: [&str; 8] = [
+const DEBIAN_PROGRAMS: [&str; 10] = [
     "redis-server",
     "redis-cli",
     "redis-benchmark",
@@ -149,6 +149,8 @@ const DEBIAN_PROGRAMS: [&str; 8] = [
     "openssl",
     "groff",
     "c++",
+    "chromium",
+    "chromedriver",
 ];
 
 fn has_debian_programs() -> bool {
@@ -164,7 +166,7 @@ fn install_debian(_: &Path) -> Result<(), String> {
     let arguments = ["install", "--yes", "--no-install-recommends"];
     let mut install = command("apt-get", &arguments);
     install.args(["redis-server", "redis-tools", "memcached"]);
-    install.args(["g++", "curl", "openssl", "groff-base"]);
+    install.args(["g++", "curl", "openssl", "groff-base", "chromium", "chromium-driver"]);
     output(install.env("DEBIAN_FRONTEND", "noninteractive"))?;
     drop(policy);
     // Without systemd there is nothing to disable, and that is as good.

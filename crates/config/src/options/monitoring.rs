@@ -1,6 +1,6 @@
 //! Options: what the server tells of its work.
 
-use super::super::choices::BusyScope;
+use super::super::choices::{BusyScope, HttpCommands};
 use super::super::kind::{Kind, integer};
 use super::super::option::{Access, ConfigOption, Effect, NOT_YET, WORKS};
 use super::super::special;
@@ -12,8 +12,8 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: integer(0, 65_535),
         default: "0",
         access: Access::Startup,
-        doc: "The port of HTTP: /metrics for Prometheus, /healthz, /readyz and /api/info; 0 \
-              listens on none.",
+        doc: "The port of HTTP: the dashboard at /, its data at /api, /metrics for Prometheus, \
+              /healthz and /readyz; 0 listens on none.",
         cost: "One thread; each scrape reads what INFO reads, off the workers.",
         ..WORKS
     },
@@ -33,6 +33,14 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "127.0.0.1 -::1",
         access: Access::Startup,
         doc: "The addresses on which http-port and http-tls-port are opened.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "http-commands",
+        kind: Kind::Choice(HttpCommands::WORDS),
+        default: "read",
+        doc: "Which commands the console of the dashboard runs, beside the rights of the user who \
+              asks: none, those that change nothing, or all.",
         ..WORKS
     },
     ConfigOption {

@@ -55,7 +55,7 @@ impl CommandEntry {
 
     /// Whether it may change the data; EXEC and scripts may, unless they say that they do not.
     #[inline]
-    pub(crate) fn may_write(&self) -> bool {
+    pub fn may_write(&self) -> bool {
         let flags = self.spec.flags;
         let is_program = matches!(self.run, Run::Unit) && !flags.has(Flags::FAST);
         flags.has(Flags::WRITE) || is_program && !flags.has(Flags::READONLY)
@@ -212,12 +212,22 @@ impl CommandTable {
         entry.subcommand(&args[1]).ok_or_else(|| unknown_subcommand(entry, &args[1]))
     }
 
+    /// The command that was declared by this name, whatever clients call it now; one that was taken
+    /// away from them is still found.
+    pub fn declared(&self, name: &[u8]) -> Option<&CommandEntry> {
+        let mut all = self.entries.iter().chain(&self.removed);
+        all.find(|entry| entry.is_declared_as(name))
+    }
+
+    /// The same, of the commands that clients can call.
+    pub fn declared_for_clients(&self, name: &[u8]) -> Option<&CommandEntry> {
+        self.entries.iter().find(|entry| entry.is_declared_as(name))
+    }
+
     /// As `resolve`, by the names that the commands had before any was renamed or taken away: those
     /// that the server itself writes into a log, and that others wrote there before.
     pub(crate) fn resolve_declared(&self, args: Args<'_>) -> Option<&CommandEntry> {
-        let is_declared =
-            |entry: &&CommandEntry| args[0].eq_ignore_ascii_case(entry.spec.name.as_bytes());
-        let entry = self.entries.iter().chain(&self.removed).find(is_declared)?;
+        let entry = self.declared(&args[0])?;
         match args.get(1) {
             Some(name) if !entry.subcommands.is_empty() => entry.subcommand(name),
             _ => Some(entry),
@@ -240,6 +250,11 @@ impl CommandTable {
 }
 
 impl CommandEntry {
+    /// Whether this was its name before any command was renamed.
+    fn is_declared_as(&self, name: &[u8]) -> bool {
+        self.spec.name.as_bytes().eq_ignore_ascii_case(name)
+    }
+
     /// Whether every request that begins with this word means it, of which one did.
     #[inline]
     pub(crate) fn is_meant_by(&self, word: &[u8]) -> bool {

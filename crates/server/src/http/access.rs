@@ -18,6 +18,7 @@ use hyper::{HeaderMap, StatusCode};
 use proto::OwnedArgs;
 
 use super::state::HttpState;
+use crate::control::server::info::INFO;
 
 /// The name of the default user, whose password may come without a name.
 const DEFAULT: &[u8] = b"default";
@@ -28,19 +29,32 @@ pub(super) fn check(
     peer: SocketAddr,
     headers: &HeaderMap,
 ) -> Result<(), StatusCode> {
-    let user = match headers.get(AUTHORIZATION) {
-        Some(value) => named(server, value.as_bytes()).ok_or_else(|| {
-            server.guesses.note_failure(Peer::Tcp(peer.into()), now_us(server));
-            StatusCode::UNAUTHORIZED
-        })?,
-        None => unnamed(server, peer)?,
-    };
-    let info = server.table.find(b"INFO").expect("there is INFO");
-    let words: OwnedArgs = [&b"INFO"[..]].into_iter().collect();
-    match user.rules().may_run(info.id, words.as_args()) {
+    let user = authenticate(server, peer, headers)?;
+    match may_read_figures(server, &user) {
         true => Ok(()),
         false => Err(StatusCode::FORBIDDEN),
     }
+}
+
+/// Whether a user may run INFO. One that was renamed, or taken away from clients, keeps its rights.
+pub(super) fn may_read_figures(server: &HttpState, user: &User) -> bool {
+    let name = INFO.spec.name.as_bytes();
+    let info = server.table.declared(name).expect("INFO is declared");
+    let words: OwnedArgs = [name].into_iter().collect();
+    user.rules().may_run(info.id, words.as_args())
+}
+
+/// The user of a request; if there is none, the status that says so.
+pub(super) fn authenticate(
+    server: &HttpState,
+    peer: SocketAddr,
+    headers: &HeaderMap,
+) -> Result<Arc<User>, StatusCode> {
+    let Some(value) = headers.get(AUTHORIZATION) else { return unnamed(server, peer) };
+    named(server, value.as_bytes()).ok_or_else(|| {
+        server.guesses.note_failure(Peer::Tcp(peer.into()), now_us(server));
+        StatusCode::UNAUTHORIZED
+    })
 }
 
 /// By how much the answer to a request with a password is late, as others from there have failed.

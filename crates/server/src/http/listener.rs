@@ -97,13 +97,15 @@ async fn accept(
         let place = Arc::clone(&places).acquire_owned().await.expect("it is never closed");
         match listener.accept().await {
             Ok((stream, peer)) => {
+                let Ok(local) = stream.local_addr() else { continue };
+                let ends = (peer, local);
                 spawn_local(async move {
                     match is_encrypted {
-                        false => serve(server, stream, peer).await,
+                        false => serve(server, stream, ends).await,
                         true => {
                             // A client that cannot agree is no client.
                             if let Ok(stream) = server.tls.receive(stream, HEAD_PATIENCE).await {
-                                serve(server, stream, peer).await;
+                                serve(server, stream, ends).await;
                             }
                         }
                     }
@@ -118,13 +120,13 @@ async fn accept(
 async fn serve(
     server: &'static HttpState,
     stream: impl AsyncRead + AsyncWrite + Unpin,
-    peer: SocketAddr,
+    ends: (SocketAddr, SocketAddr),
 ) {
     let service = service_fn(move |request| {
         // Whether it is late must not depend on whether the password is right.
-        let delay = access::delay(server, peer, request.headers());
-        let response = routes::answer(server, peer, &request);
+        let delay = access::delay(server, ends.0, request.headers());
         async move {
+            let response = routes::answer(server, ends, request).await;
             if let Some(delay) = delay {
                 tokio::time::sleep(delay).await;
             }

@@ -1,15 +1,22 @@
-//! HTTP for those who watch the server: metrics, health, and INFO as JSON.
+//! HTTP for those who watch the server: metrics, health, the dashboard and its API.
 //!
-//! A thread of its own serves it, so that no worker knows of it; what it says is read from the same
-//! places as INFO. The thread changes nothing.
+//! A thread of its own serves it. Figures are read from the same places as INFO; what takes a
+//! command is run by a worker, in a session of the caller's user.
 //!
-//! Invariant: who asks for figures has the right to run INFO; health is told to everybody, without
-//! a figure.
+//! Invariants: who asks for figures has the right to run INFO; health is told to everybody, without
+//! a figure; a command is run with the rights of the caller's user and no others.
 
 mod access;
+mod api;
+mod command_session;
 mod health;
+mod json;
 mod listener;
 mod metrics;
+mod origin;
+mod page;
+mod query;
+mod response;
 mod routes;
 mod state;
 

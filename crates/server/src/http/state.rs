@@ -1,6 +1,6 @@
 //! What the port of HTTP reads of the server.
 //!
-//! Invariant: figures come from INFO's own text; what changes the server is not to be had here.
+//! Invariant: figures come from INFO's own text; what changes the server is a client's session.
 
 use std::ops::Deref;
 

@@ -529,7 +529,7 @@ pub(crate) fn accept(
     ends: (Peer, Peer),
 ) {
     let is_local = ends.0.is_local();
-    if server.clients.count() >= room(server, is_local) {
+    if !has_room(server, is_local) {
         server.stats.rejected_connections.fetch_add(1, Ordering::Relaxed);
         refusal::too_many(&mut stream, protocol);
         return;
@@ -566,11 +566,11 @@ pub(crate) fn accept(
     server.worker_pool.hand_over(server, Box::new(Moving::fresh(stream, session)));
 }
 
-/// How many clients there may be for one more to come in.
-fn room(server: &Network, is_local: bool) -> usize {
+/// Whether one more client may come in.
+pub(crate) fn has_room(server: &Network, is_local: bool) -> bool {
     let most = server.config.get(MAXCLIENTS) as usize;
     let reserved = if is_local { 0 } else { server.config.get(MAXCLIENTS_RESERVED) };
-    most - reserved.min(most / 2)
+    server.clients.count() < most - reserved.min(most / 2)
 }
 
 fn is_unavailable(error: &io::Error) -> bool {

@@ -15,6 +15,7 @@ pub(super) use exposition::Format;
 
 use exposition::Exposition;
 
+use crate::http::json::quoted;
 use crate::http::state::HttpState;
 
 /// All metrics.
@@ -48,18 +49,4 @@ pub(super) fn json(report: &str) -> String {
 /// The fields of a text of INFO.
 fn entries(report: &str) -> impl Iterator<Item = (&str, &str)> {
     report.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(':'))
-}
-
-/// A string of JSON.
-fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for letter in text.chars() {
-        match letter {
-            '"' | '\\' => quoted.extend(['\\', letter]),
-            control if control < ' ' => quoted += &format!("\\u{:04x}", control as u32),
-            plain => quoted.push(plain),
-        }
-    }
-    quoted.push('"');
-    quoted
 }

@@ -1,0 +1,222 @@
+//! The console: one command from a caller, as the caller's user.
+//!
+//! Invariants: `http-commands` says what may be run, beside the user's own rights; what would wait,
+//! or change what later commands of a session mean, is refused, as there is no later command.
+
+use commands::{Flags, Group};
+use config::HttpCommands;
+use config::settings::HTTP_COMMANDS;
+use engine::table::command_table::CommandEntry;
+use http_body_util::{BodyExt, Limited};
+use hyper::StatusCode;
+use hyper::body::Incoming;
+use proto::OwnedArgs;
+use proto::value::Value;
+
+use super::super::command_session::{Caller, CommandSession, Words};
+use super::super::json::{object, reply};
+use super::super::query::Query;
+use super::super::response::Failure;
+use super::database;
+
+/// The longest command.
+const BYTES_MOST: usize = 1 << 20;
+
+/// What the console may do with a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Permission {
+    /// The command only looks.
+    Reads,
+    /// The command changes something, or tells secrets.
+    Changes,
+    /// The command is nothing for a console, for this reason.
+    Never(&'static str),
+}
+
+/// Commands beside the data that only look.
+const LOOKS: &[&str] = &[
+    "acl|cat",
+    "acl|dryrun",
+    "acl|getuser",
+    "acl|list",
+    "acl|log",
+    "acl|users",
+    "acl|whoami",
+    "client|getname",
+    "client|id",
+    "client|info",
+    "client|list",
+    "command",
+    "command|count",
+    "command|docs",
+    "command|getkeys",
+    "command|getkeysandflags",
+    "command|info",
+    "command|list",
+    "config|get",
+    "echo",
+    "function|list",
+    "function|stats",
+    "info",
+    "lastsave",
+    "latency|doctor",
+    "latency|graph",
+    "latency|histogram",
+    "latency|history",
+    "latency|latest",
+    "lolwut",
+    "memory|doctor",
+    "memory|malloc-stats",
+    "memory|stats",
+    "memory|usage",
+    "module|list",
+    "ping",
+    "pubsub|channels",
+    "pubsub|numpat",
+    "pubsub|numsub",
+    "pubsub|shardchannels",
+    "pubsub|shardnumsub",
+    "role",
+    "script|exists",
+    "select",
+    "slowlog|get",
+    "slowlog|len",
+    "time",
+];
+
+/// Commands that mean something to a session that goes on, or to the far end of a connection.
+const OF_SESSIONS: &[&str] = &[
+    "asking",
+    "auth",
+    "client|caching",
+    "client|reply",
+    "client|setinfo",
+    "client|setname",
+    "client|tracking",
+    "discard",
+    "exec",
+    "hello",
+    "monitor",
+    "multi",
+    "psync",
+    "quit",
+    "readonly",
+    "readwrite",
+    "replconf",
+    "reset",
+    "sync",
+    "unwatch",
+    "watch",
+];
+
+/// `/api/command`: the command stands in the body, as redis-cli would read it.
+pub(super) async fn run(caller: &Caller, query: &Query, body: Incoming) -> Result<String, Failure> {
+    let database = database(query)?;
+    let body = Limited::new(body, BYTES_MOST).collect().await.map_err(|_| {
+        Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "The command is longer than 1 MB.")
+    })?;
+    let words = base::quote::split_arguments(&body.to_bytes());
+    let words =
+        words.ok_or_else(|| Failure::of_caller("Invalid argument(s): quotes do not match."))?;
+    if words.is_empty() {
+        return Err(Failure::of_caller("There is no command."));
+    }
+    check(caller, &words)?;
+    let mut session = CommandSession::open(caller, database)?;
+    let answer = session.run(&[words]).await?.pop().unwrap_or(Value::Null);
+    Ok(object([("reply", reply(&answer))]))
+}
+
+/// Whether the console may run a request. One that names no command gets its error by running.
+fn check(caller: &Caller, words: &Words) -> Result<(), Failure> {
+    let server = caller.server;
+    let args: OwnedArgs = words.iter().map(Vec::as_slice).collect();
+    let allowed = server.config.get(HTTP_COMMANDS);
+    let refuse = |why: String| Err(Failure::new(StatusCode::FORBIDDEN, why));
+    if allowed == HttpCommands::None {
+        return refuse("The directive http-commands allows no commands here.".to_owned());
+    }
+    let Ok(entry) = server.table.resolve(args.as_args()) else { return Ok(()) };
+    let top = server.table.find(&words[0]).expect("the command was resolved");
+    match permission(top, entry) {
+        Permission::Reads => (),
+        Permission::Changes if allowed == HttpCommands::All => (),
+        Permission::Changes => {
+            let why = "The directive http-commands allows only commands that read.";
+            return refuse(why.to_owned());
+        }
+        Permission::Never(why) => return refuse(why.to_owned()),
+    }
+    // The streams' readers wait only where they are told to.
+    let waits = words.iter().skip(1).any(|word| word.eq_ignore_ascii_case(b"BLOCK"));
+    match entry.spec.flags.has(Flags::BLOCKING) && waits {
+        true => refuse("A command that waits is nothing for the console.".to_owned()),
+        false => Ok(()),
+    }
+}
+
+/// What the console may do with a command.
+pub(super) fn permission(top: &CommandEntry, entry: &CommandEntry) -> Permission {
+    let name = declared_name(top, entry);
+    let flags = entry.spec.flags;
+    let reads_streams = entry.spec.group == Group::Stream;
+    if flags.has(Flags::BLOCKING) && !reads_streams || flags.has(Flags::UNITLESS) {
+        return Permission::Never("A command that waits is nothing for the console.");
+    }
+    if OF_SESSIONS.contains(&&*name) || entry.answers_with_messages() {
+        return Permission::Never(
+            "A command for a session that goes on is nothing for the console.",
+        );
+    }
+    let is_help = entry.spec.name == "HELP";
+    let only_reads = flags.has(Flags::READONLY) && !entry.may_write();
+    match only_reads || is_help || LOOKS.contains(&&*name) {
+        true => Permission::Reads,
+        false => Permission::Changes,
+    }
+}
+
+/// The name by which a command was declared, `container|subcommand` for a subcommand.
+fn declared_name(top: &CommandEntry, entry: &CommandEntry) -> String {
+    let name = entry.spec.name.to_ascii_lowercase();
+    match top.id == entry.id {
+        true => name,
+        false => format!("{}|{name}", top.spec.name.to_ascii_lowercase()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::{LOOKS, OF_SESSIONS, Permission, declared_name, permission};
+    use crate::start::test_server;
+
+    fn permissions() -> BTreeMap<String, Permission> {
+        let tops = test_server().table.entries().iter();
+        let all = tops.flat_map(|top| top.family().map(move |entry| (top, entry)));
+        all.map(|(top, entry)| (declared_name(top, entry), permission(top, entry))).collect()
+    }
+
+    #[test]
+    fn every_command_that_is_named_here_is_there() {
+        let there = permissions();
+        let missing: Vec<_> =
+            LOOKS.iter().chain(OF_SESSIONS).filter(|name| !there.contains_key(**name)).collect();
+        assert!(missing.is_empty(), "{missing:?}");
+    }
+
+    #[test]
+    fn what_changes_or_waits_is_no_read() {
+        let there = permissions();
+        for name in ["get", "xread", "scan", "eval_ro", "client|list", "acl|help", "object|freq"] {
+            assert_eq!(there[name], Permission::Reads, "{name}");
+        }
+        for name in ["set", "eval", "flushall", "config|set", "xreadgroup", "debug", "shutdown"] {
+            assert_eq!(there[name], Permission::Changes, "{name}");
+        }
+        for name in ["blpop", "subscribe", "monitor", "wait", "multi", "client|reply", "sync"] {
+            assert!(matches!(there[name], Permission::Never(_)), "{name}");
+        }
+    }
+}

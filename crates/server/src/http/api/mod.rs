@@ -1,0 +1,144 @@
+//! `/api`: what the dashboard shows, as JSON.
+//!
+//! Invariants: a figure needs the right to run INFO; all else is told by commands in a session of
+//! the caller's user, with the rights of that user; no answer is of more than one page of data.
+
+mod commands;
+mod config;
+mod console;
+mod figures;
+mod keys;
+mod lists;
+mod values;
+
+use std::net::SocketAddr;
+
+use hyper::body::Incoming;
+use hyper::header::WWW_AUTHENTICATE;
+use hyper::{Method, Request, StatusCode};
+use proto::value::Value;
+
+use super::command_session::{Caller, CommandSession, Words};
+use super::query::Query;
+use super::response::{Failure, HttpResponse, JSON, text, with};
+use super::{access, json, origin};
+use crate::http::HttpState;
+
+/// What stands behind `/api/`, each with what it tells.
+pub(super) const PATHS: &[(&str, &str)] = &[
+    ("info", "INFO: its sections and their fields"),
+    ("me", "the caller's user, and what the console may do"),
+    ("latency", "how long calls took: a histogram for each command"),
+    ("keys", "a page of keys: db, cursor, prefix or match, type, count"),
+    ("key", "a key and a page of its value: db, name, at"),
+    ("clients", "CLIENT LIST"),
+    ("slow", "SLOWLOG GET"),
+    ("config", "CONFIG GET, with what each directive does"),
+    ("commands", "the commands: syntax, summary, rights"),
+    ("command", "POST: runs the command in the body; db"),
+];
+
+/// The answer to a request for a path behind `/api/`.
+pub(super) async fn answer(
+    server: &'static HttpState,
+    ends: (SocketAddr, SocketAddr),
+    path: &str,
+    request: Request<Incoming>,
+) -> HttpResponse {
+    match answer_or_fail(server, ends, path, request).await {
+        Ok(body) => text(StatusCode::OK, JSON, body),
+        Err(failure) if failure.status == StatusCode::UNAUTHORIZED => {
+            // A browser would ask for a password by itself if it were told of `Basic`.
+            with(failure.as_json(), WWW_AUTHENTICATE, "Bearer realm=\"apus\"")
+        }
+        Err(failure) => failure.as_json(),
+    }
+}
+
+async fn answer_or_fail(
+    server: &'static HttpState,
+    (peer, local): (SocketAddr, SocketAddr),
+    path: &str,
+    request: Request<Incoming>,
+) -> Result<String, Failure> {
+    let headers = request.headers();
+    if let Some(why) = origin::refusal(headers) {
+        return Err(Failure::new(StatusCode::FORBIDDEN, why));
+    }
+    let user = access::authenticate(server, peer, headers).map_err(|status| {
+        let why = match status {
+            StatusCode::UNAUTHORIZED => "A name and a password of ACL are needed.",
+            _ => "Protected mode keeps strangers out.",
+        };
+        Failure::new(status, why)
+    })?;
+    if (path == "command") != (request.method() == Method::POST) {
+        let why = "POST is for /api/command, and GET for all else.";
+        return Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, why));
+    }
+    let caller = Caller { server, peer, local, user };
+    let query = Query::parse(request.uri().query().unwrap_or_default());
+    match path {
+        "info" => figures::info(&caller),
+        "me" => Ok(figures::me(&caller)),
+        "latency" => figures::latency(&caller),
+        "keys" => keys::list(&caller, &query).await,
+        "key" => values::show(&caller, &query).await,
+        "clients" => lists::clients(&caller).await,
+        "slow" => lists::slow(&caller).await,
+        "config" => config::list(&caller).await,
+        "commands" => Ok(commands::list(server)),
+        "command" => console::run(&caller, &query, request.into_body()).await,
+        _ => {
+            let paths: Vec<&str> = PATHS.iter().map(|(path, _)| *path).collect();
+            let why = format!("There are, behind /api/: {}.", paths.join(", "));
+            Err(Failure::new(StatusCode::NOT_FOUND, why))
+        }
+    }
+}
+
+/// The database that a query names.
+fn database(query: &Query) -> Result<usize, Failure> {
+    let number = query.number("db", 0).map_err(Failure::of_caller)?;
+    usize::try_from(number).map_err(|_| Failure::of_caller("There is no such database."))
+}
+
+/// A request by the names that commands were declared by, whatever clients call them.
+fn words<const N: usize>(server: &HttpState, words: [&[u8]; N]) -> Result<Words, Failure> {
+    let mut words: Words = words.map(<[u8]>::to_vec).into();
+    let Some(entry) = server.table.declared_for_clients(&words[0]) else {
+        let name = String::from_utf8_lossy(&words[0]);
+        let why = format!("rename-command took {name} away, which this view needs.");
+        return Err(Failure::new(StatusCode::FORBIDDEN, why));
+    };
+    words[0] = entry.full_name.clone().into_bytes();
+    Ok(words)
+}
+
+/// Runs one request in a session of its own; an error of the command is the answer.
+async fn run(caller: &Caller, request: Words) -> Result<Value, Failure> {
+    let mut session = CommandSession::open(caller, 0)?;
+    let reply = session.run(&[request]).await?.pop().unwrap_or(Value::Null);
+    accepted(reply)
+}
+
+/// A reply that is no error.
+fn accepted(reply: Value) -> Result<Value, Failure> {
+    let Value::Error(line) = reply else { return Ok(reply) };
+    let line = String::from_utf8_lossy(&line).into_owned();
+    let status = match line.split(' ').next() {
+        Some("NOPERM") => StatusCode::FORBIDDEN,
+        Some("LOADING" | "BUSY" | "MASTERDOWN") => StatusCode::SERVICE_UNAVAILABLE,
+        _ => StatusCode::BAD_REQUEST,
+    };
+    Err(Failure::new(status, line))
+}
+
+/// A reply that may be an error, in which case there is nothing to say.
+fn or_null(reply: &Value) -> String {
+    match reply {
+        Value::Error(_) => "null".to_owned(),
+        Value::Simple(text) => json::bytes(text),
+        other => json::reply(other),
+    }
+}

@@ -1,0 +1,142 @@
+//! A session of a caller's user, in which the API runs commands.
+//!
+//! A worker serves it like any other client's, by a pair of sockets; so rights, gates, locks and
+//! statistics are those of every client, and the thread of HTTP runs no command itself.
+//!
+//! Invariants: a session lives no longer than the request that it was opened for; what it may say
+//! is bounded in bytes and in time.
+
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream as RawUnixStream;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use acl::User;
+use engine::clients::registry::Peer;
+use engine::session::Session;
+use hyper::StatusCode;
+use proto::Resp;
+use proto::args::encode_command;
+use proto::value::{ReplyLimits, ReplyParser, Value};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+
+use super::response::Failure;
+use super::state::HttpState;
+use crate::net::connection::{Moving, RawStream};
+use crate::net::listeners::has_room;
+
+/// All replies of a session together.
+const BYTES_MOST: usize = 16 << 20;
+
+/// All commands of a session together.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Who asks by HTTP.
+#[derive(Clone)]
+pub(super) struct Caller {
+    pub(super) server: &'static HttpState,
+    pub(super) peer: SocketAddr,
+    pub(super) local: SocketAddr,
+    pub(super) user: Arc<User>,
+}
+
+/// The words of a request, of which the first is the command's.
+pub(super) type Words = Vec<Vec<u8>>;
+
+/// The session.
+pub(super) struct CommandSession {
+    stream: UnixStream,
+    parser: ReplyParser,
+    room: usize,
+}
+
+impl CommandSession {
+    /// Opens a session in a database.
+    pub(super) fn open(caller: &Caller, database: usize) -> Result<Self, Failure> {
+        let server = caller.server;
+        if database >= server.keyspace.database_count() {
+            return Err(Failure::of_caller("There is no such database."));
+        }
+        let is_local = caller.peer.ip().to_canonical().is_loopback();
+        if !has_room(server, is_local) {
+            let why = "ERR max number of clients reached";
+            return Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, why));
+        }
+        let (stream, other) = pair().map_err(|error| {
+            let why = base::io_text::plain(&error).to_string();
+            Failure::new(StatusCode::SERVICE_UNAVAILABLE, why)
+        })?;
+        let now = server.keyspace.clock().now_ms();
+        let ends = [caller.peer, caller.local].map(|end| Peer::Tcp(end.into()));
+        let client = server.clients.register(ends[0], ends[1], other.as_raw_fd(), now);
+        let mut session = Session::new(client, Some(Arc::clone(&caller.user)), is_local);
+        session.set_protocol(Resp::Three);
+        session.select(database);
+        // To look at a key is not to use it.
+        session.no_touch = true;
+        let moving = Moving::fresh(RawStream::Unix(other), session);
+        server.worker_pool.hand_over(server, Box::new(moving));
+        let limits = ReplyLimits { bulk: BYTES_MOST, elements: 1 << 20, depth: 32 };
+        Ok(Self { stream, parser: ReplyParser::new(limits), room: BYTES_MOST })
+    }
+
+    /// Runs requests in order.
+    pub(super) async fn run(&mut self, requests: &[Words]) -> Result<Vec<Value>, Failure> {
+        let late = || Failure::new(StatusCode::GATEWAY_TIMEOUT, "The command takes too long.");
+        let replies = tokio::time::timeout(PATIENCE, self.exchange(requests)).await;
+        replies.map_err(|_| late())?
+    }
+
+    async fn exchange(&mut self, requests: &[Words]) -> Result<Vec<Value>, Failure> {
+        let gone = || Failure::new(StatusCode::BAD_GATEWAY, "The server closed the session.");
+        let mut bytes = Vec::new();
+        for words in requests {
+            encode_command(words.iter().map(Vec::as_slice), &mut bytes);
+        }
+        let Self { stream, parser, room } = self;
+        let (mut reader, mut writer) = stream.split();
+        let read = async {
+            let mut replies = Vec::with_capacity(requests.len());
+            let mut buffer = vec![0; 16 << 10];
+            while replies.len() < requests.len() {
+                let count = reader.read(&mut buffer).await.unwrap_or(0);
+                if count == 0 {
+                    return Err(gone());
+                }
+                *room = room.checked_sub(count).ok_or_else(too_much)?;
+                parser.feed(&buffer[..count]);
+                while let Some(value) = parser.next_reply().map_err(|_| too_much())? {
+                    // A message, which answers nothing.
+                    if !matches!(value, Value::Push(_)) {
+                        replies.push(value);
+                    }
+                }
+            }
+            Ok(replies)
+        };
+        // A write that fails shows as an end of the replies.
+        let (mut write, mut read) = (pin!(writer.write_all(&bytes)), pin!(read));
+        let mut is_written = false;
+        poll_fn(|cx| {
+            is_written = is_written || write.as_mut().poll(cx).is_ready();
+            read.as_mut().poll(cx)
+        })
+        .await
+    }
+}
+
+fn too_much() -> Failure {
+    let why = format!("The reply is larger than {} MB.", BYTES_MOST >> 20);
+    Failure::new(StatusCode::PAYLOAD_TOO_LARGE, why)
+}
+
+fn pair() -> std::io::Result<(UnixStream, RawUnixStream)> {
+    let (own, other) = RawUnixStream::pair()?;
+    own.set_nonblocking(true)?;
+    other.set_nonblocking(true)?;
+    Ok((UnixStream::from_std(own)?, other))
+}

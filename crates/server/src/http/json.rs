@@ -1,0 +1,131 @@
+//! What the API says, as JSON.
+//!
+//! Invariant: a string of a client's is a JSON string where it is UTF-8, and else an object with its
+//! base64; so every name comes back as it was.
+
+use std::fmt::Write;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use proto::value::Value;
+
+/// A string of JSON.
+pub(super) fn quoted(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => quoted.extend(['\\', letter]),
+            control if control < ' ' => quoted += &format!("\\u{:04x}", control as u32),
+            plain => quoted.push(plain),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// Bytes of a client's.
+pub(super) fn bytes(bytes: &[u8]) -> String {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => quoted(text),
+        Err(_) => format!("{{\"base64\":\"{}\"}}", STANDARD.encode(bytes)),
+    }
+}
+
+/// An object of these members, whose values are JSON already.
+pub(super) fn object<'a>(members: impl IntoIterator<Item = (&'a str, String)>) -> String {
+    let members = members.into_iter().map(|(name, value)| format!("{}:{value}", quoted(name)));
+    format!("{{{}}}", joined(members))
+}
+
+/// An array of what is JSON already.
+pub(super) fn array(items: impl IntoIterator<Item = String>) -> String {
+    format!("[{}]", joined(items))
+}
+
+/// A reply. What JSON has no word for is an object of one member, named by its type.
+pub(super) fn reply(value: &Value) -> String {
+    match value {
+        Value::Simple(text) => object([("status", bytes(text))]),
+        Value::Error(text) => object([("error", bytes(text))]),
+        Value::Integer(number) => integer(*number),
+        Value::Bulk(text) | Value::Verbatim(_, text) => bytes(text),
+        Value::BigNumber(digits) => object([("integer", bytes(digits))]),
+        Value::Null | Value::NullArray => "null".to_owned(),
+        Value::Array(items) | Value::Set(items) | Value::Push(items) => {
+            array(items.iter().map(reply))
+        }
+        Value::Map(pairs) => {
+            let pairs = pairs.iter().map(|(key, value)| array([reply(key), reply(value)]));
+            object([("map", array(pairs))])
+        }
+        Value::Double(number) => double(*number),
+        Value::Boolean(truth) => truth.to_string(),
+        Value::Attributed(_, value) => reply(value),
+    }
+}
+
+/// A number that readers who have doubles only still read right.
+pub(super) fn integer(number: i64) -> String {
+    const EXACT: u64 = 1 << 53;
+    match number.unsigned_abs() <= EXACT {
+        true => number.to_string(),
+        false => object([("integer", quoted(&number.to_string()))]),
+    }
+}
+
+fn double(number: f64) -> String {
+    match number.is_finite() {
+        true => number.to_string(),
+        false => object([("double", quoted(&number.to_string().to_lowercase()))]),
+    }
+}
+
+fn joined(items: impl IntoIterator<Item = String>) -> String {
+    let mut text = String::new();
+    for (index, item) in items.into_iter().enumerate() {
+        let comma = if index == 0 { "" } else { "," };
+        write!(text, "{comma}{item}").expect("a string takes everything");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::value::Value;
+
+    use super::{bytes, quoted, reply};
+
+    #[test]
+    fn strings_are_escaped() {
+        assert_eq!(quoted("a\"\\\n\u{1}\u{e9}"), "\"a\\\"\\\\\\u000a\\u0001\u{e9}\"");
+        assert_eq!(bytes(b"</script>"), "\"</script>\"");
+        assert_eq!(bytes(b"\xff\x00"), "{\"base64\":\"/wA=\"}");
+    }
+
+    #[test]
+    fn every_kind_of_reply_is_json() {
+        let text = |text: &str| Value::Bulk(text.into());
+        let table = [
+            (Value::Simple(b"OK".to_vec()), r#"{"status":"OK"}"#),
+            (Value::Error(b"ERR x".to_vec()), r#"{"error":"ERR x"}"#),
+            (Value::Integer(-7), "-7"),
+            (Value::Integer(i64::MAX), r#"{"integer":"9223372036854775807"}"#),
+            (Value::Integer(i64::MIN), r#"{"integer":"-9223372036854775808"}"#),
+            (text("a"), r#""a""#),
+            (Value::Null, "null"),
+            (Value::NullArray, "null"),
+            (Value::Array(vec![]), "[]"),
+            (Value::Set(vec![text("a"), Value::Integer(1)]), r#"["a",1]"#),
+            (Value::Map(vec![(text("a"), Value::Boolean(true))]), r#"{"map":[["a",true]]}"#),
+            (Value::Double(1.5), "1.5"),
+            (Value::Double(f64::NEG_INFINITY), r#"{"double":"-inf"}"#),
+            (Value::BigNumber(b"123".to_vec()), r#"{"integer":"123"}"#),
+            (Value::Verbatim(*b"txt", b"hi".to_vec()), r#""hi""#),
+            (Value::Attributed(vec![], Box::new(text("x"))), r#""x""#),
+        ];
+        for (value, expected) in table {
+            assert_eq!(reply(&value), expected, "{value:?}");
+        }
+    }
+}

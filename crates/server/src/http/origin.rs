@@ -1,0 +1,77 @@
+//! Pages of other sites: what they have a browser send is refused.
+//!
+//! Invariants: a request that says that another site made it is refused, whatever it asks for; a
+//! request without a password is answered only under a name that no other site can have, so a name
+//! that is pointed at this machine leads nowhere.
+
+use std::net::IpAddr;
+
+use hyper::HeaderMap;
+use hyper::header::{AUTHORIZATION, HOST, ORIGIN};
+
+/// Why a request to the API is refused as one of another site.
+pub(super) fn refusal(headers: &HeaderMap) -> Option<&'static str> {
+    let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
+    let host = text(HOST.as_str()).unwrap_or_default();
+    if !matches!(text("sec-fetch-site"), None | Some("same-origin" | "none")) {
+        return Some("Requests of other sites are refused.");
+    }
+    let is_own = |origin: &str| {
+        let (_, authority) = origin.split_once("://").unwrap_or(("", ""));
+        authority.eq_ignore_ascii_case(host)
+    };
+    if text(ORIGIN.as_str()).is_some_and(|origin| !is_own(origin)) {
+        return Some("Requests of other sites are refused.");
+    }
+    if !headers.contains_key(AUTHORIZATION) && !is_own_name(host) {
+        return Some("Without a password the server answers to its address or localhost only.");
+    }
+    None
+}
+
+/// Whether a host is told by its address, or is this machine.
+fn is_own_name(host: &str) -> bool {
+    if let Some((address, _)) = host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        return address.parse::<IpAddr>().is_ok();
+    }
+    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+    name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::HeaderMap;
+    use hyper::header::{HeaderName, HeaderValue};
+
+    use super::refusal;
+
+    fn is_refused(headers: &[(&'static str, &'static str)]) -> bool {
+        let pairs = headers
+            .iter()
+            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
+        refusal(&pairs.collect::<HeaderMap>()).is_some()
+    }
+
+    #[test]
+    fn other_sites_are_refused() {
+        for host in ["localhost", "LOCALHOST:80", "127.0.0.1:9121", "[::1]:9121", "[::1]"] {
+            assert!(!is_refused(&[("host", host)]), "{host}");
+        }
+        for host in ["evil.example:9121", "127.0.0.1.evil.example", "", "[x]:1", "localhost.evil"] {
+            assert!(is_refused(&[("host", host)]), "{host}");
+        }
+        let named = ("host", "db.example:9121");
+        let password = ("authorization", "Basic x");
+        assert!(!is_refused(&[named, password]));
+        assert!(!is_refused(&[named, password, ("origin", "http://db.example:9121")]));
+        for origin in ["http://evil.example", "http://db.example", "null", "db.example:9121"] {
+            assert!(is_refused(&[named, password, ("origin", origin)]), "{origin}");
+        }
+        let local = ("host", "localhost:1");
+        for (site, is_wrong) in
+            [("same-origin", false), ("none", false), ("same-site", true), ("cross-site", true)]
+        {
+            assert_eq!(is_refused(&[local, ("sec-fetch-site", site)]), is_wrong, "{site}");
+        }
+    }
+}

@@ -1,0 +1,99 @@
+// The views that are tables: slow commands, clients, and the configuration.
+
+import { read } from './api.js';
+import { count, el, micros, seconds, shown, size } from './text.js';
+
+/** A table with a filter and columns to sort by. A column is
+  * `[head, text of a row, number of a row, class]`. */
+function table(main, { title, path, columns, refresh, note, className }) {
+  const field = el('input', { type: 'search', placeholder: 'Filter', 'aria-label': 'Filter',
+    autocomplete: 'off', spellcheck: false });
+  const body = el('tbody');
+  const summary = el('span.dim', { role: 'status' });
+  let all = [];
+  let sorted = null;
+  let descending = false;
+  const order = (at) => {
+    descending = sorted === at ? !descending : false;
+    sorted = at;
+    draw();
+  };
+  const classes = ([, , rank, kind]) => `${rank ? '.number' : ''}${kind ? `.${kind}` : ''}`;
+  const heads = columns.map((column, at) => el(`th${classes(column)}`, el('button',
+    { type: 'button', onclick: () => order(at) }, column[0])));
+  main.replaceChildren(el('h1', title), el('div.bar', field, summary),
+    el('section.card.scroll', el('table', el('thead', el('tr', heads)), body)));
+  const draw = () => {
+    const wanted = field.value.toLowerCase();
+    let rows = all.map((row) => ({ row, texts: columns.map(([, text]) => text(row)) }))
+      .filter(({ texts }) => texts.some((text) => text.toLowerCase().includes(wanted)));
+    if (sorted !== null) {
+      const [, , rank] = columns[sorted];
+      rows.sort((one, other) => (rank ? rank(other.row) - rank(one.row) :
+        one.texts[sorted].localeCompare(other.texts[sorted])));
+      if (descending) rows = rows.reverse();
+    }
+    heads.forEach((head, at) => {
+      head.ariaSort = sorted === at ? (descending ? 'descending' : 'ascending') : 'none';
+    });
+    summary.className = 'dim';
+    summary.textContent = `${count(rows.length)} ${note}`;
+    body.replaceChildren(...rows.map(({ row, texts }) => el(`tr.${className?.(row) ?? 'row'}`,
+      texts.map((text, at) => el(`td.words${classes(columns[at])}`, text)))));
+    if (!rows.length) body.append(el('tr', el('td.empty', { colSpan: columns.length }, 'None.')));
+  };
+  field.addEventListener('input', draw);
+  let timer = null;
+  let is_over = false;
+  const look = async () => {
+    try {
+      all = await read(path);
+      if (!is_over) draw();
+    } catch (failure) {
+      summary.className = 'bad';
+      summary.textContent = failure.message;
+    }
+    if (!is_over && refresh) timer = setTimeout(look, refresh);
+  };
+  look();
+  return () => { is_over = true; clearTimeout(timer); };
+}
+
+export function slow(main) {
+  return table(main, { title: 'Slow commands', path: 'slow', refresh: 5000, note: 'slow commands', columns: [
+    ['When', (row) => new Date(row.time * 1000).toLocaleString(), (row) => row.time, 'left'],
+    ['Took', (row) => micros(row.micros), (row) => row.micros],
+    ['Command', (row) => row.words.map(shown).join(' ')],
+    ['Client', (row) => `${shown(row.addr)}${row.name ? ` ${shown(row.name)}` : ''}`, null, 'doc'],
+  ] });
+}
+
+export function clients(main) {
+  return table(main, { title: 'Clients', path: 'clients', refresh: 3000, note: 'clients', columns: [
+    ['ID', (row) => row.id, (row) => Number(row.id)],
+    ['Address', (row) => row.addr],
+    ['Name', (row) => row.name || '–'],
+    ['User', (row) => row.user],
+    ['Database', (row) => row.db, (row) => Number(row.db), 'doc'],
+    ['Last command', (row) => row.cmd.replace('|', ' ')],
+    ['Age', (row) => seconds(Number(row.age)), (row) => Number(row.age)],
+    ['Idle', (row) => seconds(Number(row.idle)), (row) => Number(row.idle)],
+    ['Memory', (row) => size(Number(row['tot-mem'])), (row) => Number(row['tot-mem']), 'doc'],
+    ['Flags', (row) => row.flags, null, 'doc'],
+  ] });
+}
+
+export function configuration(main) {
+  const is_changed = (row) => row.default !== undefined && row.value !== row.default;
+  const does = (row) => [row.doc, row.cost && `Cost: ${row.cost}`,
+    row.status !== 'works' && `Status: ${row.status}.`].filter(Boolean).join(' ');
+  return table(main, { title: 'Configuration', path: 'config', note: 'directives',
+    className: (row) => (is_changed(row) ? 'changed' : 'row'), columns: [
+      ['Directive', (row) => shown(row.name)],
+      ['Value', (row) => (row.value === '' ? '""' : shown(row.value))],
+      ['Default', (row) => (row.default === '' ? '""' : shown(row.default ?? '–')), null, 'doc'],
+      ['May change', (row) => ({ live: 'at any time', startup: 'at the start',
+        protected: 'if protected configs may' }[row.access] ?? '–'), null, 'doc'],
+      ['What it does', does],
+    ] });
+}
