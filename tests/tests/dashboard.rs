@@ -121,7 +121,7 @@ fn keys_are_found_and_shown_whatever_their_names() {
     assert_unharmed(&browser);
     // A pattern and a type.
     browser.run("document.querySelector('main input').value = ''", &[]);
-    browser.write("select:nth-of-type(1)", "match");
+    browser.write("main select", "pattern");
     browser.write("main input", &format!("*ank*{ENTER}"));
     browser.wait_for("main", "1 keys, these are all");
     browser.keep_picture("keys");

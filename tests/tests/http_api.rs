@@ -105,7 +105,7 @@ fn values_of_every_type_come_in_pages() {
         client.call(&["SADD", "set", &format!("m{text}")]);
         client.call(&["HSET", "hash", &text, "v"]);
         client.call(&["XADD", "stream", &format!("{}-1", number + 1), "f", &text]);
-        client.call(&["ARSET", "array", &text, &text]);
+        client.call(&["ARSET", "array", &number.to_string(), &text]);
     }
     let (page, text) = items(port, "text");
     assert_eq!((page["length"].as_u64(), text.len()), (Some(10_000), 3));

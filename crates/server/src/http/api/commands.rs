@@ -28,11 +28,36 @@ fn told(top: &CommandEntry, entry: &CommandEntry) -> String {
     };
     object([
         ("name", quoted(&entry.full_name.replace('|', " ").to_uppercase())),
-        ("syntax", quoted(spec.syntax)),
+        ("syntax", quoted(&without_types(spec.syntax))),
         ("summary", quoted(spec.summary)),
         ("group", quoted(spec.group.name())),
         ("since", quoted(spec.since)),
         ("complexity", quoted(spec.complexity)),
         ("rights", quoted(rights)),
     ])
+}
+
+/// The grammar of a command as people write it: `timeout:double` is a `timeout`.
+fn without_types(syntax: &str) -> String {
+    let mut plain = String::with_capacity(syntax.len());
+    let mut is_type = false;
+    for letter in syntax.chars() {
+        is_type = letter == ':' || is_type && (letter.is_ascii_lowercase() || letter == '-');
+        if !is_type {
+            plain.push(letter);
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_types;
+
+    #[test]
+    fn a_grammar_is_shown_without_types() {
+        let grammar = "key [key ...] timeout:double [LIMIT offset:integer count:integer]";
+        assert_eq!(without_types(grammar), "key [key ...] timeout [LIMIT offset count]");
+        assert_eq!(without_types("at:unix-time"), "at");
+    }
 }

@@ -13,7 +13,8 @@ export class Failure extends Error {
 
 /** Reads what stands behind `/api/`; asks for a password where one is needed. */
 export async function read(path, options = {}) {
-  const headers = authorization ? { Authorization: authorization } : {};
+  const used = authorization;
+  const headers = used ? { Authorization: used } : {};
   let answer;
   try {
     answer = await fetch(`/api/${path}`, { ...options, headers, credentials: 'omit' });
@@ -23,7 +24,8 @@ export async function read(path, options = {}) {
   }
   const body = await answer.json().catch(() => ({ error: answer.statusText }));
   if (answer.status === 401) {
-    await login(authorization ? 'Wrong name or password.' : '');
+    // Another request may have asked for the password meanwhile.
+    if (used === authorization) await login(used ? 'Wrong name or password.' : '');
     return read(path, options);
   }
   if (!answer.ok) throw new Failure(answer.status, body.error ?? answer.statusText);

@@ -10,8 +10,9 @@ const HEIGHT = 100;
 
 /** A chart of some series, each `{name, values}`, lines or a stack of areas. */
 export class Chart {
-  constructor(title, text, { stacked = false } = {}) {
+  constructor(title, text, { stacked = false, base = 10 } = {}) {
     this.text = text;
+    this.base = base;
     this.stacked = stacked;
     this.top = el('span.top');
     this.picture = shape('svg', { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: 'none',
@@ -30,7 +31,7 @@ export class Chart {
       if (this.stacked) upper.forEach((value, at) => { base[at] = value; });
       return { upper, lower };
     });
-    const most = ceiling(Math.max(0, ...layers.flatMap((layer) => layer.upper)));
+    const most = ceiling(Math.max(0, ...layers.flatMap((layer) => layer.upper)), this.base);
     const place = (value, at) => {
       const x = WIDTH - (length - 1 - at) * (WIDTH / (KEPT - 1));
       return `${x.toFixed(1)} ${(HEIGHT - (value / most) * HEIGHT * 0.94).toFixed(1)}`;
@@ -56,9 +57,10 @@ export class Chart {
   }
 }
 
-/** The next round number. */
-function ceiling(number) {
+/** The next number that is round where units grow by tens, or by 1024. */
+function ceiling(number, base) {
   if (number <= 0) return 1;
+  if (base === 2) return 2 ** Math.ceil(Math.log2(number));
   const step = 10 ** Math.floor(Math.log10(number));
   return [1, 2, 5, 10].map((part) => part * step).find((round) => round >= number);
 }

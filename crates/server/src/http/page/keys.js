@@ -5,7 +5,7 @@ import { bytesOf, count, el, escaped, lifetime, page, quoted, shown, size } from
 
 const TYPES = ['string', 'hash', 'list', 'set', 'zset', 'stream', 'array'];
 const ROWS = 100;
-const LOOKS_MOST = 50;
+const LOOK_MOST_MS = 20000;
 
 export function keys(main, me) {
   const rows = el('ul.rows', { 'aria-label': 'Keys' });
@@ -36,10 +36,12 @@ export function keys(main, me) {
     note.className = 'dim';
     note.textContent = 'Looking …';
     let found = 0;
+    const until = performance.now() + LOOK_MOST_MS;
+    // Where few names match, many looks find nothing; each of them is short.
+    const each = field.value || type.value ? 1000 : 200;
     try {
-      // Where few names match, many looks find nothing; each of them is short.
-      for (let looks = 0; looks < LOOKS_MOST && found < ROWS; looks += 1) {
-        const answer = await read(`keys?db=${database.value}&cursor=${cursor}&count=200&type=${
+      while (found < ROWS && performance.now() < until) {
+        const answer = await read(`keys?db=${database.value}&cursor=${cursor}&count=${each}&type=${
           type.value}&${how.value}=${escaped(field.value)}`, { signal: mine.signal });
         cursor = answer.cursor;
         found += answer.keys.length;
@@ -64,6 +66,8 @@ export function keys(main, me) {
     for (const one of rows.querySelectorAll('[aria-pressed="true"]')) one.ariaPressed = 'false';
     button.ariaPressed = 'true';
     show(value, database.value, key.name);
+    // On a narrow window the value stands below the keys.
+    if (matchMedia('(max-width: 760px)').matches) value.scrollIntoView({ block: 'start' });
   };
   rows.addEventListener('keydown', (event) => {
     const step = { ArrowDown: 'nextElementSibling', ArrowUp: 'previousElementSibling' }[event.key];

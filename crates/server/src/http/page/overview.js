@@ -16,10 +16,10 @@ export function overview(main) {
   const charts = {
     operations: new Chart('Operations per second', count),
     latency: new Chart('Latency of commands', micros),
-    memory: new Chart('Memory by kind', size, { stacked: true }),
+    memory: new Chart('Memory by kind', size, { stacked: true, base: 2 }),
     cpu: new Chart('Workers: time busy', percent),
     clients: new Chart('Clients', count),
-    network: new Chart('Network', bytesPerSecond),
+    network: new Chart('Network', bytesPerSecond, { base: 2 }),
   };
   const commands = el('tbody');
   const databases = el('tbody');
@@ -38,7 +38,7 @@ export function overview(main) {
       el('section.card', el('h2', 'Databases'), el('div.scroll', el('table',
         heads('Database', 'Keys', 'With expiry', 'Mean expiry'), databases)),
         el('h2', { style: 'margin-top: 1rem' }, 'Sizes of keys'), el('div.scroll', el('table',
-          heads('Type', 'Keys', 'Half are up to', 'Largest'), sizes)))));
+          heads('Type', 'Keys', 'Half are below', 'All are below'), sizes)))));
   const draw = () => {
     if (!samples.info) return;
     drawTiles(tiles);
@@ -101,13 +101,13 @@ function sizeRows(sizes) {
     const total = steps.reduce((sum, [, keys]) => sum + Number(keys), 0);
     let seen = 0;
     const half = steps.find(([, keys]) => { seen += Number(keys); return seen * 2 >= total; });
-    return [`${database} ${what.replace('_', ', ')}`, count(total), upTo(half[0]),
-      upTo(steps[steps.length - 1][0])];
+    return [`${database} ${what.replace('_', ', ')}`, count(total), below(half[0]),
+      below(steps[steps.length - 1][0])];
   });
 }
 
 /** A step holds what is below its double. */
-function upTo(step) {
+function below(step) {
   const unit = step.slice(-1).match(/[KMGTPE]/) ? step.slice(-1) : '';
   const low = Number(unit ? step.slice(0, -1) : step);
   return low === 0 ? '0' : `${low * 2}${unit}`;
