@@ -5,8 +5,8 @@
 use libfuzzer_sys::fuzz_target;
 use proto::Output;
 use proto::memcached::{
-    Dialect, Failure, Item, ItemLimits, Number, Operation, Parser, ParseStatus, Refusal, Request,
-    Response, ItemValue, answer,
+    Dialect, Failure, Item, ItemLimits, ItemValue, Number, Operation, ParseStatus, Parser, Refusal,
+    Request, Response, answer,
 };
 
 #[derive(Debug, PartialEq)]

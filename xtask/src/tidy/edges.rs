@@ -19,6 +19,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("persist", &["base", "proto", "structs", "keyspace"]),
     ("replication", &["base", "proto"]),
     ("sentinel", &["base", "proto"]),
+    ("cluster", &["base"]),
     ("tls", &["base"]),
     ("engine", ENGINE),
     ("durability", DURABILITY),
