@@ -22,6 +22,7 @@ mod both_protocols;
 mod both_ways;
 mod busy;
 mod change_counts;
+mod cli;
 mod client_eviction;
 mod client_figures;
 mod client_list;

@@ -1,5 +1,5 @@
-//! The binary: `apus` is the server, `apus bench` the load generator, `apus check` looks whether
-//! files can be loaded. `apus memcached`, or the binary under the name `memcached`, is the server
+//! The binary: `apus` is the server, `apus cli` a client, `apus ping` a health check, `apus bench`
+//! the load generator, `apus check` looks whether files can be loaded. `apus memcached`, or the binary under the name `memcached`, is the server
 //! with the command line of memcached; `apus sentinel`, `apus --sentinel`, or the binary under a
 //! name that ends in `sentinel`, is a Sentinel. `apus help` tells of all of them.
 #![deny(unsafe_code)]
@@ -20,7 +20,7 @@ use persist::storage::Disk;
 static ALLOCATOR: server::Counted<mimalloc::MiMalloc> = server::Counted(mimalloc::MiMalloc);
 
 /// The words that begin another program than the server.
-const SUBCOMMANDS: [&str; 4] = ["memcached", "sentinel", "bench", "check"];
+const SUBCOMMANDS: [&str; 6] = ["memcached", "sentinel", "cli", "ping", "bench", "check"];
 
 fn main() -> ExitCode {
     ffi::settle_faults();
@@ -61,8 +61,16 @@ fn main() -> ExitCode {
     match subcommand {
         Some("memcached") => server::run_as_memcached(arguments),
         Some("bench") => {
-            hide_credentials(&called);
+            hide_credentials(&called, &SECRETS_OF_BENCH);
             bench::run(arguments.iter().cloned())
+        }
+        Some("cli") => {
+            hide_credentials(&called, &SECRETS_OF_CLI);
+            cli::run(arguments)
+        }
+        Some("ping") => {
+            hide_credentials(&called, &SECRETS_OF_CLI);
+            cli::ping(arguments)
         }
         Some("check") => run_check(arguments),
         Some("sentinel") => server::run_as_sentinel(program, arguments),
@@ -92,12 +100,12 @@ fn run_check(arguments: &[OsString]) -> ExitCode {
     if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Shows the arguments of `apus bench` with stars in the place of what it logs in with.
-fn hide_credentials(called: &[OsString]) {
+/// Shows the arguments of a client with stars in the place of what it logs in with.
+fn hide_credentials(called: &[OsString], flags: &[&[u8]]) {
     let mut is_secret = false;
     let shown = called.iter().map(|word| {
         let mut word = word.as_bytes().to_vec();
-        let option = FLAGS_WITH_SECRETS.iter().find(|option| word.starts_with(option));
+        let option = flags.iter().find(|option| word.starts_with(option));
         let from = match option {
             _ if is_secret => Some(0),
             // The value is the next word, or stands right behind.
@@ -114,4 +122,5 @@ fn hide_credentials(called: &[OsString]) {
 }
 
 /// What is followed by a password, or by a URI with one.
-const FLAGS_WITH_SECRETS: [&[u8]; 4] = [b"-a", b"--authenticate", b"-u", b"--uri"];
+const SECRETS_OF_BENCH: [&[u8]; 4] = [b"-a", b"--authenticate", b"-u", b"--uri"];
+const SECRETS_OF_CLI: [&[u8]; 3] = [b"-a", b"--pass", b"-u"];

@@ -32,6 +32,8 @@ pub enum Value {
     Push(Vec<Value>),
     /// A double.
     Double(f64),
+    /// A double as the server wrote it, for parsers that keep its text.
+    DoubleText(Vec<u8>),
     /// A truth value.
     Boolean(bool),
     /// The digits of an integer of any size.
@@ -49,6 +51,7 @@ impl Value {
             Value::Simple(bytes)
             | Value::Bulk(bytes)
             | Value::BigNumber(bytes)
+            | Value::DoubleText(bytes)
             | Value::Verbatim(_, bytes) => Some(bytes),
             _ => None,
         }
@@ -114,6 +117,7 @@ const LINE_LIMIT: usize = 1 << 20;
 #[derive(Debug, Default)]
 pub struct ReplyParser {
     limits: ReplyLimits,
+    keeps_double_text: bool,
     buffer: Vec<u8>,
     /// Where the next line or string begins.
     position: usize,
@@ -154,6 +158,12 @@ impl ReplyParser {
     /// A parser before the first reply.
     pub fn new(limits: ReplyLimits) -> ReplyParser {
         ReplyParser { limits, ..ReplyParser::default() }
+    }
+
+    /// The same parser, but that a double is [`Value::DoubleText`].
+    pub fn keeping_double_text(mut self) -> ReplyParser {
+        self.keeps_double_text = true;
+        self
     }
 
     /// Takes more of the stream.
@@ -204,7 +214,10 @@ impl ReplyParser {
             b'_' if text.is_empty() => Value::Null,
             b'#' if text == b"t" => Value::Boolean(true),
             b'#' if text == b"f" => Value::Boolean(false),
-            b',' => Value::Double(parse_double(text)?),
+            b',' => match parse_double(text)? {
+                _ if self.keeps_double_text => Value::DoubleText(text.to_vec()),
+                number => Value::Double(number),
+            },
             b'(' => Value::BigNumber(parse_big_number(text)?),
             b'$' if text == b"-1" => Value::Null,
             b'*' if text == b"-1" => Value::NullArray,
@@ -405,6 +418,19 @@ mod tests {
             }
         }
         assert!(matches!(parse(b",nan\r\n"), Ok(Some(Value::Double(number))) if number.is_nan()));
+    }
+
+    #[test]
+    fn the_text_of_doubles_is_kept_where_that_is_asked_for() {
+        for text in ["0.10000000000000001", "-inf", "nan"] {
+            let mut parser = ReplyParser::new(ReplyLimits::default()).keeping_double_text();
+            parser.feed(format!(",{text}\r\n").as_bytes());
+            let expected = Value::DoubleText(text.as_bytes().to_vec());
+            assert_eq!(parser.next_reply(), Ok(Some(expected)));
+        }
+        let mut parser = ReplyParser::new(ReplyLimits::default()).keeping_double_text();
+        parser.feed(b",x\r\n");
+        assert_eq!(parser.next_reply(), Err(ReplyError::Malformed));
     }
 
     /// H13: a hostile server.

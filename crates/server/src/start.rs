@@ -253,9 +253,11 @@ fn make_runtime() -> Result<Runtime, String> {
 const HELP: &str = "Usage: apus [/path/to/redis.conf] [--directive value ...] [-]
        apus sentinel /path/to/sentinel.conf [--directive value ...]
        apus memcached [option of memcached ...]
+       apus cli [option of redis-cli ...] [command [argument ...]]
+       apus ping [option of redis-cli ...]
        apus bench [option of memtier_benchmark ...]
        apus check rdb|aof FILE
-       apus help [memcached|bench|check]
+       apus help [memcached|cli|ping|bench|check]
        apus --version | --help
 
 Without a subcommand it is the server. A configuration file is one of Redis, Valkey or KeyDB, `-`
@@ -265,6 +267,8 @@ A directive and its value are two arguments or one.
        sentinel    watches over servers and fails them over, as redis-sentinel does; the file is
                    rewritten. The same as --sentinel, or as this binary under a name that ends so
        memcached   the server for clients of memcached, with memcached's command line
+       cli         a client: runs a command, or reads commands, with redis-cli's options
+       ping        tells by its exit code whether a server answers
        bench       loads a server and measures it
        check       tells whether files can be loaded, and mends them where asked to
        help        this text, or that of a subcommand
@@ -273,6 +277,7 @@ Examples:
        apus
        apus --port 7000 --worker-threads 4
        apus /etc/redis/redis.conf --dir /var/lib/apus
+       apus cli SET greeting hello
        apus \"--maxmemory 2gb\" \"--maxmemory-policy allkeys-lru\"";
 
 /// Makes the server with its listeners and workers. What goes wrong is also said in the log, which

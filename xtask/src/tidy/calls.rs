@@ -55,6 +55,7 @@ pub(super) fn file_system(source: &Source) -> Vec<(usize, String)> {
         "crates/persist/",
         "crates/apus/",
         "crates/bench/",
+        "crates/cli/",
         "crates/tls/",
         "fuzz/",
         "tests/",

@@ -25,7 +25,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ("durability", DURABILITY),
     ("server", SERVER),
     ("bench", &["base", "proto", "tls"]),
-    ("apus", &["base", "persist", "server", "bench"]),
+    ("cli", &["base", "proto", "tls"]),
+    ("apus", &["base", "persist", "server", "bench", "cli"]),
     ("tests", &["base", "proto", "commands", "config", "server"]),
     ("xtask", &["base", "bench"]),
 ];
