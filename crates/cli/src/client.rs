@@ -18,6 +18,7 @@ use crate::format::Formatter;
 use crate::interrupt;
 use crate::options::{Login, Options, Output};
 use crate::preferences::Preferences;
+use crate::terminal::page;
 
 /// How a command went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -219,7 +220,9 @@ impl Client {
             Kind::Text => self.formatter.format_text(&reply),
             _ => self.formatter.format(&reply),
         };
-        print(&text);
+        if !(self.is_interactive && self.preferences.pages && page(&text)) {
+            print(&text);
+        }
         Ok(match reply {
             Value::Error(_) => Outcome::Refused,
             _ => Outcome::Answered,

@@ -1,10 +1,12 @@
-//! The user at the terminal: asked for a password, warned of one that others can read.
+//! The user at the terminal: asked for a password, warned of one that others can read, shown long
+//! replies page by page.
 //!
 //! Invariant: a password that is typed is not shown, and the terminal is left as it was.
 
 use std::io::{BufRead, IsTerminal, Write};
+use std::process::{Command, Stdio};
 
-use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
+use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcgetwinsize, tcsetattr};
 
 use crate::options::Options;
 
@@ -45,3 +47,26 @@ fn ask_password() -> Result<String, String> {
     read.map_err(failed)?;
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())
 }
+
+/// Shows a text through the user's pager if it is longer than the terminal; whether that was done.
+pub(crate) fn page(text: &[u8]) -> bool {
+    let out = std::io::stdout();
+    let rows = tcgetwinsize(&out).map_or(0, |size| usize::from(size.ws_row));
+    let lines = text.iter().filter(|byte| **byte == b'\n').count();
+    if !out.is_terminal() || rows == 0 || lines < rows {
+        return false;
+    }
+    let pager = std::env::var_os("PAGER").filter(|it| !it.is_empty());
+    let pager = pager.unwrap_or_else(|| "less -R".into());
+    let started = Command::new("sh").arg("-c").arg(pager).stdin(Stdio::piped()).spawn();
+    let Ok(mut child) = started else { return false };
+    if let Some(mut input) = child.stdin.take() {
+        // A user who has read enough ends the pager.
+        let _ = input.write_all(text);
+    }
+    // A pager that is not installed has shown nothing.
+    child.wait().is_ok_and(|status| status.code() != Some(NOT_FOUND))
+}
+
+/// How a shell ends that does not find the program.
+const NOT_FOUND: i32 = 127;
