@@ -31,6 +31,7 @@ fn write(text: &mut String, value: &Value, indent: usize) {
         Value::Bulk(bytes) => text.push_str(&quote(bytes)),
         Value::Null | Value::NullArray => text.push_str("(nil)"),
         Value::Double(number) => add(text, format_args!("(double) {number}")),
+        Value::DoubleText(number) => add(text, format_args!("(double) {}", lossy(number))),
         Value::Boolean(truth) => add(text, format_args!("({truth})")),
         Value::BigNumber(digits) => add(text, format_args!("(big number) {}", lossy(digits))),
         Value::Array(items) => list(text, items, (')', "(empty array)"), indent),

@@ -1,8 +1,8 @@
 //! MULTI, EXEC, DISCARD, WATCH and UNWATCH: what is queued runs at once or not at all, and a watch
 //! is broken by whatever changes its key.
 
-use tests::Server;
 use tests::script::{afresh, play};
+use tests::{Client, Server};
 
 #[test]
 fn commands_are_queued_and_run_together() {

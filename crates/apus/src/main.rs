@@ -1,6 +1,7 @@
 //! The binary: `apus` is the server, `apus cli` a client, `apus ping` a health check, `apus bench`
-//! the load generator, `apus check` looks whether files can be loaded. `apus memcached`, or the binary under the name `memcached`, is the server
-//! with the command line of memcached; `apus sentinel`, `apus --sentinel`, or the binary under a
+//! the load generator, `apus check` looks whether files can be loaded. `apus memcached`, or the
+//! binary under the name `memcached`, is the server with the command line of memcached; `apus
+//! sentinel`, `apus --sentinel`, or the binary under a
 //! name that ends in `sentinel`, is a Sentinel. `apus help` tells of all of them.
 #![deny(unsafe_code)]
 

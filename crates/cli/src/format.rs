@@ -306,8 +306,8 @@ mod tests {
             (
                 map,
                 Output::Standard,
-                "1# one => 1# (integer) 1 => (true)\n2# \"two\" => \n   1# (integer) 1 => (nil)\n   \
-                 2# (integer) 2 => (empty set)\n",
+                "1# one => 1# (integer) 1 => (true)\n2# \"two\" => \n   1# (integer) 1 => \
+                 (nil)\n   2# (integer) 2 => (empty set)\n",
             ),
             (nested, Output::Raw, "1\na\n0.10\n\n"),
             (map, Output::Raw, "one 1 (true)\ntwo 1 \n2 \n"),

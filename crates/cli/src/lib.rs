@@ -2,8 +2,8 @@
 //!
 //! A run goes `options` (words to what was asked for) -> `connection` (bytes to and from the
 //! server) -> `client` (commands, and the state that they leave a connection in) -> `format`
-//! (replies as text). `lines` reads commands, `modes` are what is done instead. Nothing here knows the server: it talks to Apus and
-//! to its peers by the same bytes.
+//! (replies as text). `lines` reads commands, `modes` are what is done instead. Nothing here knows
+//! the server: Apus and its peers are talked to by the same bytes.
 #![forbid(unsafe_code)]
 
 mod client;

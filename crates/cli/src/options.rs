@@ -58,7 +58,7 @@ pub(crate) struct Encryption {
     pub(crate) suites: Option<String>,
 }
 
-/// Who the client says that it is.
+/// The user that the client says to be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Login {
     pub(crate) user: Option<String>,

@@ -310,6 +310,7 @@ pub(crate) fn render(value: &Value) -> String {
             format!("{{{}}}", pairs.iter().map(pair).collect::<Vec<_>>().join(", "))
         }
         Value::Double(number) => format!(",{number}"),
+        Value::DoubleText(number) => format!(",{}", text(number)),
         Value::Boolean(truth) => if *truth { "#t" } else { "#f" }.to_owned(),
         Value::BigNumber(digits) => format!("({}", text(digits)),
         Value::Verbatim(format, bytes) => format!("={}:{}", text(format), quote(bytes)),

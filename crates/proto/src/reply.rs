@@ -507,6 +507,7 @@ mod tests {
             Value::Null => reply.null(),
             Value::NullArray => reply.null_array(),
             Value::Double(number) => reply.double(*number),
+            Value::DoubleText(_) => unreachable!("no value here keeps a double's text"),
             Value::Boolean(truth) => reply.boolean(*truth),
             Value::BigNumber(digits) => reply.big_number(std::str::from_utf8(digits).unwrap()),
             Value::Verbatim(_, text) => reply.verbatim(b"mkd", text),

@@ -3,7 +3,7 @@
 //! Invariant: no packet makes the reader panic, or keep more than has arrived.
 
 use base::Random;
-use proptest::prelude::*;
+use proptest::prelude::{prop_assert_eq, proptest};
 
 use super::{
     Arrival, Body, Extensions, FrameReader, GossipEntry, Gossiping, Header, Kind, Limits,

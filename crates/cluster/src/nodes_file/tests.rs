@@ -3,7 +3,7 @@
 //! Invariant: a file that is written is read as the same.
 
 use base::Random;
-use proptest::prelude::*;
+use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};
 
 use super::{AuxFields, NodeRecord, NodesFile, OpenSlot};
 use crate::flags::NodeFlags;

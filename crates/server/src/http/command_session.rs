@@ -35,7 +35,7 @@ const BYTES_MOST: usize = 16 << 20;
 /// All commands of a session together.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Who asks by HTTP.
+/// The user that asks by HTTP.
 #[derive(Clone)]
 pub(super) struct Caller {
     pub(super) server: &'static HttpState,

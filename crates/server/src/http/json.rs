@@ -1,7 +1,7 @@
 //! What the API says, as JSON.
 //!
-//! Invariant: a string of a client's is a JSON string where it is UTF-8, and else an object with its
-//! base64; so every name comes back as it was.
+//! Invariant: a string of a client's is a JSON string where it is UTF-8, and else an object with
+//! its base64; so every name comes back as it was.
 
 use std::fmt::Write;
 
@@ -60,6 +60,7 @@ pub(super) fn reply(value: &Value) -> String {
             object([("map", array(pairs))])
         }
         Value::Double(number) => double(*number),
+        Value::DoubleText(text) => object([("double", bytes(text))]),
         Value::Boolean(truth) => truth.to_string(),
         Value::Attributed(_, value) => reply(value),
     }

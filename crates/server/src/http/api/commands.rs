@@ -1,5 +1,5 @@
-//! The commands as their blocks declare them, for the console's completion: what COMMAND DOCS tells,
-//! with the grammar in one line.
+//! The commands as their blocks declare them, for the console's completion: what COMMAND DOCS
+//! tells, with the grammar in one line.
 //!
 //! Invariant: a command is told by the name that clients call.
 
