@@ -24,19 +24,8 @@ use super::response::{Failure, HttpResponse, JSON, text, with};
 use super::{access, json, origin};
 use crate::http::HttpState;
 
-/// What stands behind `/api/`, each with what it tells.
-pub(super) const PATHS: &[(&str, &str)] = &[
-    ("info", "INFO: its sections and their fields"),
-    ("me", "the caller's user, and what the console may do"),
-    ("latency", "how long calls took: a histogram for each command"),
-    ("keys", "a page of keys: db, cursor, prefix or match, type, count"),
-    ("key", "a key and a page of its value: db, name, at"),
-    ("clients", "CLIENT LIST"),
-    ("slow", "SLOWLOG GET"),
-    ("config", "CONFIG GET, with what each directive does"),
-    ("commands", "the commands: syntax, summary, rights"),
-    ("command", "POST: runs the command in the body; db"),
-];
+/// What stands behind `/api/`.
+const PATHS: &str = "info, me, latency, keys, key, clients, slow, config, commands, command";
 
 /// The answer to a request for a path behind `/api/`.
 pub(super) async fn answer(
@@ -90,8 +79,7 @@ async fn answer_or_fail(
         "commands" => Ok(commands::list(server)),
         "command" => console::run(&caller, &query, request.into_body()).await,
         _ => {
-            let paths: Vec<&str> = PATHS.iter().map(|(path, _)| *path).collect();
-            let why = format!("There are, behind /api/: {}.", paths.join(", "));
+            let why = format!("There are, behind /api/: {PATHS}.");
             Err(Failure::new(StatusCode::NOT_FOUND, why))
         }
     }
