@@ -35,7 +35,7 @@ const BYTES_MOST: usize = 16 << 20;
 /// All commands of a session together.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The user that asks by HTTP.
+/// A caller by HTTP: where the request came from and to, and its user.
 #[derive(Clone)]
 pub(super) struct Caller {
     pub(super) server: &'static HttpState,
