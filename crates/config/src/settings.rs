@@ -212,6 +212,8 @@ settings! {
     REPL_TIMEOUT: u32 = "repl-timeout";
     REPORTED_REDIS_VERSION: Arc<[u8]> = "reported-redis-version";
     REQUIREPASS: Arc<[u8]> = "requirepass";
+    RUN_AS_USER: Arc<[u8]> = "run-as-user";
+    SANDBOX: bool = "sandbox";
     SAVE: Vec<SavePoint> = "save";
     SERVER_BATCH_SCHEDULING: bool = "server-batch-scheduling";
     SERVER_CPULIST: Arc<[u8]> = "server-cpulist";

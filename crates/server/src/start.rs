@@ -42,7 +42,7 @@ use crate::sentinel::{self, RunningSentinel};
 use crate::server::Server;
 use crate::startup::pid_file::PidFile;
 use crate::startup::supervisor::Supervisor;
-use crate::startup::{crash_report, daemon, leftovers, panic_hook, signals, user};
+use crate::startup::{crash_report, daemon, leftovers, panic_hook, sandbox, signals, user};
 
 /// How long an orderly end may take before the process just ends.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -157,11 +157,7 @@ fn start(launch: &Launch<'_>) -> Result<(), String> {
     if is_daemon {
         daemon::detach();
     }
-    apply_config::enter_directory(&startup.config).map_err(|why| {
-        let path = startup.config.show(b"dir").unwrap_or_default();
-        format!("Can't chdir to '{}': {why}", String::from_utf8_lossy(&path))
-    })?;
-    let log = Log::open(&startup.config, is_daemon)?;
+    let log = settle(&startup.config, is_daemon)?;
     let runtime = make_runtime().map_err(|why| format!("Cannot start the reception: {why}"));
     let runtime = runtime.inspect_err(|line| log.write_last(line))?;
     let (server, listeners, workforce) = prepare(startup, log, &runtime)?;
@@ -193,6 +189,18 @@ fn start(launch: &Launch<'_>) -> Result<(), String> {
     // What the orderly end did not wait for is not waited for here either.
     runtime.shutdown_background();
     Ok(())
+}
+
+/// Takes on the rights of its user, enters its directory, opens its log and confines the process.
+fn settle(config: &Config, is_daemon: bool) -> Result<Log, String> {
+    user::take_on_configured(config)?;
+    apply_config::enter_directory(config).map_err(|why| {
+        let path = config.show(b"dir").unwrap_or_default();
+        format!("Can't chdir to '{}': {why}", String::from_utf8_lossy(&path))
+    })?;
+    let log = Log::open(config, is_daemon)?;
+    sandbox::enter(config, &log).inspect_err(|line| log.write_last(line))?;
+    Ok(log)
 }
 
 /// What is to be loaded, when its place is ours alone.
@@ -395,7 +403,7 @@ fn announce(server: &Server, listeners: &Listeners, workforce: &Workforce) {
         log_warning!(
             server.log,
             "WARNING: the server runs as root. Whoever gets hold of it has the machine: start it \
-             as a user of its own"
+             as a user of its own, or name one by run-as-user"
         );
     }
     listeners.announce(server);

@@ -30,6 +30,23 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         ..WORKS
     },
     ConfigOption {
+        name: "run-as-user",
+        kind: TEXT,
+        access: Access::Startup,
+        doc: "The user whose rights the process has instead of those of root. Of root's it keeps \
+              the one to ports below 1024, where one is configured.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "sandbox",
+        default: "no",
+        access: Access::Startup,
+        doc: "Confines the process to the files and folders that its configuration names, and to \
+              the system calls that it needs, as far as the kernel can. `dir` stays as it is.",
+        cost: "Some nanoseconds for each system call.",
+        ..WORKS
+    },
+    ConfigOption {
         name: "databases",
         kind: integer(1, i32::MAX as i64),
         default: "16",

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use base::io_text::plain;
 use config::settings::{
-    ACL_PUBSUB_DEFAULT, APPENDONLY, DIR, LATENCY_MONITOR_THRESHOLD, MAXCLIENTS, TLS_PORT,
+    ACL_PUBSUB_DEFAULT, APPENDONLY, DIR, LATENCY_MONITOR_THRESHOLD, MAXCLIENTS, SANDBOX, TLS_PORT,
     WORKER_THREADS,
 };
 use config::{AclPubsubDefault, Config, Effect, SetError};
@@ -157,6 +157,10 @@ impl Prepared {
     }
 }
 
+/// Why `dir` stays as it is.
+const CONFINED: &str = "the sandbox confines the server to the directory that it was started in. \
+                        Start it with the other one, or with sandbox no";
+
 /// Makes ready what can fail, by the configuration as it would be; `name` is the option that asks
 /// for it, and the error is for the client.
 fn prepare(
@@ -180,6 +184,9 @@ fn prepare(
             let size = server.cores.workforce(config.get(WORKER_THREADS)).workers;
             let resized = server.worker_pool.resize(server, size);
             return resized.map(|()| Prepared::Workers(before)).map_err(|error| plain(&error));
+        }
+        Effect::Directory if config.get(SANDBOX) => {
+            return Err(CONFINED.to_owned());
         }
         Effect::Directory => {
             let plainly = |error: rustix::io::Errno| plain(&error.into());

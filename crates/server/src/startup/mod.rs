@@ -8,6 +8,8 @@ pub(crate) mod daemon;
 pub(crate) mod leftovers;
 pub(crate) mod panic_hook;
 pub(crate) mod pid_file;
+pub(crate) mod sandbox;
 pub(crate) mod signals;
 pub(crate) mod supervisor;
+mod system_calls;
 pub(crate) mod user;
