@@ -137,6 +137,7 @@ mod replication_digests;
 mod replication_errors;
 mod replication_hostile;
 mod replication_kills;
+mod replication_links;
 mod replication_logs;
 mod replication_primary;
 mod replication_roles;

@@ -2,6 +2,7 @@
 //! and nothing that was acknowledged is lost.
 #![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -37,6 +38,49 @@ fn changes_of_role_that_meet_in_exec_and_beside_it_all_come_to_an_end() {
     }
     beside.join().unwrap();
     check(&mut client, "> REPLICAOF NO ONE\nOK\n> SET k v\nOK");
+}
+
+/// Both begin at once, again and again: one of them is refused or given up, and there is always one
+/// server that takes writes in the end, with all that was written before.
+#[test]
+fn a_failover_beside_replicaof_comes_to_an_end() {
+    let pair = [Server::start(HASTY), Server::start(HASTY)];
+    let mut written = 0;
+    for round in 0..12 {
+        let (top, below) = (&pair[round % 2], &pair[1 - round % 2]);
+        check(&mut top.client(), "> REPLICAOF NO ONE\nOK");
+        follow(below, top.port());
+        await_replica(top, below);
+        check(&mut top.client(), &format!("> INCR written\n(integer) {}", written + 1));
+        written += 1;
+        await_replica(top, below);
+        let (mut one, mut other) = (top.client(), top.client());
+        let began = Barrier::new(2);
+        let answers = std::thread::scope(|scope| {
+            let failover = scope.spawn(|| {
+                began.wait();
+                ask(&mut one, "FAILOVER TIMEOUT 2000")
+            });
+            began.wait();
+            std::thread::sleep(Duration::from_micros(300 * round as u64));
+            let demoted = ask(&mut other, &format!("REPLICAOF 127.0.0.1 {}", below.port()));
+            [failover.join().unwrap(), demoted]
+        });
+        let is_told = |it: &String| it.starts_with("OK") || it.starts_with("(error) ");
+        assert!(answers.iter().all(is_told), "{answers:?}");
+        let mut clients = [top.client(), below.client()];
+        eventually("no failover is under way", || {
+            clients.iter_mut().all(|it| it.info("master_failover_state") == "no-failover")
+        });
+        // Where REPLICAOF came first, both are replicas of each other.
+        check(&mut clients[1], "> REPLICAOF NO ONE\nOK");
+        follow(top, below.port());
+        await_replica(below, top);
+        for client in &mut clients {
+            check(client, &format!("> GET written\n\"{written}\""));
+        }
+        check(&mut clients[1], "> SET k v\nOK");
+    }
 }
 
 /// Sentinels promote by a transaction, whoever else writes to the replica.

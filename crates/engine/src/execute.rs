@@ -187,7 +187,7 @@ impl CommandExecution<'_> {
                 Step::Done
             }
             Outcome::Failed(seen) => {
-                self.session.note_lsn(seen);
+                self.session.note_seen(seen);
                 self.note_failure();
                 Step::Done
             }

@@ -40,9 +40,12 @@ fn usage(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
             return Err(SYNTAX);
         }
     }
-    match tx.peek(&args[2])? {
-        Some(entry) => reply.integer((entry.memory() + PLACE_BYTES) as i64),
-        None => reply.null(),
-    }
-    Ok(())
+    // As in Redis a key whose time is over takes memory until it is removed.
+    tx.with_expired(|tx| {
+        match tx.peek(&args[2])? {
+            Some(entry) => reply.integer((entry.memory() + PLACE_BYTES) as i64),
+            None => reply.null(),
+        }
+        Ok(())
+    })
 }

@@ -2,7 +2,7 @@
 
 use super::super::choices::{AofLoadErrors, AppendFsync, RdbVersionCheck};
 use super::super::kind::{Kind, integer, memory};
-use super::super::option::{ACCEPTED, Access, ConfigOption, Effect, NOT_YET, WORKS};
+use super::super::option::{ACCEPTED, Access, ConfigOption, Effect, WORKS};
 use super::super::special;
 
 /// Snapshots and the journal on disk.
@@ -60,9 +60,9 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "rdb-del-sync-files",
         default: "no",
-        doc: "Without effect: it is about files of full syncs, and there is no replication yet. \
-              Other snapshots it deletes in no server.",
-        ..NOT_YET
+        doc: "Whether a replica without persistence removes the snapshot file that a full sync \
+              left. A primary removes the files that it made for replicas in any case.",
+        ..WORKS
     },
     ConfigOption {
         name: "rdb-save-incremental-fsync",

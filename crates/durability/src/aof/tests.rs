@@ -108,7 +108,7 @@ fn append_value(server: &'static Durability, number: usize, value: &[u8]) -> Opt
     Some(on_key(server, &key, |tx| {
         tx.put_text(&key, NewText::from_client(value), Lifetime::Forever).unwrap();
         tx.finish();
-        publish(&server.journal, &RecordBatch::default(), tx, args.as_args())
+        publish(&server.journal, &RecordBatch::default(), tx, args.as_args()).lsn
     }))
 }
 

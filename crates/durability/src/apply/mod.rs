@@ -24,10 +24,12 @@ use std::thread;
 
 use applier::Applier;
 use engine::runtime::lanes::STACK_BYTES;
+use proto::{Args, Progress, RequestParser};
 use queue::PieceQueue;
 
 use crate::durability::Durability;
 use crate::loading;
+use crate::replay::stream::LIMITS;
 
 /// What the applier tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +50,15 @@ type ReportTo = Box<dyn Fn(ApplyReport) + Send>;
 /// Applies a stream. Where this is dropped, what has not begun is forgotten.
 pub struct StreamApplier {
     queue: Arc<PieceQueue>,
+}
+
+/// Shows the command that these bytes begin with; `None` if there is none.
+pub fn parse_command<T>(bytes: &[u8], show: impl FnOnce(Args<'_>) -> T) -> Option<T> {
+    let mut parser = RequestParser::new();
+    match parser.advance(bytes, &LIMITS) {
+        Ok(Progress::Complete { .. }) => Some(show(parser.args(bytes))),
+        _ => None,
+    }
 }
 
 impl StreamApplier {

@@ -9,12 +9,15 @@ use std::sync::Arc;
 
 use base::io_text::plain;
 use config::settings::{APPENDONLY, RDB_DEL_SYNC_FILES, SAVE};
+use engine::clients::mailbox::PendingWakes;
+use engine::commit::publish::commit;
 use engine::runtime::background::wait_for;
 use engine::runtime::lanes::LOADER_LANE;
 use engine::runtime::log::{log_notice, log_warning};
 use engine::runtime::panics::{contain, text_of};
 use keyspace::{Acquisition, Tx, TxOptions};
 use persist::storage::{File, OpenMode, write_all};
+use proto::Args;
 
 use super::pipe::{Pipe, PipeFile};
 use super::{ReceiveMode, ReceiveReport, SnapshotOrigin};
@@ -164,6 +167,7 @@ impl Receiver {
         let server = self.server;
         // What is on disk stays; what comes next has a base of its own.
         aof::suspend(server);
+        log_notice!(server.log, "MASTER <-> REPLICA sync: Loading DB in memory");
         log_notice!(server.log, "MASTER <-> REPLICA sync: Flushing old data");
         let (clock, length) = (server.keyspace.clock(), self.length.unwrap_or(0));
         let mut begun = Ok(());
@@ -187,7 +191,6 @@ impl Receiver {
         {
             log_warning!(server.log, "{} may have its old name: {}", path.display(), plain(&error));
         }
-        log_notice!(server.log, "MASTER <-> REPLICA sync: Loading DB in memory");
         match snapshot::load_to(server, file, OnDuplicate::Refused, LoadPlace::Here) {
             Ok(loaded) => {
                 if renamed.is_some() {
@@ -231,17 +234,18 @@ impl Receiver {
                     server.log,
                     "MASTER <-> REPLICA sync: Swapping active DB with loaded DB"
                 );
-                let mut is_wanted = false;
+                let (mut is_wanted, wakes) = (false, PendingWakes::default());
                 with_world(server, |tx| {
                     is_wanted = self.pipe.begin_replacing();
                     match is_wanted {
                         true => {
                             self.end_saves(tx);
-                            self.exchange(tx, &loaded);
+                            self.exchange(tx, &loaded, &wakes);
                         }
                         false => tx.forget_beside().expect("it has the world"),
                     }
                 });
+                server.mailboxes.wake(&wakes);
                 if !is_wanted {
                     server.loading.end();
                     self.go_on_with_log();
@@ -259,8 +263,9 @@ impl Receiver {
         Err(Failure::Refused(why))
     }
 
-    /// Puts what was loaded in the place of what is there.
-    fn exchange(&self, tx: &mut Tx, loaded: &LoadedSnapshot) {
+    /// Puts what was loaded in the place of what is there. Clients that wait for what it has are
+    /// served.
+    fn exchange(&self, tx: &mut Tx, loaded: &LoadedSnapshot, wakes: &PendingWakes) {
         let server = self.server;
         tx.exchange_all().expect("it has the world");
         // Before anybody may lead.
@@ -271,6 +276,7 @@ impl Receiver {
                 log_warning!(server.log, "{why}");
             }
         }
+        commit(server, wakes, tx, Args::default()).expect("it has the world");
     }
 
     /// The stream goes on behind the data in the database that they name.

@@ -81,7 +81,7 @@ pub(crate) fn log_denial(
 pub fn users_changed(server: &Shared, users: &[Arc<User>], own: Option<ClientId>) {
     let wakes = PendingWakes::default();
     for client in server.clients.all() {
-        let is_of = |user: &Arc<User>| client.names().user() == user.name();
+        let is_of = |user: &Arc<User>| client.is_of_user(user.name());
         drill::point();
         if users.iter().any(is_of) {
             let is_own = own == Some(client.id);

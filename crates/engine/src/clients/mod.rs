@@ -8,5 +8,6 @@ pub mod client_margin;
 pub mod invalidation;
 pub mod mailbox;
 pub mod multicast;
+pub mod peer;
 pub mod registry;
 pub mod unregistration;

@@ -6,7 +6,6 @@
 //! Invariant: the owner alone writes the plain statistics of a record; anyone may read them.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Weak};
@@ -20,6 +19,7 @@ use smallvec::SmallVec;
 
 use crate::clients::client_id::ClientId;
 use crate::clients::invalidation::Invalidation;
+pub use crate::clients::peer::{Address, Peer};
 
 /// What a client may subscribe to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,36 +123,6 @@ pub struct LiveStats {
     pub redirect: AtomicI64,
     /// How many subscriptions it has, of each kind.
     pub(crate) subscriptions: [AtomicU32; SubscriptionKind::COUNT],
-}
-
-/// One end of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Peer {
-    /// A socket of TCP.
-    Tcp(Address),
-    /// The Unix socket.
-    Unix,
-}
-
-/// As a `SocketAddr`, without what links of IPv6 need: there are many of these.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Address {
-    /// The IP address.
-    pub ip: IpAddr,
-    /// The TCP port.
-    pub port: u16,
-}
-
-impl From<SocketAddr> for Address {
-    fn from(address: SocketAddr) -> Self {
-        Self { ip: address.ip(), port: address.port() }
-    }
-}
-
-impl std::fmt::Display for Address {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        SocketAddr::new(self.ip, self.port).fmt(formatter)
-    }
 }
 
 /// The names a client goes by; who has none has no room for them either.
@@ -423,6 +393,25 @@ impl Client {
         }
     }
 
+    /// The client is the link to our primary, which has no user.
+    pub fn become_primary(&self) {
+        self.set_flag(client_flags::PRIMARY, true);
+        self.names().user = Some(Box::from(&b"(superuser)"[..]));
+    }
+
+    /// Whether it has this user. The link to our primary has none.
+    pub fn is_of_user(&self, name: &[u8]) -> bool {
+        !self.has_flag(client_flags::PRIMARY) && self.names().user() == name
+    }
+
+    /// So many more commands have come, the last of which has this id, where that is known.
+    pub fn note_commands(&self, count: u64, last: Option<usize>) {
+        self.live.commands.fetch_add(count, Ordering::Relaxed);
+        if let Some(id) = last {
+            self.live.last_command.store(id as u32, Ordering::Relaxed);
+        }
+    }
+
     /// Notes what is asked of the owner, who still has to be told (`Mailboxes::signal`); whether
     /// that is new.
     pub fn ask(&self, signal: Signal) -> bool {
@@ -565,25 +554,6 @@ impl Client {
 
 // There are many clients, and the allocator's next class begins above this.
 const _: () = assert!(size_of::<Client>() + 2 * size_of::<usize>() <= 256);
-
-impl Peer {
-    /// Whether it is at the machine's own end of a loopback or of a Unix socket.
-    pub fn is_local(&self) -> bool {
-        match self {
-            Self::Tcp(address) => address.ip.to_canonical().is_loopback(),
-            Self::Unix => true,
-        }
-    }
-}
-
-impl std::fmt::Display for Peer {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Tcp(address) => write!(formatter, "{address}"),
-            Self::Unix => formatter.write_str("/unixsocket:0"),
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use keyspace::{
-    Acquisition, Effects, EmptyReply, EntryRef, Lsn, QueuedWaiter, Refusal, Tx, TxOptions,
-    WaitQueue, Waiter,
+    Acquisition, Effects, EmptyReply, EntryRef, QueuedWaiter, Refusal, Tx, TxOptions, WaitQueue,
+    Waiter,
 };
 use proto::{Args, Output, OwnedArgs, Reply};
 
@@ -19,7 +19,7 @@ use crate::clients::mailbox::PendingWakes;
 use crate::clients::registry::Signal;
 use crate::commit::handler::{self, Ended, HandlerCall};
 use crate::commit::publish;
-use crate::journal::CommandEffects;
+use crate::journal::{CommandEffects, Seen};
 use crate::lane::Lane;
 use crate::observe::stats;
 use crate::runtime::drill;
@@ -293,12 +293,13 @@ impl Services {
     }
 
     /// Hands the replies over; the transaction that made them was committed at `seen`.
-    pub(crate) fn hand_over(self, server: &Shared, seen: Lsn) {
+    pub(crate) fn hand_over(self, server: &Shared, seen: Seen) {
         for service in &self.done {
             server.notify(&self.wakes, &service.effects);
         }
         for service in self.done.into_iter().filter(|service| service.is_over) {
-            let Service { waiter, request, output, answer, error, .. } = service;
+            let Service { waiter, request, effects, output, answer, error, .. } = service;
+            let seen = Seen { is_own: seen.is_own && effects.changes() > 0, ..seen };
             error.iter().for_each(|code| server.stats.errors_of(code, 1));
             let blocked = blocked(&waiter);
             if let Some(reader) = blocked.reader {

@@ -7,12 +7,13 @@
 //! to name is refused where it cannot begin again with that key's lock.
 
 use commands::Handler;
-use keyspace::{Lsn, Refusal, Tx, Wait};
+use keyspace::{Refusal, Tx, Wait};
 use proto::{Args, Output, Reply, Resp};
 
 use crate::clients::client_id::ClientId;
 use crate::clients::mailbox::PendingWakes;
 use crate::commit::publish::commit;
+use crate::journal::Seen;
 use crate::session::WaitingCommand;
 use crate::shared::{Shared, write_refusal};
 use crate::table::command_table::CommandEntry;
@@ -144,9 +145,9 @@ pub(crate) struct Work {
 /// How a handler's run ended.
 pub(crate) enum Outcome {
     /// The command replied and was committed; the reply waits for this LSN.
-    Replied(Lsn),
+    Replied(Seen),
     /// The command replied an error; nothing but expired keys was committed.
-    Failed(Lsn),
+    Failed(Seen),
     /// The command is too much for a worker; nothing was changed.
     Heavy,
     /// The command needs more locks.

@@ -7,20 +7,20 @@
 //! they ran; a panic before the journal has the record undoes the transaction, and one between
 //! there and the last who is told ends the process.
 
-use keyspace::{Lsn, Refusal, Tx};
+use keyspace::{Refusal, Tx};
 use proto::Args;
 
 use crate::clients::mailbox::PendingWakes;
 use crate::commit::blocking;
-use crate::journal::{self, CommandEffects, Journal};
+use crate::journal::{self, CommandEffects, Journal, Seen};
 use crate::observe::tracking::{PendingInvalidations, UnitRead};
 use crate::runtime::drill;
 use crate::runtime::panics::Unbroken;
 use crate::runtime::record_batch::RecordBatch;
 use crate::shared::Shared;
 
-/// Settles and publishes what a transaction did. Returns the LSN that its reply must wait for:
-/// that of the last write it saw, its own included. Its locks are dropped with it, right after.
+/// Settles and publishes what a transaction did. Returns what its reply must wait for: the last
+/// write it saw, its own included. Its locks are dropped with it, right after.
 /// `Widen` says that serving a waiter needs more locks, and `Heavy` that it takes a worker too long
 /// (`Tx::serve_within_budget`): the transaction is to be undone. The caller wakes workers when the
 /// locks are dropped.
@@ -30,7 +30,7 @@ pub fn commit(
     wakes: &PendingWakes,
     tx: &mut Tx,
     args: Args<'_>,
-) -> Result<Lsn, Refusal> {
+) -> Result<Seen, Refusal> {
     tx.finish_command();
     if tx.has_ready() || tx.has_modified() {
         let effects = tx.take_effects();
@@ -56,9 +56,9 @@ pub(crate) fn book(server: &Shared, tx: &mut Tx, changes: u64) {
 
 /// Tells the journal of a transaction of one command.
 #[inline]
-pub fn publish(journal: &Journal, batch: &RecordBatch, tx: &mut Tx, args: Args<'_>) -> Lsn {
+pub fn publish(journal: &Journal, batch: &RecordBatch, tx: &mut Tx, args: Args<'_>) -> Seen {
     if !tx.effects().is_recorded() {
-        return 0;
+        return Seen::default();
     }
     let command = CommandEffects { effects: tx.effects(), database: tx.database(), args };
     let record = journal::record(&[command]);
@@ -66,16 +66,16 @@ pub fn publish(journal: &Journal, batch: &RecordBatch, tx: &mut Tx, args: Args<'
 }
 
 #[cold]
-fn append(journal: &Journal, batch: &RecordBatch, tx: &mut Tx, record: &[u8]) -> Lsn {
+fn append(journal: &Journal, batch: &RecordBatch, tx: &mut Tx, record: &[u8]) -> Seen {
     if record.is_empty() {
-        return tx.observed_lsn();
+        return Seen::of_others(tx.observed_lsn());
     }
     let unbroken = Unbroken::begin(tx.keyspace(), HALF_TOLD);
     let lsn = journal.append_in(batch, record);
     tx.stamp_lsn(lsn);
     unbroken.end();
     // Whatever else it saw was written before.
-    lsn
+    Seen::own(lsn)
 }
 
 /// As `commit`, with one record for several commands, whose effects were taken as each of them
@@ -89,12 +89,15 @@ pub(crate) fn commit_unit(
     (own, changes): (Vec<CommandEffects<'_, '_>>, u64),
     readings: &[UnitRead],
     notify: impl FnOnce(),
-) -> Result<Lsn, Refusal> {
+) -> Result<Seen, Refusal> {
     let services = blocking::serve(server, tx)?;
     let unbroken = Unbroken::begin(tx.keyspace(), HALF_TOLD);
     book(server, tx, changes + services.changes());
     // Where others write the journal, waiters that were served have seen what those wrote.
-    let mut seen = if services.is_empty() { 0 } else { tx.observed_lsn() };
+    let mut seen = match services.is_empty() {
+        true => Seen::default(),
+        false => Seen::of_others(tx.observed_lsn()),
+    };
     if tx.effects().is_recorded() {
         let mut commands = own;
         commands.extend(services.commands());

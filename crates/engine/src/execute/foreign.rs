@@ -227,7 +227,7 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
                 true
             }
             Outcome::Failed(seen) => {
-                self.session.note_lsn(seen);
+                self.session.note_seen(seen);
                 server.stats.failed(lane.number, self.entry.id);
                 false
             }

@@ -157,7 +157,7 @@ impl<'a> LockBatch<'a> {
         match crash::serving(&served, || work.run(tx, args, out, &lane.wakes)) {
             Outcome::Replied(seen) => session.note_reply(entry, seen),
             Outcome::Failed(seen) => {
-                session.note_lsn(seen);
+                session.note_seen(seen);
                 lane.shared.stats.failed(lane.number, entry.id);
             }
             Outcome::Heavy | Outcome::Widen | Outcome::Wait(_) => return false,

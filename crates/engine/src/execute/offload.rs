@@ -18,6 +18,7 @@ use crate::clients::registry::Client;
 use crate::commit::handler::{Outcome, Work};
 use crate::execute;
 use crate::execute::ServedRequest;
+use crate::journal::Seen;
 use crate::limits::long_running::RunningGuard;
 use crate::runtime::background::{BETWEEN_LOOKS, Background, wait_for_client_while};
 use crate::runtime::drill;
@@ -103,7 +104,8 @@ impl Transaction {
         let watch = WorkTimer::start(work.server.keyspace.clock());
         let request = Request { entry: work.entry, args: args.as_args(), database: tx.database() };
         let gates = gates::Again::of_command(work.server, subject.as_ref(), request);
-        let (mut failed, mut seen, mut waits, wakes) = (false, 0, None, PendingWakes::default());
+        let (mut failed, mut seen, mut waits, wakes) =
+            (false, Seen::default(), None, PendingWakes::default());
         let (entry, words) = (work.entry, args.as_args());
         let served =
             ServedRequest { server: work.server, client: Some(client.id), entry, args: words };
@@ -113,8 +115,8 @@ impl Transaction {
             }
             let run = || work.run(&mut tx, words, &mut output, &wakes);
             match crash::serving(&served, run) {
-                Outcome::Replied(lsn) => seen = lsn,
-                Outcome::Failed(lsn) => (failed, seen) = (true, lsn),
+                Outcome::Replied(shown) => seen = shown,
+                Outcome::Failed(shown) => (failed, seen) = (true, shown),
                 Outcome::Wait(wait) => {
                     waits = Some(Waiting::begin(&mut tx, &client, work.waiting(), *wait));
                 }
@@ -317,7 +319,7 @@ impl Background {
             }
             let ran = Executed { entry, args, micros: watch.micros(), failed, program: None };
             // What it changed, it changed by transactions of its own: all of them are seen.
-            let seen = server.journal.end();
+            let seen = Seen { lsn: server.journal.end(), is_own: entry.may_write() };
             let _ = sender.send(OffloadResult { output, seen, ran, then: Then::Nothing });
         };
         (job, receiver)

@@ -5,12 +5,13 @@
 use std::mem::take;
 
 use commands::Role;
-use keyspace::{Acquisition, HeavyPass, Lsn, Refusal};
+use keyspace::{Acquisition, HeavyPass, Refusal};
 use proto::{Args, Mark, Reply};
 
 use super::CommandExecution;
 use super::locks::Granted;
 use crate::execute::offload::OffloadedProgram;
+use crate::journal::Seen;
 use crate::lane::Lane;
 use crate::runtime::drill;
 use crate::session::Needs;
@@ -193,7 +194,7 @@ pub(super) fn conclude(
     entry: &'static CommandEntry,
     args: Args<'_>,
     program: &mut dyn Program,
-    seen: Lsn,
+    seen: Seen,
 ) {
     program.leave(session);
     session.note_reply(entry, seen);

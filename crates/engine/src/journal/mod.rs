@@ -40,11 +40,13 @@ pub mod copy;
 mod durability;
 mod following;
 mod record;
+mod seen;
 pub mod snapshot_fence;
 
 pub use durability::{DurabilityLevel, LATE_US, ReaderId};
 pub use record::selection;
 pub(crate) use record::{CommandEffects, record, record_of_command};
+pub use seen::Seen;
 
 /// Takes records in order. Called with locks held: it may copy and queue, never wait. What it
 /// keeps has a bound: a reader that is behind keeps writers from beginning, or forgets.

@@ -54,7 +54,7 @@ impl Rig {
         tx.seal();
         drop(tx);
         self.keyspace.leave(0);
-        seen
+        seen.lsn
     }
 
     fn set(&self, database: usize, lifetime: Lifetime) -> u64 {

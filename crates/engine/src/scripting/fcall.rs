@@ -11,6 +11,7 @@ use proto::Args;
 
 use super::eval::{COMMON, NOTED_READING, NOTED_USE, READ_ONLY, count_keys, prepare};
 use super::run::{Code, ScriptCall};
+use crate::journal::Seen;
 use crate::transaction::unit::{Program, ProgramRequest, UnitCommand};
 
 /// Both of them.
@@ -52,7 +53,7 @@ fn call(mut asked: ProgramRequest<'_>, args: Args<'_>) -> Result<Box<dyn Program
     let state = asked.server.scripts.libraries.state();
     if let Some(session) = &mut asked.session {
         // That there is none of the name is told once that is safe.
-        session.note_reply(asked.entry, state.changed_at());
+        session.note_reply(asked.entry, Seen::of_others(state.changed_at()));
     }
     let Some((loaded, function)) = state.function(&args[1]) else { return Err(NOT_FOUND) };
     let keys = count_keys(args, || BAD_COUNT)?;

@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use base::time::UnixMillis;
 use config::settings::UNIXSOCKET;
 
+use crate::clients::mailbox::IN_TRANSIT;
 use crate::clients::registry::{Client, Peer, SubscriptionKind, client_flags};
 use crate::session;
 use crate::shared::Shared;
@@ -141,7 +142,7 @@ pub fn write_line(
         live.resp.load(Ordering::Relaxed),
         text(&names.library),
         text(&names.library_version),
-        live.worker.load(Ordering::Relaxed),
+        worker_of(client),
         number(&live.net_in),
         number(&live.net_out),
         number(&live.commands),
@@ -150,6 +151,12 @@ pub fn write_line(
     if tls_minor > 0 {
         let _ = write!(line, " tls=TLSv1.{tls_minor}");
     }
+}
+
+/// The worker that a client lives at; a link to our primary lives at none.
+fn worker_of(client: &Client) -> u8 {
+    let worker = client.live.worker.load(Ordering::Relaxed);
+    if usize::from(worker) == IN_TRANSIT { 0 } else { worker }
 }
 
 /// Names are printable: they were checked when they came.

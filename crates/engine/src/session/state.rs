@@ -18,6 +18,7 @@ use super::multi::MultiState;
 use super::replica::ReplicaSession;
 use crate::clients::client_id::ClientId;
 use crate::clients::registry::{Client, Delivery, Signal, client_flags};
+use crate::journal::Seen;
 use crate::observe::pubsub::Subscriptions;
 use crate::observe::tracking::Tracked;
 use crate::session::AclSubject;
@@ -225,14 +226,20 @@ impl Session {
         self.seen = self.seen.max(lsn);
     }
 
-    /// As `note_lsn`, for the reply of a command.
+    /// As `note_lsn`, of what may be the client's own.
     #[inline]
-    pub fn note_reply(&mut self, entry: &CommandEntry, lsn: Lsn) {
-        self.note_lsn(lsn);
-        if entry.may_write() {
-            self.tells_of_write = true;
-            self.note_write(lsn);
+    pub fn note_seen(&mut self, seen: Seen) {
+        self.note_lsn(seen.lsn);
+        if seen.is_own {
+            self.note_write(seen.lsn);
         }
+    }
+
+    /// As `note_seen`, for the reply of a command.
+    #[inline]
+    pub fn note_reply(&mut self, entry: &CommandEntry, seen: Seen) {
+        self.note_seen(seen);
+        self.tells_of_write |= entry.may_write();
     }
 
     /// Notes that what the client has written is in the journal up to there, and no further.

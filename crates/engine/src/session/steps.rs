@@ -6,13 +6,14 @@
 
 use std::task::Context as TaskContext;
 
-use keyspace::{Acquisition, BUSY, Lsn, PartitionSet, Refusal, Tx};
+use keyspace::{Acquisition, BUSY, PartitionSet, Refusal, Tx};
 use proto::{Args, Output};
 
 use super::Session;
 use super::request::tx_options;
 use super::suspension::{Executed, OffloadResult, Parked, Then};
 use super::timer::Timer;
+use crate::journal::Seen;
 use crate::lane::Lane;
 use crate::session::Round;
 use crate::table::command_table::CommandEntry;
@@ -73,7 +74,7 @@ impl Steps {
         work: Box<dyn Stepwise>,
     ) -> Box<Self> {
         let (output, ran) = (Output::new(), Executed::begun(entry, args));
-        let done = OffloadResult { output, seen: Lsn::default(), ran, then: Then::Nothing };
+        let done = OffloadResult { output, seen: Seen::default(), ran, then: Then::Nothing };
         Box::new(Self { work, parked: None, done })
     }
 

@@ -3,7 +3,7 @@
 //! Invariant: a suspension is all that stands for the wait in the world: without it there is no
 //! ticket for a lock, no place in a queue and no timer.
 
-use keyspace::{Acquisition, Lsn};
+use keyspace::Acquisition;
 use proto::{Args, Output, OwnedArgs};
 use tokio::sync::oneshot;
 
@@ -13,6 +13,7 @@ use super::life::Wait;
 use super::steps::Steps;
 use super::waiting::Waiting;
 use crate::clients::client_id::ClientId;
+use crate::journal::Seen;
 use crate::lane::Lane;
 use crate::runtime::write_gate::WriteGate;
 use crate::session::Round;
@@ -62,8 +63,8 @@ impl Parked {
 pub struct OffloadResult {
     /// The reply.
     pub output: Output,
-    /// The LSN that the output must wait for.
-    pub seen: Lsn,
+    /// What the output must wait for.
+    pub seen: Seen,
     /// The command, for the accounts of the worker.
     pub ran: Executed,
     /// What the session does next.
@@ -74,7 +75,7 @@ impl OffloadResult {
     /// What a gate holds goes back to its session, which asks the gates and waits.
     pub(crate) fn put_off(entry: &'static CommandEntry, args: OwnedArgs) -> Self {
         let ran = Executed { entry, args, micros: 0, failed: false, program: None };
-        Self { output: Output::new(), seen: 0, ran, then: Then::PutOff }
+        Self { output: Output::new(), seen: Seen::default(), ran, then: Then::PutOff }
     }
 }
 

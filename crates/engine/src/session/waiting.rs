@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use base::time::UnixMillis;
 use commands::Group;
-use keyspace::{Acquisition, Awaited, Cancelled, EntryRef, Keyspace, Kind, Lsn, Tx, Wait, Waiter};
+use keyspace::{Acquisition, Awaited, Cancelled, EntryRef, Keyspace, Kind, Tx, Wait, Waiter};
 use proto::{Output, OwnedArgs, Resp};
 use smallvec::{SmallVec, smallvec};
 
@@ -19,6 +19,7 @@ use crate::clients::client_id::ClientId;
 use crate::clients::mailbox::PendingWakes;
 use crate::clients::registry::{Client, Signal};
 use crate::clients::unregistration::{Registered, Unregistration};
+use crate::journal::Seen;
 use crate::shared::Shared;
 use crate::table::command_table::CommandEntry;
 
@@ -48,8 +49,8 @@ pub const NEVER: UnixMillis = UnixMillis::MAX;
 pub struct Served {
     /// Its reply.
     pub output: Output,
-    /// The LSN that the reply must wait for.
-    pub seen: Lsn,
+    /// What the reply must wait for.
+    pub seen: Seen,
     /// What the reply is: an element, an error of the command, or a refusal.
     pub answer: ServedWith,
 }

@@ -153,6 +153,14 @@ impl Tx {
         seen
     }
 
+    /// A look at keys as they are stored: those whose time is over are seen until they are removed.
+    pub fn with_expired<T>(&mut self, look: impl FnOnce(&mut Self) -> T) -> T {
+        let before = std::mem::replace(&mut self.options.sees_expired, true);
+        let seen = look(self);
+        self.options.sees_expired = before;
+        seen
+    }
+
     /// Whether the key exists, leaving no trace.
     pub fn exists(&self, key: &[u8]) -> Result<bool, Refusal> {
         Ok(self.peek(key)?.is_some())

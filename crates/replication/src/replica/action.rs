@@ -52,6 +52,15 @@ pub enum Wire {
     Channel,
 }
 
+/// Commands of units that follow each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StreamCommands {
+    /// How many there are.
+    pub count: u64,
+    /// Where the last one begins, from the first byte of the units.
+    pub last: Option<usize>,
+}
+
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReplicaAction {
@@ -102,8 +111,10 @@ pub enum ReplicaAction {
         range: Range<usize>,
         /// The offset behind them.
         end: u64,
-        /// The database that is selected before them.
-        database: u32,
+        /// The databases that are selected before and behind them.
+        databases: [u32; 2],
+        /// Their commands.
+        commands: StreamCommands,
     },
     /// Write a line to the log.
     Log {

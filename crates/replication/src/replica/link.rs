@@ -9,8 +9,8 @@ use proto::args::encode_command;
 use super::action::{LoadMode, LoadOrder, Outbox, ReplicaAction, Wire};
 use super::channel::{Beside, ChannelDialect, ChannelHandshake, HeldBytes, MainSide};
 use super::handshake::Handshake;
-use super::phase::{Phase, Streaming};
-use super::settings::{PrimaryAddress, ReplicaSettings};
+use super::phase::{ConnectCause, Phase, Streaming};
+use super::settings::{PrimaryAddress, ReplicaSettings, ReplicaofReply};
 use super::stream::StreamParser;
 use crate::history::SavedHistory;
 use crate::ids::ReplicationId;
@@ -61,25 +61,6 @@ pub struct Attempts {
     pub total: u64,
 }
 
-/// What REPLICAOF with a host is answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReplicaofReply {
-    /// The change is made, and work goes on.
-    Done,
-    /// That is our primary already.
-    Already,
-}
-
-impl ReplicaofReply {
-    /// The line behind the `+`.
-    pub fn text(self) -> &'static str {
-        match self {
-            Self::Done => "OK",
-            Self::Already => "OK Already connected to specified master",
-        }
-    }
-}
-
 /// How a load went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadOutcome {
@@ -99,6 +80,9 @@ const RETRY_MS: u64 = 1000;
 
 /// How often we speak of ourselves.
 pub(super) const SAY_MS: u64 = 1000;
+
+/// What the log says of a primary that leaves the handshake without a reply.
+const NO_RESPONSE: &str = "Master did not respond to command during SYNC handshake";
 
 /// How long one reply of the handshake may take.
 const REPLY_MS: u64 = 5000;
@@ -151,19 +135,26 @@ impl ReplicaLink {
             return ReplicaofReply::Already;
         }
         if old.is_none() {
+            if own.is_some() {
+                self.out.notice(
+                    "Before turning into a replica, using my own master parameters to synthesize \
+                     a cached master: I may be able to synchronize with the new master with just \
+                     a partial transfer.",
+                );
+            }
             self.position = own;
             self.applied = own.map_or(0, |own| own.offset);
         }
         self.leave(now_ms, Hang::Up);
-        if let Some(client) = client {
+        let enabled = client.map(|client| {
             let PrimaryAddress { host, port } = &primary;
-            self.out
-                .notice(format!("REPLICAOF {host}:{port} enabled (user request from '{client}')"));
-        }
+            format!("REPLICAOF {host}:{port} enabled (user request from '{client}')")
+        });
         self.primary = Some(primary);
         self.clocks = LinkClocks::default();
         self.attempts = Attempts::default();
-        self.connect(now_ms);
+        self.connect(ConnectCause::Asked, now_ms);
+        enabled.into_iter().for_each(|line| self.out.notice(line));
         ReplicaofReply::Done
     }
 
@@ -192,11 +183,11 @@ impl ReplicaLink {
     /// REPLICAOF NO ONE. Returns where our own stream begins, if we were a replica: what was handed
     /// over is to be applied first, then the history parts there. `None` within: our data stands
     /// nowhere in a primary's stream.
-    pub fn promote(&mut self, client: &str, now_ms: u64) -> Option<Option<SavedHistory>> {
+    pub fn promote(&mut self, now_ms: u64) -> Option<Option<SavedHistory>> {
         self.primary.take()?;
         self.hands_over = false;
         self.leave(now_ms, Hang::Up);
-        self.out.notice(format!("MASTER MODE enabled (user request from '{client}')"));
+        self.discard_cached();
         Some(self.position.take())
     }
 
@@ -274,7 +265,7 @@ impl ReplicaLink {
     }
 
     fn main_closed(&mut self, now_ms: u64) {
-        let line = match &mut self.phase {
+        match &mut self.phase {
             Phase::Unlinked | Phase::Waiting { .. } => return,
             Phase::Loading { is_lost, .. } if self.beside.as_ref().is_none_or(is_loading) => {
                 *is_lost = true;
@@ -283,16 +274,18 @@ impl ReplicaLink {
             Phase::Connecting => return self.connect_failed(Wire::Main, "closed", now_ms),
             Phase::Shaking { .. } => {
                 self.out.warning("Failed to read response from the server: connection lost");
+                self.out.warning(NO_RESPONSE);
                 self.leave(now_ms, Hang::Gone);
                 return self.wait(now_ms);
             }
             Phase::OpeningChannel
             | Phase::ShakingChannel { .. }
             | Phase::Announced(_)
-            | Phase::Receiving { .. } => "I/O error trying to sync with MASTER: connection lost",
-            Phase::Loading { .. } | Phase::Streaming(_) => "Connection with master lost.",
-        };
-        self.out.warning(line);
+            | Phase::Receiving { .. } => {
+                self.out.warning("I/O error trying to sync with MASTER: connection lost");
+            }
+            Phase::Loading { .. } | Phase::Streaming(_) => {}
+        }
         self.lose(now_ms, Hang::Gone);
     }
 
@@ -366,10 +359,12 @@ impl ReplicaLink {
         let reply_ms = self.reply_ms();
         let is_over = |since_ms: u64| now_ms.saturating_sub(since_ms) >= reply_ms;
         let line = match &self.phase {
-            Phase::Waiting { until_ms } if now_ms >= *until_ms => return self.connect(now_ms),
+            Phase::Waiting { until_ms, cause } if now_ms >= *until_ms => {
+                return self.connect(*cause, now_ms);
+            }
             Phase::Connecting if is_silent => "Timeout connecting to the MASTER...",
             Phase::Shaking { since_ms, .. } if is_over(*since_ms) => {
-                self.out.warning("Master did not respond to command during SYNC handshake");
+                self.out.warning(NO_RESPONSE);
                 return self.fail(now_ms);
             }
             Phase::ShakingChannel { handshake, since_ms }
@@ -448,6 +443,9 @@ impl ReplicaLink {
     fn adopt(&mut self, order: LoadOrder, database: u32, now_ms: u64) {
         let saved = |(id, offset)| SavedHistory { id, offset, database, second: None };
         let of = order.of.map(saved);
+        if order.mode == LoadMode::Swap {
+            self.discard_cached();
+        }
         self.position = of;
         self.applied = of.map_or(0, |of| of.offset);
         self.synced = 0;
@@ -481,14 +479,27 @@ impl ReplicaLink {
         });
     }
 
-    fn connect(&mut self, now_ms: u64) {
+    /// What there was to go on from is of no use any more.
+    pub(super) fn discard_cached(&mut self) {
+        if self.position.is_some() {
+            self.out.notice("Discarding previously cached master state.");
+        }
+    }
+
+    fn connect(&mut self, cause: ConnectCause, now_ms: u64) {
         let Some(PrimaryAddress { host, port }) = self.primary.clone() else { return };
         self.clocks.attempt_ms = Some(now_ms);
         self.clocks.heard_ms = now_ms;
         self.attempts.current += 1;
         self.attempts.total += 1;
         self.phase = Phase::Connecting;
-        self.out.notice(format!("Connecting to MASTER {host}:{port}"));
+        self.out.notice(match cause {
+            ConnectCause::Asked => format!("Connecting to MASTER {host}:{port}"),
+            ConnectCause::StreamLost => format!("Reconnecting to MASTER {host}:{port}"),
+            ConnectCause::SyncFailed => {
+                format!("Reconnecting to MASTER {host}:{port} after failure")
+            }
+        });
         self.out.push(ReplicaAction::Connect { wire: Wire::Main, host, port });
         self.out.notice("MASTER <-> REPLICA sync started");
     }
@@ -518,21 +529,21 @@ impl ReplicaLink {
     }
 
     fn wait(&mut self, now_ms: u64) {
-        self.phase = Phase::Waiting { until_ms: now_ms + RETRY_MS };
+        self.phase = Phase::Waiting { until_ms: now_ms + RETRY_MS, cause: ConnectCause::Asked };
     }
 
     /// A link or a transfer ends: the next one is tried at once, unless one was just now.
     pub(super) fn lose(&mut self, now_ms: u64, hang: Hang) {
-        self.leave(now_ms, hang);
+        let cause = self.leave(now_ms, hang);
         let until_ms = self.clocks.attempt_ms.map_or(now_ms, |attempt| attempt + RETRY_MS);
-        self.phase = Phase::Waiting { until_ms };
+        self.phase = Phase::Waiting { until_ms, cause };
         if now_ms >= until_ms {
-            self.connect(now_ms);
+            self.connect(cause, now_ms);
         }
     }
 
-    /// Ends what goes on.
-    fn leave(&mut self, now_ms: u64, hang: Hang) {
+    /// Ends what goes on; why the next connection is tried, if one is.
+    fn leave(&mut self, now_ms: u64, hang: Hang) -> ConnectCause {
         if let Phase::Loading { order, .. } = self.phase
             && let Some(database) = self.beside.as_mut().and_then(|it| it.loaded.take())
         {
@@ -560,9 +571,15 @@ impl ReplicaLink {
             Phase::Streaming(_) => {
                 self.clocks.down_since_ms = Some(now_ms);
                 self.attempts.current = 0;
+                self.out.notice("Connection with master lost.");
+                if self.position.is_some() {
+                    self.out.notice("Caching the disconnected master state.");
+                }
+                return ConnectCause::StreamLost;
             }
             _ => {}
         }
+        ConnectCause::SyncFailed
     }
 }
 

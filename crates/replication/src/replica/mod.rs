@@ -52,11 +52,11 @@ mod transfer;
 #[cfg(test)]
 mod tests;
 
-pub use action::{LoadMode, LoadOrder, RdbFraming, ReplicaAction, Wire};
+pub use action::{LoadMode, LoadOrder, RdbFraming, ReplicaAction, StreamCommands, Wire};
 pub use channel::HeldBytes;
 pub use check::{check_channels, check_link, check_stream};
-pub use link::{Attempts, LoadOutcome, ReplicaLink, ReplicaofReply};
+pub use link::{Attempts, LoadOutcome, ReplicaLink};
 pub use phase::LinkState;
 pub use report::{LinkReport, SyncProgress};
-pub use settings::{PrimaryAddress, ReplicaSettings, ReplicaofTarget};
+pub use settings::{PrimaryAddress, ReplicaSettings, ReplicaofReply, ReplicaofTarget};
 pub use stream::{StreamFault, StreamParser, StreamUnit};

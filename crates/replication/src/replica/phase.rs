@@ -42,11 +42,24 @@ impl LinkState {
     }
 }
 
+/// Why a connection is tried, as the log tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ConnectCause {
+    /// A client or the configuration asked for it, or the latest one came to nothing.
+    Asked,
+    /// The stream ended.
+    StreamLost,
+    /// Data did not come, or were of no use.
+    SyncFailed,
+}
+
 #[derive(Debug)]
 pub(super) enum Phase {
     Unlinked,
+    /// No connection; the next one is tried then.
     Waiting {
         until_ms: u64,
+        cause: ConnectCause,
     },
     Connecting,
     Shaking {

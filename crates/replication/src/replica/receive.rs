@@ -2,7 +2,7 @@
 //!
 //! Invariant: what the bytes mean does not depend on how they are cut.
 
-use super::action::{LoadMode, LoadOrder, RdbFraming, ReplicaAction, Wire};
+use super::action::{LoadMode, LoadOrder, RdbFraming, ReplicaAction, StreamCommands, Wire};
 use super::channel::{ChannelEnd, MainSide};
 use super::handshake::HandshakeEnd;
 use super::line::{HEADER_MAX, Line, REPLY_MAX};
@@ -96,6 +96,9 @@ impl ReplicaLink {
                 match received.end {
                     Some(mark) => {
                         self.out.push(ReplicaAction::EndOfRdb);
+                        if order.mode == LoadMode::Disk {
+                            self.discard_cached();
+                        }
                         self.phase = Phase::Loading { order, read, is_lost: false };
                         self.close_channel();
                         Some(received.data + mark)
@@ -254,15 +257,18 @@ impl ReplicaLink {
             ),
         });
         self.out.push(ReplicaAction::BeginLoad(order));
-        // What is there goes now, so that there is nothing to go on from.
-        self.position = self.position.filter(|_| mode != LoadMode::Flush);
+        if mode == LoadMode::Flush {
+            // What is there goes now, so that there is nothing to go on from.
+            self.discard_cached();
+            self.position = None;
+        }
         self.phase = Phase::Receiving { order, transfer };
     }
 
     fn take_units(&mut self, buf: &[u8], begin: usize, now_ms: u64) -> Option<usize> {
         let Phase::Streaming(stream) = &mut self.phase else { return None };
         let database = stream.parser.database();
-        let mut end = begin;
+        let (mut end, mut commands) = (begin, StreamCommands::default());
         let fault = loop {
             match stream.parser.advance(&buf[end..]) {
                 Ok(Some(unit)) => {
@@ -270,6 +276,8 @@ impl ReplicaLink {
                         stream.ask();
                     }
                     stream.offset += unit.len as u64;
+                    commands.count += unit.commands.count;
+                    commands.last = unit.commands.last.map(|at| end - begin + at).or(commands.last);
                     end += unit.len;
                 }
                 Ok(None) => break None,
@@ -283,7 +291,8 @@ impl ReplicaLink {
                 position.database = stream.parser.database();
             }
             let (range, end) = (begin..end, stream.offset);
-            self.out.push(ReplicaAction::Stream { range, end, database });
+            let databases = [database, stream.parser.database()];
+            self.out.push(ReplicaAction::Stream { range, end, databases, commands });
             self.answer_asked(now_ms);
         }
         if let Some(fault) = fault {

@@ -1,4 +1,4 @@
-//! What the configuration says of the link to a primary, and whom REPLICAOF names.
+//! What the configuration says of the link to a primary, whom REPLICAOF names and what is answered.
 //!
 //! Invariant: a password is never part of a line for the log.
 
@@ -104,5 +104,24 @@ impl ReplicaofTarget {
         // A name that is no text is one that nobody has.
         let host = String::from_utf8_lossy(host).into_owned();
         Ok(Self::Primary(PrimaryAddress { host, port }))
+    }
+}
+
+/// What REPLICAOF with a host is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplicaofReply {
+    /// The change is made, and work goes on.
+    Done,
+    /// That is our primary already.
+    Already,
+}
+
+impl ReplicaofReply {
+    /// The line behind the `+`.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Done => "OK",
+            Self::Already => "OK Already connected to specified master",
+        }
     }
 }

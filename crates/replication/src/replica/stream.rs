@@ -9,6 +9,8 @@ use std::fmt;
 use base::number::parse_u64;
 use proto::{Args, Limits, Progress, ProtocolError, RequestParser};
 
+use super::action::StreamCommands;
+
 /// Splits a stream.
 #[derive(Debug)]
 pub struct StreamParser {
@@ -28,6 +30,7 @@ struct OpenUnit {
     in_multi: bool,
     selected: Option<u32>,
     wants_ack: bool,
+    commands: StreamCommands,
 }
 
 /// A unit that is whole.
@@ -37,6 +40,8 @@ pub struct StreamUnit {
     pub len: usize,
     /// Whether the primary asks in it how far we are.
     pub wants_ack: bool,
+    /// Its commands, what begins and ends a transaction among them.
+    pub commands: StreamCommands,
 }
 
 /// Why a stream cannot be read on.
@@ -105,15 +110,17 @@ impl StreamParser {
     }
 
     fn close(&mut self) -> StreamUnit {
-        let OpenUnit { len, selected, wants_ack, .. } = std::mem::take(&mut self.unit);
+        let OpenUnit { len, selected, wants_ack, commands, .. } = std::mem::take(&mut self.unit);
         self.database = selected.unwrap_or(self.database);
-        StreamUnit { len, wants_ack }
+        StreamUnit { len, wants_ack, commands }
     }
 }
 
 impl OpenUnit {
     /// Looks at a command for what concerns the link.
     fn note(&mut self, args: Args<'_>, databases: u32) {
+        self.commands.count += 1;
+        self.commands.last = Some(self.len);
         let is = |index: usize, word: &[u8]| {
             args.get(index).is_some_and(|argument| argument.eq_ignore_ascii_case(word))
         };
@@ -151,7 +158,7 @@ impl std::error::Error for StreamFault {}
 
 #[cfg(test)]
 mod tests {
-    use super::{StreamFault, StreamParser, StreamUnit};
+    use super::{StreamCommands, StreamFault, StreamParser, StreamUnit};
 
     fn commands(lines: &[&str]) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -187,9 +194,11 @@ mod tests {
             (&["multi", "multi", "exec now", "exec"], false),
         ];
         let stream = parts.iter().map(|(lines, _)| commands(lines)).collect::<Vec<_>>();
-        let expected = stream.iter().zip(parts);
-        let expected = expected
-            .map(|(bytes, (_, wants_ack))| StreamUnit { len: bytes.len(), wants_ack: *wants_ack });
+        let expected = stream.iter().zip(parts).map(|(bytes, (lines, wants_ack))| {
+            let last = bytes.len() - commands(&lines[lines.len() - 1..]).len();
+            let commands = StreamCommands { count: lines.len() as u64, last: Some(last) };
+            StreamUnit { len: bytes.len(), wants_ack: *wants_ack, commands }
+        });
         let expected = Ok((expected.collect::<Vec<_>>(), 5));
         for step in 1..60 {
             assert_eq!(units(&stream.concat(), step), expected, "in steps of {step}");

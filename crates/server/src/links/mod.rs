@@ -12,6 +12,7 @@ mod full_sync;
 mod handle;
 mod held_stream;
 mod link_output;
+mod primary_client;
 mod primary_link;
 mod replica_link;
 mod report;

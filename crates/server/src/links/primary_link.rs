@@ -6,9 +6,7 @@
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
-use std::net::SocketAddr;
-use std::os::fd::AsRawFd;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
@@ -19,18 +17,19 @@ use config::settings::{REPL_DISKLESS_LOAD, TLS_REPLICATION};
 use config::{DisklessLoad, LogLevel};
 use durability::apply::{ApplyReport, StreamApplier};
 use durability::receive::{ReceiveMode, ReceiveReport, SnapshotReceiver};
-use engine::clients::mailbox::IN_TRANSIT;
-use engine::clients::registry::{Client, Peer, Signal, client_flags};
+use engine::clients::registry::Signal;
 use replication::primary;
-use replication::replica::{LoadMode, LoadOrder, LoadOutcome, RdbFraming, ReplicaAction, Wire};
+use replication::replica::{
+    LinkState, LoadMode, LoadOrder, LoadOutcome, RdbFraming, ReplicaAction, Wire,
+};
 use tokio::net::TcpStream;
 use tokio::task::{AbortHandle, spawn_local};
 
 use super::core::{Core, now_ms};
 use super::held_stream::HeldStream;
+use super::primary_client::PrimaryClient;
 use super::thread::{LinksMessage, LinksThread};
 use crate::net::connection::Stream;
-use crate::net::network::Network;
 
 /// With so many bytes on their way to be applied, or to be loaded, nothing more is read.
 const AHEAD_MOST: usize = 64 << 20;
@@ -48,6 +47,8 @@ const INPUT_KEPT: usize = 4 << 20;
 #[derive(Default)]
 pub(super) struct PrimaryLink {
     main: PrimaryConnection,
+    /// The first connection as a client.
+    client: RefCell<Weak<PrimaryClient>>,
     /// The second connection of a full sync.
     channel: PrimaryConnection,
     /// The stream that came while its data did.
@@ -95,33 +96,6 @@ struct PrimarySocket {
     input: Vec<u8>,
     /// Whether nothing more comes.
     has_ended: bool,
-}
-
-/// Our primary as one of our clients, for as long as the connection lasts.
-struct PrimaryClient {
-    server: &'static Network,
-    client: Arc<Client>,
-}
-
-impl PrimaryClient {
-    fn register(server: &'static Network, stream: &TcpStream) -> Self {
-        let end = |address: io::Result<SocketAddr>| match address {
-            Ok(address) => Peer::Tcp(address.into()),
-            Err(_) => Peer::Unix,
-        };
-        let (peer, local) = (end(stream.peer_addr()), end(stream.local_addr()));
-        let now = server.keyspace.clock().now_ms();
-        let client = server.clients.register(peer, local, stream.as_raw_fd(), now);
-        client.set_lane(IN_TRANSIT);
-        client.set_flag(client_flags::PRIMARY, true);
-        Self { server, client }
-    }
-}
-
-impl Drop for PrimaryClient {
-    fn drop(&mut self) {
-        self.server.session_ended(self.client.id);
-    }
 }
 
 /// What threads beside this one tell of the link.
@@ -209,8 +183,12 @@ impl LinksThread {
             ReplicaAction::Follow { id, at } => {
                 self.with_core(|core, server| core.shift_id(server, id, at));
             }
-            ReplicaAction::Stream { range, end, database } => {
-                self.apply(&bytes[range], end, database);
+            ReplicaAction::Stream { range, end, databases: [before, behind], commands } => {
+                let units = &bytes[range];
+                if let Some(client) = link.client.borrow().upgrade() {
+                    client.note_units(units, commands, behind);
+                }
+                self.apply(units, end, before);
             }
             ReplicaAction::Log { level, line } => {
                 let level = match level {
@@ -299,13 +277,17 @@ impl LinksThread {
         wire: Wire,
         host: &str,
         port: u16,
-    ) -> io::Result<(Stream, Option<PrimaryClient>)> {
+    ) -> io::Result<(Stream, Option<Rc<PrimaryClient>>)> {
         let server = self.server;
         let socket = TcpStream::connect((host, port)).await?;
         // A link without it is slower, and no less right.
         let _ = socket.set_nodelay(true);
         let client = match wire {
-            Wire::Main => Some(PrimaryClient::register(server, &socket)),
+            Wire::Main => {
+                let client = Rc::new(PrimaryClient::register(server, &socket));
+                *self.primary_link.client.borrow_mut() = Rc::downgrade(&client);
+                Some(client)
+            }
             Wire::Channel => None,
         };
         let stream = match server.config.get(TLS_REPLICATION) {
@@ -325,7 +307,7 @@ impl LinksThread {
         self: &Rc<Self>,
         wire: Wire,
         number: u64,
-        client: Option<PrimaryClient>,
+        client: Option<Rc<PrimaryClient>>,
         stream: Stream,
     ) {
         let mut socket =
@@ -391,13 +373,27 @@ impl LinksThread {
             let mut unsent = connection.unsent.borrow_mut();
             match socket.stream.poll_write(cx, &[io::IoSlice::new(&unsent)]) {
                 Poll::Pending => break,
-                Poll::Ready(Ok(count)) => _ = unsent.drain(..count),
+                Poll::Ready(Ok(count)) => {
+                    unsent.drain(..count);
+                    self.note_sent(socket.wire, count);
+                }
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
             }
         }
         match self.is_present(socket) {
             true => Poll::Pending,
             false => Poll::Ready(Ok(())),
+        }
+    }
+
+    /// What is said while the stream flows counts for the primary as a client.
+    fn note_sent(&self, wire: Wire, count: usize) {
+        let streams = || self.with_core(|core, _| core.link.state() == LinkState::Connected);
+        if let Some(client) = self.primary_link.client.borrow().upgrade()
+            && wire == Wire::Main
+            && streams()
+        {
+            client.note_sent(count);
         }
     }
 
@@ -521,11 +517,17 @@ impl LinksThread {
         }
     }
 
-    /// What was handed over counts as data, so all of it is applied before the data go.
+    /// What was handed over counts as data, so all of it is applied before the data go. What a
+    /// pause of the clients keeps from being applied is given up, as the data take its place; ours
+    /// stand nowhere then.
     async fn end_applier_when_idle(self: Rc<Self>) {
         let applier = self.primary_link.applier.borrow().as_ref().map(|(_, it)| Arc::clone(it));
         let Some(applier) = applier else { return };
         while applier.queued_bytes() > 0 && !self.has_failed(&applier) {
+            if self.server.pause.holds_writes(self.server.keyspace.clock().now_ms()) {
+                self.with_core(|core, _| core.forget_position());
+                break;
+            }
             tokio::time::sleep(BETWEEN_LOOKS).await;
         }
         self.primary_link.applier.borrow_mut().take_if(|(_, it)| Arc::ptr_eq(it, &applier));

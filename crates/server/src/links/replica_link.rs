@@ -132,7 +132,12 @@ impl ReplicaLink {
         while let Poll::Ready(count) = read(socket, cx) {
             match count {
                 Ok(0) => return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
-                Ok(_) => self.hear(thread, socket)?,
+                Ok(count) => {
+                    let (live, clock) = (&self.client.live, thread.server.keyspace.clock());
+                    live.net_in.fetch_add(count as u64, Ordering::Relaxed);
+                    live.last_active.store(clock.now_ms(), Ordering::Relaxed);
+                    self.hear(thread, socket)?;
+                }
                 Err(error) => return Poll::Ready(Err(error)),
             }
         }
@@ -219,6 +224,8 @@ impl ReplicaLink {
     }
 
     fn take_request(&self, thread: &Rc<LinksThread>, args: Args<'_>) {
+        let entry = thread.server.table.resolve(args);
+        self.client.note_commands(1, entry.map(|entry| entry.id).ok());
         let client = self.describe(thread);
         let words: Vec<&[u8]> = args.iter().collect();
         thread.ask(|core, server| {

@@ -14,7 +14,7 @@ use engine::clients::registry::client_flags;
 use engine::keyspace_settings::set_replica;
 use engine::limits::loading::LOADING;
 use engine::runtime::background::wait_for;
-use engine::runtime::log::log_warning;
+use engine::runtime::log::{log_notice, log_warning};
 use engine::session::end_wait;
 use keyspace::{Acquisition, Refusal};
 use replication::history::SavedHistory;
@@ -159,7 +159,7 @@ impl Links {
         mut world: Acquisition,
     ) -> Acquisition {
         wait_for(&mut world);
-        let promoted = self.core(server).link.promote(client, now_ms(server));
+        let promoted = self.core(server).link.promote(now_ms(server));
         let Some(position) = promoted else { return world };
         self.send(server, LinksMessage::Act);
         // The link is closed behind this: nothing more is handed over, and data that wait to take
@@ -183,6 +183,7 @@ impl Links {
         set_replica(server, false);
         core.turn_primary(server, at, position);
         drop(core);
+        log_notice!(server.log, "MASTER MODE enabled (user request from '{client}')");
         server.config.set_primary(None);
         self.send(server, LinksMessage::Act);
         begin_missing_log(server);

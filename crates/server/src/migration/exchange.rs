@@ -8,6 +8,7 @@ use std::collections::{HashSet, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;
 
+use engine::journal::Seen;
 use engine::session::{Executed, OffloadResult, Then};
 use engine::shared::Shared;
 use keyspace::Refusal;
@@ -61,7 +62,7 @@ pub(super) async fn run(
     let MigrateOrder { entry, args, .. } = *order;
     let ran = Executed { entry, args, micros, failed: result.is_err(), program: None };
     // What it changed, it changed by transactions of its own: all of them are seen.
-    let seen = server.journal.end();
+    let seen = Seen::own(server.journal.end());
     // The client may be gone.
     let _ = sender.send(OffloadResult { output, seen, ran, then: Then::Nothing });
 }

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use engine::clients::client_id::ClientId;
+use engine::journal::Seen;
 use engine::runtime::log::{log_notice, log_warning};
 use engine::session::{Executed, OffloadResult, Session, Suspension, Then};
 use proto::{Output, ProtocolError};
@@ -77,7 +78,12 @@ impl Network {
                 return;
             }
             // The session may have gone in this moment.
-            let _ = sender.send(OffloadResult { output, seen: 0, ran, then: Then::Nothing });
+            let _ = sender.send(OffloadResult {
+                output,
+                seen: Seen::default(),
+                ran,
+                then: Then::Nothing,
+            });
         });
         Suspension::Offload(receiver)
     }

@@ -5,13 +5,14 @@
 
 use std::sync::Arc;
 
-use keyspace::{HeavyPass, Lsn, Refusal};
+use keyspace::{HeavyPass, Refusal};
 use proto::{Args, Output, OwnedArgs, Resp};
 
 use super::{Barred, WorkTimer, again};
 use crate::admission::gates::{self, FlagsOf};
 use crate::execute;
 use crate::execute::ServedRequest;
+use crate::journal::Seen;
 use crate::lane::Lane;
 use crate::limits::long_running::RunningGuard;
 use crate::runtime::background::CountedProgram;
@@ -142,7 +143,7 @@ impl OffloadedProgram {
                             let program: Option<Box<dyn Accounted>> = Some(self.program);
                             let ran =
                                 Executed { entry: self.entry, args, micros, failed: true, program };
-                            return over(self.output, 0, ran);
+                            return over(self.output, Seen::default(), ran);
                         }
                     }
                     round += 1;
@@ -155,7 +156,7 @@ impl OffloadedProgram {
         }
     }
 
-    fn run_on(&mut self, args: &OwnedArgs, place: &mut RunsOn<'_>) -> Result<Lsn, Refusal> {
+    fn run_on(&mut self, args: &OwnedArgs, place: &mut RunsOn<'_>) -> Result<Seen, Refusal> {
         let Self { unit, program, output, entry, .. } = self;
         let (server, args) = (unit.server, args.as_args());
         let served = ServedRequest { server, client: None, entry, args };
@@ -163,7 +164,7 @@ impl OffloadedProgram {
     }
 
     /// The program is over: what it held is given back.
-    fn end(self, seen: Lsn, args: OwnedArgs) -> OffloadResult {
+    fn end(self, seen: Seen, args: OwnedArgs) -> OffloadResult {
         let Self { unit, running, pass, program, output, entry, micros, count, .. } = self;
         drop(unit);
         drop(running);
@@ -176,7 +177,7 @@ impl OffloadedProgram {
     fn come_back(self, args: OwnedArgs) -> OffloadResult {
         let ran = Executed { args, ..Executed::begun(self.entry, Args::default()) };
         let then = Then::GoesOn(Box::new(GuardedProgram::new(self)));
-        OffloadResult { output: Output::new(), seen: 0, ran, then }
+        OffloadResult { output: Output::new(), seen: Seen::default(), ran, then }
     }
 
     /// Runs on at its session's worker. An error says that it has to leave again.
@@ -204,7 +205,7 @@ impl OffloadedProgram {
 }
 
 /// What is passed on of a program that is over.
-fn over(output: Output, seen: Lsn, ran: Executed) -> OffloadResult {
+fn over(output: Output, seen: Seen, ran: Executed) -> OffloadResult {
     OffloadResult { output, seen, ran, then: Then::Nothing }
 }
 

@@ -17,6 +17,7 @@ use crate::clients::mailbox::PendingWakes;
 use crate::clients::registry::Client;
 use crate::commit::handler::{Outcome, Work};
 use crate::execute;
+use crate::journal::Seen;
 use crate::runtime::background::wait_for_client;
 use crate::runtime::drill;
 use crate::session::{AclSubject, Request};
@@ -123,7 +124,7 @@ impl Unlocked {
                 execute::refuse(server, work.entry, &busy, work.resp, &mut output);
                 let ran =
                     Executed { failed: true, args, ..Executed::begun(work.entry, Args::default()) };
-                OffloadResult { output, seen: 0, ran, then: Then::Nothing }
+                OffloadResult { output, seen: Seen::default(), ran, then: Then::Nothing }
             }
         }
     }

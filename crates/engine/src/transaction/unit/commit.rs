@@ -9,17 +9,17 @@ use super::done::announce;
 use super::{Program, RunsOn, Unit, drill};
 use crate::clients::mailbox::PendingWakes;
 use crate::commit::publish;
-use crate::journal::CommandEffects;
+use crate::journal::{CommandEffects, Seen};
 
 impl Unit {
-    /// Runs a program to its end and commits it; the LSN that its reply must wait for.
+    /// Runs a program to its end and commits it; what its reply must wait for.
     pub(crate) fn run_and_commit(
         &mut self,
         program: &mut dyn Program,
         args: Args<'_>,
         place: &mut RunsOn<'_>,
         out: &mut Output,
-    ) -> Result<Lsn, Refusal> {
+    ) -> Result<Seen, Refusal> {
         program.run(args, self, place, out)?;
         drill::strike_at_commit(self)?;
         let own_wakes = PendingWakes::default();
@@ -42,12 +42,12 @@ impl Unit {
         Ok(())
     }
 
-    /// Commits what its commands did; the LSN that its reply must wait for.
-    pub(crate) fn commit(&mut self, wakes: &PendingWakes) -> Result<Lsn, Refusal> {
+    /// Commits what its commands did; what its reply must wait for.
+    pub(crate) fn commit(&mut self, wakes: &PendingWakes) -> Result<Seen, Refusal> {
         if self.is_private() {
             publish::book(self.server, &mut self.tx, self.changes);
             self.tx.seal();
-            return Ok(0);
+            return Ok(Seen::default());
         }
         let commands = self.done.iter().map(|done| CommandEffects {
             effects: &done.effects,

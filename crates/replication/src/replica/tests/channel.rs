@@ -203,7 +203,7 @@ fn neither_connection_is_left_alone_before_all_data_have_come() {
     session.link.loaded(LoadOutcome::Refused, session.now_ms);
     assert_eq!(session.done()[1..], ["close", "channel close"], "the data are of no use");
     let mut session = redis(settings());
-    session.link.promote("x", session.now_ms);
+    session.link.promote(session.now_ms);
     assert_eq!(
         session.done()[..3],
         ["close", "channel close", "abort load"],

@@ -37,6 +37,11 @@ fn command(line: &str) -> Vec<u8> {
     bytes
 }
 
+/// The lines behind a stream that ended.
+const LOST: &str = "log Connection with master lost.";
+const CACHED: &str = "log Caching the disconnected master state.";
+const AGAIN: &str = "log Reconnecting to MASTER top:7000";
+
 /// A link, its driver's buffer, and a clock.
 struct Session {
     link: ReplicaLink,
@@ -162,7 +167,7 @@ impl Session {
                 history.map_or("history unknown".to_owned(), |it| format!("history {it}"))
             }
             ReplicaAction::Follow { id, at } => format!("follow {id} at {at}"),
-            ReplicaAction::Stream { range, end, database } => {
+            ReplicaAction::Stream { range, end, databases: [database, _], .. } => {
                 format!("stream to {end} in {database}: {}", words(&buffer[range]))
             }
             ReplicaAction::Log { line, .. } => format!("log {line}"),

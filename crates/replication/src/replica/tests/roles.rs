@@ -1,9 +1,10 @@
 //! REPLICAOF, and the link as ROLE and INFO show it.
 
-use super::{ID, MARK, Session, at, command, primary};
+use super::{CACHED, ID, LOST, MARK, Session, at, command, primary};
 use crate::replica::action::Wire;
-use crate::replica::link::{LoadOutcome, ReplicaofReply};
+use crate::replica::link::LoadOutcome;
 use crate::replica::phase::LinkState;
+use crate::replica::settings::ReplicaofReply;
 use crate::replica::settings::{PrimaryAddress, ReplicaSettings, ReplicaofTarget};
 
 fn to(host: &str, port: u16) -> PrimaryAddress {
@@ -26,6 +27,8 @@ fn the_arguments_of_replicaof() {
     }
 }
 
+const DISCARDED: &str = "log Discarding previously cached master state.";
+
 #[test]
 fn a_primary_becomes_a_replica_with_its_own_position() {
     let mut session = Session::idle(ReplicaSettings::default());
@@ -36,10 +39,13 @@ fn a_primary_becomes_a_replica_with_its_own_position() {
     assert_eq!(
         session.done(),
         [
-            "log REPLICAOF top:7000 enabled (user request from 'id=3')",
+            "log Before turning into a replica, using my own master parameters to synthesize a \
+             cached master: I may be able to synchronize with the new master with just a partial \
+             transfer.",
             "log Connecting to MASTER top:7000",
             "connect top:7000",
             "log MASTER <-> REPLICA sync started",
+            "log REPLICAOF top:7000 enabled (user request from 'id=3')",
         ]
     );
     assert_eq!(session.link.position(), Some(at(ID, 9, 1)));
@@ -65,21 +71,21 @@ fn another_primary_is_asked_to_go_on_from_where_the_last_one_was_left() {
 #[test]
 fn promotion_ends_whatever_goes_on_and_tells_where() {
     let mut session = Session::idle(ReplicaSettings::default());
-    assert_eq!(session.link.promote("me", 0), None, "a primary stays one");
+    assert_eq!(session.link.promote(0), None, "a primary stays one");
     assert!(session.done().is_empty());
 
     let mut session = Session::streaming(ReplicaSettings::default());
     session.hear_bytes(&command("SELECT 7"));
-    let end = session.link.promote("me", session.now_ms);
+    let end = session.link.promote(session.now_ms);
     assert_eq!(end, Some(Some(at(ID, 123, 7))));
-    assert_eq!(session.done(), ["close", "log MASTER MODE enabled (user request from 'me')"]);
+    assert_eq!(session.done(), ["close", LOST, CACHED, DISCARDED]);
     assert_eq!(session.link.state(), LinkState::None);
     assert!(session.pass(100_000).is_empty());
     assert_eq!(session.link.received(Wire::Main, b"late", 0), 4);
 
     let mut session = Session::asking(ReplicaSettings::default(), Some(at(ID, 9, 0)));
     session.hear(&format!("+FULLRESYNC {ID} 100\r\n$2\r\nx"));
-    assert_eq!(session.link.promote("me", session.now_ms), Some(Some(at(ID, 9, 0))));
+    assert_eq!(session.link.promote(session.now_ms), Some(Some(at(ID, 9, 0))));
     assert_eq!(session.done()[..2], ["close", "abort load"]);
     let loaded = session.link.loaded(LoadOutcome::Loaded { database: 0 }, session.now_ms);
     assert!(!loaded, "the position that was told is of other data");

@@ -251,7 +251,7 @@ impl World {
                 }
                 ReplicaAction::EndOfRdb => self.is_whole = true,
                 ReplicaAction::AbortLoad => (self.load, self.is_whole) = (None, false),
-                ReplicaAction::Stream { range, end, database } => {
+                ReplicaAction::Stream { range, end, databases: [database, _], .. } => {
                     let begin = end as usize - range.len();
                     assert_eq!(begin, self.taken.len(), "no byte twice, none missing");
                     assert_eq!(database, self.primary.database_at(begin));

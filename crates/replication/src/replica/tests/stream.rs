@@ -1,6 +1,6 @@
 //! The stream that flows: acknowledgements, silence, faults.
 
-use super::{ID, Session, at, command};
+use super::{AGAIN, CACHED, ID, LOST, Session, at, command};
 use crate::replica::action::Wire;
 use crate::replica::phase::LinkState;
 use crate::replica::settings::ReplicaSettings;
@@ -95,12 +95,12 @@ fn a_silent_primary_is_left() {
     session.hear_bytes(&command("ping"));
     session.pass(59_999);
     let lines = session.pass(1);
-    assert_eq!(lines[..2], ["log MASTER timeout: no data nor PING received...", "close"]);
-    assert_eq!(lines[3], "connect top:7000");
+    let silent = "log MASTER timeout: no data nor PING received...";
+    assert_eq!(lines[..6], [silent, "close", LOST, CACHED, AGAIN, "connect top:7000"]);
     assert_eq!(session.link.position(), Some(at(ID, 114, 0)));
     let lines = session.pass(60_000);
     assert_eq!(lines[..2], ["log Timeout connecting to the MASTER...", "close"]);
-    assert_eq!(lines[3], "connect top:7000");
+    assert_eq!(lines[2..4], [format!("{AGAIN} after failure"), "connect top:7000".to_owned()]);
 }
 
 /// The driver shows what is left whenever it looks, and that is no sign of life.
@@ -123,7 +123,7 @@ fn after_a_fault_nothing_is_known_of_where_we_stand() {
     let ping = command("ping");
     let lines = session.hear_bytes(&[&ping[..], b"PING\r\n", &ping].concat());
     let fault = "log Protocol error from MASTER: a command that is not an array";
-    assert_eq!(lines, ["stream to 114 in 0: ping", fault, "close"]);
+    assert_eq!(lines, ["stream to 114 in 0: ping", fault, "close", LOST]);
     assert_eq!(session.link.position(), None);
     assert!(session.rest.is_empty());
 }
@@ -132,15 +132,15 @@ fn after_a_fault_nothing_is_known_of_where_we_stand() {
 fn a_lost_link_is_made_again_at_once_but_not_more_than_once_per_second() {
     let mut session = Session::streaming(ReplicaSettings::default());
     session.now_ms += 1000;
-    assert_eq!(session.closed()[2], "connect top:7000");
+    assert_eq!(session.closed()[..4], [LOST, CACHED, AGAIN, "connect top:7000"]);
     session.link.connect_failed(Wire::Main, "Connection refused", session.now_ms);
     assert_eq!(session.done(), ["log Error condition on socket for SYNC: Connection refused"]);
     assert_eq!(session.link.state(), LinkState::Connect);
     assert!(session.pass(999).is_empty());
-    assert_eq!(session.pass(1)[1], "connect top:7000");
+    assert_eq!(session.pass(1)[..2], ["log Connecting to MASTER top:7000", "connect top:7000"]);
     session.link.connected(Wire::Main, session.now_ms);
     session.done();
     session.hear("+PONG\r\n+OK\r\n+OK\r\n+CONTINUE\r\n");
-    assert_eq!(session.closed(), ["log Connection with master lost."], "the attempt was just now");
-    assert_eq!(session.pass(1000)[1], "connect top:7000");
+    assert_eq!(session.closed(), [LOST, CACHED], "the attempt was just now");
+    assert_eq!(session.pass(1000)[..2], [AGAIN, "connect top:7000"]);
 }

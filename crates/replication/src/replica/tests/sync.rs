@@ -1,6 +1,6 @@
 //! All data: framing, loading, and what is left to go on from.
 
-use super::{ID, MARK, OTHER_ID, Session, at};
+use super::{AGAIN, CACHED, ID, LOST, MARK, OTHER_ID, Session, at};
 use crate::replica::action::{LoadMode, Wire};
 use crate::replica::link::LoadOutcome;
 use crate::replica::phase::LinkState;
@@ -130,8 +130,7 @@ fn a_primary_that_goes_while_its_data_is_loaded_is_found_again() {
     session.now_ms += 5000;
     assert!(session.closed().is_empty(), "the load goes on");
     let lines = session.loaded(LoadOutcome::Loaded { database: 1 });
-    assert_eq!(lines[2], "log Connection with master lost.");
-    assert_eq!(lines[4], "connect top:7000");
+    assert_eq!(lines[2..6], [LOST, CACHED, AGAIN, "connect top:7000"]);
     assert_eq!(session.link.position(), Some(at(ID, 100, 1)));
 }
 

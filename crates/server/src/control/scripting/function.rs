@@ -9,6 +9,7 @@ use base::glob;
 use commands::arguments::is;
 use commands::declare::{Command, Flags, Group, Role, Spec, at_least, exactly};
 use engine::admission::gates;
+use engine::journal::Seen;
 use engine::lane::Lane;
 use engine::limits::scripts::libraries::{LibrariesState, Loaded};
 use engine::runtime::background::BackgroundAccess;
@@ -149,7 +150,7 @@ const LIST: ControlCommand = Command {
 /// The libraries, for a reply that leaves once what it tells is safe.
 fn see_libraries(context: &mut Context<'_>) -> Result<Arc<LibrariesState>, Refusal> {
     let (entry, state) = (context.entry, context.server.scripts.libraries.state());
-    context.session()?.note_reply(entry, state.changed_at());
+    context.session()?.note_reply(entry, Seen::of_others(state.changed_at()));
     Ok(state)
 }
 

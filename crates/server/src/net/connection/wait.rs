@@ -442,7 +442,7 @@ impl Connection {
 
     /// Passes on what somebody else's transaction gave.
     fn pass_on_served(&mut self, served: Served) {
-        self.session.note_lsn(served.seen);
+        self.session.note_seen(served.seen);
         if let Suspension::Blocked(blocked) = &mut self.suspension {
             self.session.note_reply(blocked.ran.entry, served.seen);
             blocked.ran.failed = served.answer == ServedWith::Error;

@@ -165,7 +165,7 @@ impl<'a> Condition<'a> {
         match self {
             Self::Ids(ids) => ids.binary_search(&(client.id as i64)).is_ok(),
             Self::Kind(kind) => *kind == ClientType::of(client),
-            Self::User(name) => client.names().user() == *name,
+            Self::User(name) => client.is_of_user(name),
             Self::Address(wanted) => address(server, client.peer).as_bytes() == *wanted,
             Self::LocalAddress(wanted) => address(server, client.local).as_bytes() == *wanted,
             Self::Ip(wanted) => match client.peer {

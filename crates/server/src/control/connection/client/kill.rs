@@ -10,6 +10,7 @@ use commands::arguments::{integer, is};
 use commands::declare::{Command, Spec, at_least};
 use engine::clients::client_id::ClientId;
 use engine::clients::registry::{Client, Signal, client_flags};
+use engine::journal::Seen;
 use engine::runtime::drill;
 use engine::session;
 use engine::session::client_info::address;
@@ -136,7 +137,7 @@ fn once_gone(
     let mut output = Output::new();
     answer(args, ids.len(), &mut Reply::new(&mut output, resp));
     let ran = Executed::begun(entry, args);
-    let done = OffloadResult { output, seen: 0, ran, then: Then::Nothing };
+    let done = OffloadResult { output, seen: Seen::default(), ran, then: Then::Nothing };
     let began_us = server.keyspace.clock().monotonic_us();
     Ok(Suspension::Departures(Box::new(Departures::new(
         ids,

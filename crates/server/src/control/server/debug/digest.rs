@@ -64,7 +64,8 @@ pub(super) fn of_values(
         reply.array(keys.len());
         for key in keys.iter() {
             tx.visit_keys([key])?;
-            let signature = tx.peek(key)?.map(|entry| signature(&[], entry));
+            let signature =
+                tx.with_expired(|tx| Ok(tx.peek(key)?.map(|entry| signature(&[], entry))))?;
             reply.simple(hex(signature.unwrap_or_default()));
         }
         Ok(())

@@ -20,7 +20,7 @@ pub(super) fn object(
     args: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    inspect_entry(context, args, reply, |tx, entry, reply| {
+    inspect_stored(context, args, reply, |tx, entry, reply| {
         let length = persist::dump::dump(entry, true).len() - PAYLOAD_FRAME;
         let line = format!(
             "Value at:0x0 refcount:1 encoding:{} serializedlength:{length} lru:{} \
@@ -39,7 +39,7 @@ pub(super) fn sdslen(
     args: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    inspect_entry(context, args, reply, |_, entry, reply| {
+    inspect_stored(context, args, reply, |_, entry, reply| {
         let length = match entry.text() {
             Some(Text::Inline(bytes)) => bytes.len(),
             Some(Text::Large(blob)) => blob.len(),
@@ -91,6 +91,23 @@ pub(super) fn table_of_key(
         Err(Refusal::error(
             "ERR The value stored at the specified key is not represented using an hash table",
         ))
+    })
+}
+
+/// As `inspect_entry`, and as in Redis the time of the key may be over: it is there until it is
+/// removed.
+fn inspect_stored(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+    show: impl FnOnce(&Tx, EntryRef<'_>, &mut Reply<'_>) -> Result<(), Refusal> + Send + 'static,
+) -> Result<Next, Refusal> {
+    super::inspect_data(context, args, reply, |tx, args, reply| {
+        tx.visit_keys([&args[2]])?;
+        tx.with_expired(|tx| {
+            let entry = tx.peek(&args[2])?.ok_or(NO_SUCH_KEY)?;
+            show(tx, entry, reply)
+        })
     })
 }
 
