@@ -187,7 +187,7 @@ fn csv(text: &mut Vec<u8>, value: &Value) {
         Value::Null | Value::NullArray => text.extend_from_slice(b"NULL"),
         Value::Boolean(truth) => text.extend_from_slice(truth.to_string().as_bytes()),
         Value::Array(items) | Value::Set(items) | Value::Push(items) => {
-            separated(text, items, |text, item| csv(text, item));
+            separated(text, items, csv);
         }
         Value::Map(pairs) => separated(text, pairs, |text, (key, value)| {
             csv(text, key);

@@ -46,7 +46,7 @@ mod tests {
             (", b , c", "EVAL x 0 b , c"),
             ("a, b", "EVAL x 2 a, b"),
         ] {
-            let words: Vec<Vec<u8>> = line.split_whitespace().map(|it| it.into()).collect();
+            let words: Vec<Vec<u8>> = line.split_whitespace().map(Into::into).collect();
             let request = request(b"x".to_vec(), &words).join(&b' ');
             assert_eq!(String::from_utf8_lossy(&request), expected, "{line}");
         }

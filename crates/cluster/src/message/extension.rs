@@ -98,7 +98,7 @@ impl Extensions {
             SHARD => self.shard = data.get(..ID_LEN).and_then(NodeId::parse).map(ShardId),
             SECRET_OR_IPV4 => match <[u8; ID_LEN]>::try_from(data) {
                 Ok(secret) if secret.iter().all(u8::is_ascii_hexdigit) => {
-                    self.secret = Some(secret)
+                    self.secret = Some(secret);
                 }
                 _ => self.client_ipv4 = parsed(data),
             },

@@ -38,6 +38,7 @@ impl Limits {
 
 /// Something that has arrived whole.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[allow(clippy::large_enum_variant, reason = "nearly all are packets, and none is kept")]
 pub enum Arrival {
     /// A packet.
     Packet(Packet),
