@@ -216,6 +216,12 @@ impl Client {
         };
         let reply = self.follow_redirections(words, reply)?;
         self.state.learn(words, &reply);
+        if let Value::Error(line) = &reply
+            && self.options.fails_on_errors
+        {
+            eprintln!("{}", String::from_utf8_lossy(line));
+            return Ok(Outcome::Refused);
+        }
         let text = match kind {
             Kind::Text => self.formatter.format_text(&reply),
             _ => self.formatter.format(&reply),

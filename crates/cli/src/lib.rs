@@ -78,18 +78,18 @@ fn talk(mut options: Options) -> Result<ExitCode, String> {
 /// Sends a command as often as it was asked for.
 pub(crate) fn repeat(client: &mut Client, words: &[Vec<u8>]) -> Result<ExitCode, String> {
     let mut done = 0;
-    let mut has_failed = false;
     while client.options.repeat.is_none_or(|times| done < times) {
         if done > 0
             && let Some(interval) = client.options.interval
         {
             std::thread::sleep(interval);
         }
-        has_failed |= client.run(words)? == Outcome::Refused;
+        if client.run(words)? == Outcome::Refused && client.options.fails_on_errors {
+            return Ok(ExitCode::FAILURE);
+        }
         done += 1;
     }
-    let is_failure = has_failed && client.options.fails_on_errors;
-    Ok(if is_failure { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Puts what the standard input holds where `-x` or `-X` wants it.

@@ -23,6 +23,8 @@ pub(crate) enum Next {
 
 /// Reads and runs commands until the input ends.
 pub(crate) fn run(client: &mut Client) -> Result<ExitCode, String> {
+    // `-e` is about the command of the command line.
+    client.options.fails_on_errors = false;
     if crate::is_interactive() {
         client.is_interactive = true;
         interrupt::listen();

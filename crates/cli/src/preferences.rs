@@ -34,7 +34,7 @@ impl Preferences {
             [":set", "nopager"] => self.pages = false,
             _ => {
                 let first = words.first().copied().unwrap_or_default();
-                return Err(format!("unknown redis-cli internal command '{}'", &first[1..]));
+                return Err(format!("unknown redis-cli internal command '{first}'"));
             }
         }
         Ok(())
