@@ -24,7 +24,7 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-fn comes_back(mut packet: Packet) {
+fn comes_back(mut packet: Box<Packet>) {
     if let Body::Ping(gossip) | Body::Pong(gossip) | Body::Meet(gossip) = &mut packet.body {
         gossip.extensions.unknown.clear();
         gossip.is_dropped = false;

@@ -41,7 +41,7 @@ impl Limits {
 #[allow(clippy::large_enum_variant, reason = "nearly all are packets, and none is kept")]
 pub enum Arrival {
     /// A packet.
-    Packet(Packet),
+    Packet(Box<Packet>),
     /// A packet that is to be passed over.
     Ignored(PacketError),
 }
@@ -96,6 +96,9 @@ impl FrameReader {
         let Some(bytes) = waiting.get(..total as usize) else { return Ok(None) };
         let read = if is_light { read::light(bytes) } else { read::packet(bytes) };
         self.start += total as usize;
-        Ok(Some(read.map_or_else(Arrival::Ignored, Arrival::Packet)))
+        Ok(Some(match read {
+            Ok(packet) => Arrival::Packet(Box::new(packet)),
+            Err(error) => Arrival::Ignored(error),
+        }))
     }
 }

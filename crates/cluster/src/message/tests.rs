@@ -103,10 +103,10 @@ fn every_kind_comes_back_as_it_was_written() {
     let bodies = bodies();
     assert_eq!(bodies.iter().map(Body::kind).collect::<std::collections::BTreeSet<_>>().len(), 11);
     for body in bodies {
-        let packet = Packet { header: Some(header()), body: body.clone() };
+        let packet = Box::new(Packet { header: Some(header()), body: body.clone() });
         assert_eq!(read(&written(&body)), Ok(Arrival::Packet(packet)), "{:?}", body.kind());
         if let Some(light) = write_light(&body) {
-            let packet = Packet { header: None, body };
+            let packet = Box::new(Packet { header: None, body });
             assert_eq!(read(&light), Ok(Arrival::Packet(packet)));
         }
     }
@@ -286,7 +286,8 @@ proptest! {
             let mut header = header.clone();
             header.message.reads_extensions = true;
             let again = read(&write_packet(&header, &body));
-            prop_assert_eq!(again, Ok(Arrival::Packet(Packet { header: Some(header), body })));
+            let packet = Box::new(Packet { header: Some(header), body });
+            prop_assert_eq!(again, Ok(Arrival::Packet(packet)));
         }
     }
 }

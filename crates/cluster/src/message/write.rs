@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use super::{
     Body, GossipEntry, Gossiping, HEADER_LEN, Header, IP_LEN, LIGHT_BIT, SIGNATURE, VERSION,
 };
-use crate::id::ID_LEN;
+use crate::id::{ID_LEN, NodeId};
 
 /// The bytes of a packet.
 pub fn write_packet(header: &Header, body: &Body) -> Vec<u8> {
@@ -25,7 +25,7 @@ pub fn write_packet(header: &Header, body: &Body) -> Vec<u8> {
     out.extend(header.offset.to_be_bytes());
     out.extend(header.sender.as_bytes());
     header.slots.put_wire(&mut out);
-    out.extend(header.primary.as_ref().map_or(&[0; ID_LEN], |id| id.as_bytes()));
+    out.extend(header.primary.as_ref().map_or(&[0; ID_LEN], NodeId::as_bytes));
     put_ip(header.ip, &mut out);
     let extensions_at = out.len();
     out.extend([0; 2 + 30]);
