@@ -424,9 +424,11 @@ fn a_replica_is_told_as_one() {
     let mut client = primary.client();
     let replica = replica(Oracle::Redis70, &primary, &["--replica-announce-ip", "10.1.2.3"]);
     await_replica(&primary, &replica);
-    let list = render(&client.call(&["CLIENT", "LIST", "TYPE", "REPLICA"]));
-    assert_eq!(field(&list, "flags"), "S");
-    assert_eq!(field(&list, "cmd"), "psync");
+    eventually("it acknowledges", || {
+        let list = render(&client.call(&["CLIENT", "LIST", "TYPE", "REPLICA"]));
+        assert_eq!(field(&list, "flags"), "S");
+        field(&list, "cmd") == "replconf"
+    });
     check(&mut client, "> SET k v\nOK\n> WAIT 1 0\n(integer) 1");
     let role = render(&client.call(&["ROLE"]));
     assert!(role.contains("\"10.1.2.3\"") && role.contains("\"master\""), "{role}");
