@@ -34,6 +34,7 @@ mod command;
 mod compaction;
 mod company;
 mod config;
+mod confined;
 mod connection;
 mod control_in_exec;
 mod crash;

@@ -5,7 +5,7 @@
 use std::process::Command;
 
 use proto::value::Value;
-use tests::environment::recorded;
+use tests::environment::{recorded, repository};
 use tests::replication::has_all;
 use tests::server::{eventually, free_port};
 use tests::tls::{Authority, open};
@@ -232,5 +232,15 @@ fn client_libraries_speak_tls_both_ways_proven() {
         .env("NODE_PATH", recorded("npm").join("node_modules"))
         .output()
         .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let port = port.to_string();
+    let arguments = [&*port, ca, certificate, key, "alice"];
+    let session = recorded("go_session");
+    let output = Command::new(session).arg("encrypted").args(arguments).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let libraries = recorded("java_libraries").join("*");
+    let java = repository().join("tests/clients/maven/Encrypted.java");
+    let mut jedis = Command::new(recorded("java"));
+    let output = jedis.arg("-cp").arg(libraries).arg(java).args(arguments).output().unwrap();
     assert!(output.status.success(), "{output:?}");
 }

@@ -1,12 +1,15 @@
 // Sessions of go-redis against a running server, in both protocols: session PORT SOCKET|- LEVEL.
 // LEVEL is `newest` where the server knows the commands of Redis 8.10. Ends with `N passed, N failed`.
 // Or through a failover: session failover PORT NAME.
+// Or over TLS: session encrypted PORT CA CERTIFICATE KEY USER, with the user that it is taken for.
 package main
 
 import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"os"
 	"reflect"
@@ -250,9 +253,40 @@ func session(port, socket, level string, protocol int) {
 	}
 }
 
+// Connects over TLS, with a certificate and, in vain, without one.
+func encrypted(args []string) {
+	port, authority, certificate, key, user := args[0], args[1], args[2], args[3], args[4]
+	text, err := os.ReadFile(authority)
+	expect("the authority", err, nil)
+	roots := x509.NewCertPool()
+	must("its certificate", roots.AppendCertsFromPEM(text))
+	own, err := tls.LoadX509KeyPair(certificate, key)
+	expect("the certificate", err, nil)
+	config := &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{own}}
+	client := redis.NewClient(&redis.Options{Addr: "localhost:" + port, TLSConfig: config})
+	defer client.Close()
+	expect("ACL WHOAMI", client.Do(ctx, "ACL", "WHOAMI").Val(), user)
+	_, err = client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		for i := 0; i < 1000; i++ {
+			pipe.Set(ctx, "go:"+strconv.Itoa(i), strings.Repeat("v", i), 0)
+		}
+		return nil
+	})
+	expect("a pipeline", err, nil)
+	expect("GET", client.Get(ctx, "go:999").Val(), strings.Repeat("v", 999))
+	bare := &tls.Config{RootCAs: roots}
+	stranger := redis.NewClient(&redis.Options{Addr: "localhost:" + port, TLSConfig: bare})
+	defer stranger.Close()
+	must("no service without a certificate", stranger.Ping(ctx).Err() != nil)
+}
+
 func main() {
-	if os.Args[1] == "failover" {
+	switch os.Args[1] {
+	case "failover":
 		failover(os.Args[2], os.Args[3])
+		return
+	case "encrypted":
+		encrypted(os.Args[2:])
 		return
 	}
 	session(os.Args[1], os.Args[2], os.Args[3], 2)
