@@ -484,8 +484,7 @@ fn a_stream_without_entries_stays() {
 /// which made the stream.
 #[test]
 fn a_long_xread_keeps_no_thread() {
-    for session in [Session::new(), Session::new().resp3()] {
-        let mut session = session;
+    for mut session in [Session::new(), Session::new().resp3()] {
         for (key, count) in [("one", 3000), ("few", 2), ("two", 3000)] {
             for number in 1..=count {
                 session.call(&format!("XADD {key} {number} field value:{number}"));

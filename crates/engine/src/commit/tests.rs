@@ -49,8 +49,9 @@ fn a_handler_touches_the_keys_that_the_table_finds_and_no_others() {
             continue;
         }
         tried += 1;
+        let grammar = RequestGrammar::of(entry);
         for round in 0..REQUESTS {
-            let request = RequestGrammar::of(entry).draw(&mut random);
+            let request = grammar.draw(&mut random);
             if !spec.arity.admits(request.len()) {
                 continue;
             }
@@ -94,7 +95,7 @@ fn refill(engine: &'static Engine, request: &[String], random: &mut Random) {
         let maker = MAKERS[random.below(MAKERS.len() as u64) as usize];
         let words =
             maker.iter().map(|it| if it.is_empty() { word.as_bytes() } else { it.as_bytes() });
-        let remove = [b"DEL", word.as_bytes()].into_iter().collect();
+        let remove = [&b"DEL"[..], word.as_bytes()].into_iter().collect();
         testing::run_together(engine, 0, &[remove, words.collect()]);
     }
 }
@@ -124,7 +125,7 @@ impl RequestGrammar {
         let spaced = ["[", "]", "<", ">", "|"]
             .iter()
             .fold(entry.spec.syntax.to_owned(), |it, sign| it.replace(sign, &format!(" {sign} ")));
-        let mut words = spaced.split_whitespace().peekable();
+        let mut words = spaced.split_whitespace();
         let parts = alternatives(&mut words).into_iter().next().unwrap_or_default();
         let literal = spaced.split_whitespace().filter(|word| is_literal(word));
         let pool = literal.chain(VALUES).map(str::to_owned).collect();
