@@ -1,7 +1,7 @@
 // The browser of keys: pages of names by SCAN, and a page of a value at a time.
 
 import { read } from './api.js';
-import { bytesOf, count, el, escaped, lifetime, page, quoted, shown, size } from './text.js';
+import { bytesOf, count, counted, el, escaped, lifetime, page, quoted, shown, size } from './text.js';
 
 const TYPES = ['string', 'hash', 'list', 'set', 'zset', 'stream', 'array'];
 const ROWS = 100;
@@ -48,8 +48,8 @@ export function keys(main, me) {
         rows.append(...answer.keys.map(row));
         if (cursor === '0') break;
       }
-      note.textContent = cursor === '0' ? `${count(rows.children.length)} keys, these are all` :
-        `${count(rows.children.length)} keys so far`;
+      const told = counted(rows.children.length, 'key');
+      note.textContent = cursor === '0' ? `${told}, and no more` : `${told} so far`;
       more.disabled = cursor === '0';
     } catch (failure) {
       if (failure.name === 'AbortError') return;

@@ -1,7 +1,7 @@
 // The views that are tables: slow commands, clients, and the configuration.
 
 import { read } from './api.js';
-import { count, el, micros, seconds, shown, size } from './text.js';
+import { counted, el, micros, seconds, shown, size } from './text.js';
 
 /** A table with a filter and columns to sort by. A column is
   * `[head, text of a row, number of a row, class]`. */
@@ -37,7 +37,7 @@ function table(main, { title, path, columns, refresh, note, className }) {
       head.ariaSort = sorted === at ? (descending ? 'descending' : 'ascending') : 'none';
     });
     summary.className = 'dim';
-    summary.textContent = `${count(rows.length)} ${note}`;
+    summary.textContent = counted(rows.length, note);
     body.replaceChildren(...rows.map(({ row, texts }) => el(`tr.${className?.(row) ?? 'row'}`,
       texts.map((text, at) => el(`td.words${classes(columns[at])}`, text)))));
     if (!rows.length) body.append(el('tr', el('td.empty', { colSpan: columns.length }, 'None.')));
@@ -60,7 +60,7 @@ function table(main, { title, path, columns, refresh, note, className }) {
 }
 
 export function slow(main) {
-  return table(main, { title: 'Slow commands', path: 'slow', refresh: 5000, note: 'slow commands', columns: [
+  return table(main, { title: 'Slow commands', path: 'slow', refresh: 5000, note: 'slow command', columns: [
     ['When', (row) => new Date(row.time * 1000).toLocaleString(), (row) => row.time, 'left'],
     ['Took', (row) => micros(row.micros), (row) => row.micros],
     ['Command', (row) => row.words.map(shown).join(' ')],
@@ -69,7 +69,7 @@ export function slow(main) {
 }
 
 export function clients(main) {
-  return table(main, { title: 'Clients', path: 'clients', refresh: 3000, note: 'clients', columns: [
+  return table(main, { title: 'Clients', path: 'clients', refresh: 3000, note: 'client', columns: [
     ['ID', (row) => row.id, (row) => Number(row.id)],
     ['Address', (row) => row.addr],
     ['Name', (row) => row.name || '–'],
@@ -87,7 +87,7 @@ export function configuration(main) {
   const is_changed = (row) => row.default !== undefined && row.value !== row.default;
   const does = (row) => [row.doc, row.cost && `Cost: ${row.cost}`,
     row.status !== 'works' && `Status: ${row.status}.`].filter(Boolean).join(' ');
-  return table(main, { title: 'Configuration', path: 'config', note: 'directives',
+  return table(main, { title: 'Configuration', path: 'config', note: 'directive',
     className: (row) => (is_changed(row) ? 'changed' : 'row'), columns: [
       ['Directive', (row) => shown(row.name)],
       ['Value', (row) => (row.value === '' ? '""' : shown(row.value))],

@@ -86,6 +86,11 @@ export function count(number) {
     number.toFixed(1);
 }
 
+/** So many of what the word says. */
+export function counted(number, word) {
+  return `${count(number)} ${word}${number === 1 ? '' : 's'}`;
+}
+
 export function size(bytes) {
   if (!Number.isFinite(bytes)) return '–';
   const units = ['B', 'KB', 'MB', 'GB', 'TB'];
