@@ -24,6 +24,9 @@ const USERS: &str = "/etc/passwd";
 /// Ports below it are root's, and those of a process with the capability for them.
 const FIRST_FREE_PORT: i64 = 1024;
 
+/// The user whose rights are all that there are.
+const ROOT: u32 = 0;
+
 /// A user and its group, by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct UserNumbers {
@@ -78,7 +81,7 @@ fn become_user(name: &[u8], kept: CapabilitySet) -> Result<(), String> {
         .and_then(|()| set_thread_groups(&[]))
         .and_then(|()| set_thread_gid(Gid::from_raw(group)))
         .and_then(|()| set_thread_uid(Uid::from_raw(user)))
-        .and_then(|()| set_capabilities(None, sets))
+        .and_then(|()| if user == ROOT { Ok(()) } else { set_capabilities(None, sets) })
         .map_err(|why| {
             let why = plain(&why.into());
             format!("Can't take on the rights of {}: {why}", String::from_utf8_lossy(name))
