@@ -126,10 +126,22 @@ impl SlotSet {
         ranges
     }
 
-    /// The slots that are in one of both sets and not in the other.
+    /// The slots that are in this set and not in `other`.
     #[must_use]
-    pub fn difference(&self, other: &SlotSet) -> SlotSet {
-        SlotSet(Box::new(std::array::from_fn(|index| self.0[index] ^ other.0[index])))
+    pub fn minus(&self, other: &SlotSet) -> SlotSet {
+        SlotSet(Box::new(std::array::from_fn(|index| self.0[index] & !other.0[index])))
+    }
+
+    /// The slots that are in both sets.
+    #[must_use]
+    pub fn and(&self, other: &SlotSet) -> SlotSet {
+        SlotSet(Box::new(std::array::from_fn(|index| self.0[index] & other.0[index])))
+    }
+
+    /// The slots that are in either set.
+    #[must_use]
+    pub fn or(&self, other: &SlotSet) -> SlotSet {
+        SlotSet(Box::new(std::array::from_fn(|index| self.0[index] | other.0[index])))
     }
 
     /// Reads a set as it stands on the bus; `bytes` has [`SET_LEN`] of them.
