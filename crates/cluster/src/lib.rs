@@ -1,18 +1,29 @@
 //! A node of a Redis Cluster, without sockets, files and a clock.
 //!
-//! So far: slots, node ids, the messages of the bus as Redis 7 to 8 and Valkey 8 and 9 write them,
-//! and the file `nodes.conf` of both.
+//! Hash slots, the messages of the bus as Redis 7 to 8 and Valkey 8 and 9 write them, the file
+//! `nodes.conf` of both, and the engine, which takes events and gives actions: meeting, gossip,
+//! detection of failures, claims of slots, elections, failovers by order.
 //!
-//! Invariants: what a peer sends is checked before it is believed, and costs memory only as its
-//! bytes arrive; what is written here is read here, and means the same.
+//! Not there yet: slots on the move (SETSLOT, open slots), FORGET, RESET, BUMPEPOCH, replicas that
+//! change over to a primary without any, messages to the subscribers of other nodes, a bound on
+//! what waits in a link; and the server does not use the engine yet.
+//!
+//! Invariants: a node gives one vote in an epoch; of two primaries with one epoch, which shards
+//! that change their primaries at one time can bring about, one takes another epoch; what a peer
+//! sends is checked before it is believed, and costs memory only as its bytes arrive; what is
+//! written here is read here, and means the same.
 #![forbid(unsafe_code)]
 
+mod engine;
 mod flags;
 mod id;
 mod message;
 mod nodes_file;
 mod slots;
 
+pub use engine::{
+    Action, Cluster, Event, Forcing, LinkId, Millis, Moment, Order, OrderError, Settings,
+};
 pub use flags::NodeFlags;
 pub use id::{NodeId, ShardId};
 pub use message::{

@@ -1,0 +1,146 @@
+//! The owners of slots: claims, their epochs, and telling those that are behind.
+//!
+//! Invariant: a slot goes to another node only by a claim of a greater epoch, or when its owner has
+//! let it go, so that all tables come to the same end.
+
+use super::event::Action;
+use super::node::Role;
+use super::{Cluster, Save, is_primary_header};
+use crate::id::NodeId;
+use crate::message::{Body, Header};
+use crate::slots::SlotSet;
+
+impl Cluster {
+    /// Takes the claims of a header.
+    pub(super) fn hear_claims(&mut self, header: &Header) {
+        let id = header.sender;
+        let speaks_for = if is_primary_header(header) { Some(id) } else { header.primary };
+        let Some(claimer) = speaks_for.filter(|claimer| self.nodes.contains_key(claimer)) else {
+            return;
+        };
+        if is_primary_header(header) {
+            let node = self.nodes.get_mut(&id).expect("a caller has looked the sender up");
+            node.unclaimed = node.slots.minus(&header.slots);
+        }
+        if self.nodes[&claimer].slots == header.slots {
+            return;
+        }
+        if is_primary_header(header) {
+            self.take_claims(id, header.config_epoch, &header.slots);
+        }
+        self.correct(id, claimer, header);
+    }
+
+    /// Gives a primary what it claims, as far as its epoch is above those of the owners.
+    pub(super) fn take_claims(&mut self, claimer: NodeId, epoch: u64, claimed: &SlotSet) {
+        let mut gained = claimed.clone();
+        for node in self.nodes.values() {
+            gained = gained.minus(&node.slots);
+        }
+        let mine = self.own().primary().unwrap_or(self.me);
+        let mut lost = SlotSet::empty();
+        for (id, node) in &mut self.nodes {
+            if *id == claimer {
+                continue;
+            }
+            let wanted = node.slots.and(claimed);
+            let given =
+                if node.config_epoch < epoch { wanted } else { wanted.and(&node.unclaimed) };
+            if given.is_empty() {
+                continue;
+            }
+            node.slots = node.slots.minus(&given);
+            node.unclaimed = node.unclaimed.minus(&given);
+            if *id == mine {
+                lost = given.clone();
+            }
+            gained = gained.or(&given);
+        }
+        if gained.is_empty() {
+            return;
+        }
+        let node = self.nodes.get_mut(&claimer).expect("a caller has looked the claimer up");
+        node.slots = node.slots.or(&gained);
+        self.save(Save::Synced);
+        if !lost.is_empty() {
+            self.give_way(claimer, mine, lost);
+        }
+    }
+
+    /// This shard has lost slots: with the last of them it goes over to their new owner.
+    fn give_way(&mut self, claimer: NodeId, mine: NodeId, lost: SlotSet) {
+        let is_bare = self.nodes.get(&mine).is_none_or(|node| node.slots.is_empty());
+        if is_bare && claimer != self.me && self.settings.allows_replica_migration {
+            self.log(format!(
+                "Configuration change detected. Reconfiguring myself as a replica of {claimer}"
+            ));
+            self.become_replica(claimer);
+        } else if mine == self.me {
+            self.actions.push(Action::DropKeys { slots: lost });
+        }
+    }
+
+    /// Tells a sender that claims what a later claim has taken.
+    fn correct(&mut self, sender: NodeId, claimer: NodeId, header: &Header) {
+        let later = self.nodes.iter().find(|(id, node)| {
+            **id != sender
+                && **id != claimer
+                && node.config_epoch > header.config_epoch
+                && !node.slots.and(&header.slots).minus(&node.unclaimed).is_empty()
+        });
+        if let Some((owner, node)) = later {
+            let body = Body::Update {
+                config_epoch: node.config_epoch,
+                owner: *owner,
+                slots: node.slots.minus(&node.unclaimed),
+            };
+            self.send_to(sender, &body, false);
+        }
+    }
+
+    /// A node tells of a claim that this one has missed.
+    pub(super) fn hear_update(&mut self, owner: NodeId, epoch: u64, slots: &SlotSet) {
+        let Some(node) = self.nodes.get_mut(&owner) else { return };
+        if owner == self.me || epoch <= node.config_epoch {
+            return;
+        }
+        node.role = Role::Primary;
+        node.config_epoch = epoch;
+        self.current_epoch = self.current_epoch.max(epoch);
+        self.save(Save::Synced);
+        self.take_claims(owner, epoch, slots);
+    }
+
+    /// Of two primaries with one epoch, the one with the smaller name takes a new one.
+    pub(super) fn settle_collision(&mut self, header: &Header) {
+        let own = self.own();
+        if !own.is_primary()
+            || !is_primary_header(header)
+            || header.config_epoch != own.config_epoch
+            || header.sender <= self.me
+        {
+            return;
+        }
+        self.current_epoch += 1;
+        self.own_mut().config_epoch = self.current_epoch;
+        self.save(Save::Synced);
+        self.log(format!(
+            "WARNING: configEpoch collision with node {}. configEpoch set to {}",
+            header.sender, self.current_epoch
+        ));
+        self.broadcast_pong();
+    }
+
+    /// Takes a new epoch without asking anybody; whether one was needed.
+    pub(super) fn bump_epoch(&mut self) -> bool {
+        let highest = self.nodes.values().map(|node| node.config_epoch).max().unwrap_or(0);
+        let own = self.own().config_epoch;
+        if own != 0 && own == highest {
+            return false;
+        }
+        self.current_epoch += 1;
+        self.own_mut().config_epoch = self.current_epoch;
+        self.save(Save::Synced);
+        true
+    }
+}

@@ -1,0 +1,145 @@
+//! What this node says: headers, gossip, and to whom.
+//!
+//! Invariant: a ping that is under way keeps the time of its first sending, whatever becomes of
+//! its link.
+
+use super::Cluster;
+use super::event::{Action, LinkId};
+use super::node::Health;
+use crate::flags::NodeFlags;
+use crate::id::NodeId;
+use crate::message::{
+    Body, Extensions, GossipEntry, Gossiping, Header, Kind, MessageFlags, write_packet,
+};
+
+/// At least so many nodes are gossiped about.
+const GOSSIP_MIN: usize = 3;
+
+impl Cluster {
+    fn header(&self, forces_ack: bool) -> Header {
+        let own = self.own();
+        let (_, spoken_for) = self.speaks_for();
+        let flags = own.flags().without(NodeFlags::NOADDR).with(NodeFlags::MYSELF);
+        Header {
+            sender: self.me,
+            current_epoch: self.current_epoch,
+            config_epoch: spoken_for.config_epoch,
+            offset: self.paused_offset().unwrap_or(own.offset),
+            slots: spoken_for.slots.clone(),
+            primary: own.primary(),
+            ip: self.settings.ip,
+            port: own.place.port,
+            secondary_port: own.place.secondary_port,
+            bus_port: own.place.bus_port,
+            flags,
+            is_down: !self.is_ok(),
+            message: MessageFlags {
+                is_paused: self.paused_offset().is_some(),
+                forces_ack,
+                reads_extensions: true,
+            },
+        }
+    }
+
+    /// Sends PING, PONG or MEET; the receiver may be one that is not known.
+    pub(super) fn send_gossip(&mut self, link: LinkId, kind: Kind, to: Option<NodeId>) {
+        let entries = match to {
+            Some(id) => self.gossip_for(id),
+            None => Vec::new(),
+        };
+        let reads = to.is_some_and(|id| self.nodes[&id].reads_extensions);
+        let own = self.own();
+        let extensions = if reads {
+            Extensions {
+                hostname: own.hostname.clone(),
+                shard: Some(own.shard),
+                ..Extensions::default()
+            }
+        } else {
+            Extensions::default()
+        };
+        let gossip = Gossiping { entries, extensions, is_dropped: false };
+        let body = match kind {
+            Kind::Meet => Body::Meet(gossip),
+            Kind::Pong => Body::Pong(gossip),
+            _ => Body::Ping(gossip),
+        };
+        let bytes = write_packet(&self.header(false), &body);
+        self.actions.push(Action::Send { link, bytes });
+    }
+
+    pub(super) fn ping(&mut self, id: NodeId) {
+        let now = self.now();
+        let Some(node) = self.nodes.get_mut(&id) else { return };
+        let Some(outbound) = node.outbound.filter(|outbound| outbound.is_connected) else { return };
+        node.ping_sent.get_or_insert(now);
+        self.send_gossip(outbound.link, Kind::Ping, Some(id));
+    }
+
+    /// Sends something other than gossip over the link to a node, if it stands.
+    pub(super) fn send_to(&mut self, id: NodeId, body: &Body, forces_ack: bool) {
+        let outbound = self.nodes.get(&id).and_then(|node| node.outbound);
+        if let Some(outbound) = outbound.filter(|outbound| outbound.is_connected) {
+            let bytes = write_packet(&self.header(forces_ack), body);
+            self.actions.push(Action::Send { link: outbound.link, bytes });
+        }
+    }
+
+    pub(super) fn others(&self) -> Vec<NodeId> {
+        self.nodes.keys().filter(|id| **id != self.me).copied().collect()
+    }
+
+    /// Sends something other than gossip to all.
+    pub(super) fn broadcast(&mut self, body: &Body, forces_ack: bool) {
+        for id in self.others() {
+            self.send_to(id, body, forces_ack);
+        }
+    }
+
+    /// Tells all of a change at once.
+    pub(super) fn broadcast_pong(&mut self) {
+        for id in self.others() {
+            let outbound = self.nodes[&id].outbound.filter(|outbound| outbound.is_connected);
+            if let Some(outbound) = outbound {
+                self.send_gossip(outbound.link, Kind::Pong, Some(id));
+            }
+        }
+    }
+
+    /// A few nodes by lot, and all that are suspected.
+    fn gossip_for(&mut self, receiver: NodeId) -> Vec<GossipEntry> {
+        let ids: Vec<NodeId> = self.others().into_iter().filter(|id| *id != receiver).collect();
+        let wanted = GOSSIP_MIN.max(self.nodes.len() / 10).min(ids.len());
+        let mut chosen: Vec<NodeId> = Vec::new();
+        for _ in 0..wanted * 3 {
+            if chosen.len() >= wanted {
+                break;
+            }
+            let id = ids[self.random.below(ids.len() as u64) as usize];
+            let node = &self.nodes[&id];
+            let is_known = node.outbound.is_some() || !node.slots.is_empty();
+            let is_told = node.place.ip.is_some() && node.health != Health::Suspected;
+            if is_known && is_told && !chosen.contains(&id) {
+                chosen.push(id);
+            }
+        }
+        let is_suspected = |id: &&NodeId| self.nodes[*id].health == Health::Suspected;
+        chosen.extend(ids.iter().filter(is_suspected));
+        chosen.iter().map(|id| self.gossip_entry(*id)).collect()
+    }
+
+    fn gossip_entry(&self, id: NodeId) -> GossipEntry {
+        let node = &self.nodes[&id];
+        let seconds = |at| u32::try_from(self.on_the_wall(at) / 1000).unwrap_or(u32::MAX);
+        GossipEntry {
+            id,
+            ping_sent: node.ping_sent.map_or(0, seconds),
+            pong_received: seconds(node.pong_received),
+            ip: node.place.ip,
+            port: node.place.port,
+            secondary_port: node.place.secondary_port,
+            bus_port: node.place.bus_port,
+            flags: node.flags(),
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! The border to the driver: events in, actions out.
+//!
+//! Invariant: an action holds all that its execution needs; nothing is looked up later.
+
+use std::net::IpAddr;
+
+use crate::id::NodeId;
+use crate::message::Packet;
+use crate::slots::SlotSet;
+
+/// Milliseconds of a clock.
+pub type Millis = u64;
+
+/// The time of an event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Moment {
+    /// Of a clock that only goes forward: all decisions go by it.
+    pub now: Millis,
+    /// Of the wall clock, which may jump: only other nodes and people are told of it.
+    pub wall: Millis,
+}
+
+/// A link of the bus; never used twice. The engine numbers those it opens, the driver those it
+/// accepts, with numbers of its own.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum LinkId {
+    /// Opened from here.
+    To(u64),
+    /// Opened by a peer.
+    From(u64),
+}
+
+/// An event, told by the driver.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// A tenth of a second has passed.
+    Tick,
+    /// A peer has opened a link.
+    Accepted {
+        /// The link.
+        link: LinkId,
+        /// The address of the peer.
+        peer: IpAddr,
+        /// The address here that the peer has reached.
+        local: IpAddr,
+    },
+    /// A link that was asked for stands.
+    Connected {
+        /// The link.
+        link: LinkId,
+    },
+    /// A link could not be opened or is lost. Not for those that the engine closed.
+    Closed {
+        /// The link.
+        link: LinkId,
+    },
+    /// A packet has come.
+    Received {
+        /// The link.
+        link: LinkId,
+        /// The packet.
+        packet: Box<Packet>,
+    },
+    /// How far the stream of replication is here.
+    Progress {
+        /// The offset: written, at a primary, or applied, at a replica.
+        offset: u64,
+        /// How long ago a replica heard from its primary, if ever.
+        silence: Option<Millis>,
+    },
+    /// The writers are held, as [`Action::PauseWrites`] asked; no write comes behind this offset.
+    WritesPaused {
+        /// The offset.
+        offset: u64,
+    },
+}
+
+/// An order to the driver.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Action {
+    /// Put this text in the place of `nodes.conf`, before anything else of the list is done.
+    Persist {
+        /// The text.
+        text: String,
+        /// Whether the text must be on disk, and not only on its way there, before the rest.
+        is_synced: bool,
+    },
+    /// Open a link.
+    Connect {
+        /// The link.
+        link: LinkId,
+        /// The address.
+        ip: IpAddr,
+        /// The port of the bus.
+        port: u16,
+    },
+    /// Close a link and forget it.
+    Close {
+        /// The link.
+        link: LinkId,
+    },
+    /// Send a packet.
+    Send {
+        /// The link.
+        link: LinkId,
+        /// The bytes of the packet.
+        bytes: Vec<u8>,
+    },
+    /// A message has come for subscribers here.
+    Deliver {
+        /// The channel.
+        channel: Vec<u8>,
+        /// The message.
+        message: Vec<u8>,
+        /// Whether the channel is a sharded one.
+        is_sharded: bool,
+    },
+    /// Replicate this node from now on.
+    Follow {
+        /// The primary.
+        primary: NodeId,
+        /// Its address, if known.
+        ip: Option<IpAddr>,
+        /// Its port for clients.
+        port: u16,
+    },
+    /// Be a primary from now on.
+    Lead,
+    /// Hold the clients' writes for so long, and say [`Event::WritesPaused`].
+    PauseWrites {
+        /// The time, in milliseconds.
+        length: Millis,
+    },
+    /// Let the clients' writes go on.
+    ResumeWrites,
+    /// Delete the keys of these slots: another node has them now.
+    DropKeys {
+        /// The slots.
+        slots: SlotSet,
+    },
+    /// Write a line to the log.
+    Log {
+        /// The line.
+        text: String,
+    },
+}
+
+/// What an operator may ask of a node.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Order {
+    /// CLUSTER MEET.
+    Meet {
+        /// The address.
+        ip: IpAddr,
+        /// The port of the bus.
+        bus_port: u16,
+    },
+    /// CLUSTER ADDSLOTS.
+    AddSlots(SlotSet),
+    /// CLUSTER DELSLOTS.
+    DelSlots(SlotSet),
+    /// CLUSTER SET-CONFIG-EPOCH.
+    SetConfigEpoch(u64),
+    /// CLUSTER REPLICATE; whether there are keys here.
+    Replicate(NodeId, bool),
+    /// CLUSTER FAILOVER.
+    Failover(Forcing),
+}
+
+/// How far CLUSTER FAILOVER goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Forcing {
+    /// The primary hands over.
+    Agreed,
+    /// FORCE: the primary is not asked.
+    Force,
+    /// TAKEOVER: no node is asked.
+    Takeover,
+}

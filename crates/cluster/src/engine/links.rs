@@ -1,0 +1,161 @@
+//! The links of the bus: one that this node opens to each other node, and one that each opens here.
+//!
+//! Invariant: a link that stands in a node or a handshake stands in this list, with that peer.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use super::Cluster;
+use super::event::{Action, LinkId};
+use super::node::Outbound;
+use crate::id::NodeId;
+use crate::message::Kind;
+
+/// What is at the other end of a link.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Peer {
+    /// This node: the link was opened to it.
+    Node(NodeId),
+    /// A node that is being met.
+    Stranger(NodeId),
+    /// A node that opened the link; which one, once it has said so.
+    Caller { ip: IpAddr, local: IpAddr, node: Option<NodeId> },
+}
+
+/// All links.
+#[derive(Debug, Default)]
+pub(super) struct Links {
+    peers: BTreeMap<LinkId, Peer>,
+    opened: u64,
+}
+
+impl Links {
+    pub(super) fn open(&mut self, peer: Peer) -> LinkId {
+        self.opened += 1;
+        let link = LinkId::To(self.opened);
+        self.peers.insert(link, peer);
+        link
+    }
+
+    pub(super) fn accept(&mut self, link: LinkId, ip: IpAddr, local: IpAddr) {
+        self.peers.insert(link, Peer::Caller { ip, local, node: None });
+    }
+
+    pub(super) fn peer(&self, link: LinkId) -> Option<Peer> {
+        self.peers.get(&link).copied()
+    }
+
+    /// The stranger, or the caller, at the other end is this node.
+    pub(super) fn name(&mut self, link: LinkId, id: NodeId) {
+        match self.peers.get_mut(&link) {
+            Some(Peer::Caller { node, .. }) => *node = Some(id),
+            Some(peer) => *peer = Peer::Node(id),
+            None => {}
+        }
+    }
+}
+
+impl Cluster {
+    /// Closes a link from here.
+    pub(super) fn close(&mut self, link: LinkId) {
+        self.links.peers.remove(&link);
+        self.actions.push(Action::Close { link });
+    }
+
+    /// A link is lost.
+    pub(super) fn closed(&mut self, link: LinkId) {
+        match self.links.peers.remove(&link) {
+            Some(Peer::Node(id)) => {
+                if let Some(node) = self.nodes.get_mut(&id) {
+                    node.outbound.take_if(|outbound| outbound.link == link);
+                }
+            }
+            Some(Peer::Stranger(name)) => {
+                if let Some(handshake) = self.handshakes.get_mut(&name) {
+                    handshake.link = None;
+                }
+            }
+            Some(Peer::Caller { node: Some(id), .. }) => {
+                if let Some(node) = self.nodes.get_mut(&id) {
+                    node.inbound.take_if(|inbound| *inbound == link);
+                }
+            }
+            Some(Peer::Caller { node: None, .. }) | None => {}
+        }
+    }
+
+    /// A link stands: the first packet goes out.
+    pub(super) fn connected(&mut self, link: LinkId) {
+        match self.links.peer(link) {
+            Some(Peer::Node(id)) => {
+                let now = self.now();
+                let Some(node) = self.nodes.get_mut(&id) else { return };
+                node.outbound = Some(Outbound { link, since: now, is_connected: true });
+                self.ping(id);
+            }
+            Some(Peer::Stranger(name)) => {
+                let asks = self.handshakes.get(&name).is_some_and(|handshake| handshake.asks);
+                let kind = if asks { Kind::Meet } else { Kind::Ping };
+                self.send_gossip(link, kind, None);
+            }
+            Some(Peer::Caller { .. }) | None => {}
+        }
+    }
+
+    /// Opens what is missing, gives up what is silent, and pings.
+    pub(super) fn tend_links(&mut self) {
+        let (now, patience) = (self.now(), self.settings.node_timeout / 2);
+        let ids: Vec<NodeId> = self.nodes.keys().filter(|id| **id != self.me).copied().collect();
+        let drawn = if self.ticks.is_multiple_of(10) { self.stalest_of_five(&ids) } else { None };
+        for id in ids {
+            let node = &self.nodes[&id];
+            let since = |at: u64| now.saturating_sub(at);
+            let is_overdue = node.ping_sent.is_some_and(|at| since(at) > patience);
+            let is_silent = since(node.heard) > patience;
+            match node.outbound {
+                None => self.open_to(id),
+                Some(outbound)
+                    if is_overdue && is_silent && since(outbound.since) > 2 * patience =>
+                {
+                    self.drop_link_to(id);
+                    self.open_to(id);
+                }
+                Some(outbound) if outbound.is_connected && node.ping_sent.is_none() => {
+                    let is_paused = self.is_handing_over_to(id);
+                    if drawn == Some(id) || since(node.pong_received) > patience || is_paused {
+                        self.ping(id);
+                    }
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
+    fn open_to(&mut self, id: NodeId) {
+        let since = self.now();
+        let place = self.nodes[&id].place;
+        let Some(ip) = place.ip else { return };
+        let link = self.links.open(Peer::Node(id));
+        self.actions.push(Action::Connect { link, ip, port: place.bus_port });
+        let node = self.nodes.get_mut(&id).expect("the node was just read");
+        node.outbound = Some(Outbound { link, since, is_connected: false });
+        // A node that cannot be reached is one whose ping is not answered.
+        node.ping_sent.get_or_insert(since);
+    }
+
+    pub(super) fn drop_link_to(&mut self, id: NodeId) {
+        let outbound = self.nodes.get_mut(&id).and_then(|node| node.outbound.take());
+        if let Some(outbound) = outbound {
+            self.close(outbound.link);
+        }
+    }
+
+    /// Of five nodes by lot, the one that was heard of least lately.
+    fn stalest_of_five(&mut self, ids: &[NodeId]) -> Option<NodeId> {
+        let drawn = (0..5).filter_map(|_| {
+            let index = self.random.below(ids.len() as u64) as usize;
+            ids.get(index).map(|id| (self.nodes[id].pong_received, *id))
+        });
+        drawn.min().map(|(_, id)| id)
+    }
+}

@@ -1,0 +1,263 @@
+//! A node of a cluster: events in, actions out.
+//!
+//! `Cluster::start` takes what `nodes.conf` said. From then on `Cluster::handle` takes one event at
+//! a time, and `Cluster::order` one order of an operator; both give back what is to be done, one
+//! after the other. `Persist` comes first, if at all, and nothing behind it is done before it is:
+//! votes and epochs are told by what stands behind. A driver that cannot write ends the process, or
+//! drops the rest of the list.
+//!
+//! Invariants: a node votes once in an epoch; a slot has one owner in a table; whatever is told of
+//! an epoch is on disk before; memory is bounded by what the peers that were let in may name.
+
+mod claims;
+mod compose;
+mod detection;
+mod election;
+mod event;
+mod handshake;
+mod links;
+mod manual;
+mod node;
+mod orders;
+mod receive;
+mod settings;
+mod state;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use base::Random;
+
+use self::election::Election;
+pub use self::event::{Action, Event, Forcing, LinkId, Millis, Moment, Order};
+use self::handshake::Handshake;
+use self::links::Links;
+use self::manual::ManualFailover;
+use self::node::Node;
+pub use self::orders::OrderError;
+pub use self::settings::Settings;
+use self::state::Standing;
+use crate::id::{NodeId, ShardId};
+use crate::message::Header;
+use crate::nodes_file::{NodeRecord, NodesFile};
+use crate::slots::{Slot, SlotSet};
+
+/// A node of a cluster.
+#[derive(Debug)]
+pub struct Cluster {
+    settings: Settings,
+    random: Random,
+    moment: Moment,
+    me: NodeId,
+    /// All nodes that are known, this one among them.
+    nodes: BTreeMap<NodeId, Node>,
+    /// Nodes that were not met yet, by the names drawn for them.
+    handshakes: BTreeMap<NodeId, Handshake>,
+    links: Links,
+    current_epoch: u64,
+    last_vote_epoch: u64,
+    standing: Standing,
+    election: Option<Election>,
+    /// When the next election may be scheduled at the earliest.
+    election_after: Millis,
+    manual: Option<ManualFailover>,
+    /// How long ago this replica heard from its primary, as the driver last said.
+    silence: Option<Millis>,
+    ticks: u64,
+    save: Save,
+    actions: Vec<Action>,
+}
+
+/// Whether the table is to be saved.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Save {
+    No,
+    Written,
+    Synced,
+}
+
+impl Cluster {
+    /// A node that goes on where `file` ends; without one, a new node.
+    pub fn start(
+        settings: Settings,
+        file: Option<NodesFile>,
+        moment: Moment,
+        mut random: Random,
+    ) -> (Cluster, Vec<Action>) {
+        let me = file.as_ref().and_then(NodesFile::own).map(|own| own.id);
+        let is_new = me.is_none();
+        let me = me.unwrap_or_else(|| NodeId::random(&mut random));
+        let mut cluster = Cluster {
+            settings,
+            random,
+            moment,
+            me,
+            nodes: BTreeMap::new(),
+            handshakes: BTreeMap::new(),
+            links: Links::default(),
+            current_epoch: 0,
+            last_vote_epoch: 0,
+            standing: Standing::new(moment.now),
+            election: None,
+            election_after: 0,
+            manual: None,
+            silence: None,
+            ticks: 0,
+            save: if is_new { Save::Synced } else { Save::No },
+            actions: Vec::new(),
+        };
+        cluster.load(file.unwrap_or_default());
+        if is_new {
+            cluster.log(format!("No cluster configuration found, I'm {me}"));
+        } else {
+            cluster.log(format!("Node configuration loaded, I'm {me}"));
+            cluster.follow_role();
+        }
+        let actions = cluster.finish();
+        (cluster, actions)
+    }
+
+    /// Takes one event.
+    pub fn handle(&mut self, moment: Moment, event: Event) -> Vec<Action> {
+        self.moment = moment;
+        match event {
+            Event::Tick => self.tick(),
+            Event::Accepted { link, peer, local } => self.links.accept(link, peer, local),
+            Event::Connected { link } => self.connected(link),
+            Event::Closed { link } => self.closed(link),
+            Event::Received { link, packet } => self.received(link, *packet),
+            Event::Progress { offset, silence } => {
+                self.own_mut().offset = offset;
+                self.silence = silence;
+                self.advance_manual();
+            }
+            Event::WritesPaused { offset } => self.writes_paused(offset),
+        }
+        self.finish()
+    }
+
+    /// Takes an order of an operator: what is wrong with it, or what is to be done.
+    pub fn order(&mut self, moment: Moment, order: &Order) -> Result<Vec<Action>, OrderError> {
+        self.moment = moment;
+        self.carry_out(order)?;
+        Ok(self.finish())
+    }
+
+    /// Takes what the operator has set now.
+    pub fn set(&mut self, settings: Settings) {
+        self.settings = settings;
+        self.take_settings();
+    }
+
+    /// The name of this node.
+    pub fn my_id(&self) -> NodeId {
+        self.me
+    }
+
+    /// The shard of this node.
+    pub fn my_shard(&self) -> ShardId {
+        self.own().shard
+    }
+
+    /// The greatest epoch that was seen.
+    pub fn current_epoch(&self) -> u64 {
+        self.current_epoch
+    }
+
+    /// The epoch of this node's claims.
+    pub fn my_epoch(&self) -> u64 {
+        self.own().config_epoch
+    }
+
+    /// Whether commands may be served.
+    pub fn is_ok(&self) -> bool {
+        self.standing.is_ok()
+    }
+
+    /// The owner of a slot.
+    pub fn owner(&self, slot: Slot) -> Option<NodeId> {
+        self.nodes.iter().find(|(_, node)| node.slots.contains(slot)).map(|(id, _)| *id)
+    }
+
+    /// The slots of this node.
+    pub fn my_slots(&self) -> &SlotSet {
+        &self.own().slots
+    }
+
+    /// The primary of this node, if this node is a replica.
+    pub fn my_primary(&self) -> Option<NodeId> {
+        self.own().primary()
+    }
+
+    /// Whether this node is a primary.
+    pub fn is_primary(&self) -> bool {
+        self.own().is_primary()
+    }
+
+    fn tick(&mut self) {
+        self.ticks += 1;
+        self.tend_handshakes();
+        self.tend_links();
+        self.detect();
+        self.tend_manual();
+        self.tend_election();
+        self.judge();
+    }
+
+    /// The list of what is to be done, with the saving of the table before all else.
+    fn finish(&mut self) -> Vec<Action> {
+        self.judge_if_changed();
+        let mut actions = std::mem::take(&mut self.actions);
+        if self.save > Save::No {
+            let is_synced = self.save == Save::Synced;
+            let text = self.file().to_text(self.settings.is_tls);
+            actions.insert(0, Action::Persist { text, is_synced });
+            self.save = Save::No;
+        }
+        actions
+    }
+
+    fn own(&self) -> &Node {
+        self.nodes.get(&self.me).expect("a node knows itself")
+    }
+
+    fn own_mut(&mut self) -> &mut Node {
+        self.nodes.get_mut(&self.me).expect("a node knows itself")
+    }
+
+    fn now(&self) -> Millis {
+        self.moment.now
+    }
+
+    fn log(&mut self, text: String) {
+        self.actions.push(Action::Log { text });
+    }
+
+    fn save(&mut self, how: Save) {
+        self.save = self.save.max(how);
+        self.standing.touch();
+    }
+
+    /// The node whose epoch, slots and offset this one speaks for: its primary, or itself.
+    fn speaks_for(&self) -> (NodeId, &Node) {
+        let primary = self.own().primary().unwrap_or(self.me);
+        match self.nodes.get(&primary) {
+            Some(node) => (primary, node),
+            None => (self.me, self.own()),
+        }
+    }
+}
+
+/// Whether a packet's sender speaks as a primary.
+fn is_primary_header(header: &Header) -> bool {
+    header.primary.is_none() && header.flags.contains(crate::flags::NodeFlags::PRIMARY)
+}
+
+impl NodesFile {
+    /// The node whose file this is.
+    pub fn own(&self) -> Option<&NodeRecord> {
+        self.nodes.iter().find(|node| node.flags.contains(crate::flags::NodeFlags::MYSELF))
+    }
+}

@@ -1,0 +1,131 @@
+//! One node of the table: what it said of itself, and what was seen of it.
+//!
+//! Invariant: the node's slots are its own alone; a replica has none.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use super::event::{LinkId, Millis};
+use crate::flags::NodeFlags;
+use crate::id::{NodeId, ShardId};
+use crate::slots::SlotSet;
+
+/// Whether a node answers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Health {
+    Fine,
+    /// Suspected here.
+    Suspected,
+    /// Down by the word of a majority, since then.
+    Failed(Millis),
+}
+
+/// What a node is in its shard.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Role {
+    Primary,
+    Replica(Option<NodeId>),
+}
+
+/// The link that was opened to a node.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Outbound {
+    pub(super) link: LinkId,
+    pub(super) since: Millis,
+    pub(super) is_connected: bool,
+}
+
+/// Where a node is reached.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Place {
+    pub(super) ip: Option<IpAddr>,
+    pub(super) port: u16,
+    pub(super) secondary_port: u16,
+    pub(super) bus_port: u16,
+}
+
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) place: Place,
+    pub(super) hostname: Option<String>,
+    pub(super) shard: ShardId,
+    pub(super) role: Role,
+    pub(super) health: Health,
+    pub(super) is_failover_off: bool,
+    pub(super) reads_extensions: bool,
+    pub(super) config_epoch: u64,
+    pub(super) offset: u64,
+    pub(super) slots: SlotSet,
+    /// Slots of the node that it did not claim any more when it last spoke.
+    pub(super) unclaimed: SlotSet,
+    pub(super) outbound: Option<Outbound>,
+    pub(super) inbound: Option<LinkId>,
+    /// Since when a ping is unanswered.
+    pub(super) ping_sent: Option<Millis>,
+    pub(super) pong_received: Millis,
+    pub(super) heard: Millis,
+    /// The nodes that said that this one does not answer, and when.
+    pub(super) reports: BTreeMap<NodeId, Millis>,
+    /// When a replica of it was last given a vote here.
+    pub(super) voted: Option<Millis>,
+}
+
+impl Node {
+    pub(super) fn new(place: Place, shard: ShardId, role: Role) -> Node {
+        Node {
+            place,
+            hostname: None,
+            shard,
+            role,
+            health: Health::Fine,
+            is_failover_off: false,
+            reads_extensions: false,
+            config_epoch: 0,
+            offset: 0,
+            slots: SlotSet::empty(),
+            unclaimed: SlotSet::empty(),
+            outbound: None,
+            inbound: None,
+            ping_sent: None,
+            pong_received: 0,
+            heard: 0,
+            reports: BTreeMap::new(),
+            voted: None,
+        }
+    }
+
+    pub(super) fn is_primary(&self) -> bool {
+        self.role == Role::Primary
+    }
+
+    /// Whether the node counts in majorities.
+    pub(super) fn is_voting(&self) -> bool {
+        self.is_primary() && !self.slots.is_empty()
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        matches!(self.health, Health::Failed(_))
+    }
+
+    pub(super) fn primary(&self) -> Option<NodeId> {
+        match self.role {
+            Role::Primary => None,
+            Role::Replica(primary) => primary,
+        }
+    }
+
+    /// The flags as others are told of them.
+    pub(super) fn flags(&self) -> NodeFlags {
+        let role = if self.is_primary() { NodeFlags::PRIMARY } else { NodeFlags::REPLICA };
+        let health = match self.health {
+            Health::Fine => NodeFlags::default(),
+            Health::Suspected => NodeFlags::PFAIL,
+            Health::Failed(_) => NodeFlags::FAIL,
+        };
+        let set = |is_set, flag| if is_set { flag } else { NodeFlags::default() };
+        role.with(health)
+            .with(set(self.is_failover_off, NodeFlags::NOFAILOVER))
+            .with(set(self.reads_extensions, NodeFlags::EXTENSIONS))
+            .with(set(self.place.ip.is_none(), NodeFlags::NOADDR))
+    }
+}

@@ -1,0 +1,267 @@
+//! What other nodes say.
+//!
+//! Invariant: of a node that is not in the table nothing is believed but that it wants to be met.
+
+use std::net::IpAddr;
+
+use super::event::{Action, LinkId};
+use super::links::Peer;
+use super::node::{Health, Place, Role};
+use super::{Cluster, Save, is_primary_header};
+use crate::flags::NodeFlags;
+use crate::id::NodeId;
+use crate::message::{Body, Gossiping, Header, Kind, Packet};
+use crate::slots::SlotSet;
+
+impl Cluster {
+    /// Takes a packet.
+    pub(super) fn received(&mut self, link: LinkId, packet: Packet) {
+        let Some(peer) = self.links.peer(link) else { return };
+        let Packet { header, body } = packet;
+        let Some(header) = header else {
+            if let Peer::Caller { node: Some(id), .. } = peer {
+                self.light(id, body);
+            }
+            return;
+        };
+        match peer {
+            Peer::Stranger(name) => {
+                if let Body::Ping(gossip) | Body::Pong(gossip) = &body {
+                    self.met(name, link, &header, gossip.extensions.shard);
+                    if matches!(self.links.peer(link), Some(Peer::Node(_))) {
+                        self.heard_from(link, peer, &header, &body);
+                    }
+                }
+            }
+            Peer::Node(id) if id != header.sender => self.found_another(id, &body),
+            Peer::Node(_) => self.heard_from(link, peer, &header, &body),
+            Peer::Caller { ip, local, .. } => {
+                if self.nodes.contains_key(&header.sender) && header.sender != self.me {
+                    self.bind(link, header.sender);
+                    self.heard_from(link, peer, &header, &body);
+                } else {
+                    self.hear_stranger(link, (ip, local), &header, &body);
+                }
+            }
+        }
+    }
+
+    /// The link to a node has reached another one.
+    fn found_another(&mut self, id: NodeId, body: &Body) {
+        if matches!(body, Body::Pong(_)) {
+            self.drop_link_to(id);
+            if let Some(node) = self.nodes.get_mut(&id) {
+                node.place = Place::default();
+            }
+            self.save(Save::Written);
+        }
+    }
+
+    /// The first packet of a node over a link that it has opened replaces its older one.
+    fn bind(&mut self, link: LinkId, id: NodeId) {
+        let Some(node) = self.nodes.get_mut(&id) else { return };
+        if node.inbound == Some(link) {
+            return;
+        }
+        let older = node.inbound.replace(link);
+        self.links.name(link, id);
+        if let Some(older) = older {
+            self.close(older);
+        }
+    }
+
+    /// A packet of a node that is not in the table.
+    fn hear_stranger(
+        &mut self,
+        link: LinkId,
+        (ip, local): (IpAddr, IpAddr),
+        header: &Header,
+        body: &Body,
+    ) {
+        match body {
+            Body::Meet(_) => {
+                if header.sender == self.me {
+                    return;
+                }
+                self.adopt_address(local);
+                self.meet(header.ip.unwrap_or(ip), header.bus_port, false);
+                self.send_gossip(link, Kind::Pong, None);
+            }
+            Body::Ping(_) => self.send_gossip(link, Kind::Pong, None),
+            Body::Fail(failing) => self.log(format!(
+                "Ignoring FAIL message from unknown node {} about {failing}",
+                header.sender
+            )),
+            _ => {}
+        }
+    }
+
+    /// A node that was told no address of its own takes the one that others reach it by.
+    fn adopt_address(&mut self, local: IpAddr) {
+        if self.settings.ip.is_none() && self.own().place.ip != Some(local) {
+            self.own_mut().place.ip = Some(local);
+            self.log(format!("IP address for this node updated to {local}"));
+            self.save(Save::Written);
+        }
+    }
+
+    /// A packet of a node of the table.
+    fn heard_from(&mut self, link: LinkId, peer: Peer, header: &Header, body: &Body) {
+        let (id, now) = (header.sender, self.now());
+        if header.current_epoch > self.current_epoch {
+            self.current_epoch = header.current_epoch;
+            self.save(Save::Written);
+        }
+        let Some(node) = self.nodes.get_mut(&id) else { return };
+        node.heard = now;
+        node.offset = header.offset;
+        node.is_failover_off = header.flags.contains(NodeFlags::NOFAILOVER);
+        node.reads_extensions |= header.message.reads_extensions;
+        if is_primary_header(header) && header.config_epoch > node.config_epoch {
+            node.config_epoch = header.config_epoch;
+            self.save(Save::Synced);
+        }
+        self.note_paused(header);
+        match body {
+            Body::Ping(gossip) | Body::Meet(gossip) => {
+                if let Peer::Caller { ip, local, .. } = peer {
+                    if matches!(body, Body::Meet(_)) {
+                        self.adopt_address(local);
+                    }
+                    self.check_address(ip, header);
+                }
+                self.send_gossip(link, Kind::Pong, Some(id));
+                self.hear_ping(header, gossip);
+            }
+            Body::Pong(gossip) => {
+                if matches!(peer, Peer::Node(_) | Peer::Stranger(_)) {
+                    self.answered(id);
+                }
+                self.hear_ping(header, gossip);
+            }
+            Body::Fail(failing) => self.hear_fail(id, *failing),
+            Body::Update { config_epoch, owner, slots } => {
+                self.hear_update(*owner, *config_epoch, slots);
+            }
+            Body::AuthRequest => self.consider_vote(header),
+            Body::AuthAck => self.count_vote(header),
+            Body::ManualFailoverStart => self.hear_manual_failover(id),
+            Body::Publish { .. } | Body::PublishShard { .. } => self.light(id, body.clone()),
+            Body::Module { .. } => {}
+        }
+    }
+
+    /// A message for subscribers, or one that this node has no use for.
+    fn light(&mut self, id: NodeId, body: Body) {
+        if let Some(node) = self.nodes.get_mut(&id) {
+            node.heard = self.moment.now;
+        }
+        match body {
+            Body::Publish { channel, message } => {
+                self.actions.push(Action::Deliver { channel, message, is_sharded: false });
+            }
+            Body::PublishShard { channel, message } => {
+                self.actions.push(Action::Deliver { channel, message, is_sharded: true });
+            }
+            _ => {}
+        }
+    }
+
+    fn hear_ping(&mut self, header: &Header, gossip: &Gossiping) {
+        let id = header.sender;
+        if let Some(node) = self.nodes.get_mut(&id)
+            && node.hostname != gossip.extensions.hostname
+        {
+            node.hostname.clone_from(&gossip.extensions.hostname);
+            self.save(Save::Written);
+        }
+        if let (Some(shard), Some(node)) = (gossip.extensions.shard, self.nodes.get_mut(&id))
+            && node.shard != shard
+        {
+            node.shard = shard;
+            self.save(Save::Written);
+        }
+        self.hear_role(header);
+        self.hear_claims(header);
+        self.settle_collision(header);
+        self.hear_gossip(id, gossip);
+    }
+
+    fn hear_role(&mut self, header: &Header) {
+        let role = match header.primary {
+            None if is_primary_header(header) => Role::Primary,
+            primary => Role::Replica(primary),
+        };
+        let Some(node) = self.nodes.get_mut(&header.sender) else { return };
+        if node.role == role {
+            return;
+        }
+        node.role = role;
+        if let Role::Replica(primary) = role {
+            node.slots = SlotSet::empty();
+            node.unclaimed = SlotSet::empty();
+            let shard = primary.and_then(|primary| self.nodes.get(&primary)).map(|it| it.shard);
+            if let (Some(shard), Some(node)) = (shard, self.nodes.get_mut(&header.sender)) {
+                node.shard = shard;
+            }
+        }
+        self.save(Save::Synced);
+        self.follow_primary_of_primary();
+    }
+
+    /// A replica of a replica follows the primary of both.
+    pub(super) fn follow_primary_of_primary(&mut self) {
+        let primary = self.own().primary();
+        let above =
+            primary.and_then(|primary| self.nodes.get(&primary)).and_then(super::Node::primary);
+        if let Some(above) = above
+            && above != self.me
+            && self.nodes.get(&above).is_some_and(super::Node::is_primary)
+        {
+            self.log("I'm a sub-replica! Reconfiguring myself from the grandprimary".to_owned());
+            self.become_replica(above);
+        }
+    }
+
+    /// A node of the table says where it is now.
+    fn check_address(&mut self, seen: IpAddr, header: &Header) {
+        let place = Place {
+            ip: Some(header.ip.unwrap_or(seen)),
+            port: header.port,
+            secondary_port: header.secondary_port,
+            bus_port: header.bus_port,
+        };
+        self.moved(header.sender, place);
+    }
+
+    /// A node is at another place from now on.
+    pub(super) fn moved(&mut self, id: NodeId, place: Place) {
+        let Some(node) = self.nodes.get_mut(&id) else { return };
+        if node.place == place {
+            return;
+        }
+        node.place = place;
+        let address = place.ip.map(|ip| format!("{ip}:{}", place.port)).unwrap_or_default();
+        self.log(format!("Address updated for node {id}, now {address}"));
+        self.drop_link_to(id);
+        if self.own().primary() == Some(id) {
+            self.follow_role();
+        }
+        self.save(Save::Written);
+    }
+
+    /// A ping was answered.
+    fn answered(&mut self, id: NodeId) {
+        let now = self.now();
+        let Some(node) = self.nodes.get_mut(&id) else { return };
+        (node.pong_received, node.ping_sent) = (now, None);
+        match node.health {
+            Health::Fine => {}
+            Health::Suspected => {
+                node.health = Health::Fine;
+                self.save(Save::Written);
+            }
+            Health::Failed(since) => self.consider_recovery(id, since),
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Whether the cluster serves: its slots have owners that answer, and this node sees a majority.
+//!
+//! Invariant: a primary that was in a minority, or has just begun, waits before it serves again.
+
+use super::Cluster;
+use super::event::Millis;
+use super::node::Health;
+use crate::slots::SLOTS;
+
+/// A primary that has begun serves no earlier than this: others may have moved on.
+const FIRST_WAIT: Millis = 2000;
+/// A primary comes back from a minority after the node's timeout, within these bounds.
+const REJOIN_MIN: Millis = 500;
+const REJOIN_MAX: Millis = 5000;
+
+/// What is known of the state of the cluster.
+#[derive(Debug)]
+pub(super) struct Standing {
+    is_ok: bool,
+    began: Millis,
+    /// When this node was last in a minority.
+    in_minority: Option<Millis>,
+    is_touched: bool,
+}
+
+impl Standing {
+    pub(super) fn new(now: Millis) -> Standing {
+        Standing { is_ok: false, began: now, in_minority: None, is_touched: true }
+    }
+
+    pub(super) fn is_ok(&self) -> bool {
+        self.is_ok
+    }
+
+    pub(super) fn touch(&mut self) {
+        self.is_touched = true;
+    }
+}
+
+impl Cluster {
+    /// How many primaries make a majority, and how many primaries there are.
+    pub(super) fn quorum(&self) -> (usize, usize) {
+        let size = self.nodes.values().filter(|node| node.is_voting()).count();
+        (size / 2 + 1, size)
+    }
+
+    /// Finds the state anew where something has changed.
+    pub(super) fn judge_if_changed(&mut self) {
+        if self.standing.is_touched {
+            self.judge();
+        }
+    }
+
+    /// Finds the state anew.
+    pub(super) fn judge(&mut self) {
+        self.standing.is_touched = false;
+        let now = self.now();
+        let waits = !self.standing.is_ok && self.own().is_primary();
+        if waits && now.saturating_sub(self.standing.began) < FIRST_WAIT {
+            return;
+        }
+        let voting = self.nodes.values().filter(|node| node.is_voting());
+        let reachable = voting.filter(|node| node.health == Health::Fine).count();
+        let (quorum, _) = self.quorum();
+        let mut is_ok = true;
+        if self.settings.requires_full_coverage {
+            let serving = self.nodes.values().filter(|node| !node.has_failed());
+            let covered: usize = serving.map(|node| node.slots.len()).sum();
+            is_ok = covered == usize::from(SLOTS);
+        }
+        if reachable < quorum {
+            is_ok = false;
+            self.standing.in_minority = Some(now);
+        }
+        if is_ok && waits && self.is_too_early() {
+            return;
+        }
+        if is_ok != self.standing.is_ok {
+            self.standing.is_ok = is_ok;
+            let word = if is_ok { "ok" } else { "fail" };
+            self.log(format!("Cluster state changed: {word}"));
+        }
+    }
+
+    fn is_too_early(&self) -> bool {
+        let wait = self.settings.node_timeout.clamp(REJOIN_MIN, REJOIN_MAX);
+        self.standing.in_minority.is_some_and(|at| self.now().saturating_sub(at) < wait)
+    }
+}

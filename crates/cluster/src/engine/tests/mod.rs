@@ -1,0 +1,233 @@
+//! The engine: what single nodes do, and histories of whole clusters.
+
+mod simulation;
+mod world;
+
+use crate::engine::{Action, Cluster, Event, Forcing, LinkId, Moment, Order, OrderError, Settings};
+use crate::flags::NodeFlags;
+use crate::id::NodeId;
+use crate::message::{
+    Arrival, Body, FrameReader, Gossiping, Header, Limits, MessageFlags, Packet, write_packet,
+};
+use crate::nodes_file::NodesFile;
+use crate::slots::{Slot, SlotSet};
+use base::Random;
+
+use self::world::World;
+
+fn fresh(seed: u64) -> Cluster {
+    Cluster::start(Settings::default(), None, Moment::default(), Random::from_seed(seed)).0
+}
+
+fn at(now: u64) -> Moment {
+    Moment { now, wall: 1_700_000_000_000 + now }
+}
+
+fn sent(actions: &[Action]) -> Vec<(LinkId, Packet)> {
+    let read = |bytes: &[u8]| {
+        let mut reader = FrameReader::default();
+        reader.feed(bytes);
+        match reader.next(Limits { nodes: 100, payload: 100 }) {
+            Ok(Some(Arrival::Packet(packet))) => *packet,
+            other => panic!("{other:?}"),
+        }
+    };
+    let sent = actions.iter().filter_map(|action| match action {
+        Action::Send { link, bytes } => Some((*link, read(bytes))),
+        _ => None,
+    });
+    sent.collect()
+}
+
+#[test]
+fn a_new_node_writes_its_file_first_and_is_alone() {
+    let (cluster, actions) =
+        Cluster::start(Settings::default(), None, Moment::default(), Random::from_seed(1));
+    let Action::Persist { text, is_synced: true } = &actions[0] else { panic!("{actions:?}") };
+    let file = NodesFile::parse(text.as_bytes(), false).unwrap();
+    assert_eq!(file.own().unwrap().id, cluster.my_id());
+    let line = format!("No cluster configuration found, I'm {}", cluster.my_id());
+    assert!(actions.contains(&Action::Log { text: line }));
+    assert!(!cluster.is_ok());
+}
+
+#[test]
+fn a_lone_node_with_all_slots_serves_after_two_seconds() {
+    let mut cluster = fresh(1);
+    cluster.order(at(0), &Order::AddSlots(SlotSet::full())).unwrap();
+    cluster.handle(at(1999), Event::Tick);
+    assert!(!cluster.is_ok());
+    cluster.handle(at(2000), Event::Tick);
+    assert!(cluster.is_ok());
+    cluster.order(at(2000), &Order::DelSlots([Slot::of_key(b"x")].into_iter().collect())).unwrap();
+    assert!(!cluster.is_ok());
+}
+
+#[test]
+fn orders_that_cannot_be_are_refused_in_the_words_of_real_servers() {
+    let mut cluster = fresh(1);
+    let one: SlotSet = [Slot::of_key(b"foo")].into_iter().collect();
+    let mut refused = |order: Order| cluster.order(at(0), &order).unwrap_err().to_string();
+    assert_eq!(refused(Order::DelSlots(one.clone())), "Slot 12182 is already unassigned");
+    let other = NodeId::random(&mut Random::from_seed(9));
+    assert_eq!(refused(Order::Replicate(other, false)), format!("Unknown node {other}"));
+    let not_replica = "You should send CLUSTER FAILOVER to a replica";
+    assert_eq!(refused(Order::Failover(Forcing::Takeover)), not_replica);
+    cluster.order(at(0), &Order::AddSlots(one.clone())).unwrap();
+    let busy = cluster.order(at(0), &Order::AddSlots(one));
+    assert_eq!(busy.unwrap_err().to_string(), "Slot 12182 is already busy");
+    let me = cluster.my_id();
+    assert_eq!(cluster.order(at(0), &Order::Replicate(me, false)), Err(OrderError::Myself));
+    cluster.order(at(0), &Order::SetConfigEpoch(3)).unwrap();
+    let again = cluster.order(at(0), &Order::SetConfigEpoch(4));
+    assert_eq!(again, Err(OrderError::EpochIsSet));
+}
+
+fn header(sender: NodeId) -> Header {
+    Header {
+        sender,
+        current_epoch: 5,
+        config_epoch: 5,
+        offset: 0,
+        slots: SlotSet::full(),
+        primary: None,
+        ip: None,
+        port: 1,
+        secondary_port: 0,
+        bus_port: 2,
+        flags: NodeFlags::PRIMARY,
+        is_down: false,
+        message: MessageFlags::default(),
+    }
+}
+
+#[test]
+fn a_stranger_gets_an_answer_and_is_not_believed() {
+    let mut cluster = fresh(1);
+    let (link, ip) = (LinkId::From(1), "10.0.0.9".parse().unwrap());
+    cluster.handle(at(0), Event::Accepted { link, peer: ip, local: ip });
+    let stranger = NodeId::random(&mut Random::from_seed(9));
+    let bodies = [
+        Body::Ping(Gossiping::default()),
+        Body::Fail(cluster.my_id()),
+        Body::AuthRequest,
+        Body::AuthAck,
+        Body::ManualFailoverStart,
+        Body::Publish { channel: vec![1], message: vec![2] },
+        Body::Update { config_epoch: 9, owner: stranger, slots: SlotSet::full() },
+    ];
+    for (index, body) in bodies.into_iter().enumerate() {
+        let packet = Box::new(Packet { header: Some(header(stranger)), body });
+        let actions = cluster.handle(at(0), Event::Received { link, packet });
+        let answers = sent(&actions);
+        assert_eq!(answers.len(), usize::from(index == 0), "{actions:?}");
+        assert!(answers.iter().all(|(_, answer)| matches!(answer.body, Body::Pong(_))));
+        assert!(!actions.iter().any(|action| matches!(action, Action::Deliver { .. })));
+    }
+    assert_eq!((cluster.records().len(), cluster.current_epoch()), (1, 0));
+}
+
+/// The same request, three times: one vote, and on disk before it goes.
+#[test]
+fn a_vote_is_given_once_in_an_epoch_and_written_before() {
+    let mut world = World::new(Random::from_seed(3), 3, 1, false);
+    world.run_for(4000);
+    let voter = 0;
+    let primary = world.id(1);
+    let link = LinkId::From(u64::MAX);
+    let ip = "10.0.0.9".parse().unwrap();
+    world.kill(1);
+    world.run_for(4000);
+    let moment = at(world.now + 100_000);
+    let cluster = world.cluster(voter);
+    cluster.handle(moment, Event::Accepted { link, peer: ip, local: ip });
+    let (asker, epoch) = (cluster.records().into_iter(), cluster.current_epoch() + 1);
+    let asker = asker.filter(|node| node.primary.is_some()).map(|node| node.id).next().unwrap();
+    let mut asking = header(asker);
+    asking.current_epoch = epoch;
+    asking.config_epoch = epoch - 1;
+    asking.primary = Some(primary);
+    asking.flags = NodeFlags::REPLICA;
+    asking.slots = SlotSet::empty();
+    asking.message.forces_ack = true;
+    let bytes = write_packet(&asking, &Body::AuthRequest);
+    let mut votes = 0;
+    for _ in 0..3 {
+        let mut reader = FrameReader::default();
+        reader.feed(&bytes);
+        let Ok(Some(Arrival::Packet(packet))) = reader.next(Limits { nodes: 10, payload: 10 })
+        else {
+            panic!("the packet is right")
+        };
+        let actions = cluster.handle(moment, Event::Received { link, packet });
+        let given = sent(&actions).iter().filter(|(_, it)| it.body == Body::AuthAck).count();
+        if given > 0 {
+            let Action::Persist { text, is_synced: true } = &actions[0] else { panic!("first") };
+            assert!(text.contains(&format!("lastVoteEpoch {epoch}\n")), "{text}");
+        }
+        votes += given;
+    }
+    assert_eq!(votes, 1);
+}
+
+#[test]
+fn nodes_that_meet_one_node_know_all_and_agree() {
+    let mut world = World::new(Random::from_seed(5), 0, 0, false);
+    for index in 0..4 {
+        world.add_fresh();
+        let slots = |slot: &Slot| usize::from(slot.get()) % 4 == index;
+        world.order(index, &Order::SetConfigEpoch(index as u64 + 1));
+        world.order(index, &Order::AddSlots(Slot::all().filter(slots).collect()));
+    }
+    for index in 1..4 {
+        let order = Order::Meet { ip: world::ip(0), bus_port: world::BUS_PORT };
+        world.order(index, &order);
+    }
+    world.run_for(8000);
+    assert_eq!(world.disagreement(), None);
+    assert!((0..4).all(|index| world.cluster(index).records().len() == 4));
+}
+
+#[test]
+fn a_primary_that_dies_is_replaced_and_comes_back_as_a_replica() {
+    let mut world = World::new(Random::from_seed(7), 3, 1, false);
+    world.run_for(4000);
+    assert_eq!(world.disagreement(), None);
+    world.kill(0);
+    world.run_for(10_000);
+    assert!(world.cluster(3).is_primary() && world.cluster(3).is_ok());
+    world.revive(0);
+    world.run_for(6000);
+    assert_eq!(world.disagreement(), None);
+    assert_eq!(world.cluster(0).my_primary(), Some(world.id(3)));
+}
+
+#[test]
+fn a_manual_failover_waits_for_all_of_the_stream() {
+    let mut world = World::new(Random::from_seed(8), 3, 1, false);
+    world.run_for(4000);
+    world.order(3, &Order::Failover(Forcing::Agreed));
+    world.run_for(3000);
+    assert!(world.cluster(3).is_primary());
+    assert_eq!(world.offset(0), world.offset(3));
+    assert!(!world.is_paused(0));
+    assert_eq!(world.disagreement(), None);
+}
+
+#[test]
+fn a_takeover_needs_no_majority() {
+    let mut world = World::new(Random::from_seed(9), 3, 1, false);
+    world.run_for(4000);
+    for index in 0..3 {
+        world.kill(index);
+    }
+    world.run_for(200);
+    world.order(3, &Order::Failover(Forcing::Takeover));
+    assert!(world.cluster(3).is_primary());
+    for index in 0..3 {
+        world.revive(index);
+    }
+    world.run_for(12_000);
+    assert_eq!(world.disagreement(), None);
+    assert!(world.cluster(3).is_primary());
+}

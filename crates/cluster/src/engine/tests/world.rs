@@ -1,0 +1,593 @@
+//! Machines with a node each, and a network between them, all made of one seed.
+//!
+//! Invariant: nothing here knows of the inside of a node but what its table says and what it does.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr};
+
+use base::Random;
+
+use crate::engine::{Action, Cluster, Event, Forcing, LinkId, Moment, Order, Settings};
+use crate::flags::NodeFlags;
+use crate::id::{NodeId, ShardId};
+use crate::message::{Arrival, FrameReader, Limits};
+use crate::nodes_file::{AuxFields, NodeRecord, NodesFile};
+use crate::slots::{Slot, SlotSet};
+
+pub(super) const BUS_PORT: u16 = 17_000;
+const NODE_TIMEOUT: u64 = 1000;
+const LATENCY: u64 = 8;
+/// The type of the packet that gives a vote.
+const VOTE: u16 = 6;
+const LIMITS: Limits = Limits { nodes: 100, payload: 1 << 16 };
+
+pub(super) fn ip(machine: usize) -> IpAddr {
+    Ipv4Addr::new(10, 0, 0, machine as u8).into()
+}
+
+struct Machine {
+    id: NodeId,
+    cluster: Option<Cluster>,
+    /// What is on disk for sure, and what was written last.
+    synced: String,
+    written: String,
+    offset: u64,
+    heard: u64,
+    is_paused: bool,
+    stopped_until: u64,
+    skew: i64,
+    /// The actions of a list after which the machine dies, if so.
+    dies_after: Option<usize>,
+    /// The wires of this machine's links.
+    wires: BTreeMap<LinkId, usize>,
+    readers: BTreeMap<LinkId, FrameReader>,
+    accepted: u64,
+}
+
+/// Both ends of a link.
+struct Wire {
+    from: (usize, LinkId),
+    to: (usize, LinkId),
+    /// Nothing overtakes what was sent before.
+    arrives: [u64; 2],
+}
+
+enum Happening {
+    Tick,
+    Accept(usize),
+    Paused,
+    Connected(usize, LinkId),
+    Closed(usize, LinkId),
+    Bytes(usize, LinkId, Vec<u8>),
+}
+
+pub(super) struct World {
+    pub(super) random: Random,
+    pub(super) now: u64,
+    machines: Vec<Machine>,
+    wires: Vec<Wire>,
+    shards: usize,
+    queue: BTreeMap<(u64, u64), (usize, Happening)>,
+    sequence: u64,
+    /// Pairs that cannot reach each other, one way.
+    cut: BTreeSet<(usize, usize)>,
+    loss: u64,
+    /// How long a packet is under way at most, if nothing special befalls it.
+    latency: u64,
+    /// To whom a machine gave its vote in an epoch.
+    votes: BTreeMap<(usize, u64), usize>,
+    pub(super) promotions: u64,
+    pub(super) failures: Vec<String>,
+    pub(super) tale: Option<Vec<String>>,
+}
+
+fn settings(machine: usize) -> Settings {
+    Settings {
+        node_timeout: NODE_TIMEOUT,
+        ip: Some(ip(machine)),
+        tcp_port: 7000,
+        bus_port: BUS_PORT,
+        ..Settings::default()
+    }
+}
+
+impl World {
+    /// A cluster of so many primaries with so many replicas each, as their files say.
+    pub(super) fn new(random: Random, primaries: usize, replicas: usize, is_told: bool) -> World {
+        let mut world = World {
+            random,
+            now: 1000,
+            machines: Vec::new(),
+            wires: Vec::new(),
+            shards: primaries,
+            queue: BTreeMap::new(),
+            sequence: 0,
+            cut: BTreeSet::new(),
+            loss: 0,
+            latency: LATENCY,
+            votes: BTreeMap::new(),
+            promotions: 0,
+            failures: Vec::new(),
+            tale: is_told.then(Vec::new),
+        };
+        let count = primaries * (1 + replicas);
+        let ids: Vec<NodeId> = (0..count).map(|_| NodeId::random(&mut world.random)).collect();
+        for me in 0..count {
+            let record = |index: usize| record(&ids, index, me, primaries);
+            let nodes = (0..count).map(record).collect();
+            let file = NodesFile { nodes, current_epoch: primaries as u64, last_vote_epoch: 0 };
+            world.add(ids[me], file.to_text(false));
+        }
+        world
+    }
+
+    /// A machine with a node that knows no other.
+    pub(super) fn add_fresh(&mut self) {
+        let id = NodeId::random(&mut self.random);
+        self.add(id, String::new());
+    }
+
+    fn add(&mut self, id: NodeId, file: String) {
+        self.machines.push(Machine {
+            id,
+            cluster: None,
+            synced: file.clone(),
+            written: file,
+            offset: 0,
+            heard: self.now,
+            is_paused: false,
+            stopped_until: 0,
+            skew: 0,
+            dies_after: None,
+            wires: BTreeMap::new(),
+            readers: BTreeMap::new(),
+            accepted: 0,
+        });
+        self.revive(self.machines.len() - 1);
+    }
+
+    pub(super) fn id(&self, machine: usize) -> NodeId {
+        self.machines[machine].id
+    }
+
+    pub(super) fn offset(&self, machine: usize) -> u64 {
+        self.machines[machine].offset
+    }
+
+    pub(super) fn is_paused(&self, machine: usize) -> bool {
+        self.machines[machine].is_paused
+    }
+
+    pub(super) fn cluster(&mut self, machine: usize) -> &mut Cluster {
+        self.machines[machine].cluster.as_mut().expect("the machine is up")
+    }
+
+    fn tell(&mut self, line: impl FnOnce() -> String) {
+        if let Some(tale) = &mut self.tale {
+            tale.push(format!("{:>7} {}", self.now, line()));
+        }
+    }
+
+    pub(super) fn revive(&mut self, machine: usize) {
+        if self.machines[machine].cluster.is_some() {
+            return;
+        }
+        let seed = self.random.next_u64();
+        let moment = self.moment(machine);
+        let it = &mut self.machines[machine];
+        // What was written without a sync may be there or not.
+        let text = if seed.is_multiple_of(2) { &it.synced } else { &it.written };
+        let file = match NodesFile::parse(text.as_bytes(), false) {
+            Ok(file) => Some(file),
+            Err(_) if text.is_empty() => None,
+            Err(error) => {
+                self.failures.push(format!("nodes.conf does not load: {error}"));
+                return;
+            }
+        };
+        let (cluster, actions) =
+            Cluster::start(settings(machine), file, moment, Random::from_seed(seed));
+        it.id = cluster.my_id();
+        it.cluster = Some(cluster);
+        it.heard = self.now;
+        it.is_paused = false;
+        self.tell(|| format!("m{machine} begins"));
+        self.carry_out(machine, actions);
+        let first = self.now + self.random.below(100);
+        self.push(first, machine, Happening::Tick);
+    }
+
+    pub(super) fn kill(&mut self, machine: usize) {
+        if self.machines[machine].cluster.take().is_none() {
+            return;
+        }
+        self.tell(|| format!("m{machine} dies"));
+        self.queue.retain(|_, (to, what)| *to != machine || !matches!(what, Happening::Tick));
+        self.machines[machine].readers.clear();
+        for (link, index) in std::mem::take(&mut self.machines[machine].wires) {
+            let wire = &self.wires[index];
+            let is_own = wire.from == (machine, link);
+            let (other, link) = if is_own { wire.to } else { wire.from };
+            let at = self.now + self.random.below(20);
+            self.push(at, other, Happening::Closed(index, link));
+        }
+    }
+
+    fn moment(&self, machine: usize) -> Moment {
+        let wall = 1_700_000_000_000_u64 + self.now;
+        Moment { now: self.now, wall: wall.saturating_add_signed(self.machines[machine].skew) }
+    }
+
+    fn push(&mut self, at: u64, machine: usize, what: Happening) {
+        self.sequence += 1;
+        self.queue.insert((at, self.sequence), (machine, what));
+    }
+
+    pub(super) fn run_for(&mut self, length: u64) {
+        let end = self.now + length;
+        while let Some(next) = self.queue.first_entry() {
+            if next.key().0 > end {
+                break;
+            }
+            let ((at, _), (machine, what)) = next.remove_entry();
+            self.now = at.max(self.now);
+            self.happen(machine, what);
+        }
+        self.now = end;
+    }
+
+    pub(super) fn order(&mut self, machine: usize, order: &Order) {
+        let moment = self.moment(machine);
+        let done = self.cluster(machine).order(moment, order);
+        self.carry_out(machine, done.expect("the order is right"));
+    }
+
+    fn feed(&mut self, machine: usize, event: Event) {
+        let moment = self.moment(machine);
+        let Some(cluster) = &mut self.machines[machine].cluster else { return };
+        let actions = cluster.handle(moment, event);
+        self.carry_out(machine, actions);
+        self.check(machine);
+    }
+
+    fn happen(&mut self, machine: usize, what: Happening) {
+        if self.machines[machine].cluster.is_none() {
+            if let Happening::Accept(wire) = what {
+                let (other, link) = self.wires[wire].from;
+                self.push(self.now, other, Happening::Closed(wire, link));
+            }
+            return;
+        }
+        if self.machines[machine].stopped_until > self.now {
+            let at = self.machines[machine].stopped_until;
+            self.push(at, machine, what);
+            return;
+        }
+        match what {
+            Happening::Tick => {
+                self.push(self.now + 100, machine, Happening::Tick);
+                self.replicate(machine);
+                self.feed(machine, Event::Tick);
+            }
+            Happening::Accept(wire) => {
+                let (other, link) = self.wires[wire].from;
+                let own = self.wires[wire].to.1;
+                self.machines[machine].wires.insert(own, wire);
+                self.push(self.now, other, Happening::Connected(wire, link));
+                let (peer, local) = (ip(other), ip(machine));
+                self.feed(machine, Event::Accepted { link: own, peer, local });
+            }
+            Happening::Paused => {
+                let offset = self.machines[machine].offset;
+                self.feed(machine, Event::WritesPaused { offset });
+            }
+            Happening::Connected(wire, link) => {
+                if self.machines[machine].wires.get(&link) == Some(&wire) {
+                    self.feed(machine, Event::Connected { link });
+                }
+            }
+            Happening::Closed(wire, link) => {
+                if self.machines[machine].wires.get(&link) == Some(&wire) {
+                    self.machines[machine].wires.remove(&link);
+                    self.machines[machine].readers.remove(&link);
+                    self.feed(machine, Event::Closed { link });
+                }
+            }
+            Happening::Bytes(wire, link, bytes) => {
+                if self.machines[machine].wires.get(&link) == Some(&wire) {
+                    self.read(machine, link, &bytes);
+                }
+            }
+        }
+    }
+
+    fn read(&mut self, machine: usize, link: LinkId, bytes: &[u8]) {
+        self.machines[machine].readers.entry(link).or_default().feed(bytes);
+        while let Some(reader) = self.machines[machine].readers.get_mut(&link) {
+            match reader.next(LIMITS).expect("nodes send packets") {
+                Some(Arrival::Packet(packet)) => {
+                    self.feed(machine, Event::Received { link, packet });
+                }
+                Some(Arrival::Ignored(error)) => panic!("{error}"),
+                None => return,
+            }
+        }
+    }
+
+    /// Writes go on at primaries that serve; replicas that reach their primary follow.
+    fn replicate(&mut self, machine: usize) {
+        let Some(cluster) = &self.machines[machine].cluster else { return };
+        let mut silence = None;
+        match cluster.my_primary() {
+            None => {
+                if cluster.is_ok() && !self.machines[machine].is_paused {
+                    self.machines[machine].offset += self.random.below(50);
+                }
+            }
+            Some(primary) => {
+                let source = self.machines.iter().position(|it| it.id == primary);
+                let source = source.filter(|source| {
+                    let is_cut = self.cut.contains(&(*source, machine));
+                    let it = &self.machines[*source];
+                    !is_cut
+                        && it.stopped_until <= self.now
+                        && it.cluster.as_ref().is_some_and(Cluster::is_primary)
+                });
+                if let Some(source) = source {
+                    self.machines[machine].offset = self.machines[source].offset;
+                    self.machines[machine].heard = self.now;
+                }
+                silence = Some(self.now - self.machines[machine].heard);
+            }
+        }
+        let offset = self.machines[machine].offset;
+        self.feed(machine, Event::Progress { offset, silence });
+    }
+
+    fn carry_out(&mut self, machine: usize, actions: Vec<Action>) {
+        for action in actions {
+            if let Some(left) = &mut self.machines[machine].dies_after {
+                if *left == 0 {
+                    self.machines[machine].dies_after = None;
+                    self.kill(machine);
+                    return;
+                }
+                *left -= 1;
+            }
+            self.act(machine, action);
+            if self.machines[machine].cluster.is_none() {
+                return;
+            }
+        }
+    }
+
+    fn act(&mut self, machine: usize, action: Action) {
+        match action {
+            Action::Persist { text, is_synced } => {
+                if let Err(error) = NodesFile::parse(text.as_bytes(), false) {
+                    self.failures.push(format!("nodes.conf is wrong: {error}\n{text}"));
+                }
+                let it = &mut self.machines[machine];
+                if is_synced {
+                    it.synced.clone_from(&text);
+                }
+                it.written = text;
+            }
+            Action::Connect { link, ip, .. } => self.connect(machine, link, ip),
+            Action::Close { link } => self.close(machine, link),
+            Action::Send { link, bytes } => self.send(machine, link, bytes),
+            Action::PauseWrites { .. } => {
+                self.machines[machine].is_paused = true;
+                self.push(self.now + 1, machine, Happening::Paused);
+            }
+            Action::ResumeWrites => self.machines[machine].is_paused = false,
+            Action::Lead => {
+                self.promotions += 1;
+                self.tell(|| format!("m{machine} leads"));
+            }
+            Action::Log { text } => self.tell(|| format!("m{machine}: {text}")),
+            Action::Follow { .. } => self.machines[machine].heard = self.now,
+            Action::Deliver { .. } | Action::DropKeys { .. } => {}
+        }
+    }
+
+    fn connect(&mut self, machine: usize, link: LinkId, to: IpAddr) {
+        let there = (0..self.machines.len()).find(|other| ip(*other) == to);
+        let Some(there) = there else { return };
+        self.machines[there].accepted += 1;
+        let other = LinkId::From(self.machines[there].accepted);
+        let wire = self.wires.len();
+        self.wires.push(Wire { from: (machine, link), to: (there, other), arrives: [0; 2] });
+        self.machines[machine].wires.insert(link, wire);
+        if !self.cut.contains(&(machine, there)) {
+            let at = self.now + 1 + self.random.below(10);
+            self.push(at, there, Happening::Accept(wire));
+        }
+    }
+
+    fn close(&mut self, machine: usize, link: LinkId) {
+        let Some(index) = self.machines[machine].wires.remove(&link) else { return };
+        self.machines[machine].readers.remove(&link);
+        let wire = &self.wires[index];
+        let (other, link) = if wire.from == (machine, link) { wire.to } else { wire.from };
+        let at = wire.arrives[0].max(wire.arrives[1]).max(self.now + 1);
+        self.push(at, other, Happening::Closed(index, link));
+    }
+
+    fn send(&mut self, machine: usize, link: LinkId, bytes: Vec<u8>) {
+        let Some(index) = self.machines[machine].wires.get(&link).copied() else { return };
+        let delay = if self.random.below(20) == 0 { 200 } else { self.latency };
+        let delay = 1 + self.random.below(delay);
+        let wire = &mut self.wires[index];
+        let way = usize::from(wire.from != (machine, link));
+        let (other, there) = if way == 0 { wire.to } else { wire.from };
+        let kind = u16::from_be_bytes([bytes[12], bytes[13]]);
+        if kind == VOTE {
+            let epoch = u64::from_be_bytes(bytes[16..24].try_into().expect("eight bytes"));
+            if self.votes.insert((machine, epoch), other).is_some_and(|before| before != other) {
+                self.failures.push(format!("m{machine} has voted twice in epoch {epoch}"));
+            }
+        }
+        if self.cut.contains(&(machine, other)) {
+            return;
+        }
+        let at = wire.arrives[way].max(self.now + delay);
+        wire.arrives[way] = at;
+        let chance = self.random.below(100);
+        if chance < self.loss {
+            return;
+        }
+        if chance < 2 * self.loss {
+            let late = at + self.random.below(1000);
+            self.push(late, other, Happening::Bytes(index, there, bytes.clone()));
+        }
+        self.push(at, other, Happening::Bytes(index, there, bytes));
+    }
+
+    pub(super) fn disturb(&mut self) {
+        let count = self.machines.len();
+        let machine = self.random.below(count as u64) as usize;
+        match self.random.below(17) {
+            0..=2 => self.kill(machine),
+            3..=5 => {
+                for machine in 0..count {
+                    if self.random.below(2) == 0 {
+                        self.revive(machine);
+                    }
+                }
+            }
+            6 => self.partition(),
+            7 => self.cut.clear(),
+            8 => {
+                let length = self.random.below(4000);
+                self.tell(|| format!("m{machine} stands still for {length}"));
+                self.machines[machine].stopped_until = self.now + length;
+            }
+            9 => self.machines[machine].skew += self.random.below(40_000) as i64 - 20_000,
+            10 => self.machines[machine].dies_after = Some(self.random.below(6) as usize),
+            11 => self.loss = self.random.below(8),
+            13 => self.latency = [LATENCY, 100, 300][self.random.below(3) as usize],
+            12 => {
+                let other = self.random.below(count as u64) as usize;
+                self.tell(|| format!("m{machine} does not reach m{other}"));
+                self.cut.insert((machine, other));
+            }
+            14 => self.ask_to_take_over(machine, Forcing::Agreed),
+            15 => self.ask_to_take_over(machine, Forcing::Force),
+            _ => {
+                for machine in 0..count {
+                    self.ask_to_take_over(machine, Forcing::Force);
+                }
+            }
+        }
+    }
+
+    /// An operator asks for a failover; a primary refuses.
+    fn ask_to_take_over(&mut self, machine: usize, forcing: Forcing) {
+        let moment = self.moment(machine);
+        let cluster = self.machines[machine].cluster.as_mut();
+        if let Some(Ok(actions)) = cluster.map(|it| it.order(moment, &Order::Failover(forcing))) {
+            self.tell(|| format!("m{machine} shall take over: {forcing:?}"));
+            self.carry_out(machine, actions);
+        }
+    }
+
+    fn partition(&mut self) {
+        let sides: Vec<bool> = self.machines.iter().map(|_| self.random.below(3) == 0).collect();
+        self.tell(|| format!("partition {sides:?}"));
+        for (one, side) in sides.iter().enumerate() {
+            for (other, other_side) in sides.iter().enumerate() {
+                if side != other_side {
+                    self.cut.insert((one, other));
+                }
+            }
+        }
+    }
+
+    pub(super) fn mend(&mut self) {
+        self.tell(|| "all is mended".to_owned());
+        self.cut.clear();
+        self.loss = 0;
+        self.latency = LATENCY;
+        for machine in 0..self.machines.len() {
+            self.machines[machine].dies_after = None;
+            self.machines[machine].stopped_until = 0;
+            self.machines[machine].skew = 0;
+            self.revive(machine);
+        }
+    }
+
+    /// No two nodes own a slot under one epoch, unless more nodes have voted in it than there are
+    /// shards: where a shard changes its primary in that moment, both the old and the new one may
+    /// vote, as in all servers of this protocol. Such a collision must settle, like all else.
+    fn check(&mut self, machine: usize) {
+        let Some(cluster) = &self.machines[machine].cluster else { return };
+        let slots = cluster.my_slots();
+        if !cluster.is_primary() || slots.is_empty() {
+            return;
+        }
+        let own = cluster.my_epoch();
+        if self.votes.keys().filter(|(_, epoch)| *epoch == own).count() > self.shards {
+            return;
+        }
+        let id = cluster.my_id();
+        let mut found = Vec::new();
+        for other in self.machines.iter().filter_map(|it| it.cluster.as_ref()) {
+            if other.my_id() != id
+                && other.is_primary()
+                && other.my_epoch() == own
+                && !other.my_slots().and(slots).is_empty()
+            {
+                found.push(format!("{id:?} and {:?} own slots under epoch {own}", other.my_id()));
+            }
+        }
+        self.failures.extend(found);
+    }
+
+    /// What is not as it should be when all is well.
+    pub(super) fn disagreement(&self) -> Option<String> {
+        let mut told: Option<Vec<(NodeId, SlotSet)>> = None;
+        for (index, machine) in self.machines.iter().enumerate() {
+            let Some(cluster) = &machine.cluster else { return Some(format!("m{index} is down")) };
+            if !cluster.is_ok() {
+                return Some(format!("m{index} says fail"));
+            }
+            let owners = cluster.records().into_iter().filter(|node| !node.slots.is_empty());
+            let mut owners: Vec<_> = owners.map(|node| (node.id, node.slots)).collect();
+            owners.sort_by_key(|(id, _)| *id);
+            match &told {
+                Some(others) if *others != owners => {
+                    return Some(format!("m{index} knows {owners:?}, others {others:?}"));
+                }
+                _ => told = Some(owners),
+            }
+            if cluster.is_primary() == cluster.my_slots().is_empty() {
+                return Some(format!("m{index} is a primary without slots"));
+            }
+        }
+        None
+    }
+}
+
+fn record(ids: &[NodeId], index: usize, me: usize, primaries: usize) -> NodeRecord {
+    let (primary, is_replica) = (index % primaries, index >= primaries);
+    let role = if is_replica { NodeFlags::REPLICA } else { NodeFlags::PRIMARY };
+    let own = if index == me { NodeFlags::MYSELF } else { NodeFlags::default() };
+    let is_owned = |slot: &Slot| usize::from(slot.get()) * primaries / 16_384 == primary;
+    NodeRecord {
+        id: ids[index],
+        ip: Some(ip(index)),
+        tcp_port: 7000,
+        tls_port: 0,
+        bus_port: BUS_PORT,
+        aux: AuxFields { shard: Some(ShardId(ids[primary])), ..AuxFields::default() },
+        flags: role.with(own),
+        primary: is_replica.then_some(ids[primary]),
+        ping_sent: 0,
+        pong_received: 0,
+        config_epoch: if is_replica { 0 } else { primary as u64 + 1 },
+        is_connected: true,
+        slots: Slot::all().filter(|slot| !is_replica && is_owned(slot)).collect(),
+        open_slots: Vec::new(),
+    }
+}
