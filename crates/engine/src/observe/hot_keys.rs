@@ -24,7 +24,7 @@ const HELD_PER_TOLD: usize = 10;
 const KEY_MAX: usize = 64 << 10;
 
 /// What is asked of a session.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct HotKeySettings {
     /// Whether the processors' time is noted.
     pub cpu: bool,
@@ -95,8 +95,9 @@ pub struct UsageSample {
 
 /// What one worker noted.
 struct Row {
-    /// For which session.
+    /// For which session, and what that asks.
     number: u64,
+    settings: HotKeySettings,
     commands_us: u64,
     command_bytes: u64,
     random: Random,
@@ -106,7 +107,7 @@ struct Row {
 
 impl Default for HotKeys {
     fn default() -> Self {
-        let row = |lane| Mutex::new(Row::new(0, 1, lane));
+        let row = |lane| Mutex::new(Row::new(0, HotKeySettings::default(), lane));
         Self {
             running: AtomicU64::new(0),
             begun: AtomicU64::new(0),
@@ -133,12 +134,16 @@ impl HotKeys {
         micros: u64,
         reply_bytes: u64,
     ) {
-        let Some((number, settings)) = self.running_session() else { return };
-        let Some(row) = self.rows.get(lane) else { return };
-        let mut row = lock(row);
-        if row.number != number {
-            *row = Row::new(number, settings.count, lane as u64);
+        let Some(own) = self.rows.get(lane) else { return };
+        let mut row = lock(own);
+        if row.number != self.running.load(Ordering::Relaxed) {
+            // A report locks the session first and the rows then.
+            drop(row);
+            let Some((number, settings)) = self.running_session() else { return };
+            row = lock(own);
+            *row = Row::new(number, settings, lane as u64);
         }
+        let settings = row.settings;
         let bytes = request_bytes(args) + reply_bytes;
         row.commands_us += micros;
         row.command_bytes += bytes;
@@ -208,7 +213,7 @@ impl HotKeys {
             return false;
         }
         *session = None;
-        self.rows.iter().for_each(|row| *lock(row) = Row::new(0, 1, 0));
+        self.rows.iter().for_each(|row| *lock(row) = Row::new(0, HotKeySettings::default(), 0));
         true
     }
 
@@ -240,10 +245,11 @@ impl HotKeys {
 }
 
 impl Row {
-    fn new(number: u64, count: usize, seed: u64) -> Self {
-        let capacity = count.saturating_mul(HELD_PER_TOLD);
+    fn new(number: u64, settings: HotKeySettings, seed: u64) -> Self {
+        let capacity = settings.count.saturating_mul(HELD_PER_TOLD);
         Self {
             number,
+            settings,
             commands_us: 0,
             command_bytes: 0,
             random: Random::from_seed(seed),
