@@ -382,8 +382,9 @@ fn what_is_over_in_a_reload_is_told_of_its_end() {
     let (mut client, mut listener) = (server.client(), server.client());
     listener.call(&["SUBSCRIBE", "__keyevent@0__:expired"]);
     client.call(&["DEBUG", "SET-ACTIVE-EXPIRE", "0"]);
-    client.call(&["SET", "probe", "v", "PX", "50"]);
     client.call(&["SET", "key", "5", "PX", "50"]);
+    // The probe is the later one, so the key is over where the probe is.
+    client.call(&["SET", "probe", "v", "PX", "50"]);
     eventually("both are over", || client.call(&["GET", "probe"]) == Value::Null);
     listener.receive();
     assert_eq!(render(&client.call(&["DEBUG", "RELOAD"])), "OK");
