@@ -3,18 +3,19 @@
 //! A worker serves it like any other client's, by a pair of sockets; so rights, gates, locks and
 //! statistics are those of every client, and the thread of HTTP runs no command itself.
 //!
-//! Invariants: a session lives no longer than the request that it was opened for; what it may say
-//! is bounded in bytes and in time.
+//! Invariants: a session lives no longer than the request that it was opened for, and an answer is
+//! told once its sessions no longer count; what a session may say is bounded in bytes and in time.
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream as RawUnixStream;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use acl::User;
+use engine::clients::client_id::ClientId;
 use engine::clients::registry::Peer;
 use engine::session::Session;
 use hyper::StatusCode;
@@ -35,13 +36,43 @@ const BYTES_MOST: usize = 16 << 20;
 /// All commands of a session together.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// How long an answer waits for the end of its sessions, which a worker under load sees late.
+const DEPARTURE: Duration = Duration::from_secs(5);
+
 /// A caller by HTTP: where the request came from and to, and its user.
-#[derive(Clone)]
 pub(super) struct Caller {
     pub(super) server: &'static HttpState,
-    pub(super) peer: SocketAddr,
-    pub(super) local: SocketAddr,
+    peer: SocketAddr,
+    local: SocketAddr,
     pub(super) user: Arc<User>,
+    /// The clients that the sessions of this request are registered as.
+    opened: Mutex<Vec<ClientId>>,
+}
+
+impl Caller {
+    /// The sender of a request between these ends (peer, own).
+    pub(super) fn new(
+        server: &'static HttpState,
+        (peer, local): (SocketAddr, SocketAddr),
+        user: Arc<User>,
+    ) -> Self {
+        Self { server, peer, local, user, opened: Mutex::default() }
+    }
+
+    /// Waits until the sessions of the request are over, so that the next request finds room.
+    pub(super) async fn sessions_over(&self) {
+        let opened = std::mem::take(&mut *self.opened());
+        if !opened.is_empty() {
+            let clients = &self.server.clients;
+            let over = poll_fn(|cx| clients.poll_departures(&opened, cx.waker()));
+            // A command that goes on keeps its session longer than any answer is kept.
+            let _ = tokio::time::timeout(DEPARTURE, over).await;
+        }
+    }
+
+    fn opened(&self) -> MutexGuard<'_, Vec<ClientId>> {
+        self.opened.lock().expect("no critical section here panics")
+    }
 }
 
 /// The words of a request, of which the first is the command's.
@@ -73,6 +104,7 @@ impl CommandSession {
         let now = server.keyspace.clock().now_ms();
         let ends = [caller.peer, caller.local].map(|end| Peer::Tcp(end.into()));
         let client = server.clients.register(ends[0], ends[1], other.as_raw_fd(), now);
+        caller.opened().push(client.id);
         let mut session = Session::new(client, Some(Arc::clone(&caller.user)), is_local);
         session.set_protocol(Resp::Three);
         session.select(database);

@@ -46,7 +46,7 @@ pub(super) async fn answer(
 
 async fn answer_or_fail(
     server: &'static HttpState,
-    (peer, local): (SocketAddr, SocketAddr),
+    ends: (SocketAddr, SocketAddr),
     path: &str,
     request: Request<Incoming>,
 ) -> Result<String, Failure> {
@@ -54,7 +54,7 @@ async fn answer_or_fail(
     if let Some(why) = origin::refusal(headers) {
         return Err(Failure::new(StatusCode::FORBIDDEN, why));
     }
-    let user = access::authenticate(server, peer, headers).map_err(|status| {
+    let user = access::authenticate(server, ends.0, headers).map_err(|status| {
         let why = match status {
             StatusCode::UNAUTHORIZED => "A name and a password of ACL are needed.",
             _ => "Protected mode keeps strangers out.",
@@ -65,19 +65,25 @@ async fn answer_or_fail(
         let why = "POST is for /api/command, and GET for all else.";
         return Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, why));
     }
-    let caller = Caller { server, peer, local, user };
+    let caller = Caller::new(server, ends, user);
+    let told = tell(&caller, path, request).await;
+    caller.sessions_over().await;
+    told
+}
+
+async fn tell(caller: &Caller, path: &str, request: Request<Incoming>) -> Result<String, Failure> {
     let query = Query::parse(request.uri().query().unwrap_or_default());
     match path {
-        "info" => figures::info(&caller),
-        "me" => Ok(figures::me(&caller)),
-        "latency" => figures::latency(&caller),
-        "keys" => keys::list(&caller, &query).await,
-        "key" => values::show(&caller, &query).await,
-        "clients" => lists::clients(&caller).await,
-        "slow" => lists::slow(&caller).await,
-        "config" => config::list(&caller).await,
-        "commands" => Ok(commands::list(server)),
-        "command" => console::run(&caller, &query, request.into_body()).await,
+        "info" => figures::info(caller),
+        "me" => Ok(figures::me(caller)),
+        "latency" => figures::latency(caller),
+        "keys" => keys::list(caller, &query).await,
+        "key" => values::show(caller, &query).await,
+        "clients" => lists::clients(caller).await,
+        "slow" => lists::slow(caller).await,
+        "config" => config::list(caller).await,
+        "commands" => Ok(commands::list(caller.server)),
+        "command" => console::run(caller, &query, request.into_body()).await,
         _ => {
             let why = format!("There are, behind /api/: {PATHS}.");
             Err(Failure::new(StatusCode::NOT_FOUND, why))
