@@ -288,9 +288,9 @@ fn the_keyboard_and_a_phone_are_enough() {
 #[test]
 fn loading_is_shown() {
     let port = free_port().to_string();
-    // A key in a millisecond: the data set takes half a minute.
+    // A key in ten milliseconds: the data set takes five minutes, longer than any browser's start.
     let slowly =
-        ["--http-port", &port, "--enable-debug-command", "yes", "--key-load-delay", "1000"];
+        ["--http-port", &port, "--enable-debug-command", "yes", "--key-load-delay", "10000"];
     let mut server = Server::start(&slowly);
     check(&mut server.client(), "> DEBUG POPULATE 30000 many 20\nOK\n> SAVE\nOK");
     server.kill();

@@ -47,7 +47,8 @@ fn links_are_listed_as_the_real_server_lists_them() {
         eventually("the replica acknowledges", || {
             figure(&line(&top, "replica"), "tot-cmds") >= before + 2
         });
-        assert!(figure(&line(&top, "replica"), "idle") <= 2);
+        // Each acknowledgement begins the time anew, however slow the machine is.
+        eventually("the replica was just heard", || figure(&line(&top, "replica"), "idle") <= 1);
         let first = line(&top, "replica").replace("io-thread=1", "io-thread=0");
         let mut second = String::new();
         eventually("the last word of the stream is EXEC, or a later PING", || {
@@ -140,6 +141,23 @@ fn told(log: &str) -> Vec<String> {
     log.lines().filter_map(words).collect()
 }
 
+/// The same with each block of lines that follows itself told once: how often a replica tries again
+/// is a matter of time.
+fn without_retries(lines: Vec<String>) -> Vec<String> {
+    let mut kept = Vec::with_capacity(lines.len());
+    for line in lines {
+        kept.push(line);
+        let is_repeated = |length: &usize| {
+            let (rest, last) = kept.split_at(kept.len() - length);
+            rest.ends_with(last)
+        };
+        if let Some(length) = (1..=kept.len() / 2).take_while(|it| *it <= 6).find(is_repeated) {
+            kept.truncate(kept.len() - length);
+        }
+    }
+    kept
+}
+
 #[test]
 fn a_replica_tells_its_log_what_the_real_one_tells() {
     let logs = KINDS.map(|kind| {
@@ -181,7 +199,7 @@ fn a_replica_tells_its_log_what_the_real_one_tells() {
             below.log().matches("MASTER MODE enabled").count() == 2
         });
         // A server of ours that never had a replica stands nowhere, and is told so at first.
-        let told = told(&below.log());
+        let told = without_retries(told(&below.log()));
         let first = told.iter().position(|line| line.ends_with("Finished with success"));
         told[first.expect("there was a full sync")..].join("\n")
     });
