@@ -46,6 +46,11 @@ impl Results {
         self.tests.get(test).copied()
     }
 
+    /// The tests that failed.
+    pub(crate) fn failed(&self) -> impl Iterator<Item = &str> {
+        self.tests.iter().filter(|(_, passed)| !**passed).map(|(name, _)| &**name)
+    }
+
     /// Takes in what a program of tests printed. What a test prints past the harness may stand
     /// between its name and its result, so that has failed which is among the failures in the end.
     pub(crate) fn hear(&mut self, line: &str) {
@@ -77,6 +82,7 @@ mod tests {
         lines.lines().for_each(|line| results.hear(line));
         let passed = ["a::b", "c", "d", "e", "f"].map(|test| results.passed(test));
         assert_eq!(passed, [Some(true), Some(true), Some(true), Some(false), None]);
+        assert_eq!(results.failed().collect::<Vec<_>>(), ["e"]);
         assert_eq!(Results::of(&results.text()).tests, results.tests);
     }
 }
