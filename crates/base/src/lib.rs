@@ -13,6 +13,7 @@ mod float_text;
 pub mod glob;
 mod grisu;
 pub mod hash;
+pub mod hash_slot;
 pub mod io_text;
 pub mod long_double;
 pub mod nearest;

@@ -2,11 +2,8 @@
 //!
 //! Hash slots, the messages of the bus as Redis 7 to 8 and Valkey 8 and 9 write them, the file
 //! `nodes.conf` of both, and the engine, which takes events and gives actions: meeting, gossip,
-//! detection of failures, claims of slots, elections, failovers by order.
-//!
-//! Not there yet: slots on the move (SETSLOT, open slots), FORGET, RESET, BUMPEPOCH, replicas that
-//! change over to a primary without any, messages to the subscribers of other nodes, a bound on
-//! what waits in a link; and the server does not use the engine yet.
+//! detection of failures, claims of slots, slots on the move, elections, failovers by order,
+//! replicas that change over, messages to the subscribers of other nodes.
 //!
 //! Invariants: a node gives one vote in an epoch; of two primaries with one epoch, which shards
 //! that change their primaries at one time can bring about, one takes another epoch; what a peer
@@ -23,6 +20,7 @@ mod slots;
 
 pub use engine::{
     Action, Cluster, Event, Forcing, LinkId, Millis, Moment, Order, OrderError, Settings,
+    SlotChange,
 };
 pub use flags::NodeFlags;
 pub use id::{NodeId, ShardId};

@@ -4,10 +4,10 @@
 
 use std::fmt;
 
-use base::crc::crc16;
+use base::hash_slot::hash_slot;
 
 /// The number of slots of a cluster.
-pub const SLOTS: u16 = 16_384;
+pub const SLOTS: u16 = base::hash_slot::HASH_SLOTS;
 
 /// A hash slot.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -21,12 +21,7 @@ impl Slot {
 
     /// The slot of a key: of what stands in its first braces, if anything does, else of all of it.
     pub fn of_key(key: &[u8]) -> Slot {
-        let tag = key.iter().position(|byte| *byte == b'{').and_then(|open| {
-            let inside = &key[open + 1..];
-            let end = inside.iter().position(|byte| *byte == b'}')?;
-            (end > 0).then(|| &inside[..end])
-        });
-        Slot(crc16(tag.unwrap_or(key)) % SLOTS)
+        Slot(hash_slot(key))
     }
 
     /// All slots, in their order.

@@ -8,6 +8,7 @@ use super::node::Role;
 use super::{Cluster, Save, is_primary_header};
 use crate::id::NodeId;
 use crate::message::{Body, Header};
+use crate::nodes_file::OpenSlot;
 use crate::slots::SlotSet;
 
 impl Cluster {
@@ -33,6 +34,9 @@ impl Cluster {
 
     /// Gives a primary what it claims, as far as its epoch is above those of the owners.
     pub(super) fn take_claims(&mut self, claimer: NodeId, epoch: u64, claimed: &SlotSet) {
+        let importing = self.open.iter().filter(|(_, open)| matches!(open, OpenSlot::Importing(_)));
+        let importing: SlotSet = importing.map(|(slot, _)| *slot).collect();
+        let claimed = &claimed.minus(&importing);
         let mut gained = claimed.clone();
         for node in self.nodes.values() {
             gained = gained.minus(&node.slots);
@@ -59,8 +63,10 @@ impl Cluster {
         if gained.is_empty() {
             return;
         }
+        self.invite_replicas(claimer);
         let node = self.nodes.get_mut(&claimer).expect("a caller has looked the claimer up");
         node.slots = node.slots.or(&gained);
+        self.close_lost_slots();
         self.save(Save::Synced);
         if !lost.is_empty() {
             self.give_way(claimer, mine, lost);

@@ -16,7 +16,7 @@ use crate::message::{
 const GOSSIP_MIN: usize = 3;
 
 impl Cluster {
-    fn header(&self, forces_ack: bool) -> Header {
+    pub(super) fn header(&self, forces_ack: bool) -> Header {
         let own = self.own();
         let (_, spoken_for) = self.speaks_for();
         let flags = own.flags().without(NodeFlags::NOADDR).with(NodeFlags::MYSELF);
@@ -53,6 +53,7 @@ impl Cluster {
             Extensions {
                 hostname: own.hostname.clone(),
                 shard: Some(own.shard),
+                forgotten: self.told_bans(),
                 ..Extensions::default()
             }
         } else {

@@ -48,7 +48,11 @@ impl Cluster {
     fn learn(&mut self, entry: &GossipEntry) {
         let is_reachable = entry.ip.is_some() && entry.bus_port != 0;
         let has_no_place = NodeFlags::NOADDR.with(NodeFlags::HANDSHAKE);
-        if !is_reachable || entry.flags.intersects(has_no_place) || self.nodes.len() >= NODES_MAX {
+        if !is_reachable
+            || entry.flags.intersects(has_no_place)
+            || self.nodes.len() >= NODES_MAX
+            || self.banned.contains_key(&entry.id)
+        {
             return;
         }
         let is_replica = entry.flags.contains(NodeFlags::REPLICA);

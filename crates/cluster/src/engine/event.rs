@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use crate::id::NodeId;
 use crate::message::Packet;
-use crate::slots::SlotSet;
+use crate::slots::{Slot, SlotSet};
 
 /// Milliseconds of a clock.
 pub type Millis = u64;
@@ -73,6 +73,15 @@ pub enum Event {
         /// The offset.
         offset: u64,
     },
+    /// A client here has published a message.
+    Publish {
+        /// The channel.
+        channel: Vec<u8>,
+        /// The message.
+        message: Vec<u8>,
+        /// Whether the channel is a sharded one.
+        is_sharded: bool,
+    },
 }
 
 /// An order to the driver.
@@ -138,6 +147,8 @@ pub enum Action {
         /// The slots.
         slots: SlotSet,
     },
+    /// Delete all data: the node was reset.
+    DropAll,
     /// Write a line to the log.
     Log {
         /// The line.
@@ -165,6 +176,43 @@ pub enum Order {
     Replicate(NodeId, bool),
     /// CLUSTER FAILOVER.
     Failover(Forcing),
+    /// CLUSTER SETSLOT; whether there are keys of the slot here.
+    SetSlot {
+        /// The slot.
+        slot: Slot,
+        /// What becomes of the slot.
+        change: SlotChange,
+        /// Whether there are keys of the slot here.
+        has_keys: bool,
+    },
+    /// CLUSTER FLUSHSLOTS; whether there are keys here.
+    FlushSlots(bool),
+    /// CLUSTER BUMPEPOCH.
+    BumpEpoch,
+    /// CLUSTER FORGET.
+    Forget(NodeId),
+    /// CLUSTER RESET.
+    Reset {
+        /// Whether the node is to get a new name, and to forget all epochs.
+        is_hard: bool,
+        /// Whether there are keys here.
+        has_keys: bool,
+    },
+    /// CLUSTER SAVECONFIG.
+    Save,
+}
+
+/// What CLUSTER SETSLOT does to a slot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SlotChange {
+    /// MIGRATING: the keys go to this node.
+    Migrating(NodeId),
+    /// IMPORTING: the keys come from this node.
+    Importing(NodeId),
+    /// STABLE: the slot moves no more.
+    Stable,
+    /// NODE: the slot is this node's.
+    Node(NodeId),
 }
 
 /// How far CLUSTER FAILOVER goes.

@@ -116,7 +116,7 @@ impl Cluster {
         let Some(manual) = &mut self.manual else { return };
         if let Side::Replica { offset: Some(offset), may_begin: may_begin @ false } =
             &mut manual.side
-            && own == *offset
+            && own >= *offset
         {
             *may_begin = true;
             self.log(

@@ -14,12 +14,17 @@ mod compose;
 mod detection;
 mod election;
 mod event;
+mod forget;
 mod handshake;
 mod links;
 mod manual;
+mod migration;
 mod node;
+mod order_error;
 mod orders;
+mod publish;
 mod receive;
+mod setslot;
 mod settings;
 mod state;
 mod table;
@@ -31,17 +36,17 @@ use std::collections::BTreeMap;
 use base::Random;
 
 use self::election::Election;
-pub use self::event::{Action, Event, Forcing, LinkId, Millis, Moment, Order};
+pub use self::event::{Action, Event, Forcing, LinkId, Millis, Moment, Order, SlotChange};
 use self::handshake::Handshake;
 use self::links::Links;
 use self::manual::ManualFailover;
 use self::node::Node;
-pub use self::orders::OrderError;
+pub use self::order_error::OrderError;
 pub use self::settings::Settings;
 use self::state::Standing;
 use crate::id::{NodeId, ShardId};
 use crate::message::Header;
-use crate::nodes_file::{NodeRecord, NodesFile};
+use crate::nodes_file::{NodeRecord, NodesFile, OpenSlot};
 use crate::slots::{Slot, SlotSet};
 
 /// A node of a cluster.
@@ -56,6 +61,10 @@ pub struct Cluster {
     /// Nodes that were not met yet, by the names drawn for them.
     handshakes: BTreeMap<NodeId, Handshake>,
     links: Links,
+    /// Slots on the move, from this node or to it.
+    open: BTreeMap<Slot, OpenSlot>,
+    /// Nodes that were forgotten, and until when they stay so.
+    banned: BTreeMap<NodeId, Millis>,
     current_epoch: u64,
     last_vote_epoch: u64,
     standing: Standing,
@@ -67,6 +76,8 @@ pub struct Cluster {
     silence: Option<Millis>,
     ticks: u64,
     save: Save,
+    /// Counts what has changed in what clients are told.
+    generation: u64,
     actions: Vec<Action>,
 }
 
@@ -97,6 +108,8 @@ impl Cluster {
             nodes: BTreeMap::new(),
             handshakes: BTreeMap::new(),
             links: Links::default(),
+            open: BTreeMap::new(),
+            banned: BTreeMap::new(),
             current_epoch: 0,
             last_vote_epoch: 0,
             standing: Standing::new(moment.now),
@@ -106,6 +119,7 @@ impl Cluster {
             silence: None,
             ticks: 0,
             save: if is_new { Save::Synced } else { Save::No },
+            generation: 1,
             actions: Vec::new(),
         };
         cluster.load(file.unwrap_or_default());
@@ -134,6 +148,9 @@ impl Cluster {
                 self.advance_manual();
             }
             Event::WritesPaused { offset } => self.writes_paused(offset),
+            Event::Publish { channel, message, is_sharded } => {
+                self.publish(channel, message, is_sharded);
+            }
         }
         self.finish()
     }
@@ -146,9 +163,12 @@ impl Cluster {
     }
 
     /// Takes what the operator has set now.
-    pub fn set(&mut self, settings: Settings) {
+    pub fn set(&mut self, moment: Moment, settings: Settings) -> Vec<Action> {
+        self.moment = moment;
         self.settings = settings;
         self.take_settings();
+        self.save(Save::Written);
+        self.finish()
     }
 
     /// The name of this node.
@@ -181,6 +201,49 @@ impl Cluster {
         self.nodes.iter().find(|(_, node)| node.slots.contains(slot)).map(|(id, _)| *id)
     }
 
+    /// The slots on the move, from this node or to it.
+    pub fn open_slots(&self) -> impl Iterator<Item = (Slot, OpenSlot)> {
+        self.open.iter().map(|(slot, open)| (*slot, *open))
+    }
+
+    /// How far a node has written, or applied, as it last said.
+    pub fn offset(&self, id: NodeId) -> Option<u64> {
+        self.nodes.get(&id).map(|node| node.offset)
+    }
+
+    /// A number that is greater whenever owners, roles, places or the state may have changed.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// How many nodes are known, those among them that are being met.
+    pub fn known_nodes(&self) -> usize {
+        self.nodes.len() + self.handshakes.len()
+    }
+
+    /// The links to nodes and from nodes, each with its node.
+    pub fn links(&self) -> Vec<(LinkId, NodeId)> {
+        let links = self.nodes.iter().flat_map(|(id, node)| {
+            let outbound = node.outbound.filter(|outbound| outbound.is_connected);
+            let both = outbound.map(|outbound| outbound.link).into_iter().chain(node.inbound);
+            both.map(|link| (link, *id))
+        });
+        links.collect()
+    }
+
+    /// How many primaries have slots.
+    pub fn size(&self) -> usize {
+        self.quorum().1
+    }
+
+    /// How many slots have an owner that is suspected, and one that is down.
+    pub fn failing_slots(&self) -> (usize, usize) {
+        let count = |is_meant: fn(&Node) -> bool| {
+            self.nodes.values().filter(|node| is_meant(node)).map(|node| node.slots.len()).sum()
+        };
+        (count(Node::is_suspected), count(Node::has_failed))
+    }
+
     /// The slots of this node.
     pub fn my_slots(&self) -> &SlotSet {
         &self.own().slots
@@ -198,11 +261,13 @@ impl Cluster {
 
     fn tick(&mut self) {
         self.ticks += 1;
+        self.lift_bans();
         self.tend_handshakes();
         self.tend_links();
         self.detect();
         self.tend_manual();
         self.tend_election();
+        self.tend_migration();
         self.judge();
     }
 
@@ -237,6 +302,7 @@ impl Cluster {
 
     fn save(&mut self, how: Save) {
         self.save = self.save.max(how);
+        self.generation += 1;
         self.standing.touch();
     }
 

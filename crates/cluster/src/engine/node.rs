@@ -66,6 +66,10 @@ pub(super) struct Node {
     pub(super) heard: Millis,
     /// The nodes that said that this one does not answer, and when.
     pub(super) reports: BTreeMap<NodeId, Millis>,
+    /// Whether spare replicas of others may come to it: it had some, or should have.
+    pub(super) takes_replicas: bool,
+    /// Since when the node is a primary without a replica that works.
+    pub(super) orphaned: Option<Millis>,
     /// When a replica of it was last given a vote here.
     pub(super) voted: Option<Millis>,
 }
@@ -90,6 +94,8 @@ impl Node {
             pong_received: 0,
             heard: 0,
             reports: BTreeMap::new(),
+            takes_replicas: false,
+            orphaned: None,
             voted: None,
         }
     }
@@ -105,6 +111,10 @@ impl Node {
 
     pub(super) fn has_failed(&self) -> bool {
         matches!(self.health, Health::Failed(_))
+    }
+
+    pub(super) fn is_suspected(&self) -> bool {
+        self.health == Health::Suspected
     }
 
     pub(super) fn primary(&self) -> Option<NodeId> {

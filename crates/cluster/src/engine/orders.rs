@@ -1,70 +1,12 @@
 //! What operators ask for, as far as the engine decides on it.
 //!
-//! Invariant: an order that is refused has changed nothing; the texts are those of real servers.
-
-use std::fmt;
+//! Invariant: an order that is refused has changed nothing.
 
 use super::event::{Forcing, Order};
+use super::order_error::OrderError;
 use super::{Cluster, Save};
 use crate::id::NodeId;
-use crate::slots::{Slot, SlotSet};
-
-/// Why an order is refused.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum OrderError {
-    /// A slot has an owner.
-    Busy(Slot),
-    /// A slot has no owner.
-    Unassigned(Slot),
-    /// There are other nodes.
-    KnowsOthers,
-    /// The epoch was set before.
-    EpochIsSet,
-    /// There is no such node.
-    UnknownNode(NodeId),
-    /// The node is this one.
-    Myself,
-    /// The node is a replica.
-    NotPrimary,
-    /// This node has slots or keys.
-    NotEmpty,
-    /// This node is a primary.
-    NotReplica,
-    /// The primary is in no table.
-    NoPrimary,
-    /// The primary does not answer.
-    PrimaryDown,
-}
-
-impl fmt::Display for OrderError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = match self {
-            OrderError::Busy(slot) => return write!(formatter, "Slot {slot} is already busy"),
-            OrderError::Unassigned(slot) => {
-                return write!(formatter, "Slot {slot} is already unassigned");
-            }
-            OrderError::UnknownNode(id) => return write!(formatter, "Unknown node {id}"),
-            OrderError::KnowsOthers => {
-                "The user can assign a config epoch only when the node does not know any other \
-                 node."
-            }
-            OrderError::EpochIsSet => "Node config epoch is already non-zero",
-            OrderError::Myself => "Can't replicate myself",
-            OrderError::NotPrimary => "I can only replicate a master, not a replica.",
-            OrderError::NotEmpty => {
-                "To set a master the node must be empty and without assigned slots."
-            }
-            OrderError::NotReplica => "You should send CLUSTER FAILOVER to a replica",
-            OrderError::NoPrimary => "I'm a replica but my master is unknown to me",
-            OrderError::PrimaryDown => {
-                "Master is down or failed, please use CLUSTER FAILOVER FORCE"
-            }
-        };
-        formatter.write_str(text)
-    }
-}
-
-impl std::error::Error for OrderError {}
+use crate::slots::SlotSet;
 
 impl Cluster {
     pub(super) fn carry_out(&mut self, order: &Order) -> Result<(), OrderError> {
@@ -78,6 +20,18 @@ impl Cluster {
             Order::SetConfigEpoch(epoch) => self.set_config_epoch(*epoch),
             Order::Replicate(id, has_keys) => self.replicate(*id, *has_keys),
             Order::Failover(forcing) => self.fail_over(*forcing),
+            Order::SetSlot { slot, change, has_keys } => self.set_slot(*slot, *change, *has_keys),
+            Order::FlushSlots(has_keys) => self.flush_slots(*has_keys),
+            Order::BumpEpoch => {
+                self.bump_epoch();
+                Ok(())
+            }
+            Order::Forget(id) => self.order_forget(*id),
+            Order::Reset { is_hard, has_keys } => self.reset(*is_hard, *has_keys),
+            Order::Save => {
+                self.save(Save::Synced);
+                Ok(())
+            }
         }
     }
 
@@ -85,8 +39,20 @@ impl Cluster {
         if let Some(slot) = slots.iter().find(|slot| self.owner(*slot).is_some()) {
             return Err(OrderError::Busy(slot));
         }
+        self.invite_replicas(self.me);
         let own = self.own_mut();
         own.slots = own.slots.or(slots);
+        self.open.retain(|slot, _| !slots.contains(*slot));
+        self.save(Save::Synced);
+        Ok(())
+    }
+
+    fn flush_slots(&mut self, has_keys: bool) -> Result<(), OrderError> {
+        if has_keys {
+            return Err(OrderError::HasKeys);
+        }
+        let own = self.own_mut();
+        (own.slots, own.unclaimed) = (SlotSet::empty(), SlotSet::empty());
         self.save(Save::Synced);
         Ok(())
     }

@@ -125,7 +125,7 @@ impl Cluster {
         match body {
             Body::Ping(gossip) | Body::Meet(gossip) => {
                 if let Peer::Caller { ip, local, .. } = peer {
-                    if matches!(body, Body::Meet(_)) {
+                    if matches!(body, Body::Meet(_)) || self.own().place.ip.is_none() {
                         self.adopt_address(local);
                     }
                     self.check_address(ip, header);
@@ -181,6 +181,10 @@ impl Cluster {
             node.shard = shard;
             self.save(Save::Written);
         }
+        self.hear_forgotten(&gossip.extensions.forgotten);
+        if !self.nodes.contains_key(&id) {
+            return;
+        }
         self.hear_role(header);
         self.hear_claims(header);
         self.settle_collision(header);
@@ -196,6 +200,7 @@ impl Cluster {
         if node.role == role {
             return;
         }
+        node.takes_replicas |= role == Role::Primary;
         node.role = role;
         if let Role::Replica(primary) = role {
             node.slots = SlotSet::empty();

@@ -21,6 +21,10 @@ pub struct Settings {
     pub is_failover_off: bool,
     /// `cluster-allow-replica-migration`.
     pub allows_replica_migration: bool,
+    /// `cluster-migration-barrier`.
+    pub migration_barrier: usize,
+    /// `cluster-blacklist-ttl`, in milliseconds.
+    pub ban_length: Millis,
     /// `cluster-manual-failover-timeout`.
     pub manual_failover_timeout: Millis,
     /// `cluster-announce-ip`.
@@ -46,6 +50,8 @@ impl Default for Settings {
             replica_ping_period: 10_000,
             is_failover_off: false,
             allows_replica_migration: true,
+            migration_barrier: 1,
+            ban_length: 60_000,
             manual_failover_timeout: 5000,
             ip: None,
             hostname: None,

@@ -77,6 +77,7 @@ impl Cluster {
         }
         if is_ok != self.standing.is_ok {
             self.standing.is_ok = is_ok;
+            self.generation += 1;
             let word = if is_ok { "ok" } else { "fail" };
             self.log(format!("Cluster state changed: {word}"));
         }

@@ -16,6 +16,9 @@ impl Cluster {
         self.current_epoch = file.current_epoch;
         self.last_vote_epoch = file.last_vote_epoch;
         for record in file.nodes {
+            if record.id == self.me {
+                self.open = record.open_slots.iter().copied().collect();
+            }
             let node = self.node_of(&record);
             self.nodes.insert(record.id, node);
         }
@@ -106,7 +109,7 @@ impl Cluster {
             config_epoch: epoch_of.unwrap_or(node).config_epoch,
             is_connected: is_me || node.outbound.is_some_and(|outbound| outbound.is_connected),
             slots: node.slots.clone(),
-            open_slots: Vec::new(),
+            open_slots: if is_me { self.open_slots().collect() } else { Vec::new() },
         }
     }
 
@@ -131,6 +134,7 @@ impl Cluster {
         own.slots = SlotSet::empty();
         own.unclaimed = SlotSet::empty();
         own.shard = shard;
+        self.open.clear();
         self.silence = None;
         self.forget_failover();
         self.follow_role();

@@ -1,5 +1,6 @@
 //! The engine: what single nodes do, and histories of whole clusters.
 
+mod orders;
 mod simulation;
 mod world;
 

@@ -77,6 +77,8 @@ pub(super) struct World {
     /// To whom a machine gave its vote in an epoch.
     votes: BTreeMap<(usize, u64), usize>,
     pub(super) promotions: u64,
+    /// What was published elsewhere and has come to a machine.
+    pub(super) delivered: Vec<(usize, Vec<u8>, Vec<u8>, bool)>,
     pub(super) failures: Vec<String>,
     pub(super) tale: Option<Vec<String>>,
 }
@@ -107,6 +109,7 @@ impl World {
             latency: LATENCY,
             votes: BTreeMap::new(),
             promotions: 0,
+            delivered: Vec::new(),
             failures: Vec::new(),
             tale: is_told.then(Vec::new),
         };
@@ -242,7 +245,13 @@ impl World {
         self.carry_out(machine, done.expect("the order is right"));
     }
 
-    fn feed(&mut self, machine: usize, event: Event) {
+    /// What is wrong with an order, in words.
+    pub(super) fn refusal(&mut self, machine: usize, order: &Order) -> String {
+        let moment = self.moment(machine);
+        self.cluster(machine).order(moment, order).expect_err("the order is wrong").to_string()
+    }
+
+    pub(super) fn feed(&mut self, machine: usize, event: Event) {
         let moment = self.moment(machine);
         let Some(cluster) = &mut self.machines[machine].cluster else { return };
         let actions = cluster.handle(moment, event);
@@ -387,7 +396,10 @@ impl World {
             }
             Action::Log { text } => self.tell(|| format!("m{machine}: {text}")),
             Action::Follow { .. } => self.machines[machine].heard = self.now,
-            Action::Deliver { .. } | Action::DropKeys { .. } => {}
+            Action::Deliver { channel, message, is_sharded } => {
+                self.delivered.push((machine, channel, message, is_sharded));
+            }
+            Action::DropKeys { .. } | Action::DropAll => {}
         }
     }
 

@@ -1,0 +1,104 @@
+//! Why an order of an operator is refused.
+//!
+//! Invariant: the texts are those of real servers.
+
+use std::fmt;
+
+use crate::id::NodeId;
+use crate::slots::Slot;
+
+/// Why an order is refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OrderError {
+    /// A slot has an owner.
+    Busy(Slot),
+    /// A slot has no owner.
+    Unassigned(Slot),
+    /// There are other nodes.
+    KnowsOthers,
+    /// The epoch was set before.
+    EpochIsSet,
+    /// There is no such node.
+    UnknownNode(NodeId),
+    /// The node is this one.
+    Myself,
+    /// The node is a replica.
+    NotPrimary,
+    /// This node has slots or keys.
+    NotEmpty,
+    /// This node is a primary.
+    NotReplica,
+    /// The primary is in no table.
+    NoPrimary,
+    /// The primary does not answer.
+    PrimaryDown,
+    /// There are keys.
+    HasKeys,
+    /// Slots are on the move only between primaries.
+    OnlyPrimaries,
+    /// A slot is another node's.
+    NotOwner(Slot),
+    /// A slot is this node's.
+    AlreadyOwner(Slot),
+    /// There is no such node that a slot could move to or from.
+    NoSuchPeer(NodeId),
+    /// Slots go to primaries.
+    TargetIsReplica,
+    /// The keys of a slot are still here.
+    SlotHasKeys(Slot),
+    /// This node cannot forget itself.
+    ForgetMyself,
+    /// A replica cannot forget its primary.
+    ForgetPrimary,
+    /// A primary with keys is not reset.
+    ResetHasKeys,
+}
+
+impl fmt::Display for OrderError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OrderError::Busy(slot) => write!(out, "Slot {slot} is already busy"),
+            OrderError::Unassigned(slot) => write!(out, "Slot {slot} is already unassigned"),
+            OrderError::UnknownNode(id) => write!(out, "Unknown node {id}"),
+            OrderError::NotOwner(slot) => write!(out, "I'm not the owner of hash slot {slot}"),
+            OrderError::AlreadyOwner(slot) => {
+                write!(out, "I'm already the owner of hash slot {slot}")
+            }
+            OrderError::NoSuchPeer(id) => write!(out, "I don't know about node {id}"),
+            OrderError::SlotHasKeys(slot) => write!(
+                out,
+                "Can't assign hashslot {slot} to a different node while I still hold keys for \
+                 this hash slot."
+            ),
+            OrderError::KnowsOthers => out.write_str(
+                "The user can assign a config epoch only when the node does not know any other \
+                 node.",
+            ),
+            OrderError::EpochIsSet => out.write_str("Node config epoch is already non-zero"),
+            OrderError::Myself => out.write_str("Can't replicate myself"),
+            OrderError::NotPrimary => {
+                out.write_str("I can only replicate a master, not a replica.")
+            }
+            OrderError::NotEmpty => {
+                out.write_str("To set a master the node must be empty and without assigned slots.")
+            }
+            OrderError::NotReplica => {
+                out.write_str("You should send CLUSTER FAILOVER to a replica")
+            }
+            OrderError::NoPrimary => out.write_str("I'm a replica but my master is unknown to me"),
+            OrderError::PrimaryDown => {
+                out.write_str("Master is down or failed, please use CLUSTER FAILOVER FORCE")
+            }
+            OrderError::HasKeys => out.write_str("DB must be empty to perform CLUSTER FLUSHSLOTS."),
+            OrderError::OnlyPrimaries => out.write_str("Please use SETSLOT only with masters."),
+            OrderError::TargetIsReplica => out.write_str("Target node is not a master"),
+            OrderError::ForgetMyself => out.write_str("I tried hard but I can't forget myself..."),
+            OrderError::ForgetPrimary => out.write_str("Can't forget my master!"),
+            OrderError::ResetHasKeys => {
+                out.write_str("CLUSTER RESET can't be called with master nodes containing keys")
+            }
+        }
+    }
+}
+
+impl std::error::Error for OrderError {}

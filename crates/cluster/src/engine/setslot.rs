@@ -1,0 +1,91 @@
+//! Slots on the move: CLUSTER SETSLOT.
+//!
+//! Invariants: a slot that is migrating is this node's own, and one that is importing is not; the
+//! node that a slot has come to claims it under an epoch of its own, or others would not believe.
+
+use super::event::SlotChange;
+use super::order_error::OrderError;
+use super::{Cluster, Save};
+use crate::id::NodeId;
+use crate::nodes_file::OpenSlot;
+use crate::slots::Slot;
+
+impl Cluster {
+    /// CLUSTER SETSLOT.
+    pub(super) fn set_slot(
+        &mut self,
+        slot: Slot,
+        change: SlotChange,
+        has_keys: bool,
+    ) -> Result<(), OrderError> {
+        if !self.is_primary() {
+            return Err(OrderError::OnlyPrimaries);
+        }
+        let is_mine = self.my_slots().contains(slot);
+        match change {
+            SlotChange::Migrating(_) if !is_mine => return Err(OrderError::NotOwner(slot)),
+            SlotChange::Importing(_) if is_mine => return Err(OrderError::AlreadyOwner(slot)),
+            SlotChange::Migrating(id) => {
+                self.check_target(id, OrderError::NoSuchPeer(id))?;
+                self.open.insert(slot, OpenSlot::Migrating(id));
+            }
+            SlotChange::Importing(id) => {
+                self.check_target(id, OrderError::NoSuchPeer(id))?;
+                self.open.insert(slot, OpenSlot::Importing(id));
+            }
+            SlotChange::Stable => _ = self.open.remove(&slot),
+            SlotChange::Node(id) => {
+                self.check_target(id, OrderError::UnknownNode(id))?;
+                if is_mine && id != self.me && has_keys {
+                    return Err(OrderError::SlotHasKeys(slot));
+                }
+                self.assign(slot, id, has_keys);
+            }
+        }
+        self.save(Save::Synced);
+        Ok(())
+    }
+
+    fn check_target(&self, id: NodeId, unknown: OrderError) -> Result<(), OrderError> {
+        let node = self.nodes.get(&id).ok_or(unknown)?;
+        if node.is_primary() { Ok(()) } else { Err(OrderError::TargetIsReplica) }
+    }
+
+    /// Gives a slot to a node by an order.
+    fn assign(&mut self, slot: Slot, id: NodeId, has_keys: bool) {
+        let was_mine = self.my_slots().contains(slot);
+        if matches!(self.open.get(&slot), Some(OpenSlot::Migrating(_))) && !has_keys {
+            self.open.remove(&slot);
+        }
+        self.invite_replicas(id);
+        for (other, node) in &mut self.nodes {
+            if *other != id {
+                node.slots.remove(slot);
+                node.unclaimed.remove(slot);
+            }
+        }
+        self.nodes.get_mut(&id).expect("a caller has looked the node up").slots.insert(slot);
+        let is_bare = was_mine && id != self.me && self.my_slots().is_empty();
+        if is_bare && self.settings.allows_replica_migration {
+            self.log(format!(
+                "Configuration change detected. Reconfiguring myself as a replica of {id}"
+            ));
+            self.become_replica(id);
+        }
+        if id == self.me && self.open.remove(&slot).is_some() {
+            if self.bump_epoch() {
+                self.log(format!("configEpoch updated after importing slot {slot}"));
+            }
+            self.broadcast_pong();
+        }
+    }
+
+    /// Moves that the owners of slots have made pointless are over.
+    pub(super) fn close_lost_slots(&mut self) {
+        let own = &self.nodes[&self.me].slots;
+        self.open.retain(|slot, open| match open {
+            OpenSlot::Migrating(_) => own.contains(*slot),
+            OpenSlot::Importing(_) => !own.contains(*slot),
+        });
+    }
+}

@@ -1,0 +1,167 @@
+//! Orders of operators, in clusters of several nodes.
+
+use base::Random;
+
+use super::world::World;
+use crate::engine::{Event, Order, SlotChange};
+use crate::nodes_file::OpenSlot;
+use crate::slots::{Slot, SlotSet};
+
+fn set(slot: Slot, change: SlotChange) -> Order {
+    Order::SetSlot { slot, change, has_keys: false }
+}
+
+fn first_slot_of(world: &mut World, machine: usize) -> Slot {
+    world.cluster(machine).my_slots().iter().next().expect("a primary of these worlds has slots")
+}
+
+#[test]
+fn a_slot_goes_over_by_setslot_and_all_learn_of_it() {
+    let mut world = World::new(Random::from_seed(11), 3, 0, false);
+    world.run_for(4000);
+    let (slot, from, to) = (first_slot_of(&mut world, 0), world.id(0), world.id(1));
+    world.order(1, &set(slot, SlotChange::Importing(from)));
+    world.order(0, &set(slot, SlotChange::Migrating(to)));
+    world.run_for(3000);
+    let open = |world: &mut World, machine| world.cluster(machine).open_slots().collect::<Vec<_>>();
+    assert_eq!(open(&mut world, 0), [(slot, OpenSlot::Migrating(to))]);
+    assert_eq!(open(&mut world, 1), [(slot, OpenSlot::Importing(from))]);
+    let change = SlotChange::Node(to);
+    let refusal = world.refusal(0, &Order::SetSlot { slot, change, has_keys: true });
+    assert_eq!(
+        refusal,
+        "Can't assign hashslot 0 to a different node while I still hold keys for this hash slot."
+    );
+    world.order(1, &set(slot, SlotChange::Node(to)));
+    world.order(0, &set(slot, SlotChange::Node(to)));
+    world.run_for(3000);
+    assert_eq!(world.disagreement(), None);
+    for machine in 0..3 {
+        assert_eq!(world.cluster(machine).owner(slot), Some(to));
+        assert!(open(&mut world, machine).is_empty());
+    }
+    assert!(world.cluster(1).my_epoch() > 3);
+}
+
+#[test]
+fn slots_on_the_move_outlive_a_restart_and_end_with_stable() {
+    let mut world = World::new(Random::from_seed(12), 3, 0, false);
+    world.run_for(4000);
+    let (slot, to) = (first_slot_of(&mut world, 0), world.id(1));
+    world.order(0, &set(slot, SlotChange::Migrating(to)));
+    world.kill(0);
+    world.revive(0);
+    let open: Vec<_> = world.cluster(0).open_slots().collect();
+    assert_eq!(open, [(slot, OpenSlot::Migrating(to))]);
+    world.order(0, &set(slot, SlotChange::Stable));
+    assert_eq!(world.cluster(0).open_slots().count(), 0);
+}
+
+#[test]
+fn slots_move_only_between_primaries_that_are_known() {
+    let mut world = World::new(Random::from_seed(13), 3, 1, false);
+    world.run_for(2000);
+    let (slot, replica, stranger) =
+        (first_slot_of(&mut world, 0), world.id(4), crate::NodeId::random(&mut world.random));
+    let me = world.id(0);
+    let cases = [
+        (3, SlotChange::Stable, "Please use SETSLOT only with masters.".to_owned()),
+        (1, SlotChange::Migrating(me), "I'm not the owner of hash slot 0".to_owned()),
+        (0, SlotChange::Importing(me), "I'm already the owner of hash slot 0".to_owned()),
+        (0, SlotChange::Migrating(stranger), format!("I don't know about node {stranger}")),
+        (0, SlotChange::Migrating(replica), "Target node is not a master".to_owned()),
+        (0, SlotChange::Node(stranger), format!("Unknown node {stranger}")),
+        (0, SlotChange::Node(replica), "Target node is not a master".to_owned()),
+    ];
+    for (machine, change, text) in cases {
+        assert_eq!(world.refusal(machine, &set(slot, change)), text);
+    }
+}
+
+#[test]
+fn a_node_that_one_node_forgets_is_forgotten_by_all_and_stays_so() {
+    let mut world = World::new(Random::from_seed(14), 3, 1, false);
+    world.run_for(4000);
+    let gone = world.id(5);
+    world.kill(5);
+    world.order(0, &Order::Forget(gone));
+    world.run_for(4000);
+    let knows = |world: &mut World, machine| {
+        world.cluster(machine).records().iter().any(|node| node.id == gone)
+    };
+    assert!((0..5).all(|machine| !knows(&mut world, machine)));
+    world.run_for(90_000);
+    assert!((0..5).all(|machine| !knows(&mut world, machine)));
+    let (me, primary) = (world.id(0), world.id(1));
+    let refusal = world.refusal(0, &Order::Forget(me));
+    assert_eq!(refusal, "I tried hard but I can't forget myself...");
+    assert_eq!(world.refusal(4, &Order::Forget(primary)), "Can't forget my master!");
+}
+
+#[test]
+fn a_reset_leaves_a_node_alone_and_a_hard_one_under_another_name() {
+    let mut world = World::new(Random::from_seed(15), 3, 1, false);
+    world.run_for(4000);
+    let (old, has_keys) = (world.id(3), true);
+    let refused = world.refusal(0, &Order::Reset { is_hard: false, has_keys });
+    assert_eq!(refused, "CLUSTER RESET can't be called with master nodes containing keys");
+    world.order(3, &Order::Reset { is_hard: false, has_keys });
+    let replica = world.cluster(3);
+    assert!(replica.is_primary() && replica.my_id() == old && replica.records().len() == 1);
+    assert_eq!(replica.current_epoch(), 3);
+    world.order(3, &Order::Reset { is_hard: true, has_keys: false });
+    let node = world.cluster(3);
+    assert!(node.my_id() != old && node.current_epoch() == 0 && node.records().len() == 1);
+}
+
+#[test]
+fn a_spare_replica_goes_over_to_a_primary_without_any() {
+    let mut world = World::new(Random::from_seed(16), 3, 2, false);
+    world.run_for(4000);
+    let orphan = world.id(0);
+    world.kill(3);
+    world.kill(6);
+    world.run_for(20_000);
+    let moved = [4, 5, 7, 8]
+        .into_iter()
+        .filter(|machine| world.cluster(*machine).my_primary() == Some(orphan));
+    assert_eq!(moved.count(), 1);
+}
+
+#[test]
+fn an_epoch_is_bumped_only_where_another_has_a_greater_one() {
+    let mut world = World::new(Random::from_seed(17), 3, 0, false);
+    world.run_for(4000);
+    world.order(2, &Order::BumpEpoch);
+    assert_eq!(world.cluster(2).my_epoch(), 3);
+    world.order(0, &Order::BumpEpoch);
+    assert_eq!(world.cluster(0).my_epoch(), 4);
+}
+
+#[test]
+fn slots_are_flushed_where_there_are_no_keys() {
+    let mut world = World::new(Random::from_seed(18), 3, 0, false);
+    let refused = world.refusal(0, &Order::FlushSlots(true));
+    assert_eq!(refused, "DB must be empty to perform CLUSTER FLUSHSLOTS.");
+    world.order(0, &Order::FlushSlots(false));
+    assert_eq!(*world.cluster(0).my_slots(), SlotSet::empty());
+}
+
+#[test]
+fn a_message_comes_to_all_nodes_and_a_sharded_one_to_its_shard() {
+    let mut world = World::new(Random::from_seed(19), 3, 1, false);
+    world.run_for(4000);
+    for is_sharded in [false, true] {
+        world.delivered.clear();
+        let (channel, message) = (b"news".to_vec(), b"hello".to_vec());
+        world.feed(1, Event::Publish { channel, message, is_sharded });
+        world.run_for(1000);
+        let mut machines: Vec<usize> = world.delivered.iter().map(|it| it.0).collect();
+        machines.sort_unstable();
+        assert_eq!(machines, if is_sharded { vec![4] } else { vec![0, 2, 3, 4, 5] });
+        let is_it = |it: &(usize, Vec<u8>, Vec<u8>, bool)| {
+            it.1 == b"news" && it.2 == b"hello" && it.3 == is_sharded
+        };
+        assert!(world.delivered.iter().all(is_it));
+    }
+}
