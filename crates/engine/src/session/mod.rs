@@ -37,6 +37,6 @@ pub use suspension::{
     Accounted, Departures, Executed, OffloadResult, Parked, Resumable, Resumed, Suspension, Then,
 };
 pub use waiting::{
-    BlockedClient, KeyWait, NEVER, Served, ServedWith, Waiting, WaitingCommand, blocked, end_wait,
-    keys_on_nokey, memory, unblock,
+    BlockedClient, KeyWait, NEVER, Served, ServedWith, Waiting, WaitingCommand, await_end_of_wait,
+    blocked, end_wait, keys_on_nokey, memory, unblock,
 };

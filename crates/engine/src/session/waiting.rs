@@ -20,6 +20,7 @@ use crate::clients::mailbox::PendingWakes;
 use crate::clients::registry::{Client, Signal};
 use crate::clients::unregistration::{Registered, Unregistration};
 use crate::journal::Seen;
+use crate::runtime::background::BETWEEN_LOOKS;
 use crate::shared::Shared;
 use crate::table::command_table::CommandEntry;
 
@@ -241,47 +242,65 @@ impl Drop for KeyWait {
     }
 }
 
+/// So often is a waiter that is being served looked at again, before there is something better to
+/// do: most services are short.
+const LOOKS: usize = 1000;
+
 /// Ends a client's wait for keys, with an error or as its timeout would; `false` if it was served,
 /// or is over for another reason. From here on no thread serves it; its session is still to be
-/// told.
-pub fn unblock(waiter: &Waiter, with_error: bool) -> bool {
-    loop {
+/// told. `None` if it is being served, and that takes long.
+pub fn unblock(waiter: &Waiter, with_error: bool) -> Option<bool> {
+    for _ in 0..LOOKS {
         if waiter.is_over() {
-            return false;
+            return Some(false);
         }
         blocked(waiter).ends_with_error.store(with_error, Ordering::Relaxed);
         match waiter.cancel() {
-            Cancelled::Now => return true,
-            Cancelled::TooLate => return false,
+            Cancelled::Now => return Some(true),
+            Cancelled::TooLate => return Some(false),
             // The thread that serves it is at the end of a transaction, and waits for nothing.
             Cancelled::BeingServed => std::thread::yield_now(),
         }
     }
+    None
 }
 
 /// Ends the wait of a client that is blocked, with an error or as its timeout would; `false` if it
-/// is over. The caller wakes workers when its batch is over.
+/// is over, `None` if it is being served, and that takes long. The caller wakes workers when its
+/// batch is over.
 pub fn end_wait(
     server: &Shared,
     client: &Arc<Client>,
     with_error: bool,
     wakes: &PendingWakes,
-) -> bool {
+) -> Option<bool> {
     let names = client.names();
     // One at a time says how the wait ends.
     let ended = match names.waiter() {
-        Some(waiter) => Some(unblock(&waiter, with_error)),
+        Some(waiter) => Some(unblock(&waiter, with_error)?),
         None => names.waits_for_keys().then_some(false),
     };
     drop(names);
     let signal = match ended {
-        Some(false) => return false,
+        Some(false) => return Some(false),
         Some(true) => Signal::Served,
         None if with_error => Signal::UnblockError,
         None => Signal::Unblock,
     };
     let is_new = server.mailboxes.signal(client, signal, wakes);
-    ended.is_some() || is_new
+    Some(ended.is_some() || is_new)
+}
+
+/// As `end_wait`, on a thread that may wait until the client is served.
+pub fn await_end_of_wait(server: &Shared, client: &Arc<Client>, with_error: bool) -> bool {
+    let wakes = PendingWakes::default();
+    loop {
+        if let Some(ended) = end_wait(server, client, with_error, &wakes) {
+            server.mailboxes.wake(&wakes);
+            return ended;
+        }
+        std::thread::sleep(BETWEEN_LOOKS);
+    }
 }
 
 fn memory_of(awaited: &Awaited) -> usize {

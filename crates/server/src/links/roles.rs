@@ -9,13 +9,12 @@ use std::time::Duration;
 
 use config::settings::APPENDONLY;
 use durability::aof;
-use engine::clients::mailbox::PendingWakes;
 use engine::clients::registry::client_flags;
 use engine::keyspace_settings::set_replica;
 use engine::limits::loading::LOADING;
 use engine::runtime::background::wait_for;
 use engine::runtime::log::{log_notice, log_warning};
-use engine::session::end_wait;
+use engine::session::await_end_of_wait;
 use keyspace::{Acquisition, Refusal};
 use replication::history::SavedHistory;
 use replication::replica::{PrimaryAddress, ReplicaLink, ReplicaofReply, ReplicaofTarget};
@@ -214,16 +213,14 @@ fn configured(server: &Network) -> Option<PrimaryAddress> {
 
 /// A blocked client waits for what will not come here any more.
 fn unblock_all(server: &Network) {
-    let wakes = PendingWakes::default();
     for client in server.clients.all() {
         if client.has_flag(client_flags::BLOCKED) && !client.has_flag(client_flags::REPLICA) {
             client.set_flag(client_flags::DEMOTED, true);
-            if !end_wait(server, &client, true, &wakes) {
+            if !await_end_of_wait(server, &client, true) {
                 client.set_flag(client_flags::DEMOTED, false);
             }
         }
     }
-    server.mailboxes.wake(&wakes);
 }
 
 /// A full sync that failed has left no log behind: who leads keeps one again.

@@ -108,7 +108,8 @@ fn end(
         context.server.mailboxes.signal(client, Signal::Kill, &context.lane()?.wakes);
         drill::point();
         if let Some(waiter) = client.names().waiter() {
-            session::unblock(&waiter, false);
+            // What takes long is waited for as the client's end is.
+            let _ = session::unblock(&waiter, false);
         }
         ids.push(client.id);
     }
@@ -179,12 +180,18 @@ fn unblock(
     let id = integer(args, 2)?;
     let client = u64::try_from(id).ok().and_then(|id| context.server.clients.find(id));
     let blocked = client.filter(|client| client.has_flag(client_flags::BLOCKED));
-    let has_ended = match &blocked {
-        Some(client) => {
-            session::end_wait(context.server, client, with_error, &context.lane()?.wakes)
-        }
-        None => false,
+    let (server, wakes) = (context.server, &context.lane()?.wakes);
+    let Some(client) = blocked else {
+        reply.integer(0);
+        return Ok(Next::Done);
     };
-    reply.integer(i64::from(has_ended));
-    Ok(Next::Done)
+    if let Some(has_ended) = session::end_wait(server, &client, with_error, wakes) {
+        reply.integer(i64::from(has_ended));
+        return Ok(Next::Done);
+    }
+    Ok(Next::offload(move |_, _, reply| {
+        let has_ended = session::await_end_of_wait(server, &client, with_error);
+        reply.integer(i64::from(has_ended));
+        Ok(())
+    }))
 }
