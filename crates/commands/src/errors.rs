@@ -26,6 +26,24 @@ pub const NOT_SYMMETRIC: Refusal = Refusal::error(
 );
 /// A database that does not exist.
 pub const DB_OUT_OF_RANGE: Refusal = Refusal::error("ERR DB index is out of range");
+/// A whole number that would leave its 64 bits.
+pub const INCREMENT_OVERFLOW: Refusal = Refusal::error("ERR increment or decrement would overflow");
+/// A count of more elements than are drawn at a time.
+pub const VALUE_OUT_OF_RANGE: Refusal = Refusal::error("ERR value is out of range");
+/// A `numkeys` that is not positive.
+pub const NO_KEYS: Refusal = Refusal::error("ERR numkeys should be greater than 0");
+/// A `numkeys` beyond the arguments.
+pub const TOO_MANY_KEYS: Refusal =
+    Refusal::error("ERR Number of keys can't be greater than number of args");
+/// A `LIMIT` below zero.
+pub const NEGATIVE_LIMIT: Refusal = Refusal::error("ERR LIMIT can't be negative");
+/// A time to wait that should be whole milliseconds.
+pub const NOT_A_WHOLE_TIMEOUT: Refusal =
+    Refusal::error("ERR timeout is not an integer or out of range");
+/// A time to wait below zero.
+pub const NEGATIVE_TIMEOUT: Refusal = Refusal::error("ERR timeout is negative");
+/// A time to wait beyond the end of time.
+pub const TIMEOUT_OUT_OF_RANGE: Refusal = Refusal::error("ERR timeout is out of range");
 /// A string that would become too long.
 pub const TOO_LONG: Refusal =
     Refusal::error("ERR string exceeds maximum allowed size (proto-max-bulk-len)");

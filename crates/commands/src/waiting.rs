@@ -2,14 +2,13 @@
 //!
 //! Invariant: a request that is run later has no time in it; its own wait would be endless.
 
+use crate::errors::{NEGATIVE_TIMEOUT, TIMEOUT_OUT_OF_RANGE};
 use base::long_double::LongDouble;
 use base::number::parse_f64;
 use base::time::UnixMillis;
 use keyspace::{Awaited, EmptyReply, Refusal, Wait};
 
 const NOT_A_TIMEOUT: Refusal = Refusal::error("ERR timeout is not a float or out of range");
-const OUT_OF_RANGE: Refusal = Refusal::error("ERR timeout is out of range");
-const NEGATIVE: Refusal = Refusal::error("ERR timeout is negative");
 
 /// What stands in the place of a timeout: there is none.
 pub const ENDLESS: &[u8] = b"0";
@@ -23,10 +22,10 @@ pub fn deadline(seconds: &[u8], now: UnixMillis) -> Result<Option<UnixMillis>, R
     let millis = (parse_f64(seconds).unwrap_or(infinity) * 1000.0).ceil();
     match millis {
         0.0 => Ok(None),
-        ..0.0 => Err(NEGATIVE),
+        ..0.0 => Err(NEGATIVE_TIMEOUT),
         // From here on a double is no i64 any more.
-        9_223_372_036_854_775_808.0.. => Err(OUT_OF_RANGE),
-        _ => now.checked_add(millis as i64).map(Some).ok_or(OUT_OF_RANGE),
+        9_223_372_036_854_775_808.0.. => Err(TIMEOUT_OUT_OF_RANGE),
+        _ => now.checked_add(millis as i64).map(Some).ok_or(TIMEOUT_OUT_OF_RANGE),
     }
 }
 
@@ -58,7 +57,7 @@ pub fn wait_for_element(awaited: Awaited, deadline: Option<UnixMillis>) -> Refus
 
 #[cfg(test)]
 mod tests {
-    use super::{NEGATIVE, NOT_A_TIMEOUT, OUT_OF_RANGE, deadline};
+    use super::{NEGATIVE_TIMEOUT, NOT_A_TIMEOUT, TIMEOUT_OUT_OF_RANGE, deadline};
 
     #[test]
     fn timeouts_are_seconds_with_fractions() {
@@ -72,14 +71,14 @@ mod tests {
             ("1.5", Ok(Some(now + 1500))),
             ("0x10", Ok(Some(now + 16_000))),
             ("1e15", Ok(Some(now + 1_000_000_000_000_000_000))),
-            ("9223372036854774", Err(OUT_OF_RANGE)),
-            ("9223372036854776", Err(OUT_OF_RANGE)),
-            ("1e17", Err(OUT_OF_RANGE)),
-            ("1e400", Err(OUT_OF_RANGE)),
-            ("inf", Err(OUT_OF_RANGE)),
-            ("-1", Err(NEGATIVE)),
-            ("-inf", Err(NEGATIVE)),
-            ("-1e400", Err(NEGATIVE)),
+            ("9223372036854774", Err(TIMEOUT_OUT_OF_RANGE)),
+            ("9223372036854776", Err(TIMEOUT_OUT_OF_RANGE)),
+            ("1e17", Err(TIMEOUT_OUT_OF_RANGE)),
+            ("1e400", Err(TIMEOUT_OUT_OF_RANGE)),
+            ("inf", Err(TIMEOUT_OUT_OF_RANGE)),
+            ("-1", Err(NEGATIVE_TIMEOUT)),
+            ("-inf", Err(NEGATIVE_TIMEOUT)),
+            ("-1e400", Err(NEGATIVE_TIMEOUT)),
             ("nan", Err(NOT_A_TIMEOUT)),
             ("", Err(NOT_A_TIMEOUT)),
             ("x", Err(NOT_A_TIMEOUT)),

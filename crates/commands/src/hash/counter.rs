@@ -12,7 +12,7 @@ use super::{limits, live};
 use crate::DataCommand;
 use crate::arguments::integer;
 use crate::declare::{Command, Flags, Group, Spec, exactly};
-use crate::errors::NOT_A_FLOAT;
+use crate::errors::{INCREMENT_OVERFLOW, NOT_A_FLOAT};
 use crate::keys::{Access, first};
 
 pub(super) const HINCRBY: DataCommand = Command {
@@ -40,10 +40,9 @@ const COUNTER: Spec = Spec {
 
 fn hincrby(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     const NOT_AN_INTEGER: Refusal = Refusal::error("ERR hash value is not an integer");
-    const OVERFLOW: Refusal = Refusal::error("ERR increment or decrement would overflow");
     let by = integer(args, 3)?;
     let number = present(tx, args)?.map_or(Some(0), |found| found.value.to_integer());
-    let sum = number.ok_or(NOT_AN_INTEGER)?.checked_add(by).ok_or(OVERFLOW)?;
+    let sum = number.ok_or(NOT_AN_INTEGER)?.checked_add(by).ok_or(INCREMENT_OVERFLOW)?;
     put(tx, args, Text::Integer(sum), "hincrby")?;
     reply.integer(sum);
     Ok(())

@@ -12,7 +12,7 @@ use super::{charge, has_expired, is_live};
 use crate::DataCommand;
 use crate::arguments::{integer, is};
 use crate::declare::{Command, Flags, Group, Spec, at_least};
-use crate::errors::SYNTAX;
+use crate::errors::{SYNTAX, VALUE_OUT_OF_RANGE};
 use crate::keys::{Access, first};
 use crate::text::reply_member;
 
@@ -59,7 +59,6 @@ fn hrandfield_with_count(
     args: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<(), Refusal> {
-    const OUT_OF_RANGE: Refusal = Refusal::error("ERR value is out of range");
     let count = integer(args, 2)?;
     if count == i64::MIN {
         return Err(Refusal::error(
@@ -75,7 +74,7 @@ fn hrandfield_with_count(
     let wanted = count.unsigned_abs();
     // As in Redis, pairs may be half as many.
     if with_values && wanted > i64::MAX as u64 / 2 {
-        return Err(OUT_OF_RANGE);
+        return Err(VALUE_OUT_OF_RANGE);
     }
     tx.expire_many_members::<Hash>(&args[1])?;
     let Some(pool) = FieldPool::of(tx, &args[1], wanted)? else {
@@ -83,7 +82,7 @@ fn hrandfield_with_count(
         return Ok(());
     };
     if count < 0 && wanted > REPEATED_MAX {
-        return Err(OUT_OF_RANGE);
+        return Err(VALUE_OUT_OF_RANGE);
     }
     let len = pool.len();
     let mut random = Random::from_entropy();

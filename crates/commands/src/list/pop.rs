@@ -12,11 +12,10 @@ use super::{HANDLED_NS, limits, notify_popped, outermost, peek_len, pop_into_rep
 use crate::DataCommand;
 use crate::arguments::{Options, is};
 use crate::declare::{Command, Flags, Group, Spec, at_least};
-use crate::errors::{NOT_POSITIVE, SYNTAX, wrong_arity};
+use crate::errors::{NO_KEYS, NOT_POSITIVE, SYNTAX, wrong_arity};
 use crate::keys::{Access, counted, first};
 use crate::text::reply_member;
 
-const NUMKEYS: Refusal = Refusal::error("ERR numkeys should be greater than 0");
 pub(super) const COUNT: Refusal = Refusal::error("ERR count should be greater than 0");
 
 /// What both have in common.
@@ -130,7 +129,7 @@ impl<'a> MultiPop<'a> {
     /// Reads the arguments from the number of keys on, at an index.
     pub(super) fn read(args: Args<'a>, numkeys: usize) -> Result<Self, Refusal> {
         let number = parse_i64(&args[numkeys]).and_then(|number| usize::try_from(number).ok());
-        let number = number.filter(|&number| number > 0).ok_or(NUMKEYS)?;
+        let number = number.filter(|&number| number > 0).ok_or(NO_KEYS)?;
         let end = (numkeys + 1).checked_add(number).filter(|&end| end < args.len());
         let end = end.ok_or(SYNTAX)?;
         let side = side(&args[end])?;

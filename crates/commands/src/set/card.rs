@@ -12,13 +12,8 @@ use super::algebra::{INTERSECTION_COST, SUM_COST, SetOperation, Sources};
 use crate::DataCommand;
 use crate::arguments::{Options, is};
 use crate::declare::{Command, Flags, Group, Spec, at_least};
-use crate::errors::SYNTAX;
+use crate::errors::{NEGATIVE_LIMIT, NO_KEYS, SYNTAX, TOO_MANY_KEYS};
 use crate::keys::{Access, counted};
-
-const NO_KEYS: Refusal = Refusal::error("ERR numkeys should be greater than 0");
-const TOO_MANY_KEYS: Refusal =
-    Refusal::error("ERR Number of keys can't be greater than number of args");
-const NEGATIVE_LIMIT: Refusal = Refusal::error("ERR LIMIT can't be negative");
 
 pub(super) const SINTERCARD: DataCommand = Command {
     spec: Spec {

@@ -14,11 +14,9 @@ use super::{CHANGED_NS, FOUND_NS, PASSED_NS, notify_changed};
 use crate::DataCommand;
 use crate::arguments::symmetric;
 use crate::declare::{Command, Flags, Group, Spec, at_least};
-use crate::errors::SYNTAX;
+use crate::errors::{NOT_POSITIVE, SYNTAX};
 use crate::keys::{Access, first};
 use crate::text::reply_member;
-
-const NOT_POSITIVE: Refusal = Refusal::error("ERR value is out of range, must be positive");
 
 /// What SRANDMEMBER with a negative count replies at most, in bytes: a set of one member must not
 /// fill the memory.

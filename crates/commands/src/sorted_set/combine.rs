@@ -15,7 +15,7 @@ use super::{SEARCH_COST_NS, limits, reply_header, store};
 use crate::DataCommand;
 use crate::arguments::{Options, is};
 use crate::declare::{Command, Flags, Group, Spec, at_least};
-use crate::errors::{NOT_AN_INTEGER, SYNTAX};
+use crate::errors::{NEGATIVE_LIMIT, NOT_AN_INTEGER, SYNTAX};
 use crate::keys::{Access, counted, first};
 
 pub(super) const ZUNION: DataCommand = Command {
@@ -209,7 +209,6 @@ pub(super) const ZINTERCARD: DataCommand = Command {
 };
 
 fn zintercard(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-    const NEGATIVE: Refusal = Refusal::error("ERR LIMIT can't be negative");
     let (inputs, options) = read_inputs(tx, args, 1, "zintercard")?;
     let mut limit = usize::MAX;
     let mut options = Options::from(args, options);
@@ -218,7 +217,7 @@ fn zintercard(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), 
             return Err(SYNTAX);
         }
         let number = parse_i64(options.value()?).and_then(|number| usize::try_from(number).ok());
-        limit = match number.ok_or(NEGATIVE)? {
+        limit = match number.ok_or(NEGATIVE_LIMIT)? {
             0 => usize::MAX,
             number => number,
         };

@@ -14,7 +14,7 @@ use super::{STEP_COST_NS, reply_header, reply_item, report_removal};
 use crate::DataCommand;
 use crate::arguments::is;
 use crate::declare::{Command, Flags, Group, Spec, at_least};
-use crate::errors::{NOT_POSITIVE, SYNTAX};
+use crate::errors::{NO_KEYS, NOT_POSITIVE, SYNTAX};
 use crate::keys::{Access, counted, first, range};
 use crate::text::reply_member;
 use crate::waiting::{ENDLESS, deadline, wait};
@@ -223,7 +223,6 @@ struct PopRequest<'a> {
 impl<'a> PopRequest<'a> {
     /// Reads the request from its number of keys on, which stands at an index.
     fn parse(args: Args<'a>, index: usize) -> Result<Self, Refusal> {
-        const NO_KEYS: Refusal = Refusal::error("ERR numkeys should be greater than 0");
         const NO_MEMBERS: Refusal = Refusal::error("ERR count should be greater than 0");
         let keys_end = positive(&args[index], NO_KEYS)?.saturating_add(index as u64 + 1);
         let keys_end = usize::try_from(keys_end).ok().filter(|end| *end < args.len());

@@ -12,14 +12,13 @@ use super::{SEARCH_COST_NS, reply_header, reply_item};
 use crate::DataCommand;
 use crate::arguments::{is, symmetric};
 use crate::declare::{Command, Flags, Group, Spec, at_least};
-use crate::errors::SYNTAX;
+use crate::errors::{SYNTAX, VALUE_OUT_OF_RANGE};
 use crate::keys::{Access, first};
 
 /// The most members that one request may ask for with repetition: what comes of more would be
 /// gigabytes out of a set of any size.
 const REPEATED_MAX: u64 = 1 << 26;
 
-const OUT_OF_RANGE: Refusal = Refusal::error("ERR value is out of range");
 pub(super) const ZRANDMEMBER: DataCommand = Command {
     spec: Spec {
         name: "ZRANDMEMBER",
@@ -57,14 +56,14 @@ fn zrandmember(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(),
     };
     // As in Redis, pairs may be half as many.
     if with_scores && magnitude > i64::MAX as u64 / 2 {
-        return Err(OUT_OF_RANGE);
+        return Err(VALUE_OUT_OF_RANGE);
     }
     let Some(set) = tx.view::<SortedSet>(key)? else {
         reply.array(0);
         return Ok(());
     };
     if count < 0 && magnitude > REPEATED_MAX {
-        return Err(OUT_OF_RANGE);
+        return Err(VALUE_OUT_OF_RANGE);
     }
     let drawn = if count < 0 { magnitude } else { magnitude.min(set.len()) };
     tx.charge(drawn * SEARCH_COST_NS)?;

@@ -14,14 +14,11 @@ use super::{ENTRY_NS, reply_entry};
 use crate::DataCommand;
 use crate::arguments::{Options, is};
 use crate::declare::{Command, Flags, Group, Spec, at_least};
-use crate::errors::SYNTAX;
+use crate::errors::{NEGATIVE_TIMEOUT, NOT_A_WHOLE_TIMEOUT, SYNTAX, TIMEOUT_OUT_OF_RANGE};
 use crate::keys::{Access, BeginSearch, FindKeys, KeySpec, KeyWord};
 use crate::long_reply::is_long;
 use crate::waiting::ENDLESS;
 
-const NOT_A_TIMEOUT: Refusal = Refusal::error("ERR timeout is not an integer or out of range");
-const NEGATIVE_TIMEOUT: Refusal = Refusal::error("ERR timeout is negative");
-const TIMEOUT_OUT_OF_RANGE: Refusal = Refusal::error("ERR timeout is out of range");
 const GROUP_IN_XREAD: Refusal = Refusal::error(
     "ERR The GROUP option is only supported by XREADGROUP. You called XREAD instead.",
 );
@@ -218,7 +215,7 @@ impl<'a> ReadRequest<'a> {
             Ok(number.unsigned_abs())
         };
         if left > 0 && is(word, "BLOCK") {
-            self.block = Some(parse_i64(options.value()?).ok_or(NOT_A_TIMEOUT)?);
+            self.block = Some(parse_i64(options.value()?).ok_or(NOT_A_WHOLE_TIMEOUT)?);
             if self.block < Some(0) {
                 return Err(NEGATIVE_TIMEOUT);
             }

@@ -10,10 +10,9 @@ use super::effects::journal_set;
 use crate::DataCommand;
 use crate::arguments::integer;
 use crate::declare::{Command, Flags, Group, Spec, exactly};
-use crate::errors::{NOT_A_FLOAT, NOT_AN_INTEGER};
+use crate::errors::{INCREMENT_OVERFLOW, NOT_A_FLOAT, NOT_AN_INTEGER};
 use crate::keys::{Access, KeySpec, first};
 
-const OVERFLOW: Refusal = Refusal::error("ERR increment or decrement would overflow");
 const DECREMENT_OVERFLOW: Refusal = Refusal::error("ERR decrement would overflow");
 /// A float that is none any more.
 pub(super) const NOT_FINITE: Refusal =
@@ -117,7 +116,7 @@ fn decrby(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
 fn add(tx: &mut Tx, key: &[u8], by: i64, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let mut sum = 0;
     tx.update_text(key, |text| {
-        sum = integer_of(text)?.checked_add(by).ok_or(OVERFLOW)?;
+        sum = integer_of(text)?.checked_add(by).ok_or(INCREMENT_OVERFLOW)?;
         Ok(NewText::Integer(sum))
     })?;
     tx.event(EventClass::String, "incrby", key);

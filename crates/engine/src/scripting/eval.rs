@@ -3,6 +3,7 @@
 //! Invariant: what is wrong with a request is said before anything is locked.
 
 use commands::declare::{Command, Flags, Group, Spec, at_least};
+use commands::errors::{NOT_AN_INTEGER, TOO_MANY_KEYS};
 use commands::{Access, KeySpec, Role, keys};
 use keyspace::Refusal;
 use proto::Args;
@@ -23,9 +24,6 @@ pub const NO_DEBUGGER: Refusal =
 const NO_SCRIPT: Refusal = Refusal::error("NOSCRIPT No matching script. Please use EVAL.");
 const NOT_READ_ONLY: Refusal =
     Refusal::error("ERR Can not execute a script with write flag using *_ro command.");
-const NOT_A_NUMBER: Refusal = Refusal::error("ERR value is not an integer or out of range");
-const TOO_MANY_KEYS: Refusal =
-    Refusal::error("ERR Number of keys can't be greater than number of args");
 const NEGATIVE_KEYS: Refusal = Refusal::error("ERR Number of keys can't be negative");
 
 /// What all have in common.
@@ -117,7 +115,7 @@ const EVALSHA_RO: UnitCommand = Command {
 };
 
 fn evaluate(asked: &ProgramRequest<'_>, args: Args<'_>) -> Result<Box<dyn Program>, Refusal> {
-    let keys = count_keys(args, || NOT_A_NUMBER)?;
+    let keys = count_keys(args, || NOT_AN_INTEGER)?;
     let cache = &asked.server.scripts.cache;
     let digest = Sha1::of(&args[1]);
     if let Some(program) = cache.get(digest) {
@@ -142,7 +140,7 @@ fn evaluate_digest(
     asked: &ProgramRequest<'_>,
     args: Args<'_>,
 ) -> Result<Box<dyn Program>, Refusal> {
-    let keys = count_keys(args, || NOT_A_NUMBER)?;
+    let keys = count_keys(args, || NOT_AN_INTEGER)?;
     let Some(program) = asked.server.scripts.cache.get_by_digits(&args[1]) else {
         return Err(NO_SCRIPT);
     };

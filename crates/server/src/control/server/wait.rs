@@ -7,7 +7,7 @@
 use base::number::parse_i64;
 use commands::arguments::integer;
 use commands::declare::{Command, Flags, Group, Spec, exactly};
-use commands::errors::NOT_POSITIVE;
+use commands::errors::{NEGATIVE_TIMEOUT, NOT_A_WHOLE_TIMEOUT, NOT_POSITIVE, TIMEOUT_OUT_OF_RANGE};
 use durability::aof::Phase;
 use durability::waitaof::{NO_FILE, is_in_file, is_on_replicas, reply_copies};
 use engine::session::{Blocked, Copies, Executed, Safety, Suspension};
@@ -109,12 +109,12 @@ fn await_copies(
 
 /// Until when to wait, on the monotonic clock in microseconds; for ever if `None`.
 fn timeout(context: &Context<'_>, args: Args<'_>, index: usize) -> Result<Option<i64>, Refusal> {
-    let millis = parse_i64(&args[index]).ok_or(NOT_A_TIMEOUT)?;
+    let millis = parse_i64(&args[index]).ok_or(NOT_A_WHOLE_TIMEOUT)?;
     if millis < 0 {
         return Err(NEGATIVE_TIMEOUT);
     }
     let clock = context.server.keyspace.clock();
-    clock.now_ms().checked_add(millis).ok_or(LATE_TIMEOUT)?;
+    clock.now_ms().checked_add(millis).ok_or(TIMEOUT_OUT_OF_RANGE)?;
     let until_us = clock.monotonic_us().saturating_add(millis.saturating_mul(1000));
     Ok((millis > 0).then_some(until_us))
 }
@@ -130,6 +130,3 @@ const WAITAOF_ON_REPLICA: Refusal = Refusal::error(
 );
 const NOT_A_COUNT_OF_FILES: Refusal =
     Refusal::error("ERR value is out of range, value must between 0 and 1");
-const NOT_A_TIMEOUT: Refusal = Refusal::error("ERR timeout is not an integer or out of range");
-const NEGATIVE_TIMEOUT: Refusal = Refusal::error("ERR timeout is negative");
-const LATE_TIMEOUT: Refusal = Refusal::error("ERR timeout is out of range");
