@@ -372,6 +372,36 @@ fn hashes_are_imported_by_fieldsets() {
     play(&server, script);
 }
 
+/// The fields of a large import are put before its values on a background thread.
+#[test]
+fn large_imports_are_done_elsewhere() {
+    const FIELDS: usize = 100;
+    let server = Server::start(&["--worker-threads", "1"]);
+    let (mut client, mut watcher) = (server.client(), server.client());
+    let words = |head: &[&str], letter: &str| -> Vec<String> {
+        let words = (0..FIELDS).map(|number| format!("{number}{}", letter.repeat(1000)));
+        head.iter().map(|word| word.to_string()).chain(words).collect()
+    };
+    let mut elsewhere = || -> u64 {
+        let line = watcher.info("worker_0");
+        let count = line.split(',').find_map(|part| part.strip_prefix("elsewhere="));
+        count.and_then(|count| count.parse().ok()).expect("it is a number")
+    };
+    assert_eq!(render(&client.call(&words(&["HIMPORT", "PREPARE", "u"], "f"))), "OK");
+    let import = words(&["HIMPORT", "SET", "k", "u"], "v");
+    let before = elsewhere();
+    assert_eq!(render(&client.call(&import)), "OK");
+    assert_eq!(elsewhere(), before + 1);
+    client.call(&["MULTI"]);
+    client.call(&import);
+    assert_eq!(render(&client.call(&["EXEC"])), "1) OK");
+    assert_eq!(elsewhere(), before + 2);
+    let (field, value) = ("f".repeat(1000), "v".repeat(1000));
+    assert_eq!(render(&client.call(&["HLEN", "k"])), format!("(integer) {FIELDS}"));
+    let told = render(&client.call(&["HGET", "k", &format!("7{field}")]));
+    assert_eq!(told, format!("\"7{value}\""));
+}
+
 #[test]
 fn a_session_keeps_fieldsets_of_16_megabytes_at_most() {
     const FULL: &str = "(error) ERR fieldsets of this connection take too much memory";

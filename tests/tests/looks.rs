@@ -155,6 +155,7 @@ const OF_NAMES: &[(&str, bool, usize, &str)] = &[
     ("PSUBSCRIBE", true, NAMES, "psubscribe name:1599 1600"),
     ("RESET", false, 1, "RESET"),
     ("WATCH", true, 1, "OK"),
+    ("HIMPORT PREPARE set", true, 1, "OK"),
     ("SSUBSCRIBE", true, NAMES, "ssubscribe name:1599 1600"),
     ("QUIT", false, 1, "OK"),
 ];

@@ -17,6 +17,7 @@ mod blocked;
 mod blocked_books;
 mod blocking;
 mod blocking_disturbed;
+mod blocking_many;
 mod book;
 mod both_protocols;
 mod both_ways;

@@ -5,12 +5,13 @@
 
 pub mod offload;
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use commands::{Flags, Handler, Plan, Role};
 use config::settings::PREFETCH_BATCH_MAX_SIZE;
 use keyspace::{Acquisition, LocatedKeys, Location, PartitionSet, Refusal, Tx, TxOptions, Wait};
-use proto::{Args, Output, Reply};
+use proto::{Args, Output, OwnedArgs, Reply};
 use smallvec::SmallVec;
 
 use crate::admission::gates::{self, Verdict};
@@ -21,6 +22,7 @@ use crate::lane::Lane;
 use crate::limits::budget;
 use crate::runtime::drill;
 use crate::session::Waiting;
+use crate::session::fieldsets::{self, with_fields};
 use crate::session::{Blocked, Executed, Grant, Round, Session, Step, Suspension, tx_options};
 use crate::shared::Shared;
 use crate::table::command_table::{CommandEntry, Run};
@@ -69,7 +71,17 @@ struct CommandExecution<'a> {
     pub entry: &'static CommandEntry,
     location: Option<Location>,
     pub args: Args<'a>,
+    import: Option<Import<'a>>,
     out: &'a mut Output,
+}
+
+/// A request of HIMPORT SET, whose values get their fields where it runs.
+struct Import<'a> {
+    /// The request as it was sent: so it leaves its worker.
+    sent: Args<'a>,
+    fields: Arc<OwnedArgs>,
+    /// Whether the fields are to be put before the values elsewhere, and were not yet.
+    is_long: bool,
 }
 
 /// Runs one request. `grant` is what came of its wait, if it had to wait.
@@ -112,8 +124,9 @@ pub fn execute(
     // EXEC leaves out itself what its client does not want: that may be another in its middle.
     let is_exec = entry.spec.role == Role::Exec;
     let served = ServedRequest { server, client: Some(session.client.id), entry, args };
+    let import = None;
     let mut request =
-        CommandExecution { engine, lane, handover, session, entry, location, args, out };
+        CommandExecution { engine, lane, handover, session, entry, location, args, import, out };
     let mut step = crash::serving(&served, || match entry.run {
         Run::Data(handler) if entry.spec.flags.has(Flags::USES_FIELDSET) => {
             request.run_import(handler, grant)
@@ -162,7 +175,7 @@ impl CommandExecution<'_> {
         if !is_granted && !self.acquire(&mut acquisition) {
             return self.park(acquisition, round);
         }
-        let mut tx = self.begin(acquisition, self.may_widen());
+        let mut tx = self.begin(acquisition, self.may_be_undone());
         tx.serve_within_budget();
         if let Some(location) = self.location {
             tx.hint(&self.args[1], location);
@@ -177,6 +190,7 @@ impl CommandExecution<'_> {
         let entry = self.entry;
         if looks_heavy(self.args)
             || self.is_bulky()
+            || self.import.as_ref().is_some_and(|import| import.is_long)
             || (drill::are_reads_apart() && computes_apart(entry.spec.flags))
         {
             return self.hand_over(tx, work, round, true);
@@ -206,16 +220,25 @@ impl CommandExecution<'_> {
     /// Runs a command with the fields that the session has prepared for its values.
     #[cold]
     fn run_import(&mut self, handler: Handler, grant: Granted) -> Step {
-        let expanded = match self.session.fieldsets().expand(self.args) {
-            Ok(expanded) => expanded,
+        let fields = match self.session.fieldsets().fields_of(self.args) {
+            Ok(fields) => fields,
             Err(refusal) => {
                 self.refuse(&refusal);
                 return Step::Done;
             }
         };
-        let Self { engine, lane, handover, entry, location, .. } = *self;
-        let (session, out, args) = (&mut *self.session, &mut *self.out, expanded.as_args());
-        CommandExecution { engine, lane, handover, session, entry, location, args, out }
+        let Self { engine, lane, handover, entry, location, args: sent, .. } = *self;
+        let (session, out) = (&mut *self.session, &mut *self.out);
+        let is_long = fieldsets::is_long(&fields, sent);
+        let expanded;
+        let args = if is_long {
+            sent
+        } else {
+            expanded = with_fields(&fields, sent);
+            expanded.as_args()
+        };
+        let import = Some(Import { sent, fields, is_long });
+        CommandExecution { engine, lane, handover, session, entry, location, args, import, out }
             .run_data(handler, grant)
     }
 
@@ -293,6 +316,12 @@ impl CommandExecution<'_> {
     fn may_widen(&self) -> bool {
         self.entry.spec.plan == Plan::Keys
             && self.entry.spec.flags.has(Flags::TOUCHES_ARBITRARY_KEYS)
+    }
+
+    /// Whether its transaction may have to be undone, beside those whose keys are waited for.
+    fn may_be_undone(&self) -> bool {
+        let may_serve_any = self.entry.spec.plan == Plan::World;
+        self.may_widen() || may_serve_any && self.lane.shared.keyspace.any_waiters()
     }
 
     fn run_control(&mut self) -> Step {

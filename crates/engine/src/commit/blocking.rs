@@ -40,7 +40,13 @@ pub(crate) struct Services {
     taken: Vec<(usize, Box<[u8]>, Vec<QueuedWaiter>)>,
     /// The mailboxes with letters for their clients.
     wakes: PendingWakes,
+    /// How many waiters were claimed.
+    claims: usize,
 }
+
+/// A worker serves, or looks at, so many waiters for one transaction. What makes more of them ready
+/// serves all of them on a background thread, under the same locks.
+const CLAIMED_BY_WORKER: usize = 128;
 
 /// What came of the attempt to serve a waiter.
 struct Service {
@@ -143,11 +149,15 @@ fn serve_queue(
             // Its session has it rechecked if it may wait on.
             continue;
         }
+        if services.claims >= CLAIMED_BY_WORKER && tx.serves_within_budget() {
+            return Err(Refusal::Heavy);
+        }
         // Its session may have ended the wait this moment.
         if !waiter.claim() {
             over.push(place);
             continue;
         }
+        services.claims += 1;
         let standing = standing.clone();
         services.claimed = Some(Arc::clone(&standing.waiter));
         let result = serve_waiter(server, tx, &standing);
@@ -192,7 +202,7 @@ fn serve_waiter(server: &Shared, tx: &mut Tx, standing: &QueuedWaiter) -> Result
     let blocked = blocked(waiter);
     let home = tx.switch_database(blocked.database);
     let mut output = Output::new();
-    drill::strike_at_service();
+    drill::strike_at_service(tx.options().heavy);
     let (mut served, mut answer) = ((OwnedArgs::default(), None, false), ServedWith::Element);
     for request in blocked.ask(tx, waiter, standing.nth) {
         let result = if let Some(refusal) = refuse_late(server, blocked.entry) {

@@ -67,7 +67,8 @@ impl CommandExecution<'_> {
         let running = server.begin_long_running(self.lane.ticked_us(), tx.partitions().into());
         let client = Arc::clone(&self.session.client);
         let subject = self.session.acl_subject_from_now(server);
-        let transaction = Transaction { pass, running, tx, client, subject };
+        let fields = self.import.as_ref().map(|import| Arc::clone(&import.fields));
+        let transaction = Transaction { pass, running, tx, client, subject, fields };
         self.depart(Leaving::Transaction(transaction), work)
     }
 
@@ -103,11 +104,12 @@ impl CommandExecution<'_> {
     /// Has it leave, with the input of its session if the request is long.
     fn depart(&self, leaving: Leaving, work: Work) -> Step {
         let (sender, receiver) = oneshot::channel();
-        if self.is_bulky() {
-            let places = self.handover.places(self.args);
+        let sent = self.import.as_ref().map_or(self.args, |import| import.sent);
+        if is_long(sent) && self.handover.holds(sent) {
+            let places = self.handover.places(sent);
             self.handover.load(Departing { leaving, work, places, sender });
         } else {
-            work.server.background.run_command(leaving, self.args.into(), work, sender);
+            work.server.background.run_command(leaving, sent.into(), work, sender);
         }
         Step::offload(receiver)
     }

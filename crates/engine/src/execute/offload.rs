@@ -23,6 +23,7 @@ use crate::limits::long_running::RunningGuard;
 use crate::runtime::background::{BETWEEN_LOOKS, Background, wait_for_client_while};
 use crate::runtime::drill;
 use crate::session::Waiting;
+use crate::session::fieldsets::with_fields;
 use crate::session::{AclSubject, Request};
 use crate::session::{Executed, OffloadResult, Suspension, Then};
 use crate::shared::Shared;
@@ -61,6 +62,8 @@ pub(crate) struct Transaction {
     /// Whose it is.
     pub(crate) client: Arc<Client>,
     pub(crate) subject: Option<Arc<AclSubject>>,
+    /// The fields that its values get here, if it is an import.
+    pub(crate) fields: Option<Arc<OwnedArgs>>,
 }
 
 /// A command that leaves its worker.
@@ -98,7 +101,7 @@ impl Transaction {
     /// Runs the command, as often as it needs more locks.
     fn go_on(self, args: OwnedArgs, work: Work) -> OffloadResult {
         // In a panic too the locks go first, as the world may be granted right after the pass.
-        let Self { mut pass, mut running, mut tx, client, subject } = self;
+        let Self { mut pass, mut running, mut tx, client, subject, fields } = self;
         let mut output = Output::new();
         output.set_ceiling(work.server.output_ceiling(&client));
         let watch = WorkTimer::start(work.server.keyspace.clock());
@@ -106,11 +109,13 @@ impl Transaction {
         let gates = gates::Again::of_command(work.server, subject.as_ref(), request);
         let (mut failed, mut seen, mut waits, wakes) =
             (false, Seen::default(), None, PendingWakes::default());
-        let (entry, words) = (work.entry, args.as_args());
+        let entry = work.entry;
+        let imported = fields.map(|fields| with_fields(&fields, args.as_args()));
+        let words = imported.as_ref().unwrap_or(&args).as_args();
         let served =
             ServedRequest { server: work.server, client: Some(client.id), entry, args: words };
         for round in 0.. {
-            if let Some(buffer) = args.buffer() {
+            if let (None, Some(buffer)) = (&imported, args.buffer()) {
                 tx.came_in(buffer);
             }
             let run = || work.run(&mut tx, words, &mut output, &wakes);

@@ -131,6 +131,38 @@ mod apart {
 }
 
 #[cfg(debug_assertions)]
+mod services {
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::thread::sleep;
+    use std::time::Duration;
+
+    static ARE_HELD: AtomicBool = AtomicBool::new(false);
+    /// How many stand still.
+    static HELD: AtomicUsize = AtomicUsize::new(0);
+
+    /// Has services on background threads stand still from here on, or lets them go on.
+    pub fn hold_services(are_held: bool) {
+        ARE_HELD.store(are_held, Ordering::Relaxed);
+    }
+
+    /// How many services stand still.
+    pub fn services_held() -> usize {
+        HELD.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn rest() {
+        if !ARE_HELD.load(Ordering::Relaxed) {
+            return;
+        }
+        HELD.fetch_add(1, Ordering::Relaxed);
+        while ARE_HELD.load(Ordering::Relaxed) {
+            sleep(Duration::from_millis(1));
+        }
+        HELD.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(debug_assertions)]
 mod short {
     use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -160,6 +192,8 @@ pub const fn are_turns_short() -> bool {
 pub use apart::{Apart, arm_apart};
 #[cfg(debug_assertions)]
 pub use armed::{arm, step, wants_undo};
+#[cfg(debug_assertions)]
+pub use services::{hold_services, services_held};
 #[cfg(debug_assertions)]
 pub use short::{are_turns_short, arm_short};
 
@@ -195,9 +229,12 @@ pub(crate) fn strike_behind() {
     assert!(struck.is_none(), "drill: {struck:?}");
 }
 
-/// A waiter is served.
+/// A waiter is claimed and about to be served.
 #[cfg(debug_assertions)]
-pub(crate) fn strike_at_service() {
+pub(crate) fn strike_at_service(is_in_background: bool) {
+    if is_in_background {
+        services::rest();
+    }
     let struck = armed::step(&[Cause::PanicAtService]);
     assert!(struck.is_none(), "drill: {struck:?}");
 }
@@ -265,7 +302,7 @@ pub(crate) fn gives_up() -> bool {
 pub(crate) const fn strike_behind() {}
 
 #[cfg(not(debug_assertions))]
-pub(crate) const fn strike_at_service() {}
+pub(crate) const fn strike_at_service(_: bool) {}
 
 #[cfg(not(debug_assertions))]
 pub(crate) const fn strike_behind_commit() {}

@@ -63,15 +63,31 @@ impl Fieldsets {
         true
     }
 
-    /// The words of HIMPORT SET with each value's field before it.
-    pub(crate) fn expand(&self, args: Args<'_>) -> Result<OwnedArgs, Refusal> {
+    /// The fields of a request of HIMPORT SET, which has a value for each.
+    pub(crate) fn fields_of(&self, args: Args<'_>) -> Result<Arc<OwnedArgs>, Refusal> {
         let prepared = self.0.as_ref().ok_or(UNKNOWN)?;
-        let fields = prepared.by_name.get(&args[3]).ok_or(UNKNOWN)?.as_args();
-        let values = args.skip(4);
-        if fields.len() != values.len() {
+        let fields = prepared.by_name.get(&args[3]).ok_or(UNKNOWN)?;
+        if fields.as_args().len() != args.skip(4).len() {
             return Err(MISMATCH);
         }
-        let pairs = fields.iter().zip(values.iter()).flat_map(|(field, value)| [field, value]);
-        Ok(args.slice(0..4).iter().chain(pairs).collect())
+        Ok(Arc::clone(fields))
     }
+}
+
+/// Whether to put the fields before the values of a request is more than a worker should do for one
+/// client.
+pub(crate) fn is_long(fields: &OwnedArgs, args: Args<'_>) -> bool {
+    /// So much is copied within a worker's time.
+    const BYTES: usize = 64 << 10;
+    /// So many words are.
+    const WORDS: usize = 1000;
+    let fields = fields.as_args();
+    fields.len() > WORDS || fields.total_bytes() + args.total_bytes() > BYTES
+}
+
+/// The words of a request of HIMPORT SET with each value's field before it.
+pub(crate) fn with_fields(fields: &OwnedArgs, args: Args<'_>) -> OwnedArgs {
+    let pairs = fields.as_args().iter().zip(args.skip(4).iter());
+    let pairs = pairs.flat_map(|(field, value)| [field, value]);
+    args.slice(0..4).iter().chain(pairs).collect()
 }

@@ -27,9 +27,10 @@ impl Tx {
         self.options.serves_within_budget = true;
     }
 
-    /// Whether the service of a waiter has to fit the budget of a worker.
+    /// Whether the service of a waiter has to fit the budget of a worker. What cannot be undone is
+    /// served where it stands.
     #[must_use]
     pub fn serves_within_budget(&self) -> bool {
-        self.options.serves_within_budget && !self.options.heavy
+        self.options.serves_within_budget && !self.options.heavy && self.is_undoable()
     }
 }

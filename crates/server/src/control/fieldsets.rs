@@ -7,6 +7,8 @@
 use std::collections::HashSet;
 
 use commands::declare::{Command, Group, Spec, at_least, exactly};
+use engine::runtime::looks::FEW;
+use engine::session::{Stepped, Stepwise, Stride};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
@@ -52,6 +54,10 @@ fn prepare(
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
     let fields = args.skip(3);
+    if fields.len() > FEW && context.unit.is_none() {
+        let work = EachField { seen: HashSet::new(), next: 3 };
+        return Ok(Next::in_steps(context.entry, args, work));
+    }
     let mut seen = HashSet::new();
     if !fields.iter().all(|field| seen.insert(field)) {
         return Err(DUPLICATE);
@@ -59,6 +65,33 @@ fn prepare(
     context.session()?.fieldsets_mut().insert(&args[2], fields)?;
     reply.ok();
     Ok(Next::Done)
+}
+
+/// Looks whether any of very many fields is named twice.
+struct EachField {
+    seen: HashSet<Box<[u8]>>,
+    /// The argument that comes next.
+    next: usize,
+}
+
+impl Stepwise for EachField {
+    fn step(&mut self, stride: &mut Stride<'_, '_>) -> Stepped {
+        while let Some(field) = stride.args.get(self.next) {
+            if !self.seen.insert(field.into()) {
+                return Stepped::Failed(DUPLICATE);
+            }
+            self.next += 1;
+            if stride.is_over() {
+                return Stepped::GoesOn;
+            }
+        }
+        let (name, fields) = (&stride.args[2], stride.args.skip(3));
+        if let Err(refusal) = stride.session.fieldsets_mut().insert(name, fields) {
+            return Stepped::Failed(refusal);
+        }
+        Reply::new(stride.out, stride.session.resp).ok();
+        Stepped::Done
+    }
 }
 
 const DISCARD: ControlCommand = Command {

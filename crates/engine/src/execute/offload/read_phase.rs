@@ -112,7 +112,8 @@ impl Unlocked {
                 let since_us = server.keyspace.clock().monotonic_us();
                 let running = server.begin_long_running(since_us, partitions);
                 let pass = Some(pass);
-                Transaction { pass, running, tx, client, subject }.go_on(args, work)
+                let fields = None;
+                Transaction { pass, running, tx, client, subject, fields }.go_on(args, work)
             }
             Err(Barred::PutOff) => {
                 drop(pass);

@@ -23,7 +23,7 @@ impl Unit {
         program.run(args, self, place, out)?;
         drill::strike_at_commit(self)?;
         let own_wakes = PendingWakes::default();
-        let seen = self.commit(place.wakes().unwrap_or(&own_wakes))?;
+        let seen = self.commit_within_budget(place.wakes().unwrap_or(&own_wakes))?;
         program.committed(args, self);
         self.close();
         self.server.mailboxes.wake(&own_wakes);
@@ -40,6 +40,21 @@ impl Unit {
         self.close();
         self.reset();
         Ok(())
+    }
+
+    /// As `commit`. Where a worker would be kept too long by those whom it makes ready, all of it
+    /// begins again on a background thread, with its locks.
+    fn commit_within_budget(&mut self, wakes: &PendingWakes) -> Result<Seen, Refusal> {
+        if self.refuses_long_work && self.tx.is_undoable() && !self.is_final() {
+            self.tx.serve_within_budget();
+        }
+        self.commit(wakes).map_err(|refusal| match refusal {
+            Refusal::Heavy => {
+                self.begin_offloaded();
+                Refusal::Widen
+            }
+            refusal => refusal,
+        })
     }
 
     /// Commits what its commands did; what its reply must wait for.

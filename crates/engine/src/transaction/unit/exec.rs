@@ -23,7 +23,7 @@ use crate::session::Accounted;
 use crate::session::Needs;
 use crate::session::Session;
 use crate::session::aborted;
-use crate::session::fieldsets::Fieldsets;
+use crate::session::fieldsets::{Fieldsets, is_long, with_fields};
 use crate::session::multi::{MultiQueue, Queued, Watching};
 use crate::session::{AclSubject, Request};
 use crate::table::command_table::{CommandEntry, Run};
@@ -410,8 +410,14 @@ impl Exec {
         let args = queued.args;
         match queued.entry.run {
             Run::Data(handler) if queued.entry.spec.flags.has(Flags::USES_FIELDSET) => {
-                match self.fieldsets.expand(args) {
-                    Ok(args) => unit.call(queued.entry, handler, args.as_args(), self.resp, out),
+                match self.fieldsets.fields_of(args) {
+                    Ok(fields) if unit.refuses_long_work() && is_long(&fields, args) => {
+                        Err(Refusal::Heavy)
+                    }
+                    Ok(fields) => {
+                        let args = with_fields(&fields, args);
+                        unit.call(queued.entry, handler, args.as_args(), self.resp, out)
+                    }
                     Err(refusal) => Ok(self.refuse(unit, &refusal, out)),
                 }
             }

@@ -2,14 +2,17 @@
 //! assertions.
 //!
 //! Invariant: a drill strikes once; without arguments DEBUG DRILL says whether it is still to come.
-//! APART and SHORT are none that strike: until they are OFF all that can computes without its
-//! locks, and each turn of a session is over as soon as it has done something.
+//! APART, SHORT and SERVICES are none that strike: until they are OFF all that can computes without
+//! its locks, each turn of a session is over as soon as it has done something, and waiters that are
+//! served on background threads stay claimed.
 
 use std::time::Duration;
 
 use commands::arguments::{integer, is};
 use commands::errors::SYNTAX;
-use engine::runtime::drill::{Apart, Cause, arm, arm_apart, arm_short};
+use engine::runtime::drill::{
+    Apart, Cause, arm, arm_apart, arm_short, hold_services, services_held,
+};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
@@ -32,7 +35,7 @@ const CAUSES: &[(&str, Cause)] = &[
 ];
 
 /// DEBUG DRILL [cause step | STALL milliseconds | DEEP | APART [OFF | HELD] | LANES number |
-/// SHORT [OFF]]
+/// SHORT [OFF] | SERVICES [HELD | OFF]]
 pub(super) fn drill(
     context: &mut Context<'_>,
     args: Args<'_>,
@@ -49,6 +52,13 @@ pub(super) fn drill(
                 (false, is_off) => arm_short(!is_off),
             };
             reply.integer(i64::from(was_on));
+            return Ok(Next::Done);
+        }
+        Some(word) if is(word, "SERVICES") => {
+            if let Some(word) = args.get(3) {
+                hold_services(is(word, "HELD"));
+            }
+            reply.integer(i64::try_from(services_held()).expect("there are fewer threads"));
             return Ok(Next::Done);
         }
         Some(word) if is(word, "STALL") => {
