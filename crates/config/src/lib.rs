@@ -32,7 +32,7 @@ pub use choices::{
 };
 pub use kind::{Fault, Kind, Special, Standing, TextCheck, Unit, Value, parse_bytes};
 pub use load::{CommandLine, LoadError, Place, Rename, Show, Source, Startup};
-pub use option::{Access, ConfigOption, Effect, Status};
+pub use option::{Access, ConfigOption, Status};
 pub use options::{ALL, GROUPS, OptionGroup};
 pub use profile::Profile;
 pub use readings::{
@@ -40,7 +40,7 @@ pub use readings::{
 };
 pub use rewrite::{Replace, RewriteError, UserLine};
 pub use save_schedule::Schedule;
-pub use store::{Config, Draft, Readable, SetError, Setting, Shape};
+pub use store::{Config, Draft, DraftedOption, Readable, SetError, Setting, Shape};
 
 #[cfg(test)]
 mod tests;

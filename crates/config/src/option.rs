@@ -21,8 +21,6 @@ pub struct ConfigOption {
     pub access: Access,
     /// What it does here.
     pub status: Status,
-    /// What the server must do after a change.
-    pub effect: Effect,
     /// Whether CONFIG GET shows it only when asked for it by its exact name.
     pub hidden: bool,
     /// Whether its value is a secret that logs must not show.
@@ -58,57 +56,6 @@ pub enum Status {
     Missing,
 }
 
-/// What the server must do after an option changed. Most options are simply read when needed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
-    /// Nothing: readers see the new value.
-    None,
-    /// Open and close TCP listeners.
-    Listeners,
-    /// Raise the limit of open files; the value may prove unreachable.
-    MaxClients,
-    /// Start or end workers.
-    Workers,
-    /// Bind workers to cores, or free them.
-    Affinity,
-    /// Make memory fit its limit.
-    MaxMemory,
-    /// Tell the keyspace what commands read there.
-    KeyspaceSettings,
-    /// Change the default user's password.
-    Password,
-    /// Tell the registry of users what new ones begin with.
-    NewUsers,
-    /// Change the working directory.
-    Directory,
-    /// Reopen the log, or filter it anew.
-    Logging,
-    /// Plan saves anew, in another file maybe.
-    SaveSchedule,
-    /// Turn the journal's file on or off.
-    AppendOnly,
-    /// Have replies wait for the disk, or not.
-    AppendSync,
-    /// Tell the links to replicas and to the primary.
-    Replication,
-    /// Show a new process title.
-    ProcessTitle,
-    /// Tell the kernel the new out-of-memory scores.
-    OomScore,
-    /// Resize the slow log and its kin.
-    CommandLog,
-    /// Note slow events from another duration on.
-    LatencyMonitor,
-    /// Have sessions look anew at what they could not send.
-    OutputLimits,
-    /// Make the table of clients' copies fit its limit.
-    TrackingTable,
-    /// Load certificates and keys anew.
-    Tls,
-    /// Look at the event loops more often, or less.
-    Watchdog,
-}
-
 /// A live option that works and needs nothing done after a change: what blocks start from.
 pub(super) const WORKS: ConfigOption = ConfigOption {
     name: "",
@@ -117,7 +64,6 @@ pub(super) const WORKS: ConfigOption = ConfigOption {
     default: "",
     access: Access::Live,
     status: Status::Works,
-    effect: Effect::None,
     hidden: false,
     sensitive: false,
     doc: "",

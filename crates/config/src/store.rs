@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 use base::glob;
 
 use super::kind::{Fault, Standing, Value};
-use super::option::{Access, ConfigOption, Effect, Status};
+use super::option::{Access, ConfigOption, Status};
 use super::options::{ALL, CELLS, NUMBER_CELLS, TEXT_CELLS};
 use super::profile::Profile;
 use super::settings::{self, REPLICAOF};
@@ -58,10 +58,20 @@ pub enum Shape {
 pub struct Draft {
     /// The configuration as it would be.
     pub config: Config,
-    /// The effects of the options that would change, each once, with the name the client gave
-    /// first.
-    pub effects: Vec<(Effect, String)>,
+    /// The options that were named, in their order.
+    pub options: Vec<DraftedOption>,
     values: Vec<(usize, Value)>,
+}
+
+/// An option of a CONFIG SET.
+#[derive(Debug, PartialEq, Eq)]
+pub struct DraftedOption {
+    /// The name of its block.
+    pub name: &'static str,
+    /// What the client called it.
+    pub called: String,
+    /// Whether its value would be another.
+    pub is_new: bool,
 }
 
 /// Why CONFIG SET changed nothing; its text is the error's, prefix included.
@@ -174,18 +184,12 @@ impl Config {
             check_is_there(*index, &value).map_err(|why| refused(name, why))?;
             values.push((current.clone(), value));
         }
-        let mut draft = Draft { config: self.copy(), effects: Vec::new(), values: Vec::new() };
-        for ((index, [name, _]), (before, value)) in indices.into_iter().zip(pairs).zip(values) {
-            let effect = ALL[index].effect;
-            // The default user may have got another password since this one was set.
-            if before == value && effect != Effect::Password {
-                continue;
-            }
+        let mut draft = Draft { config: self.copy(), options: Vec::new(), values: Vec::new() };
+        for ((index, [called, _]), (before, value)) in indices.into_iter().zip(pairs).zip(values) {
+            let (name, called, is_new) = (ALL[index].name, lossy(called), before != value);
+            draft.options.push(DraftedOption { name, called, is_new });
             draft.config.store(index, &value);
             draft.values.push((index, value));
-            if effect != Effect::None && draft.effects.iter().all(|(known, _)| *known != effect) {
-                draft.effects.push((effect, lossy(name)));
-            }
         }
         Ok(draft)
     }

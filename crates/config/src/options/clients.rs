@@ -1,7 +1,7 @@
 //! Options: limits of clients.
 
 use super::super::kind::{Kind, TEXT, Unit, integer, memory, unsigned, unsigned_memory};
-use super::super::option::{ConfigOption, Effect, WORKS};
+use super::super::option::{ConfigOption, WORKS};
 use super::super::special;
 
 /// Limits of clients.
@@ -17,7 +17,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "maxclients",
         kind: unsigned(1, u32::MAX as i64),
         default: "10000",
-        effect: Effect::MaxClients,
         doc: "How many clients may be connected at once.",
         ..WORKS
     },
@@ -59,14 +58,12 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: special::OUTPUT_BUFFER_LIMITS,
         default: "normal 0 0 0 slave 256mb 64mb 60 pubsub 32mb 8mb 60",
         doc: "Hard limit, soft limit and soft seconds of unread replies, by client class.",
-        effect: Effect::OutputLimits,
         ..WORKS
     },
     ConfigOption {
         name: "proto-max-bulk-len",
         kind: memory(1_048_576, i64::MAX),
         default: "512mb",
-        effect: Effect::KeyspaceSettings,
         doc: "The longest argument a client may send.",
         ..WORKS
     },
@@ -89,7 +86,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "1000000",
         doc: "How many keys the table of client-side caches may remember.",
         cost: "Memory for each key that a client with CLIENT TRACKING has read.",
-        effect: Effect::TrackingTable,
         ..WORKS
     },
     ConfigOption {

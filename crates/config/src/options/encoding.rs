@@ -1,7 +1,7 @@
 //! Options: how values are stored.
 
 use super::super::kind::{integer, unsigned, unsigned_memory};
-use super::super::option::{ACCEPTED, ConfigOption, Effect, NOT_YET, WORKS};
+use super::super::option::{ACCEPTED, ConfigOption, NOT_YET, WORKS};
 
 /// How values are stored.
 pub(super) const OPTIONS: &[ConfigOption] = &[
@@ -10,7 +10,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         aliases: &["hash-max-ziplist-entries"],
         kind: unsigned(0, i64::MAX),
         default: "512",
-        effect: Effect::KeyspaceSettings,
         doc: "Fields up to which a hash is packed.",
         cost: "A packed hash is looked through from its start, one that is not takes more \
         memory.",
@@ -21,7 +20,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         aliases: &["hash-max-ziplist-value"],
         kind: unsigned_memory(0, i64::MAX),
         default: "64",
-        effect: Effect::KeyspaceSettings,
         doc: "Bytes of a field or value up to which a hash is packed.",
         ..WORKS
     },
@@ -65,7 +63,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         aliases: &["list-max-ziplist-size"],
         kind: integer(i32::MIN as i64, i32::MAX as i64),
         default: "-2",
-        effect: Effect::KeyspaceSettings,
         doc: "Entries, or below 0 a size class, of one node of a list.",
         ..WORKS
     },
@@ -80,7 +77,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "set-max-intset-entries",
         kind: unsigned(0, i64::MAX),
         default: "512",
-        effect: Effect::KeyspaceSettings,
         doc: "Members up to which a set of integers is packed.",
         ..WORKS
     },
@@ -88,7 +84,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "set-max-listpack-entries",
         kind: unsigned(0, i64::MAX),
         default: "128",
-        effect: Effect::KeyspaceSettings,
         doc: "Members up to which a set is packed.",
         cost: "A packed set is looked through from its start, one that is not takes more memory.",
         ..WORKS
@@ -97,7 +92,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "set-max-listpack-value",
         kind: unsigned(0, i64::MAX),
         default: "64",
-        effect: Effect::KeyspaceSettings,
         doc: "Bytes of a member up to which a set is packed.",
         ..WORKS
     },
@@ -106,7 +100,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         aliases: &["zset-max-ziplist-entries"],
         kind: unsigned(0, i64::MAX),
         default: "128",
-        effect: Effect::KeyspaceSettings,
         doc: "Members up to which a sorted set is packed.",
         cost: "A packed sorted set is looked through from its start, one that is not takes more \
         memory.",
@@ -117,7 +110,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         aliases: &["zset-max-ziplist-value"],
         kind: unsigned_memory(0, i64::MAX),
         default: "64",
-        effect: Effect::KeyspaceSettings,
         doc: "Bytes of a member up to which a sorted set is packed.",
         ..WORKS
     },
@@ -125,7 +117,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "stream-node-max-bytes",
         kind: unsigned_memory(0, i64::MAX),
         default: "4096",
-        effect: Effect::KeyspaceSettings,
         doc: "Bytes of one node of a stream.",
         ..WORKS
     },
@@ -133,7 +124,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "stream-node-max-entries",
         kind: integer(0, i64::MAX),
         default: "100",
-        effect: Effect::KeyspaceSettings,
         doc: "Entries of one node of a stream.",
         ..WORKS
     },
@@ -141,7 +131,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "stream-idmp-duration",
         kind: integer(1, 86_400),
         default: "100",
-        effect: Effect::KeyspaceSettings,
         doc: "Seconds that a stream remembers a producer's message ids.",
         ..WORKS
     },
@@ -149,7 +138,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "stream-idmp-maxsize",
         kind: integer(1, 10_000),
         default: "100",
-        effect: Effect::KeyspaceSettings,
         doc: "How many message ids a stream remembers of a producer.",
         ..WORKS
     },
@@ -157,7 +145,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "hll-sparse-max-bytes",
         kind: unsigned_memory(0, i64::MAX),
         default: "3000",
-        effect: Effect::KeyspaceSettings,
         doc: "Bytes up to which a HyperLogLog is sparse.",
         ..WORKS
     },

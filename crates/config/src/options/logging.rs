@@ -2,7 +2,7 @@
 
 use super::super::choices::{LogFormat, LogLevel, LogTimestampFormat, SyslogFacility};
 use super::super::kind::{Kind, TEXT};
-use super::super::option::{ACCEPTED, Access, ConfigOption, Effect, WORKS};
+use super::super::option::{ACCEPTED, Access, ConfigOption, WORKS};
 
 /// The log.
 pub(super) const OPTIONS: &[ConfigOption] = &[
@@ -10,7 +10,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "loglevel",
         kind: Kind::Choice(LogLevel::WORDS),
         default: "notice",
-        effect: Effect::Logging,
         doc: "How much the log says.",
         ..WORKS
     },
@@ -25,7 +24,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "log-format",
         kind: Kind::Choice(LogFormat::WORDS),
         default: "legacy",
-        effect: Effect::Logging,
         doc: "How a line of the log is written.",
         ..WORKS
     },
@@ -33,7 +31,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "log-timestamp-format",
         kind: Kind::Choice(LogTimestampFormat::WORDS),
         default: "legacy",
-        effect: Effect::Logging,
         doc: "How the log writes the time.",
         ..WORKS
     },

@@ -2,7 +2,7 @@
 
 use super::super::choices::MaxmemoryPolicy;
 use super::super::kind::{Kind, Unit, integer, unsigned_memory};
-use super::super::option::{ACCEPTED, Access, ConfigOption, Effect, NOT_YET, WORKS};
+use super::super::option::{ACCEPTED, Access, ConfigOption, NOT_YET, WORKS};
 
 /// The memory limit and what happens at it.
 pub(super) const OPTIONS: &[ConfigOption] = &[
@@ -10,7 +10,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "maxmemory",
         kind: Kind::Number { least: -100, most: i64::MAX, unit: Unit::BytesOrShare, signed: false },
         default: "0",
-        effect: Effect::MaxMemory,
         doc: "The memory limit in bytes, or in percent of what the machine or the container has; \
               0 is no limit.",
         cost: "A SET that evicts takes 1.1 to 1.75 times the CPU of one that does not.",
@@ -20,7 +19,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "maxmemory-policy",
         kind: Kind::Choice(MaxmemoryPolicy::WORDS),
         default: "noeviction",
-        effect: Effect::KeyspaceSettings,
         doc: "What is evicted at the memory limit.",
         ..WORKS
     },
@@ -43,7 +41,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "replica-ignore-maxmemory",
         aliases: &["slave-ignore-maxmemory"],
         default: "yes",
-        effect: Effect::MaxMemory,
         doc: "Leaves eviction on a replica to its primary.",
         ..NOT_YET
     },
@@ -51,7 +48,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "lfu-log-factor",
         kind: integer(0, i32::MAX as i64),
         default: "10",
-        effect: Effect::KeyspaceSettings,
         doc: "How many accesses saturate a key's frequency counter.",
         ..WORKS
     },
@@ -59,7 +55,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "lfu-decay-time",
         kind: integer(0, i32::MAX as i64),
         default: "1",
-        effect: Effect::KeyspaceSettings,
         doc: "Minutes after which a key's frequency counter falls by one.",
         ..WORKS
     },

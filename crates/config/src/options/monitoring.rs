@@ -2,7 +2,7 @@
 
 use super::super::choices::{BusyScope, HttpCommands};
 use super::super::kind::{Kind, integer};
-use super::super::option::{Access, ConfigOption, Effect, NOT_YET, WORKS};
+use super::super::option::{Access, ConfigOption, NOT_YET, WORKS};
 use super::super::special;
 
 /// What the server tells of its work.
@@ -48,7 +48,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         aliases: &["commandlog-execution-slower-than"],
         kind: integer(-1, i64::MAX),
         default: "10000",
-        effect: Effect::CommandLog,
         doc: "Microseconds from which a command is slow; below 0 none is.",
         cost: "0 notes every command, and copies its arguments.",
         ..WORKS
@@ -58,7 +57,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         aliases: &["commandlog-slow-execution-max-len"],
         kind: integer(0, i64::MAX),
         default: "128",
-        effect: Effect::CommandLog,
         doc: "How many slow commands are remembered.",
         ..WORKS
     },
@@ -80,7 +78,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "commandlog-request-larger-than",
         kind: integer(-1, i64::MAX),
         default: "1048576",
-        effect: Effect::CommandLog,
         doc: "Bytes from which a request is large; below 0 none is.",
         ..WORKS
     },
@@ -88,7 +85,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "commandlog-large-request-max-len",
         kind: integer(0, i64::MAX),
         default: "128",
-        effect: Effect::CommandLog,
         doc: "How many large requests are remembered.",
         ..WORKS
     },
@@ -96,7 +92,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "commandlog-reply-larger-than",
         kind: integer(-1, i64::MAX),
         default: "1048576",
-        effect: Effect::CommandLog,
         doc: "Bytes from which a reply is large; below 0 none is.",
         ..WORKS
     },
@@ -104,7 +99,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "commandlog-large-reply-max-len",
         kind: integer(0, i64::MAX),
         default: "128",
-        effect: Effect::CommandLog,
         doc: "How many large replies are remembered.",
         ..WORKS
     },
@@ -112,7 +106,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "latency-monitor-threshold",
         kind: integer(0, i64::MAX),
         default: "0",
-        effect: Effect::LatencyMonitor,
         doc: "Milliseconds from which an event is remembered by LATENCY; 0 remembers none.",
         ..WORKS
     },
@@ -132,7 +125,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "notify-keyspace-events",
         kind: special::KEY_EVENTS,
-        effect: Effect::KeyspaceSettings,
         doc: "Which changes of keys are published.",
         cost: "Each change of a class that is on publishes one message or two.",
         ..WORKS

@@ -1,7 +1,7 @@
 //! Options: listening and connections.
 
 use super::super::kind::{Kind, TEXT, Unit, integer, unsigned};
-use super::super::option::{ACCEPTED, Access, ConfigOption, Effect, MISSING, NOT_YET, WORKS};
+use super::super::option::{ACCEPTED, Access, ConfigOption, MISSING, NOT_YET, WORKS};
 use super::super::special;
 
 /// Listening and connections.
@@ -10,7 +10,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "port",
         kind: integer(0, 65_535),
         default: "6379",
-        effect: Effect::Listeners,
         doc: "The TCP port to listen on; 0 listens on none.",
         ..WORKS
     },
@@ -25,7 +24,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "bind",
         kind: special::BIND,
         default: "* -::*",
-        effect: Effect::Listeners,
         doc: "The addresses to listen on; a leading `-` forgives an address that the machine \
               has not.",
         ..WORKS

@@ -2,7 +2,7 @@
 
 use super::super::choices::{AofLoadErrors, AppendFsync, RdbVersionCheck};
 use super::super::kind::{Kind, integer, memory};
-use super::super::option::{ACCEPTED, Access, ConfigOption, Effect, WORKS};
+use super::super::option::{ACCEPTED, Access, ConfigOption, WORKS};
 use super::super::special;
 
 /// Snapshots and the journal on disk.
@@ -12,7 +12,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: special::DIRECTORY,
         default: ".",
         access: Access::Protected,
-        effect: Effect::Directory,
         doc: "The working directory, where files are written.",
         ..WORKS
     },
@@ -21,7 +20,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: special::DUMP_NAME,
         default: "dump.rdb",
         access: Access::Protected,
-        effect: Effect::SaveSchedule,
         doc: "The snapshot's file name.",
         ..WORKS
     },
@@ -29,7 +27,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "save",
         kind: special::SAVE,
         default: "3600 1 300 100 60 10000",
-        effect: Effect::SaveSchedule,
         doc: "Pairs of seconds and changes after which a snapshot is taken; an empty text \
               takes none.",
         cost: "A snapshot takes CPU of up to five threads and room on the disk for a second \
@@ -45,7 +42,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "rdbcompression",
         default: "yes",
-        effect: Effect::KeyspaceSettings,
         doc: "Compresses strings in snapshots, and in what DUMP replies.",
         cost: "CPU of the threads that write and load, for smaller files.",
         ..WORKS
@@ -146,7 +142,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "appendonly",
         default: "no",
-        effect: Effect::AppendOnly,
         doc: "Whether changes are written to a journal on disk.",
         cost: "Every write goes to a file, too: with `everysec` a SET pipelined by 16 has 0.85 \
         of its rate without a log.",
@@ -172,7 +167,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "appendfsync",
         kind: Kind::Choice(AppendFsync::WORDS),
         default: "everysec",
-        effect: Effect::AppendSync,
         doc: "When the journal reaches the disk.",
         cost: "`always` holds each reply until the disk has the write; `everysec` and `no` lose \
         what a crash of the machine leaves unwritten.",

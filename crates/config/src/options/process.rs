@@ -2,7 +2,7 @@
 
 use super::super::choices::{OomScoreAdj, Supervised};
 use super::super::kind::{Kind, TEXT, integer};
-use super::super::option::{ACCEPTED, Access, ConfigOption, Effect, WORKS};
+use super::super::option::{ACCEPTED, Access, ConfigOption, WORKS};
 use super::super::special;
 
 /// The process and how it lives and ends.
@@ -66,7 +66,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "proc-title-template",
         kind: special::TITLE_TEMPLATE,
         default: "{title} {listen-addr} {server-mode}",
-        effect: Effect::ProcessTitle,
         doc: "What the process title says.",
         ..WORKS
     },
@@ -82,7 +81,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "oom-score-adj",
         kind: Kind::Choice(OomScoreAdj::WORDS),
         default: "no",
-        effect: Effect::OomScore,
         doc: "Whether the kernel's out-of-memory scores are set.",
         ..WORKS
     },
@@ -90,7 +88,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "oom-score-adj-values",
         kind: special::OOM_SCORES,
         default: "0 200 800",
-        effect: Effect::OomScore,
         doc: "The out-of-memory scores of a primary, of a replica and of a child; there are no \
               children here.",
         ..WORKS
@@ -139,7 +136,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: integer(0, i32::MAX as i64),
         default: "0",
         hidden: true,
-        effect: Effect::Watchdog,
         doc: "Milliseconds after which a stuck event loop reports itself.",
         ..WORKS
     },

@@ -2,7 +2,7 @@
 
 use super::super::choices::DisklessLoad;
 use super::super::kind::{Kind, TEXT, integer, memory};
-use super::super::option::{Access, ConfigOption, Effect, NOT_YET, WORKS};
+use super::super::option::{Access, ConfigOption, NOT_YET, WORKS};
 use super::super::special;
 
 /// Primaries and replicas.
@@ -20,7 +20,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         aliases: &["primaryauth"],
         kind: TEXT,
         sensitive: true,
-        effect: Effect::Replication,
         doc: "The password for the primary.",
         ..WORKS
     },
@@ -28,7 +27,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "masteruser",
         aliases: &["primaryuser"],
         kind: TEXT,
-        effect: Effect::Replication,
         doc: "The user name for the primary.",
         sensitive: true,
         ..WORKS
@@ -37,7 +35,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "replica-serve-stale-data",
         aliases: &["slave-serve-stale-data"],
         default: "yes",
-        effect: Effect::Replication,
         doc: "Answers reads while the primary is out of reach.",
         ..WORKS
     },
@@ -45,7 +42,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "replica-read-only",
         aliases: &["slave-read-only"],
         default: "yes",
-        effect: Effect::Replication,
         doc: "Refuses writes on a replica.",
         ..WORKS
     },
@@ -54,14 +50,12 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         aliases: &["slave-priority"],
         kind: integer(0, i32::MAX as i64),
         default: "100",
-        effect: Effect::Replication,
         doc: "Sentinel's preference among replicas; 0 is never promoted.",
         ..WORKS
     },
     ConfigOption {
         name: "replica-announced",
         default: "yes",
-        effect: Effect::Replication,
         doc: "Whether Sentinel tells clients of this replica.",
         ..WORKS
     },
@@ -69,7 +63,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "replica-announce-ip",
         aliases: &["slave-announce-ip"],
         kind: TEXT,
-        effect: Effect::Replication,
         doc: "The address that a replica tells its primary.",
         ..WORKS
     },
@@ -78,7 +71,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         aliases: &["slave-announce-port"],
         kind: integer(0, 65_535),
         default: "0",
-        effect: Effect::Replication,
         doc: "The port that a replica tells its primary.",
         ..WORKS
     },
@@ -94,7 +86,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         aliases: &["repl-ping-slave-period"],
         kind: integer(1, i32::MAX as i64),
         default: "10",
-        effect: Effect::Replication,
         doc: "Seconds between pings to replicas.",
         ..WORKS
     },
@@ -102,14 +93,12 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "repl-timeout",
         kind: integer(1, i32::MAX as i64),
         default: "60",
-        effect: Effect::Replication,
         doc: "Seconds of silence after which a link is closed.",
         ..WORKS
     },
     ConfigOption {
         name: "repl-disable-tcp-nodelay",
         default: "no",
-        effect: Effect::Replication,
         doc: "Lets the kernel collect small packets to replicas.",
         ..WORKS
     },
@@ -117,7 +106,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "repl-backlog-size",
         kind: memory(1, i64::MAX),
         default: "1mb",
-        effect: Effect::Replication,
         doc: "How many bytes of the stream are kept for replicas that reconnect.",
         cost: "So much memory, from the first replica on.",
         ..WORKS
@@ -126,14 +114,12 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "repl-backlog-ttl",
         kind: integer(0, i64::MAX),
         default: "3600",
-        effect: Effect::Replication,
         doc: "Seconds that the backlog is kept without replicas.",
         ..WORKS
     },
     ConfigOption {
         name: "repl-diskless-sync",
         default: "yes",
-        effect: Effect::Replication,
         doc: "Sends full syncs without a file on disk.",
         ..WORKS
     },
@@ -141,7 +127,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "repl-diskless-sync-delay",
         kind: integer(0, i32::MAX as i64),
         default: "5",
-        effect: Effect::Replication,
         doc: "Seconds a full sync waits for more replicas.",
         cost: "The first replica waits so long for its data.",
         ..WORKS
@@ -150,7 +135,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "repl-diskless-sync-max-replicas",
         kind: integer(0, i32::MAX as i64),
         default: "0",
-        effect: Effect::Replication,
         doc: "Replicas at which a full sync waits no longer.",
         ..WORKS
     },
@@ -158,7 +142,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "repl-diskless-load",
         kind: Kind::Choice(DisklessLoad::WORDS),
         default: "disabled",
-        effect: Effect::Replication,
         doc: "How a replica loads a full sync without a file.",
         cost: "`swapdb` holds the old data and the new ones in memory at once.",
         ..WORKS
@@ -167,7 +150,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "repl-rdb-channel",
         default: "yes",
         hidden: true,
-        effect: Effect::Replication,
         doc: "Sends snapshot and stream over two connections.",
         ..WORKS
     },
@@ -196,7 +178,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "replica-full-sync-buffer-limit",
         kind: memory(0, i64::MAX),
         default: "0",
-        effect: Effect::Replication,
         doc: "Bytes of the stream that a replica holds while it loads; 0 uses the output \
               buffer's limit.",
         ..WORKS
@@ -204,7 +185,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "dual-channel-replication-enabled",
         default: "no",
-        effect: Effect::Replication,
         doc: "Sends snapshot and stream over two connections, as Valkey does.",
         ..WORKS
     },
@@ -213,7 +193,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         aliases: &["min-slaves-to-write"],
         kind: integer(0, i32::MAX as i64),
         default: "0",
-        effect: Effect::Replication,
         doc: "How many replicas must be near for writes to be accepted.",
         cost: "Writes are refused while fewer replicas are near.",
         ..WORKS
@@ -223,7 +202,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         aliases: &["min-slaves-max-lag"],
         kind: integer(0, i32::MAX as i64),
         default: "10",
-        effect: Effect::Replication,
         doc: "Seconds after which a silent replica is not near.",
         ..WORKS
     },
@@ -238,7 +216,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "import-mode",
         default: "no",
-        effect: Effect::KeyspaceSettings,
         doc: "Leaves expiry to the source while data is imported.",
         cost: "Keys whose time is over stay while it is on.",
         ..WORKS

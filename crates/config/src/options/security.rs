@@ -2,7 +2,7 @@
 
 use super::super::choices::{AclPubsubDefault, DebugAccess};
 use super::super::kind::{Kind, TEXT, integer};
-use super::super::option::{ACCEPTED, Access, ConfigOption, Effect, WORKS};
+use super::super::option::{ACCEPTED, Access, ConfigOption, WORKS};
 
 /// Passwords, users and what they may do.
 pub(super) const OPTIONS: &[ConfigOption] = &[
@@ -10,7 +10,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "requirepass",
         kind: TEXT,
         sensitive: true,
-        effect: Effect::Password,
         doc: "The default user's password.",
         ..WORKS
     },
@@ -32,7 +31,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "acl-pubsub-default",
         kind: Kind::Choice(AclPubsubDefault::WORDS),
         default: "resetchannels",
-        effect: Effect::NewUsers,
         doc: "Which channels a new user may use.",
         ..WORKS
     },

@@ -1,7 +1,7 @@
 //! Options: threads and cores.
 
 use super::super::kind::{Kind, TEXT, Unit, integer};
-use super::super::option::{ACCEPTED, Access, ConfigOption, Effect, WORKS};
+use super::super::option::{ACCEPTED, Access, ConfigOption, WORKS};
 use super::super::special;
 
 /// Threads and cores.
@@ -11,7 +11,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         aliases: &["server-threads", "threads"],
         kind: integer(0, 1024),
         default: "0",
-        effect: Effect::Workers,
         doc: "How many threads serve clients; 0 is one per core that the process may use.",
         cost: "More of them than cores wait for each other; where clients share the cores, one \
         fewer may be faster.",
@@ -21,7 +20,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "server-thread-affinity",
         kind: special::YES_OR_TRUE,
         default: "no",
-        effect: Effect::Affinity,
         doc: "Binds each worker to a core of its own.",
         cost: "A bound worker waits while another process has its core.",
         ..WORKS

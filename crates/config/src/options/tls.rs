@@ -2,7 +2,7 @@
 
 use super::super::choices::{TlsAuthClients, TlsAuthClientsUser};
 use super::super::kind::{Kind, TEXT, integer};
-use super::super::option::{ConfigOption, Effect, MISSING, WORKS};
+use super::super::option::{ConfigOption, MISSING, WORKS};
 use super::super::special;
 
 /// Encrypted connections.
@@ -11,45 +11,29 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "tls-port",
         kind: integer(0, 65_535),
         default: "0",
-        effect: Effect::Listeners,
         doc: "The TLS port to listen on; 0 listens on none.",
         cost: "A handshake takes 110 to 470 us of CPU on threads of its own, a record of 290 \
         bytes 0.3 us on a worker.",
         ..WORKS
     },
-    ConfigOption {
-        name: "tls-cert-file",
-        kind: TEXT,
-        effect: Effect::Tls,
-        doc: "The server's certificate.",
-        ..WORKS
-    },
-    ConfigOption {
-        name: "tls-key-file",
-        kind: TEXT,
-        effect: Effect::Tls,
-        doc: "The server's private key.",
-        ..WORKS
-    },
+    ConfigOption { name: "tls-cert-file", kind: TEXT, doc: "The server's certificate.", ..WORKS },
+    ConfigOption { name: "tls-key-file", kind: TEXT, doc: "The server's private key.", ..WORKS },
     ConfigOption {
         name: "tls-key-file-pass",
         kind: TEXT,
         sensitive: true,
-        effect: Effect::Tls,
         doc: "The private key's password.",
         ..WORKS
     },
     ConfigOption {
         name: "tls-client-cert-file",
         kind: TEXT,
-        effect: Effect::Tls,
         doc: "The certificate for outgoing connections.",
         ..WORKS
     },
     ConfigOption {
         name: "tls-client-key-file",
         kind: TEXT,
-        effect: Effect::Tls,
         doc: "The private key for outgoing connections.",
         ..WORKS
     },
@@ -57,7 +41,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "tls-client-key-file-pass",
         kind: TEXT,
         sensitive: true,
-        effect: Effect::Tls,
         doc: "The password of the private key for outgoing connections.",
         ..WORKS
     },
@@ -70,14 +53,12 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "tls-ca-cert-file",
         kind: TEXT,
-        effect: Effect::Tls,
         doc: "Certificates of the authorities that clients are checked against.",
         ..WORKS
     },
     ConfigOption {
         name: "tls-ca-cert-dir",
         kind: TEXT,
-        effect: Effect::Tls,
         doc: "A directory of such certificates.",
         ..WORKS
     },
@@ -85,7 +66,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "tls-auth-clients",
         kind: Kind::Choice(TlsAuthClients::WORDS),
         default: "yes",
-        effect: Effect::Tls,
         doc: "Whether clients must show a certificate.",
         ..WORKS
     },
@@ -99,63 +79,34 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "tls-expected-peer-name",
         kind: TEXT,
-        effect: Effect::Tls,
         doc: "Names that a peer's certificate must carry.",
         ..WORKS
     },
-    ConfigOption {
-        name: "tls-replication",
-        default: "no",
-        effect: Effect::Tls,
-        doc: "Replicates over TLS.",
-        ..WORKS
-    },
+    ConfigOption { name: "tls-replication", default: "no", doc: "Replicates over TLS.", ..WORKS },
     ConfigOption {
         name: "tls-cluster",
         default: "no",
-        effect: Effect::Tls,
         doc: "Encrypts the cluster bus.",
         ..MISSING
     },
-    ConfigOption {
-        name: "tls-protocols",
-        kind: TEXT,
-        effect: Effect::Tls,
-        doc: "The TLS versions to speak.",
-        ..WORKS
-    },
-    ConfigOption {
-        name: "tls-ciphers",
-        kind: TEXT,
-        effect: Effect::Tls,
-        doc: "The ciphers of TLS 1.2.",
-        ..WORKS
-    },
+    ConfigOption { name: "tls-protocols", kind: TEXT, doc: "The TLS versions to speak.", ..WORKS },
+    ConfigOption { name: "tls-ciphers", kind: TEXT, doc: "The ciphers of TLS 1.2.", ..WORKS },
     ConfigOption {
         name: "tls-ciphersuites",
         kind: TEXT,
-        effect: Effect::Tls,
         doc: "The cipher suites of TLS 1.3.",
         ..WORKS
     },
-    ConfigOption {
-        name: "tls-groups",
-        kind: TEXT,
-        effect: Effect::Tls,
-        doc: "The key exchange groups.",
-        ..WORKS
-    },
+    ConfigOption { name: "tls-groups", kind: TEXT, doc: "The key exchange groups.", ..WORKS },
     ConfigOption {
         name: "tls-prefer-server-ciphers",
         default: "no",
-        effect: Effect::Tls,
         doc: "Lets the server choose the cipher.",
         ..WORKS
     },
     ConfigOption {
         name: "tls-session-caching",
         default: "yes",
-        effect: Effect::Tls,
         doc: "Lets clients resume sessions.",
         ..WORKS
     },
@@ -163,7 +114,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "tls-session-cache-size",
         kind: integer(0, i32::MAX as i64),
         default: "20480",
-        effect: Effect::Tls,
         doc: "How many sessions may be resumed.",
         ..WORKS
     },
@@ -171,7 +121,6 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "tls-session-cache-timeout",
         kind: integer(0, i32::MAX as i64),
         default: "300",
-        effect: Effect::Tls,
         doc: "Seconds that a session may be resumed.",
         ..WORKS
     },

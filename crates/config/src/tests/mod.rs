@@ -8,7 +8,7 @@ use std::fs;
 use std::io::Cursor;
 use std::path::PathBuf;
 
-use super::{Config, Effect, LoadError, Profile, RewriteError, SetError, Show, Startup};
+use super::{Config, LoadError, Profile, RewriteError, SetError, Show, Startup};
 
 fn start(arguments: &[&str], input: &str) -> Result<Startup, LoadError> {
     start_as(Profile::Server, arguments, input)
@@ -36,10 +36,15 @@ fn get(config: &Config, name: &str) -> String {
     String::from_utf8(config.show(name.as_bytes()).unwrap()).unwrap()
 }
 
-fn set(config: &Config, pairs: &[&str]) -> Result<Vec<(Effect, String)>, String> {
+/// Sets some values; which options have another one now, as the client called them.
+fn set(config: &Config, pairs: &[&str]) -> Result<Vec<String>, String> {
     let pairs: Vec<&[u8]> = pairs.iter().map(|word| word.as_bytes()).collect();
     let drafted = config.draft(&pairs, true).inspect(|draft| config.publish(draft));
-    drafted.map(|draft| draft.effects).map_err(|error| String::from_utf8(error.line()).unwrap())
+    let changed = drafted.map(|draft| {
+        let changed = draft.options.into_iter().filter(|option| option.is_new);
+        changed.map(|option| option.called).collect()
+    });
+    changed.map_err(|error| String::from_utf8(error.line()).unwrap())
 }
 
 /// Sets one value and says what it became, or why not.
@@ -89,14 +94,11 @@ impl Drop for Scratch {
 }
 
 #[test]
-fn set_is_atomic_and_says_what_to_do() {
+fn set_is_atomic_and_says_what_is_new() {
     let config = Config::new();
-    let effects = set(&config, &["port", "7000", "bind", "::1", "loglevel", "debug"]).unwrap();
-    assert_eq!(
-        effects,
-        [(Effect::Listeners, "port".to_owned()), (Effect::Logging, "loglevel".to_owned())]
-    );
-    assert_eq!(set(&config, &["port", "7000"]).unwrap(), []);
+    let pairs = ["Port", "7000", "bind", "::1", "loglevel", "notice"];
+    assert_eq!(set(&config, &pairs).unwrap(), ["Port", "bind"]);
+    assert!(set(&config, &["port", "7000"]).unwrap().is_empty());
     let error = set(&config, &["timeout", "5", "hz", "many"]).unwrap_err();
     assert_eq!(
         error,
@@ -115,8 +117,8 @@ fn a_draft_changes_nothing_until_it_is_published() {
     assert_eq!(values(&config), ("0".into(), String::new()));
     assert_eq!(values(&draft.config), ("9".into(), "secret".into()));
     assert_eq!(get(&draft.config, "hz"), "10");
-    let effects = [(Effect::Password, "requirepass".into()), (Effect::Listeners, "port".into())];
-    assert_eq!(draft.effects, effects);
+    let names: Vec<&str> = draft.options.iter().map(|option| option.name).collect();
+    assert_eq!(names, ["timeout", "requirepass", "port"]);
     config.publish(&draft);
     assert_eq!(values(&config), ("9".into(), "secret".into()));
     let error = SetError::refused("port", "Unable to listen on this port. Check server logs.");

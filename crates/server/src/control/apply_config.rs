@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 use base::io_text::plain;
 use config::settings::{
-    ACL_PUBSUB_DEFAULT, APPENDONLY, DIR, LATENCY_MONITOR_THRESHOLD, MAXCLIENTS, SANDBOX, TLS_PORT,
+    ACL_PUBSUB_DEFAULT, APPENDONLY, DIR, LATENCY_MONITOR_THRESHOLD, MAXCLIENTS, SANDBOX,
     WORKER_THREADS,
 };
-use config::{AclPubsubDefault, Config, Effect, SetError};
+use config::{AclPubsubDefault, Config, Draft, DraftedOption, SetError};
 use durability::aof;
 use engine::keyspace_settings::store_settings;
 use engine::runtime::drill;
@@ -32,6 +32,250 @@ use crate::net::output_limit;
 use crate::net::tls::{is_wanted as is_tls_wanted, settings_of};
 use crate::server::Server;
 
+/// What the server does when any of some directives changes.
+struct ConfigEffect {
+    /// The directives.
+    of: &'static [&'static str],
+    /// Whether it happens as well where CONFIG SET names one with the value that it has.
+    even_if_same: bool,
+    /// Whether what cannot fail of it is done at the start, too.
+    at_start: bool,
+    /// Makes ready what can fail, by the configuration as it would be. The name is the directive
+    /// that asks for it, and the error is for the client.
+    prepare: fn(&'static Server, &str, &Config) -> Result<Prepared, String>,
+    /// Brings in line what cannot fail with the configuration as it is.
+    apply: fn(&'static Server),
+}
+
+const PLAIN: ConfigEffect = ConfigEffect {
+    of: &[],
+    even_if_same: false,
+    at_start: false,
+    prepare: |_, _, _| Ok(Prepared::Nothing),
+    apply: |_| (),
+};
+
+/// All of them, in the order in which they are prepared and applied: what is hard to take back
+/// comes late, and behind the log, which may begin in a new directory, nothing can fail. A
+/// directive may stand in several; one that stands in none is read where it is needed.
+const EFFECTS: &[ConfigEffect] = &[
+    // Encodings, limits, eviction, events: a plain store away for each command.
+    ConfigEffect {
+        of: &[
+            "proto-max-bulk-len",
+            "hash-max-listpack-entries",
+            "hash-max-listpack-value",
+            "list-max-listpack-size",
+            "set-max-intset-entries",
+            "set-max-listpack-entries",
+            "set-max-listpack-value",
+            "zset-max-listpack-entries",
+            "zset-max-listpack-value",
+            "stream-node-max-bytes",
+            "stream-node-max-entries",
+            "stream-idmp-duration",
+            "stream-idmp-maxsize",
+            "hll-sparse-max-bytes",
+            "maxmemory-policy",
+            "lfu-log-factor",
+            "lfu-decay-time",
+            "notify-keyspace-events",
+            "rdbcompression",
+            "import-mode",
+        ],
+        at_start: true,
+        apply: |server| store_settings(server),
+        ..PLAIN
+    },
+    // The slow log and its kin get another size.
+    ConfigEffect {
+        of: &[
+            "slowlog-log-slower-than",
+            "slowlog-max-len",
+            "commandlog-request-larger-than",
+            "commandlog-large-request-max-len",
+            "commandlog-reply-larger-than",
+            "commandlog-large-reply-max-len",
+        ],
+        at_start: true,
+        apply: |server| server.command_log.configure(&server.config),
+        ..PLAIN
+    },
+    // Slow events are noted from another duration on.
+    ConfigEffect {
+        of: &["latency-monitor-threshold"],
+        at_start: true,
+        apply: |server| server.latency.configure(server.config.get(LATENCY_MONITOR_THRESHOLD)),
+        ..PLAIN
+    },
+    // What new users begin with.
+    ConfigEffect {
+        of: &["acl-pubsub-default"],
+        at_start: true,
+        apply: |server| {
+            let channels = server.config.get(ACL_PUBSUB_DEFAULT);
+            server.users.set_all_channels(channels == AclPubsubDefault::AllChannels);
+        },
+        ..PLAIN
+    },
+    // The default user gets the password, which ACL SETUSER may have changed since. A client
+    // that is in stays in, as in Redis.
+    ConfigEffect {
+        of: &["requirepass"],
+        even_if_same: true,
+        at_start: true,
+        apply: |server| users::adopt_password(server),
+        ..PLAIN
+    },
+    // Links to replicas and to the primary.
+    ConfigEffect {
+        of: &[
+            "masterauth",
+            "masteruser",
+            "replica-serve-stale-data",
+            "replica-read-only",
+            "replica-priority",
+            "replica-announced",
+            "replica-announce-ip",
+            "replica-announce-port",
+            "repl-ping-replica-period",
+            "repl-timeout",
+            "repl-disable-tcp-nodelay",
+            "repl-backlog-size",
+            "repl-backlog-ttl",
+            "repl-diskless-sync",
+            "repl-diskless-sync-delay",
+            "repl-diskless-sync-max-replicas",
+            "repl-diskless-load",
+            "repl-rdb-channel",
+            "replica-full-sync-buffer-limit",
+            "dual-channel-replication-enabled",
+            "min-replicas-to-write",
+            "min-replicas-max-lag",
+        ],
+        at_start: true,
+        apply: |server| server.links.configure(server),
+        ..PLAIN
+    },
+    // Memory fits its limit.
+    ConfigEffect {
+        of: &["maxmemory", "replica-ignore-maxmemory"],
+        apply: |server| {
+            server.budget.configure(&server.config, &server.replica_role);
+            warn_of_small_limit(server);
+        },
+        ..PLAIN
+    },
+    // Workers are bound to cores, or freed.
+    ConfigEffect {
+        of: &["server-thread-affinity"],
+        apply: |server| server.worker_pool.rebind(),
+        ..PLAIN
+    },
+    // Sessions look anew at what they could not send. What a replica holds of its primary's
+    // stream goes by it, too.
+    ConfigEffect {
+        of: &["client-output-buffer-limit"],
+        apply: |server| {
+            output_limit::review(server);
+            server.links.configure(server);
+        },
+        ..PLAIN
+    },
+    // The table of clients' copies fits its limit.
+    ConfigEffect {
+        of: &["tracking-table-max-keys"],
+        apply: |server| server.tracking.fit_table(server.surroundings()),
+        ..PLAIN
+    },
+    // Event loops are looked at more often, or less.
+    ConfigEffect { of: &["watchdog-period"], apply: |_| crash::look_again(), ..PLAIN },
+    // Replies wait for the disk, or not.
+    ConfigEffect {
+        of: &["appendfsync"],
+        apply: |server| server.aof.policy_changed(server),
+        ..PLAIN
+    },
+    // The limit of open files is raised; the value may prove unreachable.
+    ConfigEffect {
+        of: &["maxclients"],
+        prepare: |server, _, config| {
+            fit_open_files(server, config.get(MAXCLIENTS)).map(|()| Prepared::Nothing)
+        },
+        ..PLAIN
+    },
+    // The log is opened anew, or filtered anew.
+    ConfigEffect {
+        of: &["loglevel", "log-format", "log-timestamp-format"],
+        prepare: |server, _, config| server.log.prepare(config).map(Prepared::Log),
+        ..PLAIN
+    },
+    // The kernel is told the new out-of-memory scores.
+    ConfigEffect {
+        of: &["oom-score-adj", "oom-score-adj-values"],
+        prepare: |server, _, config| prepare_oom_score(server, config),
+        ..PLAIN
+    },
+    // Saves may go to another file. The points of `save` are read whenever the slow clock looks.
+    ConfigEffect {
+        of: &["dbfilename", "save"],
+        prepare: |server, _, config| {
+            server.snapshot_claim.take_if_due(server, config).map(|()| Prepared::Nothing)
+        },
+        ..PLAIN
+    },
+    // Certificates and keys are loaded anew. A client that comes by a new port is to be answered
+    // by something.
+    ConfigEffect {
+        of: &[
+            "tls-cert-file",
+            "tls-key-file",
+            "tls-key-file-pass",
+            "tls-client-cert-file",
+            "tls-client-key-file",
+            "tls-client-key-file-pass",
+            "tls-ca-cert-file",
+            "tls-ca-cert-dir",
+            "tls-auth-clients",
+            "tls-expected-peer-name",
+            "tls-replication",
+            "tls-cluster",
+            "tls-protocols",
+            "tls-ciphers",
+            "tls-ciphersuites",
+            "tls-groups",
+            "tls-prefer-server-ciphers",
+            "tls-session-caching",
+            "tls-session-cache-size",
+            "tls-session-cache-timeout",
+            "tls-port",
+        ],
+        prepare: |server, _, config| prepare_tls(server, config).map(Prepared::Tls),
+        ..PLAIN
+    },
+    // Workers are started or ended.
+    ConfigEffect {
+        of: &["worker-threads"],
+        prepare: |server, _, config| prepare_workers(server, config),
+        ..PLAIN
+    },
+    // TCP listeners are opened and closed.
+    ConfigEffect { of: &["port", "bind", "tls-port"], prepare: prepare_listeners, ..PLAIN },
+    // The working directory.
+    ConfigEffect {
+        of: &["dir"],
+        prepare: |server, _, config| prepare_directory(server, config),
+        ..PLAIN
+    },
+    // The journal's file is turned on or off.
+    ConfigEffect {
+        of: &["appendonly"],
+        prepare: |server, _, config| prepare_log_file(server, config),
+        apply: follow_log_file,
+        ..PLAIN
+    },
+];
+
 /// CONFIG SET: changes all values with their effects, or none. The change may wait, so it is not
 /// for workers.
 pub(crate) fn change_config(
@@ -40,16 +284,12 @@ pub(crate) fn change_config(
     is_local: bool,
 ) -> Result<(), SetError> {
     let _turn = server.take_config_turn();
-    let mut draft = server.config.draft(pairs, is_local)?;
-    // A client that comes by a new port is to be answered by something.
-    let opens_tls = draft.config.get(TLS_PORT) != server.config.get(TLS_PORT);
-    if opens_tls && draft.effects.iter().all(|(effect, _)| *effect != Effect::Tls) {
-        draft.effects.push((Effect::Tls, "tls-port".to_owned()));
-    }
-    draft.effects.sort_by_key(|(effect, _)| weight(*effect));
+    let draft = server.config.draft(pairs, is_local)?;
+    let effects = EFFECTS.iter().filter_map(|effect| Some((effect, effect.cause(&draft)?)));
+    let effects: Vec<_> = effects.collect();
     let mut preparations = Preparations { server, ready: Vec::new() };
-    for (effect, name) in &draft.effects {
-        let ready = prepare(server, *effect, name, &draft.config);
+    for (effect, name) in &effects {
+        let ready = (effect.prepare)(server, name, &draft.config);
         preparations.ready.push(ready.map_err(|why| SetError::refused(name, why))?);
         drill::point();
     }
@@ -57,7 +297,7 @@ pub(crate) fn change_config(
     server.config.publish(&draft);
     drill::point();
     // The right to come in is decided before a client comes by a new socket.
-    draft.effects.iter().for_each(|(effect, _)| apply_effect(server, *effect));
+    effects.iter().for_each(|(effect, _)| (effect.apply)(server));
     drill::point();
     preparations.publish();
     unbroken.end();
@@ -65,15 +305,13 @@ pub(crate) fn change_config(
     Ok(())
 }
 
-/// In which order effects are prepared: what is hard to take back comes late, and behind the log,
-/// which may begin in a new directory, nothing can fail.
-fn weight(effect: Effect) -> u8 {
-    match effect {
-        Effect::Workers => 1,
-        Effect::Listeners => 2,
-        Effect::Directory => 3,
-        Effect::AppendOnly => 4,
-        _ => 0,
+impl ConfigEffect {
+    /// What the client called the first option that has it happen, if one has.
+    fn cause<'d>(&self, draft: &'d Draft) -> Option<&'d str> {
+        let is_cause = |option: &&DraftedOption| {
+            self.of.contains(&option.name) && (option.is_new || self.even_if_same)
+        };
+        draft.options.iter().find(is_cause).map(|option| &*option.called)
     }
 }
 
@@ -161,61 +399,55 @@ impl Prepared {
 const CONFINED: &str = "the sandbox confines the server to the directory that it was started in. \
                         Start it with the other one, or with sandbox no";
 
-/// Makes ready what can fail, by the configuration as it would be; `name` is the option that asks
-/// for it, and the error is for the client.
-fn prepare(
+fn prepare_listeners(
     server: &'static Server,
-    effect: Effect,
     name: &str,
     config: &Config,
 ) -> Result<Prepared, String> {
-    match effect {
-        Effect::Listeners => match listeners::reserve(server, config) {
-            Ok(()) => return Ok(Prepared::Listeners),
-            Err(()) if name == "bind" => {
-                return Err("Failed to bind to specified addresses.".to_owned());
-            }
-            Err(()) => return Err("Unable to listen on this port. Check server logs.".to_owned()),
-        },
-        Effect::Tls => return prepare_tls(server, config).map(Prepared::Tls),
-        Effect::MaxClients => fit_open_files(server, config.get(MAXCLIENTS))?,
-        Effect::Workers => {
-            let before = server.worker_count();
-            let size = server.cores.workforce(config.get(WORKER_THREADS)).workers;
-            let resized = server.worker_pool.resize(server, size);
-            return resized.map(|()| Prepared::Workers(before)).map_err(|error| plain(&error));
-        }
-        Effect::Directory if config.get(SANDBOX) => {
-            return Err(CONFINED.to_owned());
-        }
-        Effect::Directory => {
-            let plainly = |error: rustix::io::Errno| plain(&error.into());
-            let here = open(".", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(plainly)?;
-            enter_directory(config)?;
-            // Where snapshots of another process lie the old one stays.
-            return match server.snapshot_claim.take_if_due(server, config) {
-                Ok(()) => Ok(Prepared::Directory(here)),
-                Err(why) => {
-                    Prepared::Directory(here).abandon(server);
-                    Err(why)
-                }
-            };
-        }
-        Effect::Logging => return server.log.prepare(config).map(Prepared::Log),
-        Effect::OomScore => {
-            let is_replica = server.replica_role.is_replica();
-            oom_score::adjust(config, is_replica, &server.log)?;
-            return Ok(Prepared::OomScore);
-        }
-        Effect::SaveSchedule => server.snapshot_claim.take_if_due(server, config)?,
-        Effect::AppendOnly if server.loading.is_on() => {}
-        Effect::AppendOnly if config.get(APPENDONLY) && !server.config.get(APPENDONLY) => {
-            return aof::switch(server, true).map(|()| Prepared::AppendOnly);
-        }
-        Effect::AppendOnly if config.get(APPENDONLY) => aof::switch(server, true)?,
-        _ => {}
+    match listeners::reserve(server, config) {
+        Ok(()) => Ok(Prepared::Listeners),
+        Err(()) if name == "bind" => Err("Failed to bind to specified addresses.".to_owned()),
+        Err(()) => Err("Unable to listen on this port. Check server logs.".to_owned()),
     }
-    Ok(Prepared::Nothing)
+}
+
+fn prepare_workers(server: &'static Server, config: &Config) -> Result<Prepared, String> {
+    let before = server.worker_count();
+    let size = server.cores.workforce(config.get(WORKER_THREADS)).workers;
+    let resized = server.worker_pool.resize(server, size);
+    resized.map(|()| Prepared::Workers(before)).map_err(|error| plain(&error))
+}
+
+fn prepare_directory(server: &'static Server, config: &Config) -> Result<Prepared, String> {
+    if config.get(SANDBOX) {
+        return Err(CONFINED.to_owned());
+    }
+    let plainly = |error: rustix::io::Errno| plain(&error.into());
+    let here = open(".", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(plainly)?;
+    enter_directory(config)?;
+    // Where snapshots of another process lie the old one stays.
+    match server.snapshot_claim.take_if_due(server, config) {
+        Ok(()) => Ok(Prepared::Directory(here)),
+        Err(why) => {
+            Prepared::Directory(here).abandon(server);
+            Err(why)
+        }
+    }
+}
+
+fn prepare_oom_score(server: &'static Server, config: &Config) -> Result<Prepared, String> {
+    let is_replica = server.replica_role.is_replica();
+    oom_score::adjust(config, is_replica, &server.log)?;
+    Ok(Prepared::OomScore)
+}
+
+fn prepare_log_file(server: &'static Server, config: &Config) -> Result<Prepared, String> {
+    if server.loading.is_on() || !config.get(APPENDONLY) {
+        return Ok(Prepared::Nothing);
+    }
+    let begins = !server.config.get(APPENDONLY);
+    aof::switch(server, true)?;
+    Ok(if begins { Prepared::AppendOnly } else { Prepared::Nothing })
 }
 
 /// Makes ready what new encrypted connections begin with, if any are to come.
@@ -236,16 +468,8 @@ pub(crate) fn prepare_tls(
 /// Brings in line what needs no more than a store; done once for all at the start.
 pub(crate) fn apply_settings(server: &'static Server) {
     server.budget.configure(&server.config, &server.replica_role);
-    for effect in [
-        Effect::KeyspaceSettings,
-        Effect::CommandLog,
-        Effect::LatencyMonitor,
-        Effect::NewUsers,
-        Effect::Password,
-        Effect::Replication,
-    ] {
-        apply_effect(server, effect);
-    }
+    let at_start = EFFECTS.iter().filter(|effect| effect.at_start);
+    at_start.for_each(|effect| (effect.apply)(server));
 }
 
 /// Enters the configured working directory.
@@ -253,56 +477,13 @@ pub(crate) fn enter_directory(config: &Config) -> Result<(), String> {
     std::env::set_current_dir(OsStr::from_bytes(&config.get(DIR))).map_err(|error| plain(&error))
 }
 
-/// Brings in line what cannot fail with the configuration as it is.
-fn apply_effect(server: &'static Server, effect: Effect) {
-    match effect {
-        Effect::Affinity => server.worker_pool.rebind(),
-        Effect::MaxMemory => {
-            server.budget.configure(&server.config, &server.replica_role);
-            warn_of_small_limit(server);
-        }
-        Effect::KeyspaceSettings => store_settings(server),
-        Effect::CommandLog => server.command_log.configure(&server.config),
-        Effect::LatencyMonitor => {
-            server.latency.configure(server.config.get(LATENCY_MONITOR_THRESHOLD));
-        }
-        Effect::OutputLimits => {
-            output_limit::review(server);
-            // What a replica holds of its primary's stream goes by it, too.
-            server.links.configure(server);
-        }
-        Effect::Replication => server.links.configure(server),
-        Effect::TrackingTable => server.tracking.fit_table(server.surroundings()),
-        Effect::AppendOnly => {
-            // The load looks at its end.
-            if !server.loading.is_on() && !server.config.get(APPENDONLY) {
-                aof::switch_off(server);
-            }
-            // A replica tells what its log has.
-            server.links.configure(server);
-        }
-        Effect::Watchdog => crash::look_again(),
-        Effect::AppendSync => server.aof.policy_changed(server),
-        // A client that is in stays in, as in Redis.
-        Effect::Password => users::adopt_password(server),
-        Effect::NewUsers => {
-            let channels = server.config.get(ACL_PUBSUB_DEFAULT);
-            server.users.set_all_channels(channels == AclPubsubDefault::AllChannels);
-        }
-        // What can fail was done before, and the title follows in any case.
-        Effect::Listeners
-        | Effect::MaxClients
-        | Effect::Workers
-        | Effect::Directory
-        | Effect::Logging
-        | Effect::ProcessTitle
-        // The points of `save` are read whenever the slow clock looks.
-        | Effect::SaveSchedule
-        | Effect::OomScore
-        // What this would change is not there yet.
-        | Effect::Tls
-        | Effect::None => {}
+fn follow_log_file(server: &'static Server) {
+    // The load looks at its end.
+    if !server.loading.is_on() && !server.config.get(APPENDONLY) {
+        aof::switch_off(server);
     }
+    // A replica tells what its log has.
+    server.links.configure(server);
 }
 
 fn fit_open_files(server: &Server, wanted: u32) -> Result<(), String> {
@@ -325,5 +506,24 @@ fn warn_of_small_limit(server: &Server) {
              current memory usage ({used}). This will result in key eviction and/or the inability \
              to accept new write commands depending on the maxmemory-policy."
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use config::ConfigOption;
+
+    use super::EFFECTS;
+
+    #[test]
+    fn effects_are_of_directives_that_there_are() {
+        for effect in EFFECTS {
+            assert!(!effect.of.is_empty());
+            for (place, name) in effect.of.iter().enumerate() {
+                let option = ConfigOption::named(name.as_bytes());
+                assert_eq!(option.map(|option| option.name), Some(*name));
+                assert!(!effect.of[..place].contains(name), "{name} twice");
+            }
+        }
     }
 }
