@@ -1,7 +1,11 @@
 //! Options: limits of clients.
 
+use std::sync::Arc;
+
 use super::super::kind::{Kind, TEXT, Unit, integer, memory, unsigned, unsigned_memory};
 use super::super::option::{ConfigOption, WORKS};
+use super::super::readings::OutputBufferLimits;
+use super::super::settings::settings;
 use super::super::special;
 
 /// Limits of clients.
@@ -96,3 +100,17 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         ..WORKS
     },
 ];
+
+settings! {
+    CLIENT_OUTPUT_BUFFER_LIMIT: OutputBufferLimits = "client-output-buffer-limit";
+    CLIENT_QUERY_BUFFER_LIMIT: usize = "client-query-buffer-limit";
+    FAILED_AUTH_DELAY: u32 = "failed-auth-delay";
+    HELLO_SERVER_NAME: Arc<[u8]> = "hello-server-name";
+    MAXCLIENTS: u32 = "maxclients";
+    MAXCLIENTS_RESERVED: usize = "maxclients-reserved";
+    MAXMEMORY_CLIENTS: i64 = "maxmemory-clients";
+    PROTO_MAX_BULK_LEN: usize = "proto-max-bulk-len";
+    TIMEOUT: u32 = "timeout";
+    TRACKING_TABLE_MAX_KEYS: usize = "tracking-table-max-keys";
+    UNAUTHENTICATED_TIMEOUT: u32 = "unauthenticated-timeout";
+}

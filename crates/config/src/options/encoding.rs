@@ -2,6 +2,7 @@
 
 use super::super::kind::{integer, unsigned, unsigned_memory};
 use super::super::option::{ACCEPTED, ConfigOption, NOT_YET, WORKS};
+use super::super::settings::settings;
 
 /// How values are stored.
 pub(super) const OPTIONS: &[ConfigOption] = &[
@@ -176,3 +177,19 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         ..NOT_YET
     },
 ];
+
+settings! {
+    HASH_MAX_LISTPACK_ENTRIES: usize = "hash-max-listpack-entries";
+    HASH_MAX_LISTPACK_VALUE: usize = "hash-max-listpack-value";
+    HLL_SPARSE_MAX_BYTES: usize = "hll-sparse-max-bytes";
+    LIST_MAX_LISTPACK_SIZE: i64 = "list-max-listpack-size";
+    SET_MAX_INTSET_ENTRIES: usize = "set-max-intset-entries";
+    SET_MAX_LISTPACK_ENTRIES: usize = "set-max-listpack-entries";
+    SET_MAX_LISTPACK_VALUE: usize = "set-max-listpack-value";
+    STREAM_IDMP_DURATION: usize = "stream-idmp-duration";
+    STREAM_IDMP_MAXSIZE: usize = "stream-idmp-maxsize";
+    STREAM_NODE_MAX_BYTES: usize = "stream-node-max-bytes";
+    STREAM_NODE_MAX_ENTRIES: usize = "stream-node-max-entries";
+    ZSET_MAX_LISTPACK_ENTRIES: usize = "zset-max-listpack-entries";
+    ZSET_MAX_LISTPACK_VALUE: usize = "zset-max-listpack-value";
+}

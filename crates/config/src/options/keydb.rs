@@ -2,6 +2,7 @@
 
 use super::super::kind::{Kind, TEXT, integer, memory};
 use super::super::option::{ACCEPTED, Access, ConfigOption, MISSING, NOT_YET, WORKS};
+use super::super::settings::settings;
 use super::super::special;
 
 /// What only KeyDB has.
@@ -245,3 +246,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         ..NOT_YET
     },
 ];
+
+settings! {
+    USE_EXIT_ON_PANIC: bool = "use-exit-on-panic";
+}

@@ -1,8 +1,11 @@
 //! Options: the log.
 
+use std::sync::Arc;
+
 use super::super::choices::{LogFormat, LogLevel, LogTimestampFormat, SyslogFacility};
 use super::super::kind::{Kind, TEXT};
 use super::super::option::{ACCEPTED, Access, ConfigOption, WORKS};
+use super::super::settings::settings;
 
 /// The log.
 pub(super) const OPTIONS: &[ConfigOption] = &[
@@ -77,3 +80,14 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         ..ACCEPTED
     },
 ];
+
+settings! {
+    CRASH_LOG_ENABLED: bool = "crash-log-enabled";
+    LOGFILE: Arc<[u8]> = "logfile";
+    LOGLEVEL: LogLevel = "loglevel";
+    LOG_FORMAT: LogFormat = "log-format";
+    LOG_TIMESTAMP_FORMAT: LogTimestampFormat = "log-timestamp-format";
+    SYSLOG_ENABLED: bool = "syslog-enabled";
+    SYSLOG_FACILITY: SyslogFacility = "syslog-facility";
+    SYSLOG_IDENT: Arc<[u8]> = "syslog-ident";
+}

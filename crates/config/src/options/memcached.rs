@@ -1,8 +1,11 @@
 //! Options: the memcached protocols.
 
+use std::sync::Arc;
+
 use super::super::choices::MemcachedProtocol;
 use super::super::kind::{Kind, TEXT, Unit, integer};
 use super::super::option::{Access, ConfigOption, WORKS};
+use super::super::settings::settings;
 
 /// The memcached protocols.
 pub(super) const OPTIONS: &[ConfigOption] = &[
@@ -123,3 +126,22 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         ..WORKS
     },
 ];
+
+settings! {
+    MEMCACHED_AUTH_FILE: Arc<[u8]> = "memcached-auth-file";
+    MEMCACHED_DATABASE: u32 = "memcached-database";
+    MEMCACHED_DUMP: bool = "memcached-dump";
+    MEMCACHED_FLUSH: bool = "memcached-flush";
+    MEMCACHED_ITEM_SIZE_MAX: usize = "memcached-item-size-max";
+    MEMCACHED_PORT: i32 = "memcached-port";
+    MEMCACHED_PORT_FILENAME: Arc<[u8]> = "memcached-port-filename";
+    MEMCACHED_PREFIX_DELIMITER: Arc<[u8]> = "memcached-prefix-delimiter";
+    MEMCACHED_PROTOCOL: MemcachedProtocol = "memcached-protocol";
+    MEMCACHED_SHUTDOWN: bool = "memcached-shutdown";
+    MEMCACHED_TLS: bool = "memcached-tls";
+    MEMCACHED_UDP_PORT: i32 = "memcached-udp-port";
+    MEMCACHED_UNIXSOCKET: Arc<[u8]> = "memcached-unixsocket";
+    MEMCACHED_UNIXSOCKETPERM: u32 = "memcached-unixsocketperm";
+    MEMCACHED_USER: Arc<[u8]> = "memcached-user";
+    MEMCACHED_WATCH: bool = "memcached-watch";
+}

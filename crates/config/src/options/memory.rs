@@ -3,6 +3,7 @@
 use super::super::choices::MaxmemoryPolicy;
 use super::super::kind::{Kind, Unit, integer, unsigned_memory};
 use super::super::option::{ACCEPTED, Access, ConfigOption, NOT_YET, WORKS};
+use super::super::settings::settings;
 
 /// The memory limit and what happens at it.
 pub(super) const OPTIONS: &[ConfigOption] = &[
@@ -171,3 +172,21 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         ..NOT_YET
     },
 ];
+
+settings! {
+    ACTIVEDEFRAG: bool = "activedefrag";
+    ACTIVE_DEFRAG_CYCLE_MAX: u32 = "active-defrag-cycle-max";
+    ACTIVE_DEFRAG_CYCLE_MIN: u32 = "active-defrag-cycle-min";
+    ACTIVE_DEFRAG_CYCLE_US: u32 = "active-defrag-cycle-us";
+    ACTIVE_DEFRAG_IGNORE_BYTES: u64 = "active-defrag-ignore-bytes";
+    ACTIVE_DEFRAG_THRESHOLD_LOWER: u32 = "active-defrag-threshold-lower";
+    ACTIVE_DEFRAG_THRESHOLD_UPPER: u32 = "active-defrag-threshold-upper";
+    DISABLE_THP: bool = "disable-thp";
+    LFU_DECAY_TIME: u32 = "lfu-decay-time";
+    LFU_LOG_FACTOR: u32 = "lfu-log-factor";
+    MAXMEMORY: i64 = "maxmemory";
+    MAXMEMORY_EVICTION_TENACITY: u32 = "maxmemory-eviction-tenacity";
+    MAXMEMORY_POLICY: MaxmemoryPolicy = "maxmemory-policy";
+    MAXMEMORY_SAMPLES: u32 = "maxmemory-samples";
+    REPLICA_IGNORE_MAXMEMORY: bool = "replica-ignore-maxmemory";
+}

@@ -1,20 +1,20 @@
 //! The blocks of all options, one file per subject, and their one list.
 
-mod clients;
+pub(super) mod clients;
 mod cluster;
-mod encoding;
-mod keydb;
-mod logging;
-mod memcached;
-mod memory;
-mod monitoring;
-mod network;
-mod persistence;
-mod process;
-mod replication;
-mod security;
-mod threads;
-mod tls;
+pub(super) mod encoding;
+pub(super) mod keydb;
+pub(super) mod logging;
+pub(super) mod memcached;
+pub(super) mod memory;
+pub(super) mod monitoring;
+pub(super) mod network;
+pub(super) mod persistence;
+pub(super) mod process;
+pub(super) mod replication;
+pub(super) mod security;
+pub(super) mod threads;
+pub(super) mod tls;
 
 use super::option::ConfigOption;
 

@@ -3,6 +3,8 @@
 use super::super::choices::{BusyScope, HttpCommands};
 use super::super::kind::{Kind, integer};
 use super::super::option::{Access, ConfigOption, NOT_YET, WORKS};
+use super::super::readings::{BindAddress, KeyEvents};
+use super::super::settings::settings;
 use super::super::special;
 
 /// What the server tells of its work.
@@ -155,3 +157,24 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         ..NOT_YET
     },
 ];
+
+settings! {
+    BUSY_REPLY_THRESHOLD: u64 = "busy-reply-threshold";
+    BUSY_SCOPE: BusyScope = "busy-scope";
+    COMMANDLOG_LARGE_REPLY_MAX_LEN: usize = "commandlog-large-reply-max-len";
+    COMMANDLOG_LARGE_REQUEST_MAX_LEN: usize = "commandlog-large-request-max-len";
+    COMMANDLOG_REPLY_LARGER_THAN: i64 = "commandlog-reply-larger-than";
+    COMMANDLOG_REQUEST_LARGER_THAN: i64 = "commandlog-request-larger-than";
+    HTTP_BIND: Vec<BindAddress> = "http-bind";
+    HTTP_COMMANDS: HttpCommands = "http-commands";
+    HTTP_PORT: u16 = "http-port";
+    HTTP_TLS_PORT: u16 = "http-tls-port";
+    LATENCY_MONITOR_THRESHOLD: u64 = "latency-monitor-threshold";
+    LATENCY_TRACKING: bool = "latency-tracking";
+    LATENCY_TRACKING_INFO_PERCENTILES: Vec<f64> = "latency-tracking-info-percentiles";
+    NOTIFY_KEYSPACE_EVENTS: KeyEvents = "notify-keyspace-events";
+    SLOWLOG_ENTRY_MAX_ARGC: usize = "slowlog-entry-max-argc";
+    SLOWLOG_ENTRY_MAX_STRING_LEN: usize = "slowlog-entry-max-string-len";
+    SLOWLOG_LOG_SLOWER_THAN: i64 = "slowlog-log-slower-than";
+    SLOWLOG_MAX_LEN: usize = "slowlog-max-len";
+}

@@ -1,7 +1,11 @@
 //! Options: listening and connections.
 
+use std::sync::Arc;
+
 use super::super::kind::{Kind, TEXT, Unit, integer, unsigned};
 use super::super::option::{ACCEPTED, Access, ConfigOption, MISSING, NOT_YET, WORKS};
+use super::super::readings::BindAddress;
+use super::super::settings::settings;
 use super::super::special;
 
 /// Listening and connections.
@@ -143,3 +147,15 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         ..WORKS
     },
 ];
+
+settings! {
+    AVAILABILITY_ZONE: Arc<[u8]> = "availability-zone";
+    BIND: Vec<BindAddress> = "bind";
+    LISTEN_ON_ANY_PORT: bool = "listen-on-any-port";
+    PORT: u16 = "port";
+    PROTECTED_MODE: bool = "protected-mode";
+    TCP_BACKLOG: i32 = "tcp-backlog";
+    TCP_KEEPALIVE: u32 = "tcp-keepalive";
+    UNIXSOCKET: Arc<[u8]> = "unixsocket";
+    UNIXSOCKETPERM: u32 = "unixsocketperm";
+}

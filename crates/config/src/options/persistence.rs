@@ -1,8 +1,12 @@
 //! Options: snapshots and the journal on disk.
 
+use std::sync::Arc;
+
 use super::super::choices::{AofLoadErrors, AppendFsync, RdbVersionCheck};
 use super::super::kind::{Kind, integer, memory};
 use super::super::option::{ACCEPTED, Access, ConfigOption, WORKS};
+use super::super::readings::SavePoint;
+use super::super::settings::settings;
 use super::super::special;
 
 /// Snapshots and the journal on disk.
@@ -263,3 +267,38 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         ..WORKS
     },
 ];
+
+settings! {
+    AOF_DIRECT_WRITES: bool = "aof-direct-writes";
+    AOF_LOAD_CORRUPT_TAIL_MAX_SIZE: u64 = "aof-load-corrupt-tail-max-size";
+    AOF_LOAD_ERRORS: AofLoadErrors = "aof-load-errors";
+    AOF_LOAD_TRUNCATED: bool = "aof-load-truncated";
+    AOF_REWRITE_INCREMENTAL_FSYNC: bool = "aof-rewrite-incremental-fsync";
+    AOF_TIMESTAMP_ENABLED: bool = "aof-timestamp-enabled";
+    AOF_USE_RDB_PREAMBLE: bool = "aof-use-rdb-preamble";
+    APPENDDIRNAME: Arc<[u8]> = "appenddirname";
+    APPENDFILENAME: Arc<[u8]> = "appendfilename";
+    APPENDFSYNC: AppendFsync = "appendfsync";
+    APPENDONLY: bool = "appendonly";
+    AUTO_AOF_REWRITE_MIN_SIZE: u64 = "auto-aof-rewrite-min-size";
+    AUTO_AOF_REWRITE_PERCENTAGE: u64 = "auto-aof-rewrite-percentage";
+    BACKUPDIRNAME: Arc<[u8]> = "backupdirname";
+    BACKUP_SEALED_TTL: u64 = "backup-sealed-ttl";
+    DBFILENAME: Arc<[u8]> = "dbfilename";
+    DIR: Arc<[u8]> = "dir";
+    KEY_LOAD_DELAY: i32 = "key-load-delay";
+    NO_APPENDFSYNC_ON_REWRITE: bool = "no-appendfsync-on-rewrite";
+    PRELOAD_FILE: Arc<[u8]> = "preload-file";
+    RDBCHECKSUM: bool = "rdbchecksum";
+    RDBCOMPRESSION: bool = "rdbcompression";
+    RDB_DEL_SYNC_FILES: bool = "rdb-del-sync-files";
+    RDB_KEY_SAVE_DELAY: i32 = "rdb-key-save-delay";
+    RDB_SAVE_INCREMENTAL_FSYNC: bool = "rdb-save-incremental-fsync";
+    RDB_SAVE_MAX_BYTES_PER_SECOND: u64 = "rdb-save-max-bytes-per-second";
+    RDB_SKIP_MODULE_DATA: bool = "rdb-skip-module-data";
+    RDB_VERSION_CHECK: RdbVersionCheck = "rdb-version-check";
+    RDB_WRITE_VERSION: u16 = "rdb-write-version";
+    SAVE: Vec<SavePoint> = "save";
+    SNAPSHOT_CRON: Arc<[u8]> = "snapshot-cron";
+    STOP_WRITES_ON_BGSAVE_ERROR: bool = "stop-writes-on-bgsave-error";
+}

@@ -1,8 +1,12 @@
 //! Options: the process and how it lives and ends.
 
+use std::sync::Arc;
+
 use super::super::choices::{OomScoreAdj, Supervised};
 use super::super::kind::{Kind, TEXT, integer};
 use super::super::option::{ACCEPTED, Access, ConfigOption, WORKS};
+use super::super::readings::ShutdownFlags;
+use super::super::settings::settings;
 use super::super::special;
 
 /// The process and how it lives and ends.
@@ -147,3 +151,22 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         ..WORKS
     },
 ];
+
+settings! {
+    DAEMONIZE: bool = "daemonize";
+    DATABASES: u32 = "databases";
+    DEBUG_CONTEXT: Arc<[u8]> = "debug-context";
+    OOM_SCORE_ADJ: OomScoreAdj = "oom-score-adj";
+    OOM_SCORE_ADJ_VALUES: [i64; 3] = "oom-score-adj-values";
+    PIDFILE: Arc<[u8]> = "pidfile";
+    PROC_TITLE_TEMPLATE: Arc<[u8]> = "proc-title-template";
+    REPORTED_REDIS_VERSION: Arc<[u8]> = "reported-redis-version";
+    RUN_AS_USER: Arc<[u8]> = "run-as-user";
+    SANDBOX: bool = "sandbox";
+    SET_PROC_TITLE: bool = "set-proc-title";
+    SHUTDOWN_ON_SIGINT: ShutdownFlags = "shutdown-on-sigint";
+    SHUTDOWN_ON_SIGTERM: ShutdownFlags = "shutdown-on-sigterm";
+    SHUTDOWN_TIMEOUT: u64 = "shutdown-timeout";
+    SUPERVISED: Supervised = "supervised";
+    WATCHDOG_PERIOD: u32 = "watchdog-period";
+}

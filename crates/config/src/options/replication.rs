@@ -1,8 +1,11 @@
 //! Options: primaries and replicas.
 
-use super::super::choices::DisklessLoad;
+use std::sync::Arc;
+
+use super::super::choices::{DisklessLoad, PropagationErrorBehavior};
 use super::super::kind::{Kind, TEXT, integer, memory};
 use super::super::option::{Access, ConfigOption, NOT_YET, WORKS};
+use super::super::settings::settings;
 use super::super::special;
 
 /// Primaries and replicas.
@@ -221,3 +224,32 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         ..WORKS
     },
 ];
+
+settings! {
+    DUAL_CHANNEL_REPLICATION_ENABLED: bool = "dual-channel-replication-enabled";
+    IMPORT_MODE: bool = "import-mode";
+    MASTERAUTH: Arc<[u8]> = "masterauth";
+    MASTERUSER: Arc<[u8]> = "masteruser";
+    MIN_REPLICAS_MAX_LAG: u32 = "min-replicas-max-lag";
+    MIN_REPLICAS_TO_WRITE: usize = "min-replicas-to-write";
+    PROPAGATION_ERROR_BEHAVIOR: PropagationErrorBehavior = "propagation-error-behavior";
+    REPLICAOF: Arc<[u8]> = "replicaof";
+    REPLICA_ANNOUNCED: bool = "replica-announced";
+    REPLICA_ANNOUNCE_IP: Arc<[u8]> = "replica-announce-ip";
+    REPLICA_ANNOUNCE_PORT: u16 = "replica-announce-port";
+    REPLICA_FULL_SYNC_BUFFER_LIMIT: u64 = "replica-full-sync-buffer-limit";
+    REPLICA_PRIORITY: u32 = "replica-priority";
+    REPLICA_IGNORE_DISK_WRITE_ERRORS: bool = "replica-ignore-disk-write-errors";
+    REPLICA_READ_ONLY: bool = "replica-read-only";
+    REPLICA_SERVE_STALE_DATA: bool = "replica-serve-stale-data";
+    REPL_BACKLOG_SIZE: u64 = "repl-backlog-size";
+    REPL_BACKLOG_TTL: u64 = "repl-backlog-ttl";
+    REPL_DISABLE_TCP_NODELAY: bool = "repl-disable-tcp-nodelay";
+    REPL_DISKLESS_LOAD: DisklessLoad = "repl-diskless-load";
+    REPL_DISKLESS_SYNC: bool = "repl-diskless-sync";
+    REPL_DISKLESS_SYNC_DELAY: u32 = "repl-diskless-sync-delay";
+    REPL_DISKLESS_SYNC_MAX_REPLICAS: usize = "repl-diskless-sync-max-replicas";
+    REPL_PING_REPLICA_PERIOD: u32 = "repl-ping-replica-period";
+    REPL_RDB_CHANNEL: bool = "repl-rdb-channel";
+    REPL_TIMEOUT: u32 = "repl-timeout";
+}

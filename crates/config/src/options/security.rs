@@ -1,8 +1,11 @@
 //! Options: passwords, users and what they may do.
 
+use std::sync::Arc;
+
 use super::super::choices::{AclPubsubDefault, DebugAccess};
 use super::super::kind::{Kind, TEXT, integer};
 use super::super::option::{ACCEPTED, Access, ConfigOption, WORKS};
+use super::super::settings::settings;
 
 /// Passwords, users and what they may do.
 pub(super) const OPTIONS: &[ConfigOption] = &[
@@ -73,3 +76,14 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         ..ACCEPTED
     },
 ];
+
+settings! {
+    ACLFILE: Arc<[u8]> = "aclfile";
+    ACLLOG_MAX_LEN: usize = "acllog-max-len";
+    ACL_PUBSUB_DEFAULT: AclPubsubDefault = "acl-pubsub-default";
+    ENABLE_DEBUG_COMMAND: DebugAccess = "enable-debug-command";
+    ENABLE_MODULE_COMMAND: DebugAccess = "enable-module-command";
+    ENABLE_PROTECTED_CONFIGS: DebugAccess = "enable-protected-configs";
+    HIDE_USER_DATA_FROM_LOG: bool = "hide-user-data-from-log";
+    REQUIREPASS: Arc<[u8]> = "requirepass";
+}

@@ -1,7 +1,10 @@
 //! Options: threads and cores.
 
+use std::sync::Arc;
+
 use super::super::kind::{Kind, TEXT, Unit, integer};
 use super::super::option::{ACCEPTED, Access, ConfigOption, WORKS};
+use super::super::settings::settings;
 use super::super::special;
 
 /// Threads and cores.
@@ -142,3 +145,16 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         ..WORKS
     },
 ];
+
+settings! {
+    ACTIVE_EXPIRE_EFFORT: u32 = "active-expire-effort";
+    AOF_REWRITE_CPULIST: Arc<[u8]> = "aof-rewrite-cpulist";
+    BGSAVE_CPULIST: Arc<[u8]> = "bgsave-cpulist";
+    BIO_CPULIST: Arc<[u8]> = "bio-cpulist";
+    HZ: u32 = "hz";
+    PREFETCH_BATCH_MAX_SIZE: usize = "prefetch-batch-max-size";
+    SERVER_BATCH_SCHEDULING: bool = "server-batch-scheduling";
+    SERVER_CPULIST: Arc<[u8]> = "server-cpulist";
+    SERVER_THREAD_AFFINITY: bool = "server-thread-affinity";
+    WORKER_THREADS: usize = "worker-threads";
+}

@@ -1,8 +1,11 @@
 //! Options: encrypted connections.
 
+use std::sync::Arc;
+
 use super::super::choices::{TlsAuthClients, TlsAuthClientsUser};
 use super::super::kind::{Kind, TEXT, integer};
 use super::super::option::{ConfigOption, MISSING, WORKS};
+use super::super::settings::settings;
 use super::super::special;
 
 /// Encrypted connections.
@@ -132,3 +135,29 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         ..WORKS
     },
 ];
+
+settings! {
+    TLS_AUTH_CLIENTS: TlsAuthClients = "tls-auth-clients";
+    TLS_AUTH_CLIENTS_USER: TlsAuthClientsUser = "tls-auth-clients-user";
+    TLS_AUTO_RELOAD_INTERVAL: u32 = "tls-auto-reload-interval";
+    TLS_CA_CERT_DIR: Arc<[u8]> = "tls-ca-cert-dir";
+    TLS_CA_CERT_FILE: Arc<[u8]> = "tls-ca-cert-file";
+    TLS_CERT_FILE: Arc<[u8]> = "tls-cert-file";
+    TLS_CIPHERS: Arc<[u8]> = "tls-ciphers";
+    TLS_CIPHERSUITES: Arc<[u8]> = "tls-ciphersuites";
+    TLS_CLIENT_CERT_FILE: Arc<[u8]> = "tls-client-cert-file";
+    TLS_CLIENT_KEY_FILE: Arc<[u8]> = "tls-client-key-file";
+    TLS_CLIENT_KEY_FILE_PASS: Arc<[u8]> = "tls-client-key-file-pass";
+    TLS_CLUSTER: bool = "tls-cluster";
+    TLS_EXPECTED_PEER_NAME: Arc<[u8]> = "tls-expected-peer-name";
+    TLS_GROUPS: Arc<[u8]> = "tls-groups";
+    TLS_KEY_FILE: Arc<[u8]> = "tls-key-file";
+    TLS_KEY_FILE_PASS: Arc<[u8]> = "tls-key-file-pass";
+    TLS_PORT: u16 = "tls-port";
+    TLS_PREFER_SERVER_CIPHERS: bool = "tls-prefer-server-ciphers";
+    TLS_PROTOCOLS: Arc<[u8]> = "tls-protocols";
+    TLS_REPLICATION: bool = "tls-replication";
+    TLS_SESSION_CACHE_SIZE: usize = "tls-session-cache-size";
+    TLS_SESSION_CACHE_TIMEOUT: u32 = "tls-session-cache-timeout";
+    TLS_SESSION_CACHING: bool = "tls-session-caching";
+}
