@@ -44,6 +44,16 @@ pub const NOT_A_WHOLE_TIMEOUT: Refusal =
 pub const NEGATIVE_TIMEOUT: Refusal = Refusal::error("ERR timeout is negative");
 /// A time to wait beyond the end of time.
 pub const TIMEOUT_OUT_OF_RANGE: Refusal = Refusal::error("ERR timeout is out of range");
+/// A count of elements to take that is not positive.
+pub const NOTHING_TO_TAKE: Refusal = Refusal::error("ERR count should be greater than 0");
+/// A member of a set of places that is not there.
+pub const NO_SUCH_PLACE: Refusal = Refusal::error("ERR could not decode requested zset member");
+/// Arguments whose key counts lie.
+pub const INVALID_ARGUMENTS: Refusal =
+    Refusal::error("ERR Invalid arguments specified for command");
+/// EXEC behind a request that was refused.
+pub const TRANSACTION_DISCARDED: Refusal =
+    Refusal::error("EXECABORT Transaction discarded because of previous errors.");
 /// A string that would become too long.
 pub const TOO_LONG: Refusal =
     Refusal::error("ERR string exceeds maximum allowed size (proto-max-bulk-len)");

@@ -13,6 +13,7 @@ use keyspace::Refusal;
 use proto::Args;
 
 use crate::arguments::is;
+use crate::errors::INVALID_ARGUMENTS;
 
 /// One group of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -284,7 +285,7 @@ impl KeySpec {
             FindKeys::Count { count, first, step } => {
                 let number = args.get(begin + count).and_then(base::number::parse_i64);
                 let Some(number) = number.and_then(|number| usize::try_from(number).ok()) else {
-                    return Err(INVALID_COUNT);
+                    return Err(INVALID_ARGUMENTS);
                 };
                 if number == 0 {
                     return Ok(None);
@@ -295,7 +296,7 @@ impl KeySpec {
                     .and_then(|others| others.checked_mul(step))
                     .and_then(|distance| first.checked_add(distance))
                     .filter(|&last| last < args.len());
-                last.map(|last| Some((first, last, step))).ok_or(INVALID_COUNT)
+                last.map(|last| Some((first, last, step))).ok_or(INVALID_ARGUMENTS)
             }
         }
     }
@@ -354,7 +355,7 @@ impl KeyTail {
         match self.word.find(args).map(|word| word + 1..args.len()) {
             Some(keys) if keys.is_empty() => Ok(single),
             Some(keys) if args[self.single].is_empty() => Ok(keys),
-            Some(_) => Err(INVALID_COUNT),
+            Some(_) => Err(INVALID_ARGUMENTS),
             None => Ok(single),
         }
     }
@@ -375,8 +376,6 @@ fn options<'a>(
 fn values_of(options: &[(&str, usize)], word: &[u8]) -> usize {
     options.iter().find(|(option, _)| is(word, option)).map_or(0, |(_, values)| *values)
 }
-
-const INVALID_COUNT: Refusal = Refusal::error("ERR Invalid arguments specified for command");
 
 /// An option that names a key may come several times, and its word may be that key's name:
 /// whichever of them counts is visited.

@@ -33,6 +33,10 @@ impl Limits {
         authenticated: false,
     };
 
+    /// Those of a primary's stream: a primary may allow longer arguments than we do.
+    pub const OF_PRIMARY: Limits =
+        Limits { bulk: u32::MAX as usize, authenticated: true, ..Limits::UNAUTHENTICATED };
+
     #[inline]
     fn most_arguments(&self) -> usize {
         let most = if self.authenticated { usize::MAX } else { UNAUTHENTICATED_ARGUMENTS };

@@ -35,7 +35,7 @@ use base::{SharedBytes, steps};
 const LEAF: usize = 4096 - ARC_COUNTERS;
 
 /// What an `Arc` puts before its value.
-const ARC_COUNTERS: usize = 2 * size_of::<usize>();
+pub(crate) const ARC_COUNTERS: usize = 2 * size_of::<usize>();
 
 /// Children of an inner node are numbered by so many bits.
 const CHILD_BITS: u32 = 6;

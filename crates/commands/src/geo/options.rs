@@ -12,9 +12,8 @@ use super::query::place_of;
 use super::shape::{Shape, middle_of};
 use super::{position, unit};
 use crate::arguments::{Options, is};
-use crate::errors::SYNTAX;
+use crate::errors::{NO_SUCH_PLACE, SYNTAX};
 
-const NO_SUCH_MEMBER: Refusal = Refusal::error("ERR could not decode requested zset member");
 const TOO_FEW_CORNERS: Refusal =
     Refusal::error("ERR GEOSEARCH BYPOLYGON must have at least 3 vertices");
 
@@ -140,7 +139,7 @@ impl<'a> GeoSearch<'a> {
         if is(word, "FROMMEMBER") && matches!(self.centre, None | Some(Centre::Member(_))) {
             let member = options.value()?;
             self.centre = Some(Centre::Member(match set {
-                Some(_) => Some(place_of(set, member).ok_or(NO_SUCH_MEMBER)?),
+                Some(_) => Some(place_of(set, member).ok_or(NO_SUCH_PLACE)?),
                 None => None,
             }));
         } else if is(word, "FROMLONLAT") && matches!(self.centre, None | Some(Centre::Given(_))) {

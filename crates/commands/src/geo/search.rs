@@ -18,7 +18,7 @@ use super::{distance_text, position};
 use crate::DataCommand;
 use crate::arguments::Options;
 use crate::declare::{Command, Flags, Group, Spec, at_least};
-use crate::errors::showing;
+use crate::errors::{NO_SUCH_PLACE, showing};
 use crate::keys::{Access, BeginSearch, FindKeys, KeySpec, at, first};
 use crate::sorted_set::{SEARCH_COST_NS, limits, store};
 use crate::text::reply_member;
@@ -251,11 +251,10 @@ fn radius_by_member(
     reply: &mut Reply<'_>,
     dialect: Dialect,
 ) -> Result<(), Refusal> {
-    const NO_SUCH_MEMBER: Refusal = Refusal::error("ERR could not decode requested zset member");
     let mut search = GeoSearch::default();
     let set = tx.view::<SortedSet>(&args[1])?;
     if set.is_some() {
-        let place = place_of(set, &args[2]).ok_or(NO_SUCH_MEMBER)?;
+        let place = place_of(set, &args[2]).ok_or(NO_SUCH_PLACE)?;
         search.centre = Some(Centre::Member(Some(place)));
         search.take_circle([&args[3], &args[4]])?;
     }

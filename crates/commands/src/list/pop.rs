@@ -12,11 +12,9 @@ use super::{HANDLED_NS, limits, notify_popped, outermost, peek_len, pop_into_rep
 use crate::DataCommand;
 use crate::arguments::{Options, is};
 use crate::declare::{Command, Flags, Group, Spec, at_least};
-use crate::errors::{NO_KEYS, NOT_POSITIVE, SYNTAX, wrong_arity};
+use crate::errors::{NO_KEYS, NOT_POSITIVE, NOTHING_TO_TAKE, SYNTAX, wrong_arity};
 use crate::keys::{Access, counted, first};
 use crate::text::reply_member;
-
-pub(super) const COUNT: Refusal = Refusal::error("ERR count should be greater than 0");
 
 /// What both have in common.
 const POP: Spec = Spec {
@@ -139,7 +137,7 @@ impl<'a> MultiPop<'a> {
             if count.is_some() || !is(word, "COUNT") {
                 return Err(SYNTAX);
             }
-            count = Some(positive(options.value()?).ok_or(COUNT)?);
+            count = Some(positive(options.value()?).ok_or(NOTHING_TO_TAKE)?);
         }
         Ok(Self { keys: args.slice(numkeys + 1..end), side, count: count.unwrap_or(1) })
     }

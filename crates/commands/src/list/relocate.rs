@@ -7,14 +7,14 @@ use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
 use structs::list::{List, Side};
 
-use super::pop::{COUNT, positive};
+use super::pop::positive;
 use super::{
     HANDLED_NS, Owned, limits, notify_popped, notify_pushed, outermost, peek_len, push_into, side,
 };
 use crate::DataCommand;
 use crate::arguments::is;
 use crate::declare::{Command, Flags, Group, Spec, at_least, exactly};
-use crate::errors::SYNTAX;
+use crate::errors::{NOTHING_TO_TAKE, SYNTAX};
 use crate::keys::{Access, KeySpec, at, first};
 use crate::text::reply_member;
 
@@ -139,7 +139,7 @@ impl<'a> Relocation<'a> {
         if !request.in_bulk && !is(&block[2], "OBO") {
             return Err(SYNTAX);
         }
-        let error = if request.is_exact { EXACTLY } else { COUNT };
+        let error = if request.is_exact { EXACTLY } else { NOTHING_TO_TAKE };
         request.count = positive(&block[1]).ok_or(error)?;
         Ok(request)
     }

@@ -14,7 +14,7 @@ use super::{STEP_COST_NS, reply_header, reply_item, report_removal};
 use crate::DataCommand;
 use crate::arguments::is;
 use crate::declare::{Command, Flags, Group, Spec, at_least};
-use crate::errors::{NO_KEYS, NOT_POSITIVE, SYNTAX};
+use crate::errors::{NO_KEYS, NOT_POSITIVE, NOTHING_TO_TAKE, SYNTAX};
 use crate::keys::{Access, counted, first, range};
 use crate::text::reply_member;
 use crate::waiting::{ENDLESS, deadline, wait};
@@ -223,7 +223,6 @@ struct PopRequest<'a> {
 impl<'a> PopRequest<'a> {
     /// Reads the request from its number of keys on, which stands at an index.
     fn parse(args: Args<'a>, index: usize) -> Result<Self, Refusal> {
-        const NO_MEMBERS: Refusal = Refusal::error("ERR count should be greater than 0");
         let keys_end = positive(&args[index], NO_KEYS)?.saturating_add(index as u64 + 1);
         let keys_end = usize::try_from(keys_end).ok().filter(|end| *end < args.len());
         let keys_end = keys_end.ok_or(SYNTAX)?;
@@ -235,7 +234,7 @@ impl<'a> PopRequest<'a> {
         let tail = args.skip(keys_end);
         let count = match tail.len() {
             1 => 1,
-            3.. if is(&tail[1], "COUNT") => positive(&tail[2], NO_MEMBERS)?,
+            3.. if is(&tail[1], "COUNT") => positive(&tail[2], NOTHING_TO_TAKE)?,
             _ => return Err(SYNTAX),
         };
         if tail.len() > 3 {

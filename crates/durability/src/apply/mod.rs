@@ -24,12 +24,11 @@ use std::thread;
 
 use applier::Applier;
 use engine::runtime::lanes::STACK_BYTES;
-use proto::{Args, Progress, RequestParser};
+use proto::{Args, Limits, Progress, RequestParser};
 use queue::PieceQueue;
 
 use crate::durability::Durability;
 use crate::loading;
-use crate::replay::stream::LIMITS;
 
 /// What the applier tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +54,7 @@ pub struct StreamApplier {
 /// Shows the command that these bytes begin with; `None` if there is none.
 pub fn parse_command<T>(bytes: &[u8], show: impl FnOnce(Args<'_>) -> T) -> Option<T> {
     let mut parser = RequestParser::new();
-    match parser.advance(bytes, &LIMITS) {
+    match parser.advance(bytes, &Limits::OF_PRIMARY) {
         Ok(Progress::Complete { .. }) => Some(show(parser.args(bytes))),
         _ => None,
     }

@@ -6,9 +6,7 @@
 use std::ops::Range;
 
 use persist::aof::Unit;
-use proto::{Args, Progress, RequestParser};
-
-use crate::replay::stream::LIMITS;
+use proto::{Args, Limits, Progress, RequestParser};
 
 /// A unit of a stream.
 pub(super) enum StreamItem<'u> {
@@ -73,7 +71,7 @@ impl<'b> StreamUnits<'b> {
             self.parser.reset();
             self.at += match rest[0] {
                 b'\r' | b'\n' => 1,
-                b'*' => match self.parser.advance(rest, &LIMITS) {
+                b'*' => match self.parser.advance(rest, &Limits::OF_PRIMARY) {
                     Ok(Progress::Empty { consumed }) => consumed,
                     _ => return,
                 },
@@ -93,7 +91,7 @@ impl<'b> StreamUnits<'b> {
             return Err(self.fault("a command that is not an array"));
         }
         self.parser.reset();
-        let consumed = match self.parser.advance(rest, &LIMITS) {
+        let consumed = match self.parser.advance(rest, &Limits::OF_PRIMARY) {
             Ok(Progress::Complete { consumed }) => consumed,
             Ok(Progress::Empty { .. }) => return Err(self.fault("a command without a name")),
             Ok(Progress::Incomplete { .. }) => {

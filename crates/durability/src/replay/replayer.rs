@@ -7,6 +7,7 @@
 
 use base::UnixMillis;
 use commands::arguments::database;
+use commands::errors::TRANSACTION_DISCARDED;
 use commands::{Role, errors};
 use config::AofLoadErrors;
 use config::settings::AOF_LOAD_ERRORS;
@@ -19,12 +20,12 @@ use engine::table::command_table::{CommandEntry, Run};
 use engine::transaction::unit::{ProgramRequest, RunsOn, Unit};
 use keyspace::{Acquisition, Notes, Refusal, Tx, TxOptions};
 use persist::entry_notes::EntryNote;
-use proto::{Args, Output, OwnedArgs, Progress, Reply, Resp};
+use proto::{Args, Limits, Output, OwnedArgs, Progress, Reply, Resp};
 
 use super::beside::{Beside, publication};
 use super::partitioner::{Task, TaskCommands};
 use super::read_ahead::Stopped;
-use super::stream::{LIMITS, StreamThread};
+use super::stream::StreamThread;
 use super::stream_errors::{UnitErrors, UnitPlace};
 use crate::aof::Phase;
 use crate::durability::Durability;
@@ -198,7 +199,7 @@ impl<'s> Replayer<'s> {
             }
         }
         if self.errors.is_thrown_away {
-            self.unit.refuse(&DISCARDED, &mut Reply::new(&mut self.out, Resp::Two));
+            self.unit.refuse(&TRANSACTION_DISCARDED, &mut Reply::new(&mut self.out, Resp::Two));
             self.out.finish();
             self.errors.tell("exec", self.out.front());
             self.out.clear();
@@ -218,7 +219,7 @@ impl<'s> Replayer<'s> {
         let stream = self.stream.ok_or_else(unread)?;
         let mut parser = stream.parser.borrow_mut();
         parser.reset();
-        match parser.advance(bytes, &LIMITS) {
+        match parser.advance(bytes, &Limits::OF_PRIMARY) {
             Ok(Progress::Complete { .. }) => self.run_one(parser.args(bytes), resolved, 0),
             _ => Err(unread()),
         }
@@ -366,10 +367,6 @@ impl<'s> Replayer<'s> {
         }
     }
 }
-
-/// What a transaction is answered that had no right command.
-const DISCARDED: Refusal =
-    Refusal::error("EXECABORT Transaction discarded because of previous errors.");
 
 impl Unfit {
     #[cold]

@@ -15,15 +15,7 @@ use engine::commit::accounting::{Applied, book_applied};
 use engine::table::command_table::CommandEntry;
 use engine::transaction::engine::Engine;
 use keyspace::Lsn;
-use proto::{Args, Limits, RequestParser};
-
-/// A primary may allow longer arguments than we do.
-pub(crate) const LIMITS: Limits = Limits {
-    bulk: u32::MAX as usize,
-    arguments: i32::MAX as usize,
-    inline: 64 << 10,
-    authenticated: true,
-};
+use proto::{Args, RequestParser};
 
 /// Where a stream comes from.
 pub(crate) struct StreamSource {

@@ -15,6 +15,7 @@ use super::{
     Arithmetic, Delete, Expiry, Failure, Form, Operation, Refusal, Request, Retrieve, Store,
     StoreMode,
 };
+use crate::args::LINE_END;
 use crate::output::Output;
 
 /// Every letter means the same in every command, and is looked at even where it has no effect. `P`
@@ -338,8 +339,6 @@ fn push_line(out: &mut Output, text: &[u8]) {
     tail.extend_from_slice(text);
     tail.extend_from_slice(LINE_END);
 }
-
-const LINE_END: &[u8] = b"\r\n";
 
 #[inline]
 fn push_item(out: &mut Output, request: &Request<'_>, flags: &Flags<'_>, item: Item<'_>) {

@@ -8,6 +8,7 @@
 use super::binary::{self, Reading};
 use super::line::find_line_end;
 use super::{Failure, Form, Operation, Refusal, Request, text};
+use crate::args::LINE_END;
 
 /// What a client may send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,8 +93,6 @@ pub(super) enum Behind {
     /// So many bytes of a value, and a line end, neither of which anyone will see.
     Refused(usize),
 }
-
-const LINE_END: &[u8] = b"\r\n";
 
 impl Parser {
     /// A parser before its first request.

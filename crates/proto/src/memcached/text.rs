@@ -11,6 +11,7 @@ use super::{
     Administration, Arithmetic, Delete, Expiry, Failure, Form, Operation, Refusal, Request,
     Retrieve, Store, StoreMode, meta,
 };
+use crate::args::LINE_END;
 use crate::output::Output;
 
 /// The word that asks for no answer.
@@ -284,8 +285,6 @@ pub(super) fn answer(out: &mut Output, with_cas: bool, quiet: bool, response: Re
         Response::Ok => push_line(out, &[b"OK"]),
     }
 }
-
-const LINE_END: &[u8] = b"\r\n";
 
 /// What the numbers, blanks and line ends of an item take at the most.
 const ITEM_FRAME: usize = 64;

@@ -55,14 +55,6 @@ pub enum StreamFault {
     TooLong(usize),
 }
 
-/// A primary may allow longer arguments than we do; the unit's own limit holds for both.
-const LIMITS: Limits = Limits {
-    bulk: u32::MAX as usize,
-    arguments: i32::MAX as usize,
-    inline: 64 << 10,
-    authenticated: true,
-};
-
 impl StreamParser {
     /// One that begins in this database, of so many; no unit may be longer than `len_max`.
     pub fn new(database: u32, databases: u32, len_max: usize) -> Self {
@@ -83,7 +75,7 @@ impl StreamParser {
             if !is_array && !matches!(rest[0], b'\r' | b'\n') {
                 return Err(StreamFault::Inline);
             }
-            match self.parser.advance(rest, &LIMITS).map_err(StreamFault::Protocol)? {
+            match self.parser.advance(rest, &Limits::OF_PRIMARY).map_err(StreamFault::Protocol)? {
                 Progress::Incomplete { .. } => {
                     let announced = self.unit.len + self.parser.bytes_announced().unwrap_or(0);
                     return match announced.max(buf.len()) > self.len_max {

@@ -11,6 +11,7 @@ use proto::memcached::{Administration, Failure, Form, Response, Words};
 use proto::{Reply, Resp};
 
 use super::MemcachedServer;
+use super::command_line::MEGABYTES_MIN;
 use super::command_map::{self, CommandKind};
 use super::{RequestContext, crawler, tuning};
 
@@ -19,7 +20,6 @@ const MEGABYTE: u64 = 1 << 20;
 /// Limits in megabytes beyond which memcached takes the number for bytes, and below which it has
 /// no room for its slabs.
 const MEGABYTES_MAX: u64 = 1_000_000_000;
-const MEGABYTES_MIN: u64 = 8;
 
 impl RequestContext<'_> {
     /// Does what a command of administration says.

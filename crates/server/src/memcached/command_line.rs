@@ -38,7 +38,7 @@ const PORT: &str = "11211";
 const MEGABYTES: u64 = 64;
 
 /// The least it can do with, of which the process takes a part.
-const MEGABYTES_MIN: u64 = 8;
+pub(super) const MEGABYTES_MIN: u64 = 8;
 
 /// How many clients it takes.
 const CLIENTS: &str = "1024";

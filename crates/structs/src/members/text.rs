@@ -9,15 +9,12 @@ use std::sync::Arc;
 use base::SharedBytes;
 use base::number::{format_i64, parse_i64};
 
-use crate::blob::Blob;
+use crate::blob::{ARC_COUNTERS, Blob};
 use crate::listpack::Element;
 
 /// Up to so many bytes beside a page are one allocation; more are a blob, so that nothing ever
 /// asks for one long stretch of memory.
 const ONE_PIECE_MAX: usize = 64 * 1024;
-
-/// What an `Arc` puts before its value.
-const ARC_COUNTERS: usize = 2 * size_of::<usize>();
 
 /// Many bytes beside a page; a clone shares them.
 #[derive(Clone)]

@@ -8,15 +8,13 @@ use std::sync::Arc;
 use base::steps;
 
 use super::{Descent, Growth, JOINED_MAX, LEAF_MAX, Leaf, Summary};
+use crate::blob::ARC_COUNTERS;
 
 /// Children of an inner node at most; with bounds of 24 bytes they fit a page.
 pub(super) const CHILDREN_MAX: usize = 64;
 
 /// Children that two neighbours may have together to become one node.
 const JOINED_CHILDREN_MAX: usize = CHILDREN_MAX / 4 * 3;
-
-/// What an `Arc` puts before its value.
-const ARC_COUNTERS: usize = 2 * size_of::<usize>();
 
 pub(super) enum Node<L: Leaf> {
     Leaf(Arc<L>),

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use commands::arguments::database;
+use commands::errors::TRANSACTION_DISCARDED;
 use commands::{Flags, Role};
 use config::settings::{DATABASES, PREFETCH_BATCH_MAX_SIZE};
 use keyspace::{Location, Refusal, Tx};
@@ -31,8 +32,6 @@ use crate::transaction::control_plane::{Asker, ControlRequest, ControlWork, Next
 use crate::transaction::engine::Engine;
 
 const WITHOUT_MULTI: Refusal = Refusal::error("ERR EXEC without MULTI");
-const SPOILT: Refusal =
-    Refusal::error("EXECABORT Transaction discarded because of previous errors.");
 
 /// Queues longer than this are not for a worker, whatever they do.
 const WORKER_QUEUE: usize = 500;
@@ -96,7 +95,7 @@ pub(super) fn prepare(asked: ProgramRequest<'_>, _: Args<'_>) -> Result<Box<dyn 
     let (queue, watching) = (Arc::clone(queue), multi.watching.clone());
     if queue.is_dirty {
         session.end_transaction(server);
-        return Err(SPOILT);
+        return Err(TRANSACTION_DISCARDED);
     }
     let (ran, nested) = (Vec::with_capacity(queue.len()), None);
     let (has_begun, closes, is_mute) = (false, false, !session.replies());

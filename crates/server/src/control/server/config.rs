@@ -34,7 +34,9 @@ const ADMIN: Spec = Spec {
     ..Spec::BASE
 };
 
-const ON_ALL_NODES: &[&str] = &["request_policy:all_nodes", "response_policy:all_succeeded"];
+/// Tips of what a client of a cluster asks of all nodes.
+pub(super) const ON_ALL_NODES: &[&str] =
+    &["request_policy:all_nodes", "response_policy:all_succeeded"];
 
 const GET: ControlCommand = Command {
     spec: Spec {

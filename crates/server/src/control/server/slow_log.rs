@@ -9,6 +9,7 @@ use engine::observe::command_log::{LogEntry, Remarkable};
 use keyspace::Refusal;
 use proto::Reply;
 
+use super::config::ON_ALL_NODES;
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::help::{self, container, misused};
 
@@ -22,7 +23,6 @@ const BASE: Spec = Spec {
 const GET_TIPS: &[&str] = &["request_policy:all_nodes", "nondeterministic_output"];
 const LEN_TIPS: &[&str] =
     &["request_policy:all_nodes", "response_policy:agg_sum", "nondeterministic_output"];
-const RESET_TIPS: &[&str] = &["request_policy:all_nodes", "response_policy:all_succeeded"];
 
 /// Entries that SLOWLOG GET shows unless told otherwise.
 const DEFAULT_COUNT: usize = 10;
@@ -87,7 +87,7 @@ const SLOWLOG_RESET: ControlCommand = Command {
         summary: "Clears all entries from the slow log.",
         complexity: "O(N) where N is the number of entries in the slowlog",
         arity: exactly(2),
-        tips: RESET_TIPS,
+        tips: ON_ALL_NODES,
         ..BASE
     },
     subcommands: &[],
@@ -175,7 +175,7 @@ const COMMANDLOG_RESET: ControlCommand = Command {
         summary: "Clears all entries from the specified type of command log.",
         complexity: "O(N) where N is the number of entries in the commandlog",
         arity: exactly(3),
-        tips: RESET_TIPS,
+        tips: ON_ALL_NODES,
         origin: "valkey",
         ..BASE
     },

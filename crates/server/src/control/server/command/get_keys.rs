@@ -3,6 +3,7 @@
 //! Invariant: keys are found the way the lock plan finds them, so the two never disagree.
 
 use commands::declare::Flags;
+use commands::errors::INVALID_ARGUMENTS;
 use commands::keys::Access;
 use engine::table::request_keys::{self, RequestKeys};
 use keyspace::Refusal;
@@ -60,4 +61,3 @@ const INVALID_COMMAND: Refusal = Refusal::error("ERR Invalid command specified")
 const NO_KEYS: Refusal = Refusal::error("ERR The command has no key arguments");
 const INVALID_NUMBER: Refusal =
     Refusal::error("ERR Invalid number of arguments specified for command");
-const INVALID_ARGUMENTS: Refusal = Refusal::error("ERR Invalid arguments specified for command");

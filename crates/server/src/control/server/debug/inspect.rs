@@ -104,10 +104,7 @@ fn inspect_stored(
 ) -> Result<Next, Refusal> {
     super::inspect_data(context, args, reply, |tx, args, reply| {
         tx.visit_keys([&args[2]])?;
-        tx.with_expired(|tx| {
-            let entry = tx.peek(&args[2])?.ok_or(NO_SUCH_KEY)?;
-            show(tx, entry, reply)
-        })
+        tx.with_expired(|tx| show(tx, tx.peek(&args[2])?.ok_or(NO_SUCH_KEY)?, reply))
     })
 }
 
@@ -120,8 +117,7 @@ fn inspect_entry(
 ) -> Result<Next, Refusal> {
     super::inspect_data(context, args, reply, |tx, args, reply| {
         tx.visit_keys([&args[2]])?;
-        let entry = tx.peek(&args[2])?.ok_or(NO_SUCH_KEY)?;
-        show(tx, entry, reply)
+        show(tx, tx.peek(&args[2])?.ok_or(NO_SUCH_KEY)?, reply)
     })
 }
 
