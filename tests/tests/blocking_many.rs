@@ -78,6 +78,22 @@ fn many_who_wait_are_served_elsewhere_and_in_their_order() {
     }
 }
 
+/// An EXEC that leaves comes back for a command that is about its session, and ends there.
+#[test]
+fn many_who_wait_are_served_by_an_exec_that_needs_its_session() {
+    let server = start();
+    let (mut client, mut watcher) = (server.client(), server.client());
+    let mut clients = waiting(&server, &mut watcher, "BLPOP list 0", MANY);
+    let words: Vec<String> = (0..MANY).map(|number| format!("e{number}")).collect();
+    for line in ["MULTI", &format!("RPUSH list {}", words.join(" ")), "CLIENT GETNAME"] {
+        call(&mut client, line);
+    }
+    assert_eq!(render(&call(&mut client, "EXEC")), format!("1) (integer) {MANY}\n2) (nil)"));
+    for (client, word) in clients.iter_mut().zip(&words) {
+        assert!(render(&client.receive()).contains(&format!("\"{word}\"")));
+    }
+}
+
 /// Readers of streams change nothing, so all of them are told of one entry.
 #[test]
 fn many_readers_of_an_entry_are_told_elsewhere() {

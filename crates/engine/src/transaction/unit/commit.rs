@@ -43,9 +43,10 @@ impl Unit {
     }
 
     /// As `commit`. Where a worker would be kept too long by those whom it makes ready, all of it
-    /// begins again on a background thread, with its locks.
+    /// begins again on a background thread, with its locks; not where it had to come back from one.
     fn commit_within_budget(&mut self, wakes: &PendingWakes) -> Result<Seen, Refusal> {
-        if self.refuses_long_work && self.tx.is_undoable() && !self.is_final() {
+        let may_leave = self.refuses_long_work && !self.has_come_back;
+        if may_leave && self.tx.is_undoable() && !self.is_final() {
             self.tx.serve_within_budget();
         }
         self.commit(wakes).map_err(|refusal| match refusal {
