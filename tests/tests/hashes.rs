@@ -380,7 +380,7 @@ fn large_imports_are_done_elsewhere() {
     let (mut client, mut watcher) = (server.client(), server.client());
     let words = |head: &[&str], letter: &str| -> Vec<String> {
         let words = (0..FIELDS).map(|number| format!("{number}{}", letter.repeat(1000)));
-        head.iter().map(|word| word.to_string()).chain(words).collect()
+        head.iter().map(ToString::to_string).chain(words).collect()
     };
     let mut elsewhere = || -> u64 {
         let line = watcher.info("worker_0");
