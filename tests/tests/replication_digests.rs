@@ -306,18 +306,13 @@ impl Episode<'_> {
     }
 }
 
-/// What Valkey and the others do not both take: it refuses hexadecimal scores, and lets fields live
-/// beyond the year 4199.
+/// What Valkey and the others do not both take: it lets fields live beyond the year 4199.
 fn is_otherwise_in_valkey(command: &Command) -> bool {
     const LATE: i64 = 60_000_000_000;
-    let is_hexadecimal = |word: &Vec<u8>| {
-        let digits = word.iter().skip_while(|byte| b"+-(".contains(byte)).take(2);
-        digits.map(u8::to_ascii_lowercase).eq(*b"0x")
-    };
     let ends_fields = command[0].to_ascii_uppercase().starts_with(b"H")
         && command.iter().any(|word| word.to_ascii_uppercase().windows(2).any(|it| it == b"EX"));
     let is_late = |word: &Vec<u8>| base::number::parse_i64(word).is_some_and(|it| it > LATE);
-    command.iter().any(is_hexadecimal) || ends_fields && command.iter().any(is_late)
+    ends_fields && command.iter().any(is_late)
 }
 
 /// What a replica has otherwise than its primary.

@@ -335,7 +335,14 @@ fn what_is_over_is_shown_to_who_looks_at_what_is_stored() {
         check(&mut top.client(), "> DEBUG SET-ACTIVE-EXPIRE 0\nOK\n> SET k v PX 50\nOK");
         await_replica(&top, &below);
         let present = ask(&mut below.client(), "DEBUG DIGEST-VALUE k");
+        let whole = ask(&mut below.client(), "DEBUG DIGEST");
         eventually("it is over", || ask(&mut below.client(), "TTL k") == "(integer) -2");
+        // Where nothing else is there, RANDOMKEY shows it; the primary removes it for that.
+        check(&mut below.client(), "> RANDOMKEY\n\"k\"");
+        for server in [&top, &below] {
+            assert_eq!(ask(&mut server.client(), "DEBUG DIGEST"), whole, "{kind:?}");
+        }
+        check(&mut below.client(), "> DBSIZE\n(integer) 1\n> SCAN 0\n1) \"0\"\n2) (empty array)");
         for server in [&top, &below] {
             let mut client = server.client();
             assert!(ask(&mut client, "DEBUG OBJECT k").starts_with("Value at:"));
@@ -346,9 +353,17 @@ fn what_is_over_is_shown_to_who_looks_at_what_is_stored() {
         check(&mut client, "> OBJECT ENCODING k\n(nil)\n> DUMP k\n(nil)\n> GET k\n(nil)");
         check(&mut client, "> DEBUG OBJECT none\n(error) ERR no such key");
         check(&mut client, "> MEMORY USAGE none\n(nil)");
+        // What is there is drawn rather.
+        check(&mut top.client(), "> SET other v\nOK");
+        await_replica(&top, &below);
+        for _ in 0..20 {
+            check(&mut client, "> RANDOMKEY\n\"other\"");
+        }
         // The primary removes it when somebody asks.
         check(&mut top.client(), "> GET k\n(nil)\n> DEBUG OBJECT k\n(error) ERR no such key");
+        check(&mut top.client(), "> DEL other\n(integer) 1\n> RANDOMKEY\n(nil)");
         await_replica(&top, &below);
-        check(&mut client, "> DEBUG OBJECT k\n(error) ERR no such key");
+        check(&mut client, "> DEBUG OBJECT k\n(error) ERR no such key\n> RANDOMKEY\n(nil)");
+        check(&mut client, "> DEBUG DIGEST\n0000000000000000000000000000000000000000");
     }
 }

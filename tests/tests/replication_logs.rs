@@ -102,6 +102,17 @@ fn a_writable_replica_keeps_what_its_clients_wrote() {
         check(&mut client, "> MULTI\nOK\n> SET own 1\nQUEUED\n> INCR own\nQUEUED");
         check(&mut client, "> EXEC\n1) OK\n2) (integer) 2\n> SELECT 5\nOK\n> INCR n\n(integer) 1");
         check(&mut top.client(), "> SELECT 3\nOK\n> APPEND k y\n(integer) 2");
+        // What waiters take of the stream's elements is theirs, too.
+        let mut waiters = [replica.client(), replica.client()];
+        waiters[0].send(&["BLPOP", "queue", "0"]);
+        waiters[1].send(&["BLMOVE", "source", "target", "LEFT", "RIGHT", "0"]);
+        eventually("they wait", || replica.client().figure("blocked_clients") == 2);
+        check(&mut top.client(), "> RPUSH queue a b\n(integer) 2");
+        check(
+            &mut top.client(),
+            "> MULTI\nOK\n> RPUSH source c d\nQUEUED\n> SET with it\nQUEUED\n> EXEC\n1) (integer) 2\n2) OK",
+        );
+        waiters.iter_mut().for_each(|waiter| _ = waiter.receive());
         await_replica(&top, &replica);
         await_replica(&replica, &below);
         check(&mut below.client(), "> MGET k own\n1) \"v\"\n2) (nil)");
@@ -111,7 +122,9 @@ fn a_writable_replica_keeps_what_its_clients_wrote() {
         replica.restart();
         let mut client = replica.client();
         check(&mut client, "> MGET k own\n1) \"vx\"\n2) \"2\"\n> SELECT 3\nOK\n> GET k\n\"wy\"");
-        check(&mut client, "> SELECT 5\nOK\n> GET n\n\"1\"");
+        check(&mut client, "> SELECT 5\nOK\n> GET n\n\"1\"\n> SELECT 0\nOK");
+        check(&mut client, "> LRANGE queue 0 -1\n1) \"b\"\n> LRANGE source 0 -1\n1) \"d\"");
+        check(&mut client, "> LRANGE target 0 -1\n1) \"c\"\n> GET with\n\"it\"");
         top.signal(Signal::CONT);
         await_replica(&top, &replica);
         // Redis takes all data anew behind a log; we go on in part, as after a broken link.

@@ -269,6 +269,49 @@ fn what_a_real_primary_accepted_is_accepted() {
     }
 }
 
+/// A replica reads the numbers that a client wrote: Valkey knows no hexadecimal digits, where all
+/// others do.
+#[test]
+fn numbers_are_said_as_every_replica_reads_them() {
+    const LINES: &[&str] = &[
+        "ZADD z 0x10 a +0x1p3 b 0X1.8p1 0x1",
+        "ZADD z GT CH INCR 0x1 a",
+        "ZINCRBY z -0x.8 b",
+        "ZUNIONSTORE union 1 z WEIGHTS 0x2",
+        "ZINTERSTORE intersection 1 z WEIGHTS 0x1p-1074",
+        "GEOADD places 0x5 0x5 0x5 5.5 5.5 n",
+        "GEOSEARCHSTORE near places FROMLONLAT 0x5 0x5 BYRADIUS 0x200 km",
+        "GEOSEARCHSTORE around places FROMMEMBER 0x5 BYBOX 0x200 0x200 km STOREDIST",
+        "GEORADIUS places 0x5 0x5 0x200 km STORE within",
+        "GEORADIUSBYMEMBER places 0x5 0x200 km STORE beside",
+        "INCRBYFLOAT float 0x1.8p0",
+        "HINCRBYFLOAT hash field 0x1.8p0",
+        "EVAL \"return redis.call('ZADD', KEYS[1], '0x20', 'm')\" 1 scripted",
+    ];
+    let keys = ["z", "union", "intersection", "places", "near", "around", "within", "beside"];
+    for kind in [NodeKind::Apus].into_iter().chain(Oracle::ALL.map(NodeKind::Genuine)) {
+        let (primary, replica) = (NodeKind::Apus.start(HASTY), kind.start(HASTY));
+        follow(&replica, primary.port());
+        await_replica(&primary, &replica);
+        let (mut client, mut below) = (primary.client(), replica.client());
+        let ask = |client: &mut Client, line: &str| {
+            let words = base::quote::split_arguments(line.as_bytes()).expect("its quotes are even");
+            render(&client.call(&words))
+        };
+        for line in LINES {
+            let reply = ask(&mut client, line);
+            assert!(!reply.contains("ERR"), "{line}: {reply}");
+        }
+        await_replica(&primary, &replica);
+        assert_eq!(below.figure("unexpected_error_replies"), 0, "{}", replica.log());
+        let sets = keys.into_iter().chain(["scripted"]);
+        let sets = sets.map(|key| format!("ZRANGE {key} 0 -1 WITHSCORES"));
+        for line in sets.chain(["GET float", "HGETALL hash"].map(str::to_owned)) {
+            assert_eq!(ask(&mut client, &line), ask(&mut below, &line), "{line}");
+        }
+    }
+}
+
 #[test]
 fn r10_14_a_unit_has_as_much_around_it_as_it_needs() {
     let [mut ours, mut theirs] =

@@ -3,10 +3,10 @@
 
 use base::quote::split_arguments;
 use proto::value::Value;
-use tests::Oracle;
 use tests::render::render;
 use tests::sentinel::{NAME, Sentinel, SentinelProgram, World, field_of};
 use tests::server::eventually;
+use tests::{Client, Oracle};
 
 const APUS: SentinelProgram = SentinelProgram::Apus;
 
@@ -266,6 +266,37 @@ fn names_of_valkey_mean_the_same() {
         let help = render(&said("HELP"));
         assert!(help.contains("SENTINEL <subcommand>") && help.contains("FLUSHCONFIG"), "{help}");
         assert!(matches!(said("DEBUG"), Value::Map(_) | Value::Array(_)));
+    }
+}
+
+/// A replica that says `replica-announced no` is known, and shown to no client: by Sentinels of
+/// each kind over replicas of each kind.
+#[test]
+fn a_replica_that_is_not_announced_is_shown_to_no_client() {
+    let world = World::of(&[None, None, Some(Oracle::Redis82)]);
+    let programs = [APUS, SentinelProgram::Stock(Oracle::Redis82)];
+    let sentinels = programs.map(|program| program.watch(&world, 2, ""));
+    sentinels.iter().for_each(|sentinel| sentinel.meet(2, 1));
+    let shown = |sentinel: &Sentinel| {
+        let Value::Array(replicas) = ask(sentinel, "SENTINEL REPLICAS mymaster") else {
+            panic!("a list");
+        };
+        let ports = replicas.iter().map(|replica| field_of(replica, "port").unwrap());
+        let mut ports: Vec<u16> = ports.map(|port| port.parse().unwrap()).collect();
+        ports.sort_unstable();
+        ports
+    };
+    let mut all = vec![world.port(1), world.port(2)];
+    all.sort_unstable();
+    for hidden in [1, 2] {
+        let mut client = Client::connect(world.port(hidden));
+        for (announced, expected) in [("no", vec![world.port(3 - hidden)]), ("yes", all.clone())] {
+            client.call(&["CONFIG", "SET", "replica-announced", announced]);
+            for sentinel in &sentinels {
+                eventually("INFO tells it", || shown(sentinel) == expected);
+                assert_eq!(sentinel.field("num-slaves"), "2");
+            }
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use proto::value::Value;
 use tests::environment::{recorded, repository};
+use tests::render::render;
 use tests::replication::has_all;
 use tests::server::{eventually, free_port};
 use tests::tls::{Authority, open};
@@ -62,6 +63,44 @@ fn replicas_and_primaries_speak_tls_with_each_other() {
         eventually("it is there again", || {
             downstream.call(&["GET", "last"]) == Value::Bulk(b"1".to_vec())
         });
+    }
+}
+
+/// `tls-cluster` decides how MIGRATE speaks to its target, as in Redis; both ways between ours and
+/// Redis 7.0, with a user that logs in.
+#[test]
+fn keys_go_by_tls_where_servers_of_a_cluster_speak_it() {
+    const TIMEOUT: &str = "60000";
+    let authority = Authority::new();
+    for (genuine_source, genuine_target) in [(false, false), (true, false), (false, true)] {
+        let (source, _) = start(&authority, genuine_source);
+        let (target, port) = start(&authority, genuine_target);
+        let (secret, plain) = (port.to_string(), target.port().to_string());
+        let mut client = source.client();
+        let mut arrived = target.client();
+        arrived.call(&["ACL", "SETUSER", "mover", "on", ">pw", "~*", "+restore", "+select"]);
+        let mut set = |on: &str| client.call(&["CONFIG", "SET", "tls-cluster", on]);
+        assert_eq!(set("yes"), Value::Simple(b"OK".to_vec()));
+        let big = "v".repeat(3_000_000);
+        client.call(&["MSET", "a", "1", "b", &big, "c", "3", "d", "4"]);
+        let migrate = |client: &mut Client, port: &str, key: &str| {
+            let login = ["AUTH2", "mover", "pw"];
+            let order = [&["MIGRATE", "127.0.0.1", port, key, "0", TIMEOUT], &login[..]];
+            render(&client.call(&order.concat()))
+        };
+        for key in ["a", "b", "c"] {
+            assert_eq!(migrate(&mut client, &secret, key), "OK", "{key}");
+            assert_eq!(client.call(&["EXISTS", key]), Value::Integer(0));
+        }
+        assert_eq!(arrived.call(&["GET", "b"]), Value::Bulk(big.into_bytes()));
+        // The other way does not do, in either direction; the key stays.
+        let fails = migrate(&mut client, &plain, "d");
+        assert!(fails.starts_with("(error) IOERR error or timeout"), "{fails}");
+        client.call(&["CONFIG", "SET", "tls-cluster", "no"]);
+        let fails = migrate(&mut client, &secret, "d");
+        assert!(fails.starts_with("(error) IOERR error or timeout"), "{fails}");
+        assert_eq!(migrate(&mut client, &plain, "d"), "OK");
+        assert_eq!(arrived.call(&["DBSIZE"]), Value::Integer(4));
     }
 }
 

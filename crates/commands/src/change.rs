@@ -2,11 +2,12 @@
 //! as on the Redis documentation's page on keyspace notifications, and commands for the journal
 //! that give the same result whenever they are run.
 //!
-//! Invariant: relative times never reach the journal.
+//! Invariant: neither relative times nor numbers with hexadecimal digits reach the journal.
 
-use base::number::format_i64;
+use base::number::{format_f64_long, format_i64, parse_f64};
 use base::time::UnixMillis;
 use keyspace::{EntryBox, EntryRef, EventClass, Kind, Lifetime, Refusal, Tx};
+use proto::Args;
 use structs::object::Container;
 
 /// Removes a key that exists.
@@ -39,6 +40,35 @@ pub fn persist(tx: &mut Tx, key: &[u8]) -> Result<bool, Refusal> {
         tx.effects_mut().instead(&[b"PERSIST", key]);
     }
     Ok(expires)
+}
+
+/// Has the journal say in decimal digits what a client said in hexadecimal ones, where `is_number`
+/// tells which arguments are numbers: Valkey reads no others, and would refuse what was done here.
+#[inline]
+pub fn tell_in_decimal(tx: &mut Tx, args: Args<'_>, is_number: impl Fn(usize) -> bool) {
+    if tx.effects().is_recorded() {
+        tell_recorded_in_decimal(tx, args, &is_number);
+    }
+}
+
+fn tell_recorded_in_decimal(tx: &mut Tx, args: Args<'_>, is_number: &dyn Fn(usize) -> bool) {
+    let decimal = |(index, word): (usize, &[u8])| match is_number(index) && is_hexadecimal(word) {
+        true => parse_f64(word).map(format_f64_long),
+        false => None,
+    };
+    if args.iter().enumerate().all(|it| decimal(it).is_none()) {
+        return;
+    }
+    let digits: Vec<_> = args.iter().enumerate().map(decimal).collect();
+    let words = args.iter().zip(&digits);
+    let words: Vec<&[u8]> = words.map(|(word, digits)| digits.as_deref().unwrap_or(word)).collect();
+    tx.effects_mut().instead(&words);
+}
+
+/// Whether a number begins as those with hexadecimal digits do.
+fn is_hexadecimal(number: &[u8]) -> bool {
+    let digits = number.strip_prefix(b"-").or(number.strip_prefix(b"+")).unwrap_or(number);
+    matches!(digits, [b'0', b'x' | b'X', ..])
 }
 
 /// Stores an entry under `key`, its own, as one change. The event of `notify` comes first, then

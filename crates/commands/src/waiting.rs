@@ -4,7 +4,7 @@
 
 use crate::errors::{NEGATIVE_TIMEOUT, TIMEOUT_OUT_OF_RANGE};
 use base::long_double::LongDouble;
-use base::number::parse_f64;
+use base::number::{parse_f64, parse_f64_of_any_range};
 use base::time::UnixMillis;
 use keyspace::{Awaited, EmptyReply, Refusal, Wait};
 
@@ -16,10 +16,14 @@ pub const ENDLESS: &[u8] = b"0";
 /// When a timeout in seconds is over; never if it is 0.
 pub fn deadline(seconds: &[u8], now: UnixMillis) -> Result<Option<UnixMillis>, Refusal> {
     LongDouble::parse(seconds).ok_or(NOT_A_TIMEOUT)?;
-    let is_negative = seconds.starts_with(b"-");
-    let infinity = if is_negative { f64::NEG_INFINITY } else { f64::INFINITY };
-    // What only a longer float can tell is too long in any case.
-    let millis = (parse_f64(seconds).unwrap_or(infinity) * 1000.0).ceil();
+    // What only a longer float can tell is too long, or next to nothing.
+    let of_any_range = || match parse_f64_of_any_range(seconds) {
+        Some(0.0) if seconds.starts_with(b"-") => -f64::MIN_POSITIVE,
+        Some(0.0) => f64::MIN_POSITIVE,
+        Some(infinity) => infinity,
+        None => f64::INFINITY,
+    };
+    let millis = (parse_f64(seconds).unwrap_or_else(of_any_range) * 1000.0).ceil();
     match millis {
         0.0 => Ok(None),
         ..0.0 => Err(NEGATIVE_TIMEOUT),
@@ -67,6 +71,9 @@ mod tests {
             ("-0", Ok(None)),
             ("-0.0001", Ok(None)),
             ("0.0000001", Ok(Some(now + 1))),
+            // Less than a double can say.
+            ("1e-400", Ok(Some(now + 1))),
+            ("-1e-400", Ok(None)),
             ("0.01", Ok(Some(now + 10))),
             ("1.5", Ok(Some(now + 1500))),
             ("0x10", Ok(Some(now + 16_000))),

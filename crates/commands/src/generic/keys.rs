@@ -84,11 +84,14 @@ const DRAWS: usize = 100;
 
 fn randomkey(tx: &mut Tx, _: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let mut expired = Vec::new();
-    match draw_key(tx, &mut expired)? {
-        Some(key) => reply.bulk(&key),
+    let drawn = draw_key(tx, &mut expired)?;
+    let keeps_expired = tx.keyspace().settings().keeps_expired(tx.now());
+    // Where such keys stay, and nothing else is there, Redis shows one.
+    match drawn.as_ref().or(expired.first().filter(|_| keeps_expired)) {
+        Some(key) => reply.bulk(key),
         None => reply.null(),
     }
-    if tx.keyspace().settings().keeps_expired(tx.now()) {
+    if keeps_expired {
         return Ok(());
     }
     remove_expired(tx, &expired)

@@ -16,7 +16,8 @@ use super::options::{Centre, Dialect, DistanceOrder, GeoSearch};
 use super::query::{place_of, reply_position};
 use super::{distance_text, position};
 use crate::DataCommand;
-use crate::arguments::Options;
+use crate::arguments::{Options, is};
+use crate::change::tell_in_decimal;
 use crate::declare::{Command, Flags, Group, Spec, at_least};
 use crate::errors::{NO_SUCH_PLACE, showing};
 use crate::keys::{Access, BeginSearch, FindKeys, KeySpec, at, first};
@@ -115,7 +116,9 @@ fn search(
     if search.shape.is_none() {
         return Err(exactly_one("BYRADIUS and BYBOX"));
     }
-    answer(tx, &args[source], &search, "geosearchstore", reply)
+    answer(tx, &args[source], &search, "geosearchstore", reply)?;
+    tell_numbers(tx, args, source + 1);
+    Ok(())
 }
 
 pub(super) const GEORADIUS: DataCommand = Command {
@@ -186,7 +189,9 @@ fn radius(
     search.take_circle([&args[4], &args[5]])?;
     search.read(Options::from(args, 6), dialect, set)?;
     check_store(&search, "STORE option in GEORADIUS")?;
-    answer(tx, &args[1], &search, "georadiusstore", reply)
+    answer(tx, &args[1], &search, "georadiusstore", reply)?;
+    tell_numbers(tx, args, 2);
+    Ok(())
 }
 
 pub(super) const GEORADIUSBYMEMBER: DataCommand = Command {
@@ -260,7 +265,17 @@ fn radius_by_member(
     }
     search.read(Options::from(args, 5), dialect, set)?;
     check_store(&search, "STORE option in GEORADIUS")?;
-    answer(tx, &args[1], &search, "georadiusstore", reply)
+    answer(tx, &args[1], &search, "georadiusstore", reply)?;
+    tell_numbers(tx, args, 3);
+    Ok(())
+}
+
+/// Has the journal say the numbers from an index on in decimal digits; what stands behind these
+/// words is a name.
+fn tell_numbers(tx: &mut Tx, args: Args<'_>, first: usize) {
+    let is_before_name =
+        |word: &[u8]| ["FROMMEMBER", "STORE", "STOREDIST"].iter().any(|it| is(word, it));
+    tell_in_decimal(tx, args, |index| index >= first && !is_before_name(&args[index - 1]));
 }
 
 fn check_store(search: &GeoSearch<'_>, command: &str) -> Result<(), Refusal> {

@@ -14,6 +14,7 @@ use super::aggregate::{
 use super::{SEARCH_COST_NS, limits, reply_header, store};
 use crate::DataCommand;
 use crate::arguments::{Options, is};
+use crate::change::tell_in_decimal;
 use crate::declare::{Command, Flags, Group, Spec, at_least};
 use crate::errors::{NEGATIVE_LIMIT, NOT_AN_INTEGER, SYNTAX};
 use crate::keys::{Access, counted, first};
@@ -176,7 +177,8 @@ fn keep(
     operation: &CombineOperation,
 ) -> Result<(), Refusal> {
     // The journal gets the command as it was sent: whoever runs it must find the same members.
-    for key in keys(args, 2, operation.names[1])?.iter() {
+    let keys = keys(args, 2, operation.names[1])?;
+    for key in keys.iter() {
         tx.refresh_members(key)?;
     }
     let set = tx.compute(|tx| {
@@ -186,6 +188,8 @@ fn keep(
     })?;
     let count = set.borrow().len();
     store(tx, &args[1], set, operation.event)?;
+    // Of the options only weights are numbers.
+    tell_in_decimal(tx, args, |index| index >= 3 + keys.len());
     reply.integer(count as i64);
     Ok(())
 }

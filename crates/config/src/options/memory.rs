@@ -43,7 +43,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         aliases: &["slave-ignore-maxmemory"],
         default: "yes",
         doc: "Leaves eviction on a replica to its primary.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "lfu-log-factor",

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::choices::{DisklessLoad, PropagationErrorBehavior};
 use super::super::kind::{Kind, TEXT, integer, memory};
-use super::super::option::{Access, ConfigOption, NOT_YET, WORKS};
+use super::super::option::{ACCEPTED, Access, ConfigOption, NOT_YET, WORKS};
 use super::super::settings::settings;
 use super::super::special;
 
@@ -168,14 +168,14 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: integer(0, 22),
         default: "0",
         doc: "The level at which the stream to replicas is compressed; 0 does not.",
-        ..NOT_YET
+        ..ACCEPTED
     },
     ConfigOption {
         name: "repl-compression-max-latency",
         kind: integer(0, i32::MAX as i64),
         default: "100",
         doc: "Milliseconds that compression may hold the stream back.",
-        ..NOT_YET
+        ..ACCEPTED
     },
     ConfigOption {
         name: "replica-full-sync-buffer-limit",

@@ -91,14 +91,15 @@ impl<'s> Replayer<'s> {
     /// and commits it: readers see all of it or none, and those who wait, watch, listen or keep
     /// copies are told. A command that fails is told of, and passed over. Its bytes are for the
     /// caller to append; `with_locks` is called in time for those who must not give the locks back
-    /// before. Returns the locks that it turned out to need; then it has done nothing.
+    /// before, with the record of what waiters took. Returns the locks that it turned out to need;
+    /// then it has done nothing.
     pub(crate) fn apply(
         server: &'static Durability,
         stream: &'s StreamThread,
         (task, bytes): (&Task, &[u8]),
         grant: Acquisition,
         out: &mut Output,
-        with_locks: impl FnOnce(),
+        with_locks: impl FnOnce(&[u8]),
     ) -> Result<Option<Acquisition>, Stopped> {
         let options = options(stream.lane, stream.now.get());
         let tx = Tx::begin(grant, TxOptions { touches: true, unrecorded: true, ..options });
@@ -107,7 +108,7 @@ impl<'s> Replayer<'s> {
         let mut ran = replayer.run(task, bytes);
         // What was done of a unit that fails is there all the same.
         let committed = replayer.unit.commit_applied(&stream.wakes, stream.lsn_of(task.end));
-        if committed.is_ok() {
+        if let Ok(taken) = &committed {
             let errors = replayer.errors;
             let commands = match &task.commands {
                 TaskCommands::Own(commands) => &**commands,
@@ -118,12 +119,12 @@ impl<'s> Replayer<'s> {
             let place = UnitPlace { offsets, piece: bytes, databases, commands };
             ran = ran.and_then(|()| errors.settle(stream, &place).map_err(Stopped::Panicked));
             if ran.is_ok() {
-                with_locks();
+                with_locks(taken);
             }
         }
         *out = replayer.out;
         match committed {
-            Ok(()) => ran.map(|()| None),
+            Ok(_) => ran.map(|()| None),
             Err(_) => Ok(Some(replayer.unit.tx.widen(0))),
         }
     }
@@ -141,7 +142,7 @@ impl<'s> Replayer<'s> {
             if !grant.attempt() {
                 wait_for(&mut grant);
             }
-            match Self::apply(server, stream, (task, bytes), grant, out, || ())? {
+            match Self::apply(server, stream, (task, bytes), grant, out, |_| ())? {
                 None => return Ok(()),
                 Some(more) if more.wants_world() => {
                     return Err(Stopped::Alone("a unit cannot be run beside others".to_owned()));

@@ -36,7 +36,9 @@ pub fn commit(
         let effects = tx.take_effects();
         let command = CommandEffects { effects: &effects, database: tx.database(), args };
         let notify = || server.notify(wakes, &effects);
-        return commit_unit(server, wakes, tx, (vec![command], effects.changes()), &[], notify);
+        let own = (vec![command], effects.changes());
+        let append = |tx: &mut Tx, record: &[u8]| append_own(server, wakes, tx, record);
+        return commit_unit(server, wakes, tx, own, &[], notify, append);
     }
     book(server, tx, tx.effects().changes());
     let seen = publish(&server.journal, &wakes.records, tx, args);
@@ -65,6 +67,16 @@ pub fn publish(journal: &Journal, batch: &RecordBatch, tx: &mut Tx, args: Args<'
     append(journal, batch, tx, &record)
 }
 
+/// Appends the record of a transaction that is this server's own, for [`commit_unit`].
+pub(crate) fn append_own(
+    server: &Shared,
+    wakes: &PendingWakes,
+    tx: &mut Tx,
+    record: &[u8],
+) -> Option<Seen> {
+    Some(append(&server.journal, &wakes.records, tx, record))
+}
+
 #[cold]
 fn append(journal: &Journal, batch: &RecordBatch, tx: &mut Tx, record: &[u8]) -> Seen {
     if record.is_empty() {
@@ -79,8 +91,8 @@ fn append(journal: &Journal, batch: &RecordBatch, tx: &mut Tx, record: &[u8]) ->
 }
 
 /// As `commit`, with one record for several commands, whose effects were taken as each of them
-/// settled, and for all that they brought about. `readings` is what they read for caches; `tell`
-/// publishes what they have to say.
+/// settled, and for all that they brought about. `readings` is what they read for caches; `notify`
+/// publishes what they have to say; `append` takes the record, and says what replies wait for.
 #[cold]
 pub(crate) fn commit_unit(
     server: &Shared,
@@ -89,6 +101,7 @@ pub(crate) fn commit_unit(
     (own, changes): (Vec<CommandEffects<'_, '_>>, u64),
     readings: &[UnitRead],
     notify: impl FnOnce(),
+    append: impl FnOnce(&mut Tx, &[u8]) -> Option<Seen>,
 ) -> Result<Seen, Refusal> {
     let services = blocking::serve(server, tx)?;
     let unbroken = Unbroken::begin(tx.keyspace(), HALF_TOLD);
@@ -101,7 +114,7 @@ pub(crate) fn commit_unit(
     if tx.effects().is_recorded() {
         let mut commands = own;
         commands.extend(services.commands());
-        seen = append(&server.journal, &wakes.records, tx, &journal::record(&commands));
+        seen = append(tx, &journal::record(&commands)).unwrap_or(seen);
     }
     tx.seal();
     drill::strike_behind_commit();

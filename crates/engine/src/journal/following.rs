@@ -70,6 +70,13 @@ impl Journal {
         tail.select(database);
     }
 
+    /// Appends what clients took that waited for a unit of the stream, right behind it.
+    pub fn append_taken(&self, record: &[u8]) {
+        if !record.is_empty() {
+            self.append_local(&mut self.tail(), record);
+        }
+    }
+
     /// Appends what a client wrote beside the stream, for who keeps the data; returns the LSN where
     /// the stream is. A record begins and ends in the first database.
     pub(super) fn append_local(&self, tail: &mut Tail, record: &[u8]) -> Lsn {

@@ -67,15 +67,18 @@ pub fn fit(server: &Shared, wakes: &PendingWakes) {
 fn fit_into(server: &Shared, limit: usize, wakes: &PendingWakes) {
     server.client_margin.begin();
     let clients = server.clients.all();
-    let present = clients.iter().filter(|client| !client.is_asked(Signal::Kill));
+    let is_link = |client: &Client| {
+        client.has_flag(client_flags::REPLICA) || client.has_flag(client_flags::PRIMARY)
+    };
+    let counts = |client: &&Arc<Client>| !client.is_asked(Signal::Kill) && !is_link(client);
+    let present = clients.iter().filter(counts);
     let mut sizes: Vec<(usize, &Arc<Client>)> =
         present.map(|client| (bytes_of(client), client)).collect();
     let mut total: usize = sizes.iter().map(|(bytes, _)| bytes).sum();
     if total <= limit {
         return server.client_margin.end(limit - total);
     }
-    let spared = [client_flags::NO_EVICT, client_flags::REPLICA, client_flags::PRIMARY];
-    sizes.retain(|(_, client)| !spared.iter().any(|flag| client.has_flag(*flag)));
+    sizes.retain(|(_, client)| !client.has_flag(client_flags::NO_EVICT));
     sizes.sort_unstable_by_key(|(bytes, _)| *bytes);
     while total > limit
         && let Some((bytes, client)) = sizes.pop()

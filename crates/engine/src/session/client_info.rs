@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 
 use base::time::UnixMillis;
 use config::settings::UNIXSOCKET;
+use replication::backlog::{self, PIECE_BYTES};
 
 use crate::clients::mailbox::IN_TRANSIT;
 use crate::clients::registry::{Client, Peer, SubscriptionKind, client_flags};
@@ -28,10 +29,25 @@ pub fn bytes_of(client: &Client) -> usize {
     size_of::<Client>()
         + SESSION_BYTES
         + live.query_room.load(Ordering::Relaxed).max(query) as usize
-        + read(&live.output_bytes)
+        + output_of(client)
         + read(&live.queued_bytes)
         + client.delivery_bytes()
         + held_for(client)
+}
+
+/// What waits to be sent to a client, or the stream that is kept for a replica: whole pieces, also
+/// the one whose end it has, as in Redis.
+fn output_of(client: &Client) -> usize {
+    let unsent = client.live.output_bytes.load(Ordering::Relaxed);
+    let unsent = usize::try_from(unsent).unwrap_or(usize::MAX);
+    let pieces = pieces_of(client).map(|pieces| pieces.saturating_mul(PIECE_BYTES));
+    pieces.unwrap_or(unsent)
+}
+
+/// The pieces of the stream that are kept for a client, if it is a replica.
+fn pieces_of(client: &Client) -> Option<usize> {
+    let unsent = client.live.output_bytes.load(Ordering::Relaxed);
+    client.has_flag(client_flags::REPLICA).then(|| backlog::pieces_of(unsent))
 }
 
 /// What others keep for a client: keys that it waits for or watches, channels, prefixes.
@@ -101,7 +117,9 @@ pub fn write_line(
     let number = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
     let subscriptions = |kind| live.subscriptions[kind as usize].load(Ordering::Relaxed);
     let query = u64::from(live.query_bytes.load(Ordering::Relaxed));
-    let output = number(&live.output_bytes) + client.delivery_bytes() as u64;
+    let unsent = number(&live.output_bytes) + client.delivery_bytes() as u64;
+    let output = output_of(client) + client.delivery_bytes();
+    let pieces = pieces_of(client).unwrap_or(usize::from(output > 0));
     let room = u64::from(live.query_room.load(Ordering::Relaxed)).saturating_sub(query);
     let total = bytes_of(client) + arguments;
     // What has changed once is watched no more.
@@ -113,7 +131,8 @@ pub fn write_line(
         line,
         "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} \
          ssub={} multi={} watch={} qbuf={query} qbuf-free={room} argv-mem={arguments} multi-mem={} \
-         rbs=0 rbp=0 obl=0 oll={} omem={output} tot-mem={total} events={} cmd={command} user=",
+         rbs=0 rbp=0 obl=0 oll={pieces} omem={output} tot-mem={total} events={} cmd={command} \
+         user=",
         client.id,
         address(server, client.peer),
         address(server, client.local),
@@ -129,8 +148,7 @@ pub fn write_line(
         live.queued.load(Ordering::Relaxed),
         watched,
         number(&live.queued_bytes),
-        u8::from(output > 0),
-        if output > 0 { "rw" } else { "r" },
+        if unsent > 0 { "rw" } else { "r" },
     );
     // The one name that may be of any bytes.
     line.extend_from_slice(names.user());

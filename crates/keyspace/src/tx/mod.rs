@@ -353,6 +353,12 @@ impl Tx {
         self.keyspace
     }
 
+    /// What it does from here on is its own, and recorded where anybody reads that.
+    pub fn record_from_now(&mut self) {
+        self.options.unrecorded = false;
+        self.effects.renew_followers(self.keyspace.settings(), false);
+    }
+
     /// Reads again what may be another since the transaction began, where it has given locks back
     /// or its own commands change it: whether walks and watches follow the data, and which
     /// database has which name.

@@ -17,6 +17,15 @@ use crate::history::KeptRange;
 /// The smallest backlog there is; a smaller size is read as this one.
 pub const SIZE_MIN: u64 = 16 * 1024;
 
+/// The memory of a full piece.
+pub const PIECE_BYTES: usize = PIECE_LEN + Piece::HEAD;
+
+/// In how many pieces the last `len` bytes of a stream lie, where they begin with a piece: the open
+/// one is there in any case.
+pub fn pieces_of(len: u64) -> usize {
+    usize::try_from(len / PIECE_LEN as u64).unwrap_or(usize::MAX).saturating_add(1)
+}
+
 /// The last part of the stream; its owner's lock orders appends and reads.
 #[derive(Debug)]
 pub struct Backlog {

@@ -16,6 +16,6 @@ mod place;
 #[cfg(test)]
 mod tests;
 
-pub use buffer::{Backlog, SIZE_MIN};
+pub use buffer::{Backlog, PIECE_BYTES, SIZE_MIN, pieces_of};
 pub use piece::StreamSlice;
 pub use place::Place;

@@ -37,7 +37,7 @@ pub(super) struct Piece {
 
 impl Piece {
     /// What a piece costs beside its bytes: itself, and the two counts in front of it.
-    const HEAD: usize = size_of::<Piece>() + 2 * size_of::<usize>();
+    pub(super) const HEAD: usize = size_of::<Piece>() + 2 * size_of::<usize>();
 
     /// Counts the whole piece; bytes that are counted already are the caller's to subtract.
     pub(super) fn new(bytes: Vec<u8>, account: &Account) -> Arc<Piece> {

@@ -3,7 +3,7 @@
 use base::Random;
 
 use super::piece::PIECE_LEN;
-use super::{Backlog, Place, SIZE_MIN, StreamSlice};
+use super::{Backlog, Place, SIZE_MIN, StreamSlice, pieces_of};
 
 /// The bytes of slices, one after the other.
 fn joined(slices: &[StreamSlice]) -> Vec<u8> {
@@ -59,6 +59,13 @@ fn ten_places_cost_one_buffer() {
     assert!(backlog.memory() > len, "readers still hold all");
     drop(held);
     assert!(backlog.memory() < 3 * PIECE_LEN, "{}", backlog.memory());
+}
+
+#[test]
+fn the_open_piece_is_there_in_any_case() {
+    let len = PIECE_LEN as u64;
+    let pieces = [0, 1, len - 1, len, 10 * len + 1].map(pieces_of);
+    assert_eq!(pieces, [1, 1, 1, 2, 11]);
 }
 
 #[test]

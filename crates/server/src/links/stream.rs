@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Poll, Waker};
 
 use engine::journal::{DurabilityLevel, Journal, JournalReader, ReaderId, Sleeper};
+use engine::limits::log_buffers;
 use keyspace::Lsn;
-use replication::backlog::Backlog;
+use replication::backlog::{Backlog, SIZE_MIN};
 
 /// The stream to replicas.
 pub(super) struct ReplicationStream {
@@ -61,6 +62,22 @@ pub(super) fn locked(shared: &Mutex<StreamState>) -> MutexGuard<'_, StreamState>
 }
 
 impl StreamState {
+    /// Goes on. What is kept for slow replicas is told as it grows: until then it counts as data,
+    /// and keys would go for it.
+    fn append(&mut self, bytes: &[u8]) {
+        let before = self.backlog.end() / SIZE_MIN;
+        self.backlog.append(bytes);
+        if self.backlog.end() / SIZE_MIN != before {
+            self.note_kept();
+        }
+    }
+
+    /// Tells how much is kept for slow replicas alone.
+    pub(super) fn note_kept(&self) {
+        let kept = self.backlog.kept_for_places();
+        log_buffers::note_kept_for_replicas(usize::try_from(kept).unwrap_or(usize::MAX));
+    }
+
     /// Whether there is more than up to this offset; if not, the waker is woken when there is.
     pub(super) fn poll_beyond(&mut self, offset: u64, waker: &Waker) -> Poll<u64> {
         let end = self.backlog.end();
@@ -75,7 +92,7 @@ impl StreamState {
 impl JournalReader for BacklogReader {
     fn record(&mut self, _: Lsn, bytes: &[u8], may_wait: bool) -> bool {
         let mut state = locked(&self.0);
-        state.backlog.append(bytes);
+        state.append(bytes);
         if may_wait {
             return state.sleeper.is_some();
         }

@@ -452,16 +452,17 @@ impl LinksThread {
     /// Looks how much each replica has still to get.
     fn weigh(self: &Rc<Self>) {
         let server = self.server;
-        let kept = self.with_core(|core, _| {
-            core.stream.as_ref().map_or(0, |stream| stream.state().backlog.kept_for_places())
+        self.with_core(|core, _| match &core.stream {
+            Some(stream) => stream.state().note_kept(),
+            None => log_buffers::note_kept_for_replicas(0),
         });
-        log_buffers::note_kept_for_replicas(usize::try_from(kept).unwrap_or(usize::MAX));
         let limit = settings::output_limit(&server.config);
         let size = server.config.get(REPL_BACKLOG_SIZE);
         let links: Vec<_> = self.replicas.borrow().values().cloned().collect();
         for link in links {
-            let (debt, client) = (link.output.borrow().debt(), link.describe(self));
+            let debt = link.output.borrow().debt();
             link.show_debt(debt);
+            let client = link.describe(self);
             self.ask(|core, server| {
                 core.ask(server, |primary, _| {
                     primary.weigh(link.id, debt, limit, size, &client, now_ms(server));

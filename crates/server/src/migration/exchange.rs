@@ -173,7 +173,7 @@ impl<'a> Exchange<'a> {
                 let kept = if self.may_retry { self.thread.take_link(target) } else { None };
                 none.insert(match kept {
                     Some(link) => link,
-                    None => TargetLink::connect(target, patience).await?,
+                    None => TargetLink::connect(self.thread.server, target, patience).await?,
                 })
             }
         };

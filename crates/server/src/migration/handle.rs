@@ -12,7 +12,6 @@ use std::time::Duration;
 use base::io_text::plain;
 use engine::runtime::lanes::STACK_BYTES;
 use engine::session::OffloadResult;
-use engine::shared::Shared;
 use keyspace::Refusal;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -23,6 +22,7 @@ use super::exchange;
 use super::link_cache::LinkCache;
 use super::order::{MigrateOrder, MigrateTarget};
 use super::target_link::TargetLink;
+use crate::net::network::Network;
 
 /// Between two looks for connections that nobody uses.
 const LOOK: Duration = Duration::from_secs(1);
@@ -45,7 +45,7 @@ struct MigrationMessage {
 
 /// What those that are under way share on their thread.
 pub(super) struct MigrationThread {
-    pub(super) server: &'static Shared,
+    pub(super) server: &'static Network,
     migrations: &'static Migrations,
     cache: RefCell<LinkCache>,
     /// A connection was kept.
@@ -61,7 +61,7 @@ impl Migrations {
     /// Carries out an order; the reply comes there.
     pub(crate) fn begin(
         &'static self,
-        server: &'static Shared,
+        server: &'static Network,
         order: Box<MigrateOrder>,
     ) -> Result<oneshot::Receiver<OffloadResult>, Refusal> {
         let (sender, receiver) = oneshot::channel();
@@ -87,7 +87,7 @@ impl Migrations {
 
     fn spawn(
         &'static self,
-        server: &'static Shared,
+        server: &'static Network,
     ) -> io::Result<UnboundedSender<MigrationMessage>> {
         let (sender, inbox) = unbounded_channel();
         let run = move || {
@@ -106,7 +106,7 @@ impl Migrations {
 }
 
 async fn serve(
-    server: &'static Shared,
+    server: &'static Network,
     migrations: &'static Migrations,
     mut inbox: UnboundedReceiver<MigrationMessage>,
 ) {

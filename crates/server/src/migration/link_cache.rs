@@ -28,7 +28,7 @@ impl LinkCache {
     /// One to this target, if there is one on which nothing happened.
     pub(super) fn take(&mut self, target: &MigrateTarget) -> Option<TargetLink> {
         while let Some(place) = self.0.iter().rposition(|cached| cached.target == *target) {
-            let cached = self.0.remove(place)?;
+            let mut cached = self.0.remove(place)?;
             if cached.link.is_quiet() {
                 return Some(cached.link);
             }

@@ -38,11 +38,13 @@ pub(crate) struct MigrateOrder {
     pub(crate) resp: Resp,
 }
 
-/// Another server, and who we are there.
+/// Another server, how it is reached, and who we are there.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct MigrateTarget {
     pub(crate) host: String,
     pub(crate) port: u16,
+    /// Whether it is spoken to by TLS.
+    pub(crate) is_encrypted: bool,
     pub(crate) credentials: Option<Credentials>,
 }
 

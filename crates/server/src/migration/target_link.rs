@@ -4,17 +4,20 @@
 //! takes no more memory than the longest line that is read; a connection on which anything was not
 //! as expected is not used again.
 
-use std::io::ErrorKind;
+use std::future::poll_fn;
+use std::io::{self, ErrorKind, IoSlice};
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use base::number::format_i64;
 use proto::args::encode_command;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 
 use super::fault::{Cause, Fault};
 use super::order::{Credentials, MigrateOrder, MigrateTarget};
+use crate::net::connection::socket::Stream;
+use crate::net::network::Network;
 
 /// What is written at a time, with all patience for each.
 const STEP: usize = 64 * 1024;
@@ -22,9 +25,12 @@ const STEP: usize = 64 * 1024;
 /// No answer is longer.
 const LINE_MAX: usize = 64 * 1024;
 
+/// So much is read at a time.
+const CHUNK: usize = 4096;
+
 /// The connection.
 pub(super) struct TargetLink {
-    stream: TcpStream,
+    stream: Stream,
     /// What came and is not read yet.
     input: Vec<u8>,
     /// Up to where it is read.
@@ -45,20 +51,23 @@ pub(super) enum TargetAnswer {
 }
 
 impl TargetLink {
-    /// Connects.
-    pub(super) async fn connect(target: &MigrateTarget, patience: Duration) -> Result<Self, Fault> {
-        let connected = timeout(patience, connect(&target.host, target.port)).await;
+    /// Connects, in secret where the target is spoken to so.
+    pub(super) async fn connect(
+        server: &Network,
+        target: &MigrateTarget,
+        patience: Duration,
+    ) -> Result<Self, Fault> {
+        let connected = timeout(patience, connect(server, target)).await;
         let stream = connected.map_err(|_| Fault::Unreachable)??;
-        // Without it the exchange is slower, and no less right.
-        let _ = stream.set_nodelay(true);
         Ok(Self { stream, input: Vec::new(), read: 0, database: None, is_greeted: false })
     }
 
     /// Whether nothing has come that nobody asked for, nor the end.
-    pub(super) fn is_quiet(&self) -> bool {
-        let pending = self.stream.try_read(&mut [0]);
-        self.read == self.input.len()
-            && pending.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+    pub(super) fn is_quiet(&mut self) -> bool {
+        let pending = self
+            .stream
+            .poll_read_more(&mut Context::from_waker(Waker::noop()), &mut Vec::with_capacity(1));
+        self.read == self.input.len() && pending.is_pending()
     }
 
     /// The order is over.
@@ -100,10 +109,21 @@ impl TargetLink {
     /// Writes all of it.
     pub(super) async fn write(&mut self, bytes: &[u8], patience: Duration) -> Result<(), Fault> {
         for step in bytes.chunks(STEP) {
-            match timeout(patience, self.stream.write_all(step)).await {
+            match timeout(patience, self.write_all(step)).await {
                 Ok(Ok(())) => {}
                 Ok(Err(_)) => return Err(Fault::Unwritable(Cause::Closed)),
                 Err(_) => return Err(Fault::Unwritable(Cause::Timeout)),
+            }
+        }
+        Ok(())
+    }
+
+    async fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let slices = [IoSlice::new(bytes)];
+            match poll_fn(|cx| self.stream.poll_write(cx, &slices)).await? {
+                0 => return Err(ErrorKind::WriteZero.into()),
+                written => bytes = &bytes[written..],
             }
         }
         Ok(())
@@ -138,16 +158,27 @@ impl TargetLink {
             if seen >= LINE_MAX {
                 return Err(Cause::Nonsense);
             }
-            let room = LINE_MAX - seen;
-            let mut taken = (&mut self.stream).take(room as u64);
-            if !matches!(taken.read_buf(&mut self.input).await, Ok(1..)) {
+            self.input.reserve_exact(CHUNK.min(LINE_MAX - seen));
+            let Self { stream, input, .. } = self;
+            if !matches!(poll_fn(|cx| stream.poll_read_more(cx, input)).await, Ok(1..)) {
                 return Err(Cause::Closed);
             }
         }
     }
 }
 
-async fn connect(host: &str, port: u16) -> Result<TcpStream, Fault> {
+async fn connect(server: &Network, target: &MigrateTarget) -> Result<Stream, Fault> {
+    let socket = reach(&target.host, target.port).await?;
+    // Without it the exchange is slower, and no less right.
+    let _ = socket.set_nodelay(true);
+    if !target.is_encrypted {
+        return Ok(Stream::Tcp(socket));
+    }
+    let agreed = server.tls.connect(socket).await;
+    agreed.map(Stream::Tls).map_err(|_| Fault::Unreachable)
+}
+
+async fn reach(host: &str, port: u16) -> Result<TcpStream, Fault> {
     let found = lookup_host((host, port)).await.map_err(|_| Fault::Unreachable)?;
     let mut fault = Fault::Unreachable;
     for address in found {

@@ -18,6 +18,44 @@ fn check_effects(session: &mut Session, table: &[(&str, &str)]) {
     }
 }
 
+/// Valkey reads no hexadecimal digits. What only looks like a number stays as it is.
+#[test]
+fn the_journal_has_numbers_in_decimal_digits() {
+    let mut session = Session::new();
+    session.call("ZADD z 1 0x1");
+    session.call("GEOADD g 5 5 0x5 5.5 5.5 n");
+    for (request, expected) in [
+        ("ZADD z 0x10 0x10 -0X1.8p1 b 3 c", "ZADD z 16 0x10 -3 b 3 c"),
+        ("zadd z GT CH INCR +0x1 0x1", "zadd z GT CH INCR 1 0x1"),
+        ("ZADD z 7 0x10 1e2 d", "ZADD z 7 0x10 1e2 d"),
+        ("ZADD z 0x1p-1074 0x0", "ZADD z 4.9406564584124654e-324 0x0"),
+        ("ZINCRBY z 0x.8 0x1", "ZINCRBY z 0.5 0x1"),
+        ("ZADD 0x2 1 m", "ZADD 0x2 1 m"),
+        (
+            "ZUNIONSTORE 0x3 2 z 0x2 WEIGHTS 0x2 inf AGGREGATE max",
+            "ZUNIONSTORE 0x3 2 z 0x2 WEIGHTS 2 inf AGGREGATE max",
+        ),
+        ("ZINTERSTORE w 1 0x2 WEIGHTS 0x2", "ZINTERSTORE w 1 0x2 WEIGHTS 2"),
+        ("GEOADD g 0x2 0x3 0x4", "ZADD g 3379098303102233 0x4"),
+        (
+            "GEOSEARCHSTORE w g FROMLONLAT 0x5 0X5 BYBOX 0x200 500 km",
+            "GEOSEARCHSTORE w g FROMLONLAT 5 5 BYBOX 512 500 km",
+        ),
+        (
+            "GEOSEARCHSTORE 0x6 g frommember 0x5 BYRADIUS 0x200 km",
+            "GEOSEARCHSTORE 0x6 g frommember 0x5 BYRADIUS 512 km",
+        ),
+        ("GEORADIUS g 0x5 5 0x200 km STORE 0x7", "GEORADIUS g 5 5 512 km STORE 0x7"),
+        (
+            "GEORADIUSBYMEMBER g 0x5 0x200 km STOREDIST 0x8",
+            "GEORADIUSBYMEMBER g 0x5 512 km STOREDIST 0x8",
+        ),
+    ] {
+        session.call(request);
+        assert_eq!(session.journal().join("; "), expected, "{request}");
+    }
+}
+
 #[test]
 fn zadd_adds_and_updates() {
     check(

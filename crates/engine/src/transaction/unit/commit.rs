@@ -2,7 +2,7 @@
 //!
 //! Invariant: what was put off is done once the changes are final, with the locks still held.
 
-use keyspace::{Lsn, Refusal};
+use keyspace::{Lsn, Refusal, Tx};
 use proto::{Args, Output};
 
 use super::done::announce;
@@ -31,15 +31,23 @@ impl Unit {
     }
 
     /// Commits what is a whole unit of a primary's stream, of which the journal has or gets the
-    /// bytes up to `lsn`; the transaction is ready for the next one. `Widen` says that serving a
-    /// waiter needs more locks: the transaction is to be undone.
-    pub fn commit_applied(&mut self, wakes: &PendingWakes, lsn: Lsn) -> Result<(), Refusal> {
+    /// bytes up to `lsn`; the transaction is ready for the next one. Returns the record of what
+    /// waiters took, if anybody keeps that: it is no part of the stream. `Widen` says that serving
+    /// a waiter needs more locks: the transaction is to be undone.
+    pub fn commit_applied(&mut self, wakes: &PendingWakes, lsn: Lsn) -> Result<Vec<u8>, Refusal> {
         self.tx.note_lsn(lsn);
-        self.commit(wakes)?;
+        if self.tx.has_ready() {
+            self.tx.record_from_now();
+        }
+        let mut taken = Vec::new();
+        self.commit_by(wakes, false, |_, record| {
+            taken.extend_from_slice(record);
+            None
+        })?;
         self.tx.stamp_lsn(lsn);
         self.close();
         self.reset();
-        Ok(())
+        Ok(taken)
     }
 
     /// As `commit`. Where a worker would be kept too long by those whom it makes ready, all of it
@@ -60,12 +68,25 @@ impl Unit {
 
     /// Commits what its commands did; what its reply must wait for.
     pub(crate) fn commit(&mut self, wakes: &PendingWakes) -> Result<Seen, Refusal> {
+        let server = self.server;
+        let append = |tx: &mut Tx, record: &[u8]| publish::append_own(server, wakes, tx, record);
+        self.commit_by(wakes, true, append)
+    }
+
+    /// Commits it; `append` takes the record, in which its own commands stand if it is of them.
+    fn commit_by(
+        &mut self,
+        wakes: &PendingWakes,
+        is_of_own: bool,
+        append: impl FnOnce(&mut Tx, &[u8]) -> Option<Seen>,
+    ) -> Result<Seen, Refusal> {
         if self.is_private() {
             publish::book(self.server, &mut self.tx, self.changes);
             self.tx.seal();
             return Ok(Seen::default());
         }
-        let commands = self.done.iter().map(|done| CommandEffects {
+        let own = self.done.iter().filter(|_| is_of_own);
+        let commands = own.map(|done| CommandEffects {
             effects: &done.effects,
             database: done.database,
             args: done.args.as_args(),
@@ -74,7 +95,7 @@ impl Unit {
         let announce = || announce(server, wakes, &self.done, &self.publications);
         let (tx, readings, commands) =
             (&mut self.tx, &self.readings, (commands.collect(), self.changes));
-        publish::commit_unit(server, wakes, tx, commands, readings, announce)
+        publish::commit_unit(server, wakes, tx, commands, readings, announce, append)
     }
 
     /// The unit is committed: does what was put off.

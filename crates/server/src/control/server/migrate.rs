@@ -10,6 +10,7 @@ use commands::arguments::{integer, is};
 use commands::declare::{Command, Flags, Group, Spec, at_least};
 use commands::errors::SYNTAX;
 use commands::keys::{Access, BeginSearch, FindKeys, KeySpec, KeyTail, KeyWord};
+use config::settings::TLS_CLUSTER;
 use engine::session::{Suspension, tx_options};
 use keyspace::Refusal;
 use proto::{Args, Reply};
@@ -140,7 +141,12 @@ fn migrate(context: &mut Context<'_>, args: Args<'_>, _: &mut Reply<'_>) -> Resu
         entry,
         args: args.into(),
         keys,
-        target: MigrateTarget { host, port, credentials: options.credentials() },
+        target: MigrateTarget {
+            host,
+            port,
+            is_encrypted: server.config.get(TLS_CLUSTER),
+            credentials: options.credentials(),
+        },
         database,
         patience: Duration::from_millis(timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS)),
         copies: options.copies,

@@ -52,7 +52,9 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     write_fragmentation(&stats, report);
     report.field("mem_not_counted_for_evict", log_buffers::not_counted());
     let replication = server.links.report(server);
-    report.field("mem_replication_backlog", replication.backlog_memory);
+    // What is kept for slow replicas alone is theirs.
+    let backlog = replication.backlog_memory.saturating_sub(log_buffers::kept_for_replicas());
+    report.field("mem_replication_backlog", backlog);
     report.field("mem_total_replication_buffers", replication.backlog_memory);
     report.field("mem_replica_full_sync_buffer", log_buffers::held());
     report.field("mem_clients_slaves", log_buffers::kept_for_replicas());

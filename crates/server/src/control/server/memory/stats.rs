@@ -3,6 +3,7 @@
 //! Invariant: `used` is what the server accounts for, not what the system sees; the parts are of
 //! the same moment as far as counters of many threads can be.
 
+use engine::clients::registry::client_flags;
 use engine::runtime::memory::Resident;
 use engine::session::client_info::bytes_of;
 use keyspace::{Keyspace, arena};
@@ -40,7 +41,10 @@ impl MemoryStats {
     /// The figures of this moment.
     pub(crate) fn of(server: &Server) -> Self {
         let keyspace = server.keyspace;
-        let clients = server.clients.all().iter().map(|client| bytes_of(client)).sum();
+        let all = server.clients.all();
+        // What is kept for replicas they share: it is the backlog's.
+        let clients = all.iter().filter(|client| !client.has_flag(client_flags::REPLICA));
+        let clients = clients.map(|client| bytes_of(client)).sum();
         let used = server.budget.used_exactly();
         server.peak_memory.record(used, keyspace.clock().now_ms());
         let now_us = keyspace.clock().monotonic_us();
