@@ -37,7 +37,7 @@ fn a_replica_is_known_by_what_it_announces() {
 fn each_way_to_load_is_taken_where_it_is_asked_for() {
     let (disk, parser) = ("to disk", "to parser");
     for kind in KINDS {
-        let ours: &[_] = &[("flush-before-load", false, parser), ("flushdb", true, parser)];
+        let ours: &[_] = &[("flush-before-load", true, parser)];
         let all = [
             ("disabled", false, disk),
             ("on-empty-db", false, parser),

@@ -38,7 +38,7 @@ pub fn commit(
         let notify = || server.notify(wakes, &effects);
         let own = (vec![command], effects.changes());
         let append = |tx: &mut Tx, record: &[u8]| append_own(server, wakes, tx, record);
-        return commit_unit(server, wakes, tx, own, &[], notify, append);
+        return commit_unit(server, tx, own, &[], notify, append);
     }
     book(server, tx, tx.effects().changes());
     let seen = publish(&server.journal, &wakes.records, tx, args);
@@ -96,7 +96,6 @@ fn append(journal: &Journal, batch: &RecordBatch, tx: &mut Tx, record: &[u8]) ->
 #[cold]
 pub(crate) fn commit_unit(
     server: &Shared,
-    wakes: &PendingWakes,
     tx: &mut Tx,
     (own, changes): (Vec<CommandEffects<'_, '_>>, u64),
     readings: &[UnitRead],

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use super::fault::{Cause, Fault};
 use super::order::{Credentials, MigrateOrder, MigrateTarget};
-use crate::net::connection::socket::Stream;
+use crate::net::connection::Stream;
 use crate::net::network::Network;
 
 /// What is written at a time, with all patience for each.

@@ -95,7 +95,7 @@ impl Unit {
         let announce = || announce(server, wakes, &self.done, &self.publications);
         let (tx, readings, commands) =
             (&mut self.tx, &self.readings, (commands.collect(), self.changes));
-        publish::commit_unit(server, wakes, tx, commands, readings, announce, append)
+        publish::commit_unit(server, tx, commands, readings, announce, append)
     }
 
     /// The unit is committed: does what was put off.
