@@ -518,7 +518,10 @@ fn shake_hands(
             ),
         ),
     };
-    server.tls.shake_hands(Arrival { socket, contexts, room, done: Box::new(done) });
+    let arrival = Arrival { socket, contexts, room, done: Box::new(done) };
+    if !server.tls.shake_hands(arrival) {
+        server.stats.rejected_connections.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 /// Registers a connection and gives it to a worker, or rejects it.

@@ -2,8 +2,9 @@
 //!
 //! To agree on keys takes a processor up to a millisecond, and a peer as long as it likes. Workers
 //! have other clients meanwhile. Invariants: a handshake is over within its time; beyond a number
-//! the oldest goes for the youngest, so those who never end theirs keep nobody out; of one that
-//! fails nobody but the log and a figure hears.
+//! the oldest goes for the youngest, so those who never end theirs keep nobody out; connections
+//! that wait for their handshake to begin, or to be closed, are bounded, too; of one that fails
+//! nobody but the log and a figure hears.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -32,8 +33,11 @@ use super::stream::RawTlsStream;
 /// How long a handshake may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How many may be under way.
+/// How many connections may be here.
 const HALF_OPEN_MAX: usize = 1024;
+
+/// One in so many of them has no handshake under way: its thread has not come to it yet.
+const ARRIVING: usize = 8;
 
 /// Bytes that are read at a time: there may be many who wait.
 const READ: usize = 4096;
@@ -45,14 +49,32 @@ pub(crate) type Handshaken = Result<Box<RawTlsStream>, String>;
 pub(crate) struct Arrival {
     pub(crate) socket: RawSocket,
     pub(crate) contexts: Arc<Contexts>,
-    /// How many may be under way together with it.
+    /// How many may be here together with it.
     pub(crate) room: usize,
     pub(crate) done: Box<dyn FnOnce(Handshaken) + Send>,
 }
 
+/// A connection as its thread gets it.
+struct Admitted {
+    arrival: Arrival,
+    /// How many handshakes that thread may have under way.
+    under_way_max: usize,
+    place: HalfOpen,
+}
+
+/// The place of a connection that has not agreed on keys. It is free once the socket is closed, or
+/// given to a worker.
+struct HalfOpen(Arc<AtomicUsize>);
+
+impl Drop for HalfOpen {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// The threads.
 pub(super) struct HandshakeThreads {
-    inboxes: Vec<UnboundedSender<Arrival>>,
+    inboxes: Vec<UnboundedSender<Admitted>>,
     next: AtomicUsize,
     half_open: Arc<AtomicUsize>,
 }
@@ -60,8 +82,6 @@ pub(super) struct HandshakeThreads {
 /// What a thread has under way, by number.
 struct UnderWay {
     counters: &'static TlsCounters,
-    /// That of all threads.
-    half_open: Arc<AtomicUsize>,
     begun: Cell<u64>,
     tasks: RefCell<BTreeMap<u64, AbortHandle>>,
 }
@@ -69,20 +89,27 @@ struct UnderWay {
 impl HandshakeThreads {
     /// Half as many as there are workers: who only knocks is to leave these most of the machine.
     pub(super) fn begin(counters: &'static TlsCounters, workers: usize) -> io::Result<Self> {
-        let half_open = Arc::new(AtomicUsize::new(0));
-        let inboxes = (0..(workers / 2).max(1)).map(|_| spawn(counters, &half_open));
+        let inboxes = (0..(workers / 2).max(1)).map(|_| spawn(counters));
         Ok(Self {
             inboxes: inboxes.collect::<io::Result<_>>()?,
             next: AtomicUsize::new(0),
-            half_open,
+            half_open: Arc::default(),
         })
     }
 
-    pub(super) fn take(&self, arrival: Arrival) {
+    /// Has a handshake begin, unless too many wait for theirs: whether it will.
+    pub(super) fn take(&self, arrival: Arrival) -> bool {
+        let room = arrival.room.min(HALF_OPEN_MAX);
+        let arriving = (room / ARRIVING).max(1);
+        let under_way = room.saturating_sub(room / ARRIVING).max(1);
+        let place = HalfOpen(Arc::clone(&self.half_open));
+        if self.half_open.fetch_add(1, Ordering::Relaxed) >= under_way + arriving {
+            return false;
+        }
         let next = self.next.fetch_add(1, Ordering::Relaxed) % self.inboxes.len();
-        let room = arrival.room.min(HALF_OPEN_MAX).div_ceil(self.inboxes.len());
+        let under_way_max = under_way.div_ceil(self.inboxes.len());
         // A thread that has ended accepts nobody.
-        let _ = self.inboxes[next].send(Arrival { room, ..arrival });
+        self.inboxes[next].send(Admitted { arrival, under_way_max, place }).is_ok()
     }
 
     pub(super) fn half_open(&self) -> usize {
@@ -90,19 +117,15 @@ impl HandshakeThreads {
     }
 }
 
-fn spawn(
-    counters: &'static TlsCounters,
-    half_open: &Arc<AtomicUsize>,
-) -> io::Result<UnboundedSender<Arrival>> {
+fn spawn(counters: &'static TlsCounters) -> io::Result<UnboundedSender<Admitted>> {
     let (sender, receiver) = unbounded_channel();
-    let half_open = Arc::clone(half_open);
     let (tell, told) = std::sync::mpsc::sync_channel(1);
     let work = move || {
         let built = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
         match built {
             Ok(runtime) => {
                 let _ = tell.send(Ok(()));
-                runtime.block_on(run(counters, half_open, receiver));
+                runtime.block_on(run(counters, receiver));
             }
             Err(error) => _ = tell.send(Err(error)),
         }
@@ -112,19 +135,14 @@ fn spawn(
     Ok(sender)
 }
 
-async fn run(
-    counters: &'static TlsCounters,
-    half_open: Arc<AtomicUsize>,
-    mut inbox: UnboundedReceiver<Arrival>,
-) {
+async fn run(counters: &'static TlsCounters, mut inbox: UnboundedReceiver<Admitted>) {
     let (begun, tasks) = (Cell::new(0), RefCell::default());
-    let under_way = Rc::new(UnderWay { counters, half_open, begun, tasks });
-    while let Some(arrival) = inbox.recv().await {
-        under_way.make_room(arrival.room);
+    let under_way = Rc::new(UnderWay { counters, begun, tasks });
+    while let Some(admitted) = inbox.recv().await {
+        under_way.make_room(admitted.under_way_max);
         let number = under_way.begun.replace(under_way.begun.get() + 1);
-        let task = spawn_local(serve(Rc::clone(&under_way), number, arrival));
+        let task = spawn_local(serve(Rc::clone(&under_way), number, admitted));
         under_way.tasks.borrow_mut().insert(number, task.abort_handle());
-        under_way.half_open.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -132,25 +150,22 @@ impl UnderWay {
     /// Ends the oldest for as long as there is no room for one more.
     fn make_room(&self, room: usize) {
         let mut tasks = self.tasks.borrow_mut();
-        while tasks.len() >= room.max(1)
+        while tasks.len() >= room
             && let Some((_, oldest)) = tasks.pop_first()
         {
             oldest.abort();
-            self.half_open.fetch_sub(1, Ordering::Relaxed);
             TlsCounters::count(&self.counters.displaced);
         }
     }
 
     fn is_over(&self, number: u64) {
-        if self.tasks.borrow_mut().remove(&number).is_some() {
-            self.half_open.fetch_sub(1, Ordering::Relaxed);
-        }
+        self.tasks.borrow_mut().remove(&number);
     }
 }
 
-async fn serve(under_way: Rc<UnderWay>, number: u64, arrival: Arrival) {
+async fn serve(under_way: Rc<UnderWay>, number: u64, admitted: Admitted) {
     let counters = under_way.counters;
-    let Arrival { socket, contexts, done, .. } = arrival;
+    let Admitted { arrival: Arrival { socket, contexts, done, .. }, place, .. } = admitted;
     let mut agreeing = pin!(timeout(PATIENCE, agree(socket, Session::serve(&contexts.server))));
     // A panic is the end of one connection.
     let agreed = poll_fn(|cx| match contain(|| agreeing.as_mut().poll(cx)) {
@@ -159,6 +174,8 @@ async fn serve(under_way: Rc<UnderWay>, number: u64, arrival: Arrival) {
     });
     let agreed = agreed.await;
     under_way.is_over(number);
+    // A connection that has agreed is a client from here on.
+    drop(place);
     match agreed {
         Ok(Ok(stream)) => {
             let is_resumed = stream.session().is_resumed();

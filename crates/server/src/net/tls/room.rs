@@ -61,14 +61,12 @@ impl Tls {
         Ok(())
     }
 
-    /// Has a handshake begin, unless nothing is encrypted here.
-    pub(crate) fn shake_hands(&self, arrival: Arrival) {
-        if let Some(threads) = self.threads.get() {
-            threads.take(arrival);
-        }
+    /// Has a handshake begin, unless nothing is encrypted here or too many wait: whether it will.
+    pub(crate) fn shake_hands(&self, arrival: Arrival) -> bool {
+        self.threads.get().is_some_and(|threads| threads.take(arrival))
     }
 
-    /// How many handshakes are under way.
+    /// How many connections have a handshake under way, or are about to begin or to be closed.
     pub(crate) fn half_open(&self) -> usize {
         self.threads.get().map_or(0, HandshakeThreads::half_open)
     }
