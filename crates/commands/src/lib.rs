@@ -29,6 +29,7 @@ mod member_scan;
 pub mod member_ttl;
 #[cfg(test)]
 mod mutations;
+mod repeated;
 pub mod set;
 pub mod sorted_set;
 pub mod stream;

@@ -4,7 +4,8 @@
 
 mod words;
 
-use tests::{Duel, Oracle, Server};
+use proto::value::Value;
+use tests::{Duel, Oracle, Server, check};
 
 const MEGABYTE: u64 = 1 << 20;
 
@@ -102,6 +103,28 @@ fn h23_random_elements_without_end() {
             "x",
         ],
     ));
+}
+
+/// H23: what is drawn from one member again and again is refused before it fills the memory.
+#[test]
+fn h23_one_member_gives_no_gigabytes() {
+    let server = Server::start(&[]);
+    let mut client = server.client();
+    let long = "m".repeat(2000);
+    client.call(&["SADD", "set", &long]);
+    client.call(&["HSET", "hash", &long, "v"]);
+    client.call(&["ZADD", "sorted", "1", &long]);
+    for (name, key) in [("SRANDMEMBER", "set"), ("HRANDFIELD", "hash"), ("ZRANDMEMBER", "sorted")] {
+        let script = format!("return redis.call('{name}', KEYS[1], -50000000)");
+        for words in [&[name, key, "-50000000"][..], &["EVAL", &script, "1", key]] {
+            let reply = client.call(words);
+            let refused = b"ERR value is out of range, the reply would exceed 512 MB";
+            let is_refused = matches!(&reply, Value::Error(text) if text.starts_with(refused));
+            assert!(is_refused, "{words:?}");
+        }
+    }
+    check(&mut client, "> PING\nPONG");
+    assert!(server.peak() < 2048 * MEGABYTE, "{} MB", server.peak() / MEGABYTE);
 }
 
 /// H24, H44: places of bits at and beyond the limits.

@@ -14,6 +14,7 @@ use crate::arguments::{integer, is};
 use crate::declare::{Command, Flags, Group, Spec, at_least};
 use crate::errors::{SYNTAX, VALUE_OUT_OF_RANGE};
 use crate::keys::{Access, first};
+use crate::repeated::ReplyAllowance;
 use crate::text::reply_member;
 
 /// The most fields that one request may ask for with repetition: what comes of more would be
@@ -88,9 +89,15 @@ fn hrandfield_with_count(
     let mut random = Random::from_entropy();
     if count < 0 && len > 0 {
         charge(tx, wanted as usize)?;
+        let mut allowance = ReplyAllowance::of(wanted)?;
         reply_header(wanted, with_values, reply);
         for _ in 0..wanted {
-            reply_field(pool.field(random.below(len)), with_values, reply);
+            let field = pool.field(random.below(len));
+            allowance.take(field.member)?;
+            if with_values {
+                allowance.take(field.value)?;
+            }
+            reply_field(field, with_values, reply);
         }
     } else {
         charge(tx, wanted.min(len) as usize)?;

@@ -16,17 +16,8 @@ use crate::arguments::symmetric;
 use crate::declare::{Command, Flags, Group, Spec, at_least};
 use crate::errors::{NOT_POSITIVE, SYNTAX};
 use crate::keys::{Access, first};
+use crate::repeated::ReplyAllowance;
 use crate::text::reply_member;
-
-/// What SRANDMEMBER with a negative count replies at most, in bytes: a set of one member must not
-/// fill the memory.
-const REPLY_MAX: u64 = 512 << 20;
-
-/// What a reply has around a member at least: `$1\r\n` and `\r\n`.
-const FRAME: u64 = 6;
-
-const REPLY_TOO_LONG: Refusal =
-    Refusal::error("ERR value is out of range, the reply would exceed 512 MB");
 
 /// Members that one SREM in the journal names.
 const JOURNALLED_MAX: usize = 1024;
@@ -178,8 +169,8 @@ fn choose_many(tx: &mut Tx, key: &[u8], count: i64, reply: &mut Reply<'_>) -> Re
         return Ok(());
     };
     let wanted = count.unsigned_abs();
-    if count < 0 && wanted > REPLY_MAX / FRAME {
-        return Err(REPLY_TOO_LONG);
+    if count < 0 {
+        ReplyAllowance::of(wanted)?;
     }
     let drawn = if count < 0 { wanted } else { wanted.min(set.len()) };
     tx.charge(drawn * FOUND_NS)?;
@@ -204,16 +195,11 @@ fn repeat(
     random: &mut Random,
     reply: &mut Reply<'_>,
 ) -> Result<(), Refusal> {
+    let mut allowance = ReplyAllowance::of(count)?;
     reply.array(count as usize);
-    let mut len = 0;
     for _ in 0..count {
         let member = pool.at(random.below(pool.len()));
-        // What lies beside a page is shared with the reply.
-        let copied = if matches!(member, Text::Long(_)) { 0 } else { member.len() };
-        len += copied as u64 + FRAME;
-        if len > REPLY_MAX {
-            return Err(REPLY_TOO_LONG);
-        }
+        allowance.take(member)?;
         reply_member(member, reply);
     }
     Ok(())

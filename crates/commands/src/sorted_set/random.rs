@@ -14,6 +14,7 @@ use crate::arguments::{is, symmetric};
 use crate::declare::{Command, Flags, Group, Spec, at_least};
 use crate::errors::{SYNTAX, VALUE_OUT_OF_RANGE};
 use crate::keys::{Access, first};
+use crate::repeated::ReplyAllowance;
 
 /// The most members that one request may ask for with repetition: what comes of more would be
 /// gigabytes out of a set of any size.
@@ -73,19 +74,21 @@ fn zrandmember(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(),
         SortedSetRef::Packed(_) if drawn > 1 => set.items(0..set.len()).collect(),
         _ => Vec::new(),
     };
-    draw(set.len(), drawn, count < 0, |rank| {
+    let item = |rank: u64| {
         let found = listed.get(rank as usize).copied().or_else(|| set.at(rank));
-        reply_item(found.expect("only ranks of members are drawn"), with_scores, reply);
-    });
-    Ok(())
-}
-
-/// Draws so many ranks, at most as many as there are if none is to come twice.
-fn draw(len: u64, count: u64, repeats: bool, mut take: impl FnMut(u64)) {
+        found.expect("only ranks of members are drawn")
+    };
     let mut random = Random::from_entropy();
-    if repeats {
-        (0..count).for_each(|_| take(random.below(len)));
-    } else {
-        sample(len, count, &mut random).into_iter().for_each(take);
+    if count > 0 {
+        let ranks = sample(set.len(), drawn, &mut random);
+        ranks.into_iter().for_each(|rank| reply_item(item(rank), with_scores, reply));
+        return Ok(());
     }
+    let mut allowance = ReplyAllowance::of(drawn)?;
+    (0..drawn).try_for_each(|_| {
+        let item = item(random.below(set.len()));
+        allowance.take(item.member)?;
+        reply_item(item, with_scores, reply);
+        Ok(())
+    })
 }
