@@ -343,13 +343,13 @@ impl Gate {
         // What Lua holds from here on it gives back soon; nothing fails for the want of memory.
         let _ = lua.set_memory_limit(0);
         let result = if status == ffi::LUA_OK {
-            let (budget, resp) = (shared.budget.get(), shared.resp.get());
+            let resp = shared.resp.get();
+            let room = (shared.budget.get(), lua.used_memory());
             let on_error = |text: &[u8], is_new| {
                 shared.host.ask(|host| host.note_returned_error(text, is_new));
             };
             // SAFETY: the value is on top, memory has no limit, and the fields are of this Lua.
-            let written =
-                unsafe { write_value(state, &self.fields, budget, resp, &on_error, reply) };
+            let written = unsafe { write_value(state, &self.fields, room, resp, &on_error, reply) };
             written.map_err(|ResultTooLarge| Ending::ResultTooLarge)
         } else {
             // The error may have been raised while the lists were made.

@@ -5,6 +5,7 @@
 //! since a few bytes of Lua can stand for many of a reply. What may raise leaves by a jump, so a
 //! function that pushes holds nothing that would have to be dropped.
 
+use std::cell::Cell;
 use std::ffi::c_int;
 
 use base::number::parse_i64;
@@ -17,6 +18,13 @@ use crate::error::before_nul;
 
 /// How deep the tables of a reply nest at most.
 const DEPTH_MAX: usize = 1000;
+
+/// What a value takes of Lua's memory where it stands in a table.
+const VALUE_BYTES: usize = 16;
+
+/// How many values a reply may have whatever memory they take: those of a table that stands in many
+/// places take it once.
+const SHARED_VALUES_MAX: usize = 1 << 20;
 
 /// The slots that one level of a value takes at most.
 const LEVEL_SLOTS: c_int = 6;
@@ -245,8 +253,9 @@ const STACK_LIMIT: &str = "ERR reached lua stack limit";
 #[derive(Debug)]
 pub(crate) struct ResultTooLarge;
 
-/// Writes the value on top of the stack; `resp` is what the script speaks, which may differ from
-/// what its client does. Each error in it is told to `on_error`, and whether it is new: see
+/// Writes the value on top of the stack, in at most `budget` bytes; `memory` is what Lua has in
+/// use. `resp` is what the script speaks, which may differ from what its client does. Each error in
+/// it is told to `on_error`, and whether it is new: see
 /// [`Host::note_returned_error`](crate::Host::note_returned_error).
 ///
 /// # Safety
@@ -256,13 +265,14 @@ pub(crate) struct ResultTooLarge;
 pub(crate) unsafe fn write_value(
     state: *mut lua_State,
     fields: &Fields,
-    budget: usize,
+    (budget, memory): (usize, usize),
     resp: Resp,
     on_error: &dyn Fn(&[u8], bool),
     reply: &mut Reply<'_>,
 ) -> Result<(), ResultTooLarge> {
     let end = reply.unsent().saturating_add(budget);
-    let writer = Writer { state, fields, resp, on_error, end };
+    let values_left = Cell::new(SHARED_VALUES_MAX.max(memory / VALUE_BYTES));
+    let writer = Writer { state, fields, resp, on_error, end, values_left };
     // SAFETY: as the caller promises.
     unsafe { writer.value(reply, 0) }
 }
@@ -274,6 +284,9 @@ struct Writer<'a> {
     on_error: &'a dyn Fn(&[u8], bool),
     /// How long the reply may become.
     end: usize,
+    /// How many more values may be written. A table is written wherever it stands, and thirty
+    /// tables that each name the one before twice are 2^30.
+    values_left: Cell<usize>,
 }
 
 /// The functions that are `unsafe` read from `state` under the conditions of `write_value`, and
@@ -282,6 +295,7 @@ impl Writer<'_> {
     /// Writes the value on top.
     unsafe fn value(&self, reply: &mut Reply<'_>, depth: usize) -> Result<(), ResultTooLarge> {
         let state = self.state;
+        self.values_left.set(self.values_left.get().checked_sub(1).ok_or(ResultTooLarge)?);
         // SAFETY: as for `write_value`.
         unsafe {
             match ffi::lua_type(state, -1) {

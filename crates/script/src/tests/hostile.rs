@@ -83,6 +83,27 @@ fn a_command_that_stops_the_run_ends_it() {
     }
 }
 
+/// H64: a few tables that stand in each other again and again are a result without end, of which
+/// no byte takes memory of Lua's.
+#[test]
+fn a_result_of_the_same_tables_again_and_again_has_an_end() {
+    let mut bench = Bench::new();
+    for script in [
+        "local t = {} for i = 1, 100 do t = {t, t} end return t",
+        "local t = {ok = 'x'} for i = 1, 100 do t = {t, t} end return t",
+        "local t = {} for i = 1, 100 do t = {map = {[1] = t, [2] = t}} end return t",
+        "local t = {} for i = 1, 4000 do t[i] = {} end local u = {}
+            for i = 1, 4000 do u[i] = t end local v = {}
+            for i = 1, 4000 do v[i] = u end return v",
+    ] {
+        let text = error_of(&mut bench, script);
+        assert!(text.contains("not enough memory"), "{script}: {text}");
+    }
+    // Such a table may stand in many places.
+    let script = b"local t = {} for i = 1, 12 do t = {t, t} end return t";
+    assert!(bench.reply(Resp::Two, script).ends_with(b"*0\r\n"));
+}
+
 #[test]
 fn memory_is_bounded() {
     let mut bench = Bench::new();
@@ -177,6 +198,20 @@ fn no_compiled_code_is_loaded() {
         "for i = 1, 2000 do loadstring('return ' .. i .. ', \"' .. ('x'):rep(i) .. '\"')() end
             return 'string'",
         "return type(loadstring(('x = '):rep(10000)) or '')",
+        // The name of a chunk is garbage but for the reader, which collects it between two pieces.
+        "for i = 1, 200 do
+                local pieces, at = {'local ', 'a', ' = ', '1 ', '+ ', '2 ', '+ +'}, 0
+                local function piece()
+                    at = at + 1
+                    collectgarbage()
+                    for n = 1, 50 do local _ = ('n'):rep(i + n) end
+                    return pieces[at]
+                end
+                local name = '=chunk' .. i .. ('x'):rep(i % 30)
+                local chunk, problem = load(piece, '=chunk' .. i .. ('x'):rep(i % 30))
+                if chunk or problem:sub(1, #name) ~= name:sub(2) .. ':' then return problem end
+            end
+            return 'string'",
     ] {
         assert_eq!(bench.reply(Resp::Two, script.as_bytes()), b"$6\r\nstring\r\n", "{script}");
     }
