@@ -34,6 +34,10 @@ const RIGHTS: ABI = ABI::V5;
 const OF_SYSTEM: &[&str] =
     &["/etc", "/usr", "/lib", "/lib64", "/proc", "/sys", "/run/systemd/resolve", "/dev/urandom"];
 
+/// Files of the system that are links where something else writes them, as NetworkManager does that
+/// of the resolver. They are replaced there, so the folder counts.
+const LINKED: &[&str] = &["/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf"];
+
 /// What is written of the system: scores of the out-of-memory killer, what is nowhere, the log of
 /// the system.
 const WRITTEN_OF_SYSTEM: &[&str] = &["/proc/self", "/dev/null", "/dev/log"];
@@ -65,6 +69,7 @@ fn confine_files(config: &Config) -> Result<RulesetStatus, RulesetError> {
     let read = AccessFs::from_read(RIGHTS) & !AccessFs::Execute;
     let mut ruleset = Ruleset::default().handle_access(all)?.create()?;
     let system = OF_SYSTEM.iter().map(|path| (PathBuf::from(path), AccessFs::from_read(RIGHTS)));
+    let linked = LINKED.iter().filter_map(folder_behind).map(|path| (path, read));
     let written = WRITTEN_OF_SYSTEM
         .iter()
         .map(|path| (PathBuf::from(path), read | AccessFs::WriteFile | AccessFs::Truncate));
@@ -72,7 +77,7 @@ fn confine_files(config: &Config) -> Result<RulesetStatus, RulesetError> {
     let own = folders(config)
         .into_iter()
         .map(|(path, writes)| (path, if writes { all & !AccessFs::Execute } else { read }));
-    for (path, rights) in system.chain(written).chain(program).chain(own) {
+    for (path, rights) in system.chain(linked).chain(written).chain(program).chain(own) {
         // A path that there is not needs no right.
         if let Ok(opened) = PathFd::new(&path) {
             let rights: BitFlags<AccessFs> =
@@ -118,6 +123,11 @@ fn folder_of(path: &Path) -> PathBuf {
     }
 }
 
+/// The folder of the file that a path comes to in the end.
+fn folder_behind(path: impl AsRef<Path>) -> Option<PathBuf> {
+    path.as_ref().canonicalize().ok().map(|file| folder_of(&file))
+}
+
 fn confine_calls() -> Result<(), String> {
     let rules: BTreeMap<i64, Vec<_>> = NEEDED.iter().map(|call| (*call, Vec::new())).collect();
     // A library that meets a call which the kernel does not know has another way.
@@ -134,12 +144,24 @@ fn confine_calls() -> Result<(), String> {
 mod tests {
     use std::path::Path;
 
-    use super::{NEEDED, folder_of};
+    use super::{NEEDED, folder_behind, folder_of};
 
     #[test]
     fn a_file_without_a_folder_is_here() {
         assert_eq!(folder_of(Path::new("users.acl")), Path::new("."));
         assert_eq!(folder_of(Path::new("/etc/apus/users.acl")), Path::new("/etc/apus"));
+    }
+
+    #[test]
+    fn a_link_is_followed_to_the_folder_of_its_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let elsewhere = folder.path().canonicalize().unwrap().join("elsewhere");
+        std::fs::create_dir(&elsewhere).unwrap();
+        std::fs::write(elsewhere.join("file"), "").unwrap();
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(elsewhere.join("file"), &link).unwrap();
+        assert_eq!(folder_behind(&link), Some(elsewhere));
+        assert_eq!(folder_behind(folder.path().join("nothing")), None);
     }
 
     #[test]
