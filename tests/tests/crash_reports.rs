@@ -48,7 +48,7 @@ fn holds(log: &str, texts: &[&str]) {
 }
 
 /// What every report has, in this order.
-const OF_ALL: [&str; 11] = [
+const OF_ALL: [&str; 14] = [
     "=== APUS BUG REPORT START",
     " crashed by signal: ",
     "------ REGISTERS ------",
@@ -59,7 +59,10 @@ const OF_ALL: [&str; 11] = [
     "------ VERSIONS ------",
     "------ INFO OUTPUT: Server ------",
     "redis_version:",
+    "------ INFO OUTPUT: Commandstats ------",
+    "------ INFO OUTPUT: Keysizes ------",
     "=== APUS BUG REPORT END",
+    "Please send this to those who maintain Apus",
 ];
 
 /// Says it in one report, whole and in order.

@@ -425,9 +425,32 @@ fn h90_settings_that_plant_files() {
     {
         assert!(is_error(&client.call(command), "ERR"), "{command:?}");
     }
-    let reply = client.call(&["CONFIG", "SET", "requirepass", "a\r\nuser evil on nopass ~* +@all"]);
-    assert_eq!(reply, Value::Simple(b"OK".to_vec()));
-    assert!(is_error(&client.call(&["CONFIG", "REWRITE"]), "ERR The server is running without"));
+}
+
+/// H90: no value ends its line in the file of the configuration and begins another.
+#[test]
+fn h90_values_with_ends_of_lines_stay_values() {
+    const EVIL: &str = "a\r\nuser evil on nopass ~* +@all\nmaxclients 77\r\n\"";
+    let mut server = Server::start_with_config("maxclients 500\n", &[]);
+    let mut client = server.client();
+    let Value::Array(words) = client.call(&["CONFIG", "GET", "*"]) else { panic!("a list") };
+    let names = words.iter().step_by(2).map(tests::render::text);
+    let ok = Value::Simple("OK".into());
+    let set = |name: &String| client.call(&["CONFIG", "SET", name, EVIL]) == ok;
+    let taken: Vec<String> = names.filter(set).collect();
+    assert!(taken.len() > 20 && taken.iter().any(|name| name == "requirepass"), "{taken:?}");
+    assert_eq!(client.call(&["CONFIG", "REWRITE"]), ok);
+    server.kill();
+    server.restart();
+    let mut client = server.client();
+    assert_eq!(client.call(&["AUTH", EVIL]), ok);
+    for name in &taken {
+        let pair = client.call(&["CONFIG", "GET", name]);
+        let expected = [name, EVIL].map(|word| Value::Bulk(word.as_bytes().to_vec()));
+        assert_eq!(pair, Value::Array(expected.to_vec()), "{name}");
+    }
+    assert_eq!(client.call(&["ACL", "USERS"]), Value::Array(vec![Value::Bulk("default".into())]));
+    check(&mut client, "> CONFIG GET maxclients\n1) \"maxclients\"\n2) \"500\"");
     client.call(&["CONFIG", "SET", "requirepass", ""]);
 }
 

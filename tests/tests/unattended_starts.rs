@@ -1,6 +1,7 @@
-//! A start after whatever happened to the files: with each of them missing, empty, cut, doubled or
-//! of another version, with each two of them so, and with some of the combinations of more, the
-//! server serves, or says in one line what is wrong and where, and ends with status 1.
+//! A start after whatever happened to the files of a server, of a Sentinel, or of certificates:
+//! with each of them missing, empty, cut, doubled or of another version, with each two of them so,
+//! and with some of the combinations of more, the process serves, or says in one line what is wrong
+//! and where, and ends with status 1.
 //!
 //! `APUS_STARTS=all` tries all combinations of all files.
 #![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
@@ -14,6 +15,7 @@ use proto::value::Value;
 use tests::environment::binary;
 use tests::folder::copy_folder;
 use tests::server::eventually;
+use tests::tls::Authority;
 use tests::{Client, Server};
 
 /// What may have happened to a file.
@@ -66,6 +68,26 @@ const MANIFEST: Subject = Subject {
     of_another_version: |text| [&text, &b"file x.aof seq 9 type t\n"[..]].concat(),
 };
 
+const SENTINEL: Subject = Subject {
+    place: "apus.conf",
+    of_another_version: |text| [&text, &b"sentinel tomorrow mymaster yes\n"[..]].concat(),
+};
+
+/// OpenSSL has such ones, with what they are trusted for.
+const CERTIFICATE: Subject = Subject { place: "server.crt", of_another_version: named_otherwise };
+
+/// One that is encrypted, without its password.
+const KEY: Subject = Subject { place: "server.key", of_another_version: named_otherwise };
+
+const AUTHORITIES: Subject = Subject { place: "ca.crt", of_another_version: named_otherwise };
+
+/// A file in PEM whose section is of another kind.
+fn named_otherwise(pem: Vec<u8>) -> Vec<u8> {
+    let text = String::from_utf8(pem).unwrap();
+    let text = text.replace("CERTIFICATE", "TRUSTED CERTIFICATE");
+    text.replace("PRIVATE KEY", "ENCRYPTED PRIVATE KEY").into_bytes()
+}
+
 fn newer_snapshot(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes[5..9].copy_from_slice(b"9999");
     bytes
@@ -113,13 +135,15 @@ fn left_behind(has_log: bool) -> tempfile::TempDir {
 struct Start {
     child: Child,
     folder: PathBuf,
+    is_sentinel: bool,
 }
 
 impl Start {
-    fn begin(folder: &Path) -> Self {
+    fn begin(folder: &Path, profile: &[&str]) -> Self {
         let error = fs::File::create(folder.join("stderr")).unwrap();
         // A configuration that says nothing may be a missing one: where to be is said apart.
         let child = Command::new(binary())
+            .args(profile)
             .args(["apus.conf", "--bind", "127.0.0.1", "--port", "0", "--listen-on-any-port"])
             .args(["yes", "--logfile", "log"])
             .current_dir(folder)
@@ -127,7 +151,7 @@ impl Start {
             .stderr(error)
             .spawn()
             .unwrap();
-        Self { child, folder: folder.to_owned() }
+        Self { child, folder: folder.to_owned(), is_sentinel: !profile.is_empty() }
     }
 
     fn log(&self) -> String {
@@ -146,8 +170,12 @@ impl Start {
             let (_, after) = log.split_once("Listening on 127.0.0.1:").unwrap();
             let port = after.lines().next().unwrap().trim().parse().unwrap();
             let mut client = Client::connect(port);
-            assert_eq!(client.call(&["SET", "new", "1"]), Value::Simple("OK".into()), "{what}");
-            assert!(matches!(client.call(&["DBSIZE"]), Value::Integer(1..)), "{what}");
+            if self.is_sentinel {
+                assert!(matches!(client.call(&["SENTINEL", "MYID"]), Value::Bulk(_)), "{what}");
+            } else {
+                assert_eq!(client.call(&["SET", "new", "1"]), Value::Simple("OK".into()), "{what}");
+                assert!(matches!(client.call(&["DBSIZE"]), Value::Integer(1..)), "{what}");
+            }
             return "serves";
         };
         assert_eq!(status.code(), Some(1), "{what}: {status}\n{error}\n{log}");
@@ -189,13 +217,13 @@ fn tried(files: usize) -> Vec<Vec<State>> {
         return [simple, rest].concat();
     }
     let mut random = Random::from_seed(34);
+    let drawn = SAMPLE.min(rest.len());
     let mut draw = || rest.swap_remove(random.below(rest.len() as u64) as usize);
-    let sample = (0..SAMPLE).map(|_| draw()).collect();
+    let sample = (0..drawn).map(|_| draw()).collect();
     [simple, sample].concat()
 }
 
-fn try_all(has_log: bool, subjects: &[Subject]) {
-    let original = left_behind(has_log);
+fn try_all(original: &tempfile::TempDir, profile: &[&str], subjects: &[Subject]) {
     let (mut served, mut refused) = (0, 0);
     for row in tried(subjects.len()) {
         let folder = tempfile::tempdir().unwrap();
@@ -204,7 +232,7 @@ fn try_all(has_log: bool, subjects: &[Subject]) {
         let places = subjects.iter().map(|file| file.place);
         let what: Vec<_> = places.zip(&row).filter(|(_, state)| **state != State::Sound).collect();
         let what = format!("{what:?}");
-        match Start::begin(folder.path()).outcome(&what) {
+        match Start::begin(folder.path(), profile).outcome(&what) {
             "serves" => served += 1,
             _ => refused += 1,
         }
@@ -218,10 +246,41 @@ fn try_all(has_log: bool, subjects: &[Subject]) {
 
 #[test]
 fn without_a_log_it_serves_or_says_why_not() {
-    try_all(false, &[CONFIGURATION, USERS, SNAPSHOT]);
+    try_all(&left_behind(false), &[], &[CONFIGURATION, USERS, SNAPSHOT]);
 }
 
 #[test]
 fn with_a_log_it_serves_or_says_why_not() {
-    try_all(true, &[CONFIGURATION, USERS, MANIFEST, BASE, INCREMENT]);
+    try_all(&left_behind(true), &[], &[CONFIGURATION, USERS, MANIFEST, BASE, INCREMENT]);
+}
+
+#[test]
+fn a_sentinel_serves_or_says_why_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = format!(
+        "sentinel myid {}\nsentinel monitor mymaster 127.0.0.1 1 2\n\
+         sentinel config-epoch mymaster 3\nsentinel known-replica mymaster 127.0.0.1 2\n\
+         sentinel known-sentinel mymaster 127.0.0.1 3 {}\nsentinel current-epoch 3\n",
+        "1".repeat(40),
+        "2".repeat(40)
+    );
+    fs::write(folder.path().join("apus.conf"), text).unwrap();
+    try_all(&folder, &["sentinel"], &[SENTINEL]);
+}
+
+/// Certificates, their keys and authorities are files that others bring, and at any time.
+#[test]
+fn with_certificates_it_serves_or_says_why_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = Authority::new();
+    let own = authority.issue("localhost", None);
+    let text = "tls-replication yes\ntls-cert-file server.crt\ntls-key-file server.key\n\
+                tls-ca-cert-file ca.crt\n";
+    fs::write(folder.path().join("apus.conf"), text).unwrap();
+    for (from, to) in
+        [(&own.certificate, "server.crt"), (&own.key, "server.key"), (&authority.file(), "ca.crt")]
+    {
+        fs::copy(from, folder.path().join(to)).unwrap();
+    }
+    try_all(&folder, &[], &[CERTIFICATE, KEY, AUTHORITIES]);
 }

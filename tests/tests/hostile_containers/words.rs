@@ -120,6 +120,53 @@ const TYPED: &str = "
     XAUTOCLAIM ? group c 0 0
     XINFO GROUPS ?
     XACKDEL ? group IDS 1 9-9
+    GETSET ? x
+    GETDEL ?
+    GETEX ? PERSIST
+    GETRANGE ? 0 0
+    SETRANGE ? 0 a
+    STRLEN ?
+    INCR ?
+    DECRBY ? 1
+    INCRBYFLOAT ? 1
+    MGET ? string
+    LCS ? string
+    BITFIELD_RO ? GET u8 0
+    RPUSH ? x
+    LPUSHX ? x
+    RPOP ?
+    RPOPLPUSH ? none
+    BRPOP ? 0.001
+    BRPOPLPUSH ? none 0.001
+    BLMPOP 0.001 1 ? LEFT
+    SINTERSTORE into ? set
+    SUNION ? set
+    SDIFFSTORE into ? set
+    HVALS ?
+    HPEXPIRE ? 100000 FIELDS 1 zz
+    HPEXPIRETIME ? FIELDS 1 zz
+    ZPOPMAX ? 0
+    BZPOPMAX ? 0.001
+    BZMPOP 0.001 1 ? MAX
+    ZLEXCOUNT ? - +
+    ZRANGEBYLEX ? - +
+    ZREVRANGE ? 0 -1
+    ZREVRANGEBYSCORE ? 0 0
+    ZREVRANK ? a
+    ZREMRANGEBYSCORE ? 7 8
+    ZREMRANGEBYLEX ? [zz +
+    ZINTER 2 ? sorted
+    ZINTERCARD 2 ? sorted
+    ZINTERSTORE into 2 ? sorted
+    ZUNIONSTORE into 2 ? sorted
+    ZDIFF 2 ? sorted
+    GEORADIUS ? 0 0 1 m
+    GEORADIUSBYMEMBER ? a 1 m
+    GEOSEARCHSTORE into ? FROMLONLAT 0 0 BYRADIUS 1 m
+    XINFO STREAM ?
+    XINFO CONSUMERS ? none
+    SORT ? ALPHA
+    SORT_RO ? BY nosort
     XDELEX ? IDS 1 9-9
 ";
 
