@@ -88,7 +88,31 @@ const LIMITS: &[Limit] = &[
         bound: "a time since they came; 10 arguments of 16 KB a request, 1 MB that waits",
         directives: &["unauthenticated-timeout"],
         seen: "the end; `ERR Protocol error: unauthenticated bulk length` and its kin",
-        counters: &["client_unauthenticated_disconnections"],
+        counters: &[
+            "client_unauthenticated_disconnections",
+            "client_query_buffer_limit_disconnections",
+        ],
+    },
+    Limit {
+        what: "handshakes of TLS",
+        bound: "ten seconds each; 1,024, or what is left of the connections: the oldest goes for \
+                the youngest, and an eighth of them waits",
+        directives: &["maxclients"],
+        seen: "the end",
+        counters: &[
+            "tls_half_open",
+            "tls_handshakes_timed_out",
+            "tls_handshakes_displaced",
+            "rejected_connections",
+        ],
+    },
+    Limit {
+        what: "replies that repeat members by chance",
+        bound: "512 MB of memory for a request, whatever its count: SRANDMEMBER, HRANDFIELD, \
+                ZRANDMEMBER",
+        directives: &["client-output-buffer-limit"],
+        seen: "`ERR value is out of range, the reply would exceed 512 MB`",
+        counters: &["total_error_replies"],
     },
     Limit {
         what: "attempts to log in",
@@ -184,9 +208,10 @@ const LIMITS: &[Limit] = &[
     },
     Limit {
         what: "scripts that are kept",
-        bound: "those of EVAL are few, the oldest goes; those of SCRIPT LOAD count as memory",
+        bound: "those of EVAL are 500, the oldest goes; those of SCRIPT LOAD have no bound of \
+                their own, as in Redis: they count as memory",
         directives: &["maxmemory"],
-        seen: "`NOSCRIPT`",
+        seen: "`NOSCRIPT`; writes are answered OOM, or keys go",
         counters: &["number_of_cached_scripts", "evicted_scripts"],
     },
     Limit {
@@ -229,6 +254,6 @@ const LIMITS: &[Limit] = &[
         bound: "one backlog for all of them, and bytes of the class `replica` for each",
         directives: &["repl-backlog-size", "client-output-buffer-limit"],
         seen: "the end of its link, and a full sync",
-        counters: &["repl_backlog_size", "sync_full"],
+        counters: &["repl_backlog_size", "client_output_buffer_limit_disconnections", "sync_full"],
     },
 ];
