@@ -11,7 +11,7 @@ use tests::server::free_port;
 use tests::{Server, check};
 
 /// A program with its first words, away from the user's own files.
-fn program(words: &[&str], server: &Server) -> Command {
+pub(crate) fn program(words: &[&str], server: &Server) -> Command {
     let mut command = match words {
         ["redis-cli", ..] => Command::new(recorded("redis_cli")),
         _ => Command::new(binary()),
@@ -21,12 +21,13 @@ fn program(words: &[&str], server: &Server) -> Command {
     command
 }
 
-const BOTH: [&[&str]; 2] = [&["redis-cli"], &["apus", "cli"]];
+/// The two programs, as their first words.
+pub(crate) const BOTH: [&[&str]; 2] = [&["redis-cli"], &["apus", "cli"]];
 
 /// What both print, and how both end, with these words and this input; each has a server of its
 /// own, in the same state.
 #[track_caller]
-fn same(words: &[&str], input: &str) {
+pub(crate) fn same(words: &[&str], input: &str) {
     let [theirs, ours] = BOTH.map(|which| {
         let server = populated();
         let mut command = program(which, &server);
@@ -35,12 +36,14 @@ fn same(words: &[&str], input: &str) {
     assert_eq!(told(&ours), told(&theirs), "{words:?} {input:?}");
 }
 
-fn told(output: &Output) -> (String, String, Option<i32>) {
+/// What a program prints on both outputs, and how it ends.
+pub(crate) fn told(output: &Output) -> (String, String, Option<i32>) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (text(&output.stdout), text(&output.stderr), output.status.code())
 }
 
-fn fed(command: &mut Command, input: &str) -> Output {
+/// What a program does with this input.
+pub(crate) fn fed(command: &mut Command, input: &str) -> Output {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("it is installed");
     let mut stdin = child.stdin.take().expect("it is piped");
@@ -50,7 +53,8 @@ fn fed(command: &mut Command, input: &str) -> Output {
     child.wait_with_output().expect("a child can be waited for")
 }
 
-fn populated() -> Server {
+/// A server with a key of each type.
+pub(crate) fn populated() -> Server {
     let server = Server::start(&["--enable-debug-command yes"]);
     check(
         &mut server.client(),

@@ -24,6 +24,8 @@ mod both_ways;
 mod busy;
 mod change_counts;
 mod cli;
+mod cli_modes;
+mod cli_terminal;
 mod client_eviction;
 mod client_figures;
 mod client_list;

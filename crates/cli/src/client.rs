@@ -16,9 +16,10 @@ use crate::connection::{Connection, Failure, Waited};
 use crate::docs::CommandDocs;
 use crate::format::Formatter;
 use crate::interrupt;
+use crate::modes::{DebugSession, follow};
 use crate::options::{Login, Options, Output};
 use crate::preferences::Preferences;
-use crate::terminal::page;
+use crate::terminal::{SingleKeys, page};
 
 /// How a command went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,8 +46,12 @@ pub(crate) struct Client {
     pub(crate) state: State,
     /// Whether a user types the commands.
     pub(crate) is_interactive: bool,
+    /// Whether commands are read line by line, by whomever they are written.
+    pub(crate) reads_lines: bool,
     pub(crate) preferences: Preferences,
     pub(crate) clock: Clock,
+    /// The script that lines of the user debug.
+    pub(crate) debugged: Option<DebugSession>,
     connection: Option<Connection>,
     has_connected: bool,
     /// What the server says of its commands, once somebody has asked.
@@ -75,8 +80,10 @@ impl Client {
             options,
             state: State::default(),
             is_interactive: false,
+            reads_lines: false,
             preferences: Preferences::default(),
             clock: Clock::system(),
+            debugged: None,
             connection: None,
             has_connected: false,
             docs: None,
@@ -117,7 +124,8 @@ impl Client {
         if let Some(docs) = &self.docs {
             return Rc::clone(docs);
         }
-        let is_busy = self.state.in_transaction || self.state.subscriptions > 0;
+        let is_busy =
+            self.state.in_transaction || self.state.subscriptions > 0 || self.debugged.is_some();
         let Some(connection) = self.connection.as_mut().filter(|_| !is_busy) else {
             return Rc::default();
         };
@@ -171,6 +179,12 @@ impl Client {
         }
     }
 
+    /// The replies to requests that are sent together; error replies are among them.
+    pub(crate) fn ask_all(&mut self, requests: &[Vec<Vec<u8>>]) -> Result<Vec<Value>, String> {
+        let replies = self.connection()?.call_all(requests);
+        replies.map_err(|failure| self.lost(&failure))
+    }
+
     /// Runs a command and shows what the server answers. A connection that was lost in between is
     /// made once more.
     pub(crate) fn run(&mut self, words: &[Vec<u8>]) -> Result<Outcome, String> {
@@ -204,6 +218,7 @@ impl Client {
         match kind {
             Kind::Monitor => return self.stream(),
             Kind::Subscribe => return self.subscribe(words),
+            Kind::Replica => return self.follow_primary(),
             Kind::Shutdown | Kind::Text | Kind::Plain => {}
         }
         let reply = match self.answer() {
@@ -221,6 +236,9 @@ impl Client {
         {
             eprintln!("{}", String::from_utf8_lossy(line));
             return Ok(Outcome::Refused);
+        }
+        if let Some(is_coloured) = self.preferences.colours {
+            self.formatter.is_coloured = is_coloured;
         }
         let text = match kind {
             Kind::Text => self.formatter.format_text(&reply),
@@ -271,7 +289,7 @@ impl Client {
             let redirection = Redirection::of(&reply).filter(|_| self.options.follows_redirections);
             let Some(redirection) = redirection else { break };
             let Redirection { slot, host, port, is_once } = redirection;
-            if self.formatter.output == Output::Standard {
+            if self.reads_lines && self.formatter.output == Output::Standard {
                 let line = format!("-> Redirected to slot [{slot}] located at {host}:{port}\n");
                 print(line.as_bytes());
             }
@@ -300,6 +318,24 @@ impl Client {
                 self.leave(pause);
                 return Ok(Outcome::Answered);
             }
+        }
+    }
+
+    /// Shows what a primary sends to its replicas, for as long as it does.
+    fn follow_primary(&mut self) -> Result<Outcome, Failure> {
+        print(b"Entering replica output mode...  (press Ctrl-C to quit)\n");
+        let connection = self.connection.as_mut().ok_or(Failure::Closed)?;
+        match follow(connection) {
+            Err(_) if interrupt::was_asked() => {
+                self.leave(Pause::Signal);
+                Ok(Outcome::Answered)
+            }
+            Err(reason) => {
+                eprintln!("{reason}");
+                self.leave(Pause::Signal);
+                Ok(Outcome::Refused)
+            }
+            Ok(()) => Ok(Outcome::Answered),
         }
     }
 
@@ -345,6 +381,7 @@ impl Client {
             let keys = if self.is_interactive { " or any key to type command" } else { "" };
             print(format!("Reading messages... (press Ctrl-C to quit{keys})\n").as_bytes());
         }
+        let _keys = self.is_interactive.then(SingleKeys::begin);
         loop {
             match self.show_arrived()? {
                 Some(Outcome::Refused) => return Ok(Outcome::Refused),
@@ -403,6 +440,8 @@ enum Kind {
     Monitor,
     /// A stream of messages follows.
     Subscribe,
+    /// A snapshot and a stream of commands follow.
+    Replica,
 }
 
 impl Kind {
@@ -412,6 +451,7 @@ impl Kind {
         match (name.as_slice(), second.as_slice()) {
             (b"shutdown", _) => Kind::Shutdown,
             (b"monitor", _) => Kind::Monitor,
+            (b"sync" | b"psync", _) => Kind::Replica,
             (b"subscribe" | b"psubscribe" | b"ssubscribe", _) => Kind::Subscribe,
             (b"unsubscribe" | b"punsubscribe" | b"sunsubscribe", _) => Kind::Subscribe,
             (b"info" | b"lolwut", _)

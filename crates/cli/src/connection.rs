@@ -45,6 +45,16 @@ pub(crate) enum Waited {
     TooLong,
 }
 
+/// What can be done without waiting.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Readiness {
+    /// The server has sent something, or the connection has ended.
+    pub(crate) has_bytes: bool,
+    pub(crate) may_send: bool,
+    /// The other input has bytes, or has ended.
+    pub(crate) has_input: bool,
+}
+
 /// Why no reply came.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -102,13 +112,8 @@ impl Connection {
 
     /// Sends a request of these words.
     pub(crate) fn send(&mut self, words: &[impl AsRef<[u8]>]) -> Result<(), Failure> {
-        let mut request = format!("*{}\r\n", words.len()).into_bytes();
-        for word in words {
-            let word = word.as_ref();
-            request.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
-            request.extend_from_slice(word);
-            request.extend_from_slice(b"\r\n");
-        }
+        let mut request = Vec::new();
+        encode(&mut request, words);
         self.send_bytes(&request)
     }
 
@@ -171,15 +176,112 @@ impl Connection {
         })
     }
 
+    /// Waits until something can be done: until there are bytes, or, where that is wanted, until
+    /// some can be sent, or until the other input has some.
+    pub(crate) fn wait_for_any(
+        &mut self,
+        wants_to_send: bool,
+        other: Option<BorrowedFd<'_>>,
+        time: Option<Duration>,
+    ) -> Result<Readiness, Failure> {
+        if self.stream.has_plaintext()? {
+            return Ok(Readiness { has_bytes: true, ..Readiness::default() });
+        }
+        let time = time.and_then(|time| Timespec::try_from(time).ok());
+        let wanted = if wants_to_send { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+        let mut watched = vec![PollFd::new(self, wanted)];
+        watched.extend(other.map(|other| PollFd::from_borrowed_fd(other, PollFlags::IN)));
+        poll(&mut watched, time.as_ref()).map_err(|error| Failure::of(error.into()))?;
+        let seen = watched[0].revents();
+        Ok(Readiness {
+            has_bytes: seen.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR),
+            may_send: seen.contains(PollFlags::OUT),
+            has_input: watched.get(1).is_some_and(|it| !it.revents().is_empty()),
+        })
+    }
+
     /// The reply to a request.
     pub(crate) fn call(&mut self, words: &[impl AsRef<[u8]>]) -> Result<Value, Failure> {
         self.send(words)?;
+        self.receive_asked()
+    }
+
+    /// The replies to requests that are sent together.
+    pub(crate) fn call_all(&mut self, requests: &[Vec<Vec<u8>>]) -> Result<Vec<Value>, Failure> {
+        let mut replies = Vec::with_capacity(requests.len());
+        for together in requests.chunks(TOGETHER_MAX) {
+            let mut bytes = Vec::new();
+            together.iter().for_each(|words| encode(&mut bytes, words));
+            self.send_bytes(&bytes)?;
+            for _ in together {
+                replies.push(self.receive_asked()?);
+            }
+        }
+        Ok(replies)
+    }
+
+    /// The next reply that was asked for.
+    fn receive_asked(&mut self) -> Result<Value, Failure> {
         loop {
             match self.receive()? {
                 Value::Push(_) => {}
                 reply => return Ok(reply),
             }
         }
+    }
+
+    /// From here on what would wait does nothing, or always waits.
+    pub(crate) fn set_waiting(&mut self, waits: bool) -> Result<(), Failure> {
+        let set = match &self.stream {
+            Stream::Tcp(socket) => socket.set_nonblocking(!waits),
+            Stream::Unix(socket) => socket.set_nonblocking(!waits),
+            Stream::Tls(stream) => stream.sock.set_nonblocking(!waits),
+        };
+        set.map_err(Failure::of)
+    }
+
+    /// How many of these bytes are sent without waiting, and whether all before them have left.
+    pub(crate) fn try_send(&mut self, bytes: &[u8]) -> Result<(usize, bool), Failure> {
+        let sent = if bytes.is_empty() { Ok(0) } else { self.stream.write(bytes) };
+        let sent = unless_waiting(sent)?.unwrap_or(0);
+        Ok((sent, unless_waiting(self.stream.flush())?.is_some()))
+    }
+
+    /// Takes in what has come, without waiting.
+    pub(crate) fn try_take_in(&mut self) -> Result<(), Failure> {
+        let mut buffer = [0; 16 << 10];
+        match unless_waiting(self.stream.read(&mut buffer))? {
+            Some(0) => Err(Failure::Closed),
+            Some(count) => {
+                self.parser.feed(&buffer[..count]);
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// How many requests are sent before their replies are read. Replies to so many fit the buffers
+/// between two programs as long as each is a number or a short text.
+const TOGETHER_MAX: usize = 64;
+
+/// Appends a request of these words.
+pub(crate) fn encode(request: &mut Vec<u8>, words: &[impl AsRef<[u8]>]) {
+    request.extend_from_slice(format!("*{}\r\n", words.len()).as_bytes());
+    for word in words {
+        let word = word.as_ref();
+        request.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+        request.extend_from_slice(word);
+        request.extend_from_slice(b"\r\n");
+    }
+}
+
+/// What was done; nothing where it would have had to wait.
+fn unless_waiting<Done>(result: io::Result<Done>) -> Result<Option<Done>, Failure> {
+    match result {
+        Ok(done) => Ok(Some(done)),
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
+        Err(error) => Err(Failure::of(error)),
     }
 }
 

@@ -15,6 +15,8 @@ use crate::options::{Options, Output};
 #[derive(Clone, Debug)]
 pub(crate) struct Formatter {
     pub(crate) output: Output,
+    /// Whether formatted replies have colours.
+    pub(crate) is_coloured: bool,
     element_delimiter: Vec<u8>,
     reply_delimiter: Vec<u8>,
 }
@@ -25,6 +27,7 @@ impl Formatter {
         let usual = if is_terminal { Output::Standard } else { Output::Raw };
         Formatter {
             output: options.output.unwrap_or(usual),
+            is_coloured: is_terminal && shows_colours(),
             element_delimiter: options.element_delimiter.clone(),
             reply_delimiter: options.reply_delimiter.clone(),
         }
@@ -35,7 +38,8 @@ impl Formatter {
         let mut text = Vec::new();
         match self.output {
             Output::Standard => {
-                standard(&mut text, reply, 0);
+                let layout = Layout { indent: 0, is_coloured: self.is_coloured };
+                standard(&mut text, reply, layout);
                 text.push(b'\n');
             }
             Output::Raw => {
@@ -106,7 +110,43 @@ fn is_aggregate(value: &Value) -> bool {
     matches!(value, Value::Array(_) | Value::Set(_) | Value::Push(_) | Value::Map(_))
 }
 
-fn standard(text: &mut Vec<u8>, value: &Value, indent: usize) {
+/// Whether the user's terminal has colours, and the user wants them: <https://no-color.org>.
+fn shows_colours() -> bool {
+    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    !is_set("NO_COLOR") && std::env::var_os("TERM").is_some_and(|name| name != "dumb")
+}
+
+/// Where a formatted value stands, and how it looks.
+#[derive(Clone, Copy)]
+struct Layout {
+    indent: usize,
+    is_coloured: bool,
+}
+
+impl Layout {
+    /// Further to the right.
+    fn within(self, width: usize) -> Layout {
+        Layout { indent: self.indent + width, ..self }
+    }
+}
+
+/// The terminal's code for the colour of a value.
+fn colour_of(value: &Value) -> Option<&'static str> {
+    Some(match value {
+        Value::Error(_) => "31",
+        Value::Bulk(_) => "32",
+        Value::Integer(_) | Value::Double(_) | Value::DoubleText(_) | Value::BigNumber(_) => "33",
+        Value::Boolean(_) => "35",
+        Value::Null | Value::NullArray => "90",
+        _ => return None,
+    })
+}
+
+fn standard(text: &mut Vec<u8>, value: &Value, layout: Layout) {
+    let colour = colour_of(value).filter(|_| layout.is_coloured);
+    if let Some(colour) = colour {
+        text.extend_from_slice(format!("\x1b[{colour}m").as_bytes());
+    }
     let prefix: &[u8] = match value {
         Value::Error(_) => b"(error) ",
         Value::Integer(_) => b"(integer) ",
@@ -120,38 +160,41 @@ fn standard(text: &mut Vec<u8>, value: &Value, indent: usize) {
         Value::Bulk(bytes) => text.extend_from_slice(quote(bytes).as_bytes()),
         Value::Null | Value::NullArray => text.extend_from_slice(b"(nil)"),
         Value::Boolean(truth) => text.extend_from_slice(format!("({truth})").as_bytes()),
-        Value::Array(items) => list(text, items, (')', "(empty array)"), indent),
-        Value::Set(items) => list(text, items, ('~', "(empty set)"), indent),
-        Value::Push(items) => list(text, items, ('>', "(empty push)"), indent),
-        Value::Map(pairs) => map(text, pairs, indent),
+        Value::Array(items) => list(text, items, (')', "(empty array)"), layout),
+        Value::Set(items) => list(text, items, ('~', "(empty set)"), layout),
+        Value::Push(items) => list(text, items, ('>', "(empty push)"), layout),
+        Value::Map(pairs) => map(text, pairs, layout),
         Value::Attributed(pairs, value) => {
-            map(text, pairs, indent);
-            next_line(text, indent);
-            standard(text, value, indent);
+            map(text, pairs, layout);
+            next_line(text, layout);
+            standard(text, value, layout);
         }
         scalar => plain(text, scalar),
     }
+    if colour.is_some() {
+        text.extend_from_slice(b"\x1b[0m");
+    }
 }
 
-fn list(text: &mut Vec<u8>, items: &[Value], (mark, empty): (char, &str), indent: usize) {
+fn list(text: &mut Vec<u8>, items: &[Value], (mark, empty): (char, &str), layout: Layout) {
     if items.is_empty() {
         text.extend_from_slice(empty.as_bytes());
     }
     let width = items.len().to_string().len();
     for (index, item) in items.iter().enumerate() {
-        number_line(text, index, (mark, width), indent);
-        standard(text, item, indent + width + 2);
+        number_line(text, index, (mark, width), layout);
+        standard(text, item, layout.within(width + 2));
     }
 }
 
-fn map(text: &mut Vec<u8>, pairs: &[(Value, Value)], indent: usize) {
+fn map(text: &mut Vec<u8>, pairs: &[(Value, Value)], layout: Layout) {
     if pairs.is_empty() {
         text.extend_from_slice(b"(empty hash)");
     }
     let width = pairs.len().to_string().len();
-    let inner = indent + width + 2;
+    let inner = layout.within(width + 2);
     for (index, (key, value)) in pairs.iter().enumerate() {
-        number_line(text, index, ('#', width), indent);
+        number_line(text, index, ('#', width), layout);
         standard(text, key, inner);
         text.extend_from_slice(b" => ");
         let mut shown = Vec::new();
@@ -164,14 +207,15 @@ fn map(text: &mut Vec<u8>, pairs: &[(Value, Value)], indent: usize) {
 }
 
 /// Begins an element: the first stands where its container does, the others begin lines.
-fn number_line(text: &mut Vec<u8>, index: usize, (mark, width): (char, usize), indent: usize) {
+fn number_line(text: &mut Vec<u8>, index: usize, (mark, width): (char, usize), layout: Layout) {
     if index > 0 {
-        next_line(text, indent);
+        next_line(text, layout);
     }
     write!(text, "{:>width$}{mark} ", index + 1).expect("a vector takes everything");
 }
 
-fn next_line(text: &mut Vec<u8>, indent: usize) {
+fn next_line(text: &mut Vec<u8>, layout: Layout) {
+    let indent = layout.indent;
     write!(text, "\n{:indent$}", "").expect("a vector takes everything");
 }
 
@@ -287,6 +331,25 @@ mod tests {
         let reply = parser.next_reply().expect("sound").expect("complete");
         let text = Formatter::of(&options, false).format(&reply);
         String::from_utf8(text).expect("text")
+    }
+
+    #[test]
+    fn colours_change_nothing_else() {
+        let reply = "*5\r\n:1\r\n$1\r\na\r\n-ERR x\r\n_\r\n*1\r\n+OK\r\n";
+        let mut parser = ReplyParser::new(ReplyLimits::default());
+        parser.feed(reply.as_bytes());
+        let parsed = parser.next_reply().expect("sound").expect("complete");
+        let options = Options { output: Some(Output::Standard), ..Options::default() };
+        let formatter = Formatter { is_coloured: true, ..Formatter::of(&options, false) };
+        let text = String::from_utf8(formatter.format(&parsed)).expect("text");
+        let expected = "1) \x1b[33m(integer) 1\x1b[0m\n2) \x1b[32m\"a\"\x1b[0m\n3) \
+                        \x1b[31m(error) ERR x\x1b[0m\n4) \x1b[90m(nil)\x1b[0m\n5) 1) OK\n";
+        assert_eq!(text, expected);
+        let mut bare = text;
+        for code in ["31", "32", "33", "90", "0"] {
+            bare = bare.replace(&format!("\x1b[{code}m"), "");
+        }
+        assert_eq!(bare, shown(reply, Output::Standard));
     }
 
     /// What redis-cli 7.0 writes for the same bytes.

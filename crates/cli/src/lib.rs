@@ -27,7 +27,7 @@ use std::process::ExitCode;
 pub use ping::ping;
 
 use client::{Client, Outcome};
-use options::{FromStdin, Mode, Options, Request};
+use options::{FromStdin, Options, Request};
 
 /// Runs `apus cli` with the words that follow it. Fails where the command line makes no sense,
 /// where the server cannot be reached, and with `-e` where a command fails.
@@ -61,12 +61,8 @@ fn talk(mut options: Options) -> Result<ExitCode, String> {
     let words = options.words.clone();
     let mode = options.mode.clone();
     let mut client = Client::new(options);
-    match mode {
-        Mode::Commands => {}
-        Mode::Scan => return modes::scan(&mut client),
-        Mode::Eval(script) => return modes::eval(&mut client, &script, &words),
-        Mode::Latency => return modes::latency(&mut client),
-        Mode::Stat => return modes::stat(&mut client),
+    if let Some(result) = modes::run(&mut client, &mode, &words) {
+        return result;
     }
     if words.is_empty() {
         return lines::run(&mut client);

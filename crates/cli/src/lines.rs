@@ -10,6 +10,7 @@ use base::quote::split_arguments;
 
 use crate::client::{Client, print};
 use crate::interrupt;
+use crate::modes::debug_line;
 use crate::options::Output;
 
 /// Whether more lines are wanted.
@@ -25,12 +26,15 @@ pub(crate) enum Next {
 pub(crate) fn run(client: &mut Client) -> Result<ExitCode, String> {
     // `-e` is about the command of the command line.
     client.options.fails_on_errors = false;
+    client.reads_lines = true;
     if crate::is_interactive() {
         client.is_interactive = true;
         interrupt::listen();
         return crate::prompt::run(client);
     }
-    if let Err(reason) = client.connect() {
+    if client.debugged.is_none()
+        && let Err(reason) = client.connect()
+    {
         eprintln!("{reason}");
     }
     for line in std::io::stdin().lock().split(b'\n') {
@@ -47,6 +51,9 @@ pub(crate) fn run_line(client: &mut Client, line: &[u8]) -> Next {
     let line = line.trim_ascii();
     if line.is_empty() {
         return Next::Line;
+    }
+    if let Some(session) = client.debugged.clone() {
+        return debug_line(client, session, line);
     }
     let Some(words) = split_arguments(line) else {
         print(b"Invalid argument(s)\n");
@@ -93,6 +100,8 @@ To set redis-cli preferences:
       \":set nohints\" disable online hints
       \":set pager\" page long replies
       \":set nopager\" do not page them
+      \":set colors\" show replies in colours
+      \":set nocolors\" show them without
 Set your preferences in ~/.redisclirc
 "
 );

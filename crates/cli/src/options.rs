@@ -4,6 +4,7 @@
 //! are.
 
 mod flags;
+mod modes;
 mod parse;
 #[cfg(test)]
 mod tests;
@@ -39,10 +40,52 @@ pub(crate) enum Mode {
     Scan,
     /// `--eval`, of this file.
     Eval(PathBuf),
+    /// `--eval` and `--ldb`, of this file.
+    Debug(PathBuf, Debugging),
     /// `--latency`.
     Latency,
+    /// `--latency-history`.
+    LatencyHistory,
+    /// `--latency-dist`.
+    LatencySpectrum,
+    /// `--intrinsic-latency`, for so long.
+    IntrinsicLatency(Duration),
+    /// `--lru-test`, with so many keys.
+    LruTest(u64),
     /// `--stat`.
     Stat,
+    /// `--pipe`.
+    Pipe,
+    /// `--bigkeys`.
+    BigKeys,
+    /// `--memkeys`.
+    MemoryKeys,
+    /// `--keystats`.
+    KeyStats,
+    /// `--hotkeys`.
+    HotKeys,
+    /// `--rdb` and `--functions-rdb`, to this file.
+    Snapshot(PathBuf, SnapshotContent),
+    /// `--replica`.
+    Replica,
+}
+
+/// What a script that is debugged does to the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Debugging {
+    /// Nothing: what it has changed is rolled back.
+    Forked,
+    /// What it does otherwise, and no other client is served meanwhile.
+    Synchronous,
+}
+
+/// What of a server's data is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SnapshotContent {
+    /// All of it.
+    Everything,
+    /// The libraries of functions.
+    Functions,
 }
 
 /// How encrypted connections are made.
@@ -111,6 +154,16 @@ pub(crate) struct Options {
     pub(crate) pattern: Option<Vec<u8>>,
     /// `--count`: how much SCAN looks at in one call.
     pub(crate) scan_count: Option<u64>,
+    /// `--cursor`: where a scan begins.
+    pub(crate) cursor: u64,
+    /// `--top`: how many of the greatest keys are told.
+    pub(crate) top: usize,
+    /// How many elements of a container its size is guessed from; 0 for all.
+    pub(crate) memory_samples: Option<u64>,
+    /// How long `--pipe` waits for replies after all is sent; for ever if there is no time.
+    pub(crate) pipe_timeout: Option<Duration>,
+    /// `--ldb` and `--ldb-sync-mode`.
+    pub(crate) debugging: Option<Debugging>,
     /// The command and its arguments.
     pub(crate) words: Vec<Vec<u8>>,
 }
@@ -143,6 +196,11 @@ impl Default for Options {
             mode: Mode::Commands,
             pattern: None,
             scan_count: None,
+            cursor: 0,
+            top: 10,
+            memory_samples: None,
+            pipe_timeout: Some(Duration::from_secs(30)),
+            debugging: None,
             words: Vec::new(),
         }
     }

@@ -13,11 +13,13 @@ pub(crate) struct Preferences {
     pub(crate) shows_hints: bool,
     /// Whether what is longer than the terminal goes through a pager.
     pub(crate) pages: bool,
+    /// Whether replies have colours; none if the terminal decides.
+    pub(crate) colours: Option<bool>,
 }
 
 impl Default for Preferences {
     fn default() -> Self {
-        Self { shows_hints: true, pages: true }
+        Self { shows_hints: true, pages: true, colours: None }
     }
 }
 
@@ -32,6 +34,8 @@ impl Preferences {
             [":set", "nohints"] => self.shows_hints = false,
             [":set", "pager"] => self.pages = true,
             [":set", "nopager"] => self.pages = false,
+            [":set", "colors"] => self.colours = Some(true),
+            [":set", "nocolors"] => self.colours = Some(false),
             _ => {
                 let first = words.first().copied().unwrap_or_default();
                 return Err(format!("unknown redis-cli internal command '{first}'"));

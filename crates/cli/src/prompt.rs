@@ -45,7 +45,9 @@ pub(crate) fn run(client: &mut Client) -> Result<ExitCode, String> {
         // A first session has no history.
         let _ = editor.load_history(path);
     }
-    if let Err(reason) = client.connect() {
+    if client.debugged.is_none()
+        && let Err(reason) = client.connect()
+    {
         eprintln!("{reason}");
     }
     loop {
@@ -78,6 +80,9 @@ const HISTORY_MAX: usize = 1000;
 
 /// What stands before the line.
 fn prompt(client: &Client) -> String {
+    if client.debugged.is_some() {
+        return "lua debugger> ".to_owned();
+    }
     if !client.is_connected() {
         return "not connected> ".to_owned();
     }

@@ -6,7 +6,9 @@
 use std::io::{BufRead, IsTerminal, Write};
 use std::process::{Command, Stdio};
 
-use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcgetwinsize, tcsetattr};
+use rustix::termios::{
+    LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetwinsize, tcsetattr,
+};
 
 use crate::options::Options;
 
@@ -46,6 +48,36 @@ fn ask_password() -> Result<String, String> {
     }
     read.map_err(failed)?;
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+/// While it lives, each key is there once it is pressed, and is not shown; signals stay.
+pub(crate) struct SingleKeys {
+    /// What the terminal was like, if there is one.
+    before: Option<Termios>,
+}
+
+impl SingleKeys {
+    pub(crate) fn begin() -> SingleKeys {
+        let input = std::io::stdin();
+        let before = tcgetattr(&input).ok();
+        if let Some(before) = &before {
+            let mut single = before.clone();
+            single.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
+            single.special_codes[SpecialCodeIndex::VMIN] = 1;
+            single.special_codes[SpecialCodeIndex::VTIME] = 0;
+            // A terminal that cannot be told gives keys line by line.
+            let _ = tcsetattr(&input, OptionalActions::Now, &single);
+        }
+        SingleKeys { before }
+    }
+}
+
+impl Drop for SingleKeys {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, before);
+        }
+    }
 }
 
 /// Shows a text through the user's pager if it is longer than the terminal; whether that was done.

@@ -15,10 +15,16 @@ pub(crate) fn eval(
     path: &Path,
     words: &[Vec<u8>],
 ) -> Result<ExitCode, String> {
+    let request = request_of(path, words)?;
+    client.connect()?;
+    crate::repeat(client, &request)
+}
+
+/// The request that runs the script of a file.
+pub(super) fn request_of(path: &Path, words: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, String> {
     let script = std::fs::read(path)
         .map_err(|error| format!("Can't open file '{}': {}", path.display(), plain(&error)))?;
-    client.connect()?;
-    crate::repeat(client, &request(script, words))
+    Ok(request(script, words))
 }
 
 fn request(script: Vec<u8>, words: &[Vec<u8>]) -> Vec<Vec<u8>> {

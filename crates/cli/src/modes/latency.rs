@@ -1,7 +1,7 @@
-//! `--latency`: how long the server takes to answer PING.
+//! `--latency` and `--latency-history`: how long the server takes to answer PING.
 //!
-//! Invariant: on a terminal the samples go on until a signal; else they end after `-i` seconds, and
-//! are told once.
+//! Invariant: on a terminal, and for a history, the samples go on until a signal; else they end
+//! after `-i` seconds, and are told once.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -18,35 +18,60 @@ struct Samples {
     count: i64,
 }
 
+/// How long samples are taken together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Span {
+    /// For the whole run.
+    Once,
+    /// For a while, again and again.
+    Repeated,
+}
+
 /// Takes samples and tells what they say.
-pub(crate) fn latency(client: &mut Client) -> Result<ExitCode, String> {
+pub(crate) fn latency(client: &mut Client, span: Span) -> Result<ExitCode, String> {
     let output = client.formatter.output;
-    let interval = client.options.interval.unwrap_or(Duration::from_secs(1));
-    let started = client.clock.monotonic_us();
+    let usual = if span == Span::Once { 1 } else { 15 };
+    let interval = client.options.interval.unwrap_or(Duration::from_secs(usual));
+    let mut started = client.clock.monotonic_us();
     let mut samples = Samples::default();
     client.connect()?;
     loop {
-        let begun = client.clock.monotonic_us();
-        client.ask(&["PING"])?;
-        let now = client.clock.monotonic_us();
-        samples.add((now - begun) / 1000);
-        let is_over = u128::try_from(now - started).is_ok_and(|it| it > interval.as_micros());
-        match output {
-            Output::Standard => {
+        let (sample, now) = sample(client)?;
+        samples.add(sample / 1000);
+        let passed_us = now - started;
+        let is_over = u128::try_from(passed_us).is_ok_and(|it| it > interval.as_micros());
+        match (output, span) {
+            (Output::Standard, _) => {
                 print(format!("\x1b[0G\x1b[2K{}", samples.tell(output)).as_bytes());
             }
-            _ if is_over => {
+            (_, Span::Repeated) => print(format!("{}\n", samples.tell(output)).as_bytes()),
+            (_, Span::Once) if is_over => {
                 print(format!("{}\n", samples.tell(output)).as_bytes());
                 return Ok(ExitCode::SUCCESS);
             }
-            _ => {}
+            (_, Span::Once) => {}
+        }
+        if is_over && span == Span::Repeated {
+            // Hundredths of a second are told.
+            let seconds = passed_us as f64 / 1e6;
+            print(format!(" -- {seconds:.2} seconds range\n").as_bytes());
+            started = now;
+            samples = Samples::default();
         }
         std::thread::sleep(PAUSE);
     }
 }
 
+/// How many microseconds the server takes to answer, and when it has.
+pub(super) fn sample(client: &mut Client) -> Result<(i64, i64), String> {
+    let begun = client.clock.monotonic_us();
+    client.ask(&["PING"])?;
+    let now = client.clock.monotonic_us();
+    Ok((now - begun, now))
+}
+
 /// What lies between samples.
-const PAUSE: Duration = Duration::from_millis(10);
+pub(super) const PAUSE: Duration = Duration::from_millis(10);
 
 impl Samples {
     fn add(&mut self, sample: i64) {

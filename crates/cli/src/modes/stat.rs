@@ -48,7 +48,7 @@ fn line(info: &str, requests: &mut Option<i64>) -> String {
     let requests = format!("{now} (+{more})");
     format!(
         "{keys:<10} {:<8} {:<8}{:<8}{requests:<20}{:<12}{child}\n",
-        size(number("used_memory")),
+        human(u64::try_from(number("used_memory")).unwrap_or_default()),
         number("connected_clients"),
         number("blocked_clients"),
         number("total_connections_received"),
@@ -67,7 +67,7 @@ fn keys_of(line: &str) -> Option<i64> {
 }
 
 /// Bytes in the greatest unit that leaves at least one.
-fn size(bytes: i64) -> String {
+pub(super) fn human(bytes: u64) -> String {
     // A double holds each size that a machine has, as far as two digits tell.
     let units = [(1 << 30, "G"), (1 << 20, "M"), (1 << 10, "K")];
     match units.iter().find(|(unit, _)| bytes >= *unit) {

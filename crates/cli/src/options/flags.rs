@@ -5,8 +5,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use super::parse::unquoted;
-use super::{FromStdin, Mode, Options, Output, uri};
+use super::{FromStdin, Options, Output, modes, uri};
 
 /// One flag.
 pub(super) struct Flag {
@@ -34,7 +33,8 @@ const GROUPS: &[FlagGroup] = &[
     FlagGroup { title: "Encrypted connections", flags: ENCRYPTION },
     FlagGroup { title: "Commands", flags: COMMANDS },
     FlagGroup { title: "Replies", flags: REPLIES },
-    FlagGroup { title: "Instead of commands", flags: MODES },
+    FlagGroup { title: "Instead of commands", flags: modes::DATA },
+    FlagGroup { title: "To measure", flags: modes::MEASURES },
 ];
 
 /// All flags.
@@ -97,10 +97,13 @@ Examples:
        apus cli -r 10 -i 1 INCR counter
        apus cli --eval script.lua key1 key2 , argument1
        apus cli --scan --pattern 'user:*'
+       apus cli --bigkeys -i 0.1
+       apus cli --pipe < commands.txt
+       apus cli --rdb backup.rdb
        apus ping -p 6380
 ";
 
-const fn switch(
+pub(super) const fn switch(
     names: &'static [&'static str],
     help: &'static str,
     set: fn(&mut Options) -> Result<(), String>,
@@ -108,7 +111,7 @@ const fn switch(
     Flag { names, setter: Setter::Switch(set), help }
 }
 
-const fn value(
+pub(super) const fn value(
     names: &'static [&'static str],
     operand: &'static str,
     help: &'static str,
@@ -118,11 +121,11 @@ const fn value(
 }
 
 /// A number, for a flag whose error the caller words.
-fn number<Number: std::str::FromStr>(text: &str) -> Result<Number, String> {
+pub(super) fn number<Number: std::str::FromStr>(text: &str) -> Result<Number, String> {
     text.parse().map_err(|_| String::new())
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number(text)?).map_err(|_| String::new())
 }
 
@@ -243,6 +246,8 @@ const COMMANDS: &[Flag] = &[
         options.fails_on_errors = true;
         Ok(())
     }),
+    // As in redis-cli, where clusters are managed alone.
+    switch(&["--verbose"], "Say more; taken for redis-cli's sake.", |_| Ok(())),
 ];
 
 const REPLIES: &[Flag] = &[
@@ -292,35 +297,4 @@ const REPLIES: &[Flag] = &[
             Ok(())
         },
     ),
-];
-
-const MODES: &[Flag] = &[
-    switch(&["--scan"], "Names of all keys.", |options| {
-        options.mode = Mode::Scan;
-        Ok(())
-    }),
-    value(&["--pattern"], "GLOB", "Only keys that match.", |options, text| {
-        options.pattern = Some(text.as_bytes().to_vec());
-        Ok(())
-    }),
-    value(&["--quoted-pattern"], "GLOB", "The same, as quoted text.", |options, text| {
-        options.pattern = Some(unquoted(text.as_bytes())?);
-        Ok(())
-    }),
-    value(&["--count"], "COUNT", "Keys that one SCAN looks at.", |options, text| {
-        options.scan_count = Some(number(text)?);
-        Ok(())
-    }),
-    value(&["--eval"], "FILE", "Run a Lua script: keys, a comma, arguments.", |options, text| {
-        options.mode = Mode::Eval(text.into());
-        Ok(())
-    }),
-    switch(&["--latency"], "How long the server takes to answer.", |options| {
-        options.mode = Mode::Latency;
-        Ok(())
-    }),
-    switch(&["--stat"], "A line of statistics each second, or each -i.", |options| {
-        options.mode = Mode::Stat;
-        Ok(())
-    }),
 ];

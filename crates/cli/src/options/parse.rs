@@ -8,7 +8,7 @@ use base::nearest::nearest;
 use base::quote::split_arguments;
 
 use super::flags::{self, Flag, Setter};
-use super::{FromStdin, Options};
+use super::{FromStdin, Mode, Options};
 
 /// What a command line asks for.
 #[derive(Debug)]
@@ -62,6 +62,13 @@ impl Options {
             let found = self.words.iter().filter(|word| *word == tag.as_bytes()).count();
             if found != 1 {
                 return Err("Using -X option but stdin tag not match.".to_owned());
+            }
+        }
+        match (self.debugging, &self.mode) {
+            (None, _) => {}
+            (Some(how), Mode::Eval(file)) => self.mode = Mode::Debug(file.clone(), how),
+            (Some(_), _) => {
+                return Err("Options --ldb and --ldb-sync-mode require --eval.".to_owned());
             }
         }
         if self.login.user.is_some() && self.login.password.is_none() && !self.asks_password {

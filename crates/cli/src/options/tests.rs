@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use super::{FromStdin, Options, Output, Request, flags};
+use super::{Debugging, FromStdin, Mode, Options, Output, Request, SnapshotContent, flags};
 
 fn parse(line: &[&str]) -> Result<Request, String> {
     Options::parse(&line.iter().map(OsString::from).collect::<Vec<_>>())
@@ -92,4 +92,25 @@ fn help_has_its_own_words_and_names_stand_once() {
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), count);
+}
+
+#[test]
+fn modes_are_told_apart_and_the_last_one_counts() {
+    let everything = SnapshotContent::Everything;
+    for (line, mode) in [
+        (&["--bigkeys"][..], Mode::BigKeys),
+        (&["--memkeys-samples", "5"], Mode::MemoryKeys),
+        (&["--keystats", "--top", "3", "--cursor", "7"], Mode::KeyStats),
+        (&["--scan", "--rdb", "-"], Mode::Snapshot("-".into(), everything)),
+        (&["--intrinsic-latency", "1.5"], Mode::IntrinsicLatency(Duration::from_millis(1500))),
+        (&["--lru-test", "9"], Mode::LruTest(9)),
+        (&["--eval", "x", "--ldb"], Mode::Debug("x".into(), Debugging::Forked)),
+        (&["--ldb-sync-mode", "--eval", "x"], Mode::Debug("x".into(), Debugging::Synchronous)),
+    ] {
+        assert_eq!(options(line).mode, mode, "{line:?}");
+    }
+    let read = options(&["--keystats", "--top", "3", "--cursor", "7"]);
+    assert_eq!((read.top, read.cursor, read.memory_samples), (3, 7, None));
+    assert_eq!(options(&["--pipe", "--pipe-timeout", "0"]).pipe_timeout, None);
+    assert_eq!(refusal(&["--ldb"]), "Options --ldb and --ldb-sync-mode require --eval.");
 }
