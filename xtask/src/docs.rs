@@ -11,15 +11,18 @@ use crate::{book, environment, hostile, shell, suite, tidy};
 const HOSTILE: &str = "docs/proof/hostile.md";
 
 /// The pages that the harness prints, each with the words that it is asked with.
-const PAGES: [(&str, &[&str]); 12] = [
+const PAGES: [(&str, &[&str]); 15] = [
     ("COMPATIBILITY.md", &[]),
     ("docs/limits.md", &["limits"]),
+    ("docs/metrics.md", &["metrics"]),
     ("docs/book/src/configure/directives.md", &["directives"]),
     ("docs/book/src/commands/README.md", &["commands"]),
     ("packaging/apus.conf", &["apus.conf"]),
     ("packaging/man/apus.1", &["man", "apus"]),
     ("packaging/man/apus-bench.1", &["man", "apus-bench"]),
     ("packaging/man/apus-check.1", &["man", "apus-check"]),
+    ("packaging/man/apus-cli.1", &["man", "apus-cli"]),
+    ("packaging/man/apus-ping.1", &["man", "apus-ping"]),
     ("packaging/man/apus.conf.5", &["man", "apus.conf"]),
     ("packaging/completions/apus.bash", &["completion", "bash"]),
     ("packaging/completions/_apus", &["completion", "zsh"]),

@@ -20,5 +20,6 @@ pub use engine::runtime::allocator::{Allocator, allocate_by};
 pub use engine::runtime::version::{APUS_VERSION, Commit, built_from};
 pub use engine::scripting::check_library;
 pub use families::declarations;
+pub use http::{MetricFamily, metric_families};
 pub use keyspace::heap::{Counted, taken};
 pub use start::{run, run_as_memcached, run_as_sentinel};

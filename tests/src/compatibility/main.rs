@@ -14,6 +14,7 @@ mod limits;
 mod lists;
 mod manual;
 mod memcached;
+mod metrics;
 mod page;
 mod records;
 mod reference;
@@ -33,6 +34,7 @@ fn main() {
     let page = match words[..] {
         [] => compatibility(),
         ["limits"] => limits::page(&mut Server::start(&[]).client()),
+        ["metrics"] => metrics::page(),
         ["directives"] => {
             reference::page(&directives::all(&Oracle::ALL.map(|oracle| oracle.start(&[]))))
         }

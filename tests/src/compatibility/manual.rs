@@ -14,13 +14,20 @@ use tests::environment;
 /// what to see besides.
 type Page = (&'static str, &'static str, &'static [&'static str], &'static str);
 
-const PAGES: [Page; 3] = [
+const PAGES: [Page; 5] = [
     (
         "apus",
         "in-memory data store that speaks the protocols of Redis and memcached",
         &["help"],
-        "apus-bench(1), apus-check(1), apus.conf(5)",
+        "apus-bench(1), apus-check(1), apus-cli(1), apus-ping(1), apus.conf(5)",
     ),
+    (
+        "apus-cli",
+        "a client for servers that speak the protocol of Redis",
+        &["cli", "--help"],
+        "apus(1), apus-ping(1), apus-bench(1)",
+    ),
+    ("apus-ping", "tell whether a server answers", &["ping", "--help"], "apus(1), apus-cli(1)"),
     ("apus-bench", "load a server and measure it", &["bench", "--help"], "apus(1), apus-check(1)"),
     (
         "apus-check",

@@ -21,4 +21,5 @@ mod routes;
 mod state;
 
 pub(crate) use listener::open;
+pub use metrics::{MetricFamily, metric_families};
 pub(crate) use state::HttpState;

@@ -15,9 +15,12 @@ const STEP: usize = 8;
 /// The first and the last that are shown: 2 microseconds, and a minute.
 const SHOWN: std::ops::Range<usize> = 3..100;
 
+/// The family: its name and what it is.
+pub(super) const FAMILY: (&str, &str) =
+    ("command_duration_seconds", "How long calls of a command took, in seconds.");
+
 pub(super) fn write(server: &HttpState, exposition: &mut Exposition) {
-    let help = "How long calls of a command took, in seconds.";
-    exposition.family("command_duration_seconds", MetricKind::Histogram, help);
+    exposition.family(FAMILY.0, MetricKind::Histogram, FAMILY.1);
     for (entry, stats) in info::called(server.network) {
         let name = &*entry.full_name;
         let counted: u64 = stats.histogram.iter().sum();

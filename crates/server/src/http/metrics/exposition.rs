@@ -40,7 +40,7 @@ pub(super) enum MetricKind {
 }
 
 /// Before every name.
-const PREFIX: &str = "apus_";
+pub(super) const PREFIX: &str = "apus_";
 
 /// The text as it grows.
 pub(super) struct Exposition {
@@ -103,7 +103,7 @@ impl Exposition {
     }
 }
 
-fn suffix_of(kind: MetricKind) -> &'static str {
+pub(super) fn suffix_of(kind: MetricKind) -> &'static str {
     match kind {
         MetricKind::Counter => "_total",
         MetricKind::Info => "_info",

@@ -9,6 +9,7 @@ mod persistence;
 mod replication;
 mod stats;
 
+use super::catalogue::MetricFamily;
 use super::exposition::{Exposition, MetricKind};
 
 /// A field of INFO and its metric.
@@ -66,6 +67,18 @@ const IDENTITY: &[&str] = &[
     "master_replid",
 ];
 
+/// The metric of those texts: its name and what it is.
+const SERVER: (&str, &str) = ("server", "What this server is.");
+
+/// The families of all fields.
+pub(super) fn families() -> Vec<MetricFamily> {
+    let identity = MetricFamily::of(SERVER.0, MetricKind::Info, SERVER.1);
+    let identity = IDENTITY.iter().fold(identity, |family, field| family.with_label(field));
+    let fields = FIELDS.iter().copied().flatten();
+    let fields = fields.map(|it| MetricFamily::of(it.name, it.kind(), it.help).read_from(it.field));
+    std::iter::once(identity).chain(fields).collect()
+}
+
 impl FieldMetric {
     fn kind(&self) -> MetricKind {
         match self.reading {
@@ -86,7 +99,7 @@ impl FieldMetric {
 
 pub(super) fn write(found: &[(&str, &str)], exposition: &mut Exposition) {
     let value_of = |field: &str| found.iter().find(|(name, _)| *name == field).map(|it| it.1);
-    exposition.family("server", MetricKind::Info, "What this server is.");
+    exposition.family(SERVER.0, MetricKind::Info, SERVER.1);
     let labels: Vec<(&str, &str)> =
         IDENTITY.iter().filter_map(|field| Some((*field, value_of(field)?))).collect();
     exposition.sample(&labels, 1);

@@ -3,6 +3,7 @@
 //!
 //! Invariant: the part of a field's name behind its prefix is the label.
 
+use super::catalogue::MetricFamily;
 use super::exposition::{Exposition, MetricKind};
 use MetricKind::{Counter, Gauge};
 
@@ -137,11 +138,34 @@ pub(super) fn write(found: &[(&str, &str)], exposition: &mut Exposition) {
     write_lock_holds(found, exposition);
 }
 
+/// The metric that is derived of two fields: its name and what it is.
+const REPLICA_LAG: (&str, &str) =
+    ("replica_lag_bytes", "Bytes of the stream that a replica has not told to have.");
+
+/// The metric whose label is a part of the field's name: its name and what it is.
+const LOCK_HOLDS: (&str, &str) =
+    ("lock_holds", "Times that locks were held for at_least so many seconds.");
+
+/// The families of all lines.
+pub(super) fn families() -> Vec<MetricFamily> {
+    let of_line = |line: &'static Line| {
+        let source = move |part: &str| format!("{}*: {part}", line.prefix);
+        line.parts.iter().map(move |(part, name, kind, _, help)| {
+            MetricFamily::of(name, *kind, help).read_from(&source(part)).with_label(line.label)
+        })
+    };
+    let mut families: Vec<MetricFamily> = LINES.iter().flat_map(of_line).collect();
+    let lag = MetricFamily::of(REPLICA_LAG.0, Gauge, REPLICA_LAG.1);
+    families.push(lag.read_from("slave*: offset, and master_repl_offset").with_label("replica"));
+    let holds = MetricFamily::of(LOCK_HOLDS.0, Counter, LOCK_HOLDS.1);
+    families.push(holds.read_from("lock_holds_from_*_ms").with_label("at_least"));
+    families
+}
+
 /// How often locks were held for long. How long is a label: a name would need a unit other than
 /// seconds.
 fn write_lock_holds(found: &[(&str, &str)], exposition: &mut Exposition) {
-    let help = "Times that locks were held for at_least so many seconds.";
-    exposition.family("lock_holds", Counter, help);
+    exposition.family(LOCK_HOLDS.0, Counter, LOCK_HOLDS.1);
     for (name, value) in found {
         if let (Some(seconds), Ok(count)) = (hold_seconds(name), value.parse::<u64>()) {
             exposition.sample(&[("at_least", &*seconds.to_string())], count);
@@ -158,8 +182,7 @@ fn write_replica_distance(found: &[(&str, &str)], exposition: &mut Exposition) {
     for (name, value) in found {
         let Some(label) = line.label_of(name, value) else { continue };
         if std::mem::take(&mut is_first) {
-            let help = "Bytes of the stream that a replica has not told to have.";
-            exposition.family("replica_lag_bytes", Gauge, help);
+            exposition.family(REPLICA_LAG.0, Gauge, REPLICA_LAG.1);
         }
         let offset = value.split(',').find_map(|pair| pair.strip_prefix("offset="));
         let offset = offset.and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);

@@ -3,6 +3,7 @@
 //!
 //! Invariant: a figure is INFO's own, read from its text; so both say the same.
 
+mod catalogue;
 mod durations;
 mod exposition;
 mod fields;
@@ -11,6 +12,7 @@ mod lines;
 #[cfg(test)]
 mod tests;
 
+pub use catalogue::{MetricFamily, metric_families};
 pub(super) use exposition::Format;
 
 use exposition::Exposition;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::exposition::{Exposition, Format, MetricKind};
-use super::{entries, fields, json, lines, text};
+use super::{entries, fields, json, lines, metric_families, text};
 use crate::control::server::info;
 use crate::http::HttpState;
 use crate::start::{http_state, test_server};
@@ -55,6 +55,16 @@ fn every_field_of_info_is_a_metric_or_is_left_out_for_a_reason() {
         .map(|(name, _)| name)
         .filter(|name| !is_left_out(name))
         .collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
+fn every_family_is_in_the_catalogue() {
+    let known: BTreeSet<String> = metric_families().into_iter().map(|family| family.name).collect();
+    assert_eq!(known.len(), metric_families().len(), "each is there once");
+    let text = text(&state(), Format::Prometheus);
+    let told = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
+    let missing: Vec<&str> = told.filter(|name| !known.contains(*name)).collect();
     assert!(missing.is_empty(), "{missing:?}");
 }
 
