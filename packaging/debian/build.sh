@@ -21,8 +21,10 @@ put 644 "$own/completions/apus.bash" usr/share/bash-completion/completions/apus
 put 644 "$own/completions/_apus" usr/share/zsh/vendor-completions/_apus
 put 644 "$own/completions/apus.fish" usr/share/fish/vendor_completions.d/apus.fish
 put 644 "$own/debian/copyright" usr/share/doc/apus/copyright
+put 644 "$own/grafana/apus.json" usr/share/doc/apus/examples/grafana/apus.json
+put 644 "$own/prometheus/apus.rules.yml" usr/share/doc/apus/examples/prometheus/apus.rules.yml
 put 644 "$own/../CHANGELOG.md" usr/share/doc/apus/changelog
-for page in apus.1 apus-bench.1 apus-check.1 apus.conf.5; do
+for page in apus.1 apus-bench.1 apus-check.1 apus-cli.1 apus-ping.1 apus.conf.5; do
     put 644 "$own/man/$page" "usr/share/man/man${page##*.}/$page"
 done
 gzip -9n "$tree/usr/share/doc/apus/changelog" "$tree"/usr/share/man/man?/*

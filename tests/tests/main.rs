@@ -125,6 +125,7 @@ mod phases;
 mod pipelined_scripts;
 mod pipelines;
 mod preload;
+mod prometheus;
 mod protected;
 mod protocol;
 mod pubsub;

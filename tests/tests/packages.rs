@@ -52,9 +52,13 @@ fn a_package_holds_what_it_says() {
         "/lib/systemd/system/apus.service\n",
         "/etc/logrotate.d/apus\n",
         "/usr/share/man/man1/apus.1.gz\n",
+        "/usr/share/man/man1/apus-cli.1.gz\n",
+        "/usr/share/man/man1/apus-ping.1.gz\n",
         "/usr/share/man/man5/apus.conf.5.gz\n",
         "/usr/share/bash-completion/completions/apus\n",
         "/usr/share/doc/apus/copyright\n",
+        "/usr/share/doc/apus/examples/grafana/apus.json\n",
+        "/usr/share/doc/apus/examples/prometheus/apus.rules.yml\n",
     ] {
         assert!(listed.contains(file), "{file} is not in\n{listed}");
     }
@@ -64,7 +68,8 @@ fn a_package_holds_what_it_says() {
 
 #[test]
 fn pages_of_the_manual_are_well_formed() {
-    for page in ["apus.1", "apus-bench.1", "apus-check.1", "apus.conf.5"] {
+    let ours = ["apus.1", "apus-cli.1", "apus-ping.1", "apus-bench.1", "apus-check.1"];
+    for page in ours.into_iter().chain(["apus.conf.5"]) {
         let mut format = Command::new("groff");
         format.args(["-man", "-ww", "-Tascii"]).arg(packaging("man").join(page));
         let output = format.output().expect("groff is installed");

@@ -25,7 +25,7 @@ pub(super) const PARTS: &[Part] = &[
     Part {
         name: "debian",
         pins: &[],
-        extra: "redis-server redis-tools memcached g++ curl openssl groff chromium",
+        extra: "redis-server redis-tools memcached g++ curl openssl groff chromium prometheus",
         is_there: has_debian_programs,
         install: install_debian,
     },
@@ -140,7 +140,7 @@ pub(super) const PARTS: &[Part] = &[
 const MDBOOK: &str = "0.5.4";
 
 /// The last one builds libFuzzer, those before it are what the book's pages call.
-const DEBIAN_PROGRAMS: [&str; 10] = [
+const DEBIAN_PROGRAMS: [&str; 12] = [
     "redis-server",
     "redis-cli",
     "redis-benchmark",
@@ -151,6 +151,8 @@ const DEBIAN_PROGRAMS: [&str; 10] = [
     "c++",
     "chromium",
     "chromedriver",
+    "prometheus",
+    "promtool",
 ];
 
 fn has_debian_programs() -> bool {
@@ -167,10 +169,12 @@ fn install_debian(_: &Path) -> Result<(), String> {
     let mut install = command("apt-get", &arguments);
     install.args(["redis-server", "redis-tools", "memcached"]);
     install.args(["g++", "curl", "openssl", "groff-base", "chromium", "chromium-driver"]);
+    install.arg("prometheus");
     output(install.env("DEBIAN_FRONTEND", "noninteractive"))?;
     drop(policy);
     // Without systemd there is nothing to disable, and that is as good.
-    let _ = output(&mut command("systemctl", &["disable", "redis-server", "memcached"]));
+    let _ =
+        output(&mut command("systemctl", &["disable", "redis-server", "memcached", "prometheus"]));
     if has_debian_programs() { Ok(()) } else { Err(format!("want {DEBIAN_PROGRAMS:?}")) }
 }
 
