@@ -110,7 +110,8 @@ fn a_writable_replica_keeps_what_its_clients_wrote() {
         check(&mut top.client(), "> RPUSH queue a b\n(integer) 2");
         check(
             &mut top.client(),
-            "> MULTI\nOK\n> RPUSH source c d\nQUEUED\n> SET with it\nQUEUED\n> EXEC\n1) (integer) 2\n2) OK",
+            "> MULTI\nOK\n> RPUSH source c d\nQUEUED\n> SET with it\nQUEUED\n\
+             > EXEC\n1) (integer) 2\n2) OK",
         );
         waiters.iter_mut().for_each(|waiter| _ = waiter.receive());
         await_replica(&top, &replica);

@@ -35,7 +35,7 @@ const OF_SYSTEM: &[&str] =
     &["/etc", "/usr", "/lib", "/lib64", "/proc", "/sys", "/run/systemd/resolve", "/dev/urandom"];
 
 /// Files of the system that are links where something else writes them, as NetworkManager does that
-/// of the resolver. They are replaced there, so the folder counts.
+/// of the resolver. The files are replaced there, so the folder counts.
 const LINKED: &[&str] = &["/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf"];
 
 /// What is written of the system: scores of the out-of-memory killer, what is nowhere, the log of

@@ -62,7 +62,7 @@ struct Admitted {
     place: HalfOpen,
 }
 
-/// The place of a connection that has not agreed on keys. It is free once the socket is closed, or
+/// The place of a connection that has not agreed on keys, free once the socket is closed, or
 /// given to a worker.
 struct HalfOpen(Arc<AtomicUsize>);
 
