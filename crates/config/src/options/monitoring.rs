@@ -46,6 +46,15 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         ..WORKS
     },
     ConfigOption {
+        name: "http-metrics-on-port",
+        default: "no",
+        access: Access::Startup,
+        doc: "Whether `GET /metrics` of HTTP is answered on port and tls-port, too, to those who \
+              may run INFO, if it is the first that a connection says.",
+        cost: "The thread of HTTP.",
+        ..WORKS
+    },
+    ConfigOption {
         name: "slowlog-log-slower-than",
         aliases: &["commandlog-execution-slower-than"],
         kind: integer(-1, i64::MAX),
@@ -167,6 +176,7 @@ settings! {
     COMMANDLOG_REQUEST_LARGER_THAN: i64 = "commandlog-request-larger-than";
     HTTP_BIND: Vec<BindAddress> = "http-bind";
     HTTP_COMMANDS: HttpCommands = "http-commands";
+    HTTP_METRICS_ON_PORT: bool = "http-metrics-on-port";
     HTTP_PORT: u16 = "http-port";
     HTTP_TLS_PORT: u16 = "http-tls-port";
     LATENCY_MONITOR_THRESHOLD: u64 = "latency-monitor-threshold";
