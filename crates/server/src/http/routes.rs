@@ -4,6 +4,7 @@
 
 use std::net::SocketAddr;
 
+use acl::User;
 use hyper::body::Incoming;
 use hyper::header::{ACCEPT, ALLOW, WWW_AUTHENTICATE};
 use hyper::{Method, Request, StatusCode};
@@ -50,10 +51,11 @@ pub(super) fn answer_guest(
 }
 
 fn figures(server: &HttpState, peer: SocketAddr, request: &Request<Incoming>) -> HttpResponse {
-    guarded(server, peer, request, || {
+    guarded(server, peer, request, |user| {
         let accepts = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
         let format = metrics::Format::of(accepts.unwrap_or_default());
-        text(StatusCode::OK, format.content_type(), metrics::text(server, format))
+        let names_keys = access::may_read_names(server, user);
+        text(StatusCode::OK, format.content_type(), metrics::text(server, format, names_keys))
     })
 }
 
@@ -68,10 +70,10 @@ fn guarded(
     server: &HttpState,
     peer: SocketAddr,
     request: &Request<Incoming>,
-    answer: impl FnOnce() -> HttpResponse,
+    answer: impl FnOnce(&User) -> HttpResponse,
 ) -> HttpResponse {
     match access::check(server, peer, request.headers()) {
-        Ok(()) => answer(),
+        Ok(user) => answer(&user),
         Err(StatusCode::UNAUTHORIZED) => {
             let why = "A name and a password of ACL are needed.\n";
             let refusal = text(StatusCode::UNAUTHORIZED, PLAIN, why);
