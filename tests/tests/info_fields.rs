@@ -26,7 +26,7 @@ fn look(client: &mut Client, seen: &mut Seen) {
     let reply = client.call(&["INFO", "everything"]);
     let text = String::from_utf8_lossy(reply.as_bytes().expect("a text")).into_owned();
     for (name, value) in text.lines().filter_map(|line| line.split_once(':')) {
-        let counts = !value.is_empty() && value.trim_matches(['0', '.', 'B']) != "";
+        let counts = !value.is_empty() && !value.trim_matches(['0', '.', 'B']).is_empty();
         *seen.entry(name.to_owned()).or_default() |= counts;
     }
 }

@@ -117,13 +117,13 @@ impl BigKeys {
     }
 
     /// A key turned out to have so much, 0 if it is gone; whether it is big.
-    fn renew(&self, by: BigBy, name: Name, size: u64) -> bool {
+    fn renew(&self, by: BigBy, name: &Name, size: u64) -> bool {
         let power = power_of(size);
         let is_big = power > LEAST[by as usize];
         let mut held = lock(&self.held[by as usize]);
-        match held.get_mut(&name) {
+        match held.get_mut(name) {
             Some(known) if is_big => *known = power,
-            _ => _ = held.remove(&name),
+            _ => _ = held.remove(name),
         }
         if self.is_on() {
             self.fit(by, &mut held);
@@ -163,7 +163,7 @@ impl Keyspace {
 
     /// A key that was one of these turned out to have so much, 0 if it is gone; whether it is big.
     pub fn renew_big_key(&self, by: BigBy, database: usize, key: &[u8], size: u64) -> bool {
-        self.big_keys.renew(by, (self.physical(database), key.into()), size)
+        self.big_keys.renew(by, &(self.physical(database), key.into()), size)
     }
 
     /// The logical database before a physical one, if clients can select it.
@@ -221,7 +221,7 @@ mod tests {
         }
         // Where some have gone there is room again.
         let names = keys.names(BigBy::Memory);
-        names.into_iter().for_each(|name| assert!(!keys.renew(BigBy::Memory, name, 0)));
+        names.into_iter().for_each(|name| assert!(!keys.renew(BigBy::Memory, &name, 0)));
         assert_eq!(held(&keys), 0);
         note(&keys, 1, (0, 12));
         assert_eq!(held(&keys), 1);

@@ -7,6 +7,7 @@ use base::quote::quote;
 use engine::observe::hot_key_sketch::HotBy;
 use keyspace::BigBy;
 
+use super::catalogue::MetricFamily;
 use super::exposition::{Exposition, MetricKind};
 use crate::http::state::HttpState;
 
@@ -33,6 +34,30 @@ const HOT: [(HotBy, &str, f64, &str); 3] = [
     ),
 ];
 
+/// The metrics of big keys: what they are big by, the metric, and what it is.
+const BIG: [(BigBy, &str, &str); 2] = [
+    (BigBy::Memory, "big_key_bytes", "Bytes that one of the biggest keys takes."),
+    (BigBy::Elements, "big_key_elements", "Elements of one of the biggest keys."),
+];
+
+/// The metrics of prefixes, with what they are.
+const PREFIX_KEYS: (&str, &str) = ("prefix_keys", "Keys of a prefix.");
+const PREFIX_BYTES: (&str, &str) = ("prefix_bytes", "Bytes that the keys of a prefix take.");
+const PREFIX_REQUESTS: (&str, &str) = (
+    "prefix_requests_per_second",
+    "Requests for keys of a prefix, of those prefixes that are used most.",
+);
+
+pub(super) fn families() -> Vec<MetricFamily> {
+    let of = |name, help| MetricFamily::of(name, MetricKind::Gauge, help);
+    let of_key = |name, help| of(name, help).with_label("db").with_label("key");
+    let mut families: Vec<_> = HOT.iter().map(|(_, name, _, help)| of_key(name, *help)).collect();
+    families.extend(BIG.iter().map(|(_, name, help)| of_key(name, *help).with_label("type")));
+    let prefixes = [PREFIX_KEYS, PREFIX_BYTES, PREFIX_REQUESTS];
+    families.extend(prefixes.map(|(name, help)| of(name, help).with_label("prefix")));
+    families
+}
+
 pub(super) fn write(server: &HttpState, exposition: &mut Exposition) {
     let now_us = server.keyspace.clock().monotonic_us();
     let statistics = &server.key_statistics;
@@ -44,10 +69,7 @@ pub(super) fn write(server: &HttpState, exposition: &mut Exposition) {
             exposition.sample(&labels, hot.per_second * unit);
         }
     }
-    for (by, name, help) in [
-        (BigBy::Memory, "big_key_bytes", "Bytes that one of the biggest keys takes."),
-        (BigBy::Elements, "big_key_elements", "Elements of one of the biggest keys."),
-    ] {
+    for (by, name, help) in BIG {
         let keys = statistics.big.latest(by);
         exposition.family_if(!keys.is_empty(), name, MetricKind::Gauge, help);
         for big in keys.iter().take(KEYS_TOLD) {
@@ -67,20 +89,18 @@ fn write_prefixes(server: &HttpState, exposition: &mut Exposition, now_us: i64) 
     let survey = server.key_statistics.latest_survey();
     let told = || survey.prefixes.iter().take(PREFIXES_TOLD);
     let is_any = !survey.prefixes.is_empty();
-    exposition.family_if(is_any, "prefix_keys", MetricKind::Gauge, "Keys of a prefix.");
+    exposition.family_if(is_any, PREFIX_KEYS.0, MetricKind::Gauge, PREFIX_KEYS.1);
     for (prefix, totals) in told() {
         exposition.sample(&[("prefix", &*label(prefix))], totals.keys);
     }
-    let help = "Bytes that the keys of a prefix take.";
-    exposition.family_if(is_any, "prefix_bytes", MetricKind::Gauge, help);
+    exposition.family_if(is_any, PREFIX_BYTES.0, MetricKind::Gauge, PREFIX_BYTES.1);
     for (prefix, totals) in told() {
         exposition.sample(&[("prefix", &*label(prefix))], totals.bytes);
     }
     let mut requests: Vec<_> =
         server.key_statistics.hot.requests_by_prefix(now_us).into_iter().collect();
     requests.sort_by(|one, other| other.1.total_cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
-    let help = "Requests for keys of a prefix, of those prefixes that are used most.";
-    let name = "prefix_requests_per_second";
+    let (name, help) = PREFIX_REQUESTS;
     exposition.family_if(!requests.is_empty(), name, MetricKind::Gauge, help);
     for (prefix, per_second) in requests.iter().take(PREFIXES_TOLD) {
         exposition.sample(&[("prefix", &*label(prefix))], *per_second);
