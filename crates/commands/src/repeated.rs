@@ -12,7 +12,10 @@ const REPLY_MAX: u64 = 512 << 20;
 /// What a reply has around a member at least: `$1\r\n` and `\r\n`.
 const FRAME: u64 = 6;
 
-/// What a reply has of a member that lies beside a page, whose bytes it shares.
+/// From this length on a reply shares the bytes of a member that lies beside a page.
+const SHARED_MIN: usize = 4096;
+
+/// What a reply takes for such a member.
 const SHARED: u64 = 128;
 
 const REPLY_TOO_LONG: Refusal =
@@ -31,7 +34,7 @@ impl ReplyAllowance {
     /// Takes what a member needs.
     pub(crate) fn take(&mut self, member: Text<'_>) -> Result<(), Refusal> {
         let needed = match member {
-            Text::Long(_) => SHARED,
+            Text::Long(_) if member.len() >= SHARED_MIN => SHARED,
             _ => FRAME + member.len() as u64,
         };
         self.0 = self.0.checked_sub(needed).ok_or(REPLY_TOO_LONG)?;
