@@ -155,10 +155,11 @@ fn what_is_kept_for_replicas_evicts_no_client() {
     }
 }
 
-/// Whether small pieces of the stream leave at once (`repl-disable-tcp-nodelay`).
+/// Whether small pieces of the stream leave at once (`repl-disable-tcp-nodelay`). Redis 8.2 heeds
+/// that only without its second connection.
 #[test]
 fn small_pieces_of_the_stream_wait_where_that_is_configured() {
-    for kind in KINDS {
+    for kind in [NodeKind::Genuine(Oracle::Redis70), NodeKind::Apus] {
         for (setting, leave_at_once) in [("no", true), ("yes", false)] {
             let [primary, _replica] = pair(kind, &["--repl-disable-tcp-nodelay", setting]);
             let (mut client, mut link) = (primary.client(), String::new());

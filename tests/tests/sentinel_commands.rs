@@ -278,9 +278,8 @@ fn a_replica_that_is_not_announced_is_shown_to_no_client() {
     let sentinels = programs.map(|program| program.watch(&world, 2, ""));
     sentinels.iter().for_each(|sentinel| sentinel.meet(2, 1));
     let shown = |sentinel: &Sentinel| {
-        let Value::Array(replicas) = ask(sentinel, "SENTINEL REPLICAS mymaster") else {
-            panic!("a list");
-        };
+        let listed = ask(sentinel, &format!("SENTINEL REPLICAS {NAME}"));
+        let Value::Array(replicas) = listed else { panic!("{listed:?}") };
         let ports = replicas.iter().map(|replica| field_of(replica, "port").unwrap());
         let mut ports: Vec<u16> = ports.map(|port| port.parse().unwrap()).collect();
         ports.sort_unstable();

@@ -101,7 +101,6 @@ fn what_is_not_there_and_is_counted_on_stops_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.conf").display().to_string();
     for line in [
-        "tls-cluster yes",
         "cluster-enabled yes",
         "unixsocketgroup daemon",
         "loadmodule /usr/lib/redis/modules/redisbloom.so",
@@ -114,13 +113,13 @@ fn what_is_not_there_and_is_counted_on_stops_the_start() {
         refuses(&[&file], &format!(">>> '{line}': {why} supported"));
         refuses(&[&format!("--{line}")], &format!(">>> '{line}': {why} supported"));
     }
-    let server = Server::start(&["--tls-cluster", "no", "--cluster-enabled", "no"]);
+    let server = Server::start(&["--active-replica", "no", "--cluster-enabled", "no"]);
     let mut client = server.client();
     check(
         &mut client,
         "> CONFIG SET min-replicas-to-write 0\nOK\n\
-         > CONFIG SET hz 20 tls-cluster yes\n\
-         (error) ERR CONFIG SET failed (possibly related to argument 'tls-cluster') - \
+         > CONFIG SET hz 20 active-replica yes\n\
+         (error) ERR CONFIG SET failed (possibly related to argument 'active-replica') - \
          this is not supported yet\n\
          > CONFIG GET hz\n1) \"hz\"\n2) \"10\"",
     );

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::choices::{TlsAuthClients, TlsAuthClientsUser};
 use super::super::kind::{Kind, TEXT, integer};
-use super::super::option::{ConfigOption, MISSING, WORKS};
+use super::super::option::{ConfigOption, WORKS};
 use super::super::settings::settings;
 use super::super::special;
 
@@ -89,8 +89,8 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "tls-cluster",
         default: "no",
-        doc: "Encrypts the cluster bus.",
-        ..MISSING
+        doc: "MIGRATE speaks TLS with its target; there is no cluster bus yet.",
+        ..WORKS
     },
     ConfigOption { name: "tls-protocols", kind: TEXT, doc: "The TLS versions to speak.", ..WORKS },
     ConfigOption { name: "tls-ciphers", kind: TEXT, doc: "The ciphers of TLS 1.2.", ..WORKS },
