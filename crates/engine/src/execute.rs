@@ -31,7 +31,6 @@ use crate::transaction::engine::Engine;
 
 mod departure;
 mod foreign;
-mod http_request;
 mod lock_batch;
 mod locks;
 mod lookup;
@@ -101,9 +100,6 @@ pub fn execute(
     let Resolved { entry, location } = match resolved {
         Ok(resolved) => resolved,
         Err(refusal) => {
-            if let Some(step) = http_request::leave(lane, session, args, out) {
-                return step;
-            }
             reject(lane, session, None, out, &refusal);
             return after(session, None, out, mark, Step::Done);
         }

@@ -88,8 +88,7 @@ export function count(number) {
 
 /** So many of what the word says. */
 export function counted(number, word) {
-  const plural = word.endsWith('x') ? `${word}es` : `${word}s`;
-  return `${count(number)} ${number === 1 ? word : plural}`;
+  return `${count(number)} ${word}${number === 1 ? '' : 's'}`;
 }
 
 export function size(bytes) {
