@@ -43,7 +43,24 @@ pub fn send(port: u16, method: &str, path: &str, headers: &str, body: &str) -> A
     let text = String::from_utf8(answer).expect("an answer is a text");
     let (head, body) = text.split_once("\r\n\r\n").expect("a head and a body");
     let status = head.split(' ').nth(1).and_then(|word| word.parse().ok()).expect("a status");
-    Answer { status, head: head.to_ascii_lowercase(), body: body.to_owned() }
+    let head = head.to_ascii_lowercase();
+    let body = match head.contains("transfer-encoding: chunked") {
+        true => unchunked(body),
+        false => body.to_owned(),
+    };
+    Answer { status, head, body }
+}
+
+/// A body that came in pieces, each behind its length.
+fn unchunked(mut rest: &str) -> String {
+    let mut body = String::new();
+    while let Some((length, pieces)) = rest.split_once("\r\n") {
+        let length = usize::from_str_radix(length, 16).expect("a length");
+        let (piece, more) = pieces.split_at(length);
+        body.push_str(piece);
+        rest = more.strip_prefix("\r\n").unwrap_or(more);
+    }
+    body
 }
 
 /// An answer from its first byte to its last; some servers keep the connection open behind it.

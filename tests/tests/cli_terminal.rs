@@ -1,6 +1,7 @@
 //! The prompt of `apus cli` on a pseudo-terminal: what is typed, shown, and kept.
 //!
-//! Invariant: what a test types next it types after it has seen the reply to what it typed before.
+//! Invariant: what a test types next it types after it has seen the reply to what it typed before,
+//! and where a prompt follows, that prompt.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -69,17 +70,17 @@ impl Terminal {
         });
     }
 
-    /// Types a line that shows nothing, and waits for the next prompt. A prompt that is drawn
-    /// anew while the line is typed is none.
+    /// Types a line and waits for what it shows, and for the prompt behind that: the editor reads
+    /// ahead, and what is typed before a prompt may be lost with what it has read.
     #[track_caller]
-    fn silent_line(&mut self, line: &str) {
-        self.line(line, "\n");
+    fn line(&mut self, line: &str, shown: &str) {
+        self.enter(line, shown);
         self.expect("> ");
     }
 
-    /// Types a line and waits for what it shows.
+    /// Types a line and waits for what it shows, without a prompt behind it.
     #[track_caller]
-    fn line(&mut self, line: &str, shown: &str) {
+    fn enter(&mut self, line: &str, shown: &str) {
         self.press(&format!("{line}\r"));
         self.expect(shown);
     }
@@ -100,10 +101,10 @@ fn the_prompt_says_what_the_server_has_confirmed() {
     let mut terminal = Terminal::open(&server, "cat");
     let place = format!("127.0.0.1:{}", server.port());
     terminal.line("GET number", "\"41\"");
-    terminal.line("SELECT 3", &format!("{place}[3]> "));
-    terminal.line("MULTI", &format!("{place}[3](TX)> "));
-    terminal.line("DISCARD", &format!("{place}[3]> "));
-    terminal.line("SELECT 0", &format!("{place}> "));
+    terminal.enter("SELECT 3", &format!("{place}[3]> "));
+    terminal.enter("MULTI", &format!("{place}[3](TX)> "));
+    terminal.enter("DISCARD", &format!("{place}[3]> "));
+    terminal.enter("SELECT 0", &format!("{place}> "));
     terminal.press("GETRANGE");
     terminal.expect("key start end");
     terminal.line(" string 0 1", "\"\\x00\\xff\"");
@@ -135,19 +136,19 @@ fn streams_end_at_a_key_or_a_signal_and_the_prompt_comes_back() {
     let server = populated();
     let mut terminal = Terminal::open(&server, "cat");
     let place = format!("127.0.0.1:{}", server.port());
-    terminal.line("MONITOR", "OK");
+    terminal.enter("MONITOR", "OK");
     server.client().call(&["SET", "watched", "x"]);
     terminal.expect("\"SET\" \"watched\" \"x\"");
     terminal.press("\x03");
     terminal.expect("> ");
     terminal.line("GET number", "\"41\"");
-    terminal.line("SUBSCRIBE channel", "or any key to type command)");
+    terminal.enter("SUBSCRIBE channel", "or any key to type command)");
     terminal.expect("3) (integer) 1");
     server.client().call(&["PUBLISH", "channel", "hi"]);
     terminal.expect("3) \"hi\"");
     terminal.press(" ");
     terminal.expect(&format!("{place}(subscribed mode)> "));
-    terminal.line("UNSUBSCRIBE", &format!("{place}> "));
+    terminal.enter("UNSUBSCRIBE", &format!("{place}> "));
     terminal.line("GET number", "\"41\"");
 }
 
@@ -160,7 +161,7 @@ fn long_replies_are_paged() {
     let mut terminal = Terminal::open(&server, "grep -c .");
     terminal.line("LRANGE long 0 -1", "\n100\r\n");
     terminal.line("GET number", "\"41\"");
-    terminal.silent_line(":set nopager");
+    terminal.line(":set nopager", "\n");
     terminal.line("LRANGE long 0 -1", "100) \"99\"");
 }
 
@@ -168,9 +169,9 @@ fn long_replies_are_paged() {
 fn colours_are_a_preference() {
     let server = populated();
     let mut terminal = Terminal::open(&server, "cat");
-    terminal.silent_line(":set colors");
+    terminal.line(":set colors", "\n");
     terminal.line("GET number", "\x1b[32m\"41\"\x1b[0m");
     terminal.line("INCR number", "\x1b[33m(integer) 42\x1b[0m");
-    terminal.silent_line(":set nocolors");
+    terminal.line(":set nocolors", "\n");
     terminal.line("GET number", "\n\"42\"");
 }
