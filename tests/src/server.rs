@@ -255,10 +255,25 @@ impl Server {
         self.process.wait()
     }
 
-    /// Sends a signal.
+    /// Sends a signal. One that stops the process has done so: on a machine under load threads run
+    /// on until one of them takes the signal.
     pub fn signal(&self, signal: Signal) {
         let id = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
         kill_process(id.expect("a child has an id"), signal).expect("a child takes signals");
+        if signal == Signal::STOP {
+            eventually("all threads stand still", || self.stands_still());
+        }
+    }
+
+    /// Whether each thread of the process is stopped, as the kernel tells.
+    fn stands_still(&self) -> bool {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.pid()));
+        let state = |stat: String| stat.rsplit_once(") ").map(|(_, rest)| rest.starts_with('T'));
+        tasks.expect("the process is there").all(|task| {
+            // A thread that is gone does nothing more.
+            let stat = task.and_then(|task| std::fs::read_to_string(task.path().join("stat")));
+            stat.map_or(true, |stat| state(stat).unwrap_or(false))
+        })
     }
 
     /// How many panics INFO admits; 0 where it does not say or cannot be asked.

@@ -99,8 +99,11 @@ fn keys_go_by_tls_where_servers_of_a_cluster_speak_it() {
         let fails = migrate(&mut client, &plain, "d", SHORTLY);
         assert!(fails.starts_with("(error) IOERR error or timeout"), "{fails}");
         client.call(&["CONFIG", "SET", "tls-cluster", "no"]);
-        let fails = migrate(&mut client, &secret, "d", SHORTLY);
-        assert!(fails.starts_with("(error) IOERR error or timeout"), "{fails}");
+        // Redis goes on with a connection of the last ten seconds, whatever was said since.
+        if !genuine_source {
+            let fails = migrate(&mut client, &secret, "d", SHORTLY);
+            assert!(fails.starts_with("(error) IOERR error or timeout"), "{fails}");
+        }
         assert_eq!(migrate(&mut client, &plain, "d", PATIENTLY), "OK");
         assert_eq!(arrived.call(&["DBSIZE"]), Value::Integer(4));
     }
