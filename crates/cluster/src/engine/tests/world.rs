@@ -2,17 +2,20 @@
 //!
 //! Invariant: nothing here knows of the inside of a node but what its table says and what it does.
 
+mod disturbances;
+mod invariants;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 
 use base::Random;
 
-use crate::engine::{Action, Cluster, Event, Forcing, LinkId, Moment, Order, Settings};
+use crate::engine::{Action, Cluster, Event, LinkId, Moment, Order, Settings};
 use crate::flags::NodeFlags;
 use crate::id::{NodeId, ShardId};
 use crate::message::{Arrival, FrameReader, Limits};
 use crate::nodes_file::{AuxFields, NodeRecord, NodesFile};
-use crate::slots::{Slot, SlotSet};
+use crate::slots::Slot;
 
 pub(super) const BUS_PORT: u16 = 17_000;
 const NODE_TIMEOUT: u64 = 1000;
@@ -454,130 +457,6 @@ impl World {
             self.push(late, other, Happening::Bytes(index, there, bytes.clone()));
         }
         self.push(at, other, Happening::Bytes(index, there, bytes));
-    }
-
-    pub(super) fn disturb(&mut self) {
-        let count = self.machines.len();
-        let machine = self.random.below(count as u64) as usize;
-        match self.random.below(17) {
-            0..=2 => self.kill(machine),
-            3..=5 => {
-                for machine in 0..count {
-                    if self.random.below(2) == 0 {
-                        self.revive(machine);
-                    }
-                }
-            }
-            6 => self.partition(),
-            7 => self.cut.clear(),
-            8 => {
-                let length = self.random.below(4000);
-                self.tell(|| format!("m{machine} stands still for {length}"));
-                self.machines[machine].stopped_until = self.now + length;
-            }
-            9 => self.machines[machine].skew += self.random.below(40_000) as i64 - 20_000,
-            10 => self.machines[machine].dies_after = Some(self.random.below(6) as usize),
-            11 => self.loss = self.random.below(8),
-            13 => self.latency = [LATENCY, 100, 300][self.random.below(3) as usize],
-            12 => {
-                let other = self.random.below(count as u64) as usize;
-                self.tell(|| format!("m{machine} does not reach m{other}"));
-                self.cut.insert((machine, other));
-            }
-            14 => self.ask_to_take_over(machine, Forcing::Agreed),
-            15 => self.ask_to_take_over(machine, Forcing::Force),
-            _ => {
-                for machine in 0..count {
-                    self.ask_to_take_over(machine, Forcing::Force);
-                }
-            }
-        }
-    }
-
-    /// An operator asks for a failover; a primary refuses.
-    fn ask_to_take_over(&mut self, machine: usize, forcing: Forcing) {
-        let moment = self.moment(machine);
-        let cluster = self.machines[machine].cluster.as_mut();
-        if let Some(Ok(actions)) = cluster.map(|it| it.order(moment, &Order::Failover(forcing))) {
-            self.tell(|| format!("m{machine} shall take over: {forcing:?}"));
-            self.carry_out(machine, actions);
-        }
-    }
-
-    fn partition(&mut self) {
-        let sides: Vec<bool> = self.machines.iter().map(|_| self.random.below(3) == 0).collect();
-        self.tell(|| format!("partition {sides:?}"));
-        for (one, side) in sides.iter().enumerate() {
-            for (other, other_side) in sides.iter().enumerate() {
-                if side != other_side {
-                    self.cut.insert((one, other));
-                }
-            }
-        }
-    }
-
-    pub(super) fn mend(&mut self) {
-        self.tell(|| "all is mended".to_owned());
-        self.cut.clear();
-        self.loss = 0;
-        self.latency = LATENCY;
-        for machine in 0..self.machines.len() {
-            self.machines[machine].dies_after = None;
-            self.machines[machine].stopped_until = 0;
-            self.machines[machine].skew = 0;
-            self.revive(machine);
-        }
-    }
-
-    /// No two nodes own a slot under one epoch, unless more nodes have voted in it than there are
-    /// shards: where a shard changes its primary in that moment, both the old and the new one may
-    /// vote, as in all servers of this protocol. Such a collision must settle, like all else.
-    fn check(&mut self, machine: usize) {
-        let Some(cluster) = &self.machines[machine].cluster else { return };
-        let slots = cluster.my_slots();
-        if !cluster.is_primary() || slots.is_empty() {
-            return;
-        }
-        let own = cluster.my_epoch();
-        if self.votes.keys().filter(|(_, epoch)| *epoch == own).count() > self.shards {
-            return;
-        }
-        let id = cluster.my_id();
-        let mut found = Vec::new();
-        for other in self.machines.iter().filter_map(|it| it.cluster.as_ref()) {
-            if other.my_id() != id
-                && other.is_primary()
-                && other.my_epoch() == own
-                && !other.my_slots().and(slots).is_empty()
-            {
-                found.push(format!("{id:?} and {:?} own slots under epoch {own}", other.my_id()));
-            }
-        }
-        self.failures.extend(found);
-    }
-
-    /// What is not as it should be when all is well.
-    pub(super) fn disagreement(&self) -> Option<String> {
-        let mut told: Option<Vec<(NodeId, SlotSet)>> = None;
-        for (index, machine) in self.machines.iter().enumerate() {
-            let Some(cluster) = &machine.cluster else { return Some(format!("m{index} is down")) };
-            if !cluster.is_ok() {
-                return Some(format!("m{index} says fail"));
-            }
-            let owners = cluster.records().into_iter().filter(|node| !node.slots.is_empty());
-            let mut owners: Vec<_> = owners.map(|node| (node.id, node.slots)).collect();
-            owners.sort_by_key(|(id, _)| *id);
-            match &told {
-                Some(others) if *others != owners => {
-                    return Some(format!("m{index} knows {owners:?}, others {others:?}"));
-                }
-                _ => told = Some(owners),
-            }
-            if cluster.is_primary() == cluster.my_slots().is_empty() {
-                return Some(format!("m{index} is a primary without slots"));
-            }
-        }
-        None
     }
 }
 

@@ -1,0 +1,81 @@
+//! What befalls the machines of a history: deaths, partitions, clocks, losses, orders.
+//!
+//! Invariant: all of it can be mended, and is by `mend`.
+
+use super::{LATENCY, World};
+use crate::engine::{Forcing, Order};
+
+impl World {
+    pub(in super::super) fn disturb(&mut self) {
+        let count = self.machines.len();
+        let machine = self.random.below(count as u64) as usize;
+        match self.random.below(17) {
+            0..=2 => self.kill(machine),
+            3..=5 => {
+                for machine in 0..count {
+                    if self.random.below(2) == 0 {
+                        self.revive(machine);
+                    }
+                }
+            }
+            6 => self.partition(),
+            7 => self.cut.clear(),
+            8 => {
+                let length = self.random.below(4000);
+                self.tell(|| format!("m{machine} stands still for {length}"));
+                self.machines[machine].stopped_until = self.now + length;
+            }
+            9 => self.machines[machine].skew += self.random.below(40_000) as i64 - 20_000,
+            10 => self.machines[machine].dies_after = Some(self.random.below(6) as usize),
+            11 => self.loss = self.random.below(8),
+            13 => self.latency = [LATENCY, 100, 300][self.random.below(3) as usize],
+            12 => {
+                let other = self.random.below(count as u64) as usize;
+                self.tell(|| format!("m{machine} does not reach m{other}"));
+                self.cut.insert((machine, other));
+            }
+            14 => self.ask_to_take_over(machine, Forcing::Agreed),
+            15 => self.ask_to_take_over(machine, Forcing::Force),
+            _ => {
+                for machine in 0..count {
+                    self.ask_to_take_over(machine, Forcing::Force);
+                }
+            }
+        }
+    }
+
+    /// An operator asks for a failover; a primary refuses.
+    fn ask_to_take_over(&mut self, machine: usize, forcing: Forcing) {
+        let moment = self.moment(machine);
+        let cluster = self.machines[machine].cluster.as_mut();
+        if let Some(Ok(actions)) = cluster.map(|it| it.order(moment, &Order::Failover(forcing))) {
+            self.tell(|| format!("m{machine} shall take over: {forcing:?}"));
+            self.carry_out(machine, actions);
+        }
+    }
+
+    fn partition(&mut self) {
+        let sides: Vec<bool> = self.machines.iter().map(|_| self.random.below(3) == 0).collect();
+        self.tell(|| format!("partition {sides:?}"));
+        for (one, side) in sides.iter().enumerate() {
+            for (other, other_side) in sides.iter().enumerate() {
+                if side != other_side {
+                    self.cut.insert((one, other));
+                }
+            }
+        }
+    }
+
+    pub(in super::super) fn mend(&mut self) {
+        self.tell(|| "all is mended".to_owned());
+        self.cut.clear();
+        self.loss = 0;
+        self.latency = LATENCY;
+        for machine in 0..self.machines.len() {
+            self.machines[machine].dies_after = None;
+            self.machines[machine].stopped_until = 0;
+            self.machines[machine].skew = 0;
+            self.revive(machine);
+        }
+    }
+}
