@@ -99,6 +99,18 @@ fn memory_goes_back_after_most_keys_are_gone() {
 }
 
 #[test]
+fn cycles_that_take_long_are_told_by_latency() {
+    let more = ["--active-defrag-cycle-us", "100000", "--latency-monitor-threshold", "1"];
+    let server = Server::start(&more);
+    let mut client = server.client();
+    fill_and_thin(&server, &mut client);
+    eventually("a cycle took a millisecond", || {
+        let latest = format!("{:?}", client.call(&["LATENCY", "HISTORY", "active-defrag-cycle"]));
+        latest.contains("Integer")
+    });
+}
+
+#[test]
 fn large_values_that_are_gone_leave_no_memory_behind() {
     const VALUES: usize = 100;
     let server = Server::start(&["--worker-threads", "2"]);

@@ -251,6 +251,48 @@ fn a_password_is_asked_for_and_rights_are_told() {
 }
 
 #[test]
+fn hot_keys_big_keys_and_prefixes_are_shown() {
+    let (server, address) = start(&["--hot-keys-sample", "1"]);
+    let mut client = server.client();
+    client.call(&["SET", MARKUP, &"v".repeat(200_000)]);
+    client.call(&[&b"SET"[..], b"user:\xff\x00", &b"v".repeat(5000)]);
+    let members: Vec<String> = (0..1000).map(|number| number.to_string()).collect();
+    let mut add = vec!["SADD", "members"];
+    add.extend(members.iter().map(String::as_str));
+    client.call(&add);
+    for _ in 0..300 {
+        client.call(&["GET", MARKUP]);
+        client.call(&["GET", "often"]);
+        client.call(&["EXISTS", "often"]);
+    }
+    let browser = Browser::open(1300, 900);
+    browser.go(&format!("{address}#hot"));
+    browser.wait_for("tbody tr:first-child", "often");
+    browser.wait_for("tbody", MARKUP);
+    let choose = |word: &str| {
+        let script = "const list = document.querySelector('main select');
+            list.value = [...list.options].find((one) => one.text === arguments[0]).value;
+            list.dispatchEvent(new Event('change'))";
+        browser.run(script, &[json!(word)]);
+    };
+    choose("by bytes");
+    browser.wait_for("tbody tr:first-child", MARKUP);
+    browser.keep_picture("hot-keys");
+    browser.go(&format!("{address}#big"));
+    browser.wait_for("tbody tr:first-child", MARKUP);
+    browser.wait_for("tbody", r#""user:\xff\x00""#);
+    choose("by elements");
+    browser.wait_for("tbody tr:first-child", "members");
+    browser.wait_for("tbody tr:first-child", "1,000");
+    browser.keep_picture("big-keys");
+    browser.go(&format!("{address}#prefixes"));
+    browser.wait_for("tbody", "user:");
+    browser.wait_for("tbody", "(without a prefix)");
+    browser.keep_picture("prefixes");
+    assert_unharmed(&browser);
+}
+
+#[test]
 fn the_keyboard_and_a_phone_are_enough() {
     let (server, address) = start(&[]);
     server.client().call(&["SET", "a", "1"]);
@@ -260,6 +302,9 @@ fn the_keyboard_and_a_phone_are_enough() {
     for (number, title) in (1..).zip([
         "Overview",
         "Keys",
+        "Hot keys",
+        "Big keys",
+        "Prefixes",
         "Slow",
         "Clients",
         "Replication",
@@ -267,7 +312,7 @@ fn the_keyboard_and_a_phone_are_enough() {
         "Console",
     ]) {
         browser.run("document.activeElement?.blur()", &[]);
-        browser.write("body", &number.to_string());
+        browser.write("body", &(number % 10).to_string());
         browser.wait_for("h1", title);
         eventually("nothing is wider than the window", || {
             let wide = "return document.documentElement.scrollWidth - innerWidth";
@@ -276,7 +321,7 @@ fn the_keyboard_and_a_phone_are_enough() {
         browser.keep_picture(&format!("phone-{number}"));
     }
     browser.run("document.activeElement?.blur()", &[]);
-    browser.write("body", "6");
+    browser.write("body", "9");
     browser.wait_for("main", "directives");
     browser.write("body", "/");
     let focused = browser.run("return document.activeElement.type", &[]);

@@ -261,3 +261,110 @@ fn encrypted_http_wants_a_certificate() {
     assert!(!status.success());
     assert!(log.contains("tls-cert-file"), "{log}");
 }
+
+/// A server that answers `GET /metrics` on its own port.
+fn start_with_metrics_on_port(more: &[&str]) -> Server {
+    Server::start(&[&["--http-metrics-on-port", "yes"], more].concat())
+}
+
+/// Says something as a client of Redis' port, and reads up to the end of the connection.
+fn say_to_port(server: &Server, text: &str) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", server.port())).expect("it listens");
+    stream.write_all(text.as_bytes()).expect("it is taken");
+    let mut heard = Vec::new();
+    // A connection that is closed with bytes unread may be reset.
+    let _ = stream.read_to_end(&mut heard);
+    String::from_utf8(heard).expect("a text")
+}
+
+const ASKED: &str = "GET /metrics HTTP/1.1\r\nUser-Agent: test\r\nHost: localhost\r\n";
+
+#[test]
+fn metrics_are_told_on_the_port_of_redis_where_that_is_allowed() {
+    let server = start_with_metrics_on_port(&[]);
+    let mut client = server.client();
+    check(&mut client, "> SET a 1\nOK");
+    let answer = send(server.port(), "GET", "/metrics", "", "");
+    assert_eq!(answer.status, 200);
+    assert!(answer.head.contains("content-type: text/plain; version=0.0.4"), "{}", answer.head);
+    assert!(answer.head.contains("connection: close"), "{}", answer.head);
+    assert_eq!(sample(&answer.body, "apus_db_keys{db=\"0\"}").to_bits(), 1f64.to_bits());
+    // The connection is no client any more when it is answered.
+    assert_eq!(sample(&answer.body, "apus_connected_clients").to_bits(), 1f64.to_bits());
+    let open =
+        send(server.port(), "GET", "/metrics?a=b", "Accept: application/openmetrics-text\r\n", "");
+    assert!(open.body.ends_with("# EOF\n"));
+    // However the request is cut into pieces.
+    let mut stream = TcpStream::connect(("127.0.0.1", server.port())).expect("it listens");
+    for piece in ["GET /met", "rics HTTP/1.1\r\n", "Host: local", "host\r\n\r\n"] {
+        stream.write_all(piece.as_bytes()).expect("it is taken");
+        check(&mut client, "> PING\nPONG");
+    }
+    let mut heard = String::new();
+    stream.read_to_string(&mut heard).expect("a text");
+    assert!(heard.starts_with("HTTP/1.1 200 OK\r\n"), "{heard}");
+    // A key of that name is a key.
+    check(&mut client, "> SET /metrics x\nOK\n> GET /metrics\n\"x\"");
+    check(
+        &mut client,
+        "> GET /metrics HTTP/1.1\n(error) ERR wrong number of arguments for 'get' command",
+    );
+}
+
+#[test]
+fn nothing_else_of_http_is_answered_on_the_port_of_redis() {
+    let server = start_with_metrics_on_port(&[]);
+    let arity = "-ERR wrong number of arguments for 'get' command\r\n";
+    let heard = say_to_port(&server, "POST /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert_eq!(heard, "");
+    assert_eq!(say_to_port(&server, "Host: localhost\r\nGET /metrics HTTP/1.1\r\n\r\n"), "");
+    for path in ["/", "/api/info", "/healthz", "/metricsx"] {
+        let text = ASKED.replace("/metrics", path).replace("User-Agent: test\r\n", "");
+        assert_eq!(say_to_port(&server, &text), arity, "{path}");
+    }
+    // Behind a command a request is none of HTTP, nor is what follows one of HTTP.
+    let heard = say_to_port(&server, &format!("PING\r\n{ASKED}\r\n"));
+    assert!(heard.starts_with(&format!("+PONG\r\n{arity}")), "{heard}");
+    let heard = say_to_port(&server, &format!("{ASKED}\r\nPOST /metrics HTTP/1.1\r\n\r\n"));
+    assert_eq!(heard.matches("HTTP/1.1 ").count(), 1, "{heard}");
+    eventually("the attempts are in the log", || {
+        server.log().matches("Possible SECURITY ATTACK detected").count() >= 6
+    });
+}
+
+#[test]
+fn metrics_on_the_port_of_redis_are_off_unless_asked_for() {
+    let server = Server::start(&[]);
+    let heard = say_to_port(&server, &ASKED.replace("User-Agent: test\r\n", ""));
+    assert_eq!(heard, "-ERR wrong number of arguments for 'get' command\r\n");
+    check(
+        &mut server.client(),
+        "> CONFIG SET http-metrics-on-port yes\n\
+         (error) ERR CONFIG SET failed (possibly related to argument 'http-metrics-on-port') - \
+         can't set immutable config",
+    );
+}
+
+#[test]
+fn metrics_on_the_port_of_redis_are_for_those_who_may_run_info() {
+    let server = start_with_metrics_on_port(&["--requirepass", "secret"]);
+    let status = |headers: &str| send(server.port(), "GET", "/metrics", headers, "").status;
+    assert_eq!(status(""), 401);
+    assert_eq!(status("Authorization: Bearer wrong\r\n"), 401);
+    assert_eq!(status("Authorization: Bearer secret\r\n"), 200);
+}
+
+#[test]
+fn metrics_are_told_on_the_encrypted_port_of_redis() {
+    let authority = Authority::new();
+    let own = authority.arguments(&authority.issue("localhost", None));
+    let own: Vec<&str> = own.iter().map(String::as_str).collect();
+    let encrypted = free_port();
+    let text = encrypted.to_string();
+    let more = ["--tls-port", &text, "--tls-auth-clients", "no"];
+    let _server = start_with_metrics_on_port(&[&own[..], &more].concat());
+    let config = authority.client_config(None);
+    let (answer, _) = get_encrypted(encrypted, &config, "/metrics").expect("it is answered");
+    assert_eq!(answer.status, 200);
+    assert!(answer.body.contains("apus_connected_clients"), "{}", answer.body);
+}

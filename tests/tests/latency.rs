@@ -114,3 +114,54 @@ fn histograms_count_every_call() {
     assert!(all.len() >= 5, "LATENCY RESET leaves the histograms");
     check(&mut client, "> CONFIG SET latency-tracking no\nOK\n> LATENCY HISTOGRAM\n(empty hash)");
 }
+
+/// What 99 of 100 calls of EVAL take: so many turns of a loop, by as many calls as make a window.
+fn loop_often(client: &mut Client, turns: u64) {
+    let script = "for i = 1, tonumber(ARGV[1]) do end";
+    let turns = turns.to_string();
+    client.pipeline(&vec![vec!["EVAL", script, "0", &turns]; 120]);
+}
+
+fn metric(port: u16, name: &str) -> Option<f64> {
+    let told = tests::http::send(port, "GET", "/metrics", "", "").body;
+    told.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+}
+
+#[test]
+fn a_command_that_strays_from_its_best_is_told() {
+    let port = tests::server::free_port();
+    let text = port.to_string();
+    let more = ["--http-port", &text, "--latency-baseline-window", "1"];
+    let server = Server::start(&[&more[..], &["--latency-monitor-threshold", "1"]].concat());
+    let mut client = server.client();
+    tests::server::eventually("the best is learned", || {
+        loop_often(&mut client, 1);
+        metric(port, "apus_command_best_tail_seconds{command=\"eval\"}").is_some()
+    });
+    // However slow the machine was while that was learned, this is slower in the end.
+    let mut turns = 20_000;
+    tests::server::eventually("it strays", || {
+        loop_often(&mut client, turns);
+        turns = (turns * 2).min(50_000_000);
+        metric(port, "apus_command_strays_total{command=\"eval\"}").is_some_and(|it| it > 0.0)
+    });
+    server.expect_log("Command 'eval' strays from its best: 99% of its calls took up to ");
+    let history = client.call(&["LATENCY", "HISTORY", "command-baseline"]);
+    assert!(matches!(&history, Value::Array(samples) if !samples.is_empty()), "{history:?}");
+    tests::server::eventually("it is itself again", || {
+        loop_often(&mut client, 1);
+        server.log().contains("Command 'eval' is itself again")
+    });
+}
+
+#[test]
+fn no_command_is_compared_where_that_is_off() {
+    let port = tests::server::free_port();
+    let server =
+        Server::start(&["--http-port", &port.to_string(), "--latency-baseline-window", "0"]);
+    let mut client = server.client();
+    for _ in 0..20 {
+        loop_often(&mut client, 1);
+    }
+    assert_eq!(metric(port, "apus_command_best_tail_seconds{command=\"eval\"}"), None);
+}

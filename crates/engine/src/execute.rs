@@ -31,6 +31,7 @@ use crate::transaction::engine::Engine;
 
 mod departure;
 mod foreign;
+mod http_request;
 mod lock_batch;
 mod locks;
 mod lookup;
@@ -111,6 +112,9 @@ pub fn execute(
     match verdict {
         Verdict::Admitted => {}
         Verdict::Refused(refusal) => {
+            if let Some(step) = http_request::leave(lane, session, args, out) {
+                return step;
+            }
             server.stats.rejected(lane.number, entry.id);
             reject(lane, session, Some(entry), out, &refusal);
             return after(session, None, out, mark, Step::Done);

@@ -21,6 +21,9 @@ use crate::runtime::drill;
 use crate::runtime::looks::TURN_US;
 use crate::shared::Shared;
 
+/// The first command of a thread that is looked at: those that a client begins with are alike.
+const FIRST_SAMPLE: u32 = 256;
+
 /// A thread's part in the data.
 pub struct Lane {
     /// What all threads share.
@@ -47,6 +50,8 @@ pub struct Lane {
     wall_offset_us: Cell<i64>,
     /// When the present batch began.
     batch_began: Cell<Moment>,
+    /// How many commands later the next one is looked at for the statistics of keys.
+    sample_in: Cell<u32>,
 }
 
 impl Lane {
@@ -66,9 +71,29 @@ impl Lane {
             ticked_us: Cell::new(0),
             wall_offset_us: Cell::new(0),
             batch_began: Cell::default(),
+            sample_in: Cell::new(FIRST_SAMPLE),
         };
         lane.start_batch();
         lane
+    }
+
+    /// Whether the next command that is booked is one to be looked at.
+    #[inline]
+    pub(crate) fn is_sample_next(&self) -> bool {
+        self.sample_in.get() == 1
+    }
+
+    /// A command is booked; whether it is one to be looked at.
+    #[inline]
+    pub(crate) fn takes_sample(&self) -> bool {
+        let left = self.sample_in.get() - 1;
+        self.sample_in.set(left);
+        left == 0
+    }
+
+    /// The next command to be looked at is the one so many later.
+    pub(crate) fn sample_again_in(&self, commands: u32) {
+        self.sample_in.set(commands.max(1));
     }
 
     /// Reads both clocks; within the batch only what has passed since is asked for. From here on

@@ -36,8 +36,10 @@ use crate::limits::pause::Pause;
 use crate::limits::replica_role::ReplicaRole;
 use crate::limits::scripts::state::Scripts;
 use crate::limits::write_refusals::WriteRefusals;
+use crate::observe::baselines::Baselines;
 use crate::observe::command_log::CommandLog;
 use crate::observe::hot_keys::{HotKeys, UsageSample};
+use crate::observe::key_statistics::KeyStatistics;
 use crate::observe::latency::LatencyMonitor;
 use crate::observe::monitor::{self, Monitors};
 use crate::observe::notifications::notify;
@@ -100,6 +102,10 @@ pub struct Shared {
     pub command_log: CommandLog,
     /// HOTKEYS: the keys that take most.
     pub hot_keys: HotKeys,
+    /// What is known of single keys: the hot ones, the big ones, the prefixes.
+    pub key_statistics: KeyStatistics,
+    /// How long commands take, against the best that they have shown.
+    pub baselines: Baselines,
     /// LATENCY: the samples of each event.
     pub latency: LatencyMonitor,
     /// How much happens per second; the slow clock keeps it.
@@ -199,6 +205,8 @@ impl Shared {
             stats,
             command_log: CommandLog::new(),
             hot_keys: HotKeys::default(),
+            key_statistics: KeyStatistics::default(),
+            baselines: Baselines::default(),
             latency: LatencyMonitor::new(),
             rates: RateMeter::default(),
             budget: Budget::default(),

@@ -60,3 +60,18 @@ impl Keyspace {
         self.database_count() + logical
     }
 }
+
+impl Keyspace {
+    /// Logical databases.
+    #[must_use]
+    pub fn database_count(&self) -> usize {
+        self.databases().count()
+    }
+
+    /// The physical database behind a logical one.
+    #[inline]
+    #[must_use]
+    pub fn physical(&self, logical: usize) -> usize {
+        self.databases().physical(logical)
+    }
+}

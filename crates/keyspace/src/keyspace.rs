@@ -10,6 +10,7 @@ use base::hash::KeyHasher;
 use base::time::{Clock, UnixMillis};
 use structs::prefetch;
 
+use crate::big_keys::BigKeys;
 use crate::clock::AccessPolicy;
 use crate::containers::ContainerSettings;
 use crate::counters::{Count, Counters, LaneCounters};
@@ -106,6 +107,7 @@ pub struct Keyspace {
     pub(crate) abort_hook: OnceLock<AbortHook>,
     walks: Walks,
     ghost_list: GhostList,
+    pub(crate) big_keys: BigKeys,
     populated: Populated,
     /// Partitions in which somebody waits for a key, and how many such keys there are.
     awaited: AtomicU32,
@@ -258,6 +260,7 @@ impl Keyspace {
             abort_hook: OnceLock::new(),
             walks: Walks::default(),
             ghost_list: GhostList::default(),
+            big_keys: BigKeys::default(),
             populated: Populated::default(),
             awaited: AtomicU32::new(0),
             change_interests: AtomicU32::new(0),
@@ -324,19 +327,6 @@ impl Keyspace {
     #[inline]
     pub(crate) fn databases(&self) -> &Databases {
         &self.databases
-    }
-
-    /// Logical databases.
-    #[must_use]
-    pub fn database_count(&self) -> usize {
-        self.databases.count()
-    }
-
-    /// The physical database behind a logical one.
-    #[inline]
-    #[must_use]
-    pub fn physical(&self, logical: usize) -> usize {
-        self.databases.physical(logical)
     }
 
     /// Keys in a logical database, expired ones not yet collected included.

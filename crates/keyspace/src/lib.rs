@@ -8,6 +8,7 @@
 
 mod aging;
 mod awaited;
+mod big_keys;
 mod clock;
 mod compaction;
 mod containers;
@@ -38,6 +39,7 @@ mod watch;
 mod world;
 
 pub use awaited::Awaited;
+pub use big_keys::{BigBy, BigKeys, elements, usage};
 pub use clock::{AccessClock, AccessPolicy, ClockJump};
 pub use containers::{ContainerSettings, Threshold};
 pub use counters::{Count, Counters};

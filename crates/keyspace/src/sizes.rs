@@ -49,14 +49,20 @@ impl SizeClass {
             None => entry.stored()?.elements(kind)?,
         };
         // The kinds that are counted are the first by number.
-        Some(Self((kind as usize * POWERS + power_of(size)) as u8))
+        Some(Self((kind as usize * POWERS) as u8 + power_of(size)))
+    }
+
+    /// The power of two of a value's elements; 0 for a string, which has none.
+    #[inline]
+    pub(crate) fn power_of_elements(self) -> u8 {
+        if self.0 < POWERS as u8 { 0 } else { self.0 % POWERS as u8 }
     }
 }
 
 /// 0 for nothing, else one more than the power of two at or below a size.
 #[inline]
-fn power_of(size: u64) -> usize {
-    ((u64::BITS - size.leading_zeros()) as usize).min(POWERS - 1)
+pub(crate) fn power_of(size: u64) -> u8 {
+    (u64::BITS - size.leading_zeros()).min(POWERS as u32 - 1) as u8
 }
 
 /// The characters of a number in decimal.
@@ -145,7 +151,7 @@ mod tests {
         for (size, power) in [(0, 0), (1, 1), (2, 2), (3, 2), (4, 3), (1023, 10), (1024, 11)] {
             assert_eq!(power_of(size), power, "{size}");
         }
-        assert_eq!(power_of(u64::MAX), POWERS - 1);
+        assert_eq!(usize::from(power_of(u64::MAX)), POWERS - 1);
     }
 
     #[test]

@@ -21,6 +21,8 @@ use engine::runtime::log::log_warning;
 use engine::runtime::main_thread;
 use engine::session::needs_password;
 
+use crate::control::key_statistics::KeyLooks;
+use crate::control::latency_baseline::BaselineWindows;
 use crate::control::tls_reload;
 use crate::server::Server;
 
@@ -31,6 +33,7 @@ const IDLE_PAUSE: Duration = Duration::from_secs(1);
 /// Runs for ever.
 pub(crate) async fn run(server: &'static Server) {
     let (mut commands, mut next_round, mut garbage) = (0, 0, 0);
+    let (mut key_looks, mut windows) = (KeyLooks::default(), BaselineWindows::default());
     loop {
         let now_us = server.keyspace.clock().monotonic_us();
         let totals = Totals::of(server.all_worker_counters());
@@ -63,6 +66,8 @@ pub(crate) async fn run(server: &'static Server) {
         if server.hot_keys.is_tracking() {
             server.hot_keys.end_in_time(server.usage());
         }
+        key_looks.tick(server);
+        windows.tick(server);
         server.backup.tick(server);
         pause(server, is_busy).await;
     }

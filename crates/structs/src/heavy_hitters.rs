@@ -61,6 +61,19 @@ impl HeavyHitters {
         self.place(place, Held { key, weight, error: lightest });
     }
 
+    /// Has every weight count half. A key of which nothing is left is given up.
+    pub fn halve(&mut self) {
+        let held = std::mem::take(&mut self.held);
+        self.places.clear();
+        self.order.clear();
+        for Held { key, weight, error } in held {
+            if weight > 1 {
+                let half = Held { key, weight: weight / 2, error: error / 2 };
+                self.place(self.held.len(), half);
+            }
+        }
+    }
+
     fn place(&mut self, place: usize, held: Held) {
         self.places.insert(Arc::clone(&held.key), place);
         self.order.insert((held.weight, place));
@@ -116,6 +129,23 @@ mod tests {
         assert_eq!(weight_of(&hitters, b"heavy"), Some(100));
         assert_eq!(weight_of(&hitters, b"light"), None);
         assert_eq!(weight_of(&hitters, b"new"), Some(2));
+    }
+
+    #[test]
+    fn halves_are_what_is_left_of_weights() {
+        let mut hitters = HeavyHitters::new(2);
+        for (key, weight) in [("heavy", 101), ("light", 6), ("new", 3)] {
+            hitters.add(key.as_bytes(), weight);
+        }
+        hitters.halve();
+        assert_eq!(weight_of(&hitters, b"heavy"), Some(50));
+        assert_eq!(weight_of(&hitters, b"new"), Some(1));
+        hitters.add(b"heavy", 1);
+        assert_eq!(weight_of(&hitters, b"heavy"), Some(51));
+        for _ in 0..10 {
+            hitters.halve();
+        }
+        assert_eq!(hitters.iter().count(), 0);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! Invariant: asking leaves no trace, neither an access nor a hit or a miss.
 
-use keyspace::{Refusal, Tx};
+use keyspace::{Refusal, Tx, usage as usage_of};
 use proto::{Args, Reply};
 
 use crate::DataCommand;
@@ -10,9 +10,6 @@ use crate::arguments::{Options, is};
 use crate::declare::{Command, Flags, Group, Spec, at_least};
 use crate::errors::SYNTAX;
 use crate::keys::{Access, at};
-
-/// What a key's place in its table takes: a word, and a share of those that are free.
-const PLACE_BYTES: usize = 11;
 
 /// The subcommand USAGE of the container MEMORY, whose others are no data commands.
 pub(crate) const USAGE: DataCommand = Command {
@@ -43,7 +40,7 @@ fn usage(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
     // As in Redis a key whose time is over takes memory until it is removed.
     tx.with_expired(|tx| {
         match tx.peek(&args[2])? {
-            Some(entry) => reply.integer((entry.memory() + PLACE_BYTES) as i64),
+            Some(entry) => reply.integer(usage_of(entry) as i64),
             None => reply.null(),
         }
         Ok(())

@@ -1,7 +1,9 @@
 //! Options: what the server tells of its work.
 
+use std::sync::Arc;
+
 use super::super::choices::{BusyScope, HttpCommands};
-use super::super::kind::{Kind, integer};
+use super::super::kind::{Kind, TEXT, integer};
 use super::super::option::{Access, ConfigOption, NOT_YET, WORKS};
 use super::super::readings::{BindAddress, KeyEvents};
 use super::super::settings::settings;
@@ -43,6 +45,57 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "read",
         doc: "Which commands the console of the dashboard runs, beside the rights of the user who \
               asks: none, those that change nothing, or all.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "http-metrics-on-port",
+        default: "no",
+        access: Access::Startup,
+        doc: "Whether `GET /metrics` of HTTP is answered on port and tls-port, too, to those \
+              who may run INFO, if it is the first that a connection says.",
+        cost: "The thread of HTTP.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "hot-keys-sample",
+        kind: integer(0, 65_536),
+        default: "512",
+        doc: "One of so many requests is looked at, by chance, for KEYSTATS HOT and the requests \
+              of prefixes; 0 looks at none.",
+        cost: "A few instructions a command; a sample is some thousand.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "big-keys",
+        default: "yes",
+        doc: "Whether keys are noted that grow to be among the biggest, for KEYSTATS BIG.",
+        cost: "A comparison for each value that is made anew or grows.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "key-prefixes",
+        kind: TEXT,
+        default: "",
+        doc: "The prefixes that KEYSTATS PREFIXES counts keys by, with blanks between them; if \
+              there are none, what stands up to the first colon is one.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "key-prefixes-interval",
+        kind: integer(0, 31_536_000),
+        default: "0",
+        doc: "Seconds from one count of all keys by their prefixes to the next, for /metrics and \
+              the dashboard; 0 counts only when KEYSTATS PREFIXES asks.",
+        cost: "A look at each key, on a background thread.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "latency-baseline-window",
+        kind: integer(0, 86_400),
+        default: "10",
+        doc: "Seconds after which each command's latency is compared with the best that it has \
+              shown; one that strays is told in the log, by LATENCY and in /metrics. 0 compares \
+              none.",
         ..WORKS
     },
     ConfigOption {
@@ -159,16 +212,22 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
 ];
 
 settings! {
+    BIG_KEYS: bool = "big-keys";
     BUSY_REPLY_THRESHOLD: u64 = "busy-reply-threshold";
     BUSY_SCOPE: BusyScope = "busy-scope";
     COMMANDLOG_LARGE_REPLY_MAX_LEN: usize = "commandlog-large-reply-max-len";
     COMMANDLOG_LARGE_REQUEST_MAX_LEN: usize = "commandlog-large-request-max-len";
     COMMANDLOG_REPLY_LARGER_THAN: i64 = "commandlog-reply-larger-than";
     COMMANDLOG_REQUEST_LARGER_THAN: i64 = "commandlog-request-larger-than";
+    HOT_KEYS_SAMPLE: u32 = "hot-keys-sample";
     HTTP_BIND: Vec<BindAddress> = "http-bind";
     HTTP_COMMANDS: HttpCommands = "http-commands";
+    HTTP_METRICS_ON_PORT: bool = "http-metrics-on-port";
     HTTP_PORT: u16 = "http-port";
     HTTP_TLS_PORT: u16 = "http-tls-port";
+    KEY_PREFIXES: Arc<[u8]> = "key-prefixes";
+    KEY_PREFIXES_INTERVAL: u32 = "key-prefixes-interval";
+    LATENCY_BASELINE_WINDOW: u32 = "latency-baseline-window";
     LATENCY_MONITOR_THRESHOLD: u64 = "latency-monitor-threshold";
     LATENCY_TRACKING: bool = "latency-tracking";
     LATENCY_TRACKING_INFO_PERCENTILES: Vec<f64> = "latency-tracking-info-percentiles";

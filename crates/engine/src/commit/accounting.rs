@@ -10,6 +10,7 @@ use proto::{Args, Output, OwnedArgs};
 use crate::clients::mailbox::PendingWakes;
 use crate::lane::Lane;
 use crate::observe::command_log::Execution;
+use crate::observe::hot_key_sketch::SampledRequest;
 use crate::observe::monitor;
 use crate::observe::stats::row_of_applier;
 use crate::runtime::counters::add;
@@ -49,7 +50,8 @@ pub(crate) fn book_in_words(
     let (micros, server) = (note_time(lane, entry), lane.shared);
     let reply_bytes = (out.len() - length) as u64 + out.bytes_to_come();
     let is_remarkable = server.command_log.is_remarkable(extent, micros, reply_bytes);
-    if is_remarkable || server.monitors.any() || server.hot_keys.is_tracking() {
+    let is_noted = server.hot_keys.is_tracking() || lane.is_sample_next();
+    if is_remarkable || is_noted || server.monitors.any() {
         let words = words();
         account(lane, session, entry, words.as_args(), micros, reply_bytes);
         feed_monitors(lane, session, session.database, entry, words.as_args());
@@ -124,6 +126,11 @@ pub fn account(
     }
     if server.hot_keys.is_tracking() {
         server.hot_keys.note(lane.number, entry, args, micros, reply_bytes);
+    }
+    if lane.takes_sample() {
+        let (database, now_us) = (session.database, lane.ticked_us());
+        let sampled = SampledRequest { entry, args, database, micros, reply_bytes, now_us };
+        lane.sample_again_in(server.key_statistics.hot.note(lane.number, &sampled));
     }
 }
 

@@ -272,7 +272,7 @@ fn heaviest<'a>(rows: impl Iterator<Item = &'a HeavyHitters>, count: usize) -> V
 }
 
 /// How many bytes a request takes as an array of bulk strings.
-fn request_bytes(args: Args<'_>) -> u64 {
+pub(super) fn request_bytes(args: Args<'_>) -> u64 {
     let framed = |length: usize| 5 + digits(length) + length as u64;
     3 + digits(args.len()) + args.iter().map(|word| framed(word.len())).sum::<u64>()
 }

@@ -70,6 +70,13 @@ impl LatencyMonitor {
         }
     }
 
+    /// Notes an event that is none by its length, while any are noted.
+    pub fn note_always(&self, clock: &Clock, event: &'static str, micros: u64) {
+        if self.threshold_us() != u64::MAX {
+            self.record(clock, event, micros);
+        }
+    }
+
     #[cold]
     fn record(&self, clock: &Clock, event: &'static str, micros: u64) {
         let sample = Sample { time: clock.now_ms().div_euclid(1000), latency: micros / 1000 };

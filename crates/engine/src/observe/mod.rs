@@ -2,11 +2,16 @@
 //!
 //! Invariant: an observer changes no data and takes only the parts that it reads.
 
+pub mod baselines;
+pub mod big_keys;
 pub mod command_log;
+pub mod hot_key_sketch;
 pub mod hot_keys;
+pub mod key_statistics;
 pub mod latency;
 pub mod monitor;
 pub mod notifications;
+pub mod prefixes;
 pub mod pubsub;
 pub mod rates;
 pub mod redact;

@@ -55,6 +55,9 @@ pub fn cycle(lane: &Lane) -> Option<Duration> {
     if let Some(mut pass) = defrag.try_pass() {
         let deadline = began + i64::from(cycle_us);
         while advance(lane, &mut pass) && lane.ticked_us() < deadline {}
+        lane.tick();
+        let micros = u64::try_from(lane.ticked_us() - began).unwrap_or(0);
+        server.latency.note(server.keyspace.clock(), "active-defrag-cycle", micros);
     }
     let rest_us = u64::from(cycle_us) * u64::from(100 - effort) / u64::from(effort);
     Some(Duration::from_micros(rest_us))

@@ -23,6 +23,7 @@ pub mod panics;
 pub mod record_batch;
 pub mod replace_file;
 pub mod schedstat;
+pub mod steal;
 pub mod stopwatch;
 pub mod syslog;
 pub mod title;

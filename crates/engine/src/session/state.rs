@@ -77,6 +77,8 @@ pub struct Seldom {
     tracked: Option<Box<Tracked>>,
     /// What REPLCONF and PSYNC have said.
     replica: Option<Box<ReplicaSession>>,
+    /// Whether its first request is one of HTTP, which is answered elsewhere.
+    pub(crate) asks_for_http: bool,
 }
 
 /// Which replies a client wants, as CLIENT REPLY says. Each is a bit of its own: within EXEC one
@@ -196,6 +198,11 @@ impl Session {
     pub fn asks_for_sync(&self) -> bool {
         let replica = self.seldom.as_ref().and_then(|seldom| seldom.replica.as_ref());
         replica.is_some_and(|replica| replica.asked.is_some())
+    }
+
+    /// Whether its first request is one of HTTP, which is answered elsewhere.
+    pub fn asks_for_http(&self) -> bool {
+        self.seldom.as_ref().is_some_and(|seldom| seldom.asks_for_http)
     }
 
     /// What HIMPORT PREPARE has named.

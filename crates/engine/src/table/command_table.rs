@@ -226,7 +226,7 @@ impl CommandTable {
 
     /// As `resolve`, by the names that the commands had before any was renamed or taken away: those
     /// that the server itself writes into a log, and that others wrote there before.
-    pub(crate) fn resolve_declared(&self, args: Args<'_>) -> Option<&CommandEntry> {
+    pub fn resolve_declared(&self, args: Args<'_>) -> Option<&CommandEntry> {
         let entry = self.declared(&args[0])?;
         match args.get(1) {
             Some(name) if !entry.subcommands.is_empty() => entry.subcommand(name),

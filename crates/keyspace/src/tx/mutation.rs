@@ -14,6 +14,7 @@ use structs::table::Place;
 
 use super::modified::ModifiedKeys;
 use super::undo::UndoLog;
+use crate::big_keys::BigBy;
 use crate::clock::AccessPolicy;
 use crate::counters::{DatabaseCounters, LaneCounters, bump};
 use crate::critical_section::CriticalSection;
@@ -21,7 +22,7 @@ use crate::entry::{EntryBox, EntryRef, Identity, NewText, Notes};
 use crate::garbage::{BIG_ENTRY, Garbage};
 use crate::keyspace::{Keyspace, Location};
 use crate::lock::partition::{PartitionContent, PartitionIndex};
-use crate::sizes::SizeClass;
+use crate::sizes::{SizeClass, power_of};
 use crate::waiting::ReadyKeys;
 
 /// One key's table, open for a change.
@@ -85,7 +86,9 @@ impl Mutation<'_> {
         entry.borrow().set_marks(self.content.marks);
         self.note_hit(entry.borrow());
         let (deadlines, memory) = (Deadlines::of(entry.borrow()), entry.borrow().memory());
-        self.database().sizes.count(None, SizeClass::of(entry.borrow()));
+        let size = SizeClass::of(entry.borrow());
+        self.database().sizes.count(None, size);
+        self.note_growth(entry.borrow(), (None, size), (0, memory));
         let (keyspace, position) = (self.keyspace, self.position);
         let table = self.content.tables.get_or_add(self.physical);
         let before = table.memory();
@@ -183,8 +186,10 @@ impl Mutation<'_> {
         let (deadlines, memory) = (Deadlines::of(entry.borrow()), entry.borrow().memory());
         let size = SizeClass::of(entry.borrow());
         let old = self.content.table_mut(self.physical).replace(place, entry);
-        self.database().sizes.count(SizeClass::of(old.borrow()), size);
-        bump(&self.database().memory, memory as i64 - old.borrow().memory() as i64);
+        let (size_before, before) = (SizeClass::of(old.borrow()), old.borrow().memory());
+        self.database().sizes.count(size_before, size);
+        bump(&self.database().memory, memory as i64 - before as i64);
+        self.note_growth(self.entry(place), (size_before, size), (before, memory));
         steps::step();
         self.count_deadlines(Deadlines::of(old.borrow()), deadlines);
         change.end();
@@ -241,11 +246,13 @@ impl Mutation<'_> {
         // Where no member ever had a deadline, none has to be looked for.
         let before = if members_expire { object.earliest_deadline() } else { None };
         let result = edit(object);
-        let (grown, after) = (object.memory() as i64 - memory as i64, object.earliest_deadline());
-        if grown != 0 {
-            bump(&self.database().memory, grown);
+        let (memory_after, after) = (object.memory(), object.earliest_deadline());
+        if memory_after != memory {
+            bump(&self.database().memory, memory_after as i64 - memory as i64);
         }
-        self.database().sizes.count(size, SizeClass::of(self.entry(place)));
+        let size_after = SizeClass::of(self.entry(place));
+        self.database().sizes.count(size, size_after);
+        self.note_growth(self.entry(place), (size, size_after), (memory, memory_after));
         if after != before {
             let own = self.entry(place).deadline();
             self.note_deadlines(
@@ -276,8 +283,10 @@ impl Mutation<'_> {
         let change = CriticalSection::begin();
         // Same block, same class of size: the memory count stays.
         let done = self.content.table_mut(self.physical).overwrite_packed(place, packed);
-        let after = Deadlines::of(self.entry(place));
-        self.database().sizes.count(size, SizeClass::of(self.entry(place)));
+        let (after, size_after) =
+            (Deadlines::of(self.entry(place)), SizeClass::of(self.entry(place)));
+        self.database().sizes.count(size, size_after);
+        self.note_growth(self.entry(place), (size, size_after), (0, 0));
         if done && after != deadlines {
             self.note_deadlines(place, deadlines, after);
         }
@@ -295,6 +304,24 @@ impl Mutation<'_> {
         }
         change.end();
         done
+    }
+
+    /// Notes a key that may be one of the biggest now.
+    #[inline]
+    fn note_growth(
+        &self,
+        entry: EntryRef<'_>,
+        (size_before, size): (Option<SizeClass>, Option<SizeClass>),
+        (memory_before, memory): (usize, usize),
+    ) {
+        let big_keys = &self.keyspace.big_keys;
+        let name = || (self.physical, entry.key().into());
+        let memories = (power_of(memory_before as u64), power_of(memory as u64));
+        big_keys.note(BigBy::Memory, memories, name);
+        if size != size_before {
+            let elements = |size: Option<SizeClass>| size.map_or(0, SizeClass::power_of_elements);
+            big_keys.note(BigBy::Elements, (elements(size_before), elements(size)), name);
+        }
     }
 
     /// Saves an entry for whoever must see it as it was.

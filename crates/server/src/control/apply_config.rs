@@ -26,6 +26,7 @@ use engine::runtime::title;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::process::fchdir;
 
+use crate::control::key_statistics;
 use crate::control::users;
 use crate::net::listeners;
 use crate::net::output_limit;
@@ -106,6 +107,13 @@ const EFFECTS: &[ConfigEffect] = &[
         of: &["latency-monitor-threshold"],
         at_start: true,
         apply: |server| server.latency.configure(server.config.get(LATENCY_MONITOR_THRESHOLD)),
+        ..PLAIN
+    },
+    // The statistics of keys are told what they are to keep.
+    ConfigEffect {
+        of: &["hot-keys-sample", "big-keys", "key-prefixes"],
+        at_start: true,
+        apply: |server| key_statistics::configure(server),
         ..PLAIN
     },
     // What new users begin with.

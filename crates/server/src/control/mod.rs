@@ -13,6 +13,8 @@ pub(crate) mod connection;
 pub(crate) mod context;
 pub(crate) mod fieldsets;
 pub(crate) mod help;
+pub(crate) mod key_statistics;
+pub(crate) mod latency_baseline;
 mod later;
 pub(crate) mod module;
 mod plane;

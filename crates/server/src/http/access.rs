@@ -19,29 +19,41 @@ use proto::OwnedArgs;
 
 use super::state::HttpState;
 use crate::control::server::info::INFO;
+use crate::control::server::key_stats::KEYSTATS;
 
 /// The name of the default user, whose password may come without a name.
 const DEFAULT: &[u8] = b"default";
 
-/// Whether a request may read what INFO tells; if not, the status that says so.
+/// The user of a request, who may read what INFO tells; if that may not be, the status that says
+/// so.
 pub(super) fn check(
     server: &HttpState,
     peer: SocketAddr,
     headers: &HeaderMap,
-) -> Result<(), StatusCode> {
+) -> Result<Arc<User>, StatusCode> {
     let user = authenticate(server, peer, headers)?;
     match may_read_figures(server, &user) {
-        true => Ok(()),
+        true => Ok(user),
         false => Err(StatusCode::FORBIDDEN),
     }
 }
 
-/// Whether a user may run INFO. One that was renamed, or taken away from clients, keeps its rights.
+/// Whether a user may run INFO.
 pub(super) fn may_read_figures(server: &HttpState, user: &User) -> bool {
-    let name = INFO.spec.name.as_bytes();
-    let info = server.table.declared(name).expect("INFO is declared");
-    let words: OwnedArgs = [name].into_iter().collect();
-    user.rules().may_run(info.id, words.as_args())
+    may_run(server, user, &[INFO.spec.name])
+}
+
+/// Whether a user may read the names of keys that KEYSTATS tells.
+pub(super) fn may_read_names(server: &HttpState, user: &User) -> bool {
+    may_run(server, user, &[KEYSTATS.spec.name, "HOT"])
+}
+
+/// Whether a user may run a command. One that was renamed, or taken away from clients, keeps its
+/// rights.
+fn may_run(server: &HttpState, user: &User, words: &[&str]) -> bool {
+    let words: OwnedArgs = words.iter().map(|word| word.as_bytes()).collect();
+    let entry = server.table.resolve_declared(words.as_args()).expect("the command is declared");
+    user.rules().may_run(entry.id, words.as_args())
 }
 
 /// The user of a request; if there is none, the status that says so.

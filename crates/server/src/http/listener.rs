@@ -4,25 +4,30 @@
 //! most are open, each for a bounded time.
 
 use std::convert::Infallible;
+use std::io::{self, Cursor};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use base::io_text::plain;
-use config::settings::{HTTP_BIND, HTTP_PORT, HTTP_TLS_PORT};
+use config::settings::{HTTP_BIND, HTTP_METRICS_ON_PORT, HTTP_PORT, HTTP_TLS_PORT};
 use engine::runtime::lanes::STACK_BYTES;
 use engine::runtime::log::{log_notice, log_warning};
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, LocalOptions};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::spawn_local;
 
+use super::response::HttpResponse;
 use super::state::HttpState;
 use super::{access, routes};
+use crate::net::connection::RawStream;
 use crate::net::listeners::bind_for;
 
 /// More wait in the listener's queue.
@@ -57,14 +62,20 @@ pub(crate) fn open(server: HttpState) -> Result<(), String> {
             sockets.push(HttpSocket { address, socket, is_encrypted });
         }
     }
-    if sockets.is_empty() {
+    let takes_guests = server.config.get(HTTP_METRICS_ON_PORT);
+    if sockets.is_empty() && !takes_guests {
         return Ok(());
     }
     let server: &'static HttpState = Box::leak(Box::new(server));
+    let (sender, guests) = mpsc::unbounded_channel();
+    if takes_guests {
+        // The thread ends with the process only.
+        server.let_http_in(move |stream, input| _ = sender.send(Guest { stream, input }));
+    }
     let run = move || {
         let mut builder = Builder::new_current_thread();
         match builder.enable_all().build_local(LocalOptions::default()) {
-            Ok(runtime) => runtime.block_on(serve_all(server, sockets)),
+            Ok(runtime) => runtime.block_on(serve_all(server, sockets, guests)),
             Err(error) => log_warning!(server.log, "Cannot serve HTTP: {}", plain(&error)),
         }
     };
@@ -72,7 +83,11 @@ pub(crate) fn open(server: HttpState) -> Result<(), String> {
     thread.spawn(run).map(|_| ()).map_err(|error| format!("Cannot serve HTTP: {}", plain(&error)))
 }
 
-async fn serve_all(server: &'static HttpState, sockets: Vec<HttpSocket>) {
+async fn serve_all(
+    server: &'static HttpState,
+    sockets: Vec<HttpSocket>,
+    mut guests: mpsc::UnboundedReceiver<Guest>,
+) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MOST));
     for HttpSocket { address, socket, is_encrypted } in sockets {
         match TcpListener::from_std(socket) {
@@ -84,7 +99,65 @@ async fn serve_all(server: &'static HttpState, sockets: Vec<HttpSocket>) {
             }
         }
     }
+    while let Some(guest) = guests.recv().await {
+        // One that finds no place is closed: its requests cannot wait in a listener's queue.
+        if let Ok(place) = Arc::clone(&places).try_acquire_owned() {
+            spawn_local(async move {
+                // A guest that cannot be read from is no client.
+                let _ = guest.serve(server).await;
+                drop(place);
+            });
+        }
+    }
     std::future::pending::<()>().await;
+}
+
+/// A connection that came in by the port of Redis, with what it has sent already.
+struct Guest {
+    stream: RawStream,
+    input: Vec<u8>,
+}
+
+impl Guest {
+    async fn serve(self, server: &'static HttpState) -> io::Result<()> {
+        let input = Cursor::new(self.input);
+        match self.stream {
+            RawStream::Tcp(socket) => {
+                let stream = TcpStream::from_std(socket)?;
+                let peer = stream.peer_addr()?;
+                serve_guest(server, input, stream, peer).await;
+            }
+            RawStream::Tls(session) => {
+                let stream = session.attach()?;
+                let peer = stream.socket().peer_addr()?;
+                serve_guest(server, input, *stream, peer).await;
+            }
+            // No address is known, by which its rights would be told.
+            RawStream::Unix(_) => {}
+        }
+        Ok(())
+    }
+}
+
+async fn serve_guest(
+    server: &'static HttpState,
+    input: Cursor<Vec<u8>>,
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    peer: SocketAddr,
+) {
+    let (reader, writer) = tokio::io::split(stream);
+    let stream = tokio::io::join(input.chain(reader), writer);
+    let service = service_fn(move |request| {
+        answer_in_time(server, peer, request, async move |request| {
+            routes::answer_guest(server, peer, &request)
+        })
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_PATIENCE)
+        .keep_alive(false)
+        .serve_connection(TokioIo::new(stream), service);
+    let _ = tokio::time::timeout(LIFE_MOST, connection).await;
 }
 
 async fn accept(
@@ -123,15 +196,9 @@ async fn serve(
     ends: (SocketAddr, SocketAddr),
 ) {
     let service = service_fn(move |request| {
-        // Whether it is late must not depend on whether the password is right.
-        let delay = access::delay(server, ends.0, request.headers());
-        async move {
-            let response = routes::answer(server, ends, request).await;
-            if let Some(delay) = delay {
-                tokio::time::sleep(delay).await;
-            }
-            Ok::<_, Infallible>(response)
-        }
+        answer_in_time(server, ends.0, request, async move |request| {
+            routes::answer(server, ends, request).await
+        })
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -139,4 +206,20 @@ async fn serve(
         .serve_connection(TokioIo::new(stream), service);
     // A client that breaks off, or stays too long, is nobody's concern.
     let _ = tokio::time::timeout(LIFE_MOST, connection).await;
+}
+
+/// Answers a request, late where others from there have guessed at passwords.
+async fn answer_in_time(
+    server: &'static HttpState,
+    peer: SocketAddr,
+    request: Request<Incoming>,
+    answer: impl AsyncFnOnce(Request<Incoming>) -> HttpResponse,
+) -> Result<HttpResponse, Infallible> {
+    // Whether it is late must not depend on whether the password is right.
+    let delay = access::delay(server, peer, request.headers());
+    let response = answer(request).await;
+    if let Some(delay) = delay {
+        tokio::time::sleep(delay).await;
+    }
+    Ok(response)
 }

@@ -4,6 +4,7 @@
 
 use std::net::SocketAddr;
 
+use acl::User;
 use hyper::body::Incoming;
 use hyper::header::{ACCEPT, ALLOW, WWW_AUTHENTICATE};
 use hyper::{Method, Request, StatusCode};
@@ -29,16 +30,33 @@ pub(super) async fn answer(
     match &*path {
         "/healthz" => text(StatusCode::OK, PLAIN, "ok\n"),
         "/readyz" => ready(server),
-        "/metrics" => guarded(server, ends.0, &request, || {
-            let accepts = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
-            let format = metrics::Format::of(accepts.unwrap_or_default());
-            text(StatusCode::OK, format.content_type(), metrics::text(server, format))
-        }),
+        "/metrics" => figures(server, ends.0, &request),
         other => page::answer(other).unwrap_or_else(|| {
             let there = "There are /, /metrics, /healthz, /readyz and /api/....\n";
             text(StatusCode::NOT_FOUND, PLAIN, there)
         }),
     }
+}
+
+/// The answer to a request that came in by the port of Redis, where there are only metrics.
+pub(super) fn answer_guest(
+    server: &HttpState,
+    peer: SocketAddr,
+    request: &Request<Incoming>,
+) -> HttpResponse {
+    match (request.method(), request.uri().path()) {
+        (&Method::GET, "/metrics") => figures(server, peer, request),
+        _ => text(StatusCode::NOT_FOUND, PLAIN, "There is GET /metrics.\n"),
+    }
+}
+
+fn figures(server: &HttpState, peer: SocketAddr, request: &Request<Incoming>) -> HttpResponse {
+    guarded(server, peer, request, |user| {
+        let accepts = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
+        let format = metrics::Format::of(accepts.unwrap_or_default());
+        let names_keys = access::may_read_names(server, user);
+        text(StatusCode::OK, format.content_type(), metrics::text(server, format, names_keys))
+    })
 }
 
 fn ready(server: &HttpState) -> HttpResponse {
@@ -52,10 +70,10 @@ fn guarded(
     server: &HttpState,
     peer: SocketAddr,
     request: &Request<Incoming>,
-    answer: impl FnOnce() -> HttpResponse,
+    answer: impl FnOnce(&User) -> HttpResponse,
 ) -> HttpResponse {
     match access::check(server, peer, request.headers()) {
-        Ok(()) => answer(),
+        Ok(user) => answer(&user),
         Err(StatusCode::UNAUTHORIZED) => {
             let why = "A name and a password of ACL are needed.\n";
             let refusal = text(StatusCode::UNAUTHORIZED, PLAIN, why);

@@ -15,7 +15,7 @@ use proto::{Output, ProtocolError};
 use tokio::sync::oneshot;
 
 use crate::memcached::MemcachedServer;
-use crate::net::connection::Moving;
+use crate::net::connection::{Moving, RawStream};
 use crate::net::listeners::ListenerHandle;
 use crate::net::tls::Tls;
 use crate::net::worker_pool::WorkerPool;
@@ -29,10 +29,15 @@ pub(crate) struct Network {
     pub(crate) tls: Tls,
     /// What takes over the connections of clients that become replicas; set likewise.
     links: OnceLock<LinksEntrance>,
+    /// What answers requests of HTTP that came in by the port of Redis; set where there may be any.
+    http: OnceLock<HttpEntrance>,
 }
 
 /// Takes over the connection of a client that has asked for a sync.
 type LinksEntrance = Box<dyn Fn(Box<Moving>) + Send + Sync>;
+
+/// Takes over the connection of a client that speaks HTTP, with what it has sent.
+type HttpEntrance = Box<dyn Fn(RawStream, Vec<u8>) + Send + Sync>;
 
 impl Deref for Network {
     type Target = MemcachedServer;
@@ -51,6 +56,7 @@ impl Network {
             listeners: OnceLock::new(),
             tls: Tls::default(),
             links: OnceLock::new(),
+            http: OnceLock::new(),
         }
     }
 
@@ -64,6 +70,20 @@ impl Network {
         match self.links.get() {
             Some(enter) => enter(moving),
             None => self.session_ended(moving.session.client.id),
+        }
+    }
+
+    /// Says where the connections of clients go that speak HTTP; once.
+    pub(crate) fn let_http_in(&self, enter: impl Fn(RawStream, Vec<u8>) + Send + Sync + 'static) {
+        let _ = self.http.set(Box::new(enter));
+    }
+
+    /// Gives up the connection of a client that speaks HTTP: it is no client of Redis any more.
+    pub(crate) fn give_to_http(&self, mut moving: Moving) {
+        self.session_ended(moving.session.client.id);
+        if let Some(enter) = self.http.get() {
+            let input = moving.take_input();
+            enter(moving.stream, input);
         }
     }
 

@@ -179,6 +179,9 @@ impl Worker {
         match exit {
             Exit::Closed => self.server.session_ended(client.id),
             Exit::Moved(moving) if moving.session.asks_for_sync() => self.server.emigrate(moving),
+            Exit::Moved(moving) if moving.session.asks_for_http() => {
+                self.server.give_to_http(*moving);
+            }
             Exit::Moved(moving) => self.server.worker_pool.hand_over(self.server, moving),
         }
     }

@@ -9,6 +9,7 @@ mod config;
 mod debug;
 mod hot_keys;
 pub(crate) mod info;
+pub(crate) mod key_stats;
 mod latency;
 mod latency_report;
 mod lolwut;
@@ -31,6 +32,7 @@ pub(crate) const COMMANDS: &[&ControlCommand] = &[
     &debug::DEBUG,
     &hot_keys::HOTKEYS,
     &info::INFO,
+    &key_stats::KEYSTATS,
     &latency::LATENCY,
     &lolwut::LOLWUT,
     &memory::MEMORY,

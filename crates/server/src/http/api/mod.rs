@@ -7,6 +7,7 @@ mod commands;
 mod config;
 mod console;
 mod figures;
+mod key_stats;
 mod keys;
 mod lists;
 mod values;
@@ -25,7 +26,8 @@ use super::{access, json, origin};
 use crate::http::HttpState;
 
 /// What stands behind `/api/`.
-const PATHS: &str = "info, me, latency, keys, key, clients, slow, config, commands, command";
+const PATHS: &str = "info, me, latency, keys, key, hotkeys, bigkeys, prefixes, clients, slow, \
+                     config, commands, command";
 
 /// The answer to a request for a path behind `/api/`.
 pub(super) async fn answer(
@@ -79,6 +81,9 @@ async fn tell(caller: &Caller, path: &str, request: Request<Incoming>) -> Result
         "latency" => figures::latency(caller),
         "keys" => keys::list(caller, &query).await,
         "key" => values::show(caller, &query).await,
+        "hotkeys" => key_stats::hot(caller, &query).await,
+        "bigkeys" => key_stats::big(caller, &query).await,
+        "prefixes" => key_stats::prefixes(caller).await,
         "clients" => lists::clients(caller).await,
         "slow" => lists::slow(caller).await,
         "config" => config::list(caller).await,

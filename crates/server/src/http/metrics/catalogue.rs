@@ -4,7 +4,7 @@
 //! `/metrics` says.
 
 use super::exposition::{MetricKind, PREFIX, suffix_of};
-use super::{durations, fields, lines};
+use super::{durations, fields, keys, lines};
 
 /// A family of metrics.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,10 +60,9 @@ impl MetricFamily {
 
 /// All families, in the order of `/metrics`.
 pub fn metric_families() -> Vec<MetricFamily> {
-    let (name, help) = durations::FAMILY;
-    let durations = MetricFamily::of(name, MetricKind::Histogram, help).with_label("command");
     let mut families = fields::families();
     families.extend(lines::families());
-    families.push(durations);
+    families.extend(durations::families());
+    families.extend(keys::families());
     families
 }

@@ -3,8 +3,11 @@
 //! Invariant: a bucket's limit is one of the limits by which durations are counted, so its count is
 //! exact.
 
+use engine::observe::baselines::BaselineFigures;
 use engine::observe::stats::bucket_limit;
+use engine::table::command_table::CommandEntry;
 
+use super::catalogue::MetricFamily;
 use super::exposition::{Exposition, MetricKind};
 use crate::control::server::info;
 use crate::http::state::HttpState;
@@ -16,10 +19,11 @@ const STEP: usize = 8;
 const SHOWN: std::ops::Range<usize> = 3..100;
 
 /// The family: its name and what it is.
-pub(super) const FAMILY: (&str, &str) =
+const FAMILY: (&str, &str) =
     ("command_duration_seconds", "How long calls of a command took, in seconds.");
 
 pub(super) fn write(server: &HttpState, exposition: &mut Exposition) {
+    write_baselines(server, exposition);
     exposition.family(FAMILY.0, MetricKind::Histogram, FAMILY.1);
     for (entry, stats) in info::called(server.network) {
         let name = &*entry.full_name;
@@ -38,5 +42,55 @@ pub(super) fn write(server: &HttpState, exposition: &mut Exposition) {
         let seconds = stats.micros as f64 / 1e6;
         exposition.sample_of("_sum", &[("command", name)], seconds);
         exposition.sample_of("_count", &[("command", name)], counted);
+    }
+}
+
+/// What is told of a command beside its best: the family's name and kind, the figure, what it is.
+type Baseline = (&'static str, MetricKind, fn(&BaselineFigures) -> f64, &'static str);
+
+const BASELINES: [Baseline; 3] = [
+    (
+        "command_tail_seconds",
+        MetricKind::Gauge,
+        |it| it.latest_us / 1e6,
+        "What 99 of 100 calls of a command took at most, of late.",
+    ),
+    (
+        "command_best_tail_seconds",
+        MetricKind::Gauge,
+        |it| it.best_us / 1e6,
+        "The best of what 99 of 100 calls of a command took at most.",
+    ),
+    (
+        "command_strays",
+        MetricKind::Counter,
+        |it| it.strays as f64,
+        "Times that a command began to stray from its best.",
+    ),
+];
+
+pub(super) fn families() -> impl Iterator<Item = MetricFamily> {
+    let baselines = BASELINES.into_iter().map(|(name, kind, _, help)| (name, kind, help));
+    let all = baselines.chain([(FAMILY.0, MetricKind::Histogram, FAMILY.1)]);
+    all.map(|(name, kind, help)| MetricFamily::of(name, kind, help).with_label("command"))
+}
+
+/// What 99 of 100 calls took at most: of late and at best, and how often the one strayed from the
+/// other.
+fn write_baselines(server: &HttpState, exposition: &mut Exposition) {
+    let figures = server.baselines.figures();
+    if figures.is_empty() {
+        return;
+    }
+    let name_of = |id: usize| {
+        let all = server.table.entries().iter().flat_map(CommandEntry::family);
+        all.into_iter().find(|entry| entry.id == id).map_or("", |entry| entry.full_name.as_str())
+    };
+    let figures: Vec<_> = figures.into_iter().map(|(id, figures)| (name_of(id), figures)).collect();
+    for (name, kind, value, help) in BASELINES {
+        exposition.family(name, kind, help);
+        for (command, figures) in &figures {
+            exposition.sample(&[("command", command)], value(figures));
+        }
     }
 }

@@ -74,6 +74,19 @@ impl Exposition {
         self.push(format_args!("# HELP {full} {help}\n# TYPE {full} {word}\n"));
     }
 
+    /// Begins a family of which there are samples only now and then.
+    pub(super) fn family_if(
+        &mut self,
+        is_any: bool,
+        name: &'static str,
+        kind: MetricKind,
+        help: &str,
+    ) {
+        if is_any {
+            self.family(name, kind, help);
+        }
+    }
+
     /// A sample of the family.
     pub(super) fn sample(&mut self, labels: &[(&str, &str)], value: impl Display) {
         self.sample_of(suffix_of(self.family.1), labels, value);

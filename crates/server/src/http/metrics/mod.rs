@@ -7,6 +7,7 @@ mod catalogue;
 mod durations;
 mod exposition;
 mod fields;
+mod keys;
 mod lines;
 
 #[cfg(test)]
@@ -20,14 +21,17 @@ use exposition::Exposition;
 use crate::http::json::quoted;
 use crate::http::state::HttpState;
 
-/// All metrics.
-pub(super) fn text(server: &HttpState, format: Format) -> String {
+/// All metrics, and names of keys among them if the caller may read those.
+pub(super) fn text(server: &HttpState, format: Format, names_keys: bool) -> String {
     let mut exposition = Exposition::new(format);
     let report = (server.info)();
     let found: Vec<(&str, &str)> = entries(&report).collect();
     fields::write(&found, &mut exposition);
     lines::write(&found, &mut exposition);
     durations::write(server, &mut exposition);
+    if names_keys {
+        keys::write(server, &mut exposition);
+    }
     exposition.finish()
 }
 

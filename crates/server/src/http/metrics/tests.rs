@@ -62,7 +62,7 @@ fn every_field_of_info_is_a_metric_or_is_left_out_for_a_reason() {
 fn every_family_is_in_the_catalogue() {
     let known: BTreeSet<String> = metric_families().into_iter().map(|family| family.name).collect();
     assert_eq!(known.len(), metric_families().len(), "each is there once");
-    let text = text(&state(), Format::Prometheus);
+    let text = text(&state(), Format::Prometheus, true);
     let told = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
     let missing: Vec<&str> = told.filter(|name| !known.contains(*name)).collect();
     assert!(missing.is_empty(), "{missing:?}");
@@ -72,7 +72,7 @@ fn every_family_is_in_the_catalogue() {
 fn names_are_well_formed_and_each_is_there_once() {
     let mut seen = BTreeSet::new();
     for format in [Format::Prometheus, Format::OpenMetrics] {
-        let text = text(&state(), format);
+        let text = text(&state(), format, true);
         let mut families = BTreeSet::new();
         for line in text.lines().filter(|line| line.starts_with("# TYPE ")) {
             let words: Vec<&str> = line.split(' ').collect();
@@ -120,7 +120,7 @@ fn units_are_base_units_in_full() {
         "mb",
         "gb",
     ];
-    let text = text(&state(), Format::Prometheus);
+    let text = text(&state(), Format::Prometheus, true);
     let strange: Vec<&str> = text
         .lines()
         .filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next())

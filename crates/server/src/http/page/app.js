@@ -3,21 +3,24 @@
 import { read } from './api.js';
 import { console_ } from './console.js';
 import { keys } from './keys.js';
-import { clients, configuration, slow } from './lists.js';
+import { bigKeys, clients, configuration, hotKeys, prefixes, slow } from './lists.js';
 import { overview } from './overview.js';
 import { replication } from './replication.js';
 import { follow, samples, watch } from './samples.js';
 import { el } from './text.js';
 
 const VIEWS = [
-  ['overview', 'Overview', overview], ['keys', 'Keys', keys], ['slow', 'Slow commands', slow],
+  ['overview', 'Overview', overview], ['keys', 'Keys', keys], ['hot', 'Hot keys', hotKeys],
+  ['big', 'Big keys', bigKeys], ['prefixes', 'Prefixes', prefixes], ['slow', 'Slow commands', slow],
   ['clients', 'Clients', clients], ['replication', 'Replication', replication],
   ['configuration', 'Configuration', configuration], ['console', 'Console', console_],
 ];
 const main = document.getElementById('main');
 const state = document.getElementById('state');
-const links = VIEWS.map(([name, title], at) => el('a', { href: `#${name}`, title: `${title} (${at + 1})` },
-  title));
+// The tenth is reached by 0.
+const keyOf = (at) => (at + 1) % 10;
+const links = VIEWS.map(([name, title], at) => el('a', { href: `#${name}`,
+  title: `${title} (${keyOf(at)})` }, title));
 let end = () => {};
 let me = null;
 
@@ -72,7 +75,7 @@ document.getElementById('theme').addEventListener('click', turn);
 document.addEventListener('keydown', (event) => {
   const is_typing = event.target.closest('input, select, textarea, dialog');
   if (is_typing || event.ctrlKey || event.metaKey || event.altKey) return;
-  const view = VIEWS[Number(event.key) - 1];
+  const view = VIEWS.find((_, at) => event.key === String(keyOf(at)));
   if (view) location.hash = view[0];
   else if (event.key === 't') turn();
   else if (event.key === '/') {

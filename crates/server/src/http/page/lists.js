@@ -1,11 +1,12 @@
 // The views that are tables: slow commands, clients, and the configuration.
 
 import { read } from './api.js';
-import { counted, el, micros, seconds, shown, size } from './text.js';
+import { count, counted, el, micros, seconds, shown, size } from './text.js';
 
 /** A table with a filter and columns to sort by. A column is
-  * `[head, text of a row, number of a row, class]`. */
-function table(main, { title, path, columns, refresh, note, className }) {
+  * `[head, text of a row, number of a row, class]`. Where there are choices, each is
+  * `[word, path]`. */
+function table(main, { title, path, choices, columns, refresh, note, className, rowsOf }) {
   const field = el('input', { type: 'search', placeholder: 'Filter', 'aria-label': 'Filter',
     autocomplete: 'off', spellcheck: false });
   const body = el('tbody');
@@ -21,7 +22,9 @@ function table(main, { title, path, columns, refresh, note, className }) {
   const classes = ([, , rank, kind]) => `${rank ? '.number' : ''}${kind ? `.${kind}` : ''}`;
   const heads = columns.map((column, at) => el(`th${classes(column)}`, el('button',
     { type: 'button', onclick: () => order(at) }, column[0])));
-  main.replaceChildren(el('h1', title), el('div.bar', field, summary),
+  const choice = choices && el('select', { 'aria-label': 'By', onchange: () => look() },
+    choices.map(([word, there]) => el('option', { value: there }, word)));
+  main.replaceChildren(el('h1', title), el('div.bar', field, choice, summary),
     el('section.card.scroll', el('table', el('thead', el('tr', heads)), body)));
   const draw = () => {
     const wanted = field.value.toLowerCase();
@@ -46,13 +49,19 @@ function table(main, { title, path, columns, refresh, note, className }) {
   let timer = null;
   let is_over = false;
   const look = async () => {
+    clearTimeout(timer);
+    const wanted = choice ? choice.value : path;
     try {
-      all = await read(path);
-      if (!is_over) draw();
+      const told = await read(wanted);
+      // Another may have been chosen meanwhile.
+      if (is_over || (choice && choice.value !== wanted)) return;
+      all = rowsOf ? rowsOf(told) : told;
+      draw();
     } catch (failure) {
       summary.className = 'bad';
       summary.textContent = failure.message;
     }
+    clearTimeout(timer);
     if (!is_over && refresh) timer = setTimeout(look, refresh);
   };
   look();
@@ -65,6 +74,51 @@ export function slow(main) {
     ['Took', (row) => micros(row.micros), (row) => row.micros],
     ['Command', (row) => row.words.map(shown).join(' ')],
     ['Client', (row) => `${shown(row.addr)}${row.name ? ` ${shown(row.name)}` : ''}`, null, 'doc'],
+  ] });
+}
+
+const share = (part) => `${(part * 100).toFixed(part < 0.1 ? 1 : 0)} %`;
+
+export function hotKeys(main) {
+  const is_bytes = () => main.querySelector('select').value.endsWith('bytes');
+  const is_time = () => main.querySelector('select').value.endsWith('time');
+  const rate = (number) => {
+    if (is_time()) return `${micros(number)} each second`;
+    return `${is_bytes() ? size(number) : count(number)} each second`;
+  };
+  return table(main, { title: 'Hot keys', refresh: 3000, note: 'hot key', choices: [
+    ['by requests', 'hotkeys?by=requests'], ['by bytes', 'hotkeys?by=bytes'],
+    ['by time', 'hotkeys?by=time'],
+  ], columns: [
+    ['Key', (row) => shown(row.key)],
+    ['Database', (row) => String(row.db), (row) => row.db, 'doc'],
+    ['Takes', (row) => rate(row['per-second']), (row) => row['per-second']],
+    ['Of all', (row) => share(row.share), (row) => row.share],
+  ] });
+}
+
+export function bigKeys(main) {
+  return table(main, { title: 'Big keys', refresh: 10000, note: 'big key', choices: [
+    ['by memory', 'bigkeys?by=memory'], ['by elements', 'bigkeys?by=elements'],
+  ], columns: [
+    ['Key', (row) => shown(row.key)],
+    ['Database', (row) => String(row.db), (row) => row.db, 'doc'],
+    ['Type', (row) => row.type],
+    ['Memory', (row) => size(row.bytes), (row) => row.bytes],
+    ['Elements', (row) => (row.elements === null ? '–' : count(row.elements)), (row) => row.elements ?? 0],
+  ] });
+}
+
+export function prefixes(main) {
+  const rowsOf = (told) => [...told.prefixes,
+    { name: '(without a prefix)', ...told['without-prefix'] }, { name: '(others)', ...told.others },
+  ].filter((row) => row.keys > 0);
+  return table(main, { title: 'Prefixes', path: 'prefixes', note: 'prefix', rowsOf, columns: [
+    ['Prefix', (row) => row.name ?? shown(row.prefix)],
+    ['Keys', (row) => count(row.keys), (row) => row.keys],
+    ['Memory', (row) => size(row.bytes), (row) => row.bytes],
+    ['Requests', (row) => (row.name ? '–' : `${count(row['requests-per-second'])} each second`),
+      (row) => row['requests-per-second'] ?? 0],
   ] });
 }
 

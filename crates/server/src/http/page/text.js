@@ -88,7 +88,8 @@ export function count(number) {
 
 /** So many of what the word says. */
 export function counted(number, word) {
-  return `${count(number)} ${word}${number === 1 ? '' : 's'}`;
+  const plural = word.endsWith('x') ? `${word}es` : `${word}s`;
+  return `${count(number)} ${number === 1 ? word : plural}`;
 }
 
 export function size(bytes) {

@@ -1,0 +1,235 @@
+//! How long each command takes, against the best that it has shown: which command strays from what
+//! it could be, whatever that is.
+//!
+//! The measure is what 99 of 100 calls take at most, over a window in which a command was called
+//! often enough. The best is the lowest of those, and is forgotten slowly, since data grow.
+//!
+//! Invariants: nothing is counted here while commands run, only what the statistics count anyway is
+//! looked at; a command that goes on straying is told once.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard};
+
+use super::stats::{CallStats, bucket_limit};
+
+/// A window has at least so many calls, so the measure is that of no single one.
+const CALLS_LEAST: u64 = 100;
+
+/// From so many windows the best is learned before anything strays from it.
+const WINDOWS_LEAST: u32 = 6;
+
+/// A command strays that takes so many times its best,
+const TIMES: f64 = 4.0;
+
+/// and so many microseconds more: what is less is noise of the machine.
+const MORE_US: f64 = 200.0;
+
+/// A command that strayed is itself again below so many times its best.
+const TIMES_AGAIN: f64 = 2.0;
+
+/// Which part of the way to the present the best goes in each window.
+const FORGETTING: f64 = 0.01;
+
+/// What is known of all commands.
+#[derive(Default)]
+pub struct Baselines {
+    commands: Mutex<BTreeMap<usize, Baseline>>,
+}
+
+/// What is known of one command.
+#[derive(Clone, Debug, Default)]
+struct Baseline {
+    /// The durations that were counted when the present window began.
+    counted: Vec<u64>,
+    windows: u32,
+    figures: BaselineFigures,
+}
+
+/// How long a command takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct BaselineFigures {
+    /// What 99 of 100 calls took at most in the latest window, in microseconds.
+    pub latest_us: f64,
+    /// The best of that.
+    pub best_us: f64,
+    /// Whether it strays now.
+    pub is_straying: bool,
+    /// How often it began to.
+    pub strays: u64,
+}
+
+/// What became of a command in a window that is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turning {
+    /// The command strays from now on.
+    Strays,
+    /// The command is itself again.
+    Recovers,
+}
+
+impl Baselines {
+    /// Looks at what a command's calls took by now; what became of it if that is another than
+    /// before.
+    pub fn look(&self, command: usize, stats: &CallStats) -> Option<Turning> {
+        self.commands().entry(command).or_default().look(&stats.histogram)
+    }
+
+    /// The commands of which enough is known, by their ids.
+    pub fn figures(&self) -> Vec<(usize, BaselineFigures)> {
+        let commands = self.commands();
+        let learned = commands.iter().filter(|(_, baseline)| baseline.windows >= WINDOWS_LEAST);
+        learned.map(|(command, baseline)| (*command, baseline.figures)).collect()
+    }
+
+    /// What is known of a command.
+    pub fn figures_of(&self, command: usize) -> Option<BaselineFigures> {
+        self.commands().get(&command).map(|baseline| baseline.figures)
+    }
+
+    fn commands(&self) -> MutexGuard<'_, BTreeMap<usize, Baseline>> {
+        self.commands.lock().expect("no critical section here panics")
+    }
+}
+
+impl Baseline {
+    fn look(&mut self, counted: &[u64]) -> Option<Turning> {
+        let before = |bucket: usize| self.counted.get(bucket).copied().unwrap_or(0);
+        // The statistics were reset meanwhile.
+        if counted.iter().enumerate().any(|(bucket, count)| *count < before(bucket)) {
+            self.counted = counted.to_vec();
+            return None;
+        }
+        let window = counted.iter().enumerate().map(|(bucket, count)| count - before(bucket));
+        let window: Vec<u64> = window.collect();
+        let calls: u64 = window.iter().sum();
+        if calls < CALLS_LEAST {
+            return None;
+        }
+        self.counted = counted.to_vec();
+        self.end_window(tail_us(&window, calls))
+    }
+
+    fn end_window(&mut self, latest_us: f64) -> Option<Turning> {
+        let figures = &mut self.figures;
+        figures.latest_us = latest_us;
+        self.windows = self.windows.saturating_add(1);
+        let best_us = figures.best_us;
+        figures.best_us = match latest_us < best_us || self.windows == 1 {
+            true => latest_us,
+            false => best_us + (latest_us - best_us) * FORGETTING,
+        };
+        if self.windows <= WINDOWS_LEAST {
+            return None;
+        }
+        let strays = latest_us > best_us * TIMES && latest_us > best_us + MORE_US;
+        if strays && !figures.is_straying {
+            figures.is_straying = true;
+            figures.strays += 1;
+            return Some(Turning::Strays);
+        }
+        let recovers = latest_us < best_us * TIMES_AGAIN || latest_us < best_us + MORE_US;
+        if recovers && figures.is_straying {
+            figures.is_straying = false;
+            return Some(Turning::Recovers);
+        }
+        None
+    }
+}
+
+/// What 99 of 100 calls took at most.
+fn tail_us(window: &[u64], calls: u64) -> f64 {
+    let wanted = calls - calls / 100;
+    let mut seen = 0;
+    let reaches = |count: &u64| {
+        seen += count;
+        seen >= wanted
+    };
+    bucket_limit(window.iter().position(reaches).unwrap_or(window.len() - 1)) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Baseline, Turning, WINDOWS_LEAST};
+
+    /// The bucket of durations of 4, 64 and 1024 microseconds.
+    const BRIEF: usize = 4;
+    const LONG: usize = 20;
+    const VERY_LONG: usize = 36;
+
+    struct Command {
+        baseline: Baseline,
+        counted: Vec<u64>,
+    }
+
+    impl Command {
+        fn new() -> Self {
+            Self { baseline: Baseline::default(), counted: vec![0; 64] }
+        }
+
+        fn call(&mut self, bucket: usize, times: u64) -> Option<Turning> {
+            self.counted[bucket] += times;
+            self.baseline.look(&self.counted)
+        }
+
+        /// One that has learned how brief it can be.
+        fn learned() -> Self {
+            let mut command = Self::new();
+            for _ in 0..WINDOWS_LEAST {
+                assert_eq!(command.call(BRIEF, 100), None);
+            }
+            command
+        }
+    }
+
+    #[test]
+    fn a_command_that_strays_is_told_once_and_again_when_it_recovers() {
+        let mut command = Command::learned();
+        assert_eq!(command.call(VERY_LONG, 100), Some(Turning::Strays));
+        assert_eq!(command.call(VERY_LONG, 100), None);
+        assert_eq!(command.call(BRIEF, 100), Some(Turning::Recovers));
+        assert_eq!(command.call(BRIEF, 100), None);
+        assert_eq!(command.call(VERY_LONG, 100), Some(Turning::Strays));
+        assert_eq!(command.baseline.figures.strays, 2);
+    }
+
+    #[test]
+    fn little_is_no_straying() {
+        let mut command = Command::learned();
+        assert_eq!(command.call(LONG, 100), None, "64 microseconds are noise");
+        // One call of a hundred and one may take any time.
+        command.counted[VERY_LONG] += 1;
+        assert_eq!(command.call(BRIEF, 100), None);
+    }
+
+    #[test]
+    fn too_few_calls_are_no_window() {
+        let mut command = Command::learned();
+        assert_eq!(command.call(VERY_LONG, 99), None);
+        assert_eq!(command.baseline.windows, WINDOWS_LEAST);
+        assert_eq!(command.call(VERY_LONG, 1), Some(Turning::Strays));
+    }
+
+    #[test]
+    fn the_best_is_learned_first_and_forgotten_slowly() {
+        let mut command = Command::new();
+        assert_eq!(command.call(BRIEF, 100), None);
+        for _ in 1..WINDOWS_LEAST {
+            assert_eq!(command.call(VERY_LONG, 100), None);
+        }
+        let mut command = Command::learned();
+        for _ in 0..500 {
+            command.call(VERY_LONG, 100);
+        }
+        assert!(!command.baseline.figures.is_straying);
+        assert_eq!(command.call(BRIEF, 100), None);
+        assert!(command.baseline.figures.best_us < 8.0);
+    }
+
+    #[test]
+    fn a_reset_of_the_statistics_begins_a_window() {
+        let mut command = Command::learned();
+        command.counted = vec![0; 64];
+        assert_eq!(command.call(VERY_LONG, 100), None);
+        assert_eq!(command.call(VERY_LONG, 100), Some(Turning::Strays));
+    }
+}

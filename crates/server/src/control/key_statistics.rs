@@ -1,0 +1,57 @@
+//! Statistics of keys that nobody has to ask for: what they follow of the configuration, and when
+//! they are looked at.
+//!
+//! Invariant: all keys are counted on a background thread, whoever asks for it.
+
+use config::settings::{BIG_KEYS, HOT_KEYS_SAMPLE, KEY_PREFIXES, KEY_PREFIXES_INTERVAL};
+use engine::observe::prefixes::{self, PrefixRule, PrefixSurvey};
+use keyspace::BigBy;
+
+use crate::server::Server;
+
+/// From one look at the biggest keys to the next.
+const BIG_KEYS_PAUSE_US: i64 = 10_000_000;
+
+/// Follows the configuration.
+pub(crate) fn configure(server: &Server) {
+    let statistics = &server.key_statistics;
+    let rule = PrefixRule::of(&server.config.get(KEY_PREFIXES));
+    let now_us = server.keyspace.clock().monotonic_us();
+    statistics.hot.configure(server.config.get(HOT_KEYS_SAMPLE), rule, now_us);
+    server.keyspace.big_keys().switch(server.config.get(BIG_KEYS));
+}
+
+/// When the slow clock is to begin the next looks, on the monotonic clock.
+#[derive(Default)]
+pub(crate) struct KeyLooks {
+    next_big_us: i64,
+    next_survey_us: i64,
+}
+
+impl KeyLooks {
+    /// Begins what is due.
+    pub(crate) fn tick(&mut self, server: &'static Server) {
+        let now_us = server.keyspace.clock().monotonic_us();
+        if now_us >= self.next_big_us && server.keyspace.big_keys().is_any() {
+            self.next_big_us = now_us + BIG_KEYS_PAUSE_US;
+            server.background.spawn_visit(move |lane| {
+                for by in [BigBy::Memory, BigBy::Elements] {
+                    server.key_statistics.big.look(server.keyspace, lane, by);
+                }
+            });
+        }
+        let pause_us = i64::from(server.config.get(KEY_PREFIXES_INTERVAL)) * 1_000_000;
+        if pause_us > 0 && now_us >= self.next_survey_us && !server.loading.is_on() {
+            self.next_survey_us = now_us + pause_us;
+            server.background.spawn_visit(move |lane| _ = survey_prefixes(server, lane));
+        }
+    }
+}
+
+/// Counts all keys by their prefixes, on a background thread.
+pub(crate) fn survey_prefixes(server: &Server, lane: usize) -> PrefixSurvey {
+    let rule = PrefixRule::of(&server.config.get(KEY_PREFIXES));
+    let survey = prefixes::survey(server.keyspace, lane, &rule);
+    server.key_statistics.keep(survey.clone());
+    survey
+}
