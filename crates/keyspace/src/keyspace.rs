@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use base::hash::KeyHasher;
+use base::hash_slot::hash_slot;
 use base::time::{Clock, UnixMillis};
 use structs::prefetch;
 
@@ -21,6 +22,7 @@ use crate::garbage::{Garbage, Reclaimer};
 use crate::ghost_list::GhostList;
 use crate::lock::ParkingLot;
 use crate::lock::partition::{Partition, PartitionIndex};
+use crate::options::Options;
 use crate::outside::Outside;
 use crate::populated::Populated;
 use crate::stall_stats::StallStats;
@@ -76,17 +78,6 @@ impl Location {
     }
 }
 
-/// What a keyspace is made with.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Logical databases, `SELECT 0` to `SELECT databases - 1`.
-    pub databases: usize,
-    /// The key of the hash that places keys; random unless a test wants it fixed.
-    pub hash_key: (u64, u64),
-    /// The clock that all transactions read.
-    pub clock: Clock,
-}
-
 /// Which events commands shall report; bits as in `EventClass`.
 pub type EventMask = u32;
 
@@ -99,6 +90,7 @@ pub struct Keyspace {
     lot: ParkingLot,
     world: World,
     hasher: KeyHasher,
+    by_hash_slot: bool,
     clock: Clock,
     counters: Counters,
     databases: Databases,
@@ -221,22 +213,6 @@ impl Settings {
     }
 }
 
-impl Options {
-    /// Redis' sixteen databases, with a hash nobody can guess.
-    #[must_use]
-    pub fn new() -> Self {
-        let mut random = base::random::Random::from_entropy();
-        let hash_key = (random.next_u64(), random.next_u64());
-        Self { databases: 16, hash_key, clock: Clock::system() }
-    }
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Keyspace {
     /// Makes a keyspace for the rest of the process's life.
     #[must_use]
@@ -252,6 +228,7 @@ impl Keyspace {
             lot: ParkingLot::new(LOTS),
             world: World::new(clock.clone()),
             hasher: KeyHasher::new(options.hash_key.0, options.hash_key.1),
+            by_hash_slot: options.by_hash_slot,
             clock,
             counters: Counters::new(LANES, 2 * options.databases),
             databases: Databases::new(databases),
@@ -275,7 +252,14 @@ impl Keyspace {
     #[inline]
     #[must_use]
     pub fn locate(&self, key: &[u8]) -> Location {
-        Location::of_hash(self.hasher.hash(key))
+        let hash = self.hasher.hash(key);
+        if self.by_hash_slot { Self::locate_by_slot(key, hash) } else { Location::of_hash(hash) }
+    }
+
+    /// Slots are as many as partitions; the hash says where in there, as slots can be guessed.
+    #[cold]
+    fn locate_by_slot(key: &[u8], hash: u64) -> Location {
+        Location::new(hash_slot(key) % PARTITIONS as PartitionIndex, hash)
     }
 
     /// Asks the processor for all that lookups of these keys in a logical database will read, so

@@ -10,9 +10,10 @@ use std::task::{Poll, Wake, Waker};
 use shuttle::sync::{Condvar, Mutex};
 use shuttle::thread;
 
-use crate::keyspace::{Keyspace, Options, PARTITIONS};
+use crate::keyspace::{Keyspace, PARTITIONS};
 use crate::lock::acquisition::{Acquisition, PartitionSet};
 use crate::lock::partition::PartitionIndex;
+use crate::options::Options;
 use crate::tx::{Tx, TxOptions};
 use crate::world::HeavyPass;
 

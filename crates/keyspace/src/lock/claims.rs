@@ -97,9 +97,10 @@ mod tests {
 
     use base::time::Clock;
 
-    use crate::keyspace::{Keyspace, Options};
+    use crate::keyspace::Keyspace;
     use crate::lock::acquisition::Acquisition;
     use crate::lock::partition::PartitionIndex;
+    use crate::options::Options;
 
     /// Counts how often its task is woken.
     #[derive(Default)]

@@ -5,8 +5,9 @@ use super::{
     DATABASES, NOW, OPTIONS, Tx, at, audit, begin, keyspace, on, scattered, set, set_until,
     undoable, world,
 };
-use crate::keyspace::{Keyspace, Options, PARTITIONS};
+use crate::keyspace::{Keyspace, PARTITIONS};
 use crate::lock::partition::PartitionIndex;
+use crate::options::Options;
 use crate::tx::{Look, Need, Order, Rule};
 
 /// Tables of all partitions beyond those of database 0.

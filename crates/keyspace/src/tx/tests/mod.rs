@@ -23,9 +23,10 @@ use base::time::{Clock, UnixMillis};
 
 use super::{Tx, TxOptions};
 use crate::entry::{EntryRef, NewText};
-use crate::keyspace::{Keyspace, Options, PARTITIONS};
+use crate::keyspace::{Keyspace, PARTITIONS};
 use crate::lock::acquisition::{Acquisition, PartitionSet};
 use crate::lock::partition::PartitionIndex;
+use crate::options::Options;
 use crate::sizes::Sizes;
 use crate::tx::Lifetime;
 
@@ -43,7 +44,7 @@ fn keyspace() -> &'static Keyspace {
 
 /// A keyspace whose time is that of a clock.
 fn keyspace_by(clock: Clock) -> &'static Keyspace {
-    let options = Options { databases: DATABASES, hash_key: (7, 9), clock };
+    let options = Options { databases: DATABASES, hash_key: (7, 9), clock, by_hash_slot: false };
     let keyspace = Keyspace::leak(options);
     keyspace.databases().swap(2, 17);
     keyspace.databases().swap(3, 40);
