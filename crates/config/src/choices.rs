@@ -48,6 +48,18 @@ choice! {
 }
 
 choice! {
+    /// How nodes of a cluster are named to clients.
+    EndpointType {
+        /// By their addresses.
+        Ip = "ip",
+        /// By their host names.
+        Hostname = "hostname",
+        /// Not at all: clients go by the address that they know.
+        Unknown = "unknown-endpoint",
+    }
+}
+
+choice! {
     /// How a replica loads a full sync.
     DisklessLoad {
         /// By way of a file.

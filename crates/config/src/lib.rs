@@ -26,9 +26,9 @@ mod store;
 pub use arguments::without_secrets;
 pub use choices::{
     AclPubsubDefault, AofLoadErrors, AppendFsync, BusyScope, DebugAccess, DisklessLoad,
-    HttpCommands, LogFormat, LogLevel, LogTimestampFormat, MaxmemoryPolicy, MemcachedProtocol,
-    OomScoreAdj, PropagationErrorBehavior, RdbVersionCheck, Supervised, SyslogFacility,
-    TlsAuthClients, TlsAuthClientsUser,
+    EndpointType, HttpCommands, LogFormat, LogLevel, LogTimestampFormat, MaxmemoryPolicy,
+    MemcachedProtocol, OomScoreAdj, PropagationErrorBehavior, RdbVersionCheck, Supervised,
+    SyslogFacility, TlsAuthClients, TlsAuthClientsUser,
 };
 pub use kind::{Fault, Kind, Special, Standing, TextCheck, Unit, Value, parse_bytes};
 pub use load::{CommandLine, LoadError, Place, Rename, Show, Source, Startup};

@@ -11,8 +11,9 @@ use super::options::{ALL, CELLS};
 use super::store::{Readable, Setting, Shape};
 
 pub use super::options::{
-    clients::*, encoding::*, keydb::*, logging::*, memcached::*, memory::*, monitoring::*,
-    network::*, persistence::*, process::*, replication::*, security::*, threads::*, tls::*,
+    clients::*, cluster::*, encoding::*, keydb::*, logging::*, memcached::*, memory::*,
+    monitoring::*, network::*, persistence::*, process::*, replication::*, security::*, threads::*,
+    tls::*,
 };
 
 /// The handle of the option called `name`; its panics are errors of the compiler.

@@ -1,7 +1,7 @@
 //! The directives whose values have a form of their own, and the checks of texts that are more than
 //! text.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::sync::Arc;
@@ -208,6 +208,9 @@ pub(super) const IPV4: Kind = Kind::Text(|text| address::<Ipv4Addr>(text, "Inval
 
 /// An IPv6 address to announce, or none.
 pub(super) const IPV6: Kind = Kind::Text(|text| address::<Ipv6Addr>(text, "Invalid IPv6 address"));
+
+/// An address to announce on the bus, which knows no names; or none.
+pub(super) const IP: Kind = Kind::Text(|text| address::<IpAddr>(text, "Invalid IP address"));
 
 /// The process title's template: variables in braces.
 pub(super) const TITLE_TEMPLATE: Kind = Kind::Text(|text| {

@@ -215,8 +215,12 @@ impl Config {
         lines.iter().for_each(|(name, text)| self.put_one(name.as_bytes(), text.as_bytes()));
     }
 
-    /// REPLICAOF names another primary: CONFIG GET and REWRITE are to tell it.
+    /// REPLICAOF names another primary: CONFIG GET and REWRITE are to tell it. In a cluster
+    /// `nodes.conf` does, and no configuration file may.
     pub fn set_primary(&self, primary: Option<(&str, u16)>) {
+        if self.get(settings::CLUSTER_ENABLED) {
+            return;
+        }
         let text = primary.map_or(String::new(), |(host, port)| format!("{host} {port}"));
         let index = find(b"replicaof").expect("there is such an option");
         self.store(index, &Value::text(text.as_bytes()));

@@ -1,7 +1,11 @@
 //! Options: cluster mode.
 
+use std::sync::Arc;
+
+use super::super::choices::EndpointType;
 use super::super::kind::{Kind, TEXT, integer, memory, unsigned_memory};
-use super::super::option::{Access, ConfigOption, MISSING, NOT_YET};
+use super::super::option::{Access, ConfigOption, NOT_YET, WORKS};
+use super::super::settings::settings;
 use super::super::special;
 
 /// Cluster mode.
@@ -11,7 +15,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "no",
         access: Access::Startup,
         doc: "Makes this server a node of a cluster.",
-        ..MISSING
+        ..WORKS
     },
     ConfigOption {
         name: "cluster-config-file",
@@ -19,7 +23,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "nodes.conf",
         access: Access::Startup,
         doc: "The file where the node keeps what it knows of the cluster.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "cluster-config-save-behavior",
@@ -33,7 +37,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: integer(0, i64::MAX),
         default: "15000",
         doc: "Milliseconds of silence after which a node is suspected.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "cluster-port",
@@ -41,7 +45,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "0",
         access: Access::Startup,
         doc: "The port of the cluster bus; 0 is `port` plus 10000.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "cluster-databases",
@@ -49,40 +53,40 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "1",
         access: Access::Startup,
         doc: "How many databases there are in cluster mode.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "cluster-announce-ip",
-        kind: TEXT,
+        kind: special::IP,
         doc: "The address that the node announces.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "cluster-announce-port",
         kind: integer(0, 65_535),
         default: "0",
         doc: "The port that the node announces.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "cluster-announce-tls-port",
         kind: integer(0, 65_535),
         default: "0",
         doc: "The TLS port that the node announces.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "cluster-announce-bus-port",
         kind: integer(0, 65_535),
         default: "0",
         doc: "The bus port that the node announces.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "cluster-announce-hostname",
         kind: special::HOSTNAME,
         doc: "The host name that the node announces.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "cluster-announce-human-nodename",
@@ -121,7 +125,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: Kind::Choice(&["ip", "hostname", "unknown-endpoint"]),
         default: "ip",
         doc: "How nodes are named to clients.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "cluster-replica-validity-factor",
@@ -129,66 +133,66 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: integer(0, i32::MAX as i64),
         default: "10",
         doc: "How stale a replica may be and still fail over.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "cluster-replica-no-failover",
         aliases: &["cluster-slave-no-failover"],
         default: "no",
         doc: "Keeps a replica from failing over by itself.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "cluster-migration-barrier",
         kind: integer(0, i32::MAX as i64),
         default: "1",
         doc: "How many replicas a primary keeps when others lack one.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "cluster-allow-replica-migration",
         default: "yes",
         doc: "Lets replicas move to primaries that lack one.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "cluster-require-full-coverage",
         default: "yes",
         doc: "Refuses commands while a slot has no node.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "cluster-allow-reads-when-down",
         default: "no",
         doc: "Answers reads while the cluster is down.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "cluster-allow-pubsubshard-when-down",
         default: "yes",
         doc: "Serves sharded channels while the cluster is down.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "cluster-link-sendbuf-limit",
         kind: unsigned_memory(0, i64::MAX),
         default: "0",
-        doc: "The memory of one bus link's unsent messages; 0 is no limit.",
-        ..NOT_YET
+        doc: "The memory of one bus link's unsent messages; 0 is 256 MB.",
+        ..WORKS
     },
     ConfigOption {
         name: "cluster-blacklist-ttl",
         kind: integer(0, i64::MAX),
         default: "60",
         doc: "Seconds that a forgotten node stays forgotten.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "cluster-manual-failover-timeout",
         kind: integer(1, i32::MAX as i64),
         default: "5000",
         doc: "Milliseconds that a manual failover may take.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "cluster-ping-interval",
@@ -262,3 +266,27 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         ..NOT_YET
     },
 ];
+
+settings! {
+    CLUSTER_ALLOW_PUBSUBSHARD_WHEN_DOWN: bool = "cluster-allow-pubsubshard-when-down";
+    CLUSTER_ALLOW_READS_WHEN_DOWN: bool = "cluster-allow-reads-when-down";
+    CLUSTER_ALLOW_REPLICA_MIGRATION: bool = "cluster-allow-replica-migration";
+    CLUSTER_ANNOUNCE_BUS_PORT: u16 = "cluster-announce-bus-port";
+    CLUSTER_ANNOUNCE_HOSTNAME: Arc<[u8]> = "cluster-announce-hostname";
+    CLUSTER_ANNOUNCE_IP: Arc<[u8]> = "cluster-announce-ip";
+    CLUSTER_ANNOUNCE_PORT: u16 = "cluster-announce-port";
+    CLUSTER_ANNOUNCE_TLS_PORT: u16 = "cluster-announce-tls-port";
+    CLUSTER_BLACKLIST_TTL: u64 = "cluster-blacklist-ttl";
+    CLUSTER_CONFIG_FILE: Arc<[u8]> = "cluster-config-file";
+    CLUSTER_DATABASES: usize = "cluster-databases";
+    CLUSTER_ENABLED: bool = "cluster-enabled";
+    CLUSTER_LINK_SENDBUF_LIMIT: usize = "cluster-link-sendbuf-limit";
+    CLUSTER_MANUAL_FAILOVER_TIMEOUT: u64 = "cluster-manual-failover-timeout";
+    CLUSTER_MIGRATION_BARRIER: usize = "cluster-migration-barrier";
+    CLUSTER_NODE_TIMEOUT: u64 = "cluster-node-timeout";
+    CLUSTER_PORT: u16 = "cluster-port";
+    CLUSTER_PREFERRED_ENDPOINT_TYPE: EndpointType = "cluster-preferred-endpoint-type";
+    CLUSTER_REPLICA_NO_FAILOVER: bool = "cluster-replica-no-failover";
+    CLUSTER_REPLICA_VALIDITY_FACTOR: u64 = "cluster-replica-validity-factor";
+    CLUSTER_REQUIRE_FULL_COVERAGE: bool = "cluster-require-full-coverage";
+}

@@ -1,7 +1,7 @@
 //! The blocks of all options, one file per subject, and their one list.
 
 pub(super) mod clients;
-mod cluster;
+pub(super) mod cluster;
 pub(super) mod encoding;
 pub(super) mod keydb;
 pub(super) mod logging;

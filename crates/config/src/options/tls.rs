@@ -89,7 +89,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "tls-cluster",
         default: "no",
-        doc: "MIGRATE speaks TLS with its target; there is no cluster bus yet.",
+        doc: "The bus of a cluster and MIGRATE speak TLS.",
         ..WORKS
     },
     ConfigOption { name: "tls-protocols", kind: TEXT, doc: "The TLS versions to speak.", ..WORKS },
