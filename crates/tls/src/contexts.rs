@@ -82,6 +82,9 @@ pub struct Refusal {
 pub struct Contexts {
     /// For clients that come.
     pub server: Arc<ServerConfig>,
+    /// For other nodes of a cluster that come: they must show a certificate whatever clients must.
+    /// None without authorities that it could be of.
+    pub bus: Option<Arc<ServerConfig>>,
     /// For connections that are made.
     pub client: Arc<ClientConfig>,
     /// The certificate that is shown to clients.
@@ -169,7 +172,11 @@ impl Contexts {
         }
         let known = authorities.iter().flat_map(|all| &all.certificates);
         let authority = known.filter_map(|it| Certificate::read(it)).min_by_key(|it| it.not_after);
+        let of_bus =
+            Settings { client_authentication: ClientAuthentication::Yes, ..settings.clone() };
+        let bus = authorities.clone().map(|all| common.server(&of_bus, own.clone(), Some(all)));
         Ok(Self {
+            bus: bus.transpose()?.map(Arc::new),
             certificate: fields(&own)?,
             client_certificate: fields(&client_own)?,
             authority,

@@ -1,11 +1,12 @@
-//! Encrypted connections that a thread of its own serves, as that of HTTP does.
+//! Encrypted connections that a thread of its own serves, as those of HTTP and of a cluster's bus do.
 //!
 //! Invariant: a handshake that fails or lasts is counted as any other, and its peer gets no stream.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
-use tls::Session;
+use tls::{Contexts, Session};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -20,10 +21,34 @@ impl Tls {
         socket: TcpStream,
         patience: Duration,
     ) -> io::Result<Box<TlsStream>> {
-        let Some(contexts) = self.contexts() else {
-            return Err(io::Error::other("TLS is not configured"));
+        let contexts = self.configured()?;
+        self.agree(socket, patience, Session::serve(&contexts.server)).await
+    }
+
+    /// The same with another node of the cluster, which must show a certificate.
+    pub(crate) async fn receive_node(
+        &self,
+        socket: TcpStream,
+        patience: Duration,
+    ) -> io::Result<Box<TlsStream>> {
+        let contexts = self.configured()?;
+        let Some(bus) = &contexts.bus else {
+            return Err(io::Error::other("there are no authorities to know nodes by"));
         };
-        let session = Session::serve(&contexts.server).map_err(io::Error::other)?;
+        self.agree(socket, patience, Session::serve(bus)).await
+    }
+
+    fn configured(&self) -> io::Result<Arc<Contexts>> {
+        self.contexts().ok_or_else(|| io::Error::other("TLS is not configured"))
+    }
+
+    async fn agree(
+        &self,
+        socket: TcpStream,
+        patience: Duration,
+        session: Result<Session, tls::Fault>,
+    ) -> io::Result<Box<TlsStream>> {
+        let session = session.map_err(io::Error::other)?;
         let agreed = timeout(patience, agree_on(&socket, session)).await;
         let outcome = match &agreed {
             Ok(Ok((session, ..))) if session.is_resumed() => &self.counters.resumed,
