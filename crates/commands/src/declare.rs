@@ -77,6 +77,10 @@ pub enum Role {
     Client,
     /// The command looks into the server, for those whom a directive of its own names.
     Debug,
+    /// The command lets the next one use a hash slot that is on the move to this node.
+    Asking,
+    /// The command sends keys away, of whatever hash slot.
+    Migrate,
     /// The command stores a string, which may have notes; GET among its options reads, too.
     StoreText,
     /// The command changes the libraries of functions, in one of four ways.

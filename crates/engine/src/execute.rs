@@ -15,6 +15,7 @@ use proto::{Args, Output, OwnedArgs, Reply};
 use smallvec::SmallVec;
 
 use crate::admission::gates::{self, Verdict};
+use crate::admission::route::{OpenKeys, RoutedRequest};
 use crate::commit::accounting::{book, book_step};
 use crate::commit::handler::{Outcome, Work};
 use crate::execute::offload::ControlCall;
@@ -180,6 +181,11 @@ impl CommandExecution<'_> {
             return self.park(acquisition, round);
         }
         let mut tx = self.begin(acquisition, self.may_be_undone());
+        if self.lane.shared.routing.is_on()
+            && let Some(refusal) = self.open_keys().and_then(|keys| keys.refuse(self.lane, &tx))
+        {
+            return self.redirect(&refusal);
+        }
         tx.serve_within_budget();
         if let Some(location) = self.location {
             tx.hint(&self.args[1], location);
@@ -213,6 +219,21 @@ impl CommandExecution<'_> {
             Outcome::Wait(wait) => self.block(&mut tx, work, *wait),
             Outcome::Widen => locks::park_wider(self.lane, tx.widen(round.number), &round),
         }
+    }
+
+    fn open_keys(&self) -> Option<OpenKeys> {
+        let Self { lane, entry, args, .. } = *self;
+        let (session, flags) = (&*self.session, gates::effective_flags(self.session, entry));
+        let request = RoutedRequest { server: lane.shared, session, entry, args, flags };
+        request.open_keys(&lane.routes())
+    }
+
+    /// Sends the client elsewhere, as the gates would have.
+    #[cold]
+    fn redirect(&mut self, refusal: &Refusal) -> Step {
+        self.lane.shared.stats.rejected(self.lane.number, self.entry.id);
+        reject(self.lane, self.session, Some(self.entry), self.out, refusal);
+        Step::Done
     }
 
     #[inline]

@@ -3,7 +3,7 @@
 //! Invariants: everything here belongs to one thread; a lane is inside its turnstile only while it
 //! runs a session's turn; what it left in mailboxes meanwhile is announced right after.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, Ref, RefCell};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
@@ -15,6 +15,7 @@ use keyspace::Acquisition;
 use crate::clients::mailbox::{Letter, PendingWakes, hand_out_next};
 use crate::clients::registry::Client;
 use crate::limits::evictor::Evictor;
+use crate::limits::routing::RouteTable;
 use crate::limits::sweep::Sweep;
 use crate::runtime::counters::WorkerCounters;
 use crate::runtime::drill;
@@ -43,6 +44,9 @@ pub struct Lane {
     pub sweep: RefCell<Option<Sweep>>,
     /// What it knows of keys that may be evicted.
     pub(crate) evictor: RefCell<Evictor>,
+    /// The cluster's table that the gates saw last, and its number.
+    routes: RefCell<Arc<RouteTable>>,
+    routed: Cell<u64>,
     /// The last time it was asked to give back memory, by number.
     pub(crate) purged: Cell<u32>,
     /// The monotonic clock when last read, and what turns it into wall-clock time.
@@ -67,6 +71,8 @@ impl Lane {
             addressees: RefCell::default(),
             sweep: RefCell::default(),
             evictor: RefCell::new(Evictor::new()),
+            routes: RefCell::default(),
+            routed: Cell::new(0),
             purged: Cell::new(shared.budget.purges()),
             ticked_us: Cell::new(0),
             wall_offset_us: Cell::new(0),
@@ -155,18 +161,19 @@ impl Lane {
     }
 
     /// Comes in to begin what has these flags and was let pass by the gates. `false`, too, where a
-    /// pause, a load or another role keeps it that may have come behind them: all ask for the
-    /// world, which sees what is inside (`pause.rs`).
+    /// pause, a load, another role or another table of a cluster keeps it that may have come behind
+    /// them: all ask for the world, which sees what is inside (`pause.rs`).
     #[inline]
     pub fn enter_past_gates(&self, flags: impl FnOnce() -> Flags) -> bool {
-        let Shared { pause, loading, write_refusals, replica_role, .. } = self.shared;
+        let Shared { pause, loading, write_refusals, replica_role, routing, .. } = self.shared;
         if !self.enter() {
             return false;
         }
         let may_be_kept = pause.may_hold()
             || loading.is_on()
             || write_refusals.are_there()
-            || replica_role.is_stale();
+            || replica_role.is_stale()
+            || routing.version() != self.routed.get();
         !may_be_kept || self.is_let_pass_again(flags())
     }
 
@@ -174,10 +181,29 @@ impl Lane {
     #[cold]
     fn is_let_pass_again(&self, flags: Flags) -> bool {
         let Shared { pause, loading, write_refusals, replica_role, .. } = self.shared;
-        !(pause.holds(flags, self.now_ms())
+        let is_routed_anew = self.see_routes();
+        !(is_routed_anew
+            || pause.holds(flags, self.now_ms())
             || loading.is_on() && !flags.has(Flags::LOADING)
             || write_refusals.is_read_only() && flags.has(Flags::WRITE)
             || replica_role.is_stale() && !flags.has(Flags::STALE))
+    }
+
+    /// The cluster's table as it is now: the gates go by it.
+    pub(crate) fn routes(&self) -> Ref<'_, RouteTable> {
+        self.see_routes();
+        Ref::map(self.routes.borrow(), |routes| &**routes)
+    }
+
+    /// Takes the cluster's table over if there is another one.
+    fn see_routes(&self) -> bool {
+        if self.shared.routing.version() == self.routed.get() {
+            return false;
+        }
+        let table = self.shared.routing.table();
+        self.routed.set(table.version);
+        self.routes.replace(table);
+        true
     }
 
     /// Whether the worker is inside its turnstile; for assertions.

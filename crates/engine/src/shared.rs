@@ -34,6 +34,7 @@ use crate::limits::loading::Loading;
 use crate::limits::long_running::{LongRunning, RunningGuard};
 use crate::limits::pause::Pause;
 use crate::limits::replica_role::ReplicaRole;
+use crate::limits::routing::Routing;
 use crate::limits::scripts::state::Scripts;
 use crate::limits::write_refusals::WriteRefusals;
 use crate::observe::baselines::Baselines;
@@ -43,7 +44,7 @@ use crate::observe::key_statistics::KeyStatistics;
 use crate::observe::latency::LatencyMonitor;
 use crate::observe::monitor::{self, Monitors};
 use crate::observe::notifications::notify;
-use crate::observe::pubsub::{PubSub, Space};
+use crate::observe::pubsub::{MessageBus, PubSub, Space};
 use crate::observe::rates::RateMeter;
 use crate::observe::stats::Stats;
 use crate::observe::tracking::{Surroundings, Tracking};
@@ -120,6 +121,8 @@ pub struct Shared {
     pub pause: Pause,
     /// Whether this is a replica; `keyspace_settings::set_replica` changes it.
     pub replica_role: ReplicaRole,
+    /// Which node of a cluster serves what; no cluster without a table.
+    pub routing: Routing,
     /// Whether data are being loaded, and how far that is.
     pub loading: Loading,
     /// Whether the process is about to end.
@@ -133,6 +136,8 @@ pub struct Shared {
     pub defrag: DefragState,
     /// Set before the first client comes.
     eviction_observer: OnceLock<&'static dyn EvictionObserver>,
+    /// Set before the first client comes, in a cluster.
+    bus: OnceLock<&'static dyn MessageBus>,
     /// Shut while a snapshot, or the log, has no room for what more writes would leave it.
     pub snapshot_gate: WriteGate,
     /// Shut while the append-only file has no room for what more writes would leave.
@@ -214,6 +219,7 @@ impl Shared {
             long_running: LongRunning::default(),
             pause: Pause::new(keyspace),
             replica_role: ReplicaRole::default(),
+            routing: Routing::default(),
             loading: Loading::default(),
             ending: Ending::default(),
             unregistrar: Unregistrar::new(keyspace),
@@ -221,6 +227,7 @@ impl Shared {
             aging: Aging::default(),
             defrag: DefragState::default(),
             eviction_observer: OnceLock::new(),
+            bus: OnceLock::new(),
             snapshot_gate: WriteGate::default(),
             log_gate: WriteGate::default(),
             worker_count: AtomicUsize::new(0),
@@ -270,6 +277,11 @@ impl Shared {
     /// Has evictions booked and told; once.
     pub fn set_eviction_observer(&self, observer: &'static dyn EvictionObserver) {
         let _ = self.eviction_observer.set(observer);
+    }
+
+    /// Has messages go to other nodes, too; once.
+    pub fn set_bus(&self, bus: &'static dyn MessageBus) {
+        let _ = self.bus.set(bus);
     }
 
     /// How many workers are at work.
@@ -337,7 +349,11 @@ impl Shared {
         message: &[u8],
     ) -> usize {
         let receivers = self.pubsub.publish(self.outbox(wakes), space, channel, message);
-        self.journal.forward(&[space.command(), channel, message]);
+        match self.bus.get() {
+            // Replicas are nodes, too.
+            Some(bus) => bus.publish(space, channel, message),
+            None => self.journal.forward(&[space.command(), channel, message]),
+        }
         receivers
     }
 

@@ -3,6 +3,7 @@
 //! The server drives everything below it and is driven by nobody: `run` is the whole process.
 #![forbid(unsafe_code)]
 
+mod cluster;
 mod control;
 mod cron;
 mod families;

@@ -16,6 +16,7 @@ use engine::transaction::unit::Prepare;
 use keyspace::Keyspace;
 use persist::storage::Storage;
 
+use crate::cluster::ClusterNode;
 use crate::control::context::ControlHandler;
 use crate::links::Links;
 use crate::memcached::MemcachedServer;
@@ -31,6 +32,8 @@ pub(crate) struct Server {
     pub(crate) links: Links,
     /// What MIGRATE sends.
     pub(crate) migrations: Migrations,
+    /// This server as a node of a cluster.
+    pub(crate) cluster: ClusterNode,
     pub(crate) control_handlers: Handlers<ControlHandler>,
     /// What sessions leave for the Sentinel, if this is one.
     pub(crate) sentinel: RequestQueue,
@@ -60,6 +63,7 @@ impl Server {
             network: Network::new(MemcachedServer::new(durability)),
             links: Links::new(),
             migrations: Migrations::new(),
+            cluster: ClusterNode::default(),
             control_handlers: control,
             sentinel: RequestQueue::default(),
         }

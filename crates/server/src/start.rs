@@ -11,7 +11,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use base::io_text::plain;
-use config::settings::{DAEMONIZE, DATABASES, MEMCACHED_UNIXSOCKET, UNIXSOCKET, WORKER_THREADS};
+use config::settings::{
+    CLUSTER_DATABASES, CLUSTER_ENABLED, DAEMONIZE, DATABASES, MEMCACHED_UNIXSOCKET, UNIXSOCKET,
+    WORKER_THREADS,
+};
 use config::{Config, Profile, Show, Startup};
 use crash::SecondStack;
 use durability::aof;
@@ -28,6 +31,7 @@ use persist::storage::{Disk, Storage};
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
+use crate::cluster::{BusSockets, ClusterStart};
 use crate::control::apply_config;
 use crate::control::context::ControlHandler;
 use crate::control::server::info;
@@ -162,6 +166,7 @@ fn start(launch: &Launch<'_>) -> Result<(), String> {
     let runtime = runtime.inspect_err(|line| log.write_last(line))?;
     let (server, listeners, workforce) = prepare(startup, log, &runtime)?;
     title::update(&server.config, listeners.port().unwrap_or(0));
+    let bus = open_bus(server).inspect_err(|line| server.log.write_last(line))?;
     let found = if is_sentinel { Ok(None) } else { find_data(server) };
     let found = found.inspect_err(|line| server.log.write_last(line))?;
     let pid_file = PidFile::create(&server.config, &server.log, is_daemon);
@@ -179,6 +184,7 @@ fn start(launch: &Launch<'_>) -> Result<(), String> {
         told.map_err(|error| format!("Cannot go to the background: {}", plain(&error)))?;
     }
     load(server, &runtime, found)?;
+    begin_bus(server, bus).inspect_err(|line| server.log.write_last(line))?;
     log_notice!(server.log, "Ready to accept connections tcp");
     supervisor.ready(&server.log);
     runtime.block_on(server.ending.asked());
@@ -225,6 +231,26 @@ fn begin_sentinel(server: &'static Server) -> Result<RunningSentinel, String> {
 pub(crate) fn http_state(server: &'static Server) -> HttpState {
     let info = Box::new(move || info::everything(server));
     HttpState { network: server, links: &server.links, info }
+}
+
+/// Makes the server a node of a cluster, where it is to be one.
+fn open_bus(server: &'static Server) -> Result<Option<BusSockets>, String> {
+    if !server.config.get(CLUSTER_ENABLED) {
+        return Ok(None);
+    }
+    cluster_start(server).open().map(Some)
+}
+
+/// Lets the other nodes in.
+fn begin_bus(server: &'static Server, bus: Option<BusSockets>) -> Result<(), String> {
+    let Some(bus) = bus else { return Ok(()) };
+    let runtime = make_runtime().map_err(|why| format!("Cannot start the bus: {why}"))?;
+    cluster_start(server).begin(bus, runtime)
+}
+
+/// What the node of the cluster works with.
+fn cluster_start(server: &'static Server) -> ClusterStart {
+    ClusterStart { server, links: &server.links, node: &server.cluster }
 }
 
 /// Loads what was found, and goes on as a replica where the configuration says so.
@@ -365,9 +391,13 @@ fn make_server(
     log: Log,
     storage: Box<dyn Storage>,
 ) -> &'static Server {
-    let databases = config.get(DATABASES) as usize;
+    let by_hash_slot = config.get(CLUSTER_ENABLED);
+    let databases = match by_hash_slot {
+        true => config.get(CLUSTER_DATABASES),
+        false => config.get(DATABASES) as usize,
+    };
     let clock = limits::choose_clock();
-    let keyspace = Keyspace::leak(Options { databases, clock, ..Options::new() });
+    let keyspace = Keyspace::leak(Options { databases, clock, by_hash_slot, ..Options::new() });
     let server = Server::new(config, table, log, keyspace, storage);
     let server: &'static Server = Box::leak(Box::new(server));
     server.set_hooks();

@@ -78,6 +78,7 @@ const SERVER: &[&str] = &[
     "durability",
     "replication",
     "sentinel",
+    "cluster",
     "tls",
 ];
 

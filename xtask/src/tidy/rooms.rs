@@ -45,6 +45,7 @@ const ROOMS: &[Room] = &[
     room("net", &["server/net/"]),
     room("links", &["server/links/"]),
     room("migration", &["server/migration/"]),
+    room("cluster", &["server/cluster/"]),
     room(
         "state",
         &["server/server.rs", "server/control/context.rs", "server/sentinel/requests.rs"],

@@ -13,6 +13,7 @@ use proto::Args;
 
 use crate::admission::acl_check;
 use crate::admission::declared;
+use crate::admission::route::RoutedRequest;
 use crate::clients::registry::client_flags;
 use crate::lane::Lane;
 use crate::limits::budget;
@@ -93,6 +94,7 @@ fn pass(request: GateRequest<'_>, guard: Guard) -> GateResult {
     arity(request)?;
     protection(request)?;
     rights(request, guard)?;
+    route(request)?;
     subscriber(request)?;
     monitor(request)?;
     let effective = effective_flags(session, entry);
@@ -143,6 +145,18 @@ fn rights(GateRequest { lane, session, entry, args }: GateRequest<'_>, guard: Gu
         return Ok(());
     }
     let refusal = guard(lane.shared, session, entry, args);
+    refusal.map_or(Ok(()), |refusal| Err(GateError::Refusal(refusal)))
+}
+
+/// In a cluster, keys that another node serves.
+#[inline]
+fn route(GateRequest { lane, session, entry, args }: GateRequest<'_>) -> GateResult {
+    if !lane.shared.routing.is_on() {
+        return Ok(());
+    }
+    let flags = effective_flags(session, entry);
+    let request = RoutedRequest { server: lane.shared, session, entry, args, flags };
+    let refusal = request.refuse(&lane.routes());
     refusal.map_or(Ok(()), |refusal| Err(GateError::Refusal(refusal)))
 }
 
@@ -381,7 +395,8 @@ pub(crate) fn admits_behind(
     entry: &CommandEntry,
     args: Args<'_>,
 ) -> bool {
-    if !before.is_some_and(|it| std::ptr::eq(it, entry)) || !session.may_do_everything() {
+    let is_alike = before.is_some_and(|it| std::ptr::eq(it, entry));
+    if !is_alike || !session.may_do_everything() || lane.shared.routing.is_on() {
         let verdict = ask(lane, session, entry, args, acl_check::would_refuse);
         return matches!(verdict, Verdict::Admitted);
     }

@@ -6,3 +6,4 @@ pub mod acl_check;
 pub mod declared;
 pub mod gates;
 pub mod login;
+pub mod route;

@@ -284,6 +284,8 @@ pub mod client_flags {
     pub const DEMOTED: u32 = 1 << 17;
     /// The client has not said who it is.
     pub const STRANGER: u32 = 1 << 19;
+    /// The client reads from replicas of a cluster.
+    pub const READONLY: u32 = 1 << 20;
 }
 
 /// All clients of the process.

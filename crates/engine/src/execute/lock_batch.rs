@@ -67,7 +67,9 @@ impl<'a> LockBatch<'a> {
     #[inline]
     pub fn is_possible(lane: &Lane, session: &Session) -> bool {
         // While replies are held back, each is to wait for no more than what it saw itself.
-        session.may_batch() && lane.shared.journal.is_durable(Lsn::MAX)
+        session.may_batch()
+            && lane.shared.journal.is_durable(Lsn::MAX)
+            && (!lane.shared.routing.is_on() || lane.routes().open.is_empty())
     }
 
     /// Takes the locks of requests of a session for which it is possible, those that are not

@@ -7,6 +7,7 @@ use keyspace::Refusal;
 use proto::{Output, Reply, Resp};
 
 use crate::lane::Lane;
+use crate::limits::routing::is_redirection;
 use crate::session::Session;
 use crate::session::aborted;
 use crate::shared::Shared;
@@ -38,7 +39,8 @@ pub(super) fn reject(
     let _ = lane.tick();
 }
 
-/// Replies a refusal of a command that did nothing: EXEC has words of its own.
+/// Replies a refusal of a command that did nothing: EXEC has words of its own, but where the client
+/// is to go to another node.
 #[cold]
 pub(crate) fn refuse(
     server: &Shared,
@@ -49,6 +51,9 @@ pub(crate) fn refuse(
 ) {
     let mut reply = Reply::new(out, resp);
     if !is_exec(entry) {
+        return server.refuse(refusal, &mut reply);
+    }
+    if is_redirection(refusal) {
         return server.refuse(refusal, &mut reply);
     }
     server.refuse(&aborted(refusal), &mut reply);

@@ -32,22 +32,14 @@ impl CommandExecution<'_> {
             }
             return Step::Done;
         }
+        let is_routed = self.lane.shared.routing.is_on();
+        let open_keys = if is_routed { self.open_keys() } else { None };
         let subject = self.session.acl_subject(server);
         let session = Some(&mut *self.session);
         let asked = ProgramRequest { server, entry, resp, subject, shortage: None, session };
         let mut program = match server.prepare(entry, asked, self.args) {
             Ok(program) => program,
-            Err(refusal) => {
-                let mark = self.out.mark();
-                self.refuse(&refusal);
-                if !self.session.replies() {
-                    self.out.truncate(mark);
-                }
-                let (session, database) = (&*self.session, self.session.database);
-                let (wakes, client) = (&self.lane.wakes, &session.client);
-                server.feed_monitors_unbegun(wakes, client, database, entry, self.args);
-                return Step::Done;
-            }
+            Err(refusal) => return self.refuse_unbegun(&refusal),
         };
         if let Some(work) = program.in_steps(self.args) {
             return Step::Wait(Suspension::Steps(Steps::begin(entry, self.args, work)));
@@ -64,6 +56,10 @@ impl CommandExecution<'_> {
             return self.park(acquisition, round);
         }
         let mut tx = self.begin(acquisition, undoable);
+        if let Some(refusal) = open_keys.and_then(|keys| keys.refuse(self.lane, &tx)) {
+            drop(tx);
+            return self.redirect(&refusal);
+        }
         if let (Some(key), Some(location)) = (self.entry.only_key(self.args), self.location) {
             tx.hint(key, location);
         }
@@ -91,6 +87,20 @@ impl CommandExecution<'_> {
                 },
             }
         }
+    }
+
+    /// Refuses a program that cannot even begin; others are shown it all the same.
+    #[cold]
+    fn refuse_unbegun(&mut self, refusal: &Refusal) -> Step {
+        let mark = self.out.mark();
+        self.refuse(refusal);
+        if !self.session.replies() {
+            self.out.truncate(mark);
+        }
+        let (session, database) = (&*self.session, self.session.database);
+        let (wakes, client) = (&self.lane.wakes, &session.client);
+        self.engine.feed_monitors_unbegun(wakes, client, database, self.entry, self.args);
+        Step::Done
     }
 
     fn acquisition(&self, needs: Needs) -> Acquisition {

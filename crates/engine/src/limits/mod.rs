@@ -13,6 +13,7 @@ pub mod log_buffers;
 pub mod long_running;
 pub mod pause;
 pub mod replica_role;
+pub mod routing;
 pub mod scripts;
 pub mod sweep;
 pub mod write_refusals;

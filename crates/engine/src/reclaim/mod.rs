@@ -9,3 +9,4 @@ pub mod evict;
 pub mod expiry;
 pub mod local_expiry;
 pub mod purge;
+pub mod slots;

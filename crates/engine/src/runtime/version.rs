@@ -5,7 +5,7 @@
 
 use std::sync::OnceLock;
 
-use config::settings::REPORTED_REDIS_VERSION;
+use config::settings::{CLUSTER_ENABLED, REPORTED_REDIS_VERSION};
 use config::{Config, Profile};
 
 /// Our own version.
@@ -63,6 +63,7 @@ pub fn of_redis(config: &Config) -> String {
 /// The mode that clients are told, as Redis calls it.
 pub fn mode(config: &Config) -> &'static str {
     match config.profile() {
+        Profile::Server if config.get(CLUSTER_ENABLED) => "cluster",
         Profile::Server => "standalone",
         Profile::Sentinel => "sentinel",
     }

@@ -16,6 +16,7 @@ use proto::{Args, Output, Reply, Resp};
 use script::{Host, LogLevel, Replication, Stop};
 
 use super::accounting::Accounting;
+use crate::admission::route;
 use crate::limits::scripts::running::{RunningCall, RunningHandle};
 use crate::observe::command_log::Execution;
 use crate::observe::stats;
@@ -298,6 +299,9 @@ impl ScriptHost<'_> {
         }
         if self.server.replica_role.is_stale() && !flags.has(Flags::STALE) {
             return Err(STALE);
+        }
+        if self.server.routing.is_on() {
+            route::refuse_called(self.server, entry, args)?;
         }
         if let Some(subject) = self.subject {
             let request = Request { entry, args, database: self.unit.tx.database() };

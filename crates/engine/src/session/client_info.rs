@@ -66,6 +66,7 @@ pub fn flags_of(client: &Client) -> String {
         ('S', has(client_flags::REPLICA)),
         ('M', has(client_flags::PRIMARY)),
         ('P', has(client_flags::SUBSCRIBER)),
+        ('r', has(client_flags::READONLY)),
         ('x', client.live.queued.load(Ordering::Relaxed) >= 0),
         ('b', has(client_flags::BLOCKED) || has(client_flags::PAUSED)),
         ('t', has(client_flags::TRACKING)),

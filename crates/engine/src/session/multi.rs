@@ -247,6 +247,13 @@ impl MultiState {
             && self.is_broken()
     }
 
+    /// Shows each command of the queue.
+    pub(crate) fn each_queued(&self, visit: impl FnMut(Queued<'_>)) {
+        if let Some(queue) = &self.queue {
+            queue.iter_from(0).for_each(visit);
+        }
+    }
+
     /// MULTI: what comes is queued from here on.
     pub fn begin(&mut self) {
         self.queue = Some(Arc::new(MultiQueue::with_room()));

@@ -54,8 +54,8 @@ pub struct Session {
     pub seldom: Option<Box<Seldom>>,
     /// What it has subscribed to, if to anything.
     pub subscriptions: Option<Box<Subscriptions>>,
-    /// Whether CLIENT CACHING came right before the present command.
-    pub has_caching: bool,
+    /// What came right before the present command.
+    preface: Preface,
     /// The highest LSN that replies not yet held back have seen.
     seen: Lsn,
     /// Whether one of those replies says that something was written.
@@ -130,6 +130,23 @@ impl ReplyMode {
     }
 }
 
+/// What a command before may have said of the present one, a bit each: CLIENT CACHING, ASKING.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Preface(u8);
+
+impl Preface {
+    const CACHING: u8 = 1;
+    const ASKING: u8 = 2;
+
+    fn has(self, bit: u8) -> bool {
+        self.0 & bit != 0
+    }
+
+    fn set(&mut self, bit: u8, is_set: bool) {
+        self.0 = if is_set { self.0 | bit } else { self.0 & !bit };
+    }
+}
+
 impl Session {
     /// A session of this user, or of nobody yet.
     pub fn new(client: Arc<Client>, user: Option<Arc<User>>, is_local: bool) -> Self {
@@ -151,7 +168,7 @@ impl Session {
             no_touch: false,
             seldom: None,
             subscriptions: None,
-            has_caching: false,
+            preface: Preface::default(),
             seen: 0,
             tells_of_write: false,
             memcached: None,
@@ -364,7 +381,7 @@ impl Session {
     /// mixed with messages, and nobody remembers what they read.
     #[inline]
     pub(crate) fn is_undisturbed(&self) -> bool {
-        self.reply_mode.is_on() && !self.is_listener() && !self.has_caching
+        self.reply_mode.is_on() && !self.is_listener() && self.preface == Preface::default()
     }
 
     /// Whether all but a few commands are refused: messages and replies look alike in RESP2.
@@ -422,13 +439,13 @@ impl Session {
     #[inline]
     pub(crate) fn reader(&self) -> Option<ClientId> {
         let tracked = self.tracked()?;
-        tracked.tracker.options.remembers(self.has_caching).then_some(self.client.id)
+        tracked.tracker.options.remembers(self.has_caching()).then_some(self.client.id)
     }
 
     /// Whether it is told of changes to what it reads, remembered or not.
     pub(crate) fn is_told_of_changes(&self) -> bool {
         let options = self.tracked().map(|tracked| &tracked.tracker.options);
-        options.is_some_and(|options| options.remembers(self.has_caching) || options.broadcasts())
+        options.is_some_and(|options| options.remembers(self.has_caching()) || options.broadcasts())
     }
 
     /// As `reader`, for one command.
@@ -440,10 +457,33 @@ impl Session {
     /// Called after each command, with it if it ran: moves SKIP on, and forgets CLIENT CACHING
     /// unless the command to which it is to apply is still to come.
     pub fn command_done(&mut self, ran: Option<&CommandEntry>) {
-        let is_client = |entry: &CommandEntry| entry.spec.role == Role::Client;
-        if self.has_caching && !self.is_queueing() && !ran.is_some_and(is_client) {
-            self.has_caching = false;
+        if self.preface != Preface::default() && !self.is_queueing() {
+            match ran.map(|entry| entry.spec.role) {
+                Some(Role::Client) => self.set_asking(false),
+                Some(Role::Asking) => self.set_caching(false),
+                _ => self.preface = Preface::default(),
+            }
         }
         self.reply_mode.go_on();
+    }
+
+    /// Whether CLIENT CACHING came right before the present command.
+    pub fn has_caching(&self) -> bool {
+        self.preface.has(Preface::CACHING)
+    }
+
+    /// CLIENT CACHING, or its end.
+    pub fn set_caching(&mut self, is_set: bool) {
+        self.preface.set(Preface::CACHING, is_set);
+    }
+
+    /// Whether ASKING came right before the present command, or before its transaction.
+    pub fn is_asking(&self) -> bool {
+        self.preface.has(Preface::ASKING)
+    }
+
+    /// ASKING, or its end.
+    pub fn set_asking(&mut self, is_set: bool) {
+        self.preface.set(Preface::ASKING, is_set);
     }
 }

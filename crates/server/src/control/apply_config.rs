@@ -165,6 +165,29 @@ const EFFECTS: &[ConfigEffect] = &[
         apply: |server| server.links.configure(server),
         ..PLAIN
     },
+    // The node of the cluster is told.
+    ConfigEffect {
+        of: &[
+            "cluster-node-timeout",
+            "cluster-announce-ip",
+            "cluster-announce-port",
+            "cluster-announce-tls-port",
+            "cluster-announce-bus-port",
+            "cluster-announce-hostname",
+            "cluster-preferred-endpoint-type",
+            "cluster-replica-validity-factor",
+            "cluster-replica-no-failover",
+            "cluster-migration-barrier",
+            "cluster-allow-replica-migration",
+            "cluster-require-full-coverage",
+            "cluster-allow-reads-when-down",
+            "cluster-allow-pubsubshard-when-down",
+            "cluster-blacklist-ttl",
+            "cluster-manual-failover-timeout",
+        ],
+        apply: |server| server.cluster.configure(server),
+        ..PLAIN
+    },
     // Memory fits its limit.
     ConfigEffect {
         of: &["maxmemory", "replica-ignore-maxmemory"],

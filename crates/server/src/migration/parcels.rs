@@ -164,7 +164,10 @@ impl Parcel {
         keyspace.lazy_free(copy);
         let millis = &mut [0; 20];
         let millis = format_i64(left.unwrap_or(0), millis);
-        let words = [b"RESTORE", &*self.key.1, millis, &payload, b"REPLACE"];
+        // In a cluster the slot is not the target's yet.
+        let is_routed = self.server.routing.is_on();
+        let word: &[u8] = if is_routed { b"RESTORE-ASKING" } else { b"RESTORE" };
+        let words = [word, &*self.key.1, millis, &payload, b"REPLACE"];
         let count = if order.replaces { words.len() } else { words.len() - 1 };
         encode_command(words[..count].iter().copied(), out);
         true

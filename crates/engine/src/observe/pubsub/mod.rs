@@ -39,6 +39,12 @@ impl Space {
     }
 }
 
+/// Takes messages to other nodes of a cluster.
+pub trait MessageBus: Send + Sync {
+    /// Takes one; where it goes is not waited for.
+    fn publish(&self, space: Space, channel: &[u8], message: &[u8]);
+}
+
 /// All that is subscribed to.
 pub struct PubSub {
     channels: Registry,

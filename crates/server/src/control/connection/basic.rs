@@ -4,7 +4,6 @@
 
 use commands::arguments::database;
 use commands::declare::{Command, Flags, Group, Role, Spec, at_least, exactly};
-use config::settings::DATABASES;
 use engine::clients::registry::client_flags;
 use engine::lane::Lane;
 use engine::session::{Session, Stepped, Stepwise, Stride};
@@ -93,8 +92,13 @@ fn select(
     args: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    let count = context.server.config.get(DATABASES) as usize;
-    context.session()?.select(database(&args[1], count)?);
+    let server = context.server;
+    let count = server.keyspace.database_count();
+    let index = database(&args[1], if server.routing.is_on() { usize::MAX } else { count })?;
+    if index >= count {
+        return Err(Refusal::error("ERR SELECT is not allowed in cluster mode"));
+    }
+    context.session()?.select(index);
     reply.ok();
     Ok(Next::Done)
 }
@@ -200,7 +204,9 @@ fn begin_anew(server: &'static Shared, session: &mut Session) {
     session.end_transaction(server);
     session.unsubscribe_all();
     session.untrack();
-    session.has_caching = false;
+    session.set_caching(false);
+    session.set_asking(false);
+    session.client.set_flag(client_flags::READONLY, false);
     session.select(0);
     session.set_protocol(Resp::Two);
     session.authenticate(Some(server.users.default_user()).filter(|user| user.is_open()));

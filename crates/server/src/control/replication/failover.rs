@@ -35,6 +35,11 @@ fn fail_over(
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
     let server = context.server;
+    if server.cluster.is_on() {
+        return Err(Refusal::error(
+            "ERR FAILOVER not allowed in cluster mode. Use CLUSTER FAILOVER command instead.",
+        ));
+    }
     if args.len() == 2 && is(&args[1], "ABORT") {
         if !server.links.abort_failover() {
             return Err(Refusal::error("ERR No failover in progress."));

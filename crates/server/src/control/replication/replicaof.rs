@@ -56,6 +56,9 @@ fn replicaof(
     let target = ReplicaofTarget::parse(&args[1], &args[2]);
     let target = target.map_err(|why| Refusal::owned(format!("ERR {why}")))?;
     let server = context.server;
+    if server.cluster.is_on() {
+        return Err(Refusal::error("ERR REPLICAOF not allowed in cluster mode."));
+    }
     if server.links.failover_state() != FailoverState::None {
         return Err(Refusal::error("ERR REPLICAOF not allowed while failing over."));
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use base::number::parse_i64;
 use commands::arguments::{integer, is};
-use commands::declare::{Command, Flags, Group, Spec, at_least};
+use commands::declare::{Command, Flags, Group, Role, Spec, at_least};
 use commands::errors::SYNTAX;
 use commands::keys::{Access, BeginSearch, FindKeys, KeySpec, KeyTail, KeyWord};
 use config::settings::TLS_CLUSTER;
@@ -43,6 +43,7 @@ const ACCESS: Access = Access::RW.and(Access::ACCESS).and(Access::DELETE);
 pub(super) const MIGRATE: ControlCommand = Command {
     spec: Spec {
         name: "MIGRATE",
+        role: Role::Migrate,
         since: "2.6.0",
         group: Group::Generic,
         syntax: "host port <key | \"\"> destination-db timeout [COPY] [REPLACE] [AUTH password | \

@@ -13,7 +13,7 @@ use std::time::Duration;
 use commands::Role;
 use durability::aof::Phase;
 use durability::waitaof;
-use engine::admission::acl_check;
+use engine::admission::{acl_check, route};
 use engine::clients::registry::{Signal, client_flags};
 use engine::commit::accounting;
 use engine::session::Grant;
@@ -154,9 +154,11 @@ impl Waits for Connection {
     fn refusal(&self) -> Option<Refusal> {
         let (place, entry) = (self.place()?, self.blocked()?.ran.entry);
         let server = self.worker.server;
-        place
-            .requests()
-            .find_map(|it| acl_check::refuse(server, &self.session, entry, it.as_args()))
+        place.requests().find_map(|it| {
+            let (session, args) = (&self.session, it.as_args());
+            acl_check::refuse(server, session, entry, args)
+                .or_else(|| route::refuse_waiting(server, session, entry, args))
+        })
     }
 
     fn withdraw(&mut self) -> bool {

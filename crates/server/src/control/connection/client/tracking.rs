@@ -70,7 +70,7 @@ fn tracking(
             let present = session.tracked().map(|tracked| &tracked.tracker.options);
             let options = asked.options(present)?;
             if options.mode != Mode::OptIn && options.mode != Mode::OptOut {
-                session.has_caching = false;
+                session.set_caching(false);
             }
             session.track(Box::new(Tracked::begin(
                 &server.tracking,
@@ -81,7 +81,7 @@ fn tracking(
         }
         word if is(word, "OFF") => {
             session.untrack();
-            session.has_caching = false;
+            session.set_caching(false);
         }
         _ => return Err(SYNTAX),
     }
@@ -231,7 +231,7 @@ fn caching(
     match &args[2] {
         word if is(word, "YES") && mode != Mode::OptIn => return Err(YES_WITHOUT_OPTIN),
         word if is(word, "NO") && mode != Mode::OptOut => return Err(NO_WITHOUT_OPTOUT),
-        word if is(word, "YES") || is(word, "NO") => session.has_caching = true,
+        word if is(word, "YES") || is(word, "NO") => session.set_caching(true),
         _ => return Err(SYNTAX),
     }
     reply.ok();
@@ -290,9 +290,9 @@ fn trackinginfo(
         ("on", options.is_some()),
         ("bcast", is_mode(Mode::Broadcast)),
         ("optin", is_mode(Mode::OptIn)),
-        ("caching-yes", is_mode(Mode::OptIn) && session.has_caching),
+        ("caching-yes", is_mode(Mode::OptIn) && session.has_caching()),
         ("optout", is_mode(Mode::OptOut)),
-        ("caching-no", is_mode(Mode::OptOut) && session.has_caching),
+        ("caching-no", is_mode(Mode::OptOut) && session.has_caching()),
         ("noloop", options.is_some_and(|options| options.no_loop)),
         ("broken_redirect", session.client.has_flag(client_flags::BROKEN_REDIRECT)),
     ];

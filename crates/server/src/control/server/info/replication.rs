@@ -1,4 +1,4 @@
-//! The sections of replication and of a cluster, in which the server is not.
+//! The sections of replication and of the cluster.
 //!
 //! Invariant: what is told of replication is of one moment.
 
@@ -68,6 +68,6 @@ fn write_link(server: &Server, link: &LinkStatus, report: &mut Report) {
     report.field("replica_announced", u8::from(server.config.get(REPLICA_ANNOUNCED)));
 }
 
-pub(super) fn write_cluster(_: &Server, report: &mut Report) {
-    report.field("cluster_enabled", 0);
+pub(super) fn write_cluster(server: &Server, report: &mut Report) {
+    report.field("cluster_enabled", u8::from(server.cluster.is_on()));
 }

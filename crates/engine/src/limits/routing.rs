@@ -1,0 +1,302 @@
+//! Which node of the cluster serves which hash slot, as this node sees it.
+//!
+//! A table is published whole. A lane keeps the one that it saw last and looks at one number with
+//! each command: without a cluster that number is 0 and stays so.
+//!
+//! Invariant: a table by which this node loses a slot is published with the world stopped, so what
+//! the gates let pass by the table before is over by then.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use base::hash_slot::HASH_SLOTS;
+use keyspace::Refusal;
+
+/// The table that counts now.
+#[derive(Default)]
+pub struct Routing {
+    version: AtomicU64,
+    table: Mutex<Arc<RouteTable>>,
+}
+
+/// A node, as clients are told of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RouteNode {
+    /// Its address or name; empty where clients are to go by what they know.
+    pub endpoint: String,
+    /// Its port without TLS; 0 for none.
+    pub tcp_port: u16,
+    /// Its port with TLS; 0 for none.
+    pub tls_port: u16,
+}
+
+/// A slot on the move, and the node at the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenRoute {
+    /// From here.
+    Migrating(u16),
+    /// To here.
+    Importing(u16),
+}
+
+/// The slots, and the node that serves each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RouteTable {
+    /// Greater than that of any table before; chosen when the table is published.
+    pub version: u64,
+    /// For each slot the index of its node; none has an index beyond the nodes.
+    pub owners: Vec<u16>,
+    /// The nodes that own slots, and those that slots move to or from.
+    pub nodes: Vec<RouteNode>,
+    /// The node whose slots are served here: this one, or its primary.
+    pub served: Option<u16>,
+    /// Whether this node is a replica.
+    pub is_replica: bool,
+    /// Slots on the move.
+    pub open: BTreeMap<u16, OpenRoute>,
+    /// Whether the cluster is up.
+    pub is_up: bool,
+    /// `cluster-allow-reads-when-down`.
+    pub reads_when_down: bool,
+    /// `cluster-allow-pubsubshard-when-down`.
+    pub channels_when_down: bool,
+}
+
+/// What a request asks of a slot.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RouteQuery {
+    pub(crate) slot: u16,
+    pub(crate) writes: bool,
+    /// Whether the slot is that of shard channels.
+    pub(crate) is_channel: bool,
+    /// Whether the client has said ASKING.
+    pub(crate) asks: bool,
+    /// Whether the client has said READONLY.
+    pub(crate) reads_here: bool,
+    /// Whether the keys of an open slot are sent on.
+    pub(crate) migrates: bool,
+    pub(crate) is_encrypted: bool,
+}
+
+/// Keys of several slots in one request.
+pub(crate) const CROSSSLOT: Refusal =
+    Refusal::error("CROSSSLOT Keys in request don't hash to the same slot");
+const NOT_SERVED: Refusal = Refusal::error("CLUSTERDOWN Hash slot not served");
+const DOWN: Refusal = Refusal::error("CLUSTERDOWN The cluster is down");
+const ONLY_READS: Refusal =
+    Refusal::error("CLUSTERDOWN The cluster is down and only accepts read commands");
+const TRYAGAIN: Refusal = Refusal::error("TRYAGAIN Multiple keys request during rehashing of slot");
+
+impl Routing {
+    /// Whether this is a node of a cluster: one load.
+    #[inline]
+    pub fn is_on(&self) -> bool {
+        self.version() != 0
+    }
+
+    /// The number of the table that counts.
+    #[inline]
+    pub(crate) fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    /// The table that counts.
+    pub fn table(&self) -> Arc<RouteTable> {
+        Arc::clone(&self.lock())
+    }
+
+    /// Has this table count from now on. The caller has stopped the world if `loses_to` says so.
+    pub fn publish(&self, mut table: RouteTable) {
+        let mut present = self.lock();
+        table.version = present.version + 1;
+        let version = table.version;
+        *present = Arc::new(table);
+        self.version.store(version, Ordering::Release);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Arc<RouteTable>> {
+        self.table.lock().expect("no critical section here panics")
+    }
+}
+
+impl RouteTable {
+    /// Whether both say the same.
+    pub fn is_same_as(&self, other: &Self) -> bool {
+        Self { version: self.version, ..other.clone() } == *self
+    }
+
+    /// Whether something is served by this table that is not by the next.
+    pub fn loses_to(&self, next: &Self) -> bool {
+        if self.is_up && !next.is_up || self.is_replica != next.is_replica || self.open != next.open
+        {
+            return true;
+        }
+        (0..HASH_SLOTS).any(|slot| self.is_served(slot) && !next.is_served(slot))
+    }
+
+    /// Whether a slot is served here, by its primary or its replica.
+    pub fn is_served(&self, slot: u16) -> bool {
+        let owner = self.owners.get(usize::from(slot)).copied();
+        owner.is_some() && owner == self.served
+    }
+
+    fn owner(&self, slot: u16) -> Option<&RouteNode> {
+        self.nodes.get(usize::from(*self.owners.get(usize::from(slot))?))
+    }
+
+    /// Why a request does not run here.
+    pub(crate) fn refuse(&self, query: RouteQuery) -> Option<Refusal> {
+        let Some(owner) = self.owner(query.slot) else { return Some(NOT_SERVED) };
+        if !self.is_up && !(query.is_channel && self.channels_when_down) {
+            match self.reads_when_down {
+                false => return Some(DOWN),
+                true if query.writes => return Some(ONLY_READS),
+                true => {}
+            }
+        }
+        if query.migrates && self.open.contains_key(&query.slot) {
+            return None;
+        }
+        if self.is_served(query.slot) {
+            let is_readable = (query.reads_here && !query.writes) || query.is_channel;
+            if !self.is_replica || is_readable {
+                return None;
+            }
+        }
+        if query.asks && matches!(self.open.get(&query.slot), Some(OpenRoute::Importing(_))) {
+            return None;
+        }
+        Some(redirection("MOVED", query, owner))
+    }
+
+    /// Why a request does not run here whose slot is on the move: of its keys so many are here, and
+    /// so many are not.
+    pub(crate) fn refuse_open(
+        &self,
+        query: RouteQuery,
+        here: usize,
+        missing: usize,
+    ) -> Option<Refusal> {
+        if missing == 0 || query.migrates || self.is_replica {
+            return None;
+        }
+        match self.open.get(&query.slot)? {
+            OpenRoute::Migrating(_) if here > 0 => Some(TRYAGAIN),
+            OpenRoute::Migrating(to) => {
+                Some(redirection("ASK", query, self.nodes.get(usize::from(*to))?))
+            }
+            OpenRoute::Importing(_) => (here + missing > 1).then_some(TRYAGAIN),
+        }
+    }
+}
+
+fn redirection(word: &str, query: RouteQuery, node: &RouteNode) -> Refusal {
+    let (first, second) = match query.is_encrypted {
+        true => (node.tls_port, node.tcp_port),
+        false => (node.tcp_port, node.tls_port),
+    };
+    let port = if first == 0 { second } else { first };
+    Refusal::owned(format!("{word} {} {}:{port}", query.slot, node.endpoint))
+}
+
+/// Whether a refusal sends the client elsewhere, or to another time.
+pub(crate) fn is_redirection(refusal: &Refusal) -> bool {
+    let line = refusal.line().unwrap_or_default();
+    let words: [&[u8]; 5] = [b"MOVED ", b"ASK ", b"TRYAGAIN ", b"CROSSSLOT ", b"CLUSTERDOWN "];
+    words.into_iter().any(|word| line.starts_with(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HASH_SLOTS, OpenRoute, RouteNode, RouteQuery, RouteTable};
+
+    fn node(port: u16) -> RouteNode {
+        RouteNode { endpoint: "10.0.0.1".to_owned(), tcp_port: port, tls_port: port + 1 }
+    }
+
+    /// Slot 0 has no owner, 1 is ours, 2 another's, 3 goes from here, 4 comes here.
+    fn table() -> RouteTable {
+        let mut owners = vec![1; usize::from(HASH_SLOTS)];
+        owners[..5].copy_from_slice(&[9, 0, 1, 0, 1]);
+        RouteTable {
+            owners,
+            nodes: vec![node(1000), node(2000)],
+            served: Some(0),
+            open: [(3, OpenRoute::Migrating(1)), (4, OpenRoute::Importing(1))].into(),
+            is_up: true,
+            ..RouteTable::default()
+        }
+    }
+
+    fn said(table: &RouteTable, query: RouteQuery) -> Option<String> {
+        let refusal = table.refuse(query)?;
+        Some(String::from_utf8_lossy(refusal.line().unwrap()).into_owned())
+    }
+
+    #[test]
+    fn a_slot_is_served_by_its_owner() {
+        let table = table();
+        let at = |slot| RouteQuery { slot, ..RouteQuery::default() };
+        assert_eq!(said(&table, at(0)).unwrap(), "CLUSTERDOWN Hash slot not served");
+        assert_eq!(said(&table, at(1)), None);
+        assert_eq!(said(&table, at(2)).unwrap(), "MOVED 2 10.0.0.1:2000");
+        assert_eq!(said(&table, at(3)), None);
+        assert_eq!(said(&table, at(4)).unwrap(), "MOVED 4 10.0.0.1:2000");
+        let encrypted = RouteQuery { is_encrypted: true, ..at(2) };
+        assert_eq!(said(&table, encrypted).unwrap(), "MOVED 2 10.0.0.1:2001");
+        assert_eq!(said(&table, RouteQuery { asks: true, ..at(4) }), None);
+        assert_eq!(said(&table, RouteQuery { migrates: true, ..at(4) }), None);
+        assert!(said(&table, RouteQuery { asks: true, ..at(2) }).is_some());
+    }
+
+    #[test]
+    fn a_replica_serves_readers_that_ask_for_it() {
+        let table = RouteTable { is_replica: true, ..table() };
+        let query = RouteQuery { slot: 1, ..RouteQuery::default() };
+        assert_eq!(said(&table, query).unwrap(), "MOVED 1 10.0.0.1:1000");
+        let reads = RouteQuery { reads_here: true, ..query };
+        assert_eq!(said(&table, reads), None);
+        assert!(said(&table, RouteQuery { writes: true, ..reads }).is_some());
+        assert_eq!(said(&table, RouteQuery { is_channel: true, ..query }), None);
+    }
+
+    #[test]
+    fn a_cluster_that_is_down_serves_what_it_may() {
+        let mut table = RouteTable { is_up: false, ..table() };
+        let query = RouteQuery { slot: 1, ..RouteQuery::default() };
+        assert_eq!(said(&table, query).unwrap(), "CLUSTERDOWN The cluster is down");
+        let channel = RouteQuery { is_channel: true, ..query };
+        assert!(said(&table, channel).is_some());
+        (table.channels_when_down, table.reads_when_down) = (true, true);
+        assert_eq!((said(&table, channel), said(&table, query)), (None, None));
+        assert_eq!(
+            said(&table, RouteQuery { writes: true, ..query }).unwrap(),
+            "CLUSTERDOWN The cluster is down and only accepts read commands"
+        );
+    }
+
+    #[test]
+    fn keys_of_a_slot_on_the_move_are_asked_for_where_they_are() {
+        let table = table();
+        let said = |slot, here, missing| {
+            let query = RouteQuery { slot, ..RouteQuery::default() };
+            let refusal = table.refuse_open(query, here, missing)?;
+            Some(String::from_utf8_lossy(refusal.line().unwrap()).into_owned())
+        };
+        let again = Some("TRYAGAIN Multiple keys request during rehashing of slot".to_owned());
+        assert_eq!((said(1, 0, 2), said(3, 2, 0), said(4, 0, 1)), (None, None, None));
+        assert_eq!(said(3, 0, 2), Some("ASK 3 10.0.0.1:2000".to_owned()));
+        assert_eq!((said(3, 1, 1), said(4, 1, 1)), (again.clone(), again));
+    }
+
+    #[test]
+    fn the_world_is_stopped_for_what_is_lost_and_not_for_what_is_gained() {
+        let table = table();
+        let mut next = table.clone();
+        next.owners[2] = 0;
+        assert!(!table.loses_to(&next) && next.loses_to(&table));
+        let down = RouteTable { is_up: false, ..table.clone() };
+        assert!(table.loses_to(&down) && !down.loses_to(&table));
+    }
+}

@@ -1,0 +1,18 @@
+//! The node of a cluster that the server is: the bus, `nodes.conf`, and what others ask of it.
+//!
+//! What is decided is decided by the engine of crate `cluster`; this room has its sockets, its file
+//! and its clock, and tells the links of replication whom to follow.
+//!
+//! Invariant: no worker and no transaction waits for a peer.
+
+mod driver;
+mod file;
+mod link;
+mod node;
+mod roles;
+mod routes;
+mod settings;
+mod start;
+
+pub(crate) use node::{ClusterNode, World};
+pub(crate) use start::{BusSockets, ClusterStart};

@@ -1,0 +1,245 @@
+//! The engine of this node under its lock, and the ways to it.
+//!
+//! Invariants: what an action promises is in `nodes.conf` before the lock is given back, and
+//! actions leave for the driver in the order in which the engine gave them. Under the lock nothing
+//! is waited for but the disk; the world comes before it.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+
+use base::Random;
+use base::io_text::plain;
+use cluster::{Action, Cluster, Event, Kind, LinkId, Moment, NodesFile, Order, OrderError};
+use engine::clients::mailbox::PendingWakes;
+use engine::clients::registry::{Signal, client_flags};
+use engine::limits::routing::RouteTable;
+use engine::observe::pubsub::{MessageBus, Space};
+use engine::runtime::background::wait_for;
+use engine::runtime::log::log_warning;
+use keyspace::Acquisition;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use super::file::StateFile;
+use super::{routes, settings};
+use crate::net::network::Network;
+
+/// What the driver is given to do.
+pub(super) enum BusMail {
+    /// What the engine wants to have done.
+    Actions(Vec<Action>),
+    /// What a client here has published.
+    Event(Event),
+}
+
+/// This server as a node of a cluster, if it is one.
+#[derive(Default)]
+pub(crate) struct ClusterNode {
+    core: OnceLock<Mutex<NodeCore>>,
+    /// The way to the driver without the lock.
+    mail: OnceLock<UnboundedSender<BusMail>>,
+    /// One table at a time is published.
+    publishing: Mutex<()>,
+    pub(crate) counts: BusCounts,
+    pub(crate) links: Mutex<BTreeMap<LinkId, Arc<LinkFigures>>>,
+}
+
+struct NodeCore {
+    cluster: Cluster,
+    file: StateFile,
+    sender: UnboundedSender<BusMail>,
+    /// What the engine had changed when a table was last made of it.
+    published: u64,
+}
+
+/// Packets by their type, and what became of links.
+#[derive(Default)]
+pub(crate) struct BusCounts {
+    pub(crate) sent: [AtomicU64; Kind::ALL.len()],
+    pub(crate) received: [AtomicU64; Kind::ALL.len()],
+    /// Links that were given up as too much waited in them.
+    pub(crate) overflowed: AtomicU64,
+}
+
+/// What is told of a link.
+#[derive(Debug, Default)]
+pub(crate) struct LinkFigures {
+    /// When it was opened, in Unix milliseconds.
+    pub(crate) created: u64,
+    /// What waits to be sent.
+    pub(crate) queued: AtomicUsize,
+}
+
+/// Whether the caller has the world stopped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum World {
+    Stopped,
+    Going,
+}
+
+impl ClusterNode {
+    /// Begins the node where its file ends; what it wants to have done comes by the receiver.
+    pub(super) fn open(
+        &self,
+        server: &Network,
+        file: StateFile,
+        read: Option<NodesFile>,
+    ) -> UnboundedReceiver<BusMail> {
+        let (sender, receiver) = unbounded_channel();
+        let settings = settings::of_engine(server);
+        let random = Random::from_entropy();
+        let (cluster, actions) = Cluster::start(settings, read, moment(server), random);
+        let core = NodeCore { cluster, file, sender, published: 0 };
+        core.leave(server, actions);
+        assert!(self.mail.set(core.sender.clone()).is_ok(), "there is one node in a process");
+        assert!(self.core.set(Mutex::new(core)).is_ok(), "there is one node in a process");
+        receiver
+    }
+
+    /// Whether this server is a node of a cluster.
+    pub(crate) fn is_on(&self) -> bool {
+        self.core.get().is_some()
+    }
+
+    /// Looks at the engine; nothing where this is no node.
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&mut Cluster) -> T) -> Option<T> {
+        Some(look(&mut self.lock()?.cluster))
+    }
+
+    /// Feeds an event; whether clients may be told something else now.
+    pub(super) fn handle(&self, server: &Network, event: Event) -> bool {
+        let Some(mut core) = self.lock() else { return false };
+        let actions = core.cluster.handle(moment(server), event);
+        core.leave(server, actions);
+        core.cluster.generation() != core.published
+    }
+
+    /// Carries out an order, and has its result count at once.
+    pub(crate) fn order(
+        &self,
+        server: &Network,
+        order: &Order,
+        world: World,
+    ) -> Result<(), OrderError> {
+        if let Some(mut core) = self.lock() {
+            let actions = core.cluster.order(moment(server), order)?;
+            core.leave(server, actions);
+        }
+        self.publish(server, world);
+        Ok(())
+    }
+
+    /// The directives have changed.
+    pub(crate) fn configure(&self, server: &Network) {
+        let Some(mut core) = self.lock() else { return };
+        let actions = core.cluster.set(moment(server), settings::of_engine(server));
+        core.leave(server, actions);
+    }
+
+    /// Has the gates go by what the engine says now. Not for workers, unless they have the world:
+    /// a table by which something is lost waits for it.
+    pub(crate) fn publish(&self, server: &Network, world: World) {
+        if self.publish_if(server, world) {
+            return;
+        }
+        let mut stopped = Acquisition::of_world(server.keyspace);
+        wait_for(&mut stopped);
+        self.publish_if(server, World::Stopped);
+    }
+
+    /// Publishes a table if that needs no more than there is.
+    fn publish_if(&self, server: &Network, world: World) -> bool {
+        let _publishing = self.publishing.lock().expect("no critical section here panics");
+        let Some((next, generation)) = self.next_table(server) else { return true };
+        let present = server.routing.table();
+        if !present.is_same_as(&next) || !server.routing.is_on() {
+            if world == World::Going && present.loses_to(&next) {
+                return false;
+            }
+            let is_lost = present.loses_to(&next);
+            server.routing.publish(next);
+            if is_lost {
+                review_waiting(server);
+            }
+        }
+        if let Some(mut core) = self.lock() {
+            core.published = generation;
+        }
+        true
+    }
+
+    /// The table by which clients are to be sent; none while the node is a primary that cannot
+    /// write yet: the thread of roles publishes when that is over.
+    fn next_table(&self, server: &Network) -> Option<(RouteTable, u64)> {
+        let core = self.lock()?;
+        if core.cluster.is_primary() && server.replica_role.is_replica() {
+            return None;
+        }
+        let table = routes::of(&core.cluster, &server.config);
+        Some((table, core.cluster.generation()))
+    }
+
+    fn lock(&self) -> Option<MutexGuard<'_, NodeCore>> {
+        Some(self.core.get()?.lock().expect("no critical section here panics"))
+    }
+}
+
+/// Has clients that wait for keys look whether these are served here still.
+fn review_waiting(server: &Network) {
+    let wakes = PendingWakes::default();
+    for client in server.clients.all() {
+        if client.has_flag(client_flags::BLOCKED) {
+            server.mailboxes.signal(&client, Signal::Review, &wakes);
+        }
+    }
+    server.mailboxes.wake(&wakes);
+}
+
+impl NodeCore {
+    /// Writes down what is promised, and leaves the rest to the driver.
+    fn leave(&self, server: &Network, mut actions: Vec<Action>) {
+        if let Some(Action::Persist { text, .. }) = actions.first() {
+            if let Err(error) = self.file.write(text) {
+                log_warning!(
+                    server.log,
+                    "Could not save the cluster configuration file: {}",
+                    plain(&error)
+                );
+                server.log.write_last("Fatal: can't update cluster config file.");
+                std::process::exit(1);
+            }
+            actions.remove(0);
+        }
+        if !actions.is_empty() {
+            // The driver ends with the process.
+            let _ = self.sender.send(BusMail::Actions(actions));
+        }
+    }
+}
+
+/// The time, as the engine is told it.
+pub(super) fn moment(server: &Network) -> Moment {
+    let clock = server.keyspace.clock();
+    let (now, wall) = (clock.monotonic_us() / 1000, clock.now_ms());
+    Moment { now: now.unsigned_abs(), wall: wall.unsigned_abs() }
+}
+
+impl BusCounts {
+    /// A packet of this type was sent, or has come.
+    pub(super) fn count(counters: &[AtomicU64; Kind::ALL.len()], kind: Kind) {
+        if let Some(counter) = counters.get(kind as usize) {
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl MessageBus for ClusterNode {
+    fn publish(&self, space: Space, channel: &[u8], message: &[u8]) {
+        let (channel, message) = (channel.to_vec(), message.to_vec());
+        let is_sharded = space == Space::Shard;
+        if let Some(mail) = self.mail.get() {
+            // The driver ends with the process.
+            let _ = mail.send(BusMail::Event(Event::Publish { channel, message, is_sharded }));
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The thread that does for the node what may wait for the data: its role, pauses, lost keys, and
+//! the tables of the gates.
+//!
+//! Invariant: jobs are done in the order in which they came; a pause ends with the thread's own
+//! ticket and by its time, so no failover leaves writers held. A table by which this node serves
+//! less comes before the role that goes with it, and one by which it serves more behind.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use cluster::Event;
+use engine::limits::pause::Ticket;
+use engine::reclaim::slots::drop_slots;
+use engine::runtime::background::wait_for;
+use keyspace::{Acquisition, PartitionIndex};
+use replication::replica::{PrimaryAddress, ReplicaofTarget};
+
+use super::node::World;
+use super::start::ClusterStart;
+use crate::links::RoleChange;
+
+/// Between two attempts to change the role while another change is under way.
+const BETWEEN_TRIES: Duration = Duration::from_millis(50);
+
+/// The client that changes the role, as the log shows it.
+const CLIENT: &str = "cluster";
+
+/// Writers that are held, as long as this is there.
+struct Held {
+    _ticket: Ticket,
+    /// When they go on, whatever becomes of the failover.
+    ends: Instant,
+}
+
+/// What is to be done.
+pub(super) enum RoleJob {
+    /// Clients may have to be told something else.
+    Publish,
+    /// Replicate this server.
+    Follow(PrimaryAddress),
+    /// Be a primary.
+    Lead,
+    /// Hold the writers, for so long at most.
+    Pause(Duration),
+    /// Let them go on.
+    Resume,
+    /// Delete the keys of these slots.
+    Drop(Vec<PartitionIndex>),
+}
+
+/// Does jobs as long as the process lives.
+pub(super) fn run(start: ClusterStart, jobs: &Receiver<RoleJob>) {
+    let mut held: Option<Held> = None;
+    loop {
+        let job = match &held {
+            None => jobs.recv().map_err(RecvTimeoutError::from),
+            Some(held) => jobs.recv_timeout(held.ends.saturating_duration_since(Instant::now())),
+        };
+        let job = match job {
+            Ok(job) => job,
+            Err(RecvTimeoutError::Timeout) => {
+                held = None;
+                continue;
+            }
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
+        match job {
+            RoleJob::Publish => start.node.publish(start.server, World::Going),
+            RoleJob::Follow(primary) => {
+                change_role(start, &ReplicaofTarget::Primary(primary), false);
+            }
+            RoleJob::Lead => {
+                change_role(start, &ReplicaofTarget::NoOne, true);
+                start.node.publish(start.server, World::Going);
+            }
+            RoleJob::Pause(length) => held = Some(pause(start, length)),
+            RoleJob::Resume => held = None,
+            RoleJob::Drop(slots) => {
+                let server = start.server;
+                server.background.spawn_visit(move |lane| drop_slots(server, &slots, lane));
+            }
+        }
+    }
+}
+
+/// Changes the role, unless the node has changed its mind by then.
+fn change_role(start: ClusterStart, target: &ReplicaofTarget, is_primary: bool) {
+    let ClusterStart { server, links, node } = start;
+    let is_wanted = || node.look(|cluster| cluster.is_primary()) == Some(is_primary);
+    while is_wanted() {
+        let world = Acquisition::of_world(server.keyspace);
+        let change = RoleChange { target: target.clone(), client: CLIENT, may_let_go: true };
+        let (world, done) = links.replicaof(server, change, world);
+        drop(world);
+        if done.is_ok() {
+            return;
+        }
+        std::thread::sleep(BETWEEN_TRIES);
+    }
+}
+
+/// Holds the writers, and tells the node at which offset.
+fn pause(start: ClusterStart, length: Duration) -> Held {
+    let ClusterStart { server, links, node } = start;
+    let (ticket, ends) = (server.pause.begin_own(), Instant::now() + length);
+    let mut world = Acquisition::of_world(server.keyspace);
+    wait_for(&mut world);
+    drop(world);
+    let offset = links.report(server).offset;
+    node.handle(server, Event::WritesPaused { offset });
+    Held { _ticket: ticket, ends }
+}

@@ -1,0 +1,56 @@
+//! The directives of a cluster, as the engine takes them.
+//!
+//! Invariant: what a directive leaves open is what the server found when it started.
+
+use cluster::Settings;
+use config::settings::{
+    CLUSTER_ALLOW_REPLICA_MIGRATION, CLUSTER_ANNOUNCE_BUS_PORT, CLUSTER_ANNOUNCE_HOSTNAME,
+    CLUSTER_ANNOUNCE_IP, CLUSTER_ANNOUNCE_PORT, CLUSTER_ANNOUNCE_TLS_PORT, CLUSTER_BLACKLIST_TTL,
+    CLUSTER_MANUAL_FAILOVER_TIMEOUT, CLUSTER_MIGRATION_BARRIER, CLUSTER_NODE_TIMEOUT, CLUSTER_PORT,
+    CLUSTER_REPLICA_NO_FAILOVER, CLUSTER_REPLICA_VALIDITY_FACTOR, CLUSTER_REQUIRE_FULL_COVERAGE,
+    PORT, REPL_PING_REPLICA_PERIOD, TLS_CLUSTER, TLS_PORT,
+};
+
+use crate::net::network::Network;
+
+/// So far above the port for clients is that of the bus.
+const BUS_OFFSET: u16 = 10_000;
+
+/// The settings of the engine.
+pub(super) fn of_engine(server: &Network) -> Settings {
+    let config = &server.config;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let or = |announced: u16, own: u16| if announced == 0 { own } else { announced };
+    let hostname = config.get(CLUSTER_ANNOUNCE_HOSTNAME);
+    let (port, tls_port) = (config.get(PORT), config.get(TLS_PORT));
+    Settings {
+        node_timeout: config.get(CLUSTER_NODE_TIMEOUT),
+        requires_full_coverage: config.get(CLUSTER_REQUIRE_FULL_COVERAGE),
+        replica_validity_factor: config.get(CLUSTER_REPLICA_VALIDITY_FACTOR),
+        replica_ping_period: u64::from(config.get(REPL_PING_REPLICA_PERIOD)) * 1000,
+        is_failover_off: config.get(CLUSTER_REPLICA_NO_FAILOVER),
+        allows_replica_migration: config.get(CLUSTER_ALLOW_REPLICA_MIGRATION),
+        migration_barrier: config.get(CLUSTER_MIGRATION_BARRIER),
+        ban_length: config.get(CLUSTER_BLACKLIST_TTL).saturating_mul(1000),
+        manual_failover_timeout: config.get(CLUSTER_MANUAL_FAILOVER_TIMEOUT),
+        ip: text(&config.get(CLUSTER_ANNOUNCE_IP)).parse().ok(),
+        hostname: (!hostname.is_empty()).then(|| text(&hostname)),
+        tcp_port: or(config.get(CLUSTER_ANNOUNCE_PORT), port),
+        tls_port: or(config.get(CLUSTER_ANNOUNCE_TLS_PORT), tls_port),
+        bus_port: or(config.get(CLUSTER_ANNOUNCE_BUS_PORT), bus_port(server).unwrap_or(0)),
+        is_tls: config.get(TLS_CLUSTER),
+    }
+}
+
+/// The port of the bus, if there can be one.
+pub(super) fn bus_port(server: &Network) -> Option<u16> {
+    let config = &server.config;
+    let (bus_port, port, tls_port) =
+        (config.get(CLUSTER_PORT), config.get(PORT), config.get(TLS_PORT));
+    let (first, second) = if config.get(TLS_CLUSTER) { (tls_port, port) } else { (port, tls_port) };
+    match (bus_port, first) {
+        (0, 0) => second.checked_add(BUS_OFFSET),
+        (0, first) => first.checked_add(BUS_OFFSET),
+        (bus_port, _) => Some(bus_port),
+    }
+}

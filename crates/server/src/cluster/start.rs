@@ -1,0 +1,111 @@
+//! The begin of the node and of its threads.
+//!
+//! Invariant: what keeps the node from starting is told before a client is served, and peers are
+//! let in once the data are loaded.
+
+use std::net::TcpListener;
+use std::sync::mpsc::channel;
+use std::thread::Builder;
+
+use base::io_text::plain;
+use cluster::{Order, Slot, SlotSet};
+use config::settings::{BIND, TLS_CLUSTER};
+use engine::limits::routing::RouteTable;
+use engine::runtime::log::log_notice;
+use keyspace::Keyspace;
+use tokio::runtime::Runtime;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use super::driver::BusDriver;
+use super::file::StateFile;
+use super::node::{BusMail, ClusterNode, World};
+use super::{roles, settings};
+use crate::links::Links;
+use crate::net::listeners::bind_for;
+use crate::net::network::Network;
+
+/// What the threads of the node work with.
+#[derive(Clone, Copy)]
+pub(crate) struct ClusterStart {
+    pub(crate) server: &'static Network,
+    pub(crate) links: &'static Links,
+    pub(crate) node: &'static ClusterNode,
+}
+
+/// The sockets of the bus, and what the node has to say, until its thread begins.
+pub(crate) struct BusSockets {
+    sockets: Vec<TcpListener>,
+    mail: UnboundedReceiver<BusMail>,
+}
+
+impl ClusterStart {
+    /// Reads the node's file and opens its port; peers wait there.
+    pub(crate) fn open(self) -> Result<BusSockets, String> {
+        let Self { server, node, .. } = self;
+        if server.config.primary().is_some() {
+            return Err("replicaof directive not allowed in cluster mode".to_owned());
+        }
+        let has_authorities = || server.tls.contexts().is_some_and(|all| all.bus.is_some());
+        if server.config.get(TLS_CLUSTER) && !has_authorities() {
+            return Err("tls-cluster: nodes are known by their certificates, so name authorities \
+                        by tls-ca-cert-file or tls-ca-cert-dir"
+                .to_owned());
+        }
+        let port = settings::bus_port(server).ok_or_else(|| {
+            "Redis port number too high for cluster mode: the cluster bus port, which is the port \
+             plus 10000 unless cluster-port is set, must be below 65536."
+                .to_owned()
+        })?;
+        let (file, read) = StateFile::open(&server.config)?;
+        let bound = bind_for(server, &server.config.get(BIND), port)?;
+        for (address, _) in &bound {
+            log_notice!(server.log, "The cluster bus listens on {address}");
+        }
+        let mail = node.open(server, file, read);
+        server.set_bus(node);
+        // Clients that come before the first table is made are told that nothing is served.
+        server.routing.publish(RouteTable::default());
+        node.publish(server, World::Going);
+        Ok(BusSockets { sockets: bound.into_iter().map(|(_, socket)| socket).collect(), mail })
+    }
+
+    /// Begins the threads, once the data are loaded.
+    pub(crate) fn begin(self, bus: BusSockets, runtime: Runtime) -> Result<(), String> {
+        self.own_loaded_slots();
+        let (jobs, received) = channel();
+        let fail =
+            |why: std::io::Error| format!("Cannot start the cluster's threads: {}", plain(&why));
+        let named = |name: &str| Builder::new().name(name.to_owned());
+        named("cluster-roles").spawn(move || roles::run(self, &received)).map_err(fail)?;
+        let BusSockets { sockets, mail } = bus;
+        let work = move || {
+            runtime.block_on(async move { BusDriver::new(self, mail, jobs).run(sockets).await });
+        };
+        named("cluster-bus").spawn(work).map_err(fail)?;
+        Ok(())
+    }
+
+    /// A primary takes slots that nobody has and of which there are keys here.
+    fn own_loaded_slots(self) {
+        let Self { server, node, .. } = self;
+        let found = node.look(|cluster| {
+            let is_found =
+                |slot: &Slot| cluster.owner(*slot).is_none() && has_keys(server.keyspace, *slot);
+            let slots = Slot::all().filter(is_found).collect::<SlotSet>();
+            cluster.is_primary().then_some(slots)
+        });
+        let Some(slots) = found.flatten().filter(|slots| !slots.is_empty()) else { return };
+        for slot in slots.iter() {
+            log_notice!(
+                server.log,
+                "I have keys for unassigned slot {slot}. Taking responsibility for it."
+            );
+        }
+        node.order(server, &Order::AddSlots(slots), World::Going)
+            .expect("the slots were just seen to have no owner");
+    }
+}
+
+fn has_keys(keyspace: &Keyspace, slot: Slot) -> bool {
+    keyspace.population(slot.get()) > 0
+}

@@ -1,0 +1,63 @@
+//! CLUSTER INFO.
+//!
+//! Invariant: the order of the lines is that of Redis; what was never sent or received has none.
+
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use cluster::{Cluster, Kind};
+use keyspace::Refusal;
+use proto::{Args, Reply};
+
+use crate::server::Server;
+
+pub(super) fn info(server: &Server, _: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+    let mut text = server.cluster.look(state).unwrap_or_default();
+    let counts = &server.cluster.counts;
+    put_counts(&mut text, "sent", &counts.sent);
+    put_counts(&mut text, "received", &counts.received);
+    let overflowed = counts.overflowed.load(Ordering::Relaxed);
+    put(&mut text, format_args!("total_cluster_links_buffer_limit_exceeded:{overflowed}"));
+    reply.verbatim(b"txt", text.as_bytes());
+    Ok(())
+}
+
+fn state(cluster: &mut Cluster) -> String {
+    let records = cluster.records();
+    let assigned: usize = records.iter().map(|record| record.slots.len()).sum();
+    let (suspected, failed) = cluster.failing_slots();
+    let my_primary = cluster.my_primary().unwrap_or(cluster.my_id());
+    let spoken_for = records.iter().find(|record| record.id == my_primary);
+    let lines = [
+        ("slots_assigned", assigned as u64),
+        ("slots_ok", (assigned - suspected - failed) as u64),
+        ("slots_pfail", suspected as u64),
+        ("slots_fail", failed as u64),
+        ("known_nodes", cluster.known_nodes() as u64),
+        ("size", cluster.size() as u64),
+        ("current_epoch", cluster.current_epoch()),
+        ("my_epoch", spoken_for.map_or(0, |record| record.config_epoch)),
+    ];
+    let mut text = String::new();
+    let word = if cluster.is_ok() { "ok" } else { "fail" };
+    put(&mut text, format_args!("cluster_state:{word}"));
+    lines.iter().for_each(|(name, value)| put(&mut text, format_args!("cluster_{name}:{value}")));
+    text
+}
+
+fn put_counts(text: &mut String, way: &str, counters: &[AtomicU64]) {
+    let mut total = 0;
+    for kind in Kind::ALL {
+        let name = kind.name();
+        let count = counters.get(kind as usize).map_or(0, |it| it.load(Ordering::Relaxed));
+        total += count;
+        if count > 0 {
+            put(text, format_args!("cluster_stats_messages_{name}_{way}:{count}"));
+        }
+    }
+    put(text, format_args!("cluster_stats_messages_{way}:{total}"));
+}
+
+fn put(text: &mut String, line: std::fmt::Arguments<'_>) {
+    text.write_fmt(format_args!("{line}\r\n")).expect("a String takes everything");
+}

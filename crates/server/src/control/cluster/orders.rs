@@ -1,0 +1,273 @@
+//! The commands that change the cluster.
+//!
+//! Invariant: an order is carried out with the world stopped, and counts for all clients when it is
+//! answered.
+
+use std::net::IpAddr;
+
+use base::number::parse_i64;
+use cluster::{Forcing, Order, SlotChange, SlotSet};
+use commands::arguments::is;
+use commands::errors::{NOT_AN_INTEGER, SYNTAX, wrong_arity};
+use engine::runtime::background::wait_for_client;
+use keyspace::{Acquisition, Refusal};
+use proto::{Args, Reply};
+
+use super::declared::enabled;
+use super::parse::{self, NamedSlots};
+use crate::cluster::World;
+use crate::control::context::{Context, Next};
+use crate::server::Server;
+
+/// So far above the port for clients is that of the bus, unless it is named.
+const BUS_OFFSET: i64 = 10_000;
+
+/// Carries out an order that is made when the world is stopped.
+fn carry_out(
+    context: &mut Context<'_>,
+    reply: &mut Reply<'_>,
+    make: impl FnOnce(&'static Server) -> Order + Send + 'static,
+) -> Result<Next, Refusal> {
+    let server = enabled(context)?;
+    let Some(unit) = &mut context.unit else {
+        return Ok(Next::offload_with_locks(move |_, _, reply| {
+            let mut world = Acquisition::of_world(server.keyspace);
+            wait_for_client(server.keyspace, &mut world)?;
+            give(server, &make(server), reply)
+        }));
+    };
+    unit.tx.require_world()?;
+    give(server, &make(server), reply)?;
+    Ok(Next::Done)
+}
+
+/// Gives an order, with the world stopped.
+fn give(server: &'static Server, order: &Order, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+    let epoch = || server.cluster.look(|cluster| cluster.my_epoch()).unwrap_or(0);
+    let before = epoch();
+    let done = server.cluster.order(server, order, World::Stopped);
+    done.map_err(|why| Refusal::owned(format!("ERR {why}")))?;
+    match order {
+        Order::BumpEpoch if epoch() == before => reply.simple(format!("STILL {before}")),
+        Order::BumpEpoch => reply.simple(format!("BUMPED {}", epoch())),
+        _ => reply.ok(),
+    }
+    Ok(())
+}
+
+fn has_keys(server: &Server) -> bool {
+    !server.keyspace.is_empty()
+}
+
+pub(super) fn add_slots(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    let named = parse::slots(args.skip(2))?;
+    change_slots(context, reply, named, Order::AddSlots)
+}
+
+pub(super) fn delete_slots(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    let named = parse::slots(args.skip(2))?;
+    change_slots(context, reply, named, Order::DelSlots)
+}
+
+pub(super) fn add_slot_ranges(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    even(context, args)?;
+    let named = parse::slot_ranges(args.skip(2))?;
+    change_slots(context, reply, named, Order::AddSlots)
+}
+
+pub(super) fn delete_slot_ranges(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    even(context, args)?;
+    let named = parse::slot_ranges(args.skip(2))?;
+    change_slots(context, reply, named, Order::DelSlots)
+}
+
+/// Orders what is to become of slots. As in Redis, what is wrong with the slots named first is said
+/// before what is named twice.
+fn change_slots(
+    context: &mut Context<'_>,
+    reply: &mut Reply<'_>,
+    NamedSlots { slots, twice }: NamedSlots,
+    order: fn(SlotSet) -> Order,
+) -> Result<Next, Refusal> {
+    let server = enabled(context)?;
+    let adds = matches!(order(SlotSet::empty()), Order::AddSlots(_));
+    if let Some(twice) = twice {
+        let is_wrong = |cluster: &mut cluster::Cluster| {
+            slots.iter().any(|slot| cluster.owner(slot).is_some() == adds)
+        };
+        if server.cluster.look(is_wrong) != Some(true) {
+            return Err(Refusal::owned(format!("ERR Slot {twice} specified multiple times")));
+        }
+    }
+    carry_out(context, reply, move |_| order(slots))
+}
+
+/// Slots come in pairs.
+fn even(context: &Context<'_>, args: Args<'_>) -> Result<(), Refusal> {
+    if args.len().is_multiple_of(2) { Ok(()) } else { Err(wrong_arity(&context.entry.full_name)) }
+}
+
+pub(super) fn bump_epoch(
+    context: &mut Context<'_>,
+    _: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    carry_out(context, reply, |_| Order::BumpEpoch)
+}
+
+pub(super) fn flush_slots(
+    context: &mut Context<'_>,
+    _: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    carry_out(context, reply, |server| Order::FlushSlots(has_keys(server)))
+}
+
+pub(super) fn save_config(
+    context: &mut Context<'_>,
+    _: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    carry_out(context, reply, |_| Order::Save)
+}
+
+pub(super) fn forget(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    enabled(context)?;
+    let id = parse::node(&args[2], parse::UNKNOWN_NODE)?;
+    carry_out(context, reply, move |_| Order::Forget(id))
+}
+
+pub(super) fn replicate(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    enabled(context)?;
+    let id = parse::node(&args[2], parse::UNKNOWN_NODE)?;
+    carry_out(context, reply, move |server| Order::Replicate(id, has_keys(server)))
+}
+
+pub(super) fn fail_over(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    enabled(context)?;
+    let forcing = match args.get(2) {
+        None => Forcing::Agreed,
+        Some(word) if is(word, "FORCE") && args.len() == 3 => Forcing::Force,
+        Some(word) if is(word, "TAKEOVER") && args.len() == 3 => Forcing::Takeover,
+        Some(_) => return Err(SYNTAX),
+    };
+    carry_out(context, reply, move |_| Order::Failover(forcing))
+}
+
+pub(super) fn reset(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    enabled(context)?;
+    let is_hard = match args.get(2) {
+        None => false,
+        Some(word) if is(word, "SOFT") && args.len() == 3 => false,
+        Some(word) if is(word, "HARD") && args.len() == 3 => true,
+        Some(_) => return Err(SYNTAX),
+    };
+    carry_out(context, reply, move |server| Order::Reset { is_hard, has_keys: has_keys(server) })
+}
+
+pub(super) fn set_config_epoch(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    enabled(context)?;
+    let number = parse_i64(&args[2]);
+    let number = number.ok_or(NOT_AN_INTEGER)?;
+    let epoch = u64::try_from(number)
+        .map_err(|_| Refusal::owned(format!("ERR Invalid config epoch specified: {number}")))?;
+    carry_out(context, reply, move |_| Order::SetConfigEpoch(epoch))
+}
+
+pub(super) fn meet(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    enabled(context)?;
+    if args.len() > 5 {
+        return Err(wrong_arity(&context.entry.full_name));
+    }
+    let number = |word: &[u8], what: &str| {
+        let shown = String::from_utf8_lossy(word).into_owned();
+        let invalid = || Refusal::owned(format!("ERR Invalid {what} port specified: {shown}"));
+        parse_i64(word).ok_or_else(invalid)
+    };
+    let port = number(&args[3], "base")?;
+    let bus_port = match args.get(4) {
+        Some(word) => number(word, "bus")?,
+        None => port.saturating_add(BUS_OFFSET),
+    };
+    let address = String::from_utf8_lossy(&args[2]).into_owned();
+    let is_port = |port: i64| u16::try_from(port).ok().filter(|port| *port > 0);
+    let found = (address.parse::<IpAddr>().ok(), is_port(port), is_port(bus_port));
+    let (Some(ip), Some(_), Some(bus_port)) = found else {
+        return Err(Refusal::owned(format!(
+            "ERR Invalid node address specified: {address}:{}",
+            String::from_utf8_lossy(&args[3])
+        )));
+    };
+    carry_out(context, reply, move |_| Order::Meet { ip, bus_port })
+}
+
+pub(super) fn set_slot(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    const NO_ACTION: Refusal = Refusal::error(
+        "ERR Invalid CLUSTER SETSLOT action or number of arguments. Try CLUSTER HELP",
+    );
+    let server = enabled(context)?;
+    if server.cluster.look(|cluster| cluster.is_primary()) == Some(false) {
+        return Err(Refusal::error("ERR Please use SETSLOT only with masters."));
+    }
+    let slot = parse::slot(&args[2])?;
+    let (word, with_node) = (&args[3], args.len() == 5);
+    let change = if is(word, "STABLE") && args.len() == 4 {
+        SlotChange::Stable
+    } else if is(word, "MIGRATING") && with_node {
+        SlotChange::Migrating(parse::node(&args[4], "I don't know about node")?)
+    } else if is(word, "IMPORTING") && with_node {
+        SlotChange::Importing(parse::node(&args[4], "I don't know about node")?)
+    } else if is(word, "NODE") && with_node {
+        SlotChange::Node(parse::node(&args[4], parse::UNKNOWN_NODE)?)
+    } else {
+        return Err(NO_ACTION);
+    };
+    carry_out(context, reply, move |server| {
+        let has_keys = server.keyspace.population(slot.get()) > 0;
+        Order::SetSlot { slot, change, has_keys }
+    })
+}
