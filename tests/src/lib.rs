@@ -10,6 +10,7 @@ pub mod calls;
 pub mod changes;
 pub mod client;
 pub mod clients;
+pub mod cluster;
 pub mod differential;
 pub mod environment;
 pub mod faults;

@@ -101,7 +101,6 @@ fn what_is_not_there_and_is_counted_on_stops_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.conf").display().to_string();
     for line in [
-        "cluster-enabled yes",
         "unixsocketgroup daemon",
         "loadmodule /usr/lib/redis/modules/redisbloom.so",
         "active-replica yes",
@@ -113,7 +112,7 @@ fn what_is_not_there_and_is_counted_on_stops_the_start() {
         refuses(&[&file], &format!(">>> '{line}': {why} supported"));
         refuses(&[&format!("--{line}")], &format!(">>> '{line}': {why} supported"));
     }
-    let server = Server::start(&["--active-replica", "no", "--cluster-enabled", "no"]);
+    let server = Server::start(&["--active-replica", "no"]);
     let mut client = server.client();
     check(
         &mut client,

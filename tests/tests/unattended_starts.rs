@@ -1,4 +1,5 @@
-//! A start after whatever happened to the files of a server, of a Sentinel, or of certificates:
+//! A start after whatever happened to the files of a server, of a Sentinel, of a node of a cluster,
+//! or of certificates:
 //! with each of them missing, empty, cut, doubled or of another version, with each two of them so,
 //! and with some of the combinations of more, the process serves, or says in one line what is wrong
 //! and where, and ends with status 1.
@@ -14,7 +15,7 @@ use base::Random;
 use proto::value::Value;
 use tests::environment::binary;
 use tests::folder::copy_folder;
-use tests::server::eventually;
+use tests::server::{eventually, free_port};
 use tests::tls::Authority;
 use tests::{Client, Server};
 
@@ -71,6 +72,11 @@ const MANIFEST: Subject = Subject {
 const SENTINEL: Subject = Subject {
     place: "apus.conf",
     of_another_version: |text| [&text, &b"sentinel tomorrow mymaster yes\n"[..]].concat(),
+};
+
+const NODES: Subject = Subject {
+    place: "nodes.conf",
+    of_another_version: |text| [&text, &b"shards of-tomorrow 1\n"[..]].concat(),
 };
 
 /// OpenSSL has such ones, with what they are trusted for.
@@ -131,19 +137,34 @@ fn left_behind(has_log: bool) -> tempfile::TempDir {
     folder
 }
 
+/// What is started, and so what it is asked once it serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Profile {
+    Server,
+    Sentinel,
+    /// A node of a cluster: data wait for slots, which its file may have lost.
+    Node,
+}
+
+impl Profile {
+    fn words(self) -> &'static [&'static str] {
+        if self == Self::Sentinel { &["sentinel"] } else { &[] }
+    }
+}
+
 /// A start in a folder, until it serves or has ended.
 struct Start {
     child: Child,
     folder: PathBuf,
-    is_sentinel: bool,
+    profile: Profile,
 }
 
 impl Start {
-    fn begin(folder: &Path, profile: &[&str]) -> Self {
+    fn begin(folder: &Path, profile: Profile) -> Self {
         let error = fs::File::create(folder.join("stderr")).unwrap();
         // A configuration that says nothing may be a missing one: where to be is said apart.
         let child = Command::new(binary())
-            .args(profile)
+            .args(profile.words())
             .args(["apus.conf", "--bind", "127.0.0.1", "--port", "0", "--listen-on-any-port"])
             .args(["yes", "--logfile", "log"])
             .current_dir(folder)
@@ -151,7 +172,7 @@ impl Start {
             .stderr(error)
             .spawn()
             .unwrap();
-        Self { child, folder: folder.to_owned(), is_sentinel: !profile.is_empty() }
+        Self { child, folder: folder.to_owned(), profile }
     }
 
     fn log(&self) -> String {
@@ -170,11 +191,18 @@ impl Start {
             let (_, after) = log.split_once("Listening on 127.0.0.1:").unwrap();
             let port = after.lines().next().unwrap().trim().parse().unwrap();
             let mut client = Client::connect(port);
-            if self.is_sentinel {
-                assert!(matches!(client.call(&["SENTINEL", "MYID"]), Value::Bulk(_)), "{what}");
-            } else {
-                assert_eq!(client.call(&["SET", "new", "1"]), Value::Simple("OK".into()), "{what}");
-                assert!(matches!(client.call(&["DBSIZE"]), Value::Integer(1..)), "{what}");
+            match self.profile {
+                Profile::Sentinel => {
+                    assert!(matches!(client.call(&["SENTINEL", "MYID"]), Value::Bulk(_)), "{what}");
+                }
+                Profile::Node => {
+                    assert!(matches!(client.call(&["CLUSTER", "MYID"]), Value::Bulk(_)), "{what}");
+                }
+                Profile::Server => {
+                    let set = client.call(&["SET", "new", "1"]);
+                    assert_eq!(set, Value::Simple("OK".into()), "{what}");
+                    assert!(matches!(client.call(&["DBSIZE"]), Value::Integer(1..)), "{what}");
+                }
             }
             return "serves";
         };
@@ -223,7 +251,7 @@ fn tried(files: usize) -> Vec<Vec<State>> {
     [simple, sample].concat()
 }
 
-fn try_all(original: &tempfile::TempDir, profile: &[&str], subjects: &[Subject]) {
+fn try_all(original: &tempfile::TempDir, profile: Profile, subjects: &[Subject]) {
     let (mut served, mut refused) = (0, 0);
     for row in tried(subjects.len()) {
         let folder = tempfile::tempdir().unwrap();
@@ -246,12 +274,16 @@ fn try_all(original: &tempfile::TempDir, profile: &[&str], subjects: &[Subject])
 
 #[test]
 fn without_a_log_it_serves_or_says_why_not() {
-    try_all(&left_behind(false), &[], &[CONFIGURATION, USERS, SNAPSHOT]);
+    try_all(&left_behind(false), Profile::Server, &[CONFIGURATION, USERS, SNAPSHOT]);
 }
 
 #[test]
 fn with_a_log_it_serves_or_says_why_not() {
-    try_all(&left_behind(true), &[], &[CONFIGURATION, USERS, MANIFEST, BASE, INCREMENT]);
+    try_all(
+        &left_behind(true),
+        Profile::Server,
+        &[CONFIGURATION, USERS, MANIFEST, BASE, INCREMENT],
+    );
 }
 
 #[test]
@@ -265,7 +297,28 @@ fn a_sentinel_serves_or_says_why_not() {
         "2".repeat(40)
     );
     fs::write(folder.path().join("apus.conf"), text).unwrap();
-    try_all(&folder, &["sentinel"], &[SENTINEL]);
+    try_all(&folder, Profile::Sentinel, &[SENTINEL]);
+}
+
+/// A file that is missing or empty is that of a new node.
+#[test]
+fn a_node_of_a_cluster_serves_or_says_why_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = format!(
+        "{} 127.0.0.1:7000@17000,,tls-port=0,shard-id={} myself,master - 0 0 3 connected 0-8191",
+        "1".repeat(40),
+        "3".repeat(40)
+    );
+    let other = format!(
+        "{} 127.0.0.1:7001@17001,,tls-port=0,shard-id={} master - 0 0 2 connected 8192-16383",
+        "2".repeat(40),
+        "4".repeat(40)
+    );
+    let text = format!("{own}\n{other}\nvars currentEpoch 3 lastVoteEpoch 3\n");
+    fs::write(folder.path().join("nodes.conf"), text).unwrap();
+    let text = format!("cluster-enabled yes\ncluster-port {}\n", free_port());
+    fs::write(folder.path().join("apus.conf"), text).unwrap();
+    try_all(&folder, Profile::Node, &[NODES]);
 }
 
 /// Certificates, their keys and authorities are files that others bring, and at any time.
@@ -282,5 +335,5 @@ fn with_certificates_it_serves_or_says_why_not() {
     {
         fs::copy(from, folder.path().join(to)).unwrap();
     }
-    try_all(&folder, &[], &[CERTIFICATE, KEY, AUTHORITIES]);
+    try_all(&folder, Profile::Server, &[CERTIFICATE, KEY, AUTHORITIES]);
 }
