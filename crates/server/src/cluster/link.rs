@@ -44,8 +44,8 @@ const CHANNEL_ROOM: usize = 16 << 20;
 /// How long a peer that has come may take to agree on keys.
 const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(10);
 
-type Input = Box<dyn AsyncRead + Send + Unpin>;
-type Output = Box<dyn AsyncWrite + Send + Unpin>;
+type LinkReader = Box<dyn AsyncRead + Send + Unpin>;
+type LinkWriter = Box<dyn AsyncWrite + Send + Unpin>;
 
 /// The driver's end of a link, which ends with it.
 pub(super) struct BusLink {
@@ -153,7 +153,7 @@ async fn tell(news: &mpsc::Sender<BusNews>, event: Event) {
 }
 
 /// Opens a connection, encrypted where `tls-cluster` says so.
-async fn connect(server: &Network, to: SocketAddr) -> io::Result<(Input, Output)> {
+async fn connect(server: &Network, to: SocketAddr) -> io::Result<(LinkReader, LinkWriter)> {
     let socket = TcpStream::connect(to).await?;
     // What is sent is short and awaited; the kernel's default would do, only slower.
     let _ = socket.set_nodelay(true);
@@ -164,7 +164,7 @@ async fn connect(server: &Network, to: SocketAddr) -> io::Result<(Input, Output)
 }
 
 /// Makes the same of a connection that has come.
-async fn receive(server: &Network, socket: TcpStream) -> io::Result<(Input, Output)> {
+async fn receive(server: &Network, socket: TcpStream) -> io::Result<(LinkReader, LinkWriter)> {
     // As above.
     let _ = socket.set_nodelay(true);
     if server.config.get(TLS_CLUSTER) {
@@ -173,18 +173,18 @@ async fn receive(server: &Network, socket: TcpStream) -> io::Result<(Input, Outp
     Ok(open(socket))
 }
 
-fn open(socket: TcpStream) -> (Input, Output) {
+fn open(socket: TcpStream) -> (LinkReader, LinkWriter) {
     let (input, output) = socket.into_split();
     (Box::new(input), Box::new(output))
 }
 
-fn encrypted(stream: Box<TlsStream>) -> (Input, Output) {
+fn encrypted(stream: Box<TlsStream>) -> (LinkReader, LinkWriter) {
     let (input, output) = split(stream);
     (Box::new(input), Box::new(output))
 }
 
 async fn write(
-    mut output: Output,
+    mut output: LinkWriter,
     mut packets: mpsc::UnboundedReceiver<Vec<u8>>,
     figures: Arc<LinkFigures>,
 ) {
@@ -199,7 +199,7 @@ async fn write(
 async fn read(
     server: &'static Network,
     link: LinkId,
-    mut input: Input,
+    mut input: LinkReader,
     news: &mpsc::Sender<BusNews>,
 ) {
     let mut reader = FrameReader::default();

@@ -6,7 +6,7 @@
 //! less comes before the role that goes with it, and one by which it serves more behind.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cluster::Event;
 use engine::limits::pause::Ticket;
@@ -18,6 +18,7 @@ use replication::replica::{PrimaryAddress, ReplicaofTarget};
 use super::node::World;
 use super::start::ClusterStart;
 use crate::links::RoleChange;
+use crate::net::network::Network;
 
 /// Between two attempts to change the role while another change is under way.
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
@@ -28,8 +29,16 @@ const CLIENT: &str = "cluster";
 /// Writers that are held, as long as this is there.
 struct Held {
     _ticket: Ticket,
-    /// When they go on, whatever becomes of the failover.
-    ends: Instant,
+    /// When they go on by the monotonic clock, whatever becomes of the failover.
+    ends_us: i64,
+}
+
+impl Held {
+    /// How much longer they are held at most.
+    fn rest(&self, server: &Network) -> Duration {
+        let left = self.ends_us.saturating_sub(server.keyspace.clock().monotonic_us());
+        Duration::from_micros(u64::try_from(left).unwrap_or(0))
+    }
 }
 
 /// What is to be done.
@@ -54,7 +63,7 @@ pub(super) fn run(start: ClusterStart, jobs: &Receiver<RoleJob>) {
     loop {
         let job = match &held {
             None => jobs.recv().map_err(RecvTimeoutError::from),
-            Some(held) => jobs.recv_timeout(held.ends.saturating_duration_since(Instant::now())),
+            Some(held) => jobs.recv_timeout(held.rest(start.server)),
         };
         let job = match job {
             Ok(job) => job,
@@ -102,11 +111,13 @@ fn change_role(start: ClusterStart, target: &ReplicaofTarget, is_primary: bool) 
 /// Holds the writers, and tells the node at which offset.
 fn pause(start: ClusterStart, length: Duration) -> Held {
     let ClusterStart { server, links, node } = start;
-    let (ticket, ends) = (server.pause.begin_own(), Instant::now() + length);
+    let length_us = i64::try_from(length.as_micros()).unwrap_or(i64::MAX);
+    let ends_us = server.keyspace.clock().monotonic_us().saturating_add(length_us);
+    let ticket = server.pause.begin_own();
     let mut world = Acquisition::of_world(server.keyspace);
     wait_for(&mut world);
     drop(world);
     let offset = links.report(server).offset;
     node.handle(server, Event::WritesPaused { offset });
-    Held { _ticket: ticket, ends }
+    Held { _ticket: ticket, ends_us }
 }

@@ -83,7 +83,8 @@ pub(super) fn slot_stats(
     args: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<(), Refusal> {
-    let is_ours = |slot: u16| server.routing.table().is_served(slot);
+    let routes = server.routing.table();
+    let is_ours = |slot: u16| routes.is_served(slot);
     let population = |slot: u16| server.keyspace.population(slot);
     let mut rows: Vec<(u16, usize)>;
     if is(&args[2], "SLOTSRANGE") {
