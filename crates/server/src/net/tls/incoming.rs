@@ -1,4 +1,5 @@
-//! Encrypted connections that a thread of its own serves, as those of HTTP and of a cluster's bus do.
+//! Encrypted connections that a thread of its own serves, as those of HTTP and of the bus of a
+//! cluster do.
 //!
 //! Invariant: a handshake that fails or lasts is counted as any other, and its peer gets no stream.
 
