@@ -106,8 +106,8 @@ impl OpenKeys {
     /// Why a request does not run that has their locks.
     #[cold]
     pub(crate) fn refuse(&self, lane: &Lane, tx: &Tx) -> Option<Refusal> {
-        let is_here = |key: &&Box<[u8]>| tx.exists(key).is_ok_and(|exists| exists);
-        let here = self.keys.iter().filter(is_here).count();
+        let is_here = |key: &[u8]| tx.exists(key).is_ok_and(|exists| exists);
+        let here = self.keys.iter().filter(|key| is_here(key)).count();
         lane.routes().refuse_open(self.query, here, self.keys.len() - here)
     }
 }

@@ -148,7 +148,8 @@ impl RouteTable {
     /// Why a request does not run here.
     pub(crate) fn refuse(&self, query: RouteQuery) -> Option<Refusal> {
         let Some(owner) = self.owner(query.slot) else { return Some(NOT_SERVED) };
-        if !self.is_up && !(query.is_channel && self.channels_when_down) {
+        let serves_when_down = query.is_channel && self.channels_when_down;
+        if !self.is_up && !serves_when_down {
             match self.reads_when_down {
                 false => return Some(DOWN),
                 true if query.writes => return Some(ONLY_READS),
