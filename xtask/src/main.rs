@@ -42,6 +42,8 @@ Usage: cargo xtask VERB
   book            check links, headings and the summary of the book and of all other Markdown
   licences        check the dependencies' licences and the banned crates of deny.toml
   asan [ARGS..]   `cargo test ARGS` under AddressSanitizer (default: the crates with `unsafe`)
+  asan server [FILTER..]
+                  the black-box tests of these names, or all, with a server under AddressSanitizer
   miri [ARGS..]   `cargo miri test ARGS` (default: what it can take of them in minutes)
   fuzz [SECONDS] [TARGET..]
                   run the targets of `fuzz/`, each for so many seconds (default: all, for 10)
@@ -78,6 +80,7 @@ fn run(verb: &str, rest: &[String]) -> Result<ExitCode, String> {
         ("docs", [check]) if check == "--check" => docs::run(docs::Mode::Check)?,
         ("book", []) => book::run()?,
         ("licences", []) => licences::run()?,
+        ("asan", [server, filters @ ..]) if server == "server" => sanitize::asan_server(filters)?,
         ("asan", _) => sanitize::asan(rest)?,
         ("miri", _) => sanitize::miri(rest)?,
         ("fuzz", [check]) if check == "--check" => fuzz::check()?,

@@ -2,11 +2,15 @@
 //! Both want the nightly compiler (`rustup toolchain install nightly`, and for Miri
 //! `rustup component add miri rust-src --toolchain nightly`).
 //!
+//! `asan server` has the server itself built so and runs black-box tests on it: what fails there is
+//! a finding of the sanitizer, as tests may fail for other reasons (a server that is slower and
+//! takes more memory).
+//!
 //! Invariant: both build into folders of their own, so nothing else has to be built again.
 
 use std::process::Command;
 
-use crate::shell;
+use crate::{environment, shell, suite};
 
 /// The tests that AddressSanitizer sees if nothing else is asked for: all of both crates.
 const ALL: &[&str] = &["-p", "structs", "-p", "keyspace", "--lib"];
@@ -41,6 +45,34 @@ pub(crate) fn asan(arguments: &[String]) -> Result<(), String> {
     // The search for leaks does not know the addresses in a table's words, which carry hash bits.
     command.env("ASAN_OPTIONS", "detect_leaks=0");
     shell::run(&mut command)
+}
+
+/// Black-box tests with a server under AddressSanitizer. Its allocator is the system's, which the
+/// sanitizer stands in for; Lua's code is C and is not looked into.
+pub(crate) fn asan_server(filters: &[String]) -> Result<(), String> {
+    let environment = environment::prepare()?;
+    let target = shell::host()?;
+    let mut command = nightly(&["build", "--target", &target], &[], &["--package", "apus"], "asan");
+    command.env("RUSTFLAGS", "-Zsanitizer=address --cfg system_allocator");
+    shell::run(&mut command)?;
+    let findings = shell::target().join("asan/findings");
+    environment::empty(&findings)?;
+    let black_box = ["test", "--profile", suite::PROFILE, "--workspace", "--test", "black_box"];
+    let mut command = shell::cargo(&black_box);
+    command.arg("--no-fail-fast").arg("--").args(filters);
+    suite::set_environment(&mut command, &environment);
+    command.env("APUS_BINARY", shell::target().join("asan").join(target).join("debug/apus"));
+    let log = findings.join("of").display().to_string();
+    command.env("ASAN_OPTIONS", format!("detect_leaks=0:log_path={log}"));
+    // How the tests end is for the reader; what is judged is what the sanitizer found.
+    let tests = shell::run(&mut command);
+    match &environment::files(&findings)?[..] {
+        [] => {
+            println!("AddressSanitizer found nothing; the tests: {tests:?}");
+            Ok(())
+        }
+        found => Err(format!("AddressSanitizer wrote {found:?}")),
+    }
 }
 
 /// `cargo miri test`: each step of the program is interpreted and judged.

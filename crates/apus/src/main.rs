@@ -17,8 +17,14 @@ use base::title;
 use persist::check;
 use persist::storage::Disk;
 
+#[cfg(not(system_allocator))]
 #[global_allocator]
 static ALLOCATOR: server::Counted<mimalloc::MiMalloc> = server::Counted(mimalloc::MiMalloc);
+
+/// The allocator that AddressSanitizer looks into.
+#[cfg(system_allocator)]
+#[global_allocator]
+static ALLOCATOR: server::Counted<std::alloc::System> = server::Counted(std::alloc::System);
 
 /// The words that begin another program than the server.
 const SUBCOMMANDS: [&str; 6] = ["memcached", "sentinel", "cli", "ping", "bench", "check"];
