@@ -421,6 +421,69 @@ fn what_makes_no_sense_is_refused_as_redis_does() {
     everywhere(REFUSED);
 }
 
+const SERVED: &str = r#"
+    alice> HELLO 3
+    ...
+    alice> CLIENT TRACKING ON NOLOOP
+    OK
+    alice> LRANGE dst 0 -1
+    (empty array)
+    bob> BLMOVE src dst LEFT RIGHT 0
+    # Her push has bob served; what he changes is no change of hers.
+    alice> RPUSH src x
+    (integer) 1
+    bob<
+    "x"
+    alice<
+    1> "invalidate"
+    2> 1) "dst"
+    alice> LRANGE dst 0 -1
+    1) "x"
+    bob> BLMOVE src dst LEFT RIGHT 0
+    alice> MULTI
+    OK
+    alice> RPUSH src y
+    QUEUED
+    alice> EXEC
+    1) (integer) 1
+    bob<
+    "y"
+    alice<
+    1> "invalidate"
+    2> 1) "dst"
+    carol> HELLO 3
+    ...
+    carol> CLIENT TRACKING ON BCAST NOLOOP PREFIX dst
+    OK
+    bob> BLMOVE src dst LEFT RIGHT 0
+    carol> RPUSH src z
+    (integer) 1
+    bob<
+    "z"
+    carol<
+    1> "invalidate"
+    2> 1) "dst"
+    # Nor is it a change of the one that pushed to the client that is served.
+    dave> HELLO 3
+    ...
+    dave> CLIENT TRACKING ON NOLOOP
+    OK
+    dave> LLEN own
+    (integer) 0
+    dave> BLMOVE src own LEFT RIGHT 0
+    > RPUSH src z
+    (integer) 1
+    dave<
+    "z"
+    dave<
+    (silence)
+"#;
+
+#[test]
+fn what_is_changed_for_a_client_that_waited_is_its_own_change() {
+    everywhere(SERVED);
+}
+
 const WAITING: &str = r#"
     alice> HELLO 3
     ...

@@ -201,6 +201,7 @@ fn serve_waiter(server: &Shared, tx: &mut Tx, standing: &QueuedWaiter) -> Result
     let waiter = &standing.waiter;
     let blocked = blocked(waiter);
     let home = tx.switch_database(blocked.database);
+    tx.modify_for(blocked.client.id);
     let mut output = Output::new();
     drill::strike_at_service(tx.options().heavy);
     let (mut served, mut answer) = ((OwnedArgs::default(), None, false), ServedWith::Element);

@@ -32,6 +32,9 @@ pub(super) struct ModifiedKeys {
     gone: u64,
     /// How many of them somebody has read past: a key that is modified again is another one.
     fence: usize,
+    /// Where the changes of a request begin that another client had sent, and that client's number.
+    /// What is before the first of them the transaction's own client did.
+    turns: Vec<(usize, u64)>,
 }
 
 /// How far it was at some time.
@@ -44,6 +47,7 @@ pub(super) struct ModifiedMark {
     settled: usize,
     gone: u64,
     fence: usize,
+    turns: usize,
 }
 
 impl ModifiedKeys {
@@ -70,13 +74,15 @@ impl ModifiedKeys {
     pub(super) fn mark(&self) -> ModifiedMark {
         let Self { databases, settled, gone, fence, .. } = *self;
         let (keys, swept, quiet) = (self.keys.len(), self.swept.len(), self.quiet.len());
-        ModifiedMark { keys, databases, swept, quiet, settled, gone, fence }
+        let turns = self.turns.len();
+        ModifiedMark { keys, databases, swept, quiet, settled, gone, fence, turns }
     }
 
     pub(super) fn return_to(&mut self, mark: ModifiedMark) {
         self.keys.truncate(mark.keys);
         self.swept.truncate(mark.swept);
         self.quiet.truncate(mark.quiet);
+        self.turns.truncate(mark.turns);
         (self.databases, self.settled) = (mark.databases, mark.settled);
         (self.gone, self.fence) = (mark.gone, mark.fence);
     }
@@ -119,6 +125,31 @@ impl Tx {
     pub fn fence_modified(&mut self) -> usize {
         self.modified.fence = self.modified.keys.len();
         self.modified.fence
+    }
+
+    /// What is modified from here on is a change of another client, whose request waited for this
+    /// transaction and is served within.
+    pub fn modify_for(&mut self, origin: u64) {
+        if self.modified.is_observed {
+            self.fence_modified();
+            self.modified.turns.push((self.modified.keys.len(), origin));
+        }
+    }
+
+    /// The keys that were modified for other clients, with those clients' numbers, behind those
+    /// that the transaction's own client modified.
+    pub fn modified_for_others(&self) -> impl Iterator<Item = (u64, &[(usize, Box<[u8]>)])> {
+        let ends = self.modified.turns.iter().skip(1).map(|(from, _)| *from);
+        let ends = ends.chain([self.modified.keys.len()]);
+        self.modified.turns.iter().zip(ends).map(|((from, origin), to)| {
+            (*origin, self.modified.keys.get(*from..to).unwrap_or_default())
+        })
+    }
+
+    /// How many of the modified keys the transaction's own client modified: those come first.
+    #[must_use]
+    pub fn modified_by_itself(&self) -> usize {
+        self.modified.turns.first().map_or(self.modified.keys.len(), |(from, _)| *from)
     }
 
     /// The keys that the transaction's commands modified, with their logical databases.

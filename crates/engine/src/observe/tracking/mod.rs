@@ -196,12 +196,14 @@ impl Tracking {
                 self.table.add(keyspace.locate(key).partition(), key, *reader);
             }
         }
-        self.invalidate(keyspace, &roster, &modified[from..], &mut pending);
-        for (prefix, matching) in roster.matching(modified.iter().map(|(_, key)| &**key)) {
-            let ids = roster.prefixes.get(prefix).into_iter().flatten();
-            let trackers = ids.filter_map(|id| roster.trackers.get(id));
-            pending.add_keys(trackers, &matching);
+        let own = &modified[from..tx.modified_by_itself()];
+        self.invalidate(keyspace, &roster, own, &mut pending);
+        for (author, keys) in tx.modified_for_others() {
+            pending.author = author;
+            self.invalidate(keyspace, &roster, keys, &mut pending);
         }
+        pending.author = tx.options().origin;
+        tell_of_prefixes(&roster, tx, &mut pending);
         pending.leave_to_others(directory);
         drop(roster);
         self.fit_table(surroundings);
@@ -339,6 +341,35 @@ fn visit_keys(spec: &Spec, args: Args<'_>, mut visit: impl FnMut(&[u8])) {
     for keys in spec.keys {
         let _ = keys.visit(args, |index| visit(&args[index]));
     }
+}
+
+/// Tells those who follow prefixes of all that a transaction altered. A client that wants to hear
+/// nothing of its own changes hears of what others did to the same key.
+fn tell_of_prefixes(roster: &Trackers, tx: &Tx, pending: &mut PendingInvalidations) {
+    let modified = tx.modified();
+    for (prefix, matching) in roster.matching(modified.iter().map(|(_, key)| &**key)) {
+        let ids = roster.prefixes.get(prefix).into_iter().flatten();
+        let trackers = ids.filter_map(|id| roster.trackers.get(id));
+        if tx.modified_by_itself() == modified.len() {
+            pending.add_keys(trackers, &matching);
+            continue;
+        }
+        let (quiet, others): (Vec<_>, Vec<_>) =
+            trackers.partition(|tracker| tracker.options.no_loop);
+        pending.add_keys(others.into_iter(), &matching);
+        for tracker in quiet {
+            pending
+                .add_keys_of_others(tracker, &altered_by_others(tx, tracker.client.id, &matching));
+        }
+    }
+}
+
+/// Those of the keys that others than this client altered within the transaction.
+fn altered_by_others<'a>(tx: &'a Tx, id: ClientId, of: &BTreeSet<&'a [u8]>) -> BTreeSet<&'a [u8]> {
+    let own = (tx.options().origin, &tx.modified()[..tx.modified_by_itself()]);
+    let runs = [own].into_iter().chain(tx.modified_for_others());
+    let others = runs.filter(|(author, _)| *author != id).flat_map(|(_, keys)| keys);
+    others.map(|(_, key)| &**key).filter(|key| of.contains(key)).collect()
 }
 
 #[cfg(test)]

@@ -13,8 +13,11 @@ use crate::clients::registry::{Client, client_flags};
 
 /// Notices to be left.
 pub struct PendingInvalidations {
-    /// The client that altered the keys.
+    /// The client whose transaction it is.
     origin: ClientId,
+    /// The client that altered the keys that are told now: the same, or one that waited and was
+    /// served within the transaction.
+    pub(super) author: ClientId,
     messages: BTreeMap<ClientId, Invalidations>,
 }
 
@@ -23,7 +26,7 @@ type Invalidations = (Arc<Tracker>, Vec<Option<SharedKeys>>);
 
 impl PendingInvalidations {
     pub(super) fn new(origin: ClientId) -> Self {
-        Self { origin, messages: BTreeMap::new() }
+        Self { origin, author: origin, messages: BTreeMap::new() }
     }
 
     /// Tells some clients of keys, but for one that wants to hear nothing of its own changes.
@@ -34,12 +37,20 @@ impl PendingInvalidations {
     ) {
         let mut shared = None;
         for tracker in trackers {
-            let is_own = tracker.client.id == self.origin;
+            let is_own = tracker.client.id == self.author;
             if keys.is_empty() || is_own && tracker.options.no_loop {
                 continue;
             }
             let keys = shared.get_or_insert_with(|| keys.iter().map(|&key| key.into()).collect());
             self.message(tracker).push(Some(Arc::clone(keys)));
+        }
+    }
+
+    /// Tells a client of keys that others altered.
+    pub(super) fn add_keys_of_others(&mut self, tracker: &Arc<Tracker>, keys: &BTreeSet<&[u8]>) {
+        if !keys.is_empty() {
+            let keys = keys.iter().map(|&key| key.into()).collect();
+            self.message(tracker).push(Some(keys));
         }
     }
 
