@@ -175,3 +175,38 @@ fn unblock_and_kill_wait_for_a_long_service_and_keep_nobody() {
         check(&mut client, "> DEL s\n(integer) 1");
     }
 }
+
+/// What gives a stream's readers nothing looks at none of them: here a look would not come back,
+/// as many who wait are looked at on another thread, which is held.
+#[test]
+fn many_readers_of_a_stream_are_left_alone_by_what_brings_no_entries() {
+    let server = start();
+    let (mut client, mut watcher) = (server.client(), server.client());
+    for number in 1..=20 {
+        call(&mut client, &format!("XADD s 1-{number} a b"));
+    }
+    call(&mut client, "XGROUP CREATE s g 0");
+    call(&mut client, "XREADGROUP GROUP g me COUNT 20 STREAMS s >");
+    call(&mut client, "XGROUP CREATE s other $");
+    let wait = "XREADGROUP GROUP other c BLOCK 0 STREAMS s >";
+    call(&mut watcher, "DEBUG DRILL SERVICES HELD");
+    let mut clients = waiting(&server, &mut watcher, wait, MANY);
+    for line in [
+        "XACK s g 1-1",
+        "XDEL s 1-2",
+        "XTRIM s MAXLEN = 10",
+        "XGROUP CREATECONSUMER s g you",
+        "XGROUP DELCONSUMER s g you",
+        "XREADGROUP GROUP g me STREAMS s 0",
+        "XREADGROUP GROUP g me STREAMS s >",
+        "XREADGROUP GROUP g new STREAMS s >",
+        "XAUTOCLAIM s g new 1000000 0",
+        "XSETID s 9-9",
+    ] {
+        let told = render(&call(&mut client, line));
+        assert!(!told.contains("(error)"), "{line}: {told}");
+    }
+    call(&mut watcher, "DEBUG DRILL SERVICES OFF");
+    call(&mut client, "XADD s 10-1 a b");
+    assert!(render(&clients[0].receive()).contains("10-1"));
+}

@@ -44,3 +44,24 @@ fn keys_that_expire_are_told_of_and_the_table_has_its_limit() {
         });
     }
 }
+
+/// A table that is to be much smaller is emptied by and by: its keys are told in many messages, and
+/// no client is owed all of them at once.
+#[test]
+fn a_table_that_is_far_too_large_is_emptied_by_and_by() {
+    const KEYS: usize = 20_000;
+    let server = Server::start(&[]);
+    let (mut writer, mut reader) = (server.client(), server.client3());
+    check(&mut reader, "> CLIENT TRACKING ON\nOK");
+    let keys: Vec<String> = (0..KEYS).map(|number| format!("k{number}")).collect();
+    let words: Vec<&str> = ["MGET"].into_iter().chain(keys.iter().map(String::as_str)).collect();
+    reader.call(&words);
+    assert_eq!(figures(&mut writer)[1], KEYS as u64);
+    let told = writer
+        .pipeline(&[vec!["CONFIG", "SET", "tracking-table-max-keys", "1"], vec!["INFO", "stats"]]);
+    let left = text(&told[1]);
+    let left = left.lines().find_map(|line| line.strip_prefix("tracking_total_keys:"));
+    let left: usize = left.and_then(|left| left.trim().parse().ok()).expect("a number");
+    assert!(left > 1, "all are told at once");
+    eventually("one is left", || figures(&mut writer)[1] == 1);
+}

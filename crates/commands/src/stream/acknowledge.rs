@@ -7,7 +7,7 @@ use proto::{Args, Reply};
 use structs::stream::Stream;
 
 use super::delete::counted_ids;
-use super::{PENDING_NS, all_ids, edit_group, no_group};
+use super::{PENDING_NS, all_ids, edit_group, edit_group_quietly, no_group};
 use crate::DataCommand;
 use crate::arguments::{Options, is};
 use crate::declare::{Command, Flags, Group, Spec, at_least};
@@ -47,7 +47,7 @@ fn xack(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusa
     }
     let ids = all_ids(args.skip(3))?;
     tx.charge(ids.len() as u64 * PENDING_NS)?;
-    let done = edit_group(tx, key, group, |group| {
+    let done = edit_group_quietly(tx, key, group, |group| {
         ids.iter().filter(|id| group.acknowledge(**id)).count()
     })?;
     tx.effects_mut().add_changes(done as u64);

@@ -6,12 +6,12 @@
 use base::quote::shown;
 use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
-use structs::stream::{EntryId, PendingEntry, Stream};
+use structs::stream::{ConsumerGroup, EntryId, PendingEntry, Stream};
 
 use super::ids::{self, reply_id};
 use super::{
-    Claimed, ENTRY_NS, PENDING_NS, edit_group, idle, journal_position, meet_consumer, no_group,
-    reply_entry,
+    Claimed, ENTRY_NS, PENDING_NS, edit_group, edit_group_quietly, idle, journal_position,
+    meet_consumer, no_group, reply_entry,
 };
 use crate::DataCommand;
 use crate::arguments::{Options, is};
@@ -193,7 +193,8 @@ fn own(
 
 /// Forgets a pending entry that was deleted. An XCLAIM of it does the same elsewhere.
 fn drop_gone(tx: &mut Tx, claimed: &Claimed<'_>, pending: &PendingEntry) -> Result<(), Refusal> {
-    edit_group(tx, claimed.key, claimed.group, |group| group.acknowledge(pending.id))?;
+    let forget = |group: &mut ConsumerGroup| group.acknowledge(pending.id);
+    edit_group_quietly(tx, claimed.key, claimed.group, forget)?;
     tx.effects_mut().add_changes(1);
     claimed.journal(tx, pending.id, pending.delivered_at, pending.deliveries);
     Ok(())

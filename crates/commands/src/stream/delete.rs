@@ -8,7 +8,7 @@ use keyspace::{EventClass, Refusal, Tx};
 use proto::{Args, Reply};
 use structs::stream::{EntryId, References, Stream};
 
-use super::{ENTRY_NS, PENDING_NS, all_ids, edit, references};
+use super::{ENTRY_NS, PENDING_NS, all_ids, edit_quietly, references};
 use crate::DataCommand;
 use crate::arguments::{Options, is};
 use crate::declare::{Command, Flags, Group, Spec, at_least};
@@ -50,7 +50,7 @@ fn xdel(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusa
     let ids = all_ids(args.skip(2))?;
     tx.charge(ids.len() as u64 * ENTRY_NS)?;
     let ids = rising(ids);
-    let deleted = edit(tx, key, |stream| stream.delete_all(&ids).len())?;
+    let deleted = edit_quietly(tx, key, |stream| stream.delete_all(&ids).len())?;
     note_deleted(tx, key, deleted as u64);
     reply.integer(deleted as i64);
     Ok(())
@@ -143,7 +143,7 @@ fn xdelex(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
     };
     let ids = all_ids(ids)?;
     tx.charge(ids.len() as u64 * (ENTRY_NS + PENDING_NS * stream.groups().len() as u64))?;
-    let (outcomes, changed) = edit(tx, key, |stream| {
+    let (outcomes, changed) = edit_quietly(tx, key, |stream| {
         let stays = |stream: &Stream, id: &EntryId| {
             references == References::Acknowledged && stream.is_referred_to(*id)
         };
@@ -196,7 +196,7 @@ fn xackdel(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Ref
     };
     let ids = all_ids(ids)?;
     tx.charge(ids.len() as u64 * (ENTRY_NS + PENDING_NS * stream.groups().len() as u64))?;
-    let (outcomes, deleted) = edit(tx, key, |stream| {
+    let (outcomes, deleted) = edit_quietly(tx, key, |stream| {
         let mut going = Vec::new();
         let outcome = |id: &EntryId| {
             let id = *id;

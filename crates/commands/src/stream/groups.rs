@@ -7,7 +7,7 @@ use proto::{Args, Reply};
 use structs::stream::{ConsumerGroup, EntryId, Stream};
 
 use super::ids;
-use super::{PENDING_NS, edit, edit_group, no_group_of, wrong_subcommand};
+use super::{PENDING_NS, edit, edit_group, edit_group_quietly, no_group_of, wrong_subcommand};
 use crate::arguments::{Options, is};
 use crate::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use crate::errors::unknown_subcommand;
@@ -222,7 +222,7 @@ fn createconsumer(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<
     let (_, group) = look(tx, args)?;
     let is_new = group.consumer(&args[4]).is_none();
     if is_new {
-        edit_group(tx, key, name, |group| group.create_consumer(&args[4], now))?;
+        edit_group_quietly(tx, key, name, |group| group.create_consumer(&args[4], now))?;
         tx.event(EventClass::Stream, "xgroup-createconsumer", key);
         tx.effects_mut().add_changes(1);
     }
@@ -240,7 +240,7 @@ fn delconsumer(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(),
     tx.charge(consumer.pending_count().saturating_mul(PENDING_NS))?;
     // A client that waits as that consumer makes it anew when it is served.
     let delete = |group: &mut ConsumerGroup| group.delete_consumer(&args[4]);
-    let pending = tx.without_ready_keys(|tx| edit_group(tx, key, name, delete))?;
+    let pending = edit_group_quietly(tx, key, name, delete)?;
     tx.event(EventClass::Stream, "xgroup-delconsumer", key);
     tx.effects_mut().add_changes(1);
     reply.integer(pending.unwrap_or(0) as i64);

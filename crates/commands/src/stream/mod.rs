@@ -100,10 +100,30 @@ fn edit_group<R>(
     Ok(result.expect("the caller saw the group"))
 }
 
+/// As `edit`, where the change gives nobody more to read: the clients that wait for the stream are
+/// not looked at, however many there are.
+fn edit_quietly<R>(
+    tx: &mut Tx,
+    key: &[u8],
+    change: impl FnOnce(&mut Stream) -> R,
+) -> Result<R, Refusal> {
+    tx.without_ready_keys(|tx| edit(tx, key, change))
+}
+
+/// As `edit_group`, where the change gives nobody more to read or to claim.
+fn edit_group_quietly<R>(
+    tx: &mut Tx,
+    key: &[u8],
+    name: &[u8],
+    change: impl FnOnce(&mut ConsumerGroup) -> R,
+) -> Result<R, Refusal> {
+    tx.without_ready_keys(|tx| edit_group(tx, key, name, change))
+}
+
 /// Makes a consumer where there is none, and notes that it asked for something.
 fn meet_consumer(tx: &mut Tx, key: &[u8], group: &[u8], name: &[u8]) -> Result<bool, Refusal> {
     let now = tx.now();
-    let is_new = edit_group(tx, key, group, |group| {
+    let is_new = edit_group_quietly(tx, key, group, |group| {
         let is_new = group.create_consumer(name, now);
         group.note_seen(name, now);
         is_new

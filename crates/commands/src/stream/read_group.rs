@@ -11,8 +11,8 @@ use structs::stream::{Consumer, EntryId, PendingEntry, Stream};
 use super::ids::{self, reply_id};
 use super::read::{Budget, ReadRequest, begin_stream, finish_streams, streams};
 use super::{
-    Claimed, ENTRY_NS, PENDING_NS, edit_group, idle, journal_position, meet_consumer, no_group,
-    reply_entry, reply_fields,
+    Claimed, ENTRY_NS, PENDING_NS, edit_group, edit_group_quietly, idle, journal_position,
+    meet_consumer, no_group, reply_entry, reply_fields,
 };
 use crate::DataCommand;
 use crate::declare::{Command, Flags, Group, Spec, at_least};
@@ -180,7 +180,7 @@ impl Reader<'_> {
         reply.finish_array(mark, found);
         let now = tx.now();
         if !again.is_empty() {
-            edit_group(tx, self.key, self.group, |group| {
+            edit_group_quietly(tx, self.key, self.group, |group| {
                 for PendingEntry { id, deliveries, .. } in again {
                     group.deliver(id, self.consumer, now, deliveries.saturating_add(1));
                 }

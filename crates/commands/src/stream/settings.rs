@@ -6,8 +6,8 @@ use keyspace::{EventClass, Refusal, Tx};
 use proto::{Args, Reply};
 use structs::stream::{Counters, EntryId, Idempotence, IdempotenceLimits, Stream};
 
-use super::edit;
 use super::ids::{self, IdText};
+use super::{edit, edit_quietly};
 use crate::DataCommand;
 use crate::arguments::{Options, is};
 use crate::declare::{Command, Flags, Group, Spec, at_least, exactly};
@@ -98,7 +98,7 @@ fn xsetid(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
         max_deleted_id: if deleted == EntryId::MIN { stream.max_deleted_id() } else { deleted },
         entries_added: added.unwrap_or(stream.entries_added()),
     };
-    tx.without_modified_keys(|tx| edit(tx, key, |stream| stream.set_counters(counters)))?;
+    tx.without_modified_keys(|tx| edit_quietly(tx, key, |stream| stream.set_counters(counters)))?;
     tx.event(EventClass::Stream, "xsetid", key);
     tx.effects_mut().add_changes(1);
     reply.ok();

@@ -7,7 +7,7 @@ use proto::{Args, Reply};
 use structs::stream::{EntryId, References, Stream, Threshold, Trim, Trimmed};
 
 use super::ids;
-use super::{ENTRY_NS, PENDING_NS, edit, node_limits, references};
+use super::{ENTRY_NS, PENDING_NS, edit_quietly, node_limits, references};
 use crate::DataCommand;
 use crate::arguments::{Options, is};
 use crate::declare::{Command, Flags, Group, Spec, at_least};
@@ -208,7 +208,7 @@ fn xtrim(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
         return Ok(());
     };
     charge(tx, stream, &trim)?;
-    let (deleted, exact) = edit(tx, key, |stream| {
+    let (deleted, exact) = edit_quietly(tx, key, |stream| {
         let Trimmed { deleted, reach, .. } = stream.trim(&trim);
         (deleted, exact_words(&trim, stream, reach))
     })?;

@@ -33,6 +33,9 @@ pub(crate) use pending_invalidations::PendingInvalidations;
 use table::Table;
 use unsent::Unsent;
 
+/// So many keys leave the table in one go, where it is to hold fewer than it does.
+const FORGOTTEN_AT_ONCE: usize = 256;
+
 /// All that is tracked.
 #[derive(Default)]
 pub struct Tracking {
@@ -225,7 +228,8 @@ impl Tracking {
         }
     }
 
-    /// Takes keys out of the table until it is as large as it may be; who had read them is told.
+    /// Takes some keys out of the table if it is larger than it may be; the clients that had read
+    /// them are told. The next call goes on, so that no client is told of very many at once.
     pub fn fit_table(&self, surroundings: Surroundings<'_>) {
         let max = surroundings.config.get(TRACKING_TABLE_MAX_KEYS);
         let excess = self.table.len().saturating_sub(max);
@@ -233,7 +237,7 @@ impl Tracking {
             return;
         }
         let (roster, mut pending) = (self.roster(), PendingInvalidations::new(0));
-        for (key, readers) in self.table.take_any(excess) {
+        for (key, readers) in self.table.take_any(excess.min(FORGOTTEN_AT_ONCE)) {
             let trackers = readers.iter().filter_map(|id| roster.reader(*id));
             pending.add_keys(trackers, &BTreeSet::from([&*key]));
         }
