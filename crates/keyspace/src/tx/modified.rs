@@ -14,6 +14,9 @@ use crate::keyspace::{Keyspace, PARTITIONS};
 use crate::lock::partition::{PartitionContent, PartitionIndex};
 use crate::watch::Watch;
 
+/// A client, and keys that were modified for it.
+type AlteredKeys<'a> = (u64, &'a [NamedKey]);
+
 /// The keys that a transaction modified so far.
 #[derive(Default)]
 pub(super) struct ModifiedKeys {
@@ -138,7 +141,7 @@ impl Tx {
 
     /// The keys that were modified for other clients, with those clients' numbers, behind those
     /// that the transaction's own client modified.
-    pub fn modified_for_others(&self) -> impl Iterator<Item = (u64, &[(usize, Box<[u8]>)])> {
+    pub fn modified_for_others(&self) -> impl Iterator<Item = AlteredKeys<'_>> {
         let ends = self.modified.turns.iter().skip(1).map(|(from, _)| *from);
         let ends = ends.chain([self.modified.keys.len()]);
         self.modified.turns.iter().zip(ends).map(|((from, origin), to)| {
