@@ -213,7 +213,7 @@ impl BusDriver {
             }
             Action::ResumeWrites => self.leave(RoleJob::Resume),
             Action::DropKeys { slots } => {
-                self.leave(RoleJob::Drop(slots.iter().map(|slot| slot.get()).collect()));
+                self.leave(RoleJob::Drop(slots.iter().map(cluster::Slot::get).collect()));
             }
             Action::DropAll => self.leave(RoleJob::Drop((0..cluster::SLOTS).collect())),
             Action::Log { text } => log_notice!(server.log, "{text}"),
