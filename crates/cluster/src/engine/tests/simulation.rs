@@ -23,6 +23,7 @@ fn history(seed: u64, is_told: bool) -> Verdict {
     let primaries = [3, 3, 3, 4, 5][random.below(5) as usize];
     let replicas = 1 + random.below(2) as usize;
     let mut world = World::new(random, primaries, replicas, is_told);
+    world.moves_slots = seed.is_multiple_of(3);
     world.run_for(3000);
     let end = world.now + 4000 + world.random.below(12_000);
     while world.now < end {

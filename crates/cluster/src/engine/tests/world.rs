@@ -75,6 +75,8 @@ pub(super) struct World {
     /// Pairs that cannot reach each other, one way.
     cut: BTreeSet<(usize, usize)>,
     loss: u64,
+    /// Whether operators move slots.
+    pub(super) moves_slots: bool,
     /// How long a packet is under way at most, if nothing special befalls it.
     latency: u64,
     /// To whom a machine gave its vote in an epoch.
@@ -109,6 +111,7 @@ impl World {
             sequence: 0,
             cut: BTreeSet::new(),
             loss: 0,
+            moves_slots: false,
             latency: LATENCY,
             votes: BTreeMap::new(),
             promotions: 0,

