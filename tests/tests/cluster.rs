@@ -144,11 +144,11 @@ fn a_node_finds_its_slots_and_its_name_again() {
 #[test]
 fn nodes_of_all_servers_meet_and_send_clients_to_each_other() {
     for third in [REDIS82, VALKEY91] {
-        meet_and_redirect([APUS, REDIS70, third].map(|program| program.node(&[])));
+        meet_and_redirect(&[APUS, REDIS70, third].map(|program| program.node(&[])));
     }
 }
 
-fn meet_and_redirect(nodes: [Server; 3]) {
+fn meet_and_redirect(nodes: &[Server; 3]) {
     let thirds = ["0 5460", "5461 10922", "10923 16383"];
     for (index, (node, slots)) in nodes.iter().zip(thirds).enumerate() {
         assert_eq!(ask(node, &format!("CLUSTER ADDSLOTSRANGE {slots}")), "OK");
@@ -162,7 +162,7 @@ fn meet_and_redirect(nodes: [Server; 3]) {
     assert_eq!(expected.len(), 3);
     assert!(nodes.iter().all(|node| owners(node) == expected));
     for key in ["foo", "bar", "a", "b", "hello"] {
-        for first in &nodes {
+        for first in nodes {
             let said = |node: &Server| ask(node, &format!("GET {key}"));
             let moved: Vec<String> =
                 nodes.iter().map(said).filter(|said| said.contains("MOVED")).collect();
