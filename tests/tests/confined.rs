@@ -9,6 +9,7 @@ use std::path::Path;
 
 use landlock::{ABI, Access, AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr};
 use proto::value::Value;
+use tests::render::render;
 use tests::server::{eventually, free_port};
 use tests::tls::Authority;
 use tests::{Client, Server, check};
@@ -115,6 +116,28 @@ fn what_the_configuration_does_not_name_is_out_of_reach() {
     let free = Server::start(&[]);
     assert_eq!(read_certificates(&mut free.client(), &own), Value::Simple(b"OK".to_vec()));
     assert!(of_threads(&free, "Seccomp").iter().all(|mode| mode == "0"));
+}
+
+/// BACKUP makes folders and links beside the log, and removes them.
+#[test]
+fn a_confined_server_makes_backups() {
+    for has_log in ["no", "yes"] {
+        let server = Server::start(&["--sandbox", "yes", "--appendonly", has_log]);
+        let mut client = server.client();
+        let state = |client: &mut Client| render(&client.call(&["BACKUP", "STATUS"]));
+        check(&mut client, "> SET a 1\nOK\n> BACKUP START\nOK");
+        eventually("increments are written", || state(&mut client).contains("incrementing"));
+        check(&mut client, "> SET b 2\nOK\n> BACKUP SEAL\nOK");
+        eventually("the backup is sealed", || state(&mut client).contains("sealed"));
+        let Value::Array(files) = client.call(&["BACKUP", "LIST"]) else { panic!("a list") };
+        assert!(!files.is_empty());
+        for file in &files {
+            let path = String::from_utf8_lossy(file.as_bytes().unwrap()).into_owned();
+            assert!(fs::metadata(&path).is_ok_and(|file| file.len() > 0), "{path}");
+        }
+        check(&mut client, "> BACKUP CLEANUP\nOK");
+        eventually("nothing is left of it", || state(&mut client).contains("idle"));
+    }
 }
 
 #[test]

@@ -219,15 +219,24 @@ fn clients_of_memcached_speak_tls() {
                  time.sleep(0.05)\n\
          assert client.get('k') == b'v' * 100000\n\
          assert client.raw_command('refresh_certs') == b'OK'\n\
+         general, settings = client.stats(), client.stats('settings')\n\
+         errors = int(general[b'ssl_handshake_errors'])\n\
+         assert int(general[b'time_since_server_cert_refresh']) >= 0\n\
+         assert settings[b'ssl_enabled'] == b'yes' and settings[b'ssl_verify_mode'] == b'2'\n\
+         assert settings[b'ssl_chain_cert'].decode() == {:?}\n\
+         assert settings[b'ssl_min_version'] == b'tlsv1.2', settings\n\
          bare = ssl.create_default_context(cafile={:?})\n\
          try:\n    \
              Client(('localhost', {port}), tls_context=bare).get('k')\n    \
              sys.exit('served without a certificate')\n\
          except (ssl.SSLError, ConnectionError, OSError, Exception) as error:\n    \
-             print(type(error))\n",
+             print(type(error))\n\
+         while int(client.stats()[b'ssl_handshake_errors']) == errors:\n    \
+             time.sleep(0.05)\n",
         path(&authority.file()),
         path(&client.certificate),
         path(&client.key),
+        path(&own.certificate),
         path(&authority.file())
     );
     let output = Command::new(recorded("python")).args(["-c", &script]).output().unwrap();

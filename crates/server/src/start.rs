@@ -350,7 +350,7 @@ fn prepare(
         .map_err(|error| fail(format!("Cannot start what the server needs: {}", plain(&error))))?;
     let contexts = apply_config::prepare_tls(server, &server.config)
         .map_err(|why| fail(format!("Failed to configure TLS: {why}")))?;
-    server.tls.change(contexts);
+    server.tls.change(contexts, server.keyspace.clock().monotonic_us());
     let listeners = Listeners::open(server).map_err(|why| fail(format!("{why}, exiting.")))?;
     let workforce = server.cores.workforce(server.config.get(WORKER_THREADS));
     let hired = server.worker_pool.resize(server, workforce.workers);

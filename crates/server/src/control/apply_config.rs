@@ -388,7 +388,9 @@ impl Prepared {
         match self {
             Self::Log(sink) => server.log.change(sink),
             Self::Listeners => listeners::finish(server, true),
-            Self::Tls(contexts) => server.tls.change(contexts),
+            Self::Tls(contexts) => {
+                server.tls.change(contexts, server.keyspace.clock().monotonic_us());
+            }
             Self::Nothing
             | Self::Workers(_)
             | Self::Directory(_)

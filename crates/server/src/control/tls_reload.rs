@@ -4,6 +4,7 @@
 //! is tried again when any of them changes once more.
 
 use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 
 use config::settings::TLS_AUTO_RELOAD_INTERVAL;
 use engine::runtime::log::{log_notice, log_warning};
@@ -12,8 +13,11 @@ use crate::control::apply_config::prepare_tls;
 use crate::net::tls::settings_of;
 use crate::server::Server;
 
-/// Looks at the files, if it is time to.
+/// Tells clients of memcached how it stands, and looks at the files, if it is time to.
 pub(crate) fn tick(server: &'static Server) {
+    let figures = &server.memcached.encryption;
+    figures.handshake_errors.store(server.tls.counters.errors(), Ordering::Relaxed);
+    figures.changed_us.store(server.tls.changed_us(), Ordering::Relaxed);
     let interval_us = i64::from(server.config.get(TLS_AUTO_RELOAD_INTERVAL)) * 1_000_000;
     let Some(contexts) = server.tls.contexts().filter(|_| interval_us > 0) else { return };
     let now_us = server.keyspace.clock().monotonic_us();
@@ -36,7 +40,7 @@ pub(crate) fn reload(server: &'static Server) -> Result<(), String> {
     let _turn = server.take_config_turn();
     match prepare_tls(server, &server.config) {
         Ok(contexts) => {
-            server.tls.change(contexts);
+            server.tls.change(contexts, server.keyspace.clock().monotonic_us());
             log_notice!(server.log, "TLS certificates were loaded anew");
             Ok(())
         }

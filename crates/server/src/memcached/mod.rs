@@ -64,6 +64,7 @@ pub(crate) struct Memcached {
     pub(crate) watchers: Watchers,
     pub(crate) users: Users,
     pub(crate) details: Details,
+    pub(crate) encryption: EncryptionFigures,
     /// Clients that said nothing for too long.
     pub(crate) idle_kicks: AtomicU64,
     /// Where clients come in: the sockets' descriptors, and what they are.
@@ -73,6 +74,15 @@ pub(crate) struct Memcached {
     evicted_idle_s: AtomicU32,
     /// When all items are to be forgotten, in Unix milliseconds; 0 for not at all.
     flush_at: AtomicI64,
+}
+
+/// What its clients are told of TLS, as of the slow clock's last look.
+#[derive(Default)]
+pub(crate) struct EncryptionFigures {
+    pub(crate) handshake_errors: AtomicU64,
+    /// Since when new connections begin with the certificates that they begin with, on the monotonic
+    /// clock.
+    pub(crate) changed_us: AtomicI64,
 }
 
 impl Memcached {

@@ -8,10 +8,12 @@ use std::sync::atomic::Ordering;
 use base::CpuTime;
 use config::settings::{
     BIND, LOGLEVEL, MAXCLIENTS, MAXMEMORY_POLICY, MEMCACHED_DUMP, MEMCACHED_FLUSH,
-    MEMCACHED_ITEM_SIZE_MAX, MEMCACHED_PORT, MEMCACHED_PROTOCOL, MEMCACHED_SHUTDOWN,
+    MEMCACHED_ITEM_SIZE_MAX, MEMCACHED_PORT, MEMCACHED_PROTOCOL, MEMCACHED_SHUTDOWN, MEMCACHED_TLS,
     MEMCACHED_UDP_PORT, MEMCACHED_UNIXSOCKET, MEMCACHED_UNIXSOCKETPERM, TCP_BACKLOG, TIMEOUT,
+    TLS_AUTH_CLIENTS, TLS_CA_CERT_FILE, TLS_CERT_FILE, TLS_CIPHERS, TLS_KEY_FILE, TLS_PROTOCOLS,
+    TLS_SESSION_CACHING,
 };
-use config::{LogLevel, MaxmemoryPolicy, MemcachedProtocol};
+use config::{LogLevel, MaxmemoryPolicy, MemcachedProtocol, TlsAuthClients};
 use engine::clients::registry::{Peer, client_flags};
 use engine::runtime::counters::Totals;
 use engine::session::Step;
@@ -19,7 +21,7 @@ use keyspace::Count;
 use proto::memcached::{Failure, Form, Response, Words};
 
 use super::items::unix_seconds;
-use super::{MEMCACHED_VERSION, RequestContext, auth};
+use super::{EncryptionFigures, MEMCACHED_VERSION, RequestContext, auth};
 
 impl RequestContext<'_> {
     /// Tells a report.
@@ -117,6 +119,7 @@ impl RequestContext<'_> {
         let watchers = &server.memcached.watchers;
         self.stat("log_worker_written", watchers.lines());
         self.stat("log_watchers", watchers.len());
+        self.report_certificates();
         for name in NEVER_OF_BOTH.iter().chain(NEVER) {
             self.stat(name, 0);
         }
@@ -126,6 +129,54 @@ impl RequestContext<'_> {
         self.stat("expired_unfetched", counters.total(Count::ExpiredUnread));
         self.stat("evictions", counters.total(Count::Evicted));
         self.stat("reclaimed", counters.total(Count::Expired));
+    }
+
+    /// What memcached tells of TLS where its clients speak it.
+    fn report_certificates(&mut self) {
+        let server = self.server;
+        if !server.config.get(MEMCACHED_TLS) {
+            return;
+        }
+        let EncryptionFigures { handshake_errors, changed_us } = &server.memcached.encryption;
+        self.stat("ssl_handshake_errors", handshake_errors.load(Ordering::Relaxed));
+        let now_us = server.keyspace.clock().monotonic_us();
+        let age_us = now_us - changed_us.load(Ordering::Relaxed);
+        self.stat("time_since_server_cert_refresh", age_us / 1_000_000);
+    }
+
+    /// The settings of TLS, told where clients of memcached speak it.
+    fn report_encryption(&mut self) {
+        let config = &self.server.config;
+        let is_on = config.get(MEMCACHED_TLS);
+        self.stat("ssl_enabled", if is_on { "yes" } else { "no" });
+        if !is_on {
+            return;
+        }
+        let text = |bytes: &[u8]| match bytes {
+            b"" => "NULL".to_owned(),
+            bytes => String::from_utf8_lossy(bytes).into_owned(),
+        };
+        let protocols = text(&config.get(TLS_PROTOCOLS)).to_ascii_lowercase();
+        let is_older = protocols == "null" || protocols.contains("tlsv1.2");
+        self.stat("ssl_chain_cert", text(&config.get(TLS_CERT_FILE)));
+        self.stat("ssl_key", text(&config.get(TLS_KEY_FILE)));
+        self.stat(
+            "ssl_verify_mode",
+            match config.get(TLS_AUTH_CLIENTS) {
+                TlsAuthClients::No => 0,
+                TlsAuthClients::Optional => 1,
+                TlsAuthClients::Yes => 2,
+            },
+        );
+        // PEM.
+        self.stat("ssl_keyformat", 1);
+        self.stat("ssl_ciphers", text(&config.get(TLS_CIPHERS)));
+        self.stat("ssl_ca_cert", text(&config.get(TLS_CA_CERT_FILE)));
+        self.stat("ssl_wbuf_size", RECORD);
+        let caches = config.get(TLS_SESSION_CACHING);
+        self.stat("ssl_session_cache", if caches { "yes" } else { "no" });
+        self.stat("ssl_kernel_tls", "no");
+        self.stat("ssl_min_version", if is_older { "tlsv1.2" } else { "tlsv1.3" });
     }
 
     fn report_settings(&mut self) {
@@ -177,6 +228,7 @@ impl RequestContext<'_> {
         for (name, value) in FIXED_SETTINGS {
             self.stat(name, value);
         }
+        self.report_encryption();
     }
 
     fn report_items(&mut self) {
@@ -312,10 +364,12 @@ const FIXED_SETTINGS: &[(&str, &str)] = &[
     ("track_sizes", "no"),
     ("inline_ascii_response", "no"),
     ("slab_automove_freeratio", "0.010"),
-    ("ssl_enabled", "no"),
     ("num_napi_ids", "(null)"),
     ("memory_file", "(null)"),
 ];
+
+/// Bytes of plaintext in one record.
+const RECORD: usize = 16 << 10;
 
 /// What both reports say never happens to items: there are no lists by age to move them between.
 const NEVER_OF_BOTH: &[&str] = &[

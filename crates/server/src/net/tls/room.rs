@@ -4,7 +4,7 @@
 //! Invariant: who has begun by one context ends by it; a new one is for those who come after.
 
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use tls::Contexts;
@@ -16,6 +16,7 @@ use super::handshakes::{Arrival, HandshakeThreads};
 #[derive(Default)]
 pub(crate) struct Tls {
     contexts: RwLock<Option<Arc<Contexts>>>,
+    changed_us: AtomicI64,
     threads: OnceLock<HandshakeThreads>,
     /// What the clock looks at.
     pub(crate) watch: Mutex<FileWatch>,
@@ -42,14 +43,20 @@ pub(crate) struct TlsCounters {
 }
 
 impl Tls {
+    /// Has new connections begin with something else, from this time of the monotonic clock on.
+    pub(crate) fn change(&self, contexts: Option<Arc<Contexts>>, now_us: i64) {
+        self.changed_us.store(now_us, Ordering::Relaxed);
+        *self.contexts.write().unwrap_or_else(PoisonError::into_inner) = contexts;
+    }
+
+    /// Since when new connections begin with what they begin with.
+    pub(crate) fn changed_us(&self) -> i64 {
+        self.changed_us.load(Ordering::Relaxed)
+    }
+
     /// What new connections begin with, if any are to be encrypted.
     pub(crate) fn contexts(&self) -> Option<Arc<Contexts>> {
         self.contexts.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Has new connections begin with something else.
-    pub(crate) fn change(&self, contexts: Option<Arc<Contexts>>) {
-        *self.contexts.write().unwrap_or_else(PoisonError::into_inner) = contexts;
     }
 
     /// Starts the threads of handshakes where they do not run yet.
@@ -73,6 +80,12 @@ impl Tls {
 }
 
 impl TlsCounters {
+    /// Handshakes that came to nothing.
+    pub(crate) fn errors(&self) -> u64 {
+        let Self { failed, timed_out, displaced, .. } = self;
+        [failed, timed_out, displaced].iter().map(|it| it.load(Ordering::Relaxed)).sum()
+    }
+
     pub(super) fn count(counter: &AtomicU64) {
         counter.fetch_add(1, Ordering::Relaxed);
     }
