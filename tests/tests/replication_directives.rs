@@ -37,7 +37,7 @@ fn a_replica_is_known_by_what_it_announces() {
 fn each_way_to_load_is_taken_where_it_is_asked_for() {
     let (disk, parser) = ("to disk", "to parser");
     for kind in KINDS {
-        let ours: &[_] = &[("flush-before-load", true, parser)];
+        let ours: &[_] = &[("flush-before-load", true, parser), ("flushdb", true, parser)];
         let all = [
             ("disabled", false, disk),
             ("on-empty-db", false, parser),
@@ -56,10 +56,7 @@ fn each_way_to_load_is_taken_where_it_is_asked_for() {
             await_replica(&primary, &replica);
             check(&mut replica.client(), "> GET k\n\"v\"\n> DBSIZE\n(integer) 1");
             let log = replica.log();
-            // Ours says it before it knows whether anything is there.
-            if kind != NodeKind::Apus || mode != "on-empty-db" {
-                assert!(log.contains(&format!("with EOF {place}")), "{kind:?} {mode}:\n{log}");
-            }
+            assert!(log.contains(&format!("with EOF {place}")), "{kind:?} {mode}:\n{log}");
         }
     }
 }

@@ -70,6 +70,8 @@ choice! {
         SwapDb = "swapdb",
         /// As it comes, in the place of what was there.
         FlushBeforeLoad = "flush-before-load",
+        /// The same, in the word of Redis 8.
+        FlushDb = "flushdb",
     }
 }
 

@@ -53,6 +53,8 @@ pub enum Unit {
     Plain,
     /// In bytes, with an optional `k`, `kb`, `m`, `mb`, `g` or `gb`.
     Bytes,
+    /// As `Bytes`; fewer than 16 KB are taken for 16 KB, as Redis does with its backlog.
+    BacklogBytes,
     /// In bytes, or as a percentage of maxmemory, which is stored as a number below zero.
     BytesOrPercent,
     /// In bytes, or as a percentage of the machine's memory, stored as a number below zero.
@@ -62,6 +64,9 @@ pub enum Unit {
     /// In decimal, times per second; taken for the nearest one from 1 to 500 as Redis does.
     Hertz,
 }
+
+/// The least size of the backlog.
+const BACKLOG_MIN: i64 = 16 << 10;
 
 /// A form that only one or two options have.
 pub struct Special {
@@ -169,8 +174,11 @@ impl Kind {
             Kind::Number { least, most, unit, signed } => parse_number(text, *unit, *signed)
                 .and_then(|number| {
                     check_range(number, *least, *most, *unit)?;
-                    let is_rate = *unit == Unit::Hertz;
-                    Ok(Value::number(if is_rate { number.clamp(1, 500) } else { number }))
+                    Ok(Value::number(match unit {
+                        Unit::Hertz => number.clamp(1, 500),
+                        Unit::BacklogBytes => number.max(BACKLOG_MIN),
+                        _ => number,
+                    }))
                 }),
             Kind::Choice(names) => parse_choice(text, names).map(Value::number),
             Kind::Text(check) => check(text).map(Value::Text),
@@ -211,7 +219,8 @@ impl Kind {
         match self {
             Kind::Text(_) => vec![quote(value.bytes())],
             Kind::Number {
-                unit: Unit::Bytes | Unit::BytesOrPercent | Unit::BytesOrShare, ..
+                unit: Unit::Bytes | Unit::BacklogBytes | Unit::BytesOrPercent | Unit::BytesOrShare,
+                ..
             } => value.numbers().iter().map(|number| file_bytes(*number)).collect(),
             Kind::Special(special) => (special.lines)(value),
             _ => vec![String::from_utf8_lossy(&self.show(value)).into_owned()],
@@ -271,7 +280,7 @@ fn parse_number(text: &[u8], unit: Unit, signed: bool) -> Result<i64, Fault> {
             .and_then(|text| i64::from_str_radix(text, 8).ok())
             .ok_or("argument couldn't be parsed as an octal number")?,
         Unit::BytesOrShare if text.ends_with(b"%") => return parse_share(text),
-        Unit::Bytes | Unit::BytesOrShare => {
+        Unit::Bytes | Unit::BacklogBytes | Unit::BytesOrShare => {
             i64::try_from(parse_bytes(text).ok_or("argument must be a memory value")?)
                 // Only to be refused by the range.
                 .unwrap_or(-1)

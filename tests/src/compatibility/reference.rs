@@ -115,7 +115,7 @@ fn kind(kind: &Kind) -> String {
 fn number(least: i64, most: i64, unit: Unit) -> String {
     let of = match unit {
         Unit::Plain | Unit::Hertz => "a number",
-        Unit::Bytes => "bytes",
+        Unit::Bytes | Unit::BacklogBytes => "bytes",
         Unit::BytesOrPercent => return "bytes, or percent of `maxmemory`".to_owned(),
         Unit::BytesOrShare => return "bytes, or percent of the machine's memory".to_owned(),
         Unit::Octal => return "permissions in octal".to_owned(),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::super::choices::{DisklessLoad, PropagationErrorBehavior};
-use super::super::kind::{Kind, TEXT, integer, memory};
+use super::super::kind::{Kind, TEXT, Unit, integer, memory};
 use super::super::option::{ACCEPTED, Access, ConfigOption, NOT_YET, WORKS};
 use super::super::settings::settings;
 use super::super::special;
@@ -107,7 +107,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     },
     ConfigOption {
         name: "repl-backlog-size",
-        kind: memory(1, i64::MAX),
+        kind: Kind::Number { least: 1, most: i64::MAX, unit: Unit::BacklogBytes, signed: true },
         default: "1mb",
         doc: "How many bytes of the stream are kept for replicas that reconnect.",
         cost: "So much memory, from the first replica on.",

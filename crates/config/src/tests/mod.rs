@@ -108,6 +108,18 @@ fn set_is_atomic_and_says_what_is_new() {
     assert_eq!(get(&config, "timeout"), "0");
 }
 
+/// As Redis shows it: what is below the least size was never set.
+#[test]
+fn a_backlog_has_a_least_size() {
+    let config = Config::new();
+    for (given, shown) in [("100", "16384"), ("16kb", "16384"), ("16385", "16385")] {
+        set(&config, &["repl-backlog-size", given]).unwrap();
+        assert_eq!(get(&config, "repl-backlog-size"), shown, "{given}");
+    }
+    let startup = load("repl-backlog-size 1\n");
+    assert_eq!(get(&startup.config, "repl-backlog-size"), "16384");
+}
+
 #[test]
 fn a_draft_changes_nothing_until_it_is_published() {
     let config = Config::new();

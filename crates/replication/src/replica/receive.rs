@@ -13,6 +13,12 @@ use crate::history::SavedHistory;
 use crate::ids::ReplicationId;
 
 impl ReplicaLink {
+    /// Says how data are taken in that come now: what is there may have changed since the directives
+    /// were told.
+    pub fn set_load(&mut self, mode: LoadMode) {
+        self.settings.load = mode;
+    }
+
     /// Whether to read from the primary: not while its data is being loaded, and of the stream
     /// beside them not more than may be held.
     pub fn is_reading(&self, wire: Wire) -> bool {

@@ -13,8 +13,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use base::io_text::plain;
-use config::settings::{REPL_DISKLESS_LOAD, TLS_REPLICATION};
-use config::{DisklessLoad, LogLevel};
+use config::LogLevel;
+use config::settings::TLS_REPLICATION;
 use durability::apply::{ApplyReport, StreamApplier};
 use durability::receive::{ReceiveMode, ReceiveReport, SnapshotReceiver};
 use engine::clients::registry::Signal;
@@ -28,6 +28,7 @@ use tokio::task::{AbortHandle, spawn_local};
 use super::core::{Core, now_ms};
 use super::held_stream::HeldStream;
 use super::primary_client::PrimaryClient;
+use super::settings;
 use super::thread::{LinksMessage, LinksThread};
 use crate::net::connection::Stream;
 
@@ -437,6 +438,9 @@ impl LinksThread {
     fn show(self: &Rc<Self>, socket: &mut PrimarySocket) {
         let (now, wire, input) = (now_ms(self.server), socket.wire, &socket.input);
         let (done, actions) = self.with_core(|core, server| {
+            if core.link.state() != LinkState::Connected {
+                core.link.set_load(settings::load_mode(server));
+            }
             let done = core.ask_link(server, |link| link.received(wire, input, now));
             (done, core.link.take_actions())
         });
@@ -487,13 +491,6 @@ impl LinksThread {
         };
         let mode = match order.mode {
             LoadMode::Flush => ReceiveMode::Flush,
-            // Nothing is lost by what is loaded at once.
-            LoadMode::Disk
-                if server.config.get(REPL_DISKLESS_LOAD) == DisklessLoad::OnEmptyDb
-                    && server.keyspace.is_empty() =>
-            {
-                ReceiveMode::Flush
-            }
             LoadMode::Disk => ReceiveMode::File,
             LoadMode::Swap => ReceiveMode::Swap { serves: order.is_our_history },
         };

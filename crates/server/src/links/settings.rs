@@ -49,17 +49,24 @@ pub(super) fn of_replica(server: &Network) -> ReplicaSettings {
         announced_ip: given(&config.get(REPLICA_ANNOUNCE_IP)).map(|ip| text(&ip)),
         valkey_version: Some(VALKEY),
         timeout_ms: u64::from(config.get(REPL_TIMEOUT)) * SECOND_MS,
-        load: match config.get(REPL_DISKLESS_LOAD) {
-            DisklessLoad::Disabled | DisklessLoad::OnEmptyDb => LoadMode::Disk,
-            DisklessLoad::SwapDb => LoadMode::Swap,
-            DisklessLoad::FlushBeforeLoad => LoadMode::Flush,
-        },
+        load: load_mode(server),
         rdb_channel: config.get(REPL_RDB_CHANNEL),
         dual_channel: config.get(DUAL_CHANNEL_REPLICATION_ENABLED),
         held_max: held_max(config),
         has_aof: config.get(APPENDONLY),
         databases: config.get(DATABASES),
         ..ReplicaSettings::default()
+    }
+}
+
+/// How data of a full sync that come now are taken in.
+pub(super) fn load_mode(server: &Network) -> LoadMode {
+    match server.config.get(REPL_DISKLESS_LOAD) {
+        // Nothing is lost by what is loaded at once.
+        DisklessLoad::OnEmptyDb if server.keyspace.is_empty() => LoadMode::Flush,
+        DisklessLoad::Disabled | DisklessLoad::OnEmptyDb => LoadMode::Disk,
+        DisklessLoad::SwapDb => LoadMode::Swap,
+        DisklessLoad::FlushBeforeLoad | DisklessLoad::FlushDb => LoadMode::Flush,
     }
 }
 
