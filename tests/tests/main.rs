@@ -149,6 +149,7 @@ mod replication_cuts;
 mod replication_digests;
 mod replication_directives;
 mod replication_errors;
+mod replication_every_write;
 mod replication_hostile;
 mod replication_kills;
 mod replication_links;

@@ -15,6 +15,7 @@ mod containers;
 mod counters;
 mod critical_section;
 mod databases;
+mod demand;
 #[allow(unsafe_code, reason = "the bytes of entries are laid out by hand")]
 mod entry;
 mod garbage;
@@ -45,6 +46,7 @@ pub use clock::{AccessClock, AccessPolicy, ClockJump};
 pub use containers::{ContainerSettings, Threshold};
 pub use counters::{Count, Counters};
 pub use critical_section::in_critical_section;
+pub use demand::Demand;
 pub use entry::{Encoding, EntryBox, EntryRef, INLINE_MAX, Kind, NewText, Notes, Text};
 pub use garbage::Reclaimer;
 pub use keyspace::{EventMask, Keyspace, Location, PARTITIONS, Settings};

@@ -35,12 +35,28 @@ impl From<Malformed> for RestoreError {
 /// The payload of an entry's value, with its strings compressed or not.
 #[must_use]
 pub fn dump(entry: EntryRef<'_>, compresses: bool) -> Vec<u8> {
-    let value = ValueRef::of(entry);
-    let value_type = value.value_type();
+    dump_as(entry, compresses, ValueRef::of(entry).value_type())
+}
+
+/// The same as who reads this version can read it, where that costs nothing but when consumers of a
+/// stream were active; else as always.
+#[must_use]
+pub fn dump_within(entry: EntryRef<'_>, compresses: bool, version: u16) -> Vec<u8> {
+    dump_as(entry, compresses, ValueRef::of(entry).value_type_within(version))
+}
+
+fn dump_as(entry: EntryRef<'_>, compresses: bool, value_type: ValueType) -> Vec<u8> {
     let mut out = Writer::new(compresses);
     out.push(value_type.byte());
-    value.write(&mut out);
+    ValueRef::of(entry).write_as(&mut out, value_type);
     seal(out.into_bytes(), value_type.version())
+}
+
+/// The version that a whole payload claims.
+#[must_use]
+pub fn version_of(payload: &[u8]) -> Option<u16> {
+    let (summed, _) = payload.split_last_chunk::<8>()?;
+    summed.split_last_chunk::<2>().map(|(_, version)| u16::from_le_bytes(*version))
 }
 
 /// Content with its version and the checksum of it all.

@@ -94,6 +94,8 @@ pub enum FullReason {
     TooOld,
     /// There has never been such a byte.
     TooNew,
+    /// The replica cannot hold what is missing.
+    Unmet,
 }
 
 impl History {

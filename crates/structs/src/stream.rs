@@ -293,7 +293,7 @@ impl Stream {
     }
 
     /// Makes every group forget that it has an entry pending; `false` if none has.
-    pub fn forget(&mut self, id: EntryId) -> bool {
+    pub fn forget(&mut self, id: EntryId) -> Vec<Arc<[u8]>> {
         let having = |(name, group): (&Name, &Arc<ConsumerGroup>)| {
             group.pending(id).is_some().then(|| Arc::clone(name))
         };
@@ -301,15 +301,14 @@ impl Stream {
         for name in &names {
             self.edit_group(name, |group| group.acknowledge(id));
         }
-        !names.is_empty()
+        names
     }
 
-    /// Makes one group forget that it has an entry pending, if it has.
-    fn forget_in(&mut self, name: &Name, id: EntryId) {
+    /// Makes one group forget that it has an entry pending; whether it had.
+    fn forget_in(&mut self, name: &Name, id: EntryId) -> bool {
         let group = self.groups.by_name.get(name);
-        if group.is_some_and(|group| group.pending(id).is_some()) {
-            self.edit_group(name, |group| group.acknowledge(id));
-        }
+        group.is_some_and(|group| group.pending(id).is_some())
+            && self.edit_group(name, |group| group.acknowledge(id)) == Some(true)
     }
 
     /// What producers sent lately, if they say so.

@@ -137,7 +137,7 @@ pub(super) fn spoils(name: &str) -> &'static [Spoil] {
         // One that comes to stand as an offset could make a string of hundreds of megabytes.
         "setbit" | "bitfield" => &[Spoil::Omit, Spoil::Cut, Spoil::Option],
         // One that comes to stand as a timeout could be without end.
-        "blmove" | "blpop" | "brpop" | "brpoplpush" | "bzpopmax" | "bzpopmin" => {
+        "blmove" | "blmovem" | "blpop" | "brpop" | "brpoplpush" | "bzpopmax" | "bzpopmin" => {
             &[Spoil::Omit, Spoil::Cut, Spoil::Repeat]
         }
         "blmpop" | "bzmpop" | "xread" | "xreadgroup" => &[Spoil::Omit, Spoil::Cut, Spoil::Option],

@@ -1,6 +1,7 @@
 //! Bits of several strings: BITOP.
 //!
-//! Invariant: sources are read where they lie; a result over 64 KB is built as a tree.
+//! Invariants: sources are read where they lie; a result over 64 KB is built as a tree; the journal
+//! gets the result of operations that came late.
 
 use keyspace::{EventClass, INLINE_MAX, Kind, Lifetime, NewText, Refusal, Tx};
 use proto::{Args, Reply};
@@ -67,6 +68,17 @@ fn bitop(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
         Combined::Long(blob) => blob.len(),
     };
     if len > 0 {
+        if !is_known_to_all(operation) && tx.effects().is_recorded() {
+            let long;
+            let bytes = match &result {
+                Combined::Short(bytes) => bytes,
+                Combined::Long(blob) => {
+                    long = blob.chunks(0..len).collect::<Vec<_>>().concat();
+                    &long
+                }
+            };
+            tx.effects_mut().instead(&[b"SET", destination, bytes]);
+        }
         let text = match &result {
             Combined::Short(bytes) => NewText::from_bytes(bytes, true),
             Combined::Long(blob) => NewText::Large(blob.clone()),
@@ -80,6 +92,11 @@ fn bitop(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
     }
     reply.integer(len as i64);
     Ok(())
+}
+
+/// Whether every server that replicates knows an operation.
+fn is_known_to_all(operation: Operation) -> bool {
+    matches!(operation, Operation::And | Operation::Or | Operation::Xor | Operation::Not)
 }
 
 enum Combined {

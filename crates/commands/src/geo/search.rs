@@ -14,6 +14,7 @@ use super::cells::covering;
 use super::geohash::Position;
 use super::options::{Centre, Dialect, DistanceOrder, GeoSearch};
 use super::query::{place_of, reply_position};
+use super::shape::Shape;
 use super::{distance_text, position};
 use crate::DataCommand;
 use crate::arguments::{Options, is};
@@ -21,7 +22,7 @@ use crate::change::tell_in_decimal;
 use crate::declare::{Command, Flags, Group, Spec, at_least};
 use crate::errors::{NO_SUCH_PLACE, showing};
 use crate::keys::{Access, BeginSearch, FindKeys, KeySpec, at, first};
-use crate::sorted_set::{SEARCH_COST_NS, limits, store};
+use crate::sorted_set::{SEARCH_COST_NS, journal_result, limits, store};
 use crate::text::reply_member;
 
 /// The key that follows a word.
@@ -117,7 +118,9 @@ fn search(
         return Err(exactly_one("BYRADIUS and BYBOX"));
     }
     answer(tx, &args[source], &search, "geosearchstore", reply)?;
-    tell_numbers(tx, args, source + 1);
+    if !matches!(search.shape, Some(Shape::Polygon(_))) {
+        tell_numbers(tx, args, source + 1);
+    }
     Ok(())
 }
 
@@ -308,6 +311,9 @@ fn answer(
     let set = tx.compute(|tx| Ok(storable(&find_at(tx, key, search)?, search, &limits(tx))))?;
     let count = set.borrow().len();
     let changes = tx.effects().changes();
+    if matches!(search.shape, Some(Shape::Polygon(_))) {
+        journal_result(tx, destination, set.borrow());
+    }
     store(tx, destination, set, event)?;
     if count > 0 {
         tx.effects_mut().set_changes(changes + count);

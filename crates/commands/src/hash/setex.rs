@@ -1,7 +1,7 @@
 //! HSETEX: putting values together with a deadline, if the fields are there or are not.
 //!
 //! Invariant: the journal gets an absolute time in milliseconds, or HDEL where it is over already;
-//! and no conditions, as they held.
+//! and no conditions, as they held; and HSET where no time is told.
 
 use base::number::{format_i64, parse_i64};
 use base::quote::shown;
@@ -82,6 +82,15 @@ fn put_and_remove(tx: &mut Tx, key: &[u8], pairs: Args<'_>) -> Result<(), Refusa
 }
 
 fn journal_put(tx: &mut Tx, key: &[u8], request: &SetExRequest<'_>) {
+    let keeps_times = match request.lifetime {
+        Lifetime::Endless => false,
+        Lifetime::Keep => has_deadlines(tx, key),
+        Lifetime::Until(_) => true,
+    };
+    if !keeps_times {
+        let words = [b"HSET".as_slice(), key].into_iter().chain(request.pairs.iter());
+        return tx.effects_mut().instead(&words.collect::<Vec<_>>());
+    }
     let mut number = [0; 20];
     let mut words = vec![b"HSETEX".as_slice(), key];
     match request.lifetime {
@@ -96,6 +105,12 @@ fn journal_put(tx: &mut Tx, key: &[u8], request: &SetExRequest<'_>) {
     words.extend([b"FIELDS", format_i64(request.pairs.len() as i64 / 2, &mut count)]);
     words.extend(request.pairs.iter());
     tx.effects_mut().instead(&words);
+}
+
+/// Whether a field of a hash expires; without that older servers know what is done.
+fn has_deadlines(tx: &Tx, key: &[u8]) -> bool {
+    let hash = tx.peek_view::<Hash>(key).ok().flatten();
+    hash.is_some_and(|hash| hash.earliest_deadline().is_some())
 }
 
 /// What a client asks for.

@@ -435,7 +435,7 @@ fn journal_and_events_say_what_happened() {
         HGETEX h EX 0 FIELDS 1 a => HDEL h a | hdel h
         HSETEX h EX 100 FNX FIELDS 1 a 1 => HSETEX h PXAT {100s} FIELDS 1 a 1 | hset h, hexpire h
         HSETEX h KEEPTTL FIELDS 1 a 1 => HSETEX h KEEPTTL FIELDS 1 a 1 | hset h
-        HSETEX h FIELDS 1 a 1 => HSETEX h FIELDS 1 a 1 | hset h
+        HSETEX h FIELDS 1 a 1 => HSET h a 1 | hset h
         HSETEX h FNX FIELDS 1 a 1 => |
         HSETEX h PXAT 1 FIELDS 1 a 1 => HDEL h a | hset h, hdel h
         HEXPIRE h 0 FIELDS 1 b => HDEL h b | hdel h

@@ -11,7 +11,7 @@ use super::aggregate::{
     Aggregate, Input, ScoredMember, difference, intersection, intersection_len, to_sorted_set,
     union,
 };
-use super::{SEARCH_COST_NS, limits, reply_header, store};
+use super::{SEARCH_COST_NS, journal_result, limits, reply_header, store};
 use crate::DataCommand;
 use crate::arguments::{Options, is};
 use crate::change::tell_in_decimal;
@@ -181,15 +181,21 @@ fn keep(
     for key in keys.iter() {
         tx.refresh_members(key)?;
     }
-    let set = tx.compute(|tx| {
+    let (set, aggregate) = tx.compute(|tx| {
         let request = CombineRequest::parse(tx, args, 2, operation)?;
+        let aggregate = request.aggregate;
         let members = request.carry_out(tx, operation)?;
-        Ok(to_sorted_set(&members, &limits(tx)))
+        Ok((to_sorted_set(&members, &limits(tx)), aggregate))
     })?;
     let count = set.borrow().len();
+    if aggregate == Aggregate::Count {
+        journal_result(tx, &args[1], set.borrow());
+    }
     store(tx, &args[1], set, operation.event)?;
     // Of the options only weights are numbers.
-    tell_in_decimal(tx, args, |index| index >= 3 + keys.len());
+    if aggregate != Aggregate::Count {
+        tell_in_decimal(tx, args, |index| index >= 3 + keys.len());
+    }
     reply.integer(count as i64);
     Ok(())
 }

@@ -19,6 +19,7 @@ mod score;
 mod tests;
 
 use base::UnixMillis;
+use base::number::format_f64_long;
 use keyspace::{EventClass, Outcome, Refusal, Tx};
 use proto::{Reply, Resp};
 use structs::sorted_set::{ItemRef, SortedSet, SortedSetLimits, SortedSetRef};
@@ -123,6 +124,28 @@ pub(crate) fn store(
     event: &'static str,
 ) -> Result<(), Refusal> {
     store_result(tx, destination, set, EventClass::SortedSet, event)
+}
+
+/// So many members stand in one command of the journal.
+const JOURNALLED_AT_ONCE: u64 = 1024;
+
+/// Has the journal get what is stored, where an older server would refuse the command.
+#[cold]
+pub(crate) fn journal_result(tx: &mut Tx, destination: &[u8], set: SortedSetRef<'_>) {
+    if !tx.effects().is_recorded() {
+        return;
+    }
+    tx.effects_mut().instead(&[b"DEL", destination]);
+    let mut from = 0;
+    while from < set.len() {
+        let to = set.len().min(from + JOURNALLED_AT_ONCE);
+        let pair = |item: ItemRef<'_>| [format_f64_long(item.score).to_vec(), item.member.to_vec()];
+        let pairs: Vec<[Vec<u8>; 2]> = set.items(from..to).map(pair).collect();
+        let words = pairs.iter().flatten().map(Vec::as_slice);
+        let words = [&b"ZADD"[..], destination].into_iter().chain(words);
+        tx.effects_mut().instead(&words.collect::<Vec<_>>());
+        from = to;
+    }
 }
 
 /// Reports that members were taken out of a sorted set, and what became of it.

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a stream's entries stay as they are; only what a group knows of them changes.
 
-use keyspace::{Refusal, Tx};
+use keyspace::{Demand, Refusal, Tx};
 use proto::{Args, Reply};
 use structs::stream::Stream;
 
@@ -122,6 +122,9 @@ fn xnack(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
         }
         done
     })?;
+    if done > 0 {
+        tx.demand(Demand::GivenBack);
+    }
     tx.effects_mut().add_changes(done);
     reply.integer(done as i64);
     Ok(())

@@ -2,10 +2,10 @@
 //!
 //! Invariant: the journal has the ID that the entry got, so that it gets it again.
 
-use keyspace::{EventClass, Refusal, Tx};
+use keyspace::{Demand, EventClass, Refusal, Tx};
 use proto::{Args, Reply};
 use smallvec::SmallVec;
-use structs::stream::{ENTRY_BYTES_MAX, EntryId, Pair, Stream, Trim, Trimmed};
+use structs::stream::{ENTRY_BYTES_MAX, EntryId, Pair, Stream, Trim};
 
 use super::ids::{self, IdText, NewId, reply_id};
 use super::node_limits;
@@ -66,6 +66,8 @@ struct AddRequest<'a> {
     id: NewId,
     makes_stream: bool,
     trim: Option<Trim>,
+    /// Whether every server with streams knows what was asked about references.
+    is_plain: bool,
     sent: Option<Sent<'a>>,
     pairs: SmallVec<[Pair<'a>; 8]>,
 }
@@ -104,23 +106,27 @@ fn xadd(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusa
     if let (Some(stream), Some(trim)) = (stream, &request.trim) {
         trim::charge(tx, stream, trim)?;
     }
-    let (trimmed, exact) = request.add(tx, id, sent.as_ref())?;
+    let exact = request.add(tx, id, sent.as_ref())?;
+    let trimmed = exact.as_ref().is_some_and(|exact| exact.deleted > 0);
     reply_id(id, reply);
     tx.event(EventClass::Stream, "xadd", key);
     tx.effects_mut().add_changes(1);
     if trimmed {
         tx.event(EventClass::Stream, "xtrim", key);
     }
-    let Some((producer, iid)) = &sent else {
+    if sent.is_none() && exact.as_ref().is_none_or(|exact| exact.whole().is_some()) {
         request.journal(tx, id, exact.as_ref());
         return Ok(());
-    };
+    }
     request.journal(tx, id, None);
-    journal_sent(tx, key, producer, iid, id);
+    if let Some((producer, iid)) = &sent {
+        tx.demand(Demand::Producers);
+        journal_sent(tx, key, producer, iid, id);
+    }
     if let Some(exact) = exact.filter(|_| trimmed) {
         // Not with the entry: it may have been trimmed itself, and only one that is there can be
         // said to have been sent.
-        trim::journal(tx, key, &exact);
+        exact.journal(tx, key);
     }
     Ok(())
 }
@@ -149,7 +155,7 @@ impl<'a> AddRequest<'a> {
                 break;
             }
         }
-        let trim = words.finish(tx)?;
+        let (is_plain, trim) = (words.are_known_to_all(), words.finish(tx)?);
         let fields = args.skip(options.position());
         let id = id.filter(|_| fields.len() >= 2 && fields.len().is_multiple_of(2));
         let id = id.ok_or_else(|| wrong_arity("xadd"))?;
@@ -170,6 +176,7 @@ impl<'a> AddRequest<'a> {
             id,
             makes_stream,
             trim,
+            is_plain,
             sent,
             pairs,
         })
@@ -194,39 +201,35 @@ impl<'a> AddRequest<'a> {
         id.filter(|id| *id > last).ok_or(NOT_GREATER)
     }
 
-    /// Adds the entry and trims; whether that took entries out, and in which words.
+    /// Adds the entry and trims; what that came to.
     fn add(
         &self,
         tx: &mut Tx,
         id: EntryId,
         sent: Option<&(&[u8], Vec<u8>)>,
-    ) -> Result<(bool, Option<TrimAsDone>), Refusal> {
+    ) -> Result<Option<TrimAsDone>, Refusal> {
         let (limits, known, now) = (node_limits(tx), default_limits(tx), tx.now());
         super::edit(tx, self.key, |stream| {
             stream.append(id, &self.pairs, limits);
             if let Some((producer, iid)) = sent {
                 stream.idempotence_mut(known).record(producer, iid, id, now);
             }
-            let Some(trim) = &self.trim else { return (false, None) };
-            let Trimmed { deleted, reach, .. } = stream.trim(trim);
-            (deleted > 0, Some(trim::exact_words(trim, stream, reach)))
+            self.trim.as_ref().map(|trim| TrimAsDone::make(stream, trim))
         })
     }
 
-    /// Says what was added, with the ID that was chosen and the trim as it came out.
+    /// Says what was added, with the ID that was chosen and the trim as it came out, if that is to
+    /// be told with it.
     fn journal(&self, tx: &mut Tx, id: EntryId, exact: Option<&TrimAsDone>) {
-        let is_approximate = self.trim.is_some_and(|trim| trim.approximate);
-        let is_plain = matches!(self.id, NewId::Exact(_)) && !is_approximate;
+        let is_told = self.trim.is_none_or(|trim| !trim.approximate && exact.is_some());
+        let is_plain = matches!(self.id, NewId::Exact(_)) && is_told && self.is_plain;
         if is_plain || !tx.effects().is_recorded() {
             return;
         }
         let id = IdText::new(id);
         let mut words: SmallVec<[&[u8]; 16]> = SmallVec::new();
         words.extend([b"XADD".as_slice(), self.key]);
-        if let Some([name, operator, threshold, references]) = exact {
-            if references != b"KEEPREF" {
-                words.push(references);
-            }
+        if let Some([name, operator, threshold]) = exact.and_then(TrimAsDone::whole) {
             words.extend([&**name, operator, threshold]);
         }
         words.push(id.as_bytes());

@@ -1,6 +1,7 @@
 //! Deleting entries by ID: XDEL, XDELEX, XACKDEL.
 //!
-//! Invariant: all arguments are read before the first entry goes.
+//! Invariants: all arguments are read before the first entry goes; the journal gets what was done in
+//! commands that older servers know, too.
 
 use std::collections::HashSet;
 
@@ -8,6 +9,7 @@ use keyspace::{EventClass, Refusal, Tx};
 use proto::{Args, Reply};
 use structs::stream::{EntryId, References, Stream};
 
+use super::effects::{Forgotten, journal_deleted};
 use super::{ENTRY_NS, PENDING_NS, all_ids, edit_quietly, references};
 use crate::DataCommand;
 use crate::arguments::{Options, is};
@@ -143,21 +145,27 @@ fn xdelex(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
     };
     let ids = all_ids(ids)?;
     tx.charge(ids.len() as u64 * (ENTRY_NS + PENDING_NS * stream.groups().len() as u64))?;
+    let (mut gone, mut forgotten) = (Vec::new(), Forgotten::default());
     let (outcomes, changed) = edit_quietly(tx, key, |stream| {
         let stays = |stream: &Stream, id: &EntryId| {
             references == References::Acknowledged && stream.is_referred_to(*id)
         };
         let going = ids.iter().copied().filter(|id| !stays(stream, id)).collect();
         // An ID that comes twice is there only the first time.
-        let mut found: HashSet<EntryId> = stream.delete_all(&rising(going)).into_iter().collect();
+        gone = stream.delete_all(&rising(going));
+        let mut found: HashSet<EntryId> = gone.iter().copied().collect();
         let mut changed = 0;
         let outcome = |id: &EntryId| {
             if stays(stream, id) {
                 return REFERRED_TO;
             }
             let was_there = found.remove(id);
-            let is_forgotten = references == References::Delete && stream.forget(*id);
-            changed += u64::from(was_there || is_forgotten);
+            let forgetting = match references {
+                References::Delete => stream.forget(*id),
+                _ => Vec::new(),
+            };
+            changed += u64::from(was_there || !forgetting.is_empty());
+            forgetting.into_iter().for_each(|group| forgotten.note(group, *id));
             if was_there { DELETED } else { MISSING }
         };
         let outcomes: Vec<i64> = ids.iter().map(outcome).collect();
@@ -166,6 +174,8 @@ fn xdelex(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
     let deleted = outcomes.iter().filter(|outcome| **outcome == DELETED).count() as u64;
     note_deleted(tx, key, deleted);
     tx.effects_mut().add_changes(changed - deleted);
+    forgotten.journal(tx, key);
+    journal_deleted(tx, key, &gone);
     reply_each(&outcomes, reply);
     Ok(())
 }
@@ -196,6 +206,7 @@ fn xackdel(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Ref
     };
     let ids = all_ids(ids)?;
     tx.charge(ids.len() as u64 * (ENTRY_NS + PENDING_NS * stream.groups().len() as u64))?;
+    let (mut gone, mut forgotten) = (Vec::new(), Forgotten::default());
     let (outcomes, deleted) = edit_quietly(tx, key, |stream| {
         let mut going = Vec::new();
         let outcome = |id: &EntryId| {
@@ -203,21 +214,26 @@ fn xackdel(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Ref
             if stream.edit_group(group, |group| group.acknowledge(id)) != Some(true) {
                 return MISSING;
             }
+            forgotten.note(group.into(), id);
             if references == References::Acknowledged && stream.is_referred_to(id) {
                 return REFERRED_TO;
             }
             if references == References::Delete {
-                stream.forget(id);
+                let others = stream.forget(id);
+                others.into_iter().for_each(|group| forgotten.note(group, id));
             }
             going.push(id);
             DELETED
         };
         let outcomes: Vec<i64> = ids.iter().map(outcome).collect();
-        (outcomes, stream.delete_all(&rising(going)).len() as u64)
+        gone = stream.delete_all(&rising(going));
+        (outcomes, gone.len() as u64)
     })?;
     note_deleted(tx, key, deleted);
     let kept = outcomes.iter().filter(|outcome| **outcome != MISSING).count() as u64 - deleted;
     tx.effects_mut().add_changes(kept);
+    forgotten.journal(tx, key);
+    journal_deleted(tx, key, &gone);
     reply_each(&outcomes, reply);
     Ok(())
 }

@@ -7,6 +7,7 @@ mod acknowledge;
 mod add;
 mod claim;
 mod delete;
+mod effects;
 mod groups;
 mod ids;
 mod info;

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a stream's last ID is never below an entry, its count never below its length.
 
-use keyspace::{EventClass, Refusal, Tx};
+use keyspace::{Demand, EventClass, Refusal, Tx};
 use proto::{Args, Reply};
 use structs::stream::{Counters, EntryId, Idempotence, IdempotenceLimits, Stream};
 
@@ -66,7 +66,7 @@ pub(super) const XSETID: DataCommand = Command {
 fn xsetid(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let key = &args[1];
     let id = ids::exact(&args[2])?;
-    let (mut added, mut deleted) = (None, EntryId::MIN);
+    let (mut added, mut deleted, mut forgets_deleted) = (None, EntryId::MIN, false);
     let mut options = Options::from(args, 3);
     while let Some(word) = options.word() {
         let has_value = options.position() < args.len();
@@ -74,6 +74,8 @@ fn xsetid(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
             added = Some(u64::try_from(options.integer()?).map_err(|_| NEGATIVE)?);
         } else if is(word, "MAXDELETEDID") && has_value {
             deleted = ids::exact(options.value()?)?;
+            // As our own journal says it; else it asks for nothing.
+            forgets_deleted = deleted == EntryId::MIN && tx.replays();
             if id < deleted {
                 return Err(BELOW_GIVEN);
             }
@@ -95,7 +97,10 @@ fn xsetid(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
     }
     let counters = Counters {
         last_id: id,
-        max_deleted_id: if deleted == EntryId::MIN { stream.max_deleted_id() } else { deleted },
+        max_deleted_id: match deleted {
+            EntryId::MIN if !forgets_deleted => stream.max_deleted_id(),
+            deleted => deleted,
+        },
         entries_added: added.unwrap_or(stream.entries_added()),
     };
     tx.without_modified_keys(|tx| edit_quietly(tx, key, |stream| stream.set_counters(counters)))?;
@@ -148,6 +153,7 @@ fn xcfgset(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Ref
         size: size.unwrap_or(known.size),
     };
     edit(tx, key, |stream| stream.restart_idempotence(limits))?;
+    tx.demand(Demand::Producers);
     tx.effects_mut().add_changes(1);
     reply.ok();
     Ok(())
@@ -190,6 +196,7 @@ fn xidmprecord(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(),
             edit(tx, key, |stream| {
                 stream.idempotence_mut(limits).record(producer, iid, id, now);
             })?;
+            tx.demand(Demand::Producers);
             tx.effects_mut().add_changes(1);
         }
     }

@@ -139,7 +139,43 @@ fn an_approximate_trim_is_exact_in_the_journal() {
         XTRIM s MINID ~ 100 LIMIT 2 => XTRIM s MINID = 7-0
         XTRIM s MINID ~ 100 => XTRIM s MINID = 7-1
         XTRIM s MINID ~ 100 =>
-        XTRIM t DELREF MAXLEN ~ 0 => XTRIM t MAXLEN = 0 DELREF
+        XTRIM t DELREF MAXLEN ~ 0 => XTRIM t MAXLEN = 0
+        "#,
+    );
+}
+
+/// Servers before Redis 8.2, and Valkey, would refuse the words about references.
+#[test]
+fn what_became_of_references_is_said_in_words_that_all_know() {
+    let mut session = Session::new();
+    for line in [
+        "XADD s 1 a b",
+        "XADD s 2 a b",
+        "XADD s 3 a b",
+        "XADD s 4 a b",
+        "XADD s 5 a b",
+        "XGROUP CREATE s g 0",
+        "XGROUP CREATE s other 0",
+        "XREADGROUP GROUP g c STREAMS s >",
+        "XREADGROUP GROUP other c STREAMS s >",
+        "XACK s g 1 2 4",
+        "XACK s other 1 2 4",
+    ] {
+        session.call(line);
+    }
+    journals(
+        &mut session,
+        r#"
+        XDELEX s ACKED IDS 2 2 3 => XDEL s 2-0
+        XTRIM s MAXLEN 0 ACKED => XTRIM s MINID = 3-0; XDEL s 4-0; \
+            XSETID s 5-0 ENTRIESADDED 5 MAXDELETEDID 2-0
+        XACKDEL s g ACKED IDS 2 3 9 => XACK s g 3-0
+        XACKDEL s g DELREF IDS 1 5 => XACK s g 5-0; XACK s other 5-0; XDEL s 5-0
+        XADD s KEEPREF 6-0 a b => XADD s 6-0 a b
+        XADD s MAXLEN 1 DELREF 7-0 a b => XADD s 7-0 a b; XTRIM s MAXLEN = 1; XACK s other 3-0
+        XDELEX s DELREF IDS 1 6 =>
+        XDELEX s KEEPREF IDS 1 7 => XDEL s 7-0
+        XTRIM s MAXLEN 0 KEEPREF =>
         "#,
     );
 }

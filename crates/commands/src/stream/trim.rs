@@ -1,11 +1,13 @@
 //! XTRIM, and the words about trimming that XADD has too.
 //!
-//! Invariant: an approximate trim reaches the journal as the exact one that gives the same.
+//! Invariant: a trim reaches the journal as an exact one, without what becomes of references: what
+//! became of them is said by other commands, which older servers know, too.
 
 use keyspace::{EventClass, Refusal, Tx};
 use proto::{Args, Reply};
 use structs::stream::{EntryId, References, Stream, Threshold, Trim, Trimmed};
 
+use super::effects::{Forgotten, Holes};
 use super::ids;
 use super::{ENTRY_NS, PENDING_NS, edit_quietly, node_limits, references};
 use crate::DataCommand;
@@ -84,6 +86,11 @@ impl TrimWords {
         Ok(false)
     }
 
+    /// Whether every server with streams knows all of the words.
+    pub(super) fn are_known_to_all(&self) -> bool {
+        self.references.is_none()
+    }
+
     /// The trim that the words ask for together.
     pub(super) fn finish(self, tx: &Tx) -> Result<Option<Trim>, Refusal> {
         let Some(threshold) = self.threshold else {
@@ -132,29 +139,55 @@ pub(super) fn charge(tx: &Tx, stream: &Stream, trim: &Trim) -> Result<(), Refusa
     tx.charge(going.saturating_mul(each).saturating_add(once))
 }
 
-/// A trim in the words that give the same again: the strategy, `=`, the threshold, and what becomes
-/// of references.
-pub(super) type TrimAsDone = [Vec<u8>; 4];
+/// What a trim came to, for the journal.
+pub(super) struct TrimAsDone {
+    pub(super) deleted: u64,
+    /// The words that give the same again where nothing else went: the strategy, `=`, the threshold.
+    words: [Vec<u8>; 3],
+    holes: Option<Holes>,
+    forgotten: Forgotten,
+}
 
-/// The words for the journal that trim a stream to what it is now, where a trim has looked at the
-/// entries before an ID.
-pub(super) fn exact_words(trim: &Trim, stream: &Stream, reach: EntryId) -> TrimAsDone {
+impl TrimAsDone {
+    /// Trims a stream.
+    pub(super) fn make(stream: &mut Stream, trim: &Trim) -> Self {
+        let Trimmed { deleted, gone, forgotten, .. } = stream.trim(trim);
+        let mut groups = Forgotten::default();
+        forgotten.into_iter().for_each(|(group, id)| groups.note(group, id));
+        let leaves_holes = trim.references == References::Acknowledged;
+        let holes = leaves_holes.then(|| Holes::of(stream, &gone));
+        Self { deleted, words: exact_words(trim, stream), holes, forgotten: groups }
+    }
+
+    /// The words, where they tell all of it.
+    pub(super) fn whole(&self) -> Option<&[Vec<u8>; 3]> {
+        (self.holes.is_none() && self.forgotten.is_empty()).then_some(&self.words)
+    }
+
+    /// Says what was trimmed, as it came out.
+    pub(super) fn journal(&self, tx: &mut Tx, key: &[u8]) {
+        let [name, operator, threshold] = &self.words;
+        tx.effects_mut().instead(&[b"XTRIM", key, name, operator, threshold]);
+        self.forgotten.journal(tx, key);
+        if let Some(holes) = &self.holes {
+            holes.journal(tx, key);
+        }
+    }
+}
+
+/// The words for the journal that trim a stream to where it begins now.
+fn exact_words(trim: &Trim, stream: &Stream) -> [Vec<u8>; 3] {
     let (name, threshold) = match trim.threshold {
+        // Some of those that it has looked at stay.
+        _ if trim.references == References::Acknowledged => {
+            ("MINID", first_or_after(stream).to_string())
+        }
         Threshold::Length(_) if trim.approximate => ("MAXLEN", stream.len().to_string()),
         Threshold::Length(most) => ("MAXLEN", most.to_string()),
         Threshold::Id(least) if !trim.approximate => ("MINID", least.to_string()),
-        // Some of those that it has looked at stay.
-        Threshold::Id(_) if trim.references == References::Acknowledged => {
-            ("MINID", reach.to_string())
-        }
         Threshold::Id(_) => ("MINID", first_or_after(stream).to_string()),
     };
-    let references = match trim.references {
-        References::Keep => "KEEPREF",
-        References::Delete => "DELREF",
-        References::Acknowledged => "ACKED",
-    };
-    [name, "=", &threshold, references].map(|word| word.as_bytes().to_vec())
+    [name, "=", &threshold].map(|word| word.as_bytes().to_vec())
 }
 
 /// Where the stream begins; behind its last ID where it is empty.
@@ -202,31 +235,21 @@ fn xtrim(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
     if words.threshold.is_none() && words.limit.unwrap_or(0) == 0 {
         return Err(NO_STRATEGY);
     }
+    let is_plain = words.are_known_to_all();
     let trim = words.finish(tx)?.ok_or(NO_STRATEGY)?;
     let Some(stream) = tx.peek_view::<Stream>(key)? else {
         reply.integer(0);
         return Ok(());
     };
     charge(tx, stream, &trim)?;
-    let (deleted, exact) = edit_quietly(tx, key, |stream| {
-        let Trimmed { deleted, reach, .. } = stream.trim(&trim);
-        (deleted, exact_words(&trim, stream, reach))
-    })?;
-    if deleted > 0 {
+    let done = edit_quietly(tx, key, |stream| TrimAsDone::make(stream, &trim))?;
+    if done.deleted > 0 {
         tx.event(EventClass::Stream, "xtrim", key);
-        tx.effects_mut().add_changes(deleted);
-        if trim.approximate {
-            journal(tx, key, &exact);
+        tx.effects_mut().add_changes(done.deleted);
+        if trim.approximate || !is_plain {
+            done.journal(tx, key);
         }
     }
-    reply.integer(deleted as i64);
+    reply.integer(done.deleted as i64);
     Ok(())
-}
-
-/// Says what was trimmed, as it came out.
-pub(super) fn journal(tx: &mut Tx, key: &[u8], exact: &TrimAsDone) {
-    let [name, operator, threshold, references] = exact;
-    let words: [&[u8]; 6] = [b"XTRIM", key, name, operator, threshold, references];
-    let is_plain = references == b"KEEPREF";
-    tx.effects_mut().instead(if is_plain { &words[..5] } else { &words });
 }

@@ -3,6 +3,7 @@
 //! Invariant: a payload is read, and refused if it is none, before anything changes; the journal
 //! gets an absolute time to live.
 
+use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 
 use base::number::format_i64;
@@ -15,8 +16,8 @@ use commands::errors::SYNTAX;
 use commands::keys::{Access, first};
 use keyspace::{EntryBox, EntryRef, EventClass, Keyspace, Refusal, Tx, WORKER_BUDGET_NS};
 use persist::dump::RestoreError;
-use persist::rdb::ValueType;
 use persist::rdb::value::Limits;
+use persist::rdb::{REDIS_7_0, ValueType};
 use proto::{Args, Reply, Source};
 
 /// About what it takes to pack a byte, or to unpack one of a string, in nanoseconds.
@@ -218,12 +219,35 @@ fn restore(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Ref
     }
     entry.set_access_clock(modifiers.clock(tx));
     place_over(tx, key, entry, |tx| tx.event(EventClass::Generic, "restore", key))?;
-    if let Some(deadline) = deadline.filter(|_| !modifiers.is_absolute) {
-        let millis = &mut [0; 20];
-        let millis = format_i64(deadline, millis);
-        tx.effects_mut().instead(&[b"RESTORE", key, millis, payload, b"REPLACE", b"ABSTTL"]);
-    }
+    journal_restored(tx, key, payload, deadline, modifiers.is_absolute)?;
     reply.ok();
+    Ok(())
+}
+
+/// Says what was restored: until when it lives, where a time was told that goes by; and in a form
+/// that older servers read, where the payload is of a newer one.
+fn journal_restored(
+    tx: &mut Tx,
+    key: &[u8],
+    payload: &[u8],
+    deadline: Option<UnixMillis>,
+    is_absolute: bool,
+) -> Result<(), Refusal> {
+    let is_newer = persist::dump::version_of(payload).is_some_and(|it| it > REDIS_7_0);
+    let is_relative = deadline.is_some() && !is_absolute;
+    if !(is_newer || is_relative) || !tx.effects().is_recorded() {
+        return Ok(());
+    }
+    let compresses = tx.keyspace().settings().compresses_dumps.load(Ordering::Relaxed);
+    let repacked = match tx.peek(key)? {
+        Some(entry) if is_newer => {
+            Cow::Owned(persist::dump::dump_within(entry, compresses, REDIS_7_0))
+        }
+        _ => Cow::Borrowed(payload),
+    };
+    let millis = &mut [0; 20];
+    let millis = format_i64(deadline.unwrap_or(0), millis);
+    tx.effects_mut().instead(&[b"RESTORE", key, millis, &repacked, b"REPLACE", b"ABSTTL"]);
     Ok(())
 }
 

@@ -83,7 +83,7 @@ fn append(journal: &Journal, batch: &RecordBatch, tx: &mut Tx, record: &[u8]) ->
         return Seen::of_others(tx.observed_lsn());
     }
     let unbroken = Unbroken::begin(tx.keyspace(), HALF_TOLD);
-    let lsn = journal.append_in(batch, record);
+    let lsn = journal.append_in(batch, record, tx.take_demand());
     tx.stamp_lsn(lsn);
     unbroken.end();
     // Whatever else it saw was written before.
@@ -110,7 +110,10 @@ pub(crate) fn commit_unit(
         true => Seen::default(),
         false => Seen::of_others(tx.observed_lsn()),
     };
-    if tx.effects().is_recorded() {
+    if !tx.effects().is_recorded() {
+        // Where a primary's stream is passed on it follows.
+        server.journal.note_demand(tx.take_demand());
+    } else {
         let mut commands = own;
         commands.extend(services.commands());
         seen = append(tx, &journal::record(&commands)).unwrap_or(seen);

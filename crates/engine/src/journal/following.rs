@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 
-use keyspace::Lsn;
+use keyspace::{Demand, Lsn};
 
 use super::{Journal, Tail, selection};
 use crate::runtime::record_batch::RecordBatch;
@@ -40,6 +40,14 @@ impl Journal {
         let before = std::mem::replace(&mut tail.takes_local, takes_local);
         self.show_writers(&tail);
         before != takes_local
+    }
+
+    /// Says what a unit demands that was applied and is appended later.
+    pub(crate) fn note_demand(&self, demand: Demand) {
+        if demand != Demand::Nothing {
+            let mut tail = self.tail();
+            tail.demand = tail.demand.max(demand);
+        }
     }
 
     /// Whether transactions make records beside a primary's stream: then its units are to be

@@ -25,7 +25,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::task::Waker;
 
 use base::time::Clock;
-use keyspace::{Lsn, Refusal};
+use keyspace::{Demand, Lsn, Refusal};
 use proto::args::encode_command;
 use replication::history::{SavedHistory, SecondId};
 use replication::ids::ReplicationId;
@@ -65,6 +65,9 @@ pub trait JournalReader: Send {
     fn keeps_local(&self) -> bool {
         false
     }
+
+    /// Who is to hold what the next record stores, of this length, must know this.
+    fn demands(&mut self, _: Demand, _len: usize) {}
 
     /// What comes behind this LSN is of this history, or of none.
     fn stands(&mut self, _: Lsn, _: Option<StreamHistory>) {}
@@ -128,6 +131,8 @@ struct Tail {
     takes_local: bool,
     /// The database that is selected here; another than the first behind a primary's stream only.
     database: usize,
+    /// What the next record demands.
+    demand: Demand,
     /// Of which history of replication it is.
     history: Option<StreamHistory>,
     readers: Vec<Attached>,
@@ -285,8 +290,10 @@ impl Journal {
     }
 
     /// Appends a transaction's record, of a batch that may be open; returns the LSN behind it.
-    pub(crate) fn append_in(&self, batch: &RecordBatch, record: &[u8]) -> Lsn {
+    /// Who is to hold what it stores must know what is demanded.
+    pub(crate) fn append_in(&self, batch: &RecordBatch, record: &[u8], demand: Demand) -> Lsn {
         let mut tail = self.tail();
+        tail.demand = tail.demand.max(demand);
         if tail.follows {
             return self.append_local(&mut tail, record);
         }
@@ -295,8 +302,11 @@ impl Journal {
 
     fn append_to(&self, tail: &mut Tail, batch: &RecordBatch, record: &[u8]) -> Lsn {
         tail.lsn += record.len() as u64;
-        let lsn = tail.lsn;
+        let (lsn, demand) = (tail.lsn, std::mem::take(&mut tail.demand));
         for attached in &mut tail.readers {
+            if demand != Demand::Nothing {
+                attached.reader.demands(demand, record.len());
+            }
             if attached.reader.record(lsn, record, batch.is_batching()) {
                 batch.note_pending();
             }

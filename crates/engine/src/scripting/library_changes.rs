@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use commands::arguments::is;
 use commands::declare::Role;
-use keyspace::{Lsn, Refusal};
+use keyspace::{Demand, Lsn, Refusal};
 use persist::dump::RestoreError;
 use persist::functions;
 use proto::Args;
@@ -144,7 +144,7 @@ impl Change<'_> {
             return 0;
         }
         let record = journal::record_of_command(self.args);
-        server.journal.append_in(&RecordBatch::default(), &record)
+        server.journal.append_in(&RecordBatch::default(), &record, Demand::Nothing)
     }
 }
 

@@ -59,7 +59,7 @@ use crate::lock::partition::{Lsn, PartitionIndex};
 use crate::refusal::Refusal;
 use crate::waiting::{NamedKey, ReadyKeys};
 use modified::ModifiedKeys;
-use mutation::Mutation;
+use mutation::{Made, Mutation};
 use read_phase::Phase;
 use undo::UndoLog;
 
@@ -149,8 +149,7 @@ pub struct Tx {
     located: LocatedKeys,
     /// Whether what runs now was called by a script.
     is_for_script: bool,
-    /// Whether it has changed anything that is not final.
-    touched: bool,
+    made: Made,
     /// Whether a client has everything removed by it.
     has_flushed_all: bool,
     /// Where it computes without its locks, or did.
@@ -222,7 +221,7 @@ impl Tx {
             hint: (0, 0, Location::new(0, 0)),
             located: LocatedKeys::default(),
             is_for_script: false,
-            touched: false,
+            made: Made::default(),
             has_flushed_all: false,
             phase: None,
         }
@@ -371,7 +370,7 @@ impl Tx {
     /// Whether it has changed anything that is not final.
     #[must_use]
     pub fn is_touched(&self) -> bool {
-        self.touched
+        self.made.touched
     }
 
     /// The partitions that it was granted; none if it has the world.
@@ -545,7 +544,7 @@ impl Tx {
     /// the same, behind those who were kept from it for long.
     #[must_use]
     pub fn defer(mut self) -> Acquisition {
-        debug_assert!(!self.touched, "others would see half of it");
+        debug_assert!(!self.made.touched, "others would see half of it");
         let nothing = Acquisition::of_partitions(self.keyspace, PartitionSet::new());
         let mut grant = std::mem::replace(&mut self.grant, nothing);
         grant.defer();
@@ -584,7 +583,7 @@ impl Tx {
             logical: self.options.database,
             ready: &mut self.ready,
             modified: self.modified.notes(),
-            touched: &mut self.touched,
+            made: &mut self.made,
         };
         Some((mutation, &self.access))
     }

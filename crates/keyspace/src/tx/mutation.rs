@@ -12,12 +12,14 @@ use structs::object::Object;
 use structs::packing::PackedRef;
 use structs::table::Place;
 
+use super::Tx;
 use super::modified::ModifiedKeys;
 use super::undo::UndoLog;
 use crate::big_keys::BigBy;
 use crate::clock::AccessPolicy;
 use crate::counters::{DatabaseCounters, LaneCounters, bump};
 use crate::critical_section::CriticalSection;
+use crate::demand::Demand;
 use crate::entry::{EntryBox, EntryRef, Identity, NewText, Notes};
 use crate::garbage::{BIG_ENTRY, Garbage};
 use crate::keyspace::{Keyspace, Location};
@@ -37,7 +39,35 @@ pub(super) struct Mutation<'a> {
     pub(super) logical: usize,
     pub(super) ready: &'a mut ReadyKeys,
     pub(super) modified: Option<&'a mut ModifiedKeys>,
-    pub(super) touched: &'a mut bool,
+    pub(super) made: &'a mut Made,
+}
+
+/// What mutations of a transaction came to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Made {
+    /// Whether anything was changed that is not final.
+    pub(super) touched: bool,
+    /// What it takes to hold what was stored.
+    pub(super) demand: Demand,
+}
+
+impl Made {
+    #[inline]
+    pub(super) fn demand(&mut self, demand: Demand) {
+        self.demand = self.demand.max(demand);
+    }
+}
+
+impl Tx {
+    /// Says what it takes to hold what was stored, where no new entry tells it.
+    pub fn demand(&mut self, demand: Demand) {
+        self.made.demand(demand);
+    }
+
+    /// Takes what is demanded of whoever is to hold what was stored so far.
+    pub fn take_demand(&mut self) -> Demand {
+        std::mem::take(&mut self.made.demand)
+    }
 }
 
 /// When an entry expires, and the first of its members.
@@ -76,11 +106,12 @@ impl Mutation<'_> {
 
     /// Adds an entry whose key is absent.
     pub(super) fn insert(&mut self, entry: EntryBox) {
-        *self.touched = true;
+        self.made.touched = true;
         if let Some(undo) = &mut self.undo {
             undo.remember(self.partition, self.physical, entry.borrow().key(), || None);
         }
         self.signal_ready(entry.borrow(), false);
+        self.made.demand(Demand::of(entry.borrow()));
         steps::step();
         let change = CriticalSection::begin();
         entry.borrow().set_marks(self.content.marks);
@@ -177,6 +208,7 @@ impl Mutation<'_> {
     /// Puts another entry with the same key in an entry's place.
     pub(super) fn replace(&mut self, place: Place, entry: EntryBox) {
         self.before_change(place);
+        self.made.demand(Demand::of(entry.borrow()));
         let change = CriticalSection::begin();
         // Whatever is stored there: the key stays.
         if self.entry(place).is_sticky() {
@@ -327,7 +359,7 @@ impl Mutation<'_> {
     /// Saves an entry for whoever must see it as it was.
     #[inline]
     fn before_change(&mut self, place: Place) {
-        *self.touched = true;
+        self.made.touched = true;
         steps::step();
         let content = &*self.content;
         let entry = content.table(self.physical).expect("a place is in a table").entry(place);
@@ -379,6 +411,7 @@ impl Mutation<'_> {
     #[cold]
     fn note_deadlines(&mut self, place: Place, before: Deadlines, after: Deadlines) {
         self.content.table_mut(self.physical).retag(place);
+        self.made.demand(Demand::of_members(self.entry(place).kind(), after.members.is_some()));
         self.count_deadlines(before, after);
     }
 

@@ -83,7 +83,7 @@ impl Tx {
         is_first: bool,
     ) -> Option<Self> {
         let has_met_expired = !self.stale.borrow().is_empty();
-        if self.touched || self.has_world() || has_met_expired || keys.len() > KEYS_MAX {
+        if self.made.touched || self.has_world() || has_met_expired || keys.len() > KEYS_MAX {
             return None;
         }
         let (mut copies, mut bytes, mut big) = (HashMap::with_capacity(keys.len()), 0, Vec::new());

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use base::steps;
 
 use super::modified::ModifiedMark;
+use super::mutation::Made;
 use super::world::FlushedDatabase;
 use super::{Counted, Tx};
 use crate::entry::EntryBox;
@@ -128,13 +129,13 @@ impl Tx {
     /// any more.
     #[inline]
     pub fn seal(&mut self) {
-        if self.touched {
+        if self.made.touched {
             self.seal_changes();
         }
     }
 
     fn seal_changes(&mut self) {
-        self.touched = false;
+        self.made.touched = false;
         if let Some(undo) = &mut self.undo
             && !undo.is_empty()
         {
@@ -169,7 +170,7 @@ impl Tx {
         self.missed.borrow_mut().clear();
         // To put a key back is no change to those who wait for it.
         self.ready.truncate(ready);
-        (self.touched, self.has_flushed_all) = (false, false);
+        (self.made, self.has_flushed_all) = (Made::default(), false);
     }
 
     fn put_all_back(&mut self, images: Images) {
@@ -211,7 +212,7 @@ impl Tx {
 impl Drop for Tx {
     #[inline]
     fn drop(&mut self) {
-        if self.touched {
+        if self.made.touched {
             self.end_unsealed();
         }
     }

@@ -88,7 +88,7 @@ impl Tx {
             return 0;
         }
         self.note_modified_database(self.options.database, &[database]);
-        self.touched = true;
+        self.made.touched = true;
         let change = CriticalSection::begin();
         let flushed = self.detach(database);
         match &mut self.undo {
@@ -155,7 +155,7 @@ impl Tx {
 
     /// A client has everything removed, which others hear of when it is final.
     pub fn note_flush(&mut self) {
-        (self.touched, self.has_flushed_all) = (true, true);
+        (self.made.touched, self.has_flushed_all) = (true, true);
     }
 
     /// Empties all databases. Returns how many keys they had.
@@ -182,7 +182,7 @@ impl Tx {
         let physical = [self.keyspace.physical(one), self.keyspace.physical(other)];
         self.note_modified_database(one, &physical);
         self.note_modified_database(other, &physical);
-        self.touched = true;
+        self.made.touched = true;
         let change = CriticalSection::begin();
         self.keyspace.databases().swap(one, other);
         if let Some(undo) = &mut self.undo {

@@ -47,7 +47,7 @@ pub fn write(out: &mut Writer, hash: HashRef<'_>) {
     }
     match hash {
         HashRef::Packed(packed) if value_type != ValueType::Hash => write_bytes(out, packed.bytes),
-        _ => write_fields(out, hash, earliest),
+        _ => write_timed_fields(out, hash, earliest),
     }
 }
 
@@ -62,7 +62,12 @@ pub fn write_for_valkey(out: &mut Writer, hash: HashRef<'_>) {
     }
 }
 
-fn write_fields(out: &mut Writer, hash: HashRef<'_>, earliest: Option<UnixMillis>) {
+/// Appends a hash field by field; none of them has a deadline.
+pub fn write_fields(out: &mut Writer, hash: HashRef<'_>) {
+    write_timed_fields(out, hash, None);
+}
+
+fn write_timed_fields(out: &mut Writer, hash: HashRef<'_>, earliest: Option<UnixMillis>) {
     write_length(out, hash.len());
     for MemberRef { member, value, deadline } in hash {
         if let Some(earliest) = earliest {

@@ -70,6 +70,15 @@ pub fn write(out: &mut Writer, list: ListRef<'_>) {
     });
 }
 
+/// Appends a list element by element.
+pub fn write_elements(out: &mut Writer, list: ListRef<'_>) {
+    write_length(out, list.len());
+    for element in list.range(0..list.len()) {
+        write_member(out, element);
+        out.relieve();
+    }
+}
+
 /// What is written as one node.
 enum Node<'a> {
     /// The elements of these listpacks.

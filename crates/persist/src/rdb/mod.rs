@@ -28,9 +28,13 @@ mod zipmap;
 use std::ops::RangeInclusive;
 
 use base::UnixMillis;
-use keyspace::Kind;
+use keyspace::{Demand, Kind};
 
 pub use writer::Writer;
+
+/// The format of Redis 5.0 to 6.2, which knows no listpacks but those of streams, no functions, and
+/// of a stream no more than entries and groups. Written only for who asks for it.
+pub const REDIS_6_2: u16 = 9;
 
 /// The format of all that Redis 7.0 can hold: it and everything since reads it.
 pub const REDIS_7_0: u16 = 10;
@@ -63,12 +67,25 @@ pub fn is_readable(version: u16) -> bool {
     matches!(version, 1..=REDIS_NEWEST | OWN) || VALKEY.contains(&version)
 }
 
+/// What a reader of a version can hold.
+#[must_use]
+pub fn met_by(version: u16) -> Demand {
+    match version {
+        OWN.. => Demand::Own,
+        _ if VALKEY.contains(&version) => Demand::TimedFields,
+        REDIS_8_8.. => Demand::GivenBack,
+        REDIS_8_6.. => Demand::Producers,
+        REDIS_7_4.. => Demand::TimedFields,
+        _ => Demand::Nothing,
+    }
+}
+
 /// How a value is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueType {
     /// A string in one of its encodings.
     String,
-    /// A list, element by element; read only.
+    /// A list, element by element; written only for Redis 6.2.
     List,
     /// A list in one ziplist; read only.
     ListZiplist,
@@ -113,7 +130,7 @@ pub enum ValueType {
     HashListpackTimedCandidate,
     /// A hash whose fields have deadlines, as Valkey writes it; written only for Valkey.
     HashTimedValkey,
-    /// A stream, as it was written before Redis 7.0; read only.
+    /// A stream, as it was written before Redis 7.0; written only for Redis 6.2.
     StreamRedis5,
     /// A stream with counters.
     StreamRedis70,

@@ -43,7 +43,18 @@ pub fn write(out: &mut Writer, set: SortedSetRef<'_>) {
         write_bytes(out, packed.bytes);
         return;
     }
-    let is_timed = value_type(set) == ValueType::SortedSetTimed;
+    match value_type(set) {
+        ValueType::SortedSetTimed => write_each(out, set, true),
+        _ => write_members(out, set),
+    }
+}
+
+/// Appends a sorted set member by member; none of them has a deadline.
+pub fn write_members(out: &mut Writer, set: SortedSetRef<'_>) {
+    write_each(out, set, false);
+}
+
+fn write_each(out: &mut Writer, set: SortedSetRef<'_>, is_timed: bool) {
     write_length(out, set.len());
     for item in set.items_back(0..set.len()) {
         write_member(out, item.member);

@@ -94,10 +94,12 @@ pub fn write_as(out: &mut Writer, stream: &Stream, form: ValueType) {
         out.relieve();
     }
     write_length(out, stream.len());
-    for id in [stream.last_id(), stream.first_id(), stream.max_deleted_id()] {
-        write_id(out, id);
+    write_id(out, stream.last_id());
+    if age >= Age::Redis70 {
+        write_id(out, stream.first_id());
+        write_id(out, stream.max_deleted_id());
+        write_length(out, stream.entries_added());
     }
-    write_length(out, stream.entries_added());
     write_length(out, stream.groups().len() as u64);
     for (name, group) in stream.groups() {
         write_bytes(out, name);
@@ -110,7 +112,9 @@ pub fn write_as(out: &mut Writer, stream: &Stream, form: ValueType) {
 
 fn write_group(out: &mut Writer, group: &ConsumerGroup, age: Age) {
     write_id(out, group.last_id);
-    write_length(out, group.entries_read.unwrap_or(UNKNOWN));
+    if age >= Age::Redis70 {
+        write_length(out, group.entries_read.unwrap_or(UNKNOWN));
+    }
     write_length(out, group.pending_count());
     for pending in group.pending_from(EntryId::MIN) {
         out.extend(&bytes_of(pending.id));

@@ -16,7 +16,9 @@ use structs::sorted_set::{SortedSet, SortedSetLimits, SortedSetRef};
 use structs::stream::Stream;
 
 use super::string::{Decoded, read_string, write_string};
-use super::{Malformed, Reader, ValueType, Writer, array, hash, list, set, sorted_set, stream};
+use super::{
+    Malformed, REDIS_6_2, Reader, ValueType, Writer, array, hash, list, set, sorted_set, stream,
+};
 
 /// A value to be written.
 pub enum ValueRef<'a> {
@@ -69,10 +71,16 @@ impl<'a> ValueRef<'a> {
     }
 
     /// How it is written for who reads this version, where that costs nothing but when consumers
-    /// of a stream were active; else as always.
+    /// of a stream were active, and for Redis 6.2 what a stream counts; else as always.
     #[must_use]
     pub fn value_type_within(&self, version: u16) -> ValueType {
         match self.value_type() {
+            ValueType::ListNodes if version <= REDIS_6_2 => ValueType::List,
+            ValueType::HashListpack if version <= REDIS_6_2 => ValueType::Hash,
+            ValueType::SortedSetListpack if version <= REDIS_6_2 => ValueType::SortedSet,
+            ValueType::StreamRedis70 | ValueType::StreamRedis72 if version <= REDIS_6_2 => {
+                ValueType::StreamRedis5
+            }
             ValueType::StreamRedis72 if version < ValueType::StreamRedis72.version() => {
                 ValueType::StreamRedis70
             }
@@ -84,6 +92,13 @@ impl<'a> ValueRef<'a> {
     pub fn write_as(&self, out: &mut Writer, value_type: ValueType) {
         match self {
             Self::Stream(stream) => stream::write_as(out, stream, value_type),
+            Self::List(list) if value_type == ValueType::List => {
+                list::write_elements(out, *list);
+            }
+            Self::Hash(hash) if value_type == ValueType::Hash => hash::write_fields(out, *hash),
+            Self::SortedSet(set) if value_type == ValueType::SortedSet => {
+                sorted_set::write_members(out, *set);
+            }
             _ => self.write(out),
         }
     }

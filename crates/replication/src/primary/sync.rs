@@ -27,6 +27,8 @@ pub struct SyncRequest<'a> {
     pub is_monitor: bool,
     /// Whether replies to it have not been sent yet.
     pub has_output: bool,
+    /// Whether what the client asks for is more than it can hold.
+    pub asks_for_unmet: bool,
 }
 
 /// What is asked for.
@@ -187,7 +189,12 @@ impl Primary {
         let verdict = match request.ask {
             SyncAsk::Sync => wanted,
             SyncAsk::Psync { id, byte, .. } => {
-                let verdict = stream.history.judge(id, integer(byte)?, stream.kept);
+                let verdict = match stream.history.judge(id, integer(byte)?, stream.kept) {
+                    PsyncVerdict::Partial { .. } if request.asks_for_unmet => {
+                        PsyncVerdict::Full(FullReason::Unmet)
+                    }
+                    verdict => verdict,
+                };
                 if request.announced.wants_stream() { verdict } else { wanted }
             }
         };
@@ -302,6 +309,7 @@ fn reason_text(reason: FullReason) -> &'static str {
         FullReason::BeyondSecond => "went on beyond where the histories part",
         FullReason::NoBacklog => "no backlog",
         FullReason::TooOld => "what is missing is not in the backlog any more",
+        FullReason::Unmet => "what is missing stores what the replica cannot hold",
         FullReason::TooNew => "asks for what has never been written",
     }
 }

@@ -183,7 +183,7 @@ impl Core {
             primary.drop_all(now_ms(server));
         });
         match &self.stream {
-            Some(stream) => stream.state().backlog.restart(offset),
+            Some(stream) => stream.state().restart(offset),
             None => self.begin_stream(server, offset),
         }
         self.publish(server);

@@ -7,10 +7,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use base::io_text::plain;
+use config::Config;
+use config::settings::RDB_WRITE_VERSION;
 use durability::snapshot::{
     FileSink, Snapshot, SnapshotPurpose, SnapshotSink, SnapshotTarget, SyncForm,
 };
 use engine::runtime::log::log_warning;
+use keyspace::Demand;
 use persist::rdb;
 use persist::rdb::file::ByteSink;
 use replication::primary::{RdbReader, Requirements, RoundId, SnapshotTarget as Whither};
@@ -105,15 +108,33 @@ fn path_of(round: RoundId) -> PathBuf {
 fn form_of(requirements: Requirements, target: Whither) -> SyncForm {
     let Requirements { keys, functions, compressed, checksum, reader, .. } = requirements;
     let version = match reader {
-        RdbReader::Apus => 0,
         // A file's head says what is in it, and who cannot read that says so.
         RdbReader::Unknown if target == Whither::Disk => 0,
+        reader => version_of(reader),
+    };
+    SyncForm { keys, functions, compresses: compressed, sums: checksum, version }
+}
+
+/// The newest version that a replica reads; 0 where it reads all that we write.
+fn version_of(reader: RdbReader) -> u16 {
+    match reader {
+        RdbReader::Apus => 0,
         RdbReader::Unknown => rdb::REDIS_7_0,
         RdbReader::Redis8 => rdb::REDIS_7_4,
         RdbReader::Valkey8 => rdb::REDIS_7_2,
         RdbReader::Valkey9 => *rdb::VALKEY.start(),
-    };
-    SyncForm { keys, functions, compresses: compressed, sums: checksum, version }
+    }
+}
+
+/// What a replica can hold: what a snapshot for it may have in it. The stream brings nothing else.
+pub(super) fn met_by(reader: RdbReader, config: &Config) -> Demand {
+    match config.get(RDB_WRITE_VERSION) {
+        version if version != 0 && reader != RdbReader::Apus => rdb::met_by(version),
+        _ => match version_of(reader) {
+            0 => Demand::Own,
+            version => rdb::met_by(version),
+        },
+    }
 }
 
 /// Feeds replicas.

@@ -7,6 +7,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::task::Waker;
 
+use keyspace::Demand;
 use persist::storage::File;
 use replication::backlog::{Place, StreamSlice};
 
@@ -24,6 +25,8 @@ pub(super) struct LinkOutput {
     place: Option<(Place, Arc<Mutex<StreamState>>)>,
     /// Whether the stream flows.
     streams: bool,
+    /// What the replica knows to hold.
+    pub(super) meets: Demand,
     /// Slices of the stream that were taken, and how much of the first is sent.
     slices: VecDeque<StreamSlice>,
     sent: usize,
@@ -50,9 +53,16 @@ pub(super) enum NextBytes {
     Nothing,
     /// The link is to end.
     End,
+    /// The link is to end: the replica cannot hold what was written.
+    Unmet(Demand),
 }
 
 impl LinkOutput {
+    /// That of a replica which knows to hold what meets this.
+    pub(super) fn new(meets: Demand) -> Self {
+        Self { meets, ..Self::default() }
+    }
+
     pub(super) fn push(&mut self, bytes: Vec<u8>) {
         self.items.push_back(Piece::Bytes(bytes, 0));
     }
@@ -141,8 +151,12 @@ impl LinkOutput {
         let Some((place, stream)) = self.place.as_ref().filter(|_| self.streams) else {
             return Ok(NextBytes::Nothing);
         };
+        let mut state = locked(stream);
+        if let Some(demand) = state.unmet(self.meets, place.offset()) {
+            return Ok(NextBytes::Unmet(demand));
+        }
         // Another stream has begun: the replica must ask anew.
-        let taken = locked(stream).backlog.read(place, TAKEN);
+        let taken = state.backlog.read(place, TAKEN);
         self.slices = taken.ok_or(io::ErrorKind::ConnectionReset)?.into();
         Ok(if self.slices.is_empty() { NextBytes::Nothing } else { NextBytes::There })
     }

@@ -11,7 +11,9 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker, ready};
 
 use engine::clients::registry::{Client, Peer, Signal};
+use engine::runtime::log::log_warning;
 use engine::session::client_info::describe;
+use keyspace::Demand;
 use proto::{Args, Limits, Progress, RequestParser};
 use replication::primary::ReplicaId;
 
@@ -30,6 +32,8 @@ const READ: usize = 16 << 10;
 pub(super) struct ReplicaLink {
     pub(super) id: ReplicaId,
     client: Arc<Client>,
+    /// The port that the replica announced, or 0.
+    announced_port: i64,
     pub(super) output: RefCell<LinkOutput>,
     waker: Cell<Option<Waker>>,
     is_closed: Cell<bool>,
@@ -45,11 +49,13 @@ struct LinkSocket {
 }
 
 impl ReplicaLink {
-    pub(super) fn new(client: Arc<Client>) -> Rc<Self> {
+    /// A link of a client that announced this port, or 0, and knows to hold what meets this.
+    pub(super) fn new(client: Arc<Client>, announced_port: i64, meets: Demand) -> Rc<Self> {
         Rc::new(Self {
             id: ReplicaId(client.id),
             client,
-            output: RefCell::default(),
+            announced_port,
+            output: RefCell::new(LinkOutput::new(meets)),
             waker: Cell::new(None),
             is_closed: Cell::new(false),
             is_stalled: Cell::new(false),
@@ -86,6 +92,14 @@ impl ReplicaLink {
         match self.client.peer {
             Peer::Tcp(address) => address.ip.to_string(),
             Peer::Unix => "/unixsocket".to_owned(),
+        }
+    }
+
+    /// The replica in the log: its address and the port that it announced.
+    fn peer_name(&self) -> String {
+        match self.announced_port {
+            0 => self.peer_ip(),
+            port => format!("{}:{port}", self.peer_ip()),
         }
     }
 
@@ -149,6 +163,15 @@ impl ReplicaLink {
                     core.ask(server, |primary, _| primary.body_sent(self.id, now_ms(server)));
                 }),
                 NextBytes::Nothing => return Poll::Pending,
+                NextBytes::Unmet(demand) => {
+                    log_warning!(
+                        thread.server.log,
+                        "Replica {} cannot hold what was written, {}: its link is closed",
+                        self.peer_name(),
+                        demand.what()
+                    );
+                    return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+                }
                 NextBytes::End => {
                     socket.stream.shut_down();
                     return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));

@@ -13,6 +13,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use base::io_text::plain;
+use base::number::parse_i64;
 use config::settings::{REPL_BACKLOG_SIZE, REPL_DISABLE_TCP_NODELAY};
 use engine::clients::registry::client_flags;
 use engine::limits::log_buffers;
@@ -208,7 +209,10 @@ async fn wake_links(thread: Rc<LinksThread>) {
 /// Takes over a client that has asked for a sync; one that is refused goes back to a worker.
 fn adopt(thread: &Rc<LinksThread>, mut moving: Moving) {
     let server = thread.server;
-    let link = ReplicaLink::new(Arc::clone(&moving.session.client));
+    let client = Arc::clone(&moving.session.client);
+    let announced = &moving.session.replica_mut().announced;
+    let (port, reader) = (announced.port, announced.requirements.reader);
+    let link = ReplicaLink::new(client, port, full_sync::met_by(reader, &server.config));
     let verdict = thread.judge(&link, &mut moving);
     moving.session.client.set_flag(client_flags::BLOCKED, false);
     if verdict != SyncVerdict::PromoteFirst {
@@ -229,6 +233,12 @@ fn adopt(thread: &Rc<LinksThread>, mut moving: Moving) {
     }
     server.worker_pool.hand_over(server, Box::new(moving));
     thread.act();
+}
+
+/// The offset from which on a replica asks for the stream.
+fn byte_asked(byte: &[u8]) -> Option<u64> {
+    let byte = parse_i64(byte)?;
+    u64::try_from(byte).ok()?.checked_sub(1)
 }
 
 impl LinksThread {
@@ -279,6 +289,14 @@ impl LinksThread {
                 SyncAsk::Psync { id, byte, failover: *failover }
             }
         };
+        let mut core = self.links.core(self.server);
+        let meets = link.output.borrow().meets;
+        let is_unmet = |from| {
+            let state = core.stream.as_ref().map(ReplicationStream::state);
+            state.is_some_and(|state| state.unmet(meets, from).is_some())
+        };
+        let asks_for_unmet = matches!(ask, SyncAsk::Psync { byte, .. }
+            if byte_asked(byte).is_some_and(is_unmet));
         let request = SyncRequest {
             replica: link.id,
             peer: &peer,
@@ -287,8 +305,8 @@ impl LinksThread {
             ask,
             is_monitor,
             has_output,
+            asks_for_unmet,
         };
-        let mut core = self.links.core(self.server);
         let standing = core.standing(self.server);
         core.ask(self.server, |primary, stream| {
             primary.sync(&request, standing, stream, now_ms(self.server))

@@ -54,6 +54,17 @@ pub struct Trimmed {
     pub removed: Removed,
     /// The entries before this ID were looked at, and no others.
     pub reach: EntryId,
+    /// Where references decided what went: those that went, rising.
+    pub gone: Vec<EntryId>,
+    /// The groups that forgot what they had pending, and what that was, in that order.
+    pub forgotten: Vec<(Arc<[u8]>, EntryId)>,
+}
+
+/// What a trim by references came to so far.
+#[derive(Default)]
+struct Swept {
+    gone: Vec<EntryId>,
+    forgotten: Vec<(Name, EntryId)>,
 }
 
 impl Stream {
@@ -64,6 +75,8 @@ impl Stream {
                 deleted: 0,
                 removed: self.log.remove_nodes(0..0),
                 reach: self.first_id,
+                gone: Vec::new(),
+                forgotten: Vec::new(),
             };
         }
         let by_reference = trim.references != References::Keep && !self.groups.is_empty();
@@ -71,12 +84,14 @@ impl Stream {
             true => (0, self.log.remove_nodes(0..0)),
             false => self.trim_nodes(trim),
         };
-        let (here, reach) = self.trim_entries(trim, by_reference, deleted);
+        let mut swept = Swept::default();
+        let (here, reach) = self.trim_entries(trim, by_reference.then_some(&mut swept), deleted);
         deleted += here;
         if deleted > 0 {
             self.find_first();
         }
-        Trimmed { deleted, removed, reach }
+        let Swept { gone, forgotten } = swept;
+        Trimmed { deleted, removed, reach, gone, forgotten }
     }
 
     /// Whether a group has read no entry that is there, so that all have acknowledged none.
@@ -107,7 +122,12 @@ impl Stream {
 
     /// Goes through the nodes entry by entry: through one where entries are deleted just so. How
     /// many went, and before which ID it has looked.
-    fn trim_entries(&mut self, trim: &Trim, by_reference: bool, before: u64) -> (u64, EntryId) {
+    fn trim_entries(
+        &mut self,
+        trim: &Trim,
+        mut by_reference: Option<&mut Swept>,
+        before: u64,
+    ) -> (u64, EntryId) {
         let (mut deleted, mut rank) = (0, 0);
         let mut referrers = None;
         while let Some(node) = self.log.node_at(rank) {
@@ -119,13 +139,14 @@ impl Stream {
             if done || trim.is_beyond(before + deleted + live) || (trim.approximate && !goes) {
                 return (deleted, node.master());
             }
-            if by_reference && referrers.is_none() {
+            if by_reference.is_some() && referrers.is_none() {
                 referrers = Some(self.groups.referrers());
             }
-            let here = self.trim_node(trim, rank, len, referrers.as_mut());
+            let by = referrers.as_mut().zip(by_reference.as_deref_mut());
+            let here = self.trim_node(trim, rank, len, by);
             deleted += here;
             rank += live - here;
-            if !by_reference {
+            if by_reference.is_none() {
                 break;
             }
         }
@@ -138,8 +159,9 @@ impl Stream {
         trim: &Trim,
         rank: u64,
         len: u64,
-        mut referrers: Option<&mut Referrers>,
+        by_reference: Option<(&mut Referrers, &mut Swept)>,
     ) -> u64 {
+        let (mut referrers, swept) = by_reference.unzip();
         let mut left = len;
         let mut gone = Vec::new();
         let (groups, references) = (&self.groups, trim.references);
@@ -160,13 +182,17 @@ impl Stream {
             gone.push(id);
             Verdict::Delete
         });
-        if let (References::Delete, Some(referrers)) = (references, referrers) {
-            for id in gone {
-                for name in referrers.up_to(id, &self.groups) {
-                    self.forget_in(name, id);
+        let Some((referrers, swept)) = referrers.zip(swept) else { return here as u64 };
+        if references == References::Delete {
+            for id in &gone {
+                for name in referrers.up_to(*id, &self.groups) {
+                    if self.forget_in(name, *id) {
+                        swept.forgotten.push((Arc::clone(name), *id));
+                    }
                 }
             }
         }
+        swept.gone.append(&mut gone);
         here as u64
     }
 }

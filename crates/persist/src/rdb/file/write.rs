@@ -180,10 +180,11 @@ impl ChunkWriter {
         }
     }
 
-    /// Adds a library of functions.
+    /// Adds a library of functions, where there is a word for it.
     pub fn library(&mut self, code: &[u8]) {
         match self.options.form {
             BaseForm::Commands => commands::write_library(&mut self.out, code),
+            BaseForm::Snapshot if self.options.newest_value() < OLDEST => {}
             BaseForm::Snapshot => {
                 self.out.push(opcode::LIBRARY);
                 write_bytes(&mut self.out, code);
@@ -292,7 +293,8 @@ impl<S: ByteSink + ?Sized> FileWriter<S> {
     pub fn push(&mut self, chunk: &Chunk) -> io::Result<()> {
         match self.options.version {
             0 => self.version = self.version.max(chunk.version),
-            asked if chunk.version > self.options.newest_value() => {
+            // What is older is written in the words of then.
+            asked if chunk.version > self.options.newest_value().max(OLDEST) => {
                 let needed = chunk.version;
                 let text =
                     format!("data that need RDB version {needed} were to be written as {asked}");

@@ -2,7 +2,7 @@
 
 use structs::stream::{ConsumerGroup, EntryId, IdempotenceLimits, NodeLimits, Stream};
 
-use super::{read, value_type, write};
+use super::{read, value_type, write, write_as};
 use crate::rdb::{Reader, ValueType, Writer};
 
 /// Small nodes, so that there are several.
@@ -46,6 +46,31 @@ fn stream() -> Stream {
     stream.create_group(b"g", group);
     stream.create_group(b"", ConsumerGroup::new(EntryId::MIN, None));
     stream
+}
+
+#[test]
+fn redis_6_2_gets_entries_and_groups_and_nothing_that_it_cannot_read() {
+    let stream = stream();
+    let mut out = Writer::new(true);
+    write_as(&mut out, &stream, ValueType::StreamRedis5);
+    let bytes = out.into_bytes();
+    let mut reader = Reader::new(&bytes);
+    let there = read(ValueType::StreamRedis5, &mut reader).expect("a sound stream");
+    assert!(reader.is_at_end());
+    let ids = |stream: &Stream| -> Vec<EntryId> {
+        stream.range(EntryId::MIN, EntryId::MAX).map(|entry| entry.id).collect()
+    };
+    assert_eq!(ids(&there), ids(&stream));
+    assert_eq!(there.last_id(), stream.last_id());
+    for (name, group) in stream.groups() {
+        let found = there.group(name).expect("each group");
+        assert_eq!(found.last_id, group.last_id);
+        let pending = |group: &ConsumerGroup| -> Vec<(EntryId, i64, u64)> {
+            let each = group.pending_from(EntryId::MIN);
+            each.map(|it| (it.id, it.delivered_at, it.deliveries)).collect()
+        };
+        assert_eq!(pending(found), pending(group));
+    }
 }
 
 fn from_hex(digits: &str) -> Vec<u8> {

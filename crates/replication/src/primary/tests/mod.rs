@@ -104,6 +104,7 @@ impl Hand {
             ask,
             is_monitor: words.contains("monitor"),
             has_output: words.contains("output"),
+            asks_for_unmet: false,
         };
         let mut view = StreamView { history: &mut self.history, kept: self.kept };
         self.primary.sync(&request, standing, &mut view, self.now_ms)

@@ -216,6 +216,7 @@ impl World {
             ask,
             is_monitor: false,
             has_output: false,
+            asks_for_unmet: false,
         };
         let kept = self.backlog.as_ref().map(Backlog::range);
         let mut view = StreamView { history: &mut self.history, kept };
