@@ -99,8 +99,8 @@ fn contents(client: &mut Client) -> Vec<String> {
             let value = match kind.as_str() {
                 "string" => vec![ask(&[b"GET", &key])],
                 "list" => vec![ask(&[b"LRANGE", &key, b"0", b"-1"])],
-                "set" => vec![ask(&[b"SORT", &key, b"ALPHA"])],
-                "zset" => vec![ask(&[b"ZRANGE", &key, b"0", b"-1", b"WITHSCORES"])],
+                "set" => vec![ask(&[b"SORT_RO", &key, b"ALPHA"])],
+                "zset" => scores(ask(&[b"ZRANGE", &key, b"0", b"-1", b"WITHSCORES"])),
                 "hash" => vec![sorted_fields(ask(&[b"HGETALL", &key]))],
                 "stream" => stream(&key, &mut ask),
                 _ => Vec::new(),
@@ -112,6 +112,16 @@ fn contents(client: &mut Client) -> Vec<String> {
     }
     client.call(&["SELECT", "0"]);
     told
+}
+
+/// Members and scores, whose digits are not the same on all servers.
+fn scores(reply: Value) -> Vec<Value> {
+    let Value::Array(words) = reply else { return vec![reply] };
+    let number = |score: &Value| {
+        let digits = String::from_utf8_lossy(score.as_bytes().expect("a score")).into_owned();
+        Value::Double(digits.parse().expect("a number"))
+    };
+    words.chunks(2).flat_map(|pair| [pair[0].clone(), number(&pair[1])]).collect()
 }
 
 fn sorted_fields(reply: Value) -> Value {

@@ -80,7 +80,7 @@ fn what_was_chosen_reaches_the_journal() {
         XADD s 1-* a b => XADD s 1-2 a b
         XADD s * f g => XADD s 1700000000000-0 f g
         XADD s MAXLEN ~ 100 LIMIT 7 * f g => XADD s MAXLEN = 4 1700000000000-1 f g
-        XADD s ACKED MINID ~ 1 * f g => XADD s ACKED MINID = 1-1 1700000000000-2 f g
+        XADD s ACKED MINID ~ 1 * f g => XADD s 1700000000000-2 f g
         XADD s MAXLEN 4 1700000000000-3 f g => XADD s MAXLEN 4 1700000000000-3 f g
         XADD s NOMKSTREAM MAXLEN 4 * f g => XADD s MAXLEN = 4 1700000000000-4 f g
         XADD t NOMKSTREAM * f g =>

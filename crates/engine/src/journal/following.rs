@@ -46,7 +46,9 @@ impl Journal {
     pub(crate) fn note_demand(&self, demand: Demand) {
         if demand != Demand::Nothing {
             let mut tail = self.tail();
-            tail.demand = tail.demand.max(demand);
+            if !tail.readers.is_empty() {
+                tail.demand = tail.demand.max(demand);
+            }
         }
     }
 
