@@ -303,7 +303,8 @@ fn what_takes_effect_just_so_reaches_every_replica_or_ends_its_link() {
         "SADDEX set 10000000 d",
         "EXPIREMEMBER set a 10000000",
         "ARSET array 1 v",
-        "EVAL \"redis.call('XTRIM', KEYS[1], 'MAXLEN', 1, 'DELREF') return redis.call('BITOP', 'ONE', KEYS[2], KEYS[3])\" 3 x o s",
+        "EVAL \"redis.call('XTRIM', KEYS[1], 'MAXLEN', 1, 'DELREF') \
+         return redis.call('BITOP', 'ONE', KEYS[2], KEYS[3])\" 3 x o s",
     ];
     let group = Group::start();
     let mut client = group.primary.client();

@@ -1,7 +1,7 @@
 //! Deleting entries by ID: XDEL, XDELEX, XACKDEL.
 //!
-//! Invariants: all arguments are read before the first entry goes; the journal gets what was done in
-//! commands that older servers know, too.
+//! Invariants: all arguments are read before the first entry goes; the journal gets what was done
+//! in commands that older servers know, too.
 
 use std::collections::HashSet;
 

@@ -142,7 +142,8 @@ pub(super) fn charge(tx: &Tx, stream: &Stream, trim: &Trim) -> Result<(), Refusa
 /// What a trim came to, for the journal.
 pub(super) struct TrimAsDone {
     pub(super) deleted: u64,
-    /// The words that give the same again where nothing else went: the strategy, `=`, the threshold.
+    /// The words that give the same again where nothing else went: the strategy, `=`, the
+    /// threshold.
     words: [Vec<u8>; 3],
     holes: Option<Holes>,
     forgotten: Forgotten,

@@ -66,7 +66,7 @@ pub trait JournalReader: Send {
         false
     }
 
-    /// Who is to hold what the next record stores, of this length, must know this.
+    /// The next record, of this length, stores what only a server that meets this can hold.
     fn demands(&mut self, _: Demand, _len: usize) {}
 
     /// What comes behind this LSN is of this history, or of none.
@@ -290,7 +290,7 @@ impl Journal {
     }
 
     /// Appends a transaction's record, of a batch that may be open; returns the LSN behind it.
-    /// Who is to hold what it stores must know what is demanded.
+    /// Only a server that meets the demand can hold what the record stores.
     pub(crate) fn append_in(&self, batch: &RecordBatch, record: &[u8], demand: Demand) -> Lsn {
         let mut tail = self.tail();
         tail.demand = tail.demand.max(demand);

@@ -13,8 +13,8 @@ use crate::history::SavedHistory;
 use crate::ids::ReplicationId;
 
 impl ReplicaLink {
-    /// Says how data are taken in that come now: what is there may have changed since the directives
-    /// were told.
+    /// Says how data are taken in that come now: what is there may have changed since the
+    /// directives were told.
     pub fn set_load(&mut self, mode: LoadMode) {
         self.settings.load = mode;
     }

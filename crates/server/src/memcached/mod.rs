@@ -80,8 +80,8 @@ pub(crate) struct Memcached {
 #[derive(Default)]
 pub(crate) struct EncryptionFigures {
     pub(crate) handshake_errors: AtomicU64,
-    /// Since when new connections begin with the certificates that they begin with, on the monotonic
-    /// clock.
+    /// Since when new connections begin with the certificates that they begin with, on the
+    /// monotonic clock.
     pub(crate) changed_us: AtomicI64,
 }
 
