@@ -1,31 +1,14 @@
-//! Whatever command writes here, with whatever option, every real server that follows has the same
-//! behind it; or its link has ended, with a line, where it cannot hold what was written.
+//! What commands and options that came late write here every real server that follows has,
+//! too; or its link has ended, with a line, where it cannot hold what was written.
 //!
-//! The commands are those of our own table, so that a new one is tried as soon as it is there. The
-//! requests are drawn from what the table says of their arguments; what takes effect only where
-//! things stand just so is written out.
-
-use std::collections::HashSet;
+//! Invariant: each line is run on an empty world that all of them have, and is no error.
 
 use base::quote::split_arguments;
 use proto::value::Value;
-use tests::differential::Command;
-use tests::generator::{Declared, Generator, Hits, shared};
 use tests::render::render;
 use tests::replication::{NodeKind, follow, has_all};
 use tests::server::eventually;
 use tests::{Client, Oracle, Server};
-
-use crate::append_only::payloads;
-
-/// Draws of a command at most, until each of its option words was accepted.
-const DRAWS_MAX: usize = 600;
-
-/// Draws of it between two looks at the replicas.
-const DRAWS: usize = 40;
-
-/// Draws of commands that all servers know, which there is something by to be changed.
-const GROUND: usize = 150;
 
 /// What the primary says where a replica cannot hold something.
 const UNHOLDABLE: &str = "cannot hold what was written";
@@ -58,10 +41,9 @@ impl Group {
     }
 
     /// Each replica has what the primary has, or its link has ended for a reason that was told
-    /// behind this many bytes of the log; whether one has.
-    fn compare(&self, told: usize, what: &str) -> bool {
+    /// behind this many bytes of the log.
+    fn compare(&self, told: usize, what: &str) {
         let expected = contents(&mut self.primary.client());
-        let mut has_ended = false;
         for (oracle, replica) in &self.replicas {
             let (mut ours, mut theirs) = (self.primary.client(), replica.client());
             let name = format!(":{} {UNHOLDABLE}", replica.port());
@@ -69,7 +51,6 @@ impl Group {
                 has_all(&mut ours, &mut theirs) || self.primary.log()[told..].contains(&name)
             });
             if self.primary.log()[told..].contains(&name) {
-                has_ended = true;
                 continue;
             }
             let errors = theirs.figure("unexpected_error_replies");
@@ -81,7 +62,6 @@ impl Group {
                 "{what}: {oracle:?}: {differs:?}"
             );
         }
-        has_ended
     }
 }
 
@@ -145,85 +125,8 @@ fn stream(key: &[u8], ask: &mut impl FnMut(&[&[u8]]) -> Value) -> Vec<Value> {
     told
 }
 
-/// The names of the commands that write.
-fn writing(client: &mut Client) -> HashSet<String> {
-    let Value::Array(commands) = client.call(&["COMMAND"]) else { panic!("commands are listed") };
-    let mut found = HashSet::new();
-    for command in &commands {
-        collect_writing(command, &mut found);
-    }
-    found
-}
-
-fn collect_writing(command: &Value, found: &mut HashSet<String>) {
-    let Value::Array(fields) = command else { panic!("a command has fields") };
-    let flags = match &fields[2] {
-        Value::Array(flags) | Value::Set(flags) => flags,
-        other => panic!("no flags: {other:?}"),
-    };
-    if flags.iter().any(|flag| render(flag).contains("write")) {
-        let name = String::from_utf8_lossy(fields[0].as_bytes().expect("its name")).into_owned();
-        found.insert(name.to_lowercase());
-    }
-    if let Some(Value::Array(subcommands)) = fields.get(9) {
-        subcommands.iter().for_each(|subcommand| collect_writing(subcommand, found));
-    }
-}
-
 fn is_error(reply: &Value) -> bool {
     matches!(reply, Value::Error(_))
-}
-
-#[test]
-fn every_option_of_every_write_reaches_every_replica_or_ends_its_link() {
-    let group = Group::start();
-    group.clear();
-    let mut client = group.primary.client();
-    let (_, oldest) = &group.replicas[0];
-    let payloads =
-        payloads(&mut Oracle::Redis82.start(&["--enable-debug-command", "yes"]).client());
-    let ground = shared(&mut client, &mut oldest.client());
-    let writes = writing(&mut client);
-    let mut own = shared(&mut group.primary.client(), &mut client);
-    own.retain(|one| writes.contains(&one.name));
-    let mut untried = Vec::new();
-    for one in own.chunks(1) {
-        let hits = drive(&group, &ground, one, &payloads);
-        untried.extend(hits.missing());
-    }
-    untried.retain(|what| !BY_HAND.contains(&what.as_str()));
-    assert!(untried.is_empty(), "nothing was tried of: {untried:?}: it belongs to BY_HAND");
-}
-
-/// Draws requests of one command until each of its option words was accepted.
-fn drive(group: &Group, ground: &[Declared], one: &[Declared], payloads: &[Vec<u8>]) -> Hits {
-    let mut hits = Hits::new(one);
-    if hits.is_empty() {
-        return hits;
-    }
-    let name = &one[0].name;
-    let mut client = group.primary.client();
-    let mut generator = Generator::new(1, one, payloads);
-    let mut grounding = Generator::new(1, ground, payloads);
-    for _ in 0..DRAWS_MAX / DRAWS {
-        let told = group.primary.log().len();
-        let below: Vec<Command> = (0..GROUND).map(|_| grounding.draw().step.command).collect();
-        client.pipeline(&below);
-        client.call(&["SELECT", "0"]);
-        let drawn: Vec<_> = (0..DRAWS).map(|_| generator.draw()).collect();
-        let commands: Vec<Command> = drawn.iter().map(|it| it.step.command.clone()).collect();
-        let replies = client.pipeline(&commands);
-        for (drawn, reply) in drawn.iter().zip(&replies).filter(|(drawn, _)| drawn.name == *name) {
-            hits.note(&drawn.name, &drawn.tokens, !is_error(reply));
-        }
-        if group.compare(told, name) {
-            group.clear();
-        }
-        if hits.missing().is_empty() {
-            break;
-        }
-    }
-    hits
 }
 
 /// What there is before each of the lines below.
@@ -247,9 +150,6 @@ const SCENE: &[&str] = &[
     "XACK x g 1-1 2-1 4-1",
     "XACK x other 1-1 2-1 4-1",
 ];
-
-/// What no drawn request brings about, and the lines below do.
-const BY_HAND: &[&str] = &[];
 
 #[test]
 fn what_takes_effect_just_so_reaches_every_replica_or_ends_its_link() {

@@ -36,11 +36,6 @@ impl Hits {
         Self { commands: drawn.map(entry).collect() }
     }
 
-    /// Whether no command is drawn.
-    pub fn is_empty(&self) -> bool {
-        self.commands.is_empty()
-    }
-
     /// Counts a request and the option words in it.
     pub fn note(&mut self, name: &str, tokens: &[usize], accepted: bool) {
         let hits = self.commands.get_mut(name).expect("every drawn command is counted");
