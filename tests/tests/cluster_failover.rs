@@ -9,6 +9,7 @@ use tests::{Oracle, Server};
 const APUS: Program = Program::Apus;
 const REDIS70: Program = Program::Stock(Oracle::Redis70);
 const REDIS82: Program = Program::Stock(Oracle::Redis82);
+const VALKEY91: Program = Program::Stock(Oracle::Valkey91);
 
 /// Three primaries, and a replica of the first.
 struct Shards {
@@ -83,6 +84,21 @@ fn a_replica_of_redis_takes_over_from_apus_by_votes_of_apus() {
 }
 
 #[test]
+fn a_replica_of_apus_takes_over_from_redis70_by_votes_of_apus_and_redis70() {
+    is_replaced([REDIS70, APUS, REDIS70], APUS);
+}
+
+#[test]
+fn a_replica_of_apus_takes_over_from_valkey_by_votes_of_apus_and_valkey() {
+    is_replaced([VALKEY91, APUS, VALKEY91], APUS);
+}
+
+#[test]
+fn a_replica_of_valkey_takes_over_from_apus_by_votes_of_apus() {
+    is_replaced([APUS, APUS, APUS], VALKEY91);
+}
+
+#[test]
 fn a_replica_of_apus_takes_over_from_apus() {
     is_replaced([APUS, APUS, APUS], APUS);
 }
@@ -101,6 +117,11 @@ fn hands_over(primaries: [Program; 3], replica: Program) {
 #[test]
 fn a_primary_of_apus_hands_over_to_redis() {
     hands_over([APUS, APUS, APUS], REDIS82);
+}
+
+#[test]
+fn a_primary_of_valkey_hands_over_to_apus() {
+    hands_over([VALKEY91, APUS, APUS], APUS);
 }
 
 #[test]
