@@ -3,7 +3,7 @@
 use super::super::figure::{Figure, Table};
 use super::super::generator::{Generator, Load};
 use super::super::goal::{Bound, Goal};
-use super::super::peer::{REDIS_70, REDIS_82, Running, VALKEY_91};
+use super::super::peer::{REDIS_70, REDIS_82, VALKEY_91};
 use super::{Bench, Finding};
 
 /// One kind of load: its name, its ratio of SET and GET, its pipeline.
@@ -83,8 +83,8 @@ pub(super) fn measure(bench: &Bench<'_>, finding: &mut Finding) -> Result<(), St
     bench.rounds(servers.len(), |round, index| {
         for (number, workload) in WORKLOADS.iter().enumerate() {
             let words = format!("-t 1 -c 50 {}", workload.words(bench.seconds(SECONDS)));
-            let (server, name) = (&servers[index], &names[index]);
-            let load = run(&generator, server, &words, (round, name, workload.name), finding)?;
+            let (port, name) = (servers[index].port, &names[index]);
+            let load = run(&generator, port, &words, (round, name, workload.name), finding)?;
             figures.push(number, index, &load);
         }
         Ok(())
@@ -95,15 +95,15 @@ pub(super) fn measure(bench: &Bench<'_>, finding: &mut Finding) -> Result<(), St
     Ok(())
 }
 
-/// One run against one server; the place says its round, its server and its load.
-fn run(
+/// One run against the server on a port; the place says its round, its server and its load.
+pub(super) fn run(
     generator: &Generator,
-    server: &Running,
+    port: u16,
     words: &str,
     (round, name, workload): (usize, &str, &str),
     finding: &mut Finding,
 ) -> Result<Load, String> {
-    let report = generator.run(server.port, words)?;
+    let report = generator.run(port, words)?;
     let load = report.load()?;
     finding.keep(round, name, workload, &report, &load.warnings);
     Ok(load)

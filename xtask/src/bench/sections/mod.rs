@@ -4,6 +4,7 @@
 mod budget;
 mod defaults;
 mod elements;
+mod encrypted;
 mod files;
 mod hits;
 mod hotkey;
@@ -240,6 +241,12 @@ pub(super) static ALL: &[Section] = &[
         title: "Hit ratios at the same resident memory",
         is_summed_up: false,
         measure: hits::measure,
+    },
+    Section {
+        name: "tls",
+        title: "Encrypted connections",
+        is_summed_up: false,
+        measure: encrypted::measure,
     },
     Section {
         name: "memcached",
