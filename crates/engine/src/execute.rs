@@ -46,7 +46,7 @@ pub use departure::{InputHandover, looks_heavy};
 pub use foreign::{ForeignBody, ForeignRequest};
 pub use lock_batch::{BatchedRequest, BatchedRequests, LOCK_BATCH_MAX, LockBatch};
 use locks::{Granted, PREFETCHED_MAX};
-pub use lookup::{Lookup, Resolved};
+pub use lookup::{Located, Lookup, Resolved};
 pub use queue::queue_together;
 pub(crate) use rejection::refuse;
 use rejection::reject;
@@ -72,6 +72,8 @@ struct CommandExecution<'a> {
     session: &'a mut Session,
     pub entry: &'static CommandEntry,
     location: Option<Location>,
+    /// As far as they were located before its turn.
+    several: &'a [Location],
     pub args: Args<'a>,
     import: Option<Import<'a>>,
     out: &'a mut Output,
@@ -91,14 +93,14 @@ pub fn execute(
     executor: Executor<'_>,
     session: &mut Session,
     args: Args<'_>,
-    resolved: Option<Resolved>,
+    located: &Located,
     out: &mut Output,
     grant: Option<Grant>,
 ) -> Step {
     let Executor { engine, lane, handover } = executor;
     let server = lane.shared;
     let (mark, length) = (out.mark(), out.len());
-    let resolved = resolved.map_or_else(|| Resolved::of(server, args), Ok);
+    let resolved = located.resolved().map_or_else(|| Resolved::of(server, args), Ok);
     let Resolved { entry, location } = match resolved {
         Ok(resolved) => resolved,
         Err(refusal) => {
@@ -129,9 +131,19 @@ pub fn execute(
     // EXEC leaves out itself what its client does not want: that may be another in its middle.
     let is_exec = entry.spec.role == Role::Exec;
     let served = ServedRequest { server, client: Some(session.client.id), entry, args };
-    let import = None;
-    let mut request =
-        CommandExecution { engine, lane, handover, session, entry, location, args, import, out };
+    let several = located.several();
+    let mut request = CommandExecution {
+        engine,
+        lane,
+        handover,
+        session,
+        entry,
+        location,
+        several,
+        args,
+        import: None,
+        out,
+    };
     let mut step = crash::serving(&served, || match entry.run {
         Run::Data(handler) if entry.spec.flags.has(Flags::USES_FIELDSET) => {
             request.run_import(handler, grant)
@@ -172,11 +184,19 @@ impl CommandExecution<'_> {
             return step;
         }
         let mut located = LocatedKeys::default();
-        let (mut acquisition, round) = grant.unwrap_or_else(|| {
-            let partitions;
-            (partitions, located) = self.located();
-            (self.plan(partitions), Round::default())
-        });
+        let (mut acquisition, round) = match grant {
+            Some(granted) => {
+                if !self.several.is_empty() {
+                    located = self.located().1;
+                }
+                granted
+            }
+            None => {
+                let partitions;
+                (partitions, located) = self.located();
+                (self.plan(partitions), Round::default())
+            }
+        };
         if !is_granted && !self.acquire(&mut acquisition) {
             return self.park(acquisition, round);
         }
@@ -252,7 +272,7 @@ impl CommandExecution<'_> {
                 return Step::Done;
             }
         };
-        let Self { engine, lane, handover, entry, location, args: sent, .. } = *self;
+        let Self { engine, lane, handover, entry, location, several, args: sent, .. } = *self;
         let (session, out) = (&mut *self.session, &mut *self.out);
         let is_long = fieldsets::is_long(&fields, sent);
         let expanded;
@@ -263,8 +283,19 @@ impl CommandExecution<'_> {
             expanded.as_args()
         };
         let import = Some(Import { sent, fields, is_long });
-        CommandExecution { engine, lane, handover, session, entry, location, args, import, out }
-            .run_data(handler, grant)
+        let mut request = CommandExecution {
+            engine,
+            lane,
+            handover,
+            session,
+            entry,
+            location,
+            several,
+            args,
+            import,
+            out,
+        };
+        request.run_data(handler, grant)
     }
 
     /// Stands the client in the queues of the keys it waits for, under their locks.
@@ -323,10 +354,11 @@ impl CommandExecution<'_> {
             return (partitions, located);
         }
         let keyspace = self.lane.shared.keyspace;
+        let mut known = self.several.iter();
         for spec in self.entry.spec.keys {
             let visited = spec.visit(self.args, |index| {
                 let key = &self.args[index];
-                let location = keyspace.locate(key);
+                let location = keyspace.locate_unless_known(key, known.next());
                 keyspace.prefetch_locks(&[location]);
                 partitions.push(location.partition());
                 located.push(key, location);

@@ -262,6 +262,15 @@ impl Keyspace {
         Location::new(hash_slot(key) % PARTITIONS as PartitionIndex, hash)
     }
 
+    /// Where a key belongs, which may have been located before.
+    #[inline]
+    #[must_use]
+    pub fn locate_unless_known(&self, key: &[u8], known: Option<&Location>) -> Location {
+        let location = known.map_or_else(|| self.locate(key), |&location| location);
+        debug_assert_eq!(location, self.locate(key), "it is the location of another key");
+        location
+    }
+
     /// Asks the processor for all that lookups of these keys in a logical database will read, so
     /// that their waits for memory overlap: the locks first, then buckets, then entries, of which
     /// the beginning tells where they end. Does nothing unless the caller is inside its turnstile,

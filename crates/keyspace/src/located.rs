@@ -34,6 +34,12 @@ impl LocatedKeys {
         self.keys.push(LocatedKey { address: key.as_ptr().addr(), len: key.len(), location });
     }
 
+    /// Another key, whose bytes its handler will have somewhere else.
+    pub fn push_elsewhere(&mut self, location: Location) {
+        // Nothing lies there, so nothing is taken for it.
+        self.keys.push(LocatedKey { address: 0, len: 0, location });
+    }
+
     /// Where the keys belong.
     pub fn locations(&self) -> impl ExactSizeIterator<Item = Location> {
         self.keys.iter().map(|key| key.location)
@@ -103,6 +109,9 @@ mod tests {
             }
         }
         assert!(located.of(&bytes[..2]).is_none(), "it begins there, and is another");
+        located.push_elsewhere(Location::new(9, 0));
+        assert!(located.of(&bytes[..0]).is_none(), "none has bytes that lie nowhere");
+        assert_eq!(located.locations().last(), Some(Location::new(9, 0)));
         let copy = bytes;
         assert!(located.of(&copy[..1]).is_none(), "alike, and not those");
         assert!(located.of(keys[3]).is_none(), "out of order: it is located anew");

@@ -8,7 +8,7 @@
 use std::sync::atomic::Ordering;
 
 use config::settings::PREFETCH_BATCH_MAX_SIZE;
-use keyspace::{Acquisition, Location, PartitionSet, Refusal, Tx};
+use keyspace::{Acquisition, LocatedKeys, Location, PartitionSet, Refusal, Tx};
 use proto::{Args, Output, OwnedArgs};
 use smallvec::SmallVec;
 
@@ -22,9 +22,6 @@ use crate::runtime::drill;
 use crate::session::{Grant, Round, Session, Step, Steps, Stepwise, Suspension, tx_options};
 use crate::table::command_table::CommandEntry;
 
-/// Where the keys of a request belong.
-type Locations = SmallVec<[Location; 10]>;
-
 /// What a front says of its request, beside what that does.
 pub trait ForeignBody: CommandBody {
     /// What is denied by the rules of the session's user, who may not do everything.
@@ -36,8 +33,8 @@ pub trait ForeignBody: CommandBody {
     /// Its key and where that belongs, if it has just one; asked more than once.
     fn only_key(&self) -> Option<(&[u8], Location)>;
 
-    /// Shows its keys, if they are several.
-    fn visit_keys(&self, visit: impl FnMut(&[u8]));
+    /// Shows its keys, if they are several, and whether it has these very bytes looked up.
+    fn visit_keys(&self, visit: impl FnMut(&[u8], bool));
 
     /// The request in steps, if its keys are too many to be locked together.
     fn in_steps(&self, entry: &'static CommandEntry) -> Option<Box<dyn Stepwise>>;
@@ -116,7 +113,9 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
             Verdict::Admitted | Verdict::Postponed(_) => locks,
         };
         match locks {
-            Ok(acquisition) => self.transact(acquisition, &Round::default(), &[]),
+            Ok(acquisition) => {
+                self.transact(acquisition, &Round::default(), &mut LocatedKeys::default())
+            }
             Err(refusal) => {
                 self.refuse(&refusal);
                 Ok(false)
@@ -159,7 +158,7 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
     #[inline(always)]
     fn run_data(&mut self, granted: Granted) -> Step {
         let (lane, entry) = (self.lane, self.entry);
-        let mut locations = Locations::new();
+        let mut located = LocatedKeys::default();
         let (acquisition, round) = match granted {
             Some(granted) => granted,
             None => {
@@ -175,8 +174,8 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
                 let partitions = match self.body.only_key() {
                     Some((_, location)) => PartitionSet::from_slice(&[location.partition()]),
                     None => {
-                        self.locate(&mut locations);
-                        locations.iter().map(|location| location.partition()).collect()
+                        self.locate(&mut located);
+                        located.locations().map(|location| location.partition()).collect()
                     }
                 };
                 let mut acquisition = Acquisition::of_partitions(keyspace, partitions);
@@ -186,18 +185,22 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
                 (acquisition, round)
             }
         };
-        match self.transact(acquisition, &round, &locations) {
+        match self.transact(acquisition, &round, &mut located) {
             Ok(_) => Step::Done,
             Err(wider) => locks::park_wider(lane, wider, &round),
         }
     }
 
-    fn locate(&self, locations: &mut Locations) {
+    fn locate(&self, located: &mut LocatedKeys) {
         let keyspace = self.lane.shared.keyspace;
-        self.body.visit_keys(|key| {
+        self.body.visit_keys(|key, is_looked_up| {
             let location = keyspace.locate(key);
             keyspace.prefetch_locks(&[location]);
-            locations.push(location);
+            if is_looked_up {
+                located.push(key, location);
+            } else {
+                located.push_elsewhere(location);
+            }
         });
     }
 
@@ -207,14 +210,18 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
         &mut self,
         acquisition: Acquisition,
         round: &Round,
-        locations: &[Location],
+        located: &mut LocatedKeys,
     ) -> Result<bool, Acquisition> {
         let (lane, server) = (self.lane, self.lane.shared);
         let mut tx = Tx::begin(acquisition, tx_options(lane, self.session));
         if let Some((key, location)) = self.body.only_key() {
             tx.hint(key, location);
-        } else if server.config.get(PREFETCH_BATCH_MAX_SIZE) > 0 {
-            tx.prefetch(&locations[..locations.len().min(PREFETCHED_MAX)]);
+        } else if !located.is_empty() {
+            if server.config.get(PREFETCH_BATCH_MAX_SIZE) > 0 {
+                let some = located.locations().take(PREFETCHED_MAX);
+                tx.prefetch(&some.collect::<SmallVec<[Location; 8]>>());
+            }
+            tx.set_located(std::mem::take(located));
         }
         let mut body = Unhurried(&mut *self.body);
         let (args, out) = (Args::default(), &mut *self.out);

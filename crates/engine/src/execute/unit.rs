@@ -5,7 +5,7 @@
 use std::mem::take;
 
 use commands::Role;
-use keyspace::{Acquisition, HeavyPass, Refusal};
+use keyspace::{Acquisition, HeavyPass, Location, Refusal};
 use proto::{Args, Mark, Reply};
 
 use super::CommandExecution;
@@ -44,7 +44,7 @@ impl CommandExecution<'_> {
         if let Some(work) = program.in_steps(self.args) {
             return Step::Wait(Suspension::Steps(Steps::begin(entry, self.args, work)));
         }
-        let mut needs = program.needs(self.args);
+        let mut needs = program.needs(self.args, self.known());
         let (located, undoable) = (take(&mut needs.located), needs.undoable || drill::wants_undo());
         let is_granted = grant.is_some();
         let (mut acquisition, mut round) =
@@ -103,6 +103,11 @@ impl CommandExecution<'_> {
         Step::Done
     }
 
+    /// Where its keys belong, as far as they were located before.
+    fn known(&self) -> &[Location] {
+        if self.several.is_empty() { self.location.as_slice() } else { self.several }
+    }
+
     fn acquisition(&self, needs: Needs) -> Acquisition {
         let keyspace = self.lane.shared.keyspace;
         if needs.world {
@@ -146,7 +151,7 @@ impl CommandExecution<'_> {
                 program.restart();
                 let acquisition = if unit.is_fresh() {
                     drop(unit);
-                    self.acquisition(program.needs(self.args))
+                    self.acquisition(program.needs(self.args, self.known()))
                 } else {
                     unit.into_tx().widen(round.number)
                 };

@@ -5,7 +5,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use keyspace::{Lsn, Refusal};
+use keyspace::{Location, Lsn, Refusal};
 use proto::{Args, Output, Reply, Resp};
 use script::{DirectExit, DirectState, Fault, Input, Interpreter, Stop};
 
@@ -122,9 +122,11 @@ impl Accounted for ScriptCall {
 }
 
 impl Program for ScriptCall {
-    fn needs(&self, args: Args<'_>) -> Needs {
+    fn needs(&self, args: Args<'_>, known: &[Location]) -> Needs {
         let (keys, keyspace) = (self.split(args).0, self.server.keyspace);
-        let partitions = keys.iter().map(|key| keyspace.locate(key).partition()).collect();
+        let mut known = known.iter();
+        let mut locate = |key| keyspace.locate_unless_known(key, known.next());
+        let partitions = keys.iter().map(|key| locate(key).partition()).collect();
         Needs { partitions, undoable: true, ..Needs::default() }
     }
 

@@ -4,7 +4,7 @@
 
 use commands::arguments::is;
 use commands::{Flags, Plan, Role};
-use keyspace::{Keyspace, LocatedKeys, PartitionSet};
+use keyspace::{Keyspace, LocatedKeys, Location, PartitionSet};
 use proto::Args;
 
 use crate::shared::Shared;
@@ -38,7 +38,7 @@ impl Needs {
             Plan::Keys => {
                 let before = (self.partitions.len(), self.located.len());
                 let visited = entry.spec.keys.iter().try_for_each(|keys| {
-                    keys.visit(args, |index| self.add_key(server.keyspace, &args[index]))
+                    keys.visit(args, |index| self.add_key(server.keyspace, &args[index], None))
                 });
                 if visited.is_err() {
                     self.partitions.truncate(before.0);
@@ -48,9 +48,9 @@ impl Needs {
         }
     }
 
-    /// Adds a key that is locked.
-    pub(crate) fn add_key(&mut self, keyspace: &Keyspace, key: &[u8]) {
-        let location = keyspace.locate(key);
+    /// Adds a key that is locked, which may be located already.
+    pub(crate) fn add_key(&mut self, keyspace: &Keyspace, key: &[u8], known: Option<&Location>) {
+        let location = keyspace.locate_unless_known(key, known);
         self.partitions.push(location.partition());
         self.located.push(key, location);
     }

@@ -135,9 +135,10 @@ impl ForeignBody for RequestBody<'_> {
         self.only_key
     }
 
-    fn visit_keys(&self, mut visit: impl FnMut(&[u8])) {
+    fn visit_keys(&self, mut visit: impl FnMut(&[u8], bool)) {
         let mut buffer = [0; KEY_LENGTH_MAX];
-        keys_of(&self.request.operation).for_each(|key| visit(key.bytes(&mut buffer)));
+        keys_of(&self.request.operation)
+            .for_each(|key| visit(key.bytes(&mut buffer), key.is_plain()));
     }
 
     #[inline]

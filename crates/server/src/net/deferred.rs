@@ -170,6 +170,12 @@ impl DeferredSessions {
         self.requests.borrow()[usize::from(number.0.get()) - 1]
     }
 
+    /// Where the one key of a request belongs, if it has just one.
+    #[inline]
+    pub(crate) fn location(&self, number: DeferredNumber) -> Option<Location> {
+        self.request(number).found.location
+    }
+
     /// Where a request lies in the worker's read buffer.
     #[inline]
     pub(crate) fn range(&self, number: DeferredNumber) -> Range<usize> {

@@ -214,7 +214,7 @@ mod tests {
     use std::time::Duration;
 
     use keyspace::{
-        Acquisition, HeavyPass, Lifetime, NewText, PartitionSet, Refusal, Tx, TxOptions,
+        Acquisition, HeavyPass, Lifetime, Location, NewText, PartitionSet, Refusal, Tx, TxOptions,
     };
     use proto::{Args, Output, OwnedArgs, Resp};
 
@@ -231,7 +231,7 @@ mod tests {
     impl Accounted for Idle {}
 
     impl Program for Idle {
-        fn needs(&self, _: Args<'_>) -> Needs {
+        fn needs(&self, _: Args<'_>, _: &[Location]) -> Needs {
             Needs::default()
         }
 

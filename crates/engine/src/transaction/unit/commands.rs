@@ -7,7 +7,7 @@ use std::sync::Arc;
 use commands::Access;
 use commands::declare::{Command, Flags, Group, Role, Spec, at_least, exactly};
 use commands::keys::all_from;
-use keyspace::{PartitionSet, Refusal};
+use keyspace::{Location, PartitionSet, Refusal};
 use proto::{Args, Output, Reply, Resp};
 
 use super::{Program, ProgramRequest, RunsOn, Unit, UnitCommand, exec};
@@ -106,9 +106,10 @@ impl Accounted for Watch {
 }
 
 impl Program for Watch {
-    fn needs(&self, args: Args<'_>) -> Needs {
-        let mut needs = Needs::default();
-        args.skip(1).iter().for_each(|key| needs.add_key(self.server.keyspace, key));
+    fn needs(&self, args: Args<'_>, known: &[Location]) -> Needs {
+        let (mut needs, mut known) = (Needs::default(), known.iter());
+        let keyspace = self.server.keyspace;
+        args.skip(1).iter().for_each(|key| needs.add_key(keyspace, key, known.next()));
         needs
     }
 

@@ -148,7 +148,7 @@ impl Accounted for Exec {
 }
 
 impl Program for Exec {
-    fn needs(&self, _: Args<'_>) -> Needs {
+    fn needs(&self, _: Args<'_>, _: &[Location]) -> Needs {
         let mut needs = self.queue.needs(self.server);
         let keyspace = self.server.keyspace;
         let watched = self.watching.iter().flat_map(|watching| &*watching.keys);

@@ -22,7 +22,7 @@ mod shortage;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use keyspace::{Keyspace, Mark, Refusal, Tx};
+use keyspace::{Keyspace, Location, Mark, Refusal, Tx};
 use proto::{Args, Output, OwnedArgs, Reply, Resp};
 
 use ::commands::declare::Command;
@@ -73,8 +73,9 @@ pub struct ProgramRequest<'a> {
 
 /// What runs as one transaction.
 pub trait Program: Accounted {
-    /// What it locks. Here and below `args` are those of its request.
-    fn needs(&self, args: Args<'_>) -> Needs;
+    /// What it locks. Here and below `args` are those of its request; `known` is where the first
+    /// of their keys belong.
+    fn needs(&self, args: Args<'_>, known: &[Location]) -> Needs;
 
     /// Runs it. `Widen` and `Heavy` say that it cannot go on where it is: a worker is no place for
     /// what is long, nor a heavy-work thread for what needs the session. After `Heavy` it is run

@@ -289,7 +289,7 @@ impl Connection {
     /// Executes the complete requests at the start of `data`; returns how many bytes they took.
     pub(super) fn run_batch(&mut self, data: &[u8], grant: Option<Grant>) -> (usize, End) {
         if self.session.memcached.is_some() {
-            return self.run_memcached(data, grant);
+            return self.run_memcached(data, None, grant);
         }
         let mut window = self.worker.window.take();
         window.begin(self.parser.take());
@@ -373,13 +373,13 @@ impl Batch<'_> {
             self.commands += done as u32;
             return output.is_streaming().then_some(End::Drained);
         }
-        let Some((args, resolved, consumed)) = self.window.first(self.data) else {
+        let Some((args, located, consumed)) = self.window.first(self.data) else {
             return Some(self.finish(serve, output));
         };
         self.commands += 1;
         let (grant, begun) = (self.grant.take(), output.appended());
         let step =
-            execute(self.worker.executor(), &mut serve.session, args, resolved, output, grant);
+            execute(self.worker.executor(), &mut serve.session, args, located, output, grant);
         self.renew_ceiling(&serve.session, output);
         // Messages that the command itself brought about come right behind its reply, which another
         // thread may still have to make.
@@ -472,11 +472,11 @@ impl Batch<'_> {
         let mut locations = SmallVec::<[Location; 2 * WINDOW]>::new();
         let (mut before, mut are_brief) = (None, true);
         let mut is_queueing = session.is_queueing();
-        for (args, resolved) in self.window.requests(self.data) {
+        for (args, located) in self.window.requests(self.data) {
             let Ok(lookup) = Lookup::behind(before, server, args) else { continue };
             before = Some(lookup);
             let found = lookup.resolved;
-            *resolved = Some(found);
+            located.set_resolved(found);
             are_brief &= found.entry.is_brief && found.location.is_some();
             if found.entry.spec.flags.has(Flags::IMMEDIATE) {
                 is_queueing = found.entry.spec.role == Role::Multi;
@@ -495,14 +495,9 @@ impl Batch<'_> {
             if locations.len() >= keys_max {
                 continue;
             }
-            for spec in found.entry.spec.keys {
-                // A request with wrong key counts is refused when it is its turn.
-                let _ = spec.visit(args, |index| {
-                    if locations.len() < keys_max {
-                        locations.push(server.keyspace.locate(&args[index]));
-                    }
-                });
-            }
+            let most = keys_max - locations.len();
+            let several = located.locate_several(server.keyspace, found.entry, args, most);
+            locations.extend_from_slice(several);
         }
         if are_brief && LockBatch::is_possible(self.worker, session) {
             // Lock batches fetch the rest while they have the locks.

@@ -64,8 +64,11 @@ impl Connection {
         }
         self.worker.deferred.parse(|slot| {
             let args = slot.parse_only(data, &server.request_limits(true))?;
-            slot.resolved = Resolved::of(server, args).ok();
-            Some(slot.resolved.and_then(|resolved| resolved.location))
+            let resolved = Resolved::of(server, args).ok();
+            if let Some(resolved) = resolved {
+                slot.located.set_resolved(resolved);
+            }
+            Some(resolved.and_then(|resolved| resolved.location))
         })
     }
 
@@ -89,6 +92,9 @@ impl Connection {
         let data = &buffer[worker.deferred.range(number)];
         let (consumed, end) = match parsed {
             Some(slot) => self.run_parsed(data, slot),
+            None if self.session.memcached.is_some() => {
+                self.run_memcached(data, worker.deferred.location(number), None)
+            }
             None => self.run_batch(data, None),
         };
         self.input.extend_from_slice(&data[consumed..]);

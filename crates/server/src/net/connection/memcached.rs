@@ -40,13 +40,21 @@ struct MemcachedBatch<'a> {
     data: &'a [u8],
     /// Bytes whose requests are done.
     executed: usize,
+    /// Where the one key of the first request belongs, if that was located before.
+    known: Option<Location>,
     grant: Option<Grant>,
     commands: u32,
 }
 
 impl Connection {
     /// Executes the complete requests at the start of `data`; returns how many bytes they took.
-    pub(super) fn run_memcached(&mut self, data: &[u8], grant: Option<Grant>) -> (usize, End) {
+    /// `known` is where the one key of the first belongs, if it was located before.
+    pub(super) fn run_memcached(
+        &mut self,
+        data: &[u8],
+        known: Option<Location>,
+        grant: Option<Grant>,
+    ) -> (usize, End) {
         let worker = Rc::clone(&self.worker);
         if self.memcached_state().watch.is_some() {
             // A client that watches asks nothing more, as in memcached.
@@ -56,7 +64,8 @@ impl Connection {
         self.memcached_state().is_incomplete = false;
         let mut output = self.output();
         let started = worker.ticked_us();
-        let mut batch = MemcachedBatch { worker: &worker, data, executed: 0, grant, commands: 0 };
+        let mut batch =
+            MemcachedBatch { worker: &worker, data, executed: 0, known, grant, commands: 0 };
         // What was granted is used though much waits to leave, and nothing behind it is executed.
         let budget = if output.len() > BACKLOG_LIMIT { 1 } else { COMMAND_BUDGET };
         let end = loop {
@@ -198,12 +207,16 @@ impl<'a> MemcachedBatch<'a> {
 
     /// Finds where keys belong, and has them on their way from memory while the first requests run.
     fn locate(
-        &self,
+        &mut self,
         requests: &[ParsedRequest<'_>],
         database: usize,
     ) -> SmallVec<[Option<Location>; WINDOW]> {
         let server = self.worker.server;
-        let found = requests.iter().map(|ahead| memcached::locate(server, &ahead.request));
+        let mut known = self.known.take();
+        let locate = |ahead: &ParsedRequest<'_>| {
+            known.take().or_else(|| memcached::locate(server, &ahead.request))
+        };
+        let found = requests.iter().map(locate);
         let found: SmallVec<[Option<Location>; WINDOW]> = found.collect();
         let is_asked = requests.len() > 1 && server.config.get(PREFETCH_BATCH_MAX_SIZE) > 0;
         // With its locks granted the worker is inside, and must not go out before they are used.

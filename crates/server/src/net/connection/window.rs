@@ -6,7 +6,7 @@
 //! Invariants: requests are given out in order; `executed` counts the bytes of those that are done,
 //! so whatever happens in between, the input goes on right behind them.
 
-use engine::execute::{BatchedRequest, BatchedRequests, Resolved};
+use engine::execute::{BatchedRequest, BatchedRequests, Located, Resolved};
 use proto::{Args, Limits, Progress, ProtocolError, RequestParser};
 
 /// How many requests are parsed ahead.
@@ -35,7 +35,8 @@ pub(crate) struct Slot {
     start: usize,
     /// Behind the request.
     end: usize,
-    pub(super) resolved: Option<Resolved>,
+    /// What was found out of the request.
+    pub(super) located: Located,
 }
 
 impl Slot {
@@ -48,7 +49,8 @@ impl Slot {
         self.parser.reset();
         match self.parser.advance(data, limits) {
             Ok(Progress::Complete { consumed }) if consumed == data.len() => {
-                (self.start, self.end, self.resolved) = (0, consumed, None);
+                (self.start, self.end) = (0, consumed);
+                self.located.clear();
                 Some(self.parser.args(data))
             }
             _ => None,
@@ -107,7 +109,7 @@ impl Window {
             match slot.parser.advance(&data[self.parsed..], limits) {
                 Ok(Progress::Complete { consumed }) => {
                     (slot.start, slot.end) = (self.parsed, self.parsed + consumed);
-                    slot.resolved = None;
+                    slot.located.clear();
                     self.parsed = slot.end;
                     self.complete += 1;
                 }
@@ -127,12 +129,9 @@ impl Window {
     }
 
     /// The next request, what was found out of it, and where it ends.
-    pub(super) fn first<'a>(
-        &'a self,
-        data: &'a [u8],
-    ) -> Option<(Args<'a>, Option<Resolved>, usize)> {
+    pub(super) fn first<'a>(&'a self, data: &'a [u8]) -> Option<(Args<'a>, &'a Located, usize)> {
         let slot = self.slots[..self.complete].get(self.next)?;
-        Some((slot.parser.args(&data[slot.start..]), slot.resolved, slot.end))
+        Some((slot.parser.args(&data[slot.start..]), &slot.located, slot.end))
     }
 
     /// The next requests, each with what was found out of it.
@@ -141,7 +140,7 @@ impl Window {
         data: &'a [u8],
     ) -> impl Iterator<Item = (Args<'a>, Option<Resolved>)> + Clone {
         let ready = &self.slots[self.next..self.complete];
-        ready.iter().map(|slot| (slot.parser.args(&data[slot.start..]), slot.resolved))
+        ready.iter().map(|slot| (slot.parser.args(&data[slot.start..]), slot.located.resolved()))
     }
 
     /// The next requests as far as they may be of one lock batch, at most so many.
@@ -149,7 +148,7 @@ impl Window {
         let ready = &self.slots[self.next..self.complete];
         let batched = ready.iter().map_while(|slot| {
             let Resolved { entry, location } =
-                slot.resolved.filter(|resolved| resolved.entry.is_brief)?;
+                slot.located.resolved().filter(|resolved| resolved.entry.is_brief)?;
             Some(BatchedRequest {
                 args: slot.parser.args(&data[slot.start..]),
                 entry,
@@ -163,11 +162,11 @@ impl Window {
     pub(super) fn requests<'a>(
         &'a mut self,
         data: &'a [u8],
-    ) -> impl Iterator<Item = (Args<'a>, &'a mut Option<Resolved>)> {
+    ) -> impl Iterator<Item = (Args<'a>, &'a mut Located)> {
         let ready = &mut self.slots[self.next..self.complete];
         ready.iter_mut().map(|slot| {
-            let Slot { parser, start, resolved, .. } = slot;
-            (parser.args(&data[*start..]), resolved)
+            let Slot { parser, start, located, .. } = slot;
+            (parser.args(&data[*start..]), located)
         })
     }
 
