@@ -1,5 +1,5 @@
 //! Rules and files of users, of any bytes: an error that changes nothing, or users whose text read
-//! again gives the same ones, and who may do the same.
+//! again gives the same ones, with the same rights.
 #![no_main]
 
 use std::sync::{Arc, LazyLock};

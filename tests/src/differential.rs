@@ -64,7 +64,7 @@ pub enum Speaker {
     Second,
 }
 
-/// A command and who sends it.
+/// A command and its sender.
 #[derive(Clone, Debug)]
 pub struct Step {
     /// The sender.
@@ -75,7 +75,7 @@ pub struct Step {
 
 /// Two servers that get the same commands; the first is the server under test.
 pub struct Duel {
-    /// The connections of who speaks now.
+    /// The connections of the present speaker.
     pair: Pair,
     /// Those of the other speaker, if there are two.
     other: Option<Pair>,

@@ -141,7 +141,7 @@ fn log(client: &mut Client) -> Vec<String> {
     entries.iter().map(|entry| entry.join(" ")).collect()
 }
 
-/// H88 and the log: who is denied what, how often, and never with a password.
+/// H88 and the log: which user is denied what, how often, and never with a password.
 #[test]
 fn the_log_says_what_redis_says() {
     let logs = Oracle::Redis82.beside(&[]).map(|server| {

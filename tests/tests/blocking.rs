@@ -1,5 +1,5 @@
-//! Blocking commands: who waits is served in order, once, and by whoever makes its key ready; what
-//! nobody waits for any more stays where it is.
+//! Blocking commands: a client that waits is served in order, once, and by the command that makes
+//! its key ready; what has no waiter any more stays where it is.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -1,5 +1,5 @@
-//! What others hold for long: who waits for it is told BUSY in the end, control commands go on, and
-//! INFO tells how long it was held.
+//! What others hold for long: a client that waits for it is told BUSY in the end, control commands
+//! go on, and INFO tells how long it was held.
 
 use std::time::Duration;
 

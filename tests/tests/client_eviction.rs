@@ -1,4 +1,4 @@
-//! `maxmemory-clients`: who is closed when all clients together take too much.
+//! `maxmemory-clients`: which are closed when all clients together take too much.
 
 use tests::server::eventually;
 use tests::{Client, Oracle, Server, check};

@@ -1,4 +1,4 @@
-//! CLIENT PAUSE: whom it holds, for how long, and how one gets out of it.
+//! CLIENT PAUSE: which clients it holds, for how long, and how one gets out of it.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! DEBUG: who may, exact replies, and what its tools do.
+//! DEBUG: which users may, exact replies, and what its tools do.
 #![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 
 use std::time::{Duration, Instant};

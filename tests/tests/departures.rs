@@ -1,5 +1,5 @@
-//! Ways in which a key goes, times those who must hear of it. Invariant: who watches it, who keeps
-//! a copy, who listens, who waits, and the log are told by every way, as by a real server.
+//! Ways in which a key goes, times those who must hear of it. Invariant: watchers, keepers of
+//! copies, listeners, waiters, and the log are told by every way, as by a real server.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};

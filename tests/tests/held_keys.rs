@@ -1,5 +1,5 @@
-//! A script holds a key for long: whoever meets the key, or needs all keys, is told BUSY when the
-//! threshold is over, everybody else goes on, and time goes on for the script.
+//! A script holds a key for long: a client that meets the key, or needs all keys, is told BUSY when
+//! the threshold is over, all others go on, and time goes on for the script.
 #![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! HTTP: metrics, health and INFO as JSON, and who may ask for them.
+//! HTTP: metrics, health and INFO as JSON, and which users may ask for them.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;

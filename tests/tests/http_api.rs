@@ -1,4 +1,4 @@
-//! The API of HTTP: what the dashboard reads, the console, and who is refused.
+//! The API of HTTP: what the dashboard reads, the console, and which callers are refused.
 
 use serde_json::{Value, json};
 use tests::http::{Answer, send};

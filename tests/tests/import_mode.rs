@@ -1,5 +1,5 @@
 //! Import mode: keys whose time is over stay until the source says that they go. The source sees
-//! them, others do not, and whoever writes to one removes it first. As Valkey 9.1 has it.
+//! them, others do not, and a write to one removes it first. As Valkey 9.1 has it.
 
 use tests::client::field;
 use tests::render::{render, text};

@@ -1,5 +1,5 @@
-//! What is answered is in effect: who was killed, unblocked or has quit has nothing and hears of
-//! nothing from the reply on, wherever its session lives. Beside Redis 8.2.
+//! What is answered is in effect: a client that was killed, unblocked or has quit has nothing and
+//! hears of nothing from the reply on, wherever its session lives. Beside Redis 8.2.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
 //! Snapshots with values far larger than what is read at once: they are not in memory twice while
-//! they are loaded, and whoever asks meanwhile is told how far that is.
+//! they are loaded, and a client that asks meanwhile is told how far that is.
 //!
 //! The snapshot is a pipe, so that it is known what the server can have read.
 

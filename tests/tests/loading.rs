@@ -1,5 +1,5 @@
 //! Loading: snapshots of the real servers become the data set, damaged ones keep the server from
-//! starting, and who comes meanwhile is told so.
+//! starting, and clients that come meanwhile are told so.
 
 use std::path::Path;
 

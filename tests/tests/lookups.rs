@@ -310,7 +310,7 @@ impl Side {
         Self { server, admin, listener }
     }
 
-    /// What a command looks up: hits, misses, and what was missed; with its reply for who reads.
+    /// What a command looks up: hits, misses, and what was missed; with its reply for the reader.
     fn look_up(&mut self, command: &[String], prepared: &[Vec<String>]) -> (String, String) {
         self.admin.pipeline(prepared);
         // Of its own, as it may wait.

@@ -151,7 +151,7 @@ fn is_end(error: &io::Error) -> bool {
     true
 }
 
-/// Asks for much and reads nothing; who is closed comes again.
+/// Asks for much and reads nothing; a client that is closed comes again.
 fn never_read(storm: &Storm) -> u64 {
     let request = encode(&["GET", "large"]).repeat(16);
     let connect = || {

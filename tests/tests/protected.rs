@@ -1,4 +1,4 @@
-//! Protected mode: who is not of this machine gets in only with a password, or if told so.
+//! Protected mode: a client of another machine gets in only with a password, or if told so.
 #![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 
 use std::process::Command;

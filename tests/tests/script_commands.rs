@@ -1,4 +1,5 @@
-//! What scripts call beside the data, how that is counted and shown, and who may end a script.
+//! What scripts call beside the data, how that is counted and shown, and which users may end a
+//! script.
 #![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 
 use proto::value::Value;

@@ -1,5 +1,6 @@
-//! Sessions that wait, or do not read, harm nobody: what is granted is used, what is sent is read,
-//! who is gone leaves all queues, and who has waited asks again what it may do.
+//! Sessions that wait, or do not read, harm no other: what is granted is used, what is sent is
+//! read, a client that is gone leaves all queues, and one that has waited asks again what it may
+//! do.
 #![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 
 use std::time::Duration;

@@ -185,7 +185,7 @@ fn strangers_declare_lengths_in_vain() {
     assert!(grown < 32 << 20, "{grown} bytes for headers alone");
 }
 
-/// H03: who floods without reading is not read from any more, and costs a bounded sum.
+/// H03: a client that floods without reading is not read from any more, and costs a bounded sum.
 #[test]
 fn a_stranger_who_never_reads_is_bounded() {
     let server = Server::start(&["--requirepass", "secret"]);

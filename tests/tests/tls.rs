@@ -329,7 +329,8 @@ fn redis_cli_is_served_with_a_certificate_and_without() {
     assert_eq!(old, "default");
 }
 
-/// H09, H101 and their kin: who never ends a handshake holds up nobody, and keeps nobody out.
+/// H09, H101 and their kin: a client that never ends a handshake holds up no other, and keeps none
+/// out.
 #[test]
 fn h09_handshakes_that_never_end_hold_up_nobody() {
     let authority = Authority::new();

@@ -1,5 +1,5 @@
-//! CLIENT TRACKING: who keeps copies of what it reads is told when they are old, as by the real
-//! servers, and no copy is ever older than what it was told.
+//! CLIENT TRACKING: a client that keeps copies of what it reads is told when they are old, as by
+//! the real servers, and no copy is ever older than what it was told.
 
 use proto::value::Value;
 use tests::render::render;

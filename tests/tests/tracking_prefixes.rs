@@ -1,4 +1,4 @@
-//! CLIENT TRACKING in broadcast mode: whoever names prefixes is told of all their keys.
+//! CLIENT TRACKING in broadcast mode: a client that names prefixes is told of all their keys.
 
 use tests::{Oracle, Server, play};
 

@@ -1,5 +1,5 @@
-//! CLIENT TRACKING with REDIRECT: another client is told instead, and who was redirected to nobody
-//! is told so, as by the real servers.
+//! CLIENT TRACKING with REDIRECT: another client is told instead, and a client that was redirected
+//! to none is told so, as by the real servers.
 
 use tests::client::field;
 use tests::render::{render, text};

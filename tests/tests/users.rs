@@ -346,7 +346,7 @@ fn who_waits_for_what_is_taken_away_waits_no_longer() {
     check(&mut bob, "> PING\nPONG");
 }
 
-/// H83: rights are taken back of who listens.
+/// H83: rights are taken back of a client that listens.
 #[test]
 fn who_listens_to_what_is_taken_away_is_closed() {
     for server in servers("~* &* +@all") {

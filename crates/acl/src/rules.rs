@@ -110,8 +110,8 @@ impl Rules {
         std::iter::once(&self.root).chain(&self.selectors)
     }
 
-    /// Takes in the rules that these words are. An error leaves some of them taken in: who asks
-    /// has a copy.
+    /// Takes in the rules that these words are. An error leaves some of them taken in: the caller
+    /// works on a copy.
     pub(crate) fn apply(
         &mut self,
         words: &[impl AsRef<[u8]>],

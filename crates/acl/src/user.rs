@@ -51,8 +51,8 @@ impl User {
         self.state.load(Ordering::Relaxed) & DELETED != 0
     }
 
-    /// A number that changes with the rules, for who keeps a copy of them: who has seen it and then
-    /// asks for the rules gets those that it counts, or later ones.
+    /// A number that changes with the rules, for holders of a copy of them: a holder that has seen
+    /// the number and then asks for the rules gets those that it counts, or later ones.
     #[inline]
     pub fn version(&self) -> u64 {
         self.state.load(Ordering::Acquire) / ONE_VERSION
@@ -63,7 +63,7 @@ impl User {
         Arc::clone(&self.rules.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Gives it other rules; nobody else does so at the same time.
+    /// Gives it other rules; no other thread may do so at the same time.
     pub(crate) fn set_rules(&self, rules: Arc<Rules>) {
         let mut current = self.rules.write().unwrap_or_else(PoisonError::into_inner);
         let state = self.state.load(Ordering::Relaxed);

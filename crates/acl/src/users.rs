@@ -1,7 +1,7 @@
 //! All users of the server.
 //!
 //! Invariants: the default user is always there and always the same object; changes come one after
-//! the other, each of them whole; who looks a user up waits for a change no longer than a map is
+//! the other, each of them whole; a look-up of a user waits for a change no longer than a map is
 //! changed.
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ pub struct Users {
     default: Arc<User>,
     /// By name, the default one included.
     named: RwLock<BTreeMap<Box<[u8]>, Arc<User>>>,
-    /// Held by who changes something.
+    /// Held by the thread that changes something.
     turn: Mutex<()>,
     /// Whether new users may use all channels.
     all_channels: AtomicBool,

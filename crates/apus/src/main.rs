@@ -37,7 +37,7 @@ fn main() -> ExitCode {
         date: env!("APUS_DATE"),
         is_altered: !env!("APUS_ALTERED").is_empty(),
     });
-    // Passwords among them are hidden by whoever reads them.
+    // Passwords among them are hidden by the code that reads them.
     let called = title::take_arguments(&title::Account {
         arguments: std::fs::read("/proc/self/cmdline").unwrap_or_default(),
         state: std::fs::read_to_string("/proc/self/stat").unwrap_or_default(),

@@ -33,7 +33,7 @@ pub fn deadline(seconds: &[u8], now: UnixMillis) -> Result<Option<UnixMillis>, R
     }
 }
 
-/// The refusal of who waits for keys.
+/// The refusal of a command that waits for keys.
 #[must_use]
 pub fn wait(awaited: Awaited, deadline: Option<UnixMillis>) -> Refusal {
     let at_once = EmptyReply::NullArray;
@@ -46,7 +46,7 @@ pub fn wait(awaited: Awaited, deadline: Option<UnixMillis>) -> Refusal {
     }))
 }
 
-/// The refusal of who waits for one element of one key.
+/// The refusal of a command that waits for one element of one key.
 #[must_use]
 pub fn wait_for_element(awaited: Awaited, deadline: Option<UnixMillis>) -> Refusal {
     let at_once = EmptyReply::Null;

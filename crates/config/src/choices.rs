@@ -76,11 +76,11 @@ choice! {
 }
 
 choice! {
-    /// Whom a script that has run for long makes BUSY.
+    /// The clients that a script that has run for long makes BUSY.
     BusyScope {
         /// The clients that want a key that it holds.
         Keys = "keys",
-        /// Everybody, as in Redis.
+        /// All clients, as in Redis.
         Server = "server",
     }
 }

@@ -17,7 +17,8 @@ use super::special;
 
 /// The values of all options, shared by all threads.
 ///
-/// Every value stands alone: who needs two options that agree reads them where they cannot change.
+/// Every value stands alone: code that needs two options that agree reads them where they cannot
+/// change.
 pub struct Config {
     numbers: [AtomicI64; NUMBER_CELLS],
     texts: [RwLock<Arc<[u8]>>; TEXT_CELLS],

@@ -1,4 +1,4 @@
-//! What the reports ask of whoever is reported on.
+//! What the reports ask of the process that is reported on.
 //!
 //! Invariant: what a signal handler calls is said to be so, and neither allocates nor waits.
 

@@ -7,7 +7,7 @@
 //!
 //! Invariants: a file that is told of never changes; one backup is there at most, under way or
 //! sealed; while one is under way no other base is begun, so that one increment follows its base;
-//! files are removed only by who has the turn of the configuration, as START has.
+//! files are removed only by the thread that has the turn of the configuration, as START has.
 
 use std::ffi::OsStr;
 use std::io;

@@ -36,7 +36,7 @@ pub struct Durability {
     pub shutdown: Shutdown,
     /// The turns of what applies a primary's stream, or takes its data in.
     pub(crate) stream_turns: StreamTurns,
-    /// Held by who changes the configuration or writes its file, or begins or removes a backup.
+    /// Held while the configuration is changed or its file written, or a backup begun or removed.
     config_turn: Mutex<()>,
 }
 

@@ -129,7 +129,7 @@ pub enum Unbegun {
     NoThread(String),
 }
 
-/// The turn of who ends the process: given back where the process goes on.
+/// The turn of the thread that ends the process: given back where the process goes on.
 pub(crate) struct EndTurn(&'static Durability);
 
 impl Drop for EndTurn {
@@ -176,7 +176,7 @@ impl Saves {
         Self { state: Mutex::new(state), over: Condvar::new() }
     }
 
-    /// Begins a save; who listens learns how it goes.
+    /// Begins a save; the listener learns how it goes.
     pub fn begin(
         &self,
         server: &'static Durability,

@@ -1,7 +1,7 @@
 //! Ending the process: by signal or by command, once.
 //!
-//! Invariants: whoever asks, the main thread alone ends the process, after what must be done first;
-//! where the data are to be saved, nothing changes them any more from the cut on.
+//! Invariants: the main thread alone ends the process, at whatever request, after what must be done
+//! first; where the data are to be saved, nothing changes them any more from the cut on.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::task::Waker;
@@ -23,7 +23,7 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 /// The preparation of the end.
 #[derive(Default)]
 pub struct Shutdown {
-    /// Held by who prepares the end.
+    /// Held by the thread that prepares the end.
     turn: Mutex<()>,
     /// Whether replicas are waited for, and whether that was called off.
     replicas: Mutex<ReplicaWait>,
@@ -39,7 +39,7 @@ enum ReplicaWait {
     CalledOff,
 }
 
-/// What a last save holds: nobody takes the world, or changes a library, before it is dropped.
+/// What a last save holds: the world is not taken, and no library changed, before it is dropped.
 type Saved = (Still, Acquisition);
 
 /// The process goes on: what must be done before its end failed.
@@ -160,7 +160,7 @@ impl Shutdown {
     }
 }
 
-/// Saves the data for good: nobody can change them while what is returned is kept.
+/// Saves the data for good: no change is possible while what is returned is kept.
 fn save(server: &'static Durability, force: bool) -> Result<Option<Saved>, GoesOn> {
     log_notice!(server.log, "Saving the final RDB snapshot before exiting.");
     let mut world = Acquisition::of_world(server.keyspace);

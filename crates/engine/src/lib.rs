@@ -1,4 +1,4 @@
-//! The engine: what runs commands on the keyspace, for whoever has read them from somewhere.
+//! The engine: what runs commands on the keyspace, wherever they were read from.
 //!
 //! Its rooms from below: `runtime`, `table`, `clients`, `journal`, `observe`, `limits`, `shared`,
 //! `session`, `commit`, `admission`, `reclaim`, `transaction`, `execute`, `scripting`

@@ -263,7 +263,8 @@ impl Shared {
         &self.workers[lane]
     }
 
-    /// The counters of all lanes that ever had a worker, and of whoever applies a primary's stream.
+    /// The counters of all lanes that ever had a worker, and of the threads that apply a primary's
+    /// stream.
     pub fn all_worker_counters(&self) -> impl Iterator<Item = &WorkerCounters> {
         let lanes = self.worker_lanes.load(Ordering::Relaxed);
         self.workers[..lanes].iter().chain([&self.applier])

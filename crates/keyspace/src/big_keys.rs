@@ -1,7 +1,7 @@
 //! Which keys may be the biggest: noted where a value grows past a power of two.
 //!
 //! Few keys are held, and what falls below the smallest of them costs a comparison. A key that is
-//! held may have shrunk or gone since; whoever asks looks at each, and has it forgotten then.
+//! held may have shrunk or gone since; the caller looks at each, and has it forgotten then.
 //!
 //! Invariants: so many keys are held at most; of the keys that grew while there was room, none that
 //! is bigger by a power of two than one that is held was left out.

@@ -51,7 +51,7 @@ const DECAYED_AFTER: u32 = 24 * 60;
 #[derive(Clone, Copy)]
 struct Dial {
     mask: u32,
-    /// Stamps by so much ahead of the clock are of now: somebody set the clock back.
+    /// Stamps by so much ahead of the clock are of now: the clock was set back.
     ahead: u32,
 }
 

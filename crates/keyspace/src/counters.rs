@@ -1,8 +1,8 @@
-//! Statistics of the keyspace: kept per lane by its one thread, summed by whoever reads.
+//! Statistics of the keyspace: kept per lane by its one thread, summed by the reader.
 //!
 //! Invariant: a lane's counters are written by the thread that owns the lane, so load-add-store
 //! loses nothing, and no two lanes share a cache line. Counters of lanes that never ran anything,
-//! and of databases that a lane never changed, take no memory and no time of who sums.
+//! and of databases that a lane never changed, take no memory, and no time where they are summed.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};

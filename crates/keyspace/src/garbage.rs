@@ -1,4 +1,4 @@
-//! What is big enough to be freed elsewhere than on a worker: a queue of it, and who frees it.
+//! What is big enough to be freed elsewhere than on a worker: a queue of it, and what frees it.
 //!
 //! Garbage is in use until it is freed. The task that is called when something comes frees all
 //! there is; a thread that needs memory may free some of it, too. What only read phases hold any
@@ -96,7 +96,7 @@ impl Garbage {
         Some(Self { content: GarbageContent::Tables(vec![last]), bytes, keys })
     }
 
-    /// Whether some of it can be freed for who frees at most so many bytes.
+    /// Whether some of it can be freed where at most so many bytes are.
     fn has_piece(&self, most: usize) -> bool {
         match &self.content {
             GarbageContent::Entry(_) => self.bytes <= most,
@@ -153,7 +153,8 @@ impl Reclaimer {
         true
     }
 
-    /// Frees the next piece, for who was called: once nothing is left somebody is called anew.
+    /// Frees the next piece, for the thread that was called: once nothing is left a thread is
+    /// called anew.
     pub fn free_next(&self) -> bool {
         let mut queue = self.queue();
         let Some(first) = queue.front_mut() else {
@@ -212,8 +213,8 @@ impl Reclaimer {
         Some(CopiesHeld { keyspace, phase })
     }
 
-    /// A read phase is over. Where nobody else holds what it has copies of, they are queued: until
-    /// they are freed they count.
+    /// A read phase is over. Copies of what has no other holder are queued: until they are freed
+    /// they count.
     fn release_copies(&self, phase: u64, own: impl Send + 'static) {
         let mut copies = self.copies();
         let before = bytes_held(&copies);

@@ -121,8 +121,8 @@ pub struct Settings {
     pub events: AtomicU32,
     /// What the access clock holds: an `AccessPolicy`.
     pub access_policy: AtomicU8,
-    /// Whether keys whose time is over stay until somebody else says that they go, absent for who
-    /// reads (`import-mode`, and replicas): only a write to such a key removes it.
+    /// Whether keys whose time is over stay until another says that they go, absent for readers
+    /// (`import-mode`, and replicas): only a write to such a key removes it.
     pub expiry_suspended: AtomicBool,
     /// Until when nothing is removed because its time is over, absent though it is (`CLIENT
     /// PAUSE`).
@@ -195,8 +195,8 @@ impl Settings {
             || self.expiry_barred.load(Ordering::Relaxed)
     }
 
-    /// Whether what is over stays for whoever only reads, as all data stand still, its end could
-    /// not be told, or somebody else decides. Every reader that would remove something asks here.
+    /// Whether what is over stays for commands that only read, as all data stand still, its end
+    /// could not be told, or another decides. Every reader that would remove something asks here.
     pub fn keeps_expired(&self, now: UnixMillis) -> bool {
         self.suspends_expiry() || self.holds_expiry(now)
     }
@@ -219,8 +219,8 @@ impl Keyspace {
     pub fn leak(options: Options) -> &'static Self {
         let databases = u32::try_from(options.databases).expect("databases is a small number");
         let clock = options.clock;
-        // What clients remember of a former process is no version of this one: nobody tells more
-        // than one in a microsecond for long.
+        // What clients remember of a former process is no version of this one: no process tells
+        // more than one in a microsecond for long.
         let first_version = clock.now_us().unsigned_abs();
         Box::leak(Box::new(Self {
             partitions: (0..PARTITIONS).map(|_| Partition::new()).collect(),
@@ -302,7 +302,7 @@ impl Keyspace {
         self.versions.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// As `prefetch`, the locks only, for whoever takes them next.
+    /// As `prefetch`, the locks only, for the transaction that takes them next.
     pub fn prefetch_locks(&self, locations: &[Location]) {
         for location in locations {
             let partition = self.partition(location.partition());

@@ -1,5 +1,5 @@
-//! What the keyspace asks of those who run it: who is told of a flush, how far the journal is, how
-//! long a thread waits.
+//! What the keyspace asks of its server: what is told of a flush, how far the journal is, how long
+//! a thread waits.
 //!
 //! Invariant: each is named once, before anybody runs a transaction; one that nobody names asks for
 //! nothing.

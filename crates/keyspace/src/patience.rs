@@ -1,6 +1,6 @@
 //! How long a thread waits for what others hold, where a client waits for the thread.
 //!
-//! Invariant: who has lost patience holds nothing, and takes nothing more.
+//! Invariant: a wait that has lost patience holds nothing, and takes nothing more.
 
 use crate::keyspace::Keyspace;
 use crate::lock::partition::PartitionIndex;

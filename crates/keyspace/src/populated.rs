@@ -1,7 +1,7 @@
 //! Which partitions hold keys, and draws among them.
 //!
 //! Invariant: the bit of a partition is set while it holds a key of any database. Bit and number
-//! change under the partition's lock; whoever reads them without it has a hint.
+//! change under the partition's lock; a reader without it has a hint.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

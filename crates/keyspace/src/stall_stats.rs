@@ -1,8 +1,8 @@
 //! How long transactions were kept from data: by the holders of partition locks, and by the world's
 //! stops.
 //!
-//! Invariant: who reports reads the clock anyway, or is on a slow path; on the path of an ordinary
-//! command `is_remarkable` is all there is, and it says no.
+//! Invariant: a thread that reports reads the clock anyway, or is on a slow path; on the path of an
+//! ordinary command `is_remarkable` is all there is, and it says no.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

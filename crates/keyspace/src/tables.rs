@@ -35,7 +35,7 @@ impl Tables {
         Some(&others[at].1)
     }
 
-    /// As `get`, to be changed; whoever takes its last entry calls `prune`.
+    /// As `get`, to be changed; the code that takes its last entry calls `prune`.
     #[inline]
     pub(crate) fn get_mut(&mut self, database: usize) -> Option<&mut EntryTable> {
         if database == 0 { Some(&mut self.first) } else { self.other_mut(database) }

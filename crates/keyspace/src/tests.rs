@@ -28,7 +28,7 @@ fn explore(scenario: impl Fn() + Send + Sync + Clone + 'static) {
     shuttle::check_pct(scenario, SCHEDULES, DEPTH);
 }
 
-/// A keyspace and who is where in it. Kept outside of shuttle, so that looking is no step.
+/// A keyspace and which task is where in it. Kept outside of shuttle, so that looking is no step.
 #[derive(Clone)]
 struct Stage {
     keyspace: &'static Keyspace,
@@ -241,7 +241,7 @@ fn heavy_visitors_let_the_world_pass() {
     });
 }
 
-/// A requester counts lanes and work, and who waits for it is admitted when it has passed.
+/// A requester counts lanes and work, and what waits for it is admitted when it has passed.
 #[test]
 fn heavy_work_keeps_the_world_waiting() {
     explore(|| {
@@ -297,8 +297,8 @@ fn withdrawn_heavy_work_keeps_nobody_waiting() {
     });
 }
 
-/// Some hold locks for long, one wants all of them: nobody waits in vain, and whoever waits for one
-/// that is held for long holds no other.
+/// Some hold locks for long, one wants all of them: no task waits in vain, and a task that waits
+/// for one that is held for long holds no other.
 #[test]
 fn who_is_kept_from_its_locks_for_long_is_next() {
     explore(|| {

@@ -1,8 +1,8 @@
 //! Which clients of blocking commands wait for which key.
 //!
-//! A waiter is in the queue of each of its keys, in their partitions, under their locks. Three
-//! may end its wait: who makes a key ready, its deadline, and its client's end; the state word lets
-//! exactly one of them win.
+//! A waiter is in the queue of each of its keys, in their partitions, under their locks. Three may
+//! end its wait: a transaction that makes a key ready, its deadline, and its client's end; the
+//! state word lets exactly one of them win.
 //!
 //! Invariants: queues keep the order of arrival, which is that of the waiters' numbers; a waiter
 //! whose wait is over is out of all queues once `unregister` ran, and until then everyone passes

@@ -12,9 +12,9 @@
 //! Invariant: while the world is granted no lane is inside and no heavy work is under way. Lanes
 //! and requesters publish first and look second, sequentially consistent: a lane stores INSIDE then
 //! reads `stop`, and a requester stores `stop` then reads the lanes. So at least one of two sees
-//! the other. `stop` and `wanted` change under the mutex only, and who stops wants. Heavy work is
-//! counted in under it too, and out anywhere: it is counted first and `wanted` read second. A panic
-//! while the world is given back, or leave to do heavy work is, ends the process.
+//! the other. `stop` and `wanted` change under the mutex only, and a thread that stops wants. Heavy
+//! work is counted in under it too, and out anywhere: it is counted first and `wanted` read second.
+//! A panic while the world is given back, or leave to do heavy work is, ends the process.
 
 use std::collections::BTreeMap;
 use std::task::{Poll, Waker};

@@ -125,8 +125,8 @@ pub(crate) struct VisibleLists {
 }
 
 impl VisibleLists {
-    /// A global is seen by who writes its name; or by who makes up names, which takes the table of
-    /// all globals, or a function that compiles.
+    /// A global is seen by a script that writes its name; or by one that makes up names, which
+    /// takes the table of all globals, or a function that compiles.
     fn of(body: &[u8]) -> VisibleLists {
         let has = |word: &[u8]| body.windows(word.len()).any(|text| text == word);
         let makes_names = has(b"_G") || has(b"load");
@@ -135,7 +135,7 @@ impl VisibleLists {
 }
 
 impl Program {
-    /// Reads a script's shebang; the Lua is compiled by who runs it.
+    /// Reads a script's shebang; the Lua is compiled where it is run.
     pub fn parse(source: &[u8]) -> Result<Program, ScriptError> {
         let mut flags = Flags { is_compatible: true, ..Flags::default() };
         let mut body = 0;

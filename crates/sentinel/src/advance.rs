@@ -1,8 +1,8 @@
 //! The failover of a primary, from its start to the day after.
 //!
-//! Invariants: a replica is promoted by who was elected, or by an operator's order; only until the
-//! replica says that it is a primary can a failover be given up; from then on the new address is
-//! what everybody is told.
+//! Invariants: a replica is promoted by the elected Sentinel, or by an operator's order; only until
+//! the replica says that it is a primary can a failover be given up; from then on the new address
+//! is what everybody is told.
 
 use crate::address::Address;
 use crate::context::{CRASH_STATUS, Context, Promise};
@@ -148,7 +148,7 @@ impl Primary {
     /// The replica has said that it is a primary: the failover cannot be given up any more.
     pub(crate) fn promoted(&mut self, context: &mut Context, name: &str) {
         if self.head.failover.epoch <= self.head.config_epoch {
-            // Another configuration came first: nobody would listen to the epoch of this one.
+            // Another configuration came first: no Sentinel would listen to the epoch of this one.
             let epoch = context.current_epoch + 1;
             self.head.adopt_epoch(context, epoch);
             self.head.failover.epoch = epoch;

@@ -1,7 +1,7 @@
 //! Epochs, votes and elections.
 //!
 //! Invariants: a Sentinel gives at most one vote for each epoch and primary, and its configuration
-//! is written before anybody is told; who leads has more than half of all Sentinels that are known
+//! is written before any other is told; a leader has more than half of all Sentinels that are known
 //! here, and at least the quorum.
 
 use std::collections::BTreeMap;

@@ -9,7 +9,7 @@ use crate::Millis;
 pub(crate) enum FailoverKind {
     /// The primary is down, and an election is to be won.
     Automatic,
-    /// An operator wants it; nobody else is asked.
+    /// An operator wants it; no other Sentinel is asked.
     Forced,
     /// An operator wants it; an election is to be won, and the primary hands over itself.
     Coordinated,

@@ -85,8 +85,8 @@ fn report_too_many_errors(server: &Server) {
     log_warning!(server.log, "Current errors code list: {}", codes.join(", "));
 }
 
-/// Frees some of what is to be freed if nobody did since the last turn, as where the system gives
-/// no threads, and lets who waits for that go on; how much is left.
+/// Frees some of what is to be freed if no thread did since the last turn, as where the system
+/// gives none, and lets what waits for that go on; how much is left.
 fn tend_garbage(server: &Server, before: usize) -> usize {
     let garbage = server.keyspace.reclaimer().bytes();
     if garbage > 0 && garbage == before {

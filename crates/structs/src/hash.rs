@@ -6,7 +6,7 @@
 //! into a hash table, and never small again; and beyond [`PACKED_MAX`] bytes, of which clients see
 //! nothing: [`HashRef::encoding`] goes on to name what the limits ask for.
 //!
-//! A field whose deadline has passed is a field like any other here: who reads looks at the
+//! A field whose deadline has passed is a field like any other here: the reader looks at the
 //! deadline.
 
 mod packed;

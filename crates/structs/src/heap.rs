@@ -2,8 +2,8 @@
 //! is freed, with what the allocator's class adds to it.
 //!
 //! A thread counts in a slot with a cache line of its own, and what has come together there goes
-//! into one sum now and then, so that the sum is one load for who reads it. The first threads of
-//! the process are the only ones that write to their slots: to count is an addition, not a locked
+//! into one sum now and then, so that the sum is one load for its reader. The first threads of the
+//! process are the only ones that write to their slots: to count is an addition, not a locked
 //! instruction that waits for all stores before it. Later threads share slots.
 //!
 //! Invariant: the sum and what the slots and the arena hold back are together the bytes in use; a

@@ -515,7 +515,7 @@ impl<'a> Iterator for ListIter<'a> {
         }
     }
 
-    /// A whole page at a time: who tells all elements need not ask for each which page is next.
+    /// A whole page at a time: a reader of all elements need not ask for each which page is next.
     #[inline]
     fn fold<B, F: FnMut(B, Text<'a>) -> B>(self, start: B, each: F) -> B {
         match self.0 {

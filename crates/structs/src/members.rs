@@ -260,8 +260,8 @@ impl<P: Payload> Members<P> {
     /// Members from a place on, about `count` of them, and the place to go on from: 0 at the end,
     /// as at the start. Places are below 2^53.
     ///
-    /// Whatever is added or removed between the steps, who goes on until the 0 has been told every
-    /// member that was there all the time. A member is told twice only if it was added anew.
+    /// Whatever is added or removed between the steps, a scan that goes on until the 0 has told
+    /// every member that was there all the time. A member is told twice only if it was added anew.
     pub fn scan(&self, cursor: u64, count: usize) -> (u64, Vec<MemberRef<'_>>) {
         let mut found = Vec::new();
         let Some((mut page, mut rank)) = self.tree.find(|bound| bound.cmp(&cursor)) else {

@@ -1,8 +1,8 @@
 //! Whether a peer's certificate is trusted: by a chain to an authority, or because it is itself
 //! among those that are.
 //!
-//! Invariant: who has no certificate that is trusted has none that counts. Names of hosts are not
-//! asked for, as no server of this family does, unless the operator expects some.
+//! Invariant: a certificate that is not trusted does not count. Names of hosts are not asked for,
+//! as no server of this family does, unless the operator expects some.
 
 use std::sync::Arc;
 

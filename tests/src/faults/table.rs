@@ -18,7 +18,8 @@ pub struct Row {
     pub shortens: bool,
     /// Whether a failure that lasts must be told, by a reply or a line of the log.
     pub is_told: bool,
-    /// Whether a failure may last: who is never accepted is never answered, by no fault of ours.
+    /// Whether a failure may last: a client that is never accepted is never answered, by no fault
+    /// of ours.
     pub may_last: bool,
 }
 

@@ -46,7 +46,7 @@ pub struct Generator<'a> {
 
 /// A request and what it was drawn from.
 pub struct Drawn {
-    /// The request, and who sends it.
+    /// The request, and its sender.
     pub step: Step,
     /// The name of its declaration.
     pub name: String,

@@ -58,7 +58,7 @@ impl<'a> Transactions<'a> {
         self.generator.random.below(bound)
     }
 
-    /// A request of who speaks, by what came before.
+    /// A request of the speaker, by what came before.
     fn draw_own(&mut self) -> Drawn {
         let is_queueing = self.is_queueing[self.speaker as usize];
         let dice = self.below(100);

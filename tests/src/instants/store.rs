@@ -1,6 +1,5 @@
-//! A model of the few commands that steps are made of.
-//! Invariant: databases 1 and 2 stay where they are; who asks for them says whether they changed
-//! places.
+//! A model of the few commands that steps are made of. Invariant: databases 1 and 2 stay where they
+//! are; the caller says whether they changed places.
 
 use std::collections::{BTreeMap, VecDeque};
 

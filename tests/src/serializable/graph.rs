@@ -129,7 +129,7 @@ fn add_reads(graph: &mut Graph, history: &[Transaction], orders: &Orders<'_>) {
     }
 }
 
-/// Each completion is a node, and after the one before; who begins is after the last of them.
+/// Each completion is a node, and after the one before; a beginning is after the last of them.
 fn add_time(graph: &mut Graph, history: &[Transaction]) {
     const BEGINS: u8 = 0;
     const ENDS: u8 = 1;

@@ -366,8 +366,8 @@ const TELL_DATA: &str = "local told = {} \
             redis.call('EXPIRETIME', key) \
     end end table.sort(told) return table.concat(told, '\\n')";
 
-/// Whether a unit swaps databases: who waits in them is then served key by key in the order of
-/// their hashes, which are each server's own.
+/// Whether a unit swaps databases: a client that waits in them is then served key by key in the
+/// order of their hashes, which are each server's own.
 fn swaps(unit: &[Words]) -> bool {
     unit.iter().flatten().any(|word| word.to_lowercase().contains("swapdb"))
 }
@@ -427,9 +427,9 @@ fn text_of_denied(log: &Value) -> String {
     kept
 }
 
-/// The user of all connections that look on. A unit may change the rights of its own user, and who
-/// waits as that user is served only when its session has looked at them: a moment later, which
-/// no comparison can tell.
+/// The user of all connections that look on. A unit may change the rights of its own user, and a
+/// client that waits as that user is served only when its session has looked at them: a moment
+/// later, which no comparison can tell.
 const ONLOOKER: &str = "onlooker";
 
 /// The same connection as that user.

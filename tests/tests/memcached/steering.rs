@@ -1,4 +1,4 @@
-//! What steers memcached's insides, and who wants no answer, beside the real one.
+//! What steers memcached's insides, and clients that want no answer, beside the real one.
 //!
 //! Invariant: whatever was asked and however, the answers are the same to the letter.
 

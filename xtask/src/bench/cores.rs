@@ -51,7 +51,7 @@ impl Cores {
         self.0.len() < 4
     }
 
-    /// All of them, for who is not bound.
+    /// All of them, for a process that is not bound.
     pub(super) fn all(&self) -> String {
         join(&self.0)
     }

@@ -141,7 +141,7 @@ impl Connection {
     }
 }
 
-/// One who publishes messages of 64 bytes, and who hears them.
+/// A publisher of messages of 64 bytes, and its subscribers.
 pub(super) struct Broadcast {
     audience: Audience,
     publisher: Exchange,

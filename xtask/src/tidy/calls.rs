@@ -67,8 +67,8 @@ pub(super) fn file_system(source: &Source) -> Vec<(usize, String)> {
     })
 }
 
-/// The engine and what keeps the data are driven by whoever calls them; of the library of the event
-/// loop they know the channels.
+/// The engine and what keeps the data are driven by their callers; of the library of the event loop
+/// they know the channels.
 pub(super) fn event_loop(source: &Source) -> Vec<(usize, String)> {
     if !source.is_in(&["crates/engine/", "crates/durability/"]) {
         return Vec::new();

@@ -24,8 +24,8 @@ impl ArgvMemory {
         let start = ptr::with_exposed_provenance_mut::<u8>(self.range.start);
         // SAFETY: the kernel says that the arguments of this process lie there, and what lay there
         // was compared with them; they stay mapped, and may be written, as part of the main
-        // thread's stack. Rust's copies were made when there was one thread, and who asks for the
-        // arguments again reads bytes that still end with a NUL.
+        // thread's stack. Rust's copies were made when there was one thread, and a later look at
+        // the arguments reads bytes that still end with a NUL.
         unsafe {
             ptr::copy(shown.as_ptr(), start, shown.len());
             ptr::write_bytes(start.add(shown.len()), 0, room - shown.len());

@@ -1,6 +1,6 @@
-//! What a run has done so far, for whoever watches it (the progress line, statsd).
-//! Invariant: the numbers only grow, except `connections`; each is written by all threads of the
-//! run in batches, so a reader sees them a few milliseconds late and never torn.
+//! What a run has done so far, for its watchers (the progress line, statsd). Invariant: the numbers
+//! only grow, except `connections`; each is written by all threads of the run in batches, so a
+//! reader sees them a few milliseconds late and never torn.
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
@@ -15,6 +15,6 @@ pub struct Live {
     pub latency_us: AtomicU64,
     /// Connections that are open now.
     pub connections: AtomicU64,
-    /// The run is over: whoever draws stops.
+    /// The run is over: drawing stops.
     pub finished: AtomicBool,
 }

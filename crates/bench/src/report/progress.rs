@@ -1,6 +1,5 @@
 //! What is seen while a run goes on: memtier_benchmark's progress line, and gauges for statsd.
-//! Invariant: whoever watches only reads; a terminal or a statsd server that is gone never stops
-//! a run.
+//! Invariant: watchers only read; a terminal or a statsd server that is gone never stops a run.
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};

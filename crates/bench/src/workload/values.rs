@@ -1,5 +1,6 @@
 //! What values are made of. Invariant: under `--data-verify` and `--verify-only` a value is a
-//! function of its key and of the sizes asked for: whoever writes it, and in which run.
+//! function of its key and of the sizes asked for, whichever connection writes it, and in which
+//! run.
 
 use base::Random;
 

@@ -1,4 +1,4 @@
-//! The snapshot that a primary sends to whoever says SYNC, and how it is asked for.
+//! The snapshot that a primary sends in answer to SYNC, and how it is asked for.
 //!
 //! Invariant: the bytes given out are those of the snapshot, without the mark behind it.
 

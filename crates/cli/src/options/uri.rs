@@ -1,4 +1,4 @@
-//! `redis://`, `rediss://` and their kin: where the server is, and who asks.
+//! `redis://`, `rediss://` and their kin: where the server is, and which user asks.
 //!
 //! Invariant: what stands in the address wins over what stood before it, and only what it names is
 //! changed.

@@ -52,8 +52,8 @@ pub(crate) fn parse<C: Listed>(
 }
 
 impl TimeUnit {
-    /// The deadline that a client's number means, which may be over; `command` is who refuses it.
-    /// In a log any is taken: Valkey knows no latest one.
+    /// The deadline that a client's number means, which may be over; `command` is the one that
+    /// refuses it. In a log any is taken: Valkey knows no latest one.
     pub(crate) fn member_deadline(
         self,
         tx: &Tx,

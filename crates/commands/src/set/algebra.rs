@@ -180,7 +180,7 @@ fn store(
     let has_expired = sources.sets.iter().flatten().any(|set| set.has_expired(tx.expired_until()));
     drop(sources);
     if has_expired {
-        // The journal gets the command as it was sent: whoever runs it must find the same members.
+        // The journal gets the command as it was sent: a replay must find the same members.
         for key in keys.iter() {
             tx.expire_members(key, usize::MAX)?;
         }

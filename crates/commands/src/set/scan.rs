@@ -1,6 +1,7 @@
 //! Members in steps: SSCAN.
 //!
-//! Invariant: who goes on until the cursor 0 is told every member that was there all the time.
+//! Invariant: a scan that goes on until the cursor 0 tells every member that was there all the
+//! time.
 
 use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};

@@ -176,7 +176,7 @@ fn keep(
     reply: &mut Reply<'_>,
     operation: &CombineOperation,
 ) -> Result<(), Refusal> {
-    // The journal gets the command as it was sent: whoever runs it must find the same members.
+    // The journal gets the command as it was sent: a replay must find the same members.
     let keys = keys(args, 2, operation.names[1])?;
     for key in keys.iter() {
         tx.refresh_members(key)?;

@@ -12,7 +12,7 @@ use crate::errors::{NOT_AN_INTEGER, SYNTAX, invalid_expire};
 use crate::time_unit::TimeUnit;
 
 impl TimeUnit {
-    /// The deadline that a client's number means; `command` is who refuses it.
+    /// The deadline that a client's number means; `command` is the one that refuses it.
     pub(super) fn key_deadline(
         self,
         number: &[u8],

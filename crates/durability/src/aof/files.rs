@@ -141,8 +141,8 @@ impl AofDirectory {
         beside.join(OsStr::from_bytes(&self.name))
     }
 
-    /// Whether the manifest on disk is known. Where it is not, it may name an increment behind the
-    /// one that is written, which nothing may be added to then.
+    /// Whether the manifest on disk is known. A manifest that is not known may name an increment
+    /// behind the one that is written, which nothing may be added to then.
     pub(super) fn is_sure(&self) -> bool {
         self.is_sure
     }
@@ -158,7 +158,7 @@ impl AofDirectory {
         let file = self.storage.open(&path, OpenMode::Create).map_err(naming(&path))?;
         if let Err(error) = self.replace_manifest(next) {
             if !self.is_sure {
-                // Where that fails, too, it stays unsure.
+                // Where that fails, too, the manifest stays unsure.
                 let _ = self.withdraw_increment();
             }
             return Err(error);

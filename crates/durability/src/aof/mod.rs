@@ -337,7 +337,7 @@ pub(crate) fn start_for_backup(
     Ok(())
 }
 
-/// Ends a backup's log, if there is one; who likes may wait until nothing is written any more.
+/// Ends a backup's log, if there is one; the caller may wait until nothing is written any more.
 pub(crate) fn stop_for_backup(server: &'static Durability) -> Option<mpsc::Receiver<()>> {
     // Until all is done, so that nobody starts the next one in between.
     let mut slot = server.aof.queue();

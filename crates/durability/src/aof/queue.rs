@@ -76,8 +76,8 @@ struct Inner {
     is_forsaken: bool,
 }
 
-/// What the writer did last: who was answered by that comes again soon, and one sync for them and
-/// for those who came meanwhile takes less than two.
+/// What the writer did last: clients that were answered by that come again soon, and one sync for
+/// them and for those who came meanwhile takes less than two.
 #[derive(Clone, Copy, Default)]
 pub(super) struct LastBatch {
     pub(super) records: usize,
@@ -143,7 +143,7 @@ impl Inner {
         !self.orders.is_empty() || self.records > 0 && (self.is_due || self.bytes.len() > LARGE)
     }
 
-    /// Whether the writer waits for no more than there is. Then it is to be woken, once.
+    /// Whether the writer waits for no more than there is. The writer is to be woken then, once.
     fn is_enough(&mut self) -> bool {
         let is_enough = match self.wait {
             WriterWait::Nothing => false,

@@ -1,8 +1,8 @@
 //! A bug in the thread that writes the log: the thread goes on with another writer, which begins
 //! with a base made of the memory.
 //!
-//! Invariants: nobody waits for a writer that is no more, and nothing is acknowledged in between;
-//! each rewrite ends once.
+//! Invariants: no thread waits for a writer that is no more, and nothing is acknowledged in
+//! between; each rewrite ends once.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -461,7 +461,7 @@ impl LogWriter {
         }
     }
 
-    /// Has the disk keep all there is, as far as it does, and tells who waits for that.
+    /// Has the disk keep all there is, as far as it does, and wakes what waits for that.
     fn flush(&mut self, end: Lsn, done: &Sender<()>) {
         self.end = end;
         if self.state == LogState::WriteFailed {

@@ -304,7 +304,7 @@ impl Applier {
         let (end, database) =
             last.map_or((self.applied, self.database), |task| (task.end, task.selects));
         let handed_over = threads.hand_over(shares, &piece.bytes);
-        // Whatever comes of it, nobody is at work behind this.
+        // Whatever comes of it, no thread is at work behind this.
         threads.wait()?;
         handed_over?;
         (self.applied, self.database) = (end, database);

@@ -6,10 +6,10 @@
 //! What the commands themselves would tell the journal is nothing: the server is to be a replica
 //! (`keyspace_settings::set_replica`).
 //!
-//! Invariants: bytes are appended when their units are applied, in the order of the stream, and
-//! whoever stops the world (a cut of a snapshot) sees both or neither: from before a unit is run
-//! until its bytes are appended the thread has leave for heavy work, or the world. The offset that
-//! is told rises, and all up to there is applied and appended.
+//! Invariants: bytes are appended when their units are applied, in the order of the stream, and a
+//! stop of the world (a cut of a snapshot) sees both or neither: from before a unit is run until
+//! its bytes are appended the thread has leave for heavy work, or the world. The offset that is
+//! told rises, and all up to there is applied and appended.
 
 mod applier;
 mod queue;
@@ -88,7 +88,7 @@ impl StreamApplier {
     }
 
     /// Has whole units applied, before which this database is selected, and behind which the stream
-    /// has this offset. Never waits: whoever brings them heeds `queued_bytes`.
+    /// has this offset. Never waits: the caller heeds `queued_bytes`.
     pub fn push(&self, units: &[u8], end: u64, database: usize) {
         self.queue.push(units, end, database);
     }

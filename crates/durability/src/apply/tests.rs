@@ -1,5 +1,5 @@
 //! A stream that one server wrote is applied by another: same data, same journal, whatever the
-//! pieces and the threads; and whoever looks meanwhile sees whole units.
+//! pieces and the threads; and readers meanwhile see whole units.
 
 mod commands;
 mod cuts;

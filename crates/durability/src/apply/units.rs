@@ -1,7 +1,7 @@
 //! A primary's stream, split into units with their commands.
 //!
 //! Invariant: what is no protocol ends it; each unit is a command, or what stands between MULTI and
-//! EXEC. What is a command and cannot be run where it stands is for whoever runs it.
+//! EXEC. What is a command and cannot be run where it stands is the runner's business.
 
 use std::ops::Range;
 

@@ -158,8 +158,8 @@ fn load(
     }
     // The log is not turned on or off between the end and the look.
     let _turn = server.take_config_turn();
-    // Where something else was loaded than our log, it begins with that; and somebody may have
-    // changed his mind meanwhile. A client that sees that loading is over sees that, too.
+    // Where something else was loaded than our log, it begins with that; and the configuration may
+    // have changed meanwhile. A client that sees that loading is over sees that, too.
     aof::apply_config(server).inspect_err(|line| server.log.write_last(line))?;
     behind(history);
     server.loading.end();

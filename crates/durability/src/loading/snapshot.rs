@@ -103,7 +103,7 @@ pub(crate) fn load_to(
     Ok(LoadedSnapshot { end, origin, libraries })
 }
 
-/// The same on this thread and on a transaction that has the world: nobody is let in meanwhile.
+/// The same on this thread and on a transaction that has the world: no other is let in meanwhile.
 pub fn load_within(
     server: &'static Durability,
     file: &mut dyn File,

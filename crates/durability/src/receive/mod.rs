@@ -79,7 +79,7 @@ impl SnapshotReceiver {
         Ok(Self { pipe })
     }
 
-    /// What comes next. Never waits: whoever brings it heeds `queued_bytes`.
+    /// What comes next. Never waits: the caller heeds `queued_bytes`.
     pub fn push(&self, bytes: &[u8]) {
         self.pipe.push(bytes);
     }

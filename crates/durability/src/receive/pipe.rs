@@ -1,4 +1,4 @@
-//! Bytes of a primary's data on their way to whoever loads them.
+//! Bytes of a primary's data on their way to the thread that loads them.
 //!
 //! Invariant: what comes out is what went in, in that order; where the rest will not come that is
 //! an error, and never the end.

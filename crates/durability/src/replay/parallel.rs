@@ -1,7 +1,7 @@
 //! Threads that run segments of a source side by side, each the units of one share.
 //!
-//! Invariants: the units of a share are run in the order in which they were handed over; whoever
-//! waits for the threads sees all that it did.
+//! Invariants: the units of a share are run in the order in which they were handed over; a wait for
+//! the threads ends when all is done.
 
 use std::io;
 use std::sync::Arc;
@@ -176,8 +176,8 @@ impl Share {
     fn run(&self, tasks: &[Task], bytes: &[u8], out: &mut Output) -> Result<(), Stopped> {
         let keyspace = self.server.keyspace;
         for group in tasks.chunks(GROUP) {
-            // Where whoever handed them over keeps the world from being stopped, it comes in at
-            // once.
+            // Where the thread that handed them over keeps the world from being stopped, this one
+            // comes in at once.
             let _guard = TurnstileGuard::enter(keyspace, self.lane);
             let locate = |task: &Task| task.resolved.and_then(|Resolved { location, .. }| location);
             let locations: Vec<Location> = group.iter().filter_map(locate).collect();

@@ -292,7 +292,7 @@ impl<'s> Replayer<'s> {
         }
     }
 
-    /// A command of a stream is not run; nobody reads the answer.
+    /// A command of a stream is not run; the answer has no reader.
     #[cold]
     fn refuse_unfit(&mut self, unfit: &Unfit, args: Args<'_>, index: usize) {
         let name = match unfit {

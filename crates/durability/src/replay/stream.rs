@@ -1,5 +1,5 @@
 //! A thread that runs units of a primary's stream: where it is in the journal, what is booked of
-//! its commands, and who is woken.
+//! its commands, and which clients are woken.
 //!
 //! Invariants: one thread writes what is counted in its lane; a unit that was not applied as it
 //! came is noted before it counts as applied.

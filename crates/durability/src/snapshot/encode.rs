@@ -1,7 +1,7 @@
 //! Encoding: the threads that visit partitions and make chunks of the file.
 //!
-//! Invariant: an entry is encoded outside its lock unless that costs less than to copy it; who
-//! waits for the file to take a chunk holds neither lock nor leave for heavy work.
+//! Invariant: an entry is encoded outside its lock unless that costs less than to copy it; a thread
+//! that waits for the file to take a chunk holds neither lock nor leave for heavy work.
 
 use std::cell::RefCell;
 use std::rc::Rc;

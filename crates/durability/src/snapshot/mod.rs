@@ -3,8 +3,8 @@
 //! A snapshot has a thread of its own, and a few that encode. The thread takes the world for a
 //! moment and makes the cut (`keyspace::Walk`). From then on the encoders visit partitions and take
 //! what transactions are about to change from a queue; the snapshot's own thread writes their
-//! chunks to a sink: a file, or who reads them right away (`sink`). When that is slower than the
-//! changes, writing commands wait; when it stands still, the snapshot fails.
+//! chunks to a sink: a file, or a reader right away (`sink`). When that is slower than the changes,
+//! writing commands wait; when it stands still, the snapshot fails.
 //!
 //! Invariant: a sink is finished only when it was given all there was at the cut; however a
 //! snapshot ends, all marks agree again before another one uses them.
@@ -336,7 +336,7 @@ impl Snapshot {
         let mut patience = Patience::default();
         let mut lasts = || !self.is_awaited || patience.lasts(keyspace, Obstacle::World);
         if !background::wait_while(world, || self.given_up.get().is_none() && lasts()) {
-            // Where it was given up already, it stays so.
+            // A snapshot that was given up already stays so.
             self.give_up(Aborted::Busy);
             self.check()?;
         }

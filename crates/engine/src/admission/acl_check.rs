@@ -1,8 +1,8 @@
 //! What a user may do: the rules of its ACL beside each of its requests.
 //!
-//! Invariants: whoever runs a command for a client asks here first, on every port and wherever the
-//! command comes from; keys are found the way the lock plan finds them; a user who may do
-//! everything costs one look.
+//! Invariants: each run of a command for a client is asked about here first, on every port and
+//! wherever the command comes from; keys are found the way the lock plan finds them; a user who may
+//! do everything costs one look.
 
 use std::sync::Arc;
 
@@ -140,7 +140,7 @@ pub struct Login<'a> {
     pub password: &'a [u8],
 }
 
-/// The user of this name, if this is its password; who says another is noted in ACL LOG.
+/// The user of this name, if this is its password; another password is noted in ACL LOG.
 pub fn verify(server: &Shared, client: &Client, login: Login<'_>) -> Result<Arc<User>, Refusal> {
     let Login { context, word, name, password } = login;
     server.users.authenticate(name, password).ok_or_else(|| {

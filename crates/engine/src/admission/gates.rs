@@ -351,7 +351,7 @@ impl<'a> Again<'a> {
     }
 
     /// Whether it is not to begin now. An error says that it is not to begin at all. Asked while it
-    /// has its locks: whoever shuts a gate afterwards sees all that it does.
+    /// has its locks: a gate that is shut afterwards is shut behind all that it does.
     pub fn hold(&self) -> Result<bool, Refusal> {
         let Self { server, subject, request, effective, declared, .. } = *self;
         let flags = request.entry.spec.flags;
@@ -384,9 +384,9 @@ impl<'a> Again<'a> {
     }
 }
 
-/// Whether a command may run, or be queued, right behind one that was admitted; most are behind
-/// one for the same command. What a program says of itself is not looked at behind another: who
-/// cares leaves `before` out. What is denied is not noted: who asks here asks `admit` then.
+/// Whether a command may run, or be queued, right behind one that was admitted; most are behind one
+/// for the same command. What a program says of itself is not looked at behind another: a caller
+/// that cares leaves `before` out. What is denied is not noted: the caller asks `admit` then.
 #[inline]
 pub(crate) fn admits_behind(
     lane: &Lane,

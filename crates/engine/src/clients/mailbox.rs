@@ -129,14 +129,14 @@ impl Mailboxes {
         notices: Vec<Invalidation>,
         wakes: &PendingWakes,
     ) {
-        // As with signals, whoever hands them out finds the client wherever it is.
+        // As with signals, the worker that hands them out finds the client wherever it is.
         self.leave(client.lane(), wakes, |_| Letter::Notices(Arc::clone(client), notices));
     }
 
     /// Asks something of a client; whether that is new.
     pub fn signal(&self, client: &Arc<Client>, signal: Signal, wakes: &PendingWakes) -> bool {
         let is_first = client.ask(signal);
-        // The client may move meanwhile: whoever hands the letter out wakes it where it is.
+        // The client may move meanwhile: the worker that hands the letter out wakes it where it is.
         self.leave(client.lane(), wakes, |_| Letter::Wake(Arc::clone(client)));
         is_first
     }

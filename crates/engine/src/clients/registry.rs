@@ -125,7 +125,7 @@ pub struct LiveStats {
     pub(crate) subscriptions: [AtomicU32; SubscriptionKind::COUNT],
 }
 
-/// The names a client goes by; who has none has no room for them either.
+/// The names a client goes by; a client without any has no room for them either.
 #[derive(Default)]
 pub struct Names(Option<Box<ClientNames>>);
 
@@ -177,7 +177,7 @@ impl ClientNames {
     }
 
     /// Whether its present wait, or the last one, is one for keys. Where nothing stands for it such
-    /// a wait is over: who was served is so before it is marked as a client that waits no more.
+    /// a wait is over: a client was served before it is marked as a client that waits no more.
     pub fn waits_for_keys(&self) -> bool {
         !self.waiter.ptr_eq(&Weak::new())
     }
@@ -340,7 +340,7 @@ impl Clients {
 
     /// Whether the sessions of all these are over; if not, this waker is woken when one more is.
     pub fn poll_departures(&self, ids: &[ClientId], waker: &Waker) -> Poll<()> {
-        // Queued first: whoever leaves from here on is heard of.
+        // Queued first: a departure from here on is heard of.
         self.waiting().add(waker);
         let table = self.table();
         if ids.iter().any(|id| table.contains_key(id)) { Poll::Pending } else { Poll::Ready(()) }

@@ -120,7 +120,7 @@ impl Unregistration {
         }
     }
 
-    /// There is nobody left to do it: the process ends.
+    /// No thread is left to do it: the process ends.
     pub fn forget(&mut self) {
         self.keys.clear();
     }

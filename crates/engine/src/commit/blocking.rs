@@ -1,5 +1,5 @@
-//! Blocking commands: a client that found nothing waits in the queues of its keys, and whoever
-//! makes one of them ready serves it within the same transaction.
+//! Blocking commands: a client that found nothing waits in the queues of its keys, and the command
+//! that makes one of them ready serves it within the same transaction.
 //!
 //! Invariants: waiters of a key are served in the order they came; what a service changes is
 //! committed in one record with what made it possible; a waiter that was claimed is served, or
@@ -59,7 +59,7 @@ struct Service {
     /// The code of the error that is the reply, if it is one.
     error: Option<String>,
     /// Whether its client has its reply: one that found nothing may have changed something all the
-    /// same, as who reads for a group makes its consumer, or met what had expired.
+    /// same, as a read for a group makes its consumer, or met what had expired.
     is_over: bool,
 }
 

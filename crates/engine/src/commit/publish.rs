@@ -1,7 +1,7 @@
 //! The only door by which a write leaves a transaction.
 //!
 //! Called with the locks still held: those who waited for what the transaction changed are served,
-//! and all of it goes to the journal, and through it to whoever follows the data.
+//! and all of it goes to the journal, and through it to the followers of the data.
 //!
 //! Invariants: the order in which two transactions that share a key pass here is the order in which
 //! they ran; a panic before the journal has the record undoes the transaction, and one between

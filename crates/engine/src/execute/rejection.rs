@@ -1,6 +1,6 @@
 //! Commands that were not admitted, or have done nothing in the end.
 //!
-//! Invariant: whoever queues commands learns at EXEC that one was refused.
+//! Invariant: a client that queues commands learns at EXEC that one was refused.
 
 use commands::Role;
 use keyspace::Refusal;

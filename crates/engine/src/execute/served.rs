@@ -1,7 +1,7 @@
 //! A request as a crash report tells of it.
 //!
-//! Invariant: what a client sent is shown only where `hide-user-data-from-log` is off; whoever
-//! tells may be a signal handler, so nothing is allocated.
+//! Invariant: what a client sent is shown only where `hide-user-data-from-log` is off; the teller
+//! may be a signal handler, so nothing is allocated.
 
 use std::fmt::Arguments;
 

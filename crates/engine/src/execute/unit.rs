@@ -129,8 +129,9 @@ impl CommandExecution<'_> {
         self.park(acquisition, Round { number, moves, killed, ..Round::default() })
     }
 
-    /// Moves a program to a heavy-work thread, locks and all. While somebody asks for the world, it
-    /// waits, unless it cannot be undone any more; if it cannot move, it comes back to go on here.
+    /// Moves a program to a heavy-work thread, locks and all. While the world is asked for, the
+    /// unit waits, unless it cannot be undone any more; if it cannot move, it comes back to go on
+    /// here.
     #[cold]
     fn move_away(
         &mut self,

@@ -1,6 +1,6 @@
-//! How far the replicas are, as they say, and who waits for that: WAIT and WAITAOF.
+//! How far the replicas are, as they say, and the tasks that wait for that: WAIT and WAITAOF.
 //!
-//! Invariant: whoever waits is in line before it counts, so no acknowledgement comes too late.
+//! Invariant: a task is in line before it counts, so no acknowledgement comes too late.
 
 use std::sync::{Mutex, MutexGuard};
 use std::task::Waker;

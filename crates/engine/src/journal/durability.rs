@@ -25,7 +25,7 @@ pub const LATE_US: i64 = 500_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReaderId(pub(super) u64);
 
-/// What replies may rely on: who has what they saw.
+/// What replies may rely on: where what they saw must be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DurabilityLevel {
     /// Neither the system nor the disk needs to have it: replies never wait.
@@ -44,7 +44,7 @@ pub(super) enum WakeUp {
     All,
 }
 
-/// The readers, and who waits for them.
+/// The readers, and the tasks that wait for them.
 #[derive(Default)]
 pub(super) struct WaitingLine {
     pub(super) readers: Vec<Standing>,

@@ -87,8 +87,8 @@ impl Journal {
         }
     }
 
-    /// Appends what a client wrote beside the stream, for who keeps the data; returns the LSN where
-    /// the stream is. A record begins and ends in the first database.
+    /// Appends what a client wrote beside the stream, for the readers that keep the data; returns
+    /// the LSN where the stream is. A record begins and ends in the first database.
     pub(super) fn append_local(&self, tail: &mut Tail, record: &[u8]) -> Lsn {
         if !tail.takes_local {
             return tail.lsn;

@@ -1,4 +1,4 @@
-//! The journal: one sequence of records in commit order, and who reads it.
+//! The journal: one sequence of records in commit order, and its readers.
 //!
 //! A record is what a transaction changed, as the exact bytes of the replication stream. Every
 //! byte of that stream is a byte of a record, and every byte of a record counts: the SELECT by
@@ -13,9 +13,9 @@
 //! in whatever database the primary has selected.
 //!
 //! Without a reader nothing is encoded, nothing counts and nothing waits: the stream has a hole
-//! there. Every reader is given the same bytes, which belong to whoever appends them; what it keeps
-//! of them, and what becomes of a reader that is too slow for that, is the reader's own rule. How
-//! far each of them is, and what that means for replies, is in `durability`.
+//! there. Every reader is given the same bytes, which belong to the appender; what it keeps of
+//! them, and what becomes of a reader that is too slow for that, is the reader's own rule. How far
+//! each of them is, and what that means for replies, is in `durability`.
 //!
 //! Invariant: records that share a key are appended in the order their transactions ran, since
 //! `commit` appends under their locks.
@@ -241,7 +241,7 @@ impl Journal {
         lsn
     }
 
-    /// Lets a reader go: nobody waits for it any more. One that is not there is gone already.
+    /// Lets a reader go: no reply waits for it any more. One that is not there is gone already.
     pub fn detach(&self, id: ReaderId) {
         let mut tail = self.tail();
         tail.readers.retain(|attached| attached.id != id);
@@ -456,7 +456,7 @@ impl Journal {
         });
     }
 
-    /// Replies that saw up to `lsn` leave, though that is not safe with a reader: somebody wants
+    /// Replies that saw up to `lsn` leave, though that is not safe with a reader: an operator wants
     /// it so.
     pub fn release_up_to(&self, id: ReaderId, lsn: Lsn) {
         self.change(|line| {
@@ -491,7 +491,7 @@ impl Journal {
     }
 
     /// Changes what is known of the readers, and then says what follows: what is safe, what may
-    /// leave, and who goes on.
+    /// leave, and which tasks go on.
     fn change(&self, change: impl FnOnce(&mut WaitingLine) -> WakeUp) {
         let mut line = self.line();
         let wake_up = change(&mut line);

@@ -1,7 +1,7 @@
 //! Replies that tell of a write and wait until the snapshot file has followed a FLUSHALL: a start
 //! must not bring back what somebody was told is gone.
 //!
-//! Invariant: who waits is woken when the fence is lowered, or finds it lowered.
+//! Invariant: a waiting session is woken when the fence is lowered, or finds it lowered.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};

@@ -1,4 +1,4 @@
-//! Records and readers of the journal: what they are given, what is safe, and who waits for it.
+//! Records and readers of the journal: what they are given, what is safe, and what waits for it.
 
 use std::cell::Cell;
 use std::sync::Arc;

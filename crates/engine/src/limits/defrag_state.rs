@@ -1,6 +1,6 @@
 //! How far defragmentation has got, and whether more of it is worth its time.
 //!
-//! Invariant: one thread at a time is at a pass: whoever has its lock.
+//! Invariant: one thread at a time is at a pass: the one that has its lock.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};

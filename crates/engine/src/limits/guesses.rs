@@ -1,8 +1,8 @@
-//! Guessing of passwords: who fails often from one address is answered late, be the next attempt
-//! right or wrong.
+//! Guessing of passwords: attempts from an address that fails often are answered late, be the next
+//! attempt right or wrong.
 //!
 //! All attempts from an address are late then, as those of others behind the same one, but by no
-//! more than `failed-auth-delay`: nobody is shut out. A right password that was answered at once
+//! more than `failed-auth-delay`: no client is shut out. A right password that was answered at once
 //! would tell who guesses not to wait for the others.
 //!
 //! Invariant: what is kept is bounded, whatever addresses attempts come from.

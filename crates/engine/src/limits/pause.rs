@@ -1,4 +1,4 @@
-//! CLIENT PAUSE: until when commands wait, and who waits.
+//! CLIENT PAUSE: until when commands wait, and which sessions do.
 //!
 //! As in Redis, a pause of everything holds CLIENT UNPAUSE too, and RESET and QUIT: it ends by its
 //! time. Commands that would fail admission fail at once.
@@ -122,7 +122,7 @@ impl Pause {
     #[cold]
     pub fn holds(&self, flags: Flags, now: UnixMillis) -> bool {
         if self.time_left(now).is_none() {
-            // Over: nobody has to ask again, unless a new pause has just begun.
+            // Over: no session has to ask again, unless a new pause has just begun.
             let mut state = self.lock();
             if state.pending.is_empty() && state.until <= now {
                 state.until = 0;

@@ -42,7 +42,7 @@ pub enum Remarkable {
 /// A command that ran, and what it cost.
 #[derive(Clone, Copy)]
 pub(crate) struct Execution<'a> {
-    /// Whose it was; nobody's if a script called it.
+    /// The client; none if a script called it.
     pub(crate) client: Option<&'a Client>,
     /// Unix time in seconds.
     pub(crate) time_s: i64,

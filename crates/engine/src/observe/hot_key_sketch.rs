@@ -4,9 +4,9 @@
 //! of a client hides a key or makes it hotter than it is. What was noted counts half after each
 //! half-life, so what was hot an hour ago is not told of now.
 //!
-//! Invariants: each worker notes in a row of its own, so none waits for another but for whoever
-//! reads; the memory of a row is bounded, whatever clients send; a request of very many keys costs
-//! no more than one of some.
+//! Invariants: each worker notes in a row of its own, so none waits for another but for a reader;
+//! the memory of a row is bounded, whatever clients send; a request of very many keys costs no more
+//! than one of some.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};

@@ -2,7 +2,7 @@
 //! tracking lasts.
 //!
 //! Invariants: without a session a command costs one look at a word; each worker notes in a row of
-//! its own, so none waits for another but for who reads; a session's memory is bounded by its
+//! its own, so none waits for another but for a reader; a session's memory is bounded by its
 //! `count` and the number of workers.
 
 use std::collections::HashMap;

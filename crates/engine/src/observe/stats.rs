@@ -1,8 +1,8 @@
 //! Statistics of commands: calls, time, failures, and how long each took.
 //!
 //! Counted per worker by its own thread, as by each that applies a primary's stream, and summed by
-//! who reads. Durations go to a histogram with
-//! four buckets to a doubling, made when a command is first called by a worker.
+//! the reader. Durations go to a histogram with four buckets to a doubling, made when a command is
+//! first called by a worker.
 //!
 //! Invariant: one thread writes a worker's figures; heavy-work threads do not write here.
 

@@ -47,7 +47,8 @@ fn step(lane: &Lane, state: &mut AgingState) {
         state.pass = Some((partition + 1, (0, 0)));
         return;
     }
-    // A busy partition is tried again; who is in it for long lets the world wait, too.
+    // A busy partition is tried again; a transaction that is in it for long lets the world wait,
+    // too.
     let Some(mut grant) = keyspace.try_acquire(index) else { return };
     let access = AccessClock::new(keyspace.settings(), lane.now_ms());
     let next = grant.age(&access, state.clock_jump, index, place, STEP);

@@ -1,11 +1,12 @@
-//! `maxmemory-clients`: what all clients together may take, and who goes when it is more.
+//! `maxmemory-clients`: what all clients together may take, and which go when it is more.
 //!
-//! The largest goes first, as in Redis; who said CLIENT NO-EVICT stays. Looked at by the slow clock
-//! and by each session that keeps much itself, so that nobody outgrows the limit by much.
+//! The largest goes first, as in Redis; a client that said CLIENT NO-EVICT stays. Looked at by the
+//! slow clock and by each session that keeps much itself, so that nobody outgrows the limit by
+//! much.
 //!
-//! Invariants: nobody is closed but by its own session, which is asked to; who was asked no longer
-//! counts. All clients are looked at by a session only where large ones may have outgrown what was
-//! left at the last look.
+//! Invariants: a client is closed by its own session alone, which is asked to; a client that was
+//! asked no longer counts. All clients are looked at by a session only where large ones may have
+//! outgrown what was left at the last look.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

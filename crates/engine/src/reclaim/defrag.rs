@@ -3,8 +3,8 @@
 //! A pass marks pages of the arena whose blocks others have room for, then goes over all partitions
 //! and moves the entries and tables that lie there. Workers do it in cycles between their commands,
 //! for a share of their time that grows with the waste, and while no client asks anything for the
-//! largest one; and who needs room for a command does some
-//! of it before anything is evicted, as what is evicted leaves pages half empty, too.
+//! largest one; and a worker that needs room for a command does some of it before anything is
+//! evicted, as what is evicted leaves pages half empty, too.
 //!
 //! Invariant: one worker at a time is at it; a step holds at most one partition, for a few
 //! microseconds, and changes no data.
@@ -32,7 +32,7 @@ const STEP: usize = 64;
 /// Steps between two looks at the clock.
 const STEPS_PER_TICK: usize = 8;
 
-/// The most ticks in one go for who needs room: some tenths of a millisecond.
+/// The most ticks in one go where room is needed: some tenths of a millisecond.
 const RELIEF_MAX: usize = 8;
 
 /// A pass that would gain less than this part of the waste is not worth going over everything.

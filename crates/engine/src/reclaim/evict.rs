@@ -5,8 +5,8 @@
 //! memory, to lock, and to commit is done once for all of them; of all that a round has looked at
 //! those go that are worth least.
 //!
-//! What waits to be freed in the background is in use until it is freed: who needs memory frees
-//! some of it first, or waits until it is, and evicts what is missing beyond it.
+//! What waits to be freed in the background is in use until it is freed: a worker that needs memory
+//! frees some of it first, or waits until it is, and evicts what is missing beyond it.
 //!
 //! Invariant: it runs with no lock held, takes only locks that are free, and what it removes leaves
 //! by `commit`.
@@ -281,7 +281,7 @@ fn awaits_garbage(server: &Shared, more: usize) -> bool {
     }
     if garbage > 0 {
         server.budget.gate.close();
-        // If it is freed by now, nobody else opens the gate.
+        // If it is freed by now, no other thread opens the gate.
         fence(Ordering::SeqCst);
         admit_writers(server);
     }

@@ -1,5 +1,5 @@
 //! Keys of a writable replica that its own clients gave deadlines: they go when these are over, and
-//! nobody who follows the data is told.
+//! no follower of the data is told.
 //!
 //! Invariant: one round is under way at most, and holds one partition at a time.
 

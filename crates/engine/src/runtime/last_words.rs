@@ -143,7 +143,7 @@ impl<const MAX: usize> LineBuffer<MAX> {
 
     fn write_to(&self, outlet: BorrowedFd<'_>) {
         let mut rest = &self.bytes[..self.length];
-        // There is nobody left to tell.
+        // No reader is left to tell.
         while let Ok(written @ 1..) = rustix::io::write(outlet, rest) {
             rest = &rest[written..];
         }

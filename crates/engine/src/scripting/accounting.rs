@@ -1,4 +1,4 @@
-//! What the commands of a script cost, for the statistics, and how they look to who watches.
+//! What the commands of a script cost, for the statistics, and how they look to MONITOR.
 //!
 //! Invariant: nothing is told before the script is over, and nothing of a run that was undone.
 
@@ -13,8 +13,8 @@ use crate::session::Session;
 use crate::shared::Shared;
 use crate::table::command_table::CommandEntry;
 
-/// Lines for who watches are kept up to about so many bytes: a script may call any number of
-/// commands, and as many scripts run as there are threads.
+/// Lines for MONITOR are kept up to about so many bytes: a script may call any number of commands,
+/// and as many scripts run as there are threads.
 const SHOWN_MAX: usize = 256 << 10;
 /// So many calls are kept for the logs of commands.
 const REMARKS_MAX: usize = 128;
@@ -73,7 +73,7 @@ impl Accounting {
         &mut self.others[place]
     }
 
-    /// Keeps a line for who watches; none after one that did not fit, so there are no gaps.
+    /// Keeps a line for MONITOR; none after one that did not fit, so there are no gaps.
     #[cold]
     pub(super) fn show(
         &mut self,

@@ -386,7 +386,7 @@ impl ScriptHost<'_> {
                 self.unit.refuse(&NOT_FROM_SCRIPT, reply);
                 return Ok(true);
             }
-            // From there on it goes on where it is: on a worker nobody could end it.
+            // From there on it goes on where it is: on a worker no client could end it.
             if self.unit.refuses_long_work() && self.may_restart {
                 return Err(Stop::Heavy);
             }

@@ -37,7 +37,8 @@ pub struct AclSubject {
 }
 
 impl Session {
-    /// The client's user, if there are rules to ask; `None` too for who has not said who it is.
+    /// The client's user, if there are rules to ask; `None` too for a client that has not
+    /// authenticated.
     #[inline]
     pub(crate) fn acl_subject(&self, server: &Shared) -> Option<Arc<AclSubject>> {
         if self.may_do_everything() { None } else { self.look_up_acl_subject(server) }

@@ -25,7 +25,7 @@ pub struct Later {
 }
 
 impl Later {
-    /// Has more read, by who appends to a vector with room.
+    /// Has more read, by a function that appends to a vector with room.
     pub fn take_in(
         &mut self,
         read: impl FnOnce(&mut Vec<u8>) -> Poll<io::Result<usize>>,

@@ -108,7 +108,7 @@ pub trait Waits {
     /// What the gates say now of the request that waits for an event.
     fn refusal(&self) -> Option<Refusal>;
 
-    /// From here on nobody serves it; `false` if somebody does so this moment.
+    /// From here on no command serves it; `false` if somebody does so this moment.
     fn withdraw(&mut self) -> bool;
 
     /// Replies how the wait for an event ended.
@@ -407,7 +407,8 @@ fn heed(body: &mut impl Body, demand: Demand) -> Turn {
         Demand::Kill | Demand::Move => return Turn::End,
         Demand::Review => {
             let may_stay = review(body);
-            // While it is asked, nobody gives it anything; what changes from here on it sees now.
+            // While it is asked, no command gives it anything; what changes from here on it sees
+            // now.
             body.has_heeded(Signal::Review);
             if !may_stay || !review(body) {
                 return Turn::End;

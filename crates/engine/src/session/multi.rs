@@ -311,7 +311,7 @@ impl Watching {
         self.keys.iter().for_each(|(database, key)| tx.unwatch(*database, key, &self.watch));
     }
 
-    /// As `end`, at some time soon: nobody waits for it.
+    /// As `end`, at some time soon: no client waits for it.
     pub(crate) fn end_elsewhere(self, server: &'static Shared) {
         let is_much = self.keys.len() > FEW;
         let begin = move || {

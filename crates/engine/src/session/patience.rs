@@ -1,4 +1,4 @@
-//! -BUSY: who waits too long for what others hold is told so, instead of waiting on.
+//! -BUSY: a request that waits too long for what others hold is told so, instead of waiting on.
 //!
 //! A data command that cannot begin waits in its session. When what it waits for, a stop of the
 //! world or a command on a background thread, has lasted for `busy-reply-threshold`, it is answered
@@ -174,7 +174,7 @@ mod tests {
         assert!(!waits_on(server, Obstacle::World, now), "it still keeps the world from stopping");
         running.resume(set(&[2, 3]));
         assert!(waits(1) && !waits(2) && !waits(3));
-        // A gate held it: nobody has waited for it since.
+        // A gate held it: no request has waited for it since.
         running.pause();
         running.begin_anew();
         running.resume(set(&[2, 3]));

@@ -1,6 +1,6 @@
 //! A client that waits for keys: what stands for it in their queues, and what it gets.
 //!
-//! Invariant: whichever way a wait ends, its waiter leaves the queues; nobody is served whose
+//! Invariant: whichever way a wait ends, its waiter leaves the queues; no client is served whose
 //! session is gone.
 
 use std::cell::Cell;
@@ -71,7 +71,7 @@ pub enum ServedWith {
 pub struct KeyWait {
     pub(crate) server: &'static Shared,
     pub(crate) waiter: Arc<Waiter>,
-    /// Whether it stands there still: whoever serves a client takes it from that one queue.
+    /// Whether it stands there still: the service of a client takes it from that one queue.
     pub(crate) stands: Cell<bool>,
 }
 

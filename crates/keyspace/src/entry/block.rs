@@ -68,7 +68,7 @@ impl Block {
         let block = Self(arena::allocate(key_offset + key.len() + value_len));
         #[cfg(test)]
         super::live_blocks::add(1);
-        // SAFETY: the fresh allocation covers every offset below; nobody else knows it.
+        // SAFETY: the fresh allocation covers every offset below; no other code knows it.
         unsafe {
             block.at(0).cast::<u64>().write(header.bits());
             if let Some(deadline) = deadline {

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Invariant: a version that was told belongs to this value alone; whatever changes the value takes
-//! the version away, and who asks next is told a new one.
+//! the version away, and the next question is answered with a new one.
 
 use base::time::UnixMillis;
 use structs::object::Kind;
@@ -198,7 +198,7 @@ impl EntryRef<'_> {
         let room = self.header().item_room();
         let is_held = room.holds(notes, version);
         if is_held && room != ItemRoom::None {
-            // SAFETY: whoever changes an entry has its table for itself.
+            // SAFETY: a change of an entry has its table for itself.
             room.write(unsafe { self.block.item_mut() }, notes, version);
         }
         is_held

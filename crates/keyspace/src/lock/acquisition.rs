@@ -301,8 +301,8 @@ impl Acquisition {
         }
     }
 
-    /// Says that its locks, which are all there, will be held for long. `false` if somebody claimed
-    /// any of them before: who has changed nothing yet gives them back.
+    /// Says that its locks, which are all there, will be held for long. `false` if another claimed
+    /// any of them before: a transaction that has changed nothing yet gives them back.
     #[must_use]
     pub fn prolong(&mut self) -> bool {
         let Wanted::Partitions(partitions) = &self.wanted else { return true };

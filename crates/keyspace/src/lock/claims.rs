@@ -1,14 +1,14 @@
-//! Claims: who was kept from its locks for long is next.
+//! Claims: a transaction that was kept from its locks for long is next.
 //!
 //! A transaction that was beaten several times by such as hold their locks for long claims all its
-//! partitions. Those that hold them go on; whoever would hold one of them for long from here on
-//! gives its locks back and waits until the claim is over, unless its own claim is older. So the
-//! claimant has to wait for those only that had begun before, and for short ones.
+//! partitions. Those that hold them go on; a transaction that would hold one of them for long from
+//! here on gives its locks back and waits until the claim is over, unless its own claim is older.
+//! So the claimant has to wait for those only that had begun before, and for short ones.
 //!
 //! Invariants: claims have rising numbers, and a transaction waits for claims with lower ones only;
-//! who waits for a claim holds no lock. A thread that holds locks for long says so first and looks
-//! for claims second, a claimant claims before it looks at the locks, and claims are made and
-//! looked for under one mutex: so at least one of two sees the other.
+//! a transaction that waits for a claim holds no lock. A thread that holds locks for long says so
+//! first and looks for claims second, a claimant claims before it looks at the locks, and claims
+//! are made and looked for under one mutex: so at least one of two sees the other.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -64,7 +64,7 @@ impl Claims {
     }
 
     /// Whether any of these partitions, in rising order, is claimed, by an older claim than one's
-    /// own. If so, and there is a waker, it is woken when a claim ends.
+    /// own. If so, the waker, if there is one, is woken when a claim ends.
     #[cold]
     pub(crate) fn stand_before(
         &self,

@@ -1,4 +1,5 @@
-//! Partition locks: who may touch a partition, and who waits for it without a thread.
+//! Partition locks: which transaction may touch a partition, and which wait for it without a
+//! thread.
 //!
 //! A lock is one word: HELD, LONG while its holder will keep it for long, HANDED until the one that
 //! was handed it has come for it, and QUEUED while tickets wait. Taking a free lock and giving back

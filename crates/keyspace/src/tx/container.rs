@@ -1,8 +1,8 @@
 //! Reading and changing containers, each through its type.
 //!
 //! Invariant: a container without elements does not exist, so an edit that leaves none removes the
-//! key, and one that makes the first adds it; and members whose time is over are removed before
-//! an edit sees them, as an effect of its own. Reading leaves them: who reads passes over them.
+//! key, and one that makes the first adds it; and members whose time is over are removed before an
+//! edit sees them, as an effect of its own. Reading leaves them: readers pass over them.
 
 use base::time::UnixMillis;
 use structs::hash::Hash;
@@ -69,7 +69,7 @@ impl Tx {
     }
 
     /// Removes all members of the container at a key whose time is over. To be called before the
-    /// first change. The members stay for whoever says when they go.
+    /// first change. The members stay for the server that says when they go.
     #[inline]
     pub fn refresh_members(&mut self, key: &[u8]) -> Result<(), Refusal> {
         self.refresh_beyond(key, 0)

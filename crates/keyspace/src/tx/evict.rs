@@ -1,6 +1,6 @@
 //! Eviction: looking for keys that are worth least, and removing them.
 //!
-//! To wait for memory is what it costs: nobody used these keys for long. So some partitions are
+//! To wait for memory is what it costs: these keys were not used for long. So some partitions are
 //! looked at together, and what all looks will touch is on its way before the first goes on.
 //!
 //! Invariant: a look touches a bounded number of entries of a held partition; of all that were
@@ -94,7 +94,7 @@ struct Victim {
 /// An entry that is looked at.
 #[derive(Clone, Copy)]
 pub(super) struct Seen<'a> {
-    /// How little it is worth: who has more goes first. Chance, until that is known.
+    /// How little it is worth: the one with more goes first. Chance, until that is known.
     rank: u64,
     partition: PartitionIndex,
     database: usize,

@@ -75,7 +75,8 @@ pub struct TxOptions {
     /// The same in microseconds, for TIME; it may be a little later, where several programs share
     /// a transaction.
     pub now_us: i64,
-    /// Whether keys whose time is over are there as any other: for whoever says when they go.
+    /// Whether keys whose time is over are there as any other: for the server that says when they
+    /// go.
     pub sees_expired: bool,
     /// Whether what it reads and changes counts as used (`CLIENT NO-TOUCH` clears it).
     pub touches: bool,
@@ -86,7 +87,7 @@ pub struct TxOptions {
     /// Whether those whom it makes ready are served within the budget of its worker: where that is
     /// too little, all of it begins again on a heavy-work thread.
     pub serves_within_budget: bool,
-    /// Whether it makes no record: the journal gets what it does from whoever runs it.
+    /// Whether it makes no record: the journal gets what it does from its caller.
     pub unrecorded: bool,
     /// Whose it is, by a number that means nothing here; 0 if nobody asked for it.
     pub origin: u64,

@@ -1,7 +1,7 @@
 //! Which keys a transaction modifies, for those who observe it: watches, and caches of clients.
 //!
-//! Invariant: nobody is told of a key that a command opened and left as it was, unless it says so;
-//! while nobody observes, nothing is gathered.
+//! Invariant: no observer is told of a key that a command opened and left as it was, unless it says
+//! so; without an observer nothing is gathered.
 
 use std::sync::Arc;
 

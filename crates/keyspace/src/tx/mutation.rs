@@ -356,7 +356,7 @@ impl Mutation<'_> {
         }
     }
 
-    /// Saves an entry for whoever must see it as it was.
+    /// Saves an entry for the walks that must see it as it was.
     #[inline]
     fn before_change(&mut self, place: Place) {
         self.made.touched = true;
@@ -453,7 +453,7 @@ pub(super) fn discard(keyspace: &Keyspace, entry: EntryBox) {
     }
 }
 
-/// Notes a key for whoever waits for it.
+/// Notes a key for the clients that wait for it.
 #[cold]
 fn note_ready(
     content: &PartitionContent,

@@ -1,7 +1,7 @@
 //! Waiting for keys: joining their queues, and finding which client can be served.
 //!
-//! Invariant: a transaction that changed a key somebody waits for knows it by `next_ready`; nobody
-//! has to look for it.
+//! Invariant: a transaction that changed a key with waiters knows it by `next_ready`, and does not
+//! have to look for it.
 
 use std::sync::Arc;
 

@@ -139,7 +139,7 @@ impl Tx {
         Ok(true)
     }
 
-    /// Notes a deadline that a client of a replica sets: nobody else knows of it.
+    /// Notes a deadline that a client of a replica sets: its primary does not know of it.
     #[inline]
     pub(super) fn note_local_deadline(&self, key: &[u8]) {
         let local = self.keyspace.local_deadlines();

@@ -1,4 +1,4 @@
-//! A base as commands, for whoever wants to read it: those that Redis writes where
+//! A base as commands, to be read by people and programs: those that Redis writes where
 //! `aof-use-rdb-preamble` is off.
 //!
 //! Invariants: run where the key is not, the commands give the entry again, as far as commands can

@@ -400,7 +400,8 @@ impl<'a> Cursor<'a> {
             Ending::Cut { at, left } if left.admits(&here[..at]) => return Ok(true),
             Ending::Cut { .. } => false,
             Ending::Another => true,
-            // The one behind ours begins with an annotation; who leaves none is another server.
+            // The one behind ours begins with an annotation; a writer that leaves none is another
+            // server.
             Ending::Beyond => is_short || !matches!(here.get(len), None | Some(b'#')),
             Ending::Lost => false,
             Ending::Unclear => is_short,

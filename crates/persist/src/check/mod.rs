@@ -71,7 +71,7 @@ pub struct Operator<'a> {
 }
 
 impl Operator<'_> {
-    /// Whether it is to be gone on with; who says nothing does not want it.
+    /// Whether it is to be gone on with; no answer means no.
     fn agrees(&mut self) -> Result<bool, Flaw> {
         write!(self.out, "Continue? [y/N]: ")?;
         self.out.flush()?;
@@ -98,7 +98,7 @@ pub fn run(
     match result {
         Ok(()) => true,
         Err(Flaw(line)) => {
-            // There is nobody else to tell.
+            // No other reader is there to tell.
             let _ = writeln!(operator.out, "{line}");
             false
         }

@@ -53,8 +53,8 @@ impl<'f> Window<'f> {
     pub(crate) fn fill(&mut self, needed: u64) -> io::Result<bool> {
         let filled = self.bytes.len();
         let needed = usize::try_from(needed).unwrap_or(usize::MAX);
-        // What is needed next may be little and not the last: who looks at all of it again each
-        // time must not do so often.
+        // What is needed next may be little and not the last: a reader that looks at all of it
+        // again each time must not do so often.
         let step = needed.max(filled / 2).min(filled).max(BLOCK);
         self.bytes.reserve_exact(step);
         self.bytes.resize(filled + step, 0);

@@ -2,9 +2,9 @@
 //! and responses, all without any input or output.
 //!
 //! A request says what is to be done ([`Operation`]) and how the client wants to be told
-//! ([`Form`]); whoever executes it looks at the operation only, and answers with [`answer`], which
-//! looks at the form only. Invariants: nothing is allocated for a request; a request borrows the
-//! bytes it came in, and what they hold is checked before it is given out.
+//! ([`Form`]); the executor looks at the operation only, and answers with [`answer`], which looks
+//! at the form only. Invariants: nothing is allocated for a request; a request borrows the bytes it
+//! came in, and what they hold is checked before it is given out.
 
 mod answer;
 mod binary;

@@ -112,7 +112,7 @@ pub struct Retrieve<'a> {
     pub shows_ttl_first: bool,
     /// The CAS value of an item that is made.
     pub new_cas: Option<u64>,
-    /// Whether the client takes part in the contest of who fills a stale item anew.
+    /// Whether the client takes part in the contest for the right to fill a stale item anew.
     pub can_win: bool,
     /// Whether the answer shows when the item was last read.
     pub shows_access: bool,

@@ -3,7 +3,7 @@
 //! much.
 //!
 //! Invariants:
-//! - what Lua raises leaves by a jump over frames of ours; so who calls what may raise holds
+//! - what Lua raises leaves by a jump over frames of ours; so a caller of what may raise holds
 //!   nothing that would have to be dropped;
 //! - no panic of a host crosses a frame of Lua's: it is kept, and goes on when the run is over;
 //! - a host is lent for one run: nobody reaches it before, after, or twice at once.

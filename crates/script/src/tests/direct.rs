@@ -66,7 +66,7 @@ fn what_users_write_needs_no_lua() {
         check("return redis.call('GET', KEYS[1])", &["k"], &[], r"$1\r\nv\r\n");
         check("return redis.call('GET', KEYS[1])", &["none"], &[], r"_\r\n");
         check("return redis.call('SET', KEYS[1], ARGV[1])", &["k"], &["w"], r"+OK\r\n");
-        // A lock is given back by who has it.
+        // A lock is given back by its holder.
         let unlock = "-- only the owner\nif redis.call(\"get\", KEYS[1]) == ARGV[1] then\n  \
             return redis.call('set', KEYS[1], '')\nelse\n  return 0\nend\n";
         check(unlock, &["k"], &["v"], r"+OK\r\n");

@@ -342,8 +342,8 @@ fn large_arguments_are_not_kept_for_scripts_that_cannot_see_them() {
     assert!(bench.lua.memory() < before - (large.len() >> 1), "{before}");
 }
 
-/// What ends a script while it reads an answer leaves nothing of that answer to whoever comes next,
-/// in the same script or in another user's.
+/// What ends a script while it reads an answer leaves nothing of that answer to what comes next, in
+/// the same script or in another user's.
 #[test]
 fn an_answer_that_is_not_read_to_its_end_is_nobody_else_s() {
     const GET: &str = "return redis.call('get', 'small')";

@@ -351,7 +351,7 @@ enum Prepared {
     Nothing,
     /// The log's new place.
     Log(Sink),
-    /// Sockets that are bound; nobody is let in yet.
+    /// Sockets that are bound; no client is let in yet.
     Listeners,
     /// What new encrypted connections begin with.
     Tls(Option<Arc<tls::Contexts>>),

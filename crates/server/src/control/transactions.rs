@@ -85,7 +85,7 @@ const UNWATCH: ControlCommand = Command {
     },
 };
 
-/// Ends what was queued and watched; nobody waits for the locks of the watched keys.
+/// Ends what was queued and watched; no client waits for the locks of the watched keys.
 fn end_transaction(context: &mut Context<'_>) -> Result<(), Refusal> {
     let lane = context.lane()?;
     let session = context.session()?;

@@ -81,7 +81,7 @@ fn now_us(server: &HttpState) -> i64 {
     server.keyspace.clock().monotonic_us()
 }
 
-/// The default user, for who does not say a name.
+/// The default user, for a request without a name.
 fn unnamed(server: &HttpState, peer: SocketAddr) -> Result<Arc<User>, StatusCode> {
     let is_near = peer.ip().to_canonical().is_loopback();
     let user = server.users.authenticate(DEFAULT, b"").ok_or(StatusCode::UNAUTHORIZED)?;

@@ -3,8 +3,8 @@
 //! A thread of its own serves it. Figures are read from the same places as INFO; what takes a
 //! command is run by a worker, in a session of the caller's user.
 //!
-//! Invariants: who asks for figures has the right to run INFO; health is told to everybody, without
-//! a figure; a command is run with the rights of the caller's user and no others.
+//! Invariants: a caller who asks for figures has the right to run INFO; health is told to all,
+//! without a figure; a command is run with the rights of the caller's user and no others.
 
 mod access;
 mod api;

@@ -33,7 +33,7 @@ pub(crate) fn is_authenticated(server: &MemcachedServer, session: &Session) -> b
     session.is_authenticated() || !needs_login(server)
 }
 
-/// Whether clients may say who they are: who need not can still be somebody else than the default
+/// Whether clients may say who they are: one that need not can still be another than the default
 /// user.
 fn offers_login(server: &MemcachedServer) -> bool {
     needs_login(server) || server.users.all().len() > 1

@@ -368,7 +368,7 @@ impl Draft {
         self.set("protected-mode", b"no");
     }
 
-    /// `-Y FILE` and `-S`: who stands in the file may come in.
+    /// `-Y FILE` and `-S`: users in the file may come in.
     fn authenticate(&mut self, password_file: Option<&Path>) -> Result<(), String> {
         let named = self.credentials.take();
         let file = match &named {

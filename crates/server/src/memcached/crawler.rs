@@ -1,5 +1,5 @@
-//! `lru_crawler metadump` and `mgdump`, and `stats cachedump`: all items, named one by one, for who
-//! warms another cache.
+//! `lru_crawler metadump` and `mgdump`, and `stats cachedump`: all items, named one by one, to warm
+//! another cache with.
 //!
 //! Invariants: it visits one partition at a time, as SCAN does, so an item that stays is named and
 //! none is named twice; keys are written so that no byte of theirs looks like the end of a line.

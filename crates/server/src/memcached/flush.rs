@@ -25,7 +25,7 @@ impl RequestContext<'_> {
     pub(super) fn flush(&mut self, expiry: Expiry) -> Step {
         let server = self.server;
         self.count(Counter::CmdFlush);
-        // There is one moment: who says another has taken back the former one.
+        // There is one moment: another takes back the former one.
         let flush_at = &server.memcached.flush_at;
         if let Deadline::At(moment) = expiry.deadline(self.lane.now_ms()) {
             flush_at.store(moment, Ordering::Relaxed);

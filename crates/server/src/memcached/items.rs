@@ -263,7 +263,7 @@ impl Work<'_> {
                 return Ok(Response::NotFound);
             };
             // A client that missed an invalidation may store what others then see as stale, for no
-            // longer than they would have seen what was there; who had won is still at it.
+            // longer than they would have seen what was there; the winner is still at it.
             let replaces = matches!(store.mode, StoreMode::Set | StoreMode::Replace);
             let is_late = replaces && store.invalidates && (1..cas).contains(&compare);
             if compare != cas && !is_late {
@@ -324,7 +324,7 @@ impl Work<'_> {
         Ok(Some(size))
     }
 
-    /// A value that was made longer counts as a new one: nobody has read it or won it.
+    /// A value that was made longer counts as a new one: no client has read it or won it.
     fn renew(&mut self, key: &[u8]) -> Result<(), Refusal> {
         self.told.counters.add(Counter::TotalItems);
         let flags = self.notes_of(key)?.flags;

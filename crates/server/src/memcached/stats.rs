@@ -330,7 +330,7 @@ const FIGURES_OF_SLABS: [&str; 8] = [
     "touch_hits",
 ];
 
-/// What cannot be set, as who reads settings knows it.
+/// What cannot be set, as readers of settings know it.
 const FIXED_SETTINGS: &[(&str, &str)] = &[
     ("growth_factor", "1.25"),
     ("chunk_size", "48"),

@@ -1,7 +1,8 @@
 //! Users of memcached's clients: a file of lines `user:password`, read again at SIGHUP.
 //!
 //! Invariants: a file that is not as it should be changes nothing: the server does not start with
-//! it, and one that runs keeps the users it has; who is let in has the rights of the default user.
+//! it, and one that runs keeps the users it has; a client that is let in has the rights of the
+//! default user.
 
 use std::ffi::OsStr;
 use std::fs;

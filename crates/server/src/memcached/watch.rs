@@ -1,7 +1,7 @@
 //! `watch`: what happens to items and connections, a line each, for those who watch.
 //!
-//! Invariants: a class that nobody watches costs a load, and nothing is put in words for it; who
-//! watches is told nothing else and asks nothing more; of one that does not read no more than
+//! Invariants: a class without a watcher costs a load, and nothing is put in words for it; a
+//! watcher is told nothing else and asks nothing more; of one that does not read no more than
 //! `BACKLOG` bytes are kept, and it is told how many lines it missed.
 
 use std::fmt::Display;

@@ -76,7 +76,8 @@ pub(super) fn copy(
         parcels.push(Parcel { server, index, key, deadline, copy, watch });
     }
     let wakes = PendingWakes::default();
-    // What was over may go now. Where somebody waits for that who needs more locks, it goes later.
+    // What was over may go now. Where a transaction waits for that which needs more locks, the key
+    // goes later.
     if commit(server, &wakes, &mut tx, Args::default()).is_err() {
         drop(tx.widen(0));
     } else {

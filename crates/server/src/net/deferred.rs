@@ -6,7 +6,7 @@
 //! as some requests. One task takes all second turns: to run the task of each session again would
 //! cost as much as to execute its request.
 //!
-//! Invariants: whoever stands in line is seen to by that task; no batch waits behind sessions whose
+//! Invariants: each session in line is seen to by that task; no batch waits behind sessions whose
 //! first turns came later than `WAIT_US` after the first of those who wait with replies.
 
 use std::cell::{Cell, RefCell};

@@ -5,8 +5,8 @@
 //! writes the replies of all sessions, as in second turns (`deferred.rs`).
 //!
 //! Invariants: while somebody stands in line, the task stands in the journal's line for the lowest
-//! LSN in it, or is about to; who stands in line stays there until that LSN is safe, however often
-//! it was told to look.
+//! LSN in it, or is about to; a session in line stays there until its LSN is safe, however often it
+//! was told to look.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;

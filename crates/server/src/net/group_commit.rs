@@ -4,7 +4,7 @@
 //! few, and all others wait for the next one. So records that are appended in a session's turn may
 //! wait until no session that is ready writes any more, or the first has waited for `LONGEST_US`.
 //!
-//! Invariant: whoever joins is followed by a `rest`, of the same thread.
+//! Invariant: each record that joins is followed by a `rest`, of the same thread.
 
 use std::cell::Cell;
 use std::future::poll_fn;

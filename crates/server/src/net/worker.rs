@@ -163,7 +163,7 @@ impl Worker {
         self.deferred.may_defer_replies(bytes, self.batch_began().us(), self.ticked_us())
     }
 
-    /// Ends a session's turn: the turnstile is left, and who was left letters is told.
+    /// Ends a session's turn: the turnstile is left, and workers that were left letters are told.
     #[inline]
     pub(crate) fn end_turn(&self) {
         self.leave();
@@ -280,9 +280,9 @@ const WOKEN_LEAST: usize = 16;
 const GROUPS: usize = 3;
 
 /// Hands out what comes into the worker's mailbox, and wakes the sessions it is for a few at a
-/// time. In between the worker looks at its sockets: who has just published need not wait until all
-/// subscribers have been written to before it is heard again, and what it says meanwhile goes to
-/// those who stand in line in one piece.
+/// time. In between the worker looks at its sockets: a client that has just published need not wait
+/// until all subscribers have been written to before it is heard again, and what it says meanwhile
+/// goes to those who stand in line in one piece.
 async fn deliver_mail(worker: Rc<Worker>) {
     let mailboxes = &worker.server.mailboxes;
     let mut together = WOKEN_LEAST;
@@ -329,8 +329,8 @@ fn bind(worker: &Worker) {
     }
 }
 
-/// Sends all sessions away and waits until the last is gone. No more can come: who is told to
-/// retire is no longer in the pool.
+/// Sends all sessions away and waits until the last is gone. No more can come: a worker that is
+/// told to retire is no longer in the pool.
 async fn retire(worker: &Worker) {
     for client in own_clients(worker) {
         worker.server.mailboxes.signal(&client, Signal::Move, &worker.wakes);

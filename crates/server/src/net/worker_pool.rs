@@ -1,4 +1,4 @@
-//! The crew: which workers there are, and who serves a new connection.
+//! The workers: which there are, and which serves a new connection.
 //!
 //! Invariants: worker numbers below the size of the crew are at work; a worker that retires hands
 //! its sessions to those that stay, whatever these wait for, before its thread ends; a lane has one

@@ -30,7 +30,7 @@ use super::requests::{RequestKind, SentinelRequest};
 use super::script::{self, RunningScript};
 use crate::net::network::Network;
 
-/// How much news may wait; who brings more waits, too.
+/// How much news may wait; a task that brings more waits, too.
 const NEWS_MAX: usize = 16;
 
 /// CONFIG SET of `loglevel` to a word.
@@ -56,7 +56,7 @@ pub(super) struct Driver {
     next_asker: u64,
     /// What came of an action at once, for when its list is carried out.
     pending: VecDeque<Event>,
-    /// Cloned by whoever will have news.
+    /// Cloned by each task that will have news.
     reporter: mpsc::Sender<Event>,
     news: mpsc::Receiver<Event>,
     requests: mpsc::UnboundedReceiver<SentinelRequest>,

@@ -1,6 +1,6 @@
 //! A Sentinel as a process: what drives crate `sentinel`, and the commands that lead to it.
 //!
-//! Invariant: the driver is one thread; whoever else has something for it leaves it a request.
+//! Invariant: the driver is one thread; any other that has something for it leaves it a request.
 
 mod commands;
 mod driver;

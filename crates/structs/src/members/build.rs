@@ -48,8 +48,8 @@ impl<P: Payload> Builder<P> {
         Builder { members: Members::new(), run: Vec::new(), bytes: Vec::new(), run_bytes: 0 }
     }
 
-    /// Adds a member. Of those that are equal, one of them stays; whoever counts what was added
-    /// can tell.
+    /// Adds a member. Of those that are equal, one of them stays; a count of what was added can
+    /// tell.
     pub fn push(&mut self, new: MemberRef<'_>) {
         let mut buffer = Vec::new();
         let hash = secret::hasher().hash(new.member.as_bytes(&mut buffer));

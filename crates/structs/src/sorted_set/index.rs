@@ -5,9 +5,9 @@
 //!  full    Members           member and score: about 30 bytes more than the member
 //! ```
 //!
-//! A light entry names its member by score and hash; who wants the member looks among those of
-//! that score in the ordered tree. So that this is never many, a member is light only if it came
-//! when fewer than [`LIGHT_MAX`] had its score, and there are never more light ones of one score.
+//! A light entry names its member by score and hash; the member is looked for among those of that
+//! score in the ordered tree. So that this is never many, a member is light only if it came when
+//! fewer than [`LIGHT_MAX`] had its score, and there are never more light ones of one score.
 
 use super::page::{reserve, shrink};
 use crate::members::{Lifetime, Members, Text, Valued};

@@ -214,8 +214,8 @@ impl Ordered {
     /// Members from a cursor on, about `count` of them, and the cursor to go on from: 0 at the end,
     /// as at the start. Cursors are at most 2^32.
     ///
-    /// The order is that of the hashes, which no change of a score alters. Whatever happens
-    /// between the steps, who goes on until the 0 has been told every member that was there all the
+    /// The order is that of the hashes, which no change of a score alters. Whatever happens between
+    /// the steps, a scan that goes on until the 0 has told every member that was there all the
     /// time.
     pub fn scan(&self, cursor: u64, count: usize) -> (u64, Vec<ItemRef<'_>>) {
         let Ok(from) = u32::try_from(cursor) else {

@@ -1,4 +1,4 @@
-//! A consumer group: how far it has read, what is pending, and who owns that.
+//! A consumer group: how far it has read, what is pending, and which consumer owns that.
 //!
 //! Invariants: every pending entry that has an owner is among those the owner has, and the other
 //! way round; the memory kept is that of all records, names and consumers.

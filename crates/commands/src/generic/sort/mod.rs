@@ -123,7 +123,7 @@ fn sort(
         tx.refresh_members_read(&args[1])?;
         return reply_elements(tx, &args[1], &request, reply);
     };
-    // The journal may get the command as it was sent: who runs it must find the same members.
+    // The journal may get the command as it was sent: a replay must find the same members.
     tx.refresh_members(&args[1])?;
     let limits = limits(tx);
     let list = tx.compute(|tx| {
@@ -144,8 +144,8 @@ fn sort(
     Ok(())
 }
 
-/// Has the journal get what is stored: keys and fields that patterns name may be over, and who runs
-/// the command again would find them.
+/// Has the journal get what is stored: keys and fields that patterns name may be over, and a replay
+/// of the command would find them.
 fn journal_result(tx: &mut Tx, destination: &[u8], list: ListRef<'_>) {
     if !tx.effects().is_recorded() {
         return;

@@ -79,7 +79,7 @@ fn a_log_that_waits_for_its_first_rewrite_says_so() {
     end(server);
 }
 
-/// A bug of the thread that writes: nobody waits for ever, and the log begins anew.
+/// A bug of the thread that writes: no client waits for ever, and the log begins anew.
 #[test]
 fn after_a_panic_of_the_thread_that_writes_the_log_begins_anew() {
     let first = {

@@ -1,8 +1,8 @@
 //! A command that computes without its locks: on a heavy-work thread, from copies of what its keys
 //! held when it had them (`keyspace::tx::read_phase`).
 //!
-//! Invariant: it holds no lock, and keeps nobody from the world, until it is to store what it
-//! computed. What a gate holds then gives its thread back and goes to its session.
+//! Invariant: the command holds no lock, and does not keep the world from stopping, until it is to
+//! store what it computed. What a gate holds then gives its thread back and goes to its session.
 
 use std::sync::Arc;
 

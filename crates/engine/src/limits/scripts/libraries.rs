@@ -1,8 +1,8 @@
 //! The libraries of functions.
 //!
-//! Invariants: no two functions have one name, whatever the case of its letters; who reads has one
-//! state of all libraries, and who changes them leaves a new state or none. While a [`Still`] is
-//! there no client changes them.
+//! Invariants: no two functions have one name, whatever the case of its letters; a reader has one
+//! state of all libraries, and a change leaves a new state or none. While a [`Still`] is there no
+//! client changes them.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -1,9 +1,9 @@
 //! The scripts and functions under way that SCRIPT KILL and FUNCTION KILL may end.
 //!
 //! Invariants: a script stands here from its second look at the time until it is over, also while
-//! it moves to another thread; who takes a moment only is never here. A run that is killed never
-//! writes, and one that has written is never killed. As many are counted as shutting the server
-//! (`busy-scope server`) as stand here and say so.
+//! it moves to another thread; a script that takes a moment only is never here. A run that is
+//! killed never writes, and one that has written is never killed. As many are counted as shutting
+//! the server (`busy-scope server`) as stand here and say so.
 
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -74,7 +74,7 @@ pub(crate) struct RunningHandle {
     is_shutting: bool,
 }
 
-/// What runs, for who asks.
+/// What runs, for clients that ask.
 pub(crate) struct RunningCall {
     /// The name of the function, if it is one.
     pub(crate) function: Option<Box<[u8]>>,
@@ -129,7 +129,7 @@ impl RunningScripts {
 
     /// Ends those scripts, or functions, that began before a moment and have written nothing; where
     /// none is so old, all that stand here: Redis would hear of it only when they are. Where there
-    /// are only the others, it says who could end those.
+    /// are only the others, the error says what could end those.
     pub fn kill(&self, before_us: i64, functions: bool) -> Result<(), Refusal> {
         let scripts = self.lock();
         let none_is_old = scripts.iter().all(|one| one.since_us > before_us);

@@ -17,7 +17,7 @@ use crate::clients::mailbox::Mailboxes;
 use crate::clients::multicast::Subscribers;
 use crate::clients::registry::Client;
 
-/// A channel or a pattern, and who has subscribed to it.
+/// A channel or a pattern, and its subscribers.
 pub struct Channel {
     pub name: Box<[u8]>,
     pub(crate) subscribers: Subscribers,
@@ -70,7 +70,7 @@ impl Registry {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// One of them. If there is none at all, it costs one load.
+    /// One of them. Where there is none at all, the look costs one load.
     pub(super) fn find(&self, name: &[u8]) -> Option<Arc<Channel>> {
         if self.count() == 0 {
             return None;

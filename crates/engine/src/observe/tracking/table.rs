@@ -1,6 +1,6 @@
 //! The table of keys that tracked clients have read, and who they are.
 //!
-//! Invariant: a key is entered and taken out by whoever holds its lock, but for what makes room or
+//! Invariant: a key is entered and taken out by the holder of its lock, but for what makes room or
 //! empties the table; so it is there for each client that was not told since it read the key.
 
 use std::collections::HashMap;
@@ -50,7 +50,7 @@ impl Table {
     pub(super) fn add(&self, partition: PartitionIndex, key: &[u8], reader: ClientId) {
         let mut part = self.shards[usize::from(partition) % SHARDS].part();
         let Part { keys, items } = &mut *part;
-        // Mostly it is there, and then nothing is to be copied.
+        // Mostly the key is there, and nothing is to be copied.
         let readers = match keys.get_mut(key) {
             Some(readers) => readers,
             None => {

@@ -130,7 +130,7 @@ impl Pool {
         self.arrived.notify_all();
         let given_up = std::mem::take(&mut queue.waiting);
         drop(queue);
-        // What is undone with them, or who waits for them, may submit more.
+        // What is undone with them, or waits for them, may submit more.
         drop(given_up);
     }
 

@@ -1,7 +1,7 @@
 //! Transactions on threads that may wait: for locks, for the world, and for leave to begin.
 //!
-//! Invariant: a thread waits for a lock outside the world's way: whoever stops the world meanwhile
-//! is let pass.
+//! Invariant: a thread waits for a lock outside the world's way: a stop of the world meanwhile is
+//! let pass.
 
 use std::sync::Arc;
 use std::task::{Wake, Waker};

@@ -43,7 +43,7 @@ const EXEC: UnitCommand = Command {
         summary: "Executes all commands in a transaction.",
         complexity: "Depends on commands in the transaction",
         arity: exactly(1),
-        // Its commands are told to who watches before it is.
+        // Its commands are told to MONITOR before it is.
         flags: Flags::NOSCRIPT
             .and(Flags::LOADING)
             .and(Flags::STALE)

@@ -32,8 +32,8 @@ impl Unit {
 
     /// Commits what is a whole unit of a primary's stream, of which the journal has or gets the
     /// bytes up to `lsn`; the transaction is ready for the next one. Returns the record of what
-    /// waiters took, if anybody keeps that: it is no part of the stream. `Widen` says that serving
-    /// a waiter needs more locks: the transaction is to be undone.
+    /// waiters took, if a reader keeps that: the record is no part of the stream. `Widen` says that
+    /// serving a waiter needs more locks: the transaction is to be undone.
     pub fn commit_applied(&mut self, wakes: &PendingWakes, lsn: Lsn) -> Result<Vec<u8>, Refusal> {
         self.tx.note_lsn(lsn);
         if self.tx.has_ready() {

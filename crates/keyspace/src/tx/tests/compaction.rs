@@ -1,4 +1,4 @@
-//! Compaction: what moves stays what it was, for whoever finds it afterwards.
+//! Compaction: what moves stays what it was, wherever it is found afterwards.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};

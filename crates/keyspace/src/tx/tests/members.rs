@@ -85,8 +85,8 @@ fn a_container_goes_with_its_last_member_and_is_made_anew() {
     audit(keyspace);
 }
 
-/// Where expiry is suspended, members stay for whoever says when they go. Others have them removed
-/// before they write, as they have keys, and while they only read they change nothing.
+/// Where expiry is suspended, members stay for the server that says when they go. Others have them
+/// removed before they write, as they have keys, and while they only read they change nothing.
 #[test]
 fn where_expiry_is_suspended_members_stay_for_who_sees_them() {
     for sees_expired in [true, false] {

@@ -1,4 +1,4 @@
-//! Queues of waiters: who is told, in which order, and who wins the end of a wait.
+//! Queues of waiters: which is told, in which order, and which wins the end of a wait.
 
 use std::sync::Arc;
 

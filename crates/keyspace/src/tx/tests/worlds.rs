@@ -1,4 +1,4 @@
-//! What needs everything at once, and who waits for it.
+//! What needs everything at once, and what waits for it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -135,7 +135,7 @@ impl ChunkWriter {
         if self.options.form == BaseForm::Commands {
             return commands::write_entry(out, entry);
         }
-        // First of all: who knows no such note forgets what it has read of the entry.
+        // First of all: a reader that knows no such note forgets what it has read of the entry.
         let flags = entry.notes().flags;
         if flags != 0 {
             write_note(out, entry_notes::FLAGS, &flags.to_string());
@@ -213,7 +213,7 @@ impl ChunkWriter {
     }
 }
 
-/// Where the bytes of a file go, in their order: to a disk, or on to whoever reads them there.
+/// Where the bytes of a file go, in their order: to a disk, or on to their reader there.
 pub trait ByteSink: Send {
     /// Takes the next bytes; after an error any part of them may be taken.
     fn write(&mut self, bytes: &[u8]) -> io::Result<()>;
@@ -319,7 +319,7 @@ impl<S: ByteSink + ?Sized> FileWriter<S> {
         self.finish_in_sink().map(|(written, _)| written)
     }
 
-    /// The same for who has more to do with the sink.
+    /// The same for a caller that has more to do with the sink.
     pub fn finish_in_sink(mut self) -> io::Result<(Written, Box<S>)> {
         if self.options.form == BaseForm::Commands {
             self.sink.sync()?;

@@ -1,4 +1,4 @@
-//! AUTH and HELLO: who the client is and which protocol it speaks.
+//! AUTH and HELLO: the client's user and its protocol.
 //!
 //! Invariants: how long a refusal takes says nothing about the password or about which users exist;
 //! a HELLO that fails leaves the protocol and the name as they were.

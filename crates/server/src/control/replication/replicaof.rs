@@ -1,7 +1,7 @@
-//! REPLICAOF: whom the server follows.
+//! REPLICAOF: which primary the server follows.
 //!
 //! Invariant: within EXEC the world is let go of, until all of the stream is applied, only where
-//! the transaction has changed nothing yet: nobody sees half of it.
+//! the transaction has changed nothing yet: no client sees half of it.
 
 use commands::declare::{Command, Flags, Group, Plan, Spec, exactly};
 use engine::runtime::background::wait_for_client;

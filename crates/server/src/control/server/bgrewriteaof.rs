@@ -1,6 +1,6 @@
 //! BGREWRITEAOF: a new base for the append-only file.
 //!
-//! Invariants: nobody waits for its end; what waits for the disk runs off the workers.
+//! Invariants: no client waits for its end; what waits for the disk runs off the workers.
 
 use commands::declare::{Command, Flags, Group, Spec, exactly};
 use durability::aof;

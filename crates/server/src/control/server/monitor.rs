@@ -28,7 +28,7 @@ pub(super) const MONITOR: ControlCommand = Command {
         if is_queued {
             return Err(IN_TRANSACTION);
         }
-        // As in Redis, who watches already is not answered.
+        // As in Redis, a client that watches already is not answered.
         if !client.has_flag(client_flags::MONITOR) {
             server.monitors.add(&server.mailboxes, client);
             reply.ok();

@@ -1,4 +1,4 @@
-//! The figures: INFO, the histograms of latency, and who asks.
+//! The figures: INFO, the histograms of latency, and the caller's user.
 //!
 //! Invariant: they are read where INFO reads them, on the thread of HTTP; no worker is asked.
 

@@ -9,9 +9,9 @@
 //! wait ends by itself, and the client's machine keeps the rest meanwhile. So does it where the
 //! server has no room for what it was sent, as a disk is slow; no key is evicted for it.
 //!
-//! Invariants: what waits to be executed has a bound, with what waits for EXEC, and who sends more
-//! is closed; the end of what the client sends is heard behind any number of requests where that
-//! changes what becomes of the one that waits.
+//! Invariants: what waits to be executed has a bound, with what waits for EXEC, and a client that
+//! sends more is closed; the end of what the client sends is heard behind any number of requests
+//! where that changes what becomes of the one that waits.
 
 use std::task::{Context as TaskContext, Poll};
 

@@ -32,7 +32,8 @@ use super::timer::SessionTimer;
 use crate::net::network::Network;
 use crate::net::worker::unregister;
 
-/// While all data stand still, who would be served by the clock looks so often whether they do.
+/// While all data stand still, a session that would be served by the clock looks so often whether
+/// they do.
 const STANDSTILL_LOOK: Duration = Duration::from_millis(100);
 
 /// What comes from another thread with so many bytes is not freed by a worker.

@@ -23,7 +23,7 @@ pub(super) fn introduce(server: &Network, session: &mut EngineSession, encrypted
     }
 }
 
-/// Whom the client's certificate names, if anybody is to come in so.
+/// The user that the client's certificate names, if clients are to come in so.
 fn user_of(server: &Network, session: &Session) -> Option<Arc<User>> {
     let field = server.config.get(TLS_AUTH_CLIENTS_USER);
     if field == TlsAuthClientsUser::Off {

@@ -1,6 +1,6 @@
 //! What a client is told that is not let in.
 //!
-//! Invariant: one line, if the socket takes it at once; nobody waits for it to be read.
+//! Invariant: one line, if the socket takes it at once; no thread waits for it to be read.
 
 use socket2::SockRef;
 

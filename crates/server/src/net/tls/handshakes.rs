@@ -87,7 +87,8 @@ struct UnderWay {
 }
 
 impl HandshakeThreads {
-    /// Half as many as there are workers: who only knocks is to leave these most of the machine.
+    /// Half as many as there are workers: clients that only knock are to leave these most of the
+    /// machine.
     pub(super) fn begin(counters: &'static TlsCounters, workers: usize) -> io::Result<Self> {
         let inboxes = (0..(workers / 2).max(1)).map(|_| spawn(counters));
         Ok(Self {

@@ -247,7 +247,8 @@ impl TlsStream {
         })
     }
 
-    /// Tells the peer that nothing more comes, if the socket takes it now: nobody waits for that.
+    /// Tells the peer that nothing more comes, if the socket takes it now: no thread waits for
+    /// that.
     pub(crate) fn say_goodbye(&mut self) {
         let Self { socket, rest } = self;
         let mut goodbye = [0; OVERHEAD_MAX];

@@ -1,7 +1,7 @@
 //! What sessions meet at, as a model: locks, queues, lists, gates, users, other threads and time.
 //!
-//! Invariants, which it checks whenever it is used: nobody is served whose session is over or who
-//! may not have it, and nothing is done that a gate is against at that moment.
+//! Invariants, which it checks whenever it is used: no client is served whose session is over or
+//! that may not have it, and nothing is done that a gate is against at that moment.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, VecDeque};
@@ -282,7 +282,7 @@ impl World {
         })
     }
 
-    // Lists, and who waits for their elements.
+    // Lists, and the sessions that wait for their elements.
 
     /// With its lock held.
     pub(crate) fn push(&mut self, key: usize) {

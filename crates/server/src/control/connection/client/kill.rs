@@ -1,7 +1,8 @@
 //! CLIENT KILL and UNBLOCK: what one client may do to others.
 //!
-//! Invariants: a session is closed by its own worker; who kills it leaves the wish, and is answered
-//! when it is fulfilled. A client that was killed or unblocked is not served from then on.
+//! Invariants: a session is closed by its own worker; the client that kills it leaves the wish, and
+//! is answered when it is fulfilled. A client that was killed or unblocked is not served from then
+//! on.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The section Clients: who is connected, and what they wait for.
+//! The section Clients: which are connected, and what they wait for.
 //!
 //! Invariant: it reads what the owners of the connections left; it disturbs none.
 

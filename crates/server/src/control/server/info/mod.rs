@@ -111,8 +111,8 @@ pub(crate) fn text(
     report.text
 }
 
-/// The sections one by one, each with what tells it, for whoever can look at no key: there are no
-/// mean times to live in them.
+/// The sections one by one, each with what tells it, for callers that can look at no key: no mean
+/// times to live are in them.
 pub(crate) fn all() -> impl Iterator<Item = (&'static str, impl Fn(&Server) -> String + Send)> {
     SECTIONS.iter().map(|section| {
         let tell = |server: &Server| {

@@ -1,4 +1,4 @@
-//! The section Server: who this is and since when.
+//! The section Server: which process this is and since when.
 //!
 //! Invariant: `redis_version` is what clients may rely on; what we are stands beside it.
 
