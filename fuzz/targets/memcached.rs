@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use proto::Output;
 use proto::memcached::{
     Dialect, Failure, Item, ItemLimits, ItemValue, Number, Operation, ParseStatus, Parser, Refusal,
-    Request, Response, answer,
+    Request, Response, response,
 };
 
 #[derive(Debug, PartialEq)]

@@ -1,7 +1,7 @@
 //! BACKUP, as its pages have it (redis.io/docs/latest/commands/backup-start and those of SEAL,
 //! STATUS, LIST, ABORT and CLEANUP): none of the real servers here has it.
 //!
-//! That other servers start on a backup is in `both_ways.rs`.
+//! That other servers start on a backup is in `file_compatibility.rs`.
 
 use std::collections::BTreeMap;
 use std::fs;

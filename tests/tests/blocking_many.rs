@@ -150,10 +150,10 @@ fn unblock_and_kill_wait_for_a_long_service_and_keep_nobody() {
         let id = reader.id();
         reader.send(&READ.split(' ').collect::<Vec<_>>());
         eventually("the reader is blocked", || watcher.figure("blocked_clients") == 1);
-        call(&mut watcher, "DEBUG DRILL SERVICES HELD");
+        call(&mut watcher, "DEBUG FAILPOINT SERVICES HELD");
         client.send(&["RENAME", "source", "s"]);
         eventually("the service stands still", || {
-            render(&call(&mut watcher, "DEBUG DRILL SERVICES")) == "(integer) 1"
+            render(&call(&mut watcher, "DEBUG FAILPOINT SERVICES")) == "(integer) 1"
         });
         let mut other = server.client();
         let listed = format!("CLIENT LIST ID {}", other.id());
@@ -163,7 +163,7 @@ fn unblock_and_kill_wait_for_a_long_service_and_keep_nobody() {
         eventually("the request has begun", || {
             render(&call(&mut watcher, &listed)).contains(&command)
         });
-        call(&mut watcher, "DEBUG DRILL SERVICES OFF");
+        call(&mut watcher, "DEBUG FAILPOINT SERVICES OFF");
         assert_eq!(render(&other.receive()), format!("(integer) {answer}"), "{end}");
         assert_eq!(render(&client.receive()), "OK");
         if end == "UNBLOCK" {
@@ -189,7 +189,7 @@ fn many_readers_of_a_stream_are_left_alone_by_what_brings_no_entries() {
     call(&mut client, "XREADGROUP GROUP g me COUNT 20 STREAMS s >");
     call(&mut client, "XGROUP CREATE s other $");
     let wait = "XREADGROUP GROUP other c BLOCK 0 STREAMS s >";
-    call(&mut watcher, "DEBUG DRILL SERVICES HELD");
+    call(&mut watcher, "DEBUG FAILPOINT SERVICES HELD");
     let mut clients = waiting(&server, &mut watcher, wait, MANY);
     for line in [
         "XACK s g 1-1",
@@ -206,7 +206,7 @@ fn many_readers_of_a_stream_are_left_alone_by_what_brings_no_entries() {
         let told = render(&call(&mut client, line));
         assert!(!told.contains("(error)"), "{line}: {told}");
     }
-    call(&mut watcher, "DEBUG DRILL SERVICES OFF");
+    call(&mut watcher, "DEBUG FAILPOINT SERVICES OFF");
     call(&mut client, "XADD s 10-1 a b");
     assert!(render(&clients[0].receive()).contains("10-1"));
 }

@@ -150,7 +150,7 @@ fn a_panic_ends_the_process_as_it_is_told_to() {
             (&["EVAL", "return redis.call('SET', 'k', 'v')", "0"], "panicked at "),
         ] {
             let server = start(&["--use-exit-on-panic", exits, "--appendonly", "yes"]);
-            server.client().call(&["DEBUG", "DRILL", "PANIC-BEHIND-COMMIT"]);
+            server.client().call(&["DEBUG", "FAILPOINT", "PANIC-BEHIND-COMMIT"]);
             let (end, log) = crash(server, words);
             assert_eq!(end, expected, "{words:?}");
             reports_once(&log);
@@ -179,7 +179,7 @@ fn reports_can_be_turned_off() {
 /// A thread whose stack is used up hears the signal on another one.
 #[test]
 fn a_stack_that_is_used_up_is_reported() {
-    let (end, log) = crash(start(&[]), &["DEBUG", "DRILL", "DEEP"]);
+    let (end, log) = crash(start(&[]), &["DEBUG", "FAILPOINT", "DEEP"]);
     assert_eq!(end, End::By(Signal::SEGV));
     reports_once(&log);
     holds(&log, &["next to the stack, which may be used up", "deep at ", "cmd=debug"]);
@@ -190,7 +190,7 @@ fn a_stack_that_is_used_up_is_reported() {
 fn a_report_that_fails_ends_with_what_it_has() {
     for (step, is_whole) in [("1", false), ("2", true)] {
         let server = start(&[]);
-        server.client().call(&["DEBUG", "DRILL", "PANIC-IN-REPORT", step]);
+        server.client().call(&["DEBUG", "FAILPOINT", "PANIC-IN-REPORT", step]);
         let (end, log) = crash(server, &["DEBUG", "SEGFAULT"]);
         assert_eq!(end, End::By(Signal::SEGV));
         holds(&log, &["crashed by signal: 11", "------ NAMES AND LINES", "PanicInReport"]);
@@ -245,9 +245,9 @@ fn a_worker_that_stands_still_is_told_of() {
     let mut client = server.client();
     client.call(&["CONFIG", "SET", "watchdog-period", "200"]);
     // For as long as it takes to tell of it; the process ends with the test.
-    client.send(&["DEBUG", "DRILL", "STALL", "600000"]);
+    client.send(&["DEBUG", "FAILPOINT", "STALL", "600000"]);
     server.wait_for_log("--- WATCHDOG TIMER EXPIRED --- (worker-0 stands still)");
-    server.wait_for_log("debug/drills.rs:");
+    server.wait_for_log("debug/failpoints.rs:");
     server.wait_for_log("serving client id=");
     let told = server.log().matches("(worker-0 stands still)").count();
     assert_eq!(told, 1, "{}", server.log());

@@ -2,8 +2,8 @@
 //! within five seconds, memory stays within a bound that the test states, and nothing panics (the
 //! harness asks for that at the end of every server).
 //!
-//! H01, H03, H86 and H88 are in strangers.rs, H02 to H10 on the wire in protocol.rs, payloads in
-//! dump.rs.
+//! H01, H03, H86 and H88 are in unauthenticated.rs, H02 to H10 on the wire in protocol.rs, payloads
+//! in dump.rs.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;

@@ -40,8 +40,8 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-fn drill(subject: &Subject, words: &[&str]) -> i64 {
-    let words = [&["DEBUG", "DRILL"], words].concat();
+fn failpoint(subject: &Subject, words: &[&str]) -> i64 {
+    let words = [&["DEBUG", "FAILPOINT"], words].concat();
     match subject.ask(&words) {
         Some(Value::Integer(number)) => number,
         reply => panic!("{reply:?}"),
@@ -81,14 +81,14 @@ fn panic_at(place: u64, lines: &[&[&str]]) -> bool {
     let mut subject = Subject::start(folder.path(), Injector::of(vec![]), &ARGUMENTS);
     assert!(subject.serves(), "{}", subject.log());
     await_log(&mut subject);
-    drill(&subject, &["PANIC-IN-LOG", &place.to_string()]);
+    failpoint(&subject, &["PANIC-IN-LOG", &place.to_string()]);
     write_while(&mut subject, &ledger, STEPS, |subject| {
         for words in lines {
             subject.ask(words).unwrap_or_else(|| panic!("{words:?} is answered"));
             await_rewrites(subject);
         }
     });
-    let is_met = drill(&subject, &[]) == 0;
+    let is_met = failpoint(&subject, &[]) == 0;
     await_log(&mut subject);
     let (panics, log) = (subject.info("panics"), subject.log());
     assert_eq!(panics.as_deref(), Some(if is_met { "1" } else { "0" }), "{log}");
@@ -157,7 +157,7 @@ fn meanwhile_clients_and_info_are_told_of_a_log_that_panicked() {
     assert!(subject.serves(), "{}", subject.log());
     await_log(&mut subject);
     subject.injector.arm(row, Fault::Held, 0, u64::MAX);
-    drill(&subject, &["PANIC-IN-LOG", "1"]);
+    failpoint(&subject, &["PANIC-IN-LOG", "1"]);
     let error_of = |reply: Option<Value>| match reply {
         Some(Value::Error(error)) => String::from_utf8_lossy(&error).into_owned(),
         reply => panic!("{reply:?}"),
@@ -201,7 +201,7 @@ fn acknowledged_behind_a_panic(folder: &Path, holds_the_base: bool) -> Subject {
         if holds_the_base {
             subject.injector.arm(row, Fault::Held, 0, u64::MAX);
         }
-        drill(&subject, &["PANIC-IN-LOG", "1"]);
+        failpoint(&subject, &["PANIC-IN-LOG", "1"]);
         if is_ok(&client.call(&["SET", "key", "acknowledged"])) {
             return Some(subject);
         }
@@ -271,7 +271,7 @@ fn a_backup_that_is_to_begin_fails_where_the_log_for_it_panics() {
     assert!(subject.ask(&["BGSAVE"]).is_some());
     eventually("the snapshot waits for its name", || subject.injector.met() > 0);
     assert!(subject.ask(&["BACKUP", "START"]).as_ref().is_some_and(is_ok));
-    drill(&subject, &["PANIC-IN-LOG", "1"]);
+    failpoint(&subject, &["PANIC-IN-LOG", "1"]);
     // Has the writer of the log do something.
     subject.ask(&["CONFIG", "SET", "appendfsync", "no"]);
     eventually("the log has panicked", || subject.info("panics").as_deref() == Some("1"));

@@ -1,7 +1,8 @@
 //! Commands that compute without their locks: what they reply is of one moment, and what they store
 //! was made of what was there when it was stored.
 //!
-//! DEBUG DRILL APART has short ones do it, too, with a pause before they take their locks again.
+//! DEBUG FAILPOINT APART has short ones do it, too, with a pause before they take their locks
+//! again.
 
 use std::thread;
 use std::time::Duration;
@@ -29,7 +30,7 @@ fn ask(client: &mut Client, line: &str) -> String {
 }
 
 fn begin_drill(server: &Server) {
-    check(&mut server.client(), "> DEBUG DRILL APART\n(integer) 0");
+    check(&mut server.client(), "> DEBUG FAILPOINT APART\n(integer) 0");
 }
 
 /// Waits until a command of this name has begun.
@@ -268,7 +269,7 @@ fn nobody_pays_for_what_a_read_phase_holds() {
         let key = |number: usize| vec!["SET".to_owned(), format!("key:{number}"), "v".repeat(1000)];
         admin.pipeline::<String>(&(0..2000).map(key).collect::<Vec<_>>());
         limit_memory(&mut admin, 8 << 20);
-        assert_eq!(ask(&mut admin, "DEBUG DRILL APART HELD"), "(integer) 0");
+        assert_eq!(ask(&mut admin, "DEBUG FAILPOINT APART HELD"), "(integer) 0");
         // What it computes takes no memory.
         slow.send(&["SINTERSTORE", "out", "big", "none"]);
         has_begun(&server, "sinterstore");
@@ -280,7 +281,7 @@ fn nobody_pays_for_what_a_read_phase_holds() {
             let mut arrival = writer.arrival(Duration::from_millis(300)).unwrap();
             if is_held && arrival == Arrival::Silence {
                 is_held = false;
-                assert_eq!(ask(&mut admin, "DEBUG DRILL APART OFF"), "(integer) 1");
+                assert_eq!(ask(&mut admin, "DEBUG FAILPOINT APART OFF"), "(integer) 1");
             }
             if arrival == Arrival::Silence {
                 arrival = Arrival::Reply(writer.receive());
@@ -290,7 +291,7 @@ fn nobody_pays_for_what_a_read_phase_holds() {
         }
         // Where the key went before the copies were taken there was enough, and nobody waited.
         if is_held {
-            assert_eq!(ask(&mut admin, "DEBUG DRILL APART OFF"), "(integer) 1");
+            assert_eq!(ask(&mut admin, "DEBUG FAILPOINT APART OFF"), "(integer) 1");
         }
         slow.receive();
         assert_eq!(admin.info("evicted_keys"), evicted, "{policy}, {goes}");
@@ -302,20 +303,20 @@ fn nobody_pays_for_what_a_read_phase_holds() {
 fn what_a_pause_holds_keeps_no_thread() {
     let server = start(&[]);
     let mut admin = server.client();
-    check(&mut admin, "> DEBUG DRILL LANES 1\n(integer) 0\n> SADD one a b\n(integer) 2");
+    check(&mut admin, "> DEBUG FAILPOINT LANES 1\n(integer) 0\n> SADD one a b\n(integer) 2");
     for words in [
         vec![vec!["SUNIONSTORE", "out", "one", "none"]],
         vec![vec!["BITOP", "NOT", "out", "text"]],
         vec![vec!["PING"], vec!["SORT", "one", "ALPHA", "STORE", "out"], vec!["PING"]],
     ] {
         check(&mut admin, "> DEL out\n(integer) 0\n> SET text v\nOK");
-        assert_eq!(ask(&mut admin, "DEBUG DRILL APART HELD"), "(integer) 0");
+        assert_eq!(ask(&mut admin, "DEBUG FAILPOINT APART HELD"), "(integer) 0");
         let (mut stores, mut reads) = (server.client(), server.client());
         words.iter().for_each(|words| stores.send(words));
         let computes = words.iter().find(|words| words[0] != "PING").unwrap()[0];
         has_begun(&server, &computes.to_lowercase());
         assert_eq!(ask(&mut admin, "CLIENT PAUSE 600000 WRITE"), "OK");
-        assert_eq!(ask(&mut admin, "DEBUG DRILL APART"), "(integer) 1");
+        assert_eq!(ask(&mut admin, "DEBUG FAILPOINT APART"), "(integer) 1");
         for _ in 0..3 {
             assert_eq!(render(&reads.call(&["SUNION", "one", "none"])).lines().count(), 2);
         }
@@ -333,6 +334,6 @@ fn what_a_pause_holds_keeps_no_thread() {
             assert!(!reply.contains("error"), "{reply}");
         }
         check(&mut admin, "> EXISTS out gone\n(integer) 1\n> DEL out\n(integer) 1");
-        assert_eq!(ask(&mut admin, "DEBUG DRILL APART OFF"), "(integer) 1");
+        assert_eq!(ask(&mut admin, "DEBUG FAILPOINT APART OFF"), "(integer) 1");
     }
 }

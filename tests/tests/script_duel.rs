@@ -11,7 +11,7 @@ use proto::value::Value;
 use tests::client::line;
 use tests::differential::{Command, Difference, Exception, Step};
 use tests::generator::{Has, REDIS70, VALKEY91, compare_states, rule};
-use tests::programs::{PROGRAMS_REDIS70, PROGRAMS_VALKEY91, Programs, Request};
+use tests::lua_programs::{PROGRAMS_REDIS70, PROGRAMS_VALKEY91, Programs, Request};
 use tests::{Duel, Oracle, Server};
 
 /// How many requests all oracles are asked, both protocols together; most of them are programs.

@@ -12,8 +12,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::ExitCode;
 
-use base::nearest::nearest;
-use base::title;
+use base::process_title;
+use base::suggestion::nearest;
 use persist::check;
 use persist::storage::Disk;
 
@@ -38,7 +38,7 @@ fn main() -> ExitCode {
         is_altered: !env!("APUS_ALTERED").is_empty(),
     });
     // Passwords among them are hidden by the code that reads them.
-    let called = title::take_arguments(&title::Account {
+    let called = process_title::take_arguments(&process_title::Account {
         arguments: std::fs::read("/proc/self/cmdline").unwrap_or_default(),
         state: std::fs::read_to_string("/proc/self/stat").unwrap_or_default(),
     });
@@ -125,7 +125,7 @@ fn hide_credentials(called: &[OsString], flags: &[&[u8]]) {
         }
         word
     });
-    title::show(&title::joined(&shown.collect::<Vec<_>>()));
+    process_title::show(&process_title::joined(&shown.collect::<Vec<_>>()));
 }
 
 /// What is followed by a password, or by a URI with one.

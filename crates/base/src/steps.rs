@@ -1,5 +1,5 @@
 //! Steps, for tests: how much of a structure an operation looks at, counted alike on any machine;
-//! and the step at which it panics, where a drill asks for that.
+//! and the step at which it panics, where a failpoint asks for that.
 //!
 //! Invariant: where debug assertions are off nothing is counted, nothing panics, and to take a step
 //! costs nothing.
@@ -14,9 +14,9 @@ thread_local! {
     static TAKEN: Cell<u64> = const { Cell::new(0) };
 }
 
-/// How many steps from now the drill strikes; 0 if none is armed.
+/// How many steps from now the failpoint strikes; 0 if none is armed.
 #[cfg(debug_assertions)]
-static DRILL: AtomicU64 = AtomicU64::new(0);
+static FAILPOINT: AtomicU64 = AtomicU64::new(0);
 
 /// Takes a step: a node of a tree, an element of a listpack, a partition is looked at; or something
 /// is about to change.
@@ -25,7 +25,7 @@ pub fn step() {
     #[cfg(debug_assertions)]
     {
         TAKEN.with(|taken| taken.set(taken.get() + 1));
-        if DRILL.load(Ordering::Relaxed) > 0 {
+        if FAILPOINT.load(Ordering::Relaxed) > 0 {
             approach();
         }
     }
@@ -40,17 +40,17 @@ pub fn taken() -> Option<u64> {
     None
 }
 
-/// Arms a drill: the step of this number from now on panics, of whichever thread; 0 for none.
-/// Whether a drill was armed before that has not struck.
+/// Arms a failpoint: the step of this number from now on panics, of whichever thread; 0 for none.
+/// Whether a failpoint was armed before that has not struck.
 #[cfg(debug_assertions)]
 pub fn arm(number: u64) -> bool {
-    DRILL.swap(number, Ordering::Relaxed) > 0
+    FAILPOINT.swap(number, Ordering::Relaxed) > 0
 }
 
 #[cfg(debug_assertions)]
 #[cold]
 fn approach() {
     let count = |left: u64| left.checked_sub(1);
-    let before = DRILL.fetch_update(Ordering::Relaxed, Ordering::Relaxed, count);
-    assert!(before != Ok(1), "drill: a step");
+    let before = FAILPOINT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, count);
+    assert!(before != Ok(1), "failpoint: a step");
 }

@@ -19,7 +19,7 @@ use crate::interrupt;
 use crate::modes::{DebugSession, follow};
 use crate::options::{Login, Options, Output};
 use crate::preferences::Preferences;
-use crate::terminal::{SingleKeys, page};
+use crate::terminal::{CbreakMode, page};
 
 /// How a command went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -381,7 +381,7 @@ impl Client {
             let keys = if self.is_interactive { " or any key to type command" } else { "" };
             print(format!("Reading messages... (press Ctrl-C to quit{keys})\n").as_bytes());
         }
-        let _keys = self.is_interactive.then(SingleKeys::begin);
+        let _keys = self.is_interactive.then(CbreakMode::begin);
         loop {
             match self.show_arrived()? {
                 Some(Outcome::Refused) => return Ok(Outcome::Refused),

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::io_text::plain;
+use base::io_error_text::plain;
 use base::time::Clock;
 use proto::value::{ReplyLimits, ReplyParser, Value};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

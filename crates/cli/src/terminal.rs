@@ -51,13 +51,13 @@ fn ask_password() -> Result<String, String> {
 }
 
 /// While it lives, each key is there once it is pressed, and is not shown; signals stay.
-pub(crate) struct SingleKeys {
+pub(crate) struct CbreakMode {
     /// What the terminal was like, if there is one.
     before: Option<Termios>,
 }
 
-impl SingleKeys {
-    pub(crate) fn begin() -> SingleKeys {
+impl CbreakMode {
+    pub(crate) fn begin() -> CbreakMode {
         let input = std::io::stdin();
         let before = tcgetattr(&input).ok();
         if let Some(before) = &before {
@@ -68,11 +68,11 @@ impl SingleKeys {
             // A terminal that cannot be told gives keys line by line.
             let _ = tcsetattr(&input, OptionalActions::Now, &single);
         }
-        SingleKeys { before }
+        CbreakMode { before }
     }
 }
 
-impl Drop for SingleKeys {
+impl Drop for CbreakMode {
     fn drop(&mut self) {
         if let Some(before) = &self.before {
             let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, before);

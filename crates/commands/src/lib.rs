@@ -6,18 +6,17 @@
 
 #![forbid(unsafe_code)]
 
-mod ahead;
 pub mod arguments;
 pub mod array;
 pub mod bitmap;
 pub mod categories;
 pub mod change;
+#[cfg(test)]
+mod complexity;
 pub mod declare;
 pub mod errors;
 pub mod generic;
 pub mod geo;
-#[cfg(test)]
-mod growth;
 pub mod hash;
 pub mod hyperloglog;
 pub mod keys;
@@ -27,9 +26,10 @@ pub mod list;
 mod long_reply;
 mod member_scan;
 pub mod member_ttl;
-#[cfg(test)]
-mod mutations;
+mod prefetch;
 mod repeated;
+#[cfg(test)]
+mod request_mutations;
 pub mod set;
 pub mod sorted_set;
 pub mod stream;

@@ -6,7 +6,7 @@ use crate::errors::{NEGATIVE_TIMEOUT, TIMEOUT_OUT_OF_RANGE};
 use base::long_double::LongDouble;
 use base::number::{parse_f64, parse_f64_of_any_range};
 use base::time::UnixMillis;
-use keyspace::{Awaited, EmptyReply, Refusal, Wait};
+use keyspace::{BlockingKeys, EmptyReply, Refusal, Wait};
 
 const NOT_A_TIMEOUT: Refusal = Refusal::error("ERR timeout is not a float or out of range");
 
@@ -35,7 +35,7 @@ pub fn deadline(seconds: &[u8], now: UnixMillis) -> Result<Option<UnixMillis>, R
 
 /// The refusal of a command that waits for keys.
 #[must_use]
-pub fn wait(awaited: Awaited, deadline: Option<UnixMillis>) -> Refusal {
+pub fn wait(awaited: BlockingKeys, deadline: Option<UnixMillis>) -> Refusal {
     let at_once = EmptyReply::NullArray;
     Refusal::Wait(Box::new(Wait {
         awaited,
@@ -48,7 +48,7 @@ pub fn wait(awaited: Awaited, deadline: Option<UnixMillis>) -> Refusal {
 
 /// The refusal of a command that waits for one element of one key.
 #[must_use]
-pub fn wait_for_element(awaited: Awaited, deadline: Option<UnixMillis>) -> Refusal {
+pub fn wait_for_element(awaited: BlockingKeys, deadline: Option<UnixMillis>) -> Refusal {
     let at_once = EmptyReply::Null;
     Refusal::Wait(Box::new(Wait {
         awaited,

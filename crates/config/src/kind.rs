@@ -8,7 +8,7 @@ use base::number::{parse_i64, parse_u64};
 use base::quote::quote;
 
 /// Why an option refuses a value, in Redis' words.
-pub type Fault = Cow<'static, str>;
+pub type ValueError = Cow<'static, str>;
 
 /// A stored value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub enum Kind {
 }
 
 /// Checks and normalises a text.
-pub type TextCheck = fn(&[u8]) -> Result<Arc<[u8]>, Fault>;
+pub type TextCheck = fn(&[u8]) -> Result<Arc<[u8]>, ValueError>;
 
 /// How a number is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ pub struct Special {
     /// How many numbers it stores; 0 says a text.
     pub width: usize,
     /// Reads a value.
-    pub parse: fn(&[&[u8]], Standing<'_>) -> Result<Value, Fault>,
+    pub parse: fn(&[&[u8]], PreviousValue<'_>) -> Result<Value, ValueError>,
     /// Shows a value as CONFIG GET does.
     pub show: fn(&Value) -> Vec<u8>,
     /// Whether each of these texts takes a line of its own in a file.
@@ -84,7 +84,7 @@ pub struct Special {
 
 /// What a new value replaces, for forms that add to it.
 #[derive(Clone, Copy)]
-pub struct Standing<'a> {
+pub struct PreviousValue<'a> {
     /// The value so far.
     pub value: &'a Value,
     /// Whether an earlier line of the same configuration has set it.
@@ -156,19 +156,23 @@ impl Kind {
     }
 
     /// The value that the arguments of a line in a file mean.
-    pub fn parse(&self, arguments: &[Vec<u8>], standing: Standing<'_>) -> Result<Value, Fault> {
+    pub fn parse(
+        &self,
+        arguments: &[Vec<u8>],
+        standing: PreviousValue<'_>,
+    ) -> Result<Value, ValueError> {
         match (self, arguments) {
             (Kind::Special(special), [_, _, ..] | []) if special.words => {
                 let words: Vec<&[u8]> = arguments.iter().map(Vec::as_slice).collect();
                 (special.parse)(&words, standing)
             }
             (_, [only]) => self.parse_one(only, standing),
-            _ => Err(Fault::Borrowed("wrong number of arguments")),
+            _ => Err(ValueError::Borrowed("wrong number of arguments")),
         }
     }
 
     /// The value that one argument means, as CONFIG SET has it: a list is cut at its blanks.
-    pub fn parse_one(&self, text: &[u8], standing: Standing<'_>) -> Result<Value, Fault> {
+    pub fn parse_one(&self, text: &[u8], standing: PreviousValue<'_>) -> Result<Value, ValueError> {
         match self {
             Kind::Bool => parse_bool(text),
             Kind::Number { least, most, unit, signed } => parse_number(text, *unit, *signed)
@@ -229,7 +233,7 @@ impl Kind {
 }
 
 /// The place of `text` in `names`, in any case.
-pub(super) fn parse_choice(text: &[u8], names: &[&str]) -> Result<i64, Fault> {
+pub(super) fn parse_choice(text: &[u8], names: &[&str]) -> Result<i64, ValueError> {
     (0..)
         .zip(names)
         .find(|(_, name)| name.as_bytes().eq_ignore_ascii_case(text))
@@ -262,14 +266,14 @@ pub fn parse_bytes(text: &[u8]) -> Option<u64> {
     Some(number.saturating_mul(factor))
 }
 
-fn parse_bool(text: &[u8]) -> Result<Value, Fault> {
+fn parse_bool(text: &[u8]) -> Result<Value, ValueError> {
     match parse_choice(text, &["no", "yes"]) {
         Ok(place) => Ok(Value::number(place)),
-        Err(_) => Err(Fault::Borrowed("argument must be 'yes' or 'no'")),
+        Err(_) => Err(ValueError::Borrowed("argument must be 'yes' or 'no'")),
     }
 }
 
-fn parse_number(text: &[u8], unit: Unit, signed: bool) -> Result<i64, Fault> {
+fn parse_number(text: &[u8], unit: Unit, signed: bool) -> Result<i64, ValueError> {
     let number = match unit {
         Unit::Plain | Unit::Hertz => {
             parse_i64(text).ok_or("argument couldn't be parsed into an integer")?
@@ -288,33 +292,33 @@ fn parse_number(text: &[u8], unit: Unit, signed: bool) -> Result<i64, Fault> {
         Unit::BytesOrPercent => return parse_bytes_or_percent(text),
     };
     if number < 0 && !signed {
-        return Err(Fault::Borrowed("argument must be greater or equal to 0"));
+        return Err(ValueError::Borrowed("argument must be greater or equal to 0"));
     }
     Ok(number)
 }
 
-fn parse_bytes_or_percent(text: &[u8]) -> Result<i64, Fault> {
-    const NEITHER: Fault = Fault::Borrowed("argument must be a memory or percent value");
+fn parse_bytes_or_percent(text: &[u8]) -> Result<i64, ValueError> {
+    const NEITHER: ValueError = ValueError::Borrowed("argument must be a memory or percent value");
     let Some(percent) = text.strip_suffix(b"%") else {
         return Ok(i64::try_from(parse_bytes(text).ok_or(NEITHER)?).unwrap_or(i64::MAX));
     };
     match parse_u64(percent) {
         Some(percent @ 0..=100) => Ok(-i64::try_from(percent).expect("at most 100")),
-        Some(_) => Err(Fault::Borrowed("percentage argument must be less or equal to 100")),
+        Some(_) => Err(ValueError::Borrowed("percentage argument must be less or equal to 100")),
         None => Err(NEITHER),
     }
 }
 
 /// A percentage of something that is there: none of it would be no limit at all.
-fn parse_share(text: &[u8]) -> Result<i64, Fault> {
+fn parse_share(text: &[u8]) -> Result<i64, ValueError> {
     match text.strip_suffix(b"%").and_then(parse_u64) {
         Some(percent @ 1..=100) => Ok(-i64::try_from(percent).expect("at most 100")),
-        Some(_) => Err(Fault::Borrowed("percentage argument must be between 1 and 100")),
-        None => Err(Fault::Borrowed("argument must be a memory value")),
+        Some(_) => Err(ValueError::Borrowed("percentage argument must be between 1 and 100")),
+        None => Err(ValueError::Borrowed("argument must be a memory value")),
     }
 }
 
-fn check_range(number: i64, least: i64, most: i64, unit: Unit) -> Result<(), Fault> {
+fn check_range(number: i64, least: i64, most: i64, unit: Unit) -> Result<(), ValueError> {
     if (least..=most).contains(&number) {
         return Ok(());
     }

@@ -30,9 +30,9 @@ pub use choices::{
     MemcachedProtocol, OomScoreAdj, PropagationErrorBehavior, RdbVersionCheck, Supervised,
     SyslogFacility, TlsAuthClients, TlsAuthClientsUser,
 };
-pub use kind::{Fault, Kind, Special, Standing, TextCheck, Unit, Value, parse_bytes};
-pub use load::{CommandLine, LoadError, Place, Rename, Show, Source, Startup};
-pub use option::{Access, ConfigOption, Status};
+pub use kind::{Kind, PreviousValue, Special, TextCheck, Unit, Value, ValueError, parse_bytes};
+pub use load::{ConfigLine, DeferredDirective, Invocation, LoadError, Rename, Source, Startup};
+pub use option::{ConfigOption, Mutability, Status};
 pub use options::{ALL, GROUPS, OptionGroup};
 pub use profile::Profile;
 pub use readings::{

@@ -9,11 +9,11 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use base::glob;
-use base::nearest::nearest;
 use base::quote::split_arguments;
+use base::suggestion::nearest;
 
 use super::arguments::Arguments;
-use super::kind::{Fault, Standing};
+use super::kind::{PreviousValue, ValueError};
 use super::option::{ConfigOption, Status};
 use super::options::ALL;
 use super::profile::Profile;
@@ -29,14 +29,14 @@ pub struct Startup {
     /// `rename-command` lines, in order.
     pub renames: Vec<Rename>,
     /// `user` lines without their first word.
-    pub users: Vec<CommandLine>,
+    pub users: Vec<DeferredDirective>,
     /// What the process was asked to do.
-    pub show: Show,
+    pub show: Invocation,
 }
 
 /// What the process was asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Show {
+pub enum Invocation {
     /// Say its version and end.
     Version,
     /// Say how it is called and end.
@@ -52,20 +52,20 @@ pub struct Rename {
     /// Its new name.
     pub to: Vec<u8>,
     /// Where it says so, for an error.
-    pub place: Place,
+    pub place: ConfigLine,
 }
 
 /// A directive whose arguments only other parts of the server understand.
-pub struct CommandLine {
+pub struct DeferredDirective {
     /// The arguments.
     pub arguments: Vec<Vec<u8>>,
     /// Where it stands, for an error.
-    pub place: Place,
+    pub place: ConfigLine,
 }
 
 /// A line of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ConfigLine {
     /// Where it comes from.
     pub source: Source,
     /// Its number there, from 1.
@@ -91,16 +91,16 @@ pub enum LoadError {
     /// A line is wrong.
     Line {
         /// Which one.
-        place: Place,
+        place: ConfigLine,
         /// Why.
-        why: Fault,
+        why: ValueError,
     },
     /// A file cannot be read.
     File {
         /// Which one.
         path: PathBuf,
         /// Why.
-        why: Fault,
+        why: ValueError,
     },
 }
 
@@ -118,8 +118,8 @@ impl Startup {
         let arguments: Vec<Vec<u8>> = arguments.into_iter().map(OsString::into_vec).collect();
         let mut reader = Reader::new(profile);
         match arguments.first().map(Vec::as_slice) {
-            Some(b"-v" | b"--version") => return Ok(reader.finish(Show::Version)),
-            Some(b"-h" | b"--help") => return Ok(reader.finish(Show::Help)),
+            Some(b"-v" | b"--version") => return Ok(reader.finish(Invocation::Version)),
+            Some(b"-h" | b"--help") => return Ok(reader.finish(Invocation::Help)),
             _ => {}
         }
         let Arguments { file, asks_for_input, text } = Arguments::read(&arguments);
@@ -130,7 +130,7 @@ impl Startup {
             reader.standard_input(standard_input)?;
         }
         reader.text(&text, &Source::CommandLine, 0)?;
-        Ok(reader.finish(Show::Run))
+        Ok(reader.finish(Invocation::Run))
     }
 }
 
@@ -148,12 +148,12 @@ impl Reader {
             notices: Vec::new(),
             renames: Vec::new(),
             users: Vec::new(),
-            show: Show::Run,
+            show: Invocation::Run,
         };
         Reader { startup, seen: vec![false; ALL.len()] }
     }
 
-    fn finish(mut self, show: Show) -> Startup {
+    fn finish(mut self, show: Invocation) -> Startup {
         self.startup.show = show;
         for (index, option) in ALL.iter().enumerate() {
             let value = self.startup.config.load(index);
@@ -194,7 +194,7 @@ impl Reader {
             if line.is_empty() || line.starts_with(b"#") {
                 continue;
             }
-            let place = Place {
+            let place = ConfigLine {
                 source: source.clone(),
                 line: count + 1,
                 text: String::from_utf8_lossy(line).into_owned(),
@@ -211,12 +211,12 @@ impl Reader {
     fn directive(
         &mut self,
         words: &[Vec<u8>],
-        place: &Place,
+        place: &ConfigLine,
         depth: usize,
     ) -> Result<(), LoadError> {
         let name = words[0].to_ascii_lowercase();
         let arguments = &words[1..];
-        let line = || CommandLine { arguments: arguments.to_vec(), place: place.clone() };
+        let line = || DeferredDirective { arguments: arguments.to_vec(), place: place.clone() };
         match (name.as_slice(), arguments) {
             (b"include", [pattern]) => return self.include(pattern, place, depth),
             (b"rename-command", [from, to]) => {
@@ -229,7 +229,7 @@ impl Reader {
             _ => {
                 let index = find(&name).ok_or_else(|| place.refuse(unknown(&name)))?;
                 let current = self.startup.config.load(index);
-                let standing = Standing { value: &current, by_earlier_line: self.seen[index] };
+                let standing = PreviousValue { value: &current, by_earlier_line: self.seen[index] };
                 let value = ALL[index].kind.parse(arguments, standing);
                 let value = value.map_err(|why| place.refuse(why))?;
                 check_is_there(index, &value).map_err(|why| place.refuse(why))?;
@@ -241,7 +241,7 @@ impl Reader {
     }
 
     /// What such a line says is for the Sentinel to read, which also writes them.
-    fn check_sentinel(&self, place: &Place, depth: usize) -> Result<(), LoadError> {
+    fn check_sentinel(&self, place: &ConfigLine, depth: usize) -> Result<(), LoadError> {
         let is_rewritten = depth == 0 && matches!(place.source, Source::File(_));
         match self.startup.config.profile() {
             Profile::Server => Err(place.refuse("sentinel directive while not in sentinel mode")),
@@ -253,7 +253,12 @@ impl Reader {
         }
     }
 
-    fn include(&mut self, pattern: &[u8], place: &Place, depth: usize) -> Result<(), LoadError> {
+    fn include(
+        &mut self,
+        pattern: &[u8],
+        place: &ConfigLine,
+        depth: usize,
+    ) -> Result<(), LoadError> {
         if depth == INCLUDE_DEPTH_MAX {
             return Err(place.refuse("include goes in a circle"));
         }
@@ -269,11 +274,11 @@ impl Reader {
 const NO_MODULES: &str = "modules are not supported";
 
 /// What is said of a name that no directive has: which one may have been meant.
-fn unknown(name: &[u8]) -> Fault {
+fn unknown(name: &[u8]) -> ValueError {
     let names = ALL.iter().flat_map(ConfigOption::names);
     match nearest(&String::from_utf8_lossy(name), names) {
         Some(meant) => format!("{UNKNOWN}; did you mean {meant}?").into(),
-        None => Fault::Borrowed(UNKNOWN),
+        None => ValueError::Borrowed(UNKNOWN),
     }
 }
 
@@ -315,9 +320,9 @@ fn entries(directory: &Path, pattern: &[u8]) -> Vec<PathBuf> {
         .collect()
 }
 
-impl Place {
+impl ConfigLine {
     /// Says why this line is wrong.
-    pub fn refuse(&self, why: impl Into<Fault>) -> LoadError {
+    pub fn refuse(&self, why: impl Into<ValueError>) -> LoadError {
         LoadError::Line { place: self.clone(), why: why.into() }
     }
 }

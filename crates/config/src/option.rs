@@ -18,7 +18,7 @@ pub struct ConfigOption {
     /// The value it has unless told otherwise, as a configuration file would say it.
     pub default: &'static str,
     /// When it may change.
-    pub access: Access,
+    pub access: Mutability,
     /// What it does here.
     pub status: Status,
     /// Whether CONFIG GET shows it only when asked for it by its exact name.
@@ -33,7 +33,7 @@ pub struct ConfigOption {
 
 /// When an option may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum Mutability {
     /// At any time, by CONFIG SET.
     Live,
     /// Only when the server starts.
@@ -62,7 +62,7 @@ pub(super) const WORKS: ConfigOption = ConfigOption {
     aliases: &[],
     kind: kind::BOOL,
     default: "",
-    access: Access::Live,
+    access: Mutability::Live,
     status: Status::Works,
     hidden: false,
     sensitive: false,

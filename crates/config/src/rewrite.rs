@@ -11,7 +11,7 @@ use std::path::Path;
 
 use base::quote::{quote, split_arguments};
 
-use super::kind::{Fault, Standing, Value};
+use super::kind::{PreviousValue, Value, ValueError};
 use super::options::ALL;
 use super::special::error_text;
 use super::store::{Config, default_of, find};
@@ -30,7 +30,7 @@ pub enum RewriteError {
     /// The server was started without one.
     NoFile,
     /// The file cannot be read or written.
-    Failed(Fault),
+    Failed(ValueError),
 }
 
 impl Config {
@@ -198,7 +198,7 @@ fn values_said(lines: &[(&[u8], Subject)]) -> Vec<Option<Value>> {
         let kind = &ALL[*index].kind;
         let by_earlier_line = said[*index].is_some();
         let value = said[*index].take().unwrap_or_else(|| default_of(*index).clone());
-        let standing = Standing { value: &value, by_earlier_line };
+        let standing = PreviousValue { value: &value, by_earlier_line };
         said[*index] = kind.parse(arguments, standing).ok();
     }
     said

@@ -6,13 +6,13 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::sync::Arc;
 
-use base::io_text::plain;
+use base::io_error_text::plain;
 use base::number::{parse_f64, parse_i64};
 use base::quote::quote;
 
 use crate::save_schedule::Schedule;
 
-use super::kind::{Fault, Kind, Special, Standing, Value, parse_bytes, parse_choice};
+use super::kind::{Kind, PreviousValue, Special, Value, ValueError, parse_bytes, parse_choice};
 
 /// `save`: pairs of seconds and changes, kept as text; no pair saves never.
 pub(super) const SAVE: Kind = Kind::Special(&Special {
@@ -132,7 +132,7 @@ pub(super) const DIRECTORY: Kind = Kind::Text(|text| {
     let path = Path::new(std::ffi::OsStr::from_bytes(text));
     let found = path.canonicalize().map_err(|error| error_text(&error))?;
     if !found.is_dir() {
-        return Err(Fault::Borrowed("Not a directory"));
+        return Err(ValueError::Borrowed("Not a directory"));
     }
     Ok(found.into_os_string().into_vec().into())
 });
@@ -147,7 +147,7 @@ pub(super) const SCHEDULE: Kind = Kind::Text(|text| {
     if text.is_empty() || parsed.is_some() {
         return Ok(text.into());
     }
-    Err(Fault::Borrowed("argument must be a cron expression of five fields"))
+    Err(ValueError::Borrowed("argument must be a cron expression of five fields"))
 });
 
 /// A file with its kind before it: `rdb:PATH` or `aof:PATH`; an empty text names none.
@@ -156,7 +156,7 @@ pub(super) const PRELOADED: Kind = Kind::Text(|text| {
     if text.is_empty() || has_kind && text.len() > KIND_LEN {
         return Ok(text.into());
     }
-    Err(Fault::Borrowed("argument must be rdb:<path> or aof:<path of a manifest>"))
+    Err(ValueError::Borrowed("argument must be rdb:<path> or aof:<path of a manifest>"))
 });
 
 /// The length of `rdb:`.
@@ -192,11 +192,11 @@ pub(super) const BACKUP_DIRECTORY: Kind = Kind::Text(|text| {
 /// A host name to announce.
 pub(super) const HOSTNAME: Kind = Kind::Text(|text| {
     if text.len() >= 256 {
-        return Err(Fault::Borrowed("Hostnames must be less than 256 characters"));
+        return Err(ValueError::Borrowed("Hostnames must be less than 256 characters"));
     }
     let legal = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
     if !text.iter().all(legal) {
-        return Err(Fault::Borrowed(
+        return Err(ValueError::Borrowed(
             "Hostnames may only contain alphanumeric characters, hyphens or dots",
         ));
     }
@@ -228,7 +228,9 @@ pub(super) const TITLE_TEMPLATE: Kind = Kind::Text(|text| {
         end.is_some_and(|end| VARIABLES.contains(&&piece[..end]))
     });
     if text.is_empty() || !known {
-        return Err(Fault::Borrowed("template format is invalid or contains unknown variables"));
+        return Err(ValueError::Borrowed(
+            "template format is invalid or contains unknown variables",
+        ));
     }
     Ok(text.into())
 });
@@ -240,40 +242,47 @@ pub(super) const VERSION: Kind = Kind::Text(|text| {
     if parts.len() == 3 && parts.iter().all(is_number) {
         return Ok(text.into());
     }
-    Err(Fault::Borrowed("argument must be a version such as 8.2.3"))
+    Err(ValueError::Borrowed("argument must be a version such as 8.2.3"))
 });
 
 /// A locale to compare text by; texts are compared by their bytes here, as the C locale does.
 pub(super) const LOCALE: Kind = Kind::Text(|text| match text {
     b"" | b"C" | b"POSIX" | b"C.UTF-8" | b"C.utf8" => Ok(text.into()),
-    _ => Err(Fault::Borrowed("Invalid locale name")),
+    _ => Err(ValueError::Borrowed("Invalid locale name")),
 });
 
 /// `tls-dh-params-file`: a file that nothing here would follow.
 pub(super) const NO_DH_PARAMETERS: Kind = Kind::Text(|text| match text {
     b"" => Ok(text.into()),
-    _ => Err(Fault::Borrowed(
+    _ => Err(ValueError::Borrowed(
         "Diffie-Hellman parameters are not used: keys are exchanged by elliptic curves, which \
          tls-groups names; leave it out",
     )),
 });
 
 /// What the system says of a failed call, without the error's number.
-pub(super) fn error_text(error: &std::io::Error) -> Fault {
+pub(super) fn error_text(error: &std::io::Error) -> ValueError {
     plain(error).into()
 }
 
-fn plain_name(text: &[u8], empty: &'static str, path: &'static str) -> Result<Arc<[u8]>, Fault> {
+fn plain_name(
+    text: &[u8],
+    empty: &'static str,
+    path: &'static str,
+) -> Result<Arc<[u8]>, ValueError> {
     if text.is_empty() && !empty.is_empty() {
-        return Err(Fault::Borrowed(empty));
+        return Err(ValueError::Borrowed(empty));
     }
     if text.contains(&b'/') || text == b"." || text == b".." {
-        return Err(Fault::Borrowed(path));
+        return Err(ValueError::Borrowed(path));
     }
     Ok(text.into())
 }
 
-fn address<A: std::str::FromStr>(text: &[u8], fault: &'static str) -> Result<Arc<[u8]>, Fault> {
+fn address<A: std::str::FromStr>(
+    text: &[u8],
+    fault: &'static str,
+) -> Result<Arc<[u8]>, ValueError> {
     let parsed = std::str::from_utf8(text).ok().and_then(|text| text.parse::<A>().ok());
     if text.is_empty() || parsed.is_some() { Ok(text.into()) } else { Err(fault.into()) }
 }
@@ -303,8 +312,8 @@ fn show_numbers(value: &Value) -> String {
     value.numbers().iter().map(i64::to_string).collect::<Vec<_>>().join(" ")
 }
 
-fn parse_save(words: &[&[u8]], standing: Standing<'_>) -> Result<Value, Fault> {
-    const INVALID: Fault = Fault::Borrowed("Invalid save parameters");
+fn parse_save(words: &[&[u8]], standing: PreviousValue<'_>) -> Result<Value, ValueError> {
+    const INVALID: ValueError = ValueError::Borrowed("Invalid save parameters");
     if matches!(words, [] | [b""]) {
         return Ok(Value::text(*b""));
     }
@@ -330,12 +339,17 @@ fn save_lines(value: &Value) -> Vec<String> {
     numbers.chunks(2).map(|pair| pair.join(" ")).collect()
 }
 
-fn parse_output_buffer_limits(words: &[&[u8]], standing: Standing<'_>) -> Result<Value, Fault> {
-    const FAULTY: Fault = Fault::Borrowed(
+fn parse_output_buffer_limits(
+    words: &[&[u8]],
+    standing: PreviousValue<'_>,
+) -> Result<Value, ValueError> {
+    const FAULTY: ValueError = ValueError::Borrowed(
         "Error in hard, soft or soft_seconds setting in buffer limit configuration.",
     );
     let (groups, []) = words.as_chunks::<4>() else {
-        return Err(Fault::Borrowed("Wrong number of arguments in buffer limit configuration."));
+        return Err(ValueError::Borrowed(
+            "Wrong number of arguments in buffer limit configuration.",
+        ));
     };
     let mut numbers = standing.value.numbers().to_vec();
     // The value before the default was read.
@@ -343,7 +357,7 @@ fn parse_output_buffer_limits(words: &[&[u8]], standing: Standing<'_>) -> Result
     for [class, hard, soft, seconds] in groups {
         let class = if class.eq_ignore_ascii_case(b"replica") { b"slave" } else { *class };
         let class = parse_choice(class, &CLIENT_CLASSES).map_err(|_| {
-            Fault::Borrowed("Invalid client class specified in buffer limit configuration.")
+            ValueError::Borrowed("Invalid client class specified in buffer limit configuration.")
         })?;
         let bytes = |text| parse_bytes(text).and_then(|bytes| i64::try_from(bytes).ok());
         let limits = [
@@ -366,20 +380,20 @@ fn output_buffer_limits(value: &Value) -> Vec<String> {
         .collect()
 }
 
-fn parse_oom_scores(words: &[&[u8]], _: Standing<'_>) -> Result<Value, Fault> {
+fn parse_oom_scores(words: &[&[u8]], _: PreviousValue<'_>) -> Result<Value, ValueError> {
     if words.len() != 3 {
-        return Err(Fault::Borrowed("wrong number of arguments"));
+        return Err(ValueError::Borrowed("wrong number of arguments"));
     }
     let scores: Option<Vec<i64>> = words
         .iter()
         .map(|word| parse_i64(word).filter(|score| (-2000..=2000).contains(score)))
         .collect();
-    scores.map(Value::Numbers).ok_or(Fault::Borrowed(
+    scores.map(Value::Numbers).ok_or(ValueError::Borrowed(
         "Invalid oom-score-adj-values, elements must be between -2000 and 2000.",
     ))
 }
 
-fn parse_key_events(arguments: &[&[u8]], _: Standing<'_>) -> Result<Value, Fault> {
+fn parse_key_events(arguments: &[&[u8]], _: PreviousValue<'_>) -> Result<Value, ValueError> {
     let letters = arguments.first().copied().unwrap_or_default();
     let mut flags = 0;
     for letter in letters {
@@ -387,7 +401,7 @@ fn parse_key_events(arguments: &[&[u8]], _: Standing<'_>) -> Result<Value, Fault
             b'A' => key_event_bits(KEY_EVENTS_OF_A),
             letter if KEY_EVENT_LETTERS.contains(letter) => key_event_bits(&[*letter]),
             _ => {
-                return Err(Fault::Borrowed(
+                return Err(ValueError::Borrowed(
                     "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.",
                 ));
             }
@@ -425,7 +439,7 @@ pub(super) fn key_event_bits(letters: &[u8]) -> i64 {
         .fold(0, |bits, (place, _)| bits | 1 << place)
 }
 
-fn parse_percentiles(words: &[&[u8]], _: Standing<'_>) -> Result<Value, Fault> {
+fn parse_percentiles(words: &[&[u8]], _: PreviousValue<'_>) -> Result<Value, ValueError> {
     if matches!(words, [] | [b""]) {
         return Ok(Value::text(*b""));
     }
@@ -433,9 +447,9 @@ fn parse_percentiles(words: &[&[u8]], _: Standing<'_>) -> Result<Value, Fault> {
     for word in words {
         let percentile = parse_f64(word)
             .filter(|number| !number.is_nan())
-            .ok_or(Fault::Borrowed("Invalid latency-tracking-info-percentiles parameters"))?;
+            .ok_or(ValueError::Borrowed("Invalid latency-tracking-info-percentiles parameters"))?;
         if !(0.0..=100.0).contains(&percentile) {
-            return Err(Fault::Borrowed(
+            return Err(ValueError::Borrowed(
                 "latency-tracking-info-percentiles parameters should sit between [0.0,100.0]",
             ));
         }
@@ -445,29 +459,32 @@ fn parse_percentiles(words: &[&[u8]], _: Standing<'_>) -> Result<Value, Fault> {
     Ok(Value::text(texts.join(" ").into_bytes()))
 }
 
-fn parse_bind(words: &[&[u8]], _: Standing<'_>) -> Result<Value, Fault> {
+fn parse_bind(words: &[&[u8]], _: PreviousValue<'_>) -> Result<Value, ValueError> {
     const ADDRESSES_MAX: usize = 16;
     if words.len() > ADDRESSES_MAX {
-        return Err(Fault::Borrowed("Too many bind addresses specified."));
+        return Err(ValueError::Borrowed("Too many bind addresses specified."));
     }
     Ok(Value::text(words.join(&b' ')))
 }
 
-fn parse_replicaof(words: &[&[u8]], _: Standing<'_>) -> Result<Value, Fault> {
+fn parse_replicaof(words: &[&[u8]], _: PreviousValue<'_>) -> Result<Value, ValueError> {
     match words {
         [] => Ok(Value::text(*b"")),
         [no, one] if no.eq_ignore_ascii_case(b"no") && one.eq_ignore_ascii_case(b"one") => {
             Ok(Value::text(*b""))
         }
         [_, port] if parse_i64(port).is_none_or(|port| !(0..=65_535).contains(&port)) => {
-            Err(Fault::Borrowed("Invalid master port"))
+            Err(ValueError::Borrowed("Invalid master port"))
         }
         [_, _] => Ok(Value::text(words.join(&b' '))),
-        _ => Err(Fault::Borrowed("wrong number of arguments")),
+        _ => Err(ValueError::Borrowed("wrong number of arguments")),
     }
 }
 
-fn parse_yes_or_true(arguments: &[&[u8]], standing: Standing<'_>) -> Result<Value, Fault> {
+fn parse_yes_or_true(
+    arguments: &[&[u8]],
+    standing: PreviousValue<'_>,
+) -> Result<Value, ValueError> {
     let text = arguments.first().copied().unwrap_or_default();
     match parse_choice(text, &["false", "true"]) {
         Ok(place) => Ok(Value::number(place)),
@@ -475,7 +492,7 @@ fn parse_yes_or_true(arguments: &[&[u8]], standing: Standing<'_>) -> Result<Valu
     }
 }
 
-fn parse_shutdown(words: &[&[u8]], _: Standing<'_>) -> Result<Value, Fault> {
+fn parse_shutdown(words: &[&[u8]], _: PreviousValue<'_>) -> Result<Value, ValueError> {
     const SAVE_AND_NOSAVE: i64 = 0b11;
     let words = if words.is_empty() { &[b"".as_slice()] } else { words };
     let mut flags = 0;
@@ -484,7 +501,7 @@ fn parse_shutdown(words: &[&[u8]], _: Standing<'_>) -> Result<Value, Fault> {
         flags |= (1 << parse_choice(word, SHUTDOWN_WORDS)?) >> 1;
     }
     if flags & SAVE_AND_NOSAVE == SAVE_AND_NOSAVE {
-        return Err(Fault::Borrowed(
+        return Err(ValueError::Borrowed(
             "shutdown options SAVE and NOSAVE can't be used simultaneously",
         ));
     }

@@ -8,8 +8,8 @@ use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
 use base::glob;
 
-use super::kind::{Fault, Standing, Value};
-use super::option::{Access, ConfigOption, Status};
+use super::kind::{PreviousValue, Value, ValueError};
+use super::option::{ConfigOption, Mutability, Status};
 use super::options::{ALL, CELLS, NUMBER_CELLS, TEXT_CELLS};
 use super::profile::Profile;
 use super::settings::{self, REPLICAOF};
@@ -87,7 +87,7 @@ pub enum SetError {
         /// The option as the client named it.
         name: String,
         /// Why, in Redis' words.
-        why: Fault,
+        why: ValueError,
     },
 }
 
@@ -179,7 +179,7 @@ impl Config {
         let mut values = Vec::with_capacity(pairs.len());
         for (index, [name, text]) in indices.iter().zip(pairs) {
             let current = self.load(*index);
-            let standing = Standing { value: &current, by_earlier_line: false };
+            let standing = PreviousValue { value: &current, by_earlier_line: false };
             let value = ALL[*index].kind.parse_one(text, standing);
             let value = value.map_err(|why| refused(name, why))?;
             check_is_there(*index, &value).map_err(|why| refused(name, why))?;
@@ -243,7 +243,7 @@ impl Config {
     fn put_one(&self, name: &[u8], text: &[u8]) {
         let index = find(name).expect("there is such an option");
         let current = self.load(index);
-        let standing = Standing { value: &current, by_earlier_line: false };
+        let standing = PreviousValue { value: &current, by_earlier_line: false };
         let value = ALL[index].kind.parse_one(text, standing);
         self.store(index, &value.expect("the option takes that"));
     }
@@ -274,14 +274,14 @@ impl Config {
         }
     }
 
-    fn check_access(&self, option: &ConfigOption, local: bool) -> Result<(), Fault> {
+    fn check_access(&self, option: &ConfigOption, local: bool) -> Result<(), ValueError> {
         match option.access {
-            Access::Live => Ok(()),
-            Access::Startup => Err(Fault::Borrowed("can't set immutable config")),
-            Access::Protected if self.get(settings::ENABLE_PROTECTED_CONFIGS).allows(local) => {
+            Mutability::Live => Ok(()),
+            Mutability::Startup => Err(ValueError::Borrowed("can't set immutable config")),
+            Mutability::Protected if self.get(settings::ENABLE_PROTECTED_CONFIGS).allows(local) => {
                 Ok(())
             }
-            Access::Protected => Err(Fault::Borrowed("can't set protected config")),
+            Mutability::Protected => Err(ValueError::Borrowed("can't set protected config")),
         }
     }
 
@@ -321,20 +321,20 @@ pub(super) fn default_of(index: usize) -> &'static Value {
 }
 
 /// Refuses a value that somebody counts on and that nothing here would follow.
-pub(super) fn check_is_there(index: usize, value: &Value) -> Result<(), Fault> {
+pub(super) fn check_is_there(index: usize, value: &Value) -> Result<(), ValueError> {
     let is_missing = ALL[index].status == Status::Missing && value != default_of(index);
     if is_missing { Err("this is not supported yet".into()) } else { Ok(()) }
 }
 
 fn parse_default(option: &ConfigOption) -> Value {
     let nothing = Value::Numbers(Vec::new());
-    let standing = Standing { value: &nothing, by_earlier_line: false };
+    let standing = PreviousValue { value: &nothing, by_earlier_line: false };
     let text = option.default.as_bytes();
     // Tests parse each default; only a text, the working directory, can be gone elsewhere.
     option.kind.parse_one(text, standing).unwrap_or_else(|_| Value::text(text))
 }
 
-fn refused(name: &[u8], why: Fault) -> SetError {
+fn refused(name: &[u8], why: ValueError) -> SetError {
     SetError::refused(&lossy(name), why)
 }
 
@@ -344,7 +344,7 @@ fn lossy(name: &[u8]) -> String {
 
 impl SetError {
     /// The option of that name cannot have its value, or its effect failed.
-    pub fn refused(name: &str, why: impl Into<Fault>) -> SetError {
+    pub fn refused(name: &str, why: impl Into<ValueError>) -> SetError {
         SetError::Refused { name: name.to_owned(), why: why.into() }
     }
 

@@ -13,7 +13,7 @@ use std::{io, ptr};
 use libc::{siginfo_t, ucontext_t};
 
 use crate::handler::{self, Fault, Origin};
-use crate::teller::Served;
+use crate::report_source::Activity;
 use crate::trace::Trace;
 
 /// The signals by which the kernel, or the process itself, says that it cannot go on.
@@ -136,24 +136,24 @@ pub fn fault() -> ! {
 }
 
 thread_local! {
-    static SERVED: Cell<Option<*const (dyn Served + 'static)>> = const { Cell::new(None) };
+    static SERVED: Cell<Option<*const (dyn Activity + 'static)>> = const { Cell::new(None) };
 }
 
 /// Works for somebody; a report that is made meanwhile says so.
 #[inline]
-pub fn serving<T>(served: &dyn Served, work: impl FnOnce() -> T) -> T {
-    struct Before(Option<*const (dyn Served + 'static)>);
+pub fn serving<T>(served: &dyn Activity, work: impl FnOnce() -> T) -> T {
+    struct Before(Option<*const (dyn Activity + 'static)>);
     impl Drop for Before {
         #[inline]
         fn drop(&mut self) {
             SERVED.set(self.0);
         }
     }
-    let served: *const (dyn Served + '_) = served;
+    let served: *const (dyn Activity + '_) = served;
     // SAFETY: only the lifetime changes, and `served` below reads the pointer while this call, and
     // so the borrow, lasts.
     let served = unsafe {
-        std::mem::transmute::<*const (dyn Served + '_), *const (dyn Served + 'static)>(served)
+        std::mem::transmute::<*const (dyn Activity + '_), *const (dyn Activity + 'static)>(served)
     };
     let _before = Before(SERVED.replace(Some(served)));
     compiler_fence(Ordering::SeqCst);
@@ -163,7 +163,7 @@ pub fn serving<T>(served: &dyn Served, work: impl FnOnce() -> T) -> T {
 }
 
 /// What this thread is at for somebody.
-pub(crate) fn served<T>(look: impl FnOnce(&dyn Served) -> T) -> Option<T> {
+pub(crate) fn served<T>(look: impl FnOnce(&dyn Activity) -> T) -> Option<T> {
     let served = SERVED.get()?;
     // SAFETY: it was set by this thread in a call of `serving` that has not returned, so it is
     // borrowed by that.

@@ -14,8 +14,8 @@ use rustix::process::{Signal, getpid};
 use rustix::thread::gettid;
 
 use crate::ffi;
+use crate::report_source::{LineFormat, ReportSource};
 use crate::reporter;
-use crate::teller::{Manner, Teller};
 use crate::trace::Trace;
 
 /// What a machine has of registers that are told, at most.
@@ -148,12 +148,12 @@ pub(crate) fn meet(fault: &Fault) -> ! {
 }
 
 /// What is done one by one, behind the first lines.
-const STEPS: [fn(&dyn Teller); 5] =
+const STEPS: [fn(&dyn ReportSource); 5] =
     [|_| ffi::walk(&CRASH.trace), tell_addresses, tell_served, await_reporter, tell_end];
 
 /// Ends the process as it would have ended without a report.
 fn end(signal: i32, is_own: bool) -> ! {
-    let exits = || reporter::teller().is_some_and(Teller::exits_on_panic);
+    let exits = || reporter::teller().is_some_and(ReportSource::exits_on_panic);
     if is_own && signal == Signal::ABORT.as_raw() && exits() {
         ffi::end_with(1);
     }
@@ -175,12 +175,12 @@ fn pause(time: Duration) {
     });
 }
 
-fn tell_fault(teller: &dyn Teller, fault: &Fault) {
-    let bare = |line: Arguments<'_>| teller.write(Manner::Bare, line);
+fn tell_fault(teller: &dyn ReportSource, fault: &Fault) {
+    let bare = |line: Arguments<'_>| teller.write(LineFormat::Bare, line);
     bare(format_args!("=== APUS BUG REPORT START: Cut & paste starting from here ==="));
     let (program, Fault { signal, code, .. }) = (teller.program(), fault);
     teller.write(
-        Manner::Dated,
+        LineFormat::Dated,
         format_args!("{program} crashed by signal: {signal}, si_code: {code}"),
     );
     match fault.origin {
@@ -235,39 +235,40 @@ impl Write for Line {
     }
 }
 
-fn tell_more(teller: &dyn Teller, fault: &Fault, of_whom: &str) {
+fn tell_more(teller: &dyn ReportSource, fault: &Fault, of_whom: &str) {
     let Fault { signal, instruction, .. } = fault;
     teller.write(
-        Manner::Bare,
+        LineFormat::Bare,
         format_args!("Signal {signal} at {instruction:#x} meanwhile, in {of_whom}"),
     );
 }
 
-fn tell_addresses(teller: &dyn Teller) {
-    teller.write(Manner::Bare, format_args!("------ STACK TRACE ------"));
+fn tell_addresses(teller: &dyn ReportSource) {
+    teller.write(LineFormat::Bare, format_args!("------ STACK TRACE ------"));
     for (number, address) in CRASH.trace.frames_from(CRASH.instruction()).enumerate() {
         match reporter::place_in_program(address) {
             Some(place) => {
-                teller.write(Manner::Bare, format_args!("#{number} {address:#x} (+{place:#x})"));
+                teller
+                    .write(LineFormat::Bare, format_args!("#{number} {address:#x} (+{place:#x})"));
             }
-            None => teller.write(Manner::Bare, format_args!("#{number} {address:#x}")),
+            None => teller.write(LineFormat::Bare, format_args!("#{number} {address:#x}")),
         }
     }
 }
 
-fn tell_served(teller: &dyn Teller) {
-    teller.write(Manner::Bare, format_args!("------ CURRENT CLIENT INFO ------"));
+fn tell_served(teller: &dyn ReportSource) {
+    teller.write(LineFormat::Bare, format_args!("------ CURRENT CLIENT INFO ------"));
     let told = ffi::served(|served| {
         let client = served.client().map_or(0, |client| client.saturating_add(1));
         CRASH.client.store(client, Ordering::Relaxed);
-        served.tell(&mut |line| teller.write(Manner::Bare, line));
+        served.tell(&mut |line| teller.write(LineFormat::Bare, line));
     });
     if told.is_none() {
-        teller.write(Manner::Bare, format_args!("none: the thread served nobody"));
+        teller.write(LineFormat::Bare, format_args!("none: the thread served nobody"));
     }
 }
 
-fn await_reporter(teller: &dyn Teller) {
+fn await_reporter(teller: &dyn ReportSource) {
     if reporter::is(own_thread()) || !reporter::wake() {
         return;
     }
@@ -277,12 +278,12 @@ fn await_reporter(teller: &dyn Teller) {
         }
         pause(LOOK);
     }
-    teller.write(Manner::Bare, format_args!("The rest takes too long and is left out"));
+    teller.write(LineFormat::Bare, format_args!("The rest takes too long and is left out"));
 }
 
-fn tell_end(teller: &dyn Teller) {
+fn tell_end(teller: &dyn ReportSource) {
     for line in END {
-        teller.write(Manner::Bare, format_args!("{line}"));
+        teller.write(LineFormat::Bare, format_args!("{line}"));
     }
 }
 

@@ -13,11 +13,11 @@
 
 mod ffi;
 mod handler;
+mod report_source;
 mod reporter;
 mod tasks;
-mod teller;
 mod trace;
 
 pub use ffi::{SecondStack, fault, serving};
+pub use report_source::{Activity, LineFormat, Part, ReportSource};
 pub use reporter::{begin, look_again};
-pub use teller::{Manner, Part, Served, Teller};

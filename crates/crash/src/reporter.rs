@@ -17,10 +17,10 @@ use rustix::thread::gettid;
 
 use crate::ffi;
 use crate::handler::{CRASH, IS_ALARMED, QUESTION};
+use crate::report_source::{LineFormat, Part, ReportSource};
 use crate::tasks::{self, Task};
-use crate::teller::{Manner, Part, Teller};
 
-static TELLER: OnceLock<&'static dyn Teller> = OnceLock::new();
+static TELLER: OnceLock<&'static dyn ReportSource> = OnceLock::new();
 static THREAD: OnceLock<Thread> = OnceLock::new();
 static ID: AtomicI32 = AtomicI32::new(0);
 
@@ -33,7 +33,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const LOOK: Duration = Duration::from_micros(200);
 
 /// Reports from now on; called once.
-pub fn begin(teller: &'static dyn Teller) -> io::Result<()> {
+pub fn begin(teller: &'static dyn ReportSource) -> io::Result<()> {
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let program = std::env::current_exe().unwrap_or_default();
     let (begin, end) = extent_of(&maps, &program).unwrap_or_default();
@@ -59,7 +59,7 @@ pub fn look_again() {
     wake();
 }
 
-pub(crate) fn teller() -> Option<&'static dyn Teller> {
+pub(crate) fn teller() -> Option<&'static dyn ReportSource> {
     TELLER.get().copied()
 }
 
@@ -89,7 +89,7 @@ fn extent_of(maps: &str, file: &Path) -> Option<(usize, usize)> {
     extents.reduce(|(begin, end), (other, its_end)| (begin.min(other), end.max(its_end)))
 }
 
-fn run(teller: &'static dyn Teller) {
+fn run(teller: &'static dyn ReportSource) {
     loop {
         let period = teller.watch_period();
         match period {
@@ -110,9 +110,9 @@ fn run(teller: &'static dyn Teller) {
     }
 }
 
-fn tell_crash(teller: &dyn Teller, owner: i32) {
+fn tell_crash(teller: &dyn ReportSource, owner: i32) {
     let (others, own) = stop_others(owner);
-    let bare = |line: &str| teller.write(Manner::Bare, format_args!("{line}"));
+    let bare = |line: &str| teller.write(LineFormat::Bare, format_args!("{line}"));
     let name = own.as_ref().map_or("?", |task| &task.name);
     bare(&format!("------ NAMES AND LINES: thread {owner} ({name}) ------"));
     let frames: Vec<usize> = CRASH.trace.frames_from(CRASH.instruction()).collect();
@@ -167,9 +167,9 @@ fn stop_others(owner: i32) -> (Vec<(Task, Option<Answer>)>, Option<Task>) {
 }
 
 /// Tells what all threads are at, while they go on.
-fn tell_threads(teller: &dyn Teller, why: &str) {
-    let bare = |line: &str| teller.write(Manner::Bare, format_args!("{line}"));
-    teller.write(Manner::Dated, format_args!("{why}"));
+fn tell_threads(teller: &dyn ReportSource, why: &str) {
+    let bare = |line: &str| teller.write(LineFormat::Bare, format_args!("{line}"));
+    teller.write(LineFormat::Dated, format_args!("{why}"));
     bare("------ THREADS ------");
     for task in tasks::all().into_iter().filter(|task| !is(task.id)) {
         let answer = ask(task.id);

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use base::io_text::plain;
+use base::io_error_text::plain;
 use config::Config;
 use config::settings::{DBFILENAME, SAVE};
 use persist::storage::{Claim, Claimed, OpenMode};

@@ -14,9 +14,9 @@ use base::time::Clock;
 use config::Schedule;
 use config::settings::{RDB_SAVE_INCREMENTAL_FSYNC, SAVE, SNAPSHOT_CRON};
 use engine::limits::write_refusals::SNAPSHOT_FAILED;
-use engine::runtime::drill;
+use engine::runtime::failpoint;
 use engine::runtime::log::{log_notice, log_warning};
-use engine::scripting::Still;
+use engine::scripting::LibraryFreeze;
 use keyspace::{Acquisition, Count};
 
 use crate::claims::snapshot_file;
@@ -190,7 +190,7 @@ impl Saves {
         };
         let snapshot = self.take_turn(state, server, mode, listener.is_some())?;
         let turn = SaveTurn(server, Arc::clone(&snapshot));
-        drill::point();
+        failpoint::point();
         if mode == SaveMode::Background {
             log_notice!(server.log, "Background saving started by pid {}", std::process::id());
         }
@@ -221,7 +221,7 @@ impl Saves {
         server: &'static Durability,
         mode: SaveMode,
         world: &mut Acquisition,
-    ) -> Result<Still, Unsaved> {
+    ) -> Result<LibraryFreeze, Unsaved> {
         let state = match world.is_complete() {
             // A save under way may need the world for its own end.
             true => self.state(),
@@ -235,7 +235,7 @@ impl Saves {
         let still = Arc::new(Mutex::new(None));
         let at_cut = {
             let still = Arc::clone(&still);
-            move || *lock(&still) = Some(server.scripts.libraries.stand_still())
+            move || *lock(&still) = Some(server.scripts.libraries.freeze_libraries())
         };
         let target = target(server, Arc::clone(&changes), at_cut);
         let result = snapshot.hold_world(target, world);
@@ -244,7 +244,7 @@ impl Saves {
             Err(_) if snapshot.is_given_up_as_busy() => Err(Unsaved::Busy),
             Err(_) => Err(Unsaved::Failed),
         };
-        drill::point();
+        failpoint::point();
         drop(turn);
         self.end_turn(server, result, changes.load(Ordering::Relaxed));
         saved
@@ -564,7 +564,7 @@ fn target(
     }
 }
 
-fn lock(still: &Mutex<Option<Still>>) -> MutexGuard<'_, Option<Still>> {
+fn lock(still: &Mutex<Option<LibraryFreeze>>) -> MutexGuard<'_, Option<LibraryFreeze>> {
     still.lock().expect("no critical section here panics")
 }
 

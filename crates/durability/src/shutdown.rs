@@ -11,7 +11,7 @@ use config::settings::{SAVE, SHUTDOWN_TIMEOUT};
 use config::{Profile, ShutdownFlags};
 use engine::limits::pause::Ticket;
 use engine::runtime::log::{log_notice, log_warning};
-use engine::scripting::Still;
+use engine::scripting::LibraryFreeze;
 use keyspace::Acquisition;
 
 use crate::aof;
@@ -40,18 +40,22 @@ enum ReplicaWait {
 }
 
 /// What a last save holds: the world is not taken, and no library changed, before it is dropped.
-type Saved = (Still, Acquisition);
+type Saved = (LibraryFreeze, Acquisition);
 
 /// The process goes on: what must be done before its end failed.
 #[derive(Debug)]
-pub struct GoesOn;
+pub struct ShutdownFailed;
 
 impl Shutdown {
     /// Does what must be done first and has the process end. That may wait for a disk, so it is not
     /// for workers.
-    pub fn carry_out(&self, server: &'static Durability, how: ShutdownFlags) -> Result<(), GoesOn> {
+    pub fn carry_out(
+        &self,
+        server: &'static Durability,
+        how: ShutdownFlags,
+    ) -> Result<(), ShutdownFailed> {
         let _turn = self.take_turn(server, how.nosave);
-        if server.ending.is_asked() {
+        if server.shutdown_request.is_asked() {
             return Ok(());
         }
         log_warning!(server.log, "User requested shutdown...");
@@ -77,12 +81,15 @@ impl Shutdown {
         std::mem::forget(pause);
         // Kept for good: what waits for a file that does not follow is never told.
         std::mem::forget(end_turn);
-        server.ending.ask();
+        server.shutdown_request.ask();
         Ok(())
     }
 
     /// Writers wait while replicas get what they lack, for as long as `shutdown-timeout` says.
-    fn await_replicas(&self, server: &'static Durability) -> Result<Option<Ticket>, GoesOn> {
+    fn await_replicas(
+        &self,
+        server: &'static Durability,
+    ) -> Result<Option<Ticket>, ShutdownFailed> {
         let clock = server.keyspace.clock();
         let timeout_us = server.config.get(SHUTDOWN_TIMEOUT).saturating_mul(1_000_000);
         let until_us = clock.monotonic_us().saturating_add_unsigned(timeout_us);
@@ -101,7 +108,7 @@ impl Shutdown {
         }
         if self.set_wait(ReplicaWait::No) == ReplicaWait::CalledOff {
             log_warning!(server.log, "Shutdown manually aborted.");
-            return Err(GoesOn);
+            return Err(ShutdownFailed);
         }
         let (some, all) = in_sync();
         log_notice!(server.log, "{some} of {all} replicas are in sync when shutting down.");
@@ -151,17 +158,18 @@ impl Shutdown {
             return true;
         }
         drop(wait);
-        !server.ending.is_asked() && self.is_begun(server) && server.saves.cancel_last()
+        !server.shutdown_request.is_asked() && self.is_begun(server) && server.saves.cancel_last()
     }
 
     /// Whether an end is being prepared, or has come.
     pub fn is_begun(&self, server: &Durability) -> bool {
-        server.ending.is_asked() || matches!(self.turn.try_lock(), Err(TryLockError::WouldBlock))
+        server.shutdown_request.is_asked()
+            || matches!(self.turn.try_lock(), Err(TryLockError::WouldBlock))
     }
 }
 
 /// Saves the data for good: no change is possible while what is returned is kept.
-fn save(server: &'static Durability, force: bool) -> Result<Option<Saved>, GoesOn> {
+fn save(server: &'static Durability, force: bool) -> Result<Option<Saved>, ShutdownFailed> {
     log_notice!(server.log, "Saving the final RDB snapshot before exiting.");
     let mut world = Acquisition::of_world(server.keyspace);
     match server.saves.hold_world(server, SaveMode::Final, &mut world) {
@@ -178,7 +186,7 @@ fn save(server: &'static Durability, force: bool) -> Result<Option<Saved>, GoesO
 }
 
 /// Waits until a log whose writer met a bug is whole again: what it lacks is in memory alone.
-fn await_base(server: &'static Durability, force: bool) -> Result<(), GoesOn> {
+fn await_base(server: &'static Durability, force: bool) -> Result<(), ShutdownFailed> {
     if aof::flush_once_whole(server) {
         return Ok(());
     }
@@ -190,10 +198,10 @@ fn await_base(server: &'static Durability, force: bool) -> Result<(), GoesOn> {
     Err(go_on(server))
 }
 
-fn go_on(server: &Durability) -> GoesOn {
+fn go_on(server: &Durability) -> ShutdownFailed {
     log_warning!(
         server.log,
         "Errors trying to shut down the server. Check the logs for more information."
     );
-    GoesOn
+    ShutdownFailed
 }

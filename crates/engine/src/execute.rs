@@ -21,32 +21,34 @@ use crate::commit::handler::{Outcome, Work};
 use crate::execute::offload::ControlCall;
 use crate::lane::Lane;
 use crate::limits::budget;
-use crate::runtime::drill;
+use crate::runtime::failpoint;
 use crate::session::Waiting;
 use crate::session::fieldsets::{self, with_fields};
-use crate::session::{Blocked, Executed, Grant, Round, Session, Step, Suspension, tx_options};
+use crate::session::{
+    Blocked, Executed, Grant, RequestAttempt, Session, Step, Suspension, tx_options,
+};
 use crate::shared::Shared;
 use crate::table::command_table::{CommandEntry, Run};
 use crate::transaction::control_plane::{Asker, ControlRequest, Next};
 use crate::transaction::engine::Engine;
 
-mod departure;
 mod foreign;
 mod http_request;
 mod lock_batch;
 mod locks;
 mod lookup;
+mod offload_start;
 mod queue;
 mod rejection;
 mod served;
 mod unit;
 
-use departure::computes_apart;
-pub use departure::{InputHandover, looks_heavy};
 pub use foreign::{ForeignBody, ForeignRequest};
 pub use lock_batch::{BatchedRequest, BatchedRequests, LOCK_BATCH_MAX, LockBatch};
 use locks::{Granted, PREFETCHED_MAX};
 pub use lookup::{Located, Lookup, Resolved};
+use offload_start::computes_apart;
+pub use offload_start::{InputHandover, looks_heavy};
 pub use queue::queue_together;
 pub(crate) use rejection::refuse;
 use rejection::reject;
@@ -194,7 +196,7 @@ impl CommandExecution<'_> {
             None => {
                 let partitions;
                 (partitions, located) = self.located();
-                (self.plan(partitions), Round::default())
+                (self.plan(partitions), RequestAttempt::default())
             }
         };
         if !is_granted && !self.acquire(&mut acquisition) {
@@ -221,7 +223,7 @@ impl CommandExecution<'_> {
         if looks_heavy(self.args)
             || self.is_bulky()
             || self.import.as_ref().is_some_and(|import| import.is_long)
-            || (drill::are_reads_apart() && computes_apart(entry.spec.flags))
+            || (failpoint::are_reads_apart() && computes_apart(entry.spec.flags))
         {
             return self.hand_over(tx, work, round, true);
         }
@@ -336,7 +338,7 @@ impl CommandExecution<'_> {
 
     /// Leaves the request until its locks are there.
     #[cold]
-    fn park(&self, acquisition: Acquisition, round: Round) -> Step {
+    fn park(&self, acquisition: Acquisition, round: RequestAttempt) -> Step {
         locks::park(self.lane, acquisition, round)
     }
 
@@ -386,7 +388,7 @@ impl CommandExecution<'_> {
         let mut reply = Reply::new(self.out, self.session.resp);
         let asker = Some(Asker { lane, session: &mut *self.session });
         let request = ControlRequest { entry, asker, unit: None };
-        let next = drill::beside(entry.spec.role, || engine.control(request, args, &mut reply));
+        let next = failpoint::beside(entry.spec.role, || engine.control(request, args, &mut reply));
         self.finish_control(next)
     }
 

@@ -18,8 +18,8 @@ use crate::limits::evictor::Evictor;
 use crate::limits::routing::RouteTable;
 use crate::limits::sweep::Sweep;
 use crate::runtime::counters::WorkerCounters;
-use crate::runtime::drill;
-use crate::runtime::looks::TURN_US;
+use crate::runtime::failpoint;
+use crate::runtime::yielding::TURN_US;
 use crate::shared::Shared;
 
 /// The first command of a thread that is looked at: those that a client begins with are alike.
@@ -280,7 +280,7 @@ impl Lane {
 /// Whether a turn that has lasted for so long is over.
 #[inline]
 pub fn is_over(turn_us: i64) -> bool {
-    turn_us >= TURN_US || drill::are_turns_short()
+    turn_us >= TURN_US || failpoint::are_turns_short()
 }
 
 #[cfg(test)]

@@ -25,11 +25,11 @@ use crate::clients::unregistration::Unregistrar;
 use crate::journal::Journal;
 use crate::journal::acks::ReplicaAcks;
 use crate::journal::snapshot_fence::SnapshotFence;
-use crate::limits::aging_state::Aging;
+use crate::limits::auth_failures::AuthFailures;
 use crate::limits::budget::Budget;
+use crate::limits::clock_renewal_state::ClockRenewal;
 use crate::limits::defrag_state::DefragState;
 use crate::limits::eviction_observer::EvictionObserver;
-use crate::limits::guesses::Guesses;
 use crate::limits::loading::Loading;
 use crate::limits::long_running::{LongRunning, RunningGuard};
 use crate::limits::pause::Pause;
@@ -47,14 +47,14 @@ use crate::observe::notifications::notify;
 use crate::observe::pubsub::{MessageBus, PubSub, Space};
 use crate::observe::rates::RateMeter;
 use crate::observe::stats::Stats;
-use crate::observe::tracking::{Surroundings, Tracking};
+use crate::observe::tracking::{Tracking, TrackingContext};
 use crate::runtime::background::{Background, BetweenJobs};
 use crate::runtime::cores::Cores;
 use crate::runtime::counters::{Totals, WorkerCounters};
-use crate::runtime::ending::Ending;
+use crate::runtime::event_loops::EventLoops;
 use crate::runtime::lanes::MAX_WORKERS;
 use crate::runtime::log::Log;
-use crate::runtime::loops::Loops;
+use crate::runtime::shutdown_request::ShutdownRequest;
 use crate::runtime::write_gate::WriteGate;
 use crate::table::command_table::{CommandEntry, CommandTable};
 
@@ -71,7 +71,7 @@ pub struct Shared {
     /// The cores that the process may use, and which are taken.
     pub cores: Arc<Cores>,
     /// How often the event loops turned.
-    pub loops: Loops,
+    pub loops: EventLoops,
     /// The heavy-work threads.
     pub background: Background,
     /// The users, and what each of them may do.
@@ -79,7 +79,7 @@ pub struct Shared {
     /// What was denied to whom: ACL LOG.
     pub acl_log: acl::Log,
     /// From where passwords are guessed.
-    pub guesses: Guesses,
+    pub auth_failures: AuthFailures,
     /// All connected clients.
     pub clients: Clients,
     pub(crate) client_margin: Margin,
@@ -126,12 +126,12 @@ pub struct Shared {
     /// Whether data are being loaded, and how far that is.
     pub loading: Loading,
     /// Whether the process is about to end.
-    pub ending: Ending,
+    pub shutdown_request: ShutdownRequest,
     /// Removes clients that have gone from the queues of their keys.
     pub unregistrar: Unregistrar,
     /// What is known of scripts, functions and their runs.
     pub scripts: Scripts,
-    pub(crate) aging: Aging,
+    pub(crate) clock_renewal: ClockRenewal,
     /// The state of active defragmentation.
     pub defrag: DefragState,
     /// Set before the first client comes.
@@ -194,10 +194,10 @@ impl Shared {
             table,
             log,
             cores,
-            loops: Loops::default(),
+            loops: EventLoops::default(),
             users,
             acl_log: acl::Log::default(),
-            guesses: Guesses::default(),
+            auth_failures: AuthFailures::default(),
             clients: Clients::default(),
             client_margin: Margin::default(),
             mailboxes: Mailboxes::new(),
@@ -221,10 +221,10 @@ impl Shared {
             replica_role: ReplicaRole::default(),
             routing: Routing::default(),
             loading: Loading::default(),
-            ending: Ending::default(),
+            shutdown_request: ShutdownRequest::default(),
             unregistrar: Unregistrar::new(keyspace),
             scripts: Scripts::default(),
-            aging: Aging::default(),
+            clock_renewal: ClockRenewal::default(),
             defrag: DefragState::default(),
             eviction_observer: OnceLock::new(),
             bus: OnceLock::new(),
@@ -335,9 +335,9 @@ impl Shared {
     }
 
     /// What tracking works with.
-    pub fn surroundings(&self) -> Surroundings<'_> {
+    pub fn tracking_context(&self) -> TrackingContext<'_> {
         let Self { keyspace, config, .. } = self;
-        Surroundings { keyspace, config, directory: self.directory() }
+        TrackingContext { keyspace, config, directory: self.directory() }
     }
 
     /// Publishes a message, to subscribers of replicas as well; for how many subscriptions it was
@@ -367,7 +367,7 @@ impl Shared {
     /// Enters what a client has read, whose locks are still held.
     #[cold]
     pub(crate) fn remember(&self, reader: ClientId, spec: &Spec, args: Args<'_>) {
-        self.tracking.remember(self.surroundings(), reader, spec, args);
+        self.tracking.remember(self.tracking_context(), reader, spec, args);
     }
 
     /// Tells all who watch of a command of this client that has run, or begins to wait, and the

@@ -15,8 +15,8 @@ use crate::clients::registry::{Client, Delivery};
 use crate::execute::Resolved;
 use crate::runtime::background::{BackgroundAccess, wait_for};
 use crate::runtime::lanes::LOADER_LANE;
-use crate::runtime::limits;
 use crate::runtime::log::Log;
+use crate::runtime::system_limits;
 use crate::scripting;
 use crate::shared::Shared;
 use crate::table::command_table::{CommandTable, Families, Run};
@@ -51,7 +51,7 @@ pub fn new_engine(data: &'static [&'static [&'static [&'static DataCommand]]]) -
     };
     let built = CommandTable::build(&families, &[]).expect("nothing is renamed");
     let databases = config.get(DATABASES) as usize;
-    let clock = limits::choose_clock();
+    let clock = system_limits::choose_clock();
     let keyspace = Keyspace::leak(Options { databases, clock, ..Options::new() });
     let shared = Shared::new(config, built.table, log, keyspace, scripting::BETWEEN_JOBS);
     Engine::new(shared, built.programs)

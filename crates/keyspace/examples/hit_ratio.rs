@@ -11,8 +11,8 @@ use std::sync::atomic::Ordering;
 
 use base::random::Random;
 use keyspace::{
-    AccessPolicy, Acquisition, Keyspace, Lifetime, Look, Need, NewText, Options, Order, PARTITIONS,
-    PartitionIndex, PartitionSet, Rule, Tx, TxOptions,
+    AccessPolicy, Acquisition, EvictionNeed, EvictionOrder, EvictionPolicy, EvictionSample,
+    Keyspace, Lifetime, NewText, Options, PARTITIONS, PartitionIndex, PartitionSet, Tx, TxOptions,
 };
 
 const REQUESTS: usize = 400_000;
@@ -34,20 +34,20 @@ trait Cache {
 /// The keyspace with one of its policies, driven as the server drives it.
 struct Ours {
     keyspace: &'static Keyspace,
-    rule: Rule,
+    rule: EvictionPolicy,
     size: usize,
     len: usize,
     random: Random,
 }
 
 impl Ours {
-    fn new(size: usize, policy: AccessPolicy, order: Order) -> Self {
+    fn new(size: usize, policy: AccessPolicy, order: EvictionOrder) -> Self {
         let keyspace = Keyspace::leak(Options { databases: 1, hash_key: (3, 5), ..Options::new() });
         keyspace.settings().access_policy.store(policy as u8, Ordering::Relaxed);
         keyspace.settings().lfu_log_factor.store(10, Ordering::Relaxed);
         keyspace.settings().lfu_decay_time.store(1, Ordering::Relaxed);
         keyspace.note_keys(size as u32);
-        let rule = Rule { order, only_volatile: false };
+        let rule = EvictionPolicy { order, only_volatile: false };
         Self { keyspace, rule, size, len: 0, random: Random::from_seed(7) }
     }
 
@@ -58,7 +58,7 @@ impl Ours {
     }
 
     fn evict(&mut self, now: i64) {
-        let samples = if self.rule.order == Order::Worth { 2 * SAMPLES } else { SAMPLES };
+        let samples = if self.rule.order == EvictionOrder::Worth { 2 * SAMPLES } else { SAMPLES };
         let count = (samples * KEYS).div_ceil((self.size / PARTITIONS).max(1)).min(LOOKS);
         let mut looks = Vec::new();
         while looks.len() < count {
@@ -67,14 +67,18 @@ impl Ours {
             let keys = self.keyspace.population(partition) as u64;
             if self.random.below(8) < keys {
                 let random = self.random.next_u64();
-                looks.push(Look { partition, random, count: (samples * KEYS).div_ceil(count) });
+                looks.push(EvictionSample {
+                    partition,
+                    random,
+                    count: (samples * KEYS).div_ceil(count),
+                });
             }
         }
         looks.sort_unstable_by_key(|look| look.partition);
         looks.dedup_by_key(|look| look.partition);
         let partitions = looks.iter().map(|look| look.partition).collect();
         let mut tx = self.begin(partitions, now);
-        let need = Need { bytes: usize::MAX, keys: KEYS, samples };
+        let need = EvictionNeed { bytes: usize::MAX, keys: KEYS, samples };
         self.len -= tx.evict(&looks, self.rule, need, |_, _, _| ()).keys;
         tx.finish();
     }
@@ -320,9 +324,9 @@ fn main() {
             Box::new(Sampled::new(size, false)),
             Box::new(Sampled::new(size, true)),
             Box::new(Segmented::new(size)),
-            Box::new(Ours::new(size, AccessPolicy::Accesses, Order::Idle)),
-            Box::new(Ours::new(size, AccessPolicy::Frequency, Order::Frequency)),
-            Box::new(Ours::new(size, AccessPolicy::Worth, Order::Worth)),
+            Box::new(Ours::new(size, AccessPolicy::Accesses, EvictionOrder::Idle)),
+            Box::new(Ours::new(size, AccessPolicy::Frequency, EvictionOrder::Frequency)),
+            Box::new(Ours::new(size, AccessPolicy::Worth, EvictionOrder::Worth)),
         ];
         let ratio = |mut cache: Box<dyn Cache>| {
             let (mut hits, warm) = (0_usize, keys.len() / 5);

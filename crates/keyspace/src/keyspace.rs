@@ -18,12 +18,12 @@ use crate::counters::{Count, Counters, LaneCounters};
 use crate::critical_section::AbortHook;
 use crate::databases::Databases;
 use crate::entry::EntryTable;
-use crate::garbage::{Garbage, Reclaimer};
 use crate::ghost_list::GhostList;
+use crate::hooks::Hooks;
+use crate::lazy_free::{Garbage, LazyFreeQueue};
 use crate::lock::ParkingLot;
 use crate::lock::partition::{Partition, PartitionIndex};
 use crate::options::Options;
-use crate::outside::Outside;
 use crate::populated::Populated;
 use crate::stall_stats::StallStats;
 use crate::walk::Walks;
@@ -94,8 +94,8 @@ pub struct Keyspace {
     clock: Clock,
     counters: Counters,
     databases: Databases,
-    reclaimer: Reclaimer,
-    outside: Outside,
+    lazy_free_queue: LazyFreeQueue,
+    hooks: Hooks,
     pub(crate) abort_hook: OnceLock<AbortHook>,
     walks: Walks,
     ghost_list: GhostList,
@@ -103,7 +103,7 @@ pub struct Keyspace {
     populated: Populated,
     /// Partitions in which somebody waits for a key, and how many such keys there are.
     awaited: AtomicU32,
-    awaited_keys: AtomicU32,
+    blocking_key_count: AtomicU32,
     /// Clients that want to know which keys change.
     change_interests: AtomicU32,
     /// Keys that clients watch.
@@ -232,8 +232,8 @@ impl Keyspace {
             clock,
             counters: Counters::new(LANES, 2 * options.databases),
             databases: Databases::new(databases),
-            reclaimer: Reclaimer::default(),
-            outside: Outside::default(),
+            lazy_free_queue: LazyFreeQueue::default(),
+            hooks: Hooks::default(),
             abort_hook: OnceLock::new(),
             walks: Walks::default(),
             ghost_list: GhostList::default(),
@@ -241,7 +241,7 @@ impl Keyspace {
             populated: Populated::default(),
             awaited: AtomicU32::new(0),
             change_interests: AtomicU32::new(0),
-            awaited_keys: AtomicU32::new(0),
+            blocking_key_count: AtomicU32::new(0),
             watched: AtomicU32::new(0),
             versions: AtomicU64::new(first_version),
             settings: Settings::default(),
@@ -382,14 +382,14 @@ impl Keyspace {
 
     /// How many keys clients wait for.
     #[must_use]
-    pub fn awaited_keys(&self) -> u32 {
-        self.awaited_keys.load(Ordering::Relaxed)
+    pub fn blocking_key_count(&self) -> u32 {
+        self.blocking_key_count.load(Ordering::Relaxed)
     }
 
     /// Counts keys of a partition that begin or cease to be waited for; called by its holder.
     pub(crate) fn note_waiting(&self, before: u32, after: u32) {
         self.awaited.fetch_add(after.min(1).wrapping_sub(before.min(1)), Ordering::Relaxed);
-        self.awaited_keys.fetch_add(after.wrapping_sub(before), Ordering::Relaxed);
+        self.blocking_key_count.fetch_add(after.wrapping_sub(before), Ordering::Relaxed);
     }
 
     /// Transactions gather the keys that they modify as long as such an interest lives; to be
@@ -422,8 +422,8 @@ impl Keyspace {
 
     /// What is big and waits to be freed.
     #[must_use]
-    pub fn reclaimer(&self) -> &Reclaimer {
-        &self.reclaimer
+    pub fn lazy_free_queue(&self) -> &LazyFreeQueue {
+        &self.lazy_free_queue
     }
 
     /// Says for how many heavy transactions there are threads, where the system refuses some of
@@ -432,8 +432,8 @@ impl Keyspace {
         self.world.limit_transactions(most);
     }
 
-    pub(crate) fn outside(&self) -> &Outside {
-        &self.outside
+    pub(crate) fn hooks(&self) -> &Hooks {
+        &self.hooks
     }
 
     /// Frees something on a thread of its own, as a lazy free does: a clone of a big value, whose
@@ -444,7 +444,7 @@ impl Keyspace {
 
     /// Hands over something big to be freed; without a reclaimer it is freed here.
     pub(crate) fn discard(&self, garbage: Garbage) {
-        self.reclaimer.add(garbage);
+        self.lazy_free_queue.add(garbage);
     }
 
     /// The partitions that may hold a key whose time is over at `now`.

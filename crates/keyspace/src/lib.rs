@@ -6,10 +6,10 @@
 
 #![deny(unsafe_code)]
 
-mod aging;
-mod awaited;
 mod big_keys;
+mod blocking_keys;
 mod clock;
+mod clock_renewal;
 mod compaction;
 mod containers;
 mod counters;
@@ -18,15 +18,15 @@ mod databases;
 mod demand;
 #[allow(unsafe_code, reason = "the bytes of entries are laid out by hand")]
 mod entry;
-mod garbage;
 mod ghost_list;
+mod hooks;
 mod keyspace;
+mod lazy_free;
 mod local_deadlines;
 mod located;
 #[allow(unsafe_code, reason = "a lock is what makes shared memory exclusive")]
 mod lock;
 mod options;
-mod outside;
 mod patience;
 mod populated;
 mod refusal;
@@ -40,16 +40,16 @@ mod walk;
 mod watch;
 mod world;
 
-pub use awaited::Awaited;
 pub use big_keys::{BigBy, BigKeys, elements, usage};
+pub use blocking_keys::BlockingKeys;
 pub use clock::{AccessClock, AccessPolicy, ClockJump};
 pub use containers::{ContainerSettings, Threshold};
 pub use counters::{Count, Counters};
 pub use critical_section::in_critical_section;
 pub use demand::Demand;
-pub use entry::{Encoding, EntryBox, EntryRef, INLINE_MAX, Kind, NewText, Notes, Text};
-pub use garbage::Reclaimer;
+pub use entry::{Encoding, EntryBox, EntryRef, INLINE_MAX, ItemNotes, Kind, NewText, Text};
 pub use keyspace::{EventMask, Keyspace, Location, PARTITIONS, Settings};
+pub use lazy_free::LazyFreeQueue;
 pub use local_deadlines::{LocalDeadlines, LocalKey};
 pub use located::LocatedKeys;
 pub use lock::acquisition::{Acquisition, PartitionSet, Wanted};
@@ -61,8 +61,9 @@ pub use sizes::Sizes;
 pub use stall_stats::{HOLD_LIMITS_US, StallSnapshot, StallStats};
 pub use structs::{arena, heap};
 pub use tx::{
-    Begun, Computed, Effects, Event, EventClass, Evicted, Lifetime, Look, MEMBER_EVENTS, Mark,
-    Need, Order, Outcome, Propagation, Rule, Swept, Tx, TxOptions,
+    CommandStart, Computed, Effects, Event, EventClass, Evicted, EvictionNeed, EvictionOrder,
+    EvictionPolicy, EvictionSample, Lifetime, MEMBER_EVENTS, Outcome, Propagation, Swept, Tx,
+    TxOptions, UndoPoint,
 };
 pub use waiting::{Cancelled, QueuedWaiter, WaitQueue, Waiter};
 pub use walk::{WALKS, Walk, WalkSink};

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use base::time::UnixMillis;
 
-use crate::awaited::Awaited;
+use crate::blocking_keys::BlockingKeys;
 
 /// What is waited for has been held by others for longer than a client is kept waiting.
 pub const BUSY: Refusal = Refusal::error("BUSY Redis is busy running a long command.");
@@ -32,7 +32,7 @@ pub enum Refusal {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait {
     /// The keys, each of which may end the wait.
-    pub awaited: Awaited,
+    pub awaited: BlockingKeys,
     /// When it gives up; never if `None`.
     pub deadline: Option<UnixMillis>,
     /// When asking again may find something that only time brought about, if at all.

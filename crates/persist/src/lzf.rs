@@ -40,21 +40,21 @@ const IMPATIENCE: usize = 64;
 pub fn decompress(packed: &[u8], length: usize) -> Option<Vec<u8>> {
     // What the packed bytes can give at most, and no more than a little of that on trust.
     let trusted = length.min(packed.len().saturating_mul(YIELD_MAX)).min(TRUSTED_MAX);
-    let mut unpacker = Unpacker { out: Vec::with_capacity(trusted), room: length };
+    let mut unpacker = Decompressor { out: Vec::with_capacity(trusted), room: length };
     let taken = unpacker.feed(packed)?;
     (taken == packed.len() && unpacker.room == 0).then_some(unpacker.out)
 }
 
 /// Unpacks bytes as they come.
 #[derive(Debug)]
-pub(crate) struct Unpacker {
+pub(crate) struct Decompressor {
     /// What came out and was not taken away.
     out: Vec<u8>,
     /// How many bytes are to come out.
     room: usize,
 }
 
-impl Unpacker {
+impl Decompressor {
     /// Of so many bytes.
     pub(crate) fn new(length: usize) -> Self {
         Self { out: Vec::new(), room: length }
@@ -117,14 +117,14 @@ impl Unpacker {
 
 /// Packs one string after the other.
 #[derive(Debug, Default)]
-pub struct Packer {
+pub struct Compressor {
     seen: Seen,
     out: Out,
     /// Where bytes that lie in pieces are put together.
     window: Vec<u8>,
 }
 
-impl Packer {
+impl Compressor {
     /// Packs bytes; `None` if that does not save four of them.
     pub fn pack(&mut self, bytes: &[u8]) -> Option<&[u8]> {
         let mut progress = self.begin(bytes.len())?;
@@ -355,10 +355,10 @@ mod tests {
     use proptest::prelude::{Strategy, any, prop, prop_oneof};
     use proptest::{prop_assert, prop_assert_eq, proptest};
 
-    use super::{Packer, Unpacker, decompress};
+    use super::{Compressor, Decompressor, decompress};
 
     fn compress(bytes: &[u8]) -> Option<Vec<u8>> {
-        Packer::default().pack(bytes).map(<[u8]>::to_vec)
+        Compressor::default().pack(bytes).map(<[u8]>::to_vec)
     }
 
     #[test]
@@ -421,7 +421,7 @@ mod tests {
             steps in prop::collection::vec(1..50_usize, 1..20)
         ) {
             let Some(packed) = compress(&bytes) else { return Ok(()) };
-            let (mut unpacker, mut out) = (Unpacker::new(bytes.len()), Vec::new());
+            let (mut unpacker, mut out) = (Decompressor::new(bytes.len()), Vec::new());
             let (mut at, mut end) = (0, 0);
             for step in steps.iter().cycle() {
                 end = packed.len().min(end + step);
@@ -442,7 +442,7 @@ mod tests {
             piece in prop::sample::select(vec![1_usize, 100, 4080, 70_000]),
         ) {
             let bytes = bytes.repeat(times);
-            let mut packer = Packer::default();
+            let mut packer = Compressor::default();
             let packed = packer.pack_pieces(bytes.len(), bytes.chunks(piece)).map(<[u8]>::to_vec);
             prop_assert_eq!(packed, compress(&bytes));
         }
@@ -451,7 +451,7 @@ mod tests {
         fn what_was_packed_before_does_not_matter(
             strings in prop::collection::vec(repetitive(), 2..6)
         ) {
-            let mut packer = Packer::default();
+            let mut packer = Compressor::default();
             for string in strings.iter().chain(&strings) {
                 prop_assert_eq!(packer.pack(string).map(<[u8]>::to_vec), compress(string));
             }

@@ -11,11 +11,11 @@ use crate::{
 
 mod direct;
 mod hostile;
+mod isolation;
 mod libraries;
+mod lua_stack_fuzz;
 mod protocols;
-mod ravage;
 mod recorded;
-mod walls;
 
 /// A server of strings.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -47,7 +47,6 @@
 #![forbid(unsafe_code)]
 
 mod address;
-mod advance;
 mod commands;
 mod context;
 mod down;
@@ -55,11 +54,12 @@ mod election;
 mod engine;
 mod event;
 mod failover;
+mod failover_state_machine;
 mod hello;
+mod hello_processing;
 mod info;
 mod instance;
 mod links;
-mod meet;
 mod notice;
 mod periods;
 mod primary;

@@ -12,7 +12,7 @@ use durability::aof;
 use engine::clients::mailbox::PendingWakes;
 use engine::clients::registry::{Client, Signal, client_flags};
 use engine::observe::rates::RateSample;
-use engine::reclaim::client_memory;
+use engine::reclaim::client_eviction;
 use engine::reclaim::evict;
 use engine::reclaim::local_expiry;
 use engine::reclaim::purge;
@@ -53,10 +53,10 @@ pub(crate) async fn run(server: &'static Server) {
             close_strangers(server);
         }
         let wakes = PendingWakes::default();
-        client_memory::fit(server, &wakes);
+        client_eviction::fit(server, &wakes);
         server.mailboxes.wake(&wakes);
         report_too_many_errors(server);
-        server.tracking.fit_table(server.surroundings());
+        server.tracking.fit_table(server.tracking_context());
         local_expiry::tick(server);
         aof::tick(server);
         server.memcached.tick(server);
@@ -88,9 +88,9 @@ fn report_too_many_errors(server: &Server) {
 /// Frees some of what is to be freed if no thread did since the last turn, as where the system
 /// gives none, and lets what waits for that go on; how much is left.
 fn tend_garbage(server: &Server, before: usize) -> usize {
-    let garbage = server.keyspace.reclaimer().bytes();
+    let garbage = server.keyspace.lazy_free_queue().bytes();
     if garbage > 0 && garbage == before {
-        server.keyspace.reclaimer().free_next();
+        server.keyspace.lazy_free_queue().free_next();
     }
     evict::admit_writers(server);
     garbage

@@ -10,20 +10,20 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use base::io_text::plain;
+use base::io_error_text::plain;
 use config::settings::{
     CLUSTER_DATABASES, CLUSTER_ENABLED, DAEMONIZE, DATABASES, MEMCACHED_UNIXSOCKET, UNIXSOCKET,
     WORKER_THREADS,
 };
-use config::{Config, Profile, Show, Startup};
+use config::{Config, Invocation, Profile, Startup};
 use crash::SecondStack;
 use durability::aof;
 use durability::loading::{self, Found};
 use engine::runtime::cores::Workforce;
 use engine::runtime::log::{Log, log_notice, log_warning};
-use engine::runtime::title;
+use engine::runtime::process_title;
 use engine::runtime::version::{self, APUS_VERSION};
-use engine::runtime::{limits, memory, oom_score};
+use engine::runtime::{oom_score, system_limits, system_memory};
 use engine::table::command_table::{Built, CommandTable};
 use engine::transaction::unit::Prepare;
 use keyspace::{Keyspace, Options};
@@ -134,18 +134,18 @@ fn start(launch: &Launch<'_>) -> Result<(), String> {
     let startup = Startup::read(launch.profile, launch.arguments.iter().cloned(), &mut input);
     let startup = startup.map_err(|error| error.to_string())?;
     if let Some(program) = launch.program {
-        title::begin(program, launch.arguments, &startup.config);
+        process_title::begin(program, launch.arguments, &startup.config);
     }
     match startup.show {
-        Show::Version => {
+        Invocation::Version => {
             println!("{}", version::line(&startup.config));
             return Ok(());
         }
-        Show::Help => {
+        Invocation::Help => {
             println!("{HELP}");
             return Ok(());
         }
-        Show::Run => {}
+        Invocation::Run => {}
     }
     let is_sentinel = launch.profile == Profile::Sentinel;
     if is_sentinel {
@@ -165,7 +165,7 @@ fn start(launch: &Launch<'_>) -> Result<(), String> {
     let runtime = make_runtime().map_err(|why| format!("Cannot start the reception: {why}"));
     let runtime = runtime.inspect_err(|line| log.write_last(line))?;
     let (server, listeners, workforce) = prepare(startup, log, &runtime)?;
-    title::update(&server.config, listeners.port().unwrap_or(0));
+    process_title::update(&server.config, listeners.port().unwrap_or(0));
     let bus = open_bus(server).inspect_err(|line| server.log.write_last(line))?;
     let found = if is_sentinel { Ok(None) } else { find_data(server) };
     let found = found.inspect_err(|line| server.log.write_last(line))?;
@@ -187,7 +187,7 @@ fn start(launch: &Launch<'_>) -> Result<(), String> {
     begin_bus(server, bus).inspect_err(|line| server.log.write_last(line))?;
     log_notice!(server.log, "Ready to accept connections tcp");
     supervisor.ready(&server.log);
-    runtime.block_on(server.ending.asked());
+    runtime.block_on(server.shutdown_request.asked());
     if let Some(sentinel) = sentinel {
         sentinel.end(PATIENCE);
     }
@@ -329,8 +329,8 @@ fn prepare(
     for notice in &startup.notices {
         log_notice!(log, "{notice}");
     }
-    limits::choose_pages(&startup.config);
-    limits::fit_max_clients(&startup.config, &log).map_err(|line| told(&log, line))?;
+    system_limits::choose_pages(&startup.config);
+    system_limits::fit_max_clients(&startup.config, &log).map_err(|line| told(&log, line))?;
     let table = command_table(&startup).map_err(|line| told(&log, line))?;
     let declared = startup.users;
     let server = make_server(startup.config, table, log, Box::new(Disk));
@@ -396,7 +396,7 @@ fn make_server(
         true => config.get(CLUSTER_DATABASES),
         false => config.get(DATABASES) as usize,
     };
-    let clock = limits::choose_clock();
+    let clock = system_limits::choose_clock();
     let keyspace = Keyspace::leak(Options { databases, clock, by_hash_slot, ..Options::new() });
     let server = Server::new(config, table, log, keyspace, storage);
     let server: &'static Server = Box::leak(Box::new(server));
@@ -419,15 +419,15 @@ fn announce(server: &Server, listeners: &Listeners, workforce: &Workforce) {
     );
     let limit = match server.budget.configured() {
         0 => "no limit".to_owned(),
-        limit => format!("limit {}", memory::human(limit)),
+        limit => format!("limit {}", system_memory::human(limit)),
     };
-    let cgroup = memory::cgroup_limit();
-    let cgroup = cgroup.map(|limit| format!("the cgroup allows {}, ", memory::human(limit)));
+    let cgroup = system_memory::cgroup_limit();
+    let cgroup = cgroup.map(|limit| format!("the cgroup allows {}, ", system_memory::human(limit)));
     log_notice!(
         server.log,
         "Memory: {limit} (maxmemory), {}the machine has {}",
         cgroup.unwrap_or_default(),
-        memory::human(memory::of_machine())
+        system_memory::human(system_memory::of_machine())
     );
     if rustix::process::geteuid().is_root() {
         log_warning!(

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use base::base64;
-use base::io_text::plain;
+use base::io_error_text::plain;
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 

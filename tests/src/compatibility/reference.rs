@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use config::{Access, ConfigOption, GROUPS, Kind, Status, Unit};
+use config::{ConfigOption, GROUPS, Kind, Mutability, Status, Unit};
 
 use super::directives::Directive;
 
@@ -68,9 +68,9 @@ fn line(page: &mut String, text: &str) {
 fn write_option(page: &mut String, option: &ConfigOption, directives: &[Directive]) {
     line(page, &format!("### {}\n\n{}\n", option.name, option.doc.replace('<', "\\<")));
     let changes = match option.access {
-        Access::Live => "live",
-        Access::Startup => "at the start",
-        Access::Protected => "live where `enable-protected-configs` allows it",
+        Mutability::Live => "live",
+        Mutability::Startup => "at the start",
+        Mutability::Protected => "live where `enable-protected-configs` allows it",
     };
     let known = directives.iter().find(|known| known.name == option.name);
     let who = known.map(|known| known.who.join(", ")).unwrap_or_default();

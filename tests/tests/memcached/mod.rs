@@ -6,17 +6,17 @@
 mod admin;
 mod authentication;
 mod binary;
-mod both;
-mod datagrams;
+mod edge_values;
 mod executor;
 mod files;
 mod full_disk;
 mod hostile;
 mod meta;
-mod odd;
-mod steering;
+mod shared_data;
 mod text;
-mod watching;
+mod tuning;
+mod udp;
+mod watch;
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

@@ -3,7 +3,6 @@
 //! recorded.
 
 mod build;
-mod classic;
 mod cores;
 mod exchange;
 mod figure;
@@ -16,6 +15,7 @@ mod pipe;
 mod plan;
 mod process;
 mod record;
+mod redis_benchmark;
 mod sections;
 mod training;
 

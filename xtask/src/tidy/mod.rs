@@ -2,7 +2,6 @@
 //! compiler hold. Invariant: a rule is one function that names every violation as `path:line:
 //! rule: message`.
 
-mod borders;
 mod calls;
 mod documents;
 mod edges;
@@ -10,6 +9,7 @@ mod rooms;
 mod shape;
 pub(crate) mod source;
 mod text;
+mod unsafe_rules;
 
 use crate::{hostile, shell};
 use source::Source;
@@ -29,7 +29,7 @@ const RULES: &[(&str, Rule)] = &[
     ("glob-import", shape::glob_imports),
     ("suppression", calls::suppressions),
     ("stub", calls::stubs),
-    ("unsafe", borders::unsafe_code),
+    ("unsafe", unsafe_rules::unsafe_code),
     ("clock", calls::clocks),
     ("thread", calls::threads),
     ("file-system", calls::file_system),
@@ -45,7 +45,7 @@ pub(crate) fn run() -> Result<(), String> {
     for source in &sources {
         problems.extend(violations(source));
     }
-    problems.extend(borders::crate_roots(&sources));
+    problems.extend(unsafe_rules::crate_roots(&sources));
     problems.extend(rooms::check(&sources));
     problems.extend(documents::check()?);
     problems.extend(hostile::check(&sources));

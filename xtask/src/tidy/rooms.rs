@@ -79,7 +79,7 @@ const TYPE_NAMES: &[(&str, usize)] = &[];
 
 /// Holds the rooms against their pins.
 pub(super) fn check(sources: &[Source]) -> Vec<String> {
-    let house = House::read(&CRATES, sources);
+    let house = ImportGraph::read(&CRATES, sources);
     let mut problems = Vec::new();
     let homeless = house.files.keys().filter(|file| room_of(file).is_none());
     problems.extend(homeless.map(|file| format!("{}:1: room: no room names it", path_of(file))));
@@ -136,11 +136,11 @@ fn room_of(file: &str) -> Option<usize> {
 }
 
 /// The files of some crates, as `crate/place`, each with the files that it imports.
-struct House {
+struct ImportGraph {
     files: BTreeMap<String, BTreeSet<String>>,
 }
 
-impl House {
+impl ImportGraph {
     fn read(crates: &[&str], sources: &[Source]) -> Self {
         let own = sources.iter().filter(|source| !source.is_test()).filter_map(|source| {
             let (name, place) = source.path.strip_prefix("crates/")?.split_once("/src/")?;
@@ -269,7 +269,7 @@ fn type_names(sources: &[Source]) -> BTreeMap<String, Vec<String>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{CRATES, House, ROOMS, absolute, held, module_of, room_of, type_names};
+    use super::{CRATES, ImportGraph, ROOMS, absolute, held, module_of, room_of, type_names};
     use crate::tidy::source::Source;
 
     fn source(path: &str, body: &str) -> Source {
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn imports_are_read_from_the_code() {
-        let house = House::read(&CRATES, &some());
+        let house = ImportGraph::read(&CRATES, &some());
         let imports = |file: &str| house.files[file].iter().cloned().collect::<Vec<_>>();
         assert_eq!(imports("engine/journal/mod.rs"), ["engine/lane.rs"]);
         let of_lane = imports("engine/lane.rs");
@@ -316,7 +316,7 @@ mod tests {
             source("crates/server/src/http/health.rs", naming),
             source("crates/server/src/http/tests.rs", naming),
         ];
-        let house = House::read(&CRATES, &files);
+        let house = ImportGraph::read(&CRATES, &files);
         assert_eq!(house.naming_the_server().collect::<Vec<_>>(), ["server/http/health.rs"]);
     }
 

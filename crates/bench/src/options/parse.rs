@@ -4,7 +4,7 @@
 //! Command lines in articles have lost their hyphens to typography: any dash that a typesetter
 //! may have put is taken as one, and one long dash before a name as two.
 
-use base::nearest::nearest;
+use base::suggestion::nearest;
 
 use super::draft::Draft;
 use super::flags::{self, Flag, Setter, UNSUPPORTED};

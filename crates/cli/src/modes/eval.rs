@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use base::io_text::plain;
+use base::io_error_text::plain;
 
 use crate::client::Client;
 

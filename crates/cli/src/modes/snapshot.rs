@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-use base::io_text::plain;
+use base::io_error_text::plain;
 
 use super::bulk_transfer::{BulkEnd, announce, head, receive};
 use crate::client::Client;

@@ -4,8 +4,8 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-use base::nearest::nearest;
 use base::quote::split_arguments;
+use base::suggestion::nearest;
 
 use super::flags::{self, Flag, Setter};
 use super::{FromStdin, Mode, Options};

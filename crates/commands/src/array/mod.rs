@@ -6,7 +6,7 @@
 //! makes a command walk over indexes that have no element, but for ARGETRANGE, which is bounded.
 
 mod aggregate;
-mod append;
+mod cursor;
 mod get;
 mod grep;
 mod info;
@@ -35,16 +35,16 @@ pub const COMMANDS: &[&DataCommand] = &[
     &get::ARGETRANGE,
     &grep::ARGREP,
     &info::ARINFO,
-    &append::ARINSERT,
-    &append::ARLASTITEMS,
+    &cursor::ARINSERT,
+    &cursor::ARLASTITEMS,
     &get::ARLEN,
     &get::ARMGET,
     &set::ARMSET,
-    &append::ARNEXT,
+    &cursor::ARNEXT,
     &aggregate::AROP,
-    &append::ARRING,
+    &cursor::ARRING,
     &scan::ARSCAN,
-    &append::ARSEEK,
+    &cursor::ARSEEK,
     &set::ARSET,
 ];
 

@@ -65,24 +65,24 @@ pub(super) const BITFIELD_RO: DataCommand = Command {
 
 /// One field and what is done with it.
 #[derive(Clone, Copy)]
-struct Task {
+struct BitfieldOp {
     field: FieldType,
     offset: u64,
-    deed: Deed,
+    opcode: BitfieldOpcode,
 }
 
 #[derive(Clone, Copy)]
-enum Deed {
+enum BitfieldOpcode {
     Get,
     Set(i64, Overflow),
     Increment(i64, Overflow),
 }
 
-type Tasks = SmallVec<[Task; 8]>;
+type Tasks = SmallVec<[BitfieldOp; 8]>;
 
 fn bitfield(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let tasks = tasks(tx, args)?;
-    let writes = tasks.iter().filter(|task| !matches!(task.deed, Deed::Get));
+    let writes = tasks.iter().filter(|task| !matches!(task.opcode, BitfieldOpcode::Get));
     let Some(end) = writes.map(|task| task.window().range().end).max() else {
         return reply_fields(tx, &args[1], &tasks, reply);
     };
@@ -97,13 +97,13 @@ fn bitfield(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Re
     for task in &tasks {
         let mut window = task.window_in(StringBytes::of(tx.peek_text(key)?, &mut [0; 20]));
         let old = window.get();
-        let (new, shown) = match task.deed {
-            Deed::Get => {
+        let (new, shown) = match task.opcode {
+            BitfieldOpcode::Get => {
                 reply.integer(old);
                 continue;
             }
-            Deed::Set(value, overflow) => (task.field.fit(value, overflow), None),
-            Deed::Increment(by, overflow) => {
+            BitfieldOpcode::Set(value, overflow) => (task.field.fit(value, overflow), None),
+            BitfieldOpcode::Increment(by, overflow) => {
                 let new = task.field.add(old, by, overflow);
                 (new, new)
             }
@@ -132,13 +132,18 @@ fn bitfield(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Re
 
 fn bitfield_ro(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let tasks = tasks(tx, args)?;
-    if tasks.iter().any(|task| !matches!(task.deed, Deed::Get)) {
+    if tasks.iter().any(|task| !matches!(task.opcode, BitfieldOpcode::Get)) {
         return Err(ONLY_GET);
     }
     reply_fields(tx, &args[1], &tasks, reply)
 }
 
-fn reply_fields(tx: &Tx, key: &[u8], tasks: &[Task], reply: &mut Reply<'_>) -> Result<(), Refusal> {
+fn reply_fields(
+    tx: &Tx,
+    key: &[u8],
+    tasks: &[BitfieldOp],
+    reply: &mut Reply<'_>,
+) -> Result<(), Refusal> {
     let mut digits = [0; 20];
     let bytes = StringBytes::of(tx.text(key)?, &mut digits);
     reply.array(tasks.len());
@@ -148,7 +153,7 @@ fn reply_fields(tx: &Tx, key: &[u8], tasks: &[Task], reply: &mut Reply<'_>) -> R
     Ok(())
 }
 
-impl Task {
+impl BitfieldOp {
     fn window(&self) -> FieldWindow {
         FieldWindow::new(self.field, self.offset)
     }
@@ -175,23 +180,25 @@ fn tasks(tx: &Tx, args: Args<'_>) -> Result<Tasks, Refusal> {
             };
             continue;
         }
-        let deed: fn(i64, Overflow) -> Deed = match word {
-            get if is(get, "GET") && left(&options) >= 2 => |_, _| Deed::Get,
-            set if is(set, "SET") && left(&options) >= 3 => Deed::Set,
-            increment if is(increment, "INCRBY") && left(&options) >= 3 => Deed::Increment,
+        let opcode: fn(i64, Overflow) -> BitfieldOpcode = match word {
+            get if is(get, "GET") && left(&options) >= 2 => |_, _| BitfieldOpcode::Get,
+            set if is(set, "SET") && left(&options) >= 3 => BitfieldOpcode::Set,
+            increment if is(increment, "INCRBY") && left(&options) >= 3 => {
+                BitfieldOpcode::Increment
+            }
             _ => return Err(SYNTAX),
         };
         let field = field_type(options.value()?).ok_or(BAD_TYPE)?;
         let offset = field_offset(tx, options.value()?, field.width())?;
-        let writes = !matches!(deed(0, overflow), Deed::Get);
+        let writes = !matches!(opcode(0, overflow), BitfieldOpcode::Get);
         if writes && !fits(tx, offset.saturating_add(u64::from(field.width()) - 1)) {
             return Err(BAD_OFFSET);
         }
-        let deed = match deed(0, overflow) {
-            Deed::Get => Deed::Get,
-            _ => deed(parse_i64(options.value()?).ok_or(NOT_AN_INTEGER)?, overflow),
+        let opcode = match opcode(0, overflow) {
+            BitfieldOpcode::Get => BitfieldOpcode::Get,
+            _ => opcode(parse_i64(options.value()?).ok_or(NOT_AN_INTEGER)?, overflow),
         };
-        tasks.push(Task { field, offset, deed });
+        tasks.push(BitfieldOp { field, offset, opcode });
     }
     Ok(tasks)
 }

@@ -8,9 +8,9 @@ use proto::{Args, Reply};
 
 use super::{SHARDED_SUM, charge_keys};
 use crate::DataCommand;
-use crate::ahead::for_each_key;
 use crate::declare::{Command, Flags, Group, Spec, at_least};
 use crate::keys::{Access, all_from};
+use crate::prefetch::for_each_key;
 
 pub(super) const DEL: DataCommand = Command {
     spec: Spec {

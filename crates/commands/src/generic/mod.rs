@@ -9,7 +9,7 @@ mod keys;
 pub(crate) mod memory;
 mod object;
 mod query;
-mod relocate;
+mod rename;
 pub(crate) mod scan;
 mod sort;
 #[cfg(test)]
@@ -31,10 +31,10 @@ pub const COMMANDS: &[&DataCommand] = &[
     &query::TYPE,
     &query::TOUCH,
     &object::OBJECT,
-    &relocate::COPY,
-    &relocate::MOVE,
-    &relocate::RENAME,
-    &relocate::RENAMENX,
+    &rename::COPY,
+    &rename::MOVE,
+    &rename::RENAME,
+    &rename::RENAMENX,
     &expire::EXPIRE,
     &expire::PEXPIRE,
     &expire::EXPIREAT,

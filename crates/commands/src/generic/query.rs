@@ -7,9 +7,9 @@ use proto::{Args, Reply};
 
 use super::{SHARDED_SUM, charge_keys};
 use crate::DataCommand;
-use crate::ahead::for_each_key;
 use crate::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use crate::keys::{Access, all_from, first};
+use crate::prefetch::for_each_key;
 
 pub(super) const EXISTS: DataCommand = Command {
     spec: Spec {

@@ -12,7 +12,7 @@ use crate::change;
 use crate::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use crate::errors::wrong_arity;
 use crate::keys::{Access, first};
-use crate::member_ttl::question::{self, Answer};
+use crate::member_ttl::ttl::{self, Answer};
 
 pub(super) const TTL: DataCommand = Command {
     spec: Spec {
@@ -94,7 +94,7 @@ fn remainder(
     match args.len() {
         2 => answer(tx, args, reply, express),
         3 => {
-            reply.integer(match question::ask(tx, &args[1], &args[2])? {
+            reply.integer(match ttl::ask(tx, &args[1], &args[2])? {
                 Answer::NoSuchKey | Answer::NoSuchMember => -2,
                 Answer::Endless => -1,
                 Answer::Deadline(deadline) => express(deadline, tx.now()),

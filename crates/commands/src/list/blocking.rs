@@ -4,12 +4,12 @@
 //! and to the journal; where there is not, they wait, each key with the same command about it
 //! alone.
 
-use keyspace::{Awaited, Refusal, Tx};
+use keyspace::{BlockingKeys, Refusal, Tx};
 use proto::{Args, Reply};
 use structs::list::Side;
 
+use super::lmove::{Relocation, SOURCE_AND_DESTINATION};
 use super::pop::{MultiPop, journal_pop};
-use super::relocate::{Relocation, SOURCE_AND_DESTINATION};
 use super::{peek_len, pop_into_reply, side};
 use crate::DataCommand;
 use crate::declare::{Command, Flags, Group, Spec, at_least, exactly};
@@ -64,7 +64,7 @@ fn pop(tx: &mut Tx, args: Args<'_>, side: Side, reply: &mut Reply<'_>) -> Result
         }
     }
     let own = keys.iter().map(|key| [key]);
-    Err(wait(Awaited::new([&args[0]], own, [ENDLESS]), deadline))
+    Err(wait(BlockingKeys::new([&args[0]], own, [ENDLESS]), deadline))
 }
 
 pub(super) const BLMPOP: DataCommand = Command {
@@ -94,7 +94,7 @@ fn blmpop(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
     }
     let options = args.skip(3 + request.keys.len());
     let own = request.keys.iter().map(|key| [key]);
-    let awaited = Awaited::new([&args[0], ENDLESS, b"1"], own, options.iter());
+    let awaited = BlockingKeys::new([&args[0], ENDLESS, b"1"], own, options.iter());
     Err(wait(awaited, deadline))
 }
 
@@ -127,7 +127,7 @@ pub(super) const BLMOVE: DataCommand = Command {
             return Ok(());
         }
         let behind = args.slice(2..5).iter().chain([ENDLESS]);
-        Err(wait_for_element(Awaited::one([&args[0]], request.source, behind), deadline))
+        Err(wait_for_element(BlockingKeys::one([&args[0]], request.source, behind), deadline))
     },
 };
 
@@ -153,7 +153,7 @@ pub(super) const BRPOPLPUSH: DataCommand = Command {
             return Ok(());
         }
         let behind = [&args[2], ENDLESS];
-        Err(wait_for_element(Awaited::one([&args[0]], request.source, behind), deadline))
+        Err(wait_for_element(BlockingKeys::one([&args[0]], request.source, behind), deadline))
     },
 };
 
@@ -187,5 +187,5 @@ fn blmovem(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Ref
         return Ok(());
     }
     let behind = args.slice(2..5).iter().chain([ENDLESS]).chain(block.iter());
-    Err(wait(Awaited::one([&args[0]], request.source, behind), deadline))
+    Err(wait(BlockingKeys::one([&args[0]], request.source, behind), deadline))
 }

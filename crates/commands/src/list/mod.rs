@@ -5,10 +5,10 @@
 //! the encoding follow Redis' rules everywhere.
 
 mod blocking;
+mod lmove;
 mod pop;
 mod push;
 mod read;
-mod relocate;
 mod remove;
 #[cfg(test)]
 mod tests;
@@ -38,8 +38,8 @@ pub const COMMANDS: &[&DataCommand] = &[
     &read::LINDEX,
     &push::LINSERT,
     &read::LLEN,
-    &relocate::LMOVE,
-    &relocate::LMOVEM,
+    &lmove::LMOVE,
+    &lmove::LMOVEM,
     &pop::LMPOP,
     &pop::LPOP,
     &read::LPOS,
@@ -50,7 +50,7 @@ pub const COMMANDS: &[&DataCommand] = &[
     &push::LSET,
     &remove::LTRIM,
     &pop::RPOP,
-    &relocate::RPOPLPUSH,
+    &lmove::RPOPLPUSH,
     &push::RPUSH,
     &push::RPUSHX,
 ];

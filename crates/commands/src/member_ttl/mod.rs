@@ -5,11 +5,11 @@
 //! already. Members whose time is over go before the next change of their key, by `Tx::edit`, and
 //! by active expiry; until then whoever reads passes over them.
 
-mod give;
+mod expire;
 pub(crate) mod listed;
-pub(crate) mod question;
 #[cfg(test)]
 mod tests;
+pub(crate) mod ttl;
 
 use base::UnixMillis;
 use keyspace::EventClass;
@@ -19,11 +19,11 @@ use crate::DataCommand;
 
 /// All commands that give members of any type a time to live or ask for it.
 pub const COMMANDS: &[&DataCommand] = &[
-    &give::EXPIREMEMBER,
-    &give::EXPIREMEMBERAT,
-    &give::FIELDEXPIRE,
-    &question::FIELDTTL,
-    &give::PEXPIREMEMBERAT,
+    &expire::EXPIREMEMBER,
+    &expire::EXPIREMEMBERAT,
+    &expire::FIELDEXPIRE,
+    &ttl::FIELDTTL,
+    &expire::PEXPIREMEMBERAT,
 ];
 
 /// A container whose members these commands may give deadlines. A new one also gets its arm in

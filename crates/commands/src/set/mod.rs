@@ -8,9 +8,9 @@ mod algebra;
 mod card;
 mod query;
 mod random;
-mod relocate;
 mod remove;
 mod scan;
+mod smove;
 #[cfg(test)]
 mod tests;
 
@@ -36,7 +36,7 @@ pub const COMMANDS: &[&DataCommand] = &[
     &query::SISMEMBER,
     &query::SMEMBERS,
     &query::SMISMEMBER,
-    &relocate::SMOVE,
+    &smove::SMOVE,
     &random::SPOP,
     &random::SRANDMEMBER,
     &remove::SREM,

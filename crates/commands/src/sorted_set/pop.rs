@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use base::number::{format_i64, parse_i64};
-use keyspace::{Awaited, Refusal, Tx};
+use keyspace::{BlockingKeys, Refusal, Tx};
 use proto::{Args, Reply};
 use structs::sorted_set::{ItemRef, SortedSet};
 
@@ -150,7 +150,7 @@ fn pop_or_wait(
         return Ok(());
     }
     let own = keys.iter().map(|key| [key]);
-    Err(wait(Awaited::new([&args[0]], own, [ENDLESS]), deadline))
+    Err(wait(BlockingKeys::new([&args[0]], own, [ENDLESS]), deadline))
 }
 
 pub(super) const ZMPOP: DataCommand = Command {
@@ -207,7 +207,7 @@ fn bzmpop(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
         return Ok(());
     }
     let own = request.keys.iter().map(|key| [key]);
-    let awaited = Awaited::new([&args[0], ENDLESS, b"1"], own, request.tail.iter());
+    let awaited = BlockingKeys::new([&args[0], ENDLESS, b"1"], own, request.tail.iter());
     Err(wait(awaited, deadline))
 }
 

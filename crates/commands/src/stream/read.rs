@@ -4,7 +4,7 @@
 
 use base::number::parse_i64;
 use base::time::UnixMillis;
-use keyspace::{Awaited, EmptyReply, Refusal, Tx, Wait};
+use keyspace::{BlockingKeys, EmptyReply, Refusal, Tx, Wait};
 use proto::{Args, Reply, Resp};
 use structs::stream::{EntryId, Stream, StreamEntry};
 
@@ -349,7 +349,7 @@ impl<'a> ReadRequest<'a> {
         let head = words.iter().map(Vec::as_slice).chain([&b"BLOCK"[..], ENDLESS, b"STREAMS"]);
         let own = self.keys.iter().zip(ids).map(|(key, id)| [key, id]);
         Err(Refusal::Wait(Box::new(Wait {
-            awaited: Awaited::new(head, own, []),
+            awaited: BlockingKeys::new(head, own, []),
             deadline,
             again,
             wakes_on_deletion: self.reader.is_some(),

@@ -10,7 +10,7 @@ mod expiry;
 mod get;
 mod increx;
 mod lcs;
-mod multi;
+mod mget;
 mod range;
 mod set;
 #[cfg(test)]
@@ -28,7 +28,7 @@ pub const COMMANDS: &[&DataCommand] = &[
     &compare::DELEX,
     &compare::DELIFEQ,
     &compare::DIGEST,
-    &multi::GAT,
+    &mget::GAT,
     &get::GET,
     &get::GETDEL,
     &get::GETEX,
@@ -39,10 +39,10 @@ pub const COMMANDS: &[&DataCommand] = &[
     &counter::INCRBYFLOAT,
     &increx::INCREX,
     &lcs::LCS,
-    &multi::MGET,
-    &multi::MSET,
-    &multi::MSETEX,
-    &multi::MSETNX,
+    &mget::MGET,
+    &mget::MSET,
+    &mget::MSETEX,
+    &mget::MSETNX,
     &range::PREPEND,
     &set::PSETEX,
     &set::SET,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::choices::EndpointType;
 use super::super::kind::{Kind, TEXT, integer, memory, unsigned_memory};
-use super::super::option::{Access, ConfigOption, NOT_YET, WORKS};
+use super::super::option::{ConfigOption, Mutability, NOT_YET, WORKS};
 use super::super::settings::settings;
 use super::super::special;
 
@@ -13,7 +13,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "cluster-enabled",
         default: "no",
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "Makes this server a node of a cluster.",
         ..WORKS
     },
@@ -21,7 +21,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "cluster-config-file",
         kind: TEXT,
         default: "nodes.conf",
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "The file where the node keeps what it knows of the cluster.",
         ..WORKS
     },
@@ -43,7 +43,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "cluster-port",
         kind: integer(0, 65_535),
         default: "0",
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "The port of the cluster bus; 0 is `port` plus 10000.",
         ..WORKS
     },
@@ -51,7 +51,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "cluster-databases",
         kind: integer(1, i32::MAX as i64),
         default: "1",
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "How many databases there are in cluster mode.",
         ..WORKS
     },

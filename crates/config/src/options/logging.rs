@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::choices::{LogFormat, LogLevel, LogTimestampFormat, SyslogFacility};
 use super::super::kind::{Kind, TEXT};
-use super::super::option::{ACCEPTED, Access, ConfigOption, WORKS};
+use super::super::option::{ACCEPTED, ConfigOption, Mutability, WORKS};
 use super::super::settings::settings;
 
 /// The log.
@@ -19,7 +19,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "logfile",
         kind: TEXT,
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "The log's file; the standard output by default.",
         ..WORKS
     },
@@ -40,7 +40,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "syslog-enabled",
         default: "no",
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "Sends the log to syslog, too.",
         ..WORKS
     },
@@ -48,7 +48,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "syslog-ident",
         kind: TEXT,
         default: "redis",
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "The name in syslog.",
         ..WORKS
     },
@@ -56,14 +56,14 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "syslog-facility",
         kind: Kind::Choice(SyslogFacility::WORDS),
         default: "local0",
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "The facility in syslog.",
         ..WORKS
     },
     ConfigOption {
         name: "always-show-logo",
         default: "no",
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "Shows the logo even where nobody looks.",
         ..ACCEPTED
     },

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::choices::MemcachedProtocol;
 use super::super::kind::{Kind, TEXT, Unit, integer};
-use super::super::option::{Access, ConfigOption, WORKS};
+use super::super::option::{ConfigOption, Mutability, WORKS};
 use super::super::settings::settings;
 
 /// The memcached protocols.
@@ -13,7 +13,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "memcached-port",
         kind: integer(-1, 65_535),
         default: "0",
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "The TCP port for clients of memcached, 11211 as a rule; 0 listens on none, -1 on any \
               that is free.",
         ..WORKS
@@ -22,28 +22,28 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "memcached-udp-port",
         kind: integer(-1, 65_535),
         default: "0",
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "The UDP port for clients of memcached; 0 listens on none, -1 on any that is free.",
         ..WORKS
     },
     ConfigOption {
         name: "memcached-tls",
         default: "no",
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "Whether clients of memcached speak TLS on their TCP port, by the directives of TLS.",
         ..WORKS
     },
     ConfigOption {
         name: "memcached-port-filename",
         kind: TEXT,
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "A file that is told on which ports clients of memcached come in; none by default.",
         ..WORKS
     },
     ConfigOption {
         name: "memcached-unixsocket",
         kind: TEXT,
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "The path of a Unix socket for clients of memcached; none by default.",
         ..WORKS
     },
@@ -51,7 +51,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "memcached-unixsocketperm",
         kind: Kind::Number { least: 0, most: 0o777, unit: Unit::Octal, signed: true },
         default: "0",
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "The permissions of that Unix socket, in octal; 0 leaves them to the umask.",
         ..WORKS
     },
@@ -59,7 +59,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "memcached-protocol",
         kind: Kind::Choice(MemcachedProtocol::WORDS),
         default: "auto",
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "Which of its protocols clients of memcached may speak; auto goes by the first byte.",
         ..WORKS
     },
@@ -67,7 +67,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "memcached-database",
         kind: integer(0, i32::MAX as i64),
         default: "0",
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "The database in which clients of memcached find their items.",
         ..WORKS
     },
@@ -88,7 +88,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "memcached-auth-file",
         kind: TEXT,
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "A file of lines user:password, as whom clients of memcached may come in; read again \
               at SIGHUP.",
         ..WORKS
@@ -96,7 +96,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "memcached-prefix-delimiter",
         kind: TEXT,
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "The byte that ends a key's prefix in `stats detail`, whose figures are then kept \
               from the start; by default ':', from `stats detail on` on.",
         ..WORKS

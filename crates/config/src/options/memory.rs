@@ -2,7 +2,7 @@
 
 use super::super::choices::MaxmemoryPolicy;
 use super::super::kind::{Kind, Unit, integer, unsigned_memory};
-use super::super::option::{ACCEPTED, Access, ConfigOption, NOT_YET, WORKS};
+use super::super::option::{ACCEPTED, ConfigOption, Mutability, NOT_YET, WORKS};
 use super::super::settings::settings;
 
 /// The memory limit and what happens at it.
@@ -161,7 +161,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "disable-thp",
         default: "yes",
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "Turns off transparent huge pages for the process.",
         ..WORKS
     },

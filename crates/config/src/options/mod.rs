@@ -103,7 +103,7 @@ pub(super) const TEXT_CELLS: usize = LAYOUT.2;
 mod tests {
     use std::collections::HashSet;
 
-    use super::super::kind::{Kind, Standing, Unit};
+    use super::super::kind::{Kind, PreviousValue, Unit};
     use super::super::store::default_of;
     use super::{ALL, ConfigOption};
 
@@ -131,7 +131,7 @@ mod tests {
     fn every_default_survives_being_shown() {
         for (index, option) in ALL.iter().enumerate() {
             let value = default_of(index);
-            let standing = Standing { value, by_earlier_line: false };
+            let standing = PreviousValue { value, by_earlier_line: false };
             let shown = option.kind.show(value);
             let parsed = option.kind.parse_one(&shown, standing);
             assert_eq!(parsed.as_ref(), Ok(value), "{}", option.name);
@@ -146,7 +146,7 @@ mod tests {
             let mut value = default.clone();
             for (count, line) in option.kind.lines(default).iter().enumerate() {
                 let arguments = base::quote::split_arguments(line.as_bytes()).unwrap();
-                let standing = Standing { value: &value, by_earlier_line: count > 0 };
+                let standing = PreviousValue { value: &value, by_earlier_line: count > 0 };
                 value = option.kind.parse(&arguments, standing).unwrap();
             }
             assert_eq!(value, *default, "{}", option.name);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::choices::{BusyScope, HttpCommands};
 use super::super::kind::{Kind, TEXT, integer};
-use super::super::option::{Access, ConfigOption, NOT_YET, WORKS};
+use super::super::option::{ConfigOption, Mutability, NOT_YET, WORKS};
 use super::super::readings::{BindAddress, KeyEvents};
 use super::super::settings::settings;
 use super::super::special;
@@ -15,7 +15,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "http-port",
         kind: integer(0, 65_535),
         default: "0",
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "The port of HTTP: the dashboard at /, its data at /api, /metrics for Prometheus, \
               /healthz and /readyz; 0 listens on none.",
         cost: "One thread; each scrape reads what INFO reads, off the workers.",
@@ -25,7 +25,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "http-tls-port",
         kind: integer(0, 65_535),
         default: "0",
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "The same over TLS, with the certificates of tls-cert-file and what belongs to it; 0 \
               listens on none.",
         cost: "Handshakes are on the thread of HTTP.",
@@ -35,7 +35,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "http-bind",
         kind: special::BIND,
         default: "127.0.0.1 -::1",
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "The addresses on which http-port and http-tls-port are opened.",
         ..WORKS
     },
@@ -50,7 +50,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "http-metrics-on-port",
         default: "no",
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "Whether `GET /metrics` of HTTP is answered on port and tls-port, too, to those \
               who may run INFO, if it is the first that a connection says.",
         cost: "The thread of HTTP.",

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::super::kind::{Kind, TEXT, Unit, integer, unsigned};
-use super::super::option::{ACCEPTED, Access, ConfigOption, MISSING, NOT_YET, WORKS};
+use super::super::option::{ACCEPTED, ConfigOption, MISSING, Mutability, NOT_YET, WORKS};
 use super::super::readings::BindAddress;
 use super::super::settings::settings;
 use super::super::special;
@@ -20,7 +20,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "listen-on-any-port",
         default: "no",
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "Where `port` is 0, listens on a port that the system chooses and the log tells.",
         ..WORKS
     },
@@ -49,7 +49,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "tcp-backlog",
         kind: integer(0, i32::MAX as i64),
         default: "511",
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "How many connections may wait to be accepted.",
         ..WORKS
     },
@@ -63,7 +63,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "unixsocket",
         kind: TEXT,
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "The path of the Unix socket to listen on; none by default.",
         ..WORKS
     },
@@ -71,14 +71,14 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "unixsocketperm",
         kind: Kind::Number { least: 0, most: 0o777, unit: Unit::Octal, signed: true },
         default: "0",
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "The permissions of the Unix socket, in octal; 0 leaves them to the umask.",
         ..WORKS
     },
     ConfigOption {
         name: "unixsocketgroup",
         kind: TEXT,
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "The group that owns the Unix socket.",
         ..MISSING
     },
@@ -86,14 +86,14 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "socket-mark-id",
         kind: unsigned(0, u32::MAX as i64),
         default: "0",
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "The mark that the kernel puts on packets of our sockets.",
         ..NOT_YET
     },
     ConfigOption {
         name: "mptcp",
         default: "no",
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "Listens with Multipath TCP.",
         ..NOT_YET
     },
@@ -128,7 +128,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "rdma-rx-size",
         kind: integer(65_536, 16_777_216),
         default: "1048576",
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "The size of an RDMA receive buffer.",
         ..ACCEPTED
     },
@@ -136,7 +136,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "rdma-completion-vector",
         kind: integer(-1, 1024),
         default: "-1",
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "The RDMA completion vector.",
         ..ACCEPTED
     },

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::choices::{AofLoadErrors, AppendFsync, RdbVersionCheck};
 use super::super::kind::{Kind, integer, memory};
-use super::super::option::{ACCEPTED, Access, ConfigOption, WORKS};
+use super::super::option::{ACCEPTED, ConfigOption, Mutability, WORKS};
 use super::super::readings::SavePoint;
 use super::super::settings::settings;
 use super::super::special;
@@ -15,7 +15,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "dir",
         kind: special::DIRECTORY,
         default: ".",
-        access: Access::Protected,
+        access: Mutability::Protected,
         doc: "The working directory, where files are written.",
         ..WORKS
     },
@@ -23,7 +23,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "dbfilename",
         kind: special::DUMP_NAME,
         default: "dump.rdb",
-        access: Access::Protected,
+        access: Mutability::Protected,
         doc: "The snapshot's file name.",
         ..WORKS
     },
@@ -53,7 +53,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "rdbchecksum",
         default: "yes",
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "Ends snapshots with a checksum.",
         ..WORKS
     },
@@ -131,7 +131,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "preload-file",
         kind: special::PRELOADED,
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "A file to load at the start in place of the usual ones: rdb:<path>, or aof:<path> of \
               a manifest.",
         ..WORKS
@@ -155,7 +155,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "appendfilename",
         kind: special::APPEND_NAME,
         default: "appendonly.aof",
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "The journal's file name.",
         ..WORKS
     },
@@ -163,7 +163,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "appenddirname",
         kind: special::APPEND_DIRECTORY,
         default: "appendonlydir",
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "The journal's directory, within `dir`.",
         ..WORKS
     },
@@ -255,7 +255,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "backupdirname",
         kind: special::BACKUP_DIRECTORY,
         default: "backupdir",
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "The directory of BACKUP, within `dir`.",
         ..WORKS
     },

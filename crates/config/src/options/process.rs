@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::choices::{OomScoreAdj, Supervised};
 use super::super::kind::{Kind, TEXT, integer};
-use super::super::option::{ACCEPTED, Access, ConfigOption, WORKS};
+use super::super::option::{ACCEPTED, ConfigOption, Mutability, WORKS};
 use super::super::readings::ShutdownFlags;
 use super::super::settings::settings;
 use super::super::special;
@@ -14,14 +14,14 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "daemonize",
         default: "no",
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "Runs in the background.",
         ..WORKS
     },
     ConfigOption {
         name: "pidfile",
         kind: TEXT,
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "The file that says the process id.",
         ..WORKS
     },
@@ -29,14 +29,14 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "supervised",
         kind: Kind::Choice(Supervised::WORDS),
         default: "no",
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "Who watches over the process.",
         ..WORKS
     },
     ConfigOption {
         name: "run-as-user",
         kind: TEXT,
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "The user whose rights the process has instead of those of root. Of root's it keeps \
               the one to ports below 1024, where one is configured.",
         ..WORKS
@@ -44,7 +44,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "sandbox",
         default: "no",
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "Confines the process to the files and folders that its configuration names, and to \
               the system calls that it needs, as far as the kernel can. `dir` stays as it is.",
         cost: "Some nanoseconds for each system call.",
@@ -54,7 +54,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "databases",
         kind: integer(1, i32::MAX as i64),
         default: "16",
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "How many databases there are.",
         cost: "An empty one costs nothing; one that is used costs what it holds.",
         ..WORKS
@@ -62,7 +62,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "set-proc-title",
         default: "yes",
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "Shows what the server does in its process title.",
         ..WORKS
     },
@@ -77,7 +77,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "reported-redis-version",
         kind: special::VERSION,
         default: "8.2.3",
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "The version of Redis that clients are told, by which they know what is there.",
         ..WORKS
     },

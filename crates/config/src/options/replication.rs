@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::choices::{DisklessLoad, PropagationErrorBehavior};
 use super::super::kind::{Kind, TEXT, Unit, integer, memory};
-use super::super::option::{ACCEPTED, Access, ConfigOption, NOT_YET, WORKS};
+use super::super::option::{ACCEPTED, ConfigOption, Mutability, NOT_YET, WORKS};
 use super::super::settings::settings;
 use super::super::special;
 
@@ -14,7 +14,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "replicaof",
         aliases: &["slaveof"],
         kind: special::REPLICAOF,
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "Host and port of the primary that this server replicates.",
         ..WORKS
     },
@@ -159,7 +159,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "repl-mptcp",
         default: "no",
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "Connects to the primary with Multipath TCP.",
         ..NOT_YET
     },

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::choices::{AclPubsubDefault, DebugAccess};
 use super::super::kind::{Kind, TEXT, integer};
-use super::super::option::{ACCEPTED, Access, ConfigOption, WORKS};
+use super::super::option::{ACCEPTED, ConfigOption, Mutability, WORKS};
 use super::super::settings::settings;
 
 /// Passwords, users and what they may do.
@@ -19,7 +19,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "aclfile",
         kind: TEXT,
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "The file of users.",
         ..WORKS
     },
@@ -41,7 +41,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "enable-protected-configs",
         kind: Kind::Choice(DebugAccess::WORDS),
         default: "no",
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "Who may set protected options.",
         ..WORKS
     },
@@ -49,7 +49,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "enable-debug-command",
         kind: Kind::Choice(DebugAccess::WORDS),
         default: "no",
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "Who may call DEBUG.",
         cost: "Whoever may call DEBUG can end the server.",
         ..WORKS
@@ -58,7 +58,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "enable-module-command",
         kind: Kind::Choice(DebugAccess::WORDS),
         default: "no",
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "Who may call MODULE.",
         ..WORKS
     },
@@ -71,7 +71,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "hash-seed",
         kind: TEXT,
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "What seeds the hash of keys; ours is always random.",
         ..ACCEPTED
     },

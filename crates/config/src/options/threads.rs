@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::super::kind::{Kind, TEXT, Unit, integer};
-use super::super::option::{ACCEPTED, Access, ConfigOption, WORKS};
+use super::super::option::{ACCEPTED, ConfigOption, Mutability, WORKS};
 use super::super::settings::settings;
 use super::super::special;
 
@@ -37,14 +37,14 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "io-threads",
         kind: integer(1, 256),
         default: "1",
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "Redis' threads that read and write; worker-threads says how many serve clients here.",
         ..ACCEPTED
     },
     ConfigOption {
         name: "io-threads-do-reads",
         default: "no",
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "Whether Redis' threads also read.",
         ..ACCEPTED
     },
@@ -89,7 +89,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "server-cpulist",
         aliases: &["server_cpulist"],
         kind: TEXT,
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "The cores of the process: a list such as 0-7:2,9.",
         ..WORKS
     },
@@ -97,7 +97,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "bio-cpulist",
         aliases: &["bio_cpulist"],
         kind: TEXT,
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "The cores of threads for heavy work and for the journal.",
         ..WORKS
     },
@@ -105,7 +105,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "aof-rewrite-cpulist",
         aliases: &["aof_rewrite_cpulist"],
         kind: TEXT,
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "The cores of threads that rewrite the journal.",
         ..WORKS
     },
@@ -113,7 +113,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "bgsave-cpulist",
         aliases: &["bgsave_cpulist"],
         kind: TEXT,
-        access: Access::Startup,
+        access: Mutability::Startup,
         doc: "The cores of threads that write a snapshot.",
         ..WORKS
     },

@@ -4,8 +4,8 @@
 //! Invariants: what a manifest may name is whole up to the increment that is written; a rewrite is
 //! told to be over, and a log to be on, when a crash cannot undo it any more.
 
-use base::io_text::plain;
-use engine::runtime::drill;
+use base::io_error_text::plain;
+use engine::runtime::failpoint;
 use engine::runtime::log::log_warning;
 use keyspace::Lsn;
 
@@ -24,7 +24,7 @@ impl LogWriter {
         let beginning = if is_sound { Beginning::Joined } else { Beginning::Apart };
         match self.files.begin(beginning) {
             Ok(file) => {
-                drill::point_in_log();
+                failpoint::point_in_log();
                 self.turn_to(file);
                 self.cut = Some(beginning);
                 if beginning == Beginning::Apart {
@@ -58,7 +58,7 @@ impl LogWriter {
                 self.state = LogState::NeedsBase;
             }
         }
-        drill::point_in_log();
+        failpoint::point_in_log();
         if self.securing.is_none() {
             rewrite::done(self.server, result.ok().map(|base| (base, self.length())));
         }
@@ -72,9 +72,9 @@ impl LogWriter {
             return;
         }
         let Some(base) = self.securing.take() else { return };
-        drill::point_in_log();
+        failpoint::point_in_log();
         self.server.aof.rely(self.server, Phase::On);
-        drill::point_in_log();
+        failpoint::point_in_log();
         rewrite::done(self.server, Some((base, self.length())));
     }
 
@@ -87,7 +87,7 @@ impl LogWriter {
         } else {
             self.relocate(base, beginning)
         };
-        drill::point_in_log();
+        failpoint::point_in_log();
         installed.map_err(|error| plain(&error))?;
         if beginning == Beginning::Apart {
             self.state = LogState::Healthy;
@@ -101,7 +101,7 @@ impl LogWriter {
             }
         }
         self.pin_base();
-        drill::point_in_log();
+        failpoint::point_in_log();
         match self.files.take_leftovers() {
             Ok(leftovers) => rewrite::remove(self.server, leftovers),
             // The old files stay in the manifest as what they are.

@@ -9,7 +9,7 @@
 
 use structs::prefetch;
 
-use crate::aof::aligned::{Aligned, BLOCK};
+use crate::aof::aligned_buffer::{AlignedBuffer, BLOCK};
 
 /// Bytes in a piece, for which it takes 256 KB.
 const PIECE: usize = (256 << 10) - BLOCK;
@@ -20,7 +20,7 @@ const AHEAD: usize = 512;
 /// Some bytes in a row.
 #[derive(Default)]
 pub(super) struct Pieces {
-    pieces: Vec<Aligned>,
+    pieces: Vec<AlignedBuffer>,
     len: usize,
 }
 
@@ -35,10 +35,10 @@ impl Pieces {
 
     /// Appends bytes, in pieces out of `spare` as far as there are some.
     #[inline]
-    pub(super) fn append(&mut self, mut bytes: &[u8], spare: &mut Vec<Aligned>) {
+    pub(super) fn append(&mut self, mut bytes: &[u8], spare: &mut Vec<AlignedBuffer>) {
         self.len += bytes.len();
         loop {
-            let room = self.pieces.last().map_or(0, Aligned::room);
+            let room = self.pieces.last().map_or(0, AlignedBuffer::room);
             if bytes.len() <= room
                 && let Some(last) = self.pieces.last_mut()
             {
@@ -59,13 +59,13 @@ impl Pieces {
         &mut self,
         bytes: &'a [u8],
         room: usize,
-        spare: &mut Vec<Aligned>,
+        spare: &mut Vec<AlignedBuffer>,
     ) -> &'a [u8] {
         let (fitting, rest) = bytes.split_at(room.min(bytes.len()));
         if let Some(last) = self.pieces.last_mut() {
             last.extend(fitting);
         }
-        self.pieces.push(spare.pop().unwrap_or_else(|| Aligned::with_capacity(PIECE)));
+        self.pieces.push(spare.pop().unwrap_or_else(|| AlignedBuffer::with_capacity(PIECE)));
         rest
     }
 
@@ -79,7 +79,7 @@ impl Pieces {
     }
 
     /// Gives the pieces back to be filled again.
-    pub(super) fn recycle(self, spare: &mut Vec<Aligned>) {
+    pub(super) fn recycle(self, spare: &mut Vec<AlignedBuffer>) {
         spare.extend(self.pieces.into_iter().map(|mut piece| {
             piece.clear();
             piece

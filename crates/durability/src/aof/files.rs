@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
-use base::io_text::plain;
+use base::io_error_text::plain;
 use config::settings::{APPENDDIRNAME, APPENDFILENAME};
 use persist::aof::manifest::{AofFile, BaseForm, Manifest};
 use persist::storage::{Claim, File, OpenMode, Storage, read_whole, write_all};

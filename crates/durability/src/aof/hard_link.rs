@@ -4,8 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
-use base::io_text::plain;
-use engine::runtime::drill;
+use base::io_error_text::plain;
+use engine::runtime::failpoint;
 
 use super::files::Beginning;
 use super::writer::{LogState, LogWriter};
@@ -59,7 +59,7 @@ impl LogWriter {
                 }
                 plain(&error)
             })?;
-            drill::point_in_log();
+            failpoint::point_in_log();
             self.turn_to(next);
         }
         Ok(files)

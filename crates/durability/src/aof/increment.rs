@@ -19,7 +19,7 @@ use std::ops::{Range, RangeInclusive};
 use persist::aof::{PADDING_LINE, filler, filler_length, pad_lines, padding, spacer};
 use persist::storage::File;
 
-use crate::aof::aligned::{Aligned, BLOCK, blocks_of};
+use crate::aof::aligned_buffer::{AlignedBuffer, BLOCK, blocks_of};
 
 /// Padding that is written at once: whole blocks.
 const PADDING: usize = if cfg!(test) { 1 << 10 } else { 1 << 20 };
@@ -47,9 +47,9 @@ const DIRECT: RangeInclusive<usize> =
 pub(super) struct Increment {
     target: DirectTarget,
     /// Blocks on their way; over padding they begin with what is in the last one already.
-    blocks: Aligned,
+    blocks: AlignedBuffer,
     /// Lines as most of padding is made of, and the block that is its last.
-    lines: Aligned,
+    lines: AlignedBuffer,
     /// How much of it are whole batches.
     length: u64,
     /// Where the padding ends that is behind them.
@@ -63,9 +63,9 @@ impl Increment {
     pub(super) fn new(file: Box<dyn File>, length: u64) -> Self {
         // The first block and the last of what is long. The last may be two, if there is no
         // annotation as short as to fill one up.
-        let blocks = Aligned::with_capacity(3 * BLOCK);
+        let blocks = AlignedBuffer::with_capacity(3 * BLOCK);
         let target = DirectTarget { file, refuses_direct: false };
-        let lines = Aligned::with_capacity(0);
+        let lines = AlignedBuffer::with_capacity(0);
         Self { target, blocks, lines, length, padded: None, bare_until: 0 }
     }
 
@@ -106,8 +106,8 @@ impl Increment {
             Some(padded) => padded - BLOCK as u64,
             None => {
                 self.fill_block()?;
-                self.blocks = Aligned::with_capacity(OVER_PADDING + 3 * BLOCK);
-                self.lines = Aligned::with_capacity(LINES + BLOCK);
+                self.blocks = AlignedBuffer::with_capacity(OVER_PADDING + 3 * BLOCK);
+                self.lines = AlignedBuffer::with_capacity(LINES + BLOCK);
                 self.lines.extend(&padding(0, LINES + BLOCK));
                 self.length
             }
@@ -271,7 +271,7 @@ mod tests {
     use persist::storage::{OpenMode, Storage, read_whole};
 
     use super::{BARE, BLOCK, DIRECT, Increment, OVER_PADDING};
-    use crate::aof::aligned::Aligned;
+    use crate::aof::aligned_buffer::AlignedBuffer;
 
     const PATH: &str = "/increment";
 
@@ -347,7 +347,7 @@ mod tests {
                 disk.refuse_direct();
             }
             let mut increment = open(&disk);
-            let mut batch = Aligned::with_capacity(DIRECT.start() + more);
+            let mut batch = AlignedBuffer::with_capacity(DIRECT.start() + more);
             batch.extend(&vec![b'x'; batch.room()]);
             write(&mut increment, b"before", true);
             for _ in 0..3 {
@@ -372,7 +372,7 @@ mod tests {
     #[test]
     fn what_is_long_and_lies_anywhere_is_written_as_ever() {
         let disk = SimulatedDisk::new();
-        let mut batch = Aligned::with_capacity(2 * DIRECT.start());
+        let mut batch = AlignedBuffer::with_capacity(2 * DIRECT.start());
         batch.extend(&vec![b'x'; batch.room()]);
         write(&mut open(&disk), &batch.bytes()[1..], true);
         assert_eq!(read(&disk), batch.bytes()[1..]);

@@ -7,7 +7,7 @@
 use std::io;
 use std::path::Path;
 
-use base::io_text::plain;
+use base::io_error_text::plain;
 use config::settings::{AOF_LOAD_CORRUPT_TAIL_MAX_SIZE, AOF_LOAD_TRUNCATED};
 use engine::journal::selection;
 use engine::keyspace_settings::set_replays;

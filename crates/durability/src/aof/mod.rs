@@ -8,7 +8,7 @@
 //!
 //! Invariant: there is one writer at most, and it alone touches the files while it runs.
 
-mod aligned;
+mod aligned_buffer;
 mod base_install;
 mod buffers;
 mod files;
@@ -19,8 +19,8 @@ mod queue;
 mod relocate;
 mod rewrite;
 mod stats;
-mod succession;
 mod writer;
+mod writer_restart;
 
 #[cfg(test)]
 pub mod tests;
@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, mpsc};
 use std::time::Duration;
 
-use base::io_text::plain;
+use base::io_error_text::plain;
 use config::AppendFsync;
 use config::settings::{AOF_USE_RDB_PREAMBLE, APPENDFSYNC, APPENDONLY};
 use engine::journal::DurabilityLevel;
@@ -383,7 +383,7 @@ fn spawn(server: &'static Durability, writer: LogWriter) -> Result<(), String> {
     let thread = std::thread::Builder::new().name("aof".to_owned());
     let run = move || {
         server.cores.take_up(Duty::Background);
-        succession::run(server, writer);
+        writer_restart::run(server, writer);
     };
     let spawned = thread.spawn(run).map(drop);
     spawned.map_err(|error| format!("cannot start the thread of the log: {}", plain(&error)))

@@ -15,7 +15,7 @@ use persist::aof::{StreamNote, history_line};
 
 use super::WriterCommand;
 use super::buffers::Pieces;
-use crate::aof::aligned::Aligned;
+use crate::aof::aligned_buffer::AlignedBuffer;
 
 /// Bytes in the queue beyond which writers wait.
 const ROOM: usize = 32 << 20;
@@ -52,7 +52,7 @@ pub(super) struct RecordQueue {
 struct Inner {
     bytes: Pieces,
     /// What they may go on in.
-    spare: Vec<Aligned>,
+    spare: Vec<AlignedBuffer>,
     /// How many records these bytes are.
     records: usize,
     /// With how many of them the writer waits no longer for more.
@@ -335,7 +335,7 @@ impl RecordQueue {
 
     /// Has pieces filled again; those that are too many where nothing comes, to be dropped while
     /// nobody waits for the mutex.
-    fn recycle(&self, done: Pieces) -> Vec<Aligned> {
+    fn recycle(&self, done: Pieces) -> Vec<AlignedBuffer> {
         let mut inner = self.lock();
         done.recycle(&mut inner.spare);
         let kept = if inner.bytes.is_empty() { PIECES_KEPT } else { usize::MAX };

@@ -6,7 +6,7 @@
 
 use std::io;
 
-use engine::runtime::drill;
+use engine::runtime::failpoint;
 use engine::runtime::log::log_notice;
 use persist::storage::{File, OpenMode, read_full, write_all};
 
@@ -37,7 +37,7 @@ impl LogWriter {
         });
         // Whether it is named there nobody knows after an error: then only the next base helps.
         let file = opened.inspect_err(|error| self.lose(error))?;
-        drill::point_in_log();
+        failpoint::point_in_log();
         (self.file, self.files) = (Some(Increment::new(file, length)), files);
         log_notice!(self.server.log, "The AOF goes on in {}", directory.display());
         if beginning == Beginning::Apart {

@@ -6,11 +6,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use base::io_text::plain;
+use base::io_error_text::plain;
 use config::settings::{
     AOF_REWRITE_INCREMENTAL_FSYNC, AUTO_AOF_REWRITE_MIN_SIZE, AUTO_AOF_REWRITE_PERCENTAGE,
 };
-use engine::runtime::drill;
+use engine::runtime::failpoint;
 use engine::runtime::log::{log_notice, log_warning};
 use persist::aof::manifest::BaseForm;
 
@@ -232,7 +232,7 @@ impl RewriteTurn {
 
     fn begin(mut self, for_backup: Option<&Path>) -> bool {
         let (server, form) = (self.server, self.form);
-        drill::point();
+        failpoint::point();
         let path = match make_directory(server, for_backup)
             .and_then(|()| new_base_path(server, for_backup))
         {
@@ -243,7 +243,7 @@ impl RewriteTurn {
             }
         };
         log_notice!(server.log, "Background append only file rewriting started");
-        drill::point();
+        failpoint::point();
         let log = server.aof.queue().clone();
         let cut_log = log.clone();
         let at_cut = Box::new(move |cut| mark_cut(server, &cut, cut_log.as_ref()));

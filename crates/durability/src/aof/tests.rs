@@ -13,7 +13,7 @@ use std::thread;
 
 use engine::commit::publish::publish;
 use engine::journal::DurabilityLevel;
-use engine::journal::copy::Copy;
+use engine::journal::journal_copy::JournalCopy;
 use engine::runtime::record_batch::RecordBatch;
 use keyspace::{Acquisition, Lifetime, Lsn, NewText, PartitionSet, Tx, TxOptions};
 use persist::aof::manifest::Manifest;
@@ -375,7 +375,7 @@ fn a_log_of_one_file_is_taken_over() {
 fn another_reader_is_given_the_whole_stream_whatever_becomes_of_the_log() {
     let disk = new_disk();
     let server = start(&disk).unwrap();
-    let (reader, copy) = Copy::attach(&server.journal, DurabilityLevel::None);
+    let (reader, copy) = JournalCopy::attach(&server.journal, DurabilityLevel::None);
     let acknowledged = switch_off_and_on(server);
     assert_eq!(acknowledged.len(), WRITES, "nothing fails");
     switch_off(server);

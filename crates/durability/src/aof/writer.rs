@@ -15,13 +15,13 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use base::io_text::plain;
+use base::io_error_text::plain;
 use base::random::Random;
 use config::AppendFsync;
 use config::settings::{
     AOF_DIRECT_WRITES, AOF_TIMESTAMP_ENABLED, APPENDFSYNC, NO_APPENDFSYNC_ON_REWRITE,
 };
-use engine::runtime::drill;
+use engine::runtime::failpoint;
 use engine::runtime::log::{log_notice, log_warning};
 use keyspace::Lsn;
 use persist::aof::{SyncMark, check_line_of};
@@ -245,7 +245,7 @@ impl LogWriter {
     }
 
     fn obey(&mut self, order: WriterCommand) -> AfterCommand {
-        drill::point_in_log();
+        failpoint::point_in_log();
         match order {
             WriterCommand::Reconfigure => {}
             WriterCommand::Cut(lsn) => {
@@ -318,10 +318,10 @@ impl LogWriter {
         }
         self.mark();
         self.piece.extend_from_slice(&check_line_of(batch.clone()));
-        drill::point_in_log();
+        failpoint::point_in_log();
         let began_us = self.now_us();
         self.write_piece(batch)?;
-        drill::point_in_log();
+        failpoint::point_in_log();
         let took_us = self.now_us() - began_us;
         self.is_slow |= took_us > SLOW_US;
         self.note_latency("aof-write", took_us);
@@ -514,7 +514,7 @@ impl LogWriter {
             self.lose(&error);
             return false;
         }
-        drill::point_in_log();
+        failpoint::point_in_log();
         self.synced_at_us = self.now_us();
         let took_us = self.synced_at_us - began_us;
         self.server.aof.stats.note_sync(took_us > DELAYED_US);
@@ -577,7 +577,7 @@ impl LogWriter {
         }
         self.server.aof.set_lacks_base(false);
         self.server.journal.recover(self.queue.reader, self.synced);
-        drill::point_in_log();
+        failpoint::point_in_log();
         set_failed(self.server, false);
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Wake, Waker};
 use std::thread::Thread;
 
-use base::io_text::plain;
+use base::io_error_text::plain;
 use commands::Flags;
 use config::settings::REPLICA_IGNORE_DISK_WRITE_ERRORS;
 use engine::runtime::background::{BETWEEN_LOOKS, wait_for};
@@ -29,7 +29,7 @@ use crate::replay::parallel::{Running, ShareThreads};
 use crate::replay::partitioner::{Partitioner, Segment, Task};
 use crate::replay::read_ahead::Stopped;
 use crate::replay::replayer::Replayer;
-use crate::replay::stream::{OddUnit, StreamSource, StreamThread};
+use crate::replay::stream::{DivergentUnit, StreamSource, StreamThread};
 use crate::stream_turns::StreamTurn;
 
 /// After so many units it is looked who wants the world.
@@ -169,7 +169,11 @@ impl Applier {
                     let offset = |at: usize| piece.begin() + at as u64;
                     let place = offset(place.start)..offset(place.end);
                     let databases = [self.partitioner.database(); 2];
-                    self.source.note_odd(OddUnit { place, databases, kept: Vec::new() });
+                    self.source.note_divergent(DivergentUnit {
+                        place,
+                        databases,
+                        kept: Vec::new(),
+                    });
                 }
                 Ok(Some(StreamItem::Transaction(unit))) => {
                     commands += unit.commands.len() as u64;
@@ -345,7 +349,7 @@ impl Applier {
             return Ok(());
         }
         loop {
-            if self.server.ending.is_asked() || self.queue.is_closed() {
+            if self.server.shutdown_request.is_asked() || self.queue.is_closed() {
                 return Err(End::Asked);
             }
             if self.wait_at_gates() {
@@ -392,7 +396,7 @@ fn append(
     Range { start: mut from, end }: Range<u64>,
     database: usize,
 ) {
-    for OddUnit { place, databases: [before, behind], kept } in source.take_odd(end) {
+    for DivergentUnit { place, databases: [before, behind], kept } in source.take_divergent(end) {
         if from < place.start {
             server.journal.append_stream(piece.between(from, place.start), before);
         }

@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use engine::journal::DurabilityLevel;
-use engine::journal::copy::Copy;
+use engine::journal::journal_copy::JournalCopy;
 use engine::keyspace_settings::set_replica;
 use engine::runtime::background::wait_for;
 use keyspace::{Acquisition, Tx, TxOptions};
@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A replica with a stream on its way.
 struct Rig {
     server: &'static Durability,
-    journal: Copy,
+    journal: JournalCopy,
     applier: StreamApplier,
     reports: Receiver<ApplyReport>,
     end: u64,
@@ -88,11 +88,11 @@ impl Rig {
 }
 
 /// Makes a server a replica; what its journal is given from here on.
-fn follow(server: &'static Durability) -> Copy {
+fn follow(server: &'static Durability) -> JournalCopy {
     let mut world = Acquisition::of_world(server.keyspace);
     wait_for(&mut world);
     set_replica(server, true);
-    let copy = Copy::attach(&server.journal, DurabilityLevel::None).1;
+    let copy = JournalCopy::attach(&server.journal, DurabilityLevel::None).1;
     drop(Tx::begin(world, TxOptions::internal(0, 0)));
     copy
 }

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::pin::{Pin, pin};
 use std::task::Poll;
 
-use base::io_text::plain;
+use base::io_error_text::plain;
 use config::settings::{APPENDONLY, DBFILENAME, PRELOAD_FILE};
 use persist::storage::{File, OpenMode};
 use tokio::sync::oneshot;
@@ -131,7 +131,7 @@ pub async fn run(
     });
     let begun = thread.map_err(|error| format!("Cannot start the loader: {}", plain(&error)));
     begun.inspect_err(|line| server.log.write_last(line))?;
-    let mut asked = pin!(server.ending.asked());
+    let mut asked = pin!(server.shutdown_request.asked());
     let loaded = poll_fn(|context| match Pin::new(&mut receiver).poll(context) {
         Poll::Ready(loaded) => Poll::Ready(Some(loaded)),
         Poll::Pending => asked.as_mut().poll(context).map(|()| None),
@@ -153,7 +153,7 @@ fn load(
         Found::ForeignLog(stock) => stock.read(server).map(|()| None),
     };
     let history = loaded.inspect_err(|line| server.log.write_last(line))?;
-    if server.ending.is_asked() {
+    if server.shutdown_request.is_asked() {
         return Ok(());
     }
     // The log is not turned on or off between the end and the look.

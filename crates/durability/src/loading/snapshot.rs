@@ -295,7 +295,7 @@ fn delay(server: &Durability, keys: u64) {
             0.. => keys * micros.unsigned_abs(),
             _ => keys / micros.unsigned_abs(),
         };
-        if slept_us >= wanted_us || server.ending.is_asked() {
+        if slept_us >= wanted_us || server.shutdown_request.is_asked() {
             return;
         }
         let nap_us = (wanted_us - slept_us).min(NAP_US);

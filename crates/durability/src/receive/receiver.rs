@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use base::io_text::plain;
+use base::io_error_text::plain;
 use config::settings::{APPENDONLY, RDB_DEL_SYNC_FILES, SAVE};
 use engine::clients::mailbox::PendingWakes;
 use engine::commit::publish::commit;

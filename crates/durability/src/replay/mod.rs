@@ -9,7 +9,7 @@
 //!
 //! Invariant: nothing in here knows a file: a source has units and positions.
 
-mod beside;
+mod non_data_commands;
 pub(crate) mod parallel;
 pub mod partitioner;
 pub mod pipeline;

@@ -18,7 +18,7 @@ use persist::aof::Unit;
 use persist::entry_notes::EntryNote;
 use proto::{Args, OwnedArgs};
 
-use super::beside::Beside;
+use super::non_data_commands::NonDataCommand;
 use super::replayer::entry_note;
 use crate::durability::Durability;
 
@@ -213,9 +213,9 @@ impl Partitioner {
             None => {}
         }
         self.state.flags = 0;
-        match Beside::of(args) {
-            Some(Beside::Nothing) => return Reach::State,
-            Some(Beside::Message(..)) => return Reach::Several,
+        match NonDataCommand::of(args) {
+            Some(NonDataCommand::Nothing) => return Reach::State,
+            Some(NonDataCommand::Message(..)) => return Reach::Several,
             None => {}
         }
         // What is no command is refused where it is run.

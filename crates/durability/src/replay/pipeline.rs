@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use base::UnixMillis;
-use base::io_text::plain;
+use base::io_error_text::plain;
 use keyspace::Tx;
 use proto::Output;
 

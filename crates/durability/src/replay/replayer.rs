@@ -18,11 +18,11 @@ use engine::runtime::log::log_warning;
 use engine::scripting;
 use engine::table::command_table::{CommandEntry, Run};
 use engine::transaction::unit::{ProgramRequest, RunsOn, Unit};
-use keyspace::{Acquisition, Notes, Refusal, Tx, TxOptions};
+use keyspace::{Acquisition, ItemNotes, Refusal, Tx, TxOptions};
 use persist::entry_notes::EntryNote;
 use proto::{Args, Limits, Output, OwnedArgs, Progress, Reply, Resp};
 
-use super::beside::{Beside, publication};
+use super::non_data_commands::{NonDataCommand, publication};
 use super::partitioner::{Task, TaskCommands};
 use super::read_ahead::Stopped;
 use super::stream::StreamThread;
@@ -238,8 +238,8 @@ impl<'s> Replayer<'s> {
             return Ok(());
         }
         let flags = std::mem::take(&mut self.flags);
-        if let Some(beside) = Beside::of(args) {
-            if let Beside::Message(space, channel, message) = beside
+        if let Some(beside) = NonDataCommand::of(args) {
+            if let NonDataCommand::Message(space, channel, message) = beside
                 && self.stream.is_some()
             {
                 self.unit.publish(publication(space, channel, message));
@@ -260,7 +260,7 @@ impl<'s> Replayer<'s> {
         if let Err(refusal) = self.dispatch(entry, args) {
             self.unit.refuse(&refusal, &mut Reply::new(&mut self.out, Resp::Two));
         } else if flags != 0 && entry.spec.role == Role::StoreText {
-            let noted = self.unit.tx.set_notes(&args[1], Notes::of_flags(flags));
+            let noted = self.unit.tx.set_notes(&args[1], ItemNotes::of_flags(flags));
             noted.expect("the key is granted, as it was just set");
         }
         // The bytes of the next command may lie where these lie.

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use base::time::{Moment, UnixMillis};
 use engine::clients::mailbox::PendingWakes;
-use engine::commit::accounting::{Applied, book_applied};
+use engine::commit::accounting::{AppliedCommand, book_applied};
 use engine::table::command_table::CommandEntry;
 use engine::transaction::engine::Engine;
 use keyspace::Lsn;
@@ -25,21 +25,21 @@ pub(crate) struct StreamSource {
     shift: AtomicU64,
     /// The offset of the first byte of the present piece.
     begin: AtomicU64,
-    odd: Mutex<OddUnits>,
+    odd: Mutex<DivergentUnits>,
 }
 
 /// What is remembered of a stream beside where it is.
 #[derive(Default)]
-struct OddUnits {
+struct DivergentUnits {
     /// Units that are not appended yet.
-    units: Vec<OddUnit>,
+    units: Vec<DivergentUnit>,
     /// The last bytes before the present piece.
     before: Vec<u8>,
 }
 
 /// A unit that did not do here what it did at the primary's.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct OddUnit {
+pub(crate) struct DivergentUnit {
     /// Its offsets.
     pub(crate) place: Range<u64>,
     /// The databases that are selected before and behind it.
@@ -79,12 +79,12 @@ impl StreamSource {
     }
 
     /// Notes a unit that is not to be appended as it came.
-    pub(crate) fn note_odd(&self, unit: OddUnit) {
+    pub(crate) fn note_divergent(&self, unit: DivergentUnit) {
         self.odd().units.push(unit);
     }
 
     /// Those up to this offset, in their order, which are appended now.
-    pub(crate) fn take_odd(&self, end: u64) -> Vec<OddUnit> {
+    pub(crate) fn take_divergent(&self, end: u64) -> Vec<DivergentUnit> {
         let mut odd = self.odd();
         let mut units: Vec<_> = odd.units.extract_if(.., |unit| unit.place.end <= end).collect();
         drop(odd);
@@ -92,7 +92,7 @@ impl StreamSource {
         units
     }
 
-    fn odd(&self) -> MutexGuard<'_, OddUnits> {
+    fn odd(&self) -> MutexGuard<'_, DivergentUnits> {
         self.odd.lock().expect("no critical section here panics")
     }
 
@@ -161,7 +161,7 @@ impl StreamThread {
         let now_us = self.server.keyspace.clock().since(self.began.get());
         let micros = u64::try_from(now_us - self.ticked_us.replace(now_us)).unwrap_or(0);
         let (lane, source) = (self.lane, &*self.source.peer);
-        let applied = Applied { lane, source, database, entry, args, micros, has_failed };
+        let applied = AppliedCommand { lane, source, database, entry, args, micros, has_failed };
         book_applied(self.server, &self.wakes, &applied);
     }
 }

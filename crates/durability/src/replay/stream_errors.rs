@@ -15,7 +15,7 @@ use engine::runtime::log::{log_notice, log_warning};
 use proto::args::encode_command;
 use proto::{Args, OwnedArgs};
 
-use super::stream::{OddUnit, StreamThread};
+use super::stream::{DivergentUnit, StreamThread};
 
 /// Where a unit lies in a stream.
 pub(super) struct UnitPlace<'u> {
@@ -103,7 +103,7 @@ impl UnitErrors {
             }
         }
         let (place, databases) = (unit.offsets.clone(), unit.databases);
-        stream.source.note_odd(OddUnit { place, databases, kept: self.kept(unit) });
+        stream.source.note_divergent(DivergentUnit { place, databases, kept: self.kept(unit) });
         Ok(())
     }
 

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use persist::rdb::file::Chunk;
 
-use super::scribe::Scribe;
+use super::snapshot_writer::SnapshotWriter;
 
 /// Chunks that wait to be written, for each thread that encodes.
 const AHEAD: usize = 2;
@@ -22,11 +22,11 @@ pub(super) struct ChunkRun {
 }
 
 /// Where a thread that encodes passes its chunks on.
-pub(super) enum Outlet {
+pub(super) enum ChunkOutput {
     /// To the thread that writes.
     Passage(ChunkSender),
     /// The walk writes them itself.
-    Own(Rc<RefCell<Scribe>>),
+    Own(Rc<RefCell<SnapshotWriter>>),
 }
 
 /// The end of a passage that chunks are put in.
@@ -38,7 +38,7 @@ pub(super) struct ChunkSender {
 }
 
 /// For so many threads: where each puts its chunks in, and where they come out.
-pub(super) fn passage(threads: usize) -> (ChunkSender, Receiver<ChunkRun>) {
+pub(super) fn chunk_channel(threads: usize) -> (ChunkSender, Receiver<ChunkRun>) {
     let (deliveries, receiver) = sync_channel(threads * AHEAD);
     (ChunkSender { deliveries, rest: None }, receiver)
 }
@@ -50,7 +50,7 @@ pub(super) fn in_order(deliveries: Receiver<ChunkRun>) -> impl Iterator<Item = C
     deliveries.into_iter().flat_map(chunks)
 }
 
-impl Outlet {
+impl ChunkOutput {
     /// Passes a chunk on. A receiver that does not want it any more has given the walk up.
     pub(super) fn pass(&mut self, chunk: Chunk) {
         match self {

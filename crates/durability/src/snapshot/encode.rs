@@ -15,7 +15,7 @@ use keyspace::{Acquisition, Encoding, EntryBox, EntryRef, PartitionIndex, Walk};
 use persist::rdb::file::ChunkWriter;
 
 use super::Snapshot;
-use super::chunks::Outlet;
+use super::chunks::ChunkOutput;
 use super::queue::copy;
 
 /// Bytes from which on a chunk is passed on.
@@ -53,7 +53,7 @@ pub(super) struct Encoder<'a> {
     snapshot: &'a Snapshot,
     walk: &'a Walk,
     /// Shared with the output, which passes a large value on piece by piece.
-    outlet: Rc<RefCell<Outlet>>,
+    outlet: Rc<RefCell<ChunkOutput>>,
     output: ChunkWriter,
     /// Entries taken under a lock, to be encoded after it.
     taken: Vec<(usize, EntryBox)>,
@@ -67,7 +67,7 @@ pub(super) struct Encoder<'a> {
 }
 
 impl<'a> Encoder<'a> {
-    pub(super) fn new(snapshot: &'a Snapshot, walk: &'a Walk, outlet: Outlet) -> Self {
+    pub(super) fn new(snapshot: &'a Snapshot, walk: &'a Walk, outlet: ChunkOutput) -> Self {
         let outlet = Rc::new(RefCell::new(outlet));
         let pieces = Rc::clone(&outlet);
         let pass_on = Box::new(move |piece| pieces.borrow_mut().pass(piece));

@@ -11,10 +11,10 @@
 
 mod chunks;
 mod encode;
-mod form;
+mod format;
 mod queue;
-mod scribe;
 mod sink;
+mod snapshot_writer;
 #[cfg(test)]
 mod tests;
 mod throttle;
@@ -26,27 +26,27 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 
-use base::io_text::plain;
-use chunks::{Outlet, in_order, passage};
+use base::io_error_text::plain;
+use chunks::{ChunkOutput, chunk_channel, in_order};
 use config::settings::RDB_KEY_SAVE_DELAY;
 use encode::{Encoder, PartitionHold};
 use engine::runtime::background::{self, BackgroundAccess};
 use engine::runtime::cores::Duty;
-use engine::runtime::drill;
+use engine::runtime::failpoint;
 use engine::runtime::panics::contain;
 use engine::runtime::version;
 use engine::scripting::LibrariesState;
-use form::Format;
+use format::SnapshotFormat;
 use keyspace::{AccessClock, Acquisition, Lsn, Obstacle, Patience, Walk};
 use persist::aof::manifest::BaseForm;
 use persist::rdb::file::{Chunk, ChunkWriter, FileWriter, Options, Written};
 use queue::{EntryQueue, Intake};
 use replication::history::SavedHistory;
-use scribe::Scribe;
+use snapshot_writer::SnapshotWriter;
 
 use crate::durability::Durability;
 
-pub use form::{SnapshotPurpose, SyncForm};
+pub use format::{SnapshotPurpose, SyncFormat};
 pub use sink::{FileSink, SnapshotSink};
 
 /// The most threads that encode.
@@ -96,7 +96,7 @@ pub struct Snapshot {
     server: &'static Durability,
     purpose: SnapshotPurpose,
     queue: Arc<EntryQueue>,
-    format: Format,
+    format: SnapshotFormat,
     key_delay: i32,
     /// Whether a client waits for its cut, who is told BUSY where others hold keys for too long.
     is_awaited: bool,
@@ -151,7 +151,7 @@ impl Snapshot {
         syncs: bool,
         is_awaited: bool,
     ) -> Arc<Self> {
-        let format = Format::of(&server.config, purpose, syncs);
+        let format = SnapshotFormat::of(&server.config, purpose, syncs);
         let clock = server.keyspace.clock().clone();
         let queue = EntryQueue::new(&server.snapshot_gate, clock, server.budget.limit());
         Arc::new(Self {
@@ -262,7 +262,7 @@ impl Snapshot {
             SnapshotPurpose::Save | SnapshotPurpose::Sync(_) => BaseForm::Snapshot,
             SnapshotPurpose::Base(form) => form,
         };
-        let Format { compresses, sums, tells_access, version, syncs } = self.format;
+        let SnapshotFormat { compresses, sums, tells_access, version, syncs } = self.format;
         let keyspace = self.server.keyspace;
         let clock = || AccessClock::new(keyspace.settings(), keyspace.clock().now_ms());
         Options { form, compresses, sums, access: tells_access.then(clock), version, syncs }
@@ -360,7 +360,7 @@ impl Snapshot {
     ) -> AtCut {
         let server = self.server;
         let keyspace = server.keyspace;
-        drill::point();
+        failpoint::point();
         // Libraries change without the world.
         let libraries = server.scripts.libraries.hold(|state| {
             at_cut(Cut { lsn: server.journal.end() });
@@ -381,17 +381,17 @@ impl Snapshot {
             // Too early for whoever gave it up to see the walk.
             walk.give_up();
         }
-        drill::point();
+        failpoint::point();
         let history = server.journal.history();
         AtCut { walk: Arc::clone(walk), libraries, sizes, history }
     }
 
     fn has_keys(&self) -> bool {
-        !matches!(self.purpose, SnapshotPurpose::Sync(SyncForm { keys: false, .. }))
+        !matches!(self.purpose, SnapshotPurpose::Sync(SyncFormat { keys: false, .. }))
     }
 
     fn has_functions(&self) -> bool {
-        !matches!(self.purpose, SnapshotPurpose::Sync(SyncForm { functions: false, .. }))
+        !matches!(self.purpose, SnapshotPurpose::Sync(SyncFormat { functions: false, .. }))
     }
 
     /// What it begins with.
@@ -436,20 +436,20 @@ impl Snapshot {
         walk: &Arc<Walk>,
         work: &(dyn Fn(&mut Encoder<'_>) + Sync),
     ) -> Result<SinkWriter, String> {
-        let (inlet, deliveries) = passage(encoders);
-        let mut scribe = Scribe::new(self, (writer, fault), walk);
+        let (inlet, deliveries) = chunk_channel(encoders);
+        let mut scribe = SnapshotWriter::new(self, (writer, fault), walk);
         let begun = thread::scope(|scope| {
             let mut threads = Vec::new();
             for number in 0..encoders {
                 let inlet = inlet.clone();
-                let run = move || work(&mut Encoder::new(self, walk, Outlet::Passage(inlet)));
+                let run = move || work(&mut Encoder::new(self, walk, ChunkOutput::Passage(inlet)));
                 let run = move || share_of(walk, run);
                 let builder = thread::Builder::new().name(format!("encoder-{number}"));
                 threads.extend(builder.spawn_scoped(scope, run));
             }
             drop(inlet);
             let written = share_of(walk, || {
-                drill::point();
+                failpoint::point();
                 in_order(deliveries).for_each(|chunk| scribe.write(&chunk));
             });
             let begun = threads.len();
@@ -460,7 +460,7 @@ impl Snapshot {
         if begun == 0 {
             // The system gives no thread, and a process that is to end has to save all the same.
             let shared = Rc::new(RefCell::new(scribe));
-            work(&mut Encoder::new(self, walk, Outlet::Own(Rc::clone(&shared))));
+            work(&mut Encoder::new(self, walk, ChunkOutput::Own(Rc::clone(&shared))));
             scribe = Rc::into_inner(shared).expect("the encoder is gone").into_inner();
         }
         scribe.finish()

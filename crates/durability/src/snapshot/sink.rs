@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use base::io_text::plain;
+use base::io_error_text::plain;
 use persist::rdb::file::ByteSink;
 use persist::storage::{File, OpenMode, Storage, write_all};
 

@@ -15,7 +15,7 @@ use crate::clients::client_id::ClientId;
 use crate::clients::mailbox::PendingWakes;
 use crate::clients::registry::{Client, Signal, client_flags};
 use crate::observe::pubsub::Subscriptions;
-use crate::runtime::drill;
+use crate::runtime::failpoint;
 use crate::session::Session;
 use crate::session::client_info::describe;
 use crate::session::{NO_AUTH, Request, channels_of};
@@ -82,7 +82,7 @@ pub fn users_changed(server: &Shared, users: &[Arc<User>], own: Option<ClientId>
     let wakes = PendingWakes::default();
     for client in server.clients.all() {
         let is_of = |user: &Arc<User>| client.is_of_user(user.name());
-        drill::point();
+        failpoint::point();
         if users.iter().any(is_of) {
             let is_own = own == Some(client.id);
             // A link has no session that would look.
@@ -144,7 +144,7 @@ pub struct Login<'a> {
 pub fn verify(server: &Shared, client: &Client, login: Login<'_>) -> Result<Arc<User>, Refusal> {
     let Login { context, word, name, password } = login;
     server.users.authenticate(name, password).ok_or_else(|| {
-        server.guesses.note_failure(client.peer, server.keyspace.clock().monotonic_us());
+        server.auth_failures.note_failure(client.peer, server.keyspace.clock().monotonic_us());
         log_denial(server, Reason::Auth, context, word, name, client);
         WRONG_PASSWORD
     })

@@ -372,7 +372,7 @@ impl<'a> Again<'a> {
             return Err(refusal);
         }
         let more = budget::room_for(declared, request.args);
-        let garbage = server.keyspace.reclaimer().bytes();
+        let garbage = server.keyspace.lazy_free_queue().bytes();
         if let Some(refusal) = server.budget.refuse_late(&server.config, declared, more, garbage) {
             return Err(refusal);
         }

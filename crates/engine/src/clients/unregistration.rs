@@ -7,7 +7,7 @@
 use std::sync::{Arc, OnceLock};
 
 use keyspace::{
-    Acquisition, Awaited, Keyspace, PartitionIndex, PartitionSet, Tx, TxOptions, Waiter, Watch,
+    Acquisition, BlockingKeys, Keyspace, PartitionIndex, PartitionSet, Tx, TxOptions, Waiter, Watch,
 };
 
 /// So many keys are seen to under one lock at most.
@@ -46,7 +46,7 @@ pub struct Unregistration {
 #[derive(Clone)]
 pub(crate) enum Registered {
     /// The database of all keys, and these.
-    Waiter(Arc<Waiter>, usize, Arc<Awaited>),
+    Waiter(Arc<Waiter>, usize, Arc<BlockingKeys>),
     /// Each key with its database.
     Watch(Arc<Watch>, Arc<[(usize, Box<[u8]>)]>),
 }

@@ -151,7 +151,7 @@ pub fn feed_monitors(
 }
 
 /// A command of a primary's stream that ran on a lane of the applier.
-pub struct Applied<'a> {
+pub struct AppliedCommand<'a> {
     /// The lane.
     pub lane: usize,
     /// The address of the primary.
@@ -171,8 +171,8 @@ pub struct Applied<'a> {
 /// Books a command of a primary's stream: its calls, its time, whether it was slow; MONITOR is
 /// told.
 #[inline]
-pub fn book_applied(server: &Shared, wakes: &PendingWakes, applied: &Applied<'_>) {
-    let Applied { lane, source, database, entry, args, micros, has_failed } = *applied;
+pub fn book_applied(server: &Shared, wakes: &PendingWakes, applied: &AppliedCommand<'_>) {
+    let AppliedCommand { lane, source, database, entry, args, micros, has_failed } = *applied;
     let row = row_of_applier(lane);
     server.stats.called(row, entry.id, micros);
     if has_failed {

@@ -22,7 +22,7 @@ use crate::commit::publish;
 use crate::journal::{CommandEffects, Seen};
 use crate::lane::Lane;
 use crate::observe::stats;
-use crate::runtime::drill;
+use crate::runtime::failpoint;
 use crate::runtime::panics::contain;
 use crate::session::{BlockedClient, KeyWait, NEVER, Served, ServedWith, blocked};
 use crate::shared::{Shared, line_of, write_refusal};
@@ -203,7 +203,7 @@ fn serve_waiter(server: &Shared, tx: &mut Tx, standing: &QueuedWaiter) -> Result
     let home = tx.switch_database(blocked.database);
     tx.modify_for(blocked.client.id);
     let mut output = Output::new();
-    drill::strike_at_service(tx.options().heavy);
+    failpoint::strike_at_service(tx.options().heavy);
     let (mut served, mut answer) = ((OwnedArgs::default(), None, false), ServedWith::Element);
     for request in blocked.ask(tx, waiter, standing.nth) {
         let result = if let Some(refusal) = refuse_late(server, blocked.entry) {
@@ -257,7 +257,7 @@ fn run_request(
 /// and its session sees to its rights.
 #[inline]
 fn refuse_late(server: &Shared, entry: &CommandEntry) -> Option<Refusal> {
-    let garbage = server.keyspace.reclaimer().bytes();
+    let garbage = server.keyspace.lazy_free_queue().bytes();
     server.budget.refuse_late(&server.config, entry.spec.flags, 0, garbage)
 }
 

@@ -14,7 +14,7 @@ use crate::clients::mailbox::PendingWakes;
 use crate::commit::blocking;
 use crate::journal::{self, CommandEffects, Journal, Seen};
 use crate::observe::tracking::{PendingInvalidations, UnitRead};
-use crate::runtime::drill;
+use crate::runtime::failpoint;
 use crate::runtime::panics::Unbroken;
 use crate::runtime::record_batch::RecordBatch;
 use crate::shared::Shared;
@@ -119,7 +119,7 @@ pub(crate) fn commit_unit(
         seen = append(tx, &journal::record(&commands)).unwrap_or(seen);
     }
     tx.seal();
-    drill::strike_behind_commit();
+    failpoint::strike_behind_commit();
     let pending = announce(server, tx, readings);
     notify();
     if let Some(pending) = pending {
@@ -143,5 +143,5 @@ pub fn announce(
         tx.break_watches();
     }
     let heeds = tx.has_modified() || !readings.is_empty();
-    if heeds { server.tracking.on_commit(server.surroundings(), tx, readings) } else { None }
+    if heeds { server.tracking.on_commit(server.tracking_context(), tx, readings) } else { None }
 }

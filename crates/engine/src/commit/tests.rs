@@ -12,7 +12,7 @@ use proto::{Output, OwnedArgs, Resp};
 use super::handler::{self, HandlerCall};
 use crate::clients::mailbox::PendingWakes;
 use crate::runtime::background::wait_for;
-use crate::session::Needs;
+use crate::session::LockSet;
 use crate::table::command_table::{CommandEntry, Run};
 use crate::testing;
 use crate::transaction::engine::Engine;
@@ -76,7 +76,7 @@ fn run_under_its_locks(
     args: &OwnedArgs,
 ) -> Vec<u8> {
     let args = args.as_args();
-    let mut needs = Needs::default();
+    let mut needs = LockSet::default();
     needs.add(engine, entry, args);
     let mut grant = Acquisition::of_partitions(engine.keyspace, needs.partitions);
     wait_for(&mut grant);

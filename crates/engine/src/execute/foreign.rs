@@ -18,8 +18,10 @@ use crate::admission::gates::{self, Verdict};
 use crate::commit::accounting::{book_in_words, book_step};
 use crate::commit::handler::{self, CommandBody, Outcome};
 use crate::lane::Lane;
-use crate::runtime::drill;
-use crate::session::{Grant, Round, Session, Step, Steps, Stepwise, Suspension, tx_options};
+use crate::runtime::failpoint;
+use crate::session::{
+    Grant, RequestAttempt, Session, Step, Steps, Stepwise, Suspension, tx_options,
+};
 use crate::table::command_table::CommandEntry;
 
 /// What a front says of its request, beside what that does.
@@ -97,7 +99,7 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
         match self.enter(None) {
             Ok(_) => {
                 let (session, out) = (&mut *self.session, &mut *self.out);
-                let step = drill::beside(self.entry.spec.role, || work(session, out));
+                let step = failpoint::beside(self.entry.spec.role, || work(session, out));
                 self.book(step, length)
             }
             Err(step) => step,
@@ -114,7 +116,7 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
         };
         match locks {
             Ok(acquisition) => {
-                self.transact(acquisition, &Round::default(), &mut LocatedKeys::default())
+                self.transact(acquisition, &RequestAttempt::default(), &mut LocatedKeys::default())
             }
             Err(refusal) => {
                 self.refuse(&refusal);
@@ -170,7 +172,7 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
                         work,
                     )));
                 }
-                let (keyspace, round) = (lane.shared.keyspace, Round::default());
+                let (keyspace, round) = (lane.shared.keyspace, RequestAttempt::default());
                 let partitions = match self.body.only_key() {
                     Some((_, location)) => PartitionSet::from_slice(&[location.partition()]),
                     None => {
@@ -209,7 +211,7 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
     fn transact(
         &mut self,
         acquisition: Acquisition,
-        round: &Round,
+        round: &RequestAttempt,
         located: &mut LocatedKeys,
     ) -> Result<bool, Acquisition> {
         let (lane, server) = (self.lane, self.lane.shared);

@@ -34,7 +34,7 @@ pub(super) fn leave(
     if !may_leave || !is_for_metrics(args) || !lane.shared.config.get(HTTP_METRICS_ON_PORT) {
         return None;
     }
-    session.seldom.get_or_insert_default().asks_for_http = true;
+    session.rare_state.get_or_insert_default().asks_for_http = true;
     session.client.ask(Signal::Move);
     session.client.wake();
     Some(Step::Postpone(Suspension::Pause))

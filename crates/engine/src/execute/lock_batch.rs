@@ -17,7 +17,7 @@ use keyspace::{Acquisition, Location, Lsn, PartitionSet, Tx, TxOptions};
 use proto::{Args, Output};
 use smallvec::SmallVec;
 
-use super::departure::is_long;
+use super::offload_start::is_long;
 use super::unit::conclude;
 use super::{Executor, ServedRequest, looks_heavy};
 use crate::admission::gates;

@@ -9,10 +9,10 @@ use keyspace::{Acquisition, BUSY};
 use crate::admission::gates::Verdict;
 use crate::lane::Lane;
 use crate::reclaim::evict;
-use crate::session::{Grant, Parked, Round, Step, Suspension};
+use crate::session::{Grant, Parked, RequestAttempt, Step, Suspension};
 
 /// The locks of a request, if they have come.
-pub(super) type Granted = Option<(Acquisition, Round)>;
+pub(super) type Granted = Option<(Acquisition, RequestAttempt)>;
 
 /// Of the keys of a request so many are fetched from memory together, under its locks. More would
 /// drive each other out of the nearest cache.
@@ -53,12 +53,12 @@ pub(super) fn acquire(
 
 /// Leaves a request until its locks are there.
 #[cold]
-pub(super) fn park(lane: &Lane, acquisition: Acquisition, round: Round) -> Step {
+pub(super) fn park(lane: &Lane, acquisition: Acquisition, round: RequestAttempt) -> Step {
     Step::Postpone(Suspension::Locks(Parked::new(acquisition, round, lane.ticked_us())))
 }
 
 /// Leaves a request until the locks are there that it turned out to need in this round.
 #[cold]
-pub(super) fn park_wider(lane: &Lane, wider: Acquisition, round: &Round) -> Step {
-    park(lane, wider, Round { number: round.number + 1, ..Round::default() })
+pub(super) fn park_wider(lane: &Lane, wider: Acquisition, round: &RequestAttempt) -> Step {
+    park(lane, wider, RequestAttempt { number: round.number + 1, ..RequestAttempt::default() })
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use base::time::Clock;
 use keyspace::{
-    Acquisition, BUSY, Begun, HeavyPass, Obstacle, PartitionSet, Refusal, Tx, TxOptions,
+    Acquisition, BUSY, CommandStart, HeavyPass, Obstacle, PartitionSet, Refusal, Tx, TxOptions,
 };
 use proto::{Output, OwnedArgs, Reply, Resp};
 use tokio::sync::oneshot;
@@ -21,11 +21,11 @@ use crate::execute::ServedRequest;
 use crate::journal::Seen;
 use crate::limits::long_running::RunningGuard;
 use crate::runtime::background::{BETWEEN_LOOKS, Background, wait_for_client_while};
-use crate::runtime::drill;
+use crate::runtime::failpoint;
 use crate::session::Waiting;
 use crate::session::fieldsets::with_fields;
 use crate::session::{AclSubject, Request};
-use crate::session::{Executed, OffloadResult, Suspension, Then};
+use crate::session::{AfterOffload, Executed, OffloadResult, Suspension};
 use crate::shared::Shared;
 use crate::table::command_table::CommandEntry;
 use crate::transaction::control_plane::ControlWork;
@@ -93,7 +93,7 @@ impl From<Refusal> for Barred {
 impl Transaction {
     /// Runs the command, which began on a worker.
     fn run(mut self, lane: usize, args: OwnedArgs, work: Work) -> OffloadResult {
-        self.tx.give_up(&Begun::default());
+        self.tx.give_up(&CommandStart::default());
         self.tx.move_to_heavy(lane);
         self.go_on(args, work)
     }
@@ -155,7 +155,7 @@ impl Transaction {
         output.pull(FIRST_PIECE);
         let (entry, micros) = (work.entry, watch.micros());
         let ran = Executed { entry, args, micros, failed, program: None };
-        let then = waits.map_or(Then::Nothing, Then::Waits);
+        let then = waits.map_or(AfterOffload::Nothing, AfterOffload::Waits);
         OffloadResult { output, seen, ran, then }
     }
 }
@@ -176,7 +176,7 @@ fn again(
     let (options, keyspace) = (tx.options(), tx.keyspace());
     let mut acquisition = tx.widen(round);
     running.pause();
-    // One that had the world is begun again in a drill: it has stepped aside already.
+    // One that had the world is begun again in a failpoint: it has stepped aside already.
     if acquisition.wants_world()
         && let Some(pass) = pass
         && pass.is_admitted()
@@ -236,7 +236,7 @@ fn await_leave(
     }
     let leave = loop {
         match gates.hold() {
-            Ok(true) if server.ending.is_asked() => break Err(BUSY.into()),
+            Ok(true) if server.shutdown_request.is_asked() => break Err(BUSY.into()),
             Ok(true) => std::thread::sleep(BETWEEN_LOOKS),
             Ok(false) => break Ok(again),
             Err(refusal) => break Err(refusal.into()),
@@ -308,11 +308,11 @@ impl Background {
             let mut output = Output::new();
             output.set_ceiling(ceiling);
             let watch = WorkTimer::start(server.keyspace.clock());
-            drill::point();
+            failpoint::point();
             let served = ServedRequest { server, client: None, entry, args: args.as_args() };
             let mut reply = Reply::new(&mut output, resp);
             let result = crash::serving(&served, || work(lane, args.as_args(), &mut reply));
-            drill::point();
+            failpoint::point();
             if result == Err(Refusal::Widen) {
                 let _ = sender.send(OffloadResult::put_off(entry, args));
                 return;
@@ -325,7 +325,7 @@ impl Background {
             let ran = Executed { entry, args, micros: watch.micros(), failed, program: None };
             // What it changed, it changed by transactions of its own: all of them are seen.
             let seen = Seen { lsn: server.journal.end(), is_own: entry.may_write() };
-            let _ = sender.send(OffloadResult { output, seen, ran, then: Then::Nothing });
+            let _ = sender.send(OffloadResult { output, seen, ran, then: AfterOffload::Nothing });
         };
         (job, receiver)
     }

@@ -6,7 +6,7 @@
 use std::fmt::Arguments;
 
 use config::settings::HIDE_USER_DATA_FROM_LOG;
-use crash::Served;
+use crash::Activity;
 use proto::Args;
 
 use crate::clients::client_id::ClientId;
@@ -26,7 +26,7 @@ pub(crate) struct ServedRequest<'a> {
 const SHOWN_ARGUMENTS: usize = 32;
 const SHOWN_BYTES: usize = 128;
 
-impl Served for ServedRequest<'_> {
+impl Activity for ServedRequest<'_> {
     fn client(&self) -> Option<ClientId> {
         self.client
     }

@@ -13,9 +13,9 @@ use super::locks::Granted;
 use crate::execute::offload::OffloadedProgram;
 use crate::journal::Seen;
 use crate::lane::Lane;
-use crate::runtime::drill;
-use crate::session::Needs;
-use crate::session::{Round, Step};
+use crate::runtime::failpoint;
+use crate::session::LockSet;
+use crate::session::{RequestAttempt, Step};
 use crate::session::{Session, Steps, Suspension};
 use crate::table::command_table::CommandEntry;
 use crate::transaction::unit::{Program, ProgramRequest, RunsOn, Unit};
@@ -45,10 +45,11 @@ impl CommandExecution<'_> {
             return Step::Wait(Suspension::Steps(Steps::begin(entry, self.args, work)));
         }
         let mut needs = program.needs(self.args, self.known());
-        let (located, undoable) = (take(&mut needs.located), needs.undoable || drill::wants_undo());
+        let (located, undoable) =
+            (take(&mut needs.located), needs.undoable || failpoint::wants_undo());
         let is_granted = grant.is_some();
         let (mut acquisition, mut round) =
-            grant.unwrap_or_else(|| (self.acquisition(needs), Round::default()));
+            grant.unwrap_or_else(|| (self.acquisition(needs), RequestAttempt::default()));
         if !round.killed.is_empty() {
             program.kill(self.args, take(&mut round.killed));
         }
@@ -108,7 +109,7 @@ impl CommandExecution<'_> {
         if self.several.is_empty() { self.location.as_slice() } else { self.several }
     }
 
-    fn acquisition(&self, needs: Needs) -> Acquisition {
+    fn acquisition(&self, needs: LockSet) -> Acquisition {
         let keyspace = self.lane.shared.keyspace;
         if needs.world {
             return Acquisition::of_world(keyspace);
@@ -119,14 +120,23 @@ impl CommandExecution<'_> {
     /// Undoes it all, and waits for the locks that it turned out to need, or for those it had where
     /// it is to begin elsewhere.
     #[cold]
-    fn widen(&mut self, unit: Unit, program: &mut dyn Program, mark: Mark, round: &Round) -> Step {
+    fn widen(
+        &mut self,
+        unit: Unit,
+        program: &mut dyn Program,
+        mark: Mark,
+        round: &RequestAttempt,
+    ) -> Step {
         debug_assert!(!unit.is_final(), "what is final is never begun again");
         self.out.truncate(mark);
         program.restart();
         let (moves, killed) = (unit.begins_offloaded(), program.killed());
         let acquisition = unit.into_tx().widen(round.number);
         let number = round.number + u32::from(!moves);
-        self.park(acquisition, Round { number, moves, killed, ..Round::default() })
+        self.park(
+            acquisition,
+            RequestAttempt { number, moves, killed, ..RequestAttempt::default() },
+        )
     }
 
     /// Moves a program to a heavy-work thread, locks and all. While the world is asked for, the
@@ -138,7 +148,7 @@ impl CommandExecution<'_> {
         mut unit: Unit,
         mut program: Box<dyn Program>,
         mark: Mark,
-        round: &mut Round,
+        round: &mut RequestAttempt,
     ) -> Result<Step, (Box<Unit>, Box<dyn Program>)> {
         let server = unit.server;
         let mut pass = None;
@@ -157,7 +167,7 @@ impl CommandExecution<'_> {
                     unit.into_tx().widen(round.number)
                 };
                 let killed = program.killed();
-                let round = Round { pass: Some(asked), killed, ..take(round) };
+                let round = RequestAttempt { pass: Some(asked), killed, ..take(round) };
                 return Ok(self.park(acquisition, round));
             }
             if !asked.is_admitted() {
@@ -174,7 +184,7 @@ impl CommandExecution<'_> {
                 self.out.truncate(mark);
                 program.restart();
                 let killed = program.killed();
-                let round = Round { pass: Some(asked), killed, ..take(round) };
+                let round = RequestAttempt { pass: Some(asked), killed, ..take(round) };
                 return Ok(self.park(unit.into_tx().defer(), round));
             }
             pass = Some(asked);

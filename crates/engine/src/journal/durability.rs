@@ -47,7 +47,7 @@ pub(super) enum WakeUp {
 /// The readers, and the tasks that wait for them.
 #[derive(Default)]
 pub(super) struct WaitingLine {
-    pub(super) readers: Vec<Standing>,
+    pub(super) readers: Vec<ReaderProgress>,
     /// Why a reader fails, or failed last.
     pub(super) failure: String,
     pub(super) waiting: Vec<(Lsn, Waker)>,
@@ -56,7 +56,7 @@ pub(super) struct WaitingLine {
 }
 
 /// How far a reader is.
-pub(super) struct Standing {
+pub(super) struct ReaderProgress {
     pub(super) id: ReaderId,
     pub(super) level: DurabilityLevel,
     /// All up to here is safe with it.
@@ -70,7 +70,7 @@ pub(super) struct Standing {
     pub(super) has_failed: bool,
 }
 
-impl Standing {
+impl ReaderProgress {
     /// What replies may have seen that leave, as far as this reader is concerned.
     pub(super) fn durable(&self) -> Lsn {
         match self.level {
@@ -89,7 +89,7 @@ impl Standing {
 impl WaitingLine {
     /// A reader begins behind this LSN.
     pub(super) fn add(&mut self, id: ReaderId, lsn: Lsn) {
-        self.readers.push(Standing {
+        self.readers.push(ReaderProgress {
             id,
             level: DurabilityLevel::None,
             safe: lsn,
@@ -100,12 +100,12 @@ impl WaitingLine {
         });
     }
 
-    pub(super) fn reader(&mut self, id: ReaderId) -> Option<&mut Standing> {
+    pub(super) fn reader(&mut self, id: ReaderId) -> Option<&mut ReaderProgress> {
         self.readers.iter_mut().find(|reader| reader.id == id)
     }
 
     /// The readers that replies rely on.
-    pub(super) fn durable_readers(&self) -> impl Iterator<Item = &Standing> {
+    pub(super) fn durable_readers(&self) -> impl Iterator<Item = &ReaderProgress> {
         self.readers.iter().filter(|reader| reader.level != DurabilityLevel::None)
     }
 

@@ -32,13 +32,13 @@ use replication::ids::ReplicationId;
 use smallvec::SmallVec;
 
 use crate::runtime::record_batch::RecordBatch;
-use durability::{Standing, WaitingLine, WakeUp};
+use durability::{ReaderProgress, WaitingLine, WakeUp};
 
 pub mod acks;
-#[cfg(any(test, feature = "testing"))]
-pub mod copy;
 mod durability;
-mod following;
+#[cfg(any(test, feature = "testing"))]
+pub mod journal_copy;
+mod primary_stream;
 mod record;
 mod seen;
 pub mod snapshot_fence;
@@ -498,7 +498,7 @@ impl Journal {
         let all = line.durable_readers().map(|reader| reader.safe).min();
         let safe = self.safe().max(all.unwrap_or(0));
         self.safe.store(safe, Ordering::Release);
-        let durable = line.durable_readers().map(Standing::durable).min();
+        let durable = line.durable_readers().map(ReaderProgress::durable).min();
         self.durable.store(durable.unwrap_or(Lsn::MAX).max(safe), Ordering::Release);
         let has_failed = line.durable_readers().any(|reader| reader.has_failed);
         self.has_failed.store(has_failed, Ordering::Release);

@@ -12,7 +12,7 @@ use keyspace::{
 };
 use proto::OwnedArgs;
 
-use super::copy::Copy;
+use super::journal_copy::JournalCopy;
 use super::{DurabilityLevel, Journal, LATE_US, Lsn, ReaderId};
 use crate::commit::publish::publish;
 use crate::runtime::counting_waker::CountingWaker;
@@ -27,7 +27,7 @@ struct Rig {
     keyspace: &'static Keyspace,
     journal: Journal,
     reader: ReaderId,
-    copy: Copy,
+    copy: JournalCopy,
     /// How much of the copy was looked at.
     seen: Cell<usize>,
 }
@@ -36,7 +36,7 @@ impl Rig {
     fn new() -> Self {
         let keyspace = Keyspace::leak(Options { hash_key: (1, 2), ..Options::new() });
         let journal = Journal::new(Clock::system(), &keyspace.settings().journal_attached);
-        let (reader, copy) = Copy::attach(&journal, DurabilityLevel::Disk);
+        let (reader, copy) = JournalCopy::attach(&journal, DurabilityLevel::Disk);
         Self { keyspace, journal, reader, copy, seen: Cell::new(0) }
     }
 
@@ -124,7 +124,7 @@ fn without_a_reader_nothing_waits() {
 fn replies_wait_from_the_moment_on_in_which_the_reader_is_late() {
     let clock = Clock::manual(1000);
     let journal = journal_on(clock.clone());
-    let (reader, _) = Copy::attach(&journal, DurabilityLevel::Os);
+    let (reader, _) = JournalCopy::attach(&journal, DurabilityLevel::Os);
     let look = |millis| {
         clock.advance(millis);
         journal.check_lag(clock.monotonic_us());
@@ -166,7 +166,7 @@ fn what_leaves_database_0_or_stands_in_a_group_counts_with_all_its_bytes() {
     assert_eq!(behind_select, rig.copy.text().len() as u64);
     assert!(rig.copy.text().ends_with("SELECT\r\n$1\r\n0\r\n"));
     // A reader that begins there is given a whole group, in database 0.
-    let (_, later) = Copy::attach(&rig.journal, DurabilityLevel::None);
+    let (_, later) = JournalCopy::attach(&rig.journal, DurabilityLevel::None);
     rig.run(3, 2000, "APPEND k w", |tx| {
         tx.append_text(b"k", b"w").unwrap();
     });
@@ -179,9 +179,9 @@ fn what_leaves_database_0_or_stands_in_a_group_counts_with_all_its_bytes() {
 fn each_reader_is_given_all_from_where_it_came_to_where_it_went() {
     let is_read: &'static AtomicBool = Box::leak(Box::default());
     let journal = Journal::new(Clock::system(), is_read);
-    let (first, from_first) = Copy::attach(&journal, DurabilityLevel::None);
+    let (first, from_first) = JournalCopy::attach(&journal, DurabilityLevel::None);
     journal.append(b"1;");
-    let (second, from_second) = Copy::attach(&journal, DurabilityLevel::None);
+    let (second, from_second) = JournalCopy::attach(&journal, DurabilityLevel::None);
     assert!(journal.is_attached(first) && journal.is_attached(second));
     journal.append(b"22;");
     journal.detach(first);
@@ -198,10 +198,10 @@ fn each_reader_is_given_all_from_where_it_came_to_where_it_went() {
 #[test]
 fn a_reply_waits_for_all_readers_that_replies_rely_on_and_for_no_other() {
     let journal = journal_on(Clock::system());
-    let (one, _) = Copy::attach(&journal, DurabilityLevel::Disk);
+    let (one, _) = JournalCopy::attach(&journal, DurabilityLevel::Disk);
     let early = journal.append(b"early");
-    let (other, _) = Copy::attach(&journal, DurabilityLevel::Disk);
-    let (idle, _) = Copy::attach(&journal, DurabilityLevel::None);
+    let (other, _) = JournalCopy::attach(&journal, DurabilityLevel::Disk);
+    let (idle, _) = JournalCopy::attach(&journal, DurabilityLevel::None);
     let late = journal.append(b"late");
     let waiter = Arc::new(CountingWaker::default());
     assert!(journal.wait_for_safety(late, &Waker::from(Arc::clone(&waiter))));
@@ -228,8 +228,8 @@ fn a_reply_waits_for_all_readers_that_replies_rely_on_and_for_no_other() {
 #[test]
 fn those_who_wait_go_on_when_the_reader_that_lacked_it_goes() {
     let journal = journal_on(Clock::system());
-    let (one, _) = Copy::attach(&journal, DurabilityLevel::Disk);
-    let (other, _) = Copy::attach(&journal, DurabilityLevel::Disk);
+    let (one, _) = JournalCopy::attach(&journal, DurabilityLevel::Disk);
+    let (other, _) = JournalCopy::attach(&journal, DurabilityLevel::Disk);
     let lsn = journal.append(b"record");
     let waiter = Arc::new(CountingWaker::default());
     let waker = Waker::from(Arc::clone(&waiter));
@@ -248,8 +248,8 @@ fn those_who_wait_go_on_when_the_reader_that_lacked_it_goes() {
 #[test]
 fn a_reader_that_is_relied_on_later_takes_nothing_back() {
     let journal = journal_on(Clock::system());
-    let (log, _) = Copy::attach(&journal, DurabilityLevel::Disk);
-    let (replica, _) = Copy::attach(&journal, DurabilityLevel::None);
+    let (log, _) = JournalCopy::attach(&journal, DurabilityLevel::Disk);
+    let (replica, _) = JournalCopy::attach(&journal, DurabilityLevel::None);
     let lsn = journal.append(b"record");
     journal.acknowledge(log, lsn);
     journal.set_durability(replica, DurabilityLevel::Disk);
@@ -268,9 +268,9 @@ fn a_reader_that_is_relied_on_later_takes_nothing_back() {
 fn one_of_two_readers_is_late() {
     let clock = Clock::manual(1000);
     let journal = journal_on(clock.clone());
-    let (log, _) = Copy::attach(&journal, DurabilityLevel::Os);
-    let (slow, _) = Copy::attach(&journal, DurabilityLevel::Os);
-    let (idle, _) = Copy::attach(&journal, DurabilityLevel::None);
+    let (log, _) = JournalCopy::attach(&journal, DurabilityLevel::Os);
+    let (slow, _) = JournalCopy::attach(&journal, DurabilityLevel::Os);
+    let (idle, _) = JournalCopy::attach(&journal, DurabilityLevel::None);
     let look = |millis| {
         clock.advance(millis);
         journal.check_lag(clock.monotonic_us());
@@ -299,8 +299,8 @@ fn one_of_two_readers_is_late() {
 #[test]
 fn a_failure_counts_while_replies_rely_on_the_reader() {
     let journal = journal_on(Clock::system());
-    let (log, _) = Copy::attach(&journal, DurabilityLevel::Disk);
-    let (replica, _) = Copy::attach(&journal, DurabilityLevel::None);
+    let (log, _) = JournalCopy::attach(&journal, DurabilityLevel::Disk);
+    let (replica, _) = JournalCopy::attach(&journal, DurabilityLevel::None);
     journal.fail(replica, "gone".to_owned(), || ());
     assert!(!journal.has_failed());
     journal.fail(log, "full".to_owned(), || ());
@@ -319,7 +319,7 @@ fn a_failure_counts_while_replies_rely_on_the_reader() {
 #[test]
 fn a_follower_has_no_records_of_its_own() {
     let journal = journal_on(Clock::system());
-    let (_, copy) = Copy::attach(&journal, DurabilityLevel::None);
+    let (_, copy) = JournalCopy::attach(&journal, DurabilityLevel::None);
     journal.set_has_replicas(true);
     let before = journal.append(b"before");
     journal.set_follows(true);

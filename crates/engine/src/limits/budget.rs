@@ -19,8 +19,8 @@ use proto::Args;
 use super::log_buffers;
 use super::replica_role::ReplicaRole;
 use crate::runtime::lanes::READ_SIZE;
-use crate::runtime::memory::{Resident, cgroup_limit, of_machine, resident};
 use crate::runtime::stopwatch::Stopwatch;
+use crate::runtime::system_memory::{Resident, cgroup_limit, of_machine, resident};
 use crate::runtime::write_gate::WriteGate;
 
 /// What a command is told that would take memory where none is left.

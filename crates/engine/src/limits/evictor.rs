@@ -4,7 +4,7 @@
 //! are of late.
 
 use base::random::Random;
-use keyspace::{Keyspace, Look, PARTITIONS, PartitionIndex, Rule, heap};
+use keyspace::{EvictionPolicy, EvictionSample, Keyspace, PARTITIONS, PartitionIndex, heap};
 use smallvec::SmallVec;
 
 /// Partitions that are looked at in one round at most, and keys in each of them: neighbours are
@@ -17,7 +17,7 @@ const WEIGHTS_US: i64 = 1_000_000;
 
 /// What a worker knows of keys that may go.
 pub(crate) struct Evictor {
-    pub(crate) rule: Option<Rule>,
+    pub(crate) rule: Option<EvictionPolicy>,
     pub(crate) weights: Weights,
     pub(crate) random: Random,
     /// What a key and its value take, by those that went last.
@@ -45,7 +45,7 @@ impl Evictor {
     }
 
     /// What was found by another rule is worth nothing.
-    pub(crate) fn turn_to(&mut self, rule: Option<Rule>) {
+    pub(crate) fn turn_to(&mut self, rule: Option<EvictionPolicy>) {
         if self.rule != rule {
             self.rule = rule;
             self.weights = Weights::default();
@@ -53,14 +53,18 @@ impl Evictor {
     }
 
     /// Where to look at about so many keys; in rising order, each partition once.
-    pub(crate) fn choose(&mut self, keys: usize) -> SmallVec<[Look; LOOKS]> {
+    pub(crate) fn choose(&mut self, keys: usize) -> SmallVec<[EvictionSample; LOOKS]> {
         let in_each = (self.weights.all() / PARTITIONS).clamp(1, KEYS_PER_LOOK);
         let count = keys.div_ceil(in_each).min(LOOKS);
         let (weights, random) = (&self.weights, &mut self.random);
-        let mut looks: SmallVec<[Look; LOOKS]> = (0..count)
+        let mut looks: SmallVec<[EvictionSample; LOOKS]> = (0..count)
             .filter_map(|_| {
                 let partition = weights.choose(random)?;
-                Some(Look { partition, random: random.next_u64(), count: keys.div_ceil(count) })
+                Some(EvictionSample {
+                    partition,
+                    random: random.next_u64(),
+                    count: keys.div_ceil(count),
+                })
             })
             .collect();
         looks.sort_unstable_by_key(|look| look.partition);
@@ -76,7 +80,12 @@ impl Evictor {
 
 impl Weights {
     /// Takes the weights anew if they are not of late; whether it did.
-    pub(crate) fn refresh(&mut self, keyspace: &Keyspace, rule: Rule, now_us: i64) -> bool {
+    pub(crate) fn refresh(
+        &mut self,
+        keyspace: &Keyspace,
+        rule: EvictionPolicy,
+        now_us: i64,
+    ) -> bool {
         if !self.sums.is_empty() && now_us - self.made_us < WEIGHTS_US {
             return false;
         }

@@ -2,12 +2,12 @@
 //!
 //! Invariant: what acts on this state stands in higher rooms.
 
-pub mod aging_state;
+pub mod auth_failures;
 pub mod budget;
+pub mod clock_renewal_state;
 pub mod defrag_state;
 pub mod eviction_observer;
 pub mod evictor;
-pub mod guesses;
 pub mod loading;
 pub mod log_buffers;
 pub mod long_running;

@@ -30,7 +30,7 @@ pub struct CommandLog {
 
 /// What is remarkable about the commands of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Remarkable {
+pub enum CommandLogType {
     /// Its time, in microseconds.
     Slow,
     /// The bytes of its request.
@@ -166,21 +166,21 @@ impl CommandLog {
     }
 
     /// The newest entries, newest first.
-    pub fn newest(&self, what: Remarkable, count: usize) -> Vec<LogEntry> {
+    pub fn newest(&self, what: CommandLogType, count: usize) -> Vec<LogEntry> {
         self.ring(what).entries.iter().take(count).cloned().collect()
     }
 
     /// How many entries there are.
-    pub fn len(&self, what: Remarkable) -> usize {
+    pub fn len(&self, what: CommandLogType) -> usize {
         self.ring(what).entries.len()
     }
 
     /// Forgets all entries.
-    pub fn clear(&self, what: Remarkable) {
+    pub fn clear(&self, what: CommandLogType) {
         self.ring(what).entries.clear();
     }
 
-    fn ring(&self, what: Remarkable) -> MutexGuard<'_, Ring> {
+    fn ring(&self, what: CommandLogType) -> MutexGuard<'_, Ring> {
         self.logs[what as usize].ring()
     }
 }

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard};
 
 use crate::runtime::counters::Totals;
-use crate::runtime::loops::Turns;
+use crate::runtime::event_loops::EventLoopCycles;
 
 /// Rates are means over the latest samples: 1.6 seconds of them under load, as in Redis.
 const SAMPLES: usize = 16;
@@ -39,7 +39,7 @@ pub struct RateSample {
     /// What the workers counted.
     pub totals: Totals,
     /// How often the event loops turned.
-    pub turns: Turns,
+    pub turns: EventLoopCycles,
     /// The bytes that came from a primary, and those that were sent to replicas.
     pub replication: (u64, u64),
 }

@@ -15,7 +15,10 @@ use std::sync::atomic::{Ordering, fence};
 
 use config::MaxmemoryPolicy;
 use config::settings::{MAXMEMORY_EVICTION_TENACITY, MAXMEMORY_POLICY, MAXMEMORY_SAMPLES};
-use keyspace::{Evicted, Look, Need, Order, PartitionSet, Rule, Tx, TxOptions, heap};
+use keyspace::{
+    Evicted, EvictionNeed, EvictionOrder, EvictionPolicy, EvictionSample, PartitionSet, Tx,
+    TxOptions, heap,
+};
 use proto::Args;
 
 use crate::commit::publish;
@@ -163,20 +166,20 @@ pub fn note_excess(lane: &Lane) {
 }
 
 /// Which keys a policy lets go; none where it lets none.
-fn rule_of(policy: MaxmemoryPolicy) -> Option<Rule> {
+fn rule_of(policy: MaxmemoryPolicy) -> Option<EvictionPolicy> {
     use MaxmemoryPolicy as Policy;
     let (order, only_volatile) = match policy {
         Policy::Noeviction => return None,
-        Policy::AllkeysLru | Policy::AllkeysLrm => (Order::Idle, false),
-        Policy::AllkeysLfu => (Order::Frequency, false),
-        Policy::AllkeysApus => (Order::Worth, false),
-        Policy::AllkeysRandom => (Order::Random, false),
-        Policy::VolatileLru | Policy::VolatileLrm => (Order::Idle, true),
-        Policy::VolatileLfu => (Order::Frequency, true),
-        Policy::VolatileRandom => (Order::Random, true),
-        Policy::VolatileTtl => (Order::Deadline, true),
+        Policy::AllkeysLru | Policy::AllkeysLrm => (EvictionOrder::Idle, false),
+        Policy::AllkeysLfu => (EvictionOrder::Frequency, false),
+        Policy::AllkeysApus => (EvictionOrder::Worth, false),
+        Policy::AllkeysRandom => (EvictionOrder::Random, false),
+        Policy::VolatileLru | Policy::VolatileLrm => (EvictionOrder::Idle, true),
+        Policy::VolatileLfu => (EvictionOrder::Frequency, true),
+        Policy::VolatileRandom => (EvictionOrder::Random, true),
+        Policy::VolatileTtl => (EvictionOrder::Deadline, true),
     };
-    Some(Rule { order, only_volatile })
+    Some(EvictionPolicy { order, only_volatile })
 }
 
 /// How long a client may have to wait for room, as Redis documents it: up to half a millisecond
@@ -197,17 +200,18 @@ impl Evictor {
     }
 
     /// Whether there are keys that may be evicted.
-    fn sees_any(&mut self, lane: &Lane, rule: Rule) -> bool {
+    fn sees_any(&mut self, lane: &Lane, rule: EvictionPolicy) -> bool {
         self.weights = Weights::default();
         self.weights.refresh(lane.shared.keyspace, rule, lane.ticked_us());
         self.weights.all() > 0
     }
 
     /// Makes some room: what is garbage already goes before anything is evicted.
-    fn attempt(&mut self, lane: &Lane, rule: Option<Rule>, more: usize) -> Attempt {
-        let (budget, reclaimer) = (&lane.shared.budget, lane.shared.keyspace.reclaimer());
-        let garbage = reclaimer.bytes();
-        if garbage > 0 && reclaimer.free_some(PIECE) {
+    fn attempt(&mut self, lane: &Lane, rule: Option<EvictionPolicy>, more: usize) -> Attempt {
+        let (budget, lazy_free_queue) =
+            (&lane.shared.budget, lane.shared.keyspace.lazy_free_queue());
+        let garbage = lazy_free_queue.bytes();
+        if garbage > 0 && lazy_free_queue.free_some(PIECE) {
             return Attempt::Freed;
         }
         if awaits_garbage(lane.shared, more) {
@@ -222,13 +226,13 @@ impl Evictor {
     }
 
     /// Evicts keys until so many bytes are free, as many as one round may.
-    fn evict(&mut self, lane: &Lane, rule: Rule, missing: usize) -> Attempt {
+    fn evict(&mut self, lane: &Lane, rule: EvictionPolicy, missing: usize) -> Attempt {
         let mut is_fresh = self.weights.refresh(lane.shared.keyspace, rule, lane.ticked_us());
         let samples = samples(rule, lane.shared.config.get(MAXMEMORY_SAMPLES));
         // Threads tell of what they freed in steps.
         let bytes = missing + heap::STEP;
         let keys = bytes.div_ceil(self.mean_bytes).min(KEYS);
-        let need = Need { bytes, keys: KEYS, samples };
+        let need = EvictionNeed { bytes, keys: KEYS, samples };
         loop {
             let (evicted, is_any_busy) = self.look_and_evict(lane, rule, need, keys);
             if let Some(mean) = evicted.bytes.checked_div(evicted.keys) {
@@ -252,8 +256,8 @@ impl Evictor {
     fn look_and_evict(
         &mut self,
         lane: &Lane,
-        rule: Rule,
-        need: Need,
+        rule: EvictionPolicy,
+        need: EvictionNeed,
         keys: usize,
     ) -> (Evicted, bool) {
         let (mut evicted, mut is_any_busy) = (Evicted::default(), false);
@@ -275,7 +279,7 @@ impl Evictor {
 /// Has writes wait until what is missing is freed, if that much waits to be freed: what is too big
 /// to be freed here, or more than one command has time for. Whether they need not be refused.
 fn awaits_garbage(server: &Shared, more: usize) -> bool {
-    let garbage = server.keyspace.reclaimer().bytes();
+    let garbage = server.keyspace.lazy_free_queue().bytes();
     if server.budget.missing(more) > garbage {
         return false;
     }
@@ -290,30 +294,37 @@ fn awaits_garbage(server: &Shared, more: usize) -> bool {
 
 /// Lets writes go on if what is freed in the background is not what they wait for.
 pub fn admit_writers(server: &Shared) {
-    if !server.budget.is_exceeded(0) || server.keyspace.reclaimer().bytes() == 0 {
+    if !server.budget.is_exceeded(0) || server.keyspace.lazy_free_queue().bytes() == 0 {
         server.budget.gate.open();
     }
 }
 
 /// Frees what is to be freed in the background.
 pub fn free_garbage(server: &Shared) {
-    while server.keyspace.reclaimer().free_next() {
+    while server.keyspace.lazy_free_queue().free_next() {
         admit_writers(server);
     }
 }
 
 /// One of how many keys goes. Worth is told from more samples than one reading of the clock is; at
 /// random one is as good as another.
-fn samples(rule: Rule, configured: u32) -> usize {
+fn samples(rule: EvictionPolicy, configured: u32) -> usize {
     match rule.order {
-        Order::Random => 1,
-        Order::Worth => 2 * configured as usize,
-        Order::Idle | Order::Frequency | Order::Deadline => configured as usize,
+        EvictionOrder::Random => 1,
+        EvictionOrder::Worth => 2 * configured as usize,
+        EvictionOrder::Idle | EvictionOrder::Frequency | EvictionOrder::Deadline => {
+            configured as usize
+        }
     }
 }
 
 /// Looks, and evicts what is worth least there; with it, whether it was busy somewhere.
-fn evict_round(lane: &Lane, looks: &[Look], rule: Rule, need: Need) -> (Evicted, bool) {
+fn evict_round(
+    lane: &Lane,
+    looks: &[EvictionSample],
+    rule: EvictionPolicy,
+    need: EvictionNeed,
+) -> (Evicted, bool) {
     debug_assert!(lane.is_inside(), "nobody evicts beside the world");
     let server = lane.shared;
     let partitions: PartitionSet = looks.iter().map(|look| look.partition).collect();

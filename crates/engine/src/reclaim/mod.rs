@@ -2,8 +2,8 @@
 //!
 //! Invariant: whatever is removed leaves through `commit`.
 
-pub mod aging;
-pub mod client_memory;
+pub mod client_eviction;
+pub mod clock_renewal;
 pub mod defrag;
 pub mod evict;
 pub mod expiry;

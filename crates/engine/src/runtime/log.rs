@@ -13,13 +13,13 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use base::io_text::plain;
+use base::io_error_text::plain;
 use base::time::Clock;
 use config::settings::{LOG_FORMAT, LOG_TIMESTAMP_FORMAT, LOGFILE, LOGLEVEL, SYSLOG_ENABLED};
 use config::{Config, LogFormat, LogLevel, LogTimestampFormat, Profile};
 use keyspace::heap;
 
-use crate::runtime::last_words::{self, LastResort, Outlet};
+use crate::runtime::signal_safe_log::{self, Outlet, SignalSafeLog};
 use crate::runtime::syslog::Syslog;
 
 /// Where log lines go, and which.
@@ -85,7 +85,7 @@ impl Log {
         let sink = Mutex::new(Sink::default());
         let log = Self { sink, clock: Clock::system(), is_daemon };
         log.change(log.prepare(config)?);
-        heap::set_refusal_hook(last_words::report_refusal);
+        heap::set_refusal_hook(signal_safe_log::report_refusal);
         Ok(log)
     }
 
@@ -115,7 +115,7 @@ impl Log {
             Target::Nowhere => Outlet::Nowhere,
         };
         let (shape, clock) = (sink.shape, self.clock.clone());
-        last_words::go_to(LastResort { outlet, shape, clock });
+        signal_safe_log::go_to(SignalSafeLog { outlet, shape, clock });
         *self.sink.lock().expect("no critical section here panics") = sink;
     }
 

@@ -1,4 +1,4 @@
-//! What stands below all: threads, cores, lanes, the log, counters, write gates, drills.
+//! What stands below all: threads, cores, lanes, the log, counters, write gates, failpoints.
 //!
 //! Invariant: nothing here knows a command or a client.
 
@@ -8,24 +8,24 @@ pub mod cores;
 pub mod counters;
 #[cfg(any(test, feature = "testing"))]
 pub mod counting_waker;
-pub mod drill;
-pub mod ending;
+pub mod event_loops;
+pub mod failpoint;
 pub mod lanes;
-pub mod last_words;
-pub mod limits;
 pub mod log;
-pub mod looks;
-pub mod loops;
 pub mod main_thread;
-pub mod memory;
 pub mod oom_score;
 pub mod panics;
+pub mod process_title;
 pub mod record_batch;
 pub mod replace_file;
 pub mod schedstat;
+pub mod shutdown_request;
+pub mod signal_safe_log;
 pub mod steal;
 pub mod stopwatch;
 pub mod syslog;
-pub mod title;
+pub mod system_limits;
+pub mod system_memory;
 pub mod version;
 pub mod write_gate;
+pub mod yielding;

@@ -5,7 +5,7 @@
 use std::fs;
 use std::sync::Mutex;
 
-use base::io_text::plain;
+use base::io_error_text::plain;
 use config::settings::{OOM_SCORE_ADJ, OOM_SCORE_ADJ_VALUES};
 use config::{Config, OomScoreAdj};
 

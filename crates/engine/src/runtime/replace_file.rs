@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::Pid;
 
-use crate::runtime::drill;
+use crate::runtime::failpoint;
 
 /// The highest number that Linux gives a process.
 const PID_MAX: i32 = 1 << 22;
@@ -20,10 +20,10 @@ pub fn replace_atomically(path: &Path, text: &[u8]) -> io::Result<()> {
     let path = &place_of(path);
     let mut temporary = Temporary::beside(path);
     write_new(&temporary.path, path, text)?;
-    drill::point();
+    failpoint::point();
     fs::rename(&temporary.path, path)?;
     temporary.is_placed = true;
-    drill::point();
+    failpoint::point();
     File::open(directory_of(path))?.sync_all()
 }
 

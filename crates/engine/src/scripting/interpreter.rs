@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use script::{Interpreter, Limits, Version};
 
-use crate::limits::scripts::interpreters::Memory;
+use crate::limits::scripts::interpreters::InterpreterMemory;
 use crate::runtime::version;
 use crate::shared::Shared;
 
@@ -24,7 +24,7 @@ thread_local! {
 /// A thread's interpreter, and where others read how much memory it takes.
 struct ThreadInterpreter {
     interpreter: Interpreter,
-    memory: Arc<Memory>,
+    memory: Arc<InterpreterMemory>,
     /// The cache whose scripts it has compiled, and how many libraries had gone when it was last
     /// rid of such.
     forgot: (u64, u64),
@@ -113,7 +113,7 @@ impl ThreadInterpreter {
     }
 }
 
-impl Memory {
+impl InterpreterMemory {
     fn record(&self, interpreter: &Interpreter) {
         self.all.store(interpreter.memory(), Ordering::Relaxed);
         self.libraries.store(interpreter.memory_of_libraries(), Ordering::Relaxed);

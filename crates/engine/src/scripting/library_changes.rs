@@ -14,7 +14,7 @@ use proto::Args;
 
 use super::script_host::Loader;
 use crate::journal;
-use crate::limits::scripts::libraries::{LibrariesState, Loaded};
+use crate::limits::scripts::libraries::{LibrariesState, LoadedLibrary};
 use crate::runtime::record_batch::RecordBatch;
 use crate::table::command_table::CommandEntry;
 use crate::transaction::engine::Engine;
@@ -75,7 +75,7 @@ impl Change<'_> {
         let (source, replaces) = (&self.args[self.args.len() - 1], self.args.len() > 3);
         let libraries = &self.server.scripts.libraries;
         // That there is such a library is told whatever the code does, which does not run then.
-        let loaded = Loaded::load(loader, self.server, source, |name| {
+        let loaded = LoadedLibrary::load(loader, self.server, source, |name| {
             if replaces { Ok(()) } else { libraries.hold(|state| state.check_is_new(name)) }
         })?;
         let name = loaded.library.name().to_vec();
@@ -90,7 +90,7 @@ impl Change<'_> {
             RestoreError::Content => NO_FUNCTIONS,
         })?;
         let server = self.server;
-        let load = |code: &Vec<u8>| Loaded::load(self.loader(), server, code, |_| Ok(()));
+        let load = |code: &Vec<u8>| LoadedLibrary::load(self.loader(), server, code, |_| Ok(()));
         let loaded: Vec<_> = codes.iter().map(load).collect::<Result<_, _>>()?;
         let change = |state: &mut LibrariesState| {
             self.check()?;

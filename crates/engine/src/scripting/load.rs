@@ -9,12 +9,12 @@ use super::eval::refusal;
 use super::interpreter::{LIMITS, with_interpreter};
 use super::script_host::Loader;
 use crate::limits::scripts::cost_history::CostHistory;
-use crate::limits::scripts::libraries::{Libraries, Loaded};
+use crate::limits::scripts::libraries::{Libraries, LoadedLibrary};
 use crate::transaction::engine::Engine;
 
 const TIMEOUT: Refusal =
     Refusal::error("ERR Error registering functions: ERR FUNCTION LOAD timeout");
-impl Loaded {
+impl LoadedLibrary {
     /// Runs a library's code on this thread, if its name is admitted. What takes too long for the
     /// loader's thread is refused as heavy, and nothing of it is left.
     pub(crate) fn load(
@@ -47,7 +47,8 @@ impl Libraries {
         source: &[u8],
         replaces: bool,
     ) -> Result<(), Refusal> {
-        let loaded = Loaded::load(Loader::begin_accepted(server), server, source, |_| Ok(()))?;
+        let loaded =
+            LoadedLibrary::load(Loader::begin_accepted(server), server, source, |_| Ok(()))?;
         self.change_once(|state| state.insert(loaded, replaces), || 0)
     }
 }

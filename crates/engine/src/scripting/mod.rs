@@ -9,20 +9,20 @@
 //! the next script finds a new one.
 
 mod accounting;
-mod alone;
 pub mod eval;
 mod fcall;
 pub mod interpreter;
 pub mod library_changes;
+mod library_check;
 mod load;
 mod run;
 pub mod script_host;
 
-pub use crate::limits::scripts::libraries::{LibrariesState, Still};
-pub use alone::check_library;
-pub use alone::said_of;
+pub use crate::limits::scripts::libraries::{LibrariesState, LibraryFreeze};
 pub use interpreter::tick;
 pub use library_changes::replay;
+pub use library_check::check_library;
+pub use library_check::said_of;
 
 use crate::runtime::background::BetweenJobs;
 use crate::transaction::unit::UnitCommand;

@@ -13,13 +13,13 @@ use super::accounting::Accounting;
 use super::interpreter::{LIMITS, with_interpreter};
 use super::script_host::ScriptHost;
 use crate::lane::Lane;
-use crate::limits::scripts::cache::Handle;
+use crate::limits::scripts::cache::ScriptHandle;
 use crate::limits::scripts::cost_history::CostHistory;
-use crate::limits::scripts::libraries::Loaded;
+use crate::limits::scripts::libraries::LoadedLibrary;
 use crate::limits::scripts::running::{RunningCall, RunningHandle};
 use crate::session::Accounted;
 use crate::session::AclSubject;
-use crate::session::Needs;
+use crate::session::LockSet;
 use crate::session::Session;
 use crate::table::command_table::CommandEntry;
 use crate::transaction::engine::Engine;
@@ -32,9 +32,9 @@ thread_local! {
 
 /// What is called.
 pub(crate) enum Code {
-    Script(Arc<Handle>),
+    Script(Arc<ScriptHandle>),
     /// A function of a library, by its name there.
-    Function(Arc<Loaded>, Box<[u8]>),
+    Function(Arc<LoadedLibrary>, Box<[u8]>),
 }
 
 /// How it is run.
@@ -122,12 +122,12 @@ impl Accounted for ScriptCall {
 }
 
 impl Program for ScriptCall {
-    fn needs(&self, args: Args<'_>, known: &[Location]) -> Needs {
+    fn needs(&self, args: Args<'_>, known: &[Location]) -> LockSet {
         let (keys, keyspace) = (self.split(args).0, self.server.keyspace);
         let mut known = known.iter();
         let mut locate = |key| keyspace.locate_unless_known(key, known.next());
         let partitions = keys.iter().map(|key| locate(key).partition()).collect();
-        Needs { partitions, undoable: true, ..Needs::default() }
+        LockSet { partitions, undoable: true, ..LockSet::default() }
     }
 
     fn run(

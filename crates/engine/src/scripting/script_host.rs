@@ -20,7 +20,7 @@ use crate::admission::route;
 use crate::limits::scripts::running::{RunningCall, RunningHandle};
 use crate::observe::command_log::Execution;
 use crate::observe::stats;
-use crate::runtime::drill;
+use crate::runtime::failpoint;
 use crate::session::patience::busy_since_us;
 use crate::session::{AclSubject, Request};
 use crate::table::command_table::{CommandEntry, Run};
@@ -193,7 +193,7 @@ impl Host for ScriptHost<'_> {
                 return Ok(());
             }
         };
-        if self.is_tentative && drill::gives_up() {
+        if self.is_tentative && failpoint::gives_up() {
             self.unit.refuse(&NOT_FROM_SCRIPT, &mut Reply::new(reply, resp));
             return Ok(());
         }

@@ -82,11 +82,11 @@ pub struct Request<'a> {
 pub struct Denied {
     pub(crate) denial: Denial,
     pub(crate) text: String,
-    pub(crate) noted: Noted,
+    pub(crate) noted: AclLogRecord,
 }
 
 /// What ACL LOG is told of something that was denied.
-pub struct Noted {
+pub struct AclLogRecord {
     pub(crate) reason: Reason,
     pub(crate) context: Context,
     pub(crate) object: Box<[u8]>,
@@ -95,7 +95,7 @@ pub struct Noted {
     pub(crate) client: String,
 }
 
-impl Noted {
+impl AclLogRecord {
     pub(crate) fn record(self, server: &Shared) {
         let Self { reason, context, object, user, client } = self;
         let event = Event { reason, context, object: &object, user: &user, client };
@@ -184,7 +184,7 @@ impl AclSubject {
                 (Reason::Database, name, "No permissions to access database".to_owned())
             }
         };
-        let noted = Noted {
+        let noted = AclLogRecord {
             reason,
             context,
             object: object.into(),

@@ -57,7 +57,7 @@ pub trait Body: Waits {
     fn hear(&mut self, cx: &mut TaskContext<'_>) -> Heard;
 
     /// Executes the next requests, and reads them where none are there.
-    fn execute(&mut self, cx: &mut TaskContext<'_>) -> Turn;
+    fn execute(&mut self, cx: &mut TaskContext<'_>) -> StepEnd;
 
     /// From now on nothing is executed; the session ends once its replies have left.
     fn close(&mut self);
@@ -85,10 +85,10 @@ pub trait Waits {
 
     /// Executes the request whose wait for locks is over. The gates are asked with the locks in
     /// hand: where they refuse, or postpone, the locks go back.
-    fn resume(&mut self, cx: &mut TaskContext<'_>, with: Resumption) -> Turn;
+    fn resume(&mut self, cx: &mut TaskContext<'_>, with: Resumption) -> StepEnd;
 
     /// Replies the result, if it is there.
-    fn take_result(&mut self, cx: &mut TaskContext<'_>) -> Turn;
+    fn take_result(&mut self, cx: &mut TaskContext<'_>) -> StepEnd;
 
     /// Whether what kept the request from beginning is over.
     fn has_leave(&mut self, cx: &mut TaskContext<'_>) -> bool;
@@ -118,7 +118,7 @@ pub trait Waits {
     fn recheck(&mut self);
 
     /// Looks at what it waits for where that is due, since nobody else may come to do it.
-    fn look_again(&mut self, cx: &mut TaskContext<'_>) -> Turn;
+    fn look_again(&mut self, cx: &mut TaskContext<'_>) -> StepEnd;
 
     /// Waits for nothing any more: what was granted is given back, and queues are left.
     fn give_up_wait(&mut self);
@@ -167,7 +167,7 @@ pub enum EventEnd {
 
 /// How a step of the machine ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum StepEnd {
     /// Go on at once.
     Again,
     /// Nothing to do until woken.
@@ -364,15 +364,15 @@ pub fn live(body: &mut impl Body, cx: &mut TaskContext<'_>) -> Rest {
             None => step(body, cx, asked),
         };
         match turn {
-            Turn::Again => {}
+            StepEnd::Again => {}
             // The reply that messages had to wait for may have come meanwhile.
-            Turn::Wait if demand(body.asked(), || body.sight()) == Some(Demand::Deliver) => {}
-            Turn::Wait => return Rest::Waits,
-            Turn::End if body.sight().wait == Wait::Return => {
+            StepEnd::Wait if demand(body.asked(), || body.sight()) == Some(Demand::Deliver) => {}
+            StepEnd::Wait => return Rest::Waits,
+            StepEnd::End if body.sight().wait == Wait::Return => {
                 body.has_heeded(Signal::Kill);
                 body.cut_off();
             }
-            Turn::End => {
+            StepEnd::End => {
                 body.leave();
                 return Rest::Over;
             }
@@ -402,16 +402,16 @@ pub(crate) fn demand(asked: PendingSignals, sight: impl FnOnce() -> Sight) -> Op
 }
 
 /// Sees to what others ask.
-fn heed(body: &mut impl Body, demand: Demand) -> Turn {
+fn heed(body: &mut impl Body, demand: Demand) -> StepEnd {
     match demand {
-        Demand::Kill | Demand::Move => return Turn::End,
+        Demand::Kill | Demand::Move => return StepEnd::End,
         Demand::Review => {
             let may_stay = review(body);
             // While it is asked, no command gives it anything; what changes from here on it sees
             // now.
             body.has_heeded(Signal::Review);
             if !may_stay || !review(body) {
-                return Turn::End;
+                return StepEnd::End;
             }
         }
         Demand::ReviewAfterReply => {
@@ -429,7 +429,7 @@ fn heed(body: &mut impl Body, demand: Demand) -> Turn {
             body.deliver();
         }
     }
-    Turn::Again
+    StepEnd::Again
 }
 
 /// Looks at what its user may still do. A session that waits for what is not for it any more waits
@@ -453,19 +453,19 @@ fn review(body: &mut impl Body) -> bool {
 }
 
 /// Does the next thing of its own.
-fn step(body: &mut impl Body, cx: &mut TaskContext<'_>, asked: PendingSignals) -> Turn {
+fn step(body: &mut impl Body, cx: &mut TaskContext<'_>, asked: PendingSignals) -> StepEnd {
     let is_owing = match body.write(cx) {
-        Poll::Ready(Err(Gone)) => return Turn::End,
+        Poll::Ready(Err(Gone)) => return StepEnd::End,
         Poll::Ready(Ok(())) => asked.is_asked(Signal::Deliver),
         Poll::Pending => true,
     };
     if is_owing && body.owes_too_much() {
-        return Turn::End;
+        return StepEnd::End;
     }
     let sight = body.sight();
     if sight.has_ended_in_a_queue() {
         if body.take_served() {
-            return Turn::Again;
+            return StepEnd::Again;
         }
         if !body.withdraw() {
             return look_at_wait(body, cx, sight.wait);
@@ -474,24 +474,24 @@ fn step(body: &mut impl Body, cx: &mut TaskContext<'_>, asked: PendingSignals) -
     match plan(sight) {
         Plan::End => {
             body.shut_down();
-            Turn::End
+            StepEnd::End
         }
         Plan::Close => {
             body.close();
-            Turn::Again
+            StepEnd::Again
         }
         Plan::GiveUp => {
             body.give_up_wait();
-            Turn::Again
+            StepEnd::Again
         }
         Plan::GoOn { listens, does } => {
-            if listens && let turn @ (Turn::Again | Turn::End) = listen(body, cx) {
+            if listens && let turn @ (StepEnd::Again | StepEnd::End) = listen(body, cx) {
                 return turn;
             }
             match does {
                 SessionAction::Await => look_at_wait(body, cx, sight.wait),
                 SessionAction::Execute => body.execute(cx),
-                SessionAction::Nothing => Turn::Wait,
+                SessionAction::Nothing => StepEnd::Wait,
             }
         }
     }
@@ -534,42 +534,42 @@ pub(crate) fn plan(sight: Sight) -> Plan {
 }
 
 /// Takes what the client has sent.
-fn listen(body: &mut impl Body, cx: &mut TaskContext<'_>) -> Turn {
+fn listen(body: &mut impl Body, cx: &mut TaskContext<'_>) -> StepEnd {
     for _ in 0..READS_PER_TURN {
         match body.hear(cx) {
-            Heard::Nothing => return Turn::Wait,
+            Heard::Nothing => return StepEnd::Wait,
             Heard::Bytes => {}
-            Heard::End => return Turn::Again,
-            Heard::Gone => return Turn::End,
+            Heard::End => return StepEnd::Again,
+            Heard::Gone => return StepEnd::End,
         }
     }
     cx.waker().wake_by_ref();
-    Turn::Wait
+    StepEnd::Wait
 }
 
 /// Looks whether the wait is over, and ends it if so.
-fn look_at_wait(body: &mut impl Body, cx: &mut TaskContext<'_>, wait: Wait) -> Turn {
+fn look_at_wait(body: &mut impl Body, cx: &mut TaskContext<'_>, wait: Wait) -> StepEnd {
     let turn = match wait {
-        Wait::Nothing => Turn::Again,
+        Wait::Nothing => StepEnd::Again,
         Wait::Locks if body.has_locks(cx) => body.resume(cx, Resumption::Granted),
         Wait::Locks if body.has_lost_purpose(cx) => {
             body.give_up_wait();
-            Turn::Again
+            StepEnd::Again
         }
         Wait::Locks if body.has_lost_patience(cx) => body.resume(cx, Resumption::Busy),
         Wait::Result | Wait::Return => body.take_result(cx),
         // The request is executed like one that has just come.
-        Wait::Leave | Wait::Room if body.has_leave(cx) => Turn::Again,
-        Wait::Locks | Wait::Leave | Wait::Room => Turn::Wait,
+        Wait::Leave | Wait::Room if body.has_leave(cx) => StepEnd::Again,
+        Wait::Locks | Wait::Leave | Wait::Room => StepEnd::Wait,
         Wait::Event => look_at_event(body, cx),
     };
     body.show_wait();
     turn
 }
 
-fn look_at_event(body: &mut impl Body, cx: &mut TaskContext<'_>) -> Turn {
+fn look_at_event(body: &mut impl Body, cx: &mut TaskContext<'_>) -> StepEnd {
     if body.take_served() || body.take_safety(cx) {
-        return Turn::Again;
+        return StepEnd::Again;
     }
     let end = match body.unblocked() {
         Some(with_error) => Some(EventEnd::Unblocked { with_error }),
@@ -579,7 +579,7 @@ fn look_at_event(body: &mut impl Body, cx: &mut TaskContext<'_>) -> Turn {
     match end {
         Some(end) => {
             body.end_event(end);
-            Turn::Again
+            StepEnd::Again
         }
         None => body.look_again(cx),
     }

@@ -37,7 +37,7 @@ impl MemcachedState {
 
 /// What may be watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
+pub enum WatchClass {
     /// An item is looked up, for whatever purpose.
     Fetchers,
     /// An item is stored, or is not.
@@ -51,22 +51,22 @@ pub enum Class {
 }
 
 /// Their names.
-pub const CLASSES: [(Class, &[u8]); 5] = [
-    (Class::Fetchers, b"fetchers"),
-    (Class::Mutations, b"mutations"),
-    (Class::Evictions, b"evictions"),
-    (Class::Connections, b"connevents"),
-    (Class::Deletions, b"deletions"),
+pub const CLASSES: [(WatchClass, &[u8]); 5] = [
+    (WatchClass::Fetchers, b"fetchers"),
+    (WatchClass::Mutations, b"mutations"),
+    (WatchClass::Evictions, b"evictions"),
+    (WatchClass::Connections, b"connevents"),
+    (WatchClass::Deletions, b"deletions"),
 ];
 
 /// Some classes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Classes(pub u8);
+pub struct WatchClasses(pub u8);
 
-impl Classes {
+impl WatchClasses {
     /// Whether this is one of them.
     #[inline]
-    pub fn has(self, class: Class) -> bool {
+    pub fn has(self, class: WatchClass) -> bool {
         self.0 & 1 << class as u8 != 0
     }
 }
@@ -75,7 +75,7 @@ impl Classes {
 #[derive(Default)]
 pub struct EventWatch {
     /// The classes of events that `watch` named.
-    pub classes: Classes,
+    pub classes: WatchClasses,
     /// Lines that it was not told, of which it knows nothing yet.
     pub skipped: u64,
 }

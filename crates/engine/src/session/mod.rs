@@ -6,13 +6,13 @@ mod acl_subject;
 mod blocked;
 pub mod client_info;
 pub mod fieldsets;
-mod later;
 pub mod life;
+pub mod lock_set;
 mod memcached;
 pub mod multi;
-pub mod needs;
 pub mod output_ceiling;
 pub mod patience;
+mod pending_input;
 mod replica;
 mod request;
 mod state;
@@ -22,19 +22,20 @@ pub mod timer;
 mod waiting;
 
 pub use acl_subject::{
-    AclSubject, Denied, NO_AUTH, Noted, Request, channels_of, denial, needs_password,
+    AclLogRecord, AclSubject, Denied, NO_AUTH, Request, channels_of, denial, needs_password,
 };
 pub use blocked::{Blocked, Copies, Recheck, Safety};
-pub use later::Later;
-pub use memcached::{CLASSES, Class, Classes, EventWatch, MemcachedState};
+pub(crate) use lock_set::LockSet;
+pub use memcached::{CLASSES, EventWatch, MemcachedState, WatchClass, WatchClasses};
 pub(crate) use multi::{MultiQueue, MultiState};
-pub(crate) use needs::Needs;
+pub use pending_input::PendingInput;
 pub use replica::{AskedSync, ReplicaSession};
-pub use request::{Grant, Round, Step, aborted, tx_options};
+pub use request::{Grant, RequestAttempt, Step, aborted, tx_options};
 pub use state::Session;
-pub use steps::{Stepped, Steps, Stepwise, Stride};
+pub use steps::{StepContext, StepOutcome, Steps, Stepwise};
 pub use suspension::{
-    Accounted, Departures, Executed, OffloadResult, Parked, Resumable, Resumed, Suspension, Then,
+    Accounted, AfterOffload, Departures, Executed, OffloadResult, Parked, Resumable, Resumed,
+    Suspension,
 };
 pub use waiting::{
     BlockedClient, KeyWait, NEVER, Served, ServedWith, Waiting, WaitingCommand, await_end_of_wait,

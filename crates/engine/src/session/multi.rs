@@ -12,11 +12,11 @@ use commands::Flags;
 use keyspace::{Acquisition, Keyspace, Location, Tx, TxOptions, Watch};
 use proto::{Args, ArgsBuffer};
 
-use super::needs::Needs;
+use super::lock_set::LockSet;
 use crate::clients::registry::Client;
 use crate::clients::unregistration::{Registered, Unregistration};
 use crate::lane::Lane;
-use crate::runtime::looks::FEW;
+use crate::runtime::yielding::FEW;
 use crate::shared::Shared;
 use crate::table::command_table::CommandEntry;
 
@@ -127,8 +127,8 @@ impl MultiQueue {
     }
 
     /// What all commands lock.
-    pub(crate) fn needs(&self, server: &Shared) -> Needs {
-        let mut needs = Needs::default();
+    pub(crate) fn needs(&self, server: &Shared) -> LockSet {
+        let mut needs = LockSet::default();
         needs.partitions.reserve(self.commands.len());
         for (index, slot) in self.commands.iter().enumerate() {
             if let Some(location) = slot.location {

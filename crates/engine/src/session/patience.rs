@@ -116,7 +116,7 @@ mod tests {
 
     use super::{patience_left, waits_on};
     use crate::session::Parked;
-    use crate::session::Round;
+    use crate::session::RequestAttempt;
     use crate::testing;
 
     /// What a request waits for says how long it waits, not what it has beside that.
@@ -130,7 +130,7 @@ mod tests {
         let is_patient = |partition, pass| {
             let wanted = PartitionSet::from_elem(partition, 1);
             let acquisition = Acquisition::of_partitions(keyspace, wanted);
-            let round = Round { pass, ..Round::default() };
+            let round = RequestAttempt { pass, ..RequestAttempt::default() };
             patience_left(server, &Parked::new(acquisition, round, now)).unwrap() > 0
         };
         let ask = || HeavyPass::for_offload(keyspace);
@@ -153,9 +153,9 @@ mod tests {
     fn a_wait_that_is_taken_up_again_goes_on() {
         let server = testing::engine();
         let acquisition = || Acquisition::of_partitions(server.keyspace, PartitionSet::new());
-        let parked = Parked::new(acquisition(), Round::default(), 1);
+        let parked = Parked::new(acquisition(), RequestAttempt::default(), 1);
         assert_eq!(parked.began_us, 1);
-        let round = Round { began_us: Some(parked.began_us), ..Round::default() };
+        let round = RequestAttempt { began_us: Some(parked.began_us), ..RequestAttempt::default() };
         assert_eq!(Parked::new(acquisition(), round, 2).began_us, 1);
     }
 

@@ -10,7 +10,7 @@ use crate::lane::Lane;
 
 /// Which attempt at a request this is.
 #[derive(Default)]
-pub struct Round {
+pub struct RequestAttempt {
     /// How often it was widened.
     pub number: u32,
     /// Leave for heavy work, if that is what it turned out to be.
@@ -27,7 +27,7 @@ pub struct Round {
 /// What the wait of a request ended with.
 pub enum Grant {
     /// All its locks.
-    Locks(Acquisition, Round),
+    Locks(Acquisition, RequestAttempt),
     /// The end of its patience.
     Busy,
 }

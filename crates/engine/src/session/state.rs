@@ -12,9 +12,9 @@ use keyspace::Lsn;
 use proto::{Reply, Resp};
 use smallvec::SmallVec;
 
-use super::later::Later;
 use super::memcached::MemcachedState;
 use super::multi::MultiState;
+use super::pending_input::PendingInput;
 use super::replica::ReplicaSession;
 use crate::clients::client_id::ClientId;
 use crate::clients::registry::{Client, Delivery, Signal, client_flags};
@@ -51,7 +51,7 @@ pub struct Session {
     /// `CLIENT NO-TOUCH`.
     pub no_touch: bool,
     /// What few sessions have.
-    pub seldom: Option<Box<Seldom>>,
+    pub rare_state: Option<Box<RareState>>,
     /// What it has subscribed to, if to anything.
     pub subscriptions: Option<Box<Subscriptions>>,
     /// What came right before the present command.
@@ -68,11 +68,11 @@ pub struct Session {
 
 /// What few sessions have.
 #[derive(Default)]
-pub struct Seldom {
+pub struct RareState {
     /// What HIMPORT PREPARE has named.
     fieldsets: Fieldsets,
     /// What has come behind the input.
-    pub later: Later,
+    pub pending_input: PendingInput,
     /// The client's place among those whose copies are tracked, if it has one.
     tracked: Option<Box<Tracked>>,
     /// What REPLCONF and PSYNC have said.
@@ -166,7 +166,7 @@ impl Session {
             wants_debugger: false,
             multi: None,
             no_touch: false,
-            seldom: None,
+            rare_state: None,
             subscriptions: None,
             preface: Preface::default(),
             seen: 0,
@@ -185,63 +185,66 @@ impl Session {
     /// The client's place among those whose copies are tracked, if it has one.
     #[inline]
     pub fn tracked(&self) -> Option<&Tracked> {
-        self.seldom.as_ref()?.tracked.as_deref()
+        self.rare_state.as_ref()?.tracked.as_deref()
     }
 
     /// The same, to be changed.
     pub fn tracked_mut(&mut self) -> Option<&mut Tracked> {
-        self.seldom.as_mut()?.tracked.as_deref_mut()
+        self.rare_state.as_mut()?.tracked.as_deref_mut()
     }
 
     /// Gives the client such a place.
     pub fn track(&mut self, tracked: Box<Tracked>) {
-        self.seldom.get_or_insert_default().tracked = Some(tracked);
+        self.rare_state.get_or_insert_default().tracked = Some(tracked);
     }
 
     /// Takes it away.
     pub fn untrack(&mut self) {
-        if let Some(seldom) = &mut self.seldom {
-            seldom.tracked = None;
+        if let Some(rare_state) = &mut self.rare_state {
+            rare_state.tracked = None;
         }
     }
 
     /// What REPLCONF and PSYNC have said.
     pub fn replica_mut(&mut self) -> &mut ReplicaSession {
-        &mut *self.seldom.get_or_insert_default().replica.get_or_insert_default()
+        &mut *self.rare_state.get_or_insert_default().replica.get_or_insert_default()
     }
 
     /// The sync that the client has asked for and that is not seen to, if there is one.
     #[inline]
     pub fn asks_for_sync(&self) -> bool {
-        let replica = self.seldom.as_ref().and_then(|seldom| seldom.replica.as_ref());
+        let replica = self.rare_state.as_ref().and_then(|rare_state| rare_state.replica.as_ref());
         replica.is_some_and(|replica| replica.asked.is_some())
     }
 
     /// Whether its first request is one of HTTP, which is answered elsewhere.
     pub fn asks_for_http(&self) -> bool {
-        self.seldom.as_ref().is_some_and(|seldom| seldom.asks_for_http)
+        self.rare_state.as_ref().is_some_and(|rare_state| rare_state.asks_for_http)
     }
 
     /// What HIMPORT PREPARE has named.
     pub(crate) fn fieldsets(&self) -> &Fieldsets {
         static NONE: Fieldsets = Fieldsets::new();
-        self.seldom.as_ref().map_or(&NONE, |seldom| &seldom.fieldsets)
+        self.rare_state.as_ref().map_or(&NONE, |rare_state| &rare_state.fieldsets)
     }
 
     /// The same, to be changed.
     pub fn fieldsets_mut(&mut self) -> &mut Fieldsets {
-        &mut self.seldom.get_or_insert_default().fieldsets
+        &mut self.rare_state.get_or_insert_default().fieldsets
     }
 
     /// Forgets all of that; how many there were.
     pub fn forget_fieldsets(&mut self) -> usize {
-        self.seldom.as_mut().map_or(0, |seldom| seldom.fieldsets.clear())
+        self.rare_state.as_mut().map_or(0, |rare_state| rare_state.fieldsets.clear())
     }
 
     /// Bytes that have come behind the input, if there are any.
     #[inline]
-    pub fn later(&self) -> Option<&Later> {
-        self.seldom.as_ref().map(|seldom| &seldom.later).filter(|later| !later.is_empty())
+    pub fn pending_input(&self) -> Option<&PendingInput> {
+        self.rare_state
+            .as_ref()
+            .map(|rare_state| &rare_state.pending_input)
+            .filter(|later| !later.is_empty())
     }
 
     /// Notes what a reply has seen: it leaves once the journal is safe up to there.

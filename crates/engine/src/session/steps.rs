@@ -11,11 +11,11 @@ use proto::{Args, Output};
 
 use super::Session;
 use super::request::tx_options;
-use super::suspension::{Executed, OffloadResult, Parked, Then};
+use super::suspension::{AfterOffload, Executed, OffloadResult, Parked};
 use super::timer::Timer;
 use crate::journal::Seen;
 use crate::lane::Lane;
-use crate::session::Round;
+use crate::session::RequestAttempt;
 use crate::table::command_table::CommandEntry;
 
 /// The clock is looked at after so many parts of a step.
@@ -24,11 +24,11 @@ const PARTS_PER_LOOK: u32 = 16;
 /// Work that goes on from where the last step ended.
 pub trait Stepwise: Send {
     /// Takes a step.
-    fn step(&mut self, stride: &mut Stride<'_, '_>) -> Stepped;
+    fn step(&mut self, stride: &mut StepContext<'_, '_>) -> StepOutcome;
 }
 
 /// How far a step came.
-pub enum Stepped {
+pub enum StepOutcome {
     /// All is done, and replied.
     Done,
     /// The same, and the connection is to be closed.
@@ -51,7 +51,7 @@ pub struct Steps {
 }
 
 /// Where a step is taken.
-pub struct Stride<'a, 'c> {
+pub struct StepContext<'a, 'c> {
     /// The lane of the session's worker.
     pub lane: &'a Lane,
     /// The session that the request came from.
@@ -74,7 +74,8 @@ impl Steps {
         work: Box<dyn Stepwise>,
     ) -> Box<Self> {
         let (output, ran) = (Output::new(), Executed::begun(entry, args));
-        let done = OffloadResult { output, seen: Seen::default(), ran, then: Then::Nothing };
+        let done =
+            OffloadResult { output, seen: Seen::default(), ran, then: AfterOffload::Nothing };
         Box::new(Self { work, parked: None, done })
     }
 
@@ -97,14 +98,14 @@ impl Steps {
         session: &mut Session,
         timer: &mut dyn Timer,
         cx: &mut TaskContext<'_>,
-    ) -> Stepped {
+    ) -> StepOutcome {
         let Self { work, parked, done } = self;
         let (args, out) = (done.ran.args.as_args(), &mut done.output);
-        work.step(&mut Stride { lane, session, args, out, parked, timer, cx, parts: 0 })
+        work.step(&mut StepContext { lane, session, args, out, parked, timer, cx, parts: 0 })
     }
 }
 
-impl Stride<'_, '_> {
+impl StepContext<'_, '_> {
     /// Called behind each part of a step: whether the step is over.
     pub fn is_over(&mut self) -> bool {
         self.parts += 1;
@@ -118,7 +119,7 @@ impl Stride<'_, '_> {
 
     /// The next part waits for these locks.
     pub fn park(&mut self, acquisition: Acquisition) {
-        let parked = Parked::new(acquisition, Round::default(), self.lane.ticked_us());
+        let parked = Parked::new(acquisition, RequestAttempt::default(), self.lane.ticked_us());
         *self.parked = Some(parked);
     }
 
@@ -136,7 +137,7 @@ impl Stride<'_, '_> {
                 if lane.enter() && acquisition.attempt() {
                     return Some(Ok(acquisition));
                 }
-                Parked::new(acquisition, Round::default(), lane.ticked_us())
+                Parked::new(acquisition, RequestAttempt::default(), lane.ticked_us())
             }
         };
         if lane.poll_locks(&mut parked.acquisition, self.cx.waker()).is_ready() {

@@ -16,7 +16,7 @@ use crate::clients::client_id::ClientId;
 use crate::journal::Seen;
 use crate::lane::Lane;
 use crate::runtime::write_gate::WriteGate;
-use crate::session::Round;
+use crate::session::RequestAttempt;
 use crate::table::command_table::CommandEntry;
 
 /// What the session awaits.
@@ -46,14 +46,14 @@ pub struct Parked {
     /// The locks that are there, and the one that is awaited.
     pub acquisition: Acquisition,
     /// How often the request was tried, and since when.
-    pub round: Round,
+    pub round: RequestAttempt,
     /// When it began to wait, on the monotonic clock in microseconds.
     pub began_us: i64,
 }
 
 impl Parked {
     /// A request begins to wait, or waits on if it had its locks and gave them back.
-    pub fn new(acquisition: Acquisition, round: Round, now_us: i64) -> Box<Self> {
+    pub fn new(acquisition: Acquisition, round: RequestAttempt, now_us: i64) -> Box<Self> {
         let began_us = round.began_us.unwrap_or(now_us);
         Box::new(Self { acquisition, round, began_us })
     }
@@ -68,19 +68,19 @@ pub struct OffloadResult {
     /// The command, for the accounts of the worker.
     pub ran: Executed,
     /// What the session does next.
-    pub then: Then,
+    pub then: AfterOffload,
 }
 
 impl OffloadResult {
     /// What a gate holds goes back to its session, which asks the gates and waits.
     pub(crate) fn put_off(entry: &'static CommandEntry, args: OwnedArgs) -> Self {
         let ran = Executed { entry, args, micros: 0, failed: false, program: None };
-        Self { output: Output::new(), seen: Seen::default(), ran, then: Then::PutOff }
+        Self { output: Output::new(), seen: Seen::default(), ran, then: AfterOffload::PutOff }
     }
 }
 
 /// What comes behind that.
-pub enum Then {
+pub enum AfterOffload {
     /// The command is complete.
     Nothing,
     /// The command found nothing and stands in queues now.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use base::time::UnixMillis;
 use commands::Group;
-use keyspace::{Acquisition, Awaited, Cancelled, EntryRef, Keyspace, Kind, Tx, Wait, Waiter};
+use keyspace::{Acquisition, BlockingKeys, Cancelled, EntryRef, Keyspace, Kind, Tx, Wait, Waiter};
 use proto::{Output, OwnedArgs, Resp};
 use smallvec::{SmallVec, smallvec};
 
@@ -33,7 +33,7 @@ pub struct BlockedClient {
     pub(crate) reader: Option<ClientId>,
     pub(crate) database: usize,
     /// Its keys, each with the request that serves the client once it is ready.
-    pub(crate) awaited: Arc<Awaited>,
+    pub(crate) awaited: Arc<BlockingKeys>,
     /// What these take, here and in the queues.
     pub(crate) memory: usize,
     pub(crate) outcome: Mutex<Option<Served>>,
@@ -303,7 +303,7 @@ pub fn await_end_of_wait(server: &Shared, client: &Arc<Client>, with_error: bool
     }
 }
 
-fn memory_of(awaited: &Awaited) -> usize {
+fn memory_of(awaited: &BlockingKeys) -> usize {
     /// A key's place in its partition's map, and what its name takes there beside its bytes.
     const PLACE: usize = 96;
     let names: usize = awaited.keys().map(<[u8]>::len).sum();

@@ -43,7 +43,9 @@ impl Engine {
     /// Has the keyspace ask and tell this engine; once.
     pub fn set_hooks(&'static self) {
         let (keyspace, background) = (self.keyspace, self.background.clone());
-        keyspace.reclaimer().call_by(move || background.spawn(move |_| evict::free_garbage(self)));
+        keyspace
+            .lazy_free_queue()
+            .call_by(move || background.spawn(move |_| evict::free_garbage(self)));
         keyspace
             .set_patience(move |obstacle, began_us| patience::waits_on(self, obstacle, began_us));
         keyspace.set_journal_end(move || self.journal.end_if_read());

@@ -23,7 +23,7 @@ use super::{EntryBox, EntryRef, NewText};
 
 /// What memcached's clients note about an item.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Notes {
+pub struct ItemNotes {
     /// The client's own 32 bits.
     pub flags: u32,
     /// Whether the value is out of date and only there until a new one comes.
@@ -52,7 +52,7 @@ const WON: u8 = 1 << 7;
 const FLAGS_OF_BYTE: u8 = STALE - 1;
 const VERSION_BITS: u32 = 56;
 
-impl Notes {
+impl ItemNotes {
     /// Those that say nothing but the client's flags.
     #[must_use]
     pub fn of_flags(flags: u32) -> Self {
@@ -78,42 +78,42 @@ impl ItemRoom {
     }
 
     /// The least that holds both.
-    fn of(notes: Notes, version: u64) -> Self {
+    fn of(notes: ItemNotes, version: u64) -> Self {
         let all = Self::ALL.into_iter();
         let mut holding = all.filter(|room| room.holds(notes, version));
         holding.next().expect("there is one for everything")
     }
 
-    fn holds(self, notes: Notes, version: u64) -> bool {
+    fn holds(self, notes: ItemNotes, version: u64) -> bool {
         match self {
-            Self::None => notes == Notes::default() && version == 0,
+            Self::None => notes == ItemNotes::default() && version == 0,
             Self::Brief => notes.flags >> 14 == 0 && version == 0,
             Self::Told => notes.flags >> 6 == 0 && version >> VERSION_BITS == 0,
             Self::Full => true,
         }
     }
 
-    fn read(self, bytes: &[u8]) -> (Notes, u64) {
+    fn read(self, bytes: &[u8]) -> (ItemNotes, u64) {
         match *bytes {
             [low, high] => {
                 let flags = u16::from_le_bytes([low, high & FLAGS_OF_BYTE]);
-                (Notes::new(u32::from(flags), high), 0)
+                (ItemNotes::new(u32::from(flags), high), 0)
             }
             [a, b, c, d, e, f, g, high] => {
                 let version = u64::from_le_bytes([a, b, c, d, e, f, g, 0]);
-                (Notes::new(u32::from(high & FLAGS_OF_BYTE), high), version)
+                (ItemNotes::new(u32::from(high & FLAGS_OF_BYTE), high), version)
             }
             [a, b, c, d, marks, ref version @ ..] => {
                 let version = version.try_into().expect("the longest room ends with eight bytes");
-                let notes = Notes::new(u32::from_le_bytes([a, b, c, d]), marks);
+                let notes = ItemNotes::new(u32::from_le_bytes([a, b, c, d]), marks);
                 (notes, u64::from_le_bytes(version))
             }
-            _ => (Notes::default(), 0),
+            _ => (ItemNotes::default(), 0),
         }
     }
 
     /// Writes what there is room for.
-    fn write(self, bytes: &mut [u8], notes: Notes, version: u64) {
+    fn write(self, bytes: &mut [u8], notes: ItemNotes, version: u64) {
         let marks = notes.marks();
         let flags = notes.flags.to_le_bytes();
         match self {
@@ -136,13 +136,13 @@ impl EntryRef<'_> {
     /// What memcached's clients noted.
     #[must_use]
     #[inline]
-    pub fn notes(self) -> Notes {
+    pub fn notes(self) -> ItemNotes {
         self.item().0
     }
 
     /// Whether a new value with these notes can go into the block as far as they are concerned.
     #[inline]
-    pub(crate) fn has_room_for(self, notes: Notes) -> bool {
+    pub(crate) fn has_room_for(self, notes: ItemNotes) -> bool {
         self.header().item_room().holds(notes, 0)
     }
 
@@ -155,10 +155,10 @@ impl EntryRef<'_> {
 
     /// Notes and version, which is 0 if none was told.
     #[inline]
-    fn item(self) -> (Notes, u64) {
+    fn item(self) -> (ItemNotes, u64) {
         let room = self.header().item_room();
         if room == ItemRoom::None {
-            return (Notes::default(), 0);
+            return (ItemNotes::default(), 0);
         }
         // SAFETY: the block lives for the lifetime of the borrow; the bytes are read at once.
         room.read(unsafe { self.block.item() })
@@ -179,7 +179,7 @@ impl EntryRef<'_> {
     }
 
     /// Notes something in place of what was noted; `false`, and nothing done, if there is no room.
-    pub(crate) fn set_notes(self, notes: Notes) -> bool {
+    pub(crate) fn set_notes(self, notes: ItemNotes) -> bool {
         self.set_item(notes, self.item().1)
     }
 
@@ -194,7 +194,7 @@ impl EntryRef<'_> {
     }
 
     #[inline]
-    fn set_item(self, notes: Notes, version: u64) -> bool {
+    fn set_item(self, notes: ItemNotes, version: u64) -> bool {
         let room = self.header().item_room();
         let is_held = room.holds(notes, version);
         if is_held && room != ItemRoom::None {
@@ -212,7 +212,7 @@ impl EntryRef<'_> {
     }
 
     /// The same entry with these notes, in a block with room for them.
-    pub(crate) fn with_notes(self, notes: Notes) -> EntryBox {
+    pub(crate) fn with_notes(self, notes: ItemNotes) -> EntryBox {
         self.with_item(notes, self.item().1)
     }
 
@@ -221,7 +221,7 @@ impl EntryRef<'_> {
         self.with_item(self.item().0, version)
     }
 
-    fn with_item(self, notes: Notes, version: u64) -> EntryBox {
+    fn with_item(self, notes: ItemNotes, version: u64) -> EntryBox {
         let header = Header::new(self.kind(), self.encoding()).as_item(self.header());
         let header = header.with_item_room(ItemRoom::of(notes, version));
         let copy = self.copied(header, self.key(), self.deadline());
@@ -237,7 +237,7 @@ impl EntryBox {
         key: &[u8],
         value: NewText<'_>,
         deadline: Option<UnixMillis>,
-        notes: Notes,
+        notes: ItemNotes,
     ) -> Self {
         let header = Header::new(Kind::String, value.encoding());
         let header = header.with_item_room(ItemRoom::of(notes, 0));
@@ -248,8 +248,8 @@ impl EntryBox {
 
     /// The same string with notes, which it had none of.
     #[must_use]
-    pub fn with_notes(self, notes: Notes) -> Self {
-        if notes == Notes::default() || self.borrow().kind() != Kind::String {
+    pub fn with_notes(self, notes: ItemNotes) -> Self {
+        if notes == ItemNotes::default() || self.borrow().kind() != Kind::String {
             return self;
         }
         self.borrow().with_notes(notes)
@@ -258,9 +258,9 @@ impl EntryBox {
 
 #[cfg(test)]
 mod tests {
-    use super::{EntryBox, ItemRoom, NewText, Notes};
+    use super::{EntryBox, ItemNotes, ItemRoom, NewText};
 
-    const NOTES: Notes = Notes { flags: u32::MAX, is_stale: true, is_won: false };
+    const NOTES: ItemNotes = ItemNotes { flags: u32::MAX, is_stale: true, is_won: false };
 
     #[test]
     fn notes_and_versions_stay_with_copies_of_every_form() {
@@ -288,7 +288,7 @@ mod tests {
         for (flags, marks, version) in flags.into_iter().flat_map(|flags| {
             (0..4).flat_map(move |marks| versions.map(move |version| (flags, marks, version)))
         }) {
-            let notes = Notes { flags, is_stale: marks & 1 != 0, is_won: marks & 2 != 0 };
+            let notes = ItemNotes { flags, is_stale: marks & 1 != 0, is_won: marks & 2 != 0 };
             let least = ItemRoom::of(notes, version);
             for room in ItemRoom::ALL.into_iter().filter(|room| room.holds(notes, version)) {
                 assert!(room.len() >= least.len());
@@ -297,27 +297,30 @@ mod tests {
                 assert_eq!(room.read(&bytes), (notes, version), "{room:?}");
             }
         }
-        let len = |flags, version| ItemRoom::of(Notes::of_flags(flags), version).len();
+        let len = |flags, version| ItemRoom::of(ItemNotes::of_flags(flags), version).len();
         assert_eq!([len(0, 0), len(1, 0), len(512, 0), len(1 << 14, 0)], [0, 2, 2, 13]);
         assert_eq!([len(0, 9), len(63, 9), len(64, 9), len(0, 1 << 56)], [8, 8, 13, 13]);
     }
 
     #[test]
     fn a_room_that_becomes_too_small_makes_way_for_another() {
-        let entry = EntryBox::item(b"k", NewText::from_client(b"v"), None, Notes::of_flags(5));
-        assert!(entry.borrow().set_notes(Notes::of_flags(6)));
+        let entry = EntryBox::item(b"k", NewText::from_client(b"v"), None, ItemNotes::of_flags(5));
+        assert!(entry.borrow().set_notes(ItemNotes::of_flags(6)));
         assert!(!entry.borrow().set_notes(NOTES));
         let versioned = entry.borrow().with_version(7);
-        assert!(!versioned.borrow().set_notes(Notes::of_flags(64)), "the version takes the room");
-        let full = versioned.borrow().with_notes(Notes::of_flags(64));
+        assert!(
+            !versioned.borrow().set_notes(ItemNotes::of_flags(64)),
+            "the version takes the room"
+        );
+        let full = versioned.borrow().with_notes(ItemNotes::of_flags(64));
         assert_eq!((full.borrow().notes().flags, full.borrow().version()), (64, Some(7)));
         assert!(full.borrow().set_version(u64::MAX) && full.borrow().set_notes(NOTES));
         assert_eq!((full.borrow().notes(), full.borrow().version()), (NOTES, Some(u64::MAX)));
         assert!(
             versioned.borrow().set_version(0)
-                && versioned.borrow().has_room_for(Notes::of_flags(63))
+                && versioned.borrow().has_room_for(ItemNotes::of_flags(63))
         );
-        assert!(!versioned.borrow().has_room_for(Notes::of_flags(64)));
+        assert!(!versioned.borrow().has_room_for(ItemNotes::of_flags(64)));
     }
 
     #[test]
@@ -325,13 +328,13 @@ mod tests {
         let value = NewText::from_client(b"value");
         let (plain, item) = (
             EntryBox::text(b"key", value.clone(), None),
-            EntryBox::item(b"key", value, None, Notes::default()),
+            EntryBox::item(b"key", value, None, ItemNotes::default()),
         );
         assert_eq!(plain.borrow().memory(), item.borrow().memory());
-        assert_eq!(item.borrow().notes(), Notes::default());
-        assert!(item.borrow().set_notes(Notes::default()), "nothing takes no room");
-        assert!(!item.borrow().set_notes(Notes::of_flags(1)));
-        assert_eq!(item.with_notes(Notes::of_flags(1)).borrow().notes().flags, 1);
+        assert_eq!(item.borrow().notes(), ItemNotes::default());
+        assert!(item.borrow().set_notes(ItemNotes::default()), "nothing takes no room");
+        assert!(!item.borrow().set_notes(ItemNotes::of_flags(1)));
+        assert_eq!(item.with_notes(ItemNotes::of_flags(1)).borrow().notes().flags, 1);
     }
 
     #[test]

@@ -29,7 +29,7 @@ use structs::packing::{PACKED_MAX, Packed, PackedRef};
 use structs::table::Address;
 
 pub use header::Encoding;
-pub use item::Notes;
+pub use item::ItemNotes;
 pub use structs::object::Kind;
 pub(crate) use table::EntryTable;
 pub use text::{INLINE_MAX, NewText, Text};

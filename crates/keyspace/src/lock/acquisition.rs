@@ -191,7 +191,7 @@ impl Acquisition {
 
     /// Takes the locks that are free right now and does without the others, for whom one partition
     /// is as good as another. All are on their way from memory before the first is looked at.
-    pub(crate) fn settle_for_free(&mut self) {
+    pub(crate) fn take_available(&mut self) {
         let Wanted::Partitions(partitions) = &mut self.wanted else { return };
         debug_assert!(self.held == 0 && self.ticket.is_none(), "it has not begun yet");
         let partition = |index: &PartitionIndex| self.keyspace.partition(*index);

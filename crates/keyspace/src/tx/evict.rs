@@ -19,7 +19,7 @@ use crate::lock::partition::PartitionIndex;
 
 /// What makes a key worth least.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum EvictionOrder {
     /// Its access clock lies furthest back.
     Idle,
     /// The key is accessed most seldom.
@@ -34,16 +34,16 @@ pub enum Order {
 
 /// Which keys may be evicted, and which of them first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rule {
+pub struct EvictionPolicy {
     /// Which first.
-    pub order: Order,
+    pub order: EvictionOrder,
     /// Whether only keys that expire may be.
     pub only_volatile: bool,
 }
 
 /// Where to look. No two that belong together are for the same partition.
 #[derive(Clone, Copy, Debug)]
-pub struct Look {
+pub struct EvictionSample {
     /// Which partition; one that is not held is passed over.
     pub partition: PartitionIndex,
     /// Says from where on.
@@ -53,7 +53,7 @@ pub struct Look {
     pub count: usize,
 }
 
-impl Look {
+impl EvictionSample {
     /// The place to begin at: the first, where all there is will be looked at anyway.
     fn begin(&self, table: &EntryTable) -> u64 {
         if table.len() <= self.count { 0 } else { self.random }
@@ -62,7 +62,7 @@ impl Look {
 
 /// How much is to go.
 #[derive(Clone, Copy, Debug)]
-pub struct Need {
+pub struct EvictionNeed {
     /// So many bytes, and what the last key has beyond.
     pub bytes: usize,
     /// So many keys at most.
@@ -93,7 +93,7 @@ struct Victim {
 
 /// An entry that is looked at.
 #[derive(Clone, Copy)]
-pub(super) struct Seen<'a> {
+pub(super) struct Candidate<'a> {
     /// How little it is worth: the one with more goes first. Chance, until that is known.
     rank: u64,
     partition: PartitionIndex,
@@ -104,7 +104,7 @@ pub(super) struct Seen<'a> {
 }
 
 /// All that are looked at together; rarely more than there is room for in place.
-pub(super) type AllSeen<'a> = SmallVec<[Seen<'a>; 256]>;
+pub(super) type Candidates<'a> = SmallVec<[Candidate<'a>; 256]>;
 
 /// Entries passed in search of some to look at. What is passed is their words in the table, not
 /// themselves.
@@ -115,9 +115,9 @@ impl Tx {
     /// goes, with the time and for how many seconds it was not used.
     pub fn evict(
         &mut self,
-        looks: &[Look],
-        rule: Rule,
-        need: Need,
+        looks: &[EvictionSample],
+        rule: EvictionPolicy,
+        need: EvictionNeed,
         mut witness: impl FnMut(EntryRef<'_>, UnixMillis, u32),
     ) -> Evicted {
         let (seen, victims) = {
@@ -145,12 +145,12 @@ impl Tx {
     /// first.
     pub(super) fn find_least(
         &self,
-        looks: &[Look],
-        rule: Rule,
-        need: Need,
-    ) -> (usize, AllSeen<'_>) {
+        looks: &[EvictionSample],
+        rule: EvictionPolicy,
+        need: EvictionNeed,
+    ) -> (usize, Candidates<'_>) {
         self.fetch_tables(looks);
-        let mut seen = AllSeen::new();
+        let mut seen = Candidates::new();
         for look in looks {
             self.look(*look, rule, &mut seen);
         }
@@ -168,26 +168,27 @@ impl Tx {
     /// What is known of keys that are to go. All that their removal will touch is on its way from
     /// memory then, and all of their blocks too: what comes next is written there, and a write that
     /// waits for memory holds up the next lock.
-    fn victims(&self, least: &[Seen<'_>], rule: Rule) -> SmallVec<[Victim; 16]> {
+    fn victims(&self, least: &[Candidate<'_>], rule: EvictionPolicy) -> SmallVec<[Victim; 16]> {
         for seen in least {
             seen.entry.prefetch_home();
             seen.entry.prefetch_whole();
         }
-        let victims = least.iter().map(|&Seen { partition, database, position, entry, .. }| {
-            let mut location = Location::new(partition, position);
-            if rule.order == Order::Worth {
-                // What is remembered of a key takes all of its position.
-                location = self.keyspace.locate(entry.key());
-                self.keyspace.ghost_list().prefetch(location);
-            }
-            Victim { database, location, entry: entry.identity() }
-        });
+        let victims =
+            least.iter().map(|&Candidate { partition, database, position, entry, .. }| {
+                let mut location = Location::new(partition, position);
+                if rule.order == EvictionOrder::Worth {
+                    // What is remembered of a key takes all of its position.
+                    location = self.keyspace.locate(entry.key());
+                    self.keyspace.ghost_list().prefetch(location);
+                }
+                Victim { database, location, entry: entry.identity() }
+            });
         victims.collect()
     }
 
     /// Has what looks will read of tables on its way from memory: all of it, as nothing is to wait
     /// while entries are asked for.
-    fn fetch_tables(&self, looks: &[Look]) {
+    fn fetch_tables(&self, looks: &[EvictionSample]) {
         for look in looks {
             let Some(content) = self.grant.content(look.partition) else { continue };
             let (_, table) = content.tables.nth(look.random as usize % content.tables.count());
@@ -197,7 +198,7 @@ impl Tx {
 
     /// Goes through keys of a partition, which are on their way from memory from then on. All that
     /// lie at the same place are taken, so that none is passed over for ever.
-    fn look<'a>(&'a self, look: Look, rule: Rule, all: &mut AllSeen<'a>) {
+    fn look<'a>(&'a self, look: EvictionSample, rule: EvictionPolicy, all: &mut Candidates<'a>) {
         let Some(content) = self.grant.content(look.partition) else { return };
         let (tables, begun) = (content.tables.count(), all.len());
         let first = look.random as usize % tables;
@@ -208,7 +209,7 @@ impl Tx {
             }
             let (database, table) = content.tables.nth(number);
             if table.len() > 0 {
-                self.look_in((database, table), Look { count, ..look }, rule, all);
+                self.look_in((database, table), EvictionSample { count, ..look }, rule, all);
             }
         }
     }
@@ -217,9 +218,9 @@ impl Tx {
     fn look_in<'a>(
         &'a self,
         (database, table): (usize, &'a EntryTable),
-        look: Look,
-        rule: Rule,
-        all: &mut AllSeen<'a>,
+        look: EvictionSample,
+        rule: EvictionPolicy,
+        all: &mut Candidates<'a>,
     ) {
         let enough = all.len() + look.count;
         let begin = look.begin(table);
@@ -228,7 +229,7 @@ impl Tx {
             passed += look.count;
             let next = table.walk_ahead(from, look.count, rule.only_volatile, |position, entry| {
                 let (partition, rank) = (look.partition, look.random);
-                all.push(Seen { rank, partition, database, position, entry });
+                all.push(Candidate { rank, partition, database, position, entry });
             });
             // Behind the last place comes the first, unless that was where this began.
             let has_seen_all = match next {
@@ -244,22 +245,22 @@ impl Tx {
     }
 
     /// Finds out how little all are worth, and leaves out what must stay.
-    fn rank_all(&self, rule: Rule, all: &mut AllSeen<'_>) {
+    fn rank_all(&self, rule: EvictionPolicy, all: &mut Candidates<'_>) {
         let yardstick = self.yardstick(rule);
         all.retain(|seen| {
             let rank = self.rank(rule, seen, yardstick);
             seen.rank = rank.unwrap_or_default();
             rank.is_some()
         });
-        if rule.order == Order::Worth {
+        if rule.order == EvictionOrder::Worth {
             self.note_look(all);
         }
     }
 
     /// Has the policy learn from what was looked at.
-    fn note_look(&self, seen: &[Seen<'_>]) {
+    fn note_look(&self, seen: &[Candidate<'_>]) {
         let mut sample = Sample::default();
-        for Seen { entry, .. } in seen {
+        for Candidate { entry, .. } in seen {
             sample.keys += 1;
             sample.late += u32::from(self.access.is_late(entry.access_clock()));
             sample.bytes += entry.memory() as u64;
@@ -272,13 +273,13 @@ impl Tx {
     fn remove_victim(
         &mut self,
         Victim { location, entry, .. }: &Victim,
-        rule: Rule,
+        rule: EvictionPolicy,
         witness: &mut impl FnMut(EntryRef<'_>, UnixMillis, u32),
     ) -> Option<usize> {
         let mut mutation = self.mutation(*location).expect("victims are found in held partitions");
         let place = mutation.find_same(*entry)?;
         let entry = mutation.remove(place);
-        if rule.order == Order::Worth {
+        if rule.order == EvictionOrder::Worth {
             let (uses, _) = self.access.uses_and_age(entry.borrow().access_clock());
             self.keyspace.ghost_list().note_evicted(*location, uses, self.options.now);
         }
@@ -292,29 +293,36 @@ impl Tx {
     }
 
     /// What worth is measured by, where the rule asks for it.
-    fn yardstick(&self, rule: Rule) -> Yardstick {
+    fn yardstick(&self, rule: EvictionPolicy) -> Yardstick {
         match rule.order {
-            Order::Worth => self.keyspace.ghost_list().yardstick(),
+            EvictionOrder::Worth => self.keyspace.ghost_list().yardstick(),
             _ => Yardstick::default(),
         }
     }
 
     /// How little an entry is worth; `None` if it must stay.
-    fn rank(&self, rule: Rule, seen: &Seen<'_>, yardstick: Yardstick) -> Option<u64> {
-        let Seen { position, entry, .. } = *seen;
+    fn rank(
+        &self,
+        rule: EvictionPolicy,
+        seen: &Candidate<'_>,
+        yardstick: Yardstick,
+    ) -> Option<u64> {
+        let Candidate { position, entry, .. } = *seen;
         let deadline = entry.deadline();
         if rule.only_volatile && deadline.is_none() || entry.is_sticky() {
             return None;
         }
         Some(match rule.order {
-            Order::Idle => u64::from(self.access.idle_seconds(entry.access_clock())),
-            Order::Frequency => 255 - u64::from(self.access.frequency(entry.access_clock())),
-            Order::Deadline => u64::MAX - deadline.unwrap_or(i64::MAX).max(0) as u64,
-            Order::Worth => {
+            EvictionOrder::Idle => u64::from(self.access.idle_seconds(entry.access_clock())),
+            EvictionOrder::Frequency => {
+                255 - u64::from(self.access.frequency(entry.access_clock()))
+            }
+            EvictionOrder::Deadline => u64::MAX - deadline.unwrap_or(i64::MAX).max(0) as u64,
+            EvictionOrder::Worth => {
                 let (uses, age_ms) = self.access.uses_and_age(entry.access_clock());
                 yardstick.rank(uses, age_ms, entry.memory(), position)
             }
-            Order::Random => seen.rank,
+            EvictionOrder::Random => seen.rank,
         })
     }
 }

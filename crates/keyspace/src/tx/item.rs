@@ -7,7 +7,7 @@ use structs::object::Kind;
 
 use super::Tx;
 use super::write::Lifetime;
-use crate::entry::{NewText, Notes};
+use crate::entry::{ItemNotes, NewText};
 use crate::refusal::Refusal;
 
 impl Tx {
@@ -18,7 +18,7 @@ impl Tx {
         key: &[u8],
         value: NewText<'_>,
         lifetime: Lifetime,
-        notes: Notes,
+        notes: ItemNotes,
     ) -> Result<Option<Kind>, Refusal> {
         self.put_with(key, lifetime, Some(notes), |_| Ok(value))
     }
@@ -48,7 +48,7 @@ impl Tx {
     }
 
     /// Replaces the notes of a key, if it is there; whether it is.
-    pub fn set_notes(&mut self, key: &[u8], notes: Notes) -> Result<bool, Refusal> {
+    pub fn set_notes(&mut self, key: &[u8], notes: ItemNotes) -> Result<bool, Refusal> {
         self.expire_if_due(key)?;
         self.without_modified_keys(|tx| {
             let location = tx.locate(key);

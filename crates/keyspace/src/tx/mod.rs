@@ -12,7 +12,6 @@
 //! - an expired key is absent for every method here, and removed as an effect of its own;
 //! - every change passes `Mutation::before_change`.
 
-mod beyond;
 mod budget;
 mod container;
 mod effects;
@@ -26,6 +25,7 @@ mod sweep;
 mod text;
 mod undo;
 mod waiting;
+mod widening;
 mod world;
 mod write;
 
@@ -39,14 +39,14 @@ use std::sync::atomic::Ordering;
 use base::time::UnixMillis;
 use smallvec::SmallVec;
 
-pub use beyond::Begun;
-use beyond::Beyond;
 pub use container::Outcome;
 pub use effects::{Effects, Event, EventClass, MEMBER_EVENTS, Propagation};
-pub use evict::{Evicted, Look, Need, Order, Rule};
+pub use evict::{Evicted, EvictionNeed, EvictionOrder, EvictionPolicy, EvictionSample};
 pub use read_phase::Computed;
 pub use sweep::Swept;
-pub use undo::Mark;
+pub use undo::UndoPoint;
+pub use widening::CommandStart;
+use widening::Widening;
 pub use write::Lifetime;
 
 use crate::clock::AccessClock;
@@ -136,7 +136,7 @@ pub struct Tx {
     missed: RefCell<Vec<Missed>>,
     counted: Counted,
     /// What was needed and not granted.
-    beyond: RefCell<Beyond>,
+    beyond: RefCell<Widening>,
     /// The highest LSN in partitions that were visited and left again, and of what was seen beside
     /// the data.
     visited: Lsn,

@@ -20,9 +20,9 @@ use crate::clock::AccessPolicy;
 use crate::counters::{DatabaseCounters, LaneCounters, bump};
 use crate::critical_section::CriticalSection;
 use crate::demand::Demand;
-use crate::entry::{EntryBox, EntryRef, Identity, NewText, Notes};
-use crate::garbage::{BIG_ENTRY, Garbage};
+use crate::entry::{EntryBox, EntryRef, Identity, ItemNotes, NewText};
 use crate::keyspace::{Keyspace, Location};
+use crate::lazy_free::{BIG_ENTRY, Garbage};
 use crate::lock::partition::{PartitionContent, PartitionIndex};
 use crate::sizes::{SizeClass, power_of};
 use crate::waiting::ReadyKeys;
@@ -166,7 +166,7 @@ impl Mutation<'_> {
     }
 
     /// Replaces what memcached's clients noted.
-    pub(super) fn set_notes(&mut self, place: Place, notes: Notes) {
+    pub(super) fn set_notes(&mut self, place: Place, notes: ItemNotes) {
         self.before_change(place);
         let entry = self.entry(place);
         if !entry.set_notes(notes) {

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use super::{Counted, Missed, Tx, TxOptions};
 use crate::entry::{EntryBox, EntryRef};
-use crate::garbage::{BIG_ENTRY, CopiesHeld, Reclaimer};
+use crate::lazy_free::{BIG_ENTRY, CopiesHeld, LazyFreeQueue};
 use crate::lock::acquisition::{Acquisition, PartitionSet};
 use crate::lock::partition::PartitionIndex;
 use crate::refusal::Refusal;
@@ -107,7 +107,7 @@ impl Tx {
         if !self.stale.borrow().is_empty() {
             return None;
         }
-        let reads = ReadSet { copies, held: Reclaimer::hold_copies(self.keyspace, big) };
+        let reads = ReadSet { copies, held: LazyFreeQueue::hold_copies(self.keyspace, big) };
         let nothing = Acquisition::of_partitions(self.keyspace, PartitionSet::new());
         let options = TxOptions { undoable: false, heavy: true, ..self.options };
         let mut phase = Self::with_grant(nothing, options);

@@ -41,7 +41,7 @@ impl Keyspace {
     #[must_use]
     pub fn acquire_free(&'static self, partitions: PartitionSet) -> Acquisition {
         let mut acquisition = Acquisition::of_partitions(self, partitions);
-        acquisition.settle_for_free();
+        acquisition.take_available();
         acquisition
     }
 }

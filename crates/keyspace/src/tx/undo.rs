@@ -23,7 +23,7 @@ pub(super) struct UndoLog {
     /// Of the keys that were changed since databases were flushed or swapped last.
     images: Images,
     /// What was flushed and swapped, in its order.
-    databases: Vec<Turn>,
+    databases: Vec<DatabaseChange>,
     /// How many changes came here so far.
     changes: u64,
 }
@@ -32,13 +32,13 @@ pub(super) struct UndoLog {
 type Images = HashMap<(PartitionIndex, usize), HashMap<Box<[u8]>, Option<EntryBox>>>;
 
 /// A change of whole databases.
-struct Turn {
+struct DatabaseChange {
     /// Of the keys that were changed before it.
     images: Images,
-    deed: Deed,
+    operation: DatabaseOperation,
 }
 
-enum Deed {
+enum DatabaseOperation {
     Flushed(FlushedDatabase),
     /// Two logical databases.
     Swapped(usize, usize),
@@ -46,7 +46,7 @@ enum Deed {
 
 /// Where a transaction stood when it had changed nothing.
 #[derive(Clone, Debug, Default)]
-pub struct Mark {
+pub struct UndoPoint {
     counted: Counted,
     modified: ModifiedMark,
     ready: usize,
@@ -71,18 +71,18 @@ impl UndoLog {
 
     /// Keeps what was flushed.
     pub(super) fn remember_flush(&mut self, flushed: FlushedDatabase) {
-        self.turn(Deed::Flushed(flushed));
+        self.turn(DatabaseOperation::Flushed(flushed));
     }
 
     /// Keeps which databases were exchanged.
     pub(super) fn remember_swap(&mut self, one: usize, other: usize) {
-        self.turn(Deed::Swapped(one, other));
+        self.turn(DatabaseOperation::Swapped(one, other));
     }
 
-    fn turn(&mut self, deed: Deed) {
+    fn turn(&mut self, operation: DatabaseOperation) {
         self.changes += 1;
         let images = std::mem::take(&mut self.images);
-        self.databases.push(Turn { images, deed });
+        self.databases.push(DatabaseChange { images, operation });
     }
 
     fn is_empty(&self) -> bool {
@@ -106,9 +106,9 @@ impl Tx {
     /// Where it stands, to be returned to; `None` where something was changed before, which cannot
     /// be told from what comes, or nothing can be undone.
     #[must_use]
-    pub fn mark(&self) -> Option<Mark> {
+    pub fn mark(&self) -> Option<UndoPoint> {
         let is_new = self.undo.as_ref().is_some_and(UndoLog::is_empty);
-        is_new.then(|| Mark {
+        is_new.then(|| UndoPoint {
             counted: self.counted.clone(),
             modified: self.modified.mark(),
             ready: self.ready.len(),
@@ -116,10 +116,10 @@ impl Tx {
     }
 
     /// Undoes everything since then and keeps the locks.
-    pub fn return_to(&mut self, mark: Mark) {
+    pub fn return_to(&mut self, mark: UndoPoint) {
         self.roll_back();
         self.undo = Some(UndoLog::default());
-        let Mark { counted, modified, ready } = mark;
+        let UndoPoint { counted, modified, ready } = mark;
         self.counted = counted;
         self.modified.return_to(modified);
         self.ready.truncate(ready);
@@ -141,7 +141,7 @@ impl Tx {
         {
             let UndoLog { databases, .. } = std::mem::take(undo);
             for turn in databases {
-                if let Deed::Flushed(flushed) = turn.deed {
+                if let DatabaseOperation::Flushed(flushed) = turn.operation {
                     flushed.leave(self.keyspace);
                 }
             }
@@ -157,9 +157,11 @@ impl Tx {
         let (home, ready) = (self.options.database, self.ready.len());
         self.put_all_back(log.images);
         for turn in log.databases.into_iter().rev() {
-            match turn.deed {
-                Deed::Flushed(flushed) => self.reattach(flushed),
-                Deed::Swapped(one, other) => self.keyspace.databases().swap(one, other),
+            match turn.operation {
+                DatabaseOperation::Flushed(flushed) => self.reattach(flushed),
+                DatabaseOperation::Swapped(one, other) => {
+                    self.keyspace.databases().swap(one, other)
+                }
             }
             self.put_all_back(turn.images);
         }

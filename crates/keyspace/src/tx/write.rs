@@ -8,7 +8,7 @@ use structs::object::Kind;
 
 use super::effects::EventClass;
 use super::{Tx, TxOptions};
-use crate::entry::{EntryBox, EntryRef, NewText, Notes, Text};
+use crate::entry::{EntryBox, EntryRef, ItemNotes, NewText, Text};
 use crate::refusal::Refusal;
 
 /// What becomes of a key's deadline when its value is replaced.
@@ -41,7 +41,7 @@ impl Tx {
         value: NewText<'_>,
         lifetime: Lifetime,
     ) -> Result<Option<Kind>, Refusal> {
-        self.put_with(key, lifetime, Some(Notes::default()), |_| Ok(value))
+        self.put_with(key, lifetime, Some(ItemNotes::default()), |_| Ok(value))
     }
 
     /// Stores what `make` gives for the string at a key, or for its absence; deadline and notes
@@ -64,7 +64,7 @@ impl Tx {
         &mut self,
         key: &[u8],
         lifetime: Lifetime,
-        notes: Option<Notes>,
+        notes: Option<ItemNotes>,
         make: impl FnOnce(Option<EntryRef<'_>>) -> Result<NewText<'v>, Refusal>,
     ) -> Result<Option<Kind>, Refusal> {
         if let Lifetime::Until(_) = lifetime {

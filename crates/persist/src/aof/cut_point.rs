@@ -8,7 +8,7 @@
 use std::io;
 use std::path::Path;
 
-use super::check::Check;
+use super::check_line::CheckLine;
 use crate::storage::{OpenMode, Storage, write_all};
 
 /// The end of a whole unit, or of a file.
@@ -37,7 +37,7 @@ impl CutPoint {
         let line = match self.batch {
             Some(begin) => {
                 let mut file = storage.open(path, OpenMode::Read)?;
-                Check::of_part(&mut *file, begin, self.offset)?.cut_line()
+                CheckLine::of_part(&mut *file, begin, self.offset)?.cut_line()
             }
             None => Vec::new(),
         };

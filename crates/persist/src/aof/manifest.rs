@@ -17,7 +17,7 @@ use std::fmt;
 use base::number::parse_i64;
 use base::quote::{quote, split_arguments};
 
-use super::check::Check;
+use super::check_line::CheckLine;
 
 /// The longest name that a file can have.
 const NAME_MAX: usize = 255;
@@ -87,8 +87,8 @@ impl Manifest {
         let mut manifest = Self::default();
         let mut is_empty = true;
         let (first, rest) = text.split_at(text.iter().position(|byte| *byte == b'\n').unwrap_or(0));
-        if Check::is_meant(first)
-            && !Check::parse(first)
+        if CheckLine::is_meant(first)
+            && !CheckLine::parse(first)
                 .is_some_and(|check| check.admits(rest.get(1..).unwrap_or_default()))
         {
             return Err(ManifestError { line: 1, why: "the lines that follow are others" });
@@ -178,7 +178,7 @@ impl Manifest {
                 text.extend_from_slice(format!(" seq {sequence} type {kind}\n").as_bytes());
             }
         }
-        [Check::of(&text).line().as_bytes(), b"\n", &text].concat()
+        [CheckLine::of(&text).line().as_bytes(), b"\n", &text].concat()
     }
 
     /// The base, if there is one.

@@ -4,20 +4,20 @@
 //! manifest that names them; before Redis 7.0 it was one file of commands, maybe begun by a
 //! snapshot.
 
-mod check;
+mod check_line;
 pub(crate) mod commands;
 mod cut_point;
 pub mod manifest;
-mod mark;
 mod padding;
 mod read;
 mod stream_note;
+mod sync_mark;
 #[cfg(test)]
 mod tests;
 
-pub use check::{check_line, check_line_of};
+pub use check_line::{check_line, check_line_of};
 pub use cut_point::CutPoint;
-pub use mark::{SyncMark, is_synced_beyond};
 pub use padding::{PADDING_LINE, filler, filler_length, pad_lines, padding, spacer};
 pub use read::{AofDamage, AofError, Unit, UnitReader};
 pub use stream_note::{HistoryPlace, StreamNote, history_line};
+pub use sync_mark::{SyncMark, is_synced_beyond};

@@ -17,11 +17,11 @@ use std::ops::Range;
 use base::number::parse_i64;
 use proto::OwnedArgs;
 
-use super::check::Check;
+use super::check_line::CheckLine;
 use super::cut_point::CutPoint;
-use super::mark::SyncMark;
 use super::padding::Padding;
 use super::stream_note::{HistoryPlace, StreamNote, StreamPosition, parse_history};
+use super::sync_mark::SyncMark;
 use crate::storage::{File, Window};
 
 /// The longest line that is no argument.
@@ -123,8 +123,8 @@ enum LogItem {
     /// Where its arguments lie.
     Command(Vec<Range<usize>>),
     Time(i64),
-    Check(Check),
-    Cut(Check),
+    Check(CheckLine),
+    Cut(CheckLine),
     Mark(SyncMark),
     Padding(Padding),
     Stream(StreamNote),
@@ -352,14 +352,14 @@ impl<'a> Cursor<'a> {
             Some(b'*') => self.command().map(LogItem::Command),
             Some(b'#') => {
                 let line = self.line()?;
-                if Check::is_meant(line) {
+                if CheckLine::is_meant(line) {
                     let check =
-                        Check::parse(line).ok_or(ScanError::Malformed("a bad check line"))?;
+                        CheckLine::parse(line).ok_or(ScanError::Malformed("a bad check line"))?;
                     return Ok(LogItem::Check(check));
                 }
-                if Check::is_cut_meant(line) {
+                if CheckLine::is_cut_meant(line) {
                     let left =
-                        Check::parse_cut(line).ok_or(ScanError::Malformed("a bad cut line"))?;
+                        CheckLine::parse_cut(line).ok_or(ScanError::Malformed("a bad cut line"))?;
                     return Ok(LogItem::Cut(left));
                 }
                 if let Some(mark) = SyncMark::parse(line) {
@@ -384,7 +384,7 @@ impl<'a> Cursor<'a> {
     /// Whether the batch that begins here is as its check line says, or was cut off: by the end of
     /// the file, by us, or by another server. No verdict changes where a file is cut off behind a
     /// unit that it admits. Returns whether all of it is known to be as it was written.
-    fn verify(&self, check: Check, is_last: bool) -> Result<bool, ScanError> {
+    fn verify(&self, check: CheckLine, is_last: bool) -> Result<bool, ScanError> {
         let here = &self.bytes[self.at..];
         let len = usize::try_from(check.len).unwrap_or(usize::MAX);
         if here.get(..len).is_some_and(|batch| check.admits(batch)) {
@@ -470,7 +470,7 @@ impl<'a> Cursor<'a> {
 /// How a batch ends that is not as its check line says.
 enum Ending {
     /// A cut line stands behind whole items, and says what they are.
-    Cut { at: usize, left: Check },
+    Cut { at: usize, left: CheckLine },
     /// Another batch begins within, behind whole items.
     Another,
     /// An item begins within and does not end there.

@@ -59,7 +59,7 @@ pub fn value_type(stream: &Stream) -> ValueType {
 
 /// What is written of a stream, by the server that first did.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Age {
+enum StreamFormat {
     Redis5,
     Redis70,
     Redis72,
@@ -67,7 +67,7 @@ enum Age {
     Redis88,
 }
 
-impl Age {
+impl StreamFormat {
     fn of(value_type: ValueType) -> Self {
         match value_type {
             ValueType::StreamRedis70 => Self::Redis70,
@@ -86,7 +86,7 @@ pub fn write(out: &mut Writer, stream: &Stream) {
 
 /// The same in one of the forms of streams: an older one leaves out what it has no word for.
 pub fn write_as(out: &mut Writer, stream: &Stream, form: ValueType) {
-    let age = Age::of(form);
+    let age = StreamFormat::of(form);
     write_length(out, stream.node_count());
     for node in stream.nodes() {
         write_bytes(out, &bytes_of(node.master()));
@@ -95,7 +95,7 @@ pub fn write_as(out: &mut Writer, stream: &Stream, form: ValueType) {
     }
     write_length(out, stream.len());
     write_id(out, stream.last_id());
-    if age >= Age::Redis70 {
+    if age >= StreamFormat::Redis70 {
         write_id(out, stream.first_id());
         write_id(out, stream.max_deleted_id());
         write_length(out, stream.entries_added());
@@ -105,14 +105,14 @@ pub fn write_as(out: &mut Writer, stream: &Stream, form: ValueType) {
         write_bytes(out, name);
         write_group(out, group, age);
     }
-    if age >= Age::Redis86 {
+    if age >= StreamFormat::Redis86 {
         write_idempotence(out, stream);
     }
 }
 
-fn write_group(out: &mut Writer, group: &ConsumerGroup, age: Age) {
+fn write_group(out: &mut Writer, group: &ConsumerGroup, age: StreamFormat) {
     write_id(out, group.last_id);
-    if age >= Age::Redis70 {
+    if age >= StreamFormat::Redis70 {
         write_length(out, group.entries_read.unwrap_or(UNKNOWN));
     }
     write_length(out, group.pending_count());
@@ -126,13 +126,13 @@ fn write_group(out: &mut Writer, group: &ConsumerGroup, age: Age) {
     for (name, consumer) in group.consumers() {
         write_bytes(out, name);
         out.extend(&consumer.seen_at.to_le_bytes());
-        if age >= Age::Redis72 {
+        if age >= StreamFormat::Redis72 {
             out.extend(&consumer.active_at.unwrap_or(NEVER).to_le_bytes());
         }
         write_length(out, consumer.pending_count());
         consumer.owned_from(EntryId::MIN).for_each(|id| out.extend(&bytes_of(id)));
     }
-    if age >= Age::Redis88 {
+    if age >= StreamFormat::Redis88 {
         write_length(out, group.given_back_count());
         let pending = group.pending_from(EntryId::MIN);
         pending
@@ -199,7 +199,7 @@ pub(super) fn read_rest(
     reader: &mut Reader<'_>,
     nodes: Nodes,
 ) -> Result<Stream, Malformed> {
-    let age = Age::of(value_type);
+    let age = StreamFormat::of(value_type);
     let mut stream = read_counters(reader, nodes, age)?;
     for _ in 0..read_length(reader)? {
         let name = read_string(reader)?.into_bytes();
@@ -208,18 +208,22 @@ pub(super) fn read_rest(
             return Err(Malformed);
         }
     }
-    if age >= Age::Redis86 {
+    if age >= StreamFormat::Redis86 {
         read_idempotence(reader, &mut stream)?;
     }
     Ok(stream)
 }
 
-fn read_counters(reader: &mut Reader<'_>, nodes: Nodes, age: Age) -> Result<Stream, Malformed> {
+fn read_counters(
+    reader: &mut Reader<'_>,
+    nodes: Nodes,
+    age: StreamFormat,
+) -> Result<Stream, Malformed> {
     let Nodes { nodes, live, last } = nodes;
     let len = read_length(reader)?;
     let last_id = read_id(reader)?;
     let mut counters = Counters { last_id, max_deleted_id: EntryId::MIN, entries_added: len };
-    if age >= Age::Redis70 {
+    if age >= StreamFormat::Redis70 {
         // The first ID is that of the first entry.
         read_id(reader)?;
         counters.max_deleted_id = read_id(reader)?;
@@ -235,11 +239,11 @@ fn read_counters(reader: &mut Reader<'_>, nodes: Nodes, age: Age) -> Result<Stre
 fn read_group(
     reader: &mut Reader<'_>,
     stream: &Stream,
-    age: Age,
+    age: StreamFormat,
 ) -> Result<ConsumerGroup, Malformed> {
     let last_id = read_id(reader)?;
     let entries_read = match age {
-        Age::Redis5 => stream.entries_up_to(last_id),
+        StreamFormat::Redis5 => stream.entries_up_to(last_id),
         _ => match read_length(reader)? {
             UNKNOWN => None,
             read => Some(countable(read)?),
@@ -255,7 +259,7 @@ fn read_group(
     for _ in 0..read_length(reader)? {
         let name = read_string(reader)?.into_bytes();
         let seen_at = read_time(reader)?.unwrap_or(0);
-        let active_at = match age >= Age::Redis72 {
+        let active_at = match age >= StreamFormat::Redis72 {
             true => read_time(reader)?,
             false => Some(seen_at),
         };
@@ -271,7 +275,7 @@ fn read_group(
             group.deliver(id, &name, delivered_at, deliveries);
         }
     }
-    if age >= Age::Redis88 {
+    if age >= StreamFormat::Redis88 {
         for _ in 0..read_length(reader)? {
             let (id, _, deliveries) = find(id_of(reader.array()?))?;
             if !settled.insert(id) {

@@ -3,7 +3,7 @@
 //! Invariant: whether strings are compressed is decided once, so that all of a file is written
 //! alike.
 
-use crate::lzf::Packer;
+use crate::lzf::Compressor;
 
 /// Bytes from which on what is written of a value leaves before the value is written whole.
 const PIECE: usize = 256 << 10;
@@ -14,7 +14,7 @@ pub(super) type Outlet = Box<dyn FnMut(Vec<u8>)>;
 /// Bytes that grow, and how strings are written among them.
 pub struct Writer {
     bytes: Vec<u8>,
-    packer: Option<Box<Packer>>,
+    packer: Option<Box<Compressor>>,
     outlet: Option<Outlet>,
 }
 
@@ -86,7 +86,7 @@ impl Writer {
     /// Shows `write` the form of a string that `pack` makes; `false` if there is none.
     pub(super) fn pack(
         &mut self,
-        pack: impl FnOnce(&mut Packer) -> Option<&[u8]>,
+        pack: impl FnOnce(&mut Compressor) -> Option<&[u8]>,
         write: impl FnOnce(&mut Self, &[u8]),
     ) -> bool {
         let Some(mut packer) = self.packer.take() else { return false };

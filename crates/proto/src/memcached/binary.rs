@@ -3,10 +3,10 @@
 //! Invariant: lengths are checked against each other before anything is read by them, so a packet
 //! that lies about itself is refused by its header.
 
-use super::answer::{ItemValue, Response};
 use super::key::{KEY_LENGTH_MAX, Key, Keys};
 use super::line::Words;
 use super::parser::ItemLimits;
+use super::response::{ItemValue, Response};
 use super::{
     Arithmetic, Delete, Expiry, Failure, Form, Operation, Refusal, Request, Retrieve, Store,
     StoreMode,

@@ -4,12 +4,12 @@
 
 use base::number::format_u64;
 
-use super::answer::{Item, ItemValue, Number, Response, push_failure, push_number, push_ttl};
 use super::flags::{Flags, Letters};
 use super::key::{KEY_LENGTH_MAX, Key, Keys};
 use super::line::Words;
 use super::numbers::{parse_flags, parse_time, parse_u64};
-use super::parser::{Behind, ItemLimits, Parsed};
+use super::parser::{DataBlock, ItemLimits, Parsed};
+use super::response::{Item, ItemValue, Number, Response, push_failure, push_number, push_ttl};
 use super::text::length_of;
 use super::{
     Arithmetic, Delete, Expiry, Failure, Form, Operation, Refusal, Request, Retrieve, Store,
@@ -54,7 +54,7 @@ pub(super) fn parse<'a>(letter: u8, words: Words<'a>, limits: &ItemLimits) -> Op
         b'n' => Ok(Request { operation: Operation::Nothing, form: Form::Meta(Flags::default()) }),
         _ => return None,
     };
-    Some(Parsed { request: parsed.unwrap_or_else(refused), behind: Behind::Nothing })
+    Some(Parsed { request: parsed.unwrap_or_else(refused), behind: DataBlock::Nothing })
 }
 
 /// A refusal is told in the same words whatever the flags.
@@ -187,18 +187,18 @@ fn retrieval<'a>(
 
 /// `ms key length flags*`, and then the value.
 fn storage<'a>(mut words: Words<'a>, limits: &ItemLimits) -> Parsed<'a> {
-    let alone = |failure| Parsed { request: refused(failure), behind: Behind::Nothing };
+    let alone = |failure| Parsed { request: refused(failure), behind: DataBlock::Nothing };
     let Some(key) = words.next() else { return alone(Failure::Unknown) };
     let length = words.next().and_then(|word| length_of(word, limits));
     let (Ok(()), Some(length)) = (check_length(key), length) else {
         return alone(Failure::BadFormat);
     };
     match announced(key, words, length, limits) {
-        Ok(request) => Parsed { request, behind: Behind::Value(length) },
+        Ok(request) => Parsed { request, behind: DataBlock::Value(length) },
         Err(refusal) => {
             let form = Form::Meta(Flags::default());
             let request = Request { operation: Operation::Refuse(refusal), form };
-            Parsed { request, behind: Behind::Refused(length) }
+            Parsed { request, behind: DataBlock::Refused(length) }
         }
     }
 }

@@ -6,7 +6,6 @@
 //! at the form only. Invariants: nothing is allocated for a request; a request borrows the bytes it
 //! came in, and what they hold is checked before it is given out.
 
-mod answer;
 mod binary;
 pub mod datagram;
 mod flags;
@@ -16,11 +15,11 @@ mod meta;
 mod numbers;
 mod parser;
 mod request;
+mod response;
 #[cfg(test)]
 mod tests;
 mod text;
 
-pub use answer::{Item, ItemValue, Number, Response, answer};
 pub use flags::Flags;
 pub use key::{KEY_LENGTH_MAX, Key, KeyBuffer, Keys};
 pub use line::Words;
@@ -29,3 +28,4 @@ pub use request::{
     Administration, Arithmetic, Deadline, Delete, Expiry, Failure, Form, Operation, Refusal,
     Request, Retrieve, Store, StoreMode,
 };
+pub use response::{Item, ItemValue, Number, Response, answer};

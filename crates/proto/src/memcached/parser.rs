@@ -80,12 +80,12 @@ pub struct Parser {
 /// A request as its line or its header has it.
 pub(super) struct Parsed<'a> {
     pub(super) request: Request<'a>,
-    pub(super) behind: Behind,
+    pub(super) behind: DataBlock,
 }
 
 /// What comes behind a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Behind {
+pub(super) enum DataBlock {
     /// The next request.
     Nothing,
     /// So many bytes of a value, and a line end.
@@ -164,11 +164,11 @@ impl Parser {
         let Parsed { mut request, behind } = text::parse(line, limits);
         let start = end + 1;
         match behind {
-            Behind::Nothing => self.complete(request, start),
-            Behind::Refused(length) => {
+            DataBlock::Nothing => self.complete(request, start),
+            DataBlock::Refused(length) => {
                 self.complete_refused(request, start, length.saturating_add(LINE_END.len()))
             }
-            Behind::Value(length) => {
+            DataBlock::Value(length) => {
                 let whole = start + length + LINE_END.len();
                 if buf.len() < whole {
                     (self.scanned, self.awaited) = (end, whole);

@@ -2,11 +2,11 @@
 //!
 //! Invariant: a line is a request, be it one that is refused; nothing in it ends the stream.
 
-use super::answer::{Item, Response, push_failure, push_number};
 use super::key::{Key, Keys};
 use super::line::Words;
 use super::numbers::{parse_flags, parse_i32, parse_time, parse_u64};
-use super::parser::{Behind, ItemLimits, Parsed};
+use super::parser::{DataBlock, ItemLimits, Parsed};
+use super::response::{Item, Response, push_failure, push_number};
 use super::{
     Administration, Arithmetic, Delete, Expiry, Failure, Form, Operation, Refusal, Request,
     Retrieve, Store, StoreMode, meta,
@@ -98,7 +98,7 @@ fn administration(name: &[u8]) -> Option<Administration> {
 #[inline]
 fn alone(operation: Operation<'_>, quiet: bool) -> Parsed<'_> {
     let form = Form::Text { with_cas: false, quiet };
-    Parsed { request: Request { operation, form }, behind: Behind::Nothing }
+    Parsed { request: Request { operation, form }, behind: DataBlock::Nothing }
 }
 
 /// Whether the last of the words asks for no answer, behind a command that looks for it.
@@ -121,7 +121,7 @@ fn retrieval(words: Words<'_>, with_cas: bool, touch: Option<Expiry>) -> Parsed<
         None => Operation::refuse(Failure::BadFormat),
     };
     let form = Form::Text { with_cas, quiet: false };
-    Parsed { request: Request { operation, form }, behind: Behind::Nothing }
+    Parsed { request: Request { operation, form }, behind: DataBlock::Nothing }
 }
 
 fn retrieval_with_touch(mut words: Words<'_>, with_cas: bool) -> Parsed<'_> {
@@ -182,11 +182,11 @@ fn storage<'a>(
         let removes = (mode == StoreMode::Set && !has_cas).then_some(key);
         let refusal = Refusal { removes, ..Refusal::of(Failure::TooLarge) };
         let request = Request { operation: Operation::Refuse(refusal), form };
-        return Parsed { request, behind: Behind::Refused(length) };
+        return Parsed { request, behind: DataBlock::Refused(length) };
     }
     let store = Store { flags, expiry: Expiry(seconds), compare, ..Store::of(key, mode) };
     let request = Request { operation: Operation::Store(store), form };
-    Parsed { request, behind: Behind::Value(length) }
+    Parsed { request, behind: DataBlock::Value(length) }
 }
 
 /// The length of a value. The number fits a number of 32 bits with the line end behind it, or is

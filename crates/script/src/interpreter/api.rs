@@ -11,7 +11,7 @@ use proto::Resp;
 use super::Version;
 use super::failure::error_table;
 use super::ffi::{Outcome, Purpose, command_function};
-use super::registering::register_function;
+use super::register_function::register_function;
 use super::shared::Shared;
 use crate::call::{Call, Raised, ReplyError, define, located, place_at, to_i64};
 use crate::host::{LogLevel, Replication};

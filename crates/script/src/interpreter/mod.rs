@@ -8,7 +8,7 @@ mod failure;
 #[allow(unsafe_code, reason = "the hot road into Lua and back is on its own stack")]
 mod ffi;
 mod guarded;
-mod registering;
+mod register_function;
 mod shared;
 
 use std::collections::HashMap;

@@ -3,8 +3,8 @@
 
 mod commands;
 mod configuration;
-mod failing_over;
-mod meeting;
+mod failovers;
+mod hellos;
 mod rig;
 mod simulation;
 mod watching;

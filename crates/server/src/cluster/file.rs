@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use base::io_text::plain;
+use base::io_error_text::plain;
 use cluster::NodesFile;
 use config::Config;
 use config::settings::{CLUSTER_CONFIG_FILE, TLS_CLUSTER};

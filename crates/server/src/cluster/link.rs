@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use base::io_text::plain;
+use base::io_error_text::plain;
 use cluster::{Arrival, Event, FrameReader, Limits, LinkId};
 use config::LogLevel;
 use config::settings::{CLUSTER_LINK_SENDBUF_LIMIT, PROTO_MAX_BULK_LEN, TLS_CLUSTER};

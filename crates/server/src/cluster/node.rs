@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use base::Random;
-use base::io_text::plain;
+use base::io_error_text::plain;
 use cluster::{Action, Cluster, Event, Kind, LinkId, Moment, NodesFile, Order, OrderError};
 use engine::clients::mailbox::PendingWakes;
 use engine::clients::registry::{Signal, client_flags};

@@ -7,7 +7,7 @@ use std::net::TcpListener;
 use std::sync::mpsc::channel;
 use std::thread::Builder;
 
-use base::io_text::plain;
+use base::io_error_text::plain;
 use cluster::{Order, Slot, SlotSet};
 use config::settings::{BIND, TLS_CLUSTER};
 use engine::limits::routing::RouteTable;

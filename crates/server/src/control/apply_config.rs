@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
-use base::io_text::plain;
+use base::io_error_text::plain;
 use config::settings::{
     ACL_PUBSUB_DEFAULT, APPENDONLY, DIR, LATENCY_MONITOR_THRESHOLD, MAXCLIENTS, SANDBOX,
     WORKER_THREADS,
@@ -17,12 +17,12 @@ use config::settings::{
 use config::{AclPubsubDefault, Config, Draft, DraftedOption, SetError};
 use durability::aof;
 use engine::keyspace_settings::store_settings;
-use engine::runtime::drill;
-use engine::runtime::limits;
+use engine::runtime::failpoint;
 use engine::runtime::log::{Sink, log_warning};
 use engine::runtime::oom_score;
 use engine::runtime::panics::Unbroken;
-use engine::runtime::title;
+use engine::runtime::process_title;
+use engine::runtime::system_limits;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::process::fchdir;
 
@@ -216,7 +216,7 @@ const EFFECTS: &[ConfigEffect] = &[
     // The table of clients' copies fits its limit.
     ConfigEffect {
         of: &["tracking-table-max-keys"],
-        apply: |server| server.tracking.fit_table(server.surroundings()),
+        apply: |server| server.tracking.fit_table(server.tracking_context()),
         ..PLAIN
     },
     // Event loops are looked at more often, or less.
@@ -322,17 +322,17 @@ pub(crate) fn change_config(
     for (effect, name) in &effects {
         let ready = (effect.prepare)(server, name, &draft.config);
         preparations.ready.push(ready.map_err(|why| SetError::refused(name, why))?);
-        drill::point();
+        failpoint::point();
     }
     let unbroken = Unbroken::begin(server.keyspace, "a change of the configuration was half made");
     server.config.publish(&draft);
-    drill::point();
+    failpoint::point();
     // The right to come in is decided before a client comes by a new socket.
     effects.iter().for_each(|(effect, _)| (effect.apply)(server));
-    drill::point();
+    failpoint::point();
     preparations.publish();
     unbroken.end();
-    title::update(&server.config, server.identity.port());
+    process_title::update(&server.config, server.identity.port());
     Ok(())
 }
 
@@ -520,7 +520,7 @@ fn follow_log_file(server: &'static Server) {
 }
 
 fn fit_open_files(server: &Server, wanted: u32) -> Result<(), String> {
-    let possible = limits::raise_open_files(&server.log, wanted)?;
+    let possible = system_limits::raise_open_files(&server.log, wanted)?;
     if possible == wanted {
         return Ok(());
     }

@@ -7,8 +7,8 @@
 use std::collections::HashSet;
 
 use commands::declare::{Command, Group, Spec, at_least, exactly};
-use engine::runtime::looks::FEW;
-use engine::session::{Stepped, Stepwise, Stride};
+use engine::runtime::yielding::FEW;
+use engine::session::{StepContext, StepOutcome, Stepwise};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
@@ -75,22 +75,22 @@ struct EachField {
 }
 
 impl Stepwise for EachField {
-    fn step(&mut self, stride: &mut Stride<'_, '_>) -> Stepped {
+    fn step(&mut self, stride: &mut StepContext<'_, '_>) -> StepOutcome {
         while let Some(field) = stride.args.get(self.next) {
             if !self.seen.insert(field.into()) {
-                return Stepped::Failed(DUPLICATE);
+                return StepOutcome::Failed(DUPLICATE);
             }
             self.next += 1;
             if stride.is_over() {
-                return Stepped::GoesOn;
+                return StepOutcome::GoesOn;
             }
         }
         let (name, fields) = (&stride.args[2], stride.args.skip(3));
         if let Err(refusal) = stride.session.fieldsets_mut().insert(name, fields) {
-            return Stepped::Failed(refusal);
+            return StepOutcome::Failed(refusal);
         }
         Reply::new(stride.out, stride.session.resp).ok();
-        Stepped::Done
+        StepOutcome::Done
     }
 }
 

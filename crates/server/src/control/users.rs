@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use acl::{DeclareError, Declared, RuleError, User};
-use base::io_text::plain;
+use base::io_error_text::plain;
 use config::settings::{ACLFILE, REQUIREPASS};
-use config::{CommandLine, Place, UserLine};
+use config::{ConfigLine, DeferredDirective, UserLine};
 use engine::runtime::log::log_warning;
 use engine::runtime::replace_file;
 use engine::shared::Shared;
@@ -26,7 +26,7 @@ const NOT_SAVED: Refusal = Refusal::error(
 );
 
 /// Declares the users of the configuration or of the ACL file, before anybody is served.
-pub(crate) fn declare(server: &Shared, lines: &[CommandLine]) -> Result<(), String> {
+pub(crate) fn declare(server: &Shared, lines: &[DeferredDirective]) -> Result<(), String> {
     let Some(path) = file(server) else {
         let declared = read_lines(server, lines)?;
         server.users.replace_all(declared, password(server).as_deref());
@@ -39,7 +39,7 @@ pub(crate) fn declare(server: &Shared, lines: &[CommandLine]) -> Result<(), Stri
     loaded.map(drop).map_err(|why| format!("Aborting startup because of ACL errors: {why}"))
 }
 
-fn read_lines(server: &Shared, lines: &[CommandLine]) -> Result<Declared, String> {
+fn read_lines(server: &Shared, lines: &[DeferredDirective]) -> Result<Declared, String> {
     let mut declared = Declared::new();
     for line in lines {
         let [name, words @ ..] = &*line.arguments else { continue };
@@ -59,7 +59,7 @@ fn read_lines(server: &Shared, lines: &[CommandLine]) -> Result<Declared, String
             }
         };
         let text = format!("user {shown} ...");
-        let place = Place { text, ..line.place.clone() };
+        let place = ConfigLine { text, ..line.place.clone() };
         let why = format!("Error in user declaration '{shown}': {why}");
         return Err(place.refuse(why).to_string());
     }

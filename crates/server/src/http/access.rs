@@ -64,7 +64,7 @@ pub(super) fn authenticate(
 ) -> Result<Arc<User>, StatusCode> {
     let Some(value) = headers.get(AUTHORIZATION) else { return unnamed(server, peer) };
     named(server, value.as_bytes()).ok_or_else(|| {
-        server.guesses.note_failure(Peer::Tcp(peer.into()), now_us(server));
+        server.auth_failures.note_failure(Peer::Tcp(peer.into()), now_us(server));
         StatusCode::UNAUTHORIZED
     })
 }
@@ -72,7 +72,8 @@ pub(super) fn authenticate(
 /// By how much the answer to a request with a password is late, as others from there have failed.
 pub(super) fn delay(server: &HttpState, peer: SocketAddr, headers: &HeaderMap) -> Option<Duration> {
     headers.get(AUTHORIZATION)?;
-    let delay = server.guesses.delay(&server.config, Peer::Tcp(peer.into()), now_us(server))?;
+    let delay =
+        server.auth_failures.delay(&server.config, Peer::Tcp(peer.into()), now_us(server))?;
     server.stats.delayed_logins.fetch_add(1, Ordering::Relaxed);
     Some(delay)
 }

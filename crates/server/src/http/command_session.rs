@@ -98,7 +98,7 @@ impl CommandSession {
             return Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, why));
         }
         let (stream, other) = pair().map_err(|error| {
-            let why = base::io_text::plain(&error);
+            let why = base::io_error_text::plain(&error);
             Failure::new(StatusCode::SERVICE_UNAVAILABLE, why)
         })?;
         let now = server.keyspace.clock().now_ms();

@@ -23,7 +23,7 @@ pub(super) fn reasons(server: &HttpState) -> Vec<String> {
             reasons.push(format!("replica: the link to the primary is down, the data {data}"));
         }
     }
-    if server.ending.is_asked() {
+    if server.shutdown_request.is_asked() {
         reasons.push("ending: the server is about to end".to_owned());
     }
     // What PING tells is what is wrong with the disk.

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::io_text::plain;
+use base::io_error_text::plain;
 use config::settings::{HTTP_BIND, HTTP_METRICS_ON_PORT, HTTP_PORT, HTTP_TLS_PORT};
 use engine::runtime::lanes::STACK_BYTES;
 use engine::runtime::log::{log_notice, log_warning};

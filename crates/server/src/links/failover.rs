@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
 
-use base::io_text::plain;
+use base::io_error_text::plain;
 use engine::runtime::background::wait_for;
 use engine::runtime::log::{log_notice, log_warning};
 use keyspace::Acquisition;

@@ -6,11 +6,11 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use base::io_text::plain;
+use base::io_error_text::plain;
 use config::Config;
 use config::settings::RDB_WRITE_VERSION;
 use durability::snapshot::{
-    FileSink, Snapshot, SnapshotPurpose, SnapshotSink, SnapshotTarget, SyncForm,
+    FileSink, Snapshot, SnapshotPurpose, SnapshotSink, SnapshotTarget, SyncFormat,
 };
 use engine::runtime::log::log_warning;
 use keyspace::Demand;
@@ -105,14 +105,14 @@ fn path_of(round: RoundId) -> PathBuf {
 /// What a snapshot has to be like. A replica that meets a value which it does not know ends its
 /// process, so it is sent none: what needs a newer version ends the sync here, with a line. A
 /// replica that says nothing may be Redis 7.0; `rdb-write-version` says otherwise.
-fn form_of(requirements: Requirements, target: Whither) -> SyncForm {
+fn form_of(requirements: Requirements, target: Whither) -> SyncFormat {
     let Requirements { keys, functions, compressed, checksum, reader, .. } = requirements;
     let version = match reader {
         // A file's head says what is in it, and who cannot read that says so.
         RdbReader::Unknown if target == Whither::Disk => 0,
         reader => version_of(reader),
     };
-    SyncForm { keys, functions, compresses: compressed, sums: checksum, version }
+    SyncFormat { keys, functions, compresses: compressed, sums: checksum, version }
 }
 
 /// The newest version that a replica reads; 0 where it reads all that we write.

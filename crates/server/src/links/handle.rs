@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
-use base::io_text::plain;
+use base::io_error_text::plain;
 use engine::runtime::log::log_warning;
 use replication::primary::{Announced, ReplconfReply};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use base::io_text::plain;
+use base::io_error_text::plain;
 use config::LogLevel;
 use config::settings::TLS_REPLICATION;
 use durability::apply::{ApplyReport, StreamApplier};

@@ -12,7 +12,7 @@ use std::sync::mpsc::SyncSender;
 use std::task::Poll;
 use std::time::Duration;
 
-use base::io_text::plain;
+use base::io_error_text::plain;
 use base::number::parse_i64;
 use config::settings::{REPL_BACKLOG_SIZE, REPL_DISABLE_TCP_NODELAY};
 use engine::clients::registry::client_flags;

@@ -14,7 +14,7 @@ use engine::admission::acl_check::{Login, verify};
 use engine::session::Session;
 use engine::session::Step;
 use engine::table::command_table::CommandEntry;
-use proto::memcached::{Failure, Form, Operation, Request, Response, Store, StoreMode, answer};
+use proto::memcached::{Failure, Form, Operation, Request, Response, Store, StoreMode, response};
 
 use super::MemcachedServer;
 use super::command_map::CommandKind;
@@ -56,7 +56,7 @@ pub(crate) fn delay(
         _ => false,
     };
     let now_us = server.keyspace.clock().monotonic_us();
-    let late = || server.guesses.delay(&server.config, session.client.peer, now_us);
+    let late = || server.auth_failures.delay(&server.config, session.client.peer, now_us);
     let delay = is_attempt.then(late).flatten()?;
     let entry = server.memcached.commands(server).entry(CommandKind::LogIn)?;
     server.stats.delayed_logins.fetch_add(1, Ordering::Relaxed);
@@ -72,7 +72,7 @@ pub(crate) fn needs_login(server: &MemcachedServer) -> bool {
 impl RequestContext<'_> {
     /// Serves a client that has not said who it is.
     #[cold]
-    pub(super) fn serve_stranger(&mut self) -> Step {
+    pub(super) fn serve_unauthenticated(&mut self) -> Step {
         match &self.request.operation {
             Operation::ListMechanisms | Operation::Authenticate { .. } => self.authenticate(),
             Operation::Version if matches!(self.request.form, Form::Binary { .. }) => {

@@ -11,7 +11,7 @@ use engine::lane::Lane;
 use engine::session::{Session, Stepwise};
 use engine::table::command_table::CommandEntry;
 use keyspace::{Location, Refusal, Tx};
-use proto::memcached::{Form, KEY_LENGTH_MAX, Operation, Request, Response, answer};
+use proto::memcached::{Form, KEY_LENGTH_MAX, Operation, Request, Response, response};
 use proto::{Output, OwnedArgs};
 
 use super::command_map::{self, CommandKind, keys_of};
@@ -19,7 +19,7 @@ use super::counters::{Counter, RequestCounters};
 use super::details::Noted;
 use super::events::Events;
 use super::items::Work;
-use super::{MemcachedServer, failure_of, many, plain_key};
+use super::{MemcachedServer, failure_of, multiget, plain_key};
 
 /// What a request counts and tells, before it is final.
 pub(super) struct Told {
@@ -146,7 +146,7 @@ impl ForeignBody for RequestBody<'_> {
         if self.only_key.is_some() {
             return None;
         }
-        many::in_steps(self.server, self.request, entry)
+        multiget::in_steps(self.server, self.request, entry)
     }
 
     #[inline]

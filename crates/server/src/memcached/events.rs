@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use base::time::UnixMillis;
 use engine::clients::mailbox::Outbox;
 use engine::limits::eviction_observer::EvictionObserver;
-use engine::session::{Class, Classes};
+use engine::session::{WatchClass, WatchClasses};
 use keyspace::{EntryRef, Kind};
 use proto::memcached::{Failure, Form, Request, Response, Store, StoreMode};
 
@@ -19,27 +19,27 @@ use super::crawler::percent_encoded;
 
 /// What is to be told of a request.
 pub(super) struct Events {
-    watched: Classes,
+    watched: WatchClasses,
     /// Whose request it is.
     descriptor: i32,
-    lines: Vec<(Class, String)>,
+    lines: Vec<(WatchClass, String)>,
 }
 
 impl Events {
     /// Of a client's request.
-    pub(super) fn of(watched: Classes, descriptor: i32) -> Self {
+    pub(super) fn of(watched: WatchClasses, descriptor: i32) -> Self {
         Self { watched, descriptor, lines: Vec::new() }
     }
 
     /// Whether anybody watches this.
     #[inline]
-    pub(super) fn is_watched(&self, class: Class) -> bool {
+    pub(super) fn is_watched(&self, class: WatchClass) -> bool {
         self.watched.has(class)
     }
 
     /// What happened, in order.
     #[inline]
-    pub(super) fn lines(&mut self) -> impl Iterator<Item = (Class, String)> {
+    pub(super) fn lines(&mut self) -> impl Iterator<Item = (WatchClass, String)> {
         self.lines.drain(..)
     }
 
@@ -48,7 +48,7 @@ impl Events {
     pub(super) fn fetch(&mut self, key: &[u8], size: Option<usize>) {
         let (status, class) = if size.is_some() { ("found", 1) } else { ("not_found", 0) };
         let status = format_args!("status={status} clsid={class}");
-        self.add(Class::Fetchers, ("item_get", key), status, size.unwrap_or(0));
+        self.add(WatchClass::Fetchers, ("item_get", key), status, size.unwrap_or(0));
     }
 
     /// An item was stored, or was not.
@@ -69,7 +69,7 @@ impl Events {
             _ => "not_stored",
         };
         let status = format_args!("status={status} cmd={command} ttl={ttl_s} clsid=1");
-        self.add(Class::Mutations, ("item_store", key), status, size);
+        self.add(WatchClass::Mutations, ("item_store", key), status, size);
     }
 
     /// An item was deleted.
@@ -77,10 +77,16 @@ impl Events {
     pub(super) fn delete(&mut self, key: &[u8], request: &Request<'_>, size: usize) {
         let command = if matches!(request.form, Form::Meta(_)) { "md" } else { "delete" };
         let status = format_args!("cmd={command} clsid=1");
-        self.add(Class::Deletions, ("deleted", key), status, size);
+        self.add(WatchClass::Deletions, ("deleted", key), status, size);
     }
 
-    fn add(&mut self, class: Class, (kind, key): (&str, &[u8]), status: impl Display, size: usize) {
+    fn add(
+        &mut self,
+        class: WatchClass,
+        (kind, key): (&str, &[u8]),
+        status: impl Display,
+        size: usize,
+    ) {
         let (key, cfd) = (percent_encoded(key), self.descriptor);
         self.lines.push((class, format!("type={kind} key={key} {status} cfd={cfd} size={size}")));
     }
@@ -101,11 +107,11 @@ impl EvictionObserver for Memcached {
             self.counters.count(lane, Counter::EvictedNonzero);
         }
         self.evicted_idle_s.store(idle_s, Ordering::Relaxed);
-        self.watchers.is_watched(Class::Evictions).then(|| eviction(entry, now, idle_s))
+        self.watchers.is_watched(WatchClass::Evictions).then(|| eviction(entry, now, idle_s))
     }
 
     fn notify(&self, outbox: Outbox<'_>, now_us: i64, noted: String) {
-        self.watchers.notify(outbox, now_us, Class::Evictions, noted);
+        self.watchers.notify(outbox, now_us, WatchClass::Evictions, noted);
     }
 }
 

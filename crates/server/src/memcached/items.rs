@@ -7,13 +7,13 @@
 use base::number::format_i64;
 use base::time::UnixMillis;
 use commands::change;
-use engine::session::Class;
-use keyspace::{EntryRef, EventClass, Kind, Lifetime, NewText, Notes, Refusal, Text, Tx};
+use engine::session::WatchClass;
+use keyspace::{EntryRef, EventClass, ItemNotes, Kind, Lifetime, NewText, Refusal, Text, Tx};
 use persist::entry_notes::EntryNote;
 use proto::Output;
 use proto::memcached::{
     Arithmetic, Deadline, Delete, Expiry, Failure, Item, ItemValue, Number, Operation, Request,
-    Response, Retrieve, Store, StoreMode, answer,
+    Response, Retrieve, Store, StoreMode, response,
 };
 
 use super::body::Told;
@@ -70,7 +70,7 @@ impl Work<'_> {
             }
             _ => unreachable!("nothing else is done to items"),
         };
-        if self.told.events.is_watched(Class::Mutations) {
+        if self.told.events.is_watched(WatchClass::Mutations) {
             self.notify_store(key, &response)?;
         }
         self.answer(response);
@@ -80,7 +80,7 @@ impl Work<'_> {
     /// Tells who watches that an item is looked up.
     #[inline]
     fn notify_fetch(&mut self, key: &[u8]) -> Result<(), Refusal> {
-        if self.told.events.is_watched(Class::Fetchers) {
+        if self.told.events.is_watched(WatchClass::Fetchers) {
             self.told.events.fetch(key, size_of_item(self.tx.peek(key)?));
         }
         Ok(())
@@ -179,7 +179,7 @@ impl Work<'_> {
         answer(self.out, self.request, Response::Hit(item));
         entry.set_read(true);
         if won {
-            self.tx.set_notes(key, Notes { is_won: true, ..notes })?;
+            self.tx.set_notes(key, ItemNotes { is_won: true, ..notes })?;
         }
         if is_last {
             change::remove(self.tx, key)?;
@@ -215,7 +215,7 @@ impl Work<'_> {
         };
         // The client that is to fill it got an item.
         self.told.counters.add_if(is_get, Counter::GetHits);
-        let notes = Notes { is_won: true, ..Notes::default() };
+        let notes = ItemNotes { is_won: true, ..ItemNotes::default() };
         self.put(key, b"", Some(expiry), notes)?;
         let cas = self.finish_cas(key, retrieve.new_cas)?;
         let ttl_s = self.ttl(key)?;
@@ -241,7 +241,7 @@ impl Work<'_> {
         self.told.counters.add(Counter::CmdSet);
         self.told.details.record(key, Asked::Set);
         let found = self.tx.peek(key)?.map(EntryRef::kind);
-        let (mut notes, mut expiry) = (Notes::of_flags(store.flags), Some(store.expiry));
+        let (mut notes, mut expiry) = (ItemNotes::of_flags(store.flags), Some(store.expiry));
         // Whether there is an item is asked before which one it is.
         let is_refused = match store.mode {
             StoreMode::Add => found.is_some(),
@@ -272,7 +272,7 @@ impl Work<'_> {
             }
             if is_late {
                 let is_won = self.notes_of(key)?.is_won;
-                notes = Notes { is_stale: true, is_won, ..notes };
+                notes = ItemNotes { is_stale: true, is_won, ..notes };
                 expiry = None;
             }
             self.told.counters.add(Counter::CasHits);
@@ -328,14 +328,14 @@ impl Work<'_> {
     fn renew(&mut self, key: &[u8]) -> Result<(), Refusal> {
         self.told.counters.add(Counter::TotalItems);
         let flags = self.notes_of(key)?.flags;
-        self.tx.set_notes(key, Notes::of_flags(flags))?;
+        self.tx.set_notes(key, ItemNotes::of_flags(flags))?;
         if let Some(entry) = self.tx.peek(key)? {
             entry.set_read(false);
         }
         Ok(())
     }
 
-    fn notes_of(&mut self, key: &[u8]) -> Result<Notes, Refusal> {
+    fn notes_of(&mut self, key: &[u8]) -> Result<ItemNotes, Refusal> {
         Ok(self.tx.peek(key)?.map(EntryRef::notes).unwrap_or_default())
     }
 
@@ -354,7 +354,7 @@ impl Work<'_> {
         // What is marked as stale stays.
         if !delete.invalidates {
             self.told.counters.add(Counter::DeleteHits);
-            if self.told.events.is_watched(Class::Deletions) {
+            if self.told.events.is_watched(WatchClass::Deletions) {
                 let left = if delete.empties { None } else { self.tx.peek(key)? };
                 self.told.events.delete(key, self.request, size_of_item(left).unwrap_or(0));
             }
@@ -380,7 +380,7 @@ impl Work<'_> {
             self.journal_item(key)?;
         }
         if delete.invalidates {
-            let notes = Notes { is_stale: true, is_won: false, ..notes };
+            let notes = ItemNotes { is_stale: true, is_won: false, ..notes };
             self.tx.set_notes(key, notes)?;
         }
         self.tx.set_version(key, delete.new_cas.unwrap_or(0))?;
@@ -397,7 +397,7 @@ impl Work<'_> {
                 self.told.counters.add(misses);
                 return Ok(Response::NotFound);
             };
-            self.put(key, initial.to_string().as_bytes(), Some(expiry), Notes::default())?;
+            self.put(key, initial.to_string().as_bytes(), Some(expiry), ItemNotes::default())?;
             return self.number(key, initial, change, true);
         };
         let Some(text) = entry.text() else { return Ok(Response::Failed(WRONG_TYPE)) };
@@ -485,7 +485,7 @@ impl Work<'_> {
         key: &[u8],
         value: &[u8],
         expiry: Option<Expiry>,
-        notes: Notes,
+        notes: ItemNotes,
     ) -> Result<(), Refusal> {
         self.told.counters.add(Counter::TotalItems);
         let lifetime = match expiry.map(|expiry| expiry.deadline(self.tx.now())) {

@@ -16,7 +16,7 @@ mod details;
 pub(crate) mod events;
 mod flush;
 mod items;
-mod many;
+mod multiget;
 mod number;
 mod server;
 mod stats;
@@ -32,7 +32,7 @@ use config::settings::{MEMCACHED_FLUSH, MEMCACHED_ITEM_SIZE_MAX};
 use keyspace::{Location, Refusal};
 use proto::Output;
 use proto::memcached::{
-    Dialect, Failure, Form, ItemLimits, Key, Operation, Request, Response, answer,
+    Dialect, Failure, Form, ItemLimits, Key, Operation, Request, Response, response,
 };
 
 pub(crate) use server::MemcachedServer;
@@ -206,7 +206,7 @@ pub(crate) fn execute(
     let is_authenticated = auth::is_authenticated(server, session);
     let mut context = RequestContext { server, lane, session, request, location, out };
     if !is_authenticated {
-        return context.serve_stranger();
+        return context.serve_unauthenticated();
     }
     match &request.operation {
         Operation::Retrieve(_)

@@ -14,7 +14,7 @@ use engine::clients::multicast::Subscribers;
 use engine::clients::registry::{Client, Delivery, Peer, client_flags};
 use engine::session::Session;
 use engine::session::Step;
-use engine::session::{CLASSES, Class, Classes, EventWatch};
+use engine::session::{CLASSES, EventWatch, WatchClass, WatchClasses};
 use proto::memcached::{Failure, Response};
 use proto::{Output, Reply, Resp};
 
@@ -37,8 +37,8 @@ const WATCHING: u32 = client_flags::WATCHER | client_flags::MONITOR;
 const TOO_MANY: &[u8] = b"WATCHER_TOO_MANY log watcher limit reached";
 
 /// The classes that a client names; those who fetch if it names none.
-fn classes_of(words: &[&[u8]]) -> Option<Classes> {
-    let mut classes = Classes::default();
+fn classes_of(words: &[&[u8]]) -> Option<WatchClasses> {
+    let mut classes = WatchClasses::default();
     for word in words {
         match CLASSES.iter().find(|(_, name)| name == word) {
             Some((class, _)) => classes.0 |= 1 << *class as u8,
@@ -46,7 +46,7 @@ fn classes_of(words: &[&[u8]]) -> Option<Classes> {
             None => return None,
         }
     }
-    Some(if words.is_empty() { Classes(1 << Class::Fetchers as u8) } else { classes })
+    Some(if words.is_empty() { WatchClasses(1 << WatchClass::Fetchers as u8) } else { classes })
 }
 
 /// All who watch.
@@ -61,18 +61,18 @@ pub(crate) struct Watchers {
 impl Watchers {
     /// Whether anybody watches this.
     #[inline]
-    pub(crate) fn is_watched(&self, class: Class) -> bool {
+    pub(crate) fn is_watched(&self, class: WatchClass) -> bool {
         !self.by_class[class as usize].is_empty()
     }
 
     /// What anybody watches.
     #[inline]
-    pub(super) fn watched(&self) -> Classes {
+    pub(super) fn watched(&self) -> WatchClasses {
         if self.len() == 0 {
-            return Classes::default();
+            return WatchClasses::default();
         }
         let watched = CLASSES.iter().filter(|(class, _)| self.is_watched(*class));
-        Classes(watched.fold(0, |classes, (class, _)| classes | 1 << *class as u8))
+        WatchClasses(watched.fold(0, |classes, (class, _)| classes | 1 << *class as u8))
     }
 
     /// How many watch.
@@ -84,7 +84,13 @@ impl Watchers {
     /// Tells all who watch a class what happened, at this time in microseconds; the caller wakes
     /// workers.
     #[cold]
-    pub(crate) fn notify(&self, outbox: Outbox<'_>, now: i64, class: Class, what: impl Display) {
+    pub(crate) fn notify(
+        &self,
+        outbox: Outbox<'_>,
+        now: i64,
+        class: WatchClass,
+        what: impl Display,
+    ) {
         let (seconds, micros) = (now / 1_000_000, now % 1_000_000);
         let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         let line = format!("ts={seconds}.{micros:06} gid={number} {what}\n");
@@ -98,8 +104,11 @@ impl Watchers {
     }
 
     /// The sets of subscribers of some classes.
-    pub(crate) fn subscriber_sets(&self, classes: Classes) -> impl Iterator<Item = &Subscribers> {
-        let of_class = move |(class, _): &(Class, &[u8])| {
+    pub(crate) fn subscriber_sets(
+        &self,
+        classes: WatchClasses,
+    ) -> impl Iterator<Item = &Subscribers> {
+        let of_class = move |(class, _): &(WatchClass, &[u8])| {
             classes.has(*class).then(|| &self.by_class[*class as usize])
         };
         CLASSES.iter().filter_map(of_class)
@@ -115,7 +124,7 @@ impl Watchers {
     }
 
     /// Has a client watch from now on; `false` if too many do.
-    fn join(&self, mailboxes: &Mailboxes, client: &Arc<Client>, classes: Classes) -> bool {
+    fn join(&self, mailboxes: &Mailboxes, client: &Arc<Client>, classes: WatchClasses) -> bool {
         let more = |watchers| (watchers < WATCHERS_MAX).then_some(watchers + 1);
         let joined = self.watchers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok();
         if joined {
@@ -188,13 +197,13 @@ pub(crate) fn notify_departure(server: &MemcachedServer, session: &Session) {
 /// Tells at once: the turn in which a client is met or lost may be over.
 fn notify_of(server: &MemcachedServer, client: &Client, kind: &str, reason: &str) {
     let watchers = &server.memcached.watchers;
-    if watchers.is_watched(Class::Connections) {
+    if watchers.is_watched(WatchClass::Connections) {
         let (wakes, cfd) = (PendingWakes::default(), client.descriptor);
         let what = format_args!("type={kind} {}{reason} cfd={cfd}", end_of(client));
         watchers.notify(
             server.outbox(&wakes),
             server.keyspace.clock().now_us(),
-            Class::Connections,
+            WatchClass::Connections,
             what,
         );
         server.mailboxes.wake(&wakes);
@@ -214,7 +223,7 @@ mod tests {
     use engine::clients::registry::Delivery;
     use proto::Output;
 
-    use super::{BACKLOG, Class, Classes, EventWatch, classes_of, write_lines};
+    use super::{BACKLOG, EventWatch, WatchClass, WatchClasses, classes_of, write_lines};
     use crate::memcached::counters::Counters;
 
     #[test]
@@ -222,11 +231,14 @@ mod tests {
         let of = |words: &[&str]| {
             classes_of(&words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>())
         };
-        assert!(of(&[]).is_some_and(|it| it.has(Class::Fetchers) && !it.has(Class::Mutations)));
+        assert!(
+            of(&[])
+                .is_some_and(|it| it.has(WatchClass::Fetchers) && !it.has(WatchClass::Mutations))
+        );
         let two = of(&["mutations", "evictions"]).unwrap();
-        assert!(two.has(Class::Mutations) && two.has(Class::Evictions));
-        assert!(!two.has(Class::Fetchers));
-        assert_eq!(of(&["proxyreqs"]), Some(Classes::default()));
+        assert!(two.has(WatchClass::Mutations) && two.has(WatchClass::Evictions));
+        assert!(!two.has(WatchClass::Fetchers));
+        assert_eq!(of(&["proxyreqs"]), Some(WatchClasses::default()));
         assert_eq!(of(&["fetchers", "nonsense"]), None);
     }
 

@@ -9,16 +9,16 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use engine::journal::Seen;
-use engine::session::{Executed, OffloadResult, Then};
+use engine::session::{AfterOffload, Executed, OffloadResult};
 use engine::shared::Shared;
 use keyspace::Refusal;
 use proto::{Output, Reply};
 use tokio::sync::oneshot;
 
+use super::copied_keys::{self, CopiedKey, Deletion};
 use super::fault::{Fault, target_error};
 use super::handle::MigrationThread;
-use super::order::MigrateOrder;
-use super::parcels::{self, Deletion, Parcel};
+use super::request::MigrateRequest;
 use super::target_link::{TargetAnswer, TargetLink};
 
 /// So many keys are locked at once.
@@ -39,7 +39,7 @@ const LAST_LOOK: Duration = Duration::from_millis(200);
 /// Carries out an order and replies.
 pub(super) async fn run(
     thread: Rc<MigrationThread>,
-    order: Box<MigrateOrder>,
+    order: Box<MigrateRequest>,
     sender: oneshot::Sender<OffloadResult>,
 ) {
     let server = thread.server;
@@ -59,12 +59,12 @@ pub(super) async fn run(
         Err(refusal) => server.refuse(refusal, reply),
     }
     let micros = u64::try_from(clock.monotonic_us() - began_us).unwrap_or(0);
-    let MigrateOrder { entry, args, .. } = *order;
+    let MigrateRequest { entry, args, .. } = *order;
     let ran = Executed { entry, args, micros, failed: result.is_err(), program: None };
     // What it changed, it changed by transactions of its own: all of them are seen.
     let seen = Seen::own(server.journal.end());
     // The client may be gone.
-    let _ = sender.send(OffloadResult { output, seen, ran, then: Then::Nothing });
+    let _ = sender.send(OffloadResult { output, seen, ran, then: AfterOffload::Nothing });
 }
 
 /// What is under way.
@@ -96,12 +96,12 @@ struct Tally {
 
 /// What goes to other threads, and comes back.
 struct Load {
-    order: Box<MigrateOrder>,
+    order: Box<MigrateRequest>,
     /// What is copied and not packed.
-    copied: VecDeque<Parcel>,
+    copied: VecDeque<CopiedKey>,
     /// The commands that are to be sent, and the keys that they are for.
     bytes: Vec<u8>,
-    packed: Vec<Parcel>,
+    packed: Vec<CopiedKey>,
     /// Which of the first of them the target has, as far as it has answered.
     answers: Vec<bool>,
 }
@@ -112,7 +112,7 @@ impl<'a> Exchange<'a> {
     }
 
     /// Sends the keys, and again those that changed meanwhile.
-    async fn carry_out(&mut self, order: Box<MigrateOrder>) -> Option<Box<MigrateOrder>> {
+    async fn carry_out(&mut self, order: Box<MigrateRequest>) -> Option<Box<MigrateRequest>> {
         let (mut due, rounds) = (due(&order), if order.replaces { ROUNDS } else { 1 });
         let mut load = Load::new(order);
         for round in 0..rounds {
@@ -224,7 +224,7 @@ impl<'a> Exchange<'a> {
 }
 
 impl Load {
-    fn new(order: Box<MigrateOrder>) -> Self {
+    fn new(order: Box<MigrateRequest>) -> Self {
         let (copied, bytes, packed, answers) = Default::default();
         Self { order, copied, bytes, packed, answers }
     }
@@ -236,7 +236,7 @@ impl Load {
         keys: &[usize],
         lane: usize,
     ) -> Result<usize, Refusal> {
-        let copied = parcels::copy(server, &self.order, keys, lane)?;
+        let copied = copied_keys::copy(server, &self.order, keys, lane)?;
         let count = copied.len();
         self.copied = copied.into();
         self.pack();
@@ -263,7 +263,7 @@ impl Load {
         let deletion = if self.order.copies || self.packed.is_empty() {
             Deletion::Done { changed: Vec::new() }
         } else {
-            parcels::delete(server, &self.order, &mut self.packed, lane)?
+            copied_keys::delete(server, &self.order, &mut self.packed, lane)?
         };
         if matches!(deletion, Deletion::Done { .. }) {
             self.pack();
@@ -292,7 +292,7 @@ impl Tally {
 }
 
 /// The keys that are to be sent: one that takes its own place would be told to have changed.
-fn due(order: &MigrateOrder) -> Vec<usize> {
+fn due(order: &MigrateRequest) -> Vec<usize> {
     let mut named = HashSet::new();
     order.keys.clone().filter(|&index| !order.replaces || named.insert(order.key(index))).collect()
 }

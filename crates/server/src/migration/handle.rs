@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use base::io_text::plain;
+use base::io_error_text::plain;
 use engine::runtime::lanes::STACK_BYTES;
 use engine::session::OffloadResult;
 use keyspace::Refusal;
@@ -20,7 +20,7 @@ use tokio::task::spawn_local;
 
 use super::exchange;
 use super::link_cache::LinkCache;
-use super::order::{MigrateOrder, MigrateTarget};
+use super::request::{MigrateRequest, MigrateTarget};
 use super::target_link::TargetLink;
 use crate::net::network::Network;
 
@@ -39,7 +39,7 @@ pub(crate) struct Migrations {
 
 /// An order, and where its reply goes.
 struct MigrationMessage {
-    order: Box<MigrateOrder>,
+    order: Box<MigrateRequest>,
     sender: oneshot::Sender<OffloadResult>,
 }
 
@@ -62,7 +62,7 @@ impl Migrations {
     pub(crate) fn begin(
         &'static self,
         server: &'static Network,
-        order: Box<MigrateOrder>,
+        order: Box<MigrateRequest>,
     ) -> Result<oneshot::Receiver<OffloadResult>, Refusal> {
         let (sender, receiver) = oneshot::channel();
         let mut thread = self.sender.lock().expect("no critical section here panics");

@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use super::order::MigrateTarget;
+use super::request::MigrateTarget;
 use super::target_link::TargetLink;
 
 /// So long one stays that nobody uses.

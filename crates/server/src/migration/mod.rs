@@ -3,13 +3,13 @@
 //! Invariant: no lock is held, and no worker waits, while the network is waited for; a key goes
 //! here only when the target has said that it has it, and as it was then.
 
+mod copied_keys;
 mod exchange;
 mod fault;
 mod handle;
 mod link_cache;
-mod order;
-mod parcels;
+mod request;
 mod target_link;
 
 pub(crate) use handle::Migrations;
-pub(crate) use order::{Credentials, MigrateOrder, MigrateTarget};
+pub(crate) use request::{Credentials, MigrateRequest, MigrateTarget};

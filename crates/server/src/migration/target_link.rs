@@ -15,7 +15,7 @@ use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 
 use super::fault::{Cause, Fault};
-use super::order::{Credentials, MigrateOrder, MigrateTarget};
+use super::request::{Credentials, MigrateRequest, MigrateTarget};
 use crate::net::connection::Stream;
 use crate::net::network::Network;
 
@@ -77,7 +77,7 @@ impl TargetLink {
 
     /// Introduces itself and turns to the order's database; what the target says against it. No
     /// key is sent before: where SELECT fails it would come into another database.
-    pub(super) async fn greet(&mut self, order: &MigrateOrder) -> Result<Option<Vec<u8>>, Fault> {
+    pub(super) async fn greet(&mut self, order: &MigrateRequest) -> Result<Option<Vec<u8>>, Fault> {
         if self.is_greeted {
             return Ok(None);
         }

@@ -3,7 +3,7 @@
 //! Invariant: they run on the main thread and never execute a command; a new connection is in a
 //! worker's hands microseconds after it was accepted.
 
-mod certified;
+mod certificate_user;
 mod refusal;
 mod tcp;
 
@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 
-use base::io_text::plain;
+use base::io_error_text::plain;
 use config::settings::{
     BIND, DATABASES, LISTEN_ON_ANY_PORT, MAXCLIENTS, MAXCLIENTS_RESERVED, MEMCACHED_DATABASE,
     MEMCACHED_PORT, MEMCACHED_PORT_FILENAME, MEMCACHED_PREFIX_DELIMITER, MEMCACHED_TLS,
@@ -560,7 +560,7 @@ pub(crate) fn accept(
     let user = Some(server.users.default_user()).filter(|_| !has_password);
     let mut session = Session::new(client, user, is_local);
     if let RawStream::Tls(stream) = &stream {
-        certified::introduce(server, &mut session, stream.session());
+        certificate_user::introduce(server, &mut session, stream.session());
     }
     if protocol == Protocol::Memcached {
         session.memcached = Some(MemcachedState::new(server));

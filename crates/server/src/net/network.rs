@@ -10,7 +10,7 @@ use std::time::Duration;
 use engine::clients::client_id::ClientId;
 use engine::journal::Seen;
 use engine::runtime::log::{log_notice, log_warning};
-use engine::session::{Executed, OffloadResult, Session, Suspension, Then};
+use engine::session::{AfterOffload, Executed, OffloadResult, Session, Suspension};
 use proto::{Output, ProtocolError};
 use tokio::sync::oneshot;
 
@@ -66,7 +66,7 @@ impl Network {
     }
 
     /// Gives up the connection of a client that becomes a replica.
-    pub(crate) fn emigrate(&self, moving: Box<Moving>) {
+    pub(crate) fn hand_over_to_links(&self, moving: Box<Moving>) {
         match self.links.get() {
             Some(enter) => enter(moving),
             None => self.session_ended(moving.session.client.id),
@@ -89,7 +89,7 @@ impl Network {
 
     /// Has an answer that is ready leave after a time, which counts as the command's own. A session
     /// that is gone keeps no timer.
-    pub(crate) fn answer_later(&self, time: Duration, output: Output, ran: Executed) -> Suspension {
+    pub(crate) fn delay_reply(&self, time: Duration, output: Output, ran: Executed) -> Suspension {
         let (mut sender, receiver) = oneshot::channel();
         let listeners = self.listeners.get().expect("clients come by listeners");
         listeners.runtime.spawn(async move {
@@ -102,7 +102,7 @@ impl Network {
                 output,
                 seen: Seen::default(),
                 ran,
-                then: Then::Nothing,
+                then: AfterOffload::Nothing,
             });
         });
         Suspension::Offload(receiver)

@@ -33,7 +33,7 @@ const LONGEST: Duration = Duration::from_secs(3600);
 
 /// What waits to be sent to a client, in bytes.
 #[derive(Clone, Copy)]
-pub(crate) struct Owed {
+pub(crate) struct UnsentBytes {
     pub(crate) all: u64,
     /// What others brought upon it: notices of changes, and what is still to be passed on.
     pub(crate) notices: u64,
@@ -43,7 +43,7 @@ pub(crate) struct Owed {
 pub(crate) fn is_exceeded(
     server: &Network,
     client: &Arc<Client>,
-    owed: Owed,
+    owed: UnsentBytes,
     now: UnixMillis,
 ) -> bool {
     let flags = client.live.flags.load(Ordering::Relaxed);

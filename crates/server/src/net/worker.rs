@@ -23,10 +23,10 @@ use engine::clients::unregistration::Unregistration;
 use engine::execute::{Executor, InputHandover};
 use engine::lane::{Lane, is_over};
 use engine::runtime::counters::add;
-use engine::runtime::drill;
+use engine::runtime::event_loops::EventLoopCycles;
+use engine::runtime::failpoint;
 use engine::runtime::lanes::READ_SIZE;
-use engine::runtime::looks::SocketLooks;
-use engine::runtime::loops::Turns;
+use engine::runtime::yielding::YieldQueue;
 use engine::session::Session;
 use keyspace::TxOptions;
 use proto::Output;
@@ -65,7 +65,7 @@ pub(crate) struct Worker {
     pub(crate) group_commit: GroupCommit,
     /// What the present turn of a session has taken so far, in microseconds.
     turn_us: Cell<i64>,
-    looks: SocketLooks,
+    looks: YieldQueue,
     pub(crate) handover: InputHandover,
     pub(crate) deferred: DeferredSessions,
     pub(crate) durability_waiters: DurabilityWaiters,
@@ -108,7 +108,7 @@ impl Worker {
             neighbours: Cell::new(0),
             group_commit: GroupCommit::default(),
             turn_us: Cell::new(0),
-            looks: SocketLooks::default(),
+            looks: YieldQueue::default(),
             handover: InputHandover::default(),
             deferred: DeferredSessions::default(),
             durability_waiters: DurabilityWaiters::default(),
@@ -153,7 +153,7 @@ impl Worker {
 
     /// The same for a session whose turn began and ended then.
     pub(crate) fn end_turn_at(&self, waker: &Waker, times_us: (i64, i64)) {
-        self.looks.give_way(waker, times_us, drill::are_turns_short());
+        self.looks.give_way(waker, times_us, failpoint::are_turns_short());
     }
 
     /// Whether the present batch's replies, of so many bytes, are to wait for a second turn of
@@ -178,7 +178,9 @@ impl Worker {
         self.counters.sessions.fetch_sub(1, Ordering::Relaxed);
         match exit {
             Exit::Closed => self.server.session_ended(client.id),
-            Exit::Moved(moving) if moving.session.asks_for_sync() => self.server.emigrate(moving),
+            Exit::Moved(moving) if moving.session.asks_for_sync() => {
+                self.server.hand_over_to_links(moving)
+            }
             Exit::Moved(moving) if moving.session.asks_for_http() => {
                 self.server.give_to_http(*moving);
             }
@@ -227,15 +229,15 @@ pub(crate) fn run(
 }
 
 /// How far the loop of a runtime has come.
-pub(crate) fn turns_of(metrics: &RuntimeMetrics) -> Turns {
+pub(crate) fn turns_of(metrics: &RuntimeMetrics) -> EventLoopCycles {
     let micros = metrics.worker_total_busy_duration(0).as_micros();
     let micros = u64::try_from(micros).unwrap_or(u64::MAX);
     let (cycles, steps) = (metrics.worker_park_count(0), metrics.worker_park_unpark_count(0));
-    Turns { cycles, micros, steps }
+    EventLoopCycles { cycles, micros, steps }
 }
 
 async fn receive(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Message>) {
-    let expiry = tokio::task::spawn_local(crate::net::housekeeping::run(Rc::clone(&worker)));
+    let expiry = tokio::task::spawn_local(crate::net::worker_cron::run(Rc::clone(&worker)));
     worker.server.mailboxes.open(worker.lane.number);
     let mail = tokio::task::spawn_local(deliver_mail(Rc::clone(&worker)));
     // These do the work of many tasks in one turn.

@@ -9,13 +9,13 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use base::io_text::plain;
+use base::io_error_text::plain;
 use config::{LogLevel, SetError};
 use engine::clients::mailbox::PendingWakes;
 use engine::journal::Seen;
 use engine::observe::pubsub::Space;
 use engine::runtime::log::{log_notice, log_warning};
-use engine::session::{Executed, OffloadResult, Then};
+use engine::session::{AfterOffload, Executed, OffloadResult};
 use keyspace::Refusal;
 use proto::{Output, Reply, Resp};
 use sentinel::{
@@ -181,8 +181,12 @@ impl Driver {
         let Asker { ran, answer, since_us, .. } = asker;
         let micros = self.server.keyspace.clock().monotonic_us() - since_us;
         let ran = Executed { micros: u64::try_from(micros).unwrap_or(0), failed, ..ran };
-        let _ =
-            answer.send(OffloadResult { output, seen: Seen::default(), ran, then: Then::Nothing });
+        let _ = answer.send(OffloadResult {
+            output,
+            seen: Seen::default(),
+            ran,
+            then: AfterOffload::Nothing,
+        });
     }
 
     fn reply(&mut self, client: ClientId, bytes: &[u8]) {

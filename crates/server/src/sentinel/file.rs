@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use base::io_text::plain;
+use base::io_error_text::plain;
 use config::Config;
 use engine::runtime::replace_file;
 use rustix::fs::{Access, access};

@@ -8,9 +8,9 @@ use std::thread;
 use std::time::Duration;
 
 use base::Random;
-use base::io_text::plain;
+use base::io_error_text::plain;
 use config::settings::{LOGLEVEL, REQUIREPASS, TLS_PORT, TLS_REPLICATION};
-use config::{LogLevel, Place, Source};
+use config::{ConfigLine, LogLevel, Source};
 use engine::runtime::log::log_notice;
 use rustix::fs::{Access, access};
 use sentinel::{ConfigError, Level, Options, Sentinel};
@@ -93,6 +93,6 @@ fn options(server: &Network) -> Options {
 
 fn refusal(server: &Network, error: ConfigError) -> String {
     let path = server.config.path().unwrap_or(Path::new("")).to_owned();
-    let place = Place { source: Source::File(path), line: error.line, text: error.text };
+    let place = ConfigLine { source: Source::File(path), line: error.line, text: error.text };
     place.refuse(error.reason).to_string()
 }

@@ -11,10 +11,10 @@ use std::time::Duration;
 use config::settings::{
     CRASH_LOG_ENABLED, DEBUG_CONTEXT, HIDE_USER_DATA_FROM_LOG, USE_EXIT_ON_PANIC, WATCHDOG_PERIOD,
 };
-use crash::{Manner, Part, Teller};
-use engine::runtime::drill;
-use engine::runtime::last_words;
-use engine::runtime::loops::Heartbeat;
+use crash::{LineFormat, Part, ReportSource};
+use engine::runtime::event_loops::Heartbeat;
+use engine::runtime::failpoint;
+use engine::runtime::signal_safe_log;
 use engine::runtime::version;
 use engine::session::client_info::describe;
 use tokio::runtime::Handle;
@@ -26,7 +26,7 @@ use crate::server::Server;
 /// Shorter periods are taken for this one, as in Redis.
 const WATCH_PERIOD_LEAST: Duration = Duration::from_millis(200);
 
-struct ServerTeller {
+struct ServerReportSource {
     server: &'static Server,
     program: String,
     /// The loop of the main thread, which serves nobody and is not among the others.
@@ -36,7 +36,7 @@ struct ServerTeller {
 
 /// Reports crashes from now on. Called within the main thread's runtime.
 pub(crate) fn begin(server: &'static Server) -> io::Result<()> {
-    crash::begin(Box::leak(Box::new(ServerTeller {
+    crash::begin(Box::leak(Box::new(ServerReportSource {
         server,
         program: format!("Apus {}", version::full()),
         main: Handle::current(),
@@ -44,7 +44,7 @@ pub(crate) fn begin(server: &'static Server) -> io::Result<()> {
     })))
 }
 
-impl Teller for ServerTeller {
+impl ReportSource for ServerReportSource {
     fn is_enabled(&self) -> bool {
         self.server.config.get(CRASH_LOG_ENABLED)
     }
@@ -53,8 +53,8 @@ impl Teller for ServerTeller {
         self.server.config.get(USE_EXIT_ON_PANIC)
     }
 
-    fn write(&self, manner: Manner, line: Arguments<'_>) {
-        last_words::say(manner == Manner::Bare, line);
+    fn write(&self, manner: LineFormat, line: Arguments<'_>) {
+        signal_safe_log::say(manner == LineFormat::Bare, line);
     }
 
     fn program(&self) -> &str {
@@ -62,7 +62,7 @@ impl Teller for ServerTeller {
     }
 
     fn parts(&self, client: Option<u64>) -> Vec<Part> {
-        drill::point_in_report();
+        failpoint::point_in_report();
         let server = self.server;
         let mut parts = vec![Part::new("VERSIONS", move || versions(server))];
         let context = server.config.get(DEBUG_CONTEXT);
@@ -72,7 +72,7 @@ impl Teller for ServerTeller {
         }
         parts.extend(info::all().map(|(title, tell)| {
             let tell = move || {
-                drill::point_in_report();
+                failpoint::point_in_report();
                 tell(server)
             };
             Part::new(format!("INFO OUTPUT: {title}"), tell)

@@ -10,7 +10,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
 use std::process::{Command, Stdio};
 
-use base::io_text::plain;
+use base::io_error_text::plain;
 
 /// The variable that tells a process that it is the daemon.
 const MARK: &str = "APUS_DAEMON";

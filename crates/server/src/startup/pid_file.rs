@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use base::io_text::plain;
+use base::io_error_text::plain;
 use config::Config;
 use config::settings::PIDFILE;
 use engine::runtime::log::{Log, log_notice, log_warning};

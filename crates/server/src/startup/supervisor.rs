@@ -7,7 +7,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-use base::io_text::plain;
+use base::io_error_text::plain;
 use config::settings::SUPERVISED;
 use config::{Config, Supervised};
 use engine::runtime::log::{Log, log_warning};

@@ -6,7 +6,7 @@
 
 use std::{env, fs};
 
-use base::io_text::plain;
+use base::io_error_text::plain;
 use config::Config;
 use config::settings::{
     HTTP_PORT, HTTP_TLS_PORT, MEMCACHED_PORT, MEMCACHED_UDP_PORT, PORT, RUN_AS_USER, TLS_PORT,

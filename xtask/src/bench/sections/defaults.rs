@@ -1,8 +1,8 @@
 //! The default list of `redis-benchmark`, each test by itself, pipelined by 16.
 
-use super::super::classic::Classic;
 use super::super::figure::{Figure, Table};
 use super::super::goal::{Bound, Goal};
+use super::super::redis_benchmark::Classic;
 use super::{Bench, Finding};
 
 /// A test: its name, what chooses it, how many requests.

@@ -2,12 +2,12 @@
 
 use base::Random;
 
-use super::super::classic::Classic;
 use super::super::exchange::{Broadcast, Exchange, stay_on};
 use super::super::figure::{Figure, Table};
 use super::super::goal::{Bound, Goal};
 use super::super::peer::{REDIS_70, Running, Workers};
 use super::super::pipe;
+use super::super::redis_benchmark::Classic;
 use super::{Bench, Finding};
 
 const UNIT: &str = "server CPU us";

@@ -1,9 +1,9 @@
 //! One sorted set of a million members: what a change, a rank and a range cost.
 
-use super::super::classic::Classic;
 use super::super::figure::{Figure, Table};
 use super::super::goal::{Bound, Goal};
 use super::super::pipe;
+use super::super::redis_benchmark::Classic;
 use super::{Bench, Finding};
 
 const MEMBERS: u64 = 1_000_000;

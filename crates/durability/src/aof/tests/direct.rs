@@ -11,7 +11,7 @@ use persist::storage::simulated::HaltGuard;
 use super::ends::end_of_batches;
 use super::{LONG, WRITES, append_value, await_end, end, flush, has, new_disk, start};
 use super::{sync_now_and_then, write};
-use crate::aof::aligned::BLOCK;
+use crate::aof::aligned_buffer::BLOCK;
 use crate::aof::increment::OVER_PADDING;
 
 #[test]

@@ -2,7 +2,7 @@
 
 use base::random::Random;
 use engine::journal::DurabilityLevel;
-use engine::journal::copy::Copy;
+use engine::journal::journal_copy::JournalCopy;
 use proto::OwnedArgs;
 
 use super::{Rig, encoded, ends_of, words};
@@ -144,7 +144,7 @@ fn a_replica_has_what_its_primary_has() {
     for seed in 0..STREAMS {
         let random = &mut Random::from_seed(seed);
         let primary = durability_on(Box::new(new_disk()));
-        let (_, copy) = Copy::attach(&primary.journal, DurabilityLevel::None);
+        let (_, copy) = JournalCopy::attach(&primary.journal, DurabilityLevel::None);
         // What is known by another family's name is answered with an error, and not journalled.
         write(primary, random, UNITS);
         let stream = with_beside(&copy.bytes(), random);

@@ -18,7 +18,7 @@ use crate::limits::long_running::RunningGuard;
 use crate::runtime::background::CountedProgram;
 use crate::session::{Accounted, Resumable, Resumed};
 use crate::session::{AclSubject, Request};
-use crate::session::{Executed, OffloadResult, Session, Then};
+use crate::session::{AfterOffload, Executed, OffloadResult, Session};
 use crate::table::command_table::CommandEntry;
 use crate::transaction::unit::{Program, RunsOn, Unit};
 
@@ -82,7 +82,7 @@ impl Drop for GuardedProgram {
             return;
         }
         let server = unit.server;
-        if !server.ending.is_asked() {
+        if !server.shutdown_request.is_asked() {
             server.keyspace.abort("a transaction was given up half way and cannot be undone");
         }
         // Its locks end with the process.
@@ -176,7 +176,7 @@ impl OffloadedProgram {
 
     fn come_back(self, args: OwnedArgs) -> OffloadResult {
         let ran = Executed { args, ..Executed::begun(self.entry, Args::default()) };
-        let then = Then::GoesOn(Box::new(GuardedProgram::new(self)));
+        let then = AfterOffload::GoesOn(Box::new(GuardedProgram::new(self)));
         OffloadResult { output: Output::new(), seen: Seen::default(), ran, then }
     }
 
@@ -206,7 +206,7 @@ impl OffloadedProgram {
 
 /// What is passed on of a program that is over.
 fn over(output: Output, seen: Seen, ran: Executed) -> OffloadResult {
-    OffloadResult { output, seen, ran, then: Then::Nothing }
+    OffloadResult { output, seen, ran, then: AfterOffload::Nothing }
 }
 
 #[cfg(test)]
@@ -220,7 +220,7 @@ mod tests {
 
     use super::OffloadedProgram;
     use crate::session::Accounted;
-    use crate::session::Needs;
+    use crate::session::LockSet;
     use crate::testing;
     use crate::transaction::engine::Engine;
     use crate::transaction::unit::{Program, RunsOn, Unit};
@@ -231,8 +231,8 @@ mod tests {
     impl Accounted for Idle {}
 
     impl Program for Idle {
-        fn needs(&self, _: Args<'_>, _: &[Location]) -> Needs {
-            Needs::default()
+        fn needs(&self, _: Args<'_>, _: &[Location]) -> LockSet {
+            LockSet::default()
         }
 
         fn run(
@@ -287,7 +287,7 @@ mod tests {
         for (undoable, seen) in [(true, Some(false)), (false, None)] {
             for comes_late in [false, true] {
                 let server = testing::engine();
-                server.ending.ask();
+                server.shutdown_request.ask();
                 let offloaded = half_done(server, undoable);
                 assert_eq!(sight(server), None, "it has its lock");
                 if comes_late {

@@ -19,9 +19,9 @@ use crate::commit::handler::{Outcome, Work};
 use crate::execute;
 use crate::journal::Seen;
 use crate::runtime::background::wait_for_client;
-use crate::runtime::drill;
+use crate::runtime::failpoint;
 use crate::session::{AclSubject, Request};
-use crate::session::{Executed, OffloadResult, Then};
+use crate::session::{AfterOffload, Executed, OffloadResult};
 
 /// A command that moves here without its locks.
 pub(crate) struct ReadPhase {
@@ -53,7 +53,7 @@ impl ReadPhase {
             Outcome::Heavy => unreachable!("heavy threads carry any load"),
             Outcome::Widen | Outcome::Wait(_) => {
                 let mut computed = phase.end_read_phase();
-                drill::between_phases();
+                failpoint::between_phases();
                 let unlocked = Unlocked { pass, options, client, subject };
                 let mut result = unlocked.lock(lane, partitions, &mut computed, args, work);
                 // Not before: under the locks it would take long to free what is left.
@@ -67,7 +67,7 @@ impl ReadPhase {
         output.pull(super::FIRST_PIECE);
         let ran =
             Executed { entry: work.entry, args, micros: watch.micros(), failed, program: None };
-        OffloadResult { output, seen, ran, then: Then::Nothing }
+        OffloadResult { output, seen, ran, then: AfterOffload::Nothing }
     }
 }
 
@@ -125,7 +125,7 @@ impl Unlocked {
                 execute::refuse(server, work.entry, &busy, work.resp, &mut output);
                 let ran =
                     Executed { failed: true, args, ..Executed::begun(work.entry, Args::default()) };
-                OffloadResult { output, seen: Seen::default(), ran, then: Then::Nothing }
+                OffloadResult { output, seen: Seen::default(), ran, then: AfterOffload::Nothing }
             }
         }
     }

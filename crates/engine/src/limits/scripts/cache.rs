@@ -17,7 +17,7 @@ use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use script::{ByDigest, Program, ScriptError, Sha1};
 
 use crate::limits::scripts::cost_history::{Cooldown, CostHistory};
-use crate::runtime::drill;
+use crate::runtime::failpoint;
 
 /// So many scripts that only EVAL brought are kept, as in Redis.
 const EVALUATED_MAX: usize = 500;
@@ -31,13 +31,13 @@ thread_local! {
 struct Handles {
     /// The state of a cache that they are of.
     state: u64,
-    by_digest: ByDigest<Arc<Handle>>,
+    by_digest: ByDigest<Arc<ScriptHandle>>,
     /// The one that was last asked for by its digest's digits, and those: many calls are of one.
-    last: Option<(Box<[u8]>, Arc<Handle>)>,
+    last: Option<(Box<[u8]>, Arc<ScriptHandle>)>,
 }
 
 /// One thread's hold on a script.
-pub struct Handle {
+pub struct ScriptHandle {
     kept: Arc<Kept>,
     /// What this thread knows of it.
     pub(crate) brevity: CostHistory,
@@ -45,7 +45,7 @@ pub struct Handle {
     pub(crate) in_lua: Cooldown,
 }
 
-impl Handle {
+impl ScriptHandle {
     fn of(kept: Arc<Kept>) -> Self {
         Self { kept, brevity: CostHistory::default(), in_lua: Cooldown::default() }
     }
@@ -58,7 +58,7 @@ impl Handle {
     }
 }
 
-impl Handle {
+impl ScriptHandle {
     /// A call of EVAL is about to use it; whether that has to be settled or taken back.
     pub(crate) fn claim(&self) -> bool {
         let claims = &self.kept.claims;
@@ -74,7 +74,7 @@ impl Handle {
     }
 }
 
-impl Deref for Handle {
+impl Deref for ScriptHandle {
     type Target = Program;
 
     fn deref(&self) -> &Program {
@@ -83,7 +83,7 @@ impl Deref for Handle {
 }
 
 /// All scripts by their digests.
-pub struct Cache {
+pub struct ScriptCache {
     scripts: RwLock<CachedScripts>,
     /// A number of its own since a script last went; written with `scripts` locked.
     state: AtomicU64,
@@ -109,7 +109,7 @@ struct Kept {
     claims: AtomicU32,
 }
 
-impl Default for Cache {
+impl Default for ScriptCache {
     fn default() -> Self {
         let (scripts, state) = (RwLock::default(), AtomicU64::new(next_state()));
         Self { scripts, state, evicted: AtomicU64::new(0), flushes: AtomicU64::new(0) }
@@ -122,9 +122,9 @@ fn next_state() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-impl Cache {
+impl ScriptCache {
     /// The script of a digest.
-    pub fn get(&self, digest: Sha1) -> Option<Arc<Handle>> {
+    pub fn get(&self, digest: Sha1) -> Option<Arc<ScriptHandle>> {
         let handle = HANDLES.with_borrow_mut(|handles| {
             if handles.state != self.state.load(Ordering::Acquire) {
                 return self.find(digest, handles);
@@ -139,7 +139,7 @@ impl Cache {
     }
 
     /// The script of a digest that is written in forty hexadecimal digits of any case.
-    pub(crate) fn get_by_digits(&self, digits: &[u8]) -> Option<Arc<Handle>> {
+    pub(crate) fn get_by_digits(&self, digits: &[u8]) -> Option<Arc<ScriptHandle>> {
         let last = HANDLES.with_borrow(|handles| {
             let (others, handle) = handles.last.as_ref()?;
             let is_same =
@@ -157,21 +157,21 @@ impl Cache {
 
     /// Makes a handle for a script that is here.
     #[cold]
-    fn find(&self, digest: Sha1, handles: &mut Handles) -> Option<Arc<Handle>> {
+    fn find(&self, digest: Sha1, handles: &mut Handles) -> Option<Arc<ScriptHandle>> {
         let scripts = self.read();
         let state = self.state.load(Ordering::Relaxed);
         if handles.state != state {
             *handles = Handles { state, ..Handles::default() };
         }
         let kept = Arc::clone(scripts.by_digest.get(&digest)?);
-        let handle = Arc::new(Handle::of(kept));
+        let handle = Arc::new(ScriptHandle::of(kept));
         handles.by_digest.insert(digest, Arc::clone(&handle));
         Some(handle)
     }
 
     /// The script of a source that EVAL was given, which was not here a moment ago. The call has a
     /// claim if `claim` says so.
-    pub(crate) fn evaluate(&self, source: &[u8]) -> Result<(Arc<Handle>, bool), ScriptError> {
+    pub(crate) fn evaluate(&self, source: &[u8]) -> Result<(Arc<ScriptHandle>, bool), ScriptError> {
         let program = Program::parse(source)?;
         let digest = program.sha1();
         let mut scripts = self.write();
@@ -185,7 +185,7 @@ impl Cache {
             scripts.evaluated.push_back(digest);
             kept.claims.store(1, Ordering::Relaxed);
         }
-        let handle = Arc::new(Handle::of(kept));
+        let handle = Arc::new(ScriptHandle::of(kept));
         let has_claim = is_new || handle.claim();
         Ok((handle, has_claim))
     }
@@ -194,15 +194,15 @@ impl Cache {
     pub fn load(&self, program: Program) {
         let digest = program.sha1();
         let mut scripts = self.write();
-        drill::point();
+        failpoint::point();
         scripts.insert(program, true);
-        drill::point();
+        failpoint::point();
         scripts.evaluated.retain(|other| *other != digest);
     }
 
     /// Takes back the claim of a call of EVAL that was undone, or whose script is none; with the
     /// last claim goes the script.
-    pub(crate) fn withdraw(&self, handle: &Handle) {
+    pub(crate) fn withdraw(&self, handle: &ScriptHandle) {
         let mut scripts = self.write();
         let digest = handle.sha1();
         let is_same = |kept: &Arc<Kept>| Arc::ptr_eq(kept, &handle.kept);
@@ -222,7 +222,7 @@ impl Cache {
     pub fn flush(&self) {
         let mut present = self.write();
         let scripts = std::mem::take(&mut *present);
-        drill::point();
+        failpoint::point();
         self.note_loss();
         self.flushes.fetch_add(1, Ordering::Relaxed);
         drop(present);
@@ -307,11 +307,11 @@ impl CachedScripts {
 mod tests {
     use script::{Program, Sha1};
 
-    use super::{Cache, EVALUATED_MAX};
+    use super::{EVALUATED_MAX, ScriptCache};
 
     #[test]
     fn the_oldest_that_eval_brought_make_room() {
-        let cache = Cache::default();
+        let cache = ScriptCache::default();
         cache.load(Program::parse(b"return 'loaded'").unwrap());
         cache.evaluate(b"return 'loaded'").unwrap();
         for number in 0..EVALUATED_MAX + 3 {
@@ -337,7 +337,7 @@ mod tests {
 
     #[test]
     fn a_thread_tells_caches_apart() {
-        let (one, other) = (Cache::default(), Cache::default());
+        let (one, other) = (ScriptCache::default(), ScriptCache::default());
         one.load(Program::parse(b"return 1").unwrap());
         assert!(one.get(Sha1::of(b"return 1")).is_some());
         let digits = Sha1::of(b"return 1").hex();
@@ -349,7 +349,7 @@ mod tests {
 
     #[test]
     fn what_is_loaded_later_stays() {
-        let cache = Cache::default();
+        let cache = ScriptCache::default();
         let (program, _) = cache.evaluate(b"return 1").unwrap();
         cache.load(Program::parse(b"return 1").unwrap());
         cache.withdraw(&program);
@@ -362,7 +362,7 @@ mod tests {
 
     #[test]
     fn a_script_goes_with_the_last_call_that_was_undone_and_stays_with_one_that_was_not() {
-        let cache = Cache::default();
+        let cache = ScriptCache::default();
         // How many other calls have a claim by then, and whether the first of them is final.
         for (others, is_final) in [(0, false), (1, false), (3, false), (1, true), (3, true)] {
             cache.flush();

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 /// What an interpreter takes in bytes, as of its last run.
 #[derive(Default)]
-pub(crate) struct Memory {
+pub(crate) struct InterpreterMemory {
     pub(crate) all: AtomicUsize,
     /// What libraries took of it when they were loaded.
     pub(crate) libraries: AtomicUsize,
@@ -22,14 +22,14 @@ pub struct Interpreters(Mutex<InterpreterList>);
 
 #[derive(Default)]
 struct InterpreterList {
-    all: Vec<Weak<Memory>>,
+    all: Vec<Weak<InterpreterMemory>>,
     /// How often scripts and libraries had gone at the last look.
     seen: (u64, u64),
 }
 
 impl Interpreters {
     /// Enters the interpreter of a thread.
-    pub(crate) fn add(&self) -> Arc<Memory> {
+    pub(crate) fn add(&self) -> Arc<InterpreterMemory> {
         let memory = Arc::default();
         let mut roster = self.lock();
         // Those of threads that are over.

@@ -1,8 +1,8 @@
 //! The libraries of functions.
 //!
 //! Invariants: no two functions have one name, whatever the case of its letters; a reader has one
-//! state of all libraries, and a change leaves a new state or none. While a [`Still`] is there no
-//! client changes them.
+//! state of all libraries, and a change leaves a new state or none. While a [`LibraryFreeze`] is
+//! there no client changes them.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use keyspace::{Lsn, Refusal};
 use script::{Library, Registration};
 
 use crate::limits::scripts::cost_history::CostHistory;
-use crate::runtime::drill;
+use crate::runtime::failpoint;
 
 const NOT_FOUND: Refusal = Refusal::error("ERR Library not found");
 const STILL: Refusal =
@@ -31,9 +31,9 @@ pub struct Libraries {
 }
 
 /// While this is there, clients' changes are refused: what a file has of the libraries stays true.
-pub struct Still(&'static Libraries);
+pub struct LibraryFreeze(&'static Libraries);
 
-impl Drop for Still {
+impl Drop for LibraryFreeze {
     fn drop(&mut self) {
         self.0.stills.fetch_sub(1, Ordering::Release);
     }
@@ -42,16 +42,16 @@ impl Drop for Still {
 /// One state of all libraries.
 #[derive(Clone, Default)]
 pub struct LibrariesState {
-    libraries: BTreeMap<Box<[u8]>, Arc<Loaded>>,
+    libraries: BTreeMap<Box<[u8]>, Arc<LoadedLibrary>>,
     /// By their names in lower case.
-    functions: BTreeMap<Vec<u8>, (Arc<Loaded>, usize)>,
+    functions: BTreeMap<Vec<u8>, (Arc<LoadedLibrary>, usize)>,
     /// Where the journal was behind the change that made this state: a reply that tells of it waits
     /// until the journal is safe up to there.
     changed_at: Lsn,
 }
 
 /// A library with what it registered.
-pub struct Loaded {
+pub struct LoadedLibrary {
     /// The code of the library.
     pub library: Library,
     /// The functions that the code registered.
@@ -62,13 +62,13 @@ pub struct Loaded {
 
 impl LibrariesState {
     /// A function by its name in any case.
-    pub(crate) fn function(&self, name: &[u8]) -> Option<(&Arc<Loaded>, &Registration)> {
+    pub(crate) fn function(&self, name: &[u8]) -> Option<(&Arc<LoadedLibrary>, &Registration)> {
         let (loaded, index) = self.functions.get(&name.to_ascii_lowercase())?;
         Some((loaded, &loaded.functions[*index]))
     }
 
     /// The libraries by their names.
-    pub fn libraries(&self) -> impl Iterator<Item = &Arc<Loaded>> {
+    pub fn libraries(&self) -> impl Iterator<Item = &Arc<LoadedLibrary>> {
         self.libraries.values()
     }
 
@@ -103,7 +103,7 @@ impl LibrariesState {
     }
 
     /// Adds a library, in the place of one of its name if that is wanted; or changes nothing.
-    pub(crate) fn insert(&mut self, loaded: Loaded, replaces: bool) -> Result<(), Refusal> {
+    pub(crate) fn insert(&mut self, loaded: LoadedLibrary, replaces: bool) -> Result<(), Refusal> {
         let name = loaded.library.name();
         if !replaces {
             self.check_is_new(name)?;
@@ -167,9 +167,9 @@ impl Libraries {
     }
 
     /// Has clients' changes refused from now on; to be called from within [`Libraries::hold`].
-    pub fn stand_still(&'static self) -> Still {
+    pub fn freeze_libraries(&'static self) -> LibraryFreeze {
         self.stills.fetch_add(1, Ordering::Relaxed);
-        Still(self)
+        LibraryFreeze(self)
     }
 
     /// Refuses a client's change; to be asked where the change is made. A change takes long to be
@@ -191,12 +191,12 @@ impl Libraries {
         let mut state = self.state.write().expect("no critical section here panics");
         let before = state.libraries.len();
         change(&mut state)?;
-        drill::point();
+        failpoint::point();
         if state.libraries.len() <= before {
             self.losses.fetch_add(1, Ordering::Relaxed);
         }
         let lsn = append();
-        drill::point();
+        failpoint::point();
         let state = Arc::make_mut(&mut state);
         state.changed_at = state.changed_at.max(lsn);
         Ok(())

@@ -4,7 +4,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use crate::limits::scripts::cache::Cache;
+use crate::limits::scripts::cache::ScriptCache;
 use crate::limits::scripts::interpreters::Interpreters;
 use crate::limits::scripts::libraries::Libraries;
 use crate::limits::scripts::running::RunningScripts;
@@ -13,7 +13,7 @@ use crate::limits::scripts::running::RunningScripts;
 #[derive(Default)]
 pub struct Scripts {
     /// The scripts of SCRIPT LOAD and EVAL, by their SHA-1.
-    pub cache: Cache,
+    pub cache: ScriptCache,
     /// The libraries of FUNCTION LOAD.
     pub libraries: Libraries,
     /// The Lua interpreters of all threads, counted for their memory.

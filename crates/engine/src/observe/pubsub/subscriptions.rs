@@ -12,7 +12,7 @@ use super::registry::ChannelByName;
 use crate::clients::mailbox::Mailboxes;
 use crate::clients::multicast::Subscribers;
 use crate::clients::registry::{Client, SubscriptionKind, client_flags};
-use crate::runtime::looks::FEW;
+use crate::runtime::yielding::FEW;
 
 /// The subscriptions of a client.
 pub struct Subscriptions {

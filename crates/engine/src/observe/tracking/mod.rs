@@ -24,14 +24,14 @@ use config::settings::TRACKING_TABLE_MAX_KEYS;
 use keyspace::{ChangeInterest, Keyspace, Tx};
 use proto::Args;
 
-pub use options::{Mode, TrackingOptions};
+pub use options::{TrackingMode, TrackingOptions};
 
 use crate::clients::client_id::ClientId;
 use crate::clients::mailbox::Directory;
 use crate::clients::registry::{Client, client_flags};
 pub(crate) use pending_invalidations::PendingInvalidations;
-use table::Table;
-use unsent::Unsent;
+use table::TrackingTable;
+use unsent::UnsentInvalidations;
 
 /// So many keys leave the table in one go, where it is to hold fewer than it does.
 const FORGOTTEN_AT_ONCE: usize = 256;
@@ -41,20 +41,20 @@ const FORGOTTEN_AT_ONCE: usize = 256;
 pub struct Tracking {
     /// How many clients there are on the roster.
     size: AtomicUsize,
-    roster: RwLock<Trackers>,
-    table: Table,
+    roster: RwLock<TrackedClients>,
+    table: TrackingTable,
 }
 
 /// The tracked clients.
 #[derive(Default)]
-struct Trackers {
-    trackers: BTreeMap<ClientId, Arc<Tracker>>,
+struct TrackedClients {
+    trackers: BTreeMap<ClientId, Arc<TrackedClient>>,
     /// The clients that want to hear of all keys with a prefix.
     prefixes: BTreeMap<Box<[u8]>, BTreeSet<ClientId>>,
 }
 
 /// A tracked client and what it asked for.
-pub struct Tracker {
+pub struct TrackedClient {
     client: Arc<Client>,
     /// The modes that CLIENT TRACKING gave.
     pub options: TrackingOptions,
@@ -65,9 +65,9 @@ pub struct Tracked {
     tracking: &'static Tracking,
     keyspace: &'static Keyspace,
     /// The client, as the invalidation table knows it.
-    pub tracker: Arc<Tracker>,
+    pub tracker: Arc<TrackedClient>,
     /// What it was told of and has not read.
-    pub unsent: Unsent,
+    pub unsent: UnsentInvalidations,
     _interest: ChangeInterest,
 }
 
@@ -81,7 +81,7 @@ pub struct UnitRead {
 
 /// What tracking works with.
 #[derive(Clone, Copy)]
-pub struct Surroundings<'a> {
+pub struct TrackingContext<'a> {
     pub(crate) keyspace: &'a Keyspace,
     pub(crate) config: &'a Config,
     pub(crate) directory: Directory<'a>,
@@ -112,19 +112,25 @@ impl Tracked {
         let redirect = options.redirect.map_or(0, |target| target as i64);
         client.live.redirect.store(redirect, Ordering::Relaxed);
         client.set_flag(client_flags::TRACKING, true);
-        client.set_flag(client_flags::BROADCAST, options.mode == Mode::Broadcast);
+        client.set_flag(client_flags::BROADCAST, options.mode == TrackingMode::Broadcast);
         client.set_flag(client_flags::BROKEN_REDIRECT, false);
         client.names().holdings.prefixes = options.prefixes.iter().map(|it| bytes_of(it)).sum();
-        let tracker = Arc::new(Tracker { client: Arc::clone(client), options });
+        let tracker = Arc::new(TrackedClient { client: Arc::clone(client), options });
         tracking.enter(&tracker);
-        Self { tracking, keyspace, tracker, unsent: Unsent::default(), _interest: interest }
+        Self {
+            tracking,
+            keyspace,
+            tracker,
+            unsent: UnsentInvalidations::default(),
+            _interest: interest,
+        }
     }
 }
 
 impl Tracked {
     /// All has left. The next output has places of its own.
     pub fn forget_unsent(&mut self) {
-        self.unsent = Unsent::default();
+        self.unsent = UnsentInvalidations::default();
     }
 }
 
@@ -162,14 +168,14 @@ impl Tracking {
     #[cold]
     pub(crate) fn remember(
         &self,
-        surroundings: Surroundings<'_>,
+        tracking_context: TrackingContext<'_>,
         reader: ClientId,
         spec: &Spec,
         args: Args<'_>,
     ) {
-        let locate = |key: &[u8]| surroundings.keyspace.locate(key).partition();
+        let locate = |key: &[u8]| tracking_context.keyspace.locate(key).partition();
         visit_keys(spec, args, |key| self.table.add(locate(key), key, reader));
-        self.fit_table(surroundings);
+        self.fit_table(tracking_context);
     }
 
     /// Leaves notices of all that a transaction altered and enters what its commands read, in
@@ -177,14 +183,14 @@ impl Tracking {
     /// what it has to say.
     pub(crate) fn on_commit(
         &self,
-        surroundings: Surroundings<'_>,
+        tracking_context: TrackingContext<'_>,
         tx: &Tx,
         readings: &[UnitRead],
     ) -> Option<PendingInvalidations> {
         if !self.any() {
             return None;
         }
-        let Surroundings { keyspace, directory, .. } = surroundings;
+        let TrackingContext { keyspace, directory, .. } = tracking_context;
         let roster = self.roster();
         let mut pending = PendingInvalidations::new(tx.options().origin);
         if tx.has_modified_databases() {
@@ -209,7 +215,7 @@ impl Tracking {
         tell_of_prefixes(&roster, tx, &mut pending);
         pending.leave_to_others(directory);
         drop(roster);
-        self.fit_table(surroundings);
+        self.fit_table(tracking_context);
         Some(pending)
     }
 
@@ -217,7 +223,7 @@ impl Tracking {
     fn invalidate(
         &self,
         keyspace: &Keyspace,
-        roster: &Trackers,
+        roster: &TrackedClients,
         modified: &[(usize, Box<[u8]>)],
         pending: &mut PendingInvalidations,
     ) {
@@ -230,8 +236,8 @@ impl Tracking {
 
     /// Takes some keys out of the table if it is larger than it may be; the clients that had read
     /// them are told. The next call goes on, so that no client is told of very many at once.
-    pub fn fit_table(&self, surroundings: Surroundings<'_>) {
-        let max = surroundings.config.get(TRACKING_TABLE_MAX_KEYS);
+    pub fn fit_table(&self, tracking_context: TrackingContext<'_>) {
+        let max = tracking_context.config.get(TRACKING_TABLE_MAX_KEYS);
         let excess = self.table.len().saturating_sub(max);
         if max == 0 || excess == 0 {
             return;
@@ -241,7 +247,7 @@ impl Tracking {
             let trackers = readers.iter().filter_map(|id| roster.reader(*id));
             pending.add_keys(trackers, &BTreeSet::from([&*key]));
         }
-        pending.leave_to_itself(surroundings.directory);
+        pending.leave_to_itself(tracking_context.directory);
     }
 
     /// How much there is of everything.
@@ -252,7 +258,7 @@ impl Tracking {
         TrackingStats { clients, keys, items, prefixes }
     }
 
-    fn enter(&self, tracker: &Arc<Tracker>) {
+    fn enter(&self, tracker: &Arc<TrackedClient>) {
         let mut roster = self.roster_mut();
         roster.strike_off(tracker.client.id);
         for prefix in &tracker.options.prefixes {
@@ -263,7 +269,7 @@ impl Tracking {
     }
 
     /// Strikes a client off; `false` if something newer stands in its place.
-    fn leave(&self, keyspace: &Keyspace, tracker: &Arc<Tracker>) -> bool {
+    fn leave(&self, keyspace: &Keyspace, tracker: &Arc<TrackedClient>) -> bool {
         let (mut roster, id) = (self.roster_mut(), tracker.client.id);
         if !roster.trackers.get(&id).is_some_and(|present| Arc::ptr_eq(present, tracker)) {
             return false;
@@ -277,19 +283,19 @@ impl Tracking {
         true
     }
 
-    fn roster(&self) -> RwLockReadGuard<'_, Trackers> {
+    fn roster(&self) -> RwLockReadGuard<'_, TrackedClients> {
         self.roster.read().expect("no critical section here panics")
     }
 
-    fn roster_mut(&self) -> RwLockWriteGuard<'_, Trackers> {
+    fn roster_mut(&self) -> RwLockWriteGuard<'_, TrackedClients> {
         self.roster.write().expect("no critical section here panics")
     }
 }
 
-impl Trackers {
+impl TrackedClients {
     /// The client that is told by name of what it has read.
-    fn reader(&self, id: ClientId) -> Option<&Arc<Tracker>> {
-        self.trackers.get(&id).filter(|tracker| tracker.options.mode != Mode::Broadcast)
+    fn reader(&self, id: ClientId) -> Option<&Arc<TrackedClient>> {
+        self.trackers.get(&id).filter(|tracker| tracker.options.mode != TrackingMode::Broadcast)
     }
 
     /// The prefixes that any of these keys begins with, each with those keys. Of the prefixes only
@@ -349,7 +355,7 @@ fn visit_keys(spec: &Spec, args: Args<'_>, mut visit: impl FnMut(&[u8])) {
 
 /// Tells those who follow prefixes of all that a transaction altered. A client that wants to hear
 /// nothing of its own changes hears of what others did to the same key.
-fn tell_of_prefixes(roster: &Trackers, tx: &Tx, pending: &mut PendingInvalidations) {
+fn tell_of_prefixes(roster: &TrackedClients, tx: &Tx, pending: &mut PendingInvalidations) {
     let modified = tx.modified();
     for (prefix, matching) in roster.matching(modified.iter().map(|(_, key)| &**key)) {
         let ids = roster.prefixes.get(prefix).into_iter().flatten();
@@ -382,7 +388,7 @@ mod tests {
 
     use base::Random;
 
-    use super::Trackers;
+    use super::TrackedClients;
 
     #[test]
     fn the_prefixes_of_altered_keys_are_found_as_by_looking_at_each() {
@@ -392,7 +398,7 @@ mod tests {
         };
         for _ in 0..200 {
             let prefixes = (0..20).map(|_| (word(6), BTreeSet::new())).collect();
-            let roster = Trackers { prefixes, ..Trackers::default() };
+            let roster = TrackedClients { prefixes, ..TrackedClients::default() };
             let keys: Vec<_> = (0..10).map(|_| word(9)).collect();
             let mut expected = BTreeMap::<&[u8], BTreeSet<&[u8]>>::new();
             for prefix in roster.prefixes.keys() {

@@ -8,7 +8,7 @@ use crate::clients::client_id::ClientId;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrackingOptions {
     /// Which keys are tracked: all that are read, prefixes, or by CLIENT CACHING.
-    pub mode: Mode,
+    pub mode: TrackingMode,
     /// Whether it wants to hear nothing of what it changes itself.
     pub no_loop: bool,
     /// The client that is to be told instead.
@@ -19,7 +19,7 @@ pub struct TrackingOptions {
 
 /// What of all that it reads a client is told of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum TrackingMode {
     /// All of it.
     Everything,
     /// What the command right after CLIENT CACHING YES reads.
@@ -33,17 +33,17 @@ pub enum Mode {
 impl TrackingOptions {
     /// Whether it is told of keys that nobody remembers.
     pub(crate) fn broadcasts(&self) -> bool {
-        self.mode == Mode::Broadcast
+        self.mode == TrackingMode::Broadcast
     }
 
     /// Whether what a command reads is remembered, given whether CLIENT CACHING came before it.
     #[inline]
     pub(crate) fn remembers(&self, has_caching: bool) -> bool {
         match self.mode {
-            Mode::Everything => true,
-            Mode::OptIn => has_caching,
-            Mode::OptOut => !has_caching,
-            Mode::Broadcast => false,
+            TrackingMode::Everything => true,
+            TrackingMode::OptIn => has_caching,
+            TrackingMode::OptOut => !has_caching,
+            TrackingMode::Broadcast => false,
         }
     }
 }

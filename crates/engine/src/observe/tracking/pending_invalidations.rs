@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::Tracker;
+use super::TrackedClient;
 use crate::clients::client_id::ClientId;
 use crate::clients::invalidation::{Invalidation, SharedKeys};
 use crate::clients::mailbox::{Directory, PendingWakes};
@@ -22,7 +22,7 @@ pub struct PendingInvalidations {
 }
 
 /// What a client is told of: keys, or all of them.
-type Invalidations = (Arc<Tracker>, Vec<Option<SharedKeys>>);
+type Invalidations = (Arc<TrackedClient>, Vec<Option<SharedKeys>>);
 
 impl PendingInvalidations {
     pub(super) fn new(origin: ClientId) -> Self {
@@ -32,7 +32,7 @@ impl PendingInvalidations {
     /// Tells some clients of keys, but for one that wants to hear nothing of its own changes.
     pub(super) fn add_keys<'t>(
         &mut self,
-        trackers: impl Iterator<Item = &'t Arc<Tracker>>,
+        trackers: impl Iterator<Item = &'t Arc<TrackedClient>>,
         keys: &BTreeSet<&[u8]>,
     ) {
         let mut shared = None;
@@ -47,7 +47,11 @@ impl PendingInvalidations {
     }
 
     /// Tells a client of keys that others altered.
-    pub(super) fn add_keys_of_others(&mut self, tracker: &Arc<Tracker>, keys: &BTreeSet<&[u8]>) {
+    pub(super) fn add_keys_of_others(
+        &mut self,
+        tracker: &Arc<TrackedClient>,
+        keys: &BTreeSet<&[u8]>,
+    ) {
         if !keys.is_empty() {
             let keys = keys.iter().map(|&key| key.into()).collect();
             self.message(tracker).push(Some(keys));
@@ -55,11 +59,11 @@ impl PendingInvalidations {
     }
 
     /// Tells a client that no key is as it was.
-    pub(super) fn add_all_keys(&mut self, tracker: &Arc<Tracker>) {
+    pub(super) fn add_all_keys(&mut self, tracker: &Arc<TrackedClient>) {
         self.message(tracker).push(None);
     }
 
-    fn message(&mut self, tracker: &Arc<Tracker>) -> &mut Vec<Option<SharedKeys>> {
+    fn message(&mut self, tracker: &Arc<TrackedClient>) -> &mut Vec<Option<SharedKeys>> {
         let message = self.messages.entry(tracker.client.id);
         &mut message.or_insert_with(|| (Arc::clone(tracker), Vec::new())).1
     }
@@ -90,7 +94,7 @@ fn leave(directory: Directory<'_>, messages: impl Iterator<Item = Invalidations>
 /// The client that is to be told, and what.
 fn address(
     directory: Directory<'_>,
-    tracker: &Tracker,
+    tracker: &TrackedClient,
     keys: &[Option<SharedKeys>],
 ) -> (Arc<Client>, Vec<Invalidation>) {
     let itself = || Arc::clone(&tracker.client);

@@ -19,7 +19,7 @@ pub(super) type Readers = SmallVec<[ClientId; 1]>;
 const SHARDS: usize = 256;
 
 /// The keys, by partition.
-pub(super) struct Table {
+pub(super) struct TrackingTable {
     shards: Box<[TableShard]>,
     /// How many keys there are.
     size: AtomicUsize,
@@ -38,14 +38,14 @@ struct Part {
     items: usize,
 }
 
-impl Default for Table {
+impl Default for TrackingTable {
     fn default() -> Self {
         let shards = (0..SHARDS).map(|_| TableShard::default()).collect();
         Self { shards, size: AtomicUsize::new(0), hand: AtomicUsize::new(0) }
     }
 }
 
-impl Table {
+impl TrackingTable {
     /// Enters a reader of a key of a partition.
     pub(super) fn add(&self, partition: PartitionIndex, key: &[u8], reader: ClientId) {
         let mut part = self.shards[usize::from(partition) % SHARDS].part();
@@ -137,11 +137,11 @@ impl Part {
 
 #[cfg(test)]
 mod tests {
-    use super::Table;
+    use super::TrackingTable;
 
     #[test]
     fn a_key_has_each_reader_once_and_is_taken_with_all_of_them() {
-        let table = Table::default();
+        let table = TrackingTable::default();
         for reader in [7, 3, 7, 5] {
             table.add(1, b"k", reader);
         }
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn room_is_made_for_as_many_as_asked() {
-        let table = Table::default();
+        let table = TrackingTable::default();
         for partition in 0..1000 {
             table.add(partition, &partition.to_be_bytes(), 1);
         }

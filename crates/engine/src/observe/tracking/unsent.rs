@@ -6,14 +6,14 @@ use proto::Output;
 
 /// The notices in a client's output.
 #[derive(Default)]
-pub struct Unsent {
+pub struct UnsentInvalidations {
     /// Those since the output last held none.
     bytes: u64,
     /// Where the last of them ends in the output.
     until: u64,
 }
 
-impl Unsent {
+impl UnsentInvalidations {
     /// What was appended to the output from this place on are notices.
     pub(crate) fn record(&mut self, begun: u64, output: &Output) {
         let is_another = begun < self.until;
@@ -35,7 +35,7 @@ impl Unsent {
 mod tests {
     use proto::{Output, Reply, Resp};
 
-    use super::Unsent;
+    use super::UnsentInvalidations;
 
     fn append(output: &mut Output, bytes: usize) -> u64 {
         let begun = output.appended();
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn replies_do_not_count_and_notices_do_until_they_have_left() {
-        let (mut output, mut unsent) = (Output::new(), Unsent::default());
+        let (mut output, mut unsent) = (Output::new(), UnsentInvalidations::default());
         append(&mut output, 1000);
         assert_eq!(unsent.bytes(&output), 0);
         let begun = append(&mut output, 100);
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn another_output_begins_anew() {
-        let (mut output, mut unsent) = (Output::new(), Unsent::default());
+        let (mut output, mut unsent) = (Output::new(), UnsentInvalidations::default());
         let begun = append(&mut output, 1000);
         unsent.record(begun, &output);
         let mut other = Output::new();

@@ -2,12 +2,12 @@
 //!
 //! Invariant: what is begun again has changed nothing and is not answered yet.
 
-use keyspace::{Begun, Tx};
+use keyspace::{CommandStart, Tx};
 use proto::Output;
 
 use super::Unit;
 use crate::commit::handler::{self, Ended, HandlerCall};
-use crate::session::Needs;
+use crate::session::LockSet;
 use crate::table::command_table::CommandEntry;
 
 /// A command takes locks beyond the grant where it stands so many times.
@@ -21,7 +21,7 @@ impl Unit {
         entry: &CommandEntry,
         mut call: HandlerCall<'_>,
         out: &mut Output,
-        begun: &Begun,
+        begun: &CommandStart,
     ) -> Ended {
         let (refuses_long_work, args) = (self.refuses_long_work, call.args);
         let mut run = |tx: &mut Tx, out: &mut Output| {
@@ -31,7 +31,7 @@ impl Unit {
         let mut ended = run(&mut self.tx, out);
         if matches!(ended, Ended::Widen) {
             // The command met the first of its keys: those that it names come with it.
-            let mut needs = Needs::default();
+            let mut needs = LockSet::default();
             needs.add(self.server, entry, args);
             self.tx.require_partitions(&needs.partitions);
         }

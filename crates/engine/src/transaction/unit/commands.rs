@@ -12,11 +12,11 @@ use proto::{Args, Output, Reply, Resp};
 
 use super::{Program, ProgramRequest, RunsOn, Unit, UnitCommand, exec};
 use crate::clients::unregistration::{Registered, Unregistration};
-use crate::runtime::looks::FEW;
+use crate::runtime::yielding::FEW;
 use crate::session::Accounted;
-use crate::session::Needs;
+use crate::session::LockSet;
 use crate::session::multi::Watching;
-use crate::session::{Session, Stepped, Stepwise, Stride};
+use crate::session::{Session, StepContext, StepOutcome, Stepwise};
 use crate::shared::Shared;
 
 /// Those that run as a unit.
@@ -106,8 +106,8 @@ impl Accounted for Watch {
 }
 
 impl Program for Watch {
-    fn needs(&self, args: Args<'_>, known: &[Location]) -> Needs {
-        let (mut needs, mut known) = (Needs::default(), known.iter());
+    fn needs(&self, args: Args<'_>, known: &[Location]) -> LockSet {
+        let (mut needs, mut known) = (LockSet::default(), known.iter());
         let keyspace = self.server.keyspace;
         args.skip(1).iter().for_each(|key| needs.add_key(keyspace, key, known.next()));
         needs
@@ -151,7 +151,7 @@ struct EachKey {
 }
 
 impl Stepwise for EachKey {
-    fn step(&mut self, stride: &mut Stride<'_, '_>) -> Stepped {
+    fn step(&mut self, stride: &mut StepContext<'_, '_>) -> StepOutcome {
         let keyspace = stride.lane.shared.keyspace;
         // Nothing that changes any more breaks a watch that is broken.
         while !self.watch.is_broken()
@@ -161,8 +161,8 @@ impl Stepwise for EachKey {
             let acquisition = match stride.acquire(|| PartitionSet::from_slice(&[partition()])) {
                 Some(Ok(acquisition)) => acquisition,
                 // The keys that are watched stay so.
-                Some(Err(busy)) => return Stepped::Failed(busy),
-                None => return Stepped::Waits,
+                Some(Err(busy)) => return StepOutcome::Failed(busy),
+                None => return StepOutcome::Waits,
             };
             let mut tx = stride.begin(acquisition);
             let session = &mut *stride.session;
@@ -174,12 +174,12 @@ impl Stepwise for EachKey {
             drop(tx);
             self.next += 1;
             if stride.is_over() {
-                return Stepped::GoesOn;
+                return StepOutcome::GoesOn;
             }
         }
         stride.session.show_multi();
         Reply::new(stride.out, stride.session.resp).ok();
-        Stepped::Done
+        StepOutcome::Done
     }
 }
 

@@ -6,7 +6,7 @@ use keyspace::{Lsn, Refusal, Tx};
 use proto::{Args, Output};
 
 use super::done::announce;
-use super::{Program, RunsOn, Unit, drill};
+use super::{Program, RunsOn, Unit, failpoint};
 use crate::clients::mailbox::PendingWakes;
 use crate::commit::publish;
 use crate::journal::{CommandEffects, Seen};
@@ -21,7 +21,7 @@ impl Unit {
         out: &mut Output,
     ) -> Result<Seen, Refusal> {
         program.run(args, self, place, out)?;
-        drill::strike_at_commit(self)?;
+        failpoint::strike_at_commit(self)?;
         let own_wakes = PendingWakes::default();
         let seen = self.commit_within_budget(place.wakes().unwrap_or(&own_wakes))?;
         program.committed(args, self);

@@ -4,7 +4,7 @@
 
 use config::LogLevel;
 
-use crate::session::Noted;
+use crate::session::AclLogRecord;
 use crate::shared::Shared;
 
 /// What a log of the server is told.
@@ -12,7 +12,7 @@ pub(crate) enum DeferredLog {
     /// Of the log file.
     Line(LogLevel, String),
     /// Of ACL LOG.
-    Denied(Noted),
+    Denied(AclLogRecord),
 }
 
 impl DeferredLog {

@@ -14,14 +14,14 @@ use keyspace::{Location, Refusal, Tx};
 use proto::{Args, Output, Reply, Resp};
 use smallvec::SmallVec;
 
-use super::{Program, ProgramRequest, RunsOn, Unit, drill};
+use super::{Program, ProgramRequest, RunsOn, Unit, failpoint};
 use crate::admission::gates::{self, FlagsOf};
 use crate::clients::registry::Client;
 use crate::commit::accounting;
 use crate::lane::Lane;
 use crate::limits::loading::LOADING;
 use crate::session::Accounted;
-use crate::session::Needs;
+use crate::session::LockSet;
 use crate::session::Session;
 use crate::session::aborted;
 use crate::session::fieldsets::{Fieldsets, is_long, with_fields};
@@ -148,7 +148,7 @@ impl Accounted for Exec {
 }
 
 impl Program for Exec {
-    fn needs(&self, _: Args<'_>, _: &[Location]) -> Needs {
+    fn needs(&self, _: Args<'_>, _: &[Location]) -> LockSet {
         let mut needs = self.queue.needs(self.server);
         let keyspace = self.server.keyspace;
         let watched = self.watching.iter().flat_map(|watching| &*watching.keys);
@@ -440,7 +440,7 @@ impl Exec {
         out: &mut Output,
     ) -> Result<bool, Refusal> {
         let (server, entry, args) = (self.server, queued.entry, queued.args);
-        drill::strike(unit)?;
+        failpoint::strike(unit)?;
         if makes_final(entry) {
             unit.become_final()?;
         }

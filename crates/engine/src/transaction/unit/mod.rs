@@ -13,8 +13,8 @@ mod commands;
 mod commit;
 mod deferred_log;
 mod done;
-mod drill;
 mod exec;
+mod failpoint;
 mod rights;
 mod runs_on;
 mod shortage;
@@ -22,7 +22,7 @@ mod shortage;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use keyspace::{Keyspace, Location, Mark, Refusal, Tx};
+use keyspace::{Keyspace, Location, Refusal, Tx, UndoPoint};
 use proto::{Args, Output, OwnedArgs, Reply, Resp};
 
 use ::commands::declare::Command;
@@ -43,7 +43,7 @@ use crate::observe::pubsub::Publication;
 use crate::observe::stats;
 use crate::observe::tracking::UnitRead;
 use crate::session::AclSubject;
-use crate::session::{Accounted, Needs};
+use crate::session::{Accounted, LockSet};
 use crate::session::{Session, Stepwise};
 use crate::shared::{Shared, line_of, write_refusal};
 use crate::table::command_table::CommandEntry;
@@ -75,7 +75,7 @@ pub struct ProgramRequest<'a> {
 pub trait Program: Accounted {
     /// What it locks. Here and below `args` are those of its request; `known` is where the first
     /// of their keys belong.
-    fn needs(&self, args: Args<'_>, known: &[Location]) -> Needs;
+    fn needs(&self, args: Args<'_>, known: &[Location]) -> LockSet;
 
     /// Runs it. `Widen` and `Heavy` say that it cannot go on where it is: a worker is no place for
     /// what is long, nor a heavy-work thread for what needs the session. After `Heavy` it is run
@@ -223,7 +223,7 @@ pub(crate) struct Savepoint {
     readings: usize,
     remarks: usize,
     errors: BTreeMap<String, u64>,
-    mark: Mark,
+    mark: UndoPoint,
 }
 
 impl Unit {
@@ -310,7 +310,7 @@ impl Unit {
         resp: Resp,
         out: &mut Output,
     ) -> Result<bool, Refusal> {
-        drill::strike(self)?;
+        failpoint::strike(self)?;
         if entry.spec.plan == Plan::Visits {
             // Alone it would go from lock to lock; a unit keeps those that it has.
             self.tx.require_world()?;
@@ -346,7 +346,7 @@ impl Unit {
                 true
             }
         };
-        crate::runtime::drill::strike_behind();
+        crate::runtime::failpoint::strike_behind();
         self.finish_command(args);
         if let Some(reader) = self.reader
             && entry.spec.flags.has(Flags::READONLY)

@@ -264,39 +264,52 @@ fn walks_and_samples_see_one_partition() {
 fn what_is_big_counts_until_whoever_was_called_has_freed_it() {
     let keyspace = keyspace();
     let (sender, receiver) = std::sync::mpsc::channel();
-    keyspace.reclaimer().call_by(move || sender.send(()).unwrap());
+    keyspace.lazy_free_queue().call_by(move || sender.send(()).unwrap());
     let called = || receiver.try_iter().count();
-    let free_all = || while keyspace.reclaimer().free_next() {};
+    let free_all = || while keyspace.lazy_free_queue().free_next() {};
     let mut tx = on(keyspace, &[b"k"]);
     set(&mut tx, b"k", &[0; 300_000]);
     set(&mut tx, b"k", b"small");
-    assert_eq!((called(), keyspace.reclaimer().keys()), (1, (1, 0)));
-    assert!(keyspace.reclaimer().bytes() >= 300_000);
+    assert_eq!((called(), keyspace.lazy_free_queue().keys()), (1, (1, 0)));
+    assert!(keyspace.lazy_free_queue().bytes() >= 300_000);
     tx.delete(b"k").unwrap();
-    assert_eq!((called(), keyspace.reclaimer().keys()), (0, (1, 0)), "small");
+    assert_eq!((called(), keyspace.lazy_free_queue().keys()), (0, (1, 0)), "small");
     tx.place(EntryBox::text(b"k", NewText::from_client(&[0; 300_000]), None)).unwrap();
     tx.delete(b"k").unwrap();
-    assert_eq!((called(), keyspace.reclaimer().keys()), (0, (2, 0)), "the one call is for both");
-    assert!(!keyspace.reclaimer().free_some(299_999), "too much for who wants to free little");
-    assert!(keyspace.reclaimer().free_some(400_000));
-    assert_eq!(keyspace.reclaimer().keys(), (1, 1));
+    assert_eq!(
+        (called(), keyspace.lazy_free_queue().keys()),
+        (0, (2, 0)),
+        "the one call is for both"
+    );
+    assert!(
+        !keyspace.lazy_free_queue().free_some(299_999),
+        "too much for who wants to free little"
+    );
+    assert!(keyspace.lazy_free_queue().free_some(400_000));
+    assert_eq!(keyspace.lazy_free_queue().keys(), (1, 1));
     free_all();
-    assert_eq!((keyspace.reclaimer().bytes(), keyspace.reclaimer().keys()), (0, (0, 2)));
+    assert_eq!(
+        (keyspace.lazy_free_queue().bytes(), keyspace.lazy_free_queue().keys()),
+        (0, (0, 2))
+    );
     drop(tx);
     let keys: Vec<String> = (0..1000).map(|number| format!("k{number}")).collect();
     for key in &keys {
         set(&mut on(keyspace, &[key.as_bytes()]), key.as_bytes(), &[0; 1000]);
     }
     assert_eq!(world(keyspace, OPTIONS).flush_database(), Ok(1000));
-    assert_eq!((called(), keyspace.reclaimer().keys()), (1, (1000, 2)), "tables too");
-    let all = keyspace.reclaimer().bytes();
+    assert_eq!((called(), keyspace.lazy_free_queue().keys()), (1, (1000, 2)), "tables too");
+    let all = keyspace.lazy_free_queue().bytes();
     assert!(all >= 1_000_000);
-    assert!(keyspace.reclaimer().free_some(0), "one table can always be freed");
-    assert!(keyspace.reclaimer().bytes() < all && keyspace.reclaimer().keys().0 > 900);
+    assert!(keyspace.lazy_free_queue().free_some(0), "one table can always be freed");
+    assert!(keyspace.lazy_free_queue().bytes() < all && keyspace.lazy_free_queue().keys().0 > 900);
     free_all();
-    assert_eq!((keyspace.reclaimer().bytes(), keyspace.reclaimer().keys()), (0, (0, 1002)));
-    keyspace.reclaimer().reset();
+    assert_eq!(
+        (keyspace.lazy_free_queue().bytes(), keyspace.lazy_free_queue().keys()),
+        (0, (0, 1002))
+    );
+    keyspace.lazy_free_queue().reset();
     set(&mut on(keyspace, &[b"k"]), b"k", &[0; 300_000]);
     assert_eq!(on(keyspace, &[b"k"]).delete(b"k"), Ok(true));
-    assert_eq!((called(), keyspace.reclaimer().keys()), (1, (1, 0)));
+    assert_eq!((called(), keyspace.lazy_free_queue().keys()), (1, (1, 0)));
 }

@@ -8,7 +8,7 @@ use super::{
 use crate::keyspace::{Keyspace, PARTITIONS};
 use crate::lock::partition::PartitionIndex;
 use crate::options::Options;
-use crate::tx::{Look, Need, Order, Rule};
+use crate::tx::{EvictionNeed, EvictionOrder, EvictionPolicy, EvictionSample};
 
 /// Tables of all partitions beyond those of database 0.
 fn tables(keyspace: &'static Keyspace) -> usize {
@@ -39,9 +39,10 @@ fn sweep(keyspace: &'static Keyspace, keys: &[Vec<u8>]) {
 
 fn evict(keyspace: &'static Keyspace, keys: &[Vec<u8>]) {
     for key in keys {
-        let look = Look { partition: keyspace.locate(key).partition(), random: 5, count: 5 };
-        let need = Need { bytes: usize::MAX, keys: 16, samples: 1 };
-        let rule = Rule { order: Order::Idle, only_volatile: false };
+        let look =
+            EvictionSample { partition: keyspace.locate(key).partition(), random: 5, count: 5 };
+        let need = EvictionNeed { bytes: usize::MAX, keys: 16, samples: 1 };
+        let rule = EvictionPolicy { order: EvictionOrder::Idle, only_volatile: false };
         while hold(keyspace, keys).evict(&[look], rule, need, |_, _, _| {}).keys > 0 {}
     }
 }

@@ -9,10 +9,11 @@ use super::{NOW, get, keyspace, on, set, set_until};
 use crate::clock::AccessPolicy;
 use crate::counters::Count;
 use crate::keyspace::Keyspace;
-use crate::tx::{Evicted, Look, Need, Order, Rule, Tx};
+use crate::tx::{Evicted, EvictionNeed, EvictionOrder, EvictionPolicy, EvictionSample, Tx};
 
-const IDLE: Rule = Rule { order: Order::Idle, only_volatile: false };
-const VOLATILE: Rule = Rule { order: Order::Deadline, only_volatile: true };
+const IDLE: EvictionPolicy = EvictionPolicy { order: EvictionOrder::Idle, only_volatile: false };
+const VOLATILE: EvictionPolicy =
+    EvictionPolicy { order: EvictionOrder::Deadline, only_volatile: true };
 
 /// So many keys of one partition.
 fn crowd(keyspace: &Keyspace, count: usize) -> Vec<Vec<u8>> {
@@ -31,9 +32,10 @@ fn crowd(keyspace: &Keyspace, count: usize) -> Vec<Vec<u8>> {
 }
 
 /// What may go of the keys that a look comes across, the first to go first.
-fn look(tx: &Tx, rule: Rule, random: u64, count: usize) -> Vec<Vec<u8>> {
-    let look = Look { partition: tx.keyspace().locate(b"first").partition(), random, count };
-    let all = Need { bytes: usize::MAX, keys: usize::MAX, samples: 1 };
+fn look(tx: &Tx, rule: EvictionPolicy, random: u64, count: usize) -> Vec<Vec<u8>> {
+    let look =
+        EvictionSample { partition: tx.keyspace().locate(b"first").partition(), random, count };
+    let all = EvictionNeed { bytes: usize::MAX, keys: usize::MAX, samples: 1 };
     let (seen, least) = tx.find_least(&[look], rule, all);
     assert_eq!(seen, least.len());
     least.iter().map(|seen| seen.entry.key().to_vec()).collect()
@@ -99,7 +101,7 @@ fn the_right_keys_are_worth_least() {
     assert_eq!(order(IDLE, [seconds - 5, seconds - 50, seconds]), [1, 0, 2]);
     keyspace.settings().access_policy.store(AccessPolicy::Frequency as u8, Ordering::Relaxed);
     let minutes = (NOW / 60_000) as u32;
-    let frequency = Rule { order: Order::Frequency, only_volatile: false };
+    let frequency = EvictionPolicy { order: EvictionOrder::Frequency, only_volatile: false };
     assert_eq!(order(frequency, [7, 3, 200].map(|times| minutes << 8 | times)), [1, 0, 2]);
 }
 
@@ -133,19 +135,19 @@ fn of_all_that_were_looked_at_only_as_much_goes_as_is_needed() {
     }
     let bytes = tx.peek(&keys[39]).unwrap().unwrap().memory();
     let partition = keyspace.locate(b"first").partition();
-    let look = Look { partition, random: 1 << 63, count: 40 };
-    let elsewhere = Look { partition: partition ^ 1, ..look };
+    let look = EvictionSample { partition, random: 1 << 63, count: 40 };
+    let elsewhere = EvictionSample { partition: partition ^ 1, ..look };
     let mut gone = Vec::new();
     let mut evict = |need| {
         tx.evict(&[elsewhere, look], IDLE, need, |entry, _, idle_s| {
             gone.push((entry.key().to_vec(), idle_s));
         })
     };
-    let of_bytes = Need { bytes: bytes + 1, keys: 16, samples: 1 };
+    let of_bytes = EvictionNeed { bytes: bytes + 1, keys: 16, samples: 1 };
     assert_eq!(evict(of_bytes), Evicted { seen: 40, keys: 2, bytes: 2 * bytes });
-    let of_samples = Need { bytes: usize::MAX, samples: 10, ..of_bytes };
+    let of_samples = EvictionNeed { bytes: usize::MAX, samples: 10, ..of_bytes };
     assert_eq!(evict(of_samples), Evicted { seen: 38, keys: 3, bytes: 3 * bytes });
-    let at_least_one = Need { samples: 100, ..of_samples };
+    let at_least_one = EvictionNeed { samples: 100, ..of_samples };
     assert_eq!(evict(at_least_one), Evicted { seen: 35, keys: 1, bytes });
     let oldest = (34..40).rev().map(|age| (keys[age].clone(), age as u32));
     assert!(gone.into_iter().eq(oldest), "the oldest first");
@@ -161,9 +163,10 @@ fn what_is_evicted_leaves_nothing_behind() {
     let mut tx = on(keyspace, &[b"first"]);
     set(&mut tx, b"first", b"value");
     let partition = keyspace.locate(b"first").partition();
-    let all = Need { bytes: usize::MAX, keys: 16, samples: 5 };
-    let mut evict =
-        |random| tx.evict(&[Look { partition, random, count: 5 }], IDLE, all, |_, _, _| ()).keys;
+    let all = EvictionNeed { bytes: usize::MAX, keys: 16, samples: 5 };
+    let mut evict = |random| {
+        tx.evict(&[EvictionSample { partition, random, count: 5 }], IDLE, all, |_, _, _| ()).keys
+    };
     assert_eq!((evict(3), evict(3)), (1, 0));
     tx.finish();
     drop(tx);

@@ -1,10 +1,10 @@
 //! What memcached's clients keep: notes and versions, and what changes them.
 
 use super::{keyspace, on, undoable};
-use crate::entry::{NewText, Notes};
-use crate::tx::{Lifetime, Mark};
+use crate::entry::{ItemNotes, NewText};
+use crate::tx::{Lifetime, UndoPoint};
 
-const FLAGGED: Notes = Notes { flags: 77, is_stale: false, is_won: false };
+const FLAGGED: ItemNotes = ItemNotes { flags: 77, is_stale: false, is_won: false };
 
 fn text(value: &[u8]) -> NewText<'_> {
     NewText::from_client(value)
@@ -55,9 +55,9 @@ fn notes_stay_with_edits_and_go_with_another_value() {
     tx.set_deadline(b"k", None).unwrap();
     assert_eq!(notes(&tx), FLAGGED);
     tx.put_text(b"k", text(b"10"), Lifetime::Forever).unwrap();
-    assert_eq!(notes(&tx), Notes::default(), "a Redis client's value has none");
-    assert!(tx.set_notes(b"k", Notes { is_stale: true, ..FLAGGED }).unwrap());
-    assert_eq!(notes(&tx), Notes { is_stale: true, ..FLAGGED });
+    assert_eq!(notes(&tx), ItemNotes::default(), "a Redis client's value has none");
+    assert!(tx.set_notes(b"k", ItemNotes { is_stale: true, ..FLAGGED }).unwrap());
+    assert_eq!(notes(&tx), ItemNotes { is_stale: true, ..FLAGGED });
     assert!(!tx.set_notes(b"absent", FLAGGED).is_ok_and(|there| there));
 }
 
@@ -83,7 +83,7 @@ fn what_is_undone_has_its_notes_and_version_again() {
     drop(tx);
     let mut tx = super::begin(keyspace, &[b"k"], undoable());
     tx.put_text(b"k", text(b"w"), Lifetime::Forever).unwrap();
-    tx.return_to(Mark::default());
+    tx.return_to(UndoPoint::default());
     assert_eq!(tx.version(b"k").unwrap(), version);
     assert_eq!(tx.peek(b"k").unwrap().unwrap().notes(), FLAGGED);
 }

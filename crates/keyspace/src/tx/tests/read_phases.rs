@@ -289,9 +289,9 @@ fn what_only_read_phases_hold_is_garbage_until_it_is_freed() {
     const SIZE: usize = 1_000_000;
     let keyspace = keyspace();
     let (sender, receiver) = std::sync::mpsc::channel();
-    keyspace.reclaimer().call_by(move || sender.send(()).unwrap());
-    let garbage = || keyspace.reclaimer().bytes();
-    let free_all = || while keyspace.reclaimer().free_next() {};
+    keyspace.lazy_free_queue().call_by(move || sender.send(()).unwrap());
+    let garbage = || keyspace.lazy_free_queue().bytes();
+    let free_all = || while keyspace.lazy_free_queue().free_next() {};
     let is_all = |bytes: usize| (SIZE..SIZE + SIZE / 20).contains(&bytes);
     let store = |byte: u8| set(&mut on(keyspace, &[b"k"]), b"k", &vec![byte; SIZE]);
     let begin_phase = || phase(&on(keyspace, &[b"k"]), &[b"k"]).expect("it has its locks");

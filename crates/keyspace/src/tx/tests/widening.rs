@@ -8,7 +8,7 @@ use crate::counters::Count;
 use crate::entry::NewText;
 use crate::lock::acquisition::{Acquisition, PartitionSet, Wanted};
 use crate::refusal::Refusal;
-use crate::tx::{Lifetime, Mark, Tx, TxOptions};
+use crate::tx::{Lifetime, Tx, TxOptions, UndoPoint};
 use crate::watch::Watch;
 
 #[test]
@@ -139,7 +139,7 @@ fn what_was_done_before_it_was_renewed_is_not_undone() {
     tx.renew();
     set(&mut tx, b"k", b"2");
     set(&mut tx, b"l", b"2");
-    tx.return_to(Mark::default());
+    tx.return_to(UndoPoint::default());
     assert_eq!((get(&tx, b"k"), get(&tx, b"l")), (Some(b"1".into()), None));
     drop(tx);
     audit(keyspace);

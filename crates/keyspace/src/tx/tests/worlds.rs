@@ -11,7 +11,7 @@ use super::walks::{Sink, begin_walk, finish, take};
 use super::{NOW, OPTIONS, audit, get, keyspace, keyspace_by, on, set, set_until, undoable, world};
 use crate::lock::acquisition::Acquisition;
 use crate::refusal::{BUSY, Refusal};
-use crate::tx::{Mark, Tx, TxOptions};
+use crate::tx::{Tx, TxOptions, UndoPoint};
 use crate::world::{HEAVY_TRANSACTIONS, HeavyPass};
 
 #[derive(Default)]
@@ -106,7 +106,7 @@ fn what_became_of_whole_databases_is_undone_with_their_keys() {
         let before = all_keys(&mut tx);
         let steps = 1 + random.below(20);
         disturb(&mut tx, &mut random, steps);
-        tx.return_to(Mark::default());
+        tx.return_to(UndoPoint::default());
         assert_eq!(all_keys(&mut tx), before, "seed {seed}");
         drop(tx);
         audit(keyspace);
@@ -116,7 +116,7 @@ fn what_became_of_whole_databases_is_undone_with_their_keys() {
         tx.seal();
         let sealed = all_keys(&mut tx);
         disturb(&mut tx, &mut random, steps);
-        tx.return_to(Mark::default());
+        tx.return_to(UndoPoint::default());
         assert_eq!(all_keys(&mut tx), sealed, "seed {seed}");
         drop(tx);
         audit(keyspace);
@@ -137,7 +137,7 @@ fn a_walk_sees_each_entry_of_its_cut_once_whatever_is_undone() {
         let walk = begin_walk(keyspace, Box::new(sink.clone()));
         let mut tx = world(keyspace, undoable());
         disturb(&mut tx, &mut random, 8);
-        tx.return_to(Mark::default());
+        tx.return_to(UndoPoint::default());
         disturb(&mut tx, &mut random, 8);
         tx.seal();
         drop(tx);

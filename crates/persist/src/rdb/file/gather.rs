@@ -10,7 +10,7 @@ use structs::members::Builder;
 use structs::sorted_set::SortedSet;
 
 use super::skim::{Shape, Skim, Stop};
-use crate::lzf::Unpacker;
+use crate::lzf::Decompressor;
 use crate::rdb::hash::{Collector, read_earliest, read_field};
 use crate::rdb::length::{Length, read_length};
 use crate::rdb::string::COMPRESSED;
@@ -32,7 +32,7 @@ pub(super) struct Gathering {
 /// What is made of a value.
 enum PartialValue {
     Plain(Blob),
-    Packed(Blob, Unpacker),
+    Packed(Blob, Decompressor),
     List(List, Shape),
     Set { members: Builder<()>, count: u64, shape: Shape },
     SortedSet(SortedSet, Shape),
@@ -168,7 +168,7 @@ impl PartialValue {
             Length::Encoding(COMPRESSED) => {
                 let packed = skim.length()?;
                 let length = usize::try_from(skim.length()?).map_err(|_| Stop::Malformed)?;
-                Some((packed, Self::Packed(Blob::from_slice(&[]), Unpacker::new(length))))
+                Some((packed, Self::Packed(Blob::from_slice(&[]), Decompressor::new(length))))
             }
             Length::Encoding(_) => None,
         })
@@ -236,7 +236,7 @@ fn first(bytes: &[u8], count: u64) -> &[u8] {
 }
 
 /// Unpacks what is whole of packed bytes; how many that were.
-fn unpack(packed: &[u8], blob: &mut Blob, unpacker: &mut Unpacker) -> Result<usize, Malformed> {
+fn unpack(packed: &[u8], blob: &mut Blob, unpacker: &mut Decompressor) -> Result<usize, Malformed> {
     let mut taken = 0;
     loop {
         let more = first(&packed[taken..], UNPACKED_AT_ONCE as u64);

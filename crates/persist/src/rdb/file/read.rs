@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use base::UnixMillis;
 use base::crc::crc64;
-use keyspace::{EntryBox, Notes};
+use keyspace::{EntryBox, ItemNotes};
 
 use super::gather::Gathering;
 use super::skim::{Skim, Stop};
@@ -233,7 +233,7 @@ impl RawEntry<'_> {
         match value {
             Ok(value) if reader.is_at_end() => {
                 let entry = value.into_entry(&self.key, self.deadline);
-                let entry = entry.with_notes(Notes::of_flags(self.flags));
+                let entry = entry.with_notes(ItemNotes::of_flags(self.flags));
                 entry.borrow().set_sticky(self.is_sticky);
                 Ok(entry)
             }
@@ -443,7 +443,7 @@ impl<'f> Splitter<'f> {
         let value = gathering.finish(&self.window.bytes[..rest_len]);
         let entry = value.map_err(|Malformed| flawed())?.into_entry(&key, place.known.deadline);
         let Noted { flags, is_sticky } = std::mem::take(&mut self.noted);
-        let entry = entry.with_notes(Notes::of_flags(flags));
+        let entry = entry.with_notes(ItemNotes::of_flags(flags));
         entry.borrow().set_sticky(is_sticky);
         self.pass(rest_len);
         let (database, access) = (place.database, place.known.access);

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use base::crc::crc64;
-use keyspace::{AccessClock, ContainerSettings, EntryBox, NewText, Notes, Settings};
+use keyspace::{AccessClock, ContainerSettings, EntryBox, ItemNotes, NewText, Settings};
 use proptest::prelude::{any, prop};
 use proptest::{prop_assert, proptest};
 
@@ -220,7 +220,7 @@ fn what_redis_has_no_words_for_comes_back_with_its_entry() {
     let fill = |chunk: &mut ChunkWriter| {
         chunk.select(0);
         let value = NewText::from_client(b"value");
-        let flagged = EntryBox::item(b"flagged", value, Some(9), Notes::of_flags(u32::MAX));
+        let flagged = EntryBox::item(b"flagged", value, Some(9), ItemNotes::of_flags(u32::MAX));
         flagged.borrow().set_sticky(true);
         chunk.entry(flagged.borrow());
         chunk.entry(text("plain", "value", None).borrow());
@@ -485,7 +485,7 @@ fn large_entries() -> Vec<EntryBox> {
         (0..100_000_u32).map(|n| (n.wrapping_mul(0x9e37_79b1) >> 24) as u8).collect();
     let strings = [noise, b"over and over again. ".repeat(9_000)];
     let strings = strings.iter().enumerate().map(|(index, text)| {
-        let noted = Notes::of_flags(77);
+        let noted = ItemNotes::of_flags(77);
         EntryBox::text(format!("s:{index}").as_bytes(), NewText::from_client(text), None)
             .with_notes(noted)
     });

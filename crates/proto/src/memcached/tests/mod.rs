@@ -10,7 +10,7 @@ use proptest::{prop_assert, prop_assert_eq, proptest};
 
 use super::{
     Dialect, Failure, Item, ItemLimits, ItemValue, KEY_LENGTH_MAX, Operation, ParseStatus, Parser,
-    Refusal, Request, Response, answer,
+    Refusal, Request, Response, response,
 };
 use crate::output::Output;
 

@@ -6,7 +6,7 @@ use commands::arguments::database;
 use commands::declare::{Command, Flags, Group, Role, Spec, at_least, exactly};
 use engine::clients::registry::client_flags;
 use engine::lane::Lane;
-use engine::session::{Session, Stepped, Stepwise, Stride};
+use engine::session::{Session, StepContext, StepOutcome, Stepwise};
 use engine::shared::Shared;
 use keyspace::Refusal;
 use proto::{Args, Reply, Resp};
@@ -147,25 +147,25 @@ struct Silence {
 }
 
 impl Stepwise for Silence {
-    fn step(&mut self, stride: &mut Stride<'_, '_>) -> Stepped {
+    fn step(&mut self, stride: &mut StepContext<'_, '_>) -> StepOutcome {
         let lane = stride.lane;
         while let Some(all) = &mut stride.session.subscriptions
             && all.remove_first(|| lane.hand_out_letters())
         {
             if stride.is_over() {
-                return Stepped::GoesOn;
+                return StepOutcome::GoesOn;
             }
         }
         let mut reply = Reply::new(stride.out, stride.session.resp);
         if self.closes {
             end_listening(lane, stride.session, &mut reply);
-            return Stepped::Closes;
+            return StepOutcome::Closes;
         }
         // Publishers of messages that came meanwhile were told of a receiver.
         stride.session.pass_on(lane.shared, &mut reply);
         begin_anew(lane.shared, stride.session);
         Reply::new(stride.out, stride.session.resp).simple("RESET");
-        Stepped::Done
+        StepOutcome::Done
     }
 }
 

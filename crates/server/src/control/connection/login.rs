@@ -22,7 +22,7 @@ use proto::{Args, Reply, Resp};
 use super::flags::AT_ANY_TIME;
 use super::names::checked_client_name;
 use crate::control::context::{Context, ControlCommand, Next};
-use crate::control::later::answer_later;
+use crate::control::delayed_reply::delay_reply;
 use crate::server::Server;
 
 const NO_PASSWORD_SET: Refusal = Refusal::error(
@@ -60,7 +60,7 @@ pub(super) const AUTH: ControlCommand = Command {
 
 fn auth(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
     match delay(context) {
-        Some(time) => answer_later(context, args, time, auth_now),
+        Some(time) => delay_reply(context, args, time, auth_now),
         None => auth_now(context, args, reply),
     }
 }
@@ -113,7 +113,7 @@ fn hello(
 ) -> Result<Next, Refusal> {
     let logs_in = args.iter().skip(2).any(|word| is(word, "AUTH"));
     match logs_in.then(|| delay(context)).flatten() {
-        Some(time) => answer_later(context, args, time, hello_now),
+        Some(time) => delay_reply(context, args, time, hello_now),
         None => hello_now(context, args, reply),
     }
 }
@@ -125,7 +125,7 @@ fn hello_now(
 ) -> Result<Next, Refusal> {
     let (server, session) = (context.server, context.session()?);
     let resp = wanted_version(args)?;
-    let wishes = HelloWishes::read(args)?;
+    let wishes = HelloOptions::read(args)?;
     if let Some(credentials) = wishes.credentials {
         log_in(server, session, &args[0], credentials)?;
     }
@@ -172,12 +172,12 @@ fn wanted_version(args: Args<'_>) -> Result<Option<Resp>, Refusal> {
 
 /// The options of a HELLO.
 #[derive(Default)]
-struct HelloWishes<'a> {
+struct HelloOptions<'a> {
     credentials: Option<(&'a [u8], &'a [u8])>,
     name: Option<&'a [u8]>,
 }
 
-impl<'a> HelloWishes<'a> {
+impl<'a> HelloOptions<'a> {
     fn read(args: Args<'a>) -> Result<Self, Refusal> {
         let mut wishes = Self::default();
         let mut next = 2;
@@ -207,7 +207,7 @@ fn delay(context: &mut Context<'_>) -> Option<Duration> {
     let server = context.server;
     let peer = context.session().ok()?.client.peer;
     let now_us = server.keyspace.clock().monotonic_us();
-    let delay = server.guesses.delay(&server.config, peer, now_us);
+    let delay = server.auth_failures.delay(&server.config, peer, now_us);
     let delay = delay.filter(|_| context.unit.is_none())?;
     server.stats.delayed_logins.fetch_add(1, Ordering::Relaxed);
     Some(delay)

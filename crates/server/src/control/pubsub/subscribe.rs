@@ -8,8 +8,8 @@ use commands::{Access, KeySpec, keys};
 use engine::clients::registry::SubscriptionKind;
 use engine::lane::Lane;
 use engine::observe::pubsub::Subscriptions;
-use engine::runtime::looks::FEW;
-use engine::session::{Session, Stepped, Stepwise, Stride};
+use engine::runtime::yielding::FEW;
+use engine::session::{Session, StepContext, StepOutcome, Stepwise};
 use engine::shared::Shared;
 use keyspace::Refusal;
 use proto::{Args, Reply};
@@ -123,7 +123,7 @@ struct EachName {
 }
 
 impl Stepwise for EachName {
-    fn step(&mut self, stride: &mut Stride<'_, '_>) -> Stepped {
+    fn step(&mut self, stride: &mut StepContext<'_, '_>) -> StepOutcome {
         let Self { kind, ends, .. } = *self;
         while let Some(name) = stride.args.get(self.next) {
             let (lane, resp) = (stride.lane, stride.session.resp);
@@ -136,10 +136,10 @@ impl Stepwise for EachName {
             }
             self.next += 1;
             if stride.is_over() {
-                return Stepped::GoesOn;
+                return StepOutcome::GoesOn;
             }
         }
-        Stepped::Done
+        StepOutcome::Done
     }
 }
 
@@ -147,17 +147,17 @@ impl Stepwise for EachName {
 struct All(SubscriptionKind);
 
 impl Stepwise for All {
-    fn step(&mut self, stride: &mut Stride<'_, '_>) -> Stepped {
+    fn step(&mut self, stride: &mut StepContext<'_, '_>) -> StepOutcome {
         let first = |session: &Session| session.subscriptions.as_ref()?.first_name(self.0);
         while let Some(name) = first(stride.session) {
             let (lane, resp) = (stride.lane, stride.session.resp);
             let mut reply = Reply::new(stride.out, resp);
             end_one(lane, stride.session, self.0, (&name, true), &mut reply);
             if stride.is_over() {
-                return Stepped::GoesOn;
+                return StepOutcome::GoesOn;
             }
         }
-        Stepped::Done
+        StepOutcome::Done
     }
 }
 

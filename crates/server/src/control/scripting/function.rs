@@ -11,7 +11,7 @@ use commands::declare::{Command, Flags, Group, Role, Spec, at_least, exactly};
 use engine::admission::gates;
 use engine::journal::Seen;
 use engine::lane::Lane;
-use engine::limits::scripts::libraries::{LibrariesState, Loaded};
+use engine::limits::scripts::libraries::{LibrariesState, LoadedLibrary};
 use engine::runtime::background::BackgroundAccess;
 use engine::scripting::library_changes::{Change, Policy};
 use engine::scripting::script_host::Loader;
@@ -168,7 +168,7 @@ fn list(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
         at += 1;
     }
     let state = see_libraries(context)?;
-    let is_chosen = |loaded: &&Arc<Loaded>| {
+    let is_chosen = |loaded: &&Arc<LoadedLibrary>| {
         pattern.is_none_or(|pattern| glob::matches(pattern, loaded.library.name(), true))
     };
     let chosen: Vec<_> = state.libraries().filter(is_chosen).collect();
@@ -179,7 +179,7 @@ fn list(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
     Ok(Next::Done)
 }
 
-fn write_library(loaded: &Loaded, with_code: bool, reply: &mut Reply<'_>) {
+fn write_library(loaded: &LoadedLibrary, with_code: bool, reply: &mut Reply<'_>) {
     reply.map(3 + usize::from(with_code));
     reply.bulk(b"library_name");
     reply.bulk(loaded.library.name());

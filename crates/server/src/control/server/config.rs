@@ -163,7 +163,7 @@ fn reset_statistics(
     server.saves.reset_count();
     server.aof.rewrite.reset_count();
     server.aof.stats.reset_delayed();
-    server.keyspace.reclaimer().reset();
+    server.keyspace.lazy_free_queue().reset();
     server.budget.excess.reset();
     server.defrag.stopwatch.reset();
     server.keyspace.stall_stats().reset();

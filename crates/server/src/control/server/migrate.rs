@@ -16,7 +16,7 @@ use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use crate::control::context::{Context, ControlCommand, Next};
-use crate::migration::{Credentials, MigrateOrder, MigrateTarget};
+use crate::migration::{Credentials, MigrateRequest, MigrateTarget};
 
 const ONE_KEY: Refusal = Refusal::error(
     "ERR When using MIGRATE KEYS option, the key argument must be set to the empty string",
@@ -138,7 +138,7 @@ fn migrate(context: &mut Context<'_>, args: Args<'_>, _: &mut Reply<'_>) -> Resu
     let host = String::from_utf8_lossy(&args[1]).into_owned();
     let (server, entry, lane) = (context.server, context.entry, context.lane()?);
     let session = context.session()?;
-    let order = MigrateOrder {
+    let order = MigrateRequest {
         entry,
         args: args.into(),
         keys,

@@ -5,7 +5,7 @@
 use base::number::parse_i64;
 use commands::arguments::is;
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
-use engine::observe::command_log::{LogEntry, Remarkable};
+use engine::observe::command_log::{CommandLogType, LogEntry};
 use keyspace::Refusal;
 use proto::Reply;
 
@@ -61,7 +61,7 @@ const SLOWLOG_GET: ControlCommand = Command {
             3 => count(&args[2])?,
             _ => return Err(misused("SLOWLOG", &args[1])),
         };
-        Ok(show(context, Remarkable::Slow, count, reply))
+        Ok(show(context, CommandLogType::Slow, count, reply))
     },
 };
 
@@ -77,7 +77,7 @@ const SLOWLOG_LEN: ControlCommand = Command {
         ..BASE
     },
     subcommands: &[],
-    run: |context, _, reply| Ok(len(context, Remarkable::Slow, reply)),
+    run: |context, _, reply| Ok(len(context, CommandLogType::Slow, reply)),
 };
 
 const SLOWLOG_RESET: ControlCommand = Command {
@@ -91,7 +91,7 @@ const SLOWLOG_RESET: ControlCommand = Command {
         ..BASE
     },
     subcommands: &[],
-    run: |context, _, reply| Ok(reset(context, Remarkable::Slow, reply)),
+    run: |context, _, reply| Ok(reset(context, CommandLogType::Slow, reply)),
 };
 
 const SLOWLOG_HELP: ControlCommand = {
@@ -208,11 +208,11 @@ const COMMANDLOG_LINES: &[&str] = &[
     "    Reset the specified type of commandlog.",
 ];
 
-fn kind(word: &[u8]) -> Result<Remarkable, Refusal> {
+fn kind(word: &[u8]) -> Result<CommandLogType, Refusal> {
     match word {
-        _ if is(word, "SLOW") => Ok(Remarkable::Slow),
-        _ if is(word, "LARGE-REQUEST") => Ok(Remarkable::LargeRequest),
-        _ if is(word, "LARGE-REPLY") => Ok(Remarkable::LargeReply),
+        _ if is(word, "SLOW") => Ok(CommandLogType::Slow),
+        _ if is(word, "LARGE-REQUEST") => Ok(CommandLogType::LargeRequest),
+        _ if is(word, "LARGE-REPLY") => Ok(CommandLogType::LargeReply),
         _ => Err(UNKNOWN_KIND),
     }
 }
@@ -229,7 +229,7 @@ fn count(word: &[u8]) -> Result<usize, Refusal> {
     }
 }
 
-fn show(context: &Context<'_>, what: Remarkable, count: usize, reply: &mut Reply<'_>) -> Next {
+fn show(context: &Context<'_>, what: CommandLogType, count: usize, reply: &mut Reply<'_>) -> Next {
     let entries = context.server.command_log.newest(what, count);
     reply.array(entries.len());
     for LogEntry { id, time, cost, arguments, peer, client_name } in entries {
@@ -245,13 +245,13 @@ fn show(context: &Context<'_>, what: Remarkable, count: usize, reply: &mut Reply
     Next::Done
 }
 
-fn len(context: &Context<'_>, what: Remarkable, reply: &mut Reply<'_>) -> Next {
+fn len(context: &Context<'_>, what: CommandLogType, reply: &mut Reply<'_>) -> Next {
     let count = context.server.command_log.len(what);
     reply.integer(i64::try_from(count).unwrap_or(i64::MAX));
     Next::Done
 }
 
-fn reset(context: &Context<'_>, what: Remarkable, reply: &mut Reply<'_>) -> Next {
+fn reset(context: &Context<'_>, what: CommandLogType, reply: &mut Reply<'_>) -> Next {
     context.server.command_log.clear(what);
     reply.ok();
     Next::Done

@@ -2,7 +2,7 @@
 //!
 //! Invariant: values are those that CONFIG GET tells this user; a secret is never told.
 
-use config::{Access, Config, ConfigOption, Status};
+use config::{Config, ConfigOption, Mutability, Status};
 use proto::value::Value;
 
 use super::super::command_session::Caller;
@@ -27,9 +27,9 @@ fn directive(defaults: &Config, name: &[u8], value: &[u8]) -> String {
     };
     let is_secret = option.sensitive && !value.is_empty();
     let access = match option.access {
-        Access::Live => "live",
-        Access::Startup => "startup",
-        Access::Protected => "protected",
+        Mutability::Live => "live",
+        Mutability::Startup => "startup",
+        Mutability::Protected => "protected",
     };
     let status = match option.status {
         Status::Works => "works",

@@ -12,17 +12,17 @@ use config::settings::{CLIENT_QUERY_BUFFER_LIMIT, PREFETCH_BATCH_MAX_SIZE};
 use engine::clients::registry::Signal;
 use engine::execute::{LOCK_BATCH_MAX, LockBatch, Lookup, execute, queue_together};
 use engine::lane::is_over;
-use engine::reclaim::client_memory;
+use engine::reclaim::client_eviction;
 use engine::runtime::lanes::READ_SIZE;
-use engine::session::Later;
-use engine::session::life::{BACKLOG_LIMIT, Turn};
+use engine::session::PendingInput;
+use engine::session::life::{BACKLOG_LIMIT, StepEnd};
 use engine::session::{Grant, Step};
 use keyspace::Location;
 use proto::{Args, Output, ProtocolError, Reply};
 use smallvec::SmallVec;
 
 use super::window::{Slot, WINDOW, Window};
-use super::{Connection, Place, Session, Suspension};
+use super::{Connection, DeferralState, Session, Suspension};
 use crate::net::output_limit;
 use crate::net::worker::Worker;
 
@@ -56,10 +56,10 @@ pub(super) enum End {
 
 impl Connection {
     /// Executes what is there, or reads more.
-    pub(super) fn serve_requests(&mut self, cx: &mut TaskContext<'_>) -> Turn {
+    pub(super) fn serve_requests(&mut self, cx: &mut TaskContext<'_>) -> StepEnd {
         if self.worker.is_turn_over() {
             self.worker.give_way(cx.waker());
-            return Turn::Wait;
+            return StepEnd::Wait;
         }
         if self.has_requests() {
             let is_used_up = self.executed == self.input.len() || self.awaits_bytes();
@@ -74,8 +74,8 @@ impl Connection {
             let begin = worker.deferred.bytes();
             let buffer = &mut buffer[begin..begin + READ_SIZE];
             let count = match self.stream.poll_read(cx, buffer) {
-                Poll::Pending => return Turn::Wait,
-                Poll::Ready(Err(_)) => return Turn::End,
+                Poll::Pending => return StepEnd::Wait,
+                Poll::Ready(Err(_)) => return StepEnd::End,
                 Poll::Ready(Ok(0)) => return self.hear_end(),
                 Poll::Ready(Ok(count)) => count,
             };
@@ -83,12 +83,12 @@ impl Connection {
             if self.session.multi.is_some() {
                 let limit = worker.server.config.get(CLIENT_QUERY_BUFFER_LIMIT);
                 if self.is_overrun(count, limit) {
-                    return Turn::End;
+                    return StepEnd::End;
                 }
             }
             if self.defer(&buffer[..count]) {
                 self.line_up(cx);
-                return Turn::Wait;
+                return StepEnd::Wait;
             }
             worker.start_batch();
             let (consumed, end) = self.run_batch(&buffer[..count], None);
@@ -102,7 +102,8 @@ impl Connection {
     /// Whether requests may be there that are not executed yet.
     #[inline]
     pub(super) fn has_requests(&self) -> bool {
-        self.session.later().is_some() || self.executed < self.input.len() && !self.awaits_bytes()
+        self.session.pending_input().is_some()
+            || self.executed < self.input.len() && !self.awaits_bytes()
     }
 
     /// Whether what it has to say leaves with the replies to what comes next: a system call for
@@ -126,16 +127,16 @@ impl Connection {
     }
 
     /// Reads on behind an incomplete request.
-    fn read_more(&mut self, cx: &mut TaskContext<'_>) -> Turn {
+    fn read_more(&mut self, cx: &mut TaskContext<'_>) -> StepEnd {
         self.forget_executed();
         let limit = self.worker.server.config.get(CLIENT_QUERY_BUFFER_LIMIT);
         if self.is_overrun(self.input.len(), limit) {
-            return Turn::End;
+            return StepEnd::End;
         }
         self.make_room_for_input();
         let count = match self.stream.poll_read_more(cx, &mut self.input) {
-            Poll::Pending => return Turn::Wait,
-            Poll::Ready(Err(_)) => return Turn::End,
+            Poll::Pending => return StepEnd::Wait,
+            Poll::Ready(Err(_)) => return StepEnd::End,
             Poll::Ready(Ok(0)) => return self.hear_end(),
             Poll::Ready(Ok(count)) => count,
         };
@@ -143,7 +144,7 @@ impl Connection {
         // What is there counts before any of it is executed.
         self.note_batch();
         if self.session.client.is_asked(Signal::Kill) {
-            return Turn::Again;
+            return StepEnd::Again;
         }
         self.worker.start_batch();
         let end = self.run_input(None);
@@ -166,7 +167,7 @@ impl Connection {
     }
 
     /// Goes on with the request that waited, now that its locks are there or it waits no longer.
-    pub(super) fn run_granted(&mut self, cx: &mut TaskContext<'_>, grant: Grant) -> Turn {
+    pub(super) fn run_granted(&mut self, cx: &mut TaskContext<'_>, grant: Grant) -> StepEnd {
         self.worker.start_batch();
         let end = self.run_input(Some(grant));
         self.after_batch(cx, end, 0)
@@ -226,35 +227,36 @@ impl Connection {
     /// Shows what is left of the input.
     pub(super) fn note_batch(&self) {
         let left = u32::try_from(self.waiting_bytes()).unwrap_or(u32::MAX);
-        let room = self.input.capacity() + self.session.later().map_or(0, Later::room);
+        let room =
+            self.input.capacity() + self.session.pending_input().map_or(0, PendingInput::room);
         let room = u32::try_from(room).unwrap_or(u32::MAX);
         let live = &self.session.client.live;
         live.query_bytes.store(left, Ordering::Relaxed);
         live.query_room.store(room, Ordering::Relaxed);
-        self.mind_memory();
+        self.check_client_memory();
     }
 
-    fn after_batch(&mut self, cx: &mut TaskContext<'_>, end: End, read: usize) -> Turn {
+    fn after_batch(&mut self, cx: &mut TaskContext<'_>, end: End, read: usize) -> StepEnd {
         self.note_batch();
         self.worker.note_turn(read);
         match end {
             End::Drained if self.may_wait() => {
                 self.line_up(cx);
-                Turn::Wait
+                StepEnd::Wait
             }
-            End::Drained | End::Waits => Turn::Again,
+            End::Drained | End::Waits => StepEnd::Again,
             End::Closing => {
                 self.session.close();
-                Turn::Again
+                StepEnd::Again
             }
             End::Yielded => {
                 if !self.gathers()
                     && let Poll::Ready(Err(_)) = self.flush(cx)
                 {
-                    return Turn::End;
+                    return StepEnd::End;
                 }
                 self.worker.give_way(cx.waker());
-                Turn::Wait
+                StepEnd::Wait
             }
         }
     }
@@ -262,8 +264,8 @@ impl Connection {
     /// Has the replies of the batch wait for their second turn. That is no turn of the session,
     /// which listens for what comes next already.
     fn line_up(&mut self, cx: &mut TaskContext<'_>) {
-        if self.place == Place::Nowhere {
-            self.place = Place::Joining;
+        if self.place == DeferralState::Nowhere {
+            self.place = DeferralState::Joining;
         }
         if self.stream.poll_readable(cx).is_ready() {
             self.worker.give_way(cx.waker());
@@ -278,12 +280,17 @@ impl Connection {
     }
 
     /// Says what this client's buffers take, and has clients go if all of them take too much.
-    pub(super) fn mind_memory(&self) {
+    pub(super) fn check_client_memory(&self) {
         let live = &self.session.client.live;
         let input = u64::from(live.query_room.load(Ordering::Relaxed));
         let queued = live.queued_bytes.load(Ordering::Relaxed);
         let bytes = input + queued + live.output_bytes.load(Ordering::Relaxed);
-        client_memory::record(self.worker.server, &self.session.client, bytes, &self.worker.wakes);
+        client_eviction::record(
+            self.worker.server,
+            &self.session.client,
+            bytes,
+            &self.worker.wakes,
+        );
     }
 
     /// Executes the complete requests at the start of `data`; returns how many bytes they took.

@@ -15,7 +15,7 @@ use proto::memcached::ParseStatus;
 
 use super::batch::End;
 use super::window::Slot;
-use super::{Connection, Place};
+use super::{Connection, DeferralState};
 use crate::memcached;
 use crate::net::deferred::{DEFERRED_MAX, Found, GRAIN};
 
@@ -30,7 +30,7 @@ impl Connection {
     pub(super) fn defer(&mut self, data: &[u8]) -> bool {
         let worker = &self.worker;
         if !self.comes_alone
-            || self.place != Place::Nowhere
+            || self.place != DeferralState::Nowhere
             || data.len() > REQUEST_MAX
             || !self.session.may_batch()
             || !self.session.is_authenticated()

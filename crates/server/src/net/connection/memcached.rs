@@ -93,7 +93,7 @@ impl Connection {
         let args: OwnedArgs = [entry.spec.name.as_bytes()].into_iter().collect();
         let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let ran = Executed { entry, args, micros, failed: false, program: None };
-        Step::Wait(self.worker.server.answer_later(time, answer, ran))
+        Step::Wait(self.worker.server.delay_reply(time, answer, ran))
     }
 
     fn memcached_state(&mut self) -> &mut MemcachedState {

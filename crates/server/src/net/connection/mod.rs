@@ -12,12 +12,12 @@
 mod batch;
 mod deferred;
 mod durable_output;
-mod listen;
 mod memcached;
 mod socket;
 mod stepping;
 mod timer;
 mod wait;
+mod waiting_input;
 mod window;
 
 use std::cell::RefCell;
@@ -37,14 +37,14 @@ pub(crate) use window::{Slot, Window};
 
 use crate::memcached::watch;
 use crate::net::deferred::DeferredNumber;
-use crate::net::output_limit::{self, Owed};
+use crate::net::output_limit::{self, UnsentBytes};
 use crate::net::worker::{Worker, subscriber_sets_of};
 use engine::admission::acl_check;
 use engine::clients::mailbox::IN_TRANSIT;
 use engine::clients::multicast::migrate;
 use engine::clients::registry::{PendingSignals, Signal, client_flags};
 use engine::runtime::panics::contain;
-use engine::session::life::{Body, Gone, Heard, Incoming, Outgoing, Rest, Sight, Turn, Waits};
+use engine::session::life::{Body, Gone, Heard, Incoming, Outgoing, Rest, Sight, StepEnd, Waits};
 use engine::session::{self, Session, Suspension};
 
 /// A connection being served.
@@ -68,7 +68,7 @@ pub(crate) struct Connection {
     own: Weak<RefCell<Connection>>,
     /// Its task's, once that has run: a task's waker stays the same for life.
     waker: Option<Waker>,
-    place: Place,
+    place: DeferralState,
     /// Whether its requests came one at a time, as of late.
     comes_alone: bool,
     /// Whether the client has said that it sends nothing more.
@@ -89,7 +89,7 @@ const _: () = assert!(SERVING_SIZE <= if cfg!(debug_assertions) { 264 } else { 2
 
 /// Where a session stands in the line of those whose replies wait (`deferred.rs`).
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum DeferralState {
     Nowhere,
     /// The session is to line up when its turn is over.
     Joining,
@@ -141,7 +141,7 @@ impl Connection {
             watermarks,
             own: Weak::new(),
             waker: None,
-            place: Place::Nowhere,
+            place: DeferralState::Nowhere,
             comes_alone: true,
             has_ended: moving.has_ended,
             is_cut_off: moving.is_cut_off,
@@ -261,7 +261,8 @@ impl Body for Connection {
         let deliveries = client.delivery_bytes() as u64;
         let tracked = self.output.as_ref().zip(self.session.tracked());
         let notices = tracked.map_or(0, |(output, tracked)| tracked.unsent.bytes(output));
-        let owed = Owed { all: self.unsent() as u64 + deliveries, notices: notices + deliveries };
+        let owed =
+            UnsentBytes { all: self.unsent() as u64 + deliveries, notices: notices + deliveries };
         output_limit::is_exceeded(server, client, owed, self.worker.now_ms())
     }
 
@@ -269,7 +270,7 @@ impl Body for Connection {
         self.take_bytes(cx)
     }
 
-    fn execute(&mut self, cx: &mut TaskContext<'_>) -> Turn {
+    fn execute(&mut self, cx: &mut TaskContext<'_>) -> StepEnd {
         self.serve_requests(cx)
     }
 
@@ -356,8 +357,8 @@ impl Future for ConnectionTask {
     fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<()> {
         let mut serve = self.0.borrow_mut();
         let ended = serve.take_turn(cx);
-        if ended.is_pending() && serve.place == Place::Joining {
-            serve.place = Place::InLine;
+        if ended.is_pending() && serve.place == DeferralState::Joining {
+            serve.place = DeferralState::InLine;
             serve.worker.deferred.join(Rc::clone(&self.0));
         }
         ended
@@ -387,7 +388,7 @@ impl Connection {
 
     /// Writes the replies that waited for a second turn.
     pub(crate) fn write_pending(&mut self) {
-        self.place = Place::Nowhere;
+        self.place = DeferralState::Nowhere;
         self.write_replies();
     }
 

@@ -228,7 +228,7 @@ impl Connection {
             let now = self.worker.server.keyspace.clock().now_ms();
             live.last_active.store(now, Ordering::Relaxed);
         }
-        self.mind_memory();
+        self.check_client_memory();
         self.keep_output(output);
         sent
     }

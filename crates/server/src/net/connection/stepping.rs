@@ -5,19 +5,19 @@
 use std::task::Context as TaskContext;
 
 use engine::runtime::counters;
-use engine::session::life::Turn;
-use engine::session::{Stepped, Steps};
+use engine::session::life::StepEnd;
+use engine::session::{StepOutcome, Steps};
 use proto::Reply;
 
 use super::{Connection, Suspension};
 
 impl Connection {
     /// Takes the next step, if the session's turn is not over.
-    pub(super) fn take_step(&mut self, cx: &mut TaskContext<'_>, mut steps: Box<Steps>) -> Turn {
+    pub(super) fn take_step(&mut self, cx: &mut TaskContext<'_>, mut steps: Box<Steps>) -> StepEnd {
         if self.worker.is_turn_over() {
             self.worker.give_way(cx.waker());
             self.suspension = Suspension::Steps(steps);
-            return Turn::Wait;
+            return StepEnd::Wait;
         }
         self.worker.start_batch();
         let progress = steps.step(&self.worker, &mut self.session, &mut self.timer, cx);
@@ -27,24 +27,24 @@ impl Connection {
         done.ran.micros += micros;
         self.worker.note_turn(0);
         match progress {
-            Stepped::GoesOn => {
+            StepOutcome::GoesOn => {
                 self.worker.give_way(cx.waker());
                 self.suspension = Suspension::Steps(steps);
-                return Turn::Wait;
+                return StepEnd::Wait;
             }
-            Stepped::Waits => {
+            StepOutcome::Waits => {
                 self.suspension = Suspension::Steps(steps);
-                return Turn::Wait;
+                return StepEnd::Wait;
             }
-            Stepped::Failed(refusal) => {
+            StepOutcome::Failed(refusal) => {
                 let mut reply = Reply::new(&mut done.output, self.session.resp);
                 self.worker.server.refuse(&refusal, &mut reply);
                 done.ran.failed = true;
             }
-            Stepped::Closes => self.session.close(),
-            Stepped::Done => {}
+            StepOutcome::Closes => self.session.close(),
+            StepOutcome::Done => {}
         }
         self.pass_on_result(steps.done);
-        Turn::Again
+        StepEnd::Again
     }
 }

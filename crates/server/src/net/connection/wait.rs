@@ -18,10 +18,10 @@ use engine::clients::registry::{Signal, client_flags};
 use engine::commit::accounting;
 use engine::session::Grant;
 use engine::session::Resumed;
-use engine::session::life::{EventEnd, Resumption, Turn, Waits};
+use engine::session::life::{EventEnd, Resumption, StepEnd, Waits};
 use engine::session::timer::{Timer, is_due};
+use engine::session::{AfterOffload, Departures, Executed, OffloadResult, Parked, Suspension};
 use engine::session::{Blocked, Copies, Recheck, Safety};
-use engine::session::{Departures, Executed, OffloadResult, Parked, Suspension, Then};
 use engine::session::{KeyWait, Served, ServedWith};
 use keyspace::{Keyspace, Refusal};
 use proto::{Block, Output, Reply};
@@ -63,8 +63,8 @@ impl Waits for Connection {
         parked.has_lost_patience(self.worker.server, &mut self.timer, cx)
     }
 
-    fn resume(&mut self, cx: &mut TaskContext<'_>, with: Resumption) -> Turn {
-        let Suspension::Locks(parked) = self.take_suspension() else { return Turn::Again };
+    fn resume(&mut self, cx: &mut TaskContext<'_>, with: Resumption) -> StepEnd {
+        let Suspension::Locks(parked) = self.take_suspension() else { return StepEnd::Again };
         engine::runtime::counters::add(&self.worker.counters.waits, 1);
         let Parked { acquisition, mut round, began_us, .. } = *parked;
         round.began_us = Some(began_us);
@@ -75,7 +75,7 @@ impl Waits for Connection {
         self.run_granted(cx, grant)
     }
 
-    fn take_result(&mut self, cx: &mut TaskContext<'_>) -> Turn {
+    fn take_result(&mut self, cx: &mut TaskContext<'_>) -> StepEnd {
         match self.take_suspension() {
             Suspension::Offload(receiver) => self.await_offload(cx, receiver, Suspension::Offload),
             Suspension::ResumableOffload(receiver) => {
@@ -202,21 +202,21 @@ impl Waits for Connection {
         }
     }
 
-    fn look_again(&mut self, cx: &mut TaskContext<'_>) -> Turn {
-        let Suspension::Blocked(blocked) = &mut self.suspension else { return Turn::Again };
-        let Some(place) = &blocked.place else { return Turn::Wait };
+    fn look_again(&mut self, cx: &mut TaskContext<'_>) -> StepEnd {
+        let Suspension::Blocked(blocked) = &mut self.suspension else { return StepEnd::Again };
+        let Some(place) = &blocked.place else { return StepEnd::Wait };
         let keyspace = self.worker.server.keyspace;
         let now = keyspace.clock().now_ms();
         if let Recheck::No = blocked.recheck {
-            let Some(again) = place.again() else { return Turn::Wait };
+            let Some(again) = place.again() else { return StepEnd::Wait };
             if !is_due(&mut self.timer, cx, now.saturating_mul(1000), again.saturating_mul(1000)) {
-                return Turn::Wait;
+                return StepEnd::Wait;
             }
         }
         if keyspace.settings().holds_expiry(now) {
             self.timer.wake_in(cx, STANDSTILL_LOOK);
             blocked.recheck = Recheck::Due;
-            return Turn::Wait;
+            return StepEnd::Wait;
         }
         let (mut acquisition, round) = match std::mem::replace(&mut blocked.recheck, Recheck::No) {
             Recheck::Underway(acquisition, round) => (acquisition, round),
@@ -224,12 +224,12 @@ impl Waits for Connection {
         };
         if self.worker.poll_locks(&mut acquisition, cx.waker()).is_pending() {
             blocked.recheck = Recheck::Underway(acquisition, round);
-            return Turn::Wait;
+            return StepEnd::Wait;
         }
         if let Err(wider) = place.recheck(&self.worker, acquisition, round) {
             blocked.recheck = Recheck::Underway(wider, round + 1);
         }
-        Turn::Again
+        StepEnd::Again
     }
 
     fn give_up_wait(&mut self) {
@@ -336,31 +336,33 @@ impl Connection {
         cx: &mut TaskContext<'_>,
         mut receiver: oneshot::Receiver<OffloadResult>,
         suspension: fn(oneshot::Receiver<OffloadResult>) -> Suspension,
-    ) -> Turn {
+    ) -> StepEnd {
         match Pin::new(&mut receiver).poll(cx) {
             Poll::Pending => {
                 self.suspension = suspension(receiver);
-                Turn::Wait
+                StepEnd::Wait
             }
             // The thread gave up without a word: it panicked, and nobody knows the result.
-            Poll::Ready(Err(_)) => Turn::End,
-            Poll::Ready(Ok(OffloadResult { then: Then::Waits(waiting), ran, .. })) => {
+            Poll::Ready(Err(_)) => StepEnd::End,
+            Poll::Ready(Ok(OffloadResult { then: AfterOffload::Waits(waiting), ran, .. })) => {
                 let (session, args) = (&self.session, ran.args.as_args());
                 accounting::feed_monitors(&self.worker, session, session.database, ran.entry, args);
                 self.suspension = Suspension::Blocked(Box::new(Blocked::on_keys(ran, waiting)));
-                Turn::Again
+                StepEnd::Again
             }
-            Poll::Ready(Ok(OffloadResult { then: Then::PutOff, ran, .. })) => {
+            Poll::Ready(Ok(OffloadResult { then: AfterOffload::PutOff, ran, .. })) => {
                 self.stand_first(ran.args.as_args());
-                Turn::Again
+                StepEnd::Again
             }
-            Poll::Ready(Ok(OffloadResult { then: Then::GoesOn(offloaded), ran, .. })) => {
+            Poll::Ready(Ok(OffloadResult {
+                then: AfterOffload::GoesOn(offloaded), ran, ..
+            })) => {
                 self.worker.start_batch();
                 match offloaded.resume(&self.worker, &mut self.session, ran.args) {
                     Resumed::Over(done) => return self.take_result(cx, *done, suspension),
                     Resumed::Away(suspension) => self.suspension = suspension,
                 }
-                Turn::Again
+                StepEnd::Again
             }
             Poll::Ready(Ok(done)) => self.take_result(cx, done, suspension),
         }
@@ -372,22 +374,26 @@ impl Connection {
         cx: &mut TaskContext<'_>,
         mut done: OffloadResult,
         suspension: fn(oneshot::Receiver<OffloadResult>) -> Suspension,
-    ) -> Turn {
+    ) -> StepEnd {
         let program = done.ran.program.as_mut();
         if program.is_none_or(|it| it.book_next(&self.worker, &mut self.session)) {
             engine::runtime::counters::add(&self.worker.counters.elsewhere, 1);
             self.pass_on_result(done);
-            return Turn::Again;
+            return StepEnd::Again;
         }
         // The rest is booked behind the worker's other sessions.
         let (sender, receiver) = oneshot::channel();
         let _ = sender.send(done);
         self.suspension = suspension(receiver);
         self.worker.give_way(cx.waker());
-        Turn::Wait
+        StepEnd::Wait
     }
 
-    fn await_departures(&mut self, cx: &mut TaskContext<'_>, departures: Box<Departures>) -> Turn {
+    fn await_departures(
+        &mut self,
+        cx: &mut TaskContext<'_>,
+        departures: Box<Departures>,
+    ) -> StepEnd {
         let server = self.worker.server;
         let now_us = server.keyspace.clock().monotonic_us();
         // A client that is busy for longer is gone as soon as it looks up.
@@ -395,12 +401,12 @@ impl Connection {
             && !is_due(&mut self.timer, cx, now_us, departures.until_us)
         {
             self.suspension = Suspension::Departures(departures);
-            return Turn::Wait;
+            return StepEnd::Wait;
         }
         let Departures { began_us, mut done, .. } = *departures;
         done.ran.micros = u64::try_from(now_us - began_us).unwrap_or(0);
         self.pass_on_result(done);
-        Turn::Again
+        StepEnd::Again
     }
 
     /// Passes on what came of a command that did not run here.

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use base::io_text::plain;
+use base::io_error_text::plain;
 use engine::runtime::panics::contain;
 use tls::{Contexts, Session};
 use tokio::net::TcpStream;
@@ -27,7 +27,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{AbortHandle, spawn_local};
 use tokio::time::timeout;
 
-use super::room::TlsCounters;
+use super::state::TlsCounters;
 use super::stream::RawTlsStream;
 
 /// How long a handshake may take.

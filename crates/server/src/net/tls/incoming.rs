@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::handshakes::agree_on;
-use super::room::{Tls, TlsCounters};
+use super::state::{Tls, TlsCounters};
 use super::stream::TlsStream;
 
 impl Tls {

@@ -6,11 +6,11 @@
 mod handshakes;
 mod incoming;
 mod outgoing;
-mod room;
 mod settings;
+mod state;
 mod stream;
 
 pub(crate) use handshakes::{Arrival, Handshaken};
-pub(crate) use room::Tls;
 pub(crate) use settings::{is_wanted, settings_of};
+pub(crate) use state::Tls;
 pub(crate) use stream::{RawTlsStream, TlsStream};

@@ -13,8 +13,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 use super::handshakes::agree_on;
-use super::room::Tls;
-use super::stream::{Room, TlsStream};
+use super::state::Tls;
+use super::stream::{PlaintextSink, TlsStream};
 
 impl Tls {
     /// Agrees on keys with a server that was connected to.
@@ -28,7 +28,7 @@ impl Tls {
     }
 }
 
-impl Room for ReadBuf<'_> {
+impl PlaintextSink for ReadBuf<'_> {
     fn room(&self) -> usize {
         self.remaining()
     }

@@ -54,7 +54,7 @@ struct TlsState {
 }
 
 /// Where plaintext goes.
-pub(crate) trait Room {
+pub(crate) trait PlaintextSink {
     /// How much more there is room for.
     fn room(&self) -> usize;
 
@@ -63,7 +63,7 @@ pub(crate) trait Room {
 }
 
 /// The rest of a buffer.
-impl Room for &mut [u8] {
+impl PlaintextSink for &mut [u8] {
     fn room(&self) -> usize {
         self.len()
     }
@@ -76,7 +76,7 @@ impl Room for &mut [u8] {
 }
 
 /// What is reserved behind a vector's end.
-impl Room for Vec<u8> {
+impl PlaintextSink for Vec<u8> {
     fn room(&self) -> usize {
         self.capacity() - self.len()
     }
@@ -169,7 +169,7 @@ impl TlsStream {
     pub(crate) fn poll_read(
         &mut self,
         cx: &mut TaskContext<'_>,
-        into: &mut impl Room,
+        into: &mut impl PlaintextSink,
     ) -> Poll<io::Result<usize>> {
         let Self { socket, rest } = self;
         if rest.has_opened() {
@@ -275,7 +275,7 @@ impl TlsState {
     }
 
     /// Gives of the plaintext what there is room for.
-    fn give(&mut self, into: &mut impl Room) -> usize {
+    fn give(&mut self, into: &mut impl PlaintextSink) -> usize {
         let left = &self.opened[self.opened_from..];
         let count = left.len().min(into.room());
         into.put(&left[..count]);
@@ -287,7 +287,7 @@ impl TlsState {
     }
 
     /// Decrypts what has come.
-    fn open(&mut self, come: &mut [u8], into: &mut impl Room) -> io::Result<usize> {
+    fn open(&mut self, come: &mut [u8], into: &mut impl PlaintextSink) -> io::Result<usize> {
         let Self { session, opened, sealed, incoming, .. } = self;
         let mut count = 0;
         let done = session.take_in(come, sealed, |plain| {

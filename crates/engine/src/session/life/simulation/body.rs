@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker};
 use keyspace::{Refusal, Waiter};
 
 use super::super::{
-    Body, EventEnd, Gone, Heard, Incoming, Outgoing, Resumption, Sight, Turn, Wait, Waits,
+    Body, EventEnd, Gone, Heard, Incoming, Outgoing, Resumption, Sight, StepEnd, Wait, Waits,
 };
 use super::world::{
     DENIED, Id, Kind, Rights, SimulatedVerdict, Slot, World, abandon, give_up, is_unblocked,
@@ -378,24 +378,24 @@ impl Body for Model {
         if self.is_overrun { Heard::Gone } else { Heard::Bytes }
     }
 
-    fn execute(&mut self, cx: &mut Context<'_>) -> Turn {
+    fn execute(&mut self, cx: &mut Context<'_>) -> StepEnd {
         for done in 0..BUDGET {
             if self.input.is_empty() {
                 match self.hear(cx) {
                     Heard::Bytes => {}
-                    Heard::Nothing if done == 0 => return Turn::Wait,
+                    Heard::Nothing if done == 0 => return StepEnd::Wait,
                     // What was replied leaves.
-                    Heard::Nothing => return Turn::Again,
-                    Heard::End => return Turn::Again,
-                    Heard::Gone => return Turn::End,
+                    Heard::Nothing => return StepEnd::Again,
+                    Heard::End => return StepEnd::Again,
+                    Heard::Gone => return StepEnd::End,
                 }
             }
             if !self.execute_first(None) || self.outgoing().is_much() {
-                return Turn::Again;
+                return StepEnd::Again;
             }
         }
         cx.waker().wake_by_ref();
-        Turn::Wait
+        StepEnd::Wait
     }
 
     fn close(&mut self) {
@@ -438,7 +438,7 @@ impl Waits for Model {
         began + PATIENCE <= world.now
     }
 
-    fn resume(&mut self, _: &mut Context<'_>, with: Resumption) -> Turn {
+    fn resume(&mut self, _: &mut Context<'_>, with: Resumption) -> StepEnd {
         if let SimulatedWait::Locks { key, .. } =
             std::mem::replace(&mut self.suspension, SimulatedWait::Requests)
         {
@@ -449,18 +449,18 @@ impl Waits for Model {
                 self.append(What::Busy(kind), 30, 0);
             }
         }
-        Turn::Again
+        StepEnd::Again
     }
 
-    fn take_result(&mut self, cx: &mut Context<'_>) -> Turn {
+    fn take_result(&mut self, cx: &mut Context<'_>) -> StepEnd {
         let (SimulatedWait::Result(kind, slot) | SimulatedWait::Return(kind, slot, _)) =
             &self.suspension
         else {
-            return Turn::Again;
+            return StepEnd::Again;
         };
         if !slot.borrow().is_done {
             slot.borrow_mut().waker = Some(cx.waker().clone());
-            return Turn::Wait;
+            return StepEnd::Wait;
         }
         let kind = *kind;
         let suspension = std::mem::replace(&mut self.suspension, SimulatedWait::Requests);
@@ -471,13 +471,13 @@ impl Waits for Model {
             if returns > 0 {
                 let slot = world.begin_job(key, steps, true);
                 self.suspension = SimulatedWait::Return(kind, slot, returns - 1);
-                return Turn::Again;
+                return StepEnd::Again;
             }
             world.underway -= 1;
             world.unlock(key);
         }
         self.append(What::Reply(kind), 2000, 0);
-        Turn::Again
+        StepEnd::Again
     }
 
     fn has_leave(&mut self, cx: &mut Context<'_>) -> bool {
@@ -557,20 +557,20 @@ impl Waits for Model {
         }
     }
 
-    fn look_again(&mut self, cx: &mut Context<'_>) -> Turn {
+    fn look_again(&mut self, cx: &mut Context<'_>) -> StepEnd {
         let SimulatedWait::Event(Event {
             queue: Some((key, _)), is_roused: is_roused @ true, ..
         }) = &mut self.suspension
         else {
-            return Turn::Wait;
+            return StepEnd::Wait;
         };
         let mut world = self.world.borrow_mut();
         if !world.is_free(*key, cx) {
-            return Turn::Wait;
+            return StepEnd::Wait;
         }
         *is_roused = false;
         world.serve(*key);
-        Turn::Again
+        StepEnd::Again
     }
 
     fn give_up_wait(&mut self) {

@@ -12,11 +12,11 @@ use commands::declare::{Command, Spec, at_least};
 use engine::clients::client_id::ClientId;
 use engine::clients::registry::{Client, Signal, client_flags};
 use engine::journal::Seen;
-use engine::runtime::drill;
+use engine::runtime::failpoint;
 use engine::session;
 use engine::session::client_info::address;
 use engine::session::timer::after;
-use engine::session::{Departures, Executed, OffloadResult, Suspension, Then};
+use engine::session::{AfterOffload, Departures, Executed, OffloadResult, Suspension};
 use keyspace::Refusal;
 use proto::{Args, Output, Reply};
 
@@ -105,9 +105,9 @@ fn end(
             next = Next::Close;
             continue;
         }
-        drill::point();
+        failpoint::point();
         context.server.mailboxes.signal(client, Signal::Kill, &context.lane()?.wakes);
-        drill::point();
+        failpoint::point();
         if let Some(waiter) = client.names().waiter() {
             // What takes long is waited for as the client's end is.
             let _ = session::unblock(&waiter, false);
@@ -139,7 +139,7 @@ fn once_gone(
     let mut output = Output::new();
     answer(args, ids.len(), &mut Reply::new(&mut output, resp));
     let ran = Executed::begun(entry, args);
-    let done = OffloadResult { output, seen: Seen::default(), ran, then: Then::Nothing };
+    let done = OffloadResult { output, seen: Seen::default(), ran, then: AfterOffload::Nothing };
     let began_us = server.keyspace.clock().monotonic_us();
     Ok(Suspension::Departures(Box::new(Departures::new(
         ids,

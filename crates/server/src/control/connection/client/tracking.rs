@@ -9,7 +9,7 @@ use commands::declare::{Command, Flags, Spec, at_least, exactly};
 use commands::errors::SYNTAX;
 use engine::clients::client_id::ClientId;
 use engine::clients::registry::client_flags;
-use engine::observe::tracking::{Mode, Tracked, TrackingOptions};
+use engine::observe::tracking::{Tracked, TrackingMode, TrackingOptions};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
@@ -69,7 +69,7 @@ fn tracking(
         word if is(word, "ON") => {
             let present = session.tracked().map(|tracked| &tracked.tracker.options);
             let options = asked.options(present)?;
-            if options.mode != Mode::OptIn && options.mode != Mode::OptOut {
+            if options.mode != TrackingMode::OptIn && options.mode != TrackingMode::OptOut {
                 session.set_caching(false);
             }
             session.track(Box::new(Tracked::begin(
@@ -132,7 +132,7 @@ impl<'a> RequestedOptions<'a> {
             return Err(PREFIX_WITHOUT_BROADCAST);
         }
         let present_mode = present.map(|present| present.mode);
-        if present_mode.is_some_and(|mode| (mode == Mode::Broadcast) != self.broadcast) {
+        if present_mode.is_some_and(|mode| (mode == TrackingMode::Broadcast) != self.broadcast) {
             return Err(OTHER_BROADCAST);
         }
         if self.broadcast && (self.opt_in || self.opt_out) {
@@ -140,19 +140,19 @@ impl<'a> RequestedOptions<'a> {
         }
         let mode = match self {
             Self { opt_in: true, opt_out: true, .. } => return Err(TWO_CHOICES),
-            Self { opt_in: true, .. } if present_mode == Some(Mode::OptOut) => {
+            Self { opt_in: true, .. } if present_mode == Some(TrackingMode::OptOut) => {
                 return Err(OTHER_CHOICE);
             }
-            Self { opt_out: true, .. } if present_mode == Some(Mode::OptIn) => {
+            Self { opt_out: true, .. } if present_mode == Some(TrackingMode::OptIn) => {
                 return Err(OTHER_CHOICE);
             }
-            Self { opt_in: true, .. } => Mode::OptIn,
-            Self { opt_out: true, .. } => Mode::OptOut,
-            Self { broadcast: true, .. } => Mode::Broadcast,
-            _ => Mode::Everything,
+            Self { opt_in: true, .. } => TrackingMode::OptIn,
+            Self { opt_out: true, .. } => TrackingMode::OptOut,
+            Self { broadcast: true, .. } => TrackingMode::Broadcast,
+            _ => TrackingMode::Everything,
         };
         let prefixes = match mode {
-            Mode::Broadcast => all_prefixes(&self.prefixes, present)?,
+            TrackingMode::Broadcast => all_prefixes(&self.prefixes, present)?,
             _ => Vec::new(),
         };
         Ok(TrackingOptions { mode, no_loop: self.no_loop, redirect: self.redirect, prefixes })
@@ -229,8 +229,8 @@ fn caching(
     let session = context.session()?;
     let mode = session.tracked().ok_or(CACHING_WITHOUT_CHOICE)?.tracker.options.mode;
     match &args[2] {
-        word if is(word, "YES") && mode != Mode::OptIn => return Err(YES_WITHOUT_OPTIN),
-        word if is(word, "NO") && mode != Mode::OptOut => return Err(NO_WITHOUT_OPTOUT),
+        word if is(word, "YES") && mode != TrackingMode::OptIn => return Err(YES_WITHOUT_OPTIN),
+        word if is(word, "NO") && mode != TrackingMode::OptOut => return Err(NO_WITHOUT_OPTOUT),
         word if is(word, "YES") || is(word, "NO") => session.set_caching(true),
         _ => return Err(SYNTAX),
     }
@@ -288,11 +288,11 @@ fn trackinginfo(
     let flags = [
         ("off", options.is_none()),
         ("on", options.is_some()),
-        ("bcast", is_mode(Mode::Broadcast)),
-        ("optin", is_mode(Mode::OptIn)),
-        ("caching-yes", is_mode(Mode::OptIn) && session.has_caching()),
-        ("optout", is_mode(Mode::OptOut)),
-        ("caching-no", is_mode(Mode::OptOut) && session.has_caching()),
+        ("bcast", is_mode(TrackingMode::Broadcast)),
+        ("optin", is_mode(TrackingMode::OptIn)),
+        ("caching-yes", is_mode(TrackingMode::OptIn) && session.has_caching()),
+        ("optout", is_mode(TrackingMode::OptOut)),
+        ("caching-no", is_mode(TrackingMode::OptOut) && session.has_caching()),
         ("noloop", options.is_some_and(|options| options.no_loop)),
         ("broken_redirect", session.client.has_flag(client_flags::BROKEN_REDIRECT)),
     ];

@@ -9,7 +9,7 @@
 mod crash;
 mod digest;
 #[cfg(debug_assertions)]
-mod drills;
+mod failpoints;
 mod inspect;
 mod populate;
 mod protocol;
@@ -46,7 +46,7 @@ pub(super) const DEBUG: ControlCommand = Command {
 };
 
 /// A word of DEBUG.
-struct Word {
+struct DebugSubcommand {
     name: &'static str,
     /// The fewest and the most arguments, `DEBUG` and the word included.
     arguments: (usize, usize),
@@ -55,14 +55,18 @@ struct Word {
 
 const ANY: usize = usize::MAX;
 
-const fn word(name: &'static str, arguments: (usize, usize), run: ControlHandler) -> Word {
-    Word { name, arguments, run }
+const fn word(
+    name: &'static str,
+    arguments: (usize, usize),
+    run: ControlHandler,
+) -> DebugSubcommand {
+    DebugSubcommand { name, arguments, run }
 }
 
-const WORDS: &[Word] = &[
+const WORDS: &[DebugSubcommand] = &[
     word("HELP", (2, 2), print_help),
     #[cfg(debug_assertions)]
-    word("DRILL", (2, 4), drills::drill),
+    word("FAILPOINT", (2, 4), failpoints::failpoint),
     word("SEGFAULT", (2, 2), crash::segfault),
     word("PANIC", (2, 2), crash::panic),
     word("ASSERT", (2, ANY), crash::assert),
@@ -105,7 +109,7 @@ fn debug(
     args: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    let fits = |word: &&Word| {
+    let fits = |word: &&DebugSubcommand| {
         let (fewest, most) = word.arguments;
         args[1].eq_ignore_ascii_case(word.name.as_bytes()) && (fewest..=most).contains(&args.len())
     };

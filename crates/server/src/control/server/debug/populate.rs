@@ -16,7 +16,7 @@ use crate::control::context::{Context, Next};
 const OUT_OF_MEMORY: Refusal = Refusal::error("ERR Insufficient memory, failed allocating value");
 
 /// What is asked for.
-struct Wish {
+struct PopulateOptions {
     count: i64,
     /// How long the values are; as long as they have to be if `None` or 0.
     size: Option<usize>,
@@ -34,7 +34,7 @@ pub(super) fn populate(
     if size.is_some_and(|size| size > server.config.get(PROTO_MAX_BULK_LEN)) {
         return Err(TOO_LONG);
     }
-    let wish = Wish { count, size };
+    let wish = PopulateOptions { count, size };
     if let Some(unit) = &mut context.unit {
         unit.tx.require_world()?;
         wish.each(args, |key, value| {
@@ -67,7 +67,7 @@ pub(super) fn populate(
     }))
 }
 
-impl Wish {
+impl PopulateOptions {
     /// Makes keys and values, one after the other.
     fn each(
         &self,

@@ -7,7 +7,7 @@
 
 use std::sync::MutexGuard;
 
-use base::io_text::plain;
+use base::io_error_text::plain;
 use commands::arguments::is;
 use durability::aof::{self, AofFiles};
 use durability::claims::snapshot_file;
@@ -16,7 +16,7 @@ use durability::save::{SaveMode, Unsaved};
 use engine::limits::loading::LOADING;
 use engine::runtime::background;
 use engine::runtime::log::{log_notice, log_warning};
-use engine::scripting::Still;
+use engine::scripting::LibraryFreeze;
 use keyspace::{Acquisition, BUSY, Refusal, Tx, TxOptions};
 use persist::storage::OpenMode;
 use proto::{Args, Reply};
@@ -125,7 +125,11 @@ impl Reloading {
     }
 
     /// Has the world, and the file if that is to be made.
-    fn prepare(&self, server: &'static Server, world: &mut Acquisition) -> Result<Still, Refusal> {
+    fn prepare(
+        &self,
+        server: &'static Server,
+        world: &mut Acquisition,
+    ) -> Result<LibraryFreeze, Refusal> {
         if self.saves {
             let held = server.saves.hold_world(server, SaveMode::Reloading, world);
             return held.map_err(|why| match why {
@@ -134,7 +138,7 @@ impl Reloading {
             });
         }
         background::wait_for_client(server.keyspace, world)?;
-        Ok(stand_still(server))
+        Ok(freeze_libraries(server))
     }
 }
 
@@ -143,7 +147,7 @@ fn load_log_in(server: &'static Server, mut world: Acquisition, lane: usize) -> 
         return (world, Err(refusal));
     }
     let _turn = take_turn(server);
-    let _still = stand_still(server);
+    let _still = freeze_libraries(server);
     // No rewrite begins from here on.
     server.loading.begin(server.keyspace.clock(), 0);
     let (world, loaded) = load_log_into(server, world, lane);
@@ -200,9 +204,9 @@ fn take_turn(server: &Server) -> MutexGuard<'_, ()> {
     server.take_config_turn()
 }
 
-fn stand_still(server: &'static Server) -> Still {
+fn freeze_libraries(server: &'static Server) -> LibraryFreeze {
     let libraries = &server.scripts.libraries;
-    libraries.hold(|_| libraries.stand_still())
+    libraries.hold(|_| libraries.freeze_libraries())
 }
 
 fn options(server: &Server, lane: usize) -> TxOptions {

@@ -19,7 +19,7 @@ use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use crate::control::context::{Context, Next};
-use crate::control::later::answer_later;
+use crate::control::delayed_reply::delay_reply;
 use crate::control::users;
 
 /// Accepts and does nothing.
@@ -48,7 +48,7 @@ pub(super) fn sleep(
             Ok(())
         }));
     }
-    answer_later(context, args, time, |_, _, reply| {
+    delay_reply(context, args, time, |_, _, reply| {
         reply.ok();
         Ok(Next::Done)
     })

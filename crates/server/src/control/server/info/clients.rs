@@ -37,7 +37,7 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     report.field("watching_clients", clients.iter().filter(watches).count());
     report.field("clients_in_timeout_table", 0);
     report.field("total_watched_keys", server.keyspace.watched_keys());
-    report.field("total_blocking_keys", server.keyspace.awaited_keys());
+    report.field("total_blocking_keys", server.keyspace.blocking_key_count());
     report.field("total_blocking_keys_on_nokey", keys_on_nokey(&clients));
 }
 

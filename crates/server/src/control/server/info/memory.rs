@@ -3,7 +3,7 @@
 //! Invariant: every figure of one report is of the same look at the memory.
 
 use engine::limits::log_buffers;
-use engine::runtime::memory::{human, of_machine};
+use engine::runtime::system_memory::{human, of_machine};
 
 use super::report::Report;
 use crate::control::server::memory::stats::{MemoryStats, ratio};
@@ -63,7 +63,7 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     report.field("mem_aof_buffer", log_buffers::buffered());
     report.field("mem_allocator", "mimalloc");
     report.field("mem_overhead_db_hashtable_rehashing", 0);
-    let (pending, freed) = server.keyspace.reclaimer().keys();
+    let (pending, freed) = server.keyspace.lazy_free_queue().keys();
     report.field("lazyfree_pending_objects", pending);
     report.field("lazyfreed_objects", freed);
     report.field("active_defrag_running", server.defrag.effort());

@@ -4,7 +4,7 @@
 //! the same moment as far as counters of many threads can be.
 
 use engine::clients::registry::client_flags;
-use engine::runtime::memory::Resident;
+use engine::runtime::system_memory::Resident;
 use engine::session::client_info::bytes_of;
 use keyspace::{Keyspace, arena};
 

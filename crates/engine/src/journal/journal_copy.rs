@@ -1,0 +1,46 @@
+//! A reader of the journal for tests: a copy of the stream.
+//!
+//! Invariant: it begins where the journal ended when it was attached.
+
+use std::sync::{Arc, Mutex};
+
+use keyspace::Lsn;
+
+use super::{DurabilityLevel, Journal, JournalReader, ReaderId};
+
+/// A copy of the stream from an LSN on.
+#[derive(Clone, Default)]
+pub struct JournalCopy {
+    begun: Lsn,
+    bytes: Arc<Mutex<Vec<u8>>>,
+}
+
+impl JournalReader for JournalCopy {
+    fn record(&mut self, lsn: u64, bytes: &[u8], _: bool) -> bool {
+        let mut copy = self.bytes.lock().expect("no critical section here panics");
+        copy.extend_from_slice(bytes);
+        let end = self.begun + copy.len() as u64;
+        assert_eq!(lsn, end, "an LSN is the offset behind its record");
+        false
+    }
+}
+
+impl JournalCopy {
+    /// A reader that begins where the journal ends now.
+    pub fn attach(journal: &Journal, level: DurabilityLevel) -> (ReaderId, Self) {
+        let (id, copy) = (journal.name_reader(), Self { begun: journal.end(), ..Self::default() });
+        let begun = journal.attach(id, Box::new(copy.clone()), level);
+        assert_eq!(begun, copy.begun);
+        (id, copy)
+    }
+
+    /// What was copied.
+    pub fn bytes(&self) -> Vec<u8> {
+        self.bytes.lock().expect("no critical section here panics").clone()
+    }
+
+    /// The same as text.
+    pub fn text(&self) -> String {
+        String::from_utf8(self.bytes()).expect("records of tests are text")
+    }
+}

@@ -1,0 +1,76 @@
+//! What a program locks, and where its keys belong.
+//!
+//! Invariant: key counts that lie add nothing: the command will be refused in its own words.
+
+use commands::arguments::is;
+use commands::{Flags, Plan, Role};
+use keyspace::{Keyspace, LocatedKeys, Location, PartitionSet};
+use proto::Args;
+
+use crate::shared::Shared;
+use crate::table::command_table::{CommandEntry, Run};
+
+/// The locks.
+#[derive(Default)]
+pub struct LockSet {
+    pub(crate) partitions: PartitionSet,
+    /// The keys of commands with several, for the handlers: their bytes stay until the program
+    /// has run or has moved to another thread.
+    pub(crate) located: LocatedKeys,
+    pub(crate) world: bool,
+    /// Whether it may meet keys that nobody declared.
+    pub(crate) undoable: bool,
+}
+
+impl LockSet {
+    /// Adds what one of its commands needs. Key counts that lie add nothing: the command will be
+    /// refused in its own words.
+    pub(crate) fn add(&mut self, server: &Shared, entry: &CommandEntry, args: Args<'_>) {
+        if matches!(entry.run, Run::Control) {
+            let is_debug = entry.spec.role == Role::Debug && debug_touches_keys(args);
+            self.world |= is_debug || entry.spec.plan == Plan::World;
+            return;
+        }
+        self.undoable |=
+            matches!(entry.run, Run::Unit) || entry.spec.flags.has(Flags::TOUCHES_ARBITRARY_KEYS);
+        match entry.spec.plan {
+            Plan::World | Plan::Visits => self.world = true,
+            Plan::Keys => {
+                let before = (self.partitions.len(), self.located.len());
+                let visited = entry.spec.keys.iter().try_for_each(|keys| {
+                    keys.visit(args, |index| self.add_key(server.keyspace, &args[index], None))
+                });
+                if visited.is_err() {
+                    self.partitions.truncate(before.0);
+                    self.located.truncate(before.1);
+                }
+            }
+        }
+    }
+
+    /// Adds a key that is locked, which may be located already.
+    pub(crate) fn add_key(&mut self, keyspace: &Keyspace, key: &[u8], known: Option<&Location>) {
+        let location = keyspace.locate_unless_known(key, known);
+        self.partitions.push(location.partition());
+        self.located.push(key, location);
+    }
+}
+
+/// The words that look at keys, or make some: within a unit they need the world.
+const DEBUG_OF_KEYS: &[&str] = &[
+    "OBJECT",
+    "SDSLEN",
+    "LISTPACK",
+    "HTSTATS",
+    "HTSTATS-KEY",
+    "POPULATE",
+    "DIGEST",
+    "DIGEST-VALUE",
+    "RELOAD",
+    "LOADAOF",
+];
+
+/// Whether a request of DEBUG touches keys.
+fn debug_touches_keys(args: Args<'_>) -> bool {
+    args.get(1).is_some_and(|it| DEBUG_OF_KEYS.iter().any(|word| is(it, word)))
+}

@@ -1,0 +1,52 @@
+//! Failpoints of units: one is told to begin again, or to panic, at one of its steps.
+//!
+//! Invariant: what a failpoint asks for could have come by itself: it asks for nothing where the
+//! unit says that it is never begun again.
+
+use keyspace::Refusal;
+
+use super::Unit;
+#[cfg(debug_assertions)]
+use crate::runtime::failpoint::{Cause, step};
+
+/// A step begins: an error says that the unit cannot go on here.
+#[cfg(debug_assertions)]
+pub(super) fn strike(unit: &Unit) -> Result<(), Refusal> {
+    let mut causes = vec![Cause::PanicBefore];
+    if unit.tx.is_undoable() && !unit.is_final() {
+        causes.push(Cause::Widen);
+    }
+    if unit.refuses_long_work() {
+        causes.push(Cause::Heavy);
+    }
+    match step(&causes) {
+        None => Ok(()),
+        Some(Cause::Widen) => Err(Refusal::Widen),
+        Some(Cause::Heavy) => Err(Refusal::Heavy),
+        Some(cause) => panic!("failpoint: {cause:?}"),
+    }
+}
+
+/// All steps are over.
+#[cfg(debug_assertions)]
+pub(super) fn strike_at_commit(unit: &Unit) -> Result<(), Refusal> {
+    let mut causes = vec![Cause::PanicAtCommit];
+    if unit.tx.is_undoable() && !unit.is_final() {
+        causes.push(Cause::Service);
+    }
+    match step(&causes) {
+        None => Ok(()),
+        Some(Cause::Service) => Err(Refusal::Widen),
+        Some(cause) => panic!("failpoint: {cause:?}"),
+    }
+}
+
+#[cfg(not(debug_assertions))]
+pub(super) const fn strike(_: &Unit) -> Result<(), Refusal> {
+    Ok(())
+}
+
+#[cfg(not(debug_assertions))]
+pub(super) const fn strike_at_commit(_: &Unit) -> Result<(), Refusal> {
+    Ok(())
+}

@@ -1,0 +1,96 @@
+//! DEBUG FAILPOINT: has the next unit begin again, or panic, at one of its steps. Only with debug
+//! assertions.
+//!
+//! Invariant: a failpoint strikes once; without arguments DEBUG FAILPOINT says whether it is still
+//! to come. APART, SHORT and SERVICES are none that strike: until they are OFF all that can
+//! computes without its locks, each turn of a session is over as soon as it has done something, and
+//! waiters that are served on background threads stay claimed.
+
+use std::time::Duration;
+
+use commands::arguments::{integer, is};
+use commands::errors::SYNTAX;
+use engine::runtime::failpoint::{
+    Apart, Cause, arm, arm_apart, arm_short, hold_services, services_held,
+};
+use keyspace::Refusal;
+use proto::{Args, Reply};
+
+use crate::control::context::{Context, Next};
+
+const CAUSES: &[(&str, Cause)] = &[
+    ("WIDEN", Cause::Widen),
+    ("HEAVY", Cause::Heavy),
+    ("GIVE-UP", Cause::GiveUp),
+    ("SERVICE", Cause::Service),
+    ("PANIC-BEFORE", Cause::PanicBefore),
+    ("PANIC-BEHIND", Cause::PanicBehind),
+    ("PANIC-AT-COMMIT", Cause::PanicAtCommit),
+    ("PANIC-AT-SERVICE", Cause::PanicAtService),
+    ("PANIC-BEHIND-COMMIT", Cause::PanicBehindCommit),
+    ("PANIC-BESIDE", Cause::PanicBeside),
+    ("PANIC-AT-STEP", Cause::PanicAtStep),
+    ("PANIC-IN-LOG", Cause::PanicInLog),
+    ("PANIC-IN-REPORT", Cause::PanicInReport),
+];
+
+/// DEBUG FAILPOINT [cause step | STALL milliseconds | DEEP | APART [OFF | HELD] | LANES number |
+/// SHORT [OFF] | SERVICES [HELD | OFF]]
+pub(super) fn failpoint(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    let order = match args.get(2) {
+        None => None,
+        Some(word) if is(word, "APART") || is(word, "SHORT") => {
+            let asks_for = |other: &str| args.get(3).is_some_and(|word| is(word, other));
+            let was_on = match (is(word, "APART"), asks_for("OFF")) {
+                (true, true) => arm_apart(Apart::Off),
+                (true, false) if asks_for("HELD") => arm_apart(Apart::Held),
+                (true, false) => arm_apart(Apart::On),
+                (false, is_off) => arm_short(!is_off),
+            };
+            reply.integer(i64::from(was_on));
+            return Ok(Next::Done);
+        }
+        Some(word) if is(word, "SERVICES") => {
+            if let Some(word) = args.get(3) {
+                hold_services(is(word, "HELD"));
+            }
+            reply.integer(i64::try_from(services_held()).expect("there are fewer threads"));
+            return Ok(Next::Done);
+        }
+        Some(word) if is(word, "STALL") => {
+            // As a bug would, which keeps a worker from its clients.
+            let millis = u64::try_from(integer(args, 3)?).map_err(|_| SYNTAX)?;
+            std::thread::sleep(Duration::from_millis(millis));
+            reply.integer(0);
+            return Ok(Next::Done);
+        }
+        Some(word) if is(word, "DEEP") => {
+            reply.integer(deep(1));
+            return Ok(Next::Done);
+        }
+        Some(word) if is(word, "LANES") => {
+            // As where the system gives no more threads.
+            let most = usize::try_from(integer(args, 3)?).map_err(|_| SYNTAX)?;
+            context.server.keyspace.limit_heavy_transactions(most);
+            reply.integer(0);
+            return Ok(Next::Done);
+        }
+        Some(word) => {
+            let cause = CAUSES.iter().find(|(name, _)| is(word, name)).ok_or(SYNTAX)?;
+            let step = if args.len() > 3 { integer(args, 3)? } else { 1 };
+            Some((cause.1, u64::try_from(step).map_err(|_| SYNTAX)?))
+        }
+    };
+    reply.integer(i64::from(arm(order)));
+    Ok(Next::Done)
+}
+
+/// Uses up the stack.
+fn deep(level: i64) -> i64 {
+    let level = std::hint::black_box(level);
+    if level == 0 { 0 } else { deep(level + 1) + std::hint::black_box(1) }
+}

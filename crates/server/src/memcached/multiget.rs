@@ -1,0 +1,104 @@
+//! A `get` or `gat` of very many keys, which is done in steps.
+//!
+//! Invariant: each item is read, and touched, as if its key had come alone; they need not be of one
+//! moment, as in memcached.
+
+use engine::execute::ForeignRequest;
+use engine::session::{StepContext, StepOutcome, Stepwise};
+use engine::table::command_table::CommandEntry;
+use keyspace::PartitionSet;
+use proto::memcached::{Expiry, Form, Keys, Operation, Request, Response, Retrieve, response};
+
+use super::MemcachedServer;
+use super::body::RequestBody;
+use super::command_map::keys_of;
+
+/// So many keys are read together, as of one moment.
+const TOGETHER: usize = 1000;
+
+/// The keys of a request, one after the other.
+struct EachItem {
+    server: &'static MemcachedServer,
+    entry: &'static CommandEntry,
+    with_cas: bool,
+    /// When a hit is to expire from now on.
+    touch: Option<Expiry>,
+    /// The argument that comes next.
+    next: usize,
+}
+
+/// The request in steps, if its keys are too many to be locked together.
+pub(super) fn in_steps(
+    server: &'static MemcachedServer,
+    request: &Request<'_>,
+    entry: &'static CommandEntry,
+) -> Option<Box<dyn Stepwise>> {
+    let (Operation::Retrieve(retrieve), Form::Text { with_cas, .. }) =
+        (&request.operation, &request.form)
+    else {
+        return None;
+    };
+    let is_long = keys_of(&request.operation).nth(TOGETHER).is_some();
+    is_long.then(|| -> Box<dyn Stepwise> {
+        let touch = retrieve.touch;
+        Box::new(EachItem { server, entry, with_cas: *with_cas, touch, next: 1 })
+    })
+}
+
+impl EachItem {
+    fn request_for<'a>(&self, keys: Keys<'a>) -> Request<'a> {
+        let retrieve = Retrieve { touch: self.touch, ..Retrieve::of(keys) };
+        let operation = Operation::Retrieve(retrieve);
+        Request { operation, form: Form::Text { with_cas: self.with_cas, quiet: false } }
+    }
+}
+
+impl Stepwise for EachItem {
+    fn step(&mut self, stride: &mut StepContext<'_, '_>) -> StepOutcome {
+        let server = self.server;
+        while let Some(key) = stride.args.get(self.next) {
+            let request = self.request_for(Keys::plain(key).expect("the parser has looked at it"));
+            let location = server.keyspace.locate(key);
+            let locks = stride.acquire(|| PartitionSet::from_slice(&[location.partition()]));
+            let Some(locks) = locks else { return StepOutcome::Waits };
+            let (lane, session, entry) = (stride.lane, &mut *stride.session, self.entry);
+            let body = RequestBody::new(server, lane, session, &request, Some(location));
+            let (body, out) = (&mut body.into_part(), &mut *stride.out);
+            let mut part = ForeignRequest { lane, session, entry, body, out };
+            match part.run_part(locks) {
+                Ok(true) => self.next += 1,
+                Ok(false) => return StepOutcome::Done,
+                Err(wider) => stride.park(wider),
+            }
+            if stride.is_over() {
+                return StepOutcome::GoesOn;
+            }
+        }
+        answer(stride.out, &self.request_for(Keys::default()), Response::End);
+        StepOutcome::Done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::memcached::{Dialect, ItemLimits, ParseStatus, Parser};
+
+    use super::{TOGETHER, in_steps};
+    use crate::start::test_server;
+
+    #[test]
+    fn whatever_is_asked_of_very_many_keys_is_done_in_steps() {
+        let server = test_server();
+        let entry = server.table.find(b"GETEX").expect("it is a command");
+        let limits = ItemLimits { value: 0, is_strict: false };
+        for name in ["get", "gets", "gat 0", "gats 100"] {
+            for (count, is_long) in [(TOGETHER, false), (TOGETHER + 1, true)] {
+                let line = format!("{name}{}\r\n", " k".repeat(count));
+                let parsed = Parser::new(Dialect::Any).advance(line.as_bytes(), &limits);
+                let ParseStatus::Complete { request, .. } = parsed else { panic!("{parsed:?}") };
+                let steps = in_steps(server, &request, entry);
+                assert_eq!(steps.is_some(), is_long, "{name} of {count} keys");
+            }
+        }
+    }
+}
