@@ -30,7 +30,7 @@ fn edits(from: &str, to: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{edits, suggestion};
+    use super::{edits, nearest};
 
     #[test]
     fn edits_are_counted() {

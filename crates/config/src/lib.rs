@@ -31,7 +31,7 @@ pub use choices::{
     SyslogFacility, TlsAuthClients, TlsAuthClientsUser,
 };
 pub use kind::{Kind, PreviousValue, Special, TextCheck, Unit, Value, ValueError, parse_bytes};
-pub use load::{ConfigLine, DeferredDirective, Invocation, LoadError, Rename, Source, Startup};
+pub use load::{ConfigLine, DeferredDirective, LoadError, Rename, Source, Startup, StartupAction};
 pub use option::{ConfigOption, Mutability, Status};
 pub use options::{ALL, GROUPS, OptionGroup};
 pub use profile::Profile;

@@ -31,12 +31,12 @@ pub struct Startup {
     /// `user` lines without their first word.
     pub users: Vec<DeferredDirective>,
     /// What the process was asked to do.
-    pub show: Invocation,
+    pub show: StartupAction,
 }
 
 /// What the process was asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Invocation {
+pub enum StartupAction {
     /// Say its version and end.
     Version,
     /// Say how it is called and end.
@@ -118,8 +118,8 @@ impl Startup {
         let arguments: Vec<Vec<u8>> = arguments.into_iter().map(OsString::into_vec).collect();
         let mut reader = Reader::new(profile);
         match arguments.first().map(Vec::as_slice) {
-            Some(b"-v" | b"--version") => return Ok(reader.finish(Invocation::Version)),
-            Some(b"-h" | b"--help") => return Ok(reader.finish(Invocation::Help)),
+            Some(b"-v" | b"--version") => return Ok(reader.finish(StartupAction::Version)),
+            Some(b"-h" | b"--help") => return Ok(reader.finish(StartupAction::Help)),
             _ => {}
         }
         let Arguments { file, asks_for_input, text } = Arguments::read(&arguments);
@@ -130,7 +130,7 @@ impl Startup {
             reader.standard_input(standard_input)?;
         }
         reader.text(&text, &Source::CommandLine, 0)?;
-        Ok(reader.finish(Invocation::Run))
+        Ok(reader.finish(StartupAction::Run))
     }
 }
 
@@ -148,12 +148,12 @@ impl Reader {
             notices: Vec::new(),
             renames: Vec::new(),
             users: Vec::new(),
-            show: Invocation::Run,
+            show: StartupAction::Run,
         };
         Reader { startup, seen: vec![false; ALL.len()] }
     }
 
-    fn finish(mut self, show: Invocation) -> Startup {
+    fn finish(mut self, show: StartupAction) -> Startup {
         self.startup.show = show;
         for (index, option) in ALL.iter().enumerate() {
             let value = self.startup.config.load(index);

@@ -15,7 +15,7 @@ use config::settings::{
     CLUSTER_DATABASES, CLUSTER_ENABLED, DAEMONIZE, DATABASES, MEMCACHED_UNIXSOCKET, UNIXSOCKET,
     WORKER_THREADS,
 };
-use config::{Config, Invocation, Profile, Startup};
+use config::{Config, Profile, Startup, StartupAction};
 use crash::SecondStack;
 use durability::aof;
 use durability::loading::{self, Found};
@@ -137,15 +137,15 @@ fn start(launch: &Launch<'_>) -> Result<(), String> {
         process_title::begin(program, launch.arguments, &startup.config);
     }
     match startup.show {
-        Invocation::Version => {
+        StartupAction::Version => {
             println!("{}", version::line(&startup.config));
             return Ok(());
         }
-        Invocation::Help => {
+        StartupAction::Help => {
             println!("{HELP}");
             return Ok(());
         }
-        Invocation::Run => {}
+        StartupAction::Run => {}
     }
     let is_sentinel = launch.profile == Profile::Sentinel;
     if is_sentinel {

@@ -8,7 +8,7 @@ use std::fs;
 use std::io::Cursor;
 use std::path::PathBuf;
 
-use super::{Config, Invocation, LoadError, Profile, RewriteError, SetError, Startup};
+use super::{Config, LoadError, Profile, RewriteError, SetError, Startup, StartupAction};
 
 fn start(arguments: &[&str], input: &str) -> Result<Startup, LoadError> {
     start_as(Profile::Server, arguments, input)
@@ -276,7 +276,7 @@ fn command_lines() {
     )
     .unwrap();
     let config = &startup.config;
-    assert_eq!(startup.show, Invocation::Run);
+    assert_eq!(startup.show, StartupAction::Run);
     for (name, value) in [
         ("port", "7777"),
         ("save", ""),
@@ -289,10 +289,10 @@ fn command_lines() {
         assert_eq!(get(config, name), value);
     }
     for (arguments, show) in [
-        (["-v"], Invocation::Version),
-        (["--version"], Invocation::Version),
-        (["-h"], Invocation::Help),
-        (["--help"], Invocation::Help),
+        (["-v"], StartupAction::Version),
+        (["--version"], StartupAction::Version),
+        (["-h"], StartupAction::Help),
+        (["--help"], StartupAction::Help),
     ] {
         assert_eq!(start(&arguments, "").unwrap().show, show);
     }

@@ -14,7 +14,7 @@ use engine::admission::acl_check::{Login, verify};
 use engine::session::Session;
 use engine::session::Step;
 use engine::table::command_table::CommandEntry;
-use proto::memcached::{Failure, Form, Operation, Request, Response, Store, StoreMode, response};
+use proto::memcached::{Failure, Form, Operation, Request, Response, Store, StoreMode, answer};
 
 use super::MemcachedServer;
 use super::command_map::CommandKind;

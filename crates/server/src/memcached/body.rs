@@ -11,7 +11,7 @@ use engine::lane::Lane;
 use engine::session::{Session, Stepwise};
 use engine::table::command_table::CommandEntry;
 use keyspace::{Location, Refusal, Tx};
-use proto::memcached::{Form, KEY_LENGTH_MAX, Operation, Request, Response, response};
+use proto::memcached::{Form, KEY_LENGTH_MAX, Operation, Request, Response, answer};
 use proto::{Output, OwnedArgs};
 
 use super::command_map::{self, CommandKind, keys_of};

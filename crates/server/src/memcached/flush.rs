@@ -11,7 +11,7 @@ use engine::commit::publish::commit;
 use engine::runtime::background::{wait_for, wait_for_client};
 use engine::session::Step;
 use keyspace::{Acquisition, BUSY, Tx, TxOptions};
-use proto::memcached::{Deadline, Expiry, Failure, Response, response};
+use proto::memcached::{Deadline, Expiry, Failure, Response, answer};
 use proto::{Args, Output};
 
 use super::MemcachedServer;

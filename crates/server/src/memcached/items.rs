@@ -13,7 +13,7 @@ use persist::entry_notes::EntryNote;
 use proto::Output;
 use proto::memcached::{
     Arithmetic, Deadline, Delete, Expiry, Failure, Item, ItemValue, Number, Operation, Request,
-    Response, Retrieve, Store, StoreMode, response,
+    Response, Retrieve, Store, StoreMode, answer,
 };
 
 use super::body::Told;

@@ -32,7 +32,7 @@ use config::settings::{MEMCACHED_FLUSH, MEMCACHED_ITEM_SIZE_MAX};
 use keyspace::{Location, Refusal};
 use proto::Output;
 use proto::memcached::{
-    Dialect, Failure, Form, ItemLimits, Key, Operation, Request, Response, response,
+    Dialect, Failure, Form, ItemLimits, Key, Operation, Request, Response, answer,
 };
 
 pub(crate) use server::MemcachedServer;

@@ -7,7 +7,7 @@ use engine::execute::ForeignRequest;
 use engine::session::{StepContext, StepOutcome, Stepwise};
 use engine::table::command_table::CommandEntry;
 use keyspace::PartitionSet;
-use proto::memcached::{Expiry, Form, Keys, Operation, Request, Response, Retrieve, response};
+use proto::memcached::{Expiry, Form, Keys, Operation, Request, Response, Retrieve, answer};
 
 use super::MemcachedServer;
 use super::body::RequestBody;

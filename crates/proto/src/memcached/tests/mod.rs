@@ -10,7 +10,7 @@ use proptest::{prop_assert, prop_assert_eq, proptest};
 
 use super::{
     Dialect, Failure, Item, ItemLimits, ItemValue, KEY_LENGTH_MAX, Operation, ParseStatus, Parser,
-    Refusal, Request, Response, response,
+    Refusal, Request, Response, answer,
 };
 use crate::output::Output;
 
