@@ -137,6 +137,7 @@ mod protocol;
 mod pubsub;
 mod pubsub_delivery;
 mod pubsub_order;
+mod quotas;
 mod read_phases;
 mod redis_tools;
 mod refused_resources;

@@ -16,6 +16,7 @@ mod load;
 mod option;
 mod options;
 mod profile;
+mod quota_rules;
 mod readings;
 mod rewrite;
 mod save_schedule;
@@ -35,6 +36,7 @@ pub use load::{ConfigLine, DeferredDirective, LoadError, Rename, Source, Startup
 pub use option::{ConfigOption, Mutability, Status};
 pub use options::{ALL, GROUPS, OptionGroup};
 pub use profile::Profile;
+pub use quota_rules::{MEMORY_LIMITED_DATABASES, QuotaLimit, QuotaRule};
 pub use readings::{
     BindAddress, KeyEvents, OutputBufferLimit, OutputBufferLimits, SavePoint, ShutdownFlags,
 };

@@ -297,7 +297,7 @@ fn text_line(value: &Value) -> Vec<String> {
     vec![words.map(file_word).collect::<Vec<_>>().join(" ")]
 }
 
-fn file_word(word: &[u8]) -> String {
+pub(super) fn file_word(word: &[u8]) -> String {
     match std::str::from_utf8(word) {
         Ok(plain) if !plain.is_empty() && plain.bytes().all(is_plain) => plain.to_owned(),
         _ => quote(word),

@@ -33,6 +33,7 @@ use crate::limits::eviction_observer::EvictionObserver;
 use crate::limits::loading::Loading;
 use crate::limits::long_running::{LongRunning, RunningGuard};
 use crate::limits::pause::Pause;
+use crate::limits::quotas::Quotas;
 use crate::limits::replica_role::ReplicaRole;
 use crate::limits::routing::Routing;
 use crate::limits::scripts::state::Scripts;
@@ -119,6 +120,8 @@ pub struct Shared {
     pub(crate) long_running: LongRunning,
     /// CLIENT PAUSE.
     pub pause: Pause,
+    /// What users and databases take, and may take.
+    pub quotas: Quotas,
     /// Whether this is a replica; `keyspace_settings::set_replica` changes it.
     pub replica_role: ReplicaRole,
     /// Which node of a cluster serves what; no cluster without a table.
@@ -218,6 +221,7 @@ impl Shared {
             write_refusals: WriteRefusals::default(),
             long_running: LongRunning::default(),
             pause: Pause::new(keyspace),
+            quotas: Quotas::default(),
             replica_role: ReplicaRole::default(),
             routing: Routing::default(),
             loading: Loading::default(),

@@ -346,6 +346,12 @@ impl Keyspace {
         self.counters.members_volatile(self.physical(logical))
     }
 
+    /// Bytes of a logical database in entries and tables.
+    #[must_use]
+    pub fn database_memory(&self, logical: usize) -> usize {
+        self.counters.memory(self.physical(logical))
+    }
+
     /// Bytes of memory in entries and tables.
     #[must_use]
     pub fn memory(&self) -> usize {

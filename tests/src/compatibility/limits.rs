@@ -236,6 +236,20 @@ const LIMITS: &[Limit] = &[
         counters: &["used_memory"],
     },
     Limit {
+        what: "requests, bytes and time of a user or a database, and a database's memory",
+        bound: "none, unless there is a quota",
+        directives: &["user-quota", "db-quota"],
+        seen: "`QUOTA user \"...\" may have ... and has had them, try again later`",
+        counters: &["total_error_replies"],
+    },
+    Limit {
+        what: "accounts",
+        bound: "one for each user, and for 1024 databases beside those with quotas",
+        directives: &["accounts"],
+        seen: "nothing",
+        counters: &["used_memory"],
+    },
+    Limit {
         what: "notes of what was denied, or was slow",
         bound: "a number of entries each",
         directives: &["acllog-max-len", "slowlog-max-len", "commandlog-large-request-max-len"],

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::super::choices::{AclPubsubDefault, DebugAccess};
 use super::super::kind::{Kind, TEXT, integer};
 use super::super::option::{ACCEPTED, ConfigOption, Mutability, WORKS};
+use super::super::quota_rules::{OF_DATABASES, OF_USERS, QuotaRule};
 use super::super::settings::settings;
 
 /// Passwords, users and what they may do.
@@ -38,8 +39,36 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         ..WORKS
     },
     ConfigOption {
+        name: "accounts",
+        default: "no",
+        doc: "Whether requests, their bytes, those of replies and the time of commands are counted \
+              for each user and each database, for QUOTA, INFO quotas and /metrics; a quota does \
+              that, too.",
+        cost: "Some additions for each request.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "user-quota",
+        kind: OF_USERS,
+        default: "",
+        doc: "What users may take: a name, then requests, bytes-in, bytes-out or \
+              cpu-microseconds, then how much, as 1000 a second or 1000/60 in sixty seconds. \
+              Several may follow, on one line or on several.",
+        cost: "As accounts; a user with a quota sends no requests that share locks.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "db-quota",
+        kind: OF_DATABASES,
+        default: "",
+        doc: "The same for databases by their numbers; `memory`, too, is a limit of theirs, beyond \
+              which what takes memory is refused.",
+        cost: "As user-quota, for whoever uses the database.",
+        ..WORKS
+    },
+    ConfigOption {
         name: "enable-protected-configs",
-        kind: Kind::Choice(DebugAccess::WORDS),
+        kind: Kind::Choice(DebugMutability::WORDS),
         default: "no",
         access: Mutability::Startup,
         doc: "Who may set protected options.",
@@ -47,7 +76,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     },
     ConfigOption {
         name: "enable-debug-command",
-        kind: Kind::Choice(DebugAccess::WORDS),
+        kind: Kind::Choice(DebugMutability::WORDS),
         default: "no",
         access: Mutability::Startup,
         doc: "Who may call DEBUG.",
@@ -56,7 +85,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     },
     ConfigOption {
         name: "enable-module-command",
-        kind: Kind::Choice(DebugAccess::WORDS),
+        kind: Kind::Choice(DebugMutability::WORDS),
         default: "no",
         access: Mutability::Startup,
         doc: "Who may call MODULE.",
@@ -78,12 +107,15 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
 ];
 
 settings! {
+    ACCOUNTS: bool = "accounts";
     ACLFILE: Arc<[u8]> = "aclfile";
     ACLLOG_MAX_LEN: usize = "acllog-max-len";
     ACL_PUBSUB_DEFAULT: AclPubsubDefault = "acl-pubsub-default";
+    DB_QUOTA: Vec<QuotaRule> = "db-quota";
     ENABLE_DEBUG_COMMAND: DebugAccess = "enable-debug-command";
     ENABLE_MODULE_COMMAND: DebugAccess = "enable-module-command";
     ENABLE_PROTECTED_CONFIGS: DebugAccess = "enable-protected-configs";
     HIDE_USER_DATA_FROM_LOG: bool = "hide-user-data-from-log";
     REQUIREPASS: Arc<[u8]> = "requirepass";
+    USER_QUOTA: Vec<QuotaRule> = "user-quota";
 }

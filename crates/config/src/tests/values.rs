@@ -1,6 +1,8 @@
 //! Tests of single values: what a directive takes, what it becomes, and what it refuses.
 
-use super::super::{BindAddress, LogLevel, OutputBufferLimit, SavePoint, settings};
+use super::super::{
+    BindAddress, LogLevel, OutputBufferLimit, QuotaLimit, QuotaRule, SavePoint, settings,
+};
 use super::{check, load};
 
 #[test]
@@ -222,6 +224,49 @@ fn lists_of_numbers() {
             ),
         ],
     );
+}
+
+#[test]
+fn quotas() {
+    const FORM: &str = "a quota is a name, a limit and an amount";
+    const LIMIT: &str = "a quota limits requests, bytes-in, bytes-out, cpu-microseconds or memory";
+    const AMOUNT: &str = "a quota's amount is a number above zero, as 1000 or 1000/60";
+    const MEMORY: &str = "memory is limited of databases 0 to 127 only";
+    check(
+        "user-quota",
+        &[
+            ("a requests 5", Ok("a requests 5")),
+            ("b bytes-in 1kb/60 b requests 2/1", Ok("b bytes-in 1024/60 b requests 2")),
+            ("a requests 5 A REQUESTS 6 a requests 7", Ok("a requests 7 A requests 6")),
+            ("a requests", Err(FORM)),
+            ("a calls 5", Err(LIMIT)),
+            ("a memory 5", Err("a user has no memory to limit")),
+            ("a requests 0", Err(AMOUNT)),
+            ("a requests 1kb", Err(AMOUNT)),
+            ("a requests 5/0", Err(AMOUNT)),
+            ("a requests -1", Err(AMOUNT)),
+            ("a requests 5/31622401", Err(AMOUNT)),
+            ("", Ok("")),
+        ],
+    );
+    check(
+        "db-quota",
+        &[
+            (
+                "3 memory 1gb 0 cpu-microseconds 500000",
+                Ok("3 memory 1073741824 0 cpu-microseconds 500000"),
+            ),
+            ("127 memory 1", Ok("127 memory 1")),
+            ("128 memory 1", Err(MEMORY)),
+            ("3 memory 1/1", Err(AMOUNT)),
+            ("x requests 1", Err("no database has such a number")),
+        ],
+    );
+    let config = load("user-quota a requests 5/60\nuser-quota a bytes-out 1mb\n").config;
+    let rule =
+        |limit, amount, seconds| QuotaRule { subject: (*b"a").into(), limit, amount, seconds };
+    let rules = [rule(QuotaLimit::Requests, 5, 60), rule(QuotaLimit::BytesOut, 1 << 20, 1)];
+    assert_eq!(config.get(settings::USER_QUOTA), rules);
 }
 
 #[test]

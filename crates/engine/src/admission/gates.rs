@@ -1,7 +1,7 @@
 //! Admission: everything that may keep a command from running, in one list.
 //!
-//! Invariant: a gate looks and never changes anything but the log of what is denied; the first one
-//! that objects decides.
+//! Invariant: a gate looks and never changes anything but the log, or the count, of what is denied;
+//! the first one that objects decides.
 
 use std::sync::Arc;
 
@@ -13,6 +13,7 @@ use proto::Args;
 
 use crate::admission::acl_check;
 use crate::admission::declared;
+use crate::admission::quota;
 use crate::admission::route::RoutedRequest;
 use crate::clients::registry::client_flags;
 use crate::lane::Lane;
@@ -117,6 +118,7 @@ fn pass_with_data(
     busy_script(request)?;
     disk_and_memory(lane.shared, effective, entry.spec.role, room, declared)?;
     stale(request)?;
+    quotas(request)?;
     write_gates(lane.shared, effective)?;
     pause(lane, declared)
 }
@@ -223,6 +225,16 @@ fn disk_and_memory(
         return Ok(());
     }
     let refusal = refuse_for_want(server, effective, role, room, declared);
+    refusal.map_or(Ok(()), |refusal| Err(GateError::Refusal(refusal)))
+}
+
+/// What the client's user, or its database, may take.
+#[inline]
+fn quotas(GateRequest { lane, session, entry, args }: GateRequest<'_>) -> GateResult {
+    if !lane.shared.quotas.are_limited() {
+        return Ok(());
+    }
+    let refusal = quota::refuse(lane, session, Request { entry, args, database: session.database });
     refusal.map_or(Ok(()), |refusal| Err(GateError::Refusal(refusal)))
 }
 
@@ -386,7 +398,8 @@ impl<'a> Again<'a> {
 
 /// Whether a command may run, or be queued, right behind one that was admitted; most are behind one
 /// for the same command. What a program says of itself is not looked at behind another: a caller
-/// that cares leaves `before` out. What is denied is not noted: the caller asks `admit` then.
+/// that cares leaves `before` out. What is denied is not noted: the caller asks `admit` then. Of a
+/// client with a quota, requests go one by one, each behind what was booked.
 #[inline]
 pub(crate) fn admits_behind(
     lane: &Lane,
@@ -395,6 +408,9 @@ pub(crate) fn admits_behind(
     entry: &CommandEntry,
     args: Args<'_>,
 ) -> bool {
+    if lane.shared.quotas.are_limited() && quota::is_limited(lane, session) {
+        return false;
+    }
     let is_alike = before.is_some_and(|it| std::ptr::eq(it, entry));
     if !is_alike || !session.may_do_everything() || lane.shared.routing.is_on() {
         let verdict = ask(lane, session, entry, args, acl_check::would_refuse);

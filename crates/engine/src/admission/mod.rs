@@ -6,4 +6,5 @@ pub mod acl_check;
 pub mod declared;
 pub mod gates;
 pub mod login;
+pub(crate) mod quota;
 pub mod route;

@@ -9,6 +9,7 @@ use proto::{Args, Output, OwnedArgs};
 
 use crate::clients::mailbox::PendingWakes;
 use crate::lane::Lane;
+use crate::limits::quotas::Usage;
 use crate::observe::command_log::Execution;
 use crate::observe::hot_key_sketch::SampledRequest;
 use crate::observe::monitor;
@@ -32,6 +33,7 @@ pub(crate) fn book(
     let micros = note_time(lane, entry);
     let reply_bytes = (out.len() - length) as u64 + out.bytes_to_come();
     account(lane, session, entry, args, micros, reply_bytes);
+    bill(lane, session, args.extent(), reply_bytes, micros);
     feed_monitors(lane, session, session.database, entry, args);
 }
 
@@ -49,6 +51,7 @@ pub(crate) fn book_in_words(
 ) {
     let (micros, server) = (note_time(lane, entry), lane.shared);
     let reply_bytes = (out.len() - length) as u64 + out.bytes_to_come();
+    bill(lane, session, extent, reply_bytes, micros);
     let is_remarkable = server.command_log.is_remarkable(extent, micros, reply_bytes);
     let is_noted = server.hot_keys.is_tracking() || lane.is_sample_next();
     if is_remarkable || is_noted || server.monitors.any() {
@@ -132,6 +135,23 @@ pub fn account(
         let sampled = SampledRequest { entry, args, database, micros, reply_bytes, now_us };
         lane.sample_again_in(server.key_statistics.hot.note(lane.number, &sampled));
     }
+}
+
+/// Books to the accounts of its user and its database what a request took: once for each that a
+/// client sent, whatever runs in it.
+#[inline]
+pub fn bill(lane: &Lane, session: &Session, request_bytes: usize, reply_bytes: u64, micros: u64) {
+    if lane.shared.quotas.are_booked() {
+        bill_accounts(lane, session, &[1, request_bytes as u64, reply_bytes, micros]);
+    }
+}
+
+#[cold]
+fn bill_accounts(lane: &Lane, session: &Session, usage: &Usage) {
+    let now_us = lane.ticked_us();
+    session.with_accounts(lane.shared, |accounts| {
+        accounts.all().for_each(|account| account.book(lane.number, usage, now_us));
+    });
 }
 
 /// Tells those who watch of a command that ran, or began to wait, with the database that its client

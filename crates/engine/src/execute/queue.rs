@@ -11,6 +11,7 @@ use proto::{Args, Output, Reply, Resp};
 
 use super::{Resolved, reject};
 use crate::admission::gates;
+use crate::commit::accounting::bill;
 use crate::lane::Lane;
 use crate::limits::budget;
 use crate::reclaim::evict;
@@ -39,6 +40,7 @@ pub(super) fn queue(
     if let Some(queue) = session.multi.as_deref_mut().and_then(MultiState::queue_mut) {
         keep(queue, args, Resolved { entry, location }, resp, out);
     }
+    bill(lane, session, args.extent(), QUEUED.len() as u64, 0);
     session.show_multi();
 }
 
@@ -72,6 +74,7 @@ pub fn queue_together<'a>(
                 break;
             }
             keep(queue, args, Resolved { entry, location }, session.resp, out);
+            bill(lane, session, args.extent(), QUEUED.len() as u64, 0);
             (count, before) = (count + 1, Some(entry));
         }
     }

@@ -12,6 +12,7 @@ pub mod loading;
 pub mod log_buffers;
 pub mod long_running;
 pub mod pause;
+pub mod quotas;
 pub mod replica_role;
 pub mod routing;
 pub mod scripts;

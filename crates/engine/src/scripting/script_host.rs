@@ -16,6 +16,7 @@ use proto::{Args, Output, Reply, Resp};
 use script::{Host, LogLevel, Replication, Stop};
 
 use super::accounting::Accounting;
+use crate::admission::quota;
 use crate::admission::route;
 use crate::limits::scripts::running::{RunningCall, RunningHandle};
 use crate::observe::command_log::Execution;
@@ -321,7 +322,12 @@ impl ScriptHost<'_> {
         if self.has_written {
             return Ok(());
         }
-        self.unit.shortage().refuse(self.server, flags, self.allows_oom).map_or(Ok(()), Err)
+        let shortage = self.unit.shortage();
+        let request = Request { entry, args, database: self.unit.tx.database() };
+        let refusal = shortage.refuse(self.server, flags, self.allows_oom);
+        refusal
+            .or_else(|| quota::refuse_memory(self.server, shortage.full_databases(), request))
+            .map_or(Ok(()), Err)
     }
 
     /// Runs a command; whether it failed.

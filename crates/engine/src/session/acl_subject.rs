@@ -56,9 +56,11 @@ impl Session {
         if !self.is_authenticated() && needs_password(server) {
             return None;
         }
-        let subject = self.acl_subject.take().or_else(|| self.begin_acl_subject(server))?;
-        self.acl_subject.set(Some(Arc::clone(&subject)));
-        Some(subject)
+        let mut looked_up = self.looked_up.take().unwrap_or_default();
+        let subject = looked_up.acl_subject.take().or_else(|| self.begin_acl_subject(server));
+        looked_up.acl_subject.clone_from(&subject);
+        self.looked_up.set(Some(looked_up));
+        subject
     }
 
     #[cold]

@@ -2,6 +2,7 @@
 //!
 //! Invariant: nothing here knows a socket or a worker.
 
+mod accounts;
 mod acl_subject;
 mod blocked;
 pub mod client_info;
@@ -21,6 +22,7 @@ mod suspension;
 pub mod timer;
 mod waiting;
 
+pub(crate) use acl_subject::databases;
 pub use acl_subject::{
     AclLogRecord, AclSubject, Denied, NO_AUTH, Request, channels_of, denial, needs_password,
 };

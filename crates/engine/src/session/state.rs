@@ -21,7 +21,7 @@ use crate::clients::registry::{Client, Delivery, Signal, client_flags};
 use crate::journal::Seen;
 use crate::observe::pubsub::Subscriptions;
 use crate::observe::tracking::Tracked;
-use crate::session::AclSubject;
+use crate::session::accounts::LookedUp;
 use crate::session::fieldsets::Fieldsets;
 use crate::shared::Shared;
 use crate::table::command_table::CommandEntry;
@@ -37,8 +37,8 @@ pub struct Session {
     /// The user that the client says it is. A client that has not said so may do what the default
     /// user may without a password.
     user: Option<Arc<User>>,
-    /// Its user's rules, once they were asked.
-    pub(crate) acl_subject: Cell<Option<Arc<AclSubject>>>,
+    /// What was looked up for its user, once anything was.
+    pub(crate) looked_up: Cell<Option<Box<LookedUp>>>,
     /// To be closed once the replies due have left.
     pub closing: bool,
     /// CLIENT REPLY: whether replies are sent.
@@ -160,7 +160,7 @@ impl Session {
             database: 0,
             resp: Resp::Two,
             user: None,
-            acl_subject: Cell::default(),
+            looked_up: Cell::default(),
             closing: false,
             reply_mode: ReplyMode::default(),
             wants_debugger: false,
@@ -312,7 +312,7 @@ impl Session {
     pub fn authenticate(&mut self, user: Option<Arc<User>>) {
         self.user = user;
         self.client.set_flag(client_flags::STRANGER, self.user.is_none());
-        self.acl_subject = Cell::default();
+        self.looked_up = Cell::default();
         let mut names = self.client.names();
         let name = self.user.as_ref().map_or(DEFAULT_USER, |user| user.name());
         if names.user() != name {

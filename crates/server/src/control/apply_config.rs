@@ -116,6 +116,16 @@ const EFFECTS: &[ConfigEffect] = &[
         apply: |server| key_statistics::configure(server),
         ..PLAIN
     },
+    // Accounts are kept, or not, and have other limits.
+    ConfigEffect {
+        of: &["accounts", "user-quota", "db-quota"],
+        at_start: true,
+        apply: |server| {
+            let now_us = server.keyspace.clock().monotonic_us();
+            server.quotas.configure(&server.config, now_us);
+        },
+        ..PLAIN
+    },
     // What new users begin with.
     ConfigEffect {
         of: &["acl-pubsub-default"],

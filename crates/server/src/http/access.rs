@@ -20,6 +20,7 @@ use proto::OwnedArgs;
 use super::state::HttpState;
 use crate::control::server::info::INFO;
 use crate::control::server::key_stats::KEYSTATS;
+use crate::control::server::quota::QUOTA;
 
 /// The name of the default user, whose password may come without a name.
 const DEFAULT: &[u8] = b"default";
@@ -46,6 +47,11 @@ pub(super) fn may_read_figures(server: &HttpState, user: &User) -> bool {
 /// Whether a user may read the names of keys that KEYSTATS tells.
 pub(super) fn may_read_names(server: &HttpState, user: &User) -> bool {
     may_run(server, user, &[KEYSTATS.spec.name, "HOT"])
+}
+
+/// Whether a user may read the names of users that QUOTA tells.
+pub(super) fn may_read_users(server: &HttpState, user: &User) -> bool {
+    may_run(server, user, &[QUOTA.spec.name, "USERS"])
 }
 
 /// Whether a user may run a command. One that was renamed, or taken away from clients, keeps its

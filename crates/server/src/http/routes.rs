@@ -54,8 +54,10 @@ fn figures(server: &HttpState, peer: SocketAddr, request: &Request<Incoming>) ->
     guarded(server, peer, request, |user| {
         let accepts = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
         let format = metrics::Format::of(accepts.unwrap_or_default());
-        let names_keys = access::may_read_names(server, user);
-        text(StatusCode::OK, format.content_type(), metrics::text(server, format, names_keys))
+        let (keys, users) =
+            (access::may_read_names(server, user), access::may_read_users(server, user));
+        let named = metrics::Named { keys, users };
+        text(StatusCode::OK, format.content_type(), metrics::text(server, format, named))
     })
 }
 

@@ -16,10 +16,12 @@ use smallvec::SmallVec;
 
 use super::{Program, ProgramRequest, RunsOn, Unit, failpoint};
 use crate::admission::gates::{self, FlagsOf};
+use crate::admission::quota;
 use crate::clients::registry::Client;
 use crate::commit::accounting;
 use crate::lane::Lane;
 use crate::limits::loading::LOADING;
+use crate::limits::quotas::FullDatabases;
 use crate::session::Accounted;
 use crate::session::LockSet;
 use crate::session::Session;
@@ -349,7 +351,25 @@ impl Exec {
         if !shortage.is_any() {
             return None;
         }
-        shortage.refuse(server, self.queue.flags_by(gates::declared_by(server)), false)
+        shortage
+            .refuse(server, self.queue.flags_by(gates::declared_by(server)), false)
+            .or_else(|| self.refusal_of_full(shortage.full_databases(), unit.tx.database()))
+    }
+
+    /// Why one of its commands may not run for want of memory in the database that it runs in.
+    fn refusal_of_full(&self, full: FullDatabases, begun: usize) -> Option<Refusal> {
+        let (server, mut selected) = (self.server, begun);
+        let flags_of = gates::declared_by(server);
+        self.queue.iter_from(0).filter(|_| full.are_there()).find_map(|queued| {
+            let Queued { entry, args, .. } = queued;
+            if entry.spec.role == Role::Select {
+                let named = database(&args[1], server.keyspace.database_count());
+                selected = named.unwrap_or(selected);
+                return None;
+            }
+            let request = Request { entry, args, database: selected };
+            quota::refuse_memory_for(server, full, request, flags_of(entry, args))
+        })
     }
 
     /// None of its commands runs.

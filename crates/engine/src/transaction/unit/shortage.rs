@@ -7,6 +7,7 @@ use commands::{Flags, Role};
 use keyspace::Refusal;
 
 use crate::limits::budget::OUT_OF_MEMORY;
+use crate::limits::quotas::FullDatabases;
 use crate::limits::write_refusals::ActiveRefusals;
 use crate::shared::Shared;
 use crate::transaction::unit::Unit;
@@ -16,6 +17,8 @@ use crate::transaction::unit::Unit;
 pub struct Shortage {
     is_out_of_memory: bool,
     reasons: ActiveRefusals,
+    /// The databases that have all the memory that they may have.
+    full: FullDatabases,
     /// Whether it has to run whatever is short.
     is_obeyed: bool,
 }
@@ -26,17 +29,22 @@ impl Shortage {
     pub(crate) fn now(server: &Shared) -> Self {
         let is_out_of_memory = server.budget.is_out_of_memory(0);
         let reasons = server.write_refusals.active(&server.config);
-        Self { is_out_of_memory, reasons, is_obeyed: false }
+        let full = server.quotas.full_databases(server.keyspace);
+        Self { is_out_of_memory, reasons, full, is_obeyed: false }
     }
 
     /// For what has to run whatever is short.
-    const NONE: Self =
-        Self { is_out_of_memory: false, reasons: ActiveRefusals::NONE, is_obeyed: true };
+    const NONE: Self = Self {
+        is_out_of_memory: false,
+        reasons: ActiveRefusals::NONE,
+        full: FullDatabases::NONE,
+        is_obeyed: true,
+    };
 
     /// Whether anything is short.
     #[inline]
     pub(crate) fn is_any(&self) -> bool {
-        self.is_out_of_memory || self.reasons.is_any()
+        self.is_out_of_memory || self.reasons.is_any() || self.full.are_there()
     }
 
     /// Why a command with these flags may not run, if it may not. A script may say that it runs
@@ -54,6 +62,12 @@ impl Shortage {
         let refusal = reasons.refuse(&server.journal, flags, Role::Any);
         let is_refused = self.is_out_of_memory && flags.has(Flags::DENYOOM) && !allows_oom;
         refusal.or_else(|| is_refused.then_some(OUT_OF_MEMORY))
+    }
+
+    /// The databases that have all the memory that they may have.
+    #[inline]
+    pub(crate) fn full_databases(&self) -> FullDatabases {
+        self.full
     }
 }
 

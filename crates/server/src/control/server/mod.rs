@@ -16,6 +16,7 @@ mod lolwut;
 pub(crate) mod memory;
 mod migrate;
 mod monitor;
+pub(crate) mod quota;
 mod save;
 mod shutdown;
 mod slow_log;
@@ -38,6 +39,7 @@ pub(crate) const COMMANDS: &[&ControlCommand] = &[
     &memory::MEMORY,
     &migrate::MIGRATE,
     &monitor::MONITOR,
+    &quota::QUOTA,
     &bgrewriteaof::BGREWRITEAOF,
     &save::BGSAVE,
     &save::LASTSAVE,

@@ -4,7 +4,7 @@
 //! `/metrics` says.
 
 use super::exposition::{MetricKind, PREFIX, suffix_of};
-use super::{durations, fields, keys, lines};
+use super::{durations, fields, keys, lines, quotas};
 
 /// A family of metrics.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,5 +64,6 @@ pub fn metric_families() -> Vec<MetricFamily> {
     families.extend(lines::families());
     families.extend(durations::families());
     families.extend(keys::families());
+    families.extend(quotas::families());
     families
 }

@@ -108,7 +108,7 @@ fn write_prefixes(server: &HttpState, exposition: &mut Exposition, now_us: i64) 
 }
 
 /// A name as the value of a label.
-fn label(name: &[u8]) -> String {
+pub(super) fn label(name: &[u8]) -> String {
     match std::str::from_utf8(name) {
         Ok(text) if !text.starts_with('"') && !text.contains(char::is_control) => text.to_owned(),
         _ => quote(name),

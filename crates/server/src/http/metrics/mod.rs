@@ -9,6 +9,7 @@ mod exposition;
 mod fields;
 mod keys;
 mod lines;
+mod quotas;
 
 #[cfg(test)]
 mod tests;
@@ -21,17 +22,27 @@ use exposition::Exposition;
 use crate::http::json::quoted;
 use crate::http::state::HttpState;
 
-/// All metrics, and names of keys among them if the caller may read those.
-pub(super) fn text(server: &HttpState, format: Format, names_keys: bool) -> String {
+/// Which names metrics may tell.
+#[derive(Clone, Copy)]
+pub(super) struct Named {
+    /// Those of keys.
+    pub(super) keys: bool,
+    /// Those of users.
+    pub(super) users: bool,
+}
+
+/// All metrics, with the names that the caller may read.
+pub(super) fn text(server: &HttpState, format: Format, named: Named) -> String {
     let mut exposition = Exposition::new(format);
     let report = (server.info)();
     let found: Vec<(&str, &str)> = entries(&report).collect();
     fields::write(&found, &mut exposition);
     lines::write(&found, &mut exposition);
     durations::write(server, &mut exposition);
-    if names_keys {
+    if named.keys {
         keys::write(server, &mut exposition);
     }
+    quotas::write(server, &mut exposition, named.users);
     exposition.finish()
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::exposition::{Exposition, Format, MetricKind};
-use super::{entries, fields, json, lines, metric_families, text};
+use super::{Named, entries, fields, json, lines, metric_families, text};
 use crate::control::server::info;
 use crate::http::HttpState;
 use crate::start::{http_state, test_server};
@@ -43,6 +43,9 @@ fn is_left_out(name: &str) -> bool {
         || name.contains("_distrib_")
 }
 
+/// What a user is told who may do everything.
+const ALL: Named = Named { keys: true, users: true };
+
 fn state() -> HttpState {
     http_state(test_server())
 }
@@ -62,7 +65,7 @@ fn every_field_of_info_is_a_metric_or_is_left_out_for_a_reason() {
 fn every_family_is_in_the_catalogue() {
     let known: BTreeSet<String> = metric_families().into_iter().map(|family| family.name).collect();
     assert_eq!(known.len(), metric_families().len(), "each is there once");
-    let text = text(&state(), Format::Prometheus, true);
+    let text = text(&state(), Format::Prometheus, ALL);
     let told = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
     let missing: Vec<&str> = told.filter(|name| !known.contains(*name)).collect();
     assert!(missing.is_empty(), "{missing:?}");
@@ -72,7 +75,7 @@ fn every_family_is_in_the_catalogue() {
 fn names_are_well_formed_and_each_is_there_once() {
     let mut seen = BTreeSet::new();
     for format in [Format::Prometheus, Format::OpenMetrics] {
-        let text = text(&state(), format, true);
+        let text = text(&state(), format, ALL);
         let mut families = BTreeSet::new();
         for line in text.lines().filter(|line| line.starts_with("# TYPE ")) {
             let words: Vec<&str> = line.split(' ').collect();
@@ -120,7 +123,7 @@ fn units_are_base_units_in_full() {
         "mb",
         "gb",
     ];
-    let text = text(&state(), Format::Prometheus, true);
+    let text = text(&state(), Format::Prometheus, ALL);
     let strange: Vec<&str> = text
         .lines()
         .filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next())

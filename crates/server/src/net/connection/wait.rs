@@ -443,6 +443,7 @@ impl Connection {
         let (session, args) = (&self.session, ran.args.as_args());
         let (database, entry) = (session.database, ran.entry);
         accounting::account(worker, session, entry, args, ran.micros, reply_bytes);
+        accounting::bill(worker, session, args.extent(), reply_bytes, ran.micros);
         accounting::feed_monitors(worker, session, database, entry, args);
         if ran.failed {
             worker.server.stats.failed(worker.number, entry.id);
@@ -482,6 +483,7 @@ impl Connection {
         let Executed { entry, args, micros, failed, .. } = ran;
         let (worker, bytes) = (&*self.worker, reply.len() as u64 + reply.bytes_to_come());
         accounting::account(worker, &self.session, entry, args.as_args(), *micros, bytes);
+        accounting::bill(worker, &self.session, args.as_args().extent(), bytes, *micros);
         if *failed {
             worker.server.stats.failed(worker.number, entry.id);
         }

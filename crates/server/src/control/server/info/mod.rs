@@ -12,6 +12,7 @@ mod mean_ttl;
 mod memory;
 mod persistence;
 mod process;
+mod quotas;
 mod replication;
 mod report;
 mod server;
@@ -61,6 +62,9 @@ struct Section {
 /// The section that needs a look at the keys themselves.
 const KEYSPACE: &str = "Keyspace";
 
+/// The section that is there only where accounts are kept.
+const QUOTAS: &str = "Quotas";
+
 const SECTIONS: &[Section] = &[
     Section { title: "Server", default: true, write: server::write },
     Section { title: "Clients", default: true, write: clients::write },
@@ -77,6 +81,7 @@ const SECTIONS: &[Section] = &[
     Section { title: "Latencystats", default: false, write: commands::write_latencies },
     Section { title: "Cluster", default: true, write: replication::write_cluster },
     Section { title: "TLS", default: true, write: tls::write },
+    Section { title: QUOTAS, default: true, write: quotas::write },
     Section { title: KEYSPACE, default: true, write: keyspace::write },
     Section { title: "Keysizes", default: true, write: keyspace::write_sizes },
 ];
@@ -94,7 +99,11 @@ pub(crate) fn text(
     is_present: impl Fn(&str) -> bool,
 ) -> String {
     let mut report = Report::default();
-    let present = SECTIONS.iter().filter(|section| is_present(section.title));
+    let has_accounts = context.server.quotas.are_booked();
+    let present = SECTIONS
+        .iter()
+        .filter(|section| is_present(section.title))
+        .filter(|section| has_accounts || section.title != QUOTAS);
     for section in present.filter(|section| is_wanted(section.title, section.default, asked)) {
         if !report.text.is_empty() {
             report.text.push_str("\r\n");

@@ -1,0 +1,115 @@
+//! What is refused as a user, or a database, has taken what it may.
+//!
+//! Invariants: nothing is refused in its middle; what steers the server, logs in, or ends a
+//! transaction is never refused; a replica or a primary is no user with a quota.
+
+use acl::Database;
+use base::quote::quote;
+use commands::{Flags, Plan};
+use config::QuotaLimit;
+use keyspace::Refusal;
+
+use crate::clients::registry::client_flags;
+use crate::lane::Lane;
+use crate::limits::quotas::{FullDatabases, Rate};
+use crate::session::{Request, Session, databases};
+use crate::shared::Shared;
+
+/// Why a request of a client is refused, if anything is used up.
+#[cold]
+pub(super) fn refuse(lane: &Lane, session: &Session, request: Request<'_>) -> Option<Refusal> {
+    let (server, flags) = (lane.shared, request.entry.spec.flags);
+    let is_of_link = [client_flags::REPLICA, client_flags::PRIMARY]
+        .into_iter()
+        .any(|flag| session.client.has_flag(flag));
+    if flags.has(Flags::ADMIN) || flags.has(Flags::NO_AUTH) || is_of_link {
+        return None;
+    }
+    // What is queued was asked for when it came, and is asked for its memory when it begins.
+    if session.is_queueing() {
+        let ends = flags.has(Flags::IMMEDIATE);
+        return if ends { None } else { refuse_rate(lane, session) };
+    }
+    refuse_rate(lane, session).or_else(|| {
+        let refusal = refuse_memory(server, server.quotas.full_databases(server.keyspace), request);
+        if refusal.is_some() {
+            session.with_accounts(server, |accounts| {
+                accounts.database().into_iter().for_each(|account| account.note_refusal());
+            });
+        }
+        refusal
+    })
+}
+
+/// Whether a client's requests go one by one, as something of it is limited.
+#[cold]
+pub(super) fn is_limited(lane: &Lane, session: &Session) -> bool {
+    let server = lane.shared;
+    server.quotas.full_databases(server.keyspace).are_there()
+        || session.with_accounts(server, |accounts| accounts.all().any(|it| it.is_limited()))
+}
+
+fn refuse_rate(lane: &Lane, session: &Session) -> Option<Refusal> {
+    let (server, now_us) = (lane.shared, lane.ticked_us());
+    session.with_accounts(server, |accounts| {
+        if let Some(account) = accounts.user()
+            && let Some(used_up) = account.used_up(now_us)
+        {
+            account.note_refusal();
+            let user = session.effective_user(server)?;
+            return Some(rate_refusal(used_up, &format!("user {}", quote(user.name()))));
+        }
+        let account = accounts.database()?;
+        let used_up = account.used_up(now_us)?;
+        account.note_refusal();
+        Some(rate_refusal(used_up, &format!("database {}", session.database)))
+    })
+}
+
+fn rate_refusal((limit, rate): (QuotaLimit, Rate), of: &str) -> Refusal {
+    let Rate { amount, seconds } = rate;
+    Refusal::owned(format!(
+        "QUOTA {of} may have {} {amount}/{seconds} and has had them, try again later",
+        limit.name()
+    ))
+}
+
+/// Why a request may not run for want of memory in a database: its own, where it takes memory, or
+/// another that it brings something to.
+pub(crate) fn refuse_memory(
+    server: &Shared,
+    full: FullDatabases,
+    request: Request<'_>,
+) -> Option<Refusal> {
+    refuse_memory_for(server, full, request, request.entry.spec.flags)
+}
+
+/// As `refuse_memory`, for what does this.
+pub(crate) fn refuse_memory_for(
+    server: &Shared,
+    full: FullDatabases,
+    request: Request<'_>,
+    flags: Flags,
+) -> Option<Refusal> {
+    if !full.are_there() || !flags.has(Flags::WRITE) {
+        return None;
+    }
+    if flags.has(Flags::DENYOOM) && full.has(request.database) {
+        return Some(memory_refusal(server, request.database));
+    }
+    // Databases that are exchanged, or emptied, as a whole take no more than before.
+    if request.entry.spec.plan == Plan::World {
+        return None;
+    }
+    let touched = databases(server, request);
+    let others = touched.into_iter().filter_map(|(_, database)| match database {
+        Database::Number(number) if number != request.database => Some(number),
+        _ => None,
+    });
+    others.into_iter().find(|other| full.has(*other)).map(|other| memory_refusal(server, other))
+}
+
+fn memory_refusal(server: &Shared, database: usize) -> Refusal {
+    let max = server.quotas.of_database(database).map_or(0, |account| account.memory_max());
+    Refusal::owned(format!("QUOTA database {database} may have memory {max} and has more"))
+}

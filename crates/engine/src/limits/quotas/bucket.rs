@@ -1,0 +1,188 @@
+//! A token bucket that all workers share: how much of something there may be in a period.
+//!
+//! The bucket holds what one period brings. A gate looks only; what a request took is taken when
+//! the request is over, as its size is not known before. So what is taken may be more than there
+//! is: the bucket is in debt then, and gives nothing until time has paid for it.
+//!
+//! Invariant: over any time the bucket gives no more than that time and one period bring, and what
+//! was under way when it became empty.
+
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+/// A bucket; without an amount it is no limit.
+#[derive(Default)]
+pub(super) struct Bucket {
+    /// Tokens of a period; 0 is no limit.
+    amount: AtomicU64,
+    period_ns: AtomicU64,
+    /// Tokens that were taken and not brought back yet.
+    spent: AtomicI64,
+    /// Up to when tokens were brought back, on the monotonic clock.
+    filled_ns: AtomicI64,
+}
+
+/// How many tokens a bucket holds, and in how many seconds as many come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    /// Tokens.
+    pub amount: u64,
+    /// Seconds.
+    pub seconds: u64,
+}
+
+impl Bucket {
+    /// Gives it a rate, or none. A bucket whose rate is new is full.
+    pub(super) fn set(&self, rate: Option<Rate>, now_us: i64) {
+        if self.rate() == rate {
+            return;
+        }
+        let Rate { amount, seconds } = rate.unwrap_or(Rate { amount: 0, seconds: 0 });
+        self.amount.store(0, Ordering::Relaxed);
+        self.spent.store(0, Ordering::Relaxed);
+        self.filled_ns.store(now_us.saturating_mul(1000), Ordering::Relaxed);
+        self.period_ns.store(seconds * 1_000_000_000, Ordering::Relaxed);
+        self.amount.store(amount, Ordering::Relaxed);
+    }
+
+    /// Its rate, if it has one.
+    pub(super) fn rate(&self) -> Option<Rate> {
+        let amount = self.amount.load(Ordering::Relaxed);
+        let seconds = self.period_ns.load(Ordering::Relaxed) / 1_000_000_000;
+        (amount > 0).then_some(Rate { amount, seconds })
+    }
+
+    /// Whether it has no token now.
+    pub(super) fn is_empty(&self, now_us: i64) -> bool {
+        let amount = self.amount.load(Ordering::Relaxed);
+        if amount == 0 {
+            return false;
+        }
+        let (spent, filled) =
+            (self.spent.load(Ordering::Relaxed), self.filled_ns.load(Ordering::Relaxed));
+        spent.saturating_sub(self.brought(filled, now_us)) >= tokens(amount)
+    }
+
+    /// Takes tokens that were used, those that it has or not.
+    pub(super) fn take(&self, used: u64, now_us: i64) {
+        if self.amount.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        self.fill(now_us);
+        self.spent.fetch_add(tokens(used), Ordering::Relaxed);
+    }
+
+    /// Brings back what has come since that was last done. Of several threads one does.
+    fn fill(&self, now_us: i64) {
+        let filled = self.filled_ns.load(Ordering::Relaxed);
+        let brought = self.brought(filled, now_us);
+        if brought == 0 {
+            return;
+        }
+        let (amount, period) =
+            (self.amount.load(Ordering::Relaxed), self.period_ns.load(Ordering::Relaxed));
+        // What is left of the time counts towards the next token.
+        let paid = (u128::from(brought.unsigned_abs()) * u128::from(period))
+            .div_ceil(u128::from(amount.max(1)));
+        let until = filled.saturating_add(i64::try_from(paid).unwrap_or(i64::MAX));
+        let order = Ordering::Relaxed;
+        if self.filled_ns.compare_exchange(filled, until, order, order).is_ok() {
+            let less = |spent: i64| Some(spent.saturating_sub(brought).max(0));
+            self.spent.fetch_update(order, order, less).expect("it is always some");
+        }
+    }
+
+    /// How many tokens have come since a moment.
+    fn brought(&self, filled_ns: i64, now_us: i64) -> i64 {
+        let passed = u64::try_from(now_us.saturating_mul(1000) - filled_ns).unwrap_or(0);
+        let (amount, period) =
+            (self.amount.load(Ordering::Relaxed), self.period_ns.load(Ordering::Relaxed));
+        let brought = u128::from(passed) * u128::from(amount) / u128::from(period.max(1));
+        i64::try_from(brought).unwrap_or(i64::MAX)
+    }
+}
+
+fn tokens(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Bucket, Rate};
+
+    fn bucket(amount: u64, seconds: u64) -> Bucket {
+        let bucket = Bucket::default();
+        bucket.set(Some(Rate { amount, seconds }), 0);
+        bucket
+    }
+
+    /// Takes one token at a time while there is any; how many there were.
+    fn drain(bucket: &Bucket, now_us: i64) -> usize {
+        let there_is_one = || !bucket.is_empty(now_us);
+        std::iter::from_fn(|| there_is_one().then(|| bucket.take(1, now_us))).count()
+    }
+
+    #[test]
+    fn without_a_rate_it_is_never_empty() {
+        let bucket = Bucket::default();
+        bucket.take(1 << 40, 5);
+        assert!(!bucket.is_empty(5) && bucket.rate().is_none());
+    }
+
+    #[test]
+    fn it_holds_what_a_period_brings_and_no_more() {
+        for (amount, seconds) in [(1, 1), (5, 86_400), (1000, 1), (7, 3)] {
+            let bucket = bucket(amount, seconds);
+            let period = seconds as i64 * 1_000_000;
+            assert_eq!(drain(&bucket, 0), amount as usize);
+            assert_eq!(drain(&bucket, 0), 0);
+            assert_eq!(drain(&bucket, period / amount as i64 - 1), 0, "not before its time");
+            assert_eq!(drain(&bucket, period / amount as i64 + 1), 1);
+            assert_eq!(drain(&bucket, 10 * period), amount as usize, "idle time is not saved up");
+        }
+    }
+
+    #[test]
+    fn a_debt_is_paid_before_anything_is_given() {
+        let bucket = bucket(10, 1);
+        bucket.take(35, 0);
+        assert!(bucket.is_empty(2_500_000));
+        assert!(!bucket.is_empty(2_600_000));
+        assert_eq!(drain(&bucket, 2_600_000), 1);
+    }
+
+    /// Tokens that come in parts of one are lost by no sequence of takes.
+    #[test]
+    fn what_is_left_of_a_time_counts_later() {
+        let bucket = bucket(1_500_000, 1);
+        let mut given = drain(&bucket, 0);
+        for now in 1..=100_000 {
+            given += drain(&bucket, now);
+        }
+        assert!((1_649_900..=1_650_000).contains(&given), "{given}");
+    }
+
+    #[test]
+    fn a_rate_that_stays_leaves_what_was_spent() {
+        let bucket = bucket(5, 86_400);
+        assert_eq!(drain(&bucket, 0), 5);
+        bucket.set(Some(Rate { amount: 5, seconds: 86_400 }), 1);
+        assert_eq!(drain(&bucket, 1), 0);
+        bucket.set(Some(Rate { amount: 6, seconds: 86_400 }), 1);
+        assert_eq!(drain(&bucket, 1), 6);
+        bucket.set(None, 1);
+        assert!(!bucket.is_empty(1));
+    }
+
+    /// Threads that take at the same time lose nothing that another took.
+    #[test]
+    fn threads_take_together() {
+        let bucket = bucket(1 << 20, 86_400);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..1 << 16).for_each(|_| bucket.take(4, 0)));
+            }
+        });
+        assert!(bucket.is_empty(0));
+        assert_eq!(bucket.spent.load(super::Ordering::Relaxed), 1 << 20);
+    }
+}

@@ -1,0 +1,50 @@
+//! The section of quotas: what each database took, and what all users did together.
+//!
+//! Invariant: no user is named, as whoever may run INFO need not know who there is.
+
+use engine::limits::quotas::{Account, Usage};
+
+use super::report::Report;
+use crate::server::Server;
+
+pub(super) fn write(server: &Server, report: &mut Report) {
+    let quotas = &server.quotas;
+    if !quotas.are_booked() {
+        return;
+    }
+    let users = quotas.all_users();
+    let (mut sum, mut refused, mut limited) = (Usage::default(), 0, 0);
+    for (_, account) in &users {
+        for (sum, used) in sum.iter_mut().zip(account.usage()) {
+            *sum += used;
+        }
+        refused += account.refused();
+        limited += usize::from(account.is_limited());
+    }
+    report.field("quota_users", users.len());
+    report.field("quota_users_limited", limited);
+    let [requests, bytes_in, bytes_out, micros] = sum;
+    report.field("quota_users_requests", requests);
+    report.field("quota_users_bytes_in", bytes_in);
+    report.field("quota_users_bytes_out", bytes_out);
+    report.field("quota_users_cpu_us", micros);
+    report.field("quota_users_refused", refused);
+    for (database, account) in quotas.all_databases() {
+        if database < server.keyspace.database_count() {
+            write_database(server, report, database, &account);
+        }
+    }
+}
+
+fn write_database(server: &Server, report: &mut Report, database: usize, account: &Account) {
+    let [requests, bytes_in, bytes_out, micros] = account.usage();
+    let (refused, max) = (account.refused(), account.memory_max());
+    let memory = server.keyspace.database_memory(database);
+    report.field(
+        &format!("quota_db{database}"),
+        format_args!(
+            "requests={requests},bytes_in={bytes_in},bytes_out={bytes_out},cpu_us={micros},\
+             refused={refused},memory={memory},memory_max={max}"
+        ),
+    );
+}
