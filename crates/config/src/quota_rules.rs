@@ -16,7 +16,7 @@ use std::sync::Arc;
 use base::number::parse_u64;
 use base::quote::quote;
 
-use crate::kind::{Fault, Kind, Special, Standing, Value, parse_bytes};
+use crate::kind::{Kind, PreviousValue, Special, Value, ValueError, parse_bytes};
 use crate::special::file_word;
 use crate::store::{Config, Readable, Shape};
 
@@ -102,27 +102,27 @@ const AMOUNT_MAX: u64 = 1 << 50;
 
 fn parse(
     words: &[&[u8]],
-    standing: Standing<'_>,
-    is_subject: fn(&[u8], QuotaLimit) -> Result<(), Fault>,
+    standing: PreviousValue<'_>,
+    is_subject: fn(&[u8], QuotaLimit) -> Result<(), ValueError>,
     no_memory: &'static str,
-) -> Result<Value, Fault> {
+) -> Result<Value, ValueError> {
     let mut rules = Vec::new();
     if standing.by_earlier_line {
         rules = read(standing.value.bytes());
     }
     let words = if matches!(words, [b""]) { &[] } else { words };
     let (triples, []) = words.as_chunks::<3>() else {
-        return Err(Fault::Borrowed("a quota is a name, a limit and an amount"));
+        return Err(ValueError::Borrowed("a quota is a name, a limit and an amount"));
     };
     for [subject, limit, amount] in triples {
-        let limit = QuotaLimit::named(limit).ok_or(Fault::Borrowed(
+        let limit = QuotaLimit::named(limit).ok_or(ValueError::Borrowed(
             "a quota limits requests, bytes-in, bytes-out, cpu-microseconds or memory",
         ))?;
         if limit == QuotaLimit::Memory && !no_memory.is_empty() {
-            return Err(Fault::Borrowed(no_memory));
+            return Err(ValueError::Borrowed(no_memory));
         }
         is_subject(subject, limit)?;
-        let (amount, seconds) = amount_of(amount, limit).ok_or(Fault::Borrowed(
+        let (amount, seconds) = amount_of(amount, limit).ok_or(ValueError::Borrowed(
             "a quota's amount is a number above zero, as 1000 or 1000/60",
         ))?;
         let rule = QuotaRule { subject: (*subject).into(), limit, amount, seconds };
@@ -135,18 +135,18 @@ fn parse(
     Ok(Value::text(texts.join(&b' ')))
 }
 
-fn is_user(name: &[u8], _: QuotaLimit) -> Result<(), Fault> {
+fn is_user(name: &[u8], _: QuotaLimit) -> Result<(), ValueError> {
     match name.is_empty() || name.iter().any(|byte| byte.is_ascii_whitespace() || *byte == 0) {
-        true => Err(Fault::Borrowed("no user has such a name")),
+        true => Err(ValueError::Borrowed("no user has such a name")),
         false => Ok(()),
     }
 }
 
-fn is_database(number: &[u8], limit: QuotaLimit) -> Result<(), Fault> {
+fn is_database(number: &[u8], limit: QuotaLimit) -> Result<(), ValueError> {
     let number = parse_u64(number).filter(|number| *number < 1 << 31);
-    match number.ok_or(Fault::Borrowed("no database has such a number"))? {
+    match number.ok_or(ValueError::Borrowed("no database has such a number"))? {
         number if limit == QuotaLimit::Memory && number >= MEMORY_LIMITED_DATABASES as u64 => {
-            Err(Fault::Borrowed("memory is limited of databases 0 to 127 only"))
+            Err(ValueError::Borrowed("memory is limited of databases 0 to 127 only"))
         }
         _ => Ok(()),
     }

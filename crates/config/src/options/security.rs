@@ -68,7 +68,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     },
     ConfigOption {
         name: "enable-protected-configs",
-        kind: Kind::Choice(DebugMutability::WORDS),
+        kind: Kind::Choice(DebugAccess::WORDS),
         default: "no",
         access: Mutability::Startup,
         doc: "Who may set protected options.",
@@ -76,7 +76,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     },
     ConfigOption {
         name: "enable-debug-command",
-        kind: Kind::Choice(DebugMutability::WORDS),
+        kind: Kind::Choice(DebugAccess::WORDS),
         default: "no",
         access: Mutability::Startup,
         doc: "Who may call DEBUG.",
@@ -85,7 +85,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     },
     ConfigOption {
         name: "enable-module-command",
-        kind: Kind::Choice(DebugMutability::WORDS),
+        kind: Kind::Choice(DebugAccess::WORDS),
         default: "no",
         access: Mutability::Startup,
         doc: "Who may call MODULE.",
