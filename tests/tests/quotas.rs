@@ -166,7 +166,7 @@ fn a_user_has_so_many_requests_on_all_connections() {
     let refused = first.call(&["GET", "a"]);
     let line =
         format!("QUOTA user \"ada\" may have requests 10/{AGES} and has had them, try again later");
-    assert_eq!(refused, Value::Error(line.into_bytes().into()));
+    assert_eq!(refused, Value::Error(line.into_bytes()));
     // Others are not held up, and what steers the server is not refused.
     let mut client = server.client3();
     assert_eq!(passes(&mut client, 50, &["GET", "a"]), 50);
@@ -282,7 +282,7 @@ fn a_database_has_rates_of_its_own() {
     assert_eq!(passes(&mut client, 6, &["GET", "a"]), 3);
     let line =
         format!("QUOTA database 5 may have requests 4/{AGES} and has had them, try again later");
-    assert_eq!(client.call(&["GET", "a"]), Value::Error(line.into_bytes().into()));
+    assert_eq!(client.call(&["GET", "a"]), Value::Error(line.into_bytes()));
     assert_eq!(passes(&mut server.client3(), 20, &["GET", "a"]), 20);
 }
 

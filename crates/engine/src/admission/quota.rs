@@ -11,7 +11,7 @@ use keyspace::Refusal;
 
 use crate::clients::registry::client_flags;
 use crate::lane::Lane;
-use crate::limits::quotas::{FullDatabases, Rate};
+use crate::limits::quotas::{Account, FullDatabases, Rate};
 use crate::session::{Request, Session, databases};
 use crate::shared::Shared;
 
@@ -34,7 +34,9 @@ pub(super) fn refuse(lane: &Lane, session: &Session, request: Request<'_>) -> Op
         let refusal = refuse_memory(server, server.quotas.full_databases(server.keyspace), request);
         if refusal.is_some() {
             session.with_accounts(server, |accounts| {
-                accounts.database().into_iter().for_each(|account| account.note_refusal());
+                if let Some(account) = accounts.database() {
+                    account.note_refusal();
+                }
             });
         }
         refusal
@@ -46,7 +48,7 @@ pub(super) fn refuse(lane: &Lane, session: &Session, request: Request<'_>) -> Op
 pub(super) fn is_limited(lane: &Lane, session: &Session) -> bool {
     let server = lane.shared;
     server.quotas.full_databases(server.keyspace).are_there()
-        || session.with_accounts(server, |accounts| accounts.all().any(|it| it.is_limited()))
+        || session.with_accounts(server, |accounts| accounts.all().any(Account::is_limited))
 }
 
 fn refuse_rate(lane: &Lane, session: &Session) -> Option<Refusal> {

@@ -177,7 +177,7 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
                     Some((_, location)) => PartitionSet::from_slice(&[location.partition()]),
                     None => {
                         self.locate(&mut located);
-                        located.locations().map(|location| location.partition()).collect()
+                        located.locations().map(Location::partition).collect()
                     }
                 };
                 let mut acquisition = Acquisition::of_partitions(keyspace, partitions);

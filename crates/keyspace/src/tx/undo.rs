@@ -160,7 +160,7 @@ impl Tx {
             match turn.operation {
                 DatabaseOperation::Flushed(flushed) => self.reattach(flushed),
                 DatabaseOperation::Swapped(one, other) => {
-                    self.keyspace.databases().swap(one, other)
+                    self.keyspace.databases().swap(one, other);
                 }
             }
             self.put_all_back(turn.images);

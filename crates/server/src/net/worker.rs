@@ -179,7 +179,7 @@ impl Worker {
         match exit {
             Exit::Closed => self.server.session_ended(client.id),
             Exit::Moved(moving) if moving.session.asks_for_sync() => {
-                self.server.hand_over_to_links(moving)
+                self.server.hand_over_to_links(moving);
             }
             Exit::Moved(moving) if moving.session.asks_for_http() => {
                 self.server.give_to_http(*moving);
