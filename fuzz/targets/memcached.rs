@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use proto::Output;
 use proto::memcached::{
     Dialect, Failure, Item, ItemLimits, ItemValue, Number, Operation, ParseStatus, Parser, Refusal,
-    Request, Response, response,
+    Request, Response, answer,
 };
 
 #[derive(Debug, PartialEq)]
