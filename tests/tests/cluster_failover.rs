@@ -40,7 +40,9 @@ impl Shards {
                 let line = format!("CLUSTER REPLICAS {}", id(&self.primaries[0]));
                 ask(node, &line).contains(&id(&self.replica))
             };
-            self.replica.client().info("master_link_status") == "up"
+            let mut client = self.replica.client();
+            client.info("role") == "slave"
+                && client.info("master_link_status") == "up"
                 && self.all().into_iter().all(is_told)
         });
     }
