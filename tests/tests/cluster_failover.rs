@@ -107,13 +107,24 @@ fn a_replica_of_apus_takes_over_from_apus() {
 
 fn hands_over(primaries: [Program; 3], replica: Program) {
     let shards = Shards::start(primaries, replica);
+    // Of a slot of the first primary.
+    let key = "bar";
+    let reply = follow(&shards.all(), &shards.primaries[0], &["SET", key, "value"]);
+    assert!(!matches!(reply, Value::Error(_)), "{reply:?}");
     assert_eq!(ask(&shards.replica, "CLUSTER FAILOVER"), "OK");
     eventually("they have changed places", || {
         shards.replica.client().info("role") == "master"
             && shards.primaries[0].client().info("role") == "slave"
     });
     await_whole(&shards.all(), 4);
-    assert_ne!(ask(&shards.primaries[0], "READONLY"), "");
+    // The one that leads no more sends clients on, and lets them read that say so.
+    let mut client = shards.primaries[0].client();
+    let moved = client.call(&["GET", key]);
+    assert!(matches!(&moved, Value::Error(line) if line.starts_with(b"MOVED 5061 ")), "{moved:?}");
+    client.call(&["READONLY"]);
+    eventually("a replica shows what it has", || {
+        client.call(&["GET", key]).as_bytes() == Some(b"value".as_slice())
+    });
 }
 
 #[test]

@@ -204,6 +204,7 @@ mod tls_bench;
 mod tls_links;
 mod tracking;
 mod tracking_copies;
+mod tracking_noloop;
 mod tracking_prefixes;
 mod tracking_redirection;
 mod tracking_table;

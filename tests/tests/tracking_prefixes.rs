@@ -1,14 +1,6 @@
 //! CLIENT TRACKING in broadcast mode: a client that names prefixes is told of all their keys.
 
-use tests::{Oracle, Server, play};
-
-/// Ours, and every real one.
-fn everywhere(script: &str) {
-    play(&Server::start(&[]), script);
-    for oracle in Oracle::ALL {
-        play(&oracle.start(&[]), script);
-    }
-}
+use crate::tracking::everywhere;
 
 const PREFIXES: &str = r#"
     alice> HELLO 3
