@@ -1,5 +1,5 @@
-//! A tracking client's own changes: they are told behind its reply, or not at all (NOLOOP), and what
-//! is changed for another that waited is none of them.
+//! A tracking client's own changes: they are told behind its reply, or not at all (NOLOOP). What is
+//! changed for another client that waited is none of them.
 
 use tests::Server;
 use tests::render::render;
