@@ -205,7 +205,7 @@ impl Backup {
     pub fn tick(&self, server: &'static Durability) {
         let mut state = self.state();
         match state.status.stage {
-            _ if server.loading.is_on() => {}
+            _ if server.gates.loading.is_on() => {}
             BackupStage::Pending => state.ask_for_base(server),
             // The rewrite that it had joined was over too early.
             BackupStage::Snapshotting if !server.aof.rewrite.is_underway() => {
@@ -214,7 +214,7 @@ impl Backup {
             BackupStage::Failed => drop(aof::stop_for_backup(server)),
             BackupStage::Sealed if !state.is_expiring && state.has_expired(server) => {
                 state.is_expiring = true;
-                server.background.spawn(move |_| server.backup.expire(server));
+                server.threads.background.spawn(move |_| server.backup.expire(server));
             }
             _ => {}
         }

@@ -39,11 +39,11 @@ impl LogScheduling {
             return;
         }
         self.looked_us = now_us;
-        let is_wanted = server.busy_workers.load(Ordering::Relaxed) > 0
+        let is_wanted = server.threads.busy_workers.load(Ordering::Relaxed) > 0
             && server.config.get(APPENDFSYNC) == AppendFsync::Always
             && server.config.get(SERVER_BATCH_SCHEDULING);
         let is_due = is_wanted && self.is_due(now_us, waits());
-        if is_due != self.is_shown && server.cores.interrupt_others(!is_due) {
+        if is_due != self.is_shown && server.threads.cores.interrupt_others(!is_due) {
             self.is_shown = is_due;
         }
     }
@@ -93,9 +93,9 @@ mod tests {
         let server = durability();
         let (mut log, mut now_us) = (LogScheduling::default(), 0);
         let mut look = |is_busy, setting: (&str, &str), expected| {
-            let change =
-                usize::from(is_busy).wrapping_sub(server.busy_workers.load(Ordering::Relaxed));
-            server.busy_workers.fetch_add(change, Ordering::Relaxed);
+            let change = usize::from(is_busy)
+                .wrapping_sub(server.threads.busy_workers.load(Ordering::Relaxed));
+            server.threads.busy_workers.fetch_add(change, Ordering::Relaxed);
             let pair = [setting.0.as_bytes(), setting.1.as_bytes()];
             server.config.set_many(&pair, true).unwrap();
             now_us += 20_000;
@@ -108,6 +108,6 @@ mod tests {
         look(true, ("server-batch-scheduling", "no"), false);
         look(true, ("server-batch-scheduling", "yes"), true);
         look(false, ("appendfsync", "always"), false);
-        assert_eq!(server.busy_workers.load(Ordering::Relaxed), 0);
+        assert_eq!(server.threads.busy_workers.load(Ordering::Relaxed), 0);
     }
 }

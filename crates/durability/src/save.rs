@@ -259,7 +259,7 @@ impl Saves {
     /// the file follows at once, and replies that tell of a write wait for it, so that a start
     /// does not bring back what somebody was told is gone.
     pub fn on_flushall(&self, server: &'static Durability) {
-        if server.loading.is_on() {
+        if server.gates.loading.is_on() {
             return;
         }
         let follows = !server.config.get(SAVE).is_empty();
@@ -271,10 +271,10 @@ impl Saves {
             follows && state.running.as_ref().is_some_and(|running| !holds_world(running));
         let ready = match follows {
             true => {
-                server.snapshot_fence.raise();
+                server.journal.snapshot_fence.raise();
                 Vec::new()
             }
-            false => server.snapshot_fence.lower(),
+            false => server.journal.snapshot_fence.lower(),
         };
         let begins = follows && state.running.is_none();
         if let Some(RunningSave { snapshot, mode: SaveMode::Background, .. }) = &state.running {
@@ -367,7 +367,7 @@ impl Saves {
     fn reopen(&self, server: &'static Durability) {
         let mut state = self.state();
         state.is_ending = false;
-        let begins = state.running.is_none() && server.snapshot_fence.is_up();
+        let begins = state.running.is_none() && server.journal.snapshot_fence.is_up();
         drop(state);
         if begins {
             // Another save may have been faster, which does as well.
@@ -411,7 +411,7 @@ impl Saves {
 
     /// Looks whether a save is due. Called by the slow clock.
     pub fn tick(&self, server: &'static Durability) {
-        if server.loading.is_on() {
+        if server.gates.loading.is_on() {
             return;
         }
         self.heed_schedule(server);
@@ -509,12 +509,12 @@ impl Saves {
             Err(_) if snapshot.is_cancelled() => {}
             Err(_) => state.status.is_well &= !is_background,
         }
-        server.write_refusals.set(SNAPSHOT_FAILED, !state.status.is_well);
+        server.gates.write_refusals.set(SNAPSHOT_FAILED, !state.status.is_well);
         let is_outdated = std::mem::take(&mut state.is_outdated);
         let is_called_off = result.is_err() && snapshot.is_cancelled();
         // Where it failed nobody waits any more, as in Redis: the log and INFO tell of it.
-        let is_owed = server.snapshot_fence.is_up() && (is_outdated || is_called_off);
-        let ready = if is_owed { Vec::new() } else { server.snapshot_fence.lower() };
+        let is_owed = server.journal.snapshot_fence.is_up() && (is_outdated || is_called_off);
+        let ready = if is_owed { Vec::new() } else { server.journal.snapshot_fence.lower() };
         drop(state);
         ready.into_iter().for_each(Waker::wake);
         if is_owed {

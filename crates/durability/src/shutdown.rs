@@ -55,7 +55,7 @@ impl Shutdown {
         how: ShutdownFlags,
     ) -> Result<(), ShutdownFailed> {
         let _turn = self.take_turn(server, how.nosave);
-        if server.shutdown_request.is_asked() {
+        if server.gates.shutdown_request.is_asked() {
             return Ok(());
         }
         log_warning!(server.log, "User requested shutdown...");
@@ -67,7 +67,7 @@ impl Shutdown {
         // A Sentinel has nothing that it could save.
         let is_wanted = is_wanted && server.config.profile() == Profile::Server;
         // What is loaded by half must not take the place of the whole.
-        let saves = is_wanted && !server.loading.is_on();
+        let saves = is_wanted && !server.gates.loading.is_on();
         let saved = if saves { save(server, how.force)? } else { None };
         // Connections end before the process does, and a client that sees that takes all for kept.
         if aof::flush(server) {
@@ -81,7 +81,7 @@ impl Shutdown {
         std::mem::forget(pause);
         // Kept for good: what waits for a file that does not follow is never told.
         std::mem::forget(end_turn);
-        server.shutdown_request.ask();
+        server.gates.shutdown_request.ask();
         Ok(())
     }
 
@@ -93,14 +93,14 @@ impl Shutdown {
         let clock = server.keyspace.clock();
         let timeout_us = server.config.get(SHUTDOWN_TIMEOUT).saturating_mul(1_000_000);
         let until_us = clock.monotonic_us().saturating_add_unsigned(timeout_us);
-        let in_sync = || server.replica_acks.in_sync(server.journal.end());
+        let in_sync = || server.journal.replica_acks.in_sync(server.journal.end());
         let are_all = |(some, all): (usize, usize)| some == all;
         if timeout_us == 0 || are_all(in_sync()) {
             return Ok(None);
         }
         // Asked before writes wait, behind which nothing of our own comes into the stream.
-        server.replica_acks.wait(Waker::noop(), true);
-        let pause = server.pause.begin_own();
+        server.journal.replica_acks.wait(Waker::noop(), true);
+        let pause = server.gates.pause.begin_own();
         self.set_wait(ReplicaWait::Until(until_us));
         log_notice!(server.log, "Waiting for replicas before shutting down.");
         while !are_all(in_sync()) && clock.monotonic_us() < until_us && !self.is_called_off() {
@@ -158,12 +158,14 @@ impl Shutdown {
             return true;
         }
         drop(wait);
-        !server.shutdown_request.is_asked() && self.is_begun(server) && server.saves.cancel_last()
+        !server.gates.shutdown_request.is_asked()
+            && self.is_begun(server)
+            && server.saves.cancel_last()
     }
 
     /// Whether an end is being prepared, or has come.
     pub fn is_begun(&self, server: &Durability) -> bool {
-        server.shutdown_request.is_asked()
+        server.gates.shutdown_request.is_asked()
             || matches!(self.turn.try_lock(), Err(TryLockError::WouldBlock))
     }
 }

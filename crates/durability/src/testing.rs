@@ -82,5 +82,5 @@ pub fn await_end(what: &str, is_over: impl Fn() -> bool) {
 pub fn end(server: &'static Durability) {
     switch_off(server);
     await_end("a rewrite", || !server.aof.rewrite.status(0).is_underway);
-    server.background.shut_down(PATIENCE);
+    server.threads.background.shut_down(PATIENCE);
 }

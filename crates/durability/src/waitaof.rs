@@ -15,7 +15,7 @@ pub const NO_FILE: Refusal =
 /// Says how many copies there are of what was written up to `lsn`. WAITAOF tells of the file here,
 /// whether or not it was asked for, and of replicas, WAIT of replicas.
 pub fn reply_copies(server: &Durability, lsn: Lsn, awaited: Copies, reply: &mut Reply<'_>) {
-    let acks = &server.replica_acks;
+    let acks = &server.journal.replica_acks;
     match awaited {
         Copies::Applied { .. } => reply.integer(acks.applied(lsn) as i64),
         Copies::Synced { .. } => {
@@ -28,7 +28,7 @@ pub fn reply_copies(server: &Durability, lsn: Lsn, awaited: Copies, reply: &mut 
 
 /// Whether as many replicas have it as are wanted.
 pub fn is_on_replicas(server: &Durability, lsn: Lsn, awaited: Copies) -> bool {
-    let acks = &server.replica_acks;
+    let acks = &server.journal.replica_acks;
     match awaited {
         Copies::Applied { replicas } => acks.applied(lsn) >= replicas,
         Copies::Synced { replicas, .. } => replicas == 0 || acks.synced(lsn) >= replicas,

@@ -120,7 +120,7 @@ pub fn execute(
             if let Some(step) = http_request::leave(lane, session, args, out) {
                 return step;
             }
-            server.stats.rejected(lane.number, entry.id);
+            server.observed.stats.rejected(lane.number, entry.id);
             reject(lane, session, Some(entry), out, &refusal);
             return after(session, None, out, mark, Step::Done);
         }
@@ -203,7 +203,7 @@ impl CommandExecution<'_> {
             return self.park(acquisition, round);
         }
         let mut tx = self.begin(acquisition, self.may_be_undone());
-        if self.lane.shared.routing.is_on()
+        if self.lane.shared.gates.routing.is_on()
             && let Some(refusal) = self.open_keys().and_then(|keys| keys.refuse(self.lane, &tx))
         {
             return self.redirect(&refusal);
@@ -253,7 +253,7 @@ impl CommandExecution<'_> {
     /// Sends the client elsewhere, as the gates would have.
     #[cold]
     fn redirect(&mut self, refusal: &Refusal) -> Step {
-        self.lane.shared.stats.rejected(self.lane.number, self.entry.id);
+        self.lane.shared.observed.stats.rejected(self.lane.number, self.entry.id);
         reject(self.lane, self.session, Some(self.entry), self.out, refusal);
         Step::Done
     }
@@ -398,11 +398,11 @@ impl CommandExecution<'_> {
             Ok(Next::Close) => Step::Close,
             Ok(Next::Wait(suspension)) => Step::Wait(suspension),
             Ok(Next::Offload(work)) => {
-                let background = &self.lane.shared.background;
+                let background = &self.lane.shared.threads.background;
                 Step::offload(background.run(self.call(), work))
             }
             Ok(Next::OffloadWithLocks(work)) => {
-                let background = &self.lane.shared.background;
+                let background = &self.lane.shared.threads.background;
                 Step::offload(background.run_with_locks(self.call(), work))
             }
             Err(refusal) => {
@@ -426,7 +426,7 @@ impl CommandExecution<'_> {
     }
 
     fn note_failure(&self) {
-        self.lane.shared.stats.failed(self.lane.number, self.entry.id);
+        self.lane.shared.observed.stats.failed(self.lane.number, self.entry.id);
     }
 }
 

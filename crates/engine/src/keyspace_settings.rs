@@ -34,12 +34,12 @@ pub fn store_settings(server: &Shared) {
     };
     settings.access_policy.store(policy as u8, Ordering::Relaxed);
     // Under another policy there may be keys to evict.
-    server.budget.note_exhausted(false);
+    server.memory.budget.note_exhausted(false);
     let events = notifications::mask(config.get(NOTIFY_KEYSPACE_EVENTS));
     settings.events.store(events, Ordering::Relaxed);
     // While a log is run again it says when keys go, and how long strings may be; and so does a
     // primary.
-    let (replays, follows) = (settings.replays(), server.replica_role.is_replica());
+    let (replays, follows) = (settings.replays(), server.gates.replica_role.is_replica());
     settings.follows.store(follows, Ordering::Relaxed);
     let suspends = config.get(IMPORT_MODE) || replays || follows;
     settings.expiry_suspended.store(suspends, Ordering::Relaxed);
@@ -77,12 +77,12 @@ pub fn set_replays(server: &Shared, replays: bool) {
 /// transaction that has it must look at its views again. A server that leads behind a stream that
 /// had selected another database turns to the first one by the journal's next record.
 pub fn set_replica(server: &Shared, is_replica: bool) {
-    server.replica_role.set(is_replica);
+    server.gates.replica_role.set(is_replica);
     log::set_replica(is_replica);
     // The log says what could not be done.
     let _ = oom_score::adjust(&server.config, is_replica, &server.log);
     server.journal.set_follows(is_replica);
     server.keyspace.local_deadlines().restart(is_replica);
     store_settings(server);
-    server.budget.configure(&server.config, &server.replica_role);
+    server.memory.budget.configure(&server.config, &server.gates.replica_role);
 }

@@ -15,6 +15,7 @@ use keyspace::Acquisition;
 use crate::clients::mailbox::{Letter, PendingWakes, hand_out_next};
 use crate::clients::registry::Client;
 use crate::limits::evictor::Evictor;
+use crate::limits::gate_state::GateState;
 use crate::limits::routing::RouteTable;
 use crate::limits::sweep::Sweep;
 use crate::runtime::counters::WorkerCounters;
@@ -64,7 +65,7 @@ impl Lane {
         let lane = Self {
             shared,
             number,
-            counters: shared.counters_of_new_worker(number),
+            counters: shared.threads.counters_of_new_worker(number),
             inside: Cell::new(false),
             wakes: PendingWakes::default(),
             letters: RefCell::default(),
@@ -73,7 +74,7 @@ impl Lane {
             evictor: RefCell::new(Evictor::new()),
             routes: RefCell::default(),
             routed: Cell::new(0),
-            purged: Cell::new(shared.budget.purges()),
+            purged: Cell::new(shared.memory.budget.purges()),
             ticked_us: Cell::new(0),
             wall_offset_us: Cell::new(0),
             batch_began: Cell::default(),
@@ -165,7 +166,8 @@ impl Lane {
     /// them: all ask for the world, which sees what is inside (`pause.rs`).
     #[inline]
     pub fn enter_past_gates(&self, flags: impl FnOnce() -> Flags) -> bool {
-        let Shared { pause, loading, write_refusals, replica_role, routing, .. } = self.shared;
+        let GateState { pause, loading, write_refusals, replica_role, routing, .. } =
+            &self.shared.gates;
         if !self.enter() {
             return false;
         }
@@ -180,7 +182,7 @@ impl Lane {
     /// Asks the gates again whose answer changes with the world stopped.
     #[cold]
     fn is_let_pass_again(&self, flags: Flags) -> bool {
-        let Shared { pause, loading, write_refusals, replica_role, .. } = self.shared;
+        let GateState { pause, loading, write_refusals, replica_role, .. } = &self.shared.gates;
         let is_routed_anew = self.see_routes();
         !(is_routed_anew
             || pause.holds(flags, self.now_ms())
@@ -197,10 +199,10 @@ impl Lane {
 
     /// Takes the cluster's table over if there is another one.
     fn see_routes(&self) -> bool {
-        if self.shared.routing.version() == self.routed.get() {
+        if self.shared.gates.routing.version() == self.routed.get() {
             return false;
         }
-        let table = self.shared.routing.table();
+        let table = self.shared.gates.routing.table();
         self.routed.set(table.version);
         self.routes.replace(table);
         true
@@ -301,10 +303,10 @@ mod tests {
         let lane = Lane::new(server, 0);
         let shut: [(Shut, [bool; 3]); 5] = [
             (|_| {}, [true; 3]),
-            (|it| it.write_refusals.set(FEW_REPLICAS, true), [true; 3]),
-            (|it| it.write_refusals.set(READ_ONLY, true), [true, false, true]),
-            (|it| it.replica_role.set_stale(true), [false, false, true]),
-            (|it| it.loading.begin(it.keyspace.clock(), 0), [false, false, true]),
+            (|it| it.gates.write_refusals.set(FEW_REPLICAS, true), [true; 3]),
+            (|it| it.gates.write_refusals.set(READ_ONLY, true), [true, false, true]),
+            (|it| it.gates.replica_role.set_stale(true), [false, false, true]),
+            (|it| it.gates.loading.begin(it.keyspace.clock(), 0), [false, false, true]),
         ];
         for (number, (shut, expected)) in shut.into_iter().enumerate() {
             let mut world = Acquisition::of_world(server.keyspace);

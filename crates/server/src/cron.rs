@@ -36,19 +36,20 @@ pub(crate) async fn run(server: &'static Server) {
     let (mut key_looks, mut windows) = (KeyLooks::default(), BaselineWindows::default());
     loop {
         let now_us = server.keyspace.clock().monotonic_us();
-        let totals = Totals::of(server.all_worker_counters());
+        let totals = Totals::of(server.threads.all_worker_counters());
         let is_busy = totals.commands != commands;
         commands = totals.commands;
-        let (turns, replication) = (server.loops.turns(), server.links.traffic());
-        server.rates.record(RateSample { now_us, totals, turns, replication });
+        let (turns, replication) = (server.threads.loops.turns(), server.links.traffic());
+        server.observed.rates.record(RateSample { now_us, totals, turns, replication });
         main_thread::note_cpu_time();
         purge::check(server, now_us);
         garbage = tend_garbage(server, garbage);
         if now_us >= next_round {
             next_round = now_us + 1_000_000;
             server
-                .peak_memory
-                .record(server.budget.used_exactly(), server.keyspace.clock().now_ms());
+                .memory
+                .peak
+                .record(server.memory.budget.used_exactly(), server.keyspace.clock().now_ms());
             close_idle_clients(server);
             close_strangers(server);
         }
@@ -56,15 +57,15 @@ pub(crate) async fn run(server: &'static Server) {
         client_eviction::fit(server, &wakes);
         server.mailboxes.wake(&wakes);
         report_too_many_errors(server);
-        server.tracking.fit_table(server.tracking_context());
+        server.pushes.tracking.fit_table(server.tracking_context());
         local_expiry::tick(server);
         aof::tick(server);
         server.memcached.tick(server);
         server.saves.tick(server);
         tls_reload::tick(server);
-        server.background.tick();
-        if server.hot_keys.is_tracking() {
-            server.hot_keys.end_in_time(server.usage());
+        server.threads.background.tick();
+        if server.observed.hot_keys.is_tracking() {
+            server.observed.hot_keys.end_in_time(server.usage());
         }
         key_looks.tick(server);
         windows.tick(server);
@@ -75,7 +76,7 @@ pub(crate) async fn run(server: &'static Server) {
 
 /// Says that errors are counted no more.
 fn report_too_many_errors(server: &Server) {
-    let Some(codes) = server.stats.take_too_many_errors() else { return };
+    let Some(codes) = server.observed.stats.take_too_many_errors() else { return };
     log_warning!(
         server.log,
         "Errorstats stopped adding new errors because the number of errors reached the limit, may \
@@ -103,10 +104,10 @@ async fn pause(server: &Server, is_busy: bool) {
     }
     let mut left = BUSY_PAUSE;
     while !left.is_zero() {
-        let pause = Duration::from_micros(server.budget.look_pause_us().unsigned_abs());
+        let pause = Duration::from_micros(server.memory.budget.look_pause_us().unsigned_abs());
         tokio::time::sleep(pause.min(left)).await;
         left = left.saturating_sub(pause);
-        if server.budget.is_near() {
+        if server.memory.budget.is_near() {
             purge::check(server, server.keyspace.clock().monotonic_us());
         }
     }
@@ -138,7 +139,7 @@ fn close_strangers(server: &Server) {
     for client in server.clients.all() {
         let is_late = client.has_flag(client_flags::STRANGER) && now - client.created > timeout;
         if is_late && server.mailboxes.signal(&client, Signal::Kill, &wakes) {
-            server.stats.unauthenticated_disconnections.fetch_add(1, Ordering::Relaxed);
+            server.observed.stats.unauthenticated_disconnections.fetch_add(1, Ordering::Relaxed);
         }
     }
     server.mailboxes.wake(&wakes);

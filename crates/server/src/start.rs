@@ -187,7 +187,7 @@ fn start(launch: &Launch<'_>) -> Result<(), String> {
     begin_bus(server, bus).inspect_err(|line| server.log.write_last(line))?;
     log_notice!(server.log, "Ready to accept connections tcp");
     supervisor.ready(&server.log);
-    runtime.block_on(server.shutdown_request.asked());
+    runtime.block_on(server.gates.shutdown_request.asked());
     if let Some(sentinel) = sentinel {
         sentinel.end(PATIENCE);
     }
@@ -337,14 +337,14 @@ fn prepare(
     panic_hook::watch(server);
     apply_config::apply_settings(server);
     // The log says what could not be done.
-    let _ = oom_score::adjust(&server.config, server.replica_role.is_replica(), &server.log);
+    let _ = oom_score::adjust(&server.config, server.gates.replica_role.is_replica(), &server.log);
     server.links.begin(server);
     let fail = |line| told(&server.log, line);
     users::declare(server, &declared).map_err(fail)?;
     let _inside = runtime.enter();
     server.memcached.users.load(server).map_err(fail)?;
     // Threads without which the server could not go on, or come to its end.
-    let begun = server.background.begin().and_then(|()| signals::listen(server));
+    let begun = server.threads.background.begin().and_then(|()| signals::listen(server));
     let begun = begun.and_then(|()| crash_report::begin(server));
     begun
         .map_err(|error| fail(format!("Cannot start what the server needs: {}", plain(&error))))?;
@@ -352,10 +352,10 @@ fn prepare(
         .map_err(|why| fail(format!("Failed to configure TLS: {why}")))?;
     server.tls.change(contexts, server.keyspace.clock().monotonic_us());
     let listeners = Listeners::open(server).map_err(|why| fail(format!("{why}, exiting.")))?;
-    let workforce = server.cores.workforce(server.config.get(WORKER_THREADS));
+    let workforce = server.threads.cores.workforce(server.config.get(WORKER_THREADS));
     let hired = server.worker_pool.resize(server, workforce.workers);
     hired.map_err(|error| fail(format!("Cannot start the workers: {}", plain(&error))))?;
-    server.budget.check(server.keyspace.clock().monotonic_us());
+    server.memory.budget.check(server.keyspace.clock().monotonic_us());
     Ok((server, listeners, workforce))
 }
 
@@ -403,7 +403,7 @@ fn make_server(
     server.set_hooks();
     server.set_control_plane(server);
     server.unregistrar.begin(|rest| server.worker_pool.unregister(rest));
-    server.set_eviction_observer(&server.memcached);
+    server.memory.set_eviction_observer(&server.memcached);
     server.let_links_in(|moving| server.links.adopt(server, moving));
     server
 }
@@ -417,7 +417,7 @@ fn announce(server: &Server, listeners: &Listeners, workforce: &Workforce) {
         "Apus {APUS_VERSION}, compatible with Redis {}: {workers} worker{plural} ({reason})",
         version::of_redis(&server.config)
     );
-    let limit = match server.budget.configured() {
+    let limit = match server.memory.budget.configured() {
         0 => "no limit".to_owned(),
         limit => format!("limit {}", system_memory::human(limit)),
     };
@@ -459,9 +459,9 @@ fn end(
     let (sender, receiver) = oneshot::channel();
     let dismissal = std::thread::Builder::new().spawn(move || {
         // What has begun comes to its end, for which it may need its session.
-        server.background.await_programs(PATIENCE / 2);
+        server.threads.background.await_programs(PATIENCE / 2);
         server.worker_pool.shut_down();
-        server.background.shut_down(PATIENCE);
+        server.threads.background.shut_down(PATIENCE);
         // The thread that waits may have lost patience.
         let _ = sender.send(());
     });
@@ -471,7 +471,7 @@ fn end(
             let _ = runtime.block_on(async { tokio::time::timeout(PATIENCE, receiver).await });
         }
         // Without a thread nobody could lose patience; the end of the process ends them.
-        Err(_) => server.background.shut_down(PATIENCE),
+        Err(_) => server.threads.background.shut_down(PATIENCE),
     }
     // What was acknowledged is to reach the disk, however long that takes.
     let (sender, receiver) = oneshot::channel();

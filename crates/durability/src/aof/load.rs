@@ -11,6 +11,7 @@ use base::io_error_text::plain;
 use config::settings::{AOF_LOAD_CORRUPT_TAIL_MAX_SIZE, AOF_LOAD_TRUNCATED};
 use engine::journal::selection;
 use engine::keyspace_settings::set_replays;
+use engine::limits::gate_state::GateState;
 use engine::runtime::background::wait_for;
 use engine::runtime::log::{log_notice, log_warning};
 use engine::shared::Shared;
@@ -133,7 +134,7 @@ impl AofFiles {
         wait_for(&mut world);
         server.journal.select(replayed.database);
         resume(server, files, last)?;
-        if replayed.database != 0 && !server.replica_role.is_replica() {
+        if replayed.database != 0 && !server.gates.replica_role.is_replica() {
             // What the log has was a primary's, in the database which that had selected.
             server.journal.append_kept(&[], &selection(0), 0);
         }
@@ -283,7 +284,7 @@ impl Source<'_> {
         held: &mut Option<Tx>,
     ) -> Result<Replayed, String> {
         let shares = if held.is_some() { 1 } else { loading::threads(self.server) };
-        let Shared { loading, keyspace, log, .. } = &***self.server;
+        let Shared { gates: GateState { loading, .. }, keyspace, log, .. } = &***self.server;
         let report = |at| loading.advance_to(self.before + at, keyspace.clock(), log);
         let mut pipeline = Pipeline::new(self.server, shares, held.take(), report);
         let partitioner = Partitioner::new(self.server, shares);

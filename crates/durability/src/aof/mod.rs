@@ -225,7 +225,7 @@ fn resume(
 /// A queue for a new log, to be attached.
 fn new_queue(server: &'static Durability) -> Arc<RecordQueue> {
     let journal = &server.journal;
-    RecordQueue::new(&server.log_gate, journal.name_reader(), journal.end())
+    RecordQueue::new(&server.gates.log_gate, journal.name_reader(), journal.end())
 }
 
 /// Has all changes go to the queue. The world must be stopped, and the mutex of the queue's place
@@ -370,19 +370,19 @@ fn part(server: &Durability, queue: &RecordQueue) {
     server.journal.detach(queue.reader);
     set_failed(server, false);
     server.aof.set_lacks_base(false);
-    server.log_gate.open();
+    server.gates.log_gate.open();
 }
 
 /// Writes are refused from now on, or are not any more. What goes by itself would be a write, too.
 fn set_failed(server: &Durability, has_failed: bool) {
-    server.write_refusals.set(LOG_FAILED, has_failed);
+    server.gates.write_refusals.set(LOG_FAILED, has_failed);
     server.keyspace.settings().expiry_barred.store(has_failed, Ordering::Relaxed);
 }
 
 fn spawn(server: &'static Durability, writer: LogWriter) -> Result<(), String> {
     let thread = std::thread::Builder::new().name("aof".to_owned());
     let run = move || {
-        server.cores.take_up(Duty::Background);
+        server.threads.cores.take_up(Duty::Background);
         writer_restart::run(server, writer);
     };
     let spawned = thread.spawn(run).map(drop);

@@ -190,7 +190,7 @@ pub fn begin_in_background(server: &'static Durability, for_backup: Option<PathB
     let turn = RewriteTurn::take(server);
     let is_taken = turn.is_some();
     if let Some(turn) = turn {
-        server.background.spawn(move |_| {
+        server.threads.background.spawn(move |_| {
             // What goes wrong is told by `done`.
             let _ = turn.begin(for_backup.as_deref());
         });
@@ -213,7 +213,7 @@ impl RewriteTurn {
         let syncs = server.config.get(AOF_REWRITE_INCREMENTAL_FSYNC);
         let snapshot = Snapshot::new(server, SnapshotPurpose::Base(form), syncs, false);
         let mut state = server.aof.rewrite.state();
-        if state.underway.is_some() || server.loading.is_on() {
+        if state.underway.is_some() || server.gates.loading.is_on() {
             return None;
         }
         state.is_scheduled = false;
@@ -366,7 +366,7 @@ pub(super) fn done(server: &Durability, sizes: Option<(u64, u64)>) {
 
 /// Removes files that nobody names any more, off this thread: big ones take time.
 pub(super) fn remove(server: &'static Durability, files: Vec<PathBuf>) {
-    server.background.spawn(move |_| {
+    server.threads.background.spawn(move |_| {
         for file in files {
             // Another start may have removed it.
             let _ = server.storage.remove(&file);

@@ -213,7 +213,7 @@ impl LogWriter {
                 self.began_us = self.now_us();
                 rewrite::begin(self.server);
             }
-            self.server.log_gate.open();
+            self.server.gates.log_gate.open();
             let took = u64::try_from(self.now_us() - began_us).unwrap_or(0);
             let (took, left) = (Duration::from_micros(took), self.unwritten.len());
             last = queue::LastBatch { records, took, left };
@@ -335,7 +335,7 @@ impl LogWriter {
     /// Tells the latency monitor, under Redis' name for the event.
     fn note_latency(&self, event: &'static str, took_us: i64) {
         let micros = u64::try_from(took_us).unwrap_or(0);
-        self.server.latency.note(self.server.keyspace.clock(), event, micros);
+        self.server.observed.latency.note(self.server.keyspace.clock(), event, micros);
     }
 
     /// Writes what is in `piece` and what follows it.
@@ -568,7 +568,7 @@ impl LogWriter {
             let bar = || set_failed(self.server, true);
             self.server.journal.fail(self.queue.reader, bare(error), bar);
         }
-        self.server.log_gate.open();
+        self.server.gates.log_gate.open();
     }
 
     pub(super) fn recover(&self, line: &str) {

@@ -147,7 +147,7 @@ impl Applier {
         self.append_applied(piece);
         self.source.pass(&piece.bytes);
         self.pass = None;
-        add(&self.server.applier.commands, commands);
+        add(&self.server.threads.applier.commands, commands);
         ran?;
         fault.map_or(Ok(()), |why| Err(End::Fault(why)))
     }
@@ -205,7 +205,7 @@ impl Applier {
     /// that ends here, unless it is to go on.
     fn heed_disk(&mut self) -> Result<(), End> {
         let server = self.server;
-        if !server.write_refusals.is_disk_failing(&server.config) {
+        if !server.gates.write_refusals.is_disk_failing(&server.config) {
             return Ok(());
         }
         if !server.config.get(REPLICA_IGNORE_DISK_WRITE_ERRORS) {
@@ -349,7 +349,7 @@ impl Applier {
             return Ok(());
         }
         loop {
-            if self.server.shutdown_request.is_asked() || self.queue.is_closed() {
+            if self.server.gates.shutdown_request.is_asked() || self.queue.is_closed() {
                 return Err(End::Asked);
             }
             if self.wait_at_gates() {
@@ -370,7 +370,8 @@ impl Applier {
     /// Waits a while if something keeps writers; whether something did.
     fn wait_at_gates(&self) -> bool {
         let waker = || Waker::from(Arc::new(WakeApplier(std::thread::current())));
-        let gates: [&WriteGate; 2] = [&self.server.log_gate, &self.server.snapshot_gate];
+        let gates: [&WriteGate; 2] =
+            [&self.server.gates.log_gate, &self.server.gates.snapshot_gate];
         let is_kept = match gates.into_iter().find(|gate| gate.is_closed()) {
             Some(gate) => gate.wait(&waker()),
             None => self.is_paused(),
@@ -382,7 +383,7 @@ impl Applier {
     }
 
     fn is_paused(&self) -> bool {
-        let pause = &self.server.pause;
+        let pause = &self.server.gates.pause;
         pause.may_hold() && pause.holds(Flags::WRITE, self.server.keyspace.clock().now_ms())
     }
 }

@@ -36,7 +36,7 @@ use replication::history::SavedHistory;
 
 /// How many threads load side by side, beside the one that reads.
 pub(crate) fn threads(server: &Durability) -> usize {
-    server.cores.count().clamp(1, MAX_HELPERS)
+    server.threads.cores.count().clamp(1, MAX_HELPERS)
 }
 
 /// What is there to be loaded.
@@ -58,7 +58,7 @@ pub fn find(server: &'static Durability) -> Result<Option<Found>, String> {
     }
     if server.config.get(APPENDONLY) {
         let stock = aof::find(server)?;
-        server.loading.begin_start(server.keyspace.clock(), stock.total_bytes());
+        server.gates.loading.begin_start(server.keyspace.clock(), stock.total_bytes());
         return Ok(Some(Found::Log(stock)));
     }
     let path = PathBuf::from(OsStr::from_bytes(&server.config.get(DBFILENAME)));
@@ -66,7 +66,10 @@ pub fn find(server: &'static Durability) -> Result<Option<Found>, String> {
     let failed = |error: io::Error| format!("Can't read {name}: {}. Exiting.", plain(&error));
     match server.storage.open(&path, OpenMode::Read) {
         Ok(file) => {
-            server.loading.begin_start(server.keyspace.clock(), file.length().map_err(failed)?);
+            server
+                .gates
+                .loading
+                .begin_start(server.keyspace.clock(), file.length().map_err(failed)?);
             Ok(Some(Found::Snapshot(file, name)))
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -81,7 +84,7 @@ const PRELOAD_KIND_LEN: usize = 4;
 fn preloaded(server: &'static Durability, kind: &[u8], path: &Path) -> Result<Found, String> {
     if kind == b"aof:" {
         let stock = aof::find_foreign(server, path)?;
-        server.loading.begin_start(server.keyspace.clock(), stock.total_bytes());
+        server.gates.loading.begin_start(server.keyspace.clock(), stock.total_bytes());
         return Ok(Found::ForeignLog(stock));
     }
     let name = path.display().to_string();
@@ -89,7 +92,7 @@ fn preloaded(server: &'static Durability, kind: &[u8], path: &Path) -> Result<Fo
         server.storage.open(path, OpenMode::Read).and_then(|file| Ok((file.length()?, file)));
     let failed = |error: io::Error| format!("Can't read {name}: {}. Exiting.", plain(&error));
     let (length, file) = opened.map_err(failed)?;
-    server.loading.begin_start(server.keyspace.clock(), length);
+    server.gates.loading.begin_start(server.keyspace.clock(), length);
     Ok(Found::Snapshot(file, name))
 }
 
@@ -103,7 +106,7 @@ pub fn empty(server: &'static Durability, tx: &mut Tx) -> Result<(), Refusal> {
 /// them are others.
 pub(crate) fn forget_beside_keys(server: &'static Durability, tx: &mut Tx) -> Result<(), Refusal> {
     let local = server.keyspace.local_deadlines();
-    local.restart(server.replica_role.is_replica());
+    local.restart(server.gates.replica_role.is_replica());
     if let Some(post) = announce(server, tx, &[]) {
         post.leave_to_itself(server.directory());
     }
@@ -131,7 +134,7 @@ pub async fn run(
     });
     let begun = thread.map_err(|error| format!("Cannot start the loader: {}", plain(&error)));
     begun.inspect_err(|line| server.log.write_last(line))?;
-    let mut asked = pin!(server.shutdown_request.asked());
+    let mut asked = pin!(server.gates.shutdown_request.asked());
     let loaded = poll_fn(|context| match Pin::new(&mut receiver).poll(context) {
         Poll::Ready(loaded) => Poll::Ready(Some(loaded)),
         Poll::Pending => asked.as_mut().poll(context).map(|()| None),
@@ -153,7 +156,7 @@ fn load(
         Found::ForeignLog(stock) => stock.read(server).map(|()| None),
     };
     let history = loaded.inspect_err(|line| server.log.write_last(line))?;
-    if server.shutdown_request.is_asked() {
+    if server.gates.shutdown_request.is_asked() {
         return Ok(());
     }
     // The log is not turned on or off between the end and the look.
@@ -162,7 +165,7 @@ fn load(
     // have changed meanwhile. A client that sees that loading is over sees that, too.
     aof::apply_config(server).inspect_err(|line| server.log.write_last(line))?;
     behind(history);
-    server.loading.end();
+    server.gates.loading.end();
     if server.aof.phase() == aof::Phase::Starting {
         aof::begin_rewrite(server);
     }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use base::number::parse_u64;
 use config::RdbVersionCheck;
 use config::settings::{KEY_LOAD_DELAY, RDB_SKIP_MODULE_DATA, RDB_VERSION_CHECK, RDBCHECKSUM};
+use engine::limits::gate_state::GateState;
 use engine::runtime::log::{log_notice, log_warning};
 use engine::scripting;
 use engine::shared::Shared;
@@ -120,8 +121,8 @@ pub fn load_within(
 /// Tells what was loaded.
 fn report_loaded(server: &Durability, counts: Counts, end: &End) {
     let Counts { keys, expired } = counts;
-    server.loading.keys.store(keys, Ordering::Relaxed);
-    server.loading.expired.store(expired, Ordering::Relaxed);
+    server.gates.loading.keys.store(keys, Ordering::Relaxed);
+    server.gates.loading.expired.store(expired, Ordering::Relaxed);
     if end.skipped > 0 {
         let skipped = end.skipped;
         log_warning!(server.log, "{skipped} values or notes of modules were passed over");
@@ -199,7 +200,7 @@ impl<P: Placer> Sink for SnapshotReading<P> {
 
     fn batch(&mut self, batch: Batch) -> Result<(), FileError> {
         delay(self.server, batch.len() as u64);
-        let Shared { loading, keyspace, log, .. } = &***self.server;
+        let Shared { gates: GateState { loading, .. }, keyspace, log, .. } = &***self.server;
         loading.advance_to(batch.end(), keyspace.clock(), log);
         self.placer.place(Load::Batch(batch))
     }
@@ -215,7 +216,7 @@ impl<P: Placer> Gatherer for SnapshotReading<P> {
     }
 
     fn advance(&mut self, offset: u64) {
-        let Shared { loading, keyspace, log, .. } = &***self.server;
+        let Shared { gates: GateState { loading, .. }, keyspace, log, .. } = &***self.server;
         loading.advance_to(offset, keyspace.clock(), log);
     }
 
@@ -264,7 +265,7 @@ fn log_field(server: &Durability, name: &[u8], text: &[u8]) {
         }
         b"used-mem" => {
             if let Ok(bytes) = text.parse::<u64>() {
-                server.loading.used_memory.store(bytes, Ordering::Relaxed);
+                server.gates.loading.used_memory.store(bytes, Ordering::Relaxed);
                 let megabytes = bytes as f64 / 1_048_576.0;
                 log_notice!(server.log, "RDB memory usage when created {megabytes:.2} Mb");
             }
@@ -295,7 +296,7 @@ fn delay(server: &Durability, keys: u64) {
             0.. => keys * micros.unsigned_abs(),
             _ => keys / micros.unsigned_abs(),
         };
-        if slept_us >= wanted_us || server.shutdown_request.is_asked() {
+        if slept_us >= wanted_us || server.gates.shutdown_request.is_asked() {
             return;
         }
         let nap_us = (wanted_us - slept_us).min(NAP_US);
@@ -321,7 +322,7 @@ impl LoaderThreads {
         for _ in 0..hired {
             let (queue, reporter) = (Arc::clone(&queue), Sender::clone(&reporter));
             let has_failed = Arc::clone(&has_failed);
-            server.background.spawn(move |lane| {
+            server.threads.background.spawn(move |lane| {
                 let report = place_all(Inserter::new(server, lane, on_duplicate, place), &queue);
                 if report.is_err() {
                     has_failed.store(true, Ordering::Relaxed);

@@ -60,10 +60,10 @@ impl Receiver {
             ReceiveMode::Flush => self.replace(&mut PipeFile::new(Arc::clone(&self.pipe)), None),
             ReceiveMode::Swap { serves } => self.swap(serves),
         });
-        if received.is_err() && self.server.loading.is_on() {
+        if received.is_err() && self.server.gates.loading.is_on() {
             // A part of the data must not be served.
             self.empty();
-            self.server.loading.end();
+            self.server.gates.loading.end();
         }
         drop(turn);
         if self.pipe.is_cut() {
@@ -178,7 +178,7 @@ impl Receiver {
             };
             if begun.is_ok() {
                 self.end_saves(tx);
-                server.loading.begin_start(clock, length);
+                server.gates.loading.begin_start(clock, length);
                 loading::empty(server, tx).expect("it has the world, and no client asks");
             }
         });
@@ -202,7 +202,7 @@ impl Receiver {
             }
             Err(error) => {
                 self.empty();
-                server.loading.end();
+                server.gates.loading.end();
                 Err(Failure::Lost(error.to_string()))
             }
         }
@@ -212,12 +212,12 @@ impl Receiver {
     fn swap(&self, serves: bool) -> Result<SnapshotOrigin, Failure> {
         let (server, mut file) = (self.server, PipeFile::new(Arc::clone(&self.pipe)));
         match serves {
-            true => server.loading.set_beside(true),
+            true => server.gates.loading.set_beside(true),
             false => {
                 let (clock, length) = (server.keyspace.clock(), self.length.unwrap_or(0));
                 with_world(server, |_| {
                     if !self.pipe.is_cut() {
-                        server.loading.begin_start(clock, length);
+                        server.gates.loading.begin_start(clock, length);
                     }
                 });
             }
@@ -226,7 +226,7 @@ impl Receiver {
         let loaded = contain(|| {
             snapshot::load_to(server, &mut file, OnDuplicate::Refused, LoadPlace::Beside)
         });
-        server.loading.set_beside(false);
+        server.gates.loading.set_beside(false);
         let why = match loaded {
             Ok(Ok(loaded)) => {
                 aof::suspend(server);
@@ -247,7 +247,7 @@ impl Receiver {
                 });
                 server.mailboxes.wake(&wakes);
                 if !is_wanted {
-                    server.loading.end();
+                    server.gates.loading.end();
                     self.go_on_with_log();
                     return Err(called_off());
                 }
@@ -258,7 +258,7 @@ impl Receiver {
             Err(panic) => format!("a bug: {}", text_of(&*panic)),
         };
         with_world(server, |tx| tx.forget_beside().expect("it has the world"));
-        server.loading.end();
+        server.gates.loading.end();
         self.go_on_with_log();
         Err(Failure::Refused(why))
     }
@@ -290,7 +290,7 @@ impl Receiver {
         if let Err(why) = aof::restart(server) {
             log_warning!(server.log, "{why}");
         }
-        server.loading.end();
+        server.gates.loading.end();
         self.go_on_with_log();
     }
 

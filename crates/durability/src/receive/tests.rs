@@ -144,7 +144,7 @@ impl Rig {
     fn finish(&self) -> ReceiveReport {
         self.receiver.as_ref().unwrap().finish();
         let report = self.reports.recv_timeout(PATIENCE).expect("something is told");
-        await_end("a load", || !self.server.loading.is_on());
+        await_end("a load", || !self.server.gates.loading.is_on());
         report
     }
 
@@ -327,7 +327,7 @@ fn a_transfer_that_is_broken_off_ends_without_a_word() {
         let refused = next.recv_timeout(PATIENCE).unwrap();
         assert!(matches!(refused, ReceiveReport::Refused(_)), "{refused:?}");
         assert!(rig.reports.try_recv().is_err());
-        assert!(!rig.server.loading.is_on());
+        assert!(!rig.server.gates.loading.is_on());
         match mode {
             // The load may not even have begun.
             ReceiveMode::Flush => assert!(rig.is_empty() || rig.has_old()),
@@ -408,8 +408,8 @@ fn the_old_data_are_read_while_others_are_loaded_beside_them() {
         await_end("what is loaded beside", || beside(0) > 0);
         assert!(rig.has_old());
         assert_eq!(ask(rig.server, 0, "DBSIZE"), ":2\r\n");
-        assert_eq!(rig.server.loading.is_on(), !serves);
-        assert_eq!(rig.server.loading.is_beside(), serves);
+        assert_eq!(rig.server.gates.loading.is_on(), !serves);
+        assert_eq!(rig.server.gates.loading.is_beside(), serves);
         if serves {
             // A snapshot has what is served.
             let begun = rig.server.saves.begin(rig.server, SaveMode::Background, None);

@@ -85,7 +85,7 @@ impl UnitErrors {
         }
         let server = stream.server;
         for StreamError { command, answer } in &self.told {
-            server.stats.unexpected_errors.fetch_add(1, Ordering::Relaxed);
+            server.observed.stats.unexpected_errors.fetch_add(1, Ordering::Relaxed);
             log_warning!(
                 server.log,
                 "== CRITICAL == This replica is sending an error to its master: '{answer}' after \

@@ -30,9 +30,9 @@ fn a_flush_before_the_cut_of_a_last_save_that_is_called_off_is_left_to_the_next(
     assert!(!server.saves.cancel(), "it is none of the background");
     assert!(server.saves.cancel_last());
     assert!(!last.join().unwrap());
-    assert!(server.snapshot_fence.is_up() && server.saves.is_running());
+    assert!(server.journal.snapshot_fence.is_up() && server.saves.is_running());
     drop(world);
-    await_end("the next save", || !server.snapshot_fence.is_up());
+    await_end("the next save", || !server.journal.snapshot_fence.is_up());
     server.saves.wait();
 }
 
@@ -45,10 +45,13 @@ fn none_but_the_last_save_begins_until_an_end_gives_its_turn_back() {
         assert!(server.saves.begin(server, mode, None).is_err(), "{mode:?}");
     }
     server.saves.on_flushall(server);
-    assert!(server.snapshot_fence.is_up() && !server.saves.is_running());
+    assert!(server.journal.snapshot_fence.is_up() && !server.saves.is_running());
     drop(turn);
-    assert!(server.snapshot_fence.is_up() && server.saves.is_running(), "the file follows now");
+    assert!(
+        server.journal.snapshot_fence.is_up() && server.saves.is_running(),
+        "the file follows now"
+    );
     drop(world);
-    await_end("the next save", || !server.snapshot_fence.is_up());
+    await_end("the next save", || !server.journal.snapshot_fence.is_up());
     server.saves.wait();
 }

@@ -150,8 +150,10 @@ impl<'a> Encoder<'a> {
     fn leave_cores(&mut self) {
         let server = self.snapshot.server;
         let clock = server.keyspace.clock();
-        let busy = server.busy_workers.load(Ordering::Relaxed);
-        if busy < server.cores.count() || clock.monotonic_us() - self.works_since_us < TURN_US {
+        let busy = server.threads.busy_workers.load(Ordering::Relaxed);
+        if busy < server.threads.cores.count()
+            || clock.monotonic_us() - self.works_since_us < TURN_US
+        {
             return;
         }
         self.access = None;

@@ -153,7 +153,8 @@ impl Snapshot {
     ) -> Arc<Self> {
         let format = SnapshotFormat::of(&server.config, purpose, syncs);
         let clock = server.keyspace.clock().clone();
-        let queue = EntryQueue::new(&server.snapshot_gate, clock, server.budget.limit());
+        let queue =
+            EntryQueue::new(&server.gates.snapshot_gate, clock, server.memory.budget.limit());
         Arc::new(Self {
             server,
             purpose,
@@ -179,7 +180,7 @@ impl Snapshot {
         let take = |work: &Mutex<Option<_>>| work.lock().expect("no one panics here").take();
         let run = move || {
             let Some((target, done)) = take(&taken) else { return };
-            server.cores.take_up(snapshot.duty());
+            server.threads.cores.take_up(snapshot.duty());
             let result = contain(|| snapshot.run(target, None));
             done(result.unwrap_or_else(|_| Err(BUG.to_owned())));
         };
@@ -419,7 +420,7 @@ impl Snapshot {
         walk: &Arc<Walk>,
         world: Option<&Acquisition>,
     ) -> Result<SinkWriter, String> {
-        let encoders = self.server.cores.count().clamp(1, ENCODERS_MAX);
+        let encoders = self.server.threads.cores.count().clamp(1, ENCODERS_MAX);
         let hold = world.map_or(PartitionHold::Each, PartitionHold::World);
         let writer = self.encode_by(encoders, (writer, fault), walk, &|it| it.run(hold))?;
         // What came while the last partitions were visited.

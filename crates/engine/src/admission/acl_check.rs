@@ -73,7 +73,7 @@ pub(crate) fn log_denial(
     let now = server.keyspace.clock().now_ms();
     let client = describe(server, client, now);
     let limit = server.config.get(ACLLOG_MAX_LEN);
-    server.acl_log.record(Event { reason, context, object, user, client }, now, limit);
+    server.access.acl_log.record(Event { reason, context, object, user, client }, now, limit);
 }
 
 /// Has the clients of users whose rules have changed, or who are gone, look at what they may still
@@ -143,8 +143,11 @@ pub struct Login<'a> {
 /// The user of this name, if this is its password; another password is noted in ACL LOG.
 pub fn verify(server: &Shared, client: &Client, login: Login<'_>) -> Result<Arc<User>, Refusal> {
     let Login { context, word, name, password } = login;
-    server.users.authenticate(name, password).ok_or_else(|| {
-        server.auth_failures.note_failure(client.peer, server.keyspace.clock().monotonic_us());
+    server.access.users.authenticate(name, password).ok_or_else(|| {
+        server
+            .access
+            .auth_failures
+            .note_failure(client.peer, server.keyspace.clock().monotonic_us());
         log_denial(server, Reason::Auth, context, word, name, client);
         WRONG_PASSWORD
     })

@@ -153,7 +153,7 @@ fn rights(GateRequest { lane, session, entry, args }: GateRequest<'_>, guard: Gu
 /// In a cluster, keys that another node serves.
 #[inline]
 fn route(GateRequest { lane, session, entry, args }: GateRequest<'_>) -> GateResult {
-    if !lane.shared.routing.is_on() {
+    if !lane.shared.gates.routing.is_on() {
         return Ok(());
     }
     let flags = effective_flags(session, entry);
@@ -183,7 +183,7 @@ fn monitor(GateRequest { session, entry, .. }: GateRequest<'_>) -> GateResult {
 /// A replica without its primary may have nothing to show but what was.
 #[inline]
 fn stale(GateRequest { lane, session, entry, .. }: GateRequest<'_>) -> GateResult {
-    match lane.shared.replica_role.is_stale() && is_kept_from_stale(session, entry) {
+    match lane.shared.gates.replica_role.is_stale() && is_kept_from_stale(session, entry) {
         true => Err(GateError::Refusal(MASTERDOWN)),
         false => Ok(()),
     }
@@ -192,7 +192,7 @@ fn stale(GateRequest { lane, session, entry, .. }: GateRequest<'_>) -> GateResul
 /// While data are loaded few commands run.
 #[inline]
 fn loading(GateRequest { lane, session, entry, .. }: GateRequest<'_>) -> GateResult {
-    let loading = &lane.shared.loading;
+    let loading = &lane.shared.gates.loading;
     let is_kept = loading.is_on() && is_kept_from_loading(session, entry)
         || loading.is_beside() && is_kept_from_load_beside(session, entry);
     match is_kept {
@@ -221,7 +221,7 @@ fn disk_and_memory(
     room: impl FnOnce() -> usize,
     declared: impl FnOnce() -> Flags,
 ) -> GateResult {
-    if !server.write_refusals.are_there() && server.budget.limit() == 0 {
+    if !server.gates.write_refusals.are_there() && server.memory.budget.limit() == 0 {
         return Ok(());
     }
     let refusal = refuse_for_want(server, effective, role, room, declared);
@@ -231,7 +231,7 @@ fn disk_and_memory(
 /// What the client's user, or its database, may take.
 #[inline]
 fn quotas(GateRequest { lane, session, entry, args }: GateRequest<'_>) -> GateResult {
-    if !lane.shared.quotas.are_limited() {
+    if !lane.shared.gates.quotas.are_limited() {
         return Ok(());
     }
     let refusal = quota::refuse(lane, session, Request { entry, args, database: session.database });
@@ -250,7 +250,7 @@ fn write_gates(server: &'static Shared, effective: Flags) -> GateResult {
 /// CLIENT PAUSE: the last gate.
 #[inline]
 fn pause(lane: &Lane, flags: impl FnOnce() -> Flags) -> GateResult {
-    let pause = &lane.shared.pause;
+    let pause = &lane.shared.gates.pause;
     match pause.may_hold() && pause.holds(flags(), lane.now_ms()) {
         true => Err(GateError::Wait(Suspension::Pause)),
         false => Ok(()),
@@ -298,11 +298,12 @@ fn refuse_for_want(
     room: impl FnOnce() -> usize,
     declared: impl FnOnce() -> Flags,
 ) -> Option<Refusal> {
-    let may_be_refused = || server.write_refusals.are_there() || server.budget.is_out_of_memory(0);
+    let may_be_refused =
+        || server.gates.write_refusals.are_there() || server.memory.budget.is_out_of_memory(0);
     let speaks_for_others = declared::may_declare(role) || role == Role::Exec;
     let flags = if speaks_for_others && may_be_refused() { declared() } else { effective };
-    let refusal = server.write_refusals.refuse(&server.config, &server.journal, flags, role);
-    refusal.or_else(|| server.budget.refuse(flags, room))
+    let refusal = server.gates.write_refusals.refuse(&server.config, &server.journal, flags, role);
+    refusal.or_else(|| server.memory.budget.refuse(flags, room))
 }
 
 /// Finds what a command says that it does.
@@ -367,31 +368,33 @@ impl<'a> Again<'a> {
     pub fn hold(&self) -> Result<bool, Refusal> {
         let Self { server, subject, request, effective, declared, .. } = *self;
         let flags = request.entry.spec.flags;
-        if server.loading.is_on() && !flags.has(Flags::LOADING)
-            || server.loading.is_beside() && flags.has(Flags::NO_ASYNC_LOADING)
+        if server.gates.loading.is_on() && !flags.has(Flags::LOADING)
+            || server.gates.loading.is_beside() && flags.has(Flags::NO_ASYNC_LOADING)
         {
             return Err(LOADING);
         }
-        if server.replica_role.is_stale() && !flags.has(Flags::STALE) {
+        if server.gates.replica_role.is_stale() && !flags.has(Flags::STALE) {
             return Err(MASTERDOWN);
         }
         if let Some(refusal) = subject.and_then(|subject| subject.refuse_again(server, request)) {
             return Err(refusal);
         }
         if let Some(refusal) =
-            server.write_refusals.refuse(&server.config, &server.journal, declared, Role::Any)
+            server.gates.write_refusals.refuse(&server.config, &server.journal, declared, Role::Any)
         {
             return Err(refusal);
         }
         let more = budget::room_for(declared, request.args);
         let garbage = server.keyspace.lazy_free_queue().bytes();
-        if let Some(refusal) = server.budget.refuse_late(&server.config, declared, more, garbage) {
+        if let Some(refusal) =
+            server.memory.budget.refuse_late(&server.config, declared, more, garbage)
+        {
             return Err(refusal);
         }
         let waits_for_disk = may_write(effective)
-            && (server.snapshot_gate.is_closed() || server.log_gate.is_closed());
+            && (server.gates.snapshot_gate.is_closed() || server.gates.log_gate.is_closed());
         let now = server.keyspace.clock().now_ms();
-        let is_paused = server.pause.may_hold() && server.pause.holds(declared, now);
+        let is_paused = server.gates.pause.may_hold() && server.gates.pause.holds(declared, now);
         Ok(waits_for_disk || is_paused)
     }
 }
@@ -408,17 +411,17 @@ pub(crate) fn admits_behind(
     entry: &CommandEntry,
     args: Args<'_>,
 ) -> bool {
-    if lane.shared.quotas.are_limited() && quota::is_limited(lane, session) {
+    if lane.shared.gates.quotas.are_limited() && quota::is_limited(lane, session) {
         return false;
     }
     let is_alike = before.is_some_and(|it| std::ptr::eq(it, entry));
-    if !is_alike || !session.may_do_everything() || lane.shared.routing.is_on() {
+    if !is_alike || !session.may_do_everything() || lane.shared.gates.routing.is_on() {
         let verdict = ask(lane, session, entry, args, acl_check::would_refuse);
         return matches!(verdict, Verdict::Admitted);
     }
     let (spec, flags) = (entry.spec, entry.spec.flags);
     let room = || budget::room_for(flags, args);
-    spec.arity.admits(args.len()) && lane.shared.budget.refuse(flags, room).is_none()
+    spec.arity.admits(args.len()) && lane.shared.memory.budget.refuse(flags, room).is_none()
 }
 
 /// Whether a command may say of itself what it does, so that two with one name differ.
@@ -436,7 +439,7 @@ fn may_write(flags: Flags) -> bool {
 /// What has no room at present for what commands leave behind.
 #[inline]
 fn closed_gate(server: &'static Shared) -> Option<&'static WriteGate> {
-    let gates = [&server.snapshot_gate, &server.log_gate, &server.budget.gate];
+    let gates = [&server.gates.snapshot_gate, &server.gates.log_gate, &server.memory.budget.gate];
     gates.into_iter().find(|gate| gate.is_closed())
 }
 

@@ -31,7 +31,8 @@ pub(super) fn refuse(lane: &Lane, session: &Session, request: Request<'_>) -> Op
         return if ends { None } else { refuse_rate(lane, session) };
     }
     refuse_rate(lane, session).or_else(|| {
-        let refusal = refuse_memory(server, server.quotas.full_databases(server.keyspace), request);
+        let refusal =
+            refuse_memory(server, server.gates.quotas.full_databases(server.keyspace), request);
         if refusal.is_some() {
             session.with_accounts(server, |accounts| {
                 if let Some(account) = accounts.database() {
@@ -47,7 +48,7 @@ pub(super) fn refuse(lane: &Lane, session: &Session, request: Request<'_>) -> Op
 #[cold]
 pub(super) fn is_limited(lane: &Lane, session: &Session) -> bool {
     let server = lane.shared;
-    server.quotas.full_databases(server.keyspace).are_there()
+    server.gates.quotas.full_databases(server.keyspace).are_there()
         || session.with_accounts(server, |accounts| accounts.all().any(Account::is_limited))
 }
 
@@ -112,6 +113,6 @@ pub(crate) fn refuse_memory_for(
 }
 
 fn memory_refusal(server: &Shared, database: usize) -> Refusal {
-    let max = server.quotas.of_database(database).map_or(0, |account| account.memory_max());
+    let max = server.gates.quotas.of_database(database).map_or(0, |account| account.memory_max());
     Refusal::owned(format!("QUOTA database {database} may have memory {max} and has more"))
 }

@@ -119,11 +119,11 @@ pub fn refuse_waiting(
     entry: &CommandEntry,
     args: Args<'_>,
 ) -> Option<Refusal> {
-    if !server.routing.is_on() {
+    if !server.gates.routing.is_on() {
         return None;
     }
     let request = RoutedRequest { server, session, entry, args, flags: entry.spec.flags };
-    request.refuse(&server.routing.table())
+    request.refuse(&server.gates.routing.table())
 }
 
 /// Why a command of a script does not run: its keys are another node's.
@@ -133,7 +133,7 @@ pub(crate) fn refuse_called(
     entry: &CommandEntry,
     args: Args<'_>,
 ) -> Result<(), Refusal> {
-    let (routes, mut is_elsewhere) = (server.routing.table(), false);
+    let (routes, mut is_elsewhere) = (server.gates.routing.table(), false);
     for spec in entry.spec.keys {
         let _ = spec.visit(args, |index| {
             let slot = server.keyspace.locate(&args[index]).partition();

@@ -52,9 +52,9 @@ pub(crate) fn book_in_words(
     let (micros, server) = (note_time(lane, entry), lane.shared);
     let reply_bytes = (out.len() - length) as u64 + out.bytes_to_come();
     bill(lane, session, extent, reply_bytes, micros);
-    let is_remarkable = server.command_log.is_remarkable(extent, micros, reply_bytes);
-    let is_noted = server.hot_keys.is_tracking() || lane.is_sample_next();
-    if is_remarkable || is_noted || server.monitors.any() {
+    let is_remarkable = server.observed.command_log.is_remarkable(extent, micros, reply_bytes);
+    let is_noted = server.observed.hot_keys.is_tracking() || lane.is_sample_next();
+    if is_remarkable || is_noted || server.pushes.monitors.any() {
         let words = words();
         account(lane, session, entry, words.as_args(), micros, reply_bytes);
         feed_monitors(lane, session, session.database, entry, words.as_args());
@@ -113,27 +113,27 @@ pub fn account(
     reply_bytes: u64,
 ) {
     let server = lane.shared;
-    server.stats.called(lane.number, entry.id, micros);
+    server.observed.stats.called(lane.number, entry.id, micros);
     add(&lane.counters.commands, 1);
     add(&session.client.live.commands, 1);
-    if server.command_log.is_remarkable(args.extent(), micros, reply_bytes) {
+    if server.observed.command_log.is_remarkable(args.extent(), micros, reply_bytes) {
         let (client, time_s) = (
             Some(&*session.client),
             session.client.live.last_active.load(Ordering::Relaxed) / 1000,
         );
         let execution = Execution { client, time_s, entry, args, micros, reply_bytes };
-        server.command_log.record(&server.config, execution);
+        server.observed.command_log.record(&server.config, execution);
     }
-    if micros >= server.latency.threshold_us() {
-        server.latency.note_command(server.keyspace.clock(), entry.spec.flags, micros);
+    if micros >= server.observed.latency.threshold_us() {
+        server.observed.latency.note_command(server.keyspace.clock(), entry.spec.flags, micros);
     }
-    if server.hot_keys.is_tracking() {
-        server.hot_keys.note(lane.number, entry, args, micros, reply_bytes);
+    if server.observed.hot_keys.is_tracking() {
+        server.observed.hot_keys.note(lane.number, entry, args, micros, reply_bytes);
     }
     if lane.takes_sample() {
         let (database, now_us) = (session.database, lane.ticked_us());
         let sampled = SampledRequest { entry, args, database, micros, reply_bytes, now_us };
-        lane.sample_again_in(server.key_statistics.hot.note(lane.number, &sampled));
+        lane.sample_again_in(server.observed.key_statistics.hot.note(lane.number, &sampled));
     }
 }
 
@@ -141,7 +141,7 @@ pub fn account(
 /// client sent, whatever runs in it.
 #[inline]
 pub fn bill(lane: &Lane, session: &Session, request_bytes: usize, reply_bytes: u64, micros: u64) {
-    if lane.shared.quotas.are_booked() {
+    if lane.shared.gates.quotas.are_booked() {
         bill_accounts(lane, session, &[1, request_bytes as u64, reply_bytes, micros]);
     }
 }
@@ -165,7 +165,7 @@ pub fn feed_monitors(
     args: Args<'_>,
 ) {
     let server = lane.shared;
-    if server.monitors.any() {
+    if server.pushes.monitors.any() {
         server.feed_monitors(&lane.wakes, &session.client, database, entry, args);
     }
 }
@@ -194,21 +194,21 @@ pub struct AppliedCommand<'a> {
 pub fn book_applied(server: &Shared, wakes: &PendingWakes, applied: &AppliedCommand<'_>) {
     let AppliedCommand { lane, source, database, entry, args, micros, has_failed } = *applied;
     let row = row_of_applier(lane);
-    server.stats.called(row, entry.id, micros);
+    server.observed.stats.called(row, entry.id, micros);
     if has_failed {
-        server.stats.failed(row, entry.id);
+        server.observed.stats.failed(row, entry.id);
     }
     let clock = server.keyspace.clock();
-    if server.command_log.is_remarkable(args.extent(), micros, 0) {
+    if server.observed.command_log.is_remarkable(args.extent(), micros, 0) {
         let time_s = clock.now_ms() / 1000;
         let execution = Execution { client: None, time_s, entry, args, micros, reply_bytes: 0 };
-        server.command_log.record(&server.config, execution);
+        server.observed.command_log.record(&server.config, execution);
     }
-    if micros >= server.latency.threshold_us() {
-        server.latency.note_command(clock, entry.spec.flags, micros);
+    if micros >= server.observed.latency.threshold_us() {
+        server.observed.latency.note_command(clock, entry.spec.flags, micros);
     }
-    if server.monitors.any() && !monitor::is_hidden(entry) {
+    if server.pushes.monitors.any() && !monitor::is_hidden(entry) {
         let (began, outbox) = ((clock.now_us(), database), server.outbox(wakes));
-        server.monitors.feed(outbox, source, began, entry, args);
+        server.pushes.monitors.feed(outbox, source, began, entry, args);
     }
 }

@@ -258,7 +258,7 @@ fn run_request(
 #[inline]
 fn refuse_late(server: &Shared, entry: &CommandEntry) -> Option<Refusal> {
     let garbage = server.keyspace.lazy_free_queue().bytes();
-    server.budget.refuse_late(&server.config, entry.spec.flags, 0, garbage)
+    server.memory.budget.refuse_late(&server.config, entry.spec.flags, 0, garbage)
 }
 
 /// Writes an error for a waiter; its code.
@@ -311,7 +311,7 @@ impl Services {
         for service in self.done.into_iter().filter(|service| service.is_over) {
             let Service { waiter, request, effects, output, answer, error, .. } = service;
             let seen = Seen { is_own: seen.is_own && effects.changes() > 0, ..seen };
-            error.iter().for_each(|code| server.stats.errors_of(code, 1));
+            error.iter().for_each(|code| server.observed.stats.errors_of(code, 1));
             let blocked = blocked(&waiter);
             if let Some(reader) = blocked.reader {
                 server.remember(reader, blocked.entry.spec, request.as_args());

@@ -52,7 +52,7 @@ pub fn commit(
 pub(crate) fn book(server: &Shared, tx: &mut Tx, changes: u64) {
     tx.count_final_changes(changes);
     if changes > 0 {
-        server.budget.note_change();
+        server.memory.budget.note_change();
     }
 }
 
@@ -143,5 +143,9 @@ pub fn announce(
         tx.break_watches();
     }
     let heeds = tx.has_modified() || !readings.is_empty();
-    if heeds { server.tracking.on_commit(server.tracking_context(), tx, readings) } else { None }
+    if heeds {
+        server.pushes.tracking.on_commit(server.tracking_context(), tx, readings)
+    } else {
+        None
+    }
 }

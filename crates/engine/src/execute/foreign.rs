@@ -136,7 +136,7 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
             Verdict::Admitted => Ok(granted),
             Verdict::Postponed(suspension) => Err(Step::Postpone(suspension)),
             Verdict::Refused(refusal) => {
-                lane.shared.stats.rejected(lane.number, entry.id);
+                lane.shared.observed.stats.rejected(lane.number, entry.id);
                 self.refuse(&refusal);
                 let _ = lane.tick();
                 Err(Step::Done)
@@ -237,7 +237,7 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
             }
             Outcome::Failed(seen) => {
                 self.session.note_seen(seen);
-                server.stats.failed(lane.number, self.entry.id);
+                server.observed.stats.failed(lane.number, self.entry.id);
                 false
             }
             Outcome::Widen => return Err(tx.widen(round.number)),

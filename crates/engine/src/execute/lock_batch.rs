@@ -69,7 +69,7 @@ impl<'a> LockBatch<'a> {
         // While replies are held back, each is to wait for no more than what it saw itself.
         session.may_batch()
             && lane.shared.journal.is_durable(Lsn::MAX)
-            && (!lane.shared.routing.is_on() || lane.routes().open.is_empty())
+            && (!lane.shared.gates.routing.is_on() || lane.routes().open.is_empty())
     }
 
     /// Takes the locks of requests of a session for which it is possible, those that are not
@@ -160,7 +160,7 @@ impl<'a> LockBatch<'a> {
             Outcome::Replied(seen) => session.note_reply(entry, seen),
             Outcome::Failed(seen) => {
                 session.note_seen(seen);
-                lane.shared.stats.failed(lane.number, entry.id);
+                lane.shared.observed.stats.failed(lane.number, entry.id);
             }
             Outcome::Heavy | Outcome::Widen | Outcome::Wait(_) => return false,
         }

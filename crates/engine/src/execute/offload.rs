@@ -236,7 +236,7 @@ fn await_leave(
     }
     let leave = loop {
         match gates.hold() {
-            Ok(true) if server.shutdown_request.is_asked() => break Err(BUSY.into()),
+            Ok(true) if server.gates.shutdown_request.is_asked() => break Err(BUSY.into()),
             Ok(true) => std::thread::sleep(BETWEEN_LOOKS),
             Ok(false) => break Ok(again),
             Err(refusal) => break Err(refusal.into()),

@@ -109,7 +109,7 @@ impl CommandExecution<'_> {
             let places = self.handover.places(sent);
             self.handover.load(PendingOffload { leaving, work, places, sender });
         } else {
-            work.server.background.run_command(leaving, sent.into(), work, sender);
+            work.server.threads.background.run_command(leaving, sent.into(), work, sender);
         }
         Step::offload(receiver)
     }
@@ -214,7 +214,7 @@ impl PendingOffload {
     pub fn set_out(self, input: Vec<u8>) {
         let Self { leaving, work, places, sender } = self;
         let args = OwnedArgs::within(input, places);
-        work.server.background.run_command(leaving, args, work, sender);
+        work.server.threads.background.run_command(leaving, args, work, sender);
     }
 }
 

@@ -32,7 +32,7 @@ impl CommandExecution<'_> {
             }
             return Step::Done;
         }
-        let is_routed = self.lane.shared.routing.is_on();
+        let is_routed = self.lane.shared.gates.routing.is_on();
         let open_keys = if is_routed { self.open_keys() } else { None };
         let subject = self.session.acl_subject(server);
         let session = Some(&mut *self.session);
@@ -206,9 +206,9 @@ impl CommandExecution<'_> {
             wants_reply,
             widens,
             micros,
-            count: server.background.count_program(),
+            count: server.threads.background.count_program(),
         };
-        Ok(Step::Wait(server.background.run_program(offloaded, self.args.into())))
+        Ok(Step::Wait(server.threads.background.run_program(offloaded, self.args.into())))
     }
 }
 
@@ -226,6 +226,6 @@ pub(super) fn conclude(
     session.note_reply(entry, seen);
     program.book(args, lane, session);
     if program.has_failed() {
-        lane.shared.stats.failed(lane.number, entry.id);
+        lane.shared.observed.stats.failed(lane.number, entry.id);
     }
 }

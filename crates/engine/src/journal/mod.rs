@@ -31,6 +31,8 @@ use replication::history::{SavedHistory, SecondId};
 use replication::ids::ReplicationId;
 use smallvec::SmallVec;
 
+use crate::journal::acks::ReplicaAcks;
+use crate::journal::snapshot_fence::SnapshotFence;
 use crate::runtime::record_batch::RecordBatch;
 use durability::{ReaderProgress, WaitingLine, WakeUp};
 
@@ -120,6 +122,10 @@ pub struct Journal {
     late_at_us: AtomicI64,
     line: Mutex<WaitingLine>,
     clock: Clock,
+    /// How far the replicas are.
+    pub replica_acks: ReplicaAcks,
+    /// Holds replies back while the snapshot file still has what was removed.
+    pub snapshot_fence: SnapshotFence,
 }
 
 #[derive(Default)]
@@ -208,6 +214,8 @@ impl Journal {
             late_at_us: AtomicI64::new(NEVER),
             line: Mutex::default(),
             clock,
+            replica_acks: ReplicaAcks::default(),
+            snapshot_fence: SnapshotFence::default(),
         }
     }
 

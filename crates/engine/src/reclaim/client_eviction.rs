@@ -34,7 +34,7 @@ pub fn record(server: &Shared, client: &Client, bytes: u64, wakes: &PendingWakes
 #[cold]
 fn note_change(server: &Shared, change: i64, wakes: &PendingWakes) {
     if let Some(limit) = limit(server)
-        && server.client_margin.record(change)
+        && server.memory.client_margin.record(change)
     {
         fit_into(server, limit, wakes);
     }
@@ -49,7 +49,7 @@ fn limit(server: &Shared) -> Option<usize> {
     let bytes = match server.config.get(MAXMEMORY_CLIENTS) {
         bytes @ 0.. => bytes.unsigned_abs(),
         share => {
-            let bytes = server.budget.configured() / 100 * share.unsigned_abs();
+            let bytes = server.memory.budget.configured() / 100 * share.unsigned_abs();
             // A small cache may have clients like any other.
             if bytes > 0 && share == SHARE_BY_DEFAULT { bytes.max(LEAST_BY_DEFAULT) } else { bytes }
         }
@@ -66,7 +66,7 @@ pub fn fit(server: &Shared, wakes: &PendingWakes) {
 
 #[cold]
 fn fit_into(server: &Shared, limit: usize, wakes: &PendingWakes) {
-    server.client_margin.begin();
+    server.memory.client_margin.begin();
     let clients = server.clients.all();
     let is_link = |client: &Client| {
         client.has_flag(client_flags::REPLICA) || client.has_flag(client_flags::PRIMARY)
@@ -77,7 +77,7 @@ fn fit_into(server: &Shared, limit: usize, wakes: &PendingWakes) {
         present.map(|client| (bytes_of(client), client)).collect();
     let mut total: usize = sizes.iter().map(|(bytes, _)| bytes).sum();
     if total <= limit {
-        return server.client_margin.end(limit - total);
+        return server.memory.client_margin.end(limit - total);
     }
     sizes.retain(|(_, client)| !client.has_flag(client_flags::NO_EVICT));
     sizes.sort_unstable_by_key(|(bytes, _)| *bytes);
@@ -88,9 +88,9 @@ fn fit_into(server: &Shared, limit: usize, wakes: &PendingWakes) {
         let description = describe(server, client, server.keyspace.clock().now_ms());
         // Another thread may have had the same look.
         if server.mailboxes.signal(client, Signal::Kill, wakes) {
-            server.stats.evicted_clients.fetch_add(1, Ordering::Relaxed);
+            server.observed.stats.evicted_clients.fetch_add(1, Ordering::Relaxed);
             log_notice!(server.log, "Evicting client: {description}");
         }
     }
-    server.client_margin.end(limit.saturating_sub(total));
+    server.memory.client_margin.end(limit.saturating_sub(total));
 }

@@ -18,7 +18,7 @@ const STEPS_PER_TICK: usize = 16;
 
 /// A worker's cycle; whether another one should come soon.
 pub fn cycle(lane: &Lane) -> bool {
-    let Ok(mut state) = lane.shared.clock_renewal.0.try_lock() else { return false };
+    let Ok(mut state) = lane.shared.memory.clock_renewal.0.try_lock() else { return false };
     state.note_time(lane.now_ms(), lane.ticked_us() / 1000);
     let deadline = lane.ticked_us() + CYCLE_US;
     while state.pass.is_some() {

@@ -41,7 +41,7 @@ const WORTH: usize = 8;
 /// A worker's cycle in the background; after which pause the next one should come, if one should.
 pub fn cycle(lane: &Lane) -> Option<Duration> {
     let (server, began) = (lane.shared, lane.ticked_us());
-    let defrag = &server.defrag;
+    let defrag = &server.memory.defrag;
     let effort = match effort_of(server, began) {
         effort if effort > 0 && is_quiet(server) => most(server),
         effort => effort,
@@ -57,7 +57,7 @@ pub fn cycle(lane: &Lane) -> Option<Duration> {
         while advance(lane, &mut pass) && lane.ticked_us() < deadline {}
         lane.tick();
         let micros = u64::try_from(lane.ticked_us() - began).unwrap_or(0);
-        server.latency.note(server.keyspace.clock(), "active-defrag-cycle", micros);
+        server.observed.latency.note(server.keyspace.clock(), "active-defrag-cycle", micros);
     }
     let rest_us = u64::from(cycle_us) * u64::from(100 - effort) / u64::from(effort);
     Some(Duration::from_micros(rest_us))
@@ -66,11 +66,11 @@ pub fn cycle(lane: &Lane) -> Option<Duration> {
 /// Makes some steps if more lies idle than is tolerated beside a limit, the more the more does.
 pub(crate) fn relieve(lane: &Lane) {
     let server = lane.shared;
-    let (slack, tolerated) = (arena::slack(), server.budget.tolerated_slack());
+    let (slack, tolerated) = (arena::slack(), server.memory.budget.tolerated_slack());
     if slack <= tolerated || !server.config.get(ACTIVEDEFRAG) {
         return;
     }
-    let defrag = &server.defrag;
+    let defrag = &server.memory.defrag;
     if defrag.is_promising(slack, lane.ticked_us())
         && let Some(mut pass) = defrag.try_pass()
     {
@@ -83,7 +83,7 @@ pub(crate) fn relieve(lane: &Lane) {
 }
 
 fn is_quiet(server: &Shared) -> bool {
-    server.defrag.is_quiet(Totals::of(server.all_worker_counters()).reads)
+    server.memory.defrag.is_quiet(Totals::of(server.threads.all_worker_counters()).reads)
 }
 
 /// The largest share of the workers' time, in percent.
@@ -93,7 +93,7 @@ fn most(server: &Shared) -> u32 {
 
 /// What share of the workers' time compaction gets beside clients, in percent.
 fn effort_of(server: &Shared, now_us: i64) -> u32 {
-    let (config, defrag) = (&server.config, &server.defrag);
+    let (config, defrag) = (&server.config, &server.memory.defrag);
     let (least, most) = (config.get(ACTIVE_DEFRAG_CYCLE_MIN), most(server));
     if defrag.is_asked.load(Ordering::Relaxed) {
         return most;
@@ -104,8 +104,8 @@ fn effort_of(server: &Shared, now_us: i64) -> u32 {
     if !config.get(ACTIVEDEFRAG) || !defrag.is_promising(slack, now_us) {
         return unfinished;
     }
-    if server.budget.limit() != 0 && server.budget.is_exceeded(slack) {
-        let is_much = slack > server.budget.tolerated_slack();
+    if server.memory.budget.limit() != 0 && server.memory.budget.is_exceeded(slack) {
+        let is_much = slack > server.memory.budget.tolerated_slack();
         return if is_much { most } else { unfinished };
     }
     if (slack as u64) < config.get(ACTIVE_DEFRAG_IGNORE_BYTES) {
@@ -135,7 +135,7 @@ fn advance(lane: &Lane, pass: &mut Option<Pass>) -> bool {
 }
 
 fn step(lane: &Lane, pass: &mut Option<Pass>) -> bool {
-    let defrag = &lane.shared.defrag;
+    let defrag = &lane.shared.memory.defrag;
     match pass {
         None => {
             defrag.is_asked.store(false, Ordering::Relaxed);

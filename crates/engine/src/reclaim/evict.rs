@@ -69,7 +69,7 @@ enum Attempt {
 /// Makes room if more memory is in use than may be, or is about to be. Nothing is locked yet.
 #[inline]
 pub fn prepare(lane: &Lane, room: impl FnOnce() -> usize) {
-    let budget = &lane.shared.budget;
+    let budget = &lane.shared.memory.budget;
     if budget.limit() == 0 {
         return;
     }
@@ -84,12 +84,12 @@ pub fn prepare(lane: &Lane, room: impl FnOnce() -> usize) {
 #[cold]
 pub fn make_room(lane: &Lane, more: usize) {
     let server = lane.shared;
-    if server.loading.is_on() || server.keyspace.settings().holds_expiry(lane.now_ms()) {
+    if server.gates.loading.is_on() || server.keyspace.settings().holds_expiry(lane.now_ms()) {
         return;
     }
     let rule = rule_of(server.config.get(MAXMEMORY_POLICY));
     // The slow clock may be late, or asleep beside a server that was idle until now.
-    if server.budget.is_near() {
+    if server.memory.budget.is_near() {
         purge::check(server, server.keyspace.clock().monotonic_us());
     }
     purge::step(lane);
@@ -100,23 +100,23 @@ pub fn make_room(lane: &Lane, more: usize) {
     let mut evictor = lane.evictor.borrow_mut();
     evictor.turn_to(rule);
     let (mut is_any_gone, mut is_over, mut misses) = (false, false, 0);
-    while server.budget.is_exceeded(more) {
+    while server.memory.budget.is_exceeded(more) {
         // While a snapshot has enough to save, what goes is one more copy for it and makes no room;
         // while the world stands still nobody allocates much.
-        if is_over || server.snapshot_gate.is_closed() || !enter_relieved(lane) {
+        if is_over || server.gates.snapshot_gate.is_closed() || !enter_relieved(lane) {
             // However short the time was, a write is refused where no key can go and too little
             // waits to be freed.
             let is_any = is_any_gone
                 || !evictor.finds_all_in_use(lane, more)
                     && rule.is_some_and(|rule| evictor.sees_any(lane, rule));
-            server.budget.note_exhausted(!is_any && !awaits_garbage(server, more));
+            server.memory.budget.note_exhausted(!is_any && !awaits_garbage(server, more));
             break;
         }
-        let changes = server.budget.changes();
+        let changes = server.memory.budget.changes();
         match evictor.attempt(lane, rule, more) {
             Attempt::Evicted => {
                 (is_any_gone, misses) = (true, 0);
-                server.budget.note_exhausted(false);
+                server.memory.budget.note_exhausted(false);
             }
             Attempt::Freed => {}
             Attempt::Underway => break,
@@ -125,6 +125,7 @@ pub fn make_room(lane: &Lane, more: usize) {
                 let until_us = lane.ticked_us() + LOOK_AGAIN_US;
                 let is_sure = rule.is_none() || evictor.weights.all() == 0;
                 server
+                    .memory
                     .budget
                     .note_nothing_evictable(changes, if is_sure { i64::MAX } else { until_us });
                 break;
@@ -133,20 +134,20 @@ pub fn make_room(lane: &Lane, more: usize) {
         if misses == MISSES {
             // All that may go is in use: others must not wait for that, nor write without end.
             let is_exhausted = !is_any_gone && evictor.finds_all_in_use(lane, more);
-            server.budget.note_exhausted(is_exhausted);
+            server.memory.budget.note_exhausted(is_exhausted);
             break;
         }
         lane.tick();
         is_over = lane.ticked_us() >= deadline;
     }
-    if !server.budget.is_exceeded(more) {
+    if !server.memory.budget.is_exceeded(more) {
         evictor.misses = 0;
     }
     // What was freed here may be what others wait for.
     admit_writers(server);
     lane.tick();
     let micros = u64::try_from(lane.ticked_us() - began).unwrap_or(0);
-    server.latency.note(server.keyspace.clock(), "eviction-cycle", micros);
+    server.observed.latency.note(server.keyspace.clock(), "eviction-cycle", micros);
     note_excess(lane);
 }
 
@@ -161,7 +162,7 @@ fn enter_relieved(lane: &Lane) -> bool {
 
 /// Notes for how long the limit is exceeded.
 pub fn note_excess(lane: &Lane) {
-    let budget = &lane.shared.budget;
+    let budget = &lane.shared.memory.budget;
     budget.excess.record(budget.is_exceeded(0), lane.ticked_us());
 }
 
@@ -196,7 +197,7 @@ impl Evictor {
     /// Whether attempt after attempt, in one command's time or in that of several, has found all
     /// that may go in use, and more is missing than writes may go on with.
     fn finds_all_in_use(&self, lane: &Lane, more: usize) -> bool {
-        self.misses >= MISSES && !lane.shared.budget.is_slightly_exceeded(more)
+        self.misses >= MISSES && !lane.shared.memory.budget.is_slightly_exceeded(more)
     }
 
     /// Whether there are keys that may be evicted.
@@ -209,7 +210,7 @@ impl Evictor {
     /// Makes some room: what is garbage already goes before anything is evicted.
     fn attempt(&mut self, lane: &Lane, rule: Option<EvictionPolicy>, more: usize) -> Attempt {
         let (budget, lazy_free_queue) =
-            (&lane.shared.budget, lane.shared.keyspace.lazy_free_queue());
+            (&lane.shared.memory.budget, lane.shared.keyspace.lazy_free_queue());
         let garbage = lazy_free_queue.bytes();
         if garbage > 0 && lazy_free_queue.free_some(PIECE) {
             return Attempt::Freed;
@@ -280,11 +281,11 @@ impl Evictor {
 /// to be freed here, or more than one command has time for. Whether they need not be refused.
 fn awaits_garbage(server: &Shared, more: usize) -> bool {
     let garbage = server.keyspace.lazy_free_queue().bytes();
-    if server.budget.missing(more) > garbage {
+    if server.memory.budget.missing(more) > garbage {
         return false;
     }
     if garbage > 0 {
-        server.budget.gate.close();
+        server.memory.budget.gate.close();
         // If it is freed by now, no other thread opens the gate.
         fence(Ordering::SeqCst);
         admit_writers(server);
@@ -294,8 +295,8 @@ fn awaits_garbage(server: &Shared, more: usize) -> bool {
 
 /// Lets writes go on if what is freed in the background is not what they wait for.
 pub fn admit_writers(server: &Shared) {
-    if !server.budget.is_exceeded(0) || server.keyspace.lazy_free_queue().bytes() == 0 {
-        server.budget.gate.open();
+    if !server.memory.budget.is_exceeded(0) || server.keyspace.lazy_free_queue().bytes() == 0 {
+        server.memory.budget.gate.open();
     }
 }
 
@@ -331,7 +332,7 @@ fn evict_round(
     let acquisition = server.keyspace.acquire_free(partitions);
     let is_any_busy = acquisition.partition_count() < looks.len();
     let mut tx = Tx::begin(acquisition, TxOptions::internal(lane.number, lane.now_ms()));
-    let (mut told, observer) = (Vec::new(), server.eviction_observer());
+    let (mut told, observer) = (Vec::new(), server.memory.eviction_observer());
     let evicted = tx.evict(looks, rule, need, |entry, now, idle_s| {
         told.extend(observer.and_then(|it| it.record(lane.number, entry, now, idle_s)));
     });

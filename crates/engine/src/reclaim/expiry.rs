@@ -21,7 +21,7 @@ pub fn note_time(lane: &Lane, started: i64) {
     let server = lane.shared;
     lane.tick();
     let micros = u64::try_from(lane.ticked_us() - started).unwrap_or(0);
-    server.latency.note(server.keyspace.clock(), "expire-cycle", micros);
+    server.observed.latency.note(server.keyspace.clock(), "expire-cycle", micros);
 }
 
 /// Notes how long the last step held its partition.
@@ -85,7 +85,7 @@ pub fn cycle(lane: &Lane, unfinished: &mut Option<Sweep>) -> ExpiryCycle {
     }
     let started = lane.ticked_us();
     let keyspace = lane.shared.keyspace;
-    let workers = lane.shared.worker_count();
+    let workers = lane.shared.threads.worker_count();
     let due = || -> Vec<_> {
         let is_own = |partition: &PartitionIndex| usize::from(*partition) % workers == lane.number;
         keyspace.partitions_due(lane.now_ms()).filter(is_own).collect()

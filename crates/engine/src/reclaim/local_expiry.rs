@@ -16,12 +16,12 @@ use crate::shared::Shared;
 /// Begins a round if there are such keys; called by the slow clock.
 pub fn tick(server: &'static Shared) {
     let local = server.keyspace.local_deadlines();
-    if local.is_empty() || server.replica_role.is_expiring.swap(true, Ordering::Acquire) {
+    if local.is_empty() || server.gates.replica_role.is_expiring.swap(true, Ordering::Acquire) {
         return;
     }
-    server.background.spawn_visit(move |lane| {
+    server.threads.background.spawn_visit(move |lane| {
         round(server, lane);
-        server.replica_role.is_expiring.store(false, Ordering::Release);
+        server.gates.replica_role.is_expiring.store(false, Ordering::Release);
     });
 }
 
@@ -29,7 +29,9 @@ fn round(server: &'static Shared, lane: usize) {
     let (keyspace, wakes) = (server.keyspace, PendingWakes::default());
     let mut access = BackgroundAccess::wait(keyspace);
     for key in keyspace.local_deadlines().all() {
-        if server.loading.is_on() || keyspace.settings().holds_expiry(keyspace.clock().now_ms()) {
+        if server.gates.loading.is_on()
+            || keyspace.settings().holds_expiry(keyspace.clock().now_ms())
+        {
             break;
         }
         let grant = access.acquire(keyspace.locate(&key.1).partition());

@@ -15,7 +15,7 @@ use crate::shared::Shared;
 
 /// Looks at what the system gave, and asks where too much of it lies idle.
 pub fn check(server: &Shared, now_us: i64) {
-    let Some(PurgeAdvice { purge: is_wanted, at_once }) = server.budget.check(now_us) else {
+    let Some(PurgeAdvice { purge: is_wanted, at_once }) = server.memory.budget.check(now_us) else {
         return;
     };
     if let Some(at_once) = at_once {
@@ -28,13 +28,13 @@ pub fn check(server: &Shared, now_us: i64) {
 
 /// Asks the workers and the heavy-work threads.
 pub fn ask_all(server: &Shared) {
-    server.budget.ask_purge();
-    server.background.purge();
+    server.memory.budget.ask_purge();
+    server.threads.background.purge();
 }
 
 /// A worker's part.
 pub fn step(lane: &Lane) {
-    let asked = lane.shared.budget.purges();
+    let asked = lane.shared.memory.budget.purges();
     if lane.purged.replace(asked) != asked {
         purge();
     }

@@ -26,6 +26,7 @@ pub mod stopwatch;
 pub mod syslog;
 pub mod system_limits;
 pub mod system_memory;
+pub mod threads;
 pub mod version;
 pub mod write_gate;
 pub mod yielding;

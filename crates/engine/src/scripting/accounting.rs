@@ -85,7 +85,11 @@ impl Accounting {
         self.shown += LINE_HEAD + args.iter().map(<[u8]>::len).sum::<usize>();
         if self.shown <= SHOWN_MAX {
             let now_us = server.keyspace.clock().now_us();
-            self.lines.extend(server.monitors.line_of_script((now_us, database), entry, args));
+            self.lines.extend(server.pushes.monitors.line_of_script(
+                (now_us, database),
+                entry,
+                args,
+            ));
         }
     }
 
@@ -96,7 +100,7 @@ impl Accounting {
         if self.remarks.len() == REMARKS_MAX {
             self.remarks.pop_front();
         }
-        self.remarks.extend(server.command_log.describe(&server.config, execution));
+        self.remarks.extend(server.observed.command_log.describe(&server.config, execution));
     }
 
     /// Books all of it at a worker, for a session.
@@ -106,17 +110,17 @@ impl Accounting {
             self.first.iter().chain(&self.others)
         {
             if count > 0 {
-                server.stats.called_often(lane.number, command, count, micros);
+                server.observed.stats.called_often(lane.number, command, count, micros);
             }
             crate::runtime::counters::add(&lane.counters.commands, count);
             crate::runtime::counters::add(&session.client.live.commands, count);
             if failures + rejected > 0 {
-                server.stats.failed_often(lane.number, command, failures);
-                server.stats.rejected_often(lane.number, command, rejected);
+                server.observed.stats.failed_often(lane.number, command, failures);
+                server.observed.stats.rejected_often(lane.number, command, rejected);
             }
         }
         let outbox = server.outbox(&lane.wakes);
-        self.lines.iter().for_each(|line| server.monitors.publish(outbox, line));
-        self.remarks.iter().for_each(|remark| server.command_log.enter(remark));
+        self.lines.iter().for_each(|line| server.pushes.monitors.publish(outbox, line));
+        self.remarks.iter().for_each(|remark| server.observed.command_log.enter(remark));
     }
 }

@@ -170,7 +170,7 @@ pub(crate) fn prepare(
             return Err(refusal);
         }
     }
-    if asked.server.replica_role.is_stale() && !flags.allow_stale {
+    if asked.server.gates.replica_role.is_stale() && !flags.allow_stale {
         return Err(MASTERDOWN);
     }
     Ok(ScriptCall {

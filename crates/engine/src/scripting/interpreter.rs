@@ -72,7 +72,7 @@ fn present(server: &Shared) -> (u64, u64) {
 /// threads; a worker's turn.
 pub fn tick(server: &Shared) {
     if server.scripts.interpreters.note_losses(present(server)) {
-        server.background.purge();
+        server.threads.background.purge();
     }
     drop_stale();
     collect_garbage();

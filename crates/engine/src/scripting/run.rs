@@ -114,7 +114,7 @@ impl Accounted for ScriptCall {
             handle.keep();
         }
         let Self { server, began, entry, .. } = *self;
-        if server.monitors.any() {
+        if server.pushes.monitors.any() {
             server.feed_monitors_of(&lane.wakes, &session.client, began, entry, args);
         }
         self.accounting.close(lane, session);
@@ -138,7 +138,7 @@ impl Program for ScriptCall {
         out: &mut Output,
     ) -> Result<(), Refusal> {
         let database = unit.tx.database();
-        if self.server.monitors.any() {
+        if self.server.pushes.monitors.any() {
             self.began = (self.server.keyspace.clock().now_us(), database);
         }
         // As it begins: what gets short later does not end it half way.

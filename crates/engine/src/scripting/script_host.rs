@@ -210,12 +210,12 @@ impl Host for ScriptHost<'_> {
         let micros = u64::try_from(clock.since(self.moment) - began).unwrap_or(0);
         self.accounting.enter(entry, micros, failed);
         let reply_bytes = reply.len() as u64;
-        if self.server.command_log.is_remarkable(args.extent(), micros, reply_bytes) {
+        if self.server.observed.command_log.is_remarkable(args.extent(), micros, reply_bytes) {
             let time_s = clock.now_ms() / 1000;
             let cost = Execution { client: None, time_s, entry, args, micros, reply_bytes };
             self.accounting.remember(self.server, cost);
         }
-        if self.server.monitors.any() {
+        if self.server.pushes.monitors.any() {
             // As the others, in the database that it left the script in.
             self.accounting.show(self.server, self.unit.tx.database(), entry, args);
         }
@@ -298,10 +298,10 @@ impl ScriptHost<'_> {
         if is_denied || stays_outside {
             return Err(NOT_FROM_SCRIPT);
         }
-        if self.server.replica_role.is_stale() && !flags.has(Flags::STALE) {
+        if self.server.gates.replica_role.is_stale() && !flags.has(Flags::STALE) {
             return Err(STALE);
         }
-        if self.server.routing.is_on() {
+        if self.server.gates.routing.is_on() {
             route::refuse_called(self.server, entry, args)?;
         }
         if let Some(subject) = self.subject {

@@ -55,10 +55,11 @@ impl Session {
         let accounts = &mut looked_up.accounts;
         if accounts.user.is_none() {
             let user = self.effective_user(server);
-            accounts.user = user.map(|user| server.quotas.of_user(&server.users, user.name()));
+            accounts.user =
+                user.map(|user| server.gates.quotas.of_user(&server.access.users, user.name()));
         }
         if accounts.database.as_ref().is_none_or(|(database, _)| *database != self.database) {
-            let account = server.quotas.of_database(self.database);
+            let account = server.gates.quotas.of_database(self.database);
             accounts.database = account.map(|account| (self.database, account));
         }
         let result = look(accounts);

@@ -102,7 +102,7 @@ impl AclLogRecord {
         let Self { reason, context, object, user, client } = self;
         let event = Event { reason, context, object: &object, user: &user, client };
         let now = server.keyspace.clock().now_ms();
-        server.acl_log.record(event, now, server.config.get(ACLLOG_MAX_LEN));
+        server.access.acl_log.record(event, now, server.config.get(ACLLOG_MAX_LEN));
     }
 
     /// What it takes, about.
@@ -290,5 +290,5 @@ pub(crate) fn is_about_data(entry: &CommandEntry) -> bool {
 /// Whether clients have to say who they are: the default user has a password, or is off.
 #[cold]
 pub fn needs_password(server: &Shared) -> bool {
-    !server.users.default_user().is_open()
+    !server.access.users.default_user().is_open()
 }

@@ -319,7 +319,7 @@ impl Watching {
             drop(Unregistration::new(&server.unregistrar, Registered::Watch(self.watch, keys)));
         };
         match is_much {
-            true => server.background.spawn(move |_| begin()),
+            true => server.threads.background.spawn(move |_| begin()),
             false => begin(),
         }
     }

@@ -28,8 +28,10 @@ pub fn waits_on(server: &Shared, obstacle: Obstacle<'_>, began_us: i64) -> bool 
     let since = || {
         let stop = server.keyspace.stopped_since();
         let held = match obstacle {
-            Obstacle::World => server.long_running.since().into_iter().chain(stop).min(),
-            Obstacle::Partitions(wanted) => stop.or_else(|| server.long_running.since_with(wanted)),
+            Obstacle::World => server.gates.long_running.since().into_iter().chain(stop).min(),
+            Obstacle::Partitions(wanted) => {
+                stop.or_else(|| server.gates.long_running.since_with(wanted))
+            }
         };
         held.unwrap_or(began_us)
     };
@@ -52,7 +54,7 @@ fn since(server: &Shared, parked: &Parked) -> Option<i64> {
     let stop = server.keyspace.stopped_since();
     let waits_for_leave = round.pass.as_ref().is_some_and(|pass| !pass.is_admitted());
     if acquisition.wants_world() || waits_for_leave && server.keyspace.is_world_wanted() {
-        return stop.into_iter().chain(server.long_running.since()).min();
+        return stop.into_iter().chain(server.gates.long_running.since()).min();
     }
     if waits_for_leave {
         // For any of many threads, whichever is free first.
@@ -60,14 +62,14 @@ fn since(server: &Shared, parked: &Parked) -> Option<i64> {
     }
     stop.or_else(|| {
         let partition = acquisition.awaits()?;
-        server.long_running.since_with(&[partition])
+        server.gates.long_running.since_with(&[partition])
     })
 }
 
 /// Waits for those that were under way before that, for a client: on a heavy-work thread.
 pub fn await_those_before(server: &Shared, time_us: i64) -> Result<(), Refusal> {
-    while server.long_running.is_any_before(time_us) {
-        let since = || server.long_running.active_since().unwrap_or(time_us);
+    while server.gates.long_running.is_any_before(time_us) {
+        let since = || server.gates.long_running.active_since().unwrap_or(time_us);
         if left(server, since).is_some_and(|left| left <= 0) {
             return Err(BUSY);
         }

@@ -334,7 +334,7 @@ impl Session {
 
     /// The user whose rules hold for it; `None` if it has to say first who it is.
     pub fn effective_user(&self, server: &Shared) -> Option<Arc<User>> {
-        let default = || Some(server.users.default_user()).filter(|user| user.is_open());
+        let default = || Some(server.access.users.default_user()).filter(|user| user.is_open());
         self.user.clone().or_else(default)
     }
 

@@ -42,7 +42,7 @@ impl Engine {
 
     /// Has the keyspace ask and tell this engine; once.
     pub fn set_hooks(&'static self) {
-        let (keyspace, background) = (self.keyspace, self.background.clone());
+        let (keyspace, background) = (self.keyspace, self.threads.background.clone());
         keyspace
             .lazy_free_queue()
             .call_by(move || background.spawn(move |_| evict::free_garbage(self)));

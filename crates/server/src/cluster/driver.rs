@@ -198,7 +198,7 @@ impl BusDriver {
             Action::Deliver { channel, message, is_sharded } => {
                 let space = if is_sharded { Space::Shard } else { Space::Global };
                 let wakes = PendingWakes::default();
-                server.pubsub.publish(server.outbox(&wakes), space, &channel, &message);
+                server.pushes.pubsub.publish(server.outbox(&wakes), space, &channel, &message);
                 server.mailboxes.wake(&wakes);
             }
             Action::Follow { primary, ip: Some(ip), port } => {

@@ -151,13 +151,13 @@ impl ClusterNode {
     fn publish_if(&self, server: &Network, world: World) -> bool {
         let _publishing = self.publishing.lock().expect("no critical section here panics");
         let Some((next, generation)) = self.next_table(server) else { return true };
-        let present = server.routing.table();
-        if !present.is_same_as(&next) || !server.routing.is_on() {
+        let present = server.gates.routing.table();
+        if !present.is_same_as(&next) || !server.gates.routing.is_on() {
             if world == World::Going && present.loses_to(&next) {
                 return false;
             }
             let is_lost = present.loses_to(&next);
-            server.routing.publish(next);
+            server.gates.routing.publish(next);
             if is_lost {
                 review_waiting(server);
             }
@@ -172,7 +172,7 @@ impl ClusterNode {
     /// write yet: the thread of roles publishes when that is over.
     fn next_table(&self, server: &Network) -> Option<(RouteTable, u64)> {
         let core = self.lock()?;
-        if core.cluster.is_primary() && server.replica_role.is_replica() {
+        if core.cluster.is_primary() && server.gates.replica_role.is_replica() {
             return None;
         }
         let table = routes::of(&core.cluster, &server.config);

@@ -86,7 +86,7 @@ pub(super) fn run(start: ClusterStart, jobs: &Receiver<RoleJob>) {
             RoleJob::Resume => held = None,
             RoleJob::Drop(slots) => {
                 let server = start.server;
-                server.background.spawn_visit(move |lane| drop_slots(server, &slots, lane));
+                server.threads.background.spawn_visit(move |lane| drop_slots(server, &slots, lane));
             }
         }
     }
@@ -113,7 +113,7 @@ fn pause(start: ClusterStart, length: Duration) -> Held {
     let ClusterStart { server, links, node } = start;
     let length_us = i64::try_from(length.as_micros()).unwrap_or(i64::MAX);
     let ends_us = server.keyspace.clock().monotonic_us().saturating_add(length_us);
-    let ticket = server.pause.begin_own();
+    let ticket = server.gates.pause.begin_own();
     let mut world = Acquisition::of_world(server.keyspace);
     wait_for(&mut world);
     drop(world);

@@ -62,9 +62,9 @@ impl ClusterStart {
             log_notice!(server.log, "The cluster bus listens on {address}");
         }
         let mail = node.open(server, file, read);
-        server.set_bus(node);
+        server.pushes.set_bus(node);
         // Clients that come before the first table is made are told that nothing is served.
-        server.routing.publish(RouteTable::default());
+        server.gates.routing.publish(RouteTable::default());
         node.publish(server, World::Going);
         Ok(BusSockets { sockets: bound.into_iter().map(|(_, socket)| socket).collect(), mail })
     }

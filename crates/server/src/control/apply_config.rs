@@ -99,14 +99,16 @@ const EFFECTS: &[ConfigEffect] = &[
             "commandlog-large-reply-max-len",
         ],
         at_start: true,
-        apply: |server| server.command_log.configure(&server.config),
+        apply: |server| server.observed.command_log.configure(&server.config),
         ..PLAIN
     },
     // Slow events are noted from another duration on.
     ConfigEffect {
         of: &["latency-monitor-threshold"],
         at_start: true,
-        apply: |server| server.latency.configure(server.config.get(LATENCY_MONITOR_THRESHOLD)),
+        apply: |server| {
+            server.observed.latency.configure(server.config.get(LATENCY_MONITOR_THRESHOLD));
+        },
         ..PLAIN
     },
     // The statistics of keys are told what they are to keep.
@@ -122,7 +124,7 @@ const EFFECTS: &[ConfigEffect] = &[
         at_start: true,
         apply: |server| {
             let now_us = server.keyspace.clock().monotonic_us();
-            server.quotas.configure(&server.config, now_us);
+            server.gates.quotas.configure(&server.config, now_us);
         },
         ..PLAIN
     },
@@ -132,7 +134,7 @@ const EFFECTS: &[ConfigEffect] = &[
         at_start: true,
         apply: |server| {
             let channels = server.config.get(ACL_PUBSUB_DEFAULT);
-            server.users.set_all_channels(channels == AclPubsubDefault::AllChannels);
+            server.access.users.set_all_channels(channels == AclPubsubDefault::AllChannels);
         },
         ..PLAIN
     },
@@ -202,7 +204,7 @@ const EFFECTS: &[ConfigEffect] = &[
     ConfigEffect {
         of: &["maxmemory", "replica-ignore-maxmemory"],
         apply: |server| {
-            server.budget.configure(&server.config, &server.replica_role);
+            server.memory.budget.configure(&server.config, &server.gates.replica_role);
             warn_of_small_limit(server);
         },
         ..PLAIN
@@ -226,7 +228,7 @@ const EFFECTS: &[ConfigEffect] = &[
     // The table of clients' copies fits its limit.
     ConfigEffect {
         of: &["tracking-table-max-keys"],
-        apply: |server| server.tracking.fit_table(server.tracking_context()),
+        apply: |server| server.pushes.tracking.fit_table(server.tracking_context()),
         ..PLAIN
     },
     // Event loops are looked at more often, or less.
@@ -429,7 +431,7 @@ impl Prepared {
             // Nothing can fail behind it but by a bug.
             Self::AppendOnly => aof::switch_off(server),
             Self::OomScore => {
-                let is_replica = server.replica_role.is_replica();
+                let is_replica = server.gates.replica_role.is_replica();
                 // The log says what could not be done.
                 let _ = oom_score::adjust(&server.config, is_replica, &server.log);
             }
@@ -455,8 +457,8 @@ fn prepare_listeners(
 }
 
 fn prepare_workers(server: &'static Server, config: &Config) -> Result<Prepared, String> {
-    let before = server.worker_count();
-    let size = server.cores.workforce(config.get(WORKER_THREADS)).workers;
+    let before = server.threads.worker_count();
+    let size = server.threads.cores.workforce(config.get(WORKER_THREADS)).workers;
     let resized = server.worker_pool.resize(server, size);
     resized.map(|()| Prepared::Workers(before)).map_err(|error| plain(&error))
 }
@@ -479,13 +481,13 @@ fn prepare_directory(server: &'static Server, config: &Config) -> Result<Prepare
 }
 
 fn prepare_oom_score(server: &'static Server, config: &Config) -> Result<Prepared, String> {
-    let is_replica = server.replica_role.is_replica();
+    let is_replica = server.gates.replica_role.is_replica();
     oom_score::adjust(config, is_replica, &server.log)?;
     Ok(Prepared::OomScore)
 }
 
 fn prepare_log_file(server: &'static Server, config: &Config) -> Result<Prepared, String> {
-    if server.loading.is_on() || !config.get(APPENDONLY) {
+    if server.gates.loading.is_on() || !config.get(APPENDONLY) {
         return Ok(Prepared::Nothing);
     }
     let begins = !server.config.get(APPENDONLY);
@@ -503,14 +505,15 @@ pub(crate) fn prepare_tls(
     }
     let contexts = tls::Contexts::build(&settings_of(config), server.keyspace.clock());
     let contexts = contexts.map_err(|refusal| refusal.to_string())?;
-    let begun = server.tls.begin(server.cores.workforce(config.get(WORKER_THREADS)).workers);
+    let begun =
+        server.tls.begin(server.threads.cores.workforce(config.get(WORKER_THREADS)).workers);
     begun.map_err(|error| format!("Cannot start the threads of handshakes: {}", plain(&error)))?;
     Ok(Some(Arc::new(contexts)))
 }
 
 /// Brings in line what needs no more than a store; done once for all at the start.
 pub(crate) fn apply_settings(server: &'static Server) {
-    server.budget.configure(&server.config, &server.replica_role);
+    server.memory.budget.configure(&server.config, &server.gates.replica_role);
     let at_start = EFFECTS.iter().filter(|effect| effect.at_start);
     at_start.for_each(|effect| (effect.apply)(server));
 }
@@ -522,7 +525,7 @@ pub(crate) fn enter_directory(config: &Config) -> Result<(), String> {
 
 fn follow_log_file(server: &'static Server) {
     // The load looks at its end.
-    if !server.loading.is_on() && !server.config.get(APPENDONLY) {
+    if !server.gates.loading.is_on() && !server.config.get(APPENDONLY) {
         aof::switch_off(server);
     }
     // A replica tells what its log has.
@@ -541,7 +544,7 @@ fn fit_open_files(server: &Server, wanted: u32) -> Result<(), String> {
 }
 
 fn warn_of_small_limit(server: &Server) {
-    let (limit, used) = (server.budget.limit(), server.budget.used_exactly() as u64);
+    let (limit, used) = (server.memory.budget.limit(), server.memory.budget.used_exactly() as u64);
     if limit > 0 && limit < used {
         log_warning!(
             server.log,

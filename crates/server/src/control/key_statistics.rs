@@ -14,7 +14,7 @@ const BIG_KEYS_PAUSE_US: i64 = 10_000_000;
 
 /// Follows the configuration.
 pub(crate) fn configure(server: &Server) {
-    let statistics = &server.key_statistics;
+    let statistics = &server.observed.key_statistics;
     let rule = PrefixRule::of(&server.config.get(KEY_PREFIXES));
     let now_us = server.keyspace.clock().monotonic_us();
     statistics.hot.configure(server.config.get(HOT_KEYS_SAMPLE), rule, now_us);
@@ -34,16 +34,16 @@ impl KeyLooks {
         let now_us = server.keyspace.clock().monotonic_us();
         if now_us >= self.next_big_us && server.keyspace.big_keys().is_any() {
             self.next_big_us = now_us + BIG_KEYS_PAUSE_US;
-            server.background.spawn_visit(move |lane| {
+            server.threads.background.spawn_visit(move |lane| {
                 for by in [BigBy::Memory, BigBy::Elements] {
-                    server.key_statistics.big.look(server.keyspace, lane, by);
+                    server.observed.key_statistics.big.look(server.keyspace, lane, by);
                 }
             });
         }
         let pause_us = i64::from(server.config.get(KEY_PREFIXES_INTERVAL)) * 1_000_000;
-        if pause_us > 0 && now_us >= self.next_survey_us && !server.loading.is_on() {
+        if pause_us > 0 && now_us >= self.next_survey_us && !server.gates.loading.is_on() {
             self.next_survey_us = now_us + pause_us;
-            server.background.spawn_visit(move |lane| _ = survey_prefixes(server, lane));
+            server.threads.background.spawn_visit(move |lane| _ = survey_prefixes(server, lane));
         }
     }
 }
@@ -52,6 +52,6 @@ impl KeyLooks {
 pub(crate) fn survey_prefixes(server: &Server, lane: usize) -> PrefixSurvey {
     let rule = PrefixRule::of(&server.config.get(KEY_PREFIXES));
     let survey = prefixes::survey(server.keyspace, lane, &rule);
-    server.key_statistics.keep(survey.clone());
+    server.observed.key_statistics.keep(survey.clone());
     survey
 }

@@ -54,11 +54,11 @@ impl BaselineWindows {
             if entry.spec.flags.has(commands::Flags::BLOCKING) {
                 continue;
             }
-            let Some(turning) = server.baselines.look(entry.id, &stats) else { continue };
-            let figures = server.baselines.figures_of(entry.id).unwrap_or_default();
+            let Some(turning) = server.observed.baselines.look(entry.id, &stats) else { continue };
+            let figures = server.observed.baselines.figures_of(entry.id).unwrap_or_default();
             if turning == Turning::Strays {
                 let micros = figures.latest_us as u64;
-                server.latency.note_always(server.keyspace.clock(), EVENT, micros);
+                server.observed.latency.note_always(server.keyspace.clock(), EVENT, micros);
             }
             lines += 1;
             if lines > LINES_MOST {

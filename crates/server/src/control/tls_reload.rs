@@ -32,7 +32,7 @@ pub(crate) fn tick(server: &'static Server) {
     }
     watch.seen = Some(state);
     // A key may be long in coming: its password is hashed often.
-    server.background.spawn(move |_| _ = reload(server));
+    server.threads.background.spawn(move |_| _ = reload(server));
 }
 
 /// Loads what the directives name, as it is now.

@@ -29,7 +29,7 @@ const NOT_SAVED: Refusal = Refusal::error(
 pub(crate) fn declare(server: &Shared, lines: &[DeferredDirective]) -> Result<(), String> {
     let Some(path) = file(server) else {
         let declared = read_lines(server, lines)?;
-        server.users.replace_all(declared, password(server).as_deref());
+        server.access.users.replace_all(declared, password(server).as_deref());
         return Ok(());
     };
     if !lines.is_empty() {
@@ -44,7 +44,7 @@ fn read_lines(server: &Shared, lines: &[DeferredDirective]) -> Result<Declared, 
     for line in lines {
         let [name, words @ ..] = &*line.arguments else { continue };
         let shown = String::from_utf8_lossy(name);
-        let why = match server.users.declare(&mut declared, name, words) {
+        let why = match server.access.users.declare(&mut declared, name, words) {
             Ok(()) => continue,
             Err(DeclareError::Name) => "Spaces not allowed in ACL usernames".to_owned(),
             Err(DeclareError::Twice) => {
@@ -83,13 +83,13 @@ pub(crate) fn load_file(server: &Shared, path: &Path) -> Result<Vec<Arc<User>>, 
     let text = std::fs::read(path).map_err(|error| {
         format!("Error loading ACLs, opening file '{}': {}", path.display(), plain(&error))
     })?;
-    let declared = server.users.read_file(&text, &path.to_string_lossy())?;
-    Ok(server.users.replace_all(declared, password(server).as_deref()))
+    let declared = server.access.users.read_file(&text, &path.to_string_lossy())?;
+    Ok(server.access.users.replace_all(declared, password(server).as_deref()))
 }
 
 /// Writes all users to the file.
 pub(crate) fn save_file(server: &Shared, path: &Path) -> Result<(), Refusal> {
-    replace_file::replace_atomically(path, &server.users.write_file()).map_err(|error| {
+    replace_file::replace_atomically(path, &server.access.users.write_file()).map_err(|error| {
         let path = path.display();
         log_warning!(server.log, "Saving the users to '{path}' failed: {}", plain(&error));
         NOT_SAVED
@@ -98,11 +98,12 @@ pub(crate) fn save_file(server: &Shared, path: &Path) -> Result<(), Refusal> {
 
 /// The users for the configuration file, unless they have a file of their own.
 pub(crate) fn lines(server: &Shared) -> Option<Vec<UserLine>> {
-    let all = || server.users.all().iter().map(|user| server.users.words(user)).collect();
+    let all =
+        || server.access.users.all().iter().map(|user| server.access.users.words(user)).collect();
     file(server).is_none().then(all)
 }
 
 /// Brings the default user's password in line with `requirepass`.
 pub(crate) fn adopt_password(server: &Shared) {
-    server.users.set_default_password(password(server).as_deref());
+    server.access.users.set_default_password(password(server).as_deref());
 }

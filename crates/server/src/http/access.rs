@@ -70,7 +70,7 @@ pub(super) fn authenticate(
 ) -> Result<Arc<User>, StatusCode> {
     let Some(value) = headers.get(AUTHORIZATION) else { return unnamed(server, peer) };
     named(server, value.as_bytes()).ok_or_else(|| {
-        server.auth_failures.note_failure(Peer::Tcp(peer.into()), now_us(server));
+        server.access.auth_failures.note_failure(Peer::Tcp(peer.into()), now_us(server));
         StatusCode::UNAUTHORIZED
     })
 }
@@ -78,9 +78,12 @@ pub(super) fn authenticate(
 /// By how much the answer to a request with a password is late, as others from there have failed.
 pub(super) fn delay(server: &HttpState, peer: SocketAddr, headers: &HeaderMap) -> Option<Duration> {
     headers.get(AUTHORIZATION)?;
-    let delay =
-        server.auth_failures.delay(&server.config, Peer::Tcp(peer.into()), now_us(server))?;
-    server.stats.delayed_logins.fetch_add(1, Ordering::Relaxed);
+    let delay = server.access.auth_failures.delay(
+        &server.config,
+        Peer::Tcp(peer.into()),
+        now_us(server),
+    )?;
+    server.observed.stats.delayed_logins.fetch_add(1, Ordering::Relaxed);
     Some(delay)
 }
 
@@ -91,7 +94,7 @@ fn now_us(server: &HttpState) -> i64 {
 /// The default user, for a request without a name.
 fn unnamed(server: &HttpState, peer: SocketAddr) -> Result<Arc<User>, StatusCode> {
     let is_near = peer.ip().to_canonical().is_loopback();
-    let user = server.users.authenticate(DEFAULT, b"").ok_or(StatusCode::UNAUTHORIZED)?;
+    let user = server.access.users.authenticate(DEFAULT, b"").ok_or(StatusCode::UNAUTHORIZED)?;
     match is_near || !server.config.get(PROTECTED_MODE) {
         true => Ok(user),
         false => Err(StatusCode::FORBIDDEN),
@@ -103,7 +106,7 @@ fn named(server: &HttpState, value: &[u8]) -> Option<Arc<User>> {
     let text = std::str::from_utf8(value).ok()?;
     let (scheme, given) = text.split_once(' ')?;
     if scheme.eq_ignore_ascii_case("bearer") {
-        return server.users.authenticate(DEFAULT, given.trim().as_bytes());
+        return server.access.users.authenticate(DEFAULT, given.trim().as_bytes());
     }
     if !scheme.eq_ignore_ascii_case("basic") {
         return None;
@@ -112,5 +115,5 @@ fn named(server: &HttpState, value: &[u8]) -> Option<Arc<User>> {
     let at = decoded.iter().position(|byte| *byte == b':')?;
     let (name, password) = (&decoded[..at], &decoded[at + 1..]);
     let name = if name.is_empty() { DEFAULT } else { name };
-    server.users.authenticate(name, password)
+    server.access.users.authenticate(name, password)
 }

@@ -108,7 +108,7 @@ impl Core {
     /// What we are.
     pub(super) fn standing(&self, server: &Network) -> Standing {
         let is_connected = self.link.state() == LinkState::Connected;
-        let role = match server.replica_role.is_replica() {
+        let role = match server.gates.replica_role.is_replica() {
             false => Role::Primary,
             true => Role::Replica { is_connected },
         };
@@ -149,7 +149,7 @@ impl Core {
     /// The data that a start has loaded stand there in a history: a replica may go on from there,
     /// and replicas of a primary may. Nothing has changed since.
     pub(super) fn resume(&mut self, server: &Network, saved: SavedHistory) {
-        self.history = match server.replica_role.is_replica() {
+        self.history = match server.gates.replica_role.is_replica() {
             true => History::of_replica(saved),
             false => {
                 let fresh = ReplicationId::from_random(random_bytes());
@@ -160,7 +160,7 @@ impl Core {
         self.begin_stream(server, saved.offset);
         self.publish(server);
         let database = saved.database as usize;
-        if server.replica_role.is_replica() {
+        if server.gates.replica_role.is_replica() {
             server.journal.select(database);
         } else if database != 0 {
             // Replicas that go on have selected it.
@@ -299,14 +299,14 @@ impl Core {
     /// Tells others what concerns them.
     pub(super) fn publish(&self, server: &Network) {
         let (config, state) = (&server.config, self.link.state());
-        let is_replica = server.replica_role.is_replica();
+        let is_replica = server.gates.replica_role.is_replica();
         // While other data come in the place of ours, these stand nowhere.
         let stands = !is_replica || self.link.stands_in(self.history.id());
         let stream = self.stream.as_ref().filter(|_| stands);
         let (id, shift, second) = (self.history.id(), self.shift, self.history.second());
         let history = stream.map(|_| StreamHistory { id, shift, second });
         server.journal.set_history(history);
-        let refusals = &server.write_refusals;
+        let refusals = &server.gates.write_refusals;
         refusals.set(FEW_REPLICAS, !is_replica && !self.primary.allows_writes());
         let is_read_only = config.get(REPLICA_READ_ONLY);
         let is_new = server.journal.set_takes_local(!is_read_only);
@@ -316,12 +316,12 @@ impl Core {
         }
         refusals.set(READ_ONLY, is_replica && is_read_only);
         let hides = is_replica && !config.get(REPLICA_SERVE_STALE_DATA);
-        server.replica_role.set_stale(hides && state != LinkState::Connected);
+        server.gates.replica_role.set_stale(hides && state != LinkState::Connected);
         let acks = self.primary.acks().map(|(applied, synced)| ReplicaAck {
             applied: self.lsn(applied),
             synced: self.lsn(synced),
         });
-        server.replica_acks.set(acks.collect());
+        server.journal.replica_acks.set(acks.collect());
     }
 
     /// What is to be done.

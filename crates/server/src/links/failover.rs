@@ -121,7 +121,7 @@ impl Links {
         if self.failover_state() != FailoverState::None {
             return Err(UNDER_WAY);
         }
-        if server.replica_role.is_replica() {
+        if server.gates.replica_role.is_replica() {
             return Err("FAILOVER is not valid when server is a replica.");
         }
         let replicas = self.report(server).replicas;
@@ -134,7 +134,7 @@ impl Links {
             None => log_notice!(server.log, "FAILOVER requested to any replica."),
         }
         // Writes wait from the answer on, and until it is over.
-        let pause = server.pause.begin_own();
+        let pause = server.gates.pause.begin_own();
         let run = move || {
             let done = self.carry_out(server, &request);
             // A writer that goes on finds it over.
@@ -196,7 +196,7 @@ impl Links {
             if self.failover.lock().is_aborted {
                 return Err("Failover manually aborted");
             }
-            if server.replica_role.is_replica() {
+            if server.gates.replica_role.is_replica() {
                 return Err(DEMOTED);
             }
             let report = self.report(server);
@@ -233,7 +233,7 @@ impl Links {
         let _turn = self.role_turn.lock().unwrap_or_else(PoisonError::into_inner);
         let mut world = Acquisition::of_world(server.keyspace);
         wait_for(&mut world);
-        if server.replica_role.is_replica() {
+        if server.gates.replica_role.is_replica() {
             return Err(DEMOTED);
         }
         self.core(server).position(server).ok_or("There is no backlog any more")?;

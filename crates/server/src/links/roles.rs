@@ -67,7 +67,7 @@ impl Links {
         }
         wait_for(&mut world);
         // Since the gates a load may have begun: a part of its data is nothing to lead with.
-        if server.loading.is_on() || server.loading.is_beside() {
+        if server.gates.loading.is_on() || server.gates.loading.is_beside() {
             return (world, Err(LOADING));
         }
         let (mut world, reply) = match change.target {
@@ -132,7 +132,7 @@ impl Links {
         let mut core = self.core(server);
         // The port is known by now.
         core.configure(server);
-        if !server.replica_role.is_replica() {
+        if !server.gates.replica_role.is_replica() {
             // Our own records end here, and with them what the position counts.
             set_replica(server, true);
         }
@@ -201,8 +201,8 @@ impl Links {
 
 /// Whether something keeps the stream from being applied that may last.
 fn is_applier_kept(server: &Network) -> bool {
-    let is_paused = server.pause.holds_writes(server.keyspace.clock().now_ms());
-    is_paused || server.log_gate.is_closed() || server.snapshot_gate.is_closed()
+    let is_paused = server.gates.pause.holds_writes(server.keyspace.clock().now_ms());
+    is_paused || server.gates.log_gate.is_closed() || server.gates.snapshot_gate.is_closed()
 }
 
 /// The primary that the configuration names.
@@ -226,7 +226,7 @@ fn unblock_all(server: &Network) {
 /// A full sync that failed has left no log behind: who leads keeps one again.
 fn begin_missing_log(server: &'static Network) {
     if server.config.get(APPENDONLY) && server.aof.phase() == aof::Phase::Off {
-        server.background.spawn(move |_| {
+        server.threads.background.spawn(move |_| {
             if let Err(why) = aof::restart(server) {
                 log_warning!(server.log, "{why}");
             }

@@ -169,7 +169,7 @@ async fn tick_link(thread: Rc<LinksThread>) {
 /// Asks replicas how far they are, when somebody waits for that.
 async fn ask_for_acks(thread: Rc<LinksThread>) {
     loop {
-        let acks = &thread.server.replica_acks;
+        let acks = &thread.server.journal.replica_acks;
         poll_fn(|cx| match acks.take_wanted(cx.waker()) {
             true => Poll::Ready(()),
             false => Poll::Pending,
@@ -321,7 +321,7 @@ impl LinksThread {
         if let Some(AskedSync::Psync { failover, .. }) = asked {
             *failover = false;
         }
-        server.background.spawn(move |_| {
+        server.threads.background.spawn(move |_| {
             let target = ReplicaofTarget::NoOne;
             let change = RoleChange { target, client: &client, may_let_go: true };
             // Where that cannot be, the client is told so as a replica tells it.

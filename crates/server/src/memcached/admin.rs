@@ -125,6 +125,6 @@ impl RequestContext<'_> {
             work(lane, reply);
             Ok(())
         };
-        Step::offload(server.background.run_with_locks(call, Box::new(work)))
+        Step::offload(server.threads.background.run_with_locks(call, Box::new(work)))
     }
 }

@@ -36,7 +36,7 @@ pub(crate) fn is_authenticated(server: &MemcachedServer, session: &Session) -> b
 /// Whether clients may say who they are: one that need not can still be another than the default
 /// user.
 fn offers_login(server: &MemcachedServer) -> bool {
-    needs_login(server) || server.users.all().len() > 1
+    needs_login(server) || server.access.users.all().len() > 1
 }
 
 /// A request by which a client says who it is, and whose answer is late as others from there have
@@ -56,10 +56,10 @@ pub(crate) fn delay(
         _ => false,
     };
     let now_us = server.keyspace.clock().monotonic_us();
-    let late = || server.auth_failures.delay(&server.config, session.client.peer, now_us);
+    let late = || server.access.auth_failures.delay(&server.config, session.client.peer, now_us);
     let delay = is_attempt.then(late).flatten()?;
     let entry = server.memcached.commands(server).entry(CommandKind::LogIn)?;
-    server.stats.delayed_logins.fetch_add(1, Ordering::Relaxed);
+    server.observed.stats.delayed_logins.fetch_add(1, Ordering::Relaxed);
     Some((delay, entry))
 }
 
@@ -146,7 +146,7 @@ impl RequestContext<'_> {
         self.count(Counter::AuthCommands);
         let is_ours = *user == *server.config.get(MEMCACHED_USER);
         let found = if server.memcached.users.admits(user, password) {
-            Some(server.users.default_user())
+            Some(server.access.users.default_user())
         } else {
             let name = if is_ours { DEFAULT_USER } else { user };
             let context = acl::Context::TopLevel;

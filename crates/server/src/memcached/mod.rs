@@ -113,7 +113,7 @@ impl Memcached {
         let now = server.keyspace.clock().now_ms();
         let is_due = at != 0 && at <= now && !server.keyspace.settings().holds_expiry(now);
         if is_due && self.flush_at.swap(0, Ordering::Relaxed) == at {
-            server.background.spawn_visit(move |lane| flush::flush_when_due(server, lane));
+            server.threads.background.spawn_visit(move |lane| flush::flush_when_due(server, lane));
         }
     }
 }

@@ -99,8 +99,8 @@ impl RequestContext<'_> {
         self.stat("rusage_system", format_args!("{:.6}", system.as_secs_f64()));
         self.stat("max_connections", server.config.get(MAXCLIENTS));
         self.stat("curr_connections", server.clients.count());
-        self.stat("total_connections", server.stats.connections.load(Ordering::Relaxed));
-        let rejected = server.stats.rejected_connections.load(Ordering::Relaxed);
+        self.stat("total_connections", server.observed.stats.connections.load(Ordering::Relaxed));
+        let rejected = server.observed.stats.rejected_connections.load(Ordering::Relaxed);
         self.stat("rejected_connections", rejected);
         self.stat("connection_structures", server.clients.count());
         for (name, count) in server.memcached.counters.sums_since_reset() {
@@ -110,12 +110,12 @@ impl RequestContext<'_> {
             self.stat("idle_kicks", server.memcached.idle_kicks.load(Ordering::Relaxed));
         }
         let counters = server.keyspace.counters();
-        let totals = Totals::of(server.all_worker_counters());
+        let totals = Totals::of(server.threads.all_worker_counters());
         self.stat("bytes_read", totals.net_in);
         self.stat("bytes_written", totals.net_out);
-        self.stat("limit_maxbytes", server.budget.configured());
+        self.stat("limit_maxbytes", server.memory.budget.configured());
         self.stat("accepting_conns", 1);
-        self.stat("threads", server.worker_count());
+        self.stat("threads", server.threads.worker_count());
         let watchers = &server.memcached.watchers;
         self.stat("log_worker_written", watchers.lines());
         self.stat("log_watchers", watchers.len());
@@ -190,7 +190,7 @@ impl RequestContext<'_> {
         let binds = config.get(BIND);
         let binds: Vec<&str> = binds.iter().map(|bind| bind.address.as_str()).collect();
         let evicts = config.get(MAXMEMORY_POLICY) != MaxmemoryPolicy::Noeviction;
-        self.stat("maxbytes", server.budget.configured());
+        self.stat("maxbytes", server.memory.budget.configured());
         self.stat("maxconns", config.get(MAXCLIENTS));
         self.stat("tcpport", config.get(MEMCACHED_PORT));
         self.stat("udpport", config.get(MEMCACHED_UDP_PORT));
@@ -208,7 +208,7 @@ impl RequestContext<'_> {
         self.stat("domain_socket", text(&config.get(MEMCACHED_UNIXSOCKET)));
         self.stat("umask", format_args!("{:o}", config.get(MEMCACHED_UNIXSOCKETPERM)));
         self.stat("idle_timeout", config.get(TIMEOUT));
-        self.stat("num_threads", server.worker_count());
+        self.stat("num_threads", server.threads.worker_count());
         self.stat("tcp_backlog", config.get(TCP_BACKLOG));
         self.stat(
             "binding_protocol",
@@ -261,7 +261,7 @@ impl RequestContext<'_> {
     /// One class of slabs stands for the arena, which has hundreds, and gives its pages back.
     fn report_slabs(&mut self) {
         let server = self.server;
-        let used = server.budget.used_exactly();
+        let used = server.memory.budget.used_exactly();
         let items = server.keyspace.len(self.session.database);
         if items > 0 {
             // A chunk is as large as an item is on average.

@@ -166,7 +166,7 @@ impl CopiedKey {
         let millis = &mut [0; 20];
         let millis = format_i64(left.unwrap_or(0), millis);
         // In a cluster the slot is not the target's yet.
-        let is_routed = self.server.routing.is_on();
+        let is_routed = self.server.gates.routing.is_on();
         let word: &[u8] = if is_routed { b"RESTORE-ASKING" } else { b"RESTORE" };
         let words = [word, &*self.key.1, millis, &payload, b"REPLACE"];
         let count = if order.replaces { words.len() } else { words.len() - 1 };

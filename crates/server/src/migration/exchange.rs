@@ -304,7 +304,7 @@ async fn visit<T: Send + 'static>(
     work: impl FnOnce(&mut Load, usize) -> T + Send + 'static,
 ) -> Option<(Load, T)> {
     let (sender, receiver) = oneshot::channel();
-    server.background.spawn_visit(move |lane| {
+    server.threads.background.spawn_visit(move |lane| {
         let result = work(&mut load, lane);
         // The client waits for it as long as the process lasts.
         let _ = sender.send((load, result));

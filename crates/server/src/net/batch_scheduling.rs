@@ -54,8 +54,8 @@ impl BatchScheduling {
     /// Notes whether the worker is busy where the log's thread looks.
     fn record(&self, server: &Network, is_busy: bool) {
         match (self.is_busy.replace(is_busy), is_busy) {
-            (false, true) => server.busy_workers.fetch_add(1, Ordering::Relaxed),
-            (true, false) => server.busy_workers.fetch_sub(1, Ordering::Relaxed),
+            (false, true) => server.threads.busy_workers.fetch_add(1, Ordering::Relaxed),
+            (true, false) => server.threads.busy_workers.fetch_sub(1, Ordering::Relaxed),
             _ => return,
         };
     }
@@ -67,14 +67,14 @@ pub(crate) fn tick(worker: &Worker) {
     let Some(is_busy) = scheduling.sample(worker.ticked_us(), scheduler::ran_us) else { return };
     scheduling.record(server, is_busy);
     let is_due = is_busy && worker.has_neighbours() && server.config.get(SERVER_BATCH_SCHEDULING);
-    if is_due != scheduling.is_shown.get() && server.cores.interrupt_others(!is_due) {
+    if is_due != scheduling.is_shown.get() && server.threads.cores.interrupt_others(!is_due) {
         scheduling.is_shown.set(is_due);
     }
 }
 
 /// A worker begins. The thread that started it may have been courteous.
 pub(crate) fn begin(worker: &Worker) {
-    worker.server.cores.interrupt_others(true);
+    worker.server.threads.cores.interrupt_others(true);
 }
 
 /// A worker ends.

@@ -505,7 +505,7 @@ fn shake_hands(
 ) {
     let room = (server.config.get(MAXCLIENTS) as usize).saturating_sub(server.clients.count());
     let Some(contexts) = server.tls.contexts().filter(|_| room > 0) else {
-        server.stats.rejected_connections.fetch_add(1, Ordering::Relaxed);
+        server.observed.stats.rejected_connections.fetch_add(1, Ordering::Relaxed);
         return;
     };
     let done = move |handshaken: Handshaken| match handshaken {
@@ -520,7 +520,7 @@ fn shake_hands(
     };
     let arrival = Arrival { socket, contexts, room, done: Box::new(done) };
     if !server.tls.shake_hands(arrival) {
-        server.stats.rejected_connections.fetch_add(1, Ordering::Relaxed);
+        server.observed.stats.rejected_connections.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -533,7 +533,7 @@ pub(crate) fn accept(
 ) {
     let is_local = ends.0.is_local();
     if !has_room(server, is_local) {
-        server.stats.rejected_connections.fetch_add(1, Ordering::Relaxed);
+        server.observed.stats.rejected_connections.fetch_add(1, Ordering::Relaxed);
         refusal::too_many(&mut stream, protocol);
         return;
     }
@@ -542,11 +542,11 @@ pub(crate) fn accept(
         Protocol::Memcached => memcached::needs_login(server),
     };
     if server.config.get(PROTECTED_MODE) && !has_password && !is_local {
-        server.stats.rejected_connections.fetch_add(1, Ordering::Relaxed);
+        server.observed.stats.rejected_connections.fetch_add(1, Ordering::Relaxed);
         refusal::protected(&mut stream, protocol);
         return;
     }
-    server.stats.connections.fetch_add(1, Ordering::Relaxed);
+    server.observed.stats.connections.fetch_add(1, Ordering::Relaxed);
     let descriptor = match &stream {
         RawStream::Tcp(stream) => stream.as_raw_fd(),
         RawStream::Unix(stream) => stream.as_raw_fd(),
@@ -557,7 +557,7 @@ pub(crate) fn accept(
     if protocol == Protocol::Memcached {
         memcached::watch::notify_arrival(server, &client);
     }
-    let user = Some(server.users.default_user()).filter(|_| !has_password);
+    let user = Some(server.access.users.default_user()).filter(|_| !has_password);
     let mut session = Session::new(client, user, is_local);
     if let RawStream::Tls(stream) = &stream {
         certificate_user::introduce(server, &mut session, stream.session());

@@ -112,7 +112,7 @@ impl Network {
     pub(crate) fn session_ended(&self, id: ClientId) {
         if let Some(client) = self.clients.find(id) {
             self.memcached.watchers.remove(&client);
-            self.monitors.remove(&client);
+            self.pushes.monitors.remove(&client);
         }
         self.clients.remove(id);
     }
@@ -123,7 +123,7 @@ impl Network {
     }
 
     pub(crate) fn note_protocol_error(&self, session: &Session, error: &ProtocolError) {
-        self.stats.error(b"ERR");
+        self.observed.stats.error(b"ERR");
         if *error == ProtocolError::SecurityAttack {
             let peer = session.client.peer;
             log_warning!(
@@ -137,7 +137,7 @@ impl Network {
     }
 
     pub(crate) fn note_query_buffer_overrun(&self, session: &Session) {
-        self.stats.query_buffer_overruns.fetch_add(1, Ordering::Relaxed);
+        self.observed.stats.query_buffer_overruns.fetch_add(1, Ordering::Relaxed);
         let (id, peer) = (session.client.id, session.client.peer);
         log_notice!(
             self.log,

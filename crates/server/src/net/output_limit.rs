@@ -70,7 +70,7 @@ pub(crate) fn is_exceeded(
 
 /// Says that a client is closed for its limits.
 pub(crate) fn record(server: &Network, client: &Arc<Client>, now: UnixMillis) {
-    server.stats.output_limit_disconnections.fetch_add(1, Ordering::Relaxed);
+    server.observed.stats.output_limit_disconnections.fetch_add(1, Ordering::Relaxed);
     let client = describe(server, client, now);
     log_warning!(
         server.log,

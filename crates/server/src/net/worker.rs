@@ -221,9 +221,9 @@ pub(crate) fn run(
     bind(&worker);
     runtime.block_on(async {
         let metrics = Handle::current().metrics();
-        server.loops.enter(lane, Box::new(move || turns_of(&metrics)));
+        server.threads.loops.enter(lane, Box::new(move || turns_of(&metrics)));
         receive(Rc::clone(&worker), inbox).await;
-        server.loops.leave(lane);
+        server.threads.loops.leave(lane);
     });
     batch_scheduling::end(&worker);
 }
@@ -325,9 +325,9 @@ async fn look_at_sockets(worker: Rc<Worker>) {
 
 fn bind(worker: &Worker) {
     if worker.server.config.get(SERVER_THREAD_AFFINITY) {
-        worker.server.cores.bind(worker.lane.number);
+        worker.server.threads.cores.bind(worker.lane.number);
     } else {
-        worker.server.cores.release();
+        worker.server.threads.cores.release();
     }
 }
 
@@ -406,7 +406,10 @@ pub(crate) fn subscriber_sets_of<'a>(
     let subscribed = session.subscriptions.iter().flat_map(|all| all.subscriber_sets());
     let watch = session.memcached.iter().filter_map(|state| state.watch.as_ref());
     let watched = watch.flat_map(|watch| server.memcached.watchers.subscriber_sets(watch.classes));
-    subscribed.chain(server.monitors.subscribers_of(&session.client)).chain(watched).collect()
+    subscribed
+        .chain(server.pushes.monitors.subscribers_of(&session.client))
+        .chain(watched)
+        .collect()
 }
 
 #[cfg(test)]
@@ -434,7 +437,7 @@ mod tests {
         // One of three is no half.
         worker.adopted.set(3);
         worker.neighbours.set(1);
-        let is_busy = || server.busy_workers.load(Ordering::Relaxed) == 1;
+        let is_busy = || server.threads.busy_workers.load(Ordering::Relaxed) == 1;
         work_until(&is_busy);
         assert!(scheduler::interrupts_others());
         worker.neighbours.set(2);

@@ -56,7 +56,7 @@ pub(crate) async fn run(worker: Rc<Worker>) {
 
 /// Makes room where no command asks for it; whether more is to be made.
 fn pay_debt(worker: &Worker) -> bool {
-    let budget = &worker.server.budget;
+    let budget = &worker.server.memory.budget;
     if budget.is_exceeded(0) && !budget.is_settled(worker.ticked_us()) {
         evict::make_room(worker, 0);
     }

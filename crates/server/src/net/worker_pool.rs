@@ -45,7 +45,7 @@ impl WorkerPool {
             result = threads.spawn(server);
         }
         let size = if result.is_ok() { size } else { before };
-        server.set_worker_count(size);
+        server.threads.set_worker_count(size);
         for inbox in threads.inboxes.drain(size..) {
             // A worker whose thread is gone has nothing left to hand over.
             let _ = inbox.send(Message::Retire);
@@ -56,12 +56,13 @@ impl WorkerPool {
     /// Gives a connection to the worker with the fewest.
     pub(crate) fn hand_over(&self, server: &Network, moving: Box<Moving>) {
         let threads = self.threads();
-        let load = |lane: &usize| server.worker_counters(*lane).sessions.load(Ordering::Relaxed);
+        let load =
+            |lane: &usize| server.threads.worker_counters(*lane).sessions.load(Ordering::Relaxed);
         let Some(lane) = (0..threads.inboxes.len()).min_by_key(load) else {
             // The process ends; so does the connection.
             return server.session_ended(moving.session.client.id);
         };
-        server.worker_counters(lane).sessions.fetch_add(1, Ordering::Relaxed);
+        server.threads.worker_counters(lane).sessions.fetch_add(1, Ordering::Relaxed);
         let sent = threads.inboxes[lane].send(Message::Adopt(moving));
         debug_assert!(sent.is_ok(), "a worker in the list receives");
     }

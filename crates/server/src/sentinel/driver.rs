@@ -243,7 +243,12 @@ impl Driver {
                 self.log(notice.level, &format!("{} {}", notice.event, notice.text));
                 let (server, wakes) = (self.server, PendingWakes::default());
                 let (channel, message) = (notice.event.as_bytes(), notice.text.as_bytes());
-                server.pubsub.publish(server.outbox(&wakes), Space::Global, channel, message);
+                server.pushes.pubsub.publish(
+                    server.outbox(&wakes),
+                    Space::Global,
+                    channel,
+                    message,
+                );
                 server.mailboxes.wake(&wakes);
             }
             Action::Log { level, text } => self.log(level, &text),

@@ -104,7 +104,7 @@ impl ReportSource for ServerReportSource {
         if heartbeat.stops(main, now_us, period) {
             return Some("the main thread".to_owned());
         }
-        let lane = self.server.loops.standing_still(now_us, period)?;
+        let lane = self.server.threads.loops.standing_still(now_us, period)?;
         Some(format!("worker-{lane}"))
     }
 }

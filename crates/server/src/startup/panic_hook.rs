@@ -18,7 +18,7 @@ pub(crate) fn watch(server: &'static Shared) {
 }
 
 fn log_panic(server: &Shared, panic: &PanicHookInfo<'_>) {
-    server.stats.panics.fetch_add(1, Ordering::Relaxed);
+    server.observed.stats.panics.fetch_add(1, Ordering::Relaxed);
     let text = text_of(panic.payload());
     let thread = std::thread::current();
     let thread = thread.name().unwrap_or("?");

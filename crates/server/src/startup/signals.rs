@@ -38,7 +38,7 @@ pub(crate) fn listen(server: &'static Server) -> io::Result<()> {
     });
     tokio::spawn(async move {
         while hang_up.recv().await.is_some() {
-            server.background.spawn(|_| server.memcached.users.reload(server));
+            server.threads.background.spawn(|_| server.memcached.users.reload(server));
         }
     });
     Ok(())

@@ -69,11 +69,11 @@ fn a_log_that_waits_for_its_first_rewrite_says_so() {
     let disk = new_disk();
     let server = start(&disk).unwrap();
     switch_off(server);
-    server.loading.begin(server.keyspace.clock(), 0);
+    server.gates.loading.begin(server.keyspace.clock(), 0);
     switch_on(server).unwrap();
     let (phase, told) = server.aof.status(0);
     assert!(phase == Phase::Starting && told.is_scheduled);
-    server.loading.end();
+    server.gates.loading.end();
     await_end("a switch", || is_told_to_be_on(server));
     assert!(server.aof.is_on());
     end(server);

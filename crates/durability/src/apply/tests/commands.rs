@@ -172,7 +172,7 @@ fn a_replica_has_what_its_primary_has() {
         };
         let differences = (lacks(&own, &theirs), lacks(&theirs, &own));
         assert_eq!(differences, (vec![], vec![]), "stream {seed}");
-        let errors = &rig.server.stats.unexpected_errors;
+        let errors = &rig.server.observed.stats.unexpected_errors;
         assert_eq!(errors.load(std::sync::atomic::Ordering::Relaxed), 0, "stream {seed}");
     }
 }

@@ -50,7 +50,7 @@ fn empty_lines_and_arrays_count_and_do_nothing() {
 #[test]
 fn what_was_given_up_is_never_applied() {
     let mut rig = Rig::new(2, 100);
-    let (server, pause) = (rig.server, rig.server.pause.begin_own());
+    let (server, pause) = (rig.server, rig.server.gates.pause.begin_own());
     rig.push(&["SET a 1"]);
     // By then the thread has it in hand, mostly; what is still queued is forgotten as well.
     (0..1000).for_each(|_| std::thread::yield_now());
@@ -112,7 +112,7 @@ fn a_command_that_fails_is_told_and_the_stream_goes_on() {
             let stream = [&["SET a 1", "SET other 1"], *lines, &["INCR other", "PING"]].concat();
             rig.push(&stream);
             rig.settle().unwrap_or_else(|why| panic!("{lines:?}: {why}"));
-            let counted = rig.server.stats.unexpected_errors.load(Ordering::Relaxed);
+            let counted = rig.server.observed.stats.unexpected_errors.load(Ordering::Relaxed);
             assert_eq!(counted, *errors, "{lines:?}");
             assert_eq!(rig.values("a b other"), format!("{expected} 2"), "{lines:?}");
             let journal = rig.journal.bytes();
@@ -134,7 +134,7 @@ fn commands_that_fail_beside_others_are_found_each_in_its_place() {
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     rig.push(&lines);
     rig.settle().unwrap();
-    assert_eq!(rig.server.stats.unexpected_errors.load(Ordering::Relaxed), 64);
+    assert_eq!(rig.server.observed.stats.unexpected_errors.load(Ordering::Relaxed), 64);
     assert_eq!(rig.journal.bytes(), encoded(&lines));
     assert!(flush(rig.server));
     let first = rig.server;
@@ -194,7 +194,9 @@ fn a_disk_that_keeps_nothing_ends_the_process_or_is_told_of() {
         disk.fail_from(disk.calls() + 1, Fault::Error(28));
         rig.push(&["SET a 2"]);
         rig.settle().unwrap();
-        await_end("the log has failed", || server.write_refusals.is_disk_failing(&server.config));
+        await_end("the log has failed", || {
+            server.gates.write_refusals.is_disk_failing(&server.config)
+        });
         rig.push(&["SET a 3"]);
         let settled = rig.settle();
         let expected = Err("Replica was unable to write command to disk.".to_owned());
@@ -211,8 +213,8 @@ fn memory_that_is_short_does_not_keep_a_replica_from_following() {
     let mut rig = Rig::new(1, 0);
     let server = rig.server;
     server.config.set_many(&[b"maxmemory", b"1"], true).unwrap();
-    server.budget.configure(&server.config, &server.replica_role);
-    assert_eq!((server.budget.limit(), server.budget.configured()), (0, 1));
+    server.memory.budget.configure(&server.config, &server.gates.replica_role);
+    assert_eq!((server.memory.budget.limit(), server.memory.budget.configured()), (0, 1));
     rig.push(&["SET a 1", "EVAL return(redis.call('SET',KEYS[1],ARGV[1])) 1 b 2"]);
     rig.settle().unwrap();
     assert_eq!(rig.ask(0, "MGET a b"), "*2\r\n$1\r\n1\r\n$1\r\n2\r\n");

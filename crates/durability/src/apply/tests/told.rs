@@ -19,7 +19,7 @@ fn subscribers_hear_messages_and_events_in_the_order_of_the_stream() {
     server.config.set_many(&[b"notify-keyspace-events", b"KEA"], true).unwrap();
     engine::keyspace_settings::store_settings(server);
     let client = server.clients.register(Peer::Unix, Peer::Unix, 0, 0);
-    let mut subscriptions = Subscriptions::new(&server.pubsub, &server.mailboxes, &client);
+    let mut subscriptions = Subscriptions::new(&server.pushes.pubsub, &server.mailboxes, &client);
     subscriptions.add(SubscriptionKind::Channel, b"news");
     subscriptions.add(SubscriptionKind::Channel, b"__keyspace@0__:a");
     rig.push(&["PUBLISH news 1", "SET a 1", "MULTI", "PUBLISH news 2", "DEL a", "EXEC"]);
@@ -42,10 +42,10 @@ fn what_is_applied_counts() {
     rig.push(&["SET a 1", "PING", "MULTI", "SET a 2", "RPUSH l 1 2 3", "EXEC"]);
     rig.settle().unwrap();
     // A command is booked right before its offset is told, and the last count right behind it.
-    await_end("a count", || server.applier.commands.load(Ordering::Relaxed) == 4);
+    await_end("a count", || server.threads.applier.commands.load(Ordering::Relaxed) == 4);
     assert_eq!(changes() - before, 5);
     let set = server.table.resolve(super::words("SET a b").as_args()).unwrap().id;
-    assert_eq!(server.stats.calls_of(set).unwrap().calls, 2);
+    assert_eq!(server.observed.stats.calls_of(set).unwrap().calls, 2);
 }
 
 #[test]

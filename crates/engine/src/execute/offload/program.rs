@@ -67,7 +67,7 @@ impl Resumable for GuardedProgram {
             Ok(over) => Resumed::Over(Box::new(over)),
             Err(leaves) => {
                 let (offloaded, args) = *leaves;
-                Resumed::Away(lane.shared.background.run_program(offloaded, args))
+                Resumed::Away(lane.shared.threads.background.run_program(offloaded, args))
             }
         }
     }
@@ -82,7 +82,7 @@ impl Drop for GuardedProgram {
             return;
         }
         let server = unit.server;
-        if !server.shutdown_request.is_asked() {
+        if !server.gates.shutdown_request.is_asked() {
             server.keyspace.abort("a transaction was given up half way and cannot be undone");
         }
         // Its locks end with the process.
@@ -269,7 +269,7 @@ mod tests {
             wants_reply: true,
             widens: false,
             micros: 0,
-            count: server.background.count_program(),
+            count: server.threads.background.count_program(),
         }
     }
 
@@ -287,16 +287,16 @@ mod tests {
         for (undoable, seen) in [(true, Some(false)), (false, None)] {
             for comes_late in [false, true] {
                 let server = testing::engine();
-                server.shutdown_request.ask();
+                server.gates.shutdown_request.ask();
                 let offloaded = half_done(server, undoable);
                 assert_eq!(sight(server), None, "it has its lock");
                 if comes_late {
-                    server.background.shut_down(Duration::ZERO);
-                    let _ = server.background.run_program(offloaded, OwnedArgs::default());
+                    server.threads.background.shut_down(Duration::ZERO);
+                    let _ = server.threads.background.run_program(offloaded, OwnedArgs::default());
                 } else {
                     // No thread is there, and none can be made.
-                    server.background.refuse_threads(true);
-                    let _ = server.background.run_program(offloaded, OwnedArgs::default());
+                    server.threads.background.refuse_threads(true);
+                    let _ = server.threads.background.run_program(offloaded, OwnedArgs::default());
                 }
                 assert_eq!(sight(server), seen, "undoable: {undoable}, late: {comes_late}");
             }

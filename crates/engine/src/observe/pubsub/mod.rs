@@ -159,7 +159,7 @@ mod tests {
 
     fn subscriber(server: &'static Engine) -> (Arc<Client>, Subscriptions) {
         let client = server.clients.register(Peer::Unix, Peer::Unix, 0, 0);
-        let subscriptions = Subscriptions::new(&server.pubsub, &server.mailboxes, &client);
+        let subscriptions = Subscriptions::new(&server.pushes.pubsub, &server.mailboxes, &client);
         (client, subscriptions)
     }
 
@@ -171,12 +171,12 @@ mod tests {
         subscriptions.add(SubscriptionKind::Pattern, b"other*");
         subscriptions.add(SubscriptionKind::Channel, b"news");
         subscriptions.add(SubscriptionKind::ShardChannel, b"news");
-        assert_eq!(server.pubsub.count_receivers(Space::Global, b"news"), 2);
-        assert_eq!(server.pubsub.count_receivers(Space::Shard, b"news"), 1);
-        assert_eq!(server.pubsub.count_receivers(Space::Shard, b"n"), 0);
+        assert_eq!(server.pushes.pubsub.count_receivers(Space::Global, b"news"), 2);
+        assert_eq!(server.pushes.pubsub.count_receivers(Space::Shard, b"news"), 1);
+        assert_eq!(server.pushes.pubsub.count_receivers(Space::Shard, b"n"), 0);
         let outbox = Outbox { mailboxes: &server.mailboxes, wakes: &PendingWakes::default() };
-        assert_eq!(server.pubsub.publish(outbox, Space::Global, b"news", b"a"), 2);
-        assert_eq!(server.pubsub.publish(outbox, Space::Shard, b"news", b"b"), 1);
+        assert_eq!(server.pushes.pubsub.publish(outbox, Space::Global, b"news", b"a"), 2);
+        assert_eq!(server.pushes.pubsub.publish(outbox, Space::Shard, b"news", b"b"), 1);
         let expected = [
             "*3 $7 message $4 news $1 a ",
             "*4 $8 pmessage $2 n* $4 news $1 a ",
@@ -192,13 +192,13 @@ mod tests {
         let (_second, mut two) = subscriber(server);
         for kind in SubscriptionKind::ALL {
             assert!(one.add(kind, b"x") && two.add(kind, b"x") && !one.add(kind, b"x"));
-            assert_eq!(server.pubsub.registry(kind).count(), 1);
+            assert_eq!(server.pushes.pubsub.registry(kind).count(), 1);
             assert!(one.remove(kind, b"x", || ()) && !one.remove(kind, b"x", || ()));
-            assert_eq!(server.pubsub.registry(kind).count(), 1);
+            assert_eq!(server.pushes.pubsub.registry(kind).count(), 1);
         }
         drop(two);
         for kind in SubscriptionKind::ALL {
-            assert_eq!(server.pubsub.registry(kind).count(), 0);
+            assert_eq!(server.pushes.pubsub.registry(kind).count(), 0);
         }
     }
 }

@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn as_many_transactions_have_leave_as_there_are_threads_for() {
         let server = testing::engine();
-        let (background, keyspace) = (&server.background, server.keyspace);
+        let (background, keyspace) = (&server.threads.background, server.keyspace);
         let admitted = || {
             let passes: Vec<_> = (0..40).map(|_| HeavyPass::for_offload(keyspace)).collect();
             passes.iter().filter(|pass| pass.is_admitted()).count()

@@ -110,7 +110,7 @@ impl Unit {
 
     /// Counts the errors that its commands ended in.
     pub(super) fn count_errors(&mut self) {
-        let stats = &self.server.stats;
+        let stats = &self.server.observed.stats;
         let errors = std::mem::take(&mut self.errors);
         errors.iter().for_each(|(code, times)| stats.errors_of(code, *times));
     }

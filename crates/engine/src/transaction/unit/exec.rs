@@ -181,7 +181,7 @@ impl Program for Exec {
                 return Ok(());
             }
             // A thread that loads has had the world since the commands were queued.
-            let is_kept = self.server.loading.is_on() && self.queue.is_kept_from_loading();
+            let is_kept = self.server.gates.loading.is_on() && self.queue.is_kept_from_loading();
             let refusal = is_kept.then_some(LOADING).or_else(|| self.refusal_of_short(unit));
             if let Some(refusal) = refusal {
                 self.refuse_all(&refusal, unit, out);
@@ -330,7 +330,7 @@ impl Exec {
             accounting::account(lane, session, entry, args, micros, reply_bytes);
             accounting::feed_monitors(lane, session, database, entry, args);
             if failed {
-                lane.shared.stats.failed(lane.number, entry.id);
+                lane.shared.observed.stats.failed(lane.number, entry.id);
             }
         }
     }

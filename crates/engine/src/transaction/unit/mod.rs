@@ -295,7 +295,7 @@ impl Unit {
 
     /// Publishes a message with what the unit changes; for how many subscriptions it is now.
     pub fn publish(&mut self, publication: Publication) -> usize {
-        let receivers = publication.count_receivers(&self.server.pubsub);
+        let receivers = publication.count_receivers(&self.server.pushes.pubsub);
         self.publications.push((self.done.len(), publication));
         receivers
     }

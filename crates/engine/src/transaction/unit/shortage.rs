@@ -27,9 +27,9 @@ impl Shortage {
     /// As of now.
     #[inline]
     pub(crate) fn now(server: &Shared) -> Self {
-        let is_out_of_memory = server.budget.is_out_of_memory(0);
-        let reasons = server.write_refusals.active(&server.config);
-        let full = server.quotas.full_databases(server.keyspace);
+        let is_out_of_memory = server.memory.budget.is_out_of_memory(0);
+        let reasons = server.gates.write_refusals.active(&server.config);
+        let full = server.gates.quotas.full_databases(server.keyspace);
         Self { is_out_of_memory, reasons, full, is_obeyed: false }
     }
 
@@ -58,7 +58,7 @@ impl Shortage {
         if self.is_obeyed {
             return None;
         }
-        let reasons = self.reasons.in_role(&server.write_refusals);
+        let reasons = self.reasons.in_role(&server.gates.write_refusals);
         let refusal = reasons.refuse(&server.journal, flags, Role::Any);
         let is_refused = self.is_out_of_memory && flags.has(Flags::DENYOOM) && !allows_oom;
         refusal.or_else(|| is_refused.then_some(OUT_OF_MEMORY))

@@ -32,7 +32,7 @@ fn log(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resu
     let server = context.server;
     let count = match args.get(2) {
         Some(word) if is(word, "RESET") => {
-            server.acl_log.clear();
+            server.access.acl_log.clear();
             reply.ok();
             return Ok(Next::Done);
         }
@@ -40,7 +40,7 @@ fn log(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resu
         None => SHOWN,
     };
     let now_ms = server.keyspace.clock().now_ms();
-    let entries = server.acl_log.newest(usize::try_from(count).unwrap_or(0));
+    let entries = server.access.acl_log.newest(usize::try_from(count).unwrap_or(0));
     reply.array(entries.len());
     entries.iter().for_each(|entry| reply_entry(entry, now_ms, reply));
     Ok(Next::Done)

@@ -114,7 +114,7 @@ fn cat(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resu
         return Ok(Next::Done);
     };
     at_most(args, 3)?;
-    let Some(names) = context.server.users.catalogue().names_in(category) else {
+    let Some(names) = context.server.access.users.catalogue().names_in(category) else {
         return Err(quoting("Unknown category", shown(category, 128), ""));
     };
     let names: Vec<&str> = names.collect();

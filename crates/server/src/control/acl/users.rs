@@ -44,7 +44,7 @@ fn setuser(
         return Err(Refusal::error("ERR Usernames can't contain spaces or null characters"));
     }
     let words: Vec<&[u8]> = args.skip(3).iter().collect();
-    let user = context.server.users.set(&args[2], &words).map_err(|error| match error {
+    let user = context.server.access.users.set(&args[2], &words).map_err(|error| match error {
         RuleError::Wrong { word, why } => {
             quoting("Error in ACL SETUSER modifier", shown(&word, usize::MAX), &format!(": {why}"))
         }
@@ -85,7 +85,7 @@ fn getuser(
     args: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    let users = &context.server.users;
+    let users = &context.server.access.users;
     let Some(user) = users.named(&args[2]) else {
         reply.null();
         return Ok(Next::Done);
@@ -155,7 +155,7 @@ fn deluser(
     if names.iter().any(|name| name == DEFAULT_USER) {
         return Err(Refusal::error("ERR The 'default' user cannot be removed"));
     }
-    let users = &context.server.users;
+    let users = &context.server.access.users;
     let removed: Vec<Arc<User>> = names.iter().filter_map(|name| users.remove(name)).collect();
     reply.integer(removed.len() as i64);
     notify_clients(context, &removed)
@@ -191,7 +191,7 @@ fn dryrun(
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
     let server = context.server;
-    let Some(user) = server.users.named(&args[2]) else {
+    let Some(user) = server.access.users.named(&args[2]) else {
         return Err(quoting("User", &args[2], " not found"));
     };
     let (entry, tried) = match server.table.resolve(args.skip(3)) {
@@ -232,7 +232,7 @@ pub(super) const LIST: ControlCommand = Command {
 };
 
 fn list(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
-    let users = &context.server.users;
+    let users = &context.server.access.users;
     let all = users.all();
     reply.array(all.len());
     all.iter().for_each(|user| reply.bulk(&users.line(user)));
@@ -254,7 +254,7 @@ pub(super) const USERS: ControlCommand = Command {
 };
 
 fn users(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
-    let all = context.server.users.all();
+    let all = context.server.access.users.all();
     reply.array(all.len());
     all.iter().for_each(|user| reply.bulk(user.name()));
     Ok(Next::Done)

@@ -83,7 +83,7 @@ pub(super) fn slot_stats(
     args: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<(), Refusal> {
-    let routes = server.routing.table();
+    let routes = server.gates.routing.table();
     let is_ours = |slot: u16| routes.is_served(slot);
     let population = |slot: u16| server.keyspace.population(slot);
     let mut rows: Vec<(u16, usize)>;

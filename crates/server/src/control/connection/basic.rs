@@ -94,7 +94,7 @@ fn select(
 ) -> Result<Next, Refusal> {
     let server = context.server;
     let count = server.keyspace.database_count();
-    let index = database(&args[1], if server.routing.is_on() { usize::MAX } else { count })?;
+    let index = database(&args[1], if server.gates.routing.is_on() { usize::MAX } else { count })?;
     if index >= count {
         return Err(Refusal::error("ERR SELECT is not allowed in cluster mode"));
     }
@@ -200,7 +200,7 @@ fn reset(
 
 /// Makes the connection what it was when it came, but for the library's name, which stays true.
 fn begin_anew(server: &'static Shared, session: &mut Session) {
-    server.monitors.remove(&session.client);
+    server.pushes.monitors.remove(&session.client);
     session.end_transaction(server);
     session.unsubscribe_all();
     session.untrack();
@@ -209,7 +209,7 @@ fn begin_anew(server: &'static Shared, session: &mut Session) {
     session.client.set_flag(client_flags::READONLY, false);
     session.select(0);
     session.set_protocol(Resp::Two);
-    session.authenticate(Some(server.users.default_user()).filter(|user| user.is_open()));
+    session.authenticate(Some(server.access.users.default_user()).filter(|user| user.is_open()));
     session.no_touch = false;
     session.forget_fieldsets();
     session.reply_mode.reset();

@@ -72,7 +72,7 @@ fn auth_now(
 ) -> Result<Next, Refusal> {
     let server = context.server;
     let (user, password) = match args.len() {
-        2 if server.users.default_user().rules().needs_no_password() => {
+        2 if server.access.users.default_user().rules().needs_no_password() => {
             return Err(NO_PASSWORD_SET);
         }
         2 => (DEFAULT_USER, &args[1]),
@@ -207,9 +207,9 @@ fn delay(context: &mut Context<'_>) -> Option<Duration> {
     let server = context.server;
     let peer = context.session().ok()?.client.peer;
     let now_us = server.keyspace.clock().monotonic_us();
-    let delay = server.auth_failures.delay(&server.config, peer, now_us);
+    let delay = server.access.auth_failures.delay(&server.config, peer, now_us);
     let delay = delay.filter(|_| context.unit.is_none())?;
-    server.stats.delayed_logins.fetch_add(1, Ordering::Relaxed);
+    server.observed.stats.delayed_logins.fetch_add(1, Ordering::Relaxed);
     Some(delay)
 }
 

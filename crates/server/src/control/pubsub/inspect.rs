@@ -75,7 +75,7 @@ fn list(
     if args.len() > 3 {
         return Err(misused("PUBSUB", &args[1]));
     }
-    let registry = context.server.pubsub.registry(kind);
+    let registry = context.server.pushes.pubsub.registry(kind);
     if registry.count() <= CHANNELS_OF_A_WORKER {
         write_names(registry, args.get(2), reply);
         return Ok(Next::Done);
@@ -129,7 +129,7 @@ const SHARDNUMSUB: ControlCommand = Command {
 };
 
 fn count(server: &Server, kind: SubscriptionKind, args: Args<'_>, reply: &mut Reply<'_>) {
-    let (names, registry) = (args.skip(2), server.pubsub.registry(kind));
+    let (names, registry) = (args.skip(2), server.pushes.pubsub.registry(kind));
     reply.array(2 * names.len());
     for name in names.iter() {
         reply.bulk(name);
@@ -150,7 +150,7 @@ const NUMPAT: ControlCommand = Command {
 };
 
 fn num_pat(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
-    reply.integer(context.server.pubsub.registry(SubscriptionKind::Pattern).count() as i64);
+    reply.integer(context.server.pushes.pubsub.registry(SubscriptionKind::Pattern).count() as i64);
     Ok(Next::Done)
 }
 

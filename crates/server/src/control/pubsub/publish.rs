@@ -91,7 +91,7 @@ fn publish(
 fn has_many_patterns(server: &Server) -> bool {
     /// At 50 to 150 ns for each.
     const MANY: usize = 2000;
-    server.pubsub.registry(SubscriptionKind::Pattern).count() > MANY
+    server.pushes.pubsub.registry(SubscriptionKind::Pattern).count() > MANY
 }
 
 fn publish_offloaded(server: &'static Server) -> Next {

@@ -108,7 +108,7 @@ fn begin_one(
 ) {
     let Session { subscriptions, client, .. } = session;
     let all = subscriptions.get_or_insert_with(|| {
-        Box::new(Subscriptions::new(&server.pubsub, &server.mailboxes, client))
+        Box::new(Subscriptions::new(&server.pushes.pubsub, &server.mailboxes, client))
     });
     all.add(kind, name);
     confirm(reply, begun(kind), Some(name), counted(all, kind));

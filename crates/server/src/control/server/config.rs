@@ -145,7 +145,7 @@ fn reset_statistics(
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
     let server = context.server;
-    server.stats.reset();
+    server.observed.stats.reset();
     let counters = server.keyspace.counters();
     for count in [
         Count::Hits,
@@ -164,12 +164,12 @@ fn reset_statistics(
     server.aof.rewrite.reset_count();
     server.aof.stats.reset_delayed();
     server.keyspace.lazy_free_queue().reset();
-    server.budget.excess.reset();
-    server.defrag.stopwatch.reset();
+    server.memory.budget.excess.reset();
+    server.memory.defrag.stopwatch.reset();
     server.keyspace.stall_stats().reset();
-    server.acl_log.reset_counters();
-    server.loops.reset();
-    server.all_worker_counters().for_each(engine::runtime::counters::WorkerCounters::reset);
+    server.access.acl_log.reset_counters();
+    server.threads.loops.reset();
+    server.threads.all_worker_counters().for_each(engine::runtime::counters::WorkerCounters::reset);
     reply.ok();
     Ok(Next::Done)
 }

@@ -63,7 +63,7 @@ const START: ControlCommand = Command {
     subcommands: &[],
     run: |context, args, reply| {
         let settings = settings(args)?;
-        if !context.server.hot_keys.start(context.server.usage(), settings) {
+        if !context.server.observed.hot_keys.start(context.server.usage(), settings) {
             return Err(IN_PROGRESS);
         }
         reply.ok();
@@ -75,7 +75,7 @@ const STOP: ControlCommand = Command {
     spec: Spec { name: "STOP", summary: "Stops hotkeys tracking.", arity: exactly(2), ..BASE },
     subcommands: &[],
     run: |context, _, reply| {
-        match context.server.hot_keys.stop(context.server.usage()) {
+        match context.server.observed.hot_keys.stop(context.server.usage()) {
             true => reply.ok(),
             false => reply.null(),
         }
@@ -92,7 +92,7 @@ const RESET: ControlCommand = Command {
     },
     subcommands: &[],
     run: |context, _, reply| {
-        if !context.server.hot_keys.reset(context.server.usage()) {
+        if !context.server.observed.hot_keys.reset(context.server.usage()) {
             return Err(STOP_FIRST);
         }
         reply.ok();
@@ -112,7 +112,7 @@ const GET: ControlCommand = Command {
     },
     subcommands: &[],
     run: |context, _, reply| {
-        match context.server.hot_keys.report(context.server.usage()) {
+        match context.server.observed.hot_keys.report(context.server.usage()) {
             Some(report) => show(&report, reply),
             None => reply.null_array(),
         }

@@ -65,7 +65,7 @@ fn hot(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resu
     let (by, count) = options(args, &WORDS)?;
     let server = context.server;
     let now_us = server.keyspace.clock().monotonic_us();
-    let keys = server.key_statistics.hot.report(by, count, now_us);
+    let keys = server.observed.key_statistics.hot.report(by, count, now_us);
     reply.array(keys.len());
     for hot in keys {
         reply.map(4);
@@ -97,7 +97,7 @@ fn big(context: &mut Context<'_>, args: Args<'_>, _: &mut Reply<'_>) -> Result<N
     let (by, count) = options(args, &WORDS)?;
     let server = context.server;
     Ok(Next::offload(move |lane, _, reply| {
-        let mut keys = server.key_statistics.big.look(server.keyspace, lane, by);
+        let mut keys = server.observed.key_statistics.big.look(server.keyspace, lane, by);
         keys.truncate(count);
         reply.array(keys.len());
         for big in keys {
@@ -136,7 +136,7 @@ fn prefixes(context: &mut Context<'_>, args: Args<'_>, _: &mut Reply<'_>) -> Res
     Ok(Next::offload(move |lane, _, reply| {
         let survey = key_statistics::survey_prefixes(server, lane);
         let now_us = server.keyspace.clock().monotonic_us();
-        let requests = server.key_statistics.hot.requests_by_prefix(now_us);
+        let requests = server.observed.key_statistics.hot.requests_by_prefix(now_us);
         let told = survey.prefixes.len().min(count);
         // What is not told by its prefix is told as the rest.
         let mut rest = survey.others;
@@ -175,7 +175,7 @@ const RESET: ControlCommand = Command {
     subcommands: &[],
     run: |context, _, reply| {
         let now_us = context.server.keyspace.clock().monotonic_us();
-        context.server.key_statistics.hot.reset(now_us);
+        context.server.observed.key_statistics.hot.reset(now_us);
         reply.ok();
         Ok(Next::Done)
     },

@@ -75,7 +75,7 @@ fn graph(
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
     let name = &args[2];
-    let Some(event) = context.server.latency.event(name) else {
+    let Some(event) = context.server.observed.latency.event(name) else {
         let name = shown(name, usize::MAX);
         return Err(showing("ERR No samples available for event '", name, "'"));
     };
@@ -103,7 +103,7 @@ fn history(
     args: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    let event = context.server.latency.event(&args[2]).unwrap_or_default();
+    let event = context.server.observed.latency.event(&args[2]).unwrap_or_default();
     reply.array(event.samples.len());
     for sample in event.samples {
         reply.array(2);
@@ -126,7 +126,7 @@ const LATEST: ControlCommand = Command {
 };
 
 fn latest(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
-    let events = context.server.latency.all();
+    let events = context.server.observed.latency.all();
     reply.array(events.len());
     for (name, event) in events {
         let last = event.samples.back().expect("an event is noted with a sample");
@@ -157,7 +157,7 @@ fn reset(
     args: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    let monitor = &context.server.latency;
+    let monitor = &context.server.observed.latency;
     let count = match args.len() {
         2 => monitor.reset_all(),
         _ => args.skip(2).iter().filter(|name| monitor.reset(name)).count(),
@@ -191,7 +191,7 @@ fn histogram(
 }
 
 fn write_histogram(server: &'static Server, args: Args<'_>, reply: &mut Reply<'_>) {
-    let (table, stats) = (&server.table, &server.stats);
+    let (table, stats) = (&server.table, &server.observed.stats);
     let wanted: Vec<&CommandEntry> = match args.len() {
         _ if !server.config.get(LATENCY_TRACKING) => Vec::new(),
         2 => table.entries().iter().collect(),

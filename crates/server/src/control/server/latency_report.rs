@@ -35,7 +35,7 @@ pub(super) fn doctor_report(server: &Server) -> String {
     if threshold == 0 {
         return DISABLED.to_owned();
     }
-    let events = server.latency.all();
+    let events = server.observed.latency.all();
     if events.is_empty() {
         return CALM.to_owned();
     }

@@ -30,7 +30,7 @@ pub(super) const MONITOR: ControlCommand = Command {
         }
         // As in Redis, a client that watches already is not answered.
         if !client.has_flag(client_flags::MONITOR) {
-            server.monitors.add(&server.mailboxes, client);
+            server.pushes.monitors.add(&server.mailboxes, client);
             reply.ok();
         }
         Ok(Next::Done)

@@ -48,7 +48,7 @@ const USERS: ControlCommand = Command {
 };
 
 fn users(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
-    let accounts = context.server.quotas.all_users();
+    let accounts = context.server.gates.quotas.all_users();
     reply.array(accounts.len());
     for (name, account) in accounts {
         reply.map(7);
@@ -77,7 +77,7 @@ fn databases(
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
     let server = context.server;
-    let mut accounts = server.quotas.all_databases();
+    let mut accounts = server.gates.quotas.all_databases();
     accounts.retain(|(database, _)| *database < server.keyspace.database_count());
     reply.array(accounts.len());
     for (database, account) in accounts {
@@ -100,7 +100,7 @@ const RESET: ControlCommand = Command {
     },
     subcommands: &[],
     run: |context, _, reply| {
-        context.server.quotas.reset();
+        context.server.gates.quotas.reset();
         reply.ok();
         Ok(Next::Done)
     },

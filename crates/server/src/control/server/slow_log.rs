@@ -230,7 +230,7 @@ fn count(word: &[u8]) -> Result<usize, Refusal> {
 }
 
 fn show(context: &Context<'_>, what: CommandLogType, count: usize, reply: &mut Reply<'_>) -> Next {
-    let entries = context.server.command_log.newest(what, count);
+    let entries = context.server.observed.command_log.newest(what, count);
     reply.array(entries.len());
     for LogEntry { id, time, cost, arguments, peer, client_name } in entries {
         reply.array(6);
@@ -246,13 +246,13 @@ fn show(context: &Context<'_>, what: CommandLogType, count: usize, reply: &mut R
 }
 
 fn len(context: &Context<'_>, what: CommandLogType, reply: &mut Reply<'_>) -> Next {
-    let count = context.server.command_log.len(what);
+    let count = context.server.observed.command_log.len(what);
     reply.integer(i64::try_from(count).unwrap_or(i64::MAX));
     Next::Done
 }
 
 fn reset(context: &Context<'_>, what: CommandLogType, reply: &mut Reply<'_>) -> Next {
-    context.server.command_log.clear(what);
+    context.server.observed.command_log.clear(what);
     reply.ok();
     Next::Done
 }

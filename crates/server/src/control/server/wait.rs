@@ -55,7 +55,7 @@ pub(super) const WAITAOF: ControlCommand = Command {
 };
 
 fn wait(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
-    if context.server.replica_role.is_replica() {
+    if context.server.gates.replica_role.is_replica() {
         return Err(WAIT_ON_REPLICA);
     }
     let replicas = integer(args, 1)?;
@@ -75,7 +75,7 @@ fn wait_aof(
     }
     let replicas = parse_i64(&args[2]).filter(|&count| count >= 0).ok_or(NOT_POSITIVE)?;
     let timeout = timeout(context, args, 3)?;
-    if context.server.replica_role.is_replica() {
+    if context.server.gates.replica_role.is_replica() {
         return Err(WAITAOF_ON_REPLICA);
     }
     if local == 1 && context.server.aof.phase() == Phase::Off {

@@ -34,7 +34,7 @@ pub(super) fn me(caller: &Caller) -> String {
         ("user", bytes(caller.user.name())),
         ("commands", quoted(server.config.get(HTTP_COMMANDS).word())),
         ("databases", databases),
-        ("loading", server.loading.is_on().to_string()),
+        ("loading", server.gates.loading.is_on().to_string()),
         ("version", quoted(env!("CARGO_PKG_VERSION"))),
     ])
 }

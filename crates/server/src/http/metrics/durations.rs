@@ -78,7 +78,7 @@ pub(super) fn families() -> impl Iterator<Item = MetricFamily> {
 /// What 99 of 100 calls took at most: of late and at best, and how often the one strayed from the
 /// other.
 fn write_baselines(server: &HttpState, exposition: &mut Exposition) {
-    let figures = server.baselines.figures();
+    let figures = server.observed.baselines.figures();
     if figures.is_empty() {
         return;
     }

@@ -60,7 +60,7 @@ pub(super) fn families() -> Vec<MetricFamily> {
 
 pub(super) fn write(server: &HttpState, exposition: &mut Exposition) {
     let now_us = server.keyspace.clock().monotonic_us();
-    let statistics = &server.key_statistics;
+    let statistics = &server.observed.key_statistics;
     for (by, name, unit, help) in HOT {
         let keys = statistics.hot.report(by, KEYS_TOLD, now_us);
         exposition.family_if(!keys.is_empty(), name, MetricKind::Gauge, help);
@@ -86,7 +86,7 @@ pub(super) fn write(server: &HttpState, exposition: &mut Exposition) {
 }
 
 fn write_prefixes(server: &HttpState, exposition: &mut Exposition, now_us: i64) {
-    let survey = server.key_statistics.latest_survey();
+    let survey = server.observed.key_statistics.latest_survey();
     let told = || survey.prefixes.iter().take(PREFIXES_TOLD);
     let is_any = !survey.prefixes.is_empty();
     exposition.family_if(is_any, PREFIX_KEYS.0, MetricKind::Gauge, PREFIX_KEYS.1);
@@ -98,7 +98,7 @@ fn write_prefixes(server: &HttpState, exposition: &mut Exposition, now_us: i64) 
         exposition.sample(&[("prefix", &*label(prefix))], totals.bytes);
     }
     let mut requests: Vec<_> =
-        server.key_statistics.hot.requests_by_prefix(now_us).into_iter().collect();
+        server.observed.key_statistics.hot.requests_by_prefix(now_us).into_iter().collect();
     requests.sort_by(|one, other| other.1.total_cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
     let (name, help) = PREFIX_REQUESTS;
     exposition.family_if(!requests.is_empty(), name, MetricKind::Gauge, help);

@@ -60,7 +60,7 @@ pub(super) fn families() -> Vec<MetricFamily> {
 }
 
 pub(super) fn write(server: &HttpState, exposition: &mut Exposition, names_users: bool) {
-    let quotas = &server.quotas;
+    let quotas = &server.gates.quotas;
     if !quotas.are_booked() {
         return;
     }

@@ -138,7 +138,7 @@ mod tests {
             ours.set_nonblocking(true).unwrap();
             theirs.set_nonblocking(true).unwrap();
             let client = server.clients.register(Peer::Unix, Peer::Unix, 0, 0);
-            let session = Session::new(client, Some(server.users.default_user()), true);
+            let session = Session::new(client, Some(server.access.users.default_user()), true);
             let moving = Moving::fresh(RawStream::Unix(theirs), session);
             let mut serving =
                 ConnectionTask::new(Connection::new(Rc::clone(&worker), moving).unwrap());

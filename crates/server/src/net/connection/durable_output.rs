@@ -67,7 +67,7 @@ impl Connection {
     pub(super) fn hold(&mut self, output: &Output, begun: u64) {
         let (lsn, tells_of_write) = self.session.take_seen();
         let server = self.worker.server;
-        let awaits_file = tells_of_write && server.snapshot_fence.is_up();
+        let awaits_file = tells_of_write && server.journal.snapshot_fence.is_up();
         if awaits_file || !server.journal.is_durable(lsn) {
             let tells = if tells_of_write { Tells::Write } else { Tells::Read };
             self.hold_until(output, begun, (lsn, tells, awaits_file));
@@ -122,7 +122,7 @@ impl Connection {
     #[cold]
     fn release(&mut self, cx: &TaskContext<'_>, output: &mut Output) -> usize {
         let server = self.worker.server;
-        let (journal, fence) = (&server.journal, &server.snapshot_fence);
+        let (journal, fence) = (&server.journal, &server.journal.snapshot_fence);
         let Some(watermarks) = &mut self.watermarks else { return usize::MAX };
         let (mut passed, mut free) = (0, None);
         while let Some(&Watermark { ref reply, lsn, awaits_file, .. }) = watermarks.list.get(passed)
@@ -179,7 +179,7 @@ impl Connection {
                 (false, true)
             }
             Some(state) => {
-                server.stats.error(doubt.line().unwrap_or_default());
+                server.observed.stats.error(doubt.line().unwrap_or_default());
                 (true, write_failure(state, &doubt, &mut line))
             }
         };

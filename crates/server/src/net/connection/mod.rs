@@ -296,7 +296,7 @@ impl Body for Connection {
         self.give_up_wait();
         if let Some(all) = self.session.subscriptions.take() {
             if all.end_elsewhere() {
-                self.worker.server.background.spawn(move |_| drop(all));
+                self.worker.server.threads.background.spawn(move |_| drop(all));
             }
             self.session.client.take_deliveries();
         }

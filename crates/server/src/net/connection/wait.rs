@@ -91,7 +91,8 @@ impl Waits for Connection {
         let server = self.worker.server;
         let may_begin = match &mut self.suspension {
             Suspension::Pause => {
-                let left = server.pause.await_end(cx.waker(), server.keyspace.clock().now_ms());
+                let left =
+                    server.gates.pause.await_end(cx.waker(), server.keyspace.clock().now_ms());
                 left.inspect(|left| self.timer.wake_in(cx, *left)).is_none()
             }
             Suspension::Backpressure(gate) => !gate.wait(cx.waker()),
@@ -270,7 +271,7 @@ fn are_copied(safety: &mut Safety, server: &Network, cx: &TaskContext<'_>) -> bo
         return true;
     }
     let is_first = !std::mem::replace(&mut safety.asks, true);
-    server.replica_acks.wait(cx.waker(), is_first);
+    server.journal.replica_acks.wait(cx.waker(), is_first);
     waitaof::is_on_replicas(server, safety.lsn, safety.awaited)
 }
 
@@ -446,7 +447,7 @@ impl Connection {
         accounting::bill(worker, session, args.extent(), reply_bytes, ran.micros);
         accounting::feed_monitors(worker, session, database, entry, args);
         if ran.failed {
-            worker.server.stats.failed(worker.number, entry.id);
+            worker.server.observed.stats.failed(worker.number, entry.id);
         }
     }
 
@@ -485,7 +486,7 @@ impl Connection {
         accounting::account(worker, &self.session, entry, args.as_args(), *micros, bytes);
         accounting::bill(worker, &self.session, args.as_args().extent(), bytes, *micros);
         if *failed {
-            worker.server.stats.failed(worker.number, entry.id);
+            worker.server.observed.stats.failed(worker.number, entry.id);
         }
         self.leave_wait(reply);
     }
@@ -493,7 +494,7 @@ impl Connection {
     /// The command is over with this refusal: it has not run.
     fn leave_refused(&mut self, reply: Output) {
         if let Some(blocked) = self.blocked() {
-            self.worker.server.stats.rejected(self.worker.number, blocked.ran.entry.id);
+            self.worker.server.observed.stats.rejected(self.worker.number, blocked.ran.entry.id);
         }
         self.leave_wait(reply);
     }

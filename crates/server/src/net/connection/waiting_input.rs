@@ -171,7 +171,7 @@ impl Connection {
         if !self.session.is_authenticated() {
             bound = bound.min(STRANGER_MOST);
         }
-        match server.budget.configured() {
+        match server.memory.budget.configured() {
             0 => bound,
             limit => bound.min((limit / BUDGET_SHARE).max(BUDGET_LEAST) as usize),
         }

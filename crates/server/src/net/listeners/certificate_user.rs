@@ -44,6 +44,6 @@ fn user_of(server: &Network, session: &Session) -> Option<Arc<User>> {
             return None;
         }
     }
-    let users = names.iter().filter_map(|name| server.users.named(name));
+    let users = names.iter().filter_map(|name| server.access.users.named(name));
     users.into_iter().find(|user| user.rules().is_on())
 }

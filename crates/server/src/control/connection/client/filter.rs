@@ -132,7 +132,9 @@ impl<'a> Condition<'a> {
     fn parse(server: &Server, word: &[u8], name: &[u8], value: &'a [u8]) -> Result<Self, Refusal> {
         Ok(match () {
             () if is(name, "TYPE") => Self::Kind(ClientType::parse(value)?),
-            () if is(name, "USER") && server.users.named(value).is_some() => Self::User(value),
+            () if is(name, "USER") && server.access.users.named(value).is_some() => {
+                Self::User(value)
+            }
             () if is(name, "USER") => return Err(complain("No such user", value)),
             () if is(name, "ADDR") => Self::Address(value),
             () if is(name, "LADDR") => Self::LocalAddress(value),

@@ -58,13 +58,13 @@ fn pause(
     if let Some(unit) = &context.unit {
         // A unit that has the world is alone.
         unit.tx.require_world()?;
-        server.pause.begin(all_commands).confirm(clock.now_ms(), until);
+        server.gates.pause.begin(all_commands).confirm(clock.now_ms(), until);
         reply.ok();
         return Ok(Next::Done);
     }
     Ok(Next::offload_with_locks(move |_, _, reply| {
         // Not before: what waits for its end could have all threads.
-        let ticket = server.pause.begin(all_commands);
+        let ticket = server.gates.pause.begin(all_commands);
         let clock = server.keyspace.clock();
         await_those_inside(server, clock.monotonic_us())?;
         // Its time begins as it is answered.
@@ -96,7 +96,7 @@ pub(super) const UNPAUSE: ControlCommand = Command {
 };
 
 fn unpause(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
-    context.server.pause.end();
+    context.server.gates.pause.end();
     reply.ok();
     Ok(Next::Done)
 }

@@ -73,7 +73,7 @@ fn tracking(
                 session.set_caching(false);
             }
             session.track(Box::new(Tracked::begin(
-                &server.tracking,
+                &server.pushes.tracking,
                 server.keyspace,
                 &session.client,
                 options,

@@ -91,7 +91,7 @@ fn with_world(
 /// What the server starts with is a part until it is loaded: it must neither be saved nor be given
 /// up for a file, and commands that need data are to be refused until all of it is there.
 fn refuse_at_start(server: &Server) -> Result<(), Refusal> {
-    if server.loading.is_of_start() { Err(LOADING) } else { Ok(()) }
+    if server.gates.loading.is_of_start() { Err(LOADING) } else { Ok(()) }
 }
 
 /// The world comes back however it ends.
@@ -113,11 +113,11 @@ impl Reloading {
         let _turn = take_turn(server);
         // A client that comes from here on is refused. Clients that came before wait for the world
         // to go on.
-        server.loading.begin(server.keyspace.clock(), 0);
+        server.gates.loading.begin(server.keyspace.clock(), 0);
         let mut tx = Tx::begin(world, options(server, lane));
         let emptied = if self.empties { loading::empty(server, &mut tx) } else { Ok(()) };
         let result = emptied.and_then(|()| load(server, self.on_duplicate, &mut tx));
-        server.loading.end();
+        server.gates.loading.end();
         if result.is_ok() {
             log_notice!(server.log, "DB reloaded by DEBUG RELOAD");
         }
@@ -149,9 +149,9 @@ fn load_log_in(server: &'static Server, mut world: Acquisition, lane: usize) -> 
     let _turn = take_turn(server);
     let _still = freeze_libraries(server);
     // No rewrite begins from here on.
-    server.loading.begin(server.keyspace.clock(), 0);
+    server.gates.loading.begin(server.keyspace.clock(), 0);
     let (world, loaded) = load_log_into(server, world, lane);
-    server.loading.end();
+    server.gates.loading.end();
     if loaded.is_ok() {
         server.saves.note_loaded(server);
         log_notice!(server.log, "Append Only File loaded by DEBUG LOADAOF");

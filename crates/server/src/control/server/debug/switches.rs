@@ -116,7 +116,7 @@ pub(super) fn set_active_expire(
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
     let on = base::number::parse_i64(&args[2]).is_some_and(|number| number != 0);
-    context.server.set_active_expiry(on);
+    context.server.memory.set_active_expiry(on);
     reply.ok();
     Ok(Next::Done)
 }

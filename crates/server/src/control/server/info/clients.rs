@@ -30,7 +30,7 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     let output = most(|client| client.live.output_bytes.load(Ordering::Relaxed));
     report.field("client_recent_max_output_buffer", output.unwrap_or(0));
     report.field("blocked_clients", blocked);
-    report.field("tracking_clients", server.tracking.stats().clients);
+    report.field("tracking_clients", server.pushes.tracking.stats().clients);
     let subscribes = |client: &&Arc<Client>| client.has_flag(client_flags::SUBSCRIBER);
     report.field("pubsub_clients", clients.iter().filter(subscribes).count());
     let watches = |client: &&Arc<Client>| client.live.watched.load(Ordering::Relaxed) > 0;

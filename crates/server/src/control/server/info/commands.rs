@@ -47,7 +47,7 @@ pub(super) fn write_latencies(server: &Server, report: &mut Report) {
 /// The commands in use with their statistics.
 pub(crate) fn called(server: &Shared) -> impl Iterator<Item = (&CommandEntry, CallStats)> {
     let entries = server.table.entries().iter().flat_map(CommandEntry::family);
-    entries.filter_map(|entry| Some((entry, server.stats.calls_of(entry.id)?)))
+    entries.filter_map(|entry| Some((entry, server.observed.stats.calls_of(entry.id)?)))
 }
 
 /// The duration, in microseconds, that so many percent of the calls did not exceed.

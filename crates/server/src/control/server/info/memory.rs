@@ -18,7 +18,7 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     sized(report, "used_memory", stats.used);
     sized(report, "used_memory_rss", stats.resident);
     sized(report, "used_memory_peak", stats.peak);
-    report.field("used_memory_peak_time", server.peak_memory.time());
+    report.field("used_memory_peak_time", server.memory.peak.time());
     report.field("used_memory_peak_perc", format_args!("{:.2}%", stats.peak_percentage()));
     report.field("used_memory_overhead", stats.overhead);
     report.field("used_memory_startup", stats.startup);
@@ -46,7 +46,11 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     sized(report, "used_memory_vm_total", interpreters);
     report.field("used_memory_functions", library_bytes);
     sized(report, "used_memory_scripts", bytes + library_bytes);
-    sized(report, "maxmemory", usize::try_from(server.budget.configured()).unwrap_or(usize::MAX));
+    sized(
+        report,
+        "maxmemory",
+        usize::try_from(server.memory.budget.configured()).unwrap_or(usize::MAX),
+    );
     let policy = server.config.show(b"maxmemory-policy").unwrap_or_default();
     report.field("maxmemory_policy", String::from_utf8_lossy(&policy));
     write_fragmentation(&stats, report);
@@ -66,7 +70,7 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     let (pending, freed) = server.keyspace.lazy_free_queue().keys();
     report.field("lazyfree_pending_objects", pending);
     report.field("lazyfreed_objects", freed);
-    report.field("active_defrag_running", server.defrag.effort());
+    report.field("active_defrag_running", server.memory.defrag.effort());
 }
 
 fn write_fragmentation(stats: &MemoryStats, report: &mut Report) {

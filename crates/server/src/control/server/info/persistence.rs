@@ -11,19 +11,19 @@ use crate::server::Server;
 pub(super) fn write(server: &Server, report: &mut Report) {
     let status = server.saves.status(server);
     let (done, total) = status.progress;
-    report.field("loading", u8::from(server.loading.is_on()));
-    report.field("async_loading", u8::from(server.loading.is_beside()));
+    report.field("loading", u8::from(server.gates.loading.is_on()));
+    report.field("async_loading", u8::from(server.gates.loading.is_beside()));
     report.fields(&["current_cow_peak", "current_cow_size", "current_cow_size_age"], 0);
     // Redis tells under this name how far a save is, in percent.
     report.ratio("current_fork_perc", done as f64 * 100.0 / total.max(1) as f64);
     report.field("current_save_keys_processed", done);
     report.field("current_save_keys_total", total);
     write_saves(&status, report);
-    let (loaded, expired) = server.loading.last();
+    let (loaded, expired) = server.gates.loading.last();
     report.field("rdb_last_load_keys_expired", expired);
     report.field("rdb_last_load_keys_loaded", loaded);
     append_only::write(server, report);
-    if let Some(progress) = server.loading.progress(server.keyspace.clock()) {
+    if let Some(progress) = server.gates.loading.progress(server.keyspace.clock()) {
         report.field("loading_start_time", progress.started);
         report.field("loading_total_bytes", progress.total_bytes);
         report.field("loading_rdb_used_mem", progress.used_memory);

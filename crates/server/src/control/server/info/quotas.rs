@@ -8,7 +8,7 @@ use super::report::Report;
 use crate::server::Server;
 
 pub(super) fn write(server: &Server, report: &mut Report) {
-    let quotas = &server.quotas;
+    let quotas = &server.gates.quotas;
     if !quotas.are_booked() {
         return;
     }

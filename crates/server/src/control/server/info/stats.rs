@@ -16,8 +16,8 @@ use crate::server::Server;
 
 pub(super) fn write(server: &Server, report: &mut Report) {
     let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-    let (stats, rates) = (&server.stats, server.rates.now());
-    let totals = Totals::of(server.all_worker_counters());
+    let (stats, rates) = (&server.observed.stats, server.observed.rates.now());
+    let totals = Totals::of(server.threads.all_worker_counters());
     report.field("total_connections_received", get(&stats.connections));
     report.field("total_commands_processed", totals.commands);
     report.field("instantaneous_ops_per_sec", rates.commands.round());
@@ -40,7 +40,7 @@ pub(super) fn write(server: &Server, report: &mut Report) {
         ("pubsub_patterns", SubscriptionKind::Pattern),
         ("pubsubshard_channels", SubscriptionKind::ShardChannel),
     ] {
-        report.field(name, server.pubsub.registry(kind).count());
+        report.field(name, server.pushes.pubsub.registry(kind).count());
     }
     // Where others fork, the world stands still for a moment.
     let (cuts, latest_cut_us) = server.snapshots.cuts();
@@ -49,7 +49,7 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     report.field("migrate_cached_sockets", server.migrations.cached_links());
     report.field("slave_expires_tracked_keys", server.keyspace.local_deadlines().len());
     write_compaction(server, report);
-    let TrackingStats { keys, items, prefixes, .. } = server.tracking.stats();
+    let TrackingStats { keys, items, prefixes, .. } = server.pushes.tracking.stats();
     report.field("tracking_total_keys", keys);
     report.field("tracking_total_items", items);
     report.field("tracking_total_prefixes", prefixes);
@@ -82,7 +82,7 @@ pub(super) fn write(server: &Server, report: &mut Report) {
 
 /// The event loops of all workers together.
 fn write_loops(server: &Server, rates: &Rates, totals: &Totals, report: &mut Report) {
-    let turns = server.loops.turns();
+    let turns = server.threads.loops.turns();
     report.field("eventloop_cycles", turns.cycles);
     report.field("eventloop_duration_sum", turns.micros);
     report.field("eventloop_duration_cmd_sum", totals.busy_us);
@@ -99,7 +99,7 @@ fn write_denials(server: &Server, report: &mut Report) {
         ("acl_access_denied_channel", Reason::Channel),
         ("acl_access_denied_db", Reason::Database),
     ] {
-        report.field(name, server.acl_log.denied(reason));
+        report.field(name, server.access.acl_log.denied(reason));
     }
 }
 
@@ -117,11 +117,11 @@ fn write_keys(server: &Server, report: &mut Report) {
     report.field("expired_time_cap_reached_count", counters.total(Count::ExpiryTimeouts));
     report.field("expire_cycle_cpu_milliseconds", 0);
     report.field("evicted_keys", counters.total(Count::Evicted));
-    let evicted = server.stats.evicted_clients.load(Ordering::Relaxed);
+    let evicted = server.observed.stats.evicted_clients.load(Ordering::Relaxed);
     report.field("evicted_clients", evicted);
     report.field("evicted_scripts", server.scripts.cache.evicted());
     let now_us = server.keyspace.clock().monotonic_us();
-    let (in_all, at_present) = server.budget.excess.ms(now_us);
+    let (in_all, at_present) = server.memory.budget.excess.ms(now_us);
     report.field("total_eviction_exceeded_time", in_all);
     report.field("current_eviction_exceeded_time", at_present);
     report.field("keyspace_hits", counters.total(Count::Hits));
@@ -135,13 +135,13 @@ fn write_compaction(server: &Server, report: &mut Report) {
     report.fields(&["active_defrag_hits", "active_defrag_key_hits"], moved);
     report.fields(&["active_defrag_misses", "active_defrag_key_misses"], kept);
     let now_us = server.keyspace.clock().monotonic_us();
-    let (in_all, at_present) = server.defrag.stopwatch.ms(now_us);
+    let (in_all, at_present) = server.memory.defrag.stopwatch.ms(now_us);
     report.field("total_active_defrag_time", in_all);
     report.field("current_active_defrag_time", at_present);
 }
 
 pub(super) fn write_errors(server: &Server, report: &mut Report) {
-    for (prefix, count) in server.stats.errors() {
+    for (prefix, count) in server.observed.stats.errors() {
         report.field(&format!("errorstat_{prefix}"), format_args!("count={count}"));
     }
 }

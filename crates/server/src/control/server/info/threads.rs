@@ -12,8 +12,8 @@ use crate::server::Server;
 
 /// Redis' own lines: our workers are what it calls I/O threads.
 pub(super) fn write_threads(server: &Server, report: &mut Report) {
-    for lane in 0..server.worker_count() {
-        let counters = server.worker_counters(lane);
+    for lane in 0..server.threads.worker_count() {
+        let counters = server.threads.worker_counters(lane);
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let (sessions, reads) = (get(&counters.sessions), get(&counters.reads));
         let line = format!("clients={sessions},reads={reads},writes={}", get(&counters.writes));
@@ -22,9 +22,9 @@ pub(super) fn write_threads(server: &Server, report: &mut Report) {
 }
 
 pub(super) fn write_workers(server: &Server, report: &mut Report) {
-    report.field("workers", server.worker_count());
-    for lane in 0..server.worker_count() {
-        let counters = server.worker_counters(lane);
+    report.field("workers", server.threads.worker_count());
+    for lane in 0..server.threads.worker_count() {
+        let counters = server.threads.worker_counters(lane);
         let mut line = String::new();
         for (name, counter) in [
             ("sessions", &counters.sessions),

@@ -102,7 +102,7 @@ const PURGE: ControlCommand = Command {
 /// The arena has given back its empty pages already; those that are nearly empty are emptied in the
 /// background. What is mimalloc's the threads give back in their next pause.
 fn purge(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
-    context.server.defrag.ask();
+    context.server.memory.defrag.ask();
     purge::ask_all(context.server);
     reply.ok();
     Ok(Next::Done)

@@ -45,17 +45,17 @@ impl MemoryStats {
         // What is kept for replicas they share: it is the backlog's.
         let clients = all.iter().filter(|client| !client.has_flag(client_flags::REPLICA));
         let clients = clients.map(|client| bytes_of(client)).sum();
-        let used = server.budget.used_exactly();
-        server.peak_memory.record(used, keyspace.clock().now_ms());
+        let used = server.memory.budget.used_exactly();
+        server.memory.peak.record(used, keyspace.clock().now_ms());
         let now_us = keyspace.clock().monotonic_us();
         let Resident { all: resident, of_files } =
-            server.budget.resident(now_us, used + arena::slack());
-        let startup = server.budget.startup();
+            server.memory.budget.resident(now_us, used + arena::slack());
+        let startup = server.memory.budget.startup();
         let tables = tables(keyspace);
         let overhead = startup + clients + tables.iter().map(|(_, bytes)| bytes).sum::<usize>();
         Self {
             used,
-            peak: server.peak_memory.bytes(),
+            peak: server.memory.peak.bytes(),
             startup,
             clients,
             overhead: overhead.min(used),

@@ -200,7 +200,7 @@ fn what_was_seen_before_a_reply_is_waited_for_in_any_output() {
     let server = crate::start::test_server();
     let log = attach(server, Deaf, DurabilityLevel::Disk);
     server.worker_pool.resize(server, 1).unwrap();
-    server.background.begin().unwrap();
+    server.threads.background.begin().unwrap();
     let [mut loader, mut caller, mut other] = [(); 3].map(|()| connect(server));
     let body = "function() for turn = 1, 3e6 do end return 1 end";
     let library = format!("#!lua name=l\\nredis.register_function('f', {body})");
@@ -455,7 +455,7 @@ fn nothing_expires_that_could_not_be_recorded_and_whoever_reads_it_finds_it_gone
     let server = start_with_log(&disk, b"always");
     let (mut writer, mut reader) = (connect(server), connect(server));
     let apart = key_apart(server, "k");
-    server.set_active_expiry(false);
+    server.memory.set_active_expiry(false);
     assert_eq!(ask(&mut writer, &format!("SET {apart} v PX 100\r\n")), "+OK\r\n");
     disk.fail_from(disk.calls(), Fault::Error(libc::ENOSPC));
     assert!(ask(&mut writer, "SET k v\r\n").starts_with("-UNSAFE "));

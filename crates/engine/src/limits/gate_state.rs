@@ -1,0 +1,56 @@
+//! Why a command waits or is refused: what the gates ask, from a primary's role to a full disk.
+//!
+//! Invariant: whoever knows of a reason sets it and takes it back; a gate only reads.
+
+use keyspace::Keyspace;
+
+use crate::limits::loading::Loading;
+use crate::limits::long_running::LongRunning;
+use crate::limits::pause::Pause;
+use crate::limits::quotas::Quotas;
+use crate::limits::replica_role::ReplicaRole;
+use crate::limits::routing::Routing;
+use crate::limits::write_refusals::WriteRefusals;
+use crate::runtime::shutdown_request::ShutdownRequest;
+use crate::runtime::write_gate::WriteGate;
+
+/// The reasons for which commands wait or are refused.
+pub struct GateState {
+    /// Why writes are refused.
+    pub write_refusals: WriteRefusals,
+    /// Commands that others may have to wait for.
+    pub(crate) long_running: LongRunning,
+    /// CLIENT PAUSE.
+    pub pause: Pause,
+    /// What users and databases take, and may take.
+    pub quotas: Quotas,
+    /// Whether this is a replica; `keyspace_settings::set_replica` changes it.
+    pub replica_role: ReplicaRole,
+    /// Which node of a cluster serves what; no cluster without a table.
+    pub routing: Routing,
+    /// Whether data are being loaded, and how far that is.
+    pub loading: Loading,
+    /// Whether the process is about to end.
+    pub shutdown_request: ShutdownRequest,
+    /// Shut while a snapshot, or the log, has no room for what more writes would leave it.
+    pub snapshot_gate: WriteGate,
+    /// Shut while the append-only file has no room for what more writes would leave.
+    pub log_gate: WriteGate,
+}
+
+impl GateState {
+    pub(crate) fn new(keyspace: &'static Keyspace) -> Self {
+        Self {
+            write_refusals: WriteRefusals::default(),
+            long_running: LongRunning::default(),
+            pause: Pause::new(keyspace),
+            quotas: Quotas::default(),
+            replica_role: ReplicaRole::default(),
+            routing: Routing::default(),
+            loading: Loading::default(),
+            shutdown_request: ShutdownRequest::default(),
+            snapshot_gate: WriteGate::default(),
+            log_gate: WriteGate::default(),
+        }
+    }
+}

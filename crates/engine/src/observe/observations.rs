@@ -1,0 +1,44 @@
+//! What is counted, timed and sampled of the commands that run.
+//!
+//! Invariant: nothing here changes what a command does or replies.
+
+use crate::observe::baselines::Baselines;
+use crate::observe::command_log::CommandLog;
+use crate::observe::hot_keys::HotKeys;
+use crate::observe::key_statistics::KeyStatistics;
+use crate::observe::latency::LatencyMonitor;
+use crate::observe::rates::RateMeter;
+use crate::observe::stats::Stats;
+
+/// What is counted, timed and sampled.
+pub struct Observations {
+    /// What INFO counts of commands, errors and connections.
+    pub stats: Stats,
+    /// SLOWLOG and COMMANDLOG.
+    pub command_log: CommandLog,
+    /// HOTKEYS: the keys that take most.
+    pub hot_keys: HotKeys,
+    /// What is known of single keys: the hot ones, the big ones, the prefixes.
+    pub key_statistics: KeyStatistics,
+    /// How long commands take, against the best that they have shown.
+    pub baselines: Baselines,
+    /// LATENCY: the samples of each event.
+    pub latency: LatencyMonitor,
+    /// How much happens per second; the slow clock keeps it.
+    pub rates: RateMeter,
+}
+
+impl Observations {
+    /// For a table of so many commands.
+    pub(crate) fn new(commands: usize) -> Self {
+        Self {
+            stats: Stats::new(commands),
+            command_log: CommandLog::new(),
+            hot_keys: HotKeys::default(),
+            key_statistics: KeyStatistics::default(),
+            baselines: Baselines::default(),
+            latency: LatencyMonitor::new(),
+            rates: RateMeter::default(),
+        }
+    }
+}
