@@ -3,8 +3,8 @@
 //! Few keys are held, and what falls below the smallest of them costs a comparison. A key that is
 //! held may have shrunk or gone since; the caller looks at each, and has it forgotten then.
 //!
-//! Invariants: so many keys are held at most; of the keys that grew while there was room, none that
-//! is bigger by a power of two than one that is held was left out.
+//! Invariants: so many keys are held at most, none with a long name; of the others that grew while
+//! there was room, none that is bigger by a power of two than one that is held was left out.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -25,6 +25,9 @@ pub enum BigBy {
 
 /// So many keys are held for each.
 const CANDIDATES: usize = 128;
+
+/// Keys with longer names are not held: copies of names are memory that no eviction frees.
+const NAME_MAX: usize = 1024;
 
 /// What is smaller than 1 KB, or has fewer than 128 elements, is not big: the powers below these.
 const LEAST: [u8; 2] = [10, 7];
@@ -77,11 +80,11 @@ impl BigKeys {
 
     /// Notes a key whose size was of one power and is of another.
     #[inline]
-    pub(crate) fn note(
+    pub(crate) fn note<'a>(
         &self,
         by: BigBy,
         (before, after): (u8, u8),
-        name: impl FnOnce() -> (usize, Box<[u8]>),
+        name: impl FnOnce() -> (usize, &'a [u8]),
     ) {
         if after > before && after > self.floors[by as usize].load(Ordering::Relaxed) {
             self.hold(by, name(), after);
@@ -89,10 +92,13 @@ impl BigKeys {
     }
 
     #[cold]
-    fn hold(&self, by: BigBy, name: Name, power: u8) {
+    fn hold(&self, by: BigBy, (database, key): (usize, &[u8]), power: u8) {
+        if key.len() > NAME_MAX {
+            return;
+        }
         let mut held = lock(&self.held[by as usize]);
         if self.is_on() {
-            held.insert(name, power);
+            held.insert((database, key.into()), power);
             self.fit(by, &mut held);
         }
     }
@@ -180,10 +186,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use super::{BigBy, BigKeys, CANDIDATES};
+    use super::{BigBy, BigKeys, CANDIDATES, NAME_MAX};
 
     fn note(keys: &BigKeys, number: usize, powers: (u8, u8)) {
-        keys.note(BigBy::Memory, powers, || (0, number.to_string().into_bytes().into()));
+        let name = number.to_string();
+        keys.note(BigBy::Memory, powers, || (0, name.as_bytes()));
     }
 
     fn held(keys: &BigKeys) -> usize {
@@ -205,6 +212,17 @@ mod tests {
         assert_eq!(held(&keys), 1);
         keys.switch(false);
         assert_eq!(held(&keys), 0);
+    }
+
+    #[test]
+    fn a_key_with_a_long_name_is_not_held() {
+        let keys = BigKeys::default();
+        keys.switch(true);
+        for (length, expected) in [(NAME_MAX + 1, 0), (NAME_MAX, 1)] {
+            let name = vec![b'x'; length];
+            keys.note(BigBy::Memory, (0, 30), || (0, &name));
+            assert_eq!(held(&keys), expected, "{length}");
+        }
     }
 
     #[test]

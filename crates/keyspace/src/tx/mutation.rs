@@ -347,7 +347,7 @@ impl Mutation<'_> {
         (memory_before, memory): (usize, usize),
     ) {
         let big_keys = &self.keyspace.big_keys;
-        let name = || (self.physical, entry.key().into());
+        let name = || (self.physical, entry.key());
         let memories = (power_of(memory_before as u64), power_of(memory as u64));
         big_keys.note(BigBy::Memory, memories, name);
         if size != size_before {
