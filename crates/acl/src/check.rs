@@ -59,7 +59,7 @@ impl KeyAccess {
         KeyAccess(self.0 | other.0)
     }
 
-    /// Whether whoever may do `self` may do what is needed.
+    /// Whether a user that may do `self` may do what is needed.
     #[must_use]
     pub(crate) const fn covers(self, needed: KeyAccess) -> bool {
         self.0 & needed.0 == needed.0

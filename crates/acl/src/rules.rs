@@ -33,7 +33,7 @@ pub(crate) struct Defaults<'a> {
 }
 
 impl Rules {
-    /// Of who may do everything and need not say who it is.
+    /// Of a user that may do everything and needs no password.
     pub(crate) fn unlimited(catalogue: &Catalogue) -> Rules {
         Rules {
             is_on: true,
@@ -95,7 +95,7 @@ impl Rules {
         self.all_selectors().any(|selector| selector.may_run(command, args))
     }
 
-    /// Whether the command may be run by someone who may read whatever key it meets, as SORT does
+    /// Whether the command may be run by a user that may read whatever key it meets, as SORT does
     /// with BY and GET.
     pub fn may_read_all_keys(&self, command: usize, args: Args<'_>) -> bool {
         self.all_selectors().any(|it| it.may_run(command, args) && it.may_read_all_keys())

@@ -45,7 +45,7 @@ pub enum DeclareError {
 }
 
 impl Users {
-    /// A registry with the default user, who may do everything without a password.
+    /// A registry with the default user, which may do everything without a password.
     pub fn new(catalogue: Arc<Catalogue>) -> Users {
         let rules = Arc::new(Rules::unlimited(&catalogue));
         let default = Arc::new(User::new(DEFAULT_USER, rules));
@@ -138,7 +138,7 @@ impl Users {
         self.default.set_rules(Arc::new(rules));
     }
 
-    /// Removes a user, who is told so; never the default one.
+    /// Removes a user, whose clients are told so; never the default one.
     pub fn remove(&self, name: &[u8]) -> Option<Arc<User>> {
         if name == DEFAULT_USER {
             return None;
@@ -149,7 +149,7 @@ impl Users {
         Some(user)
     }
 
-    /// Adds the declaration of a user, who begins with nothing even if it is known already.
+    /// Adds the declaration of a user, which begins with nothing even if it is known already.
     pub fn declare(
         &self,
         declared: &mut Declared,
@@ -168,7 +168,7 @@ impl Users {
         Ok(())
     }
 
-    /// Puts the declared users in the place of all others: those who were changed or removed.
+    /// Puts the declared users in the place of all others: the users that were changed or removed.
     /// A user that is declared again stays the same object, whose clients stay; so does the default
     /// user. Where nothing is declared of that one it may do everything, with this password if
     /// there is one.

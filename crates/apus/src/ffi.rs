@@ -31,7 +31,7 @@ unsafe extern "C" {
 /// Runs before the standard library looks, which gives each thread a second stack, to say on it
 /// that the first one is used up; and has a thread that gets none end the process. The library
 /// gives none where somebody else heeds these signals. So a thread that begins needs no memory but
-/// its stack, which whoever starts it is told of; one that uses up its stack still ends the
+/// its stack, which the starting thread is told of; one that uses up its stack still ends the
 /// process, by the signal.
 #[used]
 #[unsafe(link_section = ".init_array")]

@@ -12,14 +12,14 @@ pub fn ran_us() -> i64 {
     time.tv_sec * 1_000_000 + time.tv_nsec / 1000
 }
 
-/// Whether the calling thread, when it is woken, interrupts whoever runs on its core, as threads do
-/// unless they are told otherwise (the policy `SCHED_OTHER`).
+/// Whether the calling thread, when it is woken, interrupts the thread that runs on its core, as
+/// threads do unless they are told otherwise (the policy `SCHED_OTHER`).
 pub fn interrupts_others() -> bool {
     ffi::policy() == Some(libc::SCHED_OTHER)
 }
 
-/// Has the calling thread do that, or wait until who runs there sleeps or has had its time
-/// (`SCHED_BATCH`); whether it does now as it was told
+/// Has the calling thread do that, or wait until the thread that runs there sleeps or has had its
+/// time (`SCHED_BATCH`); whether it does now as it was told
 /// (<https://man7.org/linux/man-pages/man7/sched.7.html>).
 pub fn interrupt_others(yes: bool) -> bool {
     let (ordinary, batch) = (libc::SCHED_OTHER, libc::SCHED_BATCH);

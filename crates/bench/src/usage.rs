@@ -15,7 +15,7 @@ use crate::options::Options;
 use crate::outcome::ServerUsage;
 use process::Process;
 
-/// A look at the clocks of all who take part, when a run begins.
+/// A look at the clocks of all processes that take part, when a run begins.
 #[derive(Debug)]
 pub struct Watch {
     /// Empty where the server is not known to run on this machine.
@@ -24,9 +24,9 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins to watch the server: `server_process` where whoever started it knows, else the
-    /// processes that the server names itself, each believed only if it is on this machine
-    /// (`identify`). Asking takes a connection of its own, gone before this returns.
+    /// Begins to watch the server: `server_process` where the caller started it, else the processes
+    /// that the server names itself, each believed only if it is on this machine (`identify`).
+    /// Asking takes a connection of its own, gone before this returns.
     #[must_use]
     pub fn begin(options: &Options, server_process: Option<u32>) -> Watch {
         match server_process {

@@ -1,5 +1,5 @@
 //! What is sent: an endless stream of requests for each connection, as bytes, drawn from the
-//! options. Invariant: the same options and seeds give the same stream, whoever sends it.
+//! options. Invariant: the same options and seeds give the same stream, on whichever thread.
 //!
 //! The engine's side of it, in this order: `Workload::new` once; `stream(thread, client)` for each
 //! connection; `Stream::next` for each request, which appends its bytes and tells what was asked;

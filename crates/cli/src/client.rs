@@ -512,7 +512,7 @@ fn as_list(reply: Value) -> Value {
     }
 }
 
-/// The words by which the client says who it is; none if there is no password.
+/// The words by which the client logs in; none if there is no password.
 fn login(options: &Options) -> Vec<String> {
     match options.login.clone() {
         Login { user: Some(user), password: Some(password) } => vec!["AUTH".into(), user, password],

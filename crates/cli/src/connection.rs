@@ -90,7 +90,7 @@ impl Failure {
 }
 
 impl Connection {
-    /// Connects; does not say who the client is.
+    /// Connects; does not log in.
     pub(crate) fn dial(options: &Options) -> Result<Connection, String> {
         let failed = |error: &io::Error| {
             format!("Could not connect to Redis at {}: {}", options.server(), plain(error))

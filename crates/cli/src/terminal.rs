@@ -93,7 +93,7 @@ pub(crate) fn page(text: &[u8]) -> bool {
     let started = Command::new("sh").arg("-c").arg(pager).stdin(Stdio::piped()).spawn();
     let Ok(mut child) = started else { return false };
     if let Some(mut input) = child.stdin.take() {
-        // A user who has read enough ends the pager.
+        // A user that has read enough ends the pager.
         let _ = input.write_all(text);
     }
     // A pager that is not installed has shown nothing.

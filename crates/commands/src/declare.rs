@@ -75,7 +75,7 @@ pub enum Role {
     Time,
     /// The command is one of CLIENT, behind which CLIENT CACHING still holds.
     Client,
-    /// The command looks into the server, for those whom a directive of its own names.
+    /// The command looks into the server, for the clients that a directive of its own names.
     Debug,
     /// The command lets the next one use a hash slot that is on the move to this node.
     Asking,

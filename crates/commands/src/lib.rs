@@ -68,8 +68,8 @@ impl Handler {
         Self { spec: &command.spec, function: command.run }
     }
 
-    /// Runs a request, whoever sent it and whenever. In sorted sets a member counts by its rank, so
-    /// those whose time is over go before any command of theirs looks.
+    /// Runs a request, of a client as of a log. In sorted sets a member counts by its rank, so
+    /// members whose time is over go before any command of theirs looks.
     #[inline]
     pub fn run(self, tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
         if tx.keyspace().settings().members_expire()

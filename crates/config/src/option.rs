@@ -51,7 +51,7 @@ pub enum Status {
     Accepted,
     /// The option is accepted, but what it controls is not there yet.
     NotYet,
-    /// What it controls is not there yet, and an operator who asks for it counts on it: only the
+    /// What it controls is not there yet, and an operator that asks for it counts on it: only the
     /// default is accepted.
     Missing,
 }

@@ -124,7 +124,7 @@ pub(crate) fn ask(thread: i32) -> bool {
     unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, ASK) == 0 }
 }
 
-/// Reads a page that may not be read: for those who want to see what happens then.
+/// Reads a page that may not be read: for DEBUG SEGFAULT and tests.
 pub fn fault() -> ! {
     // SAFETY: the page is new and nobody else's. To read it ends the process.
     unsafe {

@@ -38,8 +38,8 @@ pub fn dump(entry: EntryRef<'_>, compresses: bool) -> Vec<u8> {
     dump_as(entry, compresses, ValueRef::of(entry).value_type())
 }
 
-/// The same as who reads this version can read it, where that costs nothing but when consumers of a
-/// stream were active; else as always.
+/// The same as a server of this version can read it, where that costs nothing but when consumers of
+/// a stream were active; else as always.
 #[must_use]
 pub fn dump_within(entry: EntryRef<'_>, compresses: bool, version: u16) -> Vec<u8> {
     dump_as(entry, compresses, ValueRef::of(entry).value_type_within(version))

@@ -154,7 +154,7 @@ impl<'a> Reply<'a> {
         self.header(self.choose(b'*', b'>'), count);
     }
 
-    /// A message for many, each of whom shares its bytes. These are those of RESP2; in RESP3 an
+    /// A message for many clients, which share its bytes. These are those of RESP2; in RESP3 an
     /// array is a push.
     pub fn message(&mut self, bytes: &Arc<[u8]>) {
         let is_push = self.resp == Resp::Three && bytes.first() == Some(&b'*');

@@ -8,7 +8,7 @@
 //! shard's mutex. Blocks that take long to fill anyway all come from one shard, which wastes less.
 //!
 //! **Compaction.** Pages that many removals left half empty can be emptied: `Marking` chooses them,
-//! then whoever owns blocks offers each to `relocate`, and `unmark` lets go of what is still in use
+//! then the owner of blocks offers each to `relocate`, and `unmark` lets go of what is still in use
 //! there. An emptied page goes back to the kernel.
 //!
 //! Invariant: `free` and `relocate` are told a size of the same class that `allocate` was.

@@ -41,7 +41,7 @@ pub(super) struct Redirection {
     pub(super) is_ask: bool,
     /// The slot that is served elsewhere.
     pub(super) slot: u16,
-    /// By whom; an empty host means the host of who answered.
+    /// By which node; an empty host means the host of the node that answered.
     endpoint: Endpoint,
 }
 

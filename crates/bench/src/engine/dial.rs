@@ -143,7 +143,7 @@ impl Greeting {
 const SASL_AUTHENTICATE: u8 = 0x21;
 const PLAIN: &[u8] = b"PLAIN";
 
-/// The user whom a password without a name belongs to.
+/// The user of a password without a name.
 const DEFAULT_USER: &str = "default";
 
 /// Appends a request of these words.

@@ -99,7 +99,7 @@ fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
 /// Three masters that share the slots evenly.
 fn cluster(folder: &Path) -> [Node; 3] {
     let nodes = [(); 3].map(|()| Node::start(folder));
-    // Nodes with one epoch would settle later who has which slot, and might undo a move.
+    // Nodes with one epoch would settle later which of them has which slot, and might undo a move.
     for (epoch, (node, range)) in
         (1..).zip(nodes.iter().zip(["0 5460", "5461 10922", "10923 16383"]))
     {

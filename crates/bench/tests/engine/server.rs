@@ -198,7 +198,8 @@ fn serve(mut stream: impl Read + Write, manner: Manner, seen: &Seen, behave: &Be
             return;
         }
         waiting.extend(take_requests(&mut input));
-        // The generator asks who the server is on a connection of its own, before the run.
+        // The generator asks for the server's name and version on a connection of its own, before
+        // the run.
         if waiting.first().is_some_and(|words| words[0] == b"INFO") {
             return;
         }

@@ -1,7 +1,7 @@
 //! Giving keys a time to live: EXPIRE, PEXPIRE, EXPIREAT, PEXPIREAT.
 //!
 //! Invariant: the journal gets an absolute time in milliseconds, or DEL where it is over already,
-//! so that whoever replays it later does the same.
+//! so that a later replay does the same.
 
 use base::quote::shown;
 use base::time::UnixMillis;

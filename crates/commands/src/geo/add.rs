@@ -1,6 +1,6 @@
 //! Adding places: GEOADD.
 //!
-//! Invariant: the journal gets a ZADD, so whoever reads it needs to know nothing of places.
+//! Invariant: the journal gets a ZADD, so its readers need to know nothing of places.
 
 use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};

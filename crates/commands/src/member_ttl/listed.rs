@@ -3,7 +3,7 @@
 //! them and lift them.
 //!
 //! Invariant: the journal gets an absolute time in milliseconds and the members that took it, or
-//! their removal where it is over already, so that whoever replays it later does the same.
+//! their removal where it is over already, so that a later replay does the same.
 
 use base::number::{format_i64, parse_i64};
 use base::time::UnixMillis;

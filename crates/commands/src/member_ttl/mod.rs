@@ -3,7 +3,7 @@
 //!
 //! Invariant: the journal gets absolute times in milliseconds, or the removal where it is over
 //! already. Members whose time is over go before the next change of their key, by `Tx::edit`, and
-//! by active expiry; until then whoever reads passes over them.
+//! by active expiry; until then readers pass over them.
 
 mod expire;
 pub(crate) mod listed;

@@ -34,7 +34,7 @@ pub(super) enum Spelling {
 }
 
 impl Spelling {
-    /// What is run again was accepted by whoever wrote the journal.
+    /// What is run again was accepted by the server that wrote the journal.
     pub(super) fn of(tx: &Tx) -> Self {
         if tx.replays() { Self::Former } else { Self::Present }
     }

@@ -1,7 +1,7 @@
 //! Taking pending entries over: XCLAIM, XAUTOCLAIM.
 //!
-//! Invariant: the journal has every claim as an XCLAIM with its time and its count, whoever asked
-//! and however.
+//! Invariant: the journal has every claim as an XCLAIM with its time and its count, by whichever
+//! command and options.
 
 use base::quote::shown;
 use keyspace::{Refusal, Tx};

@@ -126,7 +126,7 @@ fn xread(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
     let mark = reply.defer();
     let (mut served, mut budget) = (0, request.budget());
     for (key, after) in request.keys.iter().zip(&from) {
-        // A second time, as in Redis, to those who count lookups.
+        // A second time, as in Redis, for the counts of lookups.
         let Some(stream) = tx.view::<Stream>(key)? else { continue };
         let Some(next) = after.next() else { continue };
         let mut items = stream.range(next, EntryId::MAX).take(request.count).peekable();

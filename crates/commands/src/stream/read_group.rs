@@ -87,7 +87,7 @@ fn xreadgroup(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), 
     let mark = reply.defer();
     let (mut served, mut budget) = (0, request.budget());
     for (reader, source) in &sources {
-        // A second time, as in Redis, to those who count lookups.
+        // A second time, as in Redis, for the counts of lookups.
         tx.read(reader.key)?;
         meet_consumer(tx, reader.key, group, consumer)?;
         served += usize::from(match source {

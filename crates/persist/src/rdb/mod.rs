@@ -33,7 +33,7 @@ use keyspace::{Demand, Kind};
 pub use writer::Writer;
 
 /// The format of Redis 5.0 to 6.2, which knows no listpacks but those of streams, no functions, and
-/// of a stream no more than entries and groups. Written only for who asks for it.
+/// of a stream no more than entries and groups. Written only where it is asked for.
 pub const REDIS_6_2: u16 = 9;
 
 /// The format of all that Redis 7.0 can hold: it and everything since reads it.

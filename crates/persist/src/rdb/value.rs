@@ -70,7 +70,7 @@ impl<'a> ValueRef<'a> {
         }
     }
 
-    /// How it is written for who reads this version, where that costs nothing but when consumers
+    /// How it is written for a reader of this version, where that costs nothing but when consumers
     /// of a stream were active, and for Redis 6.2 what a stream counts; else as always.
     #[must_use]
     pub fn value_type_within(&self, version: u16) -> ValueType {

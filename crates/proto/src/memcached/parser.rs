@@ -15,8 +15,8 @@ use crate::args::LINE_END;
 pub struct ItemLimits {
     /// The greatest length of a value.
     pub value: usize,
-    /// Whether the client has still to say who it is: then a value that is too long is no value,
-    /// and what is behind its line is the next request.
+    /// Whether the client has still to log in: then a value that is too long is no value, and what
+    /// is behind its line is the next request.
     pub is_strict: bool,
 }
 

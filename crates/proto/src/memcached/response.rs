@@ -53,7 +53,7 @@ pub enum Response<'v> {
     Line(&'v [u8]),
     /// The names of the mechanisms of authentication.
     Mechanisms(&'v [u8]),
-    /// The client is who it says.
+    /// The login succeeded.
     Authenticated,
     /// The request was not done.
     Failed(Failure<'v>),

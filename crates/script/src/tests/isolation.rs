@@ -237,7 +237,7 @@ fn small_tables_are_traversed_as_in_redis() {
     );
 }
 
-/// Nothing a script does to what compiles stops the collector of those who come after.
+/// Nothing a script does to what compiles stops the collector of later scripts.
 #[test]
 fn the_collector_goes_on_whatever_a_script_does() {
     let mut bench = Bench::new();

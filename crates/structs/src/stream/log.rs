@@ -197,8 +197,8 @@ impl<'a> Iterator for StreamIter<'a> {
     }
 }
 
-/// Where to begin looking for entries at or above an ID: a walk from behind finds it sooner when
-/// it is among the last, where readers who follow a stream ask.
+/// Where to begin looking for entries at or above an ID: a walk from behind finds it sooner when it
+/// is among the last, where readers that follow a stream ask.
 fn start_in(node: &StreamNode, from: EntryId) -> usize {
     if from <= node.master() {
         return node.items_start();

@@ -1,7 +1,7 @@
 //! The counter of an x86 processor.
 //!
-//! Invariant: what it counts is ticks of one length only where the kernel says so, which whoever
-//! asks has made sure of.
+//! Invariant: what it counts is ticks of one length only where the kernel says so, which the caller
+//! has made sure of.
 #![allow(unsafe_code)]
 
 /// How far it has come.

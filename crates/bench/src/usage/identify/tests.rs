@@ -1,4 +1,4 @@
-//! Servers that say who they are, honestly and not.
+//! Servers that name their process, honestly and not.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener};

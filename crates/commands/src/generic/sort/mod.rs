@@ -105,8 +105,8 @@ const JOURNALLED_AT_ONCE: u64 = 1024;
 /// Comparing two elements, in nanoseconds.
 const COMPARED_NS: u64 = 30;
 
-/// Which option of a request names keys by a pattern, if one does: it is for those who may read
-/// every key.
+/// Which option of a request names keys by a pattern, if one does: such an option is for users that
+/// may read every key.
 pub fn pattern_option(args: Args<'_>) -> Option<&'static str> {
     SortRequest::parse(args, true).ok()?.pattern_option()
 }

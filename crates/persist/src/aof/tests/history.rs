@@ -1,5 +1,5 @@
 //! Where a journal stands in a history: told only where it is certain, wherever it is cut off and
-//! whoever wrote behind it.
+//! whichever server wrote behind it.
 
 use std::path::Path;
 

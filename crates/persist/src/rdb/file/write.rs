@@ -375,7 +375,7 @@ fn write_note(out: &mut Writer, name: &str, text: &str) {
     write_bytes(out, text.as_bytes());
 }
 
-/// The version of Redis whose values who reads this version can read: those of Valkey parted with
+/// The version of Redis whose values a reader of this version can read: those of Valkey parted with
 /// it at 7.2.
 fn redis_version(version: u16) -> u16 {
     if VALKEY.contains(&version) { REDIS_7_2 } else { version }
