@@ -1,8 +1,8 @@
 //! Compaction: entries and tables move out of pages of the arena that are being emptied.
 //!
-//! An entry's address is known to one word of its partition's table, and to nobody else who does
-//! not hold the partition's lock: readers that go on without it hold shares of values, walks are
-//! given copies, and what left a table has an owner of its own. So whoever holds the lock may move
+//! An entry's address is known to one word of its partition's table, and to nothing else without
+//! the partition's lock: readers that go on without it hold shares of values, walks are given
+//! copies, and what left a table has an owner of its own. So the holder of the lock may move
 //! entries.
 //!
 //! Invariant: a step holds one partition, moves a bounded number of entries and changes no data.

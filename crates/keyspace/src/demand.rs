@@ -1,7 +1,7 @@
 //! What a server must know to hold a value, beyond what every server of the protocol does.
 //!
-//! Invariant: a later demand is met by whoever meets it and all before it, as the versions of the
-//! snapshot format are.
+//! Invariant: a server that meets a later demand meets all before it, too, as with the versions of
+//! the snapshot format.
 
 use structs::object::{Container, Kind};
 use structs::stream::Stream;

@@ -39,8 +39,8 @@ impl Keyspace {
         &self.hooks().local_deadlines
     }
 
-    /// Names who knows how far the journal has been written, or that nobody reads it (0); called
-    /// once.
+    /// Takes the function that knows how far the journal has been written, or that it has no reader
+    /// (0); called once.
     pub fn set_journal_end(&self, end: impl Fn() -> Lsn + Send + Sync + 'static) {
         let first = self.hooks().journal_end.set(Box::new(end)).is_ok();
         assert!(first, "one process has one journal");

@@ -117,8 +117,8 @@ fn bytes_held(copies: &BTreeMap<u64, Vec<EntryBox>>) -> usize {
 }
 
 impl LazyFreeQueue {
-    /// Names who is called when there is something to be freed, to do so by `free_next`; called
-    /// once, before the first transaction.
+    /// Takes the function that is called when there is something to be freed, to do so by
+    /// `free_next`; called once, before the first transaction.
     pub fn call_by(&self, call: impl Fn() + Send + Sync + 'static) {
         let first = self.call.set(Box::new(call)).is_ok();
         assert!(first, "one process has one reclaimer");

@@ -2,7 +2,7 @@
 //! the only way in.
 //!
 //! The keyspace knows nothing of protocols, sockets or files. `unsafe` is confined to `entry` (the
-//! bytes of a key and its value) and `lock` (who may touch a partition).
+//! bytes of a key and its value) and `lock` (the right to touch a partition).
 
 #![deny(unsafe_code)]
 

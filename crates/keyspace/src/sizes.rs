@@ -1,8 +1,7 @@
 //! How many keys there are of each size, by type: what `INFO keysizes` tells.
 //!
 //! A string's size is its bytes, a container's its elements. Sizes are counted by powers of two
-//! where they change, by `Mutation`, so that whoever asks reads a few counters and looks at
-//! no key.
+//! where they change, by `Mutation`, so that INFO reads a few counters and looks at no key.
 //!
 //! Invariant: the counts of all lanes together are those of the keys in the tables, expired ones
 //! that are still there included.

@@ -6,8 +6,8 @@
 //!
 //! Invariants: queues keep the order of arrival, which is that of the waiters' numbers; a waiter
 //! whose wait is over is out of all queues once `unregister` ran, and until then everyone passes
-//! over it. To join a queue, to leave it and to find whom a change concerns take no more steps than
-//! the logarithm of its length.
+//! over it. To join a queue, to leave it and to find the waiters that a change concerns take no
+//! more steps than the logarithm of its length.
 
 use std::any::Any;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -75,8 +75,8 @@ pub struct QueuedWaiter {
 /// A key of a logical database.
 pub(crate) type NamedKey = (usize, Box<[u8]>);
 
-/// Keys that those who wait for them are to be told of, each once, in the order of their changes.
-/// Most transactions have none, which is one word.
+/// Keys that clients which wait for them are to be told of, each once, in the order of their
+/// changes. Most transactions have none, which is one word.
 #[derive(Default)]
 pub(crate) struct ReadyKeys(Option<Box<DistinctQueue<NamedKey>>>);
 

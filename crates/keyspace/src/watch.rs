@@ -21,7 +21,7 @@ pub struct Watch {
     broken: AtomicBool,
     /// Whether changes break it, too, that WATCH does not heed.
     heeds_all: bool,
-    /// Of whoever waits for something that it would not wait for if the watch broke.
+    /// Wakes the session that waits for something that it would not wait for if the watch broke.
     waiter: Mutex<Option<Waker>>,
     _interest: ChangeInterest,
 }
@@ -142,8 +142,8 @@ impl WatchedKeys {
         is_last
     }
 
-    /// Breaks the watches of a key; where it is absent, as it may have been before, those of who
-    /// found it there.
+    /// Breaks the watches of a key; where it is absent, as it may have been before, those of
+    /// clients that found it there.
     pub(crate) fn break_up(&self, database: usize, key: &[u8], is_absent: impl Fn() -> bool) {
         let watches = self.0.get(&(database, Box::from(key)));
         for Entered { watch, was_over } in watches.into_iter().flatten() {

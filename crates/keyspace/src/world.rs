@@ -109,7 +109,7 @@ const NOWHERE: u64 = u64::MAX;
 
 const QUEUED: u32 = 0;
 const GRANTED: u32 = 1;
-/// Taken off the queue to let those who waited for the world come in first; to be queued again.
+/// Taken off the queue to let threads that waited for the world come in first; to be queued again.
 const DEFERRED: u32 = 2;
 /// Of a heavy transaction that asks for the world: it keeps its thread and counts no more.
 const SUSPENDED: u32 = 3;
@@ -250,7 +250,7 @@ impl World {
         admitted.into_iter().for_each(Waker::wake);
     }
 
-    /// Admits those who wait, as far as may be; they are to be woken.
+    /// Admits the heavy work that waits, as far as may be; its wakers are returned.
     fn admit_waiting(&self, state: &mut WorldState) -> Vec<Waker> {
         let mut wakers = Vec::new();
         for kind in [HeavyKind::Transaction, HeavyKind::Visit] {
@@ -417,9 +417,9 @@ impl World {
         change.end();
     }
 
-    /// Opens the turnstiles. Returns who is to be woken: those who waited for the world, heavy work
-    /// that is admitted herewith, then those who ask for the world next, who queue again behind
-    /// them. So a stream of world operations starves nobody.
+    /// Opens the turnstiles. Returns the wakers: of threads that waited for the world, of heavy
+    /// work that is admitted herewith, then of those that ask for the world next, which queue again
+    /// behind them. So a stream of world operations starves nobody.
     fn go_on(&self, state: &mut WorldState) -> Vec<Waker> {
         if let Some(since) = self.stopped_since() {
             let micros = self.clock.monotonic_us() - since;
@@ -566,7 +566,7 @@ impl HeavyPass {
     }
 
     /// Keeps the thread, and gives the rest of the leave back: for a transaction that asks for the
-    /// world, which waits for all who have leave, and for one that holds nothing for long.
+    /// world, which waits for all that have leave, and for one that holds nothing for long.
     pub fn suspend(&mut self) {
         debug_assert!(self.is_admitted(), "a pass that waits keeps nothing");
         self.request.status.store(SUSPENDED, Ordering::Release);

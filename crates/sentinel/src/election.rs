@@ -11,7 +11,7 @@ use crate::failover::{FailoverKind, Stage};
 use crate::notice::Level;
 use crate::primary::{Head, Primary};
 
-/// A vote: for whom, and in which epoch.
+/// A vote: for which Sentinel, and in which epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Vote {
     pub(crate) leader: Option<String>,
@@ -46,7 +46,7 @@ impl Head {
 }
 
 impl Primary {
-    /// Counts the votes of an epoch, adds the own one, and says who leads, if anybody does.
+    /// Counts the votes of an epoch, adds the own one, and names the leader, if there is one.
     pub(crate) fn elected(&mut self, context: &mut Context, epoch: u64) -> Option<String> {
         let mut votes: BTreeMap<String, usize> = BTreeMap::new();
         for peer in self.peers.values() {

@@ -111,7 +111,7 @@ impl Sentinel {
 }
 
 impl Primary {
-    /// Takes over who is primary, if the sender knows it by a later configuration.
+    /// Takes over which instance is primary, if the sender knows it by a later configuration.
     fn take_configuration(&mut self, context: &mut Context, hello: &Hello) {
         if hello.config_epoch < self.head.config_epoch {
             return;

@@ -134,7 +134,8 @@ impl Head {
         Outcome::Nothing
     }
 
-    /// A replica says that it is one: of whom, and how far it is on its way to a new primary.
+    /// A replica says that it is one: of which primary, and how far it is on its way to a new
+    /// primary.
     fn see_replica_role(
         &self,
         context: &mut Context,

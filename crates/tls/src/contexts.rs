@@ -133,7 +133,7 @@ const OF_SERVER: IdentityDirectives =
 const OF_CLIENT: IdentityDirectives =
     IdentityDirectives { certificate: "tls-client-cert-file", key: "tls-client-key-file" };
 
-/// What is spoken, by whom, as of when.
+/// What all contexts share: algorithms, versions of the protocol, the clock.
 struct Common {
     provider: Arc<CryptoProvider>,
     versions: Vec<&'static SupportedProtocolVersion>,

@@ -1,4 +1,4 @@
-//! What this node says: headers, gossip, and to whom.
+//! What this node says, and to which nodes: headers and gossip.
 //!
 //! Invariant: a ping that is under way keeps the time of its first sending, whatever becomes of
 //! its link.

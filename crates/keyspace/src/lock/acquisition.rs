@@ -189,8 +189,9 @@ impl Acquisition {
         true
     }
 
-    /// Takes the locks that are free right now and does without the others, for whom one partition
-    /// is as good as another. All are on their way from memory before the first is looked at.
+    /// Takes the locks that are free right now and does without the others, for a caller to which
+    /// one partition is as good as another. All are on their way from memory before the first is
+    /// looked at.
     pub(crate) fn take_available(&mut self) {
         let Wanted::Partitions(partitions) = &mut self.wanted else { return };
         debug_assert!(self.held == 0 && self.ticket.is_none(), "it has not begun yet");
@@ -291,7 +292,7 @@ impl Acquisition {
             && self.keyspace.clock().monotonic_us() - self.beaten_since >= PATIENCE_US
     }
 
-    /// Claims all its partitions: those who would hold one for long let it go first.
+    /// Claims all its partitions: transactions that would hold one for long let it go first.
     pub(super) fn claim(&mut self) {
         if let Wanted::Partitions(partitions) = &self.wanted
             && self.claim.is_none()

@@ -12,7 +12,8 @@
 //! a lock that is held for long, and is woken when its holder says so. Invariants:
 //! - QUEUED is set exactly while a ticket of the partition is queued (both change under the lot's
 //!   mutex), so a release cannot miss it, and only while the lock is held;
-//! - whoever is handed a lock owns it until it releases it; dropping a granted ticket releases;
+//! - a transaction that is handed a lock owns it until it releases it; dropping a granted ticket
+//!   releases;
 //! - a panic while a queue changes, or before all are woken that are to be, ends the process.
 
 pub(crate) mod acquisition;
@@ -135,7 +136,7 @@ impl LockWord {
         self.0.load(Ordering::Relaxed) & LONG != 0
     }
 
-    /// The holder will keep it for long: those who hold others while they wait do so no more.
+    /// The holder will keep it for long: waiters that hold others meanwhile do so no more.
     pub(crate) fn prolong(&self, lot: &ParkingLot, index: PartitionIndex) {
         if self.0.fetch_or(LONG, Ordering::Relaxed) & QUEUED != 0 {
             lot.wake_holders(self, index);
@@ -269,7 +270,7 @@ impl ParkingLot {
         ticket.state() == Poll::Ready(Woken::Granted)
     }
 
-    /// Wakes those who hold other locks while they wait for one: it is held for long.
+    /// Wakes waiters that hold other locks while they wait for one that is held for long.
     #[cold]
     fn wake_holders(&self, word: &LockWord, index: PartitionIndex) {
         let change = CriticalSection::begin();

@@ -40,7 +40,7 @@ struct Rare {
 #[repr(align(64))]
 pub(crate) struct Partition {
     pub(crate) word: LockWord,
-    /// Entries in all databases; a hint for those who do not hold the lock.
+    /// Entries in all databases; a hint for readers without the lock.
     population: AtomicU32,
     /// Of them those with a deadline, at most; a hint as well.
     volatile: AtomicU32,
@@ -77,7 +77,7 @@ impl PartitionContent {
         self.rare.as_ref().map(|rare| &rare.waiting).filter(|waiting| !waiting.is_empty())
     }
 
-    /// The queues of those who wait for keys here.
+    /// The queues of clients that wait for keys here.
     pub(crate) fn waiting_mut(&mut self) -> &mut WaitingKeys {
         &mut self.rare.get_or_insert_default().waiting
     }

@@ -22,7 +22,7 @@ impl Tx {
         result
     }
 
-    /// Those whom it makes ready are served within the budget of its worker from now on.
+    /// The waiters that it makes ready are served within the budget of its worker from now on.
     pub fn serve_within_budget(&mut self) {
         self.options.serves_within_budget = true;
     }

@@ -33,7 +33,7 @@ pub enum Propagation {
     Instead(Vec<Vec<Box<[u8]>>>),
 }
 
-/// A keyspace event for those who listen.
+/// A keyspace event for subscribers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// Its class, which listeners choose by.
@@ -113,7 +113,7 @@ impl Effects {
         }
     }
 
-    /// Looks again at who follows the data.
+    /// Looks again at which observers the data have.
     pub(super) fn renew_followers(&mut self, settings: &Settings, unrecorded: bool) {
         self.recorded = !unrecorded && settings.journal_attached.load(Ordering::Relaxed);
         self.listened = settings.events.load(Ordering::Relaxed);
@@ -144,7 +144,7 @@ impl Effects {
         self.recorded
     }
 
-    /// Whether there is anything to tell those who follow the data.
+    /// Whether there is anything to tell observers of the data.
     #[must_use]
     pub fn has_followers(&self) -> bool {
         let expired = !self.expired.is_empty() || !self.expired_members.is_empty();

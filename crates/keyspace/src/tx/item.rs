@@ -1,6 +1,6 @@
 //! Strings as memcached's clients see them: with notes, and with a version to compare.
 //!
-//! Invariant: neither notes nor versions are changes to those who follow the data, unless a value
+//! Invariant: neither notes nor versions are changes to observers of the data, unless a value
 //! changes with them.
 
 use structs::object::Kind;
@@ -35,7 +35,7 @@ impl Tx {
         Ok(Some(version))
     }
 
-    /// Sets the version of a key's value, if there is one; with 0 who asks next is told a new one.
+    /// Sets the version of a key's value, if there is one; with 0 the next lookup gives a new one.
     pub fn set_version(&mut self, key: &[u8], version: u64) -> Result<(), Refusal> {
         self.without_modified_keys(|tx| {
             let location = tx.locate(key);

@@ -84,8 +84,8 @@ pub struct TxOptions {
     pub undoable: bool,
     /// Whether it runs where nobody waits for the thread.
     pub heavy: bool,
-    /// Whether those whom it makes ready are served within the budget of its worker: where that is
-    /// too little, all of it begins again on a heavy-work thread.
+    /// Whether the waiters that it makes ready are served within the budget of its worker: where
+    /// that is too little, all of it begins again on a heavy-work thread.
     pub serves_within_budget: bool,
     /// Whether it makes no record: the journal gets what it does from its caller.
     pub unrecorded: bool,
@@ -542,7 +542,7 @@ impl Tx {
     }
 
     /// Gives its locks back, having changed nothing, and names what to lock for another attempt:
-    /// the same, behind those who were kept from it for long.
+    /// the same, behind transactions that were kept from it for long.
     #[must_use]
     pub fn defer(mut self) -> Acquisition {
         debug_assert!(!self.made.touched, "others would see half of it");

@@ -1,4 +1,4 @@
-//! Which keys a transaction modifies, for those who observe it: watches, and caches of clients.
+//! Which keys a transaction modifies, for its observers: watches, and caches of clients.
 //!
 //! Invariant: no observer is told of a key that a command opened and left as it was, unless it says
 //! so; without an observer nothing is gathered.

@@ -64,7 +64,7 @@ impl Tx {
         self.made.demand(demand);
     }
 
-    /// Takes what is demanded of whoever is to hold what was stored so far.
+    /// Takes what is demanded of a server that is to hold what was stored so far.
     pub fn take_demand(&mut self) -> Demand {
         std::mem::take(&mut self.made.demand)
     }
@@ -175,7 +175,7 @@ impl Mutation<'_> {
         }
     }
 
-    /// Sets a version, which is no change to anybody but those who compare it; 0 takes it away.
+    /// Sets a version, which is a change to none but the clients that compare it; 0 takes it away.
     pub(super) fn set_version(&mut self, place: Place, version: u64) {
         let entry = self.entry(place);
         if !entry.set_version(version) {
@@ -391,7 +391,7 @@ impl Mutation<'_> {
         }
     }
 
-    /// Notes a key that came or went, for those who wait for that, watch it or cache it.
+    /// Notes a key that came or went, for clients that wait for that, watch it or cache it.
     #[inline]
     fn signal_ready(&mut self, entry: EntryRef<'_>, gone: bool) {
         if self.content.waiting().is_some() {

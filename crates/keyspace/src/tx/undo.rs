@@ -125,8 +125,8 @@ impl Tx {
         self.ready.truncate(ready);
     }
 
-    /// What it changed is final: those who follow the data know it. Nothing of that can be undone
-    /// any more.
+    /// What it changed is final: observers of the data know it. Nothing of that can be undone any
+    /// more.
     #[inline]
     pub fn seal(&mut self) {
         if self.made.touched {
@@ -170,7 +170,7 @@ impl Tx {
         self.counted = Counted::default();
         self.stale.borrow_mut().clear();
         self.missed.borrow_mut().clear();
-        // To put a key back is no change to those who wait for it.
+        // To put a key back is no change to clients that wait for it.
         self.ready.truncate(ready);
         (self.made, self.has_flushed_all) = (Made::default(), false);
     }

@@ -48,7 +48,7 @@ impl FlushedDatabase {
 }
 
 impl Tx {
-    /// Lends the world to others, who change the data on transactions of their own. What this one
+    /// Lends the world to others, which change the data on transactions of their own. What this one
     /// has changed so far is never undone after that; a panic meanwhile ends the process.
     pub fn lend_world<T>(&mut self, work: impl FnOnce(Acquisition) -> (Acquisition, T)) -> T {
         let lent = CriticalSection::begin();

@@ -85,7 +85,7 @@ pub enum PrimaryAction {
         target: SnapshotTarget,
         /// What the snapshot must be like.
         requirements: Requirements,
-        /// For whom; a snapshot to a file may be joined by others later.
+        /// For which replicas; a snapshot to a file may be joined by others later.
         replicas: Vec<ReplicaId>,
     },
     /// Stop a snapshot that nobody waits for any more.

@@ -1,4 +1,5 @@
-//! The link's life: whom it leads to, when it connects, when it ends, and what it says by itself.
+//! The link's life: which primary it leads to, when it connects, when it ends, and what it says by
+//! itself.
 //!
 //! Invariants: at most one connection attempt begins per second; the position is where our data
 //! stands in the primary's stream, or none if it stands nowhere; a connection that is closed says

@@ -1,4 +1,5 @@
-//! What the configuration says of the link to a primary, whom REPLICAOF names and what is answered.
+//! What the configuration says of the link to a primary, which server REPLICAOF names and what is
+//! answered.
 //!
 //! Invariant: a password is never part of a line for the log.
 

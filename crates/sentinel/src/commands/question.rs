@@ -1,4 +1,5 @@
-//! What others ask of a Sentinel: where a primary is, whether it is down, for whom it votes.
+//! What others ask of a Sentinel: where a primary is, whether it is down, for which Sentinel it
+//! votes.
 //!
 //! Invariant: a vote is a promise, whose reply goes when it is on disk.
 

@@ -285,7 +285,8 @@ fn a_primary_is_watched_and_forgotten() {
 
 #[test]
 fn votes() {
-    // Leader epoch, current epoch; the epoch asked for: who is voted for, in which epoch.
+    // Leader epoch, current epoch; the epoch asked for: the Sentinel that is voted for, in which
+    // epoch.
     for (leader_epoch, current, asked, leader, epoch) in [
         (0, 0, 1, OTHER_ID, 1),
         (0, 5, 5, OTHER_ID, 5),
@@ -308,7 +309,7 @@ fn votes() {
         if leader == OTHER_ID {
             let text = String::from_utf8(rig.disk.clone()).unwrap();
             assert!(text.contains(&format!("sentinel leader-epoch m {epoch}\n")), "{text}");
-            // One vote for each epoch, whoever asks.
+            // One vote for each epoch, whichever Sentinel asks.
             let other = question.replace(OTHER_ID, PEER_ID);
             assert_eq!(rig.command(&other), reply);
         }

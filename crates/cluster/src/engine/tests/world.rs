@@ -79,7 +79,7 @@ pub(super) struct World {
     pub(super) moves_slots: bool,
     /// How long a packet is under way at most, if nothing special befalls it.
     latency: u64,
-    /// To whom a machine gave its vote in an epoch.
+    /// By voter and epoch, the machine that got the vote.
     votes: BTreeMap<(usize, u64), usize>,
     pub(super) promotions: u64,
     /// What was published elsewhere and has come to a machine.

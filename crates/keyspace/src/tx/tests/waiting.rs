@@ -147,7 +147,7 @@ fn a_queue_keeps_its_order_whoever_is_taken_out_and_stands_again() {
     let waiters: Vec<_> = (0..40).map(|n| Waiter::new(n % 3 == 0, Box::new(()))).collect();
     for places in [vec![], vec![0], (0..7).collect(), vec![1, 2, 30], vec![39], (0..40).collect()] {
         let mut tx = on(keyspace, &[b"k"]);
-        // However they come: a waiter's number says who was first.
+        // However they come: a waiter's number says which was first.
         waiters.iter().rev().for_each(|waiter| tx.register(b"k", waiter, 7).unwrap());
         let mut queue = tx.take_queue(b"k");
         let taken = queue.take_out(&places);

@@ -1,4 +1,4 @@
-//! Rounds: their start, who shares one, framing, and their end.
+//! Rounds: their start, the replicas that share one, framing, and their end.
 
 use super::{Hand, psync};
 use crate::primary::{CloseWhen, PrimaryAction, ReplicaId, RoundId, SyncAsk};

@@ -124,7 +124,7 @@ pub(super) struct World {
     next_client: u64,
     queue: BinaryHeap<Due>,
     next_happening: u64,
-    /// The last words of the history, for a reader who looks into a failure.
+    /// The last words of the history, for a reader that looks into a failure.
     pub(super) tale: Option<Vec<String>>,
     pub(super) calls: u64,
     /// When a leader last found nothing that the rules let it promote.
