@@ -1,7 +1,7 @@
 //! One request: lookup, admission, transaction, commit.
 //!
-//! Invariant: every command that runs, whoever sent it, runs through here; what it wrote leaves by
-//! `commit` while its locks are still held.
+//! Invariant: every command that runs, from every client, runs through here; what it wrote leaves
+//! by `commit` while its locks are still held.
 
 pub mod offload;
 

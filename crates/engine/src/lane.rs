@@ -261,7 +261,7 @@ impl Lane {
         !self.letters.borrow().is_empty() || !self.addressees.borrow().is_empty()
     }
 
-    /// Wakes the sessions of the first of those who were given messages.
+    /// Wakes the first of the sessions that were given messages.
     pub fn wake_addressees(&self, most: usize) {
         let mut addressees = self.addressees.borrow_mut();
         let count = most.min(addressees.len());

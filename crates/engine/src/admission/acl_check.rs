@@ -1,8 +1,8 @@
 //! What a user may do: the rules of its ACL beside each of its requests.
 //!
 //! Invariants: each run of a command for a client is asked about here first, on every port and
-//! wherever the command comes from; keys are found the way the lock plan finds them; a user who may
-//! do everything costs one look.
+//! wherever the command comes from; keys are found the way the lock plan finds them; a user that
+//! may do everything costs one look.
 
 use std::sync::Arc;
 
@@ -76,8 +76,8 @@ pub(crate) fn log_denial(
     server.access.acl_log.record(Event { reason, context, object, user, client }, now, limit);
 }
 
-/// Has the clients of users whose rules have changed, or who are gone, look at what they may still
-/// do; `own` has changed them, and is answered first.
+/// Has the clients of users that were changed or removed look at what they may still do; `own` has
+/// changed them, and is answered first.
 pub fn users_changed(server: &Shared, users: &[Arc<User>], own: Option<ClientId>) {
     let wakes = PendingWakes::default();
     for client in server.clients.all() {
@@ -127,7 +127,7 @@ pub fn may_listen(
 const WRONG_PASSWORD: Refusal =
     Refusal::error("WRONGPASS invalid username-password pair or user is disabled.");
 
-/// A client that says who it is.
+/// A client that logs in.
 #[derive(Clone, Copy)]
 pub struct Login<'a> {
     /// Where the login was tried, for ACL LOG: at top level, in MULTI or in a script.

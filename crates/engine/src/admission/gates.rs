@@ -25,7 +25,7 @@ use crate::session::{Session, Suspension};
 use crate::shared::Shared;
 use crate::table::command_table::CommandEntry;
 
-/// In Redis, who watches counts as a replica.
+/// In Redis, a client in MONITOR counts as a replica.
 const WATCHES: Refusal = Refusal::error("ERR Replica can't interact with the keyspace");
 
 /// What a replica without its primary says, where it is not to show what it has.
@@ -131,7 +131,7 @@ fn arity(GateRequest { entry, args, .. }: GateRequest<'_>) -> GateResult {
     }
 }
 
-/// DEBUG and MODULE are for those whom the configuration names.
+/// DEBUG and MODULE are for the clients that the configuration names.
 #[inline]
 fn protection(GateRequest { lane, session, entry, .. }: GateRequest<'_>) -> GateResult {
     if !entry.spec.flags.has(Flags::PROTECTED) {

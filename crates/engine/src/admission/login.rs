@@ -17,7 +17,7 @@ mod tests {
     use super::same_digest;
 
     /// What is compared are digests, each to its end: so all that the time could tell is at which
-    /// byte two digests part, of which who guesses controls none, and not even that is told.
+    /// byte two digests part, of which a guesser controls none, and not even that is told.
     #[test]
     fn passwords_are_the_same_only_if_all_of_them_is() {
         let password = b"correct horse battery staple";

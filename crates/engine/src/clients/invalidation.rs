@@ -11,7 +11,7 @@ use crate::clients::client_id::ClientId;
 /// The channel that clients without RESP3 listen to.
 const CHANNEL: &[u8] = b"__redis__:invalidate";
 
-/// Some keys, for all who are told of them.
+/// Some keys, for all clients that are told of them.
 pub(crate) type SharedKeys = Arc<[Box<[u8]>]>;
 
 /// One message.

@@ -7,7 +7,7 @@
 //! letter and a wake per worker, and its bytes are shared until each session writes its own.
 //!
 //! Invariants: the letters of a mailbox are handed out in the order they came; a mailbox without a
-//! worker is closed, and a letter to it is handed out at once by whom it comes from.
+//! worker is closed, and a letter to it is handed out at once by its sender.
 
 use std::cell::Cell;
 use std::collections::VecDeque;

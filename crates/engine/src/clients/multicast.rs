@@ -87,7 +87,8 @@ pub fn migrate(
     if sets.is_empty() {
         return;
     }
-    // Only who moves holds more than one of them, and all who move lock them in one order.
+    // Only a client that moves holds more than one of them, and all that move lock them in one
+    // order.
     sets.sort_unstable_by_key(|&set| std::ptr::from_ref(set).addr());
     let mut locked: Vec<_> = sets.into_iter().map(Subscribers::by_worker).collect();
     settle();
@@ -130,8 +131,8 @@ fn remove(by_worker: &mut Vec<(usize, Arc<WorkerSubscribers>)>, client: &Client)
 }
 
 impl WorkerSubscribers {
-    /// Gives messages with rising numbers to the members that they are for, and those who are to
-    /// be woken for them to `wake`. Returns how many members there are.
+    /// Gives messages with rising numbers to the members that they are for, and the members that
+    /// are to be woken for them to `wake`. Returns how many members there are.
     pub(crate) fn deliver(
         &self,
         messages: &[(u64, Arc<[u8]>)],

@@ -282,7 +282,7 @@ pub mod client_flags {
     pub const PRIMARY: u32 = 1 << 18;
     /// The client was blocked when the server became a replica.
     pub const DEMOTED: u32 = 1 << 17;
-    /// The client has not said who it is.
+    /// The client has not logged in.
     pub const STRANGER: u32 = 1 << 19;
     /// The client reads from replicas of a cluster.
     pub const READONLY: u32 = 1 << 20;
@@ -294,7 +294,7 @@ pub struct Clients {
     next_id: AtomicU64,
     count: AtomicU32,
     by_id: Mutex<BTreeMap<ClientId, Arc<Client>>>,
-    /// Those who are to be told that somebody has left.
+    /// Wakes the waiters that are to be told that a client has left.
     departures: Mutex<Wakers>,
 }
 
@@ -414,7 +414,7 @@ impl Client {
         }
     }
 
-    /// Notes what is asked of the owner, who still has to be told (`Mailboxes::signal`); whether
+    /// Notes what is asked of the owner, which still has to be told (`Mailboxes::signal`); whether
     /// that is new.
     pub fn ask(&self, signal: Signal) -> bool {
         let killed = if signal == Signal::Kill { KILLED } else { 0 };

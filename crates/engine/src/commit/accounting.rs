@@ -76,7 +76,7 @@ pub(crate) fn book_step(lane: &Lane, session: &Session, step: &mut Step, book: i
     }
 }
 
-/// Notes what a command took that waits now, and tells those who watch.
+/// Notes what a command took that waits now, and tells monitors.
 #[cold]
 fn note_wait(lane: &Lane, session: &Session, ran: &mut Executed) {
     ran.micros = note_time(lane, ran.entry);
@@ -154,8 +154,8 @@ fn bill_accounts(lane: &Lane, session: &Session, usage: &Usage) {
     });
 }
 
-/// Tells those who watch of a command that ran, or began to wait, with the database that its client
-/// was in right after it.
+/// Tells monitors of a command that ran, or began to wait, with the database that its client was in
+/// right after it.
 #[inline]
 pub fn feed_monitors(
     lane: &Lane,

@@ -28,7 +28,7 @@ use crate::session::{BlockedClient, KeyWait, NEVER, Served, ServedWith, blocked}
 use crate::shared::{Shared, line_of, write_refusal};
 use crate::table::command_table::{CommandEntry, Run};
 
-/// What one transaction did for those who waited.
+/// What one transaction did for clients that waited.
 #[derive(Default)]
 pub(crate) struct Services {
     done: Vec<Service>,
@@ -90,9 +90,9 @@ impl KeyWait {
     }
 }
 
-/// Serves everyone whom the transaction's changes have made ready, and those whom that makes ready.
-/// The transaction's own effects were taken before. `Widen` means that nobody was served: the
-/// transaction is to be undone; so does `Heavy`, and a panic.
+/// Serves the waiters that the transaction's changes have made ready, and those that this makes
+/// ready. The transaction's own effects were taken before. `Widen` means that nobody was served:
+/// the transaction is to be undone; so does `Heavy`, and a panic.
 #[cold]
 pub(crate) fn serve(server: &Shared, tx: &mut Tx) -> Result<Services, Refusal> {
     let (mut services, home) = (Services::default(), tx.database());
@@ -123,7 +123,7 @@ fn serve_ready(server: &Shared, tx: &mut Tx, services: &mut Services) -> Result<
     Ok(())
 }
 
-/// Serves those of the present queue who can be. The places of those whose waits are over go to
+/// Serves the waiters of the present queue that can be. The places of waits that are over go to
 /// `over`; the others stay, in their order.
 fn serve_queue(
     server: &Shared,
@@ -137,7 +137,7 @@ fn serve_queue(
     for place in 0.. {
         let queue = services.present.as_ref().map(|(_, _, queue)| queue);
         let Some(queue) = queue.filter(|queue| kind.is_some() || queue.wakes_on_deletion()) else {
-            // Without a key there is nothing for those who wait for one.
+            // Without a key there is nothing for clients that wait for one.
             break;
         };
         let Some(standing) = queue.get(place) else { break };

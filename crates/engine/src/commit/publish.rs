@@ -1,11 +1,11 @@
 //! The only door by which a write leaves a transaction.
 //!
-//! Called with the locks still held: those who waited for what the transaction changed are served,
-//! and all of it goes to the journal, and through it to the followers of the data.
+//! Called with the locks still held: clients that waited for what the transaction changed are
+//! served, and all of it goes to the journal, and through it to the log and to replicas.
 //!
 //! Invariants: the order in which two transactions that share a key pass here is the order in which
 //! they ran; a panic before the journal has the record undoes the transaction, and one between
-//! there and the last who is told ends the process.
+//! there and the last observer that is told ends the process.
 
 use keyspace::{Refusal, Tx};
 use proto::Args;
@@ -132,8 +132,9 @@ pub(crate) fn commit_unit(
 
 const HALF_TOLD: &str = "a transaction failed while those who follow the data were told of it";
 
-/// Tells those who heed changes of what is final now. Their locks are still held, so nobody can
-/// act on the new state before. What the client itself is to be told is left to the caller.
+/// Tells watches, trackers and listeners of what is final now. Their locks are still held, so
+/// nobody can act on the new state before. What the client itself is to be told is left to the
+/// caller.
 pub fn announce(
     server: &Shared,
     tx: &mut Tx,

@@ -26,7 +26,7 @@ use crate::table::command_table::CommandEntry;
 
 /// What a front says of its request, beside what that does.
 pub trait ForeignBody: CommandBody {
-    /// What is denied by the rules of the session's user, who may not do everything.
+    /// What is denied by the rules of the session's user, which may not do everything.
     fn deny(&self, session: &Session, entry: &'static CommandEntry) -> Option<Refusal>;
 
     /// What room it needs before it runs, as far as that is known.
@@ -44,7 +44,7 @@ pub trait ForeignBody: CommandBody {
     /// How many bytes it takes in words, about.
     fn extent(&self) -> usize;
 
-    /// The request in words, for those who watch and for the logs.
+    /// The request in words, for monitors and for the logs.
     fn words(&self) -> OwnedArgs;
 
     /// The request has run, and its locks are given back.

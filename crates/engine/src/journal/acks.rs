@@ -25,7 +25,7 @@ pub struct ReplicaAcks(Mutex<AckState>);
 struct AckState {
     acks: Vec<ReplicaAck>,
     waiting: Wakers,
-    /// Whether somebody waits who came since replicas were asked.
+    /// Whether a client waits that came since replicas were asked.
     is_wanted: bool,
     /// The task that asks replicas for what they have.
     asker: Option<Waker>,

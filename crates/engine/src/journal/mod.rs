@@ -178,7 +178,8 @@ struct Attached {
 /// When nothing waits.
 const NEVER: i64 = i64::MAX;
 
-/// Where in line those stand who wait for a reader that replies rely on: behind all records.
+/// Where in line the sessions stand that wait for a reader that replies rely on: behind all
+/// records.
 const DURABLE_READER: Lsn = Lsn::MAX;
 
 impl Tail {
@@ -524,7 +525,7 @@ impl Journal {
         self.has_failed.load(Ordering::Acquire)
     }
 
-    /// What whoever would write is told while a reader has failed: nothing was done.
+    /// The refusal of each write while a reader has failed: nothing was done.
     pub(crate) fn refusal(&self) -> Refusal {
         let why = &self.line().failure;
         Refusal::owned(format!("MISCONF Errors writing to the AOF file: {why}"))
@@ -579,7 +580,7 @@ impl Journal {
         true
     }
 
-    /// Queues who waits until replies may rely on a reader, or the last one is let go.
+    /// Queues a session that waits until replies may rely on a reader, or the last one is let go.
     pub fn wait_for_durable_reader(&self, waker: &Waker) {
         let mut line = self.line();
         if !line.waiting.iter().any(|(lsn, own)| *lsn == DURABLE_READER && own.will_wake(waker)) {

@@ -2,7 +2,7 @@
 //! clients write where they may.
 //!
 //! Invariants: the stream is passed on as it came, and an LSN counts its bytes alone; what clients
-//! write here is given to readers that keep the data, and to nobody who passes the stream on.
+//! write here is given to readers that keep the data, and to none that passes the stream on.
 
 use std::borrow::Cow;
 use std::sync::atomic::Ordering;

@@ -1,7 +1,7 @@
 //! Records: what a transaction changed, as the exact bytes of the replication stream.
 //!
 //! Invariants: a record begins and ends in database 0; several commands stand between MULTI and
-//! EXEC, so that whoever follows sees all of them or none; without a change there is no record.
+//! EXEC, so that a replica sees all of them or none; without a change there is no record.
 
 use std::cell::Cell;
 use std::ops::Deref;
@@ -70,8 +70,8 @@ impl Drop for Made {
 }
 
 /// A transaction's record: its commands, in their databases; it begins and ends in database 0.
-/// Empty if it changed nothing. Several commands stand between MULTI and EXEC, so that whoever
-/// follows sees all of them or none.
+/// Empty if it changed nothing. Several commands stand between MULTI and EXEC, so that a replica
+/// sees all of them or none.
 pub(crate) fn record<'a>(commands: &[CommandEffects<'_, 'a>]) -> Record<'a> {
     if let [command] = commands
         && let Some(bytes) = command.sent()

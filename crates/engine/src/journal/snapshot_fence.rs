@@ -40,7 +40,7 @@ impl SnapshotFence {
         self.is_up.store(true, Ordering::Relaxed);
     }
 
-    /// The file has followed, or need not: those go on who are returned.
+    /// The file has followed, or need not: the sessions of the returned wakers go on.
     #[must_use]
     pub fn lower(&self) -> Vec<Waker> {
         let mut waiting = self.waiting();

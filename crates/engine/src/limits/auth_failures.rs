@@ -3,7 +3,7 @@
 //!
 //! All attempts from an address are late then, as those of others behind the same one, but by no
 //! more than `failed-auth-delay`: no client is shut out. A right password that was answered at once
-//! would tell who guesses not to wait for the others.
+//! would tell a guesser not to wait for the others.
 //!
 //! Invariant: what is kept is bounded, whatever addresses attempts come from.
 

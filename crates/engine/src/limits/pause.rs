@@ -21,7 +21,7 @@ use keyspace::Keyspace;
 /// The state of CLIENT PAUSE.
 pub struct Pause {
     keyspace: &'static Keyspace,
-    /// Until when something is held; for all who ask on their way.
+    /// Until when something is held; for all threads that ask on their way.
     until: AtomicI64,
     all_commands: AtomicBool,
     state: Mutex<State>,
@@ -88,7 +88,7 @@ impl Pause {
         Ticket { pause: self, number }
     }
 
-    /// Ends all pauses of clients and wakes all who wait.
+    /// Ends all pauses of clients and wakes all waiters.
     pub fn end(&self) {
         let mut state = self.lock();
         state.pending.retain(|pending| pending.is_own);
@@ -96,13 +96,13 @@ impl Pause {
         self.publish(&mut state);
     }
 
-    /// Says what is held from now on; those who wait look again.
+    /// Says what is held from now on; waiters look again.
     fn publish(&self, state: &mut State) {
         let until = if state.pending.is_empty() { state.until } else { UnixMillis::MAX };
         let all = state.all_commands || state.pending.iter().any(|it| it.all_commands);
         self.all_commands.store(all, Ordering::Relaxed);
         self.until.store(until, Ordering::Relaxed);
-        // While writes are held the data stand still, for those who only read too.
+        // While writes are held the data stand still, for clients that only read, too.
         self.keyspace.settings().expiry_held_until.store(until, Ordering::Relaxed);
         state.waiting.take().into_iter().for_each(Waker::wake);
     }

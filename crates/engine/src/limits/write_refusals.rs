@@ -1,5 +1,5 @@
-//! Why commands that write are refused, whoever asks: a disk on which data cannot be kept, too few
-//! replicas, or a primary that alone may write here.
+//! Why commands that write are refused, for every client: a disk on which data cannot be kept, too
+//! few replicas, or a primary that alone may write here.
 //!
 //! A new reason is one constant and one line in `judge`; the code that knows of it sets it and
 //! takes it back. The gates, EXEC under its locks, what scripts call, what begins a second time and

@@ -1,4 +1,4 @@
-//! MONITOR: every command that ran as a line for those who watch.
+//! MONITOR: every command that ran as a line for monitors.
 //!
 //! Invariants: passwords are never shown; a client is among the subscribers if and only if its flag
 //! says so.
@@ -96,7 +96,7 @@ pub(crate) fn feeds_itself(entry: &CommandEntry) -> bool {
     entry.spec.flags.has(Flags::SKIP_MONITOR) && entry.spec.group == Group::Scripting
 }
 
-/// Whether those who watch are not told of a command, or by itself only.
+/// Whether monitors are not told of a command, or by itself only.
 pub(crate) fn is_hidden(entry: &CommandEntry) -> bool {
     entry.spec.flags.has(Flags::SKIP_MONITOR) || entry.spec.flags.has(Flags::ADMIN)
 }

@@ -34,7 +34,7 @@ pub struct Stats {
     pub connections: AtomicU64,
     /// Connections beyond `maxclients`: `rejected_connections`.
     pub rejected_connections: AtomicU64,
-    /// Clients that were closed as they did not say in time who they are.
+    /// Clients that were closed as they did not log in in time.
     pub unauthenticated_disconnections: AtomicU64,
     /// Attempts to log in that were answered late.
     pub delayed_logins: AtomicU64,

@@ -1,5 +1,5 @@
 //! The cores that the process may use, which of them a thread is bound to, and whether it
-//! interrupts others who have them.
+//! interrupts other threads that have them.
 //!
 //! Invariants: the set is the one the process was started with, or that of `server-cpulist`; what a
 //! bound thread inherits to the threads that it starts never narrows it. A process that was started
@@ -69,8 +69,8 @@ impl Cores {
         }
     }
 
-    /// Has the calling thread, when it is woken, interrupt whoever has its core, or not; whether it
-    /// does now as it was told.
+    /// Has the calling thread, when it is woken, interrupt the thread that has its core, or not;
+    /// whether it does now as it was told.
     pub fn interrupt_others(&self, yes: bool) -> bool {
         self.is_ordinary && scheduler::interrupt_others(yes)
     }

@@ -13,7 +13,7 @@ thread_local! {
     static CONTAINED: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Runs what may panic at the cost of whom it runs for: the error is the panic.
+/// Runs what may panic at the cost of the client that it runs for: the error is the panic.
 pub fn contain<T>(work: impl FnOnce() -> T) -> Result<T, Box<dyn Any + Send>> {
     CONTAINED.set(CONTAINED.get() + 1);
     let result = catch_unwind(AssertUnwindSafe(work));

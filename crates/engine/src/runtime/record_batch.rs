@@ -1,6 +1,6 @@
 //! Whether the records of a thread may wait for those that its sessions append behind them.
 //!
-//! Invariant: whatever waits is counted, so that whoever ends the batch knows that there is some.
+//! Invariant: whatever waits is counted, so that the end of the batch knows that there is some.
 
 use std::cell::Cell;
 

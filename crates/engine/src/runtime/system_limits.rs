@@ -26,7 +26,7 @@ pub fn fit_max_clients(config: &Config, log: &Log) -> Result<(), String> {
 }
 
 /// Raises the limit of open files so that so many clients fit; returns how many do. The error is
-/// for who cannot be served at all.
+/// for a server that could serve no client at all.
 pub fn raise_open_files(log: &Log, clients: u32) -> Result<u32, String> {
     let wanted = u64::from(clients) + RESERVED;
     let limits = getrlimit(Resource::Nofile);

@@ -16,7 +16,7 @@ pub struct WriteGate {
 }
 
 impl WriteGate {
-    /// Whether who wants to pass has to wait: one load.
+    /// Whether a write that wants to pass has to wait: one load.
     #[inline]
     pub fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::Relaxed)

@@ -2,12 +2,12 @@
 //! too that have just sent something.
 //!
 //! The runtime looks at its sockets when no task is ready, and after 61 of them. Sessions that are
-//! ready again at once would have 61 turns before those who have sent something meanwhile are seen.
-//! So after `APART_US` of such turns sessions wait for the next look, which comes when all that are
-//! ready have had their turn.
+//! ready again at once would have 61 turns before clients that have sent something meanwhile are
+//! seen. So after `APART_US` of such turns sessions wait for the next look, which comes when all
+//! that are ready have had their turn.
 //!
-//! Invariant: while one session waits for the next look, whoever gives way waits for it, too; so
-//! the look comes after at most one more turn of each.
+//! Invariant: while one session waits for the next look, each session that gives way waits for it,
+//! too; so the look comes after at most one more turn of each.
 
 use std::cell::{Cell, RefCell};
 use std::task::{Poll, Waker};

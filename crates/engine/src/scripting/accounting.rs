@@ -27,7 +27,7 @@ pub(crate) struct Accounting {
     /// Of the command that was called first: many a script calls one only.
     first: Option<CommandCalls>,
     others: Vec<CommandCalls>,
-    /// For who watches, in the order of the calls.
+    /// For monitors, in the order of the calls.
     lines: Vec<Arc<[u8]>>,
     /// What the lines of all calls so far take, or would.
     shown: usize,

@@ -141,7 +141,7 @@ pub(crate) struct ScriptHost<'a> {
     pub(crate) returned_errors: Vec<Option<String>>,
     /// From an earlier run, too.
     pub(crate) running: &'a mut Option<RunningHandle>,
-    /// For who asks what runs: the name of the function, if it is one.
+    /// For FUNCTION STATS: the name of the function, if it is one.
     pub(crate) function: Option<&'a [u8]>,
     /// And the request.
     pub(crate) request: Args<'a>,
@@ -231,7 +231,7 @@ impl Host for ScriptHost<'_> {
         self.returned_errors.push(is_new.then(|| stats::code(text).to_owned()));
     }
 
-    // What a unit changed is one record for all who follow the data: none may go without.
+    // What a unit changed is one record for the log and all replicas: none may go without.
     fn set_replication(&mut self, _: Replication) {}
 
     fn may_call(&mut self, args: Args<'_>) -> Option<bool> {

@@ -21,7 +21,7 @@ pub(crate) struct LookedUp {
 /// The accounts of a session, as far as they were looked up.
 #[derive(Default)]
 pub(crate) struct SessionAccounts {
-    /// None for a client that has not said who it is, where it has to.
+    /// None for a client that has not logged in, where it has to.
     user: Option<Arc<Account>>,
     /// With the number of the database.
     database: Option<(usize, Arc<Account>)>,

@@ -1,6 +1,6 @@
 //! What a user's rules say of requests, wherever these run.
 //!
-//! Invariants: keys are found the way the lock plan finds them; a user who may do everything costs
+//! Invariants: keys are found the way the lock plan finds them; a user that may do everything costs
 //! one look.
 
 use std::ops::Range;
@@ -22,7 +22,7 @@ use crate::shared::Shared;
 use crate::table::command_table::CommandEntry;
 use crate::table::request_keys;
 
-/// A client that must say who it is first.
+/// A client that must log in first.
 pub const NO_AUTH: Refusal = Refusal::error("NOAUTH Authentication required.");
 
 /// A client whose user may not do everything, wherever its requests run.
@@ -196,7 +196,7 @@ impl AclSubject {
         Some(Denied { denial, text, noted })
     }
 
-    /// SORT may look into keys of any name, which is for those who may read all of them.
+    /// SORT may look into keys of any name, which is for users that may read all of them.
     pub(crate) fn refuse_pattern(&self, request: Request<'_>) -> Option<Refusal> {
         let Request { entry, args, .. } = request;
         if !entry.spec.keys.iter().any(|spec| matches!(spec.begin, BeginSearch::Undeclared)) {
@@ -287,7 +287,7 @@ pub(crate) fn is_about_data(entry: &CommandEntry) -> bool {
     has_keys || spec.flags.has(Flags::WRITE) || spec.flags.has(Flags::READONLY)
 }
 
-/// Whether clients have to say who they are: the default user has a password, or is off.
+/// Whether clients have to log in: the default user has a password, or is off.
 #[cold]
 pub fn needs_password(server: &Shared) -> bool {
     !server.access.users.default_user().is_open()

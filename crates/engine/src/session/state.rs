@@ -320,7 +320,7 @@ impl Session {
         }
     }
 
-    /// Whether it has said who it is.
+    /// Whether it has logged in.
     #[inline]
     pub fn is_authenticated(&self) -> bool {
         self.user.is_some()
@@ -332,7 +332,7 @@ impl Session {
         self.user.as_ref().is_some_and(|user| user.is_unlimited())
     }
 
-    /// The user whose rules hold for it; `None` if it has to say first who it is.
+    /// The user whose rules hold for it; `None` if it has to log in first.
     pub fn effective_user(&self, server: &Shared) -> Option<Arc<User>> {
         let default = || Some(server.access.users.default_user()).filter(|user| user.is_open());
         self.user.clone().or_else(default)

@@ -198,7 +198,7 @@ impl KeyWait {
         is_unserved.then(|| blocked.ends_with_error.load(Ordering::Relaxed))
     }
 
-    /// What stands in the queues, for others who end the wait.
+    /// What stands in the queues, for others that end the wait.
     pub fn waiter(&self) -> &Arc<Waiter> {
         &self.waiter
     }
@@ -222,7 +222,7 @@ impl KeyWait {
         self.leaving()
     }
 
-    /// What is to be done for that; nothing where whoever served the client did it.
+    /// What is to be done for that; nothing where the transaction that served the client did it.
     fn leaving(&mut self) -> Option<Unregistration> {
         if !std::mem::take(self.stands.get_mut()) {
             return None;

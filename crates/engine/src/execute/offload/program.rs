@@ -195,7 +195,7 @@ impl OffloadedProgram {
             Err(refusal) => {
                 self.widens = matches!(refusal, Refusal::Widen);
                 if self.running.extend(self.unit.tx.partitions()) {
-                    // What it did stays, whoever was kept from the locks that came.
+                    // What it did stays, even where others were kept from the locks that came.
                     let _ = self.unit.tx.prolong();
                 }
                 Err(Box::new((self, args)))

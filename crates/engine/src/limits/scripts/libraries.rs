@@ -26,7 +26,8 @@ pub struct Libraries {
     losses: AtomicU64,
     /// How often clients changed them: changes since the last save, too.
     changes: AtomicU64,
-    /// How many there are who need clients not to change them. Goes up while the state is held.
+    /// How many holders there are that need clients not to change them. Goes up while the state is
+    /// held.
     stills: AtomicUsize,
 }
 

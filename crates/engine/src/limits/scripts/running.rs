@@ -109,7 +109,7 @@ impl RunningScripts {
         handle
     }
 
-    /// Says who has been busy longest, if a script shuts the server.
+    /// The error of the script that has been busy longest, if one shuts the server.
     #[inline]
     pub(crate) fn refuse(&self) -> Option<Refusal> {
         if self.shutting.load(Ordering::Relaxed) == 0 {
@@ -159,7 +159,7 @@ impl RunningScripts {
         self.lock().iter().any(|one| one.since_us <= before_us)
     }
 
-    /// Says who is busy, if one of them began before a moment.
+    /// The error of the script that has been busy longest, if one of them began before a moment.
     pub fn check_is_idle(&self, before_us: i64) -> Result<(), Refusal> {
         let scripts = self.lock();
         let long = scripts.iter().filter(|one| one.since_us <= before_us);

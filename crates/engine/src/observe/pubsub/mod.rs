@@ -1,7 +1,7 @@
 //! Publish and subscribe: channels, patterns over channels, and shard channels.
 //!
-//! Each channel and each pattern that somebody has subscribed to is a set of subscribers; a message
-//! is encoded once for each, and its bytes are shared by all who get it.
+//! Each channel and each pattern that a client has subscribed to is a set of subscribers; a message
+//! is encoded once for each, and its bytes are shared by all that get it.
 //!
 //! Invariants: locks are taken in one order: a registry's, a set's, a mailbox's; to publish
 //! holds no two but the last two. Messages of one publisher, and those to one channel, reach each

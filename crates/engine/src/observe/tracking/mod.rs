@@ -1,8 +1,9 @@
 //! CLIENT TRACKING: clients keep copies of what they read, and are told when those are old.
 //!
-//! What a tracked client reads is entered in the table, under the locks of its keys; whoever alters
-//! such a key takes it out and leaves a notice, under the same locks. In broadcast mode a client
-//! names prefixes instead, and nothing is entered. As in Redis, databases are not told apart.
+//! What a tracked client reads is entered in the table, under the locks of its keys; a transaction
+//! that alters such a key takes it out and leaves a notice, under the same locks. In broadcast mode
+//! a client names prefixes instead, and nothing is entered. As in Redis, databases are not told
+//! apart.
 //!
 //! Invariants: a client is tracked if and only if its session has a [`Tracked`]; the notice of a
 //! change that came after a read is left after that read was entered, and reaches the client behind
@@ -219,7 +220,7 @@ impl Tracking {
         Some(pending)
     }
 
-    /// Takes altered keys out of the table, for those who had read them.
+    /// Takes altered keys out of the table, for the clients that had read them.
     fn invalidate(
         &self,
         keyspace: &Keyspace,
@@ -353,7 +354,7 @@ fn visit_keys(spec: &Spec, args: Args<'_>, mut visit: impl FnMut(&[u8])) {
     }
 }
 
-/// Tells those who follow prefixes of all that a transaction altered. A client that wants to hear
+/// Tells clients that track prefixes of all that a transaction altered. A client that wants to hear
 /// nothing of its own changes hears of what others did to the same key.
 fn tell_of_prefixes(roster: &TrackedClients, tx: &Tx, pending: &mut PendingInvalidations) {
     let modified = tx.modified();

@@ -68,8 +68,8 @@ impl PendingInvalidations {
         &mut message.or_insert_with(|| (Arc::clone(tracker), Vec::new())).1
     }
 
-    /// Leaves in the mailboxes what is for others than whoever altered the keys, and wakes their
-    /// workers.
+    /// Leaves in the mailboxes what is for clients other than the one that altered the keys, and
+    /// wakes their workers.
     pub(super) fn leave_to_others(&mut self, directory: Directory<'_>) {
         let to_origin = self.messages.remove(&self.origin);
         leave(directory, std::mem::take(&mut self.messages).into_values());

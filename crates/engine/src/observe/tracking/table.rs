@@ -1,4 +1,4 @@
-//! The table of keys that tracked clients have read, and who they are.
+//! The table of keys that tracked clients have read, and of these clients.
 //!
 //! Invariant: a key is entered and taken out by the holder of its lock, but for what makes room or
 //! empties the table; so it is there for each client that was not told since it read the key.

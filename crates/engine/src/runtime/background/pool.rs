@@ -76,7 +76,7 @@ impl Pool {
     }
 
     /// Has a job done. An error says that a thread was refused: the others do it, and where there
-    /// are none nobody does, so that who waits for it is let go.
+    /// are none nobody does, so that its waiters are let go.
     pub(super) fn submit(self: &Arc<Self>, job: BackgroundJob) -> io::Result<()> {
         let mut queue = self.lock();
         if queue.ending {

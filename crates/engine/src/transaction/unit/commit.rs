@@ -1,4 +1,4 @@
-//! The end of a unit: what it did becomes final, and those are told who follow the data.
+//! The end of a unit: what it did becomes final, and the journal and all observers are told.
 //!
 //! Invariant: what was put off is done once the changes are final, with the locks still held.
 
@@ -50,8 +50,9 @@ impl Unit {
         Ok(taken)
     }
 
-    /// As `commit`. Where a worker would be kept too long by those whom it makes ready, all of it
-    /// begins again on a background thread, with its locks; not where it had to come back from one.
+    /// As `commit`. Where a worker would be kept too long by the waiters that it makes ready, all
+    /// of it begins again on a background thread, with its locks; not where it had to come back
+    /// from one.
     fn commit_within_budget(&mut self, wakes: &PendingWakes) -> Result<Seen, Refusal> {
         let may_leave = self.refuses_long_work && !self.has_come_back;
         if may_leave && self.tx.is_undoable() && !self.is_final() {

@@ -9,7 +9,7 @@ use crate::clients::mailbox::PendingWakes;
 use crate::observe::pubsub::Publication;
 use crate::shared::Shared;
 
-/// A command of a unit, for those who follow the data.
+/// A command of a unit, for the journal and for observers.
 pub(super) struct Done {
     pub(super) effects: Effects,
     pub(super) database: usize,

@@ -370,9 +370,8 @@ impl Unit {
         }
     }
 
-    /// A command beside the data ran: whose copies of what comes are tracked, and who else follows
-    /// the data and heeds it, may be another now. What it changed has records of its own: all of
-    /// them are seen.
+    /// A command beside the data ran: the client whose reads are tracked, and the observers of the
+    /// data, may be others now. What it changed has records of its own: all of them are seen.
     pub(crate) fn refresh_views(&mut self, reader: Option<ClientId>) {
         self.reader = reader;
         self.tx.note_lsn(self.server.journal.end());
@@ -396,7 +395,7 @@ impl Unit {
         self.reader
     }
 
-    /// A command is over: keeps what it changed for those who follow the data.
+    /// A command is over: keeps what it changed for the journal and for observers.
     pub fn finish_command(&mut self, args: Args<'_>) {
         self.tx.finish_command();
         if !self.tx.effects().has_followers() {
@@ -445,7 +444,7 @@ impl Unit {
         !self.tx.is_touched() && !self.is_final() && self.changes == 0 && self.done.is_empty()
     }
 
-    /// Lets go what it has gathered for those who would be told: nobody is.
+    /// Lets go what it has gathered for observers: none is told.
     pub(crate) fn forget(&mut self) {
         self.done.clear();
         self.publications.clear();
@@ -476,8 +475,8 @@ impl Unit {
         self.rollback_to(Savepoint { database: self.home, ..Savepoint::default() });
     }
 
-    /// Where it stands, for somebody in it who may want to undo what he did; `None` if something
-    /// was changed before him, which cannot be told from that.
+    /// Where it stands, for a command in it that may want to undo what it did; `None` if something
+    /// was changed before, which cannot be told from that.
     #[inline]
     pub(crate) fn savepoint(&self) -> Option<Savepoint> {
         if self.has_changed() {

@@ -34,7 +34,7 @@ const REPLY_MOST: usize = BACKLOG_LIMIT + BACKLOG_LIMIT / 2;
 const MESSAGE_MOST: usize = 1 << 18;
 /// The user that is never deleted.
 const LASTING: usize = 0;
-/// Stands for all who are no sessions.
+/// Stands for all threads that are no sessions.
 const NOBODY: Id = Id::MAX;
 
 /// Wakes a session at the worker that it lives at.
@@ -171,7 +171,7 @@ impl Simulation {
                     _ => Rights::All,
                 };
                 self.set_rights(user, rights);
-                // Before those whom it is about have looked.
+                // Before the sessions that it is about have looked.
                 (0..self.below(8)).for_each(|_| self.push());
             }
             27 => self.world.borrow_mut().sync(),
@@ -224,7 +224,7 @@ impl Simulation {
         }
     }
 
-    /// One who has no session pushes an element.
+    /// A thread without a session pushes an element.
     fn push(&mut self) {
         let key = self.below(KEYS) as usize;
         let mut world = self.world.borrow_mut();
@@ -253,7 +253,7 @@ impl Simulation {
         self.world.borrow_mut().set_rights(user, rights, &clients);
     }
 
-    /// Has one of those who were woken look; whether there was any.
+    /// Has one of the woken sessions look; whether there was any.
     fn take_turn(&mut self) -> bool {
         let (id, moves) = {
             let mut woken = self.woken.lock().unwrap();

@@ -71,7 +71,7 @@ pub(crate) enum SimulatedVerdict {
 pub(crate) struct Lock {
     pub(crate) holder: Option<Holder>,
     line: VecDeque<(Id, Option<Waker>)>,
-    /// Those who look again when it is free.
+    /// Wakes the sessions that look again when it is free.
     onlookers: Vec<Waker>,
 }
 
@@ -131,7 +131,7 @@ pub(crate) struct World {
     jobs: Vec<Job>,
     pub(crate) is_paused: bool,
     pub(crate) is_shut: bool,
-    /// Those who wait for the end of a pause, or for room.
+    /// Wakes the sessions that wait for the end of a pause, or for room.
     kept_out: Vec<Waker>,
     rights: Vec<Rights>,
     timers: Vec<(u64, Waker)>,
@@ -274,7 +274,7 @@ impl World {
         })
     }
 
-    /// Those to whom a lock was granted and who have not looked.
+    /// The sessions that were granted a lock and have not looked.
     pub(crate) fn granted(&self) -> impl Iterator<Item = Id> {
         self.locks.iter().filter_map(|lock| match lock.holder {
             Some(Holder::Session(id)) => Some(id),
@@ -291,8 +291,8 @@ impl World {
         self.serve(key);
     }
 
-    /// Gives elements to those who wait, as long as there are any. One of them may take a while,
-    /// with the lock.
+    /// Gives elements to waiters, as long as there are any. One of them may take a while, with the
+    /// lock.
     pub(crate) fn serve(&mut self, key: usize) {
         let mut at = 0;
         while !self.lists[key].is_empty()
@@ -352,13 +352,13 @@ impl World {
         self.queues[key].retain(|other| !Arc::ptr_eq(other, waiter));
     }
 
-    /// Those who wait and could still be served.
+    /// The sessions that wait and could still be served.
     pub(crate) fn stand_in_queues(&self) -> impl Iterator<Item = Id> {
         let waiters = self.queues.iter().flatten().filter(|waiter| !waiter.is_over());
         waiters.map(|waiter| waiting(waiter).id)
     }
 
-    /// Those who wait for what is there, and nobody holds it for them.
+    /// The sessions that wait for what is there while nobody holds it for them.
     pub(crate) fn overlooked(&self) -> impl Iterator<Item = Id> {
         let keys = self.locks.iter().zip(&self.lists).zip(&self.queues);
         let idle = keys.filter(|((lock, list), _)| lock.holder.is_none() && !list.is_empty());
