@@ -88,7 +88,7 @@ impl BackupStage {
     }
 }
 
-/// What whoever commands a backup may wait for; the error is for the client.
+/// What the caller of BACKUP may wait for; the error is for the client.
 type BackupResult = Result<(), String>;
 
 impl Backup {
@@ -170,8 +170,8 @@ impl Backup {
         }
     }
 
-    /// Gives up the backup that is under way; whether one was. For who may wait and has the turn
-    /// of the configuration, or is the last one to act.
+    /// Gives up the backup that is under way; whether one was. For a caller that may wait and has
+    /// the turn of the configuration, or is the last one to act.
     pub(crate) fn abandon(&self, server: &'static Durability, why: &str) -> bool {
         let directory = {
             let mut state = self.state();

@@ -1,8 +1,9 @@
 //! Whether the log's thread, which a disk wakes while a worker is in the midst of what the next
-//! sync is for, interrupts whoever has its core.
+//! sync is for, interrupts the thread that has its core.
 //!
-//! All who write wait for that thread; so it is no longer courteous, for a while, where somebody
-//! else has the core whom it may wait for long. `docs/decisions/courtesy.md` has what was measured.
+//! All clients that write wait for that thread; so it is no longer courteous, for a while, where
+//! another thread has the core for which it may wait for long. `docs/decisions/courtesy.md` has
+//! what was measured.
 //!
 //! Invariant: where `server-batch-scheduling` says no, the thread interrupts others soon.
 

@@ -2,8 +2,8 @@
 //!
 //! Invariants: at most one save is under way; what is told of saves is of one moment; changes that
 //! a save does not hold stay counted as unsaved; while the file is to follow a FLUSHALL, no reply
-//! that tells of a write leaves, whoever calls a save off; while an end has the turn, no other save
-//! begins.
+//! that tells of a write leaves, even where a save is called off; while an end has the turn, no
+//! other save begins.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
@@ -102,7 +102,7 @@ pub struct SaveStatus {
     pub copies_peak: usize,
 }
 
-/// What whoever asked for a save learns.
+/// What the caller of a save learns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SaveProgress {
     /// The snapshot holds all that came before.

@@ -251,7 +251,8 @@ pub fn restart(server: &'static Durability) -> Result<(), String> {
     apply_config(server)
 }
 
-/// Turns the log on or off, as `appendonly` says. For who has the turn of the configuration.
+/// Turns the log on or off, as `appendonly` says. For the caller that has the turn of the
+/// configuration.
 pub(crate) fn apply_config(server: &'static Durability) -> Result<(), String> {
     switch(server, server.config.get(APPENDONLY))
 }

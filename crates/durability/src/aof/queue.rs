@@ -32,7 +32,7 @@ const RETURN: Duration = Duration::from_micros(5);
 /// but all of them are waited for no longer than this.
 const MOST: Duration = Duration::from_millis(1);
 
-/// So often the number of times is doubled that those who did not come are not waited for.
+/// So often the number of times is doubled that clients which did not come are not waited for.
 const DOUBLINGS: u32 = 6;
 
 /// So many bytes are taken at once without lingering.
@@ -77,7 +77,7 @@ struct Inner {
 }
 
 /// What the writer did last: clients that were answered by that come again soon, and one sync for
-/// them and for those who came meanwhile takes less than two.
+/// them and for clients that came meanwhile takes less than two.
 #[derive(Clone, Copy, Default)]
 pub(super) struct LastBatch {
     pub(super) records: usize,
@@ -88,15 +88,16 @@ pub(super) struct LastBatch {
 }
 
 impl LastBatch {
-    /// How long those who were answered are waited for.
+    /// How long clients that were answered are waited for.
     fn linger(&self) -> Duration {
         let records = u32::try_from(self.records).unwrap_or(u32::MAX);
         MOST.min(RETURN.saturating_mul(records)).max(self.took / 2)
     }
 }
 
-/// Whether those who were answered come again while they are waited for. Where they do not, as
-/// where many clients write now and then, to wait for them is to be late for those who are there.
+/// Whether clients that were answered come again while they are waited for. Where they do not, as
+/// where many clients write now and then, to wait for them is to be late for clients that are
+/// there.
 #[derive(Default)]
 struct Trust {
     /// How often in a row they did not.

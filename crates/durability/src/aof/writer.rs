@@ -378,7 +378,7 @@ impl LogWriter {
         Ok(self.sync())
     }
 
-    /// Adds to the padding there is before a batch waits for that, while those who were just
+    /// Adds to the padding there is before a batch waits for that, while clients that were just
     /// answered have not come again.
     fn pad_ahead(&mut self) {
         if self.file.as_ref().is_some_and(Increment::is_padded)

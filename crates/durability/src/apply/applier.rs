@@ -32,7 +32,7 @@ use crate::replay::replayer::Replayer;
 use crate::replay::stream::{DivergentUnit, StreamSource, StreamThread};
 use crate::stream_turns::StreamTurn;
 
-/// After so many units it is looked who wants the world.
+/// After so many units the applier looks whether others want the world.
 const GROUP: usize = 16;
 
 /// After so many units that are run by this thread they are appended.

@@ -96,13 +96,14 @@ fn preloaded(server: &'static Durability, kind: &[u8], path: &Path) -> Result<Fo
     Ok(Found::Snapshot(file, name))
 }
 
-/// Forgets all data, for which the world is there, and tells those who watch them or keep copies.
+/// Forgets all data, for which the world is there, and tells clients that watch them or keep
+/// copies.
 pub fn empty(server: &'static Durability, tx: &mut Tx) -> Result<(), Refusal> {
     tx.flush_all()?;
     forget_beside_keys(server, tx)
 }
 
-/// Forgets what there is beside keys, and tells those who watch them or keep copies that all of
+/// Forgets what there is beside keys, and tells clients that watch them or keep copies that all of
 /// them are others.
 pub(crate) fn forget_beside_keys(server: &'static Durability, tx: &mut Tx) -> Result<(), Refusal> {
     let local = server.keyspace.local_deadlines();

@@ -202,7 +202,7 @@ impl Share {
         }
     }
 
-    /// Runs a unit of a log under the locks of its keys, which are of this share: only those who
+    /// Runs a unit of a log under the locks of its keys, which are of this share: only threads that
     /// look after partitions have one of them for a moment.
     fn run_one(&self, task: &Task, now: UnixMillis, out: &mut Output) -> Result<(), Stopped> {
         let mut grant = Acquisition::of_partitions(self.server.keyspace, task.partitions.clone());

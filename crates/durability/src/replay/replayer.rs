@@ -88,11 +88,11 @@ impl<'s> Replayer<'s> {
     }
 
     /// Runs a unit of a primary's stream as one transaction, under these locks, which are there,
-    /// and commits it: readers see all of it or none, and those who wait, watch, listen or keep
+    /// and commits it: readers see all of it or none, and clients that wait, watch, listen or keep
     /// copies are told. A command that fails is told of, and passed over. Its bytes are for the
-    /// caller to append; `with_locks` is called in time for those who must not give the locks back
-    /// before, with the record of what waiters took. Returns the locks that it turned out to need;
-    /// then it has done nothing.
+    /// caller to append; `with_locks` is called in time for callers that must not give the locks
+    /// back before, with the record of what waiters took. Returns the locks that it turned out to
+    /// need; then it has done nothing.
     pub(crate) fn apply(
         server: &'static Durability,
         stream: &'s StreamThread,

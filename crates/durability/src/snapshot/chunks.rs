@@ -1,8 +1,8 @@
 //! Chunks of the file, on their way from the threads that encode to the one that writes, or to
 //! themselves.
 //!
-//! Invariant: chunks that go on with one value come in a row, whoever else encodes meanwhile; no
-//! more wait than few for each thread, however large a value is.
+//! Invariant: chunks that go on with one value come in a row, whichever threads encode meanwhile;
+//! no more wait than few for each thread, however large a value is.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -98,7 +98,7 @@ pub struct Snapshot {
     queue: Arc<EntryQueue>,
     format: SnapshotFormat,
     key_delay: i32,
-    /// Whether a client waits for its cut, who is told BUSY where others hold keys for too long.
+    /// Whether a client waits for its cut, and is told BUSY where others hold keys for too long.
     is_awaited: bool,
     walk: OnceLock<Arc<Walk>>,
     /// Why it was given up.
@@ -379,7 +379,7 @@ impl Snapshot {
         let first = self.walk.set(Arc::clone(walk));
         assert!(first.is_ok(), "a snapshot has one cut");
         if self.given_up.get().is_some() {
-            // Too early for whoever gave it up to see the walk.
+            // The snapshot was given up before there was a walk to see that.
             walk.give_up();
         }
         failpoint::point();

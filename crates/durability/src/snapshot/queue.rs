@@ -74,7 +74,7 @@ impl EntryQueue {
         let size = entry.borrow().memory();
         let mut entries = self.entries();
         entries.push_back((database, entry));
-        // Counted under the mutex, so that who empties the queue cannot miss the gate.
+        // Counted under the mutex, so that the thread that empties the queue cannot miss the gate.
         let bytes = self.bytes.load(Ordering::Relaxed) + size;
         self.bytes.store(bytes, Ordering::Relaxed);
         self.peak.fetch_max(bytes, Ordering::Relaxed);

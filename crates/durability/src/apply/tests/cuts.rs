@@ -15,7 +15,7 @@ const UNITS: usize = 40_000;
 
 const KEYS: usize = 64;
 
-/// The lanes of those who look.
+/// The lane of the reader.
 const LANE: usize = 1;
 
 fn number(tx: &Tx, key: &str) -> u64 {

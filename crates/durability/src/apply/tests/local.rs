@@ -1,5 +1,5 @@
-//! What clients of a writable replica write beside its primary's stream: the log has it, and nobody
-//! who follows the stream.
+//! What clients of a writable replica write beside its primary's stream: the log has it, and no
+//! replica below.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
