@@ -129,7 +129,7 @@ fn close_idle_clients(server: &Server) {
     server.mailboxes.wake(&wakes);
 }
 
-/// Closes clients that have to say who they are and have not for `unauthenticated-timeout` seconds.
+/// Closes clients that have to log in and have not for `unauthenticated-timeout` seconds.
 fn close_strangers(server: &Server) {
     let timeout = i64::from(server.config.get(UNAUTHENTICATED_TIMEOUT)) * 1000;
     if timeout == 0 || !needs_password(server) {

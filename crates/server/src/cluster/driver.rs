@@ -28,7 +28,7 @@ use super::node::{BusCounts, BusMail, LinkFigures};
 use super::roles::RoleJob;
 use super::start::ClusterStart;
 
-/// So much news may wait; whoever brings more waits, too.
+/// So much news may wait; a sender of more waits, too.
 const NEWS_MAX: usize = 256;
 
 /// So many links of peers stand at a time: strangers may ask for more.

@@ -1,7 +1,7 @@
 //! The node of a cluster that the server is: the bus, `nodes.conf`, and what others ask of it.
 //!
 //! What is decided is decided by the engine of crate `cluster`; this room has its sockets, its file
-//! and its clock, and tells the links of replication whom to follow.
+//! and its clock, and tells the links of replication which primary to follow.
 //!
 //! Invariant: no worker and no transaction waits for a peer.
 

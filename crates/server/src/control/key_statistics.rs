@@ -1,7 +1,7 @@
 //! Statistics of keys that nobody has to ask for: what they follow of the configuration, and when
 //! they are looked at.
 //!
-//! Invariant: all keys are counted on a background thread, whoever asks for it.
+//! Invariant: all keys are counted on a background thread, for a command as for the clock.
 
 use config::settings::{BIG_KEYS, HOT_KEYS_SAMPLE, KEY_PREFIXES, KEY_PREFIXES_INTERVAL};
 use engine::observe::prefixes::{self, PrefixRule, PrefixSurvey};

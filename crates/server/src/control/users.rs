@@ -72,13 +72,13 @@ pub(crate) fn file(server: &Shared) -> Option<PathBuf> {
     (!path.is_empty()).then(|| PathBuf::from(OsStr::from_bytes(&path)))
 }
 
-/// What `requirepass` says. That holds for a default user of whom no file says anything: in Redis
+/// What `requirepass` says. That holds for a default user of which no file says anything: in Redis
 /// such a file lets everybody in.
 fn password(server: &Shared) -> Option<Arc<[u8]>> {
     Some(server.config.get(REQUIREPASS)).filter(|password| !password.is_empty())
 }
 
-/// Puts the users of the file in the place of all others: those who were changed or removed.
+/// Puts the users of the file in the place of all others: the users that were changed or removed.
 pub(crate) fn load_file(server: &Shared, path: &Path) -> Result<Vec<Arc<User>>, String> {
     let text = std::fs::read(path).map_err(|error| {
         format!("Error loading ACLs, opening file '{}': {}", path.display(), plain(&error))

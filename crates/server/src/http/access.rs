@@ -1,7 +1,7 @@
 //! The right to ask: that of a user of ACL, by name and password, or of the default user.
 //!
-//! Invariants: a figure is shown to nobody who may not run INFO; a password that is wrong counts as
-//! one that AUTH was given.
+//! Invariants: a figure is shown to no user that may not run INFO; a password that is wrong counts
+//! as one that AUTH was given.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::control::server::quota::QUOTA;
 /// The name of the default user, whose password may come without a name.
 const DEFAULT: &[u8] = b"default";
 
-/// The user of a request, who may read what INFO tells; if that may not be, the status that says
+/// The user of a request, which may read what INFO tells; if that may not be, the status that says
 /// so.
 pub(super) fn check(
     server: &HttpState,

@@ -66,7 +66,7 @@ pub(super) fn reply(value: &Value) -> String {
     }
 }
 
-/// A number that readers who have doubles only still read right.
+/// A number that readers which have doubles only still read right.
 pub(super) fn integer(number: i64) -> String {
     const EXACT: u64 = 1 << 53;
     match number.unsigned_abs() <= EXACT {

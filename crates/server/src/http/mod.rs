@@ -1,9 +1,9 @@
-//! HTTP for those who watch the server: metrics, health, the dashboard and its API.
+//! HTTP for operators and monitoring systems: metrics, health, the dashboard and its API.
 //!
 //! A thread of its own serves it. Figures are read from the same places as INFO; what takes a
 //! command is run by a worker, in a session of the caller's user.
 //!
-//! Invariants: a caller who asks for figures has the right to run INFO; health is told to all,
+//! Invariants: a caller that asks for figures has the right to run INFO; health is told to all,
 //! without a figure; a command is run with the rights of the caller's user and no others.
 
 mod access;

@@ -139,7 +139,7 @@ impl Core {
         self.link.report(0).map(|link| format!("{}:{}", link.host, link.port))
     }
 
-    /// Where our stream ends, for who is to go on with it as a replica of another; without a
+    /// Where our stream ends, for going on with it as a replica of another server; without a
     /// backlog it stands nowhere.
     pub(super) fn position(&self, server: &Network) -> Option<SavedHistory> {
         let database = u32::try_from(server.journal.database()).unwrap_or(0);

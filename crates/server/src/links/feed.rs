@@ -1,8 +1,9 @@
 //! The bytes of one snapshot on their way to several replicas.
 //!
 //! What the slowest replica has not taken yet waits in memory, and beyond a bound in a file, so
-//! that neither the snapshot nor those who write wait for a replica. Where no file can be written
-//! the snapshot waits for the slowest, and one that takes nothing is cut off from the others.
+//! that neither the snapshot nor clients that write wait for a replica. Where no file can be
+//! written the snapshot waits for the slowest, and one that takes nothing is cut off from the
+//! others.
 //!
 //! Invariants: each replica gets every byte once, in order, or an error; the file's name goes with
 //! the feed.
@@ -113,7 +114,7 @@ impl SnapshotFeed {
         Arc::new(Self { storage, clock, state, taken })
     }
 
-    /// One more who reads all of it. Called before the first byte comes.
+    /// One more reader of all of it. Called before the first byte comes.
     pub(super) fn reader(self: &Arc<Self>) -> FeedReader {
         let place = ReaderPlace { next: 0, moved_us: 0, is_cut: false, waker: None };
         let place = Arc::new(Mutex::new(place));

@@ -108,7 +108,7 @@ fn path_of(round: RoundId) -> PathBuf {
 fn form_of(requirements: Requirements, target: Whither) -> SyncFormat {
     let Requirements { keys, functions, compressed, checksum, reader, .. } = requirements;
     let version = match reader {
-        // A file's head says what is in it, and who cannot read that says so.
+        // A file's head says what is in it, and a loader that cannot read that says so.
         RdbReader::Unknown if target == Whither::Disk => 0,
         reader => version_of(reader),
     };

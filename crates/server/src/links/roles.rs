@@ -33,7 +33,7 @@ const CHANGING: Refusal = Refusal::error("ERR Another change of the role is in p
 
 /// A request for another role.
 pub(crate) struct RoleChange<'a> {
-    /// Whom to follow.
+    /// The primary to follow.
     pub(crate) target: ReplicaofTarget,
     /// The client that asks, as CLIENT LIST shows it.
     pub(crate) client: &'a str,
@@ -121,8 +121,8 @@ impl Links {
         (world, reply)
     }
 
-    /// Follows this primary from here on, as the link is asked to: whoever comes behind that finds
-    /// a replica. With the turn, and the world stopped.
+    /// Follows this primary from here on, as the link is asked to: a client that comes behind that
+    /// finds a replica. With the turn, and the world stopped.
     pub(super) fn turn_replica(
         &'static self,
         server: &'static Network,
@@ -223,7 +223,7 @@ fn unblock_all(server: &Network) {
     }
 }
 
-/// A full sync that failed has left no log behind: who leads keeps one again.
+/// A full sync that failed has left no log behind: a primary keeps one again.
 fn begin_missing_log(server: &'static Network) {
     if server.config.get(APPENDONLY) && server.aof.phase() == aof::Phase::Off {
         server.threads.background.spawn(move |_| {

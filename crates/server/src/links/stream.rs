@@ -53,7 +53,7 @@ impl ReplicationStream {
         locked(&self.shared)
     }
 
-    /// The same for who keeps it.
+    /// The same, to be kept.
     pub(super) fn share(&self) -> Arc<Mutex<StreamState>> {
         Arc::clone(&self.shared)
     }

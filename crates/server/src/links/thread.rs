@@ -201,7 +201,7 @@ async fn wake_links(thread: Rc<LinksThread>) {
         })
         .await;
         thread.replicas.borrow().values().for_each(|link| link.wake());
-        // Those who are up to date write before the next look.
+        // Links that are up to date write before the next look.
         tokio::task::yield_now().await;
     }
 }

@@ -27,20 +27,19 @@ const TOO_LONG: &str = "auth token too long";
 /// The one mechanism there is.
 const PLAIN: &[u8] = b"PLAIN";
 
-/// Whether the client need not say who it is, or has done so.
+/// Whether the client need not log in, or has done so.
 #[inline]
 pub(crate) fn is_authenticated(server: &MemcachedServer, session: &Session) -> bool {
     session.is_authenticated() || !needs_login(server)
 }
 
-/// Whether clients may say who they are: one that need not can still be another than the default
-/// user.
+/// Whether clients may log in: one that need not can still be another than the default user.
 fn offers_login(server: &MemcachedServer) -> bool {
     needs_login(server) || server.access.users.all().len() > 1
 }
 
-/// A request by which a client says who it is, and whose answer is late as others from there have
-/// failed: by how much, and the command that it counts as.
+/// A login whose answer is late as others from there have failed: by how much, and the command that
+/// it counts as.
 #[cold]
 pub(crate) fn delay(
     server: &'static MemcachedServer,
@@ -63,14 +62,14 @@ pub(crate) fn delay(
     Some((delay, entry))
 }
 
-/// Whether clients have to say who they are.
+/// Whether clients have to log in.
 #[cold]
 pub(crate) fn needs_login(server: &MemcachedServer) -> bool {
     engine::session::needs_password(server) || users::is_configured(server)
 }
 
 impl RequestContext<'_> {
-    /// Serves a client that has not said who it is.
+    /// Serves a client that has not logged in.
     #[cold]
     pub(super) fn serve_unauthenticated(&mut self) -> Step {
         match &self.request.operation {
@@ -132,7 +131,7 @@ impl RequestContext<'_> {
         }
     }
 
-    /// Lets a client in by what PLAIN is given: whom to act for, a name and a password.
+    /// Lets a client in by what PLAIN is given: the user to act for, a name and a password.
     fn log_in_by(&mut self, data: &[u8]) -> bool {
         let parts: Vec<&[u8]> = data.split(|byte| *byte == 0).collect();
         match parts[..] {
@@ -152,7 +151,7 @@ impl RequestContext<'_> {
             let context = acl::Context::TopLevel;
             let login = Login { context, word: b"AUTH", name, password };
             let found = verify(server, &self.session.client, login).ok();
-            // Without a password the default user is nobody who could say who it is.
+            // Without a password nobody can log in as the default user.
             found.filter(|user| {
                 user.name() != DEFAULT_USER || engine::session::needs_password(server)
             })

@@ -350,7 +350,7 @@ impl Draft {
         Ok(Invocation::Connection { arguments, user: self.user, notices: self.notices })
     }
 
-    /// The operator who names the addresses has decided which clients may come; otherwise those of
+    /// An operator that names the addresses has decided which clients may come; otherwise those of
     /// other machines need a password.
     fn bind(&mut self) {
         let addresses = std::mem::take(&mut self.addresses);

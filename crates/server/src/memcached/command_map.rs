@@ -1,5 +1,5 @@
-//! Which command of Redis stands for what a memcached client asks: the gates go by its flags, and
-//! the books and those who watch by its name.
+//! Which command of Redis stands for what a memcached client asks: the gates go by its flags,
+//! statistics and monitors by its name.
 //!
 //! Invariant: a command that the operator has taken away is away on every port.
 
@@ -146,7 +146,7 @@ pub(super) fn keys_of<'a>(operation: &Operation<'a>) -> impl Iterator<Item = Key
     several.into_iter().flatten().chain(one)
 }
 
-/// A request in words, for those who watch and for the logs.
+/// A request in words, for monitors and for the logs.
 pub(super) fn words(request: &Request<'_>) -> OwnedArgs {
     let mut buffer = [0; KEY_LENGTH_MAX];
     let operation = &request.operation;

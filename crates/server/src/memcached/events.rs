@@ -1,4 +1,4 @@
-//! What a request does to items, put in words for those who `watch`.
+//! What a request does to items, put in words for clients that `watch`.
 //!
 //! Invariant: nothing is put in words of a class that nobody watches, and nothing leaves before the
 //! request is done: one that is begun again begins anew.

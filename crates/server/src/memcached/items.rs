@@ -77,7 +77,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Tells who watches that an item is looked up.
+    /// Tells watchers that an item is looked up.
     #[inline]
     fn notify_fetch(&mut self, key: &[u8]) -> Result<(), Refusal> {
         if self.told.events.is_watched(WatchClass::Fetchers) {
@@ -86,7 +86,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Tells who watches that an item was stored, or was not.
+    /// Tells watchers that an item was stored, or was not.
     #[cold]
     fn notify_store(&mut self, key: &[u8], outcome: &Response<'_>) -> Result<(), Refusal> {
         let (command, expiry, length) = match (&self.request.operation, outcome) {

@@ -54,7 +54,7 @@ use watch::Watchers;
 /// The version of memcached that we say we are, whose commands are complete here.
 pub(crate) const MEMCACHED_VERSION: &str = "1.6.18";
 
-/// What a client may send as a value before it has said who it is: a name and a password.
+/// What a client may send as a value before it has logged in: a name and a password.
 const CREDENTIALS_MAX: usize = 1024;
 
 /// What all memcached sessions share.

@@ -1,7 +1,7 @@
 //! `stats` and its sub-reports, with the names that memcached's clients and exporters read.
 //!
 //! Invariant: what memcached counts and has no meaning here is told as memcached tells it where
-//! nothing ever happened, so that who reads it finds what it looks for.
+//! nothing ever happened, so that a monitoring program finds what it looks for.
 
 use std::sync::atomic::Ordering;
 

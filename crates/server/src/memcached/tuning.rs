@@ -1,7 +1,7 @@
 //! The commands that steer memcached's slabs, its lists by age, its crawler and its flash storage.
 //!
 //! None of those is here, so nothing is steered. Invariant: what is said is checked, and answered
-//! as memcached 1.6.18 answers it, so that who configures a cache by them gets on.
+//! as memcached 1.6.18 answers it, so that a program that configures a cache by them gets on.
 
 use base::number::{parse_i64, parse_u64};
 use proto::memcached::{Failure, Response};

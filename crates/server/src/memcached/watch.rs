@@ -1,4 +1,4 @@
-//! `watch`: what happens to items and connections, a line each, for those who watch.
+//! `watch`: what happens to items and connections, a line each, for watchers.
 //!
 //! Invariants: a class without a watcher costs a load, and nothing is put in words for it; a
 //! watcher is told nothing else and asks nothing more; of one that does not read no more than
@@ -36,7 +36,7 @@ const WATCHING: u32 = client_flags::WATCHER | client_flags::MONITOR;
 
 const TOO_MANY: &[u8] = b"WATCHER_TOO_MANY log watcher limit reached";
 
-/// The classes that a client names; those who fetch if it names none.
+/// The classes that a client names; that of fetches if it names none.
 fn classes_of(words: &[&[u8]]) -> Option<WatchClasses> {
     let mut classes = WatchClasses::default();
     for word in words {
@@ -49,7 +49,7 @@ fn classes_of(words: &[&[u8]]) -> Option<WatchClasses> {
     Some(if words.is_empty() { WatchClasses(1 << WatchClass::Fetchers as u8) } else { classes })
 }
 
-/// All who watch.
+/// All clients that watch.
 #[derive(Default)]
 pub(crate) struct Watchers {
     by_class: [Subscribers; CLASSES.len()],
@@ -81,7 +81,7 @@ impl Watchers {
         self.watchers.load(Ordering::Relaxed)
     }
 
-    /// Tells all who watch a class what happened, at this time in microseconds; the caller wakes
+    /// Tells all watchers of a class what happened, at this time in microseconds; the caller wakes
     /// workers.
     #[cold]
     pub(crate) fn notify(

@@ -38,7 +38,7 @@ pub(crate) struct MigrateRequest {
     pub(crate) resp: Resp,
 }
 
-/// Another server, how it is reached, and who we are there.
+/// Another server, how it is reached, and our user there.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct MigrateTarget {
     pub(crate) host: String,

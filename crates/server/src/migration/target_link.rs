@@ -184,7 +184,7 @@ async fn reach(host: &str, port: u16) -> Result<TcpStream, Fault> {
     for address in found {
         match TcpStream::connect(address).await {
             Ok(stream) => return Ok(stream),
-            // In Redis whoever writes notices that.
+            // In Redis the first write notices that.
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
                 fault = Fault::Unwritable(Cause::Refused);
             }

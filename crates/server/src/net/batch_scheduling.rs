@@ -1,10 +1,10 @@
-//! Whether a thread that is woken interrupts whoever has its core.
+//! Whether a thread that is woken interrupts the thread that has its core.
 //!
-//! A worker that shares a core with the clients it serves is woken by the first request that one
-//! of them sends. If it interrupts them it finds that request alone, and they have to be brought
-//! back before they send the next; if it waits until they sleep it finds all that they had to say.
-//! One that is not busy answers at once, and so does one whose clients are on other machines:
-//! whoever has its core then has nothing to do with them.
+//! A worker that shares a core with the clients it serves is woken by the first request that one of
+//! them sends. If it interrupts them it finds that request alone, and they have to be brought back
+//! before they send the next; if it waits until they sleep it finds all that they had to say. One
+//! that is not busy answers at once, and so does one whose clients are on other machines: the
+//! thread that has its core then has nothing to do with them.
 //!
 //! `docs/decisions/courtesy.md` has what was measured.
 //!

@@ -7,7 +7,7 @@
 //! cost as much as to execute its request.
 //!
 //! Invariants: each session in line is seen to by that task; no batch waits behind sessions whose
-//! first turns came later than `WAIT_US` after the first of those who wait with replies.
+//! first turns came later than `WAIT_US` after the first of the sessions that wait with replies.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -86,9 +86,9 @@ struct Waiting {
 /// What a worker knows of the second turns of its sessions.
 #[derive(Default)]
 pub(crate) struct DeferredSessions {
-    /// Since when the first of those who wait with replies does.
+    /// Since when the first of the sessions that wait with replies does.
     since_us: Cell<Option<i64>>,
-    /// Those who wait.
+    /// The sessions that wait.
     line: RefCell<Vec<Waiting>>,
     /// Bytes of the worker's read buffer with requests that are deferred.
     bytes: Cell<usize>,

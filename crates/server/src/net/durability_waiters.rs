@@ -20,7 +20,7 @@ use crate::net::connection::Connection;
 use crate::net::deferred;
 use crate::net::worker::Worker;
 
-/// Those who wait at a worker, as they are told to look.
+/// The sessions that wait at a worker, as they are told to look.
 #[derive(Default)]
 pub(crate) struct DurabilityWaiters<S = Weak<RefCell<Connection>>> {
     waiting: RefCell<Vec<(Lsn, S)>>,
@@ -79,7 +79,7 @@ impl<S: Clone> DurabilityWaiters<S> {
     }
 }
 
-/// Sees to those who wait at a worker, for ever.
+/// Sees to the sessions that wait at a worker, for ever.
 pub(crate) async fn run(worker: Rc<Worker>) {
     let write = |session: &Weak<RefCell<Connection>>| {
         if let Some(serve) = session.upgrade() {

@@ -83,12 +83,12 @@ pub(crate) async fn run(worker: Rc<Worker>) {
     }
 }
 
-/// Waits until nobody wrote while all who are ready had their turn, and their second one, if they
+/// Waits until nobody wrote while all ready sessions had their turn, and their second one, if they
 /// left something for that.
 async fn until_nobody_writes(records: &RecordBatch, is_over: impl Fn() -> bool) {
     loop {
         let pending = records.pending();
-        // All who are ready have their turn, and then sockets are looked at.
+        // All ready sessions have their turn, and then sockets are looked at.
         tokio::task::yield_now().await;
         if pending == records.pending() && is_over() {
             return;

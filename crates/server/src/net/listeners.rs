@@ -136,7 +136,7 @@ impl Listeners {
         Ok(listeners)
     }
 
-    /// The address to name to somebody who wants to try us.
+    /// The address to name to an operator that wants to try us.
     pub(crate) fn port(&self) -> Option<u16> {
         self.redis.port()
     }

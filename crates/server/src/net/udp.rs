@@ -3,8 +3,8 @@
 //! A datagram is served as a connection that ends behind it, through the same gates, so it is
 //! accepted and executed as any other client's. Invariants: a request that needs more than one
 //! datagram is refused and nothing of it kept; an answer is one datagram of at most `ANSWER_MAX`
-//! bytes, so whoever names another's address has no more sent there than that; what comes while too
-//! many datagrams are served already is dropped, as UDP allows.
+//! bytes, so a sender that names another's address has no more sent there than that; what comes
+//! while too many datagrams are served already is dropped, as UDP allows.
 
 use std::io;
 use std::net::SocketAddr;

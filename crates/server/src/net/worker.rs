@@ -274,7 +274,7 @@ fn drain_deferred(worker: &Worker) {
 /// After letters to so many clients the sessions have the worker again.
 const LETTER_BUDGET: usize = 1000;
 
-/// So many of those who were given messages are woken at a time at least,
+/// So many of the sessions that were given messages are woken at a time at least,
 const WOKEN_LEAST: usize = 16;
 
 /// and no more groups than so many are made of them: where others keep the worker busy, each group
@@ -284,7 +284,7 @@ const GROUPS: usize = 3;
 /// Hands out what comes into the worker's mailbox, and wakes the sessions it is for a few at a
 /// time. In between the worker looks at its sockets: a client that has just published need not wait
 /// until all subscribers have been written to before it is heard again, and what it says meanwhile
-/// goes to those who stand in line in one piece.
+/// goes to the sessions in line in one piece.
 async fn deliver_mail(worker: Rc<Worker>) {
     let mailboxes = &worker.server.mailboxes;
     let mut together = WOKEN_LEAST;
@@ -312,7 +312,7 @@ async fn deliver_mail(worker: Rc<Worker>) {
     }
 }
 
-/// Wakes those who wait for a look at the sockets, behind it.
+/// Wakes the sessions that wait for a look at the sockets, behind it.
 async fn look_at_sockets(worker: Rc<Worker>) {
     loop {
         poll_fn(|cx| worker.looks.poll(cx.waker())).await;

@@ -1,5 +1,5 @@
 //! What a process does around serving: it goes to the background, asks the system for what it
-//! needs, tells those who watch over it, and hears signals.
+//! needs, tells the service manager, and hears signals.
 //!
 //! Invariant: nothing here knows a client or a key.
 

@@ -1,6 +1,6 @@
 //! The file that says our process id.
 //!
-//! Invariant: only who made the file removes it.
+//! Invariant: only the process that made the file removes it.
 
 use std::ffi::OsStr;
 use std::fs;

@@ -1,4 +1,4 @@
-//! ACL LOG: what was denied to whom.
+//! ACL LOG: what was denied to which client.
 //!
 //! Invariant: the newest come first.
 

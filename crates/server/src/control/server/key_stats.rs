@@ -3,7 +3,7 @@
 //! The first two are kept while commands run (`engine::observe::{hot_key_sketch, big_keys}`); keys
 //! are counted by prefix when that is asked for.
 //!
-//! Invariant: names of keys are told to users who may run this command, and never by INFO.
+//! Invariant: names of keys are told to users that may run this command, and never by INFO.
 
 use commands::arguments::{Options, is};
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};

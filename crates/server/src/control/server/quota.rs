@@ -1,6 +1,6 @@
 //! QUOTA: what users and databases took, and what they may take.
 //!
-//! Invariant: names of users are told to who may run this command, and to nobody by INFO.
+//! Invariant: names of users are told to users that may run this command, and to nobody by INFO.
 
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use engine::limits::quotas::{Account, RATES};

@@ -1,6 +1,6 @@
 //! Metrics of accounts: what each user and each database took, and was refused.
 //!
-//! Invariant: there are none unless accounts are kept; a user's name is told only to those who may
+//! Invariant: there are none unless accounts are kept; a user's name is told only to users that may
 //! run QUOTA USERS.
 
 use std::sync::Arc;

@@ -43,7 +43,7 @@ fn is_left_out(name: &str) -> bool {
         || name.contains("_distrib_")
 }
 
-/// What a user is told who may do everything.
+/// What a user is told that may do everything.
 const ALL: Named = Named { keys: true, users: true };
 
 fn state() -> HttpState {

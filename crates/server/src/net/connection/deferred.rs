@@ -4,8 +4,8 @@
 //! of all sessions that are ready are fetched together instead, as those of one pipelining client
 //! are. Meanwhile the request stays in the worker's read buffer, behind those of others.
 //!
-//! Invariant: in a turn of its own a session has nothing deferred, but at the end of it; so
-//! whoever looks at a session finds all that was read and not executed in its input.
+//! Invariant: in a turn of its own a session has nothing deferred, but at the end of it; so all
+//! that was read and not executed is found in a session's input.
 
 use std::rc::Rc;
 

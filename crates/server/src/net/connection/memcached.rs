@@ -228,7 +228,7 @@ impl<'a> MemcachedBatch<'a> {
     }
 }
 
-/// Whether a client says who it is, again or without need.
+/// Whether a client logs in, again or without need.
 #[inline]
 fn is_login(request: &Request<'_>) -> bool {
     matches!(request.operation, Operation::Authenticate { .. })

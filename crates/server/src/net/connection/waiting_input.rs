@@ -35,7 +35,7 @@ const BUDGET_SHARE: u64 = 4;
 /// or so much.
 const BUDGET_LEAST: u64 = 16 << 20;
 
-/// A client that has not said yet who it is may have so much wait, as in Redis.
+/// A client that has not logged in yet may have so much wait, as in Redis.
 const STRANGER_MOST: usize = 1 << 20;
 
 impl Connection {
@@ -44,7 +44,7 @@ impl Connection {
         if self.waiting_bytes() >= self.most_ahead() {
             return Heard::Nothing;
         }
-        // Most who wait send nothing meanwhile, and need no room for it.
+        // Most clients that wait send nothing meanwhile, and need no room for it.
         match self.stream.poll_readable(cx) {
             Poll::Pending => return Heard::Nothing,
             Poll::Ready(Err(_)) => return Heard::Gone,

@@ -15,7 +15,8 @@ use tls::Session;
 
 use crate::net::network::Network;
 
-/// Shows how a client's connection is encrypted, and lets it in as whom its certificate names.
+/// Shows how a client's connection is encrypted, and lets it in as the user that its certificate
+/// names.
 pub(super) fn introduce(server: &Network, session: &mut EngineSession, encrypted: &Session) {
     session.client.live.tls_minor.store(encrypted.minor_version(), Ordering::Relaxed);
     if let Some(user) = user_of(server, encrypted) {

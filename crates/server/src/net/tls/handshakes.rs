@@ -2,7 +2,7 @@
 //!
 //! To agree on keys takes a processor up to a millisecond, and a peer as long as it likes. Workers
 //! have other clients meanwhile. Invariants: a handshake is over within its time; beyond a number
-//! the oldest goes for the youngest, so those who never end theirs keep nobody out; connections
+//! the oldest goes for the youngest, so peers that never end theirs keep nobody out; connections
 //! that wait for their handshake to begin, or to be closed, are bounded, too; of one that fails
 //! nobody but the log and a figure hears.
 
@@ -39,7 +39,7 @@ const HALF_OPEN_MAX: usize = 1024;
 /// One in so many of them has no handshake under way: its thread has not come to it yet.
 const ARRIVING: usize = 8;
 
-/// Bytes that are read at a time: there may be many who wait.
+/// Bytes that are read at a time: there may be many peers.
 const READ: usize = 4096;
 
 /// What comes of a handshake; the error is for the log.

@@ -1,8 +1,8 @@
 //! What new encrypted connections begin with, for as long as the directives say so, and figures of
 //! those that were begun.
 //!
-//! Invariant: a handshake that has begun by one context ends by it; a new one is for those who come
-//! after.
+//! Invariant: a handshake that has begun by one context ends by it; a new one is for clients that
+//! come after.
 
 use std::io;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};

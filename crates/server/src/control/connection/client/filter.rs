@@ -192,7 +192,7 @@ impl<'a> Condition<'a> {
 }
 
 impl ClientType {
-    /// In Redis, who watches with MONITOR is no replica.
+    /// In Redis, a client in MONITOR is no replica.
     fn of(client: &Client) -> Self {
         match () {
             () if client.has_flag(client_flags::REPLICA) => Self::Replica,

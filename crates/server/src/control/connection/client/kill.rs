@@ -25,7 +25,8 @@ use super::specs::OF_OTHERS;
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::help::misused;
 
-/// How long who kills others waits for their workers, which may be busy with something long.
+/// How long a client that kills others waits for their workers, which may be busy with something
+/// long.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 const KILL_SYNTAX: &str = "<ip:port | [ID client-id [client-id ...]] [TYPE <NORMAL | MASTER | \

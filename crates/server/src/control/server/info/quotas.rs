@@ -1,6 +1,6 @@
 //! The section of quotas: what each database took, and what all users did together.
 //!
-//! Invariant: no user is named, as whoever may run INFO need not know who there is.
+//! Invariant: no user is named, as a client that may run INFO need not know which users there are.
 
 use engine::limits::quotas::{Account, Usage};
 

@@ -90,7 +90,7 @@ fn write_loops(server: &Server, rates: &Rates, totals: &Totals, report: &mut Rep
     report.field("instantaneous_eventloop_duration_usec", rates.cycle_us.round());
 }
 
-/// What the rules of users kept from whom.
+/// What the rules of users denied, by the kind of denial.
 fn write_denials(server: &Server, report: &mut Report) {
     for (name, reason) in [
         ("acl_access_denied_auth", Reason::Auth),

@@ -360,7 +360,7 @@ fn a_flush_is_told_of_where_the_snapshot_file_cannot_follow() {
     server.saves.wait();
 }
 
-/// Another key, in another partition, so that whoever reads it sees nothing of this one.
+/// Another key, in another partition, so that its readers see nothing of this one.
 fn key_apart(server: &Server, key: &str) -> String {
     let partition = |key: &str| server.keyspace.locate(key.as_bytes()).partition();
     let apart = |other: &String| partition(other) != partition(key);
@@ -448,7 +448,7 @@ fn one_who_was_served_by_a_write_that_is_not_safe_is_told_so() {
     end(server);
 }
 
-/// A key whose time is over is gone for all who read, whatever the disk does.
+/// A key whose time is over is gone for all readers, whatever the disk does.
 #[test]
 fn nothing_expires_that_could_not_be_recorded_and_whoever_reads_it_finds_it_gone() {
     let disk = new_disk();
