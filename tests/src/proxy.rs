@@ -18,9 +18,9 @@ const LOOK: Duration = Duration::from_millis(20);
 /// What goes which way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// From who connected.
+    /// From the client, which connected.
     Up,
-    /// To who connected.
+    /// To the client.
     Down,
 }
 

@@ -241,7 +241,7 @@ fn one_who_waits_serves_the_next() {
     let mut world = World::new();
     for round in 0..20 {
         let key = |step: usize| format!("chain:{round}:{step}");
-        // Each step is in another partition, and those who wait come in any order.
+        // Each step is in another partition, and waiters come in any order.
         let mut chain = Vec::new();
         for step in [3, 1, 4, 0, 2] {
             let (from, to) = (key(step), key(step + 1));
@@ -407,7 +407,7 @@ fn who_needs_many_waits_on_while_who_needs_less_is_served() {
     receives(&mut three, "1) \"a\"\n2) \"b\"\n3) \"c\"");
     assert_eq!(world.call(&["LRANGE", "k", "0", "-1"]), "1) \"d\"");
     let mut again = world.waits(&request);
-    // Behind it waits one who is content with less.
+    // Behind it waits one that is content with less.
     let mut one = world.server.client();
     assert_eq!(render(&one.call(&["BLPOP", "k", "0"])), popped("k", "d"));
     world.waits_in(&mut one, &["BLPOP", "k", "0"]);

@@ -60,7 +60,7 @@ const MOVERS: usize = 15;
 const PUSHERS: usize = 4;
 /// What each pusher pushes at least.
 const ELEMENTS: usize = 400;
-/// How many who wait are sent away at least.
+/// How many waiters are sent away at least.
 const UNBLOCKED: usize = 20;
 
 /// What goes on meanwhile, each by a client of its own, over and over again.
@@ -158,8 +158,7 @@ fn elements(reply: &Value) -> Vec<String> {
     }
 }
 
-/// Pushes to any database until enough were pushed and enough of those who wait sent away; how
-/// many.
+/// Pushes to any database until enough were pushed and enough waiters sent away; how many.
 fn push(mut client: Client, number: usize, shared: &Shared) -> usize {
     let mut random = Random::from_seed(number as u64);
     let mut count = 0;
@@ -188,7 +187,7 @@ fn disturb(mut client: Client, requests: &[&str], shared: &Shared) {
     }
 }
 
-/// Sends away who waits, as after its time or with an error.
+/// Sends waiters away, as after their time or with an error.
 fn unblock(mut client: Client, ids: &[String], shared: &Shared) {
     let reasons = ["TIMEOUT", "ERROR"].iter().cycle();
     for (id, reason) in ids.iter().cycle().zip(reasons) {

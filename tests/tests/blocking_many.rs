@@ -176,8 +176,8 @@ fn unblock_and_kill_wait_for_a_long_service_and_keep_nobody() {
     }
 }
 
-/// What gives a stream's readers nothing looks at none of them: here a look would not come back,
-/// as many who wait are looked at on another thread, which is held.
+/// What gives a stream's readers nothing looks at none of them: here a look would not come back, as
+/// many waiters are looked at on another thread, which is held.
 #[test]
 fn many_readers_of_a_stream_are_left_alone_by_what_brings_no_entries() {
     let server = start();

@@ -64,7 +64,8 @@ fn each_filter_chooses_clients() {
     }
 }
 
-/// Valkey's negations, on LIST and on KILL: who is left is told in one protocol as in the other.
+/// Valkey's negations, on LIST and on KILL: the clients that are left are told in one protocol as
+/// in the other.
 #[test]
 fn each_filter_can_be_turned_round() {
     let server = Server::start(&[]);

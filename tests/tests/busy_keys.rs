@@ -425,7 +425,7 @@ fn who_waited_runs_with_the_time_of_behind_the_wait() {
         let (mut holder, mut client, mut other) =
             (server.client(), server.client(), server.client());
         assert_eq!(ask(&mut other, "CONFIG SET busy-reply-threshold 20"), "OK");
-        // Not a script, as those who wait are: only the holder is killed.
+        // Not a script, as the waiters are: only the holder is killed.
         holder.send(&["FCALL", "spin", "1", HELD]);
         eventually("the key is held", || ask(&mut other, &format!("GET {HELD}")) == BUSY);
         assert_eq!(ask(&mut other, "CONFIG SET busy-reply-threshold 0"), "OK");
@@ -504,7 +504,7 @@ fn who_ends_a_transaction_waits_for_no_lock() {
         assert_eq!(ask(client, &format!("WATCH {HELD} broken")), "OK");
     }
     let (holder, mut other) = hold(&server);
-    // From here on who waits for the key waits for ever.
+    // From here on a client that waits for the key waits for ever.
     assert_eq!(ask(&mut other, "CONFIG SET busy-reply-threshold 0"), "OK");
     assert_eq!(ask(&mut other, "SET broken 1"), "OK");
     for (client, (before, end, reply)) in clients.iter_mut().zip(sessions) {

@@ -1,5 +1,5 @@
-//! Clients that wait for a sorted set get no member whose time is over, whoever waits and however
-//! the members come.
+//! Clients that wait for a sorted set get no member whose time is over, whichever command waits and
+//! however the members come.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! CLIENT LIST, INFO and KILL: the fields of a line, and whom each filter finds, as Redis 8.2 and
-//! Valkey 9.1 have it.
+//! CLIENT LIST, INFO and KILL: the fields of a line, and which clients each filter finds, as Redis
+//! 8.2 and Valkey 9.1 have it.
 
 use std::time::Duration;
 

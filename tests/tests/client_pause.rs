@@ -146,7 +146,7 @@ fn what_declares_that_it_does_not_write_is_not_held_and_who_is_held_counts_as_bl
     }
 }
 
-/// Nor does who reads a key remove it.
+/// Nor does a reader of a key remove it.
 #[test]
 fn a_key_whose_time_is_over_is_absent_and_stays_while_writes_are_held() {
     for server in Oracle::Redis82.beside(&["--enable-debug-command", "yes"]) {

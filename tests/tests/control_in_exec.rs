@@ -91,7 +91,8 @@ fn rights_are_looked_at_behind_what_was_done_elsewhere() {
     subject.kill();
 }
 
-/// EXEC waits for the turn of the configuration with locks, so who has the turn waits for none.
+/// EXEC waits for the turn of the configuration with locks, so the holder of the turn waits for
+/// none.
 #[test]
 fn a_change_within_exec_and_a_reload_do_not_wait_for_each_other() {
     let server = Server::start(&[

@@ -86,7 +86,7 @@ fn a_fault_is_reported_with_names_and_lines_and_what_was_served() {
     holds(&log, &["(apus), sleeping", "start at ", "start.rs:"]);
 }
 
-/// As the kernel sends them, or an operator who wants to know.
+/// As the kernel sends them, or an operator that wants to know.
 #[test]
 fn every_signal_that_ends_the_process_is_reported() {
     for signal in [Signal::SEGV, Signal::BUS, Signal::FPE, Signal::ILL, Signal::ABORT] {

@@ -366,7 +366,7 @@ fn what_a_transaction_populates_is_in_the_log() {
 }
 
 /// Time goes on while the data are saved and loaded. What is over then was in the log, so the log
-/// is told of its end, as of any other, and who listens, too.
+/// is told of its end, as of any other, and subscribers, too.
 #[test]
 fn what_is_over_in_a_reload_is_told_of_its_end() {
     let mut server = Server::start(&[

@@ -343,7 +343,7 @@ impl Episode {
     }
 }
 
-/// A step in a line; who speaks second speaks further in.
+/// A step in a line; that of the second speaker stands further in.
 fn told(step: &Step) -> String {
     let indent = if step.speaker == Speaker::First { "" } else { "    " };
     format!("{indent}{}", line(&step.command))

@@ -112,7 +112,7 @@ fn a_sticky_key_is_never_evicted() {
     }
     assert_eq!(left(&mut client, "sticky"), 1000);
     assert!(left(&mut client, "other") < 200);
-    // With nothing else left it is the writer who is refused.
+    // With nothing else left the writer is refused.
     client.call(&["CONFIG", "SET", "maxmemory", "1"]);
     eventually("all that may go is gone", || left(&mut client, "other") == 0);
     check(

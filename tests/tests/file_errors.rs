@@ -19,7 +19,7 @@ const LIBRARY: &str = "#!lua name=mylib\nredis.register_function('f', function()
 /// Longer than any start takes that fails.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A user who owns no files.
+/// A user that owns no files.
 const NOBODY: u32 = 65534;
 
 const SNAPSHOT: &str = "dump.rdb";
@@ -152,7 +152,8 @@ fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// The server, where a user may run it to whom modes apply; a copy, as the way to it may be closed.
+/// The server, where a user may run it to which modes apply; a copy, as the way to it may be
+/// closed.
 struct Program {
     folder: tempfile::TempDir,
     is_nobody: bool,

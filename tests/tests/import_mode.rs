@@ -145,8 +145,8 @@ fn writers_find_nothing_where_the_time_is_over() {
     }
 }
 
-/// Members of containers as keys: who is no source has what is over removed before it writes, and
-/// that is in the log.
+/// Members of containers as keys: a client that is no source has what is over removed before it
+/// writes, and that is in the log.
 #[test]
 fn who_writes_to_a_container_meets_no_member_that_is_over() {
     let log = ["--import-mode", "yes", "--appendonly", "yes", "--appendfsync", "always"];

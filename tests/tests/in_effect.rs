@@ -146,7 +146,7 @@ fn who_has_quit_hears_no_more() {
     });
 }
 
-/// Two who kill each other do not wait for each other.
+/// Two clients that kill each other do not wait for each other.
 #[test]
 fn clients_may_kill_each_other() {
     each(|server, watcher, _| {
@@ -162,7 +162,7 @@ fn clients_may_kill_each_other() {
     });
 }
 
-/// In a transaction nobody waits; and who kills itself, too, has its reply first.
+/// In a transaction nobody waits; and a client that kills itself, too, has its reply first.
 #[test]
 fn killed_within_a_transaction_and_with_oneself() {
     for server in &Oracle::Redis82.beside(&["--io-threads", "4"]) {

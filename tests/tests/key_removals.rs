@@ -1,5 +1,5 @@
-//! Ways in which a key goes, times those who must hear of it. Invariant: watchers, keepers of
-//! copies, listeners, waiters, and the log are told by every way, as by a real server.
+//! Ways in which a key goes, times the observers that must hear of it. Invariant: watchers, keepers
+//! of copies, listeners, waiters, and the log are told by every way, as by a real server.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -150,7 +150,7 @@ struct Heard {
     log: bool,
 }
 
-/// Those who hear, on one server.
+/// The observers, on one server.
 struct House<'server> {
     server: &'server Server,
     actor: Client,

@@ -293,7 +293,7 @@ const COMMANDS: &str = "
     XDELEX x IDS 1 1-1
     XACKDEL x p IDS 1 1-1";
 
-/// A server, who asks it, and who hears what was missed.
+/// A server, a client that asks it, and one that hears what was missed.
 struct Side {
     server: Server,
     admin: Client,

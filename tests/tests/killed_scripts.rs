@@ -16,7 +16,8 @@ fn ask(client: &mut Client, line: &str) -> String {
 /// More commands than a worker runs in one EXEC.
 const LONG: usize = 520;
 
-/// Long enough to be found by who kills, then a read in which nobody looks for that, then writes.
+/// Long enough to be found by the client that kills, then a read in which nobody looks for that,
+/// then writes.
 const SLOW_THEN_WRITES: &str = "for turn = 1, 20000 do end \
     redis.call('LCS', 'a', 'b', 'LEN') \
     for turn = 1, 3000 do redis.call('RPUSH', 'out', turn) end \

@@ -148,7 +148,7 @@ fn a_panic_of_the_log_beside_a_backup_costs_nothing_that_was_acknowledged() {
     every_place("a backup");
 }
 
-/// Until there is a new base, whoever wrote is told that nobody knows, whoever would write is
+/// Until there is a new base, clients that wrote are told that nobody knows, further writes are
 /// refused, and INFO says why.
 #[test]
 fn meanwhile_clients_and_info_are_told_of_a_log_that_panicked() {

@@ -103,7 +103,8 @@ fn permissions(path: &Path) -> u32 {
     path.metadata().expect("it is there").permissions().mode() & 0o777
 }
 
-/// Whose rights a server has, and that it serves; as in memcached, whoever is not root stays.
+/// Whose rights a server has, and that it serves; as in memcached, a server that is not root's
+/// stays.
 #[test]
 fn root_gives_up_its_rights_for_those_of_the_user() {
     let identity = |server: &Memcached| {

@@ -210,7 +210,8 @@ enum Fate {
     LosesItsUser,
 }
 
-/// The half that is done is followed by the other, which needs the session, whoever listens.
+/// The half that is done is followed by the other, which needs the session, even where no client
+/// listens any more.
 #[test]
 fn whatever_becomes_of_the_client_all_is_done() {
     use Fate::{HangsUp, Killed, LosesItsUser, Moves, Stays, Unblocked};

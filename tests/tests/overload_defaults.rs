@@ -1,5 +1,5 @@
 //! What protects the server and its operator without being asked for: a way in that a flood leaves,
-//! a deadline for those who have not said who they are, guesses that are answered late.
+//! a deadline for clients that have not logged in, guesses that are answered late.
 #![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 
 use std::io::{Read, Write};

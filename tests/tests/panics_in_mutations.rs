@@ -169,7 +169,7 @@ impl Side {
         }
     }
 
-    /// What those who waited have got: those who wait on are told to give up.
+    /// What the waiters have got: those that wait on are told to give up.
     fn answers(&mut self) -> Vec<String> {
         let admin = &mut self.admin;
         let answer = |(client, id): &mut (Client, String)| {

@@ -1,6 +1,7 @@
-//! A panic leaves nothing half done, wherever in a unit it comes: its changes are undone, those
-//! whom it served wait on and all locks are free; or the process says why and ends, and what its
-//! log brings back is what was there before. So it is beside the data: what steers the server.
+//! A panic leaves nothing half done, wherever in a unit it comes: its changes are undone, the
+//! clients that it served wait on and all locks are free; or the process says why and ends, and
+//! what its log brings back is what was there before. So it is beside the data: what steers the
+//! server.
 //!
 //! `APUS_PANICS=10000` asks for so many of each kind, of a fresh seed.
 

@@ -1,4 +1,5 @@
-//! Delivery of published messages: in order, to everyone, whole, whoever moves or does not read.
+//! Delivery of published messages: in order, to everyone, whole, even where clients move or do not
+//! read.
 
 use std::collections::HashMap;
 use std::thread;

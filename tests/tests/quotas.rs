@@ -40,7 +40,7 @@ fn account(client: &mut Client, kind: &str, name: &str) -> Row {
     rows.iter().map(row).find(is_it).unwrap_or_else(|| panic!("no account of {name}: {rows:?}"))
 }
 
-/// A client of user ada, who may do everything.
+/// A client of user ada, which may do everything.
 fn ada(server: &Server) -> Client {
     server.client3().call(&["ACL", "SETUSER", "ada", "on", ">word", "+@all", "~*", "&*"]);
     let mut client = server.client3();

@@ -109,7 +109,7 @@ fn what_several_keys_hold_is_of_one_moment() {
 }
 
 /// Each adds members of its own to one source and stores: whatever it finds stored behind that has
-/// them, whoever stored it.
+/// them, whichever client stored it.
 #[test]
 fn what_is_stored_has_all_that_was_there_before() {
     let server = start(&[]);

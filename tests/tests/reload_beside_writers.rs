@@ -95,7 +95,7 @@ fn a_load_at_run_time_beside_writers_loses_and_undoes_nothing() {
 }
 
 /// A transaction that changes the configuration waits for its turn with its locks, and a load for
-/// the locks: neither keeps the other waiting for ever, with nobody who would be told BUSY.
+/// the locks: neither keeps the other waiting for ever, with nobody that would be told BUSY.
 #[test]
 fn a_load_beside_transactions_that_change_the_configuration_ends() {
     let common = ["--worker-threads", "3", "--enable-debug-command", "yes"];

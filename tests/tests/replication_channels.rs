@@ -209,7 +209,7 @@ fn a_replica_holds_no_more_than_its_limit() {
         let limit = ["--replica-full-sync-buffer-limit", "100kb"];
         let replica = NodeKind::Apus.start(&[switch, &limit].concat());
         fill_long(&primary);
-        // The data come slowly, as whoever is in between stops for a while.
+        // The data come slowly, as the proxy in between stops for a while.
         let proxy = Proxy::start(primary.port());
         proxy.spoil_next(SOUND);
         proxy.spoil_next(Fault::Silence(Direction::Down, 20_000));

@@ -31,7 +31,7 @@ const VALKEY91: NodeKind = NodeKind::Genuine(Oracle::Valkey91);
 const PIECES: usize = 5;
 /// Drawn commands in a piece.
 const COMMANDS: usize = 120;
-/// What a primary keeps for those who come back.
+/// What a primary keeps for replicas that come back.
 const BACKLOG: usize = 256 << 10;
 
 #[test]

@@ -32,7 +32,7 @@ fn a_replica_is_known_by_what_it_announces() {
     }
 }
 
-/// The log says where the data go: by way of a file, or straight to who loads them.
+/// The log says where the data go: by way of a file, or straight to the loader.
 #[test]
 fn each_way_to_load_is_taken_where_it_is_asked_for() {
     let (disk, parser) = ("to disk", "to parser");

@@ -91,7 +91,7 @@ fn errors_are_told_as_the_real_server_tells_them_and_the_stream_goes_on() {
     }
 }
 
-/// What changes no data is not run here, whoever says it.
+/// What changes no data is not run here, though the primary sends it.
 #[test]
 fn a_stream_steers_no_replica() {
     let server = Server::start(SETTINGS);

@@ -196,7 +196,7 @@ fn h54_a_full_sync_waits_for_scripts_of_a_writable_replica() {
     }
 }
 
-/// A primary of whom nothing is true.
+/// A primary of which nothing is true.
 #[test]
 fn h55_a_rogue_primary_breaks_nothing() {
     let replica = NodeKind::Apus.start(&["--repl-timeout", "3"]);

@@ -1,6 +1,6 @@
 //! What WAIT acknowledged is there when the primary, the replica or both are killed and a replica
-//! is promoted by hand or by Sentinel, readers of a replica see transactions whole, and whoever
-//! comes back ends with the same data.
+//! is promoted by hand or by Sentinel, readers of a replica see transactions whole, and a server
+//! that comes back ends with the same data.
 //!
 //! `APUS_REPLICATION_KILLS=100` asks for so many kills of each kind.
 

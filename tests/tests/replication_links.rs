@@ -1,5 +1,5 @@
-//! Links as others see them, beside Redis 8.2: their lines in CLIENT LIST, whom CLIENT KILL USER
-//! finds, the lines of a replica's log, and what is told and waited for on either end.
+//! Links as others see them, beside Redis 8.2: their lines in CLIENT LIST, which of them CLIENT
+//! KILL USER finds, the lines of a replica's log, and what is told and waited for on either end.
 
 use std::time::Duration;
 
@@ -239,7 +239,7 @@ fn a_paused_replica_takes_a_full_sync_in() {
     }
 }
 
-/// With `swapdb` the data of a full sync serve whoever waits for them.
+/// With `swapdb` the data of a full sync serve clients that wait for them.
 #[test]
 fn data_that_are_swapped_in_serve_clients_that_wait() {
     for kind in KINDS {

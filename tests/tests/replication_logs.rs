@@ -1,5 +1,5 @@
-//! Histories in the append-only file: whoever is killed and comes back goes on in part where its
-//! log says so, and never with data that are not those of the others.
+//! Histories in the append-only file: a server that is killed and comes back goes on in part where
+//! its log says so, and never with data that are not those of the others.
 //!
 //! `APUS_REPLICATION_KILLS=100` asks for so many kills.
 

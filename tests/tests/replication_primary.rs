@@ -413,7 +413,7 @@ fn who_may_not_sync_is_told_and_goes_on() {
          > PING\nPONG",
     );
     assert_eq!(client.info("connected_slaves"), "0");
-    // Acknowledgements of who is no replica are not answered.
+    // Acknowledgements of a client that is no replica are not answered.
     client.send_raw(b"REPLCONF ACK 5\r\nREPLCONF GETACK *\r\nPING\r\n");
     assert_eq!(render(&client.receive()), "PONG");
 }

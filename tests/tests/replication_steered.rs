@@ -101,7 +101,7 @@ fn load_slowly(top: &Server, below: &Server, micros: u32) {
     });
 }
 
-/// Both wait for the same moment: whoever is first, a part of the data is nothing to lead with.
+/// Both wait for the same moment: whichever is first, a part of the data is nothing to lead with.
 #[test]
 fn nobody_is_promoted_in_the_middle_of_a_load_that_it_waited_with() {
     let top = NodeKind::Apus.start(&["--repl-backlog-size", "16384"]);
@@ -204,7 +204,7 @@ fn a_client_waits_for_what_it_has_written_itself() {
         below.signal(Signal::STOP);
         let mut writer = top.client();
         check(&mut writer, "> SET k w\nOK\n> WAIT 1 20\n(integer) 0");
-        // Others' writes are nobody else's, whoever has read them.
+        // A client waits for its own writes, not for those of others that it has read.
         check(&mut fresh, "> WAIT 1 0\n(integer) 1\n> WAIT 2 20\n(integer) 1");
         check(&mut fresh, "> GET k\n\"w\"\n> WAIT 1 0\n(integer) 1");
         check(&mut fresh, "> WAITAOF 1 0 0\n1) (integer) 1\n2) (integer) 1");
@@ -266,7 +266,7 @@ fn stream_of_script(script: &str) -> Vec<u8> {
 }
 
 /// What a primary accepted is neither refused nor ended on a replica that only the primary writes
-/// to, whoever writes: a command, or a script.
+/// to, by a command or by a script.
 #[test]
 fn scripts_of_the_stream_are_run_to_their_end() {
     for kind in [NodeKind::Apus, NodeKind::Genuine(Oracle::Redis82)] {

@@ -83,7 +83,7 @@ fn a_failover_beside_replicaof_comes_to_an_end() {
     }
 }
 
-/// Sentinels promote by a transaction, whoever else writes to the replica.
+/// Sentinels promote by a transaction, whichever clients write to the replica meanwhile.
 #[test]
 fn a_transaction_promotes_a_replica_that_clients_write_to() {
     let top = Oracle::Redis70.start(HASTY);

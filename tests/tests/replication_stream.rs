@@ -364,7 +364,8 @@ fn r10_14_a_unit_has_as_much_around_it_as_it_needs() {
         }
         it.stream_of("MULTI | RPUSH queue 1 2 3 | SET k v | EXEC")
     });
-    // Here those who are served are of the unit, so that nobody sees the one without the other.
+    // Here the waiters that are served are of the unit, so that nobody sees the one without the
+    // other.
     let effects = |it: &[String]| -> Vec<String> {
         let lines = it.iter().map(|line| line.to_uppercase());
         lines.filter(|line| !["MULTI", "EXEC"].contains(&line.as_str())).collect()

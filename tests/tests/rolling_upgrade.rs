@@ -13,7 +13,7 @@ use tests::{Client, Server};
 /// How many clients write.
 const WRITERS: usize = 3;
 
-/// Clients that write to whoever is the primary, until they are told to end.
+/// Clients that write to the primary, whichever server that is, until they are told to end.
 struct Writers {
     /// The ports of the servers that there are.
     ports: Mutex<Vec<u16>>,

@@ -18,7 +18,7 @@ fn known(sentinel: &Sentinel, words: &[&str]) -> Client {
     client
 }
 
-/// What SENTINEL MASTER says under this name, to whoever may ask.
+/// What SENTINEL MASTER says under this name, to a client that may ask.
 fn field(client: &mut Client, name: &str) -> String {
     let reply = client.call(&["SENTINEL", "MASTER", NAME]);
     tests::sentinel::field_of(&reply, name).unwrap_or_default()

@@ -125,7 +125,7 @@ fn either_can_lead() {
         leader.meet(1, 1);
         follower.meet(1, 1);
         let mut listener = leader.listener();
-        // A failover by order is led by whoever got it.
+        // A failover by order is led by the Sentinel that got it.
         assert!(leader.ask(&["SENTINEL", "FAILOVER", NAME]).as_bytes() == Some(b"OK"));
         let events = events_until(&mut listener, "+switch-master");
         assert!(events.iter().any(|(name, _)| name == "+promoted-slave"), "{events:?}");

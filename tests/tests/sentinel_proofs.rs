@@ -56,7 +56,7 @@ enum Blow {
     Partition,
 }
 
-/// Six Sentinels, three of each kind, of whom four have to agree.
+/// Six Sentinels, three of each kind, of which four have to agree.
 fn through(blow: Blow) {
     let mut proxy = None;
     let mut nodes = group(&[NodeKind::Apus; 3], &[], |primary| {

@@ -376,7 +376,7 @@ fn who_waits_for_a_time_moves_with_it() {
         ...
         ",
     );
-    // Those who live at the worker that stays would do it for the others.
+    // Sessions of the worker that stays would do it for the others.
     let mut waiters: Vec<Client> = (0..8).map(|_| server.client()).collect();
     waiters.retain_mut(|waiter| {
         let id = waiter.id();

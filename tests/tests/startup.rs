@@ -95,7 +95,7 @@ fn a_failure_is_also_in_the_log_file() {
     assert!(std::fs::read_to_string(log).unwrap().contains("# Warning: Could not create server"));
 }
 
-/// What somebody counts on who asks for it: encryption, another's data, modules' rules.
+/// What an operator that asks for it counts on: encryption, another's data, modules' rules.
 #[test]
 fn what_is_not_there_and_is_counted_on_stops_the_start() {
     let folder = tempfile::tempdir().unwrap();

@@ -72,8 +72,8 @@ fn who_waits_is_served_or_told_that_the_group_is_gone() {
     readers_are_served(&Server::start(&[]));
 }
 
-/// The page of xreadgroup: with BLOCK and CLAIM, who waits is also served what becomes idle for
-/// long enough meanwhile, though nobody changes anything.
+/// The page of xreadgroup: with BLOCK and CLAIM, a client that waits is also served what becomes
+/// idle for long enough meanwhile, though nobody changes anything.
 #[test]
 fn who_waits_to_claim_is_served_what_has_become_idle() {
     let server = Server::start(&[]);

@@ -168,7 +168,7 @@ fn h87_a_certificate_names_its_user_to_the_last_byte() {
     assert_eq!(set(&mut plain, "tls-auth-clients-user", "URI"), ok());
     assert_eq!(name("alice", Some("spiffe://example/bob")), "spiffe://example/bob");
     assert_eq!(name("alice", None), "default");
-    // Where the default user is off, nobody is whoever has no user.
+    // Where the default user is off, a client without a user of its own is nobody.
     plain.call(&["ACL", "SETUSER", "default", "off"]);
     let config = authority.client_config(Some(&authority.issue("bob", None)));
     let refused = text(&connect(port, &config).call(&["PING"]));
@@ -392,7 +392,7 @@ fn h09_a_flood_of_handshakes_takes_no_more_descriptors_than_clients_may_have() {
     let sockets: Vec<_> = std::thread::scope(|scope| {
         let floods: Vec<_> = (0..8).map(|_| scope.spawn(flood)).collect();
         while floods.iter().any(|flood| !flood.is_finished()) {
-            // One may be at hand of whoever accepts, and of whoever closes.
+            // One may be in the hands of the accepting thread, and of each that closes.
             let open = descriptors();
             assert!(open <= before + MAX_CLIENTS + 8, "{open} are open, {before} before");
         }

@@ -1,5 +1,5 @@
 //! `apus bench` over encrypted connections, with our server and a genuine one: what it sends
-//! arrives, whoever is not trusted is not measured, and the report tells how it was.
+//! arrives, a server that is not trusted is not measured, and the report tells how it was.
 #![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 
 use std::process::Command;

@@ -11,8 +11,7 @@ use tests::render::text;
 use tests::server::free_port;
 use tests::{Client, Duel, Oracle, Server, check};
 
-/// A client that did not say who it is: unknown names first, then arity, then protection, then
-/// NOAUTH.
+/// A client that did not log in: unknown names first, then arity, then protection, then NOAUTH.
 const UNKNOWN_CLIENT: &str = r#"
     FOO
     GET

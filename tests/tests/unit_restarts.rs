@@ -1,7 +1,7 @@
-//! A unit (EXEC, a script, whom they serve) that is begun again cannot be told from one that is
-//! not: for each way of it one example beside Redis, and random units of all kinds of commands on
-//! two servers, of which one has them begin again at some step, by each of the causes; those that
-//! Redis has run there, too.
+//! A unit (EXEC, a script, the waiters they serve) that is begun again cannot be told from one that
+//! is not: for each way of it one example beside Redis, and random units of all kinds of commands
+//! on two servers, of which one has them begin again at some step, by each of the causes; those
+//! that Redis has run there, too.
 //!
 //! `APUS_BEGUN_AGAIN=100000` asks for so many random units, of a fresh seed.
 

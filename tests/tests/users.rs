@@ -325,7 +325,7 @@ fn blocked(root: &mut Client) -> bool {
     text(&root.call(&["INFO", "clients"])).contains("blocked_clients:1")
 }
 
-/// H83: Redis says so only when the key is ready; here whoever waits is told at once.
+/// H83: Redis says so only when the key is ready; here a client that waits is told at once.
 #[test]
 fn who_waits_for_what_is_taken_away_waits_no_longer() {
     let server = Server::start(&[]);

@@ -1,4 +1,5 @@
-//! WATCH in races: no change is missed however close it comes, and no two who watch both act.
+//! WATCH in races: no change is missed however close it comes, and no two clients that watch both
+//! act.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

@@ -11,9 +11,9 @@ pub(crate) type Line = [String; 3];
 
 /// All lists.
 pub(crate) struct Lists {
-    /// Commands that no oracle has: name, who has it, since when.
+    /// Commands that no oracle has: name, the server that has it, since when.
     pub(crate) rivals: Vec<Line>,
-    /// Option words that no oracle has: command, words, who has them.
+    /// Option words that no oracle has: command, words, the server that has them.
     pub(crate) options: Vec<Line>,
     /// States that no server can tell, by name.
     remarks: BTreeMap<String, Remark>,

@@ -56,8 +56,8 @@ enum End {
 }
 
 impl Ledger {
-    /// A writer takes so many steps, as far as there is somebody who answers; steps are numbered
-    /// from `first` on.
+    /// A writer takes so many steps, as far as a server answers; steps are numbered from `first`
+    /// on.
     pub fn write(&self, port: u16, writer: usize, first: u64, steps: u64) {
         let mut client = None;
         let mut connections = 0;

@@ -106,7 +106,7 @@ impl Store {
         list
     }
 
-    /// What a client finds, for whom databases 1 and 2 may have changed places.
+    /// What a client finds for which databases 1 and 2 may have changed places.
     pub(super) fn state(&self, is_swapped: bool) -> State {
         let is_there = |entry: &Entry| !matches!(entry, Entry::List(list) if list.is_empty());
         let entries = self.entries.iter().filter(|(_, entry)| is_there(entry));

@@ -14,8 +14,8 @@ const OWN: [&str; 4] =
     ["DEBUG DIGEST", "cmdstat_client|id", "cmdstat_client|unblock", "acl_access_denied_db"];
 
 /// A unit in words that mean the same to Redis: where it has no command, PING stands for that; and
-/// since whoever waits for a list is not served there where SORT puts it in place of another value,
-/// that is gone before.
+/// since a client that waits for a list is not served there where SORT puts it in place of another
+/// value, the other value is removed before.
 pub fn for_redis(unit: &[Words]) -> Vec<Words> {
     const SORT: &str = "'SORT','l','BY','nosort','STORE'";
     const SORT_ALONE: &str = "'SORT',redis.call('DEL','new') and 'l','BY','nosort','STORE'";
@@ -58,7 +58,7 @@ pub fn as_told_by_both(unit: &[Words], seen: Vec<(String, String)>) -> Vec<(Stri
     let moves = has("PUBLISH") && has("SUBSCRIBE");
     // After it all copies are old here; in Redis nobody is told.
     let swaps = has("SWAPDB");
-    // All is told at the end, to those who track by then.
+    // All is told at the end, to clients that track by then.
     let is_late = swaps || has("FLUSH") && has("TRACKING");
     let is_told = |what: &str, told: &str| match what {
         "a message" => !(moves || is_late && told.contains("invalidate")),

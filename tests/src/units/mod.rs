@@ -1,5 +1,5 @@
-//! Units and all that can be seen of them: replies, data, messages, notices, what is watched, who
-//! is served, what is counted and logged.
+//! Units and all that can be seen of them: replies, data, messages, notices, what is watched, which
+//! waiters are served, what is counted and logged.
 //!
 //! Invariant: two servers on which the same units ran, one after the other, show the same.
 
@@ -21,7 +21,7 @@ use crate::server::{Oracle, Server, eventually};
 /// How long a reply may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A server with all who look at what a unit does.
+/// A server with all clients that look at what a unit does.
 pub struct Stage {
     /// The server.
     pub server: Server,
@@ -33,7 +33,7 @@ pub struct Stage {
     /// With their ids.
     pub waiters: Vec<(Client, String)>,
     watcher: Client,
-    /// A subscriber, a broadcast tracker and one who watches all commands.
+    /// A subscriber, a broadcast tracker and a monitor.
     listeners: Vec<Client>,
     /// How many lines of the log were there before.
     markers: usize,
@@ -196,7 +196,7 @@ impl Stage {
         }
     }
 
-    /// Words with the ids of those who wait.
+    /// Words with the ids of the waiters.
     fn named(&self, words: &[String]) -> Words {
         let [first, second] = [0, 1].map(|at| self.waiters[at].1.as_str());
         words.iter().map(|it| it.replace("{w0}", first).replace("{w1}", second)).collect()

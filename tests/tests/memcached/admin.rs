@@ -40,7 +40,7 @@ fn figures_follow_what_is_done() {
 }
 
 /// What memcached counts for a request, and only that, is counted here: a `gat` is no get, an item
-/// that is made for who asks for it is a hit, and what was not stored is no item.
+/// that is made for the client that asks for it is a hit, and what was not stored is no item.
 #[test]
 fn requests_count_as_in_memcached() {
     let server = start(&[]);

@@ -1,4 +1,4 @@
-//! A client that has not said who it is gets nothing, on any port and in any protocol.
+//! A client that has not logged in gets nothing, on any port and in any protocol.
 
 use super::binary::{Packet, ask};
 use super::{Talk, start};

@@ -28,7 +28,8 @@ fn lengths_below_zero_beyond_all_and_cut_off() {
     talk.ask(large, "SERVER_ERROR object too large for cache\r\n");
     talk.ask("get k\r\n", "END\r\n");
     talk.is_in_step();
-    // Only a plain set does that, so that who cannot know what became of it finds nothing.
+    // Only a plain set does that, so that a client that cannot know what became of it finds
+    // nothing.
     talk.ask("set k 0 0 1\r\na\r\n", "STORED\r\n");
     for name in ["add", "replace", "append", "prepend"] {
         let large = format!("{name} k 0 0 2000000\r\n{}\r\n", "x".repeat(2_000_000));
@@ -206,7 +207,7 @@ fn who_logs_in_while_the_users_are_read_again_is_let_in_or_refused() {
     const ROUNDS: usize = 200;
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("users");
-    // The one is always a user, the other never; who else is, changes.
+    // The one is always a user, the other never; which others are, changes.
     let write = |others: usize| {
         let others = (0..others).map(|number| format!("user{number}:{}\n", "x".repeat(number)));
         let lines = std::iter::once("me:secret\n".to_owned()).chain(others.skip(1));

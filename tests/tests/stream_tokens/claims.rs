@@ -117,7 +117,7 @@ fn other_options_keep_their_meaning_beside_claim() {
         gives(&mut client, "XREADGROUP GROUP g d BLOCK 1 CLAIM 1 STREAMS s 0", "s: ");
         assert_eq!(pending(&mut client), "(integer) 3, c 3");
         gives(&mut client, "XREADGROUP GROUP g c CLAIM 1 STREAMS s 1-1", "s: 2-1 3-1");
-        // What is not idle for long enough stays with whom it has.
+        // What is not idle for long enough stays with its consumer.
         gives(&mut client, "XREADGROUP GROUP g d CLAIM 9000000 STREAMS s >", "s: 4-1 5-1");
         assert_eq!(pending(&mut client), "(integer) 5, c 3, d 2");
     }

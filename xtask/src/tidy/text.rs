@@ -7,7 +7,7 @@ const COLUMNS: usize = 100;
 /// With what no sentence of a comment or a document begins.
 const PRONOUNS: [&str; 7] = ["Anybody", "It", "Nobody", "Somebody", "They", "Who", "Whoever"];
 
-/// A reader who opens a file must learn at once what it is and what it keeps.
+/// A reader that opens a file must learn at once what it is and what it keeps.
 pub(super) fn head_doc(source: &Source) -> Vec<(usize, String)> {
     if source.text.starts_with("//! ") {
         return Vec::new();

@@ -31,8 +31,9 @@ const LENGTHS: (u64, u64) = (100, 1900);
 const ITEM: u64 = 1080;
 
 /// Requests of a trace; the first third warms up. Long enough that clocks of seconds tell ages
-/// apart, and thirty times as many as keys fit: with seven times as many even who knows the future
-/// gains only 5.7 points on Redis lru where a third are scans, as most misses are of new keys.
+/// apart, and thirty times as many as keys fit: with seven times as many even a cache that knows
+/// the future gains only 5.7 points on Redis lru where a third are scans, as most misses are of new
+/// keys.
 const REQUESTS: u64 = 3_600_000;
 
 /// Keys that a client asks for at once.
