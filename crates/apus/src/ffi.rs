@@ -77,8 +77,8 @@ pub(crate) fn purge() {
 /// Whether mimalloc gives back at once what becomes free, or keeps it for some milliseconds.
 pub(crate) fn purge_at_once(yes: bool) {
     let delay = if yes { 0 } else { USUAL_DELAY };
-    // SAFETY: the option is one of mimalloc's, and may be set at any time: it is a word that is
-    // read wherever something becomes free.
+    // SAFETY: the option is one of mimalloc's, and may be set at any time: an option is a word that
+    // is read wherever something becomes free.
     unsafe { mi_option_set(PURGE_DELAY, delay) };
 }
 
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn what_is_counted_is_what_mimalloc_takes() {
         for size in 1..300_000 {
-            // SAFETY: it computes.
+            // SAFETY: the function only computes.
             assert_eq!(taken(size), unsafe { mi_good_size(size) }, "{size}");
         }
     }

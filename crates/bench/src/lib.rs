@@ -1,9 +1,9 @@
 //! `apus bench`: a load generator that takes memtier_benchmark's command lines.
 //!
-//! A run is a pipe of four parts, each ignorant of the next:
-//! `options` (words to [`options::Options`]) -> `workload` (what to send, as bytes) -> `engine`
-//! (connections, time, latencies: an [`outcome::Outcome`]) -> `report` (tables, JSON, HTML).
-//! Nothing here knows the server: it measures Apus and its peers by the same bytes.
+//! A run is a pipe of four parts, each ignorant of the next: `options` (words to
+//! [`options::Options`]) -> `workload` (what to send, as bytes) -> `engine` (connections, time,
+//! latencies: an [`outcome::Outcome`]) -> `report` (tables, JSON, HTML). Nothing here knows the
+//! server: Apus and its peers are measured by the same bytes.
 #![forbid(unsafe_code)]
 
 pub mod engine;

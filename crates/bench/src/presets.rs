@@ -1,10 +1,10 @@
 //! `--preset NAME`: the loads of published comparisons, each as a series of runs with one report.
 //!
 //! A preset builds memtier's own command lines, puts the caller's words behind them (so that these
-//! win), and has the engine run them; it measures nothing itself. With `--against`, every step runs
-//! on each server, in rounds that take turns, so that a machine that becomes slower does so for
-//! all; a run without a preset is then a series of one step. Invariant: a run shorter or smaller
-//! than the published one is one that the caller's words asked for.
+//! win), and has the engine run them; a preset measures nothing itself. With `--against`, every
+//! step runs on each server, in rounds that take turns, so that a machine that becomes slower does
+//! so for all; a run without a preset is then a series of one step. Invariant: a run shorter or
+//! smaller than the published one is one that the caller's words asked for.
 
 mod noise;
 mod plans;

@@ -151,7 +151,7 @@ pub enum Plan {
     Keys,
     /// Everything.
     World,
-    /// Nothing at first: it visits partitions one by one (`SCAN`).
+    /// Nothing at first: the command visits partitions one by one (`SCAN`).
     Visits,
 }
 

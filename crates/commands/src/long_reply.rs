@@ -1,7 +1,7 @@
 //! Replies of so many elements that they are made while they are sent.
 //!
-//! Invariant: what such a reply tells is the value as it was when the command ran: it reads a clone
-//! that shares the value's pages, without its lock.
+//! Invariant: what such a reply tells is the value as it was when the command ran: the reply reads
+//! a clone that shares the value's pages, without its lock.
 
 use std::ops::Range;
 

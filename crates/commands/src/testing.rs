@@ -120,7 +120,8 @@ impl Session {
         if let Err(refusal) = self.execute(owned.as_args(), &mut reply) {
             reply.rollback(mark);
             if let Refusal::Wait(wait) = refusal {
-                // No client of a script is ever served later: it is told to wait, in words.
+                // No client of a script is ever served later: a command that would wait says so in
+                // words.
                 reply.simple(format!("waits for {} keys", wait.awaited.len()));
                 self.waits = Some(*wait);
                 return only_reply(&mut output);

@@ -243,7 +243,7 @@ pub(super) fn parse_choice(text: &[u8], names: &[&str]) -> Result<i64, ValueErro
         })
 }
 
-/// A number of bytes with its optional unit; it may exceed 63 bits.
+/// A number of bytes with its optional unit; the number may exceed 63 bits.
 pub fn parse_bytes(text: &[u8]) -> Option<u64> {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (number, unit) = text.split_at(digits);

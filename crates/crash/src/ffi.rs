@@ -165,8 +165,8 @@ pub fn serving<T>(served: &dyn Activity, work: impl FnOnce() -> T) -> T {
 /// What this thread is at for somebody.
 pub(crate) fn served<T>(look: impl FnOnce(&dyn Activity) -> T) -> Option<T> {
     let served = SERVED.get()?;
-    // SAFETY: it was set by this thread in a call of `serving` that has not returned, so it is
-    // borrowed by that.
+    // SAFETY: the pointer was set by this thread in a call of `serving` that has not returned, so
+    // it is borrowed by that.
     Some(look(unsafe { &*served }))
 }
 

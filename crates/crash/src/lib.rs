@@ -3,9 +3,9 @@
 //!
 //! A thread that meets a fault writes what needs neither memory nor a lock: the signal, the
 //! registers, the addresses on its stack. All else is told by a thread that is there from the start
-//! (`reporter`): it first has all other threads stop, so that nothing is written any more by what
-//! is in memory, and then tells names and lines, the other stacks, and what the server adds. The
-//! faulting thread waits for it, up to a deadline.
+//! (`reporter`). The reporter first has all other threads stop, so that nothing is written any more
+//! by what is in memory, and then tells names and lines, the other stacks, and what the server
+//! adds. The faulting thread waits for it, up to a deadline.
 //!
 //! Invariants: whatever goes wrong in a report, the process ends by the signal that it met; nothing
 //! that runs in a signal handler allocates or waits for a lock.

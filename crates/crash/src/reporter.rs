@@ -1,8 +1,8 @@
 //! The thread that tells what a signal handler cannot: names and lines, the other threads, and what
 //! the process knows of itself.
 //!
-//! Invariants: it sleeps until it is woken, or until a look at the loops is due; in a crash all
-//! threads that answer are stopped before it looks at anything that is not its own.
+//! Invariants: the reporter sleeps until it is woken, or until a look at the loops is due; in a
+//! crash all threads that answer are stopped before it looks at anything that is not its own.
 
 use std::ffi::c_void;
 use std::path::Path;
@@ -124,8 +124,8 @@ fn tell_crash(teller: &dyn ReportSource, owner: i32) {
     }
 }
 
-/// Tells a part on a thread of its own: it may wait for ever for a thread that is stopped, or meet
-/// what broke that.
+/// Tells a part on a thread of its own: to tell it may wait for ever for a thread that is stopped,
+/// or meet what broke that.
 fn tell_part(Part { title, tell }: Part, line: impl Fn(&str)) {
     let (sender, receiver) = sync_channel(1);
     let spawned = std::thread::Builder::new().spawn(move || {

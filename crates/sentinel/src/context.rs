@@ -98,7 +98,7 @@ pub(crate) const CRASH_STATUS: i32 = 99;
 /// The common part of all instances.
 #[derive(Debug)]
 pub(crate) struct Context {
-    /// The time that all goes by: it never goes back.
+    /// The time that all goes by, which never goes back.
     pub(crate) now: Millis,
     /// The clock at the last event.
     clock: Millis,

@@ -92,7 +92,7 @@ impl Sentinel {
         context.persist();
     }
 
-    /// Another Sentinel is where this one was: it is forgotten everywhere.
+    /// Another Sentinel is where this one was: this one is forgotten everywhere.
     fn drop_peer(&mut self, name: &str, id: &str) {
         let context = &mut self.context;
         if let Some(primary) = self.primaries.get(name)

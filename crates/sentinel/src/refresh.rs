@@ -114,7 +114,7 @@ impl Replica {
 }
 
 impl Head {
-    /// A replica says that it is a primary: it was promoted, or has come back from the dead.
+    /// A replica says that it is a primary, as it was promoted, or has come back from the dead.
     fn see_primary_role(&self, context: &mut Context, replica: &Replica, text: &str) -> Outcome {
         match &self.failover.stage {
             Stage::WaitPromotion(name) if *name == replica.name => return Outcome::Promoted,

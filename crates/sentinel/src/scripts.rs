@@ -136,7 +136,7 @@ impl Context {
         }
     }
 
-    /// Takes a script's end: it is done, or waits for its next run.
+    /// Takes a script's end: the script is done, or waits for its next run.
     pub(crate) fn end_script(&mut self, ended: ScriptId, end: ScriptEnd) {
         let is_it =
             |job: &Job| matches!(job.state, JobState::Running { script, .. } if script == ended);

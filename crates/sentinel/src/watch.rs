@@ -133,7 +133,7 @@ impl Head {
         send_step(context, link, &[name("EXEC")])
     }
 
-    /// What follows a change of roles: it is written down, and clients must look again.
+    /// What follows a change of roles: the configuration is rewritten, and clients must look again.
     pub(crate) fn send_aftercare(&self, context: &mut Context, link: LinkId) {
         send_step(context, link, &[self.command("CONFIG"), b"REWRITE"]);
         let client = self.command("CLIENT");

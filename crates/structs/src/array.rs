@@ -39,7 +39,7 @@ pub const INDEX_MAX: u64 = u64::MAX - 1;
 /// What `OBJECT ENCODING` replies of either form.
 pub const ENCODING: &str = "sliced-array";
 
-/// Bytes that the small form may take: it is rewritten at each change.
+/// Bytes that the small form may take, which is rewritten at each change.
 const SMALL_MAX: usize = 1024;
 
 /// An array, to be changed.

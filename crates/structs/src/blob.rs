@@ -16,9 +16,9 @@
 //! the bytes of the last leaf past the end are zero, so that growing means no writing; the ground
 //! ends at or before the end, and some of it shows.
 //!
-//! Bytes that come in a buffer of their own may stay in it: it is the blob's *ground*, which shows
-//! where there is no leaf, before the zeros. A change puts a leaf over it; when nothing of the
-//! ground shows any more, it goes.
+//! Bytes that come in a buffer of their own may stay in it: that buffer is the blob's *ground*,
+//! which shows where there is no leaf, before the zeros. A change puts a leaf over it; when nothing
+//! of the ground shows any more, it goes.
 //!
 //! A clone of a blob stays what it was. A change copies those nodes on its path that another
 //! clone holds too, and no others. What was never written takes no memory: a write far past the

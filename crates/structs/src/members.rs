@@ -217,8 +217,8 @@ impl<P: Payload> Members<P> {
         taken
     }
 
-    /// What [`Members::take_expired`] has to do, counted up to a limit: it looks into no page
-    /// without such members.
+    /// What [`Members::take_expired`] has to do, counted up to a limit: pages without such members
+    /// are not looked into.
     pub fn expiry_work(&self, now: UnixMillis, limit: u64) -> u64 {
         let count = |page: &MemberPage<P>| (page.len() as u64, page.count_expired(now));
         count_expiry_work(&self.tree, |summary| summary.has_expired(now), count, limit)

@@ -317,7 +317,7 @@ impl Stream {
         self.idempotence.as_deref()
     }
 
-    /// What producers sent lately, to be changed; it begins with these limits.
+    /// What producers sent lately, to be changed; a new record begins with these limits.
     pub fn idempotence_mut(&mut self, limits: IdempotenceLimits) -> &mut Idempotence {
         let new = || Arc::new(Idempotence::new(limits));
         Arc::make_mut(self.idempotence.get_or_insert_with(new))

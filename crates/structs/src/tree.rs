@@ -48,7 +48,8 @@ pub trait Leaf: Clone + Default {
     /// What inner nodes keep of each child.
     type Summary: Summary;
 
-    /// Count and more of the elements here. Called after each edit: it should not walk them.
+    /// Count and more of the elements here. Called after each edit, so a summary should not walk
+    /// them.
     fn summary(&self) -> Self::Summary;
 
     /// Bytes that the elements take: a leaf is split above [`LEAF_MAX`], and joined with a

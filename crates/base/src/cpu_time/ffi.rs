@@ -10,6 +10,6 @@ pub(super) fn usage(whose: libc::c_int) -> Option<libc::rusage> {
     let mut usage = MaybeUninit::uninit();
     // SAFETY: the kernel writes one structure behind the pointer, and returns 0 once it has.
     let is_told = unsafe { libc::getrusage(whose, usage.as_mut_ptr()) == 0 };
-    // SAFETY: it was written as a whole.
+    // SAFETY: the structure was written as a whole.
     is_told.then(|| unsafe { usage.assume_init() })
 }

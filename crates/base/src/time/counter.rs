@@ -1,8 +1,8 @@
 //! Short times by the processor's counter of ticks. To read it takes less than half as long as the
 //! system's clock, which goes by it too, where the kernel trusts it.
 //!
-//! Invariant: it is asked how long ago a moment was that the system's clock gave, and only for a
-//! second or so. So what it is off by never adds up, whatever becomes of the counter.
+//! Invariant: the counter is asked how long ago a moment was that the system's clock gave, and only
+//! for a second or so. So what it is off by never adds up, whatever becomes of the counter.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -62,7 +62,7 @@ pub(super) struct Totals {
 
 #[derive(Debug)]
 struct Tally {
-    /// Of the second that is being filled; it grows with the greatest latency.
+    /// Of the second that is being filled; the table grows with the greatest latency.
     latencies: Latencies,
     sums: Sums,
     packed: Vec<Packed>,

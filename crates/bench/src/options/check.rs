@@ -251,7 +251,7 @@ impl Draft {
             ("unix-socket", options.unix_socket.is_some()),
             ("select-db", options.database > 0),
             ("multi-key-get", options.load.multi_key_get > 0),
-            // A WAIT has no key: it would not go where the SETs before it went.
+            // A WAIT has no key, so it would not go where the SETs before it went.
             ("wait-ratio", options.load.wait.is_some()),
         ];
         match excluded.iter().find(|(_, used)| *used) {

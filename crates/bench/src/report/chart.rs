@@ -19,7 +19,7 @@ pub const STYLE: &str = include_str!("chart/style.css");
 
 /// Colours in `STYLE`; a ninth line takes the first again.
 const COLOURS: usize = 8;
-/// The drawing's own units; it is scaled to the width of its column.
+/// The drawing's own units; the drawing is scaled to the width of its column.
 const WIDTH: f64 = 540.0;
 const HEIGHT: f64 = 300.0;
 /// Around the plot: room for labels.

@@ -1,4 +1,4 @@
-//! Which processes of this machine are the server: it is asked, and not simply believed.
+//! Which processes of this machine are the server: the server is asked, and not simply believed.
 //! Invariant: a process id from a server counts only if the connection stays on this machine and
 //! that process has run for as long as the server says it has; so neither a server elsewhere nor
 //! one in a container can have an innocent process measured.

@@ -66,7 +66,7 @@ pub(super) struct Node {
     pub(super) heard: Millis,
     /// The nodes that said that this one does not answer, and when.
     pub(super) reports: BTreeMap<NodeId, Millis>,
-    /// Whether spare replicas of others may come to it: it had some, or should have.
+    /// Whether spare replicas of others may come to it: the node had some, or should have.
     pub(super) takes_replicas: bool,
     /// Since when the node is a primary without a replica that works.
     pub(super) orphaned: Option<Millis>,

@@ -108,9 +108,9 @@ struct ExpireConditions {
     none: bool,
     /// XX: there is one.
     some: bool,
-    /// GT: it is later than the present one.
+    /// GT: the deadline is later than the present one.
     later: bool,
-    /// LT: it is earlier than the present one.
+    /// LT: the deadline is earlier than the present one.
     earlier: bool,
 }
 

@@ -124,7 +124,7 @@ fn xadd(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusa
         journal_sent(tx, key, producer, iid, id);
     }
     if let Some(exact) = exact.filter(|_| trimmed) {
-        // Not with the entry: it may have been trimmed itself, and only one that is there can be
+        // Not with the entry: that may have been trimmed itself, and only one that is there can be
         // said to have been sent.
         exact.journal(tx, key);
     }

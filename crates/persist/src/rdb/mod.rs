@@ -36,7 +36,7 @@ pub use writer::Writer;
 /// of a stream no more than entries and groups. Written only where it is asked for.
 pub const REDIS_6_2: u16 = 9;
 
-/// The format of all that Redis 7.0 can hold: it and everything since reads it.
+/// The format of all that Redis 7.0 can hold, which reads it, as all later versions do.
 pub const REDIS_7_0: u16 = 10;
 
 /// The format of the time at which a stream's consumer was active.

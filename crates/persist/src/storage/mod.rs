@@ -33,7 +33,7 @@ pub enum OpenMode {
     Read,
     /// To be written anew; what was there is gone.
     Create,
-    /// To be written at its end; it is made where there is none.
+    /// To be written at its end; the file is made where there is none.
     Append,
 }
 

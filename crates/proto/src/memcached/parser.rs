@@ -61,7 +61,7 @@ pub enum ParseStatus<'a> {
         /// The bytes it took.
         consumed: usize,
     },
-    /// What comes is of no protocol that the connection takes: it closes without an answer.
+    /// What comes is of no protocol that the connection takes, which closes without an answer.
     Broken,
 }
 

@@ -15,10 +15,9 @@
 //!   the first one's stream is told by `Hold`, to be kept by the driver; when `is_holding` is over
 //!   it is shown again, before anything else of the first connection is, `released` as that goes,
 //!   and with the first connection's end told behind it only.
-//! - Bytes are read into a buffer per connection of the driver while `is_reading`; it grows as they
-//!   come.
-//!   `received` is shown all of it, and when the actions are done, so many bytes are taken off its
-//!   front. What stays is half a line, less than a mark, or half a unit: bounded by
+//! - Bytes are read into a buffer per connection of the driver while `is_reading`; the buffer grows
+//!   as they come. `received` is shown all of it, and when the actions are done, so many bytes are
+//!   taken off its front. What stays is half a line, less than a mark, or half a unit: bounded by
 //!   `unit_len_max`. With `Close` the buffer is emptied.
 //! - `BeginLoad` makes a loader, `Rdb` feeds it, `EndOfRdb` asks for `loaded`; a loader that sees
 //!   before that that the data is of no use calls `loaded` early. `AbortLoad` ends it without an

@@ -5,7 +5,8 @@
 //! Invariants:
 //! - what Lua raises leaves by a jump over frames of ours; so a caller of what may raise holds
 //!   nothing that would have to be dropped;
-//! - no panic of a host crosses a frame of Lua's: it is kept, and goes on when the run is over;
+//! - no panic of a host crosses a frame of Lua's: the panic is kept, and goes on when the run is
+//!   over;
 //! - a host is lent for one run: nobody reaches it before, after, or twice at once.
 
 use std::any::Any;
@@ -214,7 +215,7 @@ unsafe fn attempt(state: *mut lua_State, shared: &Shared, purpose: Purpose) -> O
 ///
 /// As for `attempt`.
 unsafe fn gather(state: *mut lua_State, shared: &Shared) -> Result<(), Outcome> {
-    // SAFETY: it only asks how many values there are.
+    // SAFETY: the call only asks how many values there are.
     let count = unsafe { ffi::lua_gettop(state) };
     if count == 0 {
         return Err(Outcome::NoArguments);

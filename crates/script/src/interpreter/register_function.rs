@@ -1,6 +1,6 @@
 //! `redis.register_function`.
 //!
-//! Invariant: it works while a library is loaded and at no other time.
+//! Invariant: the function works while a library is loaded and at no other time.
 
 use mlua::{Function, Table, Value};
 

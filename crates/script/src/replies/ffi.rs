@@ -324,8 +324,8 @@ impl Writer<'_> {
     /// The bytes of the string on top, for as long as it is there.
     unsafe fn string(&self) -> &[u8] {
         let mut length = 0;
-        // SAFETY: it is a string, so nothing is converted; it stays where it is while it is on the
-        // stack.
+        // SAFETY: the value is a string, so nothing is converted; a string stays where it is while
+        // it is on the stack.
         unsafe {
             let bytes = ffi::lua_tolstring(self.state, -1, &mut length);
             std::slice::from_raw_parts(bytes.cast(), length)

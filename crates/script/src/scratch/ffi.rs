@@ -90,7 +90,8 @@ pub(crate) fn function(
     let scratch = Rc::as_ptr(scratch).cast_mut().cast();
     let others = others.into_lua_multi(lua)?;
     let count = others.len() as c_int + 1;
-    // SAFETY: it runs in protected mode and holds nothing. The interpreter has the buffer.
+    // SAFETY: the function runs in protected mode and holds nothing. The interpreter has the
+    // buffer.
     unsafe {
         lua.exec_raw(others, |state| {
             ffi::lua_pushlightuserdata(state, scratch);

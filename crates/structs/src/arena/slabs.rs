@@ -102,7 +102,7 @@ impl Slabs {
             Some(page) => page,
             None => self.add_page(shard, class),
         };
-        // SAFETY: it is in a list, or just made.
+        // SAFETY: the page is in a list, or just made.
         unsafe { self.take_block(page, class, size) }
     }
 

@@ -1,7 +1,7 @@
 //! The bytes of a member or value: in the page, or beside it when they are many.
 //!
-//! Invariant: what lies beside a page never changes; it is shared by reference count, so a page
-//! is copied, and a reply sent, without copying it.
+//! Invariant: what lies beside a page never changes, and is shared by reference count, so a page is
+//! copied, and a reply sent, without copying it.
 
 use std::fmt;
 use std::sync::Arc;

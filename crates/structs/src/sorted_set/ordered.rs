@@ -183,8 +183,8 @@ impl Ordered {
         self.tree.summary().earliest()
     }
 
-    /// What [`Ordered::take_expired`] has to do, counted up to a limit: it looks into no page
-    /// without such members.
+    /// What [`Ordered::take_expired`] has to do, counted up to a limit: pages without such members
+    /// are not looked into.
     pub fn expiry_work(&self, now: UnixMillis, limit: u64) -> u64 {
         let count = |page: &SortedSetPage| (page.len() as u64, expired(page, now).count() as u64);
         count_expiry_work(&self.tree, |summary| summary.has_expired(now), count, limit)

@@ -201,7 +201,7 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// A request gets no reply: it counts with its age.
+    /// A request that gets no reply counts with its age.
     pub(super) fn give_up(&mut self, client: usize, pending: &Pending, now: u64) {
         let command = pending.sent.command;
         // What was never handed to the system has no age.

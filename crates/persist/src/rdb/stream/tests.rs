@@ -178,7 +178,7 @@ fn what_is_not_sound_is_refused() {
     for cut in 0..bytes.len() {
         assert!(read(ValueType::StreamRedis88, &mut Reader::new(&bytes[..cut])).is_err(), "{cut}");
     }
-    // Whatever else is read is sound: it is written and read again.
+    // Whatever else is read is sound: that is written and read again.
     for bit in 0..bytes.len() * 8 {
         let mut changed = bytes.clone();
         changed[bit / 8] ^= 1 << (bit % 8);

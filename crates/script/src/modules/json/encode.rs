@@ -107,7 +107,7 @@ pub(super) enum Shape {
     /// If it is marked as an array it is one, else an object.
     Empty,
     Object,
-    /// Neither: it would be an array of very many nulls.
+    /// Neither: the table would be an array of very many nulls.
     TooSparse,
 }
 
