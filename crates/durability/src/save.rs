@@ -213,9 +213,9 @@ impl Saves {
     }
 
     /// Saves here and now, with a world that must not change any more before what is in memory is
-    /// given up; it is awaited if it is not there yet.
-    /// The client that reloads is told BUSY if others hold keys for too long. Libraries change
-    /// without the world: they stand still from the cut on as well.
+    /// given up; the world is awaited if it is not there yet. The client that reloads is told BUSY
+    /// if others hold keys for too long. Libraries change without the world: they stand still from
+    /// the cut on as well.
     pub fn hold_world(
         &self,
         server: &'static Durability,

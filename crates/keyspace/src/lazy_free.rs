@@ -2,7 +2,7 @@
 //!
 //! Garbage is in use until it is freed. The task that is called when something comes frees all
 //! there is; a thread that needs memory may free some of it, too. What only read phases hold any
-//! more, since its key is gone, is garbage as well: it comes here when they end.
+//! more, since its key is gone, is garbage as well, and comes here when they end.
 //!
 //! Invariant: what was queued is freed once, wherever that happens, and counts as garbage until it
 //! is. No byte counts twice.
@@ -225,7 +225,7 @@ impl LazyFreeQueue {
             self.add(Garbage { content: GarbageContent::Held(Box::new(released)), bytes, keys: 0 });
             return;
         }
-        // Without the lock: it may be the last to hold something after all.
+        // Without the lock: this read phase may be the last to hold something after all.
         drop(copies);
         drop(released);
     }

@@ -20,7 +20,7 @@ pub enum Refusal {
     Error(Cow<'static, [u8]>),
     /// The key holds another type.
     WrongType,
-    /// The transaction needs partitions it was not granted; it has noted which.
+    /// The transaction needs partitions it was not granted, and has noted which.
     Widen,
     /// The work is more than a worker may do between two sessions.
     Heavy,

@@ -268,8 +268,8 @@ fn heavy_transactions_and_worlds_take_turns() {
     });
 }
 
-/// One that has moved turns out to need the world: it keeps its thread while it waits for that, and
-/// others wait for the thread.
+/// A transaction that has moved turns out to need the world: it keeps its thread while it waits for
+/// that, and others wait for the thread.
 #[test]
 fn heavy_transactions_may_ask_for_the_world() {
     explore(|| {

@@ -2,11 +2,11 @@
 //!
 //! A walk (save, full sync, migration) begins at a cut, with the world stopped, and then visits
 //! every partition at leisure. Each entry and each partition have one mark per walk. At the cut the
-//! partitions' marks are flipped, so every entry that is there differs from its partition: it has
-//! not been saved. What is made later is born with its partition's mark. The only way to a mutable
-//! entry (`Mutation::before_change`) saves first whatever differs, and a database that is flushed
-//! is handed over with its entries. So each walk is given every entry of the cut exactly once, as
-//! it was then.
+//! partitions' marks are flipped, so every entry that is there differs from its partition, as one
+//! that has not been saved. What is made later is born with its partition's mark. The only way to a
+//! mutable entry (`Mutation::before_change`) saves first whatever differs, and a database that is
+//! flushed is handed over with its entries. So each walk is given every entry of the cut exactly
+//! once, as it was then.
 //!
 //! A walk that is given up goes on without saving until all marks agree again: only then may its
 //! bit be used by another.
@@ -25,7 +25,7 @@ use crate::lock::partition::PartitionIndex;
 /// How many walks may run at once: one header bit each.
 pub const WALKS: usize = 3;
 
-/// Takes what transactions are about to change. Called under the entry's lock: it may copy or
+/// Takes what transactions are about to change. Called under the entry's lock: a sink may copy or
 /// share, never wait or fail.
 pub trait WalkSink: Send + Sync {
     /// The entry as it was at the walk's cut, in its physical database.

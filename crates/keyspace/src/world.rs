@@ -13,8 +13,8 @@
 //! and requesters publish first and look second, sequentially consistent: a lane stores INSIDE then
 //! reads `stop`, and a requester stores `stop` then reads the lanes. So at least one of two sees
 //! the other. `stop` and `wanted` change under the mutex only, and a thread that stops wants. Heavy
-//! work is counted in under it too, and out anywhere: it is counted first and `wanted` read second.
-//! A panic while the world is given back, or leave to do heavy work is, ends the process.
+//! work is counted in under it too, and out anywhere: the work is counted first and `wanted` read
+//! second. A panic while the world is given back, or leave to do heavy work is, ends the process.
 
 use std::collections::BTreeMap;
 use std::task::{Poll, Waker};
@@ -93,14 +93,14 @@ struct Applicant {
 enum HeavyKind {
     /// One of [`HEAVY_TRANSACTIONS`].
     Transaction,
-    /// A visit: it has a thread already and holds nothing while it waits.
+    /// A visit of partitions, which has a thread already and holds nothing while it waits.
     Visit,
 }
 
 /// A request for the world, or for leave to do heavy work.
 struct Request {
     status: AtomicU32,
-    /// Its place in the line where it stands; it changes under the mutex.
+    /// Its place in the line where it stands; the place changes under the mutex.
     place: AtomicU64,
 }
 
@@ -111,7 +111,8 @@ const QUEUED: u32 = 0;
 const GRANTED: u32 = 1;
 /// Taken off the queue to let threads that waited for the world come in first; to be queued again.
 const DEFERRED: u32 = 2;
-/// Of a heavy transaction that asks for the world: it keeps its thread and counts no more.
+/// Of a heavy transaction that asks for the world: the transaction keeps its thread and counts no
+/// more.
 const SUSPENDED: u32 = 3;
 
 /// A request for the world, from asking to giving it back.
@@ -509,23 +510,23 @@ impl WorldTicket {
 }
 
 impl HeavyPass {
-    /// Asks for leave to visit partitions on a thread that the caller has; it is there at once
-    /// unless the world is wanted.
+    /// Asks for leave to visit partitions on a thread that the caller has; the leave is there at
+    /// once unless the world is wanted.
     #[must_use]
     pub fn for_visit(keyspace: &'static Keyspace) -> Self {
         Self::request(keyspace, HeavyKind::Visit)
     }
 
-    /// Asks for leave for a transaction that moves to another thread; it is there at once unless
-    /// the world is wanted or as many as may do so.
+    /// Asks for leave for a transaction that moves to another thread; the leave is there at once
+    /// unless the world is wanted or as many as may do so.
     #[must_use]
     pub fn for_offload(keyspace: &'static Keyspace) -> Self {
         Self::request(keyspace, HeavyKind::Transaction)
     }
 
     /// Asks for leave for a transaction that has begun on a lane, cannot be undone, and moves to
-    /// another thread with its locks: it is there at once unless as many as may do so. While the
-    /// world is wanted these are few, as others come behind them.
+    /// another thread with its locks: the leave is there at once unless as many as may do so. While
+    /// the world is wanted these are few, as others come behind them.
     #[must_use]
     pub fn for_handover(keyspace: &'static Keyspace) -> Self {
         let (world, request) = (keyspace.world(), Request::new());

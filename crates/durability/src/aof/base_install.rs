@@ -64,7 +64,7 @@ impl LogWriter {
         }
     }
 
-    /// All that was told of before the log was relied on is here: it is on once that is safe.
+    /// All that was told of before the log was relied on is here: the log is on once that is safe.
     pub(super) fn establish(&mut self, end: Lsn) {
         self.end = end;
         if self.securing.is_none() || !self.sync() {

@@ -2,7 +2,7 @@
 //! they end.
 //!
 //! Invariant: only the end of the last file may be damaged, and only as far as the configuration
-//! allows; it is cut off before anything is written behind it.
+//! allows; that end is cut off before anything is written behind it.
 
 use std::io;
 use std::path::Path;
@@ -153,8 +153,9 @@ impl AofFiles {
         self.read_on(server, &mut None)
     }
 
-    /// The same on a transaction that has the world, with nothing beside it; it comes back. If it
-    /// is our own log, nothing may be written to it meanwhile, nor a base be under way.
+    /// The same on a transaction that has the world, with nothing beside it; the transaction comes
+    /// back. If the log is our own, nothing may be written to it meanwhile, nor a base be under
+    /// way.
     pub fn read_within(&self, server: &'static Durability, tx: Tx) -> Result<Tx, String> {
         let mut held = Some(tx);
         self.read_on(server, &mut held)?;

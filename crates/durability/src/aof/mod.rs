@@ -2,7 +2,7 @@
 //!
 //! `commit` puts records into a queue; one thread writes and syncs them in batches and tells the
 //! journal how far it is safe (`writer`). The files are Redis' own: a base, increments and a
-//! manifest that names them (`files`). A base is a snapshot; it is taken while all goes on, and
+//! manifest that names them (`files`). A base is a snapshot that is taken while all goes on, and
 //! what comes after its cut goes to a new increment (`rewrite`). At the start all of it is run
 //! again (`crate::replay`), by several threads where its order allows that.
 //!
@@ -236,8 +236,8 @@ fn attach(server: &'static Durability, queue: &Arc<RecordQueue>) {
     server.aof.apply_policy(server, Some(&**queue), server.aof.is_relied_on());
 }
 
-/// Ends the log where other data come in the place of those that it has: it stays on disk as it is,
-/// and [`restart`] begins the next one.
+/// Ends the log where other data come in the place of those that it has: the log stays on disk as
+/// it is, and [`restart`] begins the next one.
 pub fn suspend(server: &'static Durability) {
     let _turn = server.take_config_turn();
     if server.aof.phase() != Phase::Off {
@@ -359,7 +359,7 @@ pub(crate) fn seal(server: &Durability) -> Result<(), String> {
     receiver.recv().unwrap_or_else(|_| Err("nothing is written to the log any more".to_owned()))
 }
 
-/// Tells the writer to end; it says when it has.
+/// Tells the writer to end; the receiver hears when it has.
 fn close(queue: &RecordQueue) -> mpsc::Receiver<()> {
     let (sender, receiver) = mpsc::channel();
     queue.order(|lsn| WriterCommand::Close(lsn, sender));

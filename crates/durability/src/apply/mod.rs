@@ -62,7 +62,7 @@ pub fn parse_command<T>(bytes: &[u8], show: impl FnOnce(Args<'_>) -> T) -> Optio
 
 impl StreamApplier {
     /// Begins to apply the stream of the primary at this address, as MONITOR shows it. `report` is
-    /// called by the applier's thread: it must not wait. Two never apply side by side: the second
+    /// called by the applier's thread, and must not wait. Two never apply side by side: the second
     /// begins when the first one has ended.
     pub fn begin(
         server: &'static Durability,

@@ -35,7 +35,7 @@ pub enum ReceiveMode {
     Flush,
     /// What is there goes when all is loaded beside it.
     Swap {
-        /// Whether what is there may be read meanwhile: it is of the same history.
+        /// Whether what is there may be read meanwhile: the data are of the same history.
         serves: bool,
     },
 }
@@ -59,8 +59,8 @@ pub struct SnapshotReceiver {
 
 impl SnapshotReceiver {
     /// Begins to take data in, of so many bytes if that is known. The server must be a replica, and
-    /// the stream before be applied or given up. `report` is called once, by the receiver's thread:
-    /// it must not wait.
+    /// the stream before be applied or given up. `report` is called once, by the receiver's thread,
+    /// and must not wait.
     pub fn begin(
         server: &'static Durability,
         mode: ReceiveMode,

@@ -284,7 +284,7 @@ impl Receiver {
         self.server.journal.select(origin.database.map_or(0, |database| database as usize));
     }
 
-    /// All is there: it is served, and a log begins with it.
+    /// All data are there: they are served, and a log begins with them.
     fn go_on(&self) {
         let server = self.server;
         if let Err(why) = aof::restart(server) {

@@ -7,8 +7,8 @@ use proto::Args;
 
 /// What such a command does.
 pub(super) enum NonDataCommand<'a> {
-    /// The command counts, and that is all: it asks for a sign of life or how far this is, or
-    /// brings scripts, which the stream has the effects of.
+    /// The command counts, and that is all: such a command asks for a sign of life or how far this
+    /// is, or brings scripts, which the stream has the effects of.
     Nothing,
     /// The command tells subscribers.
     Message(Space, &'a [u8], &'a [u8]),

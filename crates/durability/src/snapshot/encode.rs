@@ -36,7 +36,7 @@ const NAP_US: u64 = 10_000;
 
 /// While the workers keep all cores busy an encoder works for so many microseconds
 const TURN_US: i64 = 1000;
-/// and sleeps for so many: it takes a fifth of a core then.
+/// and sleeps for so many: an encoder takes a fifth of a core then.
 const REST_US: u64 = 4000;
 
 /// How partitions are held.

@@ -210,8 +210,8 @@ impl Snapshot {
         self.run(target, Some(world))
     }
 
-    /// Gives up a snapshot that nobody wants any more; it says so itself when it has come to its
-    /// end.
+    /// Gives up a snapshot that nobody wants any more; the snapshot says so itself when it has come
+    /// to its end.
     pub fn cancel(&self) {
         self.give_up(Aborted::Unwanted);
     }

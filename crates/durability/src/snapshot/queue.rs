@@ -1,7 +1,7 @@
 //! What transactions leave for a snapshot: entries as they were, before they change.
 //!
-//! Invariant: it accepts whatever comes, since that comes under locks; when it holds too much, a
-//! gate keeps writing commands from beginning, and opens again when half of it is gone.
+//! Invariant: the queue accepts whatever comes, since that comes under locks; when it holds too
+//! much, a gate keeps writing commands from beginning, and opens again when half of it is gone.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};

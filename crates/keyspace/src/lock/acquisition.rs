@@ -2,9 +2,9 @@
 //!
 //! An `Acquisition` is owned by a session. Each poll tries all its partitions; at a busy one it
 //! gives back what it got, queues a ticket and is polled again when woken. After `PATIENCE` beaten
-//! rounds and `PATIENCE_US` it asks for a handoff: it keeps what it holds and queues for the lock
-//! itself, still parked. Locks are taken in rising order only, and a handoff is waited for at
-//! higher ones, so there is no cycle.
+//! rounds and `PATIENCE_US` an acquisition asks for a handoff: it keeps what it holds and queues
+//! for the lock itself, still parked. Locks are taken in rising order only, and a handoff is waited
+//! for at higher ones, so there is no cycle.
 //!
 //! For a lock that is held for long nobody waits with others in hand: an acquisition that would ask
 //! for a handoff gives back what it got and claims its partitions, so that those that would hold
@@ -13,7 +13,7 @@
 //! How long locks are held is timed by the worker that runs the command; an acquisition times
 //! itself where no worker does: while it is parked, and on heavy-work threads.
 //!
-//! An acquisition that is complete may try for one more lock, out of their order (`extend`): it
+//! An acquisition that is complete may try for one more lock, out of their order (`extend`), but
 //! waits for none.
 //!
 //! Invariants: `held` is a prefix of `partitions`; dropping an acquisition releases everything.
@@ -505,7 +505,7 @@ impl Drop for Acquisition {
             && let Wanted::Partitions(partitions) = &self.wanted
         {
             // The ticket is for the first partition not held, or after a release for any of them;
-            // it knows which.
+            // the ticket knows which.
             let index = ticket.index();
             debug_assert!(partitions.contains(&index));
             let word = &self.keyspace.partition(index).word;

@@ -293,7 +293,7 @@ fn write_back(mutation: &mut Mutation<'_>, place: Place, stored: &NewStored) -> 
 }
 
 /// Edits a large value where it lies; meanwhile its key holds an empty one. Gives the container
-/// back if its place is no longer there: it is empty now, or small.
+/// back if its place is no longer there: a container that is empty now, or small.
 fn edit_large<C: Container, R>(
     object: &mut Object,
     edit: impl FnOnce(&mut C) -> R,

@@ -72,8 +72,8 @@ pub struct TxOptions {
     pub database: usize,
     /// The time for the whole transaction.
     pub now: UnixMillis,
-    /// The same in microseconds, for TIME; it may be a little later, where several programs share
-    /// a transaction.
+    /// The same in microseconds, for TIME; this time may be a little later, where several programs
+    /// share a transaction.
     pub now_us: i64,
     /// Whether keys whose time is over are there as any other: for the server that says when they
     /// go.
@@ -520,7 +520,8 @@ impl Tx {
         self.visited = self.visited.max(lsn);
     }
 
-    /// Notes that the reply shows what no lock was held for: it waits for all that was written.
+    /// Notes that the reply shows what no lock was held for: the reply waits for all that was
+    /// written.
     pub fn note_journal_end(&mut self) {
         self.note_lsn(self.keyspace.journal_end());
     }

@@ -416,7 +416,7 @@ impl Mutation<'_> {
     }
 
     /// Counts deadlines that came and went. Most entries have none, and this is where a new entry
-    /// would be waited for: it is still on its way to memory.
+    /// would be waited for, which is still on its way to memory.
     #[inline]
     fn count_deadlines(&self, old: Deadlines, new: Deadlines) {
         if old != Deadlines::default() || new != Deadlines::default() {

@@ -132,8 +132,8 @@ impl Tx {
     }
 
     /// What a command stores, made of what its keys hold. The work may take long, and must depend
-    /// on nothing else but the command's arguments; it is the first that counts as reading. In a
-    /// read phase the result is kept and `Widen` comes back: the command is to begin again with its
+    /// on nothing else but the command's arguments; lookups before it are not counted. In a read
+    /// phase the result is kept and `Widen` comes back: the command is to begin again with its
     /// locks, and gets here what is kept if that is still valid.
     pub fn compute<T: Send + 'static>(
         &mut self,

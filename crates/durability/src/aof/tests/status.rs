@@ -109,7 +109,8 @@ fn after_a_panic_of_the_thread_that_writes_the_log_begins_anew() {
     });
 }
 
-/// `appendonly.aof` beside a log whose base has that name is none of it: it was taken over once.
+/// `appendonly.aof` beside a log whose base has that name is none of it: such a file was taken over
+/// once.
 #[test]
 fn a_file_of_the_old_name_beside_a_log_that_was_taken_over_is_left_alone() {
     let disk = new_disk();

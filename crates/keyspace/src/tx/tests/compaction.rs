@@ -98,7 +98,7 @@ fn a_walk_and_an_undo_see_what_moved_as_it_was() {
     for key in &gone {
         assert!(on(keyspace, &[key]).delete(key).unwrap());
     }
-    // What the walk was given before does not count: it is what compaction could spoil.
+    // What the walk was given before compaction is taken out, and does not count below.
     assert_eq!(take(&saved).len(), gone.len());
     compact(keyspace);
     assert!(moved(keyspace) > before, "what is left lay in sparse pages");
