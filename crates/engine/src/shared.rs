@@ -212,7 +212,7 @@ impl Shared {
         }
     }
 
-    /// As `feed_monitors`, of a script that did not even begin: it is shown all the same.
+    /// As `feed_monitors`, of a script that did not even begin, and is shown all the same.
     #[cold]
     pub(crate) fn feed_monitors_unbegun(
         &self,

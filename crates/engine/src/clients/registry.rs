@@ -445,7 +445,7 @@ impl Client {
         PendingSignals(self.signals.load(Ordering::Acquire) & !KILLED)
     }
 
-    /// Whether this was asked; it is taken off the list.
+    /// Whether this was asked; the signal is taken off the list.
     pub fn take(&self, signal: Signal) -> bool {
         // Few are asked at a time, and to look costs less than to take.
         self.is_asked(signal)

@@ -1,6 +1,7 @@
 //! What is found out about a request before its turn: its command, and where its keys belong.
 //!
-//! Invariant: it depends on the request alone, so it may be asked long before the request runs.
+//! Invariant: a lookup depends on the request alone, so it may be asked long before the request
+//! runs.
 
 use keyspace::{Keyspace, Location, Refusal};
 use proto::Args;

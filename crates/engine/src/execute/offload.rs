@@ -176,7 +176,8 @@ fn again(
     let (options, keyspace) = (tx.options(), tx.keyspace());
     let mut acquisition = tx.widen(round);
     running.pause();
-    // One that had the world is begun again in a failpoint: it has stepped aside already.
+    // A transaction that had the world is begun again in a failpoint, and has stepped aside
+    // already.
     if acquisition.wants_world()
         && let Some(pass) = pass
         && pass.is_admitted()

@@ -1,6 +1,6 @@
 //! A reader of the journal for tests: a copy of the stream.
 //!
-//! Invariant: it begins where the journal ended when it was attached.
+//! Invariant: the copy begins where the journal ended when its reader was attached.
 
 use std::sync::{Arc, Mutex};
 

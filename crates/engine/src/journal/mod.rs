@@ -9,8 +9,8 @@
 //! writes for itself, such as the annotations of the append-only file, does not count, and what
 //! the stream is to carry besides writes (PING, GETACK) is to be appended like them.
 //!
-//! A server that follows a primary appends that one's stream as it comes (`following`): it goes on
-//! in whatever database the primary has selected.
+//! A server that follows a primary appends that one's stream as it comes (`following`). The stream
+//! goes on in whatever database the primary has selected.
 //!
 //! Without a reader nothing is encoded, nothing counts and nothing waits: the stream has a hole
 //! there. Every reader is given the same bytes, which belong to the appender; what it keeps of
@@ -50,7 +50,7 @@ pub use record::selection;
 pub(crate) use record::{CommandEffects, record, record_of_command};
 pub use seen::Seen;
 
-/// Takes records in order. Called with locks held: it may copy and queue, never wait. What it
+/// Takes records in order. Called with locks held: a reader may copy and queue, never wait. What it
 /// keeps has a bound: a reader that is behind keeps writers from beginning, or forgets.
 pub trait JournalReader: Send {
     /// The record that ends at `lsn`. Where `may_wait` says so, the reader may leave it until

@@ -61,7 +61,7 @@ impl Loading {
     }
 
     /// Whether the server is still loading what it starts with. No command may put other data in
-    /// their place, nor write what is there over a file: it is a part.
+    /// their place, nor write what is there over a file: the data are a part.
     pub fn is_of_start(&self) -> bool {
         self.is_of_start.load(Ordering::Acquire)
     }

@@ -1,7 +1,7 @@
 //! CLIENT PAUSE: until when commands wait, and which sessions do.
 //!
-//! As in Redis, a pause of everything holds CLIENT UNPAUSE too, and RESET and QUIT: it ends by its
-//! time. Commands that would fail admission fail at once.
+//! As in Redis, a pause of everything holds CLIENT UNPAUSE too, and RESET and QUIT: such a pause
+//! ends by its time. Commands that would fail admission fail at once.
 //!
 //! Invariants: a session that waits is woken by the end of the pause or by its own timer. A pause
 //! is published first, and then waits for the world; a command comes in at its worker's turnstile
@@ -141,7 +141,7 @@ impl Pause {
         u64::try_from(left).ok().filter(|&left| left > 0).map(Duration::from_millis)
     }
 
-    /// How long a session has to wait on, if it has; it is woken when pauses change.
+    /// How long a session has to wait on, if it has; the session is woken when pauses change.
     pub fn await_end(&self, waker: &Waker, now: UnixMillis) -> Option<Duration> {
         // Queued first: a pause that ends between the two still wakes it.
         self.lock().waiting.add(waker);

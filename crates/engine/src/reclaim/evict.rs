@@ -8,8 +8,8 @@
 //! What waits to be freed in the background is in use until it is freed: a worker that needs memory
 //! frees some of it first, or waits until it is, and evicts what is missing beyond it.
 //!
-//! Invariant: it runs with no lock held, takes only locks that are free, and what it removes leaves
-//! by `commit`.
+//! Invariant: eviction runs with no lock held, takes only locks that are free, and what it removes
+//! leaves by `commit`.
 
 use std::sync::atomic::{Ordering, fence};
 
@@ -151,8 +151,8 @@ pub fn make_room(lane: &Lane, more: usize) {
     note_excess(lane);
 }
 
-/// Comes in to evict. Eviction leaves pages half empty, so compaction empties some first; it takes
-/// the worker out where the world is wanted. Whether the worker is inside behind that.
+/// Comes in to evict. Eviction leaves pages half empty, so compaction empties some first, which
+/// takes the worker out where the world is wanted. Whether the worker is inside behind that.
 fn enter_relieved(lane: &Lane) -> bool {
     lane.enter() && {
         defrag::relieve(lane);

@@ -1,7 +1,7 @@
 //! Failpoints: whatever runs is told to begin again, or to panic, at one of its steps.
 //!
 //! Invariant: without debug assertions none of it is there. What a failpoint asks for could have
-//! come by itself: it asks for nothing where the unit says that it is never begun again.
+//! come by itself: a failpoint asks for nothing where the unit says that it is never begun again.
 
 use commands::Role;
 

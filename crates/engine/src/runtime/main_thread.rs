@@ -1,4 +1,5 @@
-//! What the main thread took of the processors: it alone can ask, and leaves it here.
+//! What the main thread took of the processors: that thread alone can ask, and leaves the answer
+//! here.
 //!
 //! Invariant: while commands come the figure is a tenth of a second old at most.
 

@@ -88,7 +88,7 @@ fn most_of_system() -> u64 {
 }
 
 /// The machine's clock, with short times told by the processor's counter where the kernel goes by
-/// that: it has made sure that the counter is steady, and the same on all cores.
+/// that: the kernel has made sure that the counter is steady, and the same on all cores.
 pub fn choose_clock() -> Clock {
     const SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
     let source = std::fs::read_to_string(SOURCE).unwrap_or_default();

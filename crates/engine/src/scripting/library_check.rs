@@ -1,6 +1,6 @@
 //! A library of functions that is loaded without a server, to tell whether it can be.
 //!
-//! Invariant: it reaches nothing but its interpreter, and ends within a minute.
+//! Invariant: the library reaches nothing but its interpreter, and ends within a minute.
 
 use base::time::Clock;
 use config::Config;

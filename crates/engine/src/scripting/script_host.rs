@@ -43,7 +43,7 @@ const WORKER_TIME_US: i64 = 500;
 /// How long a library may take to load that a client brings.
 const LOADING_TIME_US: i64 = 500_000;
 
-/// The host of a library that is loaded: it can call nothing.
+/// The host of a library that is loaded, which can call nothing.
 pub struct Loader {
     server: &'static Engine,
     /// On the monotonic clock, in microseconds.
@@ -78,7 +78,8 @@ impl Loader {
     }
 
     /// For a library that was accepted before, here or by another server, and comes back from a
-    /// file: it takes the time it takes. A slower machine must not lose what a faster one had.
+    /// file: such a load takes the time it takes. A slower machine must not lose what a faster one
+    /// had.
     pub(crate) fn begin_accepted(server: &'static Engine) -> Self {
         Self { server, deadline_us: i64::MAX, at_deadline: Stop::Killed, lines: None }
     }

@@ -10,7 +10,7 @@ use super::waiting::{KeyWait, Waiting};
 
 /// A blocking command that waits.
 pub struct Blocked {
-    /// The command and what it took so far: it is booked when the wait is over.
+    /// The command and what it took so far: both are booked when the wait is over.
     pub ran: Executed,
     /// When it gives up, on the monotonic clock in microseconds; never if `None`.
     pub until_us: Option<i64>,
@@ -54,7 +54,7 @@ pub enum Copies {
         /// How many.
         replicas: usize,
     },
-    /// WAITAOF: it is synced.
+    /// WAITAOF: the write is synced.
     Synced {
         /// In our own append-only file.
         here: bool,

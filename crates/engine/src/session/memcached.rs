@@ -1,6 +1,7 @@
 //! What is remembered of a client that speaks one of memcached's protocols.
 //!
-//! Invariant: it is what lies between two reads: where the parser stands, and what is watched.
+//! Invariant: the state is what lies between two reads: where the parser stands, and what is
+//! watched.
 
 use config::settings::MEMCACHED_PROTOCOL;
 use proto::memcached::Parser;

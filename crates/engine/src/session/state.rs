@@ -247,7 +247,7 @@ impl Session {
             .filter(|later| !later.is_empty())
     }
 
-    /// Notes what a reply has seen: it leaves once the journal is safe up to there.
+    /// Notes what a reply has seen: the reply leaves once the journal is safe up to there.
     #[inline]
     pub fn note_lsn(&mut self, lsn: Lsn) {
         self.seen = self.seen.max(lsn);

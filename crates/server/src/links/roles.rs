@@ -166,8 +166,8 @@ impl Links {
         let is_idle = self.is_link_idle(server, !may_let_go);
         if may_let_go && !is_idle {
             drop(world);
-            // What a pause or a disk keeps from being applied is given up: it was never
-            // acknowledged.
+            // What a pause or a disk keeps from being applied was never acknowledged, and is given
+            // up.
             while !self.is_link_idle(server, is_applier_kept(server)) {
                 std::thread::sleep(BETWEEN_LOOKS);
             }

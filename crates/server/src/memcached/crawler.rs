@@ -1,8 +1,9 @@
 //! `lru_crawler metadump` and `mgdump`, and `stats cachedump`: all items, named one by one, to warm
 //! another cache with.
 //!
-//! Invariants: it visits one partition at a time, as SCAN does, so an item that stays is named and
-//! none is named twice; keys are written so that no byte of theirs looks like the end of a line.
+//! Invariants: a crawl visits one partition at a time, as SCAN does, so an item that stays is named
+//! and none is named twice; keys are written so that no byte of theirs looks like the end of a
+//! line.
 
 use std::fmt::Write;
 

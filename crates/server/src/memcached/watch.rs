@@ -31,7 +31,7 @@ const WATCHERS_MAX: usize = 20;
 /// Unsent bytes beyond which a watcher misses what comes.
 const BACKLOG: usize = 256 << 10;
 
-/// To others a watcher is as one that called MONITOR: it waits and is told.
+/// To others a watcher is as one that called MONITOR: both wait and are told.
 const WATCHING: u32 = client_flags::WATCHER | client_flags::MONITOR;
 
 const TOO_MANY: &[u8] = b"WATCHER_TOO_MANY log watcher limit reached";

@@ -78,7 +78,7 @@ impl Network {
         let _ = self.http.set(Box::new(enter));
     }
 
-    /// Gives up the connection of a client that speaks HTTP: it is no client of Redis any more.
+    /// Gives up the connection of a client that speaks HTTP, which is no client of Redis any more.
     pub(crate) fn give_to_http(&self, mut moving: Moving) {
         self.session_ended(moving.session.client.id);
         if let Some(enter) = self.http.get() {

@@ -4,8 +4,8 @@
 //! than one reply. The limits are for what is left: one reply of many megabytes, and what others
 //! owe a client, whether it is in the output already or not. Subscribers have limits of their own.
 //! A client that monitors, or tracks what others change, is an ordinary one, as in Redis; but where
-//! those have no limit, which is the default, others fill its buffer without bound: it is judged as
-//! a subscriber then, one that tracks by what others brought upon it alone.
+//! those have no limit, which is the default, others fill its buffer without bound. Such a client
+//! is judged as a subscriber then, one that tracks by what others brought upon it alone.
 //!
 //! A reply does not grow beyond the hard limit while it is made: what comes then is dropped, and
 //! nothing of it leaves.
@@ -105,7 +105,7 @@ fn look_again(client: &Arc<Client>, limit: OutputBufferLimit, over_ms: i64) {
     });
 }
 
-/// What a client is to its limits: it may become another with each of its commands.
+/// What a client is to its limits, which may change with each of its commands.
 #[inline]
 pub(crate) fn class_of(client: &Client) -> u32 {
     const CLASS: u32 = client_flags::SUBSCRIBER | client_flags::MONITOR | client_flags::TRACKING;

@@ -24,7 +24,7 @@ use crate::net::connection::RawStream;
 use crate::net::listeners::{Protocol, accept};
 use crate::net::network::Network;
 
-/// No answer is longer, frame and all: it fits one packet on any network.
+/// No answer is longer, frame and all: so an answer fits one packet on any network.
 const ANSWER_MAX: usize = 1400;
 
 /// No datagram is longer.

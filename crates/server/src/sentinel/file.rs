@@ -1,6 +1,6 @@
 //! The configuration file, which is a Sentinel's memory.
 //!
-//! Invariant: it is replaced as a whole, and is on disk when that is over.
+//! Invariant: the file is replaced as a whole, and is on disk when that is over.
 
 use std::fs;
 use std::io;

@@ -1,4 +1,5 @@
-//! What is done about a panic, on whatever thread: it is counted and told once, with its place.
+//! What is done about a panic, on whatever thread: each panic is counted and told once, with its
+//! place.
 //!
 //! Invariants: the hook neither panics nor waits for anything but the log; a panic that nothing
 //! contains, that comes half way in a change of memory, or that found a lock left half way by

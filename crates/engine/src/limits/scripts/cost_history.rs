@@ -1,7 +1,7 @@
 //! What is known of how a script runs.
 //!
-//! Invariant: it is a hint. Whatever it says, a script does the same, alone or in a lock batch,
-//! with Lua or without.
+//! Invariant: a history is a hint. Whatever it says, a script does the same, alone or in a lock
+//! batch, with Lua or without.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

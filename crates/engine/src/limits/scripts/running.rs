@@ -101,7 +101,7 @@ impl RunningScripts {
         RunningHandle { running, scripts: self, is_shutting: false }
     }
 
-    /// A script whose earlier run was killed, and undone, stands here: it is killed already.
+    /// A script whose earlier run was killed, and undone, stands here, as killed already.
     pub(crate) fn enter_killed(&'static self, since_us: i64, what: RunningCall) -> RunningHandle {
         let handle = self.enter(since_us, false, what);
         let is_killed = handle.running.advance_to(KILLED);

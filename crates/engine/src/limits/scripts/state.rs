@@ -1,6 +1,6 @@
 //! What the server knows of scripts: their cache, the libraries, and which of them run.
 //!
-//! Invariant: it is state alone; nothing here runs a script.
+//! Invariant: here is state alone; nothing here runs a script.
 
 use std::sync::atomic::AtomicBool;
 

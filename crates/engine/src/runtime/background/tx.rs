@@ -24,7 +24,7 @@ pub fn wait_for(acquisition: &mut Acquisition) {
     }
 }
 
-/// As [`wait_for`], for a client: it is told BUSY when others have held them for too long.
+/// As [`wait_for`], for a client, which is told BUSY when others have held them for too long.
 pub fn wait_for_client(
     keyspace: &'static Keyspace,
     acquisition: &mut Acquisition,
@@ -92,7 +92,7 @@ impl BackgroundAccess {
         Self::wait_while(keyspace, || true).expect("it waits as long as that takes")
     }
 
-    /// As [`BackgroundAccess::wait`], for a client: it is told BUSY when that takes too long.
+    /// As [`BackgroundAccess::wait`], for a client, which is told BUSY when that takes too long.
     pub fn for_client(keyspace: &'static Keyspace) -> Result<Self, Refusal> {
         let mut patience = Patience::default();
         Self::wait_while(keyspace, || patience.lasts(keyspace, Obstacle::World)).ok_or(BUSY)
@@ -121,7 +121,7 @@ impl BackgroundAccess {
         self.acquire_while(partition, |_| true).expect("it waits as long as that takes")
     }
 
-    /// As [`BackgroundAccess::acquire`], for a client: it is told BUSY when that takes too long,
+    /// As [`BackgroundAccess::acquire`], for a client, which is told BUSY when that takes too long,
     /// and the work is over.
     pub fn acquire_for_client(
         &mut self,

@@ -61,7 +61,8 @@ struct Exec {
     /// How many of these are booked.
     booked: usize,
     has_begun: bool,
-    /// The present command's program, if it is a unit of its own: it may have to go on elsewhere.
+    /// The present command's program, if it is a unit of its own: a unit may have to go on
+    /// elsewhere.
     nested: Option<Box<dyn Program>>,
     /// Which commands of the queue were ended by others. These commands end as well where all
     /// begins again.

@@ -1,7 +1,7 @@
 //! Failpoints of units: one is told to begin again, or to panic, at one of its steps.
 //!
-//! Invariant: what a failpoint asks for could have come by itself: it asks for nothing where the
-//! unit says that it is never begun again.
+//! Invariant: what a failpoint asks for could have come by itself: a failpoint asks for nothing
+//! where the unit says that it is never begun again.
 
 use keyspace::Refusal;
 

@@ -94,7 +94,7 @@ pub trait Program: Accounted {
         None
     }
 
-    /// All it did was undone: it begins anew.
+    /// All that the program did was undone: it begins anew.
     fn restart(&mut self);
 
     /// The program is given up for another one that will be prepared in its place: what preparing
@@ -362,7 +362,7 @@ impl Unit {
         self.count_error(&code);
     }
 
-    /// An error of this code is among its replies; it counts once all is final.
+    /// An error of this code is among its replies; the error counts once all is final.
     pub(crate) fn count_error(&mut self, code: &str) {
         match self.errors.get_mut(code) {
             Some(times) => *times += 1,
@@ -429,7 +429,8 @@ impl Unit {
         self.may_begin_offloaded && !self.is_final()
     }
 
-    /// A part of it is long: it says `Widen` now, and all begins again offloaded, with its locks.
+    /// A part of it is long: that part says `Widen` now, and all begins again offloaded, with its
+    /// locks.
     pub(crate) fn begin_offloaded(&mut self) {
         self.begins_offloaded = true;
     }

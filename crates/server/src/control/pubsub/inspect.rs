@@ -1,6 +1,6 @@
 //! PUBSUB: what is subscribed to, and by how many.
 //!
-//! Invariant: it looks and disturbs nobody.
+//! Invariant: the command looks and disturbs nobody.
 
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use engine::clients::registry::SubscriptionKind;

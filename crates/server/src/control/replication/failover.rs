@@ -1,6 +1,7 @@
 //! FAILOVER: has a replica take the primary's place.
 //!
-//! Invariant: it is answered when it has begun; INFO and the log say how it ends.
+//! Invariant: the command is answered when the failover has begun; INFO and the log say how that
+//! ends.
 
 use base::number::parse_i64;
 use commands::arguments::is;

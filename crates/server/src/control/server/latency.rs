@@ -1,6 +1,6 @@
 //! LATENCY: what was slow, and how long each command takes.
 //!
-//! Invariant: it reads the monitor and the statistics; only RESET changes anything.
+//! Invariant: the command reads the monitor and the statistics; only RESET changes anything.
 
 use base::quote::shown;
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};

@@ -1,7 +1,7 @@
 //! MIGRATE: keys go to another server.
 //!
-//! Invariant: what is asked for is known before anything is done; it is refused within transactions
-//! and scripts, which would hold their locks while the target is waited for.
+//! Invariant: what is asked for is known before anything is done; the command is refused within
+//! transactions and scripts, which would hold their locks while the target is waited for.
 
 use std::time::Duration;
 

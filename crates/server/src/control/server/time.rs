@@ -1,6 +1,6 @@
 //! TIME: one look at the clock.
 //!
-//! Invariant: it changes nothing.
+//! Invariant: the command changes nothing.
 
 use commands::declare::{Command, Flags, Group, Role, Spec, exactly};
 use engine::transaction::control_plane::write_time;

@@ -1,4 +1,4 @@
-//! A request that comes alone may be deferred: it is executed in its session's second turn.
+//! A request that comes alone may be deferred: its session executes it in the second turn.
 //!
 //! One request waits for memory several times: for its key's lock, bucket, entry and value. Those
 //! of all sessions that are ready are fetched together instead, as those of one pipelining client

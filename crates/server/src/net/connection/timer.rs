@@ -1,6 +1,7 @@
 //! The timer of a session, on its worker's event loop.
 //!
-//! Invariant: it rings no later than the earliest time that it was asked for since it rang last.
+//! Invariant: the timer rings no later than the earliest time that it was asked for since it rang
+//! last.
 
 use std::future::Future;
 use std::pin::Pin;

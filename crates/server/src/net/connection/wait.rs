@@ -1,6 +1,6 @@
 //! The wait of a session: what it looks at, and how it ends.
 //!
-//! When that is done `life.rs` says. Invariant: a waiting session holds no turnstile; it is woken
+//! When that is done `life.rs` says. Invariant: a waiting session holds no turnstile, and is woken
 //! by what it waits for, by a signal, or by its deadline.
 
 use std::future::Future;
@@ -343,7 +343,7 @@ impl Connection {
                 self.suspension = suspension(receiver);
                 StepEnd::Wait
             }
-            // The thread gave up without a word: it panicked, and nobody knows the result.
+            // The thread panicked without a word, and nobody knows the result.
             Poll::Ready(Err(_)) => StepEnd::End,
             Poll::Ready(Ok(OffloadResult { then: AfterOffload::Waits(waiting), ran, .. })) => {
                 let (session, args) = (&self.session, ran.args.as_args());
@@ -491,7 +491,7 @@ impl Connection {
         self.leave_wait(reply);
     }
 
-    /// The command is over with this refusal: it has not run.
+    /// The command has not run, and is over with this refusal.
     fn leave_refused(&mut self, reply: Output) {
         if let Some(blocked) = self.blocked() {
             self.worker.server.observed.stats.rejected(self.worker.number, blocked.ran.entry.id);

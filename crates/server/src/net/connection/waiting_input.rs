@@ -82,7 +82,7 @@ impl Connection {
     fn most_ahead(&self) -> usize {
         match self.suspension {
             Suspension::Backpressure(_) => READ_SIZE,
-            // These end whatever the client does: it is heard again then.
+            // These end whatever the client does: the client is heard again then.
             Suspension::Locks(_)
             | Suspension::Offload(_)
             | Suspension::ResumableOffload(_)

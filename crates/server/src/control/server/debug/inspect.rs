@@ -94,7 +94,7 @@ pub(super) fn table_of_key(
     })
 }
 
-/// As `inspect_entry`, and as in Redis the time of the key may be over: it is there until it is
+/// As `inspect_entry`, and as in Redis the time of the key may be over: a key is there until it is
 /// removed.
 fn inspect_stored(
     context: &mut Context<'_>,

@@ -88,8 +88,8 @@ fn with_world(
     Ok(Next::Done)
 }
 
-/// What the server starts with is a part until it is loaded: it must neither be saved nor be given
-/// up for a file, and commands that need data are to be refused until all of it is there.
+/// What the server starts with is a part until it is loaded: a part must neither be saved nor be
+/// given up for a file, and commands that need data are to be refused until all of it is there.
 fn refuse_at_start(server: &Server) -> Result<(), Refusal> {
     if server.gates.loading.is_of_start() { Err(LOADING) } else { Ok(()) }
 }

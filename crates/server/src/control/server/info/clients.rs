@@ -1,6 +1,6 @@
 //! The section Clients: which are connected, and what they wait for.
 //!
-//! Invariant: it reads what the owners of the connections left; it disturbs none.
+//! Invariant: the section reads what the owners of the connections left, and disturbs none.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! How long keys have to live on average, by a sample.
 //!
-//! Invariant: it takes a bounded while whatever the number of keys, and waits for no lock.
+//! Invariant: the sample takes a bounded while whatever the number of keys, and waits for no lock.
 
 use base::Random;
 use engine::lane::Lane;

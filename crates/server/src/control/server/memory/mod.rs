@@ -1,7 +1,7 @@
 //! MEMORY: what takes the memory, and advice. USAGE of a key is a data command: see
 //! `commands::generic`.
 //!
-//! Invariant: it only reads, and what it says of bytes comes from `MemoryStats`.
+//! Invariant: the command only reads, and what it says of bytes comes from `MemoryStats`.
 
 mod doctor;
 pub(super) mod stats;

@@ -42,7 +42,7 @@ impl MemoryStats {
     pub(crate) fn of(server: &Server) -> Self {
         let keyspace = server.keyspace;
         let all = server.clients.all();
-        // What is kept for replicas they share: it is the backlog's.
+        // What is kept for replicas they share, and is the backlog's.
         let clients = all.iter().filter(|client| !client.has_flag(client_flags::REPLICA));
         let clients = clients.map(|client| bytes_of(client)).sum();
         let used = server.memory.budget.used_exactly();
