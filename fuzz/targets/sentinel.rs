@@ -1,5 +1,5 @@
-//! What a Sentinel is told by files, instances, other Sentinels and clients, of any bytes: it goes
-//! on, and the file that it writes then is one that it reads as the same.
+//! What a Sentinel is told by files, instances, other Sentinels and clients, of any bytes: the
+//! Sentinel goes on, and the file that it writes then is one that it reads as the same.
 #![no_main]
 
 use std::collections::VecDeque;

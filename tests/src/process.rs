@@ -1,4 +1,4 @@
-//! A child process with its log. Invariant: it is dead when its value is gone.
+//! A child process with its log. Invariant: the process is dead when its value is gone.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;

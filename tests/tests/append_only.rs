@@ -91,7 +91,7 @@ pub(crate) struct Held {
 /// The keys of all databases.
 pub(crate) type State = BTreeMap<(usize, Vec<u8>), Held>;
 
-/// Leaves out what is over by now: it may have gone between two looks.
+/// Leaves out keys that are over by now: these may have gone between two looks.
 pub(crate) fn forget_what_is_over(states: [&mut State; 2]) {
     let now = Clock::system().now_ms();
     states

@@ -159,7 +159,7 @@ fn very_many_awaited_keys_come_at_once_and_their_queues_are_left_behind() {
             world.waits(&request.iter().map(String::as_str).collect::<Vec<_>>())
         })
         .collect();
-    // Backwards, so that the last key of all comes first: it is of the last client alone.
+    // Backwards, so that the last key of all comes first, which is of the last client alone.
     let fill = "for n = 5 * 1500 - 1, 0, -1 do redis.call('RPUSH', 'k' .. n, n) end return 'done'";
     assert_eq!(world.call(&["SELECT", "1"]), "OK");
     assert_eq!(world.call(&["EVAL", fill, "0"]), "\"done\"");

@@ -243,7 +243,7 @@ fn a_client_whose_watch_is_broken_is_marked() {
     }
 }
 
-/// `c`: it will be closed once it has read what it asked for.
+/// `c`: the client will be closed once it has read what it asked for.
 #[test]
 fn a_client_that_is_about_to_be_closed_is_marked() {
     for server in Oracle::Redis82.beside(&[]) {

@@ -93,7 +93,7 @@ const READS: &[&str] = &[
     "DBSIZE",
 ];
 
-/// Waits until a key that has a deadline is absent; it stays, as all data stand still.
+/// Waits until a key that has a deadline is absent; the key stays, as all data stand still.
 fn lapse(client: &mut Client, key: &str) {
     eventually("its time is over", || client.call(&["GET", key]) == Value::Null);
 }

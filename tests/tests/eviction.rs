@@ -295,7 +295,7 @@ fn a_lower_limit_does_not_empty_what_is_being_saved() {
     limit_memory(&mut client, 64 << 20);
     fill(&mut client, "key", COUNT);
     client.call(&["BGSAVE"]);
-    // What goes now is copied first: it makes room only when it is saved.
+    // What goes now is copied first, and makes room only when it is saved.
     limit_memory(&mut client, -(8 << 20));
     eventually("it is saved", || client.figure("rdb_bgsave_in_progress") == 0);
     let held = client.figure("rdb_last_cow_size");

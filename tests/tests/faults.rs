@@ -189,7 +189,7 @@ fn carry_out(phase: Phase, subject: &mut Subject, ledger: &Ledger) {
     }
 }
 
-/// Whatever has happened: it serves as before, or has said why not.
+/// Whatever has happened: the server serves as before, or has said why not.
 fn check(case: &Case, subject: &mut Subject, ledger: &Ledger, started: bool, met: u64) {
     let (is_killed, why) = (case.fault == Fault::Kill && met > 0, words_for(case.fault));
     if is_killed {

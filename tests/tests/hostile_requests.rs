@@ -72,7 +72,7 @@ fn h57_payloads_of_clients_that_do_not_live() {
     });
     let mut client = server.client();
     for key in 0..20 {
-        // What was restored is whole: it is dumped, and restored as a key of another name.
+        // What was restored is whole: a dump of it is restored as a key of another name.
         let payload = client.call(&["DUMP", &format!("r{key}")]);
         if let Some(payload) = payload.as_bytes() {
             let reply = client.call(&[b"RESTORE", &b"again"[..], b"0", payload, b"REPLACE"]);

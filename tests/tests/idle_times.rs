@@ -1,5 +1,5 @@
-//! How long a key was not used: it grows with the clock, whatever that does and however long it
-//! takes, and is kept in snapshots.
+//! How long a key was not used: the idle time grows with the clock, whatever that does and however
+//! long it takes, and is kept in snapshots.
 #![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 
 use proto::value::Value;

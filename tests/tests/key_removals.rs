@@ -203,7 +203,7 @@ impl<'server> House<'server> {
             self.told();
             let logged = self.log().len();
             if matches!(way.act, Expire(_)) && began.elapsed() > LIFE / 2 {
-                // Too slow: it may have gone by now.
+                // Too slow: the waiter may have gone by now.
                 drop(waiter);
                 say(&mut self.watcher, "UNWATCH");
                 continue;
@@ -222,7 +222,7 @@ impl<'server> House<'server> {
         }
     }
 
-    /// Has the reader read some keys; it may be told of others before the reply.
+    /// Has the reader read some keys; the reader may be told of others before the reply.
     fn read(&mut self, keys: &[&str]) {
         self.reader.send(&[&["EXISTS"], keys].concat());
         while let Value::Push(items) = self.reader.receive() {

@@ -107,7 +107,7 @@ fn a_script_that_was_undone_can_be_killed() {
     assert!(matches!(holder.receive(), Value::Integer(_)));
 }
 
-/// Holds a key for good: it has written, so nobody can end it.
+/// Holds a key for good: the script has written, so nobody can end it.
 fn hold(server: &Server, killer: &mut Client, key: &str) -> Client {
     let mut holder = server.client();
     hold_for_good(&mut holder, killer, key);

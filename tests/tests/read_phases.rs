@@ -171,8 +171,8 @@ fn who_caches_what_it_reads_has_it_before_the_news() {
     assert!(matches!(slow.receive(), Value::Push(_)));
 }
 
-/// Whose news come by another connection cannot tell which came first: it keeps its locks, in every
-/// mode.
+/// A client whose news come by another connection cannot tell which came first: its commands keep
+/// their locks, in every mode.
 #[test]
 fn who_hears_of_changes_keeps_its_locks() {
     let server = start(&["--busy-reply-threshold", "1"]);

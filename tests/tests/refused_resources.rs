@@ -10,8 +10,8 @@ use tests::faults::work::{ARGUMENTS, await_idle, folder, work_hard};
 use tests::faults::{Fault, Injector};
 use tests::server::eventually;
 
-/// However many threads the system gives: it starts or says why not; what comes is done, refused in
-/// words or its connection closed; and SIGTERM ends it.
+/// However many threads the system gives: the server starts or says why not; what comes is done,
+/// refused in words or its connection closed; and SIGTERM ends it.
 #[test]
 fn every_number_of_threads_will_do() {
     let threads = row_of("start a thread");

@@ -71,8 +71,8 @@ fn r10_40_ours_passes_on_what_real_ones_say() {
     run(&[VALKEY91, APUS, VALKEY91]);
 }
 
-/// What comes behind the data of a full sync says no database: it is that of the stream, which the
-/// data have to tell.
+/// What comes behind the data of a full sync says no database: the database is that of the stream,
+/// which the data have to tell.
 #[test]
 fn a_chained_full_sync_goes_on_in_the_database_of_the_stream() {
     for (kind, last) in [(REDIS70, REDIS70), (REDIS82, APUS), (VALKEY91, VALKEY91), (APUS, APUS)] {
@@ -306,7 +306,7 @@ impl Episode<'_> {
     }
 }
 
-/// What Valkey and the others do not both take: it lets fields live beyond the year 4199.
+/// What Valkey and the others do not both take: Valkey lets fields live beyond the year 4199.
 fn is_otherwise_in_valkey(command: &Command) -> bool {
     const LATE: i64 = 60_000_000_000;
     let ends_fields = command[0].to_ascii_uppercase().starts_with(b"H")

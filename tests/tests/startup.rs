@@ -515,7 +515,7 @@ fn cores_of(pid: u32, wanted: impl Fn(&str) -> bool) -> Vec<String> {
         .collect()
 }
 
-/// A process of our own, with its output; it is ended with its value.
+/// A process of our own, with its output; the process is ended with its value.
 struct Started {
     process: Child,
     _folder: TempDir,

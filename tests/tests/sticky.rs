@@ -1,6 +1,7 @@
 //! Keys that are never evicted stay so over a restart, in files that other servers load.
 //!
-//! Invariant: STICK itself tells whether a key was sticky before: it counts those that were not.
+//! Invariant: STICK itself tells whether a key was sticky before: its reply counts those that were
+//! not.
 
 use tests::folder::with_log;
 use tests::server::eventually;

@@ -1,5 +1,5 @@
-//! What clients that are done leave behind at keys: it is taken off, on whatever way they went, and
-//! no client waits for that.
+//! What clients that are done leave behind at keys is taken off, on whatever way they went, and no
+//! client waits for that.
 //!
 //! Invariant: once nobody waits or watches, INFO counts no key that somebody waits for or watches.
 

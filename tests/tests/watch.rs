@@ -216,7 +216,7 @@ fn wrong<'a>(server: &Server, routes: impl Iterator<Item = (&'a Route, bool)>) -
     wrong
 }
 
-/// The keys that it waits for never come; it waits at its worker, or on another thread.
+/// An EXEC waits for locks that never come, at its worker or on another thread.
 #[test]
 fn an_exec_that_waits_is_over_when_its_watch_breaks() {
     let arguments = ["--worker-threads", "2", "--busy-reply-threshold", "0"];

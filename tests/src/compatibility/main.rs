@@ -3,7 +3,7 @@
 //! the page that it names. `cargo xtask docs` runs it.
 //!
 //! Invariant: a page follows from the servers, the static lists in `docs/compatibility` and the
-//! notes of the last full test run; it holds no dates and no counts that vary between runs.
+//! notes of the last full test run; no page holds dates or counts that vary between runs.
 #![forbid(unsafe_code)]
 
 mod catalogue;

@@ -18,7 +18,7 @@ pub(super) struct Pair {
 pub(super) enum Answered {
     /// The command itself.
     One,
-    /// Nothing yet: it was queued.
+    /// Nothing yet: the command was queued.
     Queued,
     /// These commands, one reply for each.
     All(Vec<Command>),

@@ -38,7 +38,7 @@ pub enum Outcome {
     Committed,
     /// None of it took effect.
     Aborted,
-    /// Its connection ended first: it may take effect at any time, or never.
+    /// Its connection ended first: the transaction may take effect at any time, or never.
     Unknown,
 }
 

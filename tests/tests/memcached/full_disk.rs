@@ -93,7 +93,7 @@ fn binary_clients_are_cut_off() {
         let set = Packet::new(opcode, &[0; 8], b"k", large().as_bytes());
         assert_eq!(client.packets(&set.request()), [], "no answer, and none behind it");
         assert!(client.is_closed());
-        // Refused before it runs, a write has an answer; it is never that of success.
+        // Refused before it runs, a write has an answer, never that of success.
         const INTERNAL_ERROR: u16 = 0x84;
         let set = Packet::new(0x01, &[0; 8], b"k", large().as_bytes());
         let ask = || Connection::to(port).packets(&set.request()).first().map(|it| it.status);

@@ -154,7 +154,8 @@ fn what_is_evicted() {
     assert_eq!(talk.figure("evicted_unfetched"), "10");
 }
 
-/// Lines that a watcher does not read are not kept for ever: it is told how many it missed.
+/// Lines that a watcher does not read are not kept for ever: the watcher is told how many it
+/// missed.
 #[test]
 fn who_does_not_read_misses_lines_and_is_told_so() {
     let server = start(&[]);

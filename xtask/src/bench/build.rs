@@ -1,5 +1,5 @@
-//! Which build of ours is measured. Invariant: it is of the sources as they are now, and every text
-//! with figures says which.
+//! Which build of ours is measured. Invariant: the build is of the sources as they are now, and
+//! every text with figures says which.
 
 use std::path::PathBuf;
 
