@@ -9,17 +9,17 @@ const APUS: Program = Program::Apus;
 const REDIS82: Program = Program::Stock(Oracle::Redis82);
 
 /// The slot of `foo`.
-const SLOT: i64 = 12182;
+pub(crate) const SLOT: i64 = 12182;
 
 /// A cluster of Apus, where the slot of `foo` is the first node's or another's.
-struct Moving {
-    nodes: [Server; 3],
-    from: usize,
-    to: usize,
+pub(crate) struct Moving {
+    pub(crate) nodes: [Server; 3],
+    pub(crate) from: usize,
+    pub(crate) to: usize,
 }
 
 impl Moving {
-    fn start(programs: [Program; 3]) -> Self {
+    pub(crate) fn start(programs: [Program; 3]) -> Self {
         let nodes = programs.map(|program| program.node(&[]));
         create(&nodes.each_ref(), 0);
         let owner = owners(&nodes[0]).into_iter().find(|it| it.0 <= SLOT && SLOT <= it.1).unwrap();
@@ -27,12 +27,12 @@ impl Moving {
         Self { nodes, from, to: (from + 1) % 3 }
     }
 
-    fn from(&self) -> &Server {
+    pub(crate) fn from(&self) -> &Server {
         &self.nodes[self.from]
     }
 
     /// Gives the slot away, with no key in it.
-    fn finish(&self) {
+    pub(crate) fn finish(&self) {
         let to = &self.nodes[self.to];
         let line = format!("CLUSTER SETSLOT {SLOT} NODE {}", id(to));
         assert_eq!(ask(to, &format!("CLUSTER SETSLOT {SLOT} IMPORTING {}", id(self.from()))), "OK");
@@ -40,7 +40,7 @@ impl Moving {
         assert_eq!(ask(self.from(), &line), "OK");
     }
 
-    fn moved(&self) -> String {
+    pub(crate) fn moved(&self) -> String {
         format!("(error) MOVED {SLOT} {}", address(&self.nodes[self.to]))
     }
 }

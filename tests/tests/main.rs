@@ -35,6 +35,7 @@ mod client_stats;
 mod clock;
 mod cluster;
 mod cluster_failover;
+mod cluster_gates;
 mod cluster_moves;
 mod cluster_tls;
 mod cluster_tools;

@@ -220,7 +220,11 @@ fn what_was_let_in_is_not_torn() {
     // EXEC ends what was let in, though nothing is left.
     let multi = ["> MULTI\nOK", "> INCR a\nQUEUED", "> INCR a\nQUEUED"].join("\n");
     check(&mut client, &(multi + "\n> EXEC\n1) (integer) 1\n2) (integer) 2"));
-    assert!(is_refused(&client.call(&["MULTI"])));
+    // With nothing left MULTI and WATCH are let in, or what comes behind them would run by itself
+    // as soon as something is: all that is queued is refused.
+    check(&mut client, "> WATCH a\nOK\n> MULTI\nOK\n> INCR a\n~ (error) QUOTA *");
+    let aborted = "(error) EXECABORT Transaction discarded because of previous errors.";
+    check(&mut client, &format!("> EXEC\n{aborted}\n> EXEC\n(error) ERR EXEC without MULTI"));
     // One that is refused while it is queued is refused whole.
     set_quota(&server, "user-quota", &per_age("requests", 2));
     check(&mut client, "> MULTI\nOK\n> INCR a\nQUEUED");

@@ -197,6 +197,11 @@ impl Lane {
         Ref::map(self.routes.borrow(), |routes| &**routes)
     }
 
+    /// The version of the table that the gates went by last; 0 without a cluster.
+    pub(crate) fn routed(&self) -> u64 {
+        self.routed.get()
+    }
+
     /// Takes the cluster's table over if there is another one.
     fn see_routes(&self) -> bool {
         if self.shared.gates.routing.version() == self.routed.get() {

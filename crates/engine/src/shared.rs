@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use base::CpuTime;
 use base::time::UnixMillis;
 use commands::Spec;
+use commands::arguments::database;
 use config::Config;
 use config::settings::PROTO_MAX_BULK_LEN;
 use keyspace::{Effects, Keyspace, PartitionSet, Refusal};
@@ -64,7 +65,7 @@ pub struct Shared {
     pub pushes: Pushes,
     /// What is counted, timed and sampled.
     pub observed: Observations,
-    /// Who may do what.
+    /// The users, and what was denied to them.
     pub access: Access,
     /// Why a command waits or is refused.
     pub gates: GateState,
@@ -112,6 +113,17 @@ impl Shared {
             memory: MemoryState::new(keyspace),
             scripts: Scripts::default(),
         }
+    }
+
+    /// The database that SELECT names.
+    ///
+    /// # Errors
+    /// There is none of this number: a cluster has those of `cluster-databases` only.
+    pub fn database_of(&self, index: &[u8]) -> Result<usize, Refusal> {
+        const CLUSTER: Refusal = Refusal::error("ERR SELECT is not allowed in cluster mode");
+        let (count, is_cluster) = (self.keyspace.database_count(), self.gates.routing.is_on());
+        let index = database(index, if is_cluster { usize::MAX } else { count })?;
+        if index < count { Ok(index) } else { Err(CLUSTER) }
     }
 
     /// What the process has used up to now.

@@ -68,8 +68,8 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "big-keys",
         default: "yes",
-        doc: "Whether keys are noted that grow to be among the biggest, for KEYSTATS BIG: those with \
-              names of up to 1 KB.",
+        doc: "Whether keys are noted that grow to be among the biggest, for KEYSTATS BIG; those \
+              with names beyond 1 KB are not.",
         cost: "A comparison for each value that is made anew or grows.",
         ..WORKS
     },

@@ -19,6 +19,7 @@ use crate::clients::registry::client_flags;
 use crate::lane::Lane;
 use crate::limits::budget;
 use crate::limits::loading::LOADING;
+use crate::limits::routing::{RouteTable, TRYAGAIN};
 use crate::runtime::write_gate::WriteGate;
 use crate::session::{AclSubject, Request};
 use crate::session::{Session, Suspension};
@@ -74,6 +75,8 @@ struct GateRequest<'a> {
     session: &'a Session,
     entry: &'a CommandEntry,
     args: Args<'a>,
+    /// Whether a part of it has run: it is not refused for what it took since.
+    has_begun: bool,
 }
 
 #[inline]
@@ -84,14 +87,14 @@ fn ask(
     args: Args<'_>,
     guard: Guard,
 ) -> Verdict {
-    verdict(pass(GateRequest { lane, session, entry, args }, guard))
+    verdict(pass(GateRequest { lane, session, entry, args, has_begun: false }, guard))
 }
 
 /// The list of gates, in the order in which they are asked. A new gate is a line here, or in
 /// `pass_with_data` if requests of other fronts are to pass it, too.
 #[inline]
 fn pass(request: GateRequest<'_>, guard: Guard) -> GateResult {
-    let GateRequest { lane, session, entry, args } = request;
+    let GateRequest { lane, session, entry, args, .. } = request;
     arity(request)?;
     protection(request)?;
     rights(request, guard)?;
@@ -142,7 +145,10 @@ fn protection(GateRequest { lane, session, entry, .. }: GateRequest<'_>) -> Gate
 
 /// What the client's user may do.
 #[inline]
-fn rights(GateRequest { lane, session, entry, args }: GateRequest<'_>, guard: Guard) -> GateResult {
+fn rights(
+    GateRequest { lane, session, entry, args, .. }: GateRequest<'_>,
+    guard: Guard,
+) -> GateResult {
     if session.may_do_everything() || entry.spec.flags.has(Flags::NO_AUTH) {
         return Ok(());
     }
@@ -152,7 +158,7 @@ fn rights(GateRequest { lane, session, entry, args }: GateRequest<'_>, guard: Gu
 
 /// In a cluster, keys that another node serves.
 #[inline]
-fn route(GateRequest { lane, session, entry, args }: GateRequest<'_>) -> GateResult {
+fn route(GateRequest { lane, session, entry, args, .. }: GateRequest<'_>) -> GateResult {
     if !lane.shared.gates.routing.is_on() {
         return Ok(());
     }
@@ -230,8 +236,9 @@ fn disk_and_memory(
 
 /// What the client's user, or its database, may take.
 #[inline]
-fn quotas(GateRequest { lane, session, entry, args }: GateRequest<'_>) -> GateResult {
-    if !lane.shared.gates.quotas.are_limited() {
+fn quotas(request: GateRequest<'_>) -> GateResult {
+    let GateRequest { lane, session, entry, args, has_begun } = request;
+    if has_begun || !lane.shared.gates.quotas.are_limited() {
         return Ok(());
     }
     let refusal = quota::refuse(lane, session, Request { entry, args, database: session.database });
@@ -267,23 +274,29 @@ fn verdict(passed: GateResult) -> Verdict {
 }
 
 /// Asks the gates for a request of another front, which a command stands for: `deny` says what
-/// keeps it from its user, and `room` what it brings. Those are left out that are about what its
-/// front cannot send: arguments, subscriptions, MONITOR.
+/// keeps it from its user, `elsewhere` that another node has its keys, and `room` what it brings.
+/// Those are left out that are about what its front cannot send: arguments, subscriptions, MONITOR.
 #[inline]
 pub(crate) fn admit_foreign(
     lane: &Lane,
     session: &Session,
-    entry: &CommandEntry,
+    (entry, has_begun): (&CommandEntry, bool),
     room: impl FnOnce() -> usize,
     deny: impl FnOnce() -> Option<Refusal>,
+    elsewhere: impl FnOnce(&RouteTable) -> Option<Refusal>,
 ) -> Verdict {
     if !session.may_do_everything()
         && let Some(refusal) = deny()
     {
         return Verdict::Refused(refusal);
     }
-    let (request, flags) =
-        (GateRequest { lane, session, entry, args: Args::default() }, entry.spec.flags);
+    if lane.shared.gates.routing.is_on()
+        && let Some(refusal) = elsewhere(&lane.routes())
+    {
+        return Verdict::Refused(refusal);
+    }
+    let (args, flags) = (Args::default(), entry.spec.flags);
+    let request = GateRequest { lane, session, entry, args, has_begun };
     verdict(pass_with_data(request, flags, room, || flags))
 }
 
@@ -327,6 +340,9 @@ pub struct Again<'a> {
     /// Whose it is.
     subject: Option<&'a Arc<AclSubject>>,
     request: Request<'a>,
+    /// The version of the cluster's table by which it was let pass; none if its keys are not asked
+    /// for again.
+    routed: Option<u64>,
     effective: Flags,
     declared: Flags,
     /// Whether its session can begin it anew, so that it need not wait where it is.
@@ -339,10 +355,11 @@ impl<'a> Again<'a> {
         server: &'static Shared,
         subject: Option<&'a Arc<AclSubject>>,
         request: Request<'a>,
+        routed: Option<u64>,
     ) -> Self {
         let flags = request.entry.spec.flags;
         let may_be_put_off = true;
-        Self { server, subject, request, effective: flags, declared: flags, may_be_put_off }
+        Self { server, subject, request, routed, effective: flags, declared: flags, may_be_put_off }
     }
 
     /// For a program that is a command, or whose commands are queued: `queued` says what they do,
@@ -351,7 +368,7 @@ impl<'a> Again<'a> {
         server: &'static Shared,
         subject: Option<&'a Arc<AclSubject>>,
         request: Request<'a>,
-        may_be_put_off: bool,
+        (routed, may_be_put_off): (u64, bool),
         queued: impl FnOnce(FlagsOf<'_>) -> Option<(Flags, Flags)>,
     ) -> Self {
         let of = declared_by(server);
@@ -360,7 +377,8 @@ impl<'a> Again<'a> {
             Some((effective, declared)) => (entry.spec.flags.and(effective), declared),
             None => (entry.spec.flags, of(entry, args)),
         };
-        Self { server, subject, request, effective, declared, may_be_put_off }
+        let routed = Some(routed);
+        Self { server, subject, request, routed, effective, declared, may_be_put_off }
     }
 
     /// Whether it is not to begin now. An error says that it is not to begin at all. Asked while it
@@ -368,6 +386,10 @@ impl<'a> Again<'a> {
     pub fn hold(&self) -> Result<bool, Refusal> {
         let Self { server, subject, request, effective, declared, .. } = *self;
         let flags = request.entry.spec.flags;
+        if self.routed.is_some_and(|version| version != server.gates.routing.version()) {
+            // The gates know the way; what cannot go back to them is not let in.
+            return if self.may_be_put_off { Ok(true) } else { Err(TRYAGAIN) };
+        }
         if server.gates.loading.is_on() && !flags.has(Flags::LOADING)
             || server.gates.loading.is_beside() && flags.has(Flags::NO_ASYNC_LOADING)
         {

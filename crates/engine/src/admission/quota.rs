@@ -1,7 +1,7 @@
 //! What is refused as a user, or a database, has taken what it may.
 //!
-//! Invariants: nothing is refused in its middle; what steers the server, logs in, or ends a
-//! transaction is never refused; a replica or a primary is no user with a quota.
+//! Invariants: nothing is refused in its middle; what steers the server, logs in, or begins, guards
+//! or ends a transaction is never refused; a replica or a primary is no user with a quota.
 
 use acl::Database;
 use base::quote::quote;
@@ -22,13 +22,14 @@ pub(super) fn refuse(lane: &Lane, session: &Session, request: Request<'_>) -> Op
     let is_of_link = [client_flags::REPLICA, client_flags::PRIMARY]
         .into_iter()
         .any(|flag| session.client.has_flag(flag));
-    if flags.has(Flags::ADMIN) || flags.has(Flags::NO_AUTH) || is_of_link {
+    // A transaction whose MULTI or WATCH is refused would run in pieces, or unwatched.
+    let frames = flags.has(Flags::IMMEDIATE);
+    if flags.has(Flags::ADMIN) || flags.has(Flags::NO_AUTH) || frames || is_of_link {
         return None;
     }
     // What is queued was asked for when it came, and is asked for its memory when it begins.
     if session.is_queueing() {
-        let ends = flags.has(Flags::IMMEDIATE);
-        return if ends { None } else { refuse_rate(lane, session) };
+        return refuse_rate(lane, session);
     }
     refuse_rate(lane, session).or_else(|| {
         let refusal =

@@ -7,6 +7,7 @@
 
 use std::sync::atomic::Ordering;
 
+use commands::Flags;
 use config::settings::PREFETCH_BATCH_MAX_SIZE;
 use keyspace::{Acquisition, LocatedKeys, Location, PartitionSet, Refusal, Tx};
 use proto::{Args, Output, OwnedArgs};
@@ -18,6 +19,7 @@ use crate::admission::gates::{self, Verdict};
 use crate::commit::accounting::{book_in_words, book_step};
 use crate::commit::handler::{self, CommandBody, Outcome};
 use crate::lane::Lane;
+use crate::limits::routing::{RouteQuery, RouteTable, TRYAGAIN};
 use crate::runtime::failpoint;
 use crate::session::{
     Grant, RequestAttempt, Session, Step, Steps, Stepwise, Suspension, tx_options,
@@ -110,7 +112,7 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
     /// The error is what to lock instead.
     pub fn run_part(&mut self, locks: Result<Acquisition, Refusal>) -> Result<bool, Acquisition> {
         // What has begun does not wait for a gate in its middle.
-        let locks = match self.ask() {
+        let locks = match self.ask(true) {
             Verdict::Refused(refusal) => Err(refusal),
             Verdict::Admitted | Verdict::Postponed(_) => locks,
         };
@@ -131,7 +133,7 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
     fn enter(&mut self, grant: Option<Grant>) -> Result<Granted, Step> {
         let (lane, entry) = (self.lane, self.entry);
         self.session.client.live.last_command.store(entry.id as u32, Ordering::Relaxed);
-        let (verdict, granted) = locks::enter(lane, grant, || self.body.room(), || self.ask());
+        let (verdict, granted) = locks::enter(lane, grant, || self.body.room(), || self.ask(false));
         match verdict {
             Verdict::Admitted => Ok(granted),
             Verdict::Postponed(suspension) => Err(Step::Postpone(suspension)),
@@ -145,10 +147,28 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
     }
 
     #[inline]
-    fn ask(&self) -> Verdict {
+    fn ask(&self, has_begun: bool) -> Verdict {
         let (session, entry, body) = (&*self.session, self.entry, &*self.body);
         let deny = || body.deny(session, entry);
-        gates::admit_foreign(self.lane, session, entry, || body.room(), deny)
+        let elsewhere = |routes: &RouteTable| self.refuse_route(routes);
+        let asked = (entry, has_begun);
+        gates::admit_foreign(self.lane, session, asked, || body.room(), deny, elsewhere)
+    }
+
+    /// Why its keys are not served on this node of a cluster. While a slot moves, its keys are not:
+    /// a client of another front cannot be sent on for one of them.
+    #[cold]
+    fn refuse_route(&self, routes: &RouteTable) -> Option<Refusal> {
+        let (writes, mut refusal) = (self.entry.spec.flags.has(Flags::WRITE), None);
+        self.body.visit_keys(|key, _| {
+            let slot = self.lane.shared.keyspace.locate(key).partition();
+            let query = RouteQuery { slot, writes, ..RouteQuery::default() };
+            refusal = refusal
+                .take()
+                .or_else(|| routes.refuse(query))
+                .or_else(|| routes.open.contains_key(&slot).then_some(TRYAGAIN));
+        });
+        refusal
     }
 
     #[cold]

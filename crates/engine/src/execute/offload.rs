@@ -62,6 +62,8 @@ pub(crate) struct Transaction {
     /// Whose it is.
     pub(crate) client: Arc<Client>,
     pub(crate) subject: Option<Arc<AclSubject>>,
+    /// The version of the cluster's table by which it was let pass.
+    pub(crate) routed: u64,
     /// The fields that its values get here, if it is an import.
     pub(crate) fields: Option<Arc<OwnedArgs>>,
 }
@@ -101,12 +103,13 @@ impl Transaction {
     /// Runs the command, as often as it needs more locks.
     fn go_on(self, args: OwnedArgs, work: Work) -> OffloadResult {
         // In a panic too the locks go first, as the world may be granted right after the pass.
-        let Self { mut pass, mut running, mut tx, client, subject, fields } = self;
+        let Self { mut pass, mut running, mut tx, client, subject, routed, fields } = self;
         let mut output = Output::new();
         output.set_ceiling(work.server.output_ceiling(&client));
         let watch = WorkTimer::start(work.server.keyspace.clock());
         let request = Request { entry: work.entry, args: args.as_args(), database: tx.database() };
-        let gates = gates::Again::of_command(work.server, subject.as_ref(), request);
+        let (server, subject) = (work.server, subject.as_ref());
+        let gates = gates::Again::of_command(server, subject, request, Some(routed));
         let (mut failed, mut seen, mut waits, wakes) =
             (false, Seen::default(), None, PendingWakes::default());
         let entry = work.entry;

@@ -68,16 +68,21 @@ impl CommandExecution<'_> {
         let client = Arc::clone(&self.session.client);
         let subject = self.session.acl_subject_from_now(server);
         let fields = self.import.as_ref().map(|import| Arc::clone(&import.fields));
-        let transaction = Transaction { pass, running, tx, client, subject, fields };
+        let routed = self.lane.routed();
+        let transaction = Transaction { pass, running, tx, client, subject, routed, fields };
         self.depart(Leaving::Transaction(transaction), work)
     }
 
     /// Has a command of very many keys leave before they are looked for: that alone would take a
-    /// worker too long. `None` if it has few, or if there is no leave for it now.
+    /// worker too long. `None` if it has few, or if there is no leave for it now; and in a cluster
+    /// while slots are on the move, as it is asked under its locks which keys are here.
     #[cold]
     pub(super) fn leave_unlocked(&self, handler: Handler) -> Option<Step> {
         let spec = self.entry.spec;
         if spec.plan != Plan::Keys || self.location.is_some() || !self.has_many_keys() {
+            return None;
+        }
+        if self.lane.shared.gates.routing.is_on() && !self.lane.routes().open.is_empty() {
             return None;
         }
         let mut pass = HeavyPass::for_offload(self.lane.shared.keyspace);
@@ -89,7 +94,8 @@ impl CommandExecution<'_> {
         let options = TxOptions { undoable, ..tx_options(self.lane, self.session) };
         let client = Arc::clone(&self.session.client);
         let subject = self.session.acl_subject_from_now(self.lane.shared);
-        let unlocked = Unlocked { pass, options, client, subject };
+        let routed = self.lane.routed();
+        let unlocked = Unlocked { pass, options, client, subject, routed };
         Some(self.depart(Leaving::Unlocked(unlocked), self.work(handler)))
     }
 
@@ -149,7 +155,8 @@ impl CommandExecution<'_> {
         pass.suspend();
         let client = Arc::clone(&self.session.client);
         let subject = self.session.acl_subject_from_now(work.server);
-        let reading = ReadPhase { pass, phase, options, partitions, client, subject };
+        let routed = self.lane.routed();
+        let reading = ReadPhase { pass, phase, options, partitions, client, subject, routed };
         self.depart(Leaving::ReadPhase(reading), work)
     }
 }

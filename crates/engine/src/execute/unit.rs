@@ -41,7 +41,10 @@ impl CommandExecution<'_> {
             Ok(program) => program,
             Err(refusal) => return self.refuse_unbegun(&refusal),
         };
-        if let Some(work) = program.in_steps(self.args) {
+        // Which keys of an open slot are here is asked under the locks of all.
+        if open_keys.is_none()
+            && let Some(work) = program.in_steps(self.args)
+        {
             return Step::Wait(Suspension::Steps(Steps::begin(entry, self.args, work)));
         }
         let mut needs = program.needs(self.args, self.known());
@@ -200,6 +203,7 @@ impl CommandExecution<'_> {
             pass,
             program,
             subject,
+            routed: self.lane.routed(),
             output,
             entry,
             resp,

@@ -31,10 +31,10 @@ use replication::history::{SavedHistory, SecondId};
 use replication::ids::ReplicationId;
 use smallvec::SmallVec;
 
-use crate::journal::acks::ReplicaAcks;
-use crate::journal::snapshot_fence::SnapshotFence;
 use crate::runtime::record_batch::RecordBatch;
+use acks::ReplicaAcks;
 use durability::{ReaderProgress, WaitingLine, WakeUp};
+use snapshot_fence::SnapshotFence;
 
 pub mod acks;
 mod durability;
@@ -117,14 +117,13 @@ pub struct Journal {
     durable: AtomicU64,
     /// Whether a reader that replies rely on has failed.
     has_failed: AtomicBool,
-    /// From when on a reader is late that may not be, on the monotonic clock; changed under the
-    /// tail's mutex.
+    /// From when on a reader is late, on the monotonic clock; changed under the tail's mutex.
     late_at_us: AtomicI64,
     line: Mutex<WaitingLine>,
     clock: Clock,
     /// How far the replicas are.
     pub replica_acks: ReplicaAcks,
-    /// Holds replies back while the snapshot file still has what was removed.
+    /// Holds replies back until the snapshot file has followed.
     pub snapshot_fence: SnapshotFence,
 }
 

@@ -1,4 +1,4 @@
-//! Who may do what: the users, what was denied to them, and from where passwords are guessed.
+//! Access: the users, what was denied to them, and from where passwords are guessed.
 //!
 //! Invariant: what a user may do is decided by `acl`; this only keeps it.
 
@@ -9,11 +9,11 @@ use acl::Users;
 
 use crate::limits::auth_failures::AuthFailures;
 
-/// Who may do what.
+/// The users, and what is known of denials and failed logins.
 pub struct Access {
     /// The users, and what each of them may do.
     pub users: Users,
-    /// What was denied to whom: ACL LOG.
+    /// What was denied to which client: ACL LOG.
     pub acl_log: acl::Log,
     /// From where passwords are guessed.
     pub auth_failures: AuthFailures,

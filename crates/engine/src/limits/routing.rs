@@ -86,7 +86,9 @@ const NOT_SERVED: Refusal = Refusal::error("CLUSTERDOWN Hash slot not served");
 const DOWN: Refusal = Refusal::error("CLUSTERDOWN The cluster is down");
 const ONLY_READS: Refusal =
     Refusal::error("CLUSTERDOWN The cluster is down and only accepts read commands");
-const TRYAGAIN: Refusal = Refusal::error("TRYAGAIN Multiple keys request during rehashing of slot");
+/// Keys of a slot on the move that are not all here, or a slot that has moved on the way.
+pub(crate) const TRYAGAIN: Refusal =
+    Refusal::error("TRYAGAIN Multiple keys request during rehashing of slot");
 
 impl Routing {
     /// Whether this is a node of a cluster: one load.

@@ -9,7 +9,7 @@ use crate::observe::monitor::Monitors;
 use crate::observe::pubsub::{MessageBus, PubSub};
 use crate::observe::tracking::Tracking;
 
-/// Who is pushed what.
+/// What clients are pushed.
 #[derive(Default)]
 pub struct Pushes {
     /// Channels and their subscribers.

@@ -7,9 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use base::time::Moment;
-use commands::arguments::database;
 use commands::{Flags, Role};
-use config::settings::{BUSY_SCOPE, DATABASES};
+use config::settings::BUSY_SCOPE;
 use config::{BusyScope, LogLevel as ServerLevel};
 use keyspace::{Location, Refusal};
 use proto::{Args, Output, Reply, Resp};
@@ -425,8 +424,7 @@ impl ScriptHost<'_> {
 
     /// For the rest of the script only.
     fn select(&mut self, index: &[u8], reply: &mut Reply<'_>) -> Result<(), Refusal> {
-        let count = self.server.config.get(DATABASES) as usize;
-        self.unit.tx.switch_database(database(index, count)?);
+        self.unit.tx.switch_database(self.server.database_of(index)?);
         reply.ok();
         Ok(())
     }

@@ -10,7 +10,7 @@ use acl::{AccessRequest, Context, Database, Denial, Event, KeyAccess, Reason, Ru
 use commands::arguments::{database, is};
 use commands::declare::{Channels, Flags, Group};
 use commands::keys::{Access, BeginSearch};
-use config::settings::{ACLLOG_MAX_LEN, DATABASES};
+use config::settings::ACLLOG_MAX_LEN;
 use keyspace::Refusal;
 use proto::Args;
 use smallvec::SmallVec;
@@ -258,7 +258,7 @@ pub(crate) fn needs(access: Access) -> KeyAccess {
 /// The databases that a request touches.
 pub(crate) fn databases(server: &Shared, request: Request<'_>) -> SmallVec<[(usize, Database); 2]> {
     let Request { entry, args, database: current } = request;
-    let (spec, count) = (entry.spec, server.config.get(DATABASES) as usize);
+    let (spec, count) = (entry.spec, server.keyspace.database_count());
     // What is no database is refused by the command.
     let named = |index: usize| {
         let number = database(args.get(index)?, count).ok()?;

@@ -188,7 +188,8 @@ impl ClusterNode {
 fn review_waiting(server: &Network) {
     let wakes = PendingWakes::default();
     for client in server.clients.all() {
-        if client.has_flag(client_flags::BLOCKED) {
+        // Not only those that are shown to wait: a wait may have begun and not be shown yet.
+        if !client.has_flag(client_flags::REPLICA) {
             server.mailboxes.signal(&client, Signal::Review, &wakes);
         }
     }

@@ -19,10 +19,10 @@ use std::time::Duration;
 
 use base::io_error_text::plain;
 use config::settings::{
-    BIND, DATABASES, LISTEN_ON_ANY_PORT, MAXCLIENTS, MAXCLIENTS_RESERVED, MEMCACHED_DATABASE,
-    MEMCACHED_PORT, MEMCACHED_PORT_FILENAME, MEMCACHED_PREFIX_DELIMITER, MEMCACHED_TLS,
-    MEMCACHED_UDP_PORT, MEMCACHED_UNIXSOCKET, MEMCACHED_UNIXSOCKETPERM, PORT, PROTECTED_MODE,
-    TCP_BACKLOG, TCP_KEEPALIVE, TLS_PORT, UNIXSOCKET, UNIXSOCKETPERM,
+    BIND, LISTEN_ON_ANY_PORT, MAXCLIENTS, MAXCLIENTS_RESERVED, MEMCACHED_DATABASE, MEMCACHED_PORT,
+    MEMCACHED_PORT_FILENAME, MEMCACHED_PREFIX_DELIMITER, MEMCACHED_TLS, MEMCACHED_UDP_PORT,
+    MEMCACHED_UNIXSOCKET, MEMCACHED_UNIXSOCKETPERM, PORT, PROTECTED_MODE, TCP_BACKLOG,
+    TCP_KEEPALIVE, TLS_PORT, UNIXSOCKET, UNIXSOCKETPERM,
 };
 use config::{BindAddress, Config, LogLevel};
 use engine::clients::registry::Peer;
@@ -204,8 +204,8 @@ fn wanted_by_redis(
 /// Opens what clients of memcached come in by; where that is.
 fn open_memcached(server: &'static Network) -> Result<Vec<String>, String> {
     let config = &server.config;
-    let (database, databases) = (config.get(MEMCACHED_DATABASE), config.get(DATABASES));
-    if database >= databases {
+    let (database, databases) = (config.get(MEMCACHED_DATABASE), server.keyspace.database_count());
+    if database as usize >= databases {
         return Err(format!("memcached-database {database}: there are {databases} databases"));
     }
     if let Some(delimiter) = config.get(MEMCACHED_PREFIX_DELIMITER).first() {

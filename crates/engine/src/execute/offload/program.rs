@@ -33,6 +33,8 @@ pub(crate) struct OffloadedProgram {
     pub(crate) program: Box<dyn Program>,
     /// Whose it is.
     pub(crate) subject: Option<Arc<AclSubject>>,
+    /// The version of the cluster's table by which it was let pass.
+    pub(crate) routed: u64,
     /// What it has replied so far.
     pub(crate) output: Output,
     pub(crate) entry: &'static CommandEntry,
@@ -113,10 +115,9 @@ impl OffloadedProgram {
                     self.program.restart();
                     let (subject, database) = (self.subject.as_ref(), self.unit.home());
                     let request = Request { entry: self.entry, args: args.as_args(), database };
-                    let puts_off = self.program.may_be_put_off();
+                    let passed = (self.routed, self.program.may_be_put_off());
                     let queued = |of: FlagsOf<'_>| self.program.flags(of);
-                    let gates =
-                        gates::Again::of_program(server, subject, request, puts_off, queued);
+                    let gates = gates::Again::of_program(server, subject, request, passed, queued);
                     let (reader, tx) = (self.unit.reader(), self.unit.into_tx());
                     let is_wanted = || !self.program.needs_no_locks();
                     let (pass, running) = (&mut self.pass, &mut self.running);
@@ -263,6 +264,7 @@ mod tests {
             pass: Some(HeavyPass::for_offload(keyspace)),
             program: Box::new(Idle),
             subject: None,
+            routed: 0,
             output: Output::new(),
             entry: server.table.find(b"EXEC").unwrap(),
             resp: Resp::Two,

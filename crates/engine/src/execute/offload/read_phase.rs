@@ -36,12 +36,14 @@ pub(crate) struct ReadPhase {
     /// Whose it is.
     pub(crate) client: Arc<Client>,
     pub(crate) subject: Option<Arc<AclSubject>>,
+    /// The version of the cluster's table by which it was let pass.
+    pub(crate) routed: u64,
 }
 
 impl ReadPhase {
     /// Runs the command.
     pub(super) fn run(self, lane: usize, args: OwnedArgs, work: Work) -> OffloadResult {
-        let Self { pass, mut phase, options, partitions, client, subject } = self;
+        let Self { pass, mut phase, options, partitions, client, subject, routed } = self;
         let server = work.server;
         let watch = WorkTimer::start(server.keyspace.clock());
         phase.move_to_heavy(lane);
@@ -54,7 +56,7 @@ impl ReadPhase {
             Outcome::Widen | Outcome::Wait(_) => {
                 let mut computed = phase.end_read_phase();
                 failpoint::between_phases();
-                let unlocked = Unlocked { pass, options, client, subject };
+                let unlocked = Unlocked { pass, options, client, subject, routed };
                 let mut result = unlocked.lock(lane, partitions, &mut computed, args, work);
                 // Not before: under the locks it would take long to free what is left.
                 drop(computed);
@@ -80,6 +82,7 @@ pub(crate) struct Unlocked {
     /// Whose it is.
     pub(crate) client: Arc<Client>,
     pub(crate) subject: Option<Arc<AclSubject>>,
+    pub(crate) routed: u64,
 }
 
 impl Unlocked {
@@ -101,19 +104,21 @@ impl Unlocked {
         args: OwnedArgs,
         work: Work,
     ) -> OffloadResult {
-        let Self { mut pass, options, client, subject } = self;
+        let Self { mut pass, options, client, subject, routed } = self;
         let server = work.server;
         let options = TxOptions { lane, heavy: true, ..options };
         let (entry, database) = (work.entry, options.database);
         let request = Request { entry, args: args.as_args(), database };
-        let gates = gates::Again::of_command(server, subject.as_ref(), request);
+        let gates = gates::Again::of_command(server, subject.as_ref(), request, Some(routed));
         match begin_again(&gates, &mut pass, options, &partitions, computed) {
             Ok(tx) => {
                 let since_us = server.keyspace.clock().monotonic_us();
                 let running = server.begin_long_running(since_us, partitions);
                 let pass = Some(pass);
                 let fields = None;
-                Transaction { pass, running, tx, client, subject, fields }.go_on(args, work)
+                let transaction =
+                    Transaction { pass, running, tx, client, subject, routed, fields };
+                transaction.go_on(args, work)
             }
             Err(Barred::PutOff) => {
                 drop(pass);

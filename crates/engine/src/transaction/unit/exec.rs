@@ -9,7 +9,7 @@ use std::sync::Arc;
 use commands::arguments::database;
 use commands::errors::TRANSACTION_DISCARDED;
 use commands::{Flags, Role};
-use config::settings::{DATABASES, PREFETCH_BATCH_MAX_SIZE};
+use config::settings::PREFETCH_BATCH_MAX_SIZE;
 use keyspace::{Location, Refusal, Tx};
 use proto::{Args, Output, Reply, Resp};
 use smallvec::SmallVec;
@@ -536,8 +536,7 @@ impl Exec {
 
     /// For the commands that come; the session follows when all is over.
     fn select(&self, index: &[u8], unit: &mut Unit, out: &mut Output) -> Result<bool, Refusal> {
-        let count = self.server.config.get(DATABASES) as usize;
-        unit.tx.switch_database(database(index, count)?);
+        unit.tx.switch_database(self.server.database_of(index)?);
         Reply::new(out, self.resp).ok();
         Ok(false)
     }

@@ -2,7 +2,6 @@
 //!
 //! Invariant: none of them needs a key or another client.
 
-use commands::arguments::database;
 use commands::declare::{Command, Flags, Group, Role, Spec, at_least, exactly};
 use engine::clients::registry::client_flags;
 use engine::lane::Lane;
@@ -92,12 +91,7 @@ fn select(
     args: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    let server = context.server;
-    let count = server.keyspace.database_count();
-    let index = database(&args[1], if server.gates.routing.is_on() { usize::MAX } else { count })?;
-    if index >= count {
-        return Err(Refusal::error("ERR SELECT is not allowed in cluster mode"));
-    }
+    let index = context.server.database_of(&args[1])?;
     context.session()?.select(index);
     reply.ok();
     Ok(Next::Done)

@@ -8,7 +8,6 @@ use base::quote::shown;
 use base::time::UnixMillis;
 use commands::arguments::is;
 use commands::errors::{SYNTAX, showing};
-use config::settings::DATABASES;
 use engine::clients::client_id::ClientId;
 use engine::clients::registry::{Client, Peer, Signal, client_flags};
 use engine::session::client_info::{address, flags_of};
@@ -274,12 +273,12 @@ fn seconds(what: &str, value: &[u8]) -> Result<i64, Refusal> {
 
 /// A database; the errors call it `NOT-DB` where the filter's `word` does.
 fn database(server: &Server, word: &[u8], value: &[u8]) -> Result<u32, Refusal> {
-    let count = server.config.get(DATABASES);
+    let count = server.keyspace.database_count();
     let name = if positive(word).0 { "DB" } else { "NOT-DB" };
     let Some(index) = base::number::parse_i64(value) else {
         return Err(Refusal::owned(format!("ERR {name} is not an integer or out of range")));
     };
-    let index = u32::try_from(index).ok().filter(|&index| index < count);
+    let index = u32::try_from(index).ok().filter(|&index| (index as usize) < count);
     index.ok_or_else(|| {
         Refusal::owned(format!(
             "ERR {name} number should be between 0 and {}",

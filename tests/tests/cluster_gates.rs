@@ -1,0 +1,190 @@
+//! Whatever way a request goes, it asks whether its keys are served here: requests of any size,
+//! those that leave their worker, those of memcached's clients, databases within transactions and
+//! scripts.
+//!
+//! Invariant: no order of the two clients of a test lets a write be acknowledged by a node that has
+//! lost its slot.
+#![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
+
+use std::thread;
+use std::time::Duration;
+
+use tests::cluster::{Program, ask, ask_by, id};
+use tests::memcached::Connection;
+use tests::render::render;
+use tests::server::free_port;
+use tests::{Client, Oracle, Server};
+
+use crate::cluster_moves::{Moving, SLOT};
+
+const APUS: Program = Program::Apus;
+
+/// A command and so many keys of the slot of `foo`, with values if it takes them.
+fn many(words: &[&str], keys: usize, has_values: bool) -> Vec<String> {
+    let mut command: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+    for key in 0..keys {
+        command.push(format!("{{foo}}{key}"));
+        command.extend(has_values.then(|| "v".to_owned()));
+    }
+    command
+}
+
+/// BLPOP of so many keys of the slot.
+fn wait_for(keys: usize) -> Vec<String> {
+    [many(&["BLPOP"], keys, false), vec!["0".to_owned()]].concat()
+}
+
+fn call(client: &mut Client, command: &[String]) -> String {
+    let reply = render(&client.call(command));
+    reply.lines().next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn requests_of_any_size_ask_for_keys_that_are_on_the_move() {
+    const SIZES: [usize; 5] = [1, 60, 100, 1_400, 5_000];
+    let moving = Moving::start([APUS, APUS, APUS]);
+    let (from, to) = (moving.from(), &moving.nodes[moving.to]);
+    assert_eq!(ask(to, &format!("CLUSTER SETSLOT {SLOT} IMPORTING {}", id(from))), "OK");
+    assert_eq!(ask(from, &format!("CLUSTER SETSLOT {SLOT} MIGRATING {}", id(to))), "OK");
+    let asks = format!("(error) ASK {SLOT} {}", tests::cluster::address(to));
+    let again = "(error) TRYAGAIN Multiple keys request during rehashing of slot";
+    let commands: [(&[&str], bool); 6] = [
+        (&["MGET"], false),
+        (&["DEL"], false),
+        (&["EXISTS"], false),
+        (&["MSET"], true),
+        (&["WATCH"], false),
+        (&["SUNIONSTORE"], false),
+    ];
+    for (words, has_values) in commands {
+        for size in SIZES {
+            let command = many(words, size.max(2), has_values);
+            assert_eq!(call(&mut from.client(), &command), asks, "{words:?} of {size}");
+            let mut client = to.client();
+            assert_eq!(ask_by(&mut client, "ASKING"), "OK");
+            assert_eq!(call(&mut client, &command), again, "{words:?} of {size} behind ASKING");
+        }
+    }
+    [from, to].into_iter().for_each(|node| assert_eq!(ask(node, "DBSIZE"), "(integer) 0"));
+}
+
+/// A large request leaves its worker. The slot leaves beside it, at one moment or another.
+#[test]
+fn what_left_its_worker_is_not_acknowledged_behind_its_slot() {
+    let moving = Moving::start([APUS, APUS, APUS]);
+    let (from, to) = (moving.from(), &moving.nodes[moving.to]);
+    let gives = format!("CLUSTER SETSLOT {SLOT} NODE {}", id(to));
+    let takes_back = format!("CLUSTER SETSLOT {SLOT} NODE {}", id(from));
+    for delay in [0, 5, 20, 60, 150, 300] {
+        let (mut writing, mut reading) = (from.client(), from.client());
+        writing.send(&many(&["MSET"], 150_000, true));
+        reading.send(&wait_for(100_000));
+        thread::sleep(Duration::from_millis(delay));
+        let given = ask(from, &gives);
+        let written = render(&writing.receive());
+        // What Redis says of a slot with keys.
+        let kept = given.contains("still hold keys");
+        assert!(kept || given == "OK", "{given}");
+        assert!(kept == (written == "OK"), "{delay}: SETSLOT {given}, MSET {written}");
+        if kept {
+            assert_eq!(ask(from, "FLUSHALL"), "OK");
+            assert_eq!(ask(from, &gives), "OK");
+        }
+        let served = render(&reading.receive());
+        assert!(served == moving.moved() || served.contains("WRONGTYPE"), "{delay}: {served}");
+        assert_eq!(ask(from, "DBSIZE"), "(integer) 0");
+        assert_eq!(ask(from, &takes_back), "OK");
+    }
+}
+
+/// A client may begin to wait at the moment at which the slot leaves.
+#[test]
+fn a_wait_that_begins_as_its_slot_leaves_ends() {
+    let moving = Moving::start([APUS, APUS, APUS]);
+    let (from, to) = (moving.from(), &moving.nodes[moving.to]);
+    let gives = format!("CLUSTER SETSLOT {SLOT} NODE {}", id(to));
+    let takes_back = format!("CLUSTER SETSLOT {SLOT} NODE {}", id(from));
+    let mut steering = from.client();
+    for round in 0..60 {
+        let mut waiting: Vec<Client> = (0..4).map(|_| from.client()).collect();
+        for (number, client) in waiting.iter_mut().enumerate() {
+            let keys = if number == 3 { 1_400 } else { 1 };
+            client.send(&wait_for(keys));
+        }
+        assert_eq!(ask_by(&mut steering, &gives), "OK", "{round}");
+        for client in &mut waiting {
+            assert_eq!(render(&client.receive()), moving.moved(), "{round}");
+        }
+        assert_eq!(ask_by(&mut steering, &takes_back), "OK", "{round}");
+    }
+}
+
+/// The clients of memcached know no cluster: what is served elsewhere is refused with its address.
+#[test]
+fn items_of_slots_that_are_served_elsewhere_are_refused() {
+    let port = free_port().to_string();
+    let node = APUS.node(&["--memcached-port", &port]);
+    let mut client = Connection::to(port.parse().unwrap());
+    let set = "set foo 0 0 1\r\nx\r\n";
+    assert_eq!(client.line(set), "SERVER_ERROR CLUSTERDOWN Hash slot not served");
+    assert_eq!(ask(&node, "CLUSTER ADDSLOTSRANGE 0 12181 12183 16383"), "OK");
+    let other = APUS.node(&[]);
+    assert_eq!(ask(&other, &format!("CLUSTER ADDSLOTS {SLOT}")), "OK");
+    tests::cluster::meet(&node, &other);
+    tests::cluster::await_whole(&[&node, &other], 2);
+    let moved = format!("SERVER_ERROR MOVED {SLOT} {}", tests::cluster::address(&other));
+    assert_eq!(client.line(set), moved);
+    assert_eq!(client.line("get bar foo\r\n"), moved);
+    assert_eq!(client.line("set bar 0 0 1\r\nx\r\n"), "STORED");
+    assert_eq!(ask(&node, "GET bar"), "\"x\"");
+    assert_eq!(ask(&node, &format!("CLUSTER SETSLOT 5061 MIGRATING {}", id(&other))), "OK");
+    let again = "SERVER_ERROR TRYAGAIN Multiple keys request during rehashing of slot";
+    assert_eq!(client.line("get bar\r\n"), again);
+    assert_eq!(ask(&node, "DBSIZE"), "(integer) 1");
+}
+
+/// There is one database in a cluster, whatever `databases` says.
+#[test]
+fn no_way_leads_to_a_database_that_a_cluster_has_not() {
+    let nodes = [APUS, Program::Stock(Oracle::Redis82)].map(|program| {
+        let node = program.node(&["--appendonly", "yes"]);
+        assert_eq!(ask(&node, "CLUSTER ADDSLOTSRANGE 0 16383"), "OK");
+        tests::cluster::await_whole(&[&node], 1);
+        node
+    });
+    const LINES: &[&str] = &[
+        "SELECT 0",
+        "SELECT 1",
+        "SELECT x",
+        "MULTI",
+        "SET foo 1",
+        "SELECT 1",
+        "SELECT 2",
+        "SET foo 2",
+        "EXEC",
+        "EVAL \"return redis.pcall('select', 1)\" 0",
+        "EVAL \"redis.pcall('select', 2) return redis.call('set', KEYS[1], 3)\" 1 foo",
+        "EVAL \"return redis.pcall('select', 0)\" 0",
+        "GET foo",
+        "DBSIZE",
+    ];
+    let answers = nodes.each_ref().map(|node| {
+        let mut client = node.client();
+        LINES.iter().map(|line| ask_by(&mut client, line)).collect::<Vec<String>>()
+    });
+    for (line, (ours, theirs)) in LINES.iter().zip(answers[0].iter().zip(&answers[1])) {
+        assert_eq!(ours, theirs, "{line}");
+    }
+    // What it wrote down can be read again.
+    let mut node = nodes.into_iter().next().unwrap();
+    node.restart();
+    assert_eq!(ask(&node, "GET foo"), "\"3\"");
+}
+
+#[test]
+fn items_are_kept_in_a_database_that_a_cluster_has() {
+    let port = free_port().to_string();
+    let words = ["--cluster-enabled", "yes", "--memcached-port", &port];
+    let (_, refused) = Server::refuses(&[&words[..], &["--memcached-database", "1"]].concat());
+    assert!(refused.contains("memcached-database 1: there are 1 databases"), "{refused}");
+}
