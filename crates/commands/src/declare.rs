@@ -79,6 +79,8 @@ pub enum Role {
     Debug,
     /// The command lets the next one use a hash slot that is on the move to this node.
     Asking,
+    /// The command says how far a move of hash slots is; the answer is a command, too.
+    SyncSlots,
     /// The command sends keys away, of whatever hash slot.
     Migrate,
     /// The command stores a string, which may have notes; GET among its options reads, too.

@@ -32,6 +32,16 @@ macro_rules! choice {
 }
 
 choice! {
+    /// `cluster-config-save-behavior`
+    SaveBehavior {
+        /// The process ends when the file cannot be written.
+        Sync = "sync",
+        /// The node goes on, tries again, and gives no vote until the file is written.
+        BestEffort = "best-effort",
+    }
+}
+
+choice! {
     /// How much the log says.
     LogLevel {
         /// Everything.

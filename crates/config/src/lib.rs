@@ -13,6 +13,7 @@ mod arguments;
 mod choices;
 mod kind;
 mod load;
+mod networks;
 mod option;
 mod options;
 mod profile;
@@ -28,11 +29,12 @@ pub use arguments::without_secrets;
 pub use choices::{
     AclPubsubDefault, AofLoadErrors, AppendFsync, BusyScope, DebugAccess, DisklessLoad,
     EndpointType, HttpCommands, LogFormat, LogLevel, LogTimestampFormat, MaxmemoryPolicy,
-    MemcachedProtocol, OomScoreAdj, PropagationErrorBehavior, RdbVersionCheck, Supervised,
+    MemcachedProtocol, OomScoreAdj, PropagationErrorBehavior, RdbVersionCheck, SaveBehavior, Supervised,
     SyslogFacility, TlsAuthClients, TlsAuthClientsUser,
 };
 pub use kind::{Kind, PreviousValue, Special, TextCheck, Unit, Value, ValueError, parse_bytes};
 pub use load::{ConfigLine, DeferredDirective, LoadError, Rename, Source, Startup, StartupAction};
+pub use networks::Networks;
 pub use option::{ConfigOption, Mutability, Status};
 pub use options::{ALL, GROUPS, OptionGroup};
 pub use profile::Profile;

@@ -287,12 +287,12 @@ fn address<A: std::str::FromStr>(
     if text.is_empty() || parsed.is_some() { Ok(text.into()) } else { Err(fault.into()) }
 }
 
-fn show_text(value: &Value) -> Vec<u8> {
+pub(super) fn show_text(value: &Value) -> Vec<u8> {
     value.bytes().into()
 }
 
 /// Words on one line; each is quoted only where it must be, for none can say nothing.
-fn text_line(value: &Value) -> Vec<String> {
+pub(super) fn text_line(value: &Value) -> Vec<String> {
     let words = value.bytes().split(|byte| *byte == b' ');
     vec![words.map(file_word).collect::<Vec<_>>().join(" ")]
 }

@@ -168,6 +168,7 @@ fn after(
     step: Step,
 ) -> Step {
     if matches!(step, Step::Done | Step::Close) {
+        session.heed_answer(|| out.written_since(mark));
         if !session.replies() && !ran.is_some_and(CommandEntry::answers_with_messages) {
             out.truncate(mark);
         }

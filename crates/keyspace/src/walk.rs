@@ -1,8 +1,8 @@
 //! Walks: the data set as it was at one instant, gathered while it goes on changing.
 //!
 //! A walk (save, full sync, migration) begins at a cut, with the world stopped, and then visits
-//! every partition at leisure. Each entry and each partition have one mark per walk. At the cut the
-//! partitions' marks are flipped, so every entry that is there differs from its partition, as one
+//! every partition, or some, at leisure. Each entry and each partition have one mark per walk. At
+//! the cut the partitions' marks are flipped, so every entry that is there differs from its partition, as one
 //! that has not been saved. What is made later is born with its partition's mark. The only way to a
 //! mutable entry (`Mutation::before_change`) saves first whatever differs, and a database that is
 //! flushed is handed over with its entries. So each walk is given every entry of the cut exactly
@@ -47,6 +47,8 @@ pub struct Walk {
     /// The logical database of each physical one at the cut.
     names: Box<[usize]>,
     given_up: AtomicBool,
+    /// The partitions that it visits.
+    partitions: Box<[PartitionIndex]>,
     next: AtomicUsize,
     visited: AtomicUsize,
     flushed: Mutex<VecDeque<Arc<FlushedTables>>>,
@@ -93,6 +95,16 @@ impl Walk {
     /// under way.
     #[must_use]
     pub fn begin(world: &mut Acquisition, sink: Box<dyn WalkSink>) -> Option<Arc<Self>> {
+        Self::begin_of(world, sink, (0..PARTITIONS as PartitionIndex).collect())
+    }
+
+    /// As `begin`, of these partitions alone, each named once: nothing of the others is touched.
+    #[must_use]
+    pub fn begin_of(
+        world: &mut Acquisition,
+        sink: Box<dyn WalkSink>,
+        partitions: Box<[PartitionIndex]>,
+    ) -> Option<Arc<Self>> {
         assert!(world.wants_world() && world.is_complete(), "a cut is made with the world stopped");
         let keyspace = world.keyspace();
         let mut places = keyspace.walks().places.write().expect("no sink panics");
@@ -107,12 +119,13 @@ impl Walk {
             sink,
             names: names.into(),
             given_up: AtomicBool::new(false),
+            partitions,
             next: AtomicUsize::new(0),
             visited: AtomicUsize::new(0),
             flushed: Mutex::default(),
         });
         places[place] = Some(Arc::clone(&walk));
-        for index in 0..PARTITIONS as PartitionIndex {
+        for &index in &walk.partitions {
             world.content_mut(index).expect("the world is held").marks ^= walk.bit();
         }
         Some(walk)
@@ -127,7 +140,7 @@ impl Walk {
     /// The next partition to be visited, for one thread alone.
     pub fn next_partition(&self) -> Option<PartitionIndex> {
         let next = self.next.fetch_add(1, Ordering::Relaxed);
-        (next < PARTITIONS).then_some(next as PartitionIndex)
+        self.partitions.get(next).copied()
     }
 
     /// Visits entries of a held partition from a place on, (physical database, position), at least
@@ -207,7 +220,7 @@ impl Walk {
     /// Ends the walk once all partitions are visited: from here on others may use its bit.
     pub fn end(&self) {
         let visited = self.visited.load(Ordering::Acquire);
-        assert_eq!(visited, PARTITIONS, "a mark that differs would fool the next walk");
+        assert_eq!(visited, self.partitions.len(), "a mark that differs would fool the next walk");
         let mut places = self.keyspace.walks().places.write().expect("no sink panics");
         places[self.place] = None;
     }

@@ -16,7 +16,7 @@ use engine::transaction::unit::Prepare;
 use keyspace::Keyspace;
 use persist::storage::Storage;
 
-use crate::cluster::ClusterNode;
+use crate::cluster::{ClusterNode, ClusterStart};
 use crate::control::context::ControlHandler;
 use crate::links::Links;
 use crate::memcached::MemcachedServer;
@@ -49,6 +49,11 @@ impl Deref for Server {
 }
 
 impl Server {
+    /// What the node of the cluster works with.
+    pub(crate) fn cluster_start(&'static self) -> ClusterStart {
+        ClusterStart { server: self, links: &self.links, node: &self.cluster }
+    }
+
     pub(crate) fn new(
         config: Config,
         built: Built<ControlHandler, Prepare>,

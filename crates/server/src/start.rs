@@ -31,7 +31,7 @@ use persist::storage::{Disk, Storage};
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
-use crate::cluster::{BusSockets, ClusterStart};
+use crate::cluster::BusSockets;
 use crate::control::apply_config;
 use crate::control::context::ControlHandler;
 use crate::control::server::info;
@@ -238,19 +238,14 @@ fn open_bus(server: &'static Server) -> Result<Option<BusSockets>, String> {
     if !server.config.get(CLUSTER_ENABLED) {
         return Ok(None);
     }
-    cluster_start(server).open().map(Some)
+    server.cluster_start().open().map(Some)
 }
 
 /// Lets the other nodes in.
 fn begin_bus(server: &'static Server, bus: Option<BusSockets>) -> Result<(), String> {
     let Some(bus) = bus else { return Ok(()) };
     let runtime = make_runtime().map_err(|why| format!("Cannot start the bus: {why}"))?;
-    cluster_start(server).begin(bus, runtime)
-}
-
-/// What the node of the cluster works with.
-fn cluster_start(server: &'static Server) -> ClusterStart {
-    ClusterStart { server, links: &server.links, node: &server.cluster }
+    server.cluster_start().begin(bus, runtime)
 }
 
 /// Loads what was found, and goes on as a replica where the configuration says so.

@@ -52,6 +52,7 @@ impl Cluster {
         let extensions = if reads {
             Extensions {
                 hostname: own.hostname.clone(),
+                human_name: own.human_name.clone(),
                 shard: Some(own.shard),
                 forgotten: self.told_bans(),
                 ..Extensions::default()

@@ -147,8 +147,6 @@ pub enum Action {
         /// The slots.
         slots: SlotSet,
     },
-    /// Delete all data: the node was reset.
-    DropAll,
     /// Write a line to the log.
     Log {
         /// The line.
@@ -163,6 +161,8 @@ pub enum Order {
     Meet {
         /// The address.
         ip: IpAddr,
+        /// The port for clients.
+        port: u16,
         /// The port of the bus.
         bus_port: u16,
     },
@@ -185,13 +185,20 @@ pub enum Order {
         /// Whether there are keys of the slot here.
         has_keys: bool,
     },
+    /// Slots of another primary have come here with all that is in them, and it holds its writers.
+    Claim {
+        /// The slots.
+        slots: SlotSet,
+        /// Their owner until now.
+        from: NodeId,
+    },
     /// CLUSTER FLUSHSLOTS; whether there are keys here.
     FlushSlots(bool),
     /// CLUSTER BUMPEPOCH.
     BumpEpoch,
     /// CLUSTER FORGET.
     Forget(NodeId),
-    /// CLUSTER RESET.
+    /// CLUSTER RESET. The data of a replica are the caller's to delete.
     Reset {
         /// Whether the node is to get a new name, and to forget all epochs.
         is_hard: bool,

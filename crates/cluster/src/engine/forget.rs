@@ -2,7 +2,7 @@
 //!
 //! Invariant: a node that was forgotten is not learnt of by gossip until its ban is over.
 
-use super::event::{Action, Millis};
+use super::event::Millis;
 use super::node::{Node, Role};
 use super::order_error::OrderError;
 use super::{Cluster, Save};
@@ -89,11 +89,9 @@ impl Cluster {
         if self.is_primary() && has_keys {
             return Err(OrderError::ResetHasKeys);
         }
-        let was_replica = !self.is_primary();
-        if was_replica {
+        if !self.is_primary() {
             self.become_primary();
             self.own_mut().shard = ShardId(NodeId::random(&mut self.random));
-            self.actions.push(Action::DropAll);
         }
         self.forget_failover();
         self.open.clear();

@@ -8,19 +8,29 @@ use super::event::{Action, LinkId, Millis};
 use super::links::Peer;
 use super::node::{Node, Outbound, Place, Role};
 use super::{Cluster, Save};
+use crate::flags::NodeFlags;
 use crate::id::{NodeId, ShardId};
 use crate::message::Header;
+use crate::nodes_file::{AuxFields, NodeRecord};
+use crate::slots::SlotSet;
 
 /// A handshake has at least so much time.
 const TIMEOUT_MIN: Millis = 1000;
 /// So many handshakes go on at a time: strangers may ask for more.
 const HANDSHAKES_MAX: usize = 1024;
 
+/// Where a node is that is not known yet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct MeetingPlace {
+    pub(super) ip: IpAddr,
+    pub(super) port: u16,
+    pub(super) bus_port: u16,
+}
+
 /// A node that is being met.
 #[derive(Debug)]
 pub(super) struct Handshake {
-    pub(super) ip: IpAddr,
-    pub(super) bus_port: u16,
+    place: MeetingPlace,
     since: Millis,
     /// Whether the other side is to be asked to take this one in.
     pub(super) asks: bool,
@@ -29,14 +39,41 @@ pub(super) struct Handshake {
 
 impl Cluster {
     /// Begins to meet the node at an address, unless that is under way.
-    pub(super) fn meet(&mut self, ip: IpAddr, bus_port: u16, asks: bool) {
-        let is_same = |one: &Handshake| one.ip == ip && one.bus_port == bus_port;
+    pub(super) fn meet(&mut self, place: MeetingPlace, asks: bool) {
+        let is_same = |one: &Handshake| {
+            one.place.ip == place.ip && one.place.bus_port == place.bus_port
+        };
         if self.handshakes.values().any(is_same) || self.handshakes.len() >= HANDSHAKES_MAX {
             return;
         }
         let name = NodeId::random(&mut self.random);
         let since = self.now();
-        self.handshakes.insert(name, Handshake { ip, bus_port, since, asks, link: None });
+        self.handshakes.insert(name, Handshake { place, since, asks, link: None });
+    }
+
+    /// The nodes that are being met, as CLUSTER NODES lists them.
+    pub fn handshakes(&self) -> Vec<NodeRecord> {
+        let is_tls = self.settings.is_tls;
+        let record = |(name, handshake): (&NodeId, &Handshake)| {
+            let MeetingPlace { ip, port, bus_port } = handshake.place;
+            NodeRecord {
+                id: *name,
+                ip: Some(ip),
+                tcp_port: if is_tls { 0 } else { port },
+                tls_port: if is_tls { port } else { 0 },
+                bus_port,
+                aux: AuxFields::default(),
+                flags: NodeFlags::HANDSHAKE,
+                primary: None,
+                ping_sent: 0,
+                pong_received: 0,
+                config_epoch: 0,
+                is_connected: handshake.link.is_some(),
+                slots: SlotSet::empty(),
+                open_slots: Vec::new(),
+            }
+        };
+        self.handshakes.iter().map(record).collect()
     }
 
     /// Opens links, and gives up what took too long.
@@ -52,7 +89,7 @@ impl Cluster {
             if handshake.link.is_none() {
                 let link = self.links.open(Peer::Stranger(name));
                 handshake.link = Some(link);
-                let (ip, port) = (handshake.ip, handshake.bus_port);
+                let MeetingPlace { ip, bus_port: port, .. } = handshake.place;
                 self.actions.push(Action::Connect { link, ip, port });
             }
             self.handshakes.insert(name, handshake);
@@ -68,7 +105,7 @@ impl Cluster {
         shard: Option<ShardId>,
     ) {
         let Some(handshake) = self.handshakes.remove(&name) else { return };
-        let ip = Some(header.ip.unwrap_or(handshake.ip));
+        let ip = Some(header.ip.unwrap_or(handshake.place.ip));
         let place = Place {
             ip,
             port: header.port,

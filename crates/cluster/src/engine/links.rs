@@ -105,6 +105,8 @@ impl Cluster {
     /// Opens what is missing, gives up what is silent, and pings.
     pub(super) fn tend_links(&mut self) {
         let (now, patience) = (self.now(), self.settings.node_timeout / 2);
+        let interval = Some(self.settings.ping_interval).filter(|interval| *interval > 0);
+        let interval = interval.unwrap_or(patience);
         let ids: Vec<NodeId> = self.nodes.keys().filter(|id| **id != self.me).copied().collect();
         let drawn = if self.ticks.is_multiple_of(10) { self.stalest_of_five(&ids) } else { None };
         for id in ids {
@@ -122,7 +124,7 @@ impl Cluster {
                 }
                 Some(outbound) if outbound.is_connected && node.ping_sent.is_none() => {
                     let is_paused = self.is_handing_over_to(id);
-                    if drawn == Some(id) || since(node.pong_received) > patience || is_paused {
+                    if drawn == Some(id) || since(node.pong_received) > interval || is_paused {
                         self.ping(id);
                     }
                 }

@@ -48,6 +48,7 @@ pub(super) struct Place {
 pub(super) struct Node {
     pub(super) place: Place,
     pub(super) hostname: Option<String>,
+    pub(super) human_name: Option<String>,
     pub(super) shard: ShardId,
     pub(super) role: Role,
     pub(super) health: Health,
@@ -79,6 +80,7 @@ impl Node {
         Node {
             place,
             hostname: None,
+            human_name: None,
             shard,
             role,
             health: Health::Fine,

@@ -38,6 +38,8 @@ pub enum OrderError {
     OnlyPrimaries,
     /// A slot is another node's.
     NotOwner(Slot),
+    /// A slot is not the node's that gives it.
+    GivenByAnother(Slot),
     /// A slot is this node's.
     AlreadyOwner(Slot),
     /// There is no such node that a slot could move to or from.
@@ -60,6 +62,7 @@ impl fmt::Display for OrderError {
             OrderError::Busy(slot) => write!(out, "Slot {slot} is already busy"),
             OrderError::Unassigned(slot) => write!(out, "Slot {slot} is already unassigned"),
             OrderError::UnknownNode(id) => write!(out, "Unknown node {id}"),
+            OrderError::GivenByAnother(slot) => write!(out, "Slot {slot} is another node's by now"),
             OrderError::NotOwner(slot) => write!(out, "I'm not the owner of hash slot {slot}"),
             OrderError::AlreadyOwner(slot) => {
                 write!(out, "I'm already the owner of hash slot {slot}")

@@ -3,6 +3,7 @@
 //! Invariant: an order that is refused has changed nothing.
 
 use super::event::{Forcing, Order};
+use super::handshake::MeetingPlace;
 use super::order_error::OrderError;
 use super::{Cluster, Save};
 use crate::id::NodeId;
@@ -11,8 +12,8 @@ use crate::slots::SlotSet;
 impl Cluster {
     pub(super) fn carry_out(&mut self, order: &Order) -> Result<(), OrderError> {
         match order {
-            Order::Meet { ip, bus_port } => {
-                self.meet(*ip, *bus_port, true);
+            Order::Meet { ip, port, bus_port } => {
+                self.meet(MeetingPlace { ip: *ip, port: *port, bus_port: *bus_port }, true);
                 Ok(())
             }
             Order::AddSlots(slots) => self.add_slots(slots),
@@ -21,6 +22,7 @@ impl Cluster {
             Order::Replicate(id, has_keys) => self.replicate(*id, *has_keys),
             Order::Failover(forcing) => self.fail_over(*forcing),
             Order::SetSlot { slot, change, has_keys } => self.set_slot(*slot, *change, *has_keys),
+            Order::Claim { slots, from } => self.claim(slots, *from),
             Order::FlushSlots(has_keys) => self.flush_slots(*has_keys),
             Order::BumpEpoch => {
                 self.bump_epoch();

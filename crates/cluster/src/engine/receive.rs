@@ -5,6 +5,7 @@
 use std::net::IpAddr;
 
 use super::event::{Action, LinkId};
+use super::handshake::MeetingPlace;
 use super::links::Peer;
 use super::node::{Health, Place, Role};
 use super::{Cluster, Save, is_primary_header};
@@ -84,7 +85,9 @@ impl Cluster {
                     return;
                 }
                 self.adopt_address(local);
-                self.meet(header.ip.unwrap_or(ip), header.bus_port, false);
+                let ip = header.ip.unwrap_or(ip);
+                let (port, bus_port) = (header.port, header.bus_port);
+                self.meet(MeetingPlace { ip, port, bus_port }, false);
                 self.send_gossip(link, Kind::Pong, None);
             }
             Body::Ping(_) => self.send_gossip(link, Kind::Pong, None),
@@ -173,6 +176,12 @@ impl Cluster {
             && node.hostname != gossip.extensions.hostname
         {
             node.hostname.clone_from(&gossip.extensions.hostname);
+            self.save(Save::Written);
+        }
+        if let Some(node) = self.nodes.get_mut(&id)
+            && node.human_name != gossip.extensions.human_name
+        {
+            node.human_name.clone_from(&gossip.extensions.human_name);
             self.save(Save::Written);
         }
         if let (Some(shard), Some(node)) = (gossip.extensions.shard, self.nodes.get_mut(&id))

@@ -8,7 +8,7 @@ use super::order_error::OrderError;
 use super::{Cluster, Save};
 use crate::id::NodeId;
 use crate::nodes_file::OpenSlot;
-use crate::slots::Slot;
+use crate::slots::{Slot, SlotSet};
 
 impl Cluster {
     /// CLUSTER SETSLOT.
@@ -43,6 +43,30 @@ impl Cluster {
             }
         }
         self.save(Save::Synced);
+        Ok(())
+    }
+
+    /// Takes slots that another primary gives, under an epoch above all that were seen.
+    pub(super) fn claim(&mut self, slots: &SlotSet, from: NodeId) -> Result<(), OrderError> {
+        if !self.is_primary() {
+            return Err(OrderError::OnlyPrimaries);
+        }
+        let source = self.nodes.get(&from).ok_or(OrderError::UnknownNode(from))?;
+        if let Some(slot) = slots.minus(&source.slots).iter().next() {
+            return Err(OrderError::GivenByAnother(slot));
+        }
+        self.invite_replicas(self.me);
+        let source = self.nodes.get_mut(&from).expect("the node was just read");
+        source.slots = source.slots.minus(slots);
+        source.unclaimed = source.unclaimed.minus(slots);
+        let own = self.own_mut();
+        own.slots = own.slots.or(slots);
+        self.current_epoch += 1;
+        self.own_mut().config_epoch = self.current_epoch;
+        self.close_lost_slots();
+        self.save(Save::Synced);
+        self.log(format!("Slots of node {from} have come; configEpoch {}", self.current_epoch));
+        self.broadcast_pong();
         Ok(())
     }
 

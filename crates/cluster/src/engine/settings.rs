@@ -31,6 +31,10 @@ pub struct Settings {
     pub ip: Option<IpAddr>,
     /// `cluster-announce-hostname`.
     pub hostname: Option<String>,
+    /// `cluster-announce-human-nodename`.
+    pub human_name: Option<String>,
+    /// `cluster-ping-interval`; 0 is half of `cluster-node-timeout`.
+    pub ping_interval: Millis,
     /// The port for clients without TLS; 0 if there is none.
     pub tcp_port: u16,
     /// The port for clients with TLS; 0 if there is none.
@@ -55,6 +59,8 @@ impl Default for Settings {
             manual_failover_timeout: 5000,
             ip: None,
             hostname: None,
+            human_name: None,
+            ping_interval: 0,
             tcp_port: 6379,
             tls_port: 0,
             bus_port: 16_379,

@@ -40,6 +40,7 @@ impl Cluster {
         let drawn = ShardId(NodeId::random(&mut self.random));
         let mut node = Node::new(place, record.aux.shard.unwrap_or(drawn), role);
         node.hostname.clone_from(&record.aux.hostname);
+        node.human_name.clone_from(&record.aux.human_name);
         node.config_epoch = record.config_epoch;
         node.slots = if is_replica { SlotSet::empty() } else { record.slots.clone() };
         let now = self.now();
@@ -62,6 +63,7 @@ impl Cluster {
         let ip = settings.ip.or(own.place.ip);
         own.place = Place { ip, port, secondary_port, bus_port: settings.bus_port };
         own.hostname = settings.hostname;
+        own.human_name = settings.human_name;
         own.is_failover_off = settings.is_failover_off;
         own.reads_extensions = true;
         own.health = Health::Fine;
@@ -99,6 +101,7 @@ impl Cluster {
             bus_port: node.place.bus_port,
             aux: AuxFields {
                 hostname: node.hostname.clone(),
+                human_name: node.human_name.clone(),
                 shard: Some(node.shard),
                 ..AuxFields::default()
             },

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::super::choices::EndpointType;
+use super::super::choices::{EndpointType, SaveBehavior};
 use super::super::kind::{Kind, TEXT, integer, memory, unsigned_memory};
+use super::super::networks::{NETWORKS, Networks};
 use super::super::option::{ConfigOption, Mutability, NOT_YET, WORKS};
 use super::super::settings::settings;
 use super::super::special;
@@ -27,10 +28,10 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     },
     ConfigOption {
         name: "cluster-config-save-behavior",
-        kind: Kind::Choice(&["sync", "best-effort"]),
+        kind: Kind::Choice(SaveBehavior::WORDS),
         default: "sync",
         doc: "What happens when that file cannot be written.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "cluster-node-timeout",
@@ -92,7 +93,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "cluster-announce-human-nodename",
         kind: TEXT,
         doc: "The name that the node announces for people.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "cluster-announce-client-ipv4",
@@ -174,6 +175,18 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         ..WORKS
     },
     ConfigOption {
+        name: "cluster-allow-cross-slot",
+        default: "no",
+        doc: "Lets commands, transactions and scripts use keys of several slots of this node.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "cluster-bus-allow",
+        kind: NETWORKS,
+        doc: "The addresses and networks from which nodes may come to the bus; none is all.",
+        ..WORKS
+    },
+    ConfigOption {
         name: "cluster-link-sendbuf-limit",
         kind: unsigned_memory(0, i64::MAX),
         default: "0",
@@ -200,13 +213,13 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "0",
         hidden: true,
         doc: "Milliseconds between pings on the bus; 0 chooses.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "cluster-slot-stats-enabled",
         default: "no",
         doc: "Keeps statistics by slot.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "cluster-compatibility-sample-ratio",
@@ -219,7 +232,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "cluster-bus-port-protected-mode",
         default: "no",
         doc: "Refuses peers of other machines on the bus while it is unprotected.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "cluster-slot-migration-handoff-max-lag-bytes",
@@ -256,37 +269,62 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: integer(0, i64::MAX),
         default: "1000",
         doc: "How many finished slot migrations are listed.",
-        ..NOT_YET
+        ..WORKS
+    },
+    ConfigOption {
+        name: "cluster-slot-move-buffer-limit",
+        kind: memory(1 << 20, i64::MAX),
+        default: "256mb",
+        doc: "The memory that may wait for the target of a slot's move; a move that needs more ends.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "cluster-slot-move-rate",
+        kind: memory(0, i64::MAX),
+        default: "0",
+        doc: "Bytes of a moving slot's keys that are sent per second; 0 is as fast as possible.",
+        ..WORKS
     },
     ConfigOption {
         name: "slot-migration-max-failover-repl-bytes",
-        kind: memory(0, i64::MAX),
+        kind: memory(-1, i64::MAX),
         default: "0",
         doc: "How far a slot's target may lag for its failover to begin.",
-        ..NOT_YET
+        ..WORKS
     },
 ];
 
 settings! {
+    CLUSTER_ALLOW_CROSS_SLOT: bool = "cluster-allow-cross-slot";
     CLUSTER_ALLOW_PUBSUBSHARD_WHEN_DOWN: bool = "cluster-allow-pubsubshard-when-down";
     CLUSTER_ALLOW_READS_WHEN_DOWN: bool = "cluster-allow-reads-when-down";
     CLUSTER_ALLOW_REPLICA_MIGRATION: bool = "cluster-allow-replica-migration";
     CLUSTER_ANNOUNCE_BUS_PORT: u16 = "cluster-announce-bus-port";
     CLUSTER_ANNOUNCE_HOSTNAME: Arc<[u8]> = "cluster-announce-hostname";
+    CLUSTER_ANNOUNCE_HUMAN_NODENAME: Arc<[u8]> = "cluster-announce-human-nodename";
     CLUSTER_ANNOUNCE_IP: Arc<[u8]> = "cluster-announce-ip";
     CLUSTER_ANNOUNCE_PORT: u16 = "cluster-announce-port";
     CLUSTER_ANNOUNCE_TLS_PORT: u16 = "cluster-announce-tls-port";
     CLUSTER_BLACKLIST_TTL: u64 = "cluster-blacklist-ttl";
+    CLUSTER_BUS_ALLOW: Networks = "cluster-bus-allow";
+    CLUSTER_BUS_PORT_PROTECTED_MODE: bool = "cluster-bus-port-protected-mode";
     CLUSTER_CONFIG_FILE: Arc<[u8]> = "cluster-config-file";
+    CLUSTER_CONFIG_SAVE_BEHAVIOR: SaveBehavior = "cluster-config-save-behavior";
     CLUSTER_DATABASES: usize = "cluster-databases";
     CLUSTER_ENABLED: bool = "cluster-enabled";
     CLUSTER_LINK_SENDBUF_LIMIT: usize = "cluster-link-sendbuf-limit";
     CLUSTER_MANUAL_FAILOVER_TIMEOUT: u64 = "cluster-manual-failover-timeout";
     CLUSTER_MIGRATION_BARRIER: usize = "cluster-migration-barrier";
     CLUSTER_NODE_TIMEOUT: u64 = "cluster-node-timeout";
+    CLUSTER_PING_INTERVAL: u64 = "cluster-ping-interval";
     CLUSTER_PORT: u16 = "cluster-port";
     CLUSTER_PREFERRED_ENDPOINT_TYPE: EndpointType = "cluster-preferred-endpoint-type";
     CLUSTER_REPLICA_NO_FAILOVER: bool = "cluster-replica-no-failover";
     CLUSTER_REPLICA_VALIDITY_FACTOR: u64 = "cluster-replica-validity-factor";
     CLUSTER_REQUIRE_FULL_COVERAGE: bool = "cluster-require-full-coverage";
+    CLUSTER_SLOT_MIGRATION_LOG_MAX_LEN: usize = "cluster-slot-migration-log-max-len";
+    CLUSTER_SLOT_MOVE_BUFFER_LIMIT: usize = "cluster-slot-move-buffer-limit";
+    CLUSTER_SLOT_MOVE_RATE: usize = "cluster-slot-move-rate";
+    CLUSTER_SLOT_STATS_ENABLED: bool = "cluster-slot-stats-enabled";
+    SLOT_MIGRATION_MAX_FAILOVER_REPL_BYTES: i64 = "slot-migration-max-failover-repl-bytes";
 }

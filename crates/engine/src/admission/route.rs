@@ -9,10 +9,11 @@ use commands::declare::Group;
 use commands::{Flags, Role};
 use keyspace::{PartitionIndex, Refusal, Tx};
 use proto::Args;
+use smallvec::SmallVec;
 
 use crate::clients::registry::client_flags;
 use crate::lane::Lane;
-use crate::limits::routing::{CROSSSLOT, RouteQuery, RouteTable};
+use crate::limits::routing::{RouteQuery, RouteTable};
 use crate::session::Session;
 use crate::shared::Shared;
 use crate::table::command_table::CommandEntry;
@@ -32,11 +33,12 @@ impl RoutedRequest<'_> {
     /// Why the request does not run on this node.
     #[cold]
     pub(super) fn refuse(self, routes: &RouteTable) -> Option<Refusal> {
-        let slot = match self.slot() {
-            Ok(slot) => slot?,
-            Err(refusal) => return Some(refusal),
-        };
-        routes.refuse(self.query(slot))
+        let slots = self.slots();
+        match slots.as_slice() {
+            [] => None,
+            [slot] => routes.refuse(self.query(*slot)),
+            [first, ..] => routes.refuse_several(self.query(*first), &slots),
+        }
     }
 
     fn query(self, slot: PartitionIndex) -> RouteQuery {
@@ -47,21 +49,33 @@ impl RoutedRequest<'_> {
             writes: flags.has(Flags::WRITE),
             is_channel: entry.spec.group == Group::PubSub,
             asks: session.is_asking() || entry.spec.flags.has(Flags::ASKING),
+            brings: session.brings(slot),
             reads_here: client.has_flag(client_flags::READONLY),
             migrates: entry.spec.role == Role::Migrate,
             is_encrypted: client.live.tls_minor.load(Ordering::Relaxed) > 0,
         }
     }
 
-    /// The slot of all keys, if there are any.
-    fn slot(self) -> Result<Option<PartitionIndex>, Refusal> {
+    /// The slots of all keys, each once, the first key's first.
+    fn slots(self) -> SmallVec<[PartitionIndex; 2]> {
         let keyspace = self.server.keyspace;
-        let (mut slot, mut differ) = (None, false);
+        let mut slots = SmallVec::<[PartitionIndex; 2]>::new();
         self.each_key(|key| {
             let its = keyspace.locate(key).partition();
-            differ |= *slot.get_or_insert(its) != its;
+            if slots.last() != Some(&its) {
+                slots.push(its);
+            }
         });
-        if differ { Err(CROSSSLOT) } else { Ok(slot) }
+        if let [first, rest @ ..] = slots.as_mut_slice()
+            && !rest.is_empty()
+        {
+            let first = *first;
+            slots.sort_unstable();
+            slots.dedup();
+            let place = slots.iter().position(|slot| *slot == first).unwrap_or(0);
+            slots.swap(0, place);
+        }
+        slots
     }
 
     /// All keys, of EXEC those of its commands. A request whose key counts lie has none: its
@@ -86,13 +100,17 @@ impl RoutedRequest<'_> {
         if routes.open.is_empty() {
             return None;
         }
-        let slot = self.slot().ok()??;
-        routes.open.get(&slot)?;
+        let slots = self.slots();
+        let open = *slots.iter().find(|slot| routes.open.contains_key(slot))?;
         let mut keys: Vec<Box<[u8]>> = Vec::new();
-        self.each_key(|key| keys.push(key.into()));
+        self.each_key(|key| {
+            if routes.open.contains_key(&self.server.keyspace.locate(key).partition()) {
+                keys.push(key.into());
+            }
+        });
         keys.sort_unstable();
         keys.dedup();
-        Some(OpenKeys { query: self.query(slot), keys })
+        Some(OpenKeys { query: self.query(open), keys, are_of_several: slots.len() > 1 })
     }
 }
 
@@ -100,6 +118,8 @@ impl RoutedRequest<'_> {
 pub(crate) struct OpenKeys {
     query: RouteQuery,
     keys: Vec<Box<[u8]>>,
+    /// Whether they come with keys of other slots.
+    are_of_several: bool,
 }
 
 impl OpenKeys {
@@ -108,7 +128,11 @@ impl OpenKeys {
     pub(crate) fn refuse(&self, lane: &Lane, tx: &Tx) -> Option<Refusal> {
         let is_here = |key: &[u8]| tx.exists(key).is_ok_and(|exists| exists);
         let here = self.keys.iter().filter(|key| is_here(key)).count();
-        lane.routes().refuse_open(self.query, here, self.keys.len() - here)
+        let missing = self.keys.len() - here;
+        if self.are_of_several {
+            return lane.routes().refuse_open_several(self.query, missing);
+        }
+        lane.routes().refuse_open(self.query, here, missing)
     }
 }
 
@@ -126,23 +150,42 @@ pub fn refuse_waiting(
     request.refuse(&server.gates.routing.table())
 }
 
-/// Why a command of a script does not run: its keys are another node's.
+/// The slots of the keys that a script reaches.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct CalledSlots {
+    /// Whether they may be several.
+    pub(crate) may_differ: bool,
+    /// The first of them.
+    pub(crate) first: Option<PartitionIndex>,
+}
+
+/// Why a command of a script does not run: its keys are another node's, or of one slot too many.
 #[cold]
 pub(crate) fn refuse_called(
     server: &Shared,
+    slots: &mut CalledSlots,
     entry: &CommandEntry,
     args: Args<'_>,
 ) -> Result<(), Refusal> {
-    let (routes, mut is_elsewhere) = (server.gates.routing.table(), false);
+    let (routes, mut is_elsewhere, mut differ) = (server.routing.table(), false, false);
     for spec in entry.spec.keys {
         let _ = spec.visit(args, |index| {
             let slot = server.keyspace.locate(&args[index]).partition();
             // The gates have let a client pass that asks for a slot on its way here.
             is_elsewhere |= !routes.is_served(slot) && !routes.open.contains_key(&slot);
+            differ |= *slots.first.get_or_insert(slot) != slot;
         });
     }
-    if is_elsewhere { Err(NOT_LOCAL) } else { Ok(()) }
+    let may_differ = slots.may_differ || routes.allows_cross_slot;
+    match (is_elsewhere, differ && !may_differ) {
+        (true, _) => Err(NOT_LOCAL),
+        (false, true) => Err(NOT_ONE_SLOT),
+        (false, false) => Ok(()),
+    }
 }
+
+const NOT_ONE_SLOT: Refusal =
+    Refusal::error("ERR Script attempted to access keys that do not hash to the same slot");
 
 const NOT_LOCAL: Refusal =
     Refusal::error("ERR Script attempted to access a non local key in a cluster node");

@@ -10,7 +10,7 @@
 //! worker is closed, and a letter to it is handed out at once by its sender.
 
 use std::cell::Cell;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Poll, Waker};
 
@@ -66,6 +66,8 @@ pub enum Letter {
     },
     /// Notices for one client.
     Notices(Arc<Client>, Vec<Invalidation>),
+    /// Shard channels of these hash slots are another node's now.
+    Rerouted(Arc<Client>, Arc<BTreeSet<u16>>),
     /// A client was asked something, and is to see to it.
     Wake(Arc<Client>),
 }
@@ -131,6 +133,18 @@ impl Mailboxes {
     ) {
         // As with signals, the worker that hands them out finds the client wherever it is.
         self.leave(client.lane(), wakes, |_| Letter::Notices(Arc::clone(client), notices));
+    }
+
+    /// Tells a client that shard channels of some slots are another node's now, behind the messages
+    /// to them that were published before.
+    pub(crate) fn leave_rerouted(
+        &self,
+        client: &Arc<Client>,
+        slots: &Arc<BTreeSet<u16>>,
+        wakes: &PendingWakes,
+    ) {
+        let (client, slots) = (Arc::clone(client), Arc::clone(slots));
+        self.leave(client.lane(), wakes, |_| Letter::Rerouted(client, slots));
     }
 
     /// Asks something of a client; whether that is new.
@@ -239,6 +253,12 @@ pub(crate) fn hand_out_next(
         Letter::Message { number, subscribers, bytes } => (number, subscribers, bytes),
         Letter::Notices(client, notices) => {
             if client.deliver(Delivery::Notices(notices)) {
+                wake(&client);
+            }
+            return Some(1);
+        }
+        Letter::Rerouted(client, slots) => {
+            if client.deliver(Delivery::Rerouted(slots)) {
                 wake(&client);
             }
             return Some(1);

@@ -5,7 +5,7 @@
 //!
 //! Invariant: the owner alone writes the plain statistics of a record; anyone may read them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Weak};
@@ -78,6 +78,8 @@ pub enum Delivery {
     Messages(Bundle),
     /// Keys that the client is to forget: CLIENT TRACKING.
     Notices(Vec<Invalidation>),
+    /// Shard channels of these hash slots are another node's now.
+    Rerouted(Arc<BTreeSet<u16>>),
 }
 
 /// Figures that the owner keeps for `CLIENT LIST`.
@@ -382,6 +384,7 @@ impl Delivery {
         match self {
             Self::Messages(bundle) => bundle.iter().map(|message| message.len()).sum(),
             Self::Notices(notices) => notices.iter().map(Invalidation::size).sum(),
+            Self::Rerouted(_) => 0,
         }
     }
 }
@@ -393,6 +396,11 @@ impl Client {
             (Peer::Tcp(peer), Peer::Tcp(local)) => self.peer.is_local() || peer.ip == local.ip,
             _ => true,
         }
+    }
+
+    /// How many subscriptions of a kind it has.
+    pub(crate) fn subscriptions_of(&self, kind: SubscriptionKind) -> u32 {
+        self.live.subscriptions[kind as usize].load(Ordering::Relaxed)
     }
 
     /// The client is the link to our primary, which has no user.

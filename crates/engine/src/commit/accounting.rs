@@ -130,6 +130,9 @@ pub fn account(
     if server.observed.hot_keys.is_tracking() {
         server.observed.hot_keys.note(lane.number, entry, args, micros, reply_bytes);
     }
+    if server.slot_stats.is_on() {
+        server.slot_stats.note(entry, args, micros, reply_bytes);
+    }
     if lane.takes_sample() {
         let (database, now_us) = (session.database, lane.ticked_us());
         let sampled = SampledRequest { entry, args, database, micros, reply_bytes, now_us };

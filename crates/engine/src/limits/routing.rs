@@ -6,7 +6,7 @@
 //! Invariant: a table by which this node loses a slot is published with the world stopped, so what
 //! the gates let pass by the table before is over by then.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -17,12 +17,16 @@ use keyspace::Refusal;
 #[derive(Default)]
 pub struct Routing {
     version: AtomicU64,
+    /// Slots that clients bring, whose keys are kept though they are not served here.
+    brought: Mutex<BTreeSet<u16>>,
     table: Mutex<Arc<RouteTable>>,
 }
 
 /// A node, as clients are told of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RouteNode {
+    /// Its name, which no other node has.
+    pub name: String,
     /// Its address or name; empty where clients are to go by what they know.
     pub endpoint: String,
     /// Its port without TLS; 0 for none.
@@ -61,6 +65,8 @@ pub struct RouteTable {
     pub reads_when_down: bool,
     /// `cluster-allow-pubsubshard-when-down`.
     pub channels_when_down: bool,
+    /// `cluster-allow-cross-slot`.
+    pub allows_cross_slot: bool,
 }
 
 /// What a request asks of a slot.
@@ -74,6 +80,8 @@ pub(crate) struct RouteQuery {
     pub(crate) asks: bool,
     /// Whether the client has said READONLY.
     pub(crate) reads_here: bool,
+    /// Whether the client brings the slot from another node.
+    pub(crate) brings: bool,
     /// Whether the keys of an open slot are sent on.
     pub(crate) migrates: bool,
     pub(crate) is_encrypted: bool,
@@ -117,6 +125,23 @@ impl Routing {
         self.version.store(version, Ordering::Release);
     }
 
+    /// Keys of these slots are kept from here on, or not.
+    pub fn keep_brought(&self, slots: impl Iterator<Item = u16>, are_kept: bool) {
+        let mut brought = self.brought.lock().expect("no critical section here panics");
+        for slot in slots {
+            if are_kept {
+                brought.insert(slot);
+            } else {
+                brought.remove(&slot);
+            }
+        }
+    }
+
+    /// Whether a client brings a slot.
+    pub(crate) fn is_brought(&self, slot: u16) -> bool {
+        self.brought.lock().expect("no critical section here panics").contains(&slot)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Arc<RouteTable>> {
         self.table.lock().expect("no critical section here panics")
     }
@@ -130,8 +155,11 @@ impl RouteTable {
 
     /// Whether something is served by this table that is not by the next.
     pub fn loses_to(&self, next: &Self) -> bool {
-        if self.is_up && !next.is_up || self.is_replica != next.is_replica || self.open != next.open
-        {
+        let is_stricter = self.allows_cross_slot && !next.allows_cross_slot
+            || self.is_up && !next.is_up
+            || self.is_replica != next.is_replica
+            || self.open != next.open;
+        if is_stricter {
             return true;
         }
         (0..HASH_SLOTS).any(|slot| self.is_served(slot) && !next.is_served(slot))
@@ -143,12 +171,22 @@ impl RouteTable {
         owner.is_some() && owner == self.served
     }
 
+    /// Whether a slot that is served here goes to another owner, or to another shard: subscribers of
+    /// its shard channels are told, as in Redis, also where a replica takes its primary's place.
+    pub fn hands_over(&self, next: &Self, slot: u16) -> bool {
+        let name = |table: &Self| table.owner(slot).map(|node| node.name.clone());
+        self.is_served(slot) && (!next.is_served(slot) || name(self) != name(next))
+    }
+
     fn owner(&self, slot: u16) -> Option<&RouteNode> {
         self.nodes.get(usize::from(*self.owners.get(usize::from(slot))?))
     }
 
     /// Why a request does not run here.
     pub(crate) fn refuse(&self, query: RouteQuery) -> Option<Refusal> {
+        if query.brings {
+            return None;
+        }
         let Some(owner) = self.owner(query.slot) else { return Some(NOT_SERVED) };
         let serves_when_down = query.is_channel && self.channels_when_down;
         if !self.is_up && !serves_when_down {
@@ -171,6 +209,27 @@ impl RouteTable {
             return None;
         }
         Some(redirection("MOVED", query, owner))
+    }
+
+    /// Why a request for keys of several slots does not run here. One redirection serves all of
+    /// them, or none is made.
+    pub(crate) fn refuse_several(&self, query: RouteQuery, slots: &[u16]) -> Option<Refusal> {
+        if !self.allows_cross_slot {
+            return Some(CROSSSLOT);
+        }
+        let refuse = |slot: &u16| self.refuse(RouteQuery { slot: *slot, ..query });
+        let refusal = slots.iter().find_map(refuse)?;
+        let owner = |slot: u16| self.owners.get(usize::from(slot));
+        let is_elsewhere = refusal.line().is_some_and(|line| line.starts_with(b"MOVED "));
+        let have_one_owner = slots.windows(2).all(|pair| owner(pair[0]) == owner(pair[1]));
+        if is_elsewhere && !have_one_owner { Some(CROSSSLOT) } else { Some(refusal) }
+    }
+
+    /// Why a request for keys of several slots does not run here, of which some are on the move:
+    /// so many keys of these are not here.
+    pub(crate) fn refuse_open_several(&self, query: RouteQuery, missing: usize) -> Option<Refusal> {
+        let runs = missing == 0 || query.migrates || self.is_replica;
+        (!runs).then_some(TRYAGAIN)
     }
 
     /// Why a request does not run here whose slot is on the move: of its keys so many are here, and
@@ -215,7 +274,7 @@ mod tests {
     use super::{HASH_SLOTS, OpenRoute, RouteNode, RouteQuery, RouteTable};
 
     fn node(port: u16) -> RouteNode {
-        RouteNode { endpoint: "10.0.0.1".to_owned(), tcp_port: port, tls_port: port + 1 }
+        RouteNode { name: port.to_string(), endpoint: "10.0.0.1".to_owned(), tcp_port: port, tls_port: port + 1 }
     }
 
     /// Slot 0 has no owner, 1 is ours, 2 another's, 3 goes from here, 4 comes here.
@@ -251,6 +310,23 @@ mod tests {
         assert_eq!(said(&table, RouteQuery { asks: true, ..at(4) }), None);
         assert_eq!(said(&table, RouteQuery { migrates: true, ..at(4) }), None);
         assert!(said(&table, RouteQuery { asks: true, ..at(2) }).is_some());
+    }
+
+    #[test]
+    fn keys_of_several_slots_are_served_where_all_of_them_are() {
+        let strict = table();
+        let lenient = RouteTable { allows_cross_slot: true, ..table() };
+        let said = |table: &RouteTable, slots: &[u16]| {
+            let refusal = table.refuse_several(RouteQuery::default(), slots)?;
+            Some(String::from_utf8_lossy(refusal.line().unwrap()).into_owned())
+        };
+        let cross = "CROSSSLOT Keys in request don't hash to the same slot";
+        assert_eq!(said(&strict, &[1, 3]).unwrap(), cross);
+        assert_eq!(said(&lenient, &[1, 3]), None);
+        assert_eq!(said(&lenient, &[1, 2]).unwrap(), cross);
+        assert_eq!(said(&lenient, &[2, 1]).unwrap(), cross);
+        assert_eq!(said(&lenient, &[2, 5]).unwrap(), "MOVED 2 10.0.0.1:2000");
+        assert_eq!(said(&lenient, &[1, 0]).unwrap(), "CLUSTERDOWN Hash slot not served");
     }
 
     #[test]

@@ -17,5 +17,6 @@ pub mod pubsub;
 pub mod pushes;
 pub mod rates;
 pub mod redact;
+pub mod slot_stats;
 pub mod stats;
 pub mod tracking;

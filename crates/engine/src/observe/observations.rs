@@ -8,6 +8,7 @@ use crate::observe::hot_keys::HotKeys;
 use crate::observe::key_statistics::KeyStatistics;
 use crate::observe::latency::LatencyMonitor;
 use crate::observe::rates::RateMeter;
+use crate::observe::slot_stats::SlotStats;
 use crate::observe::stats::Stats;
 
 /// What is counted, timed and sampled.
@@ -18,6 +19,8 @@ pub struct Observations {
     pub command_log: CommandLog,
     /// HOTKEYS: the keys that take most.
     pub hot_keys: HotKeys,
+    /// CLUSTER SLOT-STATS.
+    pub slot_stats: SlotStats,
     /// What is known of single keys: the hot ones, the big ones, the prefixes.
     pub key_statistics: KeyStatistics,
     /// How long commands take, against the best that they have shown.
@@ -35,6 +38,7 @@ impl Observations {
             stats: Stats::new(commands),
             command_log: CommandLog::new(),
             hot_keys: HotKeys::default(),
+            slot_stats: SlotStats::default(),
             key_statistics: KeyStatistics::default(),
             baselines: Baselines::default(),
             latency: LatencyMonitor::new(),

@@ -24,6 +24,8 @@ pub const NO_DEBUGGER: Refusal =
 const NO_SCRIPT: Refusal = Refusal::error("NOSCRIPT No matching script. Please use EVAL.");
 const NOT_READ_ONLY: Refusal =
     Refusal::error("ERR Can not execute a script with write flag using *_ro command.");
+const NO_CLUSTER: Refusal =
+    Refusal::error("ERR Can not run script on cluster, 'no-cluster' flag is set.");
 const NEGATIVE_KEYS: Refusal = Refusal::error("ERR Number of keys can't be negative");
 
 /// What all have in common.
@@ -170,7 +172,10 @@ pub(crate) fn prepare(
             return Err(refusal);
         }
     }
-    if asked.server.gates.replica_role.is_stale() && !flags.allow_stale {
+    if flags.no_cluster && asked.server.routing.is_on() {
+        return Err(NO_CLUSTER);
+    }
+    if asked.server.replica_role.is_stale() && !flags.allow_stale {
         return Err(MASTERDOWN);
     }
     Ok(ScriptCall {
@@ -182,6 +187,7 @@ pub(crate) fn prepare(
         subject: asked.subject.clone(),
         is_read_only: asks_to_read || flags.no_writes,
         allows_oom: flags.allow_oom,
+        allows_cross_slot: flags.allow_cross_slot_keys || flags.is_compatible,
         seed: None,
         has_failed: false,
         running: None,

@@ -12,6 +12,7 @@ use script::{DirectExit, DirectState, Fault, Input, Interpreter, Stop};
 use super::accounting::Accounting;
 use super::interpreter::{LIMITS, with_interpreter};
 use super::script_host::ScriptHost;
+use crate::admission::route::CalledSlots;
 use crate::lane::Lane;
 use crate::limits::scripts::cache::ScriptHandle;
 use crate::limits::scripts::cost_history::CostHistory;
@@ -91,6 +92,8 @@ pub(crate) struct ScriptCall {
     pub(crate) is_read_only: bool,
     /// Whether it may write when no memory is left.
     pub(crate) allows_oom: bool,
+    /// In a cluster, whether the keys of its commands may be of several slots.
+    pub(crate) allows_cross_slot: bool,
     /// Where the sequence of random numbers stood when it first ran.
     pub(crate) seed: Option<u64>,
     pub(crate) has_failed: bool,
@@ -246,6 +249,7 @@ impl ScriptCall {
             subject: self.subject.as_ref(),
             is_read_only: self.is_read_only,
             allows_oom: self.allows_oom,
+            slots: self.called_slots(keys),
             may_restart,
             is_tentative: means == Means::Direct,
             moment: place.moment(self.server),
@@ -337,6 +341,14 @@ impl ScriptCall {
             Code::Script(handle) => &handle.brevity,
             Code::Function(loaded, _) => &loaded.brevity,
         }
+    }
+
+    /// The slots of its keys, before it runs.
+    fn called_slots(&self, keys: Args<'_>) -> CalledSlots {
+        let (server, may_differ) = (self.server, self.allows_cross_slot);
+        let key = keys.get(0).filter(|_| server.routing.is_on());
+        let first = key.map(|key| server.keyspace.locate(key).partition());
+        CalledSlots { may_differ, first }
     }
 
     /// The keys of a request, and the arguments behind them.

@@ -16,7 +16,7 @@ use script::{Host, LogLevel, Replication, Stop};
 
 use super::accounting::Accounting;
 use crate::admission::quota;
-use crate::admission::route;
+use crate::admission::route::{self, CalledSlots};
 use crate::limits::scripts::running::{RunningCall, RunningHandle};
 use crate::observe::command_log::Execution;
 use crate::observe::stats;
@@ -125,6 +125,8 @@ pub(crate) struct ScriptHost<'a> {
     pub(crate) subject: Option<&'a Arc<AclSubject>>,
     pub(crate) is_read_only: bool,
     pub(crate) allows_oom: bool,
+    /// In a cluster, the slots of the keys of its commands.
+    pub(crate) slots: CalledSlots,
     /// Whether all the unit did may be undone for the script's sake.
     pub(crate) may_restart: bool,
     /// Whether all it did is undone, and done again, if a command fails.
@@ -301,8 +303,8 @@ impl ScriptHost<'_> {
         if self.server.gates.replica_role.is_stale() && !flags.has(Flags::STALE) {
             return Err(STALE);
         }
-        if self.server.gates.routing.is_on() {
-            route::refuse_called(self.server, entry, args)?;
+        if self.server.routing.is_on() {
+            route::refuse_called(self.server, &mut self.slots, entry, args)?;
         }
         if let Some(subject) = self.subject {
             let request = Request { entry, args, database: self.unit.tx.database() };

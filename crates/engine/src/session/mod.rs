@@ -5,10 +5,12 @@
 mod accounts;
 mod acl_subject;
 mod blocked;
+mod brought_slots;
 pub mod client_info;
 pub mod fieldsets;
 pub mod life;
 pub mod lock_set;
+pub mod lost_channels;
 mod memcached;
 pub mod multi;
 pub mod output_ceiling;
@@ -27,6 +29,7 @@ pub use acl_subject::{
     AclLogRecord, AclSubject, Denied, NO_AUTH, Request, channels_of, denial, needs_password,
 };
 pub use blocked::{Blocked, Copies, Recheck, Safety};
+pub use brought_slots::BroughtSlots;
 pub(crate) use lock_set::LockSet;
 pub use memcached::{CLASSES, EventWatch, MemcachedState, WatchClass, WatchClasses};
 pub(crate) use multi::{MultiQueue, MultiState};

@@ -12,6 +12,7 @@ use keyspace::Lsn;
 use proto::{Reply, Resp};
 use smallvec::SmallVec;
 
+use super::brought_slots::BroughtSlots;
 use super::memcached::MemcachedState;
 use super::multi::MultiState;
 use super::pending_input::PendingInput;
@@ -79,6 +80,8 @@ pub struct RareState {
     replica: Option<Box<ReplicaSession>>,
     /// Whether its first request is one of HTTP, which is answered elsewhere.
     pub(crate) asks_for_http: bool,
+    /// The hash slots that the client brings from another node.
+    pub(super) brought: Option<Arc<dyn BroughtSlots>>,
 }
 
 /// Which replies a client wants, as CLIENT REPLY says. Each is a bit of its own: within EXEC one
@@ -424,6 +427,7 @@ impl Session {
                 Delivery::Notices(notices) => {
                     notices.iter().for_each(|notice| notice.write(reply, self.is_subscriber()));
                 }
+                Delivery::Rerouted(slots) => self.leave_lost_channels(slots, reply),
             }
         }
         if let Some(tracked) = self.tracked_mut() {

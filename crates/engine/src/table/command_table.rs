@@ -50,7 +50,9 @@ impl CommandEntry {
 
     /// Whether it confirms what it did by messages, which are no replies.
     pub fn answers_with_messages(&self) -> bool {
-        self.spec.group == Group::PubSub && self.spec.flags.has(Flags::SUBSCRIBED)
+        let spec = &self.spec;
+        let tells = spec.group == Group::PubSub && spec.flags.has(Flags::SUBSCRIBED);
+        tells || spec.role == commands::Role::SyncSlots
     }
 
     /// Whether it may change the data; EXEC and scripts may, unless they say that they do not.

@@ -6,18 +6,21 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::poll_fn;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use cluster::{Action, Event, Kind, LinkId, NodeId};
-use config::settings::TLS_REPLICATION;
+use cluster::{Action, Event, Kind, LinkId};
+use config::settings::{
+    CLUSTER_BUS_ALLOW, CLUSTER_BUS_PORT_PROTECTED_MODE, REPL_TIMEOUT, TLS_CLUSTER,
+};
 use engine::clients::mailbox::PendingWakes;
+use engine::clients::registry::Signal;
 use engine::observe::pubsub::Space;
-use engine::runtime::log::log_notice;
+use engine::runtime::log::{log_notice, log_warning};
 use replication::replica::{LinkState, PrimaryAddress};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
@@ -36,6 +39,9 @@ const ACCEPTED_MAX: usize = 4096;
 
 /// A pause after an accept that failed for want of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Between two lines of the log about peers that were turned away.
+const BETWEEN_NOTES_US: i64 = 1_000_000;
 
 const TICK: Duration = Duration::from_millis(100);
 
@@ -58,6 +64,8 @@ pub(super) struct BusDriver {
     roles: Sender<RoleJob>,
     links: HashMap<LinkId, BusLink>,
     accepted: u64,
+    /// When the log may next be told of a peer that was turned away.
+    tells_of_strangers_us: i64,
     tick: Interval,
     mail: UnboundedReceiver<BusMail>,
     reporter: mpsc::Sender<BusNews>,
@@ -74,8 +82,8 @@ impl BusDriver {
         let (reporter, news) = mpsc::channel(NEWS_MAX);
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (links, accepted) = (HashMap::new(), 0);
-        Self { start, roles, links, accepted, tick, mail, reporter, news }
+        let (links, accepted, tells_of_strangers_us) = (HashMap::new(), 0, i64::MIN);
+        Self { start, roles, links, accepted, tells_of_strangers_us, tick, mail, reporter, news }
     }
 
     /// Runs as long as the process.
@@ -93,6 +101,7 @@ impl BusDriver {
                 BusCall::Mail(BusMail::Actions(actions)) => {
                     actions.into_iter().for_each(|action| self.act(action));
                 }
+                BusCall::Mail(BusMail::Drop(slots)) => self.leave(RoleJob::Drop(slots)),
                 BusCall::Mail(BusMail::Event(event)) => self.feed(event),
                 BusCall::News(BusNews::Event(event)) => self.feed(event),
                 BusCall::News(BusNews::Accepted(stream)) => self.take_in(stream),
@@ -128,8 +137,25 @@ impl BusDriver {
                 (link.offset, silence.map(|seconds| seconds * 1000))
             }
         };
+        self.end_silent_moves();
         self.feed(Event::Progress { offset, silence });
         self.feed(Event::Tick);
+    }
+
+    /// Closes clients that bring slots and have not been heard of for long.
+    fn end_silent_moves(&self) {
+        let ClusterStart { server, node, .. } = self.start;
+        let now = server.keyspace.clock().now_ms();
+        let most = i64::from(server.config.get(REPL_TIMEOUT)) * 1000;
+        let wakes = PendingWakes::default();
+        for job in node.moves.running() {
+            let is_silent = now - job.heard_ms.load(Ordering::Relaxed) > most;
+            let client = job.client.filter(|_| is_silent);
+            if let Some(client) = client.and_then(|id| server.clients.find(id)) {
+                server.mailboxes.signal(&client, Signal::Kill, &wakes);
+            }
+        }
+        server.mailboxes.wake(&wakes);
     }
 
     fn feed(&mut self, event: Event) {
@@ -149,6 +175,15 @@ impl BusDriver {
     fn take_in(&mut self, stream: TcpStream) {
         let addresses = stream.peer_addr().and_then(|peer| Ok((peer, stream.local_addr()?)));
         let Ok((peer, local)) = addresses else { return };
+        let allowed = self.start.server.config.get(CLUSTER_BUS_ALLOW);
+        let is_allowed = match allowed.are_none() {
+            true => peer.ip().to_canonical().is_loopback() || !self.is_protected(),
+            false => allowed.contain(peer.ip()),
+        };
+        if !is_allowed {
+            self.note_stranger(peer.ip().to_canonical());
+            return;
+        }
         let accepted = self.links.keys().filter(|link| matches!(link, LinkId::From(_))).count();
         if accepted >= ACCEPTED_MAX {
             return;
@@ -162,6 +197,26 @@ impl BusDriver {
             peer: peer.ip().to_canonical(),
             local: local.ip().to_canonical(),
         });
+    }
+
+    /// Whether peers of other machines are kept out until something says who may come.
+    fn is_protected(&self) -> bool {
+        let config = &self.start.server.config;
+        config.get(CLUSTER_BUS_PORT_PROTECTED_MODE) && !config.get(TLS_CLUSTER)
+    }
+
+    /// A peer was turned away that `cluster-bus-allow` does not name. Of very many a few are told.
+    fn note_stranger(&mut self, address: IpAddr) {
+        let server = self.start.server;
+        let now_us = server.keyspace.clock().monotonic_us();
+        if now_us >= self.tells_of_strangers_us {
+            self.tells_of_strangers_us = now_us + BETWEEN_NOTES_US;
+            log_warning!(
+                server.log,
+                "A connection to the cluster bus from {address} was closed: cluster-bus-allow \
+                 does not name it"
+            );
+        }
     }
 
     fn keep(&mut self, link: LinkId, bus_link: BusLink) {
@@ -202,7 +257,8 @@ impl BusDriver {
                 server.mailboxes.wake(&wakes);
             }
             Action::Follow { primary, ip: Some(ip), port } => {
-                let port = self.replication_port(primary).unwrap_or(port);
+                let ClusterStart { server, node, .. } = self.start;
+                let port = node.replication_port(server, primary).unwrap_or(port);
                 self.leave(RoleJob::Follow(PrimaryAddress { host: ip.to_string(), port }));
             }
             // The address comes with the primary's next packet.
@@ -215,18 +271,8 @@ impl BusDriver {
             Action::DropKeys { slots } => {
                 self.leave(RoleJob::Drop(slots.iter().map(cluster::Slot::get).collect()));
             }
-            Action::DropAll => self.leave(RoleJob::Drop((0..cluster::SLOTS).collect())),
             Action::Log { text } => log_notice!(server.log, "{text}"),
         }
-    }
-
-    /// The port for replicas of a primary: that of TLS where replication goes by TLS.
-    fn replication_port(&self, primary: NodeId) -> Option<u16> {
-        let records = self.start.node.look(|cluster| cluster.records())?;
-        let record = records.iter().find(|record| record.id == primary)?;
-        let is_encrypted = self.start.server.config.get(TLS_REPLICATION);
-        let port = if is_encrypted { record.tls_port } else { record.tcp_port };
-        (port != 0).then_some(port)
     }
 
     fn send(&mut self, link: LinkId, bytes: Vec<u8>) {

@@ -8,11 +8,15 @@
 mod driver;
 mod file;
 mod link;
+mod moves;
 mod node;
 mod roles;
 mod routes;
 mod settings;
 mod start;
 
+pub(crate) use moves::{
+    MoveDirection, MoveJob, MoveRequest, MoveState, SlotImport, SlotMoves, start_export,
+};
 pub(crate) use node::{ClusterNode, World};
 pub(crate) use start::{BusSockets, ClusterStart};

@@ -10,17 +10,25 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use base::Random;
 use base::io_error_text::plain;
-use cluster::{Action, Cluster, Event, Kind, LinkId, Moment, NodesFile, Order, OrderError};
+use cluster::{
+    Action, Cluster, Event, Kind, LinkId, Moment, NodeId, NodeRecord, NodesFile, Order, OrderError,
+    Slot,
+};
+use config::SaveBehavior;
+use config::settings::{CLUSTER_CONFIG_SAVE_BEHAVIOR, TLS_REPLICATION};
 use engine::clients::mailbox::PendingWakes;
 use engine::clients::registry::{Signal, client_flags};
 use engine::limits::routing::RouteTable;
 use engine::observe::pubsub::{MessageBus, Space};
 use engine::runtime::background::wait_for;
 use engine::runtime::log::log_warning;
-use keyspace::Acquisition;
+use engine::session::lost_channels::tell_of_lost_channels;
+use keyspace::{Acquisition, PartitionIndex};
+use replication::replica::{PrimaryAddress, ReplicaofTarget};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::file::StateFile;
+use super::moves::SlotMoves;
 use super::{routes, settings};
 use crate::net::network::Network;
 
@@ -30,6 +38,8 @@ pub(super) enum BusMail {
     Actions(Vec<Action>),
     /// What a client here has published.
     Event(Event),
+    /// Keys of these slots are not wanted here.
+    Drop(Vec<PartitionIndex>),
 }
 
 /// This server as a node of a cluster, if it is one.
@@ -41,6 +51,8 @@ pub(crate) struct ClusterNode {
     /// One table at a time is published.
     publishing: Mutex<()>,
     pub(crate) counts: BusCounts,
+    /// Slots on their way from here and to here.
+    pub(crate) moves: SlotMoves,
     pub(crate) links: Mutex<BTreeMap<LinkId, Arc<LinkFigures>>>,
 }
 
@@ -50,6 +62,8 @@ struct NodeCore {
     sender: UnboundedSender<BusMail>,
     /// What the engine had changed when a table was last made of it.
     published: u64,
+    /// A text that could not be written to the file, and is to be tried again.
+    unsaved: Option<String>,
 }
 
 /// Packets by their type, and what became of links.
@@ -89,7 +103,7 @@ impl ClusterNode {
         let settings = settings::of_engine(server);
         let random = Random::from_entropy();
         let (cluster, actions) = Cluster::start(settings, read, moment(server), random);
-        let core = NodeCore { cluster, file, sender, published: 0 };
+        let mut core = NodeCore { cluster, file, sender, published: 0, unsaved: None };
         core.leave(server, actions);
         assert!(self.mail.set(core.sender.clone()).is_ok(), "there is one node in a process");
         assert!(self.core.set(Mutex::new(core)).is_ok(), "there is one node in a process");
@@ -134,6 +148,59 @@ impl ClusterNode {
         let Some(mut core) = self.lock() else { return };
         let actions = core.cluster.set(moment(server), settings::of_engine(server));
         core.leave(server, actions);
+        drop(core);
+        // A table by which something is lost is left to the thread that may wait.
+        self.publish_if(server, World::Going);
+    }
+
+    /// Has the keys of slots deleted that are served elsewhere.
+    pub(super) fn drop_slots(&self, slots: Vec<PartitionIndex>) {
+        if let Some(mail) = self.mail.get() {
+            // The driver ends with the process.
+            let _ = mail.send(BusMail::Drop(slots));
+        }
+    }
+
+    /// Slots of other nodes of which there are keys here, left by a move that did not come to its
+    /// end. Only a primary has any.
+    pub(super) fn strays(&self, server: &Network) -> Vec<PartitionIndex> {
+        let has_keys = |slot: &Slot| server.keyspace.population(slot.get()) > 0;
+        let found = self.look(|cluster| {
+            let is_open = |slot: &Slot| cluster.open_slots().any(|(open, _)| open == *slot);
+            let me = cluster.my_id();
+            let is_stray = |slot: &Slot| {
+                has_keys(slot)
+                    && cluster.owner(*slot).is_some_and(|owner| owner != me)
+                    && !is_open(slot)
+            };
+            let slots = Slot::all().filter(is_stray).map(Slot::get);
+            cluster.is_primary().then(|| slots.collect::<Vec<_>>())
+        });
+        found.flatten().unwrap_or_default()
+    }
+
+    /// The port for replicas of a primary: that of TLS where replication goes by TLS.
+    pub(super) fn replication_port(&self, server: &Network, primary: NodeId) -> Option<u16> {
+        let record = self.record(primary)?;
+        let is_encrypted = server.config.get(TLS_REPLICATION);
+        let port = if is_encrypted { record.tls_port } else { record.tcp_port };
+        (port != 0).then_some(port)
+    }
+
+    /// Whom the data are to follow by what the engine says now; nothing where it knows no address.
+    pub(super) fn replication_target(&self, server: &Network) -> Option<ReplicaofTarget> {
+        let Some(primary) = self.look(|cluster| cluster.my_primary())? else {
+            let leads = self.look(|cluster| cluster.is_primary())?;
+            return leads.then_some(ReplicaofTarget::NoOne);
+        };
+        let host = self.record(primary)?.ip?.to_string();
+        let port = self.replication_port(server, primary)?;
+        Some(ReplicaofTarget::Primary(PrimaryAddress { host, port }))
+    }
+
+    fn record(&self, id: NodeId) -> Option<NodeRecord> {
+        let records = self.look(|cluster| cluster.records())?;
+        records.into_iter().find(|record| record.id == id)
     }
 
     /// Has the gates go by what the engine says now. Not for workers, unless they have the world:
@@ -161,6 +228,10 @@ impl ClusterNode {
             if is_lost {
                 review_waiting(server);
             }
+            let now = server.routing.table();
+            tell_of_lost_channels(server, |slot| present.hands_over(&now, slot));
+            let changes = |slot| present.hands_over(&now, slot) || now.hands_over(&present, slot);
+            server.slot_stats.reset(changes);
         }
         if let Some(mut core) = self.lock() {
             core.published = generation;
@@ -197,25 +268,46 @@ fn review_waiting(server: &Network) {
 }
 
 impl NodeCore {
+    /// Writes what is not in the file yet.
+    fn save(&mut self, server: &Network) {
+        let Some(text) = &self.unsaved else { return };
+        let Err(error) = self.file.write(text) else {
+            self.unsaved = None;
+            return;
+        };
+        log_warning!(
+            server.log,
+            "Could not save the cluster configuration file: {}",
+            plain(&error)
+        );
+        if server.config.get(CLUSTER_CONFIG_SAVE_BEHAVIOR) == SaveBehavior::Sync {
+            server.log.write_last("Fatal: can't update cluster config file.");
+            std::process::exit(1);
+        }
+    }
+
     /// Writes down what is promised, and leaves the rest to the driver.
-    fn leave(&self, server: &Network, mut actions: Vec<Action>) {
+    fn leave(&mut self, server: &Network, mut actions: Vec<Action>) {
         if let Some(Action::Persist { text, .. }) = actions.first() {
-            if let Err(error) = self.file.write(text) {
-                log_warning!(
-                    server.log,
-                    "Could not save the cluster configuration file: {}",
-                    plain(&error)
-                );
-                server.log.write_last("Fatal: can't update cluster config file.");
-                std::process::exit(1);
-            }
+            self.unsaved = Some(text.clone());
             actions.remove(0);
+        }
+        self.save(server);
+        if self.unsaved.is_some() {
+            // What is not on disk may be forgotten, and a vote given twice.
+            actions.retain(|action| !is_vote(action));
         }
         if !actions.is_empty() {
             // The driver ends with the process.
             let _ = self.sender.send(BusMail::Actions(actions));
         }
     }
+}
+
+/// Whether an action gives a vote.
+fn is_vote(action: &Action) -> bool {
+    let Action::Send { bytes, .. } = action else { return false };
+    bytes.get(12..14) == Some(&(Kind::AuthAck as u16).to_be_bytes()[..])
 }
 
 /// The time, as the engine is told it.

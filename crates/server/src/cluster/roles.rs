@@ -81,14 +81,37 @@ pub(super) fn run(start: ClusterStart, jobs: &Receiver<RoleJob>) {
             RoleJob::Lead => {
                 change_role(start, &ReplicaofTarget::NoOne, true);
                 start.node.publish(start.server, World::Going);
+                drop_keys(start, start.node.strays(start.server));
             }
             RoleJob::Pause(length) => held = Some(pause(start, length)),
             RoleJob::Resume => held = None,
-            RoleJob::Drop(slots) => {
-                let server = start.server;
-                server.threads.background.spawn_visit(move |lane| drop_slots(server, &slots, lane));
-            }
+            RoleJob::Drop(slots) => drop_keys(start, slots),
         }
+    }
+}
+
+impl ClusterStart {
+    /// Gives the data the role that the node has just decided on, with the world that the caller
+    /// has: whoever is answered behind this finds it. What cannot be done here is left to the
+    /// thread of roles, which has a job for it in any case.
+    pub(crate) fn settle_role(self, world: Acquisition, may_let_go: bool) -> Acquisition {
+        let Self { server, links, node } = self;
+        let Some(target) = node.replication_target(server) else { return world };
+        if target == ReplicaofTarget::NoOne && !server.replica_role.is_replica() {
+            return world;
+        }
+        let change = RoleChange { target, client: CLIENT, may_let_go };
+        let (world, _) = links.replicaof(server, change, world);
+        node.publish(server, World::Stopped);
+        world
+    }
+}
+
+/// Deletes keys of slots in the background.
+fn drop_keys(start: ClusterStart, slots: Vec<PartitionIndex>) {
+    let server = start.server;
+    if !slots.is_empty() {
+        server.background.spawn_visit(move |lane| drop_slots(server, &slots, lane));
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use cluster::{Cluster, NodeId, NodeRecord, OpenSlot, SLOTS};
 use config::settings::{
-    CLUSTER_ALLOW_PUBSUBSHARD_WHEN_DOWN, CLUSTER_ALLOW_READS_WHEN_DOWN,
+    CLUSTER_ALLOW_CROSS_SLOT, CLUSTER_ALLOW_PUBSUBSHARD_WHEN_DOWN, CLUSTER_ALLOW_READS_WHEN_DOWN,
     CLUSTER_PREFERRED_ENDPOINT_TYPE,
 };
 use config::{Config, EndpointType};
@@ -40,6 +40,7 @@ pub(super) fn of(cluster: &Cluster, config: &Config) -> RouteTable {
         nodes: records.iter().map(|record| node(record, config)).collect(),
         is_up: cluster.is_ok(),
         reads_when_down: config.get(CLUSTER_ALLOW_READS_WHEN_DOWN),
+        allows_cross_slot: config.get(CLUSTER_ALLOW_CROSS_SLOT),
         channels_when_down: config.get(CLUSTER_ALLOW_PUBSUBSHARD_WHEN_DOWN),
         ..RouteTable::default()
     }
@@ -51,5 +52,5 @@ fn node(record: &NodeRecord, config: &Config) -> RouteNode {
         EndpointType::Hostname => record.aux.hostname.clone().unwrap_or_else(|| "?".to_owned()),
         EndpointType::Unknown => String::new(),
     };
-    RouteNode { endpoint, tcp_port: record.tcp_port, tls_port: record.tls_port }
+    RouteNode { name: record.id.to_string(), endpoint, tcp_port: record.tcp_port, tls_port: record.tls_port }
 }

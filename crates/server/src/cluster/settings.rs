@@ -5,8 +5,9 @@
 use cluster::Settings;
 use config::settings::{
     CLUSTER_ALLOW_REPLICA_MIGRATION, CLUSTER_ANNOUNCE_BUS_PORT, CLUSTER_ANNOUNCE_HOSTNAME,
+    CLUSTER_ANNOUNCE_HUMAN_NODENAME,
     CLUSTER_ANNOUNCE_IP, CLUSTER_ANNOUNCE_PORT, CLUSTER_ANNOUNCE_TLS_PORT, CLUSTER_BLACKLIST_TTL,
-    CLUSTER_MANUAL_FAILOVER_TIMEOUT, CLUSTER_MIGRATION_BARRIER, CLUSTER_NODE_TIMEOUT, CLUSTER_PORT,
+    CLUSTER_MANUAL_FAILOVER_TIMEOUT, CLUSTER_MIGRATION_BARRIER, CLUSTER_NODE_TIMEOUT, CLUSTER_PING_INTERVAL, CLUSTER_PORT,
     CLUSTER_REPLICA_NO_FAILOVER, CLUSTER_REPLICA_VALIDITY_FACTOR, CLUSTER_REQUIRE_FULL_COVERAGE,
     PORT, REPL_PING_REPLICA_PERIOD, TLS_CLUSTER, TLS_PORT,
 };
@@ -22,6 +23,7 @@ pub(super) fn of_engine(server: &Network) -> Settings {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let or = |announced: u16, own: u16| if announced == 0 { own } else { announced };
     let hostname = config.get(CLUSTER_ANNOUNCE_HOSTNAME);
+    let human_name = config.get(CLUSTER_ANNOUNCE_HUMAN_NODENAME);
     let (port, tls_port) = (config.get(PORT), config.get(TLS_PORT));
     Settings {
         node_timeout: config.get(CLUSTER_NODE_TIMEOUT),
@@ -34,6 +36,8 @@ pub(super) fn of_engine(server: &Network) -> Settings {
         ban_length: config.get(CLUSTER_BLACKLIST_TTL).saturating_mul(1000),
         manual_failover_timeout: config.get(CLUSTER_MANUAL_FAILOVER_TIMEOUT),
         ip: text(&config.get(CLUSTER_ANNOUNCE_IP)).parse().ok(),
+        human_name: (!human_name.is_empty()).then(|| text(&human_name)),
+        ping_interval: config.get(CLUSTER_PING_INTERVAL),
         hostname: (!hostname.is_empty()).then(|| text(&hostname)),
         tcp_port: or(config.get(CLUSTER_ANNOUNCE_PORT), port),
         tls_port: or(config.get(CLUSTER_ANNOUNCE_TLS_PORT), tls_port),

@@ -3,13 +3,14 @@
 //! Invariant: what keeps the node from starting is told before a client is served, and peers are
 //! let in once the data are loaded.
 
-use std::net::TcpListener;
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::mpsc::channel;
 use std::thread::Builder;
 
 use base::io_error_text::plain;
 use cluster::{Order, Slot, SlotSet};
-use config::settings::{BIND, TLS_CLUSTER};
+use config::Config;
+use config::settings::{BIND, CLUSTER_BUS_ALLOW, TLS_CLUSTER};
 use engine::limits::routing::RouteTable;
 use engine::runtime::log::log_notice;
 use keyspace::Keyspace;
@@ -19,6 +20,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use super::driver::BusDriver;
 use super::file::StateFile;
 use super::node::{BusMail, ClusterNode, World};
+use super::roles::RoleJob;
 use super::{roles, settings};
 use crate::links::Links;
 use crate::net::listeners::bind_for;
@@ -61,6 +63,13 @@ impl ClusterStart {
         for (address, _) in &bound {
             log_notice!(server.log, "The cluster bus listens on {address}");
         }
+        if bound.iter().any(|(address, _)| is_public(*address)) && !is_guarded(&server.config) {
+            log_notice!(
+                server.log,
+                "Whoever reaches the cluster bus can read and change the cluster: name the nodes' \
+                 addresses by cluster-bus-allow, or set tls-cluster"
+            );
+        }
         let mail = node.open(server, file, read);
         server.pushes.set_bus(node);
         // Clients that come before the first table is made are told that nothing is served.
@@ -73,6 +82,8 @@ impl ClusterStart {
     pub(crate) fn begin(self, bus: BusSockets, runtime: Runtime) -> Result<(), String> {
         self.own_loaded_slots();
         let (jobs, received) = channel();
+        // The receiver lives in the thread that is begun below.
+        let _ = jobs.send(RoleJob::Drop(self.node.strays(self.server)));
         let fail =
             |why: std::io::Error| format!("Cannot start the cluster's threads: {}", plain(&why));
         let named = |name: &str| Builder::new().name(name.to_owned());
@@ -103,6 +114,22 @@ impl ClusterStart {
         }
         node.order(server, &Order::AddSlots(slots), World::Going)
             .expect("the slots were just seen to have no owner");
+    }
+}
+
+/// Whether something keeps strangers from the bus.
+fn is_guarded(config: &Config) -> bool {
+    config.get(TLS_CLUSTER) || !config.get(CLUSTER_BUS_ALLOW).are_none()
+}
+
+/// Whether others than this machine and its private networks may reach an address. One that stands
+/// for all addresses of the machine may be reached by anybody.
+fn is_public(address: SocketAddr) -> bool {
+    match address.ip().to_canonical() {
+        IpAddr::V4(ip) => !(ip.is_loopback() || ip.is_private() || ip.is_link_local()),
+        IpAddr::V6(ip) => {
+            !(ip.is_loopback() || ip.is_unique_local() || ip.is_unicast_link_local())
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use base::io_error_text::plain;
 use config::settings::{
-    ACL_PUBSUB_DEFAULT, APPENDONLY, DIR, LATENCY_MONITOR_THRESHOLD, MAXCLIENTS, SANDBOX,
+    ACL_PUBSUB_DEFAULT, APPENDONLY, CLUSTER_ENABLED, CLUSTER_SLOT_STATS_ENABLED, DIR, LATENCY_MONITOR_THRESHOLD, MAXCLIENTS, SANDBOX,
     WORKER_THREADS,
 };
 use config::{AclPubsubDefault, Config, Draft, DraftedOption, SetError};
@@ -177,6 +177,16 @@ const EFFECTS: &[ConfigEffect] = &[
         apply: |server| server.links.configure(server),
         ..PLAIN
     },
+    // Figures of hash slots are kept, or not.
+    ConfigEffect {
+        of: &["cluster-slot-stats-enabled"],
+        at_start: true,
+        apply: |server| {
+            let is_wanted = server.config.get(CLUSTER_SLOT_STATS_ENABLED);
+            server.slot_stats.set(is_wanted && server.config.get(CLUSTER_ENABLED));
+        },
+        ..PLAIN
+    },
     // The node of the cluster is told.
     ConfigEffect {
         of: &[
@@ -186,6 +196,8 @@ const EFFECTS: &[ConfigEffect] = &[
             "cluster-announce-tls-port",
             "cluster-announce-bus-port",
             "cluster-announce-hostname",
+            "cluster-announce-human-nodename",
+            "cluster-ping-interval",
             "cluster-preferred-endpoint-type",
             "cluster-replica-validity-factor",
             "cluster-replica-no-failover",
@@ -194,6 +206,7 @@ const EFFECTS: &[ConfigEffect] = &[
             "cluster-require-full-coverage",
             "cluster-allow-reads-when-down",
             "cluster-allow-pubsubshard-when-down",
+            "cluster-allow-cross-slot",
             "cluster-blacklist-ttl",
             "cluster-manual-failover-timeout",
         ],

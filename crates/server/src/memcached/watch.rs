@@ -146,7 +146,7 @@ pub(crate) fn write_lines(
 ) {
     let lines = deliveries.iter().filter_map(|delivery| match delivery {
         Delivery::Messages(lines) => Some(&**lines),
-        Delivery::Notices(_) => None,
+        Delivery::Notices(_) | Delivery::Rerouted(_) => None,
     });
     for line in lines.flatten() {
         if out.len() + line.len() > BACKLOG {

@@ -181,7 +181,7 @@ fn nodes_that_meet_one_node_know_all_and_agree() {
         world.order(index, &Order::AddSlots(Slot::all().filter(slots).collect()));
     }
     for index in 1..4 {
-        let order = Order::Meet { ip: world::ip(0), bus_port: world::BUS_PORT };
+        let order = Order::Meet { ip: world::ip(0), port: 6379, bus_port: world::BUS_PORT };
         world.order(index, &order);
     }
     world.run_for(8000);

@@ -78,6 +78,28 @@ fn slots_move_only_between_primaries_that_are_known() {
     }
 }
 
+/// Slots that were handed over are the new owner's everywhere, under an epoch of its own.
+#[test]
+fn slots_that_are_claimed_are_the_new_owners_everywhere() {
+    let mut world = World::new(Random::from_seed(17), 3, 1, false);
+    world.run_for(4000);
+    let (from, to) = (world.id(0), world.id(1));
+    let slots: SlotSet = world.cluster(0).my_slots().iter().take(3).collect();
+    let claim = Order::Claim { slots: slots.clone(), from };
+    let refused = world.refusal(4, &claim);
+    assert_eq!(refused, "Please use SETSLOT only with masters.");
+    world.order(1, &claim);
+    assert!(world.refusal(1, &claim).ends_with("is another node's by now"));
+    let epoch = world.cluster(1).my_epoch();
+    assert!(epoch > world.cluster(0).my_epoch() && epoch > world.cluster(2).my_epoch());
+    world.run_for(4000);
+    for machine in 0..6 {
+        let cluster = world.cluster(machine);
+        assert!(slots.iter().all(|slot| cluster.owner(slot) == Some(to)), "{machine}");
+    }
+    assert!(!world.cluster(0).my_slots().is_empty() && world.cluster(0).is_primary());
+}
+
 #[test]
 fn a_node_that_one_node_forgets_is_forgotten_by_all_and_stays_so() {
     let mut world = World::new(Random::from_seed(14), 3, 1, false);

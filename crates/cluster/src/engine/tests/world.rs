@@ -405,7 +405,7 @@ impl World {
             Action::Deliver { channel, message, is_sharded } => {
                 self.delivered.push((machine, channel, message, is_sharded));
             }
-            Action::DropKeys { .. } | Action::DropAll => {}
+            Action::DropKeys { .. } => {}
         }
     }
 

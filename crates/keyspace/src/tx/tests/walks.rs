@@ -154,6 +154,38 @@ fn three_walks_mind_their_own_cuts() {
 }
 
 #[test]
+fn a_walk_of_some_partitions_touches_no_other() {
+    let keyspace = keyspace();
+    let keys: [&[u8]; 2] = [b"a", b"b"];
+    let mut tx = on(keyspace, &keys);
+    keys.iter().for_each(|key| _ = set(&mut tx, key, b"before"));
+    drop(tx);
+    let partition = keyspace.locate(b"a").partition();
+    assert_ne!(partition, keyspace.locate(b"b").partition());
+    let saved = Saved::default();
+    let sink = Sink(Arc::clone(&saved));
+    let mut grant = Acquisition::of_world(keyspace);
+    assert!(grant.poll(Waker::noop()).is_ready(), "nobody is inside");
+    let walk = Walk::begin_of(&mut grant, Box::new(sink.clone()), [partition].into());
+    let walk = walk.expect("a bit is free");
+    drop(grant);
+    let mut tx = on(keyspace, &keys);
+    set(&mut tx, b"b", b"after");
+    assert_eq!(take(&saved), []);
+    set(&mut tx, b"a", b"after");
+    drop(tx);
+    finish(keyspace, &walk, &sink);
+    assert_eq!(take(&saved), [expected(0, b"a", b"before")]);
+    // The bit is free, and all marks agree.
+    let (walk, saved) = cut(keyspace);
+    finish(keyspace, &walk, &Sink(Arc::clone(&saved)));
+    let mut saved = take(&saved);
+    saved.sort();
+    assert_eq!(saved, keys.map(|key| expected(0, key, b"after")));
+    audit(keyspace);
+}
+
+#[test]
 fn what_is_flushed_is_saved_by_every_walk_and_freed() {
     let keyspace = keyspace();
     let keys: [&[u8]; 3] = [b"a", b"b", b"c"];

@@ -9,7 +9,7 @@ use engine::clients::registry::client_flags;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use super::{info, nodes, orders, shards, slot_keys};
+use super::{declared_moves, info, nodes, orders, shards, slot_keys, slot_stats};
 use crate::control::context::{Context, ControlCommand, ControlHandler, Next};
 use crate::control::help::{self, container};
 use crate::server::Server;
@@ -88,6 +88,11 @@ const CLUSTER: ControlCommand = Command {
         ..Spec::BASE
     },
     subcommands: &[
+        declared_moves::CANCELSLOTMIGRATIONS,
+        declared_moves::GETSLOTMIGRATIONS,
+        declared_moves::MIGRATESLOTS,
+        declared_moves::MIGRATION,
+        declared_moves::SYNCSLOTS,
         offered(
             orders::add_slots,
             Spec {
@@ -438,7 +443,7 @@ const CLUSTER: ControlCommand = Command {
             },
         ),
         offered(
-            |context, _, _| read(context, slot_keys::slot_stats),
+            |context, _, _| read(context, slot_stats::slot_stats),
             Spec {
                 name: "SLOT-STATS",
                 since: "8.2.0",
@@ -459,7 +464,7 @@ const CLUSTER: ControlCommand = Command {
     run: container,
 };
 
-const fn offered(run: ControlHandler, spec: Spec) -> ControlCommand {
+pub(super) const fn offered(run: ControlHandler, spec: Spec) -> ControlCommand {
     Command { spec, subcommands: &[], run }
 }
 
@@ -473,7 +478,7 @@ pub(super) fn enabled(context: &Context<'_>) -> Result<&'static Server, Refusal>
 /// What looks at the node, which may be in the middle of a write of its file.
 type NodeLook = fn(&Server, Args<'_>, &mut Reply<'_>) -> Result<(), Refusal>;
 
-fn read(context: &Context<'_>, look: NodeLook) -> Result<Next, Refusal> {
+pub(super) fn read(context: &Context<'_>, look: NodeLook) -> Result<Next, Refusal> {
     let server = enabled(context)?;
     Ok(Next::offload(move |_, args, reply| look(server, args, reply)))
 }

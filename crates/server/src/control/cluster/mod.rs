@@ -3,11 +3,15 @@
 //! Invariant: on a server that is no node of a cluster every command says so.
 
 mod declared;
+mod declared_moves;
 mod info;
+mod moves;
 mod nodes;
 mod orders;
 mod parse;
 mod shards;
 mod slot_keys;
+mod slot_stats;
+mod sync_slots;
 
 pub(crate) use declared::COMMANDS;

@@ -18,7 +18,8 @@ pub(super) fn nodes(
     is_encrypted: bool,
     reply: &mut Reply<'_>,
 ) -> Result<(), Refusal> {
-    let records = server.cluster.look(|cluster| cluster.records()).unwrap_or_default();
+    let all = |cluster: &mut Cluster| [cluster.records(), cluster.handshakes()].concat();
+    let records = server.cluster.look(all).unwrap_or_default();
     let text: String = records.iter().map(|record| line(record, is_encrypted) + "\n").collect();
     reply.verbatim(b"txt", text.as_bytes());
     Ok(())

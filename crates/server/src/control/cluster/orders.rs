@@ -9,8 +9,10 @@ use base::number::parse_i64;
 use cluster::{Forcing, Order, SlotChange, SlotSet};
 use commands::arguments::is;
 use commands::errors::{NOT_AN_INTEGER, SYNTAX, wrong_arity};
+use engine::clients::mailbox::PendingWakes;
+use engine::commit::publish::commit;
 use engine::runtime::background::wait_for_client;
-use keyspace::{Acquisition, Refusal};
+use keyspace::{Acquisition, Refusal, Tx, TxOptions};
 use proto::{Args, Reply};
 
 use super::declared::enabled;
@@ -30,15 +32,52 @@ fn carry_out(
 ) -> Result<Next, Refusal> {
     let server = enabled(context)?;
     let Some(unit) = &mut context.unit else {
-        return Ok(Next::offload_with_locks(move |_, _, reply| {
+        return Ok(Next::offload_with_locks(move |lane, _, reply| {
             let mut world = Acquisition::of_world(server.keyspace);
             wait_for_client(server.keyspace, &mut world)?;
-            give(server, &make(server), reply)
+            let order = make(server);
+            give(server, &order, reply)?;
+            drop(settle(server, &order, Settling { lane, may_let_go: true }, world));
+            Ok(())
         }));
     };
     unit.tx.require_world()?;
-    give(server, &make(server), reply)?;
+    let order = make(server);
+    give(server, &order, reply)?;
+    let settling = Settling { lane: unit.tx.lane(), may_let_go: !unit.has_changed() };
+    unit.tx.lend_world(|world| (settle(server, &order, settling, world), ()));
     Ok(Next::Done)
+}
+
+/// How the data are brought in line with an order.
+struct Settling {
+    /// The lane of the thread that does it.
+    lane: usize,
+    /// Whether the world may be let go of meanwhile.
+    may_let_go: bool,
+}
+
+/// Has the data follow what was ordered, before the order is answered: the role, and of a replica
+/// that was reset that nothing is left.
+fn settle(
+    server: &'static Server,
+    order: &Order,
+    Settling { lane, may_let_go }: Settling,
+    world: Acquisition,
+) -> Acquisition {
+    let world = server.cluster_start().settle_role(world, may_let_go);
+    if !matches!(order, Order::Reset { .. }) || server.keyspace.is_empty() {
+        return world;
+    }
+    let internal = TxOptions::internal(lane, server.keyspace.clock().now_ms());
+    let mut tx = Tx::begin(world, TxOptions { heavy: true, ..internal });
+    tx.flush_all().expect("the world is held");
+    tx.note_flush();
+    tx.effects_mut().instead(&[b"FLUSHALL"]);
+    let wakes = PendingWakes::default();
+    commit(server, &wakes, &mut tx, Args::default()).expect("the world is wide enough");
+    server.mailboxes.wake(&wakes);
+    tx.into_world()
 }
 
 /// Gives an order, with the world stopped.
@@ -232,13 +271,13 @@ pub(super) fn meet(
     let address = String::from_utf8_lossy(&args[2]).into_owned();
     let is_port = |port: i64| u16::try_from(port).ok().filter(|port| *port > 0);
     let found = (address.parse::<IpAddr>().ok(), is_port(port), is_port(bus_port));
-    let (Some(ip), Some(_), Some(bus_port)) = found else {
+    let (Some(ip), Some(port), Some(bus_port)) = found else {
         return Err(Refusal::owned(format!(
             "ERR Invalid node address specified: {address}:{}",
             String::from_utf8_lossy(&args[3])
         )));
     };
-    carry_out(context, reply, move |_| Order::Meet { ip, bus_port })
+    carry_out(context, reply, move |_| Order::Meet { ip, port, bus_port })
 }
 
 pub(super) fn set_slot(

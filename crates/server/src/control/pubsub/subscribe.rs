@@ -9,6 +9,7 @@ use engine::clients::registry::SubscriptionKind;
 use engine::lane::Lane;
 use engine::observe::pubsub::Subscriptions;
 use engine::runtime::yielding::FEW;
+use engine::session::lost_channels::recheck_channel;
 use engine::session::{Session, StepContext, StepOutcome, Stepwise};
 use engine::shared::Shared;
 use keyspace::Refusal;
@@ -112,6 +113,9 @@ fn begin_one(
     });
     all.add(kind, name);
     confirm(reply, begun(kind), Some(name), counted(all, kind));
+    if kind == SubscriptionKind::ShardChannel {
+        recheck_channel(server, session, name);
+    }
 }
 
 /// Begins, or ends, a subscription to each of very many names.

@@ -425,6 +425,7 @@ impl Connection {
         let keyspace = self.worker.server.keyspace;
         let mut output = self.output();
         let begun = output.appended();
+        self.session.heed_answer(|| reply.front());
         // EXEC has left out itself what its client does not want.
         let is_made = ran.entry.spec.role == Role::Exec || ran.entry.answers_with_messages();
         if self.session.replies() || is_made {

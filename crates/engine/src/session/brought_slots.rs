@@ -1,0 +1,58 @@
+//! Hash slots that a client brings: the source of a move, whose commands are for slots that are not
+//! served here yet.
+//!
+//! Invariant: a command of such a client that fails ends its session, and with it the move: what is
+//! left out would be lost.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use keyspace::PartitionIndex;
+
+use super::Session;
+
+/// Slots on their way to this node.
+pub trait BroughtSlots: Send + Sync {
+    /// Whether a slot is one of them.
+    fn contain(&self, slot: PartitionIndex) -> bool;
+    /// A command of the client was answered by this error.
+    fn note_error(&self, line: &[u8]);
+    /// The same, as what it is.
+    fn as_any(&self) -> &dyn Any;
+}
+
+impl Session {
+    /// The client brings slots from here on. Its commands are not answered any more.
+    pub fn bring(&mut self, slots: Arc<dyn BroughtSlots>) {
+        self.rare_state.get_or_insert_default().brought = Some(slots);
+        self.reply_mode.switch_off();
+    }
+
+    /// What the client brings, if it does.
+    pub fn brought(&self) -> Option<&Arc<dyn BroughtSlots>> {
+        self.rare_state.as_ref()?.brought.as_ref()
+    }
+
+    /// Whether a slot is one that the client brings.
+    pub(crate) fn brings(&self, slot: PartitionIndex) -> bool {
+        self.brought().is_some_and(|slots| slots.contain(slot))
+    }
+
+    /// A command was answered so.
+    #[inline]
+    pub fn heed_answer<'a>(&mut self, answer: impl FnOnce() -> &'a [u8]) {
+        if self.rare_state.is_some() {
+            self.heed_failure(answer());
+        }
+    }
+
+    #[cold]
+    fn heed_failure(&mut self, answer: &[u8]) {
+        if answer.first() == Some(&b'-')
+            && let Some(slots) = self.brought()
+        {
+            slots.note_error(answer);
+            self.closing = true;
+        }
+    }
+}

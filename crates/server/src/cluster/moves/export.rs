@@ -1,0 +1,428 @@
+//! The source of a move: a thread that sends the snapshot of some slots, the writes behind it, and
+//! at last the slots themselves.
+//!
+//! Invariants: writers that are held go on when the thread is over, whatever came of the move; the
+//! slots are this node's until the target's claim is heard on the bus.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::{Builder, sleep};
+use std::time::Duration;
+
+use base::io_error_text::plain;
+use base::number::format_i64;
+use cluster::NodeRecord;
+use config::settings::{
+    CLUSTER_MANUAL_FAILOVER_TIMEOUT, CLUSTER_SLOT_MOVE_BUFFER_LIMIT, CLUSTER_SLOT_MOVE_RATE,
+    MASTERAUTH, MASTERUSER, REPL_TIMEOUT, SLOT_MIGRATION_MAX_FAILOVER_REPL_BYTES,
+};
+use engine::journal::{DurabilityLevel, ReaderId};
+use engine::limits::pause::Ticket;
+use engine::runtime::background::{BackgroundAccess, wait_for};
+use engine::runtime::log::log_notice;
+use keyspace::{Acquisition, EntryBox, PartitionIndex, Walk};
+use proto::args::encode_command;
+use proto::{Limits, Progress, RequestParser};
+
+use super::slot_stream::{ChangedEntries, SlotReader, SlotStream, select};
+use super::{MoveJob, MoveState};
+use crate::cluster::start::ClusterStart;
+
+/// A connection may take so long to be made, and a write to be taken.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// So long a look at what the target says waits for it where nothing else is to be done.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// The target is told so often that this end is there.
+const BETWEEN_ACKS_MS: i64 = 1000;
+
+/// So many entries are copied under one hold of their partition.
+const ENTRIES_OF_HOLD: usize = 64;
+
+/// Begins the thread of a move from here.
+pub(crate) fn start_export(start: ClusterStart, job: Arc<MoveJob>) -> std::io::Result<()> {
+    let work = move || run(start, &job);
+    Builder::new().name("slot-move".to_owned()).spawn(work)?;
+    Ok(())
+}
+
+fn run(start: ClusterStart, job: &MoveJob) {
+    let server = start.server;
+    let ended = Export::connect(start, job).and_then(|mut export| export.run());
+    let (state, message) = match ended {
+        Ok(()) => (MoveState::Success, String::new()),
+        Err(_) if job.is_cancelled() => (MoveState::Cancelled, String::new()),
+        Err(why) => (MoveState::Failed, why),
+    };
+    job.set(server, state, &message);
+    let (name, target) = (&job.name, job.target);
+    log_notice!(server.log, "Slot migration {name} to {target}: {} {message}", state.name());
+}
+
+/// A move from here.
+struct Export<'a> {
+    start: ClusterStart,
+    job: &'a MoveJob,
+    socket: TcpStream,
+    stream: Arc<SlotStream>,
+    /// What the target has said and was not read yet.
+    heard: Vec<u8>,
+    parser: RequestParser,
+    acked_ms: i64,
+    began_us: i64,
+    sent: u64,
+    /// The database that is selected at the target.
+    selected: usize,
+}
+
+/// What the target asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TargetWord {
+    Pause,
+    Failover,
+}
+
+impl<'a> Export<'a> {
+    /// Connects, and has the target agree.
+    fn connect(start: ClusterStart, job: &'a MoveJob) -> Result<Self, String> {
+        let server = start.server;
+        let find = |records: Vec<NodeRecord>| records.into_iter().find(|it| it.id == job.target);
+        let record = start.node.look(|cluster| cluster.records()).and_then(find);
+        let place = record.and_then(|it| Some(SocketAddr::new(it.ip?, it.tcp_port)));
+        let place = place.filter(|place| place.port() != 0);
+        let place = place.ok_or("The address of the target is not known")?;
+        let lost = |error: &std::io::Error| format!("Connection to target: {}", plain(error));
+        let socket = TcpStream::connect_timeout(&place, PATIENCE).map_err(|it| lost(&it))?;
+        let options = socket.set_nodelay(true);
+        options.and_then(|()| socket.set_write_timeout(Some(PATIENCE))).map_err(|it| lost(&it))?;
+        let bytes_max = server.config.get(CLUSTER_SLOT_MOVE_BUFFER_LIMIT);
+        let clock = server.keyspace.clock();
+        let mut export = Self {
+            start,
+            job,
+            socket,
+            stream: SlotStream::new(server, job.slots.clone(), bytes_max),
+            heard: Vec::new(),
+            parser: RequestParser::new(),
+            acked_ms: clock.now_ms(),
+            began_us: clock.monotonic_us(),
+            sent: 0,
+            selected: 0,
+        };
+        export.introduce()?;
+        Ok(export)
+    }
+
+    fn introduce(&mut self) -> Result<(), String> {
+        let config = &self.start.server.config;
+        let (user, password) = (config.get(MASTERUSER), config.get(MASTERAUTH));
+        if !password.is_empty() {
+            let words: &[&[u8]] = match user.is_empty() {
+                true => &[b"AUTH", &password],
+                false => &[b"AUTH", &user, &password],
+            };
+            self.ask(words)?;
+        }
+        let (source, name) = (self.job.source.to_string(), self.job.name.clone());
+        let ranges = self.job.slots.ranges().into_iter();
+        let bounds: Vec<String> =
+            ranges.flat_map(|(first, last)| [first.to_string(), last.to_string()]).collect();
+        let words = ["CLUSTER", "SYNCSLOTS", "ESTABLISH", "SOURCE", &source, "NAME", &name];
+        let words = words.into_iter().chain(["SLOTSRANGE"]);
+        let words: Vec<&[u8]> =
+            words.chain(bounds.iter().map(String::as_str)).map(str::as_bytes).collect();
+        self.ask(&words)
+    }
+
+    /// Sends a command that is answered by OK.
+    fn ask(&mut self, words: &[&[u8]]) -> Result<(), String> {
+        self.say(words)?;
+        let deadline = self.now_us() + PATIENCE.as_micros() as i64;
+        while !self.heard.contains(&b'\n') {
+            if self.now_us() > deadline {
+                return Err("Timed out after too long with no interaction".to_owned());
+            }
+            self.read(LOOK)?;
+        }
+        let end = self.heard.iter().position(|byte| *byte == b'\n').unwrap_or(0);
+        let line: Vec<u8> = self.heard.drain(..=end).collect();
+        let line = String::from_utf8_lossy(&line).trim_end().to_owned();
+        match line.starts_with('+') {
+            true => Ok(()),
+            false => Err(format!("Received error during handshake to target: {line}")),
+        }
+    }
+
+    fn run(&mut self) -> Result<(), String> {
+        let server = self.start.server;
+        self.job.set(server, MoveState::Snapshotting, "");
+        let (walk, reader) = self.cut()?;
+        let sent = self.send_snapshot(&walk).and_then(|()| self.hand_over());
+        server.journal.detach(reader);
+        end_walk(self.start, &walk);
+        let left = std::mem::take(&mut self.stream.lock().entries);
+        left.into_iter().for_each(|(_, entry)| server.keyspace.lazy_free(entry));
+        sent
+    }
+
+    /// Begins the walk and the stream at one instant.
+    fn cut(&self) -> Result<(Arc<Walk>, ReaderId), String> {
+        let ClusterStart { server, node, .. } = self.start;
+        let mut world = Acquisition::of_world(server.keyspace);
+        wait_for(&mut world);
+        let job = self.job;
+        let is_ours = node.look(|cluster| job.slots.minus(cluster.my_slots()).is_empty());
+        if is_ours != Some(true) {
+            return Err("Slots are not served by this node.".to_owned());
+        }
+        let partitions: Vec<PartitionIndex> = job.slots.iter().map(cluster::Slot::get).collect();
+        let sink = Box::new(ChangedEntries(Arc::clone(&self.stream)));
+        let walk = Walk::begin_of(&mut world, sink, partitions.into());
+        let walk = walk.ok_or("Too many snapshots are being taken")?;
+        let reader = server.journal.name_reader();
+        let slot_reader = Box::new(SlotReader::new(&self.stream));
+        server.journal.attach(reader, slot_reader, DurabilityLevel::None);
+        Ok((walk, reader))
+    }
+
+    fn send_snapshot(&mut self, walk: &Walk) -> Result<(), String> {
+        let keyspace = self.start.server.keyspace;
+        while let Some(partition) = walk.next_partition() {
+            let mut from = Some((0, 0));
+            while let Some(place) = from {
+                let mut taken = Vec::new();
+                {
+                    let mut access = BackgroundAccess::wait(keyspace);
+                    let grant = access.acquire_next(partition);
+                    from = walk.visit(&grant, partition, place, ENTRIES_OF_HOLD, |database, it| {
+                        taken.push((database, it.duplicate(it.key(), it.deadline())));
+                    });
+                }
+                self.send_entries(walk, taken)?;
+                let changed = self.stream.take_entries()?;
+                self.send_entries(walk, changed)?;
+                self.look(Duration::ZERO)?;
+            }
+        }
+        let changed = self.stream.take_entries()?;
+        self.send_entries(walk, changed)?;
+        self.job.set(self.start.server, MoveState::Replicating, "");
+        self.say(&[b"CLUSTER", b"SYNCSLOTS", b"SNAPSHOT-EOF"])
+    }
+
+    /// Sends entries, no faster than they may be sent.
+    fn send_entries(
+        &mut self,
+        walk: &Walk,
+        entries: Vec<(usize, EntryBox)>,
+    ) -> Result<(), String> {
+        let server = self.start.server;
+        let compresses = server.keyspace.settings().compresses_dumps.load(Ordering::Relaxed);
+        let mut sent = Ok(());
+        for (physical, entry) in entries {
+            let borrowed = entry.borrow();
+            let deadline = borrowed.deadline();
+            let is_over = deadline.is_some_and(|at| at <= server.keyspace.clock().now_ms());
+            if sent.is_ok() && !is_over {
+                let mut bytes = Vec::new();
+                let database = walk.name(physical);
+                if self.selected != database {
+                    select(database, &mut bytes);
+                    self.selected = database;
+                }
+                let payload = persist::dump::dump(borrowed, compresses);
+                let millis = &mut [0; 20];
+                let millis = format_i64(deadline.unwrap_or(0), millis);
+                let words: [&[u8]; 6] =
+                    [b"RESTORE", borrowed.key(), millis, &payload, b"REPLACE", b"ABSTTL"];
+                encode_command(words.into_iter(), &mut bytes);
+                sent = self.send(&bytes).and_then(|()| self.keep_to_rate(bytes.len()));
+            }
+            server.keyspace.lazy_free(entry);
+        }
+        sent
+    }
+
+    fn keep_to_rate(&mut self, bytes: usize) -> Result<(), String> {
+        self.sent += bytes as u64;
+        loop {
+            let rate = self.start.server.config.get(CLUSTER_SLOT_MOVE_RATE) as u64;
+            let elapsed_us = u64::try_from(self.now_us() - self.began_us).unwrap_or(0);
+            let due_us = self.sent.saturating_mul(1_000_000).checked_div(rate).unwrap_or(0);
+            if due_us <= elapsed_us {
+                return Ok(());
+            }
+            sleep(Duration::from_micros(due_us - elapsed_us).min(LOOK));
+            self.look(Duration::ZERO)?;
+        }
+    }
+
+    /// Sends the writes until the target has all, and gives it the slots.
+    fn hand_over(&mut self) -> Result<(), String> {
+        let server = self.start.server;
+        loop {
+            self.send_commands()?;
+            if self.look(LOOK)? == Some(TargetWord::Pause) {
+                break;
+            }
+        }
+        self.job.set(server, MoveState::WaitingToPause, "");
+        let most = server.config.get(SLOT_MIGRATION_MAX_FAILOVER_REPL_BYTES);
+        let is_near = |waiting: usize| usize::try_from(most).is_ok_and(|most| waiting <= most);
+        while most >= 0 && !is_near(self.stream.waiting()) {
+            self.send_commands()?;
+            self.look(Duration::ZERO)?;
+        }
+        let held_us = self.now_us();
+        let _held = self.pause();
+        let timeout = i64::try_from(server.config.get(CLUSTER_MANUAL_FAILOVER_TIMEOUT));
+        let timeout_us = timeout.unwrap_or(i64::MAX).saturating_mul(1000);
+        let result = self.give_slots(held_us, timeout_us);
+        let paused_ms = (self.now_us() - held_us) / 1000;
+        self.job.paused_ms.store(paused_ms, Ordering::Relaxed);
+        result
+    }
+
+    /// Gives the slots, with the writers held for twice this time at most. What the target claims
+    /// it claims within the first half of it, counted from when it asked: so that is to be within
+    /// the first half, too.
+    fn give_slots(&mut self, held_us: i64, timeout_us: i64) -> Result<(), String> {
+        const LATE: &str = "Unpaused before failover completed";
+        let ClusterStart { server, node, .. } = self.start;
+        self.job.set(server, MoveState::FailoverPaused, "");
+        self.send_commands()?;
+        self.say(&[b"CLUSTER", b"SYNCSLOTS", b"PAUSED"])?;
+        while self.look(LOOK)? != Some(TargetWord::Failover) {
+            if self.now_us() - held_us >= timeout_us {
+                return Err(LATE.to_owned());
+            }
+        }
+        self.job.set(server, MoveState::FailoverGranted, "");
+        self.say(&[b"CLUSTER", b"SYNCSLOTS", b"FAILOVER-GRANTED"])?;
+        let job = self.job;
+        let is_claimed = || {
+            node.look(|cluster| job.slots.iter().all(|it| cluster.owner(it) == Some(job.target)))
+        };
+        while is_claimed() != Some(true) {
+            if self.now_us() - held_us >= timeout_us.saturating_mul(2) {
+                return Err(LATE.to_owned());
+            }
+            sleep(LOOK);
+        }
+        // Whoever goes on finds the table by which the slots are gone.
+        node.publish(server, crate::cluster::World::Going);
+        Ok(())
+    }
+
+    /// Holds the writers; no write comes behind that.
+    fn pause(&self) -> Ticket {
+        let server = self.start.server;
+        let ticket = server.pause.begin_own();
+        let mut world = Acquisition::of_world(server.keyspace);
+        wait_for(&mut world);
+        ticket
+    }
+
+    fn send_commands(&mut self) -> Result<(), String> {
+        let commands = self.stream.take_commands()?;
+        self.job.waiting.store(commands.len(), Ordering::Relaxed);
+        if commands.is_empty() { Ok(()) } else { self.send(&commands) }
+    }
+
+    /// Hears what the target says, says that this end is there, and finds out whether it goes on.
+    fn look(&mut self, patience: Duration) -> Result<Option<TargetWord>, String> {
+        const SILENT: &str = "Timed out after too long with no interaction";
+        let server = self.start.server;
+        if self.job.is_cancelled() {
+            return Err("Cancelled".to_owned());
+        }
+        let now = server.keyspace.clock().now_ms();
+        if now - self.acked_ms >= BETWEEN_ACKS_MS {
+            self.acked_ms = now;
+            self.say(&[b"CLUSTER", b"SYNCSLOTS", b"ACK"])?;
+        }
+        self.read(patience.max(Duration::from_micros(1)))?;
+        let silence = now - self.job.heard_ms.load(Ordering::Relaxed);
+        if silence > i64::from(server.config.get(REPL_TIMEOUT)) * 1000 {
+            return Err(SILENT.to_owned());
+        }
+        self.next_word()
+    }
+
+    fn next_word(&mut self) -> Result<Option<TargetWord>, String> {
+        loop {
+            let progress = self.parser.advance(&self.heard, &Limits::default());
+            let progress = progress.map_err(|_| "The target speaks nonsense".to_owned())?;
+            let (consumed, word) = match progress {
+                Progress::Incomplete { .. } => return Ok(None),
+                Progress::Empty { consumed } => (consumed, None),
+                Progress::Complete { consumed } => {
+                    let args = self.parser.args(&self.heard);
+                    let word = match args.get(2) {
+                        Some(b"REQUEST-PAUSE") => Some(TargetWord::Pause),
+                        Some(b"REQUEST-FAILOVER") => Some(TargetWord::Failover),
+                        _ => None,
+                    };
+                    (consumed, word)
+                }
+            };
+            self.parser.reset();
+            self.heard.drain(..consumed);
+            if word.is_some() {
+                return Ok(word);
+            }
+        }
+    }
+
+    fn read(&mut self, patience: Duration) -> Result<(), String> {
+        let mut chunk = [0; 1024];
+        // The time is above zero.
+        let _ = self.socket.set_read_timeout(Some(patience));
+        match self.socket.read(&mut chunk) {
+            Ok(0) => Err("Connection to target lost".to_owned()),
+            Ok(count) => {
+                self.heard.extend_from_slice(&chunk[..count]);
+                self.job.note_heard(self.start.server);
+                Ok(())
+            }
+            Err(error) => match error.kind() {
+                ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted => Ok(()),
+                _ => Err(format!("Connection to target lost: {}", plain(&error))),
+            },
+        }
+    }
+
+    fn say(&mut self, words: &[&[u8]]) -> Result<(), String> {
+        let mut bytes = Vec::new();
+        encode_command(words.iter().copied(), &mut bytes);
+        self.send(&bytes)
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> Result<(), String> {
+        let sent = self.socket.write_all(bytes);
+        sent.map_err(|error| format!("Connection to target lost: {}", plain(&error)))
+    }
+
+    fn now_us(&self) -> i64 {
+        self.start.server.keyspace.clock().monotonic_us()
+    }
+}
+
+/// Ends a walk, wherever it stands.
+fn end_walk(start: ClusterStart, walk: &Walk) {
+    let keyspace = start.server.keyspace;
+    walk.give_up();
+    walk.start_over();
+    while let Some(partition) = walk.next_partition() {
+        let mut from = Some((0, 0));
+        while let Some(place) = from {
+            let mut access = BackgroundAccess::wait(keyspace);
+            let grant = access.acquire_next(partition);
+            from = walk.visit(&grant, partition, place, ENTRIES_OF_HOLD, |_, _| ());
+        }
+    }
+    walk.end();
+}

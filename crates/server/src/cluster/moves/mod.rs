@@ -1,0 +1,212 @@
+//! Moves of whole hash slots to another primary: the jobs of this node, from here and to here.
+//!
+//! Invariant: of two jobs under way none has a slot of the other; a job is over once, and then
+//! stays in the list for as long as the list has room.
+
+mod export;
+mod import;
+mod slot_stream;
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use base::Random;
+use cluster::{NodeId, SlotSet};
+use config::settings::CLUSTER_SLOT_MIGRATION_LOG_MAX_LEN;
+use engine::clients::client_id::ClientId;
+
+pub(crate) use self::export::start_export;
+pub(crate) use self::import::SlotImport;
+use crate::net::network::Network;
+
+/// The moves of this node.
+#[derive(Default)]
+pub(crate) struct SlotMoves {
+    /// The newest first.
+    jobs: Mutex<VecDeque<Arc<MoveJob>>>,
+}
+
+/// A move of slots.
+pub(crate) struct MoveJob {
+    pub(crate) name: String,
+    pub(crate) direction: MoveDirection,
+    pub(crate) slots: SlotSet,
+    pub(crate) source: NodeId,
+    pub(crate) target: NodeId,
+    /// Times in Unix milliseconds.
+    pub(crate) created_ms: i64,
+    pub(crate) updated_ms: AtomicI64,
+    pub(crate) heard_ms: AtomicI64,
+    /// For how long the writers were held.
+    pub(crate) paused_ms: AtomicI64,
+    /// What waits to be sent, in bytes.
+    pub(crate) waiting: AtomicUsize,
+    progress: Mutex<(MoveState, String)>,
+    is_cancelled: AtomicBool,
+    /// The client by which the slots come.
+    pub(crate) client: Option<ClientId>,
+}
+
+/// Whether slots leave or come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MoveDirection {
+    Export,
+    Import,
+}
+
+/// How far a move is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MoveState {
+    Connecting,
+    Snapshotting,
+    Replicating,
+    WaitingToPause,
+    FailoverPaused,
+    FailoverGranted,
+    ReceivingSnapshot,
+    WaitingForPaused,
+    FailoverRequested,
+    Success,
+    Failed,
+    Cancelled,
+}
+
+impl MoveState {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Connecting => "connecting",
+            Self::Snapshotting => "snapshotting",
+            Self::Replicating => "replicating",
+            Self::WaitingToPause => "waiting-to-pause",
+            Self::FailoverPaused => "failover-paused",
+            Self::FailoverGranted => "failover-granted",
+            Self::ReceivingSnapshot => "receiving-snapshot",
+            Self::WaitingForPaused => "waiting-for-paused",
+            Self::FailoverRequested => "failover-requested",
+            Self::Success => "success",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    pub(crate) fn is_over(self) -> bool {
+        matches!(self, Self::Success | Self::Failed | Self::Cancelled)
+    }
+}
+
+/// The parties of a move, and its slots.
+#[derive(Clone, Debug)]
+pub(crate) struct MoveRequest {
+    pub(crate) name: String,
+    pub(crate) slots: SlotSet,
+    pub(crate) source: NodeId,
+    pub(crate) target: NodeId,
+}
+
+impl MoveJob {
+    pub(crate) fn new(
+        server: &Network,
+        request: MoveRequest,
+        direction: MoveDirection,
+        client: Option<ClientId>,
+    ) -> Arc<Self> {
+        let now = server.keyspace.clock().now_ms();
+        let state = match direction {
+            MoveDirection::Export => MoveState::Connecting,
+            MoveDirection::Import => MoveState::ReceivingSnapshot,
+        };
+        let MoveRequest { name, slots, source, target } = request;
+        Arc::new(Self {
+            name,
+            direction,
+            slots,
+            source,
+            target,
+            created_ms: now,
+            updated_ms: AtomicI64::new(now),
+            heard_ms: AtomicI64::new(now),
+            paused_ms: AtomicI64::new(0),
+            waiting: AtomicUsize::new(0),
+            progress: Mutex::new((state, String::new())),
+            is_cancelled: AtomicBool::new(false),
+            client,
+        })
+    }
+
+    /// The state, and what there is to say of it.
+    pub(crate) fn progress(&self) -> (MoveState, String) {
+        self.lock().clone()
+    }
+
+    pub(crate) fn state(&self) -> MoveState {
+        self.lock().0
+    }
+
+    /// Goes on to another state, unless it is over.
+    pub(crate) fn set(&self, server: &Network, state: MoveState, message: &str) {
+        let mut progress = self.lock();
+        if !progress.0.is_over() {
+            *progress = (state, message.to_owned());
+            self.updated_ms.store(server.keyspace.clock().now_ms(), Ordering::Relaxed);
+        }
+    }
+
+    /// The other end has said something.
+    pub(crate) fn note_heard(&self, server: &Network) {
+        self.heard_ms.store(server.keyspace.clock().now_ms(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn cancel(&self) {
+        self.is_cancelled.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.is_cancelled.load(Ordering::Relaxed)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, (MoveState, String)> {
+        self.progress.lock().expect("no critical section here panics")
+    }
+}
+
+impl SlotMoves {
+    /// A name for a new move.
+    pub(crate) fn new_name() -> String {
+        NodeId::random(&mut Random::from_entropy()).to_string()
+    }
+
+    /// All that are under way or remembered, the newest first.
+    pub(crate) fn all(&self) -> Vec<Arc<MoveJob>> {
+        self.lock().iter().cloned().collect()
+    }
+
+    /// Those under way.
+    pub(crate) fn running(&self) -> Vec<Arc<MoveJob>> {
+        self.lock().iter().filter(|job| !job.state().is_over()).cloned().collect()
+    }
+
+    /// Takes jobs in, unless a slot of theirs is on the move already.
+    pub(crate) fn add(&self, server: &Network, jobs: &[Arc<MoveJob>]) -> Result<(), cluster::Slot> {
+        let mut all = self.lock();
+        let running = || all.iter().filter(|job| !job.state().is_over());
+        for job in jobs {
+            if let Some(slot) = running().find_map(|other| other.slots.and(&job.slots).iter().next())
+            {
+                return Err(slot);
+            }
+        }
+        jobs.iter().for_each(|job| all.push_front(Arc::clone(job)));
+        let most = server.config.get(CLUSTER_SLOT_MIGRATION_LOG_MAX_LEN);
+        let mut over = 0;
+        all.retain(|job| {
+            over += usize::from(job.state().is_over());
+            !job.state().is_over() || over <= most
+        });
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<MoveJob>>> {
+        self.jobs.lock().expect("no critical section here panics")
+    }
+}

@@ -1,0 +1,168 @@
+//! CLUSTER SYNCSLOTS: what the source of a move says to its target, in the words of Valkey 9.
+//!
+//! Invariant: behind ESTABLISH a session's commands are answered by nothing but what the target
+//! asks for; the slots are claimed once all that came is safe in the log.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use cluster::{Cluster, NodeId, Order, SlotSet};
+use commands::arguments::is;
+use commands::errors::SYNTAX;
+use config::settings::CLUSTER_MANUAL_FAILOVER_TIMEOUT;
+use durability::aof;
+use engine::runtime::background::wait_for_client;
+use keyspace::{Acquisition, Refusal};
+use proto::{Args, Reply};
+
+use super::declared::enabled;
+use super::moves;
+use crate::cluster::{MoveDirection, MoveJob, MoveRequest, MoveState, SlotImport, World};
+use crate::control::context::{Context, Next};
+use crate::server::Server;
+
+const NOT_EMPTY: Refusal = Refusal::error("ERR Slots have keys of an earlier time");
+/// What a source says behind ESTABLISH.
+const WORDS: [&str; 4] = ["ACK", "SNAPSHOT-EOF", "PAUSED", "FAILOVER-GRANTED"];
+
+pub(super) fn sync_slots(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    const REPLICA: Refusal =
+        Refusal::error("ERR Slot migration can only be used on primary nodes.");
+    let server = enabled(context)?;
+    if context.unit.is_some() {
+        return Err(SYNTAX);
+    }
+    let word = &args[2];
+    if is(word, "ESTABLISH") {
+        if server.cluster.look(|cluster| cluster.is_primary()) != Some(true) {
+            return Err(REPLICA);
+        }
+        return establish(server, context, args, reply);
+    }
+    let Some(word) = WORDS.into_iter().find(|it| is(word, it)) else { return Err(SYNTAX) };
+    let of_nobody = || {
+        Refusal::owned(format!(
+            "ERR CLUSTER SYNCSLOTS {word} should only be used by slot migration clients"
+        ))
+    };
+    let brought = context.session()?.brought().map(Arc::clone).ok_or_else(of_nobody)?;
+    let import = brought.as_any().downcast_ref::<SlotImport>().ok_or_else(of_nobody)?;
+    import.job.note_heard(server);
+    match word {
+        "ACK" => say(reply, "ACK"),
+        "SNAPSHOT-EOF" => {
+            import.job.set(server, MoveState::WaitingForPaused, "");
+            say(reply, "REQUEST-PAUSE");
+        }
+        "PAUSED" => {
+            import.job.set(server, MoveState::FailoverRequested, "");
+            import.asked_us.store(server.keyspace.clock().monotonic_us(), Ordering::Relaxed);
+            say(reply, "REQUEST-FAILOVER");
+        }
+        _ => {
+            import.job.set(server, MoveState::FailoverGranted, "");
+            return Ok(Next::offload_with_locks(move |_, _, _| {
+                brought.as_any().downcast_ref().map_or(Ok(()), |import| claim(server, import))
+            }));
+        }
+    }
+    Ok(Next::Done)
+}
+
+fn say(reply: &mut Reply<'_>, word: &str) {
+    reply.array(3);
+    ["CLUSTER", "SYNCSLOTS", word].into_iter().for_each(|it| reply.bulk(it.as_bytes()));
+}
+
+fn establish(
+    server: &'static Server,
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    let request = read_request(server, args)?;
+    server.cluster.look(|cluster| check(cluster, &request)).ok_or(SYNTAX)??;
+    let session = context.session()?;
+    let client = Some(session.client.id);
+    let job = MoveJob::new(server, request, MoveDirection::Import, client);
+    server.cluster.moves.add(server, &[Arc::clone(&job)]).map_err(|_| {
+        Refusal::error(
+            "ERR Slot is already being imported on the target by a different migration",
+        )
+    })?;
+    let import = SlotImport::begin(server.cluster_start(), job);
+    session.bring(Arc::new(import.ok_or(NOT_EMPTY)?));
+    reply.ok();
+    Ok(Next::Done)
+}
+
+fn read_request(server: &Server, args: Args<'_>) -> Result<MoveRequest, Refusal> {
+    let id = |word: Option<&[u8]>| word.and_then(NodeId::parse).ok_or(SYNTAX);
+    let (mut source, mut name, mut slots) = (None, None, SlotSet::empty());
+    let mut index = 3;
+    while let Some(word) = args.get(index) {
+        if is(word, "SOURCE") {
+            source = Some(id(args.get(index + 1))?);
+            index += 2;
+        } else if is(word, "NAME") {
+            name = Some(id(args.get(index + 1))?.to_string());
+            index += 2;
+        } else if is(word, "SLOTSRANGE") {
+            index = moves::ranges(args, index + 1, &mut slots)?;
+        } else {
+            return Err(SYNTAX);
+        }
+    }
+    let target = server.cluster.look(|cluster| cluster.my_id()).ok_or(SYNTAX)?;
+    let (source, name) = (source.ok_or(SYNTAX)?, name.ok_or(SYNTAX)?);
+    if slots.is_empty() {
+        return Err(SYNTAX);
+    }
+    Ok(MoveRequest { name, slots, source, target })
+}
+
+fn check(cluster: &mut Cluster, request: &MoveRequest) -> Result<(), Refusal> {
+    let MoveRequest { source, target, slots, .. } = request;
+    if source == target {
+        return Err(Refusal::error("ERR Source node is target node itself"));
+    }
+    if cluster.offset(*source).is_none() {
+        return Err(Refusal::error("ERR Target node does not know the source node"));
+    }
+    if slots.iter().any(|slot| cluster.owner(slot) != Some(*source)) {
+        return Err(Refusal::error(
+            "ERR Target node does not agree about current slot ownership",
+        ));
+    }
+    if cluster.open_slots().any(|(slot, _)| slots.contains(slot)) {
+        return Err(Refusal::error("ERR Slots are being manually imported"));
+    }
+    Ok(())
+}
+
+/// Takes the slots, unless the source may go on writing to them by now.
+fn claim(server: &'static Server, import: &SlotImport) -> Result<(), Refusal> {
+    const LATE: Refusal = Refusal::error("ERR The pause of the source may be over");
+    const UNSAFE: Refusal = Refusal::error("ERR The log has not taken all that came");
+    if !aof::flush(server) {
+        return Err(UNSAFE);
+    }
+    let mut world = Acquisition::of_world(server.keyspace);
+    wait_for_client(server.keyspace, &mut world)?;
+    let asked_us = import.asked_us.load(Ordering::Relaxed);
+    let passed_us = server.keyspace.clock().monotonic_us() - asked_us;
+    let timeout = server.config.get(CLUSTER_MANUAL_FAILOVER_TIMEOUT);
+    if passed_us > i64::try_from(timeout).unwrap_or(i64::MAX).saturating_mul(1000) {
+        return Err(LATE);
+    }
+    let MoveJob { slots, source, .. } = &*import.job;
+    let order = Order::Claim { slots: slots.clone(), from: *source };
+    let done = server.cluster.order(server, &order, World::Stopped);
+    done.map_err(|why| Refusal::owned(format!("ERR {why}")))?;
+    import.note_claimed();
+    Ok(())
+}

@@ -1,0 +1,111 @@
+//! What is found right behind the OK of an operator's order to a node.
+#![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
+
+use tests::cluster::{Program, ask, ask_by, await_whole, id, meet, state};
+use tests::server::eventually;
+use tests::{Client, Oracle, Server};
+
+const PROGRAMS: [Program; 2] = [Program::Apus, Program::Stock(Oracle::Redis82)];
+
+/// A node that has all slots, and one that knows it and has nothing.
+fn pair(program: Program) -> [Server; 2] {
+    let nodes = [program.node(&[]), program.node(&[])];
+    assert_eq!(ask(&nodes[0], "CLUSTER ADDSLOTSRANGE 0 16383"), "OK");
+    meet(&nodes[1], &nodes[0]);
+    await_whole(&nodes.each_ref(), 2);
+    nodes
+}
+
+fn role(client: &mut Client) -> String {
+    let said = ask_by(client, "ROLE");
+    let word = said.lines().next().unwrap().to_owned();
+    let told = client.info("role");
+    assert!(word.contains(&told), "{word} {told}");
+    told
+}
+
+fn replicate(nodes: &[Server; 2]) -> Client {
+    let mut client = nodes[1].client();
+    let line = format!("CLUSTER REPLICATE {}", id(&nodes[0]));
+    assert_eq!(ask_by(&mut client, &line), "OK");
+    assert_eq!(role(&mut client), "slave");
+    eventually("the link is up", || client.info("master_link_status") == "up");
+    client
+}
+
+#[test]
+fn a_node_is_a_replica_when_its_order_is_answered() {
+    for program in PROGRAMS {
+        let nodes = pair(program);
+        let mut client = replicate(&nodes);
+        assert_eq!(client.info("master_port"), nodes[0].port().to_string());
+        // The same order once more changes nothing.
+        let line = format!("CLUSTER REPLICATE {}", id(&nodes[0]));
+        assert_eq!(ask_by(&mut client, &line), "OK");
+        assert_eq!(role(&mut client), "slave");
+    }
+}
+
+#[test]
+fn a_node_is_a_replica_when_a_transaction_with_its_order_is_answered() {
+    for program in PROGRAMS {
+        let nodes = pair(program);
+        let mut client = nodes[1].client();
+        assert_eq!(ask_by(&mut client, "MULTI"), "OK");
+        let line = format!("CLUSTER REPLICATE {}", id(&nodes[0]));
+        assert_eq!(ask_by(&mut client, &line), "QUEUED");
+        assert_eq!(ask_by(&mut client, "EXEC"), "1) OK");
+        assert_eq!(role(&mut client), "slave");
+    }
+}
+
+#[test]
+fn a_replica_that_was_reset_is_an_empty_primary_when_that_is_answered() {
+    for program in PROGRAMS {
+        let nodes = pair(program);
+        assert_eq!(ask(&nodes[0], "MSET {a}1 1 {a}2 2"), "OK");
+        let mut client = replicate(&nodes);
+        eventually("the keys are there", || ask_by(&mut client, "DBSIZE") == "(integer) 2");
+        assert_eq!(ask_by(&mut client, "CLUSTER RESET SOFT"), "OK");
+        assert_eq!(ask_by(&mut client, "DBSIZE"), "(integer) 0");
+        assert_eq!(role(&mut client), "master");
+        assert_eq!(state(&nodes[1], "cluster_known_nodes"), "1");
+        assert_eq!(state(&nodes[1], "cluster_slots_assigned"), "0");
+        assert_eq!(ask(&nodes[0], "DBSIZE"), "(integer) 2");
+    }
+}
+
+#[test]
+fn a_replica_leads_when_its_takeover_is_answered() {
+    for program in PROGRAMS {
+        let nodes = pair(program);
+        assert_eq!(ask(&nodes[0], "SET foo 1"), "OK");
+        let mut client = replicate(&nodes);
+        eventually("the key is there", || ask_by(&mut client, "DBSIZE") == "(integer) 1");
+        assert_eq!(ask_by(&mut client, "CLUSTER FAILOVER TAKEOVER"), "OK");
+        assert_eq!(role(&mut client), "master");
+        assert_eq!(ask_by(&mut client, "GET foo"), "\"1\"");
+        assert_eq!(ask_by(&mut client, "SET foo 2"), "OK");
+    }
+}
+
+/// A node that is to be met stands in the list of nodes at once, and one that is forgotten does not.
+#[test]
+fn the_list_of_nodes_follows_meetings_and_what_is_forgotten() {
+    for program in PROGRAMS {
+        let nodes = pair(program);
+        let mut client = nodes[0].client();
+        // Nobody is there.
+        let (port, bus) = (tests::server::free_port(), tests::server::free_port());
+        assert_eq!(ask_by(&mut client, &format!("CLUSTER MEET 127.0.0.1 {port} {bus}")), "OK");
+        let list = ask_by(&mut client, "CLUSTER NODES");
+        let place = format!("127.0.0.1:{port}@{bus}");
+        let line = list.split("\\n").find(|line| line.contains(&place)).unwrap_or_default();
+        let words: Vec<&str> = line.split(' ').collect();
+        assert_eq!(words.get(2..4), Some(&["handshake", "-"][..]), "{list}");
+        assert_eq!(state(&nodes[0], "cluster_known_nodes"), "3");
+        assert_eq!(ask_by(&mut client, &format!("CLUSTER FORGET {}", id(&nodes[1]))), "OK");
+        let list = ask_by(&mut client, "CLUSTER NODES");
+        assert!(!list.contains(&id(&nodes[1])), "{list}");
+    }
+}
