@@ -320,7 +320,8 @@ fn moves_are_refused_as_by_valkey() {
         assert_eq!(ask(ours, line), ask(theirs, line), "{line}");
     }
     for node in [ours, theirs] {
-        let own = ask(node, &format!("CLUSTER MIGRATESLOTS SLOTSRANGE 12100 12101 NODE {}", id(node)));
+        let own =
+            ask(node, &format!("CLUSTER MIGRATESLOTS SLOTSRANGE 12100 12101 NODE {}", id(node)));
         assert!(own.contains("Target node can not be this node."), "{own}");
     }
 }

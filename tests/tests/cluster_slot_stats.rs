@@ -6,8 +6,7 @@ use tests::cluster::{Program, ask, ask_by, await_whole};
 use tests::{Client, Oracle, Server};
 
 const APUS: Program = Program::Apus;
-const PEERS: [Program; 2] =
-    [Program::Stock(Oracle::Redis82), Program::Stock(Oracle::Valkey91)];
+const PEERS: [Program; 2] = [Program::Stock(Oracle::Redis82), Program::Stock(Oracle::Valkey91)];
 
 fn lone(program: Program, is_on: &str) -> Server {
     let node = program.node(&["--cluster-slot-stats-enabled", is_on]);

@@ -40,9 +40,8 @@ pub(super) struct Handshake {
 impl Cluster {
     /// Begins to meet the node at an address, unless that is under way.
     pub(super) fn meet(&mut self, place: MeetingPlace, asks: bool) {
-        let is_same = |one: &Handshake| {
-            one.place.ip == place.ip && one.place.bus_port == place.bus_port
-        };
+        let is_same =
+            |one: &Handshake| one.place.ip == place.ip && one.place.bus_port == place.bus_port;
         if self.handshakes.values().any(is_same) || self.handshakes.len() >= HANDSHAKES_MAX {
             return;
         }

@@ -167,7 +167,7 @@ pub(crate) fn refuse_called(
     entry: &CommandEntry,
     args: Args<'_>,
 ) -> Result<(), Refusal> {
-    let (routes, mut is_elsewhere, mut differ) = (server.routing.table(), false, false);
+    let (routes, mut is_elsewhere, mut differ) = (server.gates.routing.table(), false, false);
     for spec in entry.spec.keys {
         let _ = spec.visit(args, |index| {
             let slot = server.keyspace.locate(&args[index]).partition();

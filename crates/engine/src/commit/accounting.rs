@@ -130,8 +130,8 @@ pub fn account(
     if server.observed.hot_keys.is_tracking() {
         server.observed.hot_keys.note(lane.number, entry, args, micros, reply_bytes);
     }
-    if server.slot_stats.is_on() {
-        server.slot_stats.note(entry, args, micros, reply_bytes);
+    if server.observed.slot_stats.is_on() {
+        server.observed.slot_stats.note(entry, args, micros, reply_bytes);
     }
     if lane.takes_sample() {
         let (database, now_us) = (session.database, lane.ticked_us());

@@ -274,7 +274,12 @@ mod tests {
     use super::{HASH_SLOTS, OpenRoute, RouteNode, RouteQuery, RouteTable};
 
     fn node(port: u16) -> RouteNode {
-        RouteNode { name: port.to_string(), endpoint: "10.0.0.1".to_owned(), tcp_port: port, tls_port: port + 1 }
+        RouteNode {
+            name: port.to_string(),
+            endpoint: "10.0.0.1".to_owned(),
+            tcp_port: port,
+            tls_port: port + 1,
+        }
     }
 
     /// Slot 0 has no owner, 1 is ours, 2 another's, 3 goes from here, 4 comes here.

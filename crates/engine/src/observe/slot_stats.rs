@@ -43,8 +43,7 @@ impl SlotStats {
     /// Keeps figures from here on, or does not.
     pub fn set(&self, is_on: bool) {
         if is_on {
-            self.slots
-                .get_or_init(|| (0..HASH_SLOTS).map(|_| SlotCounters::default()).collect());
+            self.slots.get_or_init(|| (0..HASH_SLOTS).map(|_| SlotCounters::default()).collect());
         }
         self.is_on.store(is_on, Ordering::Relaxed);
     }

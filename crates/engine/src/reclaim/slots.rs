@@ -42,11 +42,11 @@ fn drop_some(
         let access = (!acquisition.wants_world()).then(|| BackgroundAccess::wait(keyspace));
         wait_for(&mut acquisition);
         // The slot may have come back, or be on its way.
-        let routes = server.routing.table();
+        let routes = server.gates.routing.table();
         let is_kept = routes.is_served(slot)
             || routes.open.contains_key(&slot)
-            || server.routing.is_brought(slot);
-        if is_kept || server.replica_role.is_replica() {
+            || server.gates.routing.is_brought(slot);
+        if is_kept || server.gates.replica_role.is_replica() {
             return false;
         }
         let internal = TxOptions::internal(lane, keyspace.clock().now_ms());

@@ -172,10 +172,10 @@ pub(crate) fn prepare(
             return Err(refusal);
         }
     }
-    if flags.no_cluster && asked.server.routing.is_on() {
+    if flags.no_cluster && asked.server.gates.routing.is_on() {
         return Err(NO_CLUSTER);
     }
-    if asked.server.replica_role.is_stale() && !flags.allow_stale {
+    if asked.server.gates.replica_role.is_stale() && !flags.allow_stale {
         return Err(MASTERDOWN);
     }
     Ok(ScriptCall {

@@ -346,7 +346,7 @@ impl ScriptCall {
     /// The slots of its keys, before it runs.
     fn called_slots(&self, keys: Args<'_>) -> CalledSlots {
         let (server, may_differ) = (self.server, self.allows_cross_slot);
-        let key = keys.get(0).filter(|_| server.routing.is_on());
+        let key = keys.get(0).filter(|_| server.gates.routing.is_on());
         let first = key.map(|key| server.keyspace.locate(key).partition());
         CalledSlots { may_differ, first }
     }

@@ -303,7 +303,7 @@ impl ScriptHost<'_> {
         if self.server.gates.replica_role.is_stale() && !flags.has(Flags::STALE) {
             return Err(STALE);
         }
-        if self.server.routing.is_on() {
+        if self.server.gates.routing.is_on() {
             route::refuse_called(self.server, &mut self.slots, entry, args)?;
         }
         if let Some(subject) = self.subject {

@@ -38,7 +38,7 @@ impl Session {
 
 /// A table counts by which slots are lost: subscribers of their shard channels are told.
 pub fn tell_of_lost_channels(server: &Shared, is_lost: impl Fn(u16) -> bool) {
-    let registry = server.pubsub.registry(ShardChannel);
+    let registry = server.pushes.pubsub.registry(ShardChannel);
     if registry.count() == 0 {
         return;
     }
@@ -60,7 +60,7 @@ pub fn tell_of_lost_channels(server: &Shared, is_lost: impl Fn(u16) -> bool) {
 /// A client has just subscribed to a shard channel, whose slot may have left behind the gates.
 pub fn recheck_channel(server: &Shared, session: &Session, name: &[u8]) {
     let slot = hash_slot(name);
-    if server.routing.is_on() && !server.routing.table().is_served(slot) {
+    if server.gates.routing.is_on() && !server.gates.routing.table().is_served(slot) {
         let wakes = PendingWakes::default();
         let lost = Arc::new(BTreeSet::from([slot]));
         server.mailboxes.leave_rerouted(&session.client, &lost, &wakes);

@@ -228,10 +228,10 @@ impl ClusterNode {
             if is_lost {
                 review_waiting(server);
             }
-            let now = server.routing.table();
+            let now = server.gates.routing.table();
             tell_of_lost_channels(server, |slot| present.hands_over(&now, slot));
             let changes = |slot| present.hands_over(&now, slot) || now.hands_over(&present, slot);
-            server.slot_stats.reset(changes);
+            server.observed.slot_stats.reset(changes);
         }
         if let Some(mut core) = self.lock() {
             core.published = generation;

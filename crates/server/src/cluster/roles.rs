@@ -97,7 +97,7 @@ impl ClusterStart {
     pub(crate) fn settle_role(self, world: Acquisition, may_let_go: bool) -> Acquisition {
         let Self { server, links, node } = self;
         let Some(target) = node.replication_target(server) else { return world };
-        if target == ReplicaofTarget::NoOne && !server.replica_role.is_replica() {
+        if target == ReplicaofTarget::NoOne && !server.gates.replica_role.is_replica() {
             return world;
         }
         let change = RoleChange { target, client: CLIENT, may_let_go };
@@ -111,7 +111,7 @@ impl ClusterStart {
 fn drop_keys(start: ClusterStart, slots: Vec<PartitionIndex>) {
     let server = start.server;
     if !slots.is_empty() {
-        server.background.spawn_visit(move |lane| drop_slots(server, &slots, lane));
+        server.threads.background.spawn_visit(move |lane| drop_slots(server, &slots, lane));
     }
 }
 

@@ -52,5 +52,10 @@ fn node(record: &NodeRecord, config: &Config) -> RouteNode {
         EndpointType::Hostname => record.aux.hostname.clone().unwrap_or_else(|| "?".to_owned()),
         EndpointType::Unknown => String::new(),
     };
-    RouteNode { name: record.id.to_string(), endpoint, tcp_port: record.tcp_port, tls_port: record.tls_port }
+    RouteNode {
+        name: record.id.to_string(),
+        endpoint,
+        tcp_port: record.tcp_port,
+        tls_port: record.tls_port,
+    }
 }

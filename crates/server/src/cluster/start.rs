@@ -127,9 +127,7 @@ fn is_guarded(config: &Config) -> bool {
 fn is_public(address: SocketAddr) -> bool {
     match address.ip().to_canonical() {
         IpAddr::V4(ip) => !(ip.is_loopback() || ip.is_private() || ip.is_link_local()),
-        IpAddr::V6(ip) => {
-            !(ip.is_loopback() || ip.is_unique_local() || ip.is_unicast_link_local())
-        }
+        IpAddr::V6(ip) => !(ip.is_loopback() || ip.is_unique_local() || ip.is_unicast_link_local()),
     }
 }
 

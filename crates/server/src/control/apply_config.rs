@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use base::io_error_text::plain;
 use config::settings::{
-    ACL_PUBSUB_DEFAULT, APPENDONLY, CLUSTER_ENABLED, CLUSTER_SLOT_STATS_ENABLED, DIR, LATENCY_MONITOR_THRESHOLD, MAXCLIENTS, SANDBOX,
-    WORKER_THREADS,
+    ACL_PUBSUB_DEFAULT, APPENDONLY, CLUSTER_ENABLED, CLUSTER_SLOT_STATS_ENABLED, DIR,
+    LATENCY_MONITOR_THRESHOLD, MAXCLIENTS, SANDBOX, WORKER_THREADS,
 };
 use config::{AclPubsubDefault, Config, Draft, DraftedOption, SetError};
 use durability::aof;
@@ -183,7 +183,7 @@ const EFFECTS: &[ConfigEffect] = &[
         at_start: true,
         apply: |server| {
             let is_wanted = server.config.get(CLUSTER_SLOT_STATS_ENABLED);
-            server.slot_stats.set(is_wanted && server.config.get(CLUSTER_ENABLED));
+            server.observed.slot_stats.set(is_wanted && server.config.get(CLUSTER_ENABLED));
         },
         ..PLAIN
     },

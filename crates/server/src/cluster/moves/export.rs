@@ -214,11 +214,7 @@ impl<'a> Export<'a> {
     }
 
     /// Sends entries, no faster than they may be sent.
-    fn send_entries(
-        &mut self,
-        walk: &Walk,
-        entries: Vec<(usize, EntryBox)>,
-    ) -> Result<(), String> {
+    fn send_entries(&mut self, walk: &Walk, entries: Vec<(usize, EntryBox)>) -> Result<(), String> {
         let server = self.start.server;
         let compresses = server.keyspace.settings().compresses_dumps.load(Ordering::Relaxed);
         let mut sent = Ok(());
@@ -320,7 +316,7 @@ impl<'a> Export<'a> {
     /// Holds the writers; no write comes behind that.
     fn pause(&self) -> Ticket {
         let server = self.start.server;
-        let ticket = server.pause.begin_own();
+        let ticket = server.gates.pause.begin_own();
         let mut world = Acquisition::of_world(server.keyspace);
         wait_for(&mut world);
         ticket

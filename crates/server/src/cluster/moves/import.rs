@@ -30,10 +30,10 @@ impl SlotImport {
     pub(crate) fn begin(start: ClusterStart, job: Arc<MoveJob>) -> Option<Self> {
         let server = start.server;
         // From here on nothing of theirs is dropped: what is found empty behind this stays so.
-        server.routing.keep_brought(job.slots.iter().map(Slot::get), true);
+        server.gates.routing.keep_brought(job.slots.iter().map(Slot::get), true);
         let has_keys = |slot: Slot| server.keyspace.population(slot.get()) > 0;
         if job.slots.iter().any(has_keys) {
-            server.routing.keep_brought(job.slots.iter().map(Slot::get), false);
+            server.gates.routing.keep_brought(job.slots.iter().map(Slot::get), false);
             job.set(server, MoveState::Failed, "Slots have keys of an earlier time");
             return None;
         }
@@ -72,7 +72,7 @@ impl BroughtSlots for SlotImport {
 impl Drop for SlotImport {
     fn drop(&mut self) {
         let slots = self.job.slots.iter().map(Slot::get);
-        self.start.server.routing.keep_brought(slots, false);
+        self.start.server.gates.routing.keep_brought(slots, false);
         if self.has_claimed.load(Ordering::Relaxed) {
             return;
         }

@@ -191,7 +191,8 @@ impl SlotMoves {
         let mut all = self.lock();
         let running = || all.iter().filter(|job| !job.state().is_over());
         for job in jobs {
-            if let Some(slot) = running().find_map(|other| other.slots.and(&job.slots).iter().next())
+            if let Some(slot) =
+                running().find_map(|other| other.slots.and(&job.slots).iter().next())
             {
                 return Err(slot);
             }

@@ -7,8 +7,8 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use base::hash_slot::hash_slot;
-use commands::Flags;
 use cluster::{Slot, SlotSet};
+use commands::Flags;
 use engine::journal::JournalReader;
 use engine::shared::Shared;
 use keyspace::{EntryBox, EntryRef, Lsn, WalkSink};
@@ -132,7 +132,9 @@ impl SlotReader {
         match entry.spec.name {
             "SELECT" => {
                 let database = args.get(1).and_then(base::number::parse_i64);
-                return Fate::Selects(database.and_then(|it| usize::try_from(it).ok()).unwrap_or(0));
+                return Fate::Selects(
+                    database.and_then(|it| usize::try_from(it).ok()).unwrap_or(0),
+                );
             }
             "FLUSHALL" | "FLUSHDB" | "SWAPDB" => return FLUSHED,
             _ => {}

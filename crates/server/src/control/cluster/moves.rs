@@ -30,7 +30,11 @@ use crate::server::Server;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Pairs of slots from `index` on, up to a word that is none; where that stands.
-pub(super) fn ranges(args: Args<'_>, mut index: usize, slots: &mut SlotSet) -> Result<usize, Refusal> {
+pub(super) fn ranges(
+    args: Args<'_>,
+    mut index: usize,
+    slots: &mut SlotSet,
+) -> Result<usize, Refusal> {
     let is_slot = |word: &[u8]| word.first().is_some_and(u8::is_ascii_digit);
     let mut before: Option<(Slot, Slot)> = None;
     while let Some(word) = args.get(index).filter(|word| is_slot(word)) {
@@ -61,9 +65,7 @@ pub(super) fn ranges(args: Args<'_>, mut index: usize, slots: &mut SlotSet) -> R
 }
 
 fn target(word: &[u8]) -> Result<NodeId, Refusal> {
-    NodeId::parse(word).ok_or_else(|| {
-        Refusal::owned([b"ERR Invalid node name: ", word].concat())
-    })
+    NodeId::parse(word).ok_or_else(|| Refusal::owned([b"ERR Invalid node name: ", word].concat()))
 }
 
 pub(super) fn migrate_slots(
@@ -106,10 +108,7 @@ pub(super) fn migrate_slots(
 }
 
 /// Begins moves from here, all or none.
-fn begin(
-    server: &'static Server,
-    requests: Vec<(SlotSet, NodeId, String)>,
-) -> Result<(), Refusal> {
+fn begin(server: &'static Server, requests: Vec<(SlotSet, NodeId, String)>) -> Result<(), Refusal> {
     let look = |cluster: &mut Cluster| {
         let mut all = SlotSet::empty();
         for (slots, node, _) in &requests {
@@ -158,8 +157,7 @@ pub(super) fn list(server: &Server, _: Args<'_>, reply: &mut Reply<'_>) -> Resul
     reply.array(jobs.len());
     for job in jobs {
         let (state, message) = job.progress();
-        let direction =
-            if job.direction == MoveDirection::Export { "EXPORT" } else { "IMPORT" };
+        let direction = if job.direction == MoveDirection::Export { "EXPORT" } else { "IMPORT" };
         let seconds = |ms: i64| ms / 1000;
         reply.map(12);
         text(reply, "name", &job.name);
@@ -263,8 +261,7 @@ fn status(server: &Server, id: Option<&[u8]>, reply: &mut Reply<'_>) {
             "cancelled" => "canceled",
             other => other,
         };
-        let operation =
-            if job.direction == MoveDirection::Export { "migrate" } else { "import" };
+        let operation = if job.direction == MoveDirection::Export { "migrate" } else { "import" };
         reply.map(12);
         text(reply, "id", &job.name);
         text(reply, "slots", &told_ranges(&job.slots));
@@ -287,7 +284,8 @@ fn import(server: &'static Server, args: Args<'_>) -> Result<Next, Refusal> {
         return Err(SYNTAX);
     }
     Ok(Next::offload(move |_, _, reply| {
-        let (source, me) = server.cluster.look(|cluster| source_of(cluster, &slots)).ok_or(SYNTAX)??;
+        let (source, me) =
+            server.cluster.look(|cluster| source_of(cluster, &slots)).ok_or(SYNTAX)??;
         let name = SlotMoves::new_name();
         ask_source(server, source, &order(&slots, me, &name))?;
         reply.bulk(name.as_bytes());
@@ -345,7 +343,10 @@ fn ask_source(server: &Server, source: NodeId, words: &[Vec<u8>]) -> Result<(), 
     let mut answers = 1;
     if !password.is_empty() {
         let all: [&[u8]; 3] = [b"AUTH", &user, &password];
-        encode_command(all.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().into_iter(), &mut bytes);
+        encode_command(
+            all.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().into_iter(),
+            &mut bytes,
+        );
         answers += 1;
     }
     encode_command(words.iter().map(Vec::as_slice), &mut bytes);

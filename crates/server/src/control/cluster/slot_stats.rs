@@ -24,7 +24,7 @@ struct SlotRow {
 
 impl SlotRow {
     fn of(server: &Server, slot: u16) -> Self {
-        let (keys, usage) = (server.keyspace.population(slot), server.slot_stats.usage(slot));
+        let (keys, usage) = (server.keyspace.population(slot), server.observed.slot_stats.usage(slot));
         Self { slot, keys, usage }
     }
 
@@ -46,8 +46,8 @@ pub(super) fn slot_stats(
     reply: &mut Reply<'_>,
 ) -> Result<(), Refusal> {
     // Figures that are not kept are not told.
-    let told = if server.slot_stats.is_on() { 4 } else { 1 };
-    let routes = server.routing.table();
+    let told = if server.observed.slot_stats.is_on() { 4 } else { 1 };
+    let routes = server.gates.routing.table();
     let rows = |first: u16, last: u16| {
         let served = (first..=last).filter(|slot| routes.is_served(*slot));
         served.map(|slot| SlotRow::of(server, slot)).collect::<Vec<_>>()

@@ -90,9 +90,7 @@ fn establish(
     let client = Some(session.client.id);
     let job = MoveJob::new(server, request, MoveDirection::Import, client);
     server.cluster.moves.add(server, &[Arc::clone(&job)]).map_err(|_| {
-        Refusal::error(
-            "ERR Slot is already being imported on the target by a different migration",
-        )
+        Refusal::error("ERR Slot is already being imported on the target by a different migration")
     })?;
     let import = SlotImport::begin(server.cluster_start(), job);
     session.bring(Arc::new(import.ok_or(NOT_EMPTY)?));
@@ -134,9 +132,7 @@ fn check(cluster: &mut Cluster, request: &MoveRequest) -> Result<(), Refusal> {
         return Err(Refusal::error("ERR Target node does not know the source node"));
     }
     if slots.iter().any(|slot| cluster.owner(slot) != Some(*source)) {
-        return Err(Refusal::error(
-            "ERR Target node does not agree about current slot ownership",
-        ));
+        return Err(Refusal::error("ERR Target node does not agree about current slot ownership"));
     }
     if cluster.open_slots().any(|(slot, _)| slots.contains(slot)) {
         return Err(Refusal::error("ERR Slots are being manually imported"));

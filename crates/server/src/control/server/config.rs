@@ -167,10 +167,10 @@ fn reset_statistics(
     server.memory.budget.excess.reset();
     server.memory.defrag.stopwatch.reset();
     server.keyspace.stall_stats().reset();
-    server.acl_log.reset_counters();
-    server.slot_stats.reset(|_| true);
-    server.loops.reset();
-    server.all_worker_counters().for_each(engine::runtime::counters::WorkerCounters::reset);
+    server.access.acl_log.reset_counters();
+    server.observed.slot_stats.reset(|_| true);
+    server.threads.loops.reset();
+    server.threads.all_worker_counters().for_each(engine::runtime::counters::WorkerCounters::reset);
     reply.ok();
     Ok(Next::Done)
 }
