@@ -143,6 +143,40 @@ fn items_of_slots_that_are_served_elsewhere_are_refused() {
     assert_eq!(ask(&node, "DBSIZE"), "(integer) 1");
 }
 
+/// A script reaches no key that its client could not, whether KEYS names it or not.
+#[test]
+fn keys_that_a_script_did_not_name_are_asked_for_like_others() {
+    const READ: &str = "EVAL \"return redis.pcall('GET', '{foo}1')\" 0";
+    const WRITE: &str = "EVAL \"return redis.pcall('SET', '{foo}1', 'x')\" 0";
+    const IN_EXEC: [&str; 3] = ["MULTI", WRITE, "EXEC"];
+    let answers = [APUS, Program::Stock(Oracle::Redis82)].map(|program| {
+        let moving = Moving::start([program; 3]);
+        let (from, to) = (moving.from(), &moving.nodes[moving.to]);
+        let mut told = Vec::new();
+        let mut note = |node: &Server, lines: &[&str]| {
+            let mut client = node.client();
+            for line in lines {
+                let answer = ask_by(&mut client, line);
+                // Which script it was stands behind the error.
+                let words = answer.split(" script: ").next().unwrap_or_default().to_owned();
+                told.push(format!("{lines:?}: {words}"));
+            }
+        };
+        note(from, &[WRITE, READ]);
+        ask(from, "DEL {foo}1");
+        ask(to, &format!("CLUSTER SETSLOT {SLOT} IMPORTING {}", id(from)));
+        ask(from, &format!("CLUSTER SETSLOT {SLOT} MIGRATING {}", id(to)));
+        note(from, &[WRITE, READ]);
+        note(from, &IN_EXEC);
+        note(to, &[WRITE, "ASKING", WRITE, WRITE, "ASKING", READ]);
+        note(to, &["READONLY", READ]);
+        ask(from, &format!("CLUSTER DELSLOTS {SLOT}"));
+        note(from, &[READ]);
+        told
+    });
+    assert_eq!(answers[0], answers[1]);
+}
+
 /// There is one database in a cluster, whatever `databases` says.
 #[test]
 fn no_way_leads_to_a_database_that_a_cluster_has_not() {

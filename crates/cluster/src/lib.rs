@@ -25,8 +25,8 @@ pub use engine::{
 pub use flags::NodeFlags;
 pub use id::{NodeId, ShardId};
 pub use message::{
-    Arrival, Body, Extensions, FrameReader, GossipEntry, Gossiping, Header, Kind, Limits,
-    MessageFlags, Packet, PacketError, StreamError, write_light, write_packet,
+    Arrival, Body, EPOCH_MAX, Extensions, FrameReader, GossipEntry, Gossiping, Header, Kind,
+    Limits, MessageFlags, Packet, PacketError, StreamError, write_light, write_packet,
 };
 pub use nodes_file::{AuxFields, NodeRecord, NodesFile, NodesFileError, OpenSlot};
 pub use slots::{SLOTS, Slot, SlotSet};

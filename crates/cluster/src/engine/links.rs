@@ -18,8 +18,8 @@ pub(super) enum Peer {
     Node(NodeId),
     /// A node that is being met.
     Stranger(NodeId),
-    /// A node that opened the link; which one, once it has said so.
-    Caller { ip: IpAddr, local: IpAddr, node: Option<NodeId> },
+    /// A node that opened the link, when, and which one, once it has said so.
+    Caller { ip: IpAddr, local: IpAddr, since: u64, node: Option<NodeId> },
 }
 
 /// All links.
@@ -37,8 +37,17 @@ impl Links {
         link
     }
 
-    pub(super) fn accept(&mut self, link: LinkId, ip: IpAddr, local: IpAddr) {
-        self.peers.insert(link, Peer::Caller { ip, local, node: None });
+    pub(super) fn accept(&mut self, link: LinkId, ip: IpAddr, local: IpAddr, since: u64) {
+        self.peers.insert(link, Peer::Caller { ip, local, since, node: None });
+    }
+
+    /// The links that others opened before this moment and that no node of the table has spoken on.
+    fn nameless(&self, before: u64) -> Vec<LinkId> {
+        let is_nameless = |peer: &Peer| match peer {
+            Peer::Caller { since, node: None, .. } => *since < before,
+            _ => false,
+        };
+        self.peers.iter().filter(|(_, peer)| is_nameless(peer)).map(|(link, _)| *link).collect()
     }
 
     pub(super) fn peer(&self, link: LinkId) -> Option<Peer> {
@@ -99,6 +108,15 @@ impl Cluster {
                 self.send_gossip(link, kind, None);
             }
             Some(Peer::Caller { .. }) | None => {}
+        }
+    }
+
+    /// Closes what strangers have opened and hold open: they would keep nodes out, as only so many
+    /// links stand.
+    pub(super) fn close_nameless(&mut self) {
+        let before = self.now().saturating_sub(self.settings.node_timeout);
+        for link in self.links.nameless(before) {
+            self.close(link);
         }
     }
 

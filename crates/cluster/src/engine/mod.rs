@@ -138,7 +138,10 @@ impl Cluster {
         self.moment = moment;
         match event {
             Event::Tick => self.tick(),
-            Event::Accepted { link, peer, local } => self.links.accept(link, peer, local),
+            Event::Accepted { link, peer, local } => {
+                let now = self.now();
+                self.links.accept(link, peer, local, now);
+            }
             Event::Connected { link } => self.connected(link),
             Event::Closed { link } => self.closed(link),
             Event::Received { link, packet } => self.received(link, *packet),
@@ -264,6 +267,7 @@ impl Cluster {
         self.lift_bans();
         self.tend_handshakes();
         self.tend_links();
+        self.close_nameless();
         self.detect();
         self.tend_manual();
         self.tend_election();

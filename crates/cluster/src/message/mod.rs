@@ -36,7 +36,7 @@ const GOSSIP_LEN: usize = 104;
 /// The length of an address as text.
 const IP_LEN: usize = 46;
 /// No epoch is above this: one forged packet could use all of them up.
-const EPOCH_MAX: u64 = 1 << 48;
+pub const EPOCH_MAX: u64 = 1 << 48;
 
 /// The type of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -9,7 +9,7 @@ use std::fmt;
 use super::{AuxFields, FLAG_WORDS, NodeRecord, NodesFile, OpenSlot};
 use crate::flags::NodeFlags;
 use crate::id::{NodeId, ShardId};
-use crate::message::{is_hostname, is_word};
+use crate::message::{EPOCH_MAX, is_hostname, is_word};
 use crate::slots::{Slot, SlotSet};
 
 /// What is wrong with a file, and where.
@@ -88,6 +88,9 @@ impl NodesFile {
         }
         let highest = self.nodes.iter().map(|node| node.config_epoch).max().unwrap_or(0);
         self.current_epoch = self.current_epoch.max(highest);
+        if self.current_epoch.max(self.last_vote_epoch) > EPOCH_MAX {
+            return Err("an epoch out of range");
+        }
         let shards: Vec<_> = self.nodes.iter().map(|node| (node.id, node.aux.shard)).collect();
         for node in &mut self.nodes {
             let primary = shards.iter().find(|(id, _)| Some(*id) == node.primary);

@@ -58,6 +58,8 @@ fn a_file_that_says_nothing_clear_is_refused() {
         (own.trim_end().to_owned(), "cut off"),
         (format!("{own}vars currentEpoch\n"), "a variable without a value"),
         (format!("{own}vars currentEpoch x\n"), "an epoch that is no number"),
+        (format!("{own}vars currentEpoch 281474976710657\n"), "an epoch out of range"),
+        (format!("{own}vars lastVoteEpoch 18446744073709551615\n"), "an epoch out of range"),
         (String::new(), "not exactly one node is myself"),
         (line(A, "master", ""), "not exactly one node is myself"),
         (own.clone() + &line(B, "myself,master", ""), "not exactly one node is myself"),

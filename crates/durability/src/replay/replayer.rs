@@ -12,6 +12,7 @@ use commands::{Role, errors};
 use config::AofLoadErrors;
 use config::settings::AOF_LOAD_ERRORS;
 use engine::execute::Resolved;
+use engine::limits::routing::SlotAccess;
 use engine::runtime::background::wait_for;
 use engine::runtime::lanes::LOADER_LANE;
 use engine::runtime::log::log_warning;
@@ -354,8 +355,16 @@ impl<'s> Replayer<'s> {
             Run::Unit => {
                 let (server, resp) = (self.server, Resp::Two);
                 let shortage = Some(self.unit.shortage());
-                let asked =
-                    ProgramRequest { server, entry, resp, subject: None, shortage, session: None };
+                let access = SlotAccess::default();
+                let asked = ProgramRequest {
+                    server,
+                    entry,
+                    resp,
+                    subject: None,
+                    access,
+                    shortage,
+                    session: None,
+                };
                 let mut program = server.prepare(entry, asked, args)?;
                 program.run(args, &mut self.unit, &mut RunsOn::Heavy, &mut self.out)
             }

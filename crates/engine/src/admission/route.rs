@@ -3,6 +3,7 @@
 //! Invariant: the slot of a request is that of all its keys, found the way the lock plan finds
 //! them; whether keys of an open slot are here is looked up under their locks.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 use commands::declare::Group;
@@ -13,7 +14,7 @@ use smallvec::SmallVec;
 
 use crate::clients::registry::client_flags;
 use crate::lane::Lane;
-use crate::limits::routing::{RouteQuery, RouteTable};
+use crate::limits::routing::{RouteQuery, RouteTable, SlotAccess};
 use crate::session::Session;
 use crate::shared::Shared;
 use crate::table::command_table::CommandEntry;
@@ -27,6 +28,13 @@ pub(crate) struct RoutedRequest<'a> {
     pub(crate) args: Args<'a>,
     /// What the command does, or those that EXEC runs.
     pub(crate) flags: Flags,
+}
+
+/// What a client has said that opens slots to it.
+#[inline]
+pub(crate) fn slot_access(session: &Session) -> SlotAccess {
+    let is_readonly = session.client.has_flag(client_flags::READONLY);
+    SlotAccess { is_asking: session.is_asking(), is_readonly }
 }
 
 impl RoutedRequest<'_> {
@@ -43,14 +51,14 @@ impl RoutedRequest<'_> {
 
     fn query(self, slot: PartitionIndex) -> RouteQuery {
         let Self { session, entry, flags, .. } = self;
-        let client = &session.client;
+        let (client, access) = (&session.client, slot_access(session));
         RouteQuery {
             slot,
             writes: flags.has(Flags::WRITE),
             is_channel: entry.spec.group == Group::PubSub,
-            asks: session.is_asking() || entry.spec.flags.has(Flags::ASKING),
+            asks: access.is_asking || entry.spec.flags.has(Flags::ASKING),
             brings: session.brings(slot),
-            reads_here: client.has_flag(client_flags::READONLY),
+            reads_here: access.is_readonly,
             migrates: entry.spec.role == Role::Migrate,
             is_encrypted: client.live.tls_minor.load(Ordering::Relaxed) > 0,
         }
@@ -157,35 +165,51 @@ pub(crate) struct CalledSlots {
     pub(crate) may_differ: bool,
     /// The first of them.
     pub(crate) first: Option<PartitionIndex>,
+    /// What its client has said.
+    pub(crate) access: SlotAccess,
 }
 
 /// Why a command of a script does not run: its keys are another node's, or of one slot too many.
+/// A key whose lock the script does not have yet is looked for when it has: the command asks for it
+/// before it does anything, and is admitted again then.
 #[cold]
 pub(crate) fn refuse_called(
     server: &Shared,
     slots: &mut CalledSlots,
+    tx: &Tx,
     entry: &CommandEntry,
     args: Args<'_>,
 ) -> Result<(), Refusal> {
-    let (routes, mut is_elsewhere, mut differ) = (server.gates.routing.table(), false, false);
+    let routes = server.gates.routing.table();
+    let (mut by_slot, mut differ) = (BTreeMap::<PartitionIndex, (usize, usize)>::new(), false);
     for spec in entry.spec.keys {
         let _ = spec.visit(args, |index| {
             let slot = server.keyspace.locate(&args[index]).partition();
-            // The gates have let a client pass that asks for a slot on its way here.
-            is_elsewhere |= !routes.is_served(slot) && !routes.open.contains_key(&slot);
+            let (here, missing) = by_slot.entry(slot).or_default();
+            match tx.exists(&args[index]) {
+                Ok(false) => *missing += 1,
+                Ok(true) | Err(_) => *here += 1,
+            }
             differ |= *slots.first.get_or_insert(slot) != slot;
         });
     }
-    let may_differ = slots.may_differ || routes.allows_cross_slot;
-    match (is_elsewhere, differ && !may_differ) {
-        (true, _) => Err(NOT_LOCAL),
-        (false, true) => Err(NOT_ONE_SLOT),
-        (false, false) => Ok(()),
+    let SlotAccess { is_asking, is_readonly } = slots.access;
+    for (slot, count) in by_slot {
+        let query = RouteQuery {
+            slot,
+            writes: entry.spec.flags.has(Flags::WRITE),
+            is_channel: entry.spec.group == Group::PubSub,
+            asks: is_asking,
+            reads_here: is_readonly,
+            ..RouteQuery::default()
+        };
+        if let Some(refusal) = routes.refuse_called(query, count) {
+            return Err(refusal);
+        }
     }
+    let may_differ = slots.may_differ || routes.allows_cross_slot;
+    if differ && !may_differ { Err(NOT_ONE_SLOT) } else { Ok(()) }
 }
 
 const NOT_ONE_SLOT: Refusal =
     Refusal::error("ERR Script attempted to access keys that do not hash to the same slot");
-
-const NOT_LOCAL: Refusal =
-    Refusal::error("ERR Script attempted to access a non local key in a cluster node");

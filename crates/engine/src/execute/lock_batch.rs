@@ -21,6 +21,7 @@ use super::offload_start::is_long;
 use super::unit::conclude;
 use super::{Executor, ServedRequest, looks_heavy};
 use crate::admission::gates;
+use crate::admission::route::slot_access;
 use crate::commit::accounting::book;
 use crate::commit::handler::{Outcome, Work};
 use crate::lane::Lane;
@@ -221,7 +222,8 @@ fn prepare_brief(
     }
     let (entry, resp) = (request.entry, session.resp);
     let subject = session.acl_subject(server);
-    let asked = ProgramRequest { server, entry, resp, subject, shortage: None, session: None };
+    let (access, shortage) = (slot_access(session), None);
+    let asked = ProgramRequest { server, entry, resp, subject, access, shortage, session: None };
     let program = server.prepare(entry, asked, request.args).ok()?;
     program.is_brief().then_some(program)
 }

@@ -10,6 +10,7 @@ use proto::{Args, Mark, Reply};
 
 use super::CommandExecution;
 use super::locks::Granted;
+use crate::admission::route::slot_access;
 use crate::execute::offload::OffloadedProgram;
 use crate::journal::Seen;
 use crate::lane::Lane;
@@ -35,8 +36,10 @@ impl CommandExecution<'_> {
         let is_routed = self.lane.shared.gates.routing.is_on();
         let open_keys = if is_routed { self.open_keys() } else { None };
         let subject = self.session.acl_subject(server);
+        let access = slot_access(self.session);
         let session = Some(&mut *self.session);
-        let asked = ProgramRequest { server, entry, resp, subject, shortage: None, session };
+        let asked =
+            ProgramRequest { server, entry, resp, subject, access, shortage: None, session };
         let mut program = match server.prepare(entry, asked, self.args) {
             Ok(program) => program,
             Err(refusal) => return self.refuse_unbegun(&refusal),

@@ -69,6 +69,15 @@ pub struct RouteTable {
     pub allows_cross_slot: bool,
 }
 
+/// What a client has said that opens slots to it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SlotAccess {
+    /// ASKING: a slot on its way here.
+    pub(crate) is_asking: bool,
+    /// READONLY: the slots of a replica's primary.
+    pub(crate) is_readonly: bool,
+}
+
 /// What a request asks of a slot.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RouteQuery {
@@ -94,6 +103,13 @@ const NOT_SERVED: Refusal = Refusal::error("CLUSTERDOWN Hash slot not served");
 const DOWN: Refusal = Refusal::error("CLUSTERDOWN The cluster is down");
 const ONLY_READS: Refusal =
     Refusal::error("CLUSTERDOWN The cluster is down and only accepts read commands");
+const DOWN_FOR_SCRIPTS: Refusal =
+    Refusal::error("ERR Script attempted to execute a command while the cluster is down");
+const ONLY_READS_FOR_SCRIPTS: Refusal = Refusal::error(
+    "ERR Script attempted to execute a write command while the cluster is down and readonly",
+);
+const NOT_LOCAL: Refusal =
+    Refusal::error("ERR Script attempted to access a non local key in a cluster node");
 /// Keys of a slot on the move that are not all here, or a slot that has moved on the way.
 pub(crate) const TRYAGAIN: Refusal =
     Refusal::error("TRYAGAIN Multiple keys request during rehashing of slot");
@@ -180,6 +196,23 @@ impl RouteTable {
 
     fn owner(&self, slot: u16) -> Option<&RouteNode> {
         self.nodes.get(usize::from(*self.owners.get(usize::from(slot))?))
+    }
+
+    /// Why a script's command does not run here, in Redis' words for that. `missing` of its keys
+    /// are not here, of so many; asked of keys of one slot.
+    pub(crate) fn refuse_called(
+        &self,
+        query: RouteQuery,
+        (here, missing): (usize, usize),
+    ) -> Option<Refusal> {
+        if !self.is_up && !self.reads_when_down {
+            return Some(DOWN_FOR_SCRIPTS);
+        }
+        if !self.is_up && query.writes {
+            return Some(ONLY_READS_FOR_SCRIPTS);
+        }
+        let refusal = self.refuse(query).or_else(|| self.refuse_open(query, here, missing));
+        refusal.map(|_| NOT_LOCAL)
     }
 
     /// Why a request does not run here.

@@ -187,6 +187,7 @@ pub(crate) fn prepare(
         subject: asked.subject.clone(),
         is_read_only: asks_to_read || flags.no_writes,
         allows_oom: flags.allow_oom,
+        access: asked.access,
         allows_cross_slot: flags.allow_cross_slot_keys || flags.is_compatible,
         seed: None,
         has_failed: false,

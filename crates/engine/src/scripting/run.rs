@@ -14,6 +14,7 @@ use super::interpreter::{LIMITS, with_interpreter};
 use super::script_host::ScriptHost;
 use crate::admission::route::CalledSlots;
 use crate::lane::Lane;
+use crate::limits::routing::SlotAccess;
 use crate::limits::scripts::cache::ScriptHandle;
 use crate::limits::scripts::cost_history::CostHistory;
 use crate::limits::scripts::libraries::LoadedLibrary;
@@ -92,6 +93,8 @@ pub(crate) struct ScriptCall {
     pub(crate) is_read_only: bool,
     /// Whether it may write when no memory is left.
     pub(crate) allows_oom: bool,
+    /// What its client has said that opens slots of a cluster to it.
+    pub(crate) access: SlotAccess,
     /// In a cluster, whether the keys of its commands may be of several slots.
     pub(crate) allows_cross_slot: bool,
     /// Where the sequence of random numbers stood when it first ran.
@@ -348,7 +351,7 @@ impl ScriptCall {
         let (server, may_differ) = (self.server, self.allows_cross_slot);
         let key = keys.get(0).filter(|_| server.gates.routing.is_on());
         let first = key.map(|key| server.keyspace.locate(key).partition());
-        CalledSlots { may_differ, first }
+        CalledSlots { may_differ, first, access: self.access }
     }
 
     /// The keys of a request, and the arguments behind them.

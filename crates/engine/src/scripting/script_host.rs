@@ -303,8 +303,9 @@ impl ScriptHost<'_> {
         if self.server.gates.replica_role.is_stale() && !flags.has(Flags::STALE) {
             return Err(STALE);
         }
-        if self.server.gates.routing.is_on() {
-            route::refuse_called(self.server, &mut self.slots, entry, args)?;
+        // What was accepted elsewhere is not asked for again.
+        if self.server.gates.routing.is_on() && !self.unit.is_obeyed() {
+            route::refuse_called(self.server, &mut self.slots, &self.unit.tx, entry, args)?;
         }
         if let Some(subject) = self.subject {
             let request = Request { entry, args, database: self.unit.tx.database() };

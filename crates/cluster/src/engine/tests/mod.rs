@@ -128,6 +128,24 @@ fn a_stranger_gets_an_answer_and_is_not_believed() {
     assert_eq!((cluster.records().len(), cluster.current_epoch()), (1, 0));
 }
 
+/// Only so many links stand: those that no node speaks on make room.
+#[test]
+fn links_that_strangers_hold_open_are_closed() {
+    let mut world = World::new(Random::from_seed(5), 3, 0, false);
+    world.run_for(4000);
+    let (link, ip) = (LinkId::From(u64::MAX), "10.0.0.9".parse().unwrap());
+    let (now, patience) = (world.now, Settings::default().node_timeout);
+    let cluster = world.cluster(0);
+    cluster.handle(at(now), Event::Accepted { link, peer: ip, local: ip });
+    let is_closed = |actions: &[Action]| actions.contains(&Action::Close { link });
+    assert!(!is_closed(&cluster.handle(at(now + patience), Event::Tick)));
+    let actions = cluster.handle(at(now + patience + 1), Event::Tick);
+    assert!(is_closed(&actions));
+    // Those of nodes stay.
+    let closed = actions.iter().filter(|action| matches!(action, Action::Close { .. }));
+    assert_eq!(closed.count(), 1, "{actions:?}");
+}
+
 /// The same request, three times: one vote, and on disk before it goes.
 #[test]
 fn a_vote_is_given_once_in_an_epoch_and_written_before() {

@@ -22,6 +22,7 @@ use crate::commit::accounting;
 use crate::lane::Lane;
 use crate::limits::loading::LOADING;
 use crate::limits::quotas::FullDatabases;
+use crate::limits::routing::SlotAccess;
 use crate::session::Accounted;
 use crate::session::LockSet;
 use crate::session::Session;
@@ -54,6 +55,8 @@ struct Exec {
     watching: Option<Watching>,
     resp: Resp,
     subject: Option<Arc<AclSubject>>,
+    /// What its client has said that opens slots of a cluster to it.
+    access: SlotAccess,
     /// What HIMPORT PREPARE has named, where a command may ask for it.
     fieldsets: Fieldsets,
     /// What the commands did that ran already; the next one comes after them.
@@ -89,7 +92,7 @@ struct CommandCost {
 }
 
 pub(super) fn prepare(asked: ProgramRequest<'_>, _: Args<'_>) -> Result<Box<dyn Program>, Refusal> {
-    let ProgramRequest { server, resp, subject, session, .. } = asked;
+    let ProgramRequest { server, resp, subject, access, session, .. } = asked;
     let Some(session) = session else { return Err(WITHOUT_MULTI) };
     let multi = session.multi.as_ref();
     let Some((multi, queue)) = multi.and_then(|it| Some((it, it.queue.as_ref()?))) else {
@@ -111,6 +114,7 @@ pub(super) fn prepare(asked: ProgramRequest<'_>, _: Args<'_>) -> Result<Box<dyn 
         watching,
         resp,
         subject,
+        access,
         fieldsets,
         ran,
         booked: 0,
@@ -571,9 +575,10 @@ impl Exec {
                     }
                 };
                 let (server, entry, resp) = (self.server, queued.entry, self.resp);
-                let subject = self.subject.clone();
+                let (subject, access) = (self.subject.clone(), self.access);
                 let shortage = Some(unit.shortage());
-                let asked = ProgramRequest { server, entry, resp, subject, shortage, session };
+                let asked =
+                    ProgramRequest { server, entry, resp, subject, access, shortage, session };
                 match server.prepare(entry, asked, queued.args) {
                     Ok(mut program) => {
                         if self.killed.contains(&self.ran.len()) {

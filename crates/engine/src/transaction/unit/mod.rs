@@ -39,6 +39,7 @@ use crate::clients::client_id::ClientId;
 use crate::commit::blocking;
 use crate::commit::handler::{Ended, HandlerCall};
 use crate::commit::publish;
+use crate::limits::routing::SlotAccess;
 use crate::observe::pubsub::Publication;
 use crate::observe::stats;
 use crate::observe::tracking::UnitRead;
@@ -65,6 +66,8 @@ pub struct ProgramRequest<'a> {
     pub resp: Resp,
     /// Whose rules its commands have to keep, if there are any.
     pub subject: Option<Arc<AclSubject>>,
+    /// What the client has said that opens slots of a cluster to it.
+    pub access: SlotAccess,
     /// What was short as the unit that it is for began; not there if that has not begun.
     pub shortage: Option<Shortage>,
     /// Not there within a unit that left its session's worker.

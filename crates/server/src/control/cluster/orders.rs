@@ -244,8 +244,10 @@ pub(super) fn set_config_epoch(
     enabled(context)?;
     let number = parse_i64(&args[2]);
     let number = number.ok_or(NOT_AN_INTEGER)?;
-    let epoch = u64::try_from(number)
-        .map_err(|_| Refusal::owned(format!("ERR Invalid config epoch specified: {number}")))?;
+    // One beyond that is in no packet that a node believes.
+    let epoch = u64::try_from(number).ok().filter(|epoch| *epoch <= cluster::EPOCH_MAX);
+    let invalid = || Refusal::owned(format!("ERR Invalid config epoch specified: {number}"));
+    let epoch = epoch.ok_or_else(invalid)?;
     carry_out(context, reply, move |_| Order::SetConfigEpoch(epoch))
 }
 

@@ -24,7 +24,8 @@ struct SlotRow {
 
 impl SlotRow {
     fn of(server: &Server, slot: u16) -> Self {
-        let (keys, usage) = (server.keyspace.population(slot), server.observed.slot_stats.usage(slot));
+        let (keys, usage) =
+            (server.keyspace.population(slot), server.observed.slot_stats.usage(slot));
         Self { slot, keys, usage }
     }
 
