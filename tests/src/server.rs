@@ -431,9 +431,10 @@ pub(crate) fn common_arguments(port: u16, folder: &Path) -> Vec<String> {
     ["--port", &port, "--bind", "127.0.0.1", "--dir", &folder].map(str::to_owned).to_vec()
 }
 
-/// The port of the line `Listening on 127.0.0.1:PORT`.
+/// The port of the line `Listening on 127.0.0.1:PORT`, or of that for all addresses.
 pub(crate) fn listening_port(log: &str) -> Option<u16> {
-    let (_, after) = log.split_once("Listening on 127.0.0.1:")?;
+    let heads = ["Listening on 127.0.0.1:", "Listening on 0.0.0.0:"];
+    let (_, after) = heads.iter().find_map(|head| log.split_once(head))?;
     let end = after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len());
     after[..end].parse().ok()
 }

@@ -49,8 +49,9 @@ fn h113_the_bus_is_closed_to_addresses_that_are_not_named() {
 #[test]
 fn h113_an_open_bus_is_told_of_in_the_log() {
     let notice = "Whoever reaches the cluster bus can read and change the cluster";
-    let node = |arguments: &[&str]| APUS.node(arguments).log().contains(notice);
-    assert!(node(&["--bind", "0.0.0.0"]));
-    assert!(!node(&["--bind", "127.0.0.1"]));
-    assert!(!node(&["--bind", "0.0.0.0", "--cluster-bus-allow", "127.0.0.1"]));
+    let told = |arguments: &[&str]| APUS.node(arguments).log().contains(notice);
+    let open = ["--bind", "0.0.0.0"];
+    assert!(told(&open));
+    assert!(!told(&["--bind", "127.0.0.1"]));
+    assert!(!told(&[&open[..], &["--cluster-bus-allow", "127.0.0.1"]].concat()));
 }

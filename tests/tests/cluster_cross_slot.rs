@@ -22,7 +22,8 @@ fn keys_of_several_slots_are_used_together_where_that_is_allowed() {
     assert_eq!(ask_by(&mut client, "MSET a 1 b 2"), CROSSSLOT);
     check(
         &mut client,
-        "> CONFIG SET cluster-allow-cross-slot yes
+        "
+         > CONFIG SET cluster-allow-cross-slot yes
          OK
          > MSET a 1 b 2
          OK

@@ -89,13 +89,13 @@ fn a_replica_leads_when_its_takeover_is_answered() {
     }
 }
 
-/// A node that is to be met stands in the list of nodes at once, and one that is forgotten does not.
+/// A node that is to be met is listed at once, and one that is forgotten is not.
 #[test]
 fn the_list_of_nodes_follows_meetings_and_what_is_forgotten() {
     for program in PROGRAMS {
         let nodes = pair(program);
         let mut client = nodes[0].client();
-        // Nobody is there.
+        // No process listens there.
         let (port, bus) = (tests::server::free_port(), tests::server::free_port());
         assert_eq!(ask_by(&mut client, &format!("CLUSTER MEET 127.0.0.1 {port} {bus}")), "OK");
         let list = ask_by(&mut client, "CLUSTER NODES");

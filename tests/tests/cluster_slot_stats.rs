@@ -62,6 +62,9 @@ fn figures_are_those_of_real_servers() {
         let nodes = [lone(APUS, "yes"), lone(peer, "yes")];
         let told = nodes.each_ref().map(|node| {
             let mut client = node.client();
+            // Subscriptions count, and messages, too.
+            let mut listener = node.client();
+            listener.call(&["SSUBSCRIBE", "foo"]);
             let mut told = vec![("nothing", figures(&mut client))];
             for line in WORK {
                 ask_by(&mut client, line);

@@ -187,6 +187,10 @@ impl Shared {
         message: &[u8],
     ) -> usize {
         let receivers = self.pushes.pubsub.publish(self.outbox(wakes), space, channel, message);
+        let slot_stats = &self.observed.slot_stats;
+        if space == Space::Shard && slot_stats.is_on() {
+            slot_stats.note_message(channel, message, receivers);
+        }
         match self.pushes.bus() {
             // Replicas are nodes, too.
             Some(bus) => bus.publish(space, channel, message),

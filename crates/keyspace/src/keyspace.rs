@@ -110,6 +110,8 @@ pub struct Keyspace {
     watched: AtomicU32,
     /// The version that was told last.
     versions: AtomicU64,
+    /// How often a database was emptied, or changed its place with another.
+    pub(crate) flushes: AtomicU64,
     settings: Settings,
 }
 
@@ -243,6 +245,7 @@ impl Keyspace {
             change_interests: AtomicU32::new(0),
             blocking_key_count: AtomicU32::new(0),
             watched: AtomicU32::new(0),
+            flushes: AtomicU64::new(0),
             versions: AtomicU64::new(first_version),
             settings: Settings::default(),
         }))
@@ -465,6 +468,12 @@ impl Keyspace {
     pub fn next_deadline(&self) -> Option<UnixMillis> {
         let bounds = self.deadlines.iter().map(|bound| bound.load(Ordering::Relaxed));
         bounds.min().filter(|&bound| bound != NEVER)
+    }
+
+    /// How often a database was emptied, or changed its place with another.
+    #[must_use]
+    pub fn flushes(&self) -> u64 {
+        self.flushes.load(Ordering::Relaxed)
     }
 
     /// Entries of a partition in all databases; a hint.

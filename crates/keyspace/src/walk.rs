@@ -2,11 +2,11 @@
 //!
 //! A walk (save, full sync, migration) begins at a cut, with the world stopped, and then visits
 //! every partition, or some, at leisure. Each entry and each partition have one mark per walk. At
-//! the cut the partitions' marks are flipped, so every entry that is there differs from its partition, as one
-//! that has not been saved. What is made later is born with its partition's mark. The only way to a
-//! mutable entry (`Mutation::before_change`) saves first whatever differs, and a database that is
-//! flushed is handed over with its entries. So each walk is given every entry of the cut exactly
-//! once, as it was then.
+//! the cut the partitions' marks are flipped, so every entry that is there differs from its
+//! partition, as one that has not been saved. What is made later is born with its partition's mark.
+//! The only way to a mutable entry (`Mutation::before_change`) saves first whatever differs, and a
+//! database that is flushed is handed over with its entries. So each walk is given every entry of
+//! the cut exactly once, as it was then.
 //!
 //! A walk that is given up goes on without saving until all marks agree again: only then may its
 //! bit be used by another.

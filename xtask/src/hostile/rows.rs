@@ -130,7 +130,7 @@ pub(crate) const ROWS: &[Row] = &[
         "Redis",
         "no cluster bus yet, no modules",
     ),
-    waiting(113, "any host that says MEET, FAIL or an epoch", "Redis #15722", NO_BUS),
+    row(113, "any host that says MEET, FAIL or an epoch", "Redis #15722"),
     waiting(114, "lengths, counts, names and slots that are lies", "Redis", NO_BUS),
     // memcached.
     row(120, "binary headers whose lengths contradict each other", "CVE-2016-8704, CVE-2020-10931"),

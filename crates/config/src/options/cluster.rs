@@ -275,7 +275,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "cluster-slot-move-buffer-limit",
         kind: memory(1 << 20, i64::MAX),
         default: "256mb",
-        doc: "The memory that may wait for the target of a slot's move; a move that needs more ends.",
+        doc: "The memory that may wait for a moving slot's target; a move that needs more ends.",
         ..WORKS
     },
     ConfigOption {

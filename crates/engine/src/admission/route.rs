@@ -182,6 +182,7 @@ pub(crate) fn refuse_called(
 ) -> Result<(), Refusal> {
     let routes = server.gates.routing.table();
     let (mut by_slot, mut differ) = (BTreeMap::<PartitionIndex, (usize, usize)>::new(), false);
+    let (mut own, mut own_differ) = (None, false);
     for spec in entry.spec.keys {
         let _ = spec.visit(args, |index| {
             let slot = server.keyspace.locate(&args[index]).partition();
@@ -191,6 +192,7 @@ pub(crate) fn refuse_called(
                 Ok(true) | Err(_) => *here += 1,
             }
             differ |= *slots.first.get_or_insert(slot) != slot;
+            own_differ |= *own.get_or_insert(slot) != slot;
         });
     }
     let SlotAccess { is_asking, is_readonly } = slots.access;
@@ -206,6 +208,12 @@ pub(crate) fn refuse_called(
         if let Some(refusal) = routes.refuse_called(query, count) {
             return Err(refusal);
         }
+    }
+    if own_differ && !routes.allows_cross_slot {
+        return Err(Refusal::owned(format!(
+            "ERR Command '{}' in script attempted to access keys that don't hash to the same slot",
+            entry.full_name
+        )));
     }
     let may_differ = slots.may_differ || routes.allows_cross_slot;
     if differ && !may_differ { Err(NOT_ONE_SLOT) } else { Ok(()) }

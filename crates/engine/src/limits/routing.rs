@@ -187,8 +187,8 @@ impl RouteTable {
         owner.is_some() && owner == self.served
     }
 
-    /// Whether a slot that is served here goes to another owner, or to another shard: subscribers of
-    /// its shard channels are told, as in Redis, also where a replica takes its primary's place.
+    /// Whether a slot that is served here goes to another owner, or to another shard: subscribers
+    /// of its shard channels are told, as in Redis, also where a replica takes its primary's place.
     pub fn hands_over(&self, next: &Self, slot: u16) -> bool {
         let name = |table: &Self| table.owner(slot).map(|node| node.name.clone());
         self.is_served(slot) && (!next.is_served(slot) || name(self) != name(next))

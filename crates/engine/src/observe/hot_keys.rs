@@ -273,8 +273,17 @@ fn heaviest<'a>(rows: impl Iterator<Item = &'a HeavyHitters>, count: usize) -> V
 
 /// How many bytes a request takes as an array of bulk strings.
 pub(super) fn request_bytes(args: Args<'_>) -> u64 {
+    bytes_of(args.len(), args.iter())
+}
+
+/// The same of words that are not a request.
+pub(super) fn framed_bytes(words: &[&[u8]]) -> u64 {
+    bytes_of(words.len(), words.iter().copied())
+}
+
+fn bytes_of<'a>(count: usize, words: impl Iterator<Item = &'a [u8]>) -> u64 {
     let framed = |length: usize| 5 + digits(length) + length as u64;
-    3 + digits(args.len()) + args.iter().map(|word| framed(word.len())).sum::<u64>()
+    3 + digits(count) + words.map(|word| framed(word.len())).sum::<u64>()
 }
 
 fn digits(number: usize) -> u64 {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use base::hash_slot::{HASH_SLOTS, hash_slot};
 use proto::Args;
 
-use super::hot_keys::request_bytes;
+use super::hot_keys::{framed_bytes, request_bytes};
 use crate::table::command_table::CommandEntry;
 
 /// The figures of all slots.
@@ -55,10 +55,11 @@ impl SlotStats {
         self.add(slot, [micros, request_bytes(args), replied]);
     }
 
-    /// Notes bytes that go out for a slot beside replies.
+    /// Notes a message to so many subscribers of a shard channel.
     #[cold]
-    pub fn note_sent(&self, slot: u16, bytes: u64) {
-        self.add(slot, [0, 0, bytes]);
+    pub(crate) fn note_message(&self, channel: &[u8], message: &[u8], receivers: usize) {
+        let bytes = framed_bytes(&[b"smessage", channel, message]);
+        self.add(hash_slot(channel), [0, 0, bytes * receivers as u64]);
     }
 
     fn add(&self, slot: u16, figures: [u64; 3]) {

@@ -386,12 +386,6 @@ impl Tx {
         self.grant.wants_world()
     }
 
-    /// The lane whose counters the transaction writes.
-    #[must_use]
-    pub fn lane(&self) -> usize {
-        self.options.lane
-    }
-
     /// Marks the transaction as running on a heavy-work thread with a lane of its own.
     pub fn move_to_heavy(&mut self, lane: usize) {
         self.move_to(lane, true);

@@ -4,6 +4,7 @@
 //! have to look for it.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use base::steps;
 
@@ -116,6 +117,7 @@ impl Tx {
     /// Notes the keys of one database or of all that have waiters for their deletion, where those
     /// databases are flushed.
     pub(super) fn signal_flushed(&mut self, database: Option<usize>) {
+        self.keyspace.flushes.fetch_add(1, Ordering::Relaxed);
         self.signal_where(|_, own, _, queue| {
             database.is_none_or(|database| database == own) && queue.wakes_on(true)
         });
@@ -124,6 +126,7 @@ impl Tx {
     /// Notes the keys of a database that somebody waits for, after it was swapped: those that are
     /// there now, and those with waiters for their deletion.
     pub(super) fn signal_swapped(&mut self, database: usize) {
+        self.keyspace.flushes.fetch_add(1, Ordering::Relaxed);
         let (keyspace, physical) = (self.keyspace, self.keyspace.physical(database));
         self.signal_where(|content, own, key, queue| {
             let is_gone = || {

@@ -60,6 +60,12 @@ impl Tx {
         result
     }
 
+    /// The lane whose counters the transaction writes.
+    #[must_use]
+    pub fn lane(&self) -> usize {
+        self.options.lane
+    }
+
     /// Ends a transaction that nobody follows and keeps the world that it had.
     #[must_use]
     pub fn into_world(mut self) -> Acquisition {

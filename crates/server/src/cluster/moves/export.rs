@@ -308,7 +308,7 @@ impl<'a> Export<'a> {
             }
             sleep(LOOK);
         }
-        // Whoever goes on finds the table by which the slots are gone.
+        // A writer that goes on finds the table by which the slots are gone.
         node.publish(server, crate::cluster::World::Going);
         Ok(())
     }
@@ -340,7 +340,7 @@ impl<'a> Export<'a> {
             self.acked_ms = now;
             self.say(&[b"CLUSTER", b"SYNCSLOTS", b"ACK"])?;
         }
-        self.read(patience.max(Duration::from_micros(1)))?;
+        self.read(patience)?;
         let silence = now - self.job.heard_ms.load(Ordering::Relaxed);
         if silence > i64::from(server.config.get(REPL_TIMEOUT)) * 1000 {
             return Err(SILENT.to_owned());
@@ -375,9 +375,17 @@ impl<'a> Export<'a> {
 
     fn read(&mut self, patience: Duration) -> Result<(), String> {
         let mut chunk = [0; 1024];
-        // The time is above zero.
-        let _ = self.socket.set_read_timeout(Some(patience));
-        match self.socket.read(&mut chunk) {
+        let waits = !patience.is_zero();
+        // A socket that is open takes both; one that is not says so when it is read.
+        let _ = match waits {
+            true => self.socket.set_read_timeout(Some(patience)),
+            false => self.socket.set_nonblocking(true),
+        };
+        let result = self.socket.read(&mut chunk);
+        if !waits {
+            let _ = self.socket.set_nonblocking(false);
+        }
+        match result {
             Ok(0) => Err("Connection to target lost".to_owned()),
             Ok(count) => {
                 self.heard.extend_from_slice(&chunk[..count]);

@@ -20,6 +20,8 @@ pub(crate) struct SlotImport {
     pub(crate) job: Arc<MoveJob>,
     slots: Box<[bool]>,
     has_claimed: AtomicBool,
+    /// How often data had been flushed when it began.
+    flushes: u64,
     /// When the source was asked for the slots, on the monotonic clock.
     pub(crate) asked_us: AtomicI64,
 }
@@ -42,8 +44,21 @@ impl SlotImport {
 
     fn new(start: ClusterStart, job: Arc<MoveJob>) -> Self {
         let is_of_it = |slot: u16| Slot::new(slot).is_some_and(|slot| job.slots.contains(slot));
+        let flushes = start.server.keyspace.flushes();
         let slots = (0..HASH_SLOTS).map(is_of_it).collect();
-        Self { start, job, slots, has_claimed: AtomicBool::new(false), asked_us: AtomicI64::new(0) }
+        Self {
+            start,
+            job,
+            slots,
+            has_claimed: AtomicBool::new(false),
+            flushes,
+            asked_us: AtomicI64::new(0),
+        }
+    }
+
+    /// Whether what has come may have been flushed meanwhile.
+    pub(crate) fn was_flushed(&self) -> bool {
+        self.start.server.keyspace.flushes() != self.flushes
     }
 
     /// The slots are this node's: what has come stays.

@@ -140,11 +140,11 @@ fn check(cluster: &Cluster, slots: &SlotSet, node: NodeId) -> Result<(), Refusal
     if cluster.offset(node).is_none() {
         return Err(Refusal::owned(format!("ERR Unknown node name: {node}")));
     }
-    if node == cluster.my_id() {
-        return Err(Refusal::error("ERR Target node can not be this node."));
-    }
     if !slots.minus(cluster.my_slots()).is_empty() {
         return Err(Refusal::error("ERR Slots are not served by this node."));
+    }
+    if node == cluster.my_id() {
+        return Err(Refusal::error("ERR Target node can not be this node."));
     }
     if cluster.open_slots().next().is_some() {
         return Err(Refusal::error("ERR Slots are being manually migrated"));

@@ -143,12 +143,16 @@ fn check(cluster: &mut Cluster, request: &MoveRequest) -> Result<(), Refusal> {
 /// Takes the slots, unless the source may go on writing to them by now.
 fn claim(server: &'static Server, import: &SlotImport) -> Result<(), Refusal> {
     const LATE: Refusal = Refusal::error("ERR The pause of the source may be over");
+    const FLUSHED: Refusal = Refusal::error("ERR Data was flushed");
     const UNSAFE: Refusal = Refusal::error("ERR The log has not taken all that came");
     if !aof::flush(server) {
         return Err(UNSAFE);
     }
     let mut world = Acquisition::of_world(server.keyspace);
     wait_for_client(server.keyspace, &mut world)?;
+    if import.was_flushed() {
+        return Err(FLUSHED);
+    }
     let asked_us = import.asked_us.load(Ordering::Relaxed);
     let passed_us = server.keyspace.clock().monotonic_us() - asked_us;
     let timeout = server.config.get(CLUSTER_MANUAL_FAILOVER_TIMEOUT);
