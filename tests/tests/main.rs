@@ -225,6 +225,7 @@ mod unregistration;
 mod users;
 mod watch;
 mod watch_races;
+mod ways_of_running;
 mod workers;
 mod xreadgroup_names;
 mod yielding;

@@ -103,7 +103,7 @@ impl<'s> Replayer<'s> {
         with_locks: impl FnOnce(&[u8]),
     ) -> Result<Option<Acquisition>, Stopped> {
         let options = options(stream.lane, stream.now.get());
-        let tx = Tx::begin(grant, TxOptions { touches: true, unrecorded: true, ..options });
+        let tx = Tx::begin(grant, TxOptions { unrecorded: true, ..options });
         let plain = Self::with(server, tx, std::mem::take(out));
         let mut replayer = Self { stream: Some(stream), ..plain };
         let mut ran = replayer.run(task, bytes);
@@ -421,9 +421,10 @@ fn is_streamed(entry: &CommandEntry) -> bool {
     !matches!(entry.run, Run::Control) || changes_libraries
 }
 
-/// How transactions are begun that run a log.
+/// How transactions are begun that run a log. What is changed counts as used, as where it was
+/// written: a key is as idle as its last command says.
 pub(crate) fn options(lane: usize, now: UnixMillis) -> TxOptions {
-    TxOptions { sees_expired: true, heavy: true, ..TxOptions::internal(lane, now) }
+    TxOptions { sees_expired: true, touches: true, heavy: true, ..TxOptions::internal(lane, now) }
 }
 
 /// What a command says that is none of Redis.

@@ -133,13 +133,14 @@ impl Change<'_> {
         if self.is_new { self.server.scripts.libraries.check_changes() } else { Ok(()) }
     }
 
-    /// Appends the change to the journal; where that is behind it.
+    /// Counts the change and appends it to the journal, unless it comes from there; where that is
+    /// behind it.
     fn append_record(&self) -> Lsn {
         let server = self.server;
+        server.scripts.libraries.count_change();
         if !self.is_new {
             return 0;
         }
-        server.scripts.libraries.count_change();
         if !server.keyspace.settings().journal_attached.load(Ordering::Relaxed) {
             return 0;
         }

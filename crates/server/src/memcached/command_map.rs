@@ -152,8 +152,14 @@ pub(super) fn words(request: &Request<'_>) -> OwnedArgs {
     let operation = &request.operation;
     let keys = keys_of(operation).map(|key| key.bytes(&mut buffer).to_vec());
     let keys: SmallVec<[Vec<u8>; 4]> = keys.collect();
+    let amount = match operation {
+        Operation::Arithmetic(change) if change.decrements => format!("-{}", change.delta),
+        Operation::Arithmetic(change) => change.delta.to_string(),
+        _ => String::new(),
+    };
     let value = match operation {
         Operation::Store(store) => Some(store.value),
+        Operation::Arithmetic(_) => Some(amount.as_bytes()),
         _ => None,
     };
     let (_, command) = COMMANDS[CommandKind::of(operation) as usize];

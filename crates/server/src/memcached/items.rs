@@ -7,6 +7,7 @@
 use base::number::format_i64;
 use base::time::UnixMillis;
 use commands::change;
+use commands::errors::NOT_AN_INTEGER;
 use engine::session::WatchClass;
 use keyspace::{EntryRef, EventClass, ItemNotes, Kind, Lifetime, NewText, Refusal, Text, Tx};
 use persist::entry_notes::EntryNote;
@@ -22,14 +23,10 @@ use super::counters::Counter;
 use super::details::Asked;
 use super::events::{self, size_of_item};
 use super::number::number_of;
-use super::shows_cas;
+use super::{failure_of, shows_cas};
 
 /// The outcome of a request on one key.
 type Done = Result<Response<'static>, Refusal>;
-
-/// A key that holds a value of another type.
-const WRONG_TYPE: Failure<'static> =
-    Failure::Server("the key holds a value of another type than string");
 
 /// A request at work.
 pub(super) struct Work<'a> {
@@ -55,25 +52,31 @@ impl Work<'_> {
         let key = keys_of(operation).next().expect("what is not read has one key");
         let key = key.bytes(&mut buffer);
         self.notify_fetch(key)?;
-        let response = match operation {
-            Operation::Store(store) => self.store(key, store)?,
-            Operation::Delete(delete) => self.delete(key, delete)?,
-            Operation::Arithmetic(change) => self.change_number(key, change)?,
-            Operation::Touch { expiry, .. } => self.touch(key, *expiry)?,
+        let done = match operation {
+            Operation::Store(store) => self.store(key, store),
+            Operation::Delete(delete) => self.delete(key, delete),
+            Operation::Arithmetic(change) => self.change_number(key, change),
+            Operation::Touch { expiry, .. } => self.touch(key, *expiry),
             Operation::Inspect(_) => return self.inspect(key),
             Operation::Refuse(refusal) => {
                 if refusal.failure == Failure::TooLarge {
                     self.told.counters.add(Counter::StoreTooLarge);
                 }
                 self.remove(key)?;
-                Response::Failed(refusal.failure)
+                Ok(Response::Failed(refusal.failure))
             }
             _ => unreachable!("nothing else is done to items"),
         };
         if self.told.events.is_watched(WatchClass::Mutations) {
-            self.notify_store(key, &response)?;
+            match &done {
+                Ok(response) => self.notify_store(key, response)?,
+                Err(refusal) if refusal.line().is_some() => {
+                    self.notify_store(key, &Response::Failed(failure_of(refusal)))?;
+                }
+                Err(_) => {}
+            }
         }
-        self.answer(response);
+        self.answer(done?);
         Ok(())
     }
 
@@ -293,7 +296,7 @@ impl Work<'_> {
                 self.renew(key)?;
             }
             (StoreMode::Append | StoreMode::Prepend, Some(_)) => {
-                return Ok(Response::Failed(WRONG_TYPE));
+                return Err(Refusal::WrongType);
             }
             (StoreMode::Append | StoreMode::Prepend, None) => match store.vivify {
                 Some(expiry) => self.put(key, store.value, Some(expiry), notes)?,
@@ -364,7 +367,7 @@ impl Work<'_> {
             return Ok(Response::Deleted);
         }
         if found != Some(Kind::String) {
-            return Ok(Response::Failed(WRONG_TYPE));
+            return Err(Refusal::WrongType);
         }
         if let Some(expiry) = delete.expiry {
             self.set_expiry(key, expiry)?;
@@ -400,7 +403,7 @@ impl Work<'_> {
             self.put(key, initial.to_string().as_bytes(), Some(expiry), ItemNotes::default())?;
             return self.number(key, initial, change, true);
         };
-        let Some(text) = entry.text() else { return Ok(Response::Failed(WRONG_TYPE)) };
+        let Some(text) = entry.text() else { return Err(Refusal::WrongType) };
         let (length, before) = (text.len(), number_of(text));
         // That there is nothing at all is seen first, what there is last.
         if let Some(compare) = change.compare
@@ -410,7 +413,7 @@ impl Work<'_> {
         {
             return Ok(Response::Exists);
         }
-        let Some(before) = before else { return Ok(Response::Failed(Failure::NotANumber)) };
+        let Some(before) = before else { return Err(NOT_AN_INTEGER) };
         let after = match change.decrements {
             true => before.saturating_sub(change.delta),
             false => before.wrapping_add(change.delta),

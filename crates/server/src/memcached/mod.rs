@@ -28,6 +28,7 @@ pub(crate) mod watch;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
+use commands::errors::NOT_AN_INTEGER;
 use config::settings::{MEMCACHED_FLUSH, MEMCACHED_ITEM_SIZE_MAX};
 use keyspace::{Location, Refusal};
 use proto::Output;
@@ -132,6 +133,12 @@ pub(crate) fn write_failure(state: &MemcachedState, refusal: &Refusal, line: &mu
 
 /// What a refusal is called here.
 fn failure_of(refusal: &Refusal) -> Failure<'_> {
+    if *refusal == Refusal::WrongType {
+        return Failure::Server("the key holds a value of another type than string");
+    }
+    if *refusal == NOT_AN_INTEGER {
+        return Failure::NotANumber;
+    }
     let line = refusal.line().unwrap_or_default();
     if line.starts_with(b"OOM ") {
         return Failure::OutOfMemory;

@@ -157,12 +157,12 @@ impl Libraries {
         look(&self.state.read().expect("no critical section here panics"))
     }
 
-    /// How often clients changed them.
+    /// How often they were changed.
     pub fn changes(&self) -> u64 {
         self.changes.load(Ordering::Relaxed)
     }
 
-    /// Counts a client's change; to be called where it is told.
+    /// Counts a change; to be called where it is told.
     pub(crate) fn count_change(&self) {
         self.changes.fetch_add(1, Ordering::Relaxed);
     }
