@@ -182,7 +182,6 @@ pub(crate) fn refuse_called(
 ) -> Result<(), Refusal> {
     let routes = server.gates.routing.table();
     let (mut by_slot, mut differ) = (BTreeMap::<PartitionIndex, (usize, usize)>::new(), false);
-    let (mut own, mut own_differ) = (None, false);
     for spec in entry.spec.keys {
         let _ = spec.visit(args, |index| {
             let slot = server.keyspace.locate(&args[index]).partition();
@@ -192,10 +191,10 @@ pub(crate) fn refuse_called(
                 Ok(true) | Err(_) => *here += 1,
             }
             differ |= *slots.first.get_or_insert(slot) != slot;
-            own_differ |= *own.get_or_insert(slot) != slot;
         });
     }
     let SlotAccess { is_asking, is_readonly } = slots.access;
+    let own_differ = by_slot.len() > 1;
     for (slot, count) in by_slot {
         let query = RouteQuery {
             slot,
