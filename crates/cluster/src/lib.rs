@@ -19,13 +19,13 @@ mod nodes_file;
 mod slots;
 
 pub use engine::{
-    Action, Cluster, Event, Forcing, LinkId, Millis, Moment, Order, OrderError, Settings,
-    SlotChange,
+    Action, AdminCommand, AdminError, Cluster, Event, FailoverMode, LinkId, Millis, Moment,
+    Settings, SlotChange,
 };
 pub use flags::NodeFlags;
 pub use id::{NodeId, ShardId};
 pub use message::{
-    Arrival, Body, EPOCH_MAX, Extensions, FrameReader, GossipEntry, Gossiping, Header, Kind,
+    Arrival, Body, EPOCH_MAX, Extensions, FrameReader, GossipEntry, GossipSection, Header, Kind,
     Limits, MessageFlags, Packet, PacketError, StreamError, write_light, write_packet,
 };
 pub use nodes_file::{AuxFields, NodeRecord, NodesFile, NodesFileError, OpenSlot};

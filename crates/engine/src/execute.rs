@@ -15,7 +15,7 @@ use proto::{Args, Output, OwnedArgs, Reply};
 use smallvec::SmallVec;
 
 use crate::admission::gates::{self, Verdict};
-use crate::admission::route::{OpenKeys, RoutedRequest};
+use crate::admission::redirection::{OpenSlotKeys, RoutedRequest};
 use crate::commit::accounting::{book, book_step};
 use crate::commit::handler::{Outcome, Work};
 use crate::execute::offload::ControlCall;
@@ -244,7 +244,7 @@ impl CommandExecution<'_> {
         }
     }
 
-    fn open_keys(&self) -> Option<OpenKeys> {
+    fn open_keys(&self) -> Option<OpenSlotKeys> {
         let Self { lane, entry, args, .. } = *self;
         let (session, flags) = (&*self.session, gates::effective_flags(self.session, entry));
         let request = RoutedRequest { server: lane.shared, session, entry, args, flags };

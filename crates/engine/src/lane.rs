@@ -16,7 +16,7 @@ use crate::clients::mailbox::{Letter, PendingWakes, hand_out_next};
 use crate::clients::registry::Client;
 use crate::limits::evictor::Evictor;
 use crate::limits::gate_state::GateState;
-use crate::limits::routing::RouteTable;
+use crate::limits::routing::SlotMap;
 use crate::limits::sweep::Sweep;
 use crate::runtime::counters::WorkerCounters;
 use crate::runtime::failpoint;
@@ -46,7 +46,7 @@ pub struct Lane {
     /// What it knows of keys that may be evicted.
     pub(crate) evictor: RefCell<Evictor>,
     /// The cluster's table that the gates saw last, and its number.
-    routes: RefCell<Arc<RouteTable>>,
+    routes: RefCell<Arc<SlotMap>>,
     routed: Cell<u64>,
     /// The last time it was asked to give back memory, by number.
     pub(crate) purged: Cell<u32>,
@@ -192,7 +192,7 @@ impl Lane {
     }
 
     /// The cluster's table as it is now: the gates go by it.
-    pub(crate) fn routes(&self) -> Ref<'_, RouteTable> {
+    pub(crate) fn routes(&self) -> Ref<'_, SlotMap> {
         self.see_routes();
         Ref::map(self.routes.borrow(), |routes| &**routes)
     }

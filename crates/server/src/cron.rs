@@ -21,7 +21,7 @@ use engine::runtime::log::log_warning;
 use engine::runtime::main_thread;
 use engine::session::needs_password;
 
-use crate::control::key_statistics::KeyLooks;
+use crate::control::key_statistics::KeyStatsSchedule;
 use crate::control::latency_baseline::BaselineWindows;
 use crate::control::tls_reload;
 use crate::server::Server;
@@ -33,7 +33,7 @@ const IDLE_PAUSE: Duration = Duration::from_secs(1);
 /// Runs for ever.
 pub(crate) async fn run(server: &'static Server) {
     let (mut commands, mut next_round, mut garbage) = (0, 0, 0);
-    let (mut key_looks, mut windows) = (KeyLooks::default(), BaselineWindows::default());
+    let (mut key_looks, mut windows) = (KeyStatsSchedule::default(), BaselineWindows::default());
     loop {
         let now_us = server.keyspace.clock().monotonic_us();
         let totals = Totals::of(server.threads.all_worker_counters());

@@ -16,7 +16,7 @@ use engine::transaction::unit::Prepare;
 use keyspace::Keyspace;
 use persist::storage::Storage;
 
-use crate::cluster::{ClusterNode, ClusterStart};
+use crate::cluster::{ClusterContext, ClusterNode};
 use crate::control::context::ControlHandler;
 use crate::links::Links;
 use crate::memcached::MemcachedServer;
@@ -50,8 +50,8 @@ impl Deref for Server {
 
 impl Server {
     /// What the node of the cluster works with.
-    pub(crate) fn cluster_start(&'static self) -> ClusterStart {
-        ClusterStart { server: self, links: &self.links, node: &self.cluster }
+    pub(crate) fn cluster_start(&'static self) -> ClusterContext {
+        ClusterContext { server: self, links: &self.links, node: &self.cluster }
     }
 
     pub(crate) fn new(

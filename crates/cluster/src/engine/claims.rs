@@ -13,7 +13,7 @@ use crate::slots::SlotSet;
 
 impl Cluster {
     /// Takes the claims of a header.
-    pub(super) fn hear_claims(&mut self, header: &Header) {
+    pub(super) fn process_slot_claims(&mut self, header: &Header) {
         let id = header.sender;
         let speaks_for = if is_primary_header(header) { Some(id) } else { header.primary };
         let Some(claimer) = speaks_for.filter(|claimer| self.nodes.contains_key(claimer)) else {
@@ -63,7 +63,7 @@ impl Cluster {
         if gained.is_empty() {
             return;
         }
-        self.invite_replicas(claimer);
+        self.mark_migrate_target(claimer);
         let node = self.nodes.get_mut(&claimer).expect("a caller has looked the claimer up");
         node.slots = node.slots.or(&gained);
         self.close_lost_slots();
@@ -82,7 +82,7 @@ impl Cluster {
             ));
             self.become_replica(claimer);
         } else if mine == self.me {
-            self.actions.push(Action::DropKeys { slots: lost });
+            self.actions.push(Action::DeleteSlotKeys { slots: lost });
         }
     }
 
@@ -105,7 +105,7 @@ impl Cluster {
     }
 
     /// A node tells of a claim that this one has missed.
-    pub(super) fn hear_update(&mut self, owner: NodeId, epoch: u64, slots: &SlotSet) {
+    pub(super) fn process_update(&mut self, owner: NodeId, epoch: u64, slots: &SlotSet) {
         let Some(node) = self.nodes.get_mut(&owner) else { return };
         if owner == self.me || epoch <= node.config_epoch {
             return;
@@ -118,7 +118,7 @@ impl Cluster {
     }
 
     /// Of two primaries with one epoch, the one with the smaller name takes a new one.
-    pub(super) fn settle_collision(&mut self, header: &Header) {
+    pub(super) fn resolve_epoch_collision(&mut self, header: &Header) {
         let own = self.own();
         if !own.is_primary()
             || !is_primary_header(header)

@@ -32,11 +32,11 @@ pub(super) struct Election {
 
 impl Cluster {
     /// Schedules, begins and gives up elections.
-    pub(super) fn tend_election(&mut self) {
+    pub(super) fn run_election(&mut self) {
         let now = self.now();
         let timeout = (2 * self.settings.node_timeout).max(TIMEOUT_MIN);
-        let is_manual = self.may_elect_by_order();
-        let Some(primary) = self.wanted_place(is_manual) else {
+        let is_manual = self.may_start_manual_election();
+        let Some(primary) = self.failover_target(is_manual) else {
             self.election = None;
             return;
         };
@@ -49,7 +49,7 @@ impl Cluster {
         if self.election.is_none() && (is_manual || now >= self.election_after) {
             self.schedule(primary, is_manual, 2 * timeout);
         }
-        self.mind_rank();
+        self.update_rank();
         let is_due = |one: &&mut Election| one.epoch.is_none() && now >= one.begins;
         if let Some(election) = self.election.as_mut().filter(is_due) {
             self.current_epoch += 1;
@@ -62,7 +62,7 @@ impl Cluster {
     }
 
     /// The primary whose place this replica may take now.
-    fn wanted_place(&self, is_manual: bool) -> Option<NodeId> {
+    fn failover_target(&self, is_manual: bool) -> Option<NodeId> {
         let primary = self.own().primary()?;
         let node = self.nodes.get(&primary)?;
         let may = is_manual
@@ -105,7 +105,7 @@ impl Cluster {
     }
 
     /// A replica that turns out to know less waits longer.
-    fn mind_rank(&mut self) {
+    fn update_rank(&mut self) {
         let Some(waiting) = self.election.as_ref().filter(|one| one.epoch.is_none()) else {
             return;
         };
@@ -129,12 +129,12 @@ impl Cluster {
     }
 
     /// A replica asks for the vote of this primary.
-    pub(super) fn consider_vote(&mut self, header: &Header) {
+    pub(super) fn process_auth_request(&mut self, header: &Header) {
         let id = header.sender;
         if !self.own().is_voting() {
             return;
         }
-        if let Some(reason) = self.objection(header) {
+        if let Some(reason) = self.auth_denial(header) {
             self.log(format!("Failover auth denied to {id} ({reason}"));
             return;
         }
@@ -149,7 +149,7 @@ impl Cluster {
     }
 
     /// Why a vote is not given.
-    fn objection(&self, header: &Header) -> Option<String> {
+    fn auth_denial(&self, header: &Header) -> Option<String> {
         let asked = header.current_epoch;
         if asked < self.current_epoch {
             return Some(format!("): reqEpoch ({asked}) < curEpoch({})", self.current_epoch));
@@ -182,7 +182,7 @@ impl Cluster {
     }
 
     /// A primary gives its vote.
-    pub(super) fn count_vote(&mut self, header: &Header) {
+    pub(super) fn process_auth_ack(&mut self, header: &Header) {
         let is_voting = self.nodes.get(&header.sender).is_some_and(super::Node::is_voting);
         let (quorum, _) = self.quorum();
         let Some(election) = &mut self.election else { return };
@@ -209,7 +209,7 @@ impl Cluster {
         node.unclaimed = crate::slots::SlotSet::empty();
         self.own_mut().slots = slots;
         self.become_primary();
-        self.judge();
+        self.update_state();
         self.broadcast_pong();
     }
 }

@@ -143,7 +143,7 @@ pub enum Action {
     /// Let the clients' writes go on.
     ResumeWrites,
     /// Delete the keys of these slots: another node has them now.
-    DropKeys {
+    DeleteSlotKeys {
         /// The slots.
         slots: SlotSet,
     },
@@ -156,7 +156,7 @@ pub enum Action {
 
 /// What an operator may ask of a node.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Order {
+pub enum AdminCommand {
     /// CLUSTER MEET.
     Meet {
         /// The address.
@@ -175,7 +175,7 @@ pub enum Order {
     /// CLUSTER REPLICATE; whether there are keys here.
     Replicate(NodeId, bool),
     /// CLUSTER FAILOVER.
-    Failover(Forcing),
+    Failover(FailoverMode),
     /// CLUSTER SETSLOT; whether there are keys of the slot here.
     SetSlot {
         /// The slot.
@@ -224,7 +224,7 @@ pub enum SlotChange {
 
 /// How far CLUSTER FAILOVER goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Forcing {
+pub enum FailoverMode {
     /// The primary hands over.
     Agreed,
     /// FORCE: the primary is not asked.

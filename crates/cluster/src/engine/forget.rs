@@ -2,9 +2,9 @@
 //!
 //! Invariant: a node that was forgotten is not learnt of by gossip until its ban is over.
 
+use super::admin_error::AdminError;
 use super::event::Millis;
 use super::node::{Node, Role};
-use super::order_error::OrderError;
 use super::{Cluster, Save};
 use crate::id::{NodeId, ShardId};
 use crate::nodes_file::OpenSlot;
@@ -15,28 +15,28 @@ const BANNED_MAX: usize = 4096;
 
 impl Cluster {
     /// CLUSTER FORGET.
-    pub(super) fn order_forget(&mut self, id: NodeId) -> Result<(), OrderError> {
+    pub(super) fn order_forget(&mut self, id: NodeId) -> Result<(), AdminError> {
         if !self.nodes.contains_key(&id) {
-            let is_banned = self.banned.contains_key(&id);
-            return if is_banned { Ok(()) } else { Err(OrderError::UnknownNode(id)) };
+            let is_banned = self.blacklist.contains_key(&id);
+            return if is_banned { Ok(()) } else { Err(AdminError::UnknownNode(id)) };
         }
         if id == self.me {
-            return Err(OrderError::ForgetMyself);
+            return Err(AdminError::ForgetMyself);
         }
         if self.own().primary() == Some(id) {
-            return Err(OrderError::ForgetPrimary);
+            return Err(AdminError::ForgetPrimary);
         }
-        self.ban(id, self.settings.ban_length);
+        self.ban(id, self.settings.blacklist_ttl);
         self.forget(id);
         Ok(())
     }
 
     /// Another node tells that a node was forgotten there, for so many seconds more.
-    pub(super) fn hear_forgotten(&mut self, forgotten: &[(NodeId, u64)]) {
+    pub(super) fn process_forgotten(&mut self, forgotten: &[(NodeId, u64)]) {
         for (id, seconds) in forgotten {
             let is_kept = *id == self.me || self.own().primary() == Some(*id);
             if !is_kept && self.nodes.contains_key(id) {
-                let most = self.settings.ban_length;
+                let most = self.settings.blacklist_ttl;
                 self.ban(*id, seconds.saturating_mul(1000).min(most));
                 self.forget(*id);
             }
@@ -44,23 +44,23 @@ impl Cluster {
     }
 
     /// What other nodes are to be told of bans, in seconds.
-    pub(super) fn told_bans(&self) -> Vec<(NodeId, u64)> {
+    pub(super) fn forgotten_nodes(&self) -> Vec<(NodeId, u64)> {
         let now = self.now();
-        self.banned
+        self.blacklist
             .iter()
             .map(|(id, ends)| (*id, ends.saturating_sub(now).div_ceil(1000)))
             .collect()
     }
 
     /// Ends bans that have lasted long enough.
-    pub(super) fn lift_bans(&mut self) {
+    pub(super) fn expire_blacklist(&mut self) {
         let now = self.now();
-        self.banned.retain(|_, ends| *ends > now);
+        self.blacklist.retain(|_, ends| *ends > now);
     }
 
     fn ban(&mut self, id: NodeId, length: Millis) {
-        if self.banned.len() < BANNED_MAX {
-            self.banned.insert(id, self.now() + length);
+        if self.blacklist.len() < BANNED_MAX {
+            self.blacklist.insert(id, self.now() + length);
         }
     }
 
@@ -85,9 +85,9 @@ impl Cluster {
     }
 
     /// CLUSTER RESET.
-    pub(super) fn reset(&mut self, is_hard: bool, has_keys: bool) -> Result<(), OrderError> {
+    pub(super) fn reset(&mut self, is_hard: bool, has_keys: bool) -> Result<(), AdminError> {
         if self.is_primary() && has_keys {
-            return Err(OrderError::ResetHasKeys);
+            return Err(AdminError::ResetHasKeys);
         }
         if !self.is_primary() {
             self.become_primary();
@@ -103,18 +103,18 @@ impl Cluster {
                 self.close(link);
             }
         }
-        self.banned.clear();
+        self.blacklist.clear();
         let own = self.own_mut();
         (own.slots, own.unclaimed) = (SlotSet::empty(), SlotSet::empty());
         if is_hard {
-            self.begin_anew();
+            self.hard_reset();
         }
         self.save(Save::Synced);
         Ok(())
     }
 
     /// A new name, and no epoch.
-    fn begin_anew(&mut self) {
+    fn hard_reset(&mut self) {
         (self.current_epoch, self.last_vote_epoch) = (0, 0);
         let place = self.own().place;
         self.nodes.remove(&self.me);

@@ -76,7 +76,7 @@ impl Cluster {
     }
 
     /// Opens links, and gives up what took too long.
-    pub(super) fn tend_handshakes(&mut self) {
+    pub(super) fn run_handshakes(&mut self) {
         let (now, most) = (self.now(), self.settings.node_timeout.max(TIMEOUT_MIN));
         for (name, mut handshake) in std::mem::take(&mut self.handshakes) {
             if now.saturating_sub(handshake.since) > most {

@@ -121,7 +121,7 @@ impl Cluster {
     }
 
     /// Opens what is missing, gives up what is silent, and pings.
-    pub(super) fn tend_links(&mut self) {
+    pub(super) fn run_links(&mut self) {
         let (now, patience) = (self.now(), self.settings.node_timeout / 2);
         let interval = Some(self.settings.ping_interval).filter(|interval| *interval > 0);
         let interval = interval.unwrap_or(patience);

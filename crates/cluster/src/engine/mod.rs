@@ -9,21 +9,21 @@
 //! Invariants: a node votes once in an epoch; a slot has one owner in a table; whatever is told of
 //! an epoch is on disk before; memory is bounded by what the peers that were let in may name.
 
+mod admin_commands;
+mod admin_error;
 mod claims;
-mod compose;
-mod detection;
 mod election;
 mod event;
+mod failure_detection;
 mod forget;
 mod handshake;
 mod links;
-mod manual;
-mod migration;
+mod manual_failover;
 mod node;
-mod order_error;
-mod orders;
 mod publish;
 mod receive;
+mod replica_migration;
+mod send;
 mod setslot;
 mod settings;
 mod state;
@@ -35,15 +35,17 @@ use std::collections::BTreeMap;
 
 use base::Random;
 
+pub use self::admin_error::AdminError;
 use self::election::Election;
-pub use self::event::{Action, Event, Forcing, LinkId, Millis, Moment, Order, SlotChange};
+pub use self::event::{
+    Action, AdminCommand, Event, FailoverMode, LinkId, Millis, Moment, SlotChange,
+};
 use self::handshake::Handshake;
 use self::links::Links;
-use self::manual::ManualFailover;
+use self::manual_failover::ManualFailover;
 use self::node::Node;
-pub use self::order_error::OrderError;
 pub use self::settings::Settings;
-use self::state::Standing;
+use self::state::ClusterState;
 use crate::id::{NodeId, ShardId};
 use crate::message::Header;
 use crate::nodes_file::{NodeRecord, NodesFile, OpenSlot};
@@ -64,10 +66,10 @@ pub struct Cluster {
     /// Slots on the move, from this node or to it.
     open: BTreeMap<Slot, OpenSlot>,
     /// Nodes that were forgotten, and until when they stay so.
-    banned: BTreeMap<NodeId, Millis>,
+    blacklist: BTreeMap<NodeId, Millis>,
     current_epoch: u64,
     last_vote_epoch: u64,
-    standing: Standing,
+    standing: ClusterState,
     election: Option<Election>,
     /// When the next election may be scheduled at the earliest.
     election_after: Millis,
@@ -109,10 +111,10 @@ impl Cluster {
             handshakes: BTreeMap::new(),
             links: Links::default(),
             open: BTreeMap::new(),
-            banned: BTreeMap::new(),
+            blacklist: BTreeMap::new(),
             current_epoch: 0,
             last_vote_epoch: 0,
-            standing: Standing::new(moment.now),
+            standing: ClusterState::new(moment.now),
             election: None,
             election_after: 0,
             manual: None,
@@ -159,7 +161,11 @@ impl Cluster {
     }
 
     /// Takes an order of an operator: what is wrong with it, or what is to be done.
-    pub fn order(&mut self, moment: Moment, order: &Order) -> Result<Vec<Action>, OrderError> {
+    pub fn order(
+        &mut self,
+        moment: Moment,
+        order: &AdminCommand,
+    ) -> Result<Vec<Action>, AdminError> {
         self.moment = moment;
         self.carry_out(order)?;
         Ok(self.finish())
@@ -264,20 +270,20 @@ impl Cluster {
 
     fn tick(&mut self) {
         self.ticks += 1;
-        self.lift_bans();
-        self.tend_handshakes();
-        self.tend_links();
+        self.expire_blacklist();
+        self.run_handshakes();
+        self.run_links();
         self.close_nameless();
         self.detect();
-        self.tend_manual();
-        self.tend_election();
-        self.tend_migration();
-        self.judge();
+        self.run_manual_failover();
+        self.run_election();
+        self.run_replica_migration();
+        self.update_state();
     }
 
     /// The list of what is to be done, with the saving of the table before all else.
     fn finish(&mut self) -> Vec<Action> {
-        self.judge_if_changed();
+        self.update_state_if_changed();
         let mut actions = std::mem::take(&mut self.actions);
         if self.save > Save::No {
             let is_synced = self.save == Save::Synced;

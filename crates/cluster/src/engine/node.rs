@@ -68,7 +68,7 @@ pub(super) struct Node {
     /// The nodes that said that this one does not answer, and when.
     pub(super) reports: BTreeMap<NodeId, Millis>,
     /// Whether spare replicas of others may come to it: the node had some, or should have.
-    pub(super) takes_replicas: bool,
+    pub(super) is_migrate_target: bool,
     /// Since when the node is a primary without a replica that works.
     pub(super) orphaned: Option<Millis>,
     /// When a replica of it was last given a vote here.
@@ -96,7 +96,7 @@ impl Node {
             pong_received: 0,
             heard: 0,
             reports: BTreeMap::new(),
-            takes_replicas: false,
+            is_migrate_target: false,
             orphaned: None,
             voted: None,
         }

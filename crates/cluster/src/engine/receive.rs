@@ -11,7 +11,7 @@ use super::node::{Health, Place, Role};
 use super::{Cluster, Save, is_primary_header};
 use crate::flags::NodeFlags;
 use crate::id::NodeId;
-use crate::message::{Body, Gossiping, Header, Kind, Packet};
+use crate::message::{Body, GossipSection, Header, Kind, Packet};
 use crate::slots::SlotSet;
 
 impl Cluster {
@@ -30,25 +30,25 @@ impl Cluster {
                 if let Body::Ping(gossip) | Body::Pong(gossip) = &body {
                     self.met(name, link, &header, gossip.extensions.shard);
                     if matches!(self.links.peer(link), Some(Peer::Node(_))) {
-                        self.heard_from(link, peer, &header, &body);
+                        self.process_packet(link, peer, &header, &body);
                     }
                 }
             }
-            Peer::Node(id) if id != header.sender => self.found_another(id, &body),
-            Peer::Node(_) => self.heard_from(link, peer, &header, &body),
+            Peer::Node(id) if id != header.sender => self.handle_id_mismatch(id, &body),
+            Peer::Node(_) => self.process_packet(link, peer, &header, &body),
             Peer::Caller { ip, local, .. } => {
                 if self.nodes.contains_key(&header.sender) && header.sender != self.me {
                     self.bind(link, header.sender);
-                    self.heard_from(link, peer, &header, &body);
+                    self.process_packet(link, peer, &header, &body);
                 } else {
-                    self.hear_stranger(link, (ip, local), &header, &body);
+                    self.process_unknown_sender(link, (ip, local), &header, &body);
                 }
             }
         }
     }
 
     /// The link to a node has reached another one.
-    fn found_another(&mut self, id: NodeId, body: &Body) {
+    fn handle_id_mismatch(&mut self, id: NodeId, body: &Body) {
         if matches!(body, Body::Pong(_)) {
             self.drop_link_to(id);
             if let Some(node) = self.nodes.get_mut(&id) {
@@ -72,7 +72,7 @@ impl Cluster {
     }
 
     /// A packet of a node that is not in the table.
-    fn hear_stranger(
+    fn process_unknown_sender(
         &mut self,
         link: LinkId,
         (ip, local): (IpAddr, IpAddr),
@@ -109,7 +109,7 @@ impl Cluster {
     }
 
     /// A packet of a node of the table.
-    fn heard_from(&mut self, link: LinkId, peer: Peer, header: &Header, body: &Body) {
+    fn process_packet(&mut self, link: LinkId, peer: Peer, header: &Header, body: &Body) {
         let (id, now) = (header.sender, self.now());
         if header.current_epoch > self.current_epoch {
             self.current_epoch = header.current_epoch;
@@ -134,21 +134,21 @@ impl Cluster {
                     self.check_address(ip, header);
                 }
                 self.send_gossip(link, Kind::Pong, Some(id));
-                self.hear_ping(header, gossip);
+                self.process_ping(header, gossip);
             }
             Body::Pong(gossip) => {
                 if matches!(peer, Peer::Node(_) | Peer::Stranger(_)) {
                     self.answered(id);
                 }
-                self.hear_ping(header, gossip);
+                self.process_ping(header, gossip);
             }
-            Body::Fail(failing) => self.hear_fail(id, *failing),
+            Body::Fail(failing) => self.process_fail(id, *failing),
             Body::Update { config_epoch, owner, slots } => {
-                self.hear_update(*owner, *config_epoch, slots);
+                self.process_update(*owner, *config_epoch, slots);
             }
-            Body::AuthRequest => self.consider_vote(header),
-            Body::AuthAck => self.count_vote(header),
-            Body::ManualFailoverStart => self.hear_manual_failover(id),
+            Body::AuthRequest => self.process_auth_request(header),
+            Body::AuthAck => self.process_auth_ack(header),
+            Body::ManualFailoverStart => self.process_mfstart(id),
             Body::Publish { .. } | Body::PublishShard { .. } => self.light(id, body.clone()),
             Body::Module { .. } => {}
         }
@@ -170,7 +170,7 @@ impl Cluster {
         }
     }
 
-    fn hear_ping(&mut self, header: &Header, gossip: &Gossiping) {
+    fn process_ping(&mut self, header: &Header, gossip: &GossipSection) {
         let id = header.sender;
         if let Some(node) = self.nodes.get_mut(&id)
             && node.hostname != gossip.extensions.hostname
@@ -190,17 +190,17 @@ impl Cluster {
             node.shard = shard;
             self.save(Save::Written);
         }
-        self.hear_forgotten(&gossip.extensions.forgotten);
+        self.process_forgotten(&gossip.extensions.forgotten);
         if !self.nodes.contains_key(&id) {
             return;
         }
-        self.hear_role(header);
-        self.hear_claims(header);
-        self.settle_collision(header);
-        self.hear_gossip(id, gossip);
+        self.process_role(header);
+        self.process_slot_claims(header);
+        self.resolve_epoch_collision(header);
+        self.process_gossip(id, gossip);
     }
 
-    fn hear_role(&mut self, header: &Header) {
+    fn process_role(&mut self, header: &Header) {
         let role = match header.primary {
             None if is_primary_header(header) => Role::Primary,
             primary => Role::Replica(primary),
@@ -209,7 +209,7 @@ impl Cluster {
         if node.role == role {
             return;
         }
-        node.takes_replicas |= role == Role::Primary;
+        node.is_migrate_target |= role == Role::Primary;
         node.role = role;
         if let Role::Replica(primary) = role {
             node.slots = SlotSet::empty();

@@ -3,8 +3,8 @@
 //! Invariants: a slot that is migrating is this node's own, and one that is importing is not; the
 //! node that a slot has come to claims it under an epoch of its own, or others would not believe.
 
+use super::admin_error::AdminError;
 use super::event::SlotChange;
-use super::order_error::OrderError;
 use super::{Cluster, Save};
 use crate::id::NodeId;
 use crate::nodes_file::OpenSlot;
@@ -17,27 +17,27 @@ impl Cluster {
         slot: Slot,
         change: SlotChange,
         has_keys: bool,
-    ) -> Result<(), OrderError> {
+    ) -> Result<(), AdminError> {
         if !self.is_primary() {
-            return Err(OrderError::OnlyPrimaries);
+            return Err(AdminError::OnlyPrimaries);
         }
         let is_mine = self.my_slots().contains(slot);
         match change {
-            SlotChange::Migrating(_) if !is_mine => return Err(OrderError::NotOwner(slot)),
-            SlotChange::Importing(_) if is_mine => return Err(OrderError::AlreadyOwner(slot)),
+            SlotChange::Migrating(_) if !is_mine => return Err(AdminError::NotOwner(slot)),
+            SlotChange::Importing(_) if is_mine => return Err(AdminError::AlreadyOwner(slot)),
             SlotChange::Migrating(id) => {
-                self.check_target(id, OrderError::NoSuchPeer(id))?;
+                self.check_target(id, AdminError::NoSuchPeer(id))?;
                 self.open.insert(slot, OpenSlot::Migrating(id));
             }
             SlotChange::Importing(id) => {
-                self.check_target(id, OrderError::NoSuchPeer(id))?;
+                self.check_target(id, AdminError::NoSuchPeer(id))?;
                 self.open.insert(slot, OpenSlot::Importing(id));
             }
             SlotChange::Stable => _ = self.open.remove(&slot),
             SlotChange::Node(id) => {
-                self.check_target(id, OrderError::UnknownNode(id))?;
+                self.check_target(id, AdminError::UnknownNode(id))?;
                 if is_mine && id != self.me && has_keys {
-                    return Err(OrderError::SlotHasKeys(slot));
+                    return Err(AdminError::SlotHasKeys(slot));
                 }
                 self.assign(slot, id, has_keys);
             }
@@ -47,15 +47,15 @@ impl Cluster {
     }
 
     /// Takes slots that another primary gives, under an epoch above all that were seen.
-    pub(super) fn claim(&mut self, slots: &SlotSet, from: NodeId) -> Result<(), OrderError> {
+    pub(super) fn claim(&mut self, slots: &SlotSet, from: NodeId) -> Result<(), AdminError> {
         if !self.is_primary() {
-            return Err(OrderError::OnlyPrimaries);
+            return Err(AdminError::OnlyPrimaries);
         }
-        let source = self.nodes.get(&from).ok_or(OrderError::UnknownNode(from))?;
+        let source = self.nodes.get(&from).ok_or(AdminError::UnknownNode(from))?;
         if let Some(slot) = slots.minus(&source.slots).iter().next() {
-            return Err(OrderError::GivenByAnother(slot));
+            return Err(AdminError::GivenByAnother(slot));
         }
-        self.invite_replicas(self.me);
+        self.mark_migrate_target(self.me);
         let source = self.nodes.get_mut(&from).expect("the node was just read");
         source.slots = source.slots.minus(slots);
         source.unclaimed = source.unclaimed.minus(slots);
@@ -70,9 +70,9 @@ impl Cluster {
         Ok(())
     }
 
-    fn check_target(&self, id: NodeId, unknown: OrderError) -> Result<(), OrderError> {
+    fn check_target(&self, id: NodeId, unknown: AdminError) -> Result<(), AdminError> {
         let node = self.nodes.get(&id).ok_or(unknown)?;
-        if node.is_primary() { Ok(()) } else { Err(OrderError::TargetIsReplica) }
+        if node.is_primary() { Ok(()) } else { Err(AdminError::TargetIsReplica) }
     }
 
     /// Gives a slot to a node by an order.
@@ -81,7 +81,7 @@ impl Cluster {
         if matches!(self.open.get(&slot), Some(OpenSlot::Migrating(_))) && !has_keys {
             self.open.remove(&slot);
         }
-        self.invite_replicas(id);
+        self.mark_migrate_target(id);
         for (other, node) in &mut self.nodes {
             if *other != id {
                 node.slots.remove(slot);

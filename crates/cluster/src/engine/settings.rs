@@ -24,7 +24,7 @@ pub struct Settings {
     /// `cluster-migration-barrier`.
     pub migration_barrier: usize,
     /// `cluster-blacklist-ttl`, in milliseconds.
-    pub ban_length: Millis,
+    pub blacklist_ttl: Millis,
     /// `cluster-manual-failover-timeout`.
     pub manual_failover_timeout: Millis,
     /// `cluster-announce-ip`.
@@ -55,7 +55,7 @@ impl Default for Settings {
             is_failover_off: false,
             allows_replica_migration: true,
             migration_barrier: 1,
-            ban_length: 60_000,
+            blacklist_ttl: 60_000,
             manual_failover_timeout: 5000,
             ip: None,
             hostname: None,

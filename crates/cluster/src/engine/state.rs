@@ -15,7 +15,7 @@ const REJOIN_MAX: Millis = 5000;
 
 /// What is known of the state of the cluster.
 #[derive(Debug)]
-pub(super) struct Standing {
+pub(super) struct ClusterState {
     is_ok: bool,
     began: Millis,
     /// When this node was last in a minority.
@@ -23,9 +23,9 @@ pub(super) struct Standing {
     is_touched: bool,
 }
 
-impl Standing {
-    pub(super) fn new(now: Millis) -> Standing {
-        Standing { is_ok: false, began: now, in_minority: None, is_touched: true }
+impl ClusterState {
+    pub(super) fn new(now: Millis) -> ClusterState {
+        ClusterState { is_ok: false, began: now, in_minority: None, is_touched: true }
     }
 
     pub(super) fn is_ok(&self) -> bool {
@@ -45,14 +45,14 @@ impl Cluster {
     }
 
     /// Finds the state anew where something has changed.
-    pub(super) fn judge_if_changed(&mut self) {
+    pub(super) fn update_state_if_changed(&mut self) {
         if self.standing.is_touched {
-            self.judge();
+            self.update_state();
         }
     }
 
     /// Finds the state anew.
-    pub(super) fn judge(&mut self) {
+    pub(super) fn update_state(&mut self) {
         self.standing.is_touched = false;
         let now = self.now();
         let waits = !self.standing.is_ok && self.own().is_primary();

@@ -172,7 +172,7 @@ pub struct GossipEntry {
 
 /// The body of PING, PONG and MEET.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Gossiping {
+pub struct GossipSection {
     /// Other nodes.
     pub entries: Vec<GossipEntry>,
     /// More about the sender.
@@ -185,11 +185,11 @@ pub struct Gossiping {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Body {
     /// PING.
-    Ping(Gossiping),
+    Ping(GossipSection),
     /// PONG.
-    Pong(Gossiping),
+    Pong(GossipSection),
     /// MEET.
-    Meet(Gossiping),
+    Meet(GossipSection),
     /// FAIL, of this node.
     Fail(NodeId),
     /// PUBLISH.
@@ -251,7 +251,7 @@ impl Body {
     }
 
     /// The gossip, in the packets that have any.
-    pub fn gossip(&self) -> Option<&Gossiping> {
+    pub fn gossip(&self) -> Option<&GossipSection> {
         match self {
             Body::Ping(gossip) | Body::Pong(gossip) | Body::Meet(gossip) => Some(gossip),
             _ => None,

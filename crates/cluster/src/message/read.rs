@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 use super::extension::Extensions;
 use super::{
-    Body, EPOCH_MAX, GOSSIP_LEN, GossipEntry, Gossiping, HEADER_LEN, Header, IP_LEN, Kind,
+    Body, EPOCH_MAX, GOSSIP_LEN, GossipEntry, GossipSection, HEADER_LEN, Header, IP_LEN, Kind,
     LIGHT_BIT, LIGHT_HEADER_LEN, MessageFlags, Packet, PacketError, VERSION,
 };
 use crate::flags::NodeFlags;
@@ -150,7 +150,7 @@ fn gossiping(
     header: &Header,
     total: u64,
     rest: &[u8],
-) -> Result<Gossiping, PacketError> {
+) -> Result<GossipSection, PacketError> {
     let Outline { kind, gossip: count, extensions } = *outline;
     let length = usize::from(count) * GOSSIP_LEN;
     let Some((listed, rest)) = rest.split_at_checked(length) else {
@@ -160,7 +160,7 @@ fn gossiping(
     let extensions = Extensions::read(kind, total, extensions, rest)?;
     let entries: Option<Vec<GossipEntry>> = listed.chunks_exact(GOSSIP_LEN).map(entry).collect();
     let is_dropped = entries.is_none();
-    Ok(Gossiping { entries: entries.unwrap_or_default(), extensions, is_dropped })
+    Ok(GossipSection { entries: entries.unwrap_or_default(), extensions, is_dropped })
 }
 
 fn entry(bytes: &[u8]) -> Option<GossipEntry> {

@@ -6,7 +6,7 @@ use base::Random;
 use proptest::prelude::{prop_assert_eq, proptest};
 
 use super::{
-    Arrival, Body, Extensions, FrameReader, GossipEntry, Gossiping, Header, Kind, Limits,
+    Arrival, Body, Extensions, FrameReader, GossipEntry, GossipSection, Header, Kind, Limits,
     MessageFlags, Packet, PacketError, StreamError, write_light, write_packet,
 };
 use crate::flags::NodeFlags;
@@ -67,7 +67,7 @@ fn extensions() -> Extensions {
 }
 
 fn bodies() -> Vec<Body> {
-    let gossip = Gossiping {
+    let gossip = GossipSection {
         entries: vec![entry(b'1'), entry(b'2')],
         extensions: extensions(),
         is_dropped: false,
@@ -75,7 +75,7 @@ fn bodies() -> Vec<Body> {
     let (channel, message) = (b"channel".to_vec(), b"message".to_vec());
     vec![
         Body::Ping(gossip.clone()),
-        Body::Pong(Gossiping::default()),
+        Body::Pong(GossipSection::default()),
         Body::Meet(gossip),
         Body::Fail(id(b'9')),
         Body::Publish { channel: channel.clone(), message: message.clone() },
@@ -129,7 +129,7 @@ fn packets_have_the_lengths_and_places_of_the_protocol() {
     assert_eq!(bytes[2246..2256], [0x18, 0xec, 0x3f, 0xfb, 0, 17, 1, 4, 0, 0]);
     // One extension of a shard: 48 bytes, as captured.
     let shard = Extensions { shard: extensions().shard, ..Extensions::default() };
-    let body = Body::Pong(Gossiping { extensions: shard, ..Gossiping::default() });
+    let body = Body::Pong(GossipSection { extensions: shard, ..GossipSection::default() });
     assert_eq!(written(&body).len(), 2304);
 }
 
@@ -253,7 +253,7 @@ fn names_that_would_break_a_line_are_not_taken() {
             hostname: Some(name.to_owned()),
             ..Extensions::default()
         };
-        let body = Body::Ping(Gossiping { extensions: sent, ..Gossiping::default() });
+        let body = Body::Ping(GossipSection { extensions: sent, ..GossipSection::default() });
         let Ok(Arrival::Packet(packet)) = read(&written(&body)) else { panic!("it is right") };
         assert_eq!(packet.body.gossip().unwrap().extensions, Extensions::default(), "{name}");
     }

@@ -5,7 +5,7 @@
 use std::net::IpAddr;
 
 use super::{
-    Body, GossipEntry, Gossiping, HEADER_LEN, Header, IP_LEN, LIGHT_BIT, SIGNATURE, VERSION,
+    Body, GossipEntry, GossipSection, HEADER_LEN, Header, IP_LEN, LIGHT_BIT, SIGNATURE, VERSION,
 };
 use crate::id::{ID_LEN, NodeId};
 
@@ -95,7 +95,7 @@ fn put_body(body: &Body, entries: usize, out: &mut Vec<u8>) -> u16 {
     0
 }
 
-fn put_gossip(gossip: &Gossiping, entries: usize, out: &mut Vec<u8>) -> u16 {
+fn put_gossip(gossip: &GossipSection, entries: usize, out: &mut Vec<u8>) -> u16 {
     for entry in &gossip.entries[..entries] {
         put_entry(entry, out);
     }

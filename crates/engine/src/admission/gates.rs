@@ -12,14 +12,14 @@ use keyspace::Refusal;
 use proto::Args;
 
 use crate::admission::acl_check;
-use crate::admission::declared;
 use crate::admission::quota;
-use crate::admission::route::RoutedRequest;
+use crate::admission::redirection::RoutedRequest;
+use crate::admission::script_flags;
 use crate::clients::registry::client_flags;
 use crate::lane::Lane;
 use crate::limits::budget;
 use crate::limits::loading::LOADING;
-use crate::limits::routing::{RouteTable, TRYAGAIN};
+use crate::limits::routing::{SlotMap, TRYAGAIN};
 use crate::runtime::write_gate::WriteGate;
 use crate::session::{AclSubject, Request};
 use crate::session::{Session, Suspension};
@@ -230,7 +230,7 @@ fn disk_and_memory(
     if !server.gates.write_refusals.are_there() && server.memory.budget.limit() == 0 {
         return Ok(());
     }
-    let refusal = refuse_for_want(server, effective, role, room, declared);
+    let refusal = refuse_misconf_or_oom(server, effective, role, room, declared);
     refusal.map_or(Ok(()), |refusal| Err(GateError::Refusal(refusal)))
 }
 
@@ -283,7 +283,7 @@ pub(crate) fn admit_foreign(
     (entry, has_begun): (&CommandEntry, bool),
     room: impl FnOnce() -> usize,
     deny: impl FnOnce() -> Option<Refusal>,
-    elsewhere: impl FnOnce(&RouteTable) -> Option<Refusal>,
+    elsewhere: impl FnOnce(&SlotMap) -> Option<Refusal>,
 ) -> Verdict {
     if !session.may_do_everything()
         && let Some(refusal) = deny()
@@ -304,7 +304,7 @@ pub(crate) fn admit_foreign(
 /// program that says what it does is refused by that: within a transaction it would be refused in
 /// its middle, behind what others of it have changed.
 #[inline]
-fn refuse_for_want(
+fn refuse_misconf_or_oom(
     server: &Shared,
     effective: Flags,
     role: Role,
@@ -313,7 +313,7 @@ fn refuse_for_want(
 ) -> Option<Refusal> {
     let may_be_refused =
         || server.gates.write_refusals.are_there() || server.memory.budget.is_out_of_memory(0);
-    let speaks_for_others = declared::may_declare(role) || role == Role::Exec;
+    let speaks_for_others = script_flags::may_declare(role) || role == Role::Exec;
     let flags = if speaks_for_others && may_be_refused() { declared() } else { effective };
     let refusal = server.gates.write_refusals.refuse(&server.config, &server.journal, flags, role);
     refusal.or_else(|| server.memory.budget.refuse(flags, room))
@@ -324,7 +324,7 @@ pub(crate) type FlagsOf<'a> = &'a dyn Fn(&CommandEntry, Args<'_>) -> Flags;
 
 /// Finds what any command says that it does, as the server's scripts have it now.
 pub(crate) fn declared_by(server: &Shared) -> impl Fn(&CommandEntry, Args<'_>) -> Flags {
-    move |entry, args| declared::declared_flags(server, entry, args)
+    move |entry, args| script_flags::declared_flags(server, entry, args)
 }
 
 /// The gates for one that begins a second time: its locks were given back in its middle, and others
@@ -449,7 +449,7 @@ pub(crate) fn admits_behind(
 /// Whether a command may say of itself what it does, so that two with one name differ.
 #[inline]
 pub(crate) fn may_declare(entry: &CommandEntry) -> bool {
-    declared::may_declare(entry.spec.role)
+    script_flags::may_declare(entry.spec.role)
 }
 
 /// Whether a command may leave something behind: scripts may, whatever they say.

@@ -3,8 +3,8 @@
 //! Invariant: a gate looks; what it refuses has changed nothing.
 
 pub mod acl_check;
-pub mod declared;
 pub mod gates;
 pub mod login;
 pub(crate) mod quota;
-pub mod route;
+pub mod redirection;
+pub mod script_flags;

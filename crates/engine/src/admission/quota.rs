@@ -11,7 +11,7 @@ use keyspace::Refusal;
 
 use crate::clients::registry::client_flags;
 use crate::lane::Lane;
-use crate::limits::quotas::{Account, FullDatabases, Rate};
+use crate::limits::quotas::{Account, DatabasesOverQuota, Rate};
 use crate::session::{Request, Session, databases};
 use crate::shared::Shared;
 
@@ -32,8 +32,11 @@ pub(super) fn refuse(lane: &Lane, session: &Session, request: Request<'_>) -> Op
         return refuse_rate(lane, session);
     }
     refuse_rate(lane, session).or_else(|| {
-        let refusal =
-            refuse_memory(server, server.gates.quotas.full_databases(server.keyspace), request);
+        let refusal = refuse_memory(
+            server,
+            server.gates.quotas.databases_over_quota(server.keyspace),
+            request,
+        );
         if refusal.is_some() {
             session.with_accounts(server, |accounts| {
                 if let Some(account) = accounts.database() {
@@ -49,7 +52,7 @@ pub(super) fn refuse(lane: &Lane, session: &Session, request: Request<'_>) -> Op
 #[cold]
 pub(super) fn is_limited(lane: &Lane, session: &Session) -> bool {
     let server = lane.shared;
-    server.gates.quotas.full_databases(server.keyspace).are_there()
+    server.gates.quotas.databases_over_quota(server.keyspace).are_there()
         || session.with_accounts(server, |accounts| accounts.all().any(Account::is_limited))
 }
 
@@ -82,7 +85,7 @@ fn rate_refusal((limit, rate): (QuotaLimit, Rate), of: &str) -> Refusal {
 /// another that it brings something to.
 pub(crate) fn refuse_memory(
     server: &Shared,
-    full: FullDatabases,
+    full: DatabasesOverQuota,
     request: Request<'_>,
 ) -> Option<Refusal> {
     refuse_memory_for(server, full, request, request.entry.spec.flags)
@@ -91,7 +94,7 @@ pub(crate) fn refuse_memory(
 /// As `refuse_memory`, for what does this.
 pub(crate) fn refuse_memory_for(
     server: &Shared,
-    full: FullDatabases,
+    full: DatabasesOverQuota,
     request: Request<'_>,
     flags: Flags,
 ) -> Option<Refusal> {

@@ -19,7 +19,7 @@ use crate::admission::gates::{self, Verdict};
 use crate::commit::accounting::{book_in_words, book_step};
 use crate::commit::handler::{self, CommandBody, Outcome};
 use crate::lane::Lane;
-use crate::limits::routing::{RouteQuery, RouteTable, TRYAGAIN};
+use crate::limits::routing::{RouteQuery, SlotMap, TRYAGAIN};
 use crate::runtime::failpoint;
 use crate::session::{
     Grant, RequestAttempt, Session, Step, Steps, Stepwise, Suspension, tx_options,
@@ -150,7 +150,7 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
     fn ask(&self, has_begun: bool) -> Verdict {
         let (session, entry, body) = (&*self.session, self.entry, &*self.body);
         let deny = || body.deny(session, entry);
-        let elsewhere = |routes: &RouteTable| self.refuse_route(routes);
+        let elsewhere = |routes: &SlotMap| self.refuse_route(routes);
         let asked = (entry, has_begun);
         gates::admit_foreign(self.lane, session, asked, || body.room(), deny, elsewhere)
     }
@@ -158,7 +158,7 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
     /// Why its keys are not served on this node of a cluster. While a slot moves, its keys are not:
     /// a client of another front cannot be sent on for one of them.
     #[cold]
-    fn refuse_route(&self, routes: &RouteTable) -> Option<Refusal> {
+    fn refuse_route(&self, routes: &SlotMap) -> Option<Refusal> {
         let (writes, mut refusal) = (self.entry.spec.flags.has(Flags::WRITE), None);
         self.body.visit_keys(|key, _| {
             let slot = self.lane.shared.keyspace.locate(key).partition();

@@ -21,7 +21,7 @@ use super::offload_start::is_long;
 use super::unit::conclude;
 use super::{Executor, ServedRequest, looks_heavy};
 use crate::admission::gates;
-use crate::admission::route::slot_access;
+use crate::admission::redirection::slot_access;
 use crate::commit::accounting::book;
 use crate::commit::handler::{Outcome, Work};
 use crate::lane::Lane;

@@ -10,7 +10,7 @@ use proto::{Args, Mark, Reply};
 
 use super::CommandExecution;
 use super::locks::Granted;
-use crate::admission::route::slot_access;
+use crate::admission::redirection::slot_access;
 use crate::execute::offload::OffloadedProgram;
 use crate::journal::Seen;
 use crate::lane::Lane;

@@ -19,12 +19,12 @@ pub struct Routing {
     version: AtomicU64,
     /// Slots that clients bring, whose keys are kept though they are not served here.
     brought: Mutex<BTreeSet<u16>>,
-    table: Mutex<Arc<RouteTable>>,
+    table: Mutex<Arc<SlotMap>>,
 }
 
 /// A node, as clients are told of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RouteNode {
+pub struct SlotMapNode {
     /// Its name, which no other node has.
     pub name: String,
     /// Its address or name; empty where clients are to go by what they know.
@@ -46,13 +46,13 @@ pub enum OpenRoute {
 
 /// The slots, and the node that serves each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RouteTable {
+pub struct SlotMap {
     /// Greater than that of any table before; chosen when the table is published.
     pub version: u64,
     /// For each slot the index of its node; none has an index beyond the nodes.
     pub owners: Vec<u16>,
     /// The nodes that own slots, and those that slots move to or from.
-    pub nodes: Vec<RouteNode>,
+    pub nodes: Vec<SlotMapNode>,
     /// The node whose slots are served here: this one, or its primary.
     pub served: Option<u16>,
     /// Whether this node is a replica.
@@ -128,12 +128,12 @@ impl Routing {
     }
 
     /// The table that counts.
-    pub fn table(&self) -> Arc<RouteTable> {
+    pub fn table(&self) -> Arc<SlotMap> {
         Arc::clone(&self.lock())
     }
 
     /// Has this table count from now on. The caller has stopped the world if `loses_to` says so.
-    pub fn publish(&self, mut table: RouteTable) {
+    pub fn publish(&self, mut table: SlotMap) {
         let mut present = self.lock();
         table.version = present.version + 1;
         let version = table.version;
@@ -158,12 +158,12 @@ impl Routing {
         self.brought.lock().expect("no critical section here panics").contains(&slot)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Arc<RouteTable>> {
+    fn lock(&self) -> MutexGuard<'_, Arc<SlotMap>> {
         self.table.lock().expect("no critical section here panics")
     }
 }
 
-impl RouteTable {
+impl SlotMap {
     /// Whether both say the same.
     pub fn is_same_as(&self, other: &Self) -> bool {
         Self { version: self.version, ..other.clone() } == *self
@@ -194,7 +194,7 @@ impl RouteTable {
         self.is_served(slot) && (!next.is_served(slot) || name(self) != name(next))
     }
 
-    fn owner(&self, slot: u16) -> Option<&RouteNode> {
+    fn owner(&self, slot: u16) -> Option<&SlotMapNode> {
         self.nodes.get(usize::from(*self.owners.get(usize::from(slot))?))
     }
 
@@ -286,7 +286,7 @@ impl RouteTable {
     }
 }
 
-fn redirection(word: &str, query: RouteQuery, node: &RouteNode) -> Refusal {
+fn redirection(word: &str, query: RouteQuery, node: &SlotMapNode) -> Refusal {
     let (first, second) = match query.is_encrypted {
         true => (node.tls_port, node.tcp_port),
         false => (node.tcp_port, node.tls_port),
@@ -304,10 +304,10 @@ pub(crate) fn is_redirection(refusal: &Refusal) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{HASH_SLOTS, OpenRoute, RouteNode, RouteQuery, RouteTable};
+    use super::{HASH_SLOTS, OpenRoute, RouteQuery, SlotMap, SlotMapNode};
 
-    fn node(port: u16) -> RouteNode {
-        RouteNode {
+    fn node(port: u16) -> SlotMapNode {
+        SlotMapNode {
             name: port.to_string(),
             endpoint: "10.0.0.1".to_owned(),
             tcp_port: port,
@@ -316,20 +316,20 @@ mod tests {
     }
 
     /// Slot 0 has no owner, 1 is ours, 2 another's, 3 goes from here, 4 comes here.
-    fn table() -> RouteTable {
+    fn table() -> SlotMap {
         let mut owners = vec![1; usize::from(HASH_SLOTS)];
         owners[..5].copy_from_slice(&[9, 0, 1, 0, 1]);
-        RouteTable {
+        SlotMap {
             owners,
             nodes: vec![node(1000), node(2000)],
             served: Some(0),
             open: [(3, OpenRoute::Migrating(1)), (4, OpenRoute::Importing(1))].into(),
             is_up: true,
-            ..RouteTable::default()
+            ..SlotMap::default()
         }
     }
 
-    fn said(table: &RouteTable, query: RouteQuery) -> Option<String> {
+    fn said(table: &SlotMap, query: RouteQuery) -> Option<String> {
         let refusal = table.refuse(query)?;
         Some(String::from_utf8_lossy(refusal.line().unwrap()).into_owned())
     }
@@ -353,8 +353,8 @@ mod tests {
     #[test]
     fn keys_of_several_slots_are_served_where_all_of_them_are() {
         let strict = table();
-        let lenient = RouteTable { allows_cross_slot: true, ..table() };
-        let said = |table: &RouteTable, slots: &[u16]| {
+        let lenient = SlotMap { allows_cross_slot: true, ..table() };
+        let said = |table: &SlotMap, slots: &[u16]| {
             let refusal = table.refuse_several(RouteQuery::default(), slots)?;
             Some(String::from_utf8_lossy(refusal.line().unwrap()).into_owned())
         };
@@ -369,7 +369,7 @@ mod tests {
 
     #[test]
     fn a_replica_serves_readers_that_ask_for_it() {
-        let table = RouteTable { is_replica: true, ..table() };
+        let table = SlotMap { is_replica: true, ..table() };
         let query = RouteQuery { slot: 1, ..RouteQuery::default() };
         assert_eq!(said(&table, query).unwrap(), "MOVED 1 10.0.0.1:1000");
         let reads = RouteQuery { reads_here: true, ..query };
@@ -380,7 +380,7 @@ mod tests {
 
     #[test]
     fn a_cluster_that_is_down_serves_what_it_may() {
-        let mut table = RouteTable { is_up: false, ..table() };
+        let mut table = SlotMap { is_up: false, ..table() };
         let query = RouteQuery { slot: 1, ..RouteQuery::default() };
         assert_eq!(said(&table, query).unwrap(), "CLUSTERDOWN The cluster is down");
         let channel = RouteQuery { is_channel: true, ..query };
@@ -413,7 +413,7 @@ mod tests {
         let mut next = table.clone();
         next.owners[2] = 0;
         assert!(!table.loses_to(&next) && next.loses_to(&table));
-        let down = RouteTable { is_up: false, ..table.clone() };
+        let down = SlotMap { is_up: false, ..table.clone() };
         assert!(table.loses_to(&down) && !down.loses_to(&table));
     }
 }

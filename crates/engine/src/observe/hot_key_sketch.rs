@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 use structs::heavy_hitters::HeavyHitters;
 
 use super::hot_keys::request_bytes;
-use super::prefixes::PrefixRule;
+use super::key_prefixes::PrefixRule;
 use crate::runtime::lanes::MAX_WORKERS;
 use crate::table::command_table::CommandEntry;
 use crate::table::request_keys;

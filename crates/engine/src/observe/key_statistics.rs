@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use super::big_keys::BigKeyReports;
 use super::hot_key_sketch::HotKeySketch;
-use super::prefixes::PrefixSurvey;
+use super::key_prefixes::PrefixStats;
 
 /// The statistics of keys.
 #[derive(Default)]
@@ -15,17 +15,17 @@ pub struct KeyStatistics {
     pub hot: HotKeySketch,
     /// The keys that take most.
     pub big: BigKeyReports,
-    latest_survey: Mutex<PrefixSurvey>,
+    latest_prefix_stats: Mutex<PrefixStats>,
 }
 
 impl KeyStatistics {
     /// How many keys there were of each prefix when they were last counted.
-    pub fn latest_survey(&self) -> PrefixSurvey {
-        self.latest_survey.lock().expect("no critical section here panics").clone()
+    pub fn latest_prefix_stats(&self) -> PrefixStats {
+        self.latest_prefix_stats.lock().expect("no critical section here panics").clone()
     }
 
     /// The keys were counted.
-    pub fn keep(&self, survey: PrefixSurvey) {
-        *self.latest_survey.lock().expect("no critical section here panics") = survey;
+    pub fn keep(&self, survey: PrefixStats) {
+        *self.latest_prefix_stats.lock().expect("no critical section here panics") = survey;
     }
 }

@@ -2,17 +2,17 @@
 //!
 //! Invariant: an observer changes no data and takes only the parts that it reads.
 
-pub mod baselines;
 pub mod big_keys;
 pub mod command_log;
 pub mod hot_key_sketch;
 pub mod hot_keys;
+pub mod key_prefixes;
 pub mod key_statistics;
 pub mod latency;
+pub mod latency_baselines;
 pub mod monitor;
 pub mod notifications;
 pub mod observations;
-pub mod prefixes;
 pub mod pubsub;
 pub mod pushes;
 pub mod rates;

@@ -2,11 +2,11 @@
 //!
 //! Invariant: nothing here changes what a command does or replies.
 
-use crate::observe::baselines::Baselines;
 use crate::observe::command_log::CommandLog;
 use crate::observe::hot_keys::HotKeys;
 use crate::observe::key_statistics::KeyStatistics;
 use crate::observe::latency::LatencyMonitor;
+use crate::observe::latency_baselines::LatencyBaselines;
 use crate::observe::rates::RateMeter;
 use crate::observe::slot_stats::SlotStats;
 use crate::observe::stats::Stats;
@@ -24,7 +24,7 @@ pub struct Observations {
     /// What is known of single keys: the hot ones, the big ones, the prefixes.
     pub key_statistics: KeyStatistics,
     /// How long commands take, against the best that they have shown.
-    pub baselines: Baselines,
+    pub baselines: LatencyBaselines,
     /// LATENCY: the samples of each event.
     pub latency: LatencyMonitor,
     /// How much happens per second; the slow clock keeps it.
@@ -40,7 +40,7 @@ impl Observations {
             hot_keys: HotKeys::default(),
             slot_stats: SlotStats::default(),
             key_statistics: KeyStatistics::default(),
-            baselines: Baselines::default(),
+            baselines: LatencyBaselines::default(),
             latency: LatencyMonitor::new(),
             rates: RateMeter::default(),
         }

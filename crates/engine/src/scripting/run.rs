@@ -12,7 +12,7 @@ use script::{DirectExit, DirectState, Fault, Input, Interpreter, Stop};
 use super::accounting::Accounting;
 use super::interpreter::{LIMITS, with_interpreter};
 use super::script_host::ScriptHost;
-use crate::admission::route::CalledSlots;
+use crate::admission::redirection::CalledSlots;
 use crate::lane::Lane;
 use crate::limits::routing::SlotAccess;
 use crate::limits::scripts::cache::ScriptHandle;

@@ -16,7 +16,7 @@ use script::{Host, LogLevel, Replication, Stop};
 
 use super::accounting::Accounting;
 use crate::admission::quota;
-use crate::admission::route::{self, CalledSlots};
+use crate::admission::redirection::{self, CalledSlots};
 use crate::limits::scripts::running::{RunningCall, RunningHandle};
 use crate::observe::command_log::Execution;
 use crate::observe::stats;
@@ -305,7 +305,7 @@ impl ScriptHost<'_> {
         }
         // What was accepted elsewhere is not asked for again.
         if self.server.gates.routing.is_on() && !self.unit.is_obeyed() {
-            route::refuse_called(self.server, &mut self.slots, &self.unit.tx, entry, args)?;
+            redirection::refuse_called(self.server, &mut self.slots, &self.unit.tx, entry, args)?;
         }
         if let Some(subject) = self.subject {
             let request = Request { entry, args, database: self.unit.tx.database() };
@@ -329,7 +329,7 @@ impl ScriptHost<'_> {
         let request = Request { entry, args, database: self.unit.tx.database() };
         let refusal = shortage.refuse(self.server, flags, self.allows_oom);
         refusal
-            .or_else(|| quota::refuse_memory(self.server, shortage.full_databases(), request))
+            .or_else(|| quota::refuse_memory(self.server, shortage.databases_over_quota(), request))
             .map_or(Ok(()), Err)
     }
 

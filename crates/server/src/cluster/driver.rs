@@ -26,13 +26,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::time::{Interval, MissedTickBehavior, interval, sleep};
 
-use super::link::BusLink;
-use super::node::{BusCounts, BusMail, LinkFigures};
+use super::bus_link::BusLink;
+use super::node::{BusCounts, DriverRequest, LinkFigures};
 use super::roles::RoleJob;
-use super::start::ClusterStart;
+use super::start::ClusterContext;
 
 /// So much news may wait; a sender of more waits, too.
-const NEWS_MAX: usize = 256;
+const LINK_EVENTS_MAX: usize = 256;
 
 /// So many links of peers stand at a time: strangers may ask for more.
 const ACCEPTED_MAX: usize = 4096;
@@ -46,7 +46,7 @@ const BETWEEN_NOTES_US: i64 = 1_000_000;
 const TICK: Duration = Duration::from_millis(100);
 
 /// What the tasks of links and sockets tell the driver.
-pub(super) enum BusNews {
+pub(super) enum LinkEvent {
     Event(Event),
     Accepted(TcpStream),
 }
@@ -54,32 +54,32 @@ pub(super) enum BusNews {
 /// What the driver is woken for.
 enum BusCall {
     Tick,
-    Mail(BusMail),
-    News(BusNews),
+    Mail(DriverRequest),
+    News(LinkEvent),
 }
 
 /// What drives the node.
 pub(super) struct BusDriver {
-    start: ClusterStart,
+    start: ClusterContext,
     roles: Sender<RoleJob>,
     links: HashMap<LinkId, BusLink>,
     accepted: u64,
     /// When the log may next be told of a peer that was turned away.
     tells_of_strangers_us: i64,
     tick: Interval,
-    mail: UnboundedReceiver<BusMail>,
-    reporter: mpsc::Sender<BusNews>,
-    news: mpsc::Receiver<BusNews>,
+    mail: UnboundedReceiver<DriverRequest>,
+    reporter: mpsc::Sender<LinkEvent>,
+    news: mpsc::Receiver<LinkEvent>,
 }
 
 impl BusDriver {
     /// To be called within the runtime of its thread.
     pub(super) fn new(
-        start: ClusterStart,
-        mail: UnboundedReceiver<BusMail>,
+        start: ClusterContext,
+        mail: UnboundedReceiver<DriverRequest>,
         roles: Sender<RoleJob>,
     ) -> Self {
-        let (reporter, news) = mpsc::channel(NEWS_MAX);
+        let (reporter, news) = mpsc::channel(LINK_EVENTS_MAX);
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (links, accepted, tells_of_strangers_us) = (HashMap::new(), 0, i64::MIN);
@@ -98,13 +98,13 @@ impl BusDriver {
         loop {
             match poll_fn(|cx| self.poll_call(cx)).await {
                 BusCall::Tick => self.feed_tick(),
-                BusCall::Mail(BusMail::Actions(actions)) => {
+                BusCall::Mail(DriverRequest::Actions(actions)) => {
                     actions.into_iter().for_each(|action| self.act(action));
                 }
-                BusCall::Mail(BusMail::Drop(slots)) => self.leave(RoleJob::Drop(slots)),
-                BusCall::Mail(BusMail::Event(event)) => self.feed(event),
-                BusCall::News(BusNews::Event(event)) => self.feed(event),
-                BusCall::News(BusNews::Accepted(stream)) => self.take_in(stream),
+                BusCall::Mail(DriverRequest::Drop(slots)) => self.leave(RoleJob::Drop(slots)),
+                BusCall::Mail(DriverRequest::Event(event)) => self.feed(event),
+                BusCall::News(LinkEvent::Event(event)) => self.feed(event),
+                BusCall::News(LinkEvent::Accepted(stream)) => self.take_in(stream),
             }
         }
     }
@@ -124,7 +124,7 @@ impl BusDriver {
 
     /// Tells how far replication is, and that time goes by.
     fn feed_tick(&mut self) {
-        let ClusterStart { server, links, .. } = self.start;
+        let ClusterContext { server, links, .. } = self.start;
         let report = links.report(server);
         let (offset, silence) = match &report.link {
             None => (report.offset, None),
@@ -144,7 +144,7 @@ impl BusDriver {
 
     /// Closes clients that bring slots and have not been heard of for long.
     fn end_silent_moves(&self) {
-        let ClusterStart { server, node, .. } = self.start;
+        let ClusterContext { server, node, .. } = self.start;
         let now = server.keyspace.clock().now_ms();
         let most = i64::from(server.config.get(REPL_TIMEOUT)) * 1000;
         let wakes = PendingWakes::default();
@@ -159,7 +159,7 @@ impl BusDriver {
     }
 
     fn feed(&mut self, event: Event) {
-        let ClusterStart { server, node, .. } = self.start;
+        let ClusterContext { server, node, .. } = self.start;
         match &event {
             Event::Closed { link } => self.forget(*link),
             Event::Received { packet, .. } => {
@@ -257,7 +257,7 @@ impl BusDriver {
                 server.mailboxes.wake(&wakes);
             }
             Action::Follow { primary, ip: Some(ip), port } => {
-                let ClusterStart { server, node, .. } = self.start;
+                let ClusterContext { server, node, .. } = self.start;
                 let port = node.replication_port(server, primary).unwrap_or(port);
                 self.leave(RoleJob::Follow(PrimaryAddress { host: ip.to_string(), port }));
             }
@@ -268,7 +268,7 @@ impl BusDriver {
                 self.leave(RoleJob::Pause(Duration::from_millis(length)));
             }
             Action::ResumeWrites => self.leave(RoleJob::Resume),
-            Action::DropKeys { slots } => {
+            Action::DeleteSlotKeys { slots } => {
                 self.leave(RoleJob::Drop(slots.iter().map(cluster::Slot::get).collect()));
             }
             Action::Log { text } => log_notice!(server.log, "{text}"),
@@ -276,7 +276,7 @@ impl BusDriver {
     }
 
     fn send(&mut self, link: LinkId, bytes: Vec<u8>) {
-        let ClusterStart { server, node, .. } = self.start;
+        let ClusterContext { server, node, .. } = self.start;
         let Some(bus_link) = self.links.get(&link) else { return };
         if let Some(kind) = kind_of(&bytes) {
             BusCounts::count(&node.counts.sent, kind);
@@ -294,11 +294,11 @@ fn kind_of(bytes: &[u8]) -> Option<Kind> {
     Kind::ALL.into_iter().find(|kind| *kind as u16 == number)
 }
 
-async fn accept(listener: TcpListener, news: mpsc::Sender<BusNews>) {
+async fn accept(listener: TcpListener, news: mpsc::Sender<LinkEvent>) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                if news.send(BusNews::Accepted(stream)).await.is_err() {
+                if news.send(LinkEvent::Accepted(stream)).await.is_err() {
                     return;
                 }
             }

@@ -18,15 +18,15 @@ use rustix::fs::{FlockOperation, flock};
 
 /// The file of this node, which no other process has.
 #[derive(Debug)]
-pub(super) struct StateFile {
+pub(super) struct NodesConfFile {
     path: PathBuf,
     /// Locked as long as it is open.
     _lock: File,
 }
 
-impl StateFile {
+impl NodesConfFile {
     /// Locks the file, and reads it if there is one with something in it.
-    pub(super) fn open(config: &Config) -> Result<(StateFile, Option<NodesFile>), String> {
+    pub(super) fn open(config: &Config) -> Result<(NodesConfFile, Option<NodesFile>), String> {
         let name = config.get(CLUSTER_CONFIG_FILE);
         let path = Path::new(OsStr::from_bytes(&name)).to_owned();
         let shown = path.display();
@@ -61,7 +61,7 @@ impl StateFile {
                 ));
             }
         };
-        Ok((StateFile { path, _lock: lock }, read))
+        Ok((NodesConfFile { path, _lock: lock }, read))
     }
 
     /// Puts this text in the place of the file.

@@ -5,9 +5,9 @@
 //!
 //! Invariant: no worker and no transaction waits for a peer.
 
+mod bus_link;
 mod driver;
 mod file;
-mod link;
 mod moves;
 mod node;
 mod roles;
@@ -19,4 +19,4 @@ pub(crate) use moves::{
     MoveDirection, MoveJob, MoveRequest, MoveState, SlotImport, SlotMoves, start_export,
 };
 pub(crate) use node::{ClusterNode, World};
-pub(crate) use start::{BusSockets, ClusterStart};
+pub(crate) use start::{BusSockets, ClusterContext};

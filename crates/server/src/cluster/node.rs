@@ -11,14 +11,14 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use base::Random;
 use base::io_error_text::plain;
 use cluster::{
-    Action, Cluster, Event, Kind, LinkId, Moment, NodeId, NodeRecord, NodesFile, Order, OrderError,
-    Slot,
+    Action, AdminCommand, AdminError, Cluster, Event, Kind, LinkId, Moment, NodeId, NodeRecord,
+    NodesFile, Slot,
 };
 use config::SaveBehavior;
 use config::settings::{CLUSTER_CONFIG_SAVE_BEHAVIOR, TLS_REPLICATION};
 use engine::clients::mailbox::PendingWakes;
 use engine::clients::registry::{Signal, client_flags};
-use engine::limits::routing::RouteTable;
+use engine::limits::routing::SlotMap;
 use engine::observe::pubsub::{MessageBus, Space};
 use engine::runtime::background::wait_for;
 use engine::runtime::log::log_warning;
@@ -27,13 +27,13 @@ use keyspace::{Acquisition, PartitionIndex};
 use replication::replica::{PrimaryAddress, ReplicaofTarget};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::file::StateFile;
+use super::file::NodesConfFile;
 use super::moves::SlotMoves;
 use super::{routes, settings};
 use crate::net::network::Network;
 
 /// What the driver is given to do.
-pub(super) enum BusMail {
+pub(super) enum DriverRequest {
     /// What the engine wants to have done.
     Actions(Vec<Action>),
     /// What a client here has published.
@@ -47,7 +47,7 @@ pub(super) enum BusMail {
 pub(crate) struct ClusterNode {
     core: OnceLock<Mutex<NodeCore>>,
     /// The way to the driver without the lock.
-    mail: OnceLock<UnboundedSender<BusMail>>,
+    mail: OnceLock<UnboundedSender<DriverRequest>>,
     /// One table at a time is published.
     publishing: Mutex<()>,
     pub(crate) counts: BusCounts,
@@ -58,8 +58,8 @@ pub(crate) struct ClusterNode {
 
 struct NodeCore {
     cluster: Cluster,
-    file: StateFile,
-    sender: UnboundedSender<BusMail>,
+    file: NodesConfFile,
+    sender: UnboundedSender<DriverRequest>,
     /// What the engine had changed when a table was last made of it.
     published: u64,
     /// A text that could not be written to the file, and is to be tried again.
@@ -96,9 +96,9 @@ impl ClusterNode {
     pub(super) fn open(
         &self,
         server: &Network,
-        file: StateFile,
+        file: NodesConfFile,
         read: Option<NodesFile>,
-    ) -> UnboundedReceiver<BusMail> {
+    ) -> UnboundedReceiver<DriverRequest> {
         let (sender, receiver) = unbounded_channel();
         let settings = settings::of_engine(server);
         let random = Random::from_entropy();
@@ -132,9 +132,9 @@ impl ClusterNode {
     pub(crate) fn order(
         &self,
         server: &Network,
-        order: &Order,
+        order: &AdminCommand,
         world: World,
-    ) -> Result<(), OrderError> {
+    ) -> Result<(), AdminError> {
         if let Some(mut core) = self.lock() {
             let actions = core.cluster.order(moment(server), order)?;
             core.leave(server, actions);
@@ -157,7 +157,7 @@ impl ClusterNode {
     pub(super) fn drop_slots(&self, slots: Vec<PartitionIndex>) {
         if let Some(mail) = self.mail.get() {
             // The driver ends with the process.
-            let _ = mail.send(BusMail::Drop(slots));
+            let _ = mail.send(DriverRequest::Drop(slots));
         }
     }
 
@@ -226,7 +226,7 @@ impl ClusterNode {
             let is_lost = present.loses_to(&next);
             server.gates.routing.publish(next);
             if is_lost {
-                review_waiting(server);
+                recheck_blocked_clients(server);
             }
             let now = server.gates.routing.table();
             tell_of_lost_channels(server, |slot| present.hands_over(&now, slot));
@@ -241,7 +241,7 @@ impl ClusterNode {
 
     /// The table by which clients are to be sent; none while the node is a primary that cannot
     /// write yet: the thread of roles publishes when that is over.
-    fn next_table(&self, server: &Network) -> Option<(RouteTable, u64)> {
+    fn next_table(&self, server: &Network) -> Option<(SlotMap, u64)> {
         let core = self.lock()?;
         if core.cluster.is_primary() && server.gates.replica_role.is_replica() {
             return None;
@@ -256,7 +256,7 @@ impl ClusterNode {
 }
 
 /// Has clients that wait for keys look whether these are served here still.
-fn review_waiting(server: &Network) {
+fn recheck_blocked_clients(server: &Network) {
     let wakes = PendingWakes::default();
     for client in server.clients.all() {
         // Not only those that are shown to wait: a wait may have begun and not be shown yet.
@@ -299,7 +299,7 @@ impl NodeCore {
         }
         if !actions.is_empty() {
             // The driver ends with the process.
-            let _ = self.sender.send(BusMail::Actions(actions));
+            let _ = self.sender.send(DriverRequest::Actions(actions));
         }
     }
 }
@@ -332,7 +332,8 @@ impl MessageBus for ClusterNode {
         let is_sharded = space == Space::Shard;
         if let Some(mail) = self.mail.get() {
             // The driver ends with the process.
-            let _ = mail.send(BusMail::Event(Event::Publish { channel, message, is_sharded }));
+            let _ =
+                mail.send(DriverRequest::Event(Event::Publish { channel, message, is_sharded }));
         }
     }
 }

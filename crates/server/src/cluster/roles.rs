@@ -16,7 +16,7 @@ use keyspace::{Acquisition, PartitionIndex};
 use replication::replica::{PrimaryAddress, ReplicaofTarget};
 
 use super::node::World;
-use super::start::ClusterStart;
+use super::start::ClusterContext;
 use crate::links::RoleChange;
 use crate::net::network::Network;
 
@@ -58,7 +58,7 @@ pub(super) enum RoleJob {
 }
 
 /// Does jobs as long as the process lives.
-pub(super) fn run(start: ClusterStart, jobs: &Receiver<RoleJob>) {
+pub(super) fn run(start: ClusterContext, jobs: &Receiver<RoleJob>) {
     let mut held: Option<Held> = None;
     loop {
         let job = match &held {
@@ -90,7 +90,7 @@ pub(super) fn run(start: ClusterStart, jobs: &Receiver<RoleJob>) {
     }
 }
 
-impl ClusterStart {
+impl ClusterContext {
     /// Gives the data the role that the node has just decided on, with the world that the caller
     /// has: whoever is answered behind this finds it. What cannot be done here is left to the
     /// thread of roles, which has a job for it in any case.
@@ -108,7 +108,7 @@ impl ClusterStart {
 }
 
 /// Deletes keys of slots in the background.
-fn drop_keys(start: ClusterStart, slots: Vec<PartitionIndex>) {
+fn drop_keys(start: ClusterContext, slots: Vec<PartitionIndex>) {
     let server = start.server;
     if !slots.is_empty() {
         server.threads.background.spawn_visit(move |lane| drop_slots(server, &slots, lane));
@@ -116,8 +116,8 @@ fn drop_keys(start: ClusterStart, slots: Vec<PartitionIndex>) {
 }
 
 /// Changes the role, unless the node has changed its mind by then.
-fn change_role(start: ClusterStart, target: &ReplicaofTarget, is_primary: bool) {
-    let ClusterStart { server, links, node } = start;
+fn change_role(start: ClusterContext, target: &ReplicaofTarget, is_primary: bool) {
+    let ClusterContext { server, links, node } = start;
     let is_wanted = || node.look(|cluster| cluster.is_primary()) == Some(is_primary);
     while is_wanted() {
         let world = Acquisition::of_world(server.keyspace);
@@ -132,8 +132,8 @@ fn change_role(start: ClusterStart, target: &ReplicaofTarget, is_primary: bool) 
 }
 
 /// Holds the writers, and tells the node at which offset.
-fn pause(start: ClusterStart, length: Duration) -> Held {
-    let ClusterStart { server, links, node } = start;
+fn pause(start: ClusterContext, length: Duration) -> Held {
+    let ClusterContext { server, links, node } = start;
     let length_us = i64::try_from(length.as_micros()).unwrap_or(i64::MAX);
     let ends_us = server.keyspace.clock().monotonic_us().saturating_add(length_us);
     let ticket = server.gates.pause.begin_own();

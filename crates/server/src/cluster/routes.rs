@@ -10,13 +10,13 @@ use config::settings::{
     CLUSTER_PREFERRED_ENDPOINT_TYPE,
 };
 use config::{Config, EndpointType};
-use engine::limits::routing::{OpenRoute, RouteNode, RouteTable};
+use engine::limits::routing::{OpenRoute, SlotMap, SlotMapNode};
 
 /// No node has this index.
 const NOBODY: u16 = u16::MAX;
 
 /// The table, as the node sees its cluster.
-pub(super) fn of(cluster: &Cluster, config: &Config) -> RouteTable {
+pub(super) fn of(cluster: &Cluster, config: &Config) -> SlotMap {
     let records = cluster.records();
     let index_of: BTreeMap<NodeId, u16> =
         records.iter().enumerate().map(|(index, it)| (it.id, index as u16)).collect();
@@ -32,7 +32,7 @@ pub(super) fn of(cluster: &Cluster, config: &Config) -> RouteTable {
         };
         Some((slot.get(), open))
     });
-    RouteTable {
+    SlotMap {
         owners,
         open: open.collect(),
         served: index_of.get(&served).copied(),
@@ -42,17 +42,17 @@ pub(super) fn of(cluster: &Cluster, config: &Config) -> RouteTable {
         reads_when_down: config.get(CLUSTER_ALLOW_READS_WHEN_DOWN),
         allows_cross_slot: config.get(CLUSTER_ALLOW_CROSS_SLOT),
         channels_when_down: config.get(CLUSTER_ALLOW_PUBSUBSHARD_WHEN_DOWN),
-        ..RouteTable::default()
+        ..SlotMap::default()
     }
 }
 
-fn node(record: &NodeRecord, config: &Config) -> RouteNode {
+fn node(record: &NodeRecord, config: &Config) -> SlotMapNode {
     let endpoint = match config.get(CLUSTER_PREFERRED_ENDPOINT_TYPE) {
         EndpointType::Ip => record.ip.map(|ip| ip.to_string()).unwrap_or_default(),
         EndpointType::Hostname => record.aux.hostname.clone().unwrap_or_else(|| "?".to_owned()),
         EndpointType::Unknown => String::new(),
     };
-    RouteNode {
+    SlotMapNode {
         name: record.id.to_string(),
         endpoint,
         tcp_port: record.tcp_port,

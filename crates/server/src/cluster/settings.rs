@@ -33,7 +33,7 @@ pub(super) fn of_engine(server: &Network) -> Settings {
         is_failover_off: config.get(CLUSTER_REPLICA_NO_FAILOVER),
         allows_replica_migration: config.get(CLUSTER_ALLOW_REPLICA_MIGRATION),
         migration_barrier: config.get(CLUSTER_MIGRATION_BARRIER),
-        ban_length: config.get(CLUSTER_BLACKLIST_TTL).saturating_mul(1000),
+        blacklist_ttl: config.get(CLUSTER_BLACKLIST_TTL).saturating_mul(1000),
         manual_failover_timeout: config.get(CLUSTER_MANUAL_FAILOVER_TIMEOUT),
         ip: text(&config.get(CLUSTER_ANNOUNCE_IP)).parse().ok(),
         human_name: (!human_name.is_empty()).then(|| text(&human_name)),

@@ -8,18 +8,18 @@ use std::sync::mpsc::channel;
 use std::thread::Builder;
 
 use base::io_error_text::plain;
-use cluster::{Order, Slot, SlotSet};
+use cluster::{AdminCommand, Slot, SlotSet};
 use config::Config;
 use config::settings::{BIND, CLUSTER_BUS_ALLOW, TLS_CLUSTER};
-use engine::limits::routing::RouteTable;
+use engine::limits::routing::SlotMap;
 use engine::runtime::log::log_notice;
 use keyspace::Keyspace;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::driver::BusDriver;
-use super::file::StateFile;
-use super::node::{BusMail, ClusterNode, World};
+use super::file::NodesConfFile;
+use super::node::{ClusterNode, DriverRequest, World};
 use super::roles::RoleJob;
 use super::{roles, settings};
 use crate::links::Links;
@@ -28,7 +28,7 @@ use crate::net::network::Network;
 
 /// What the threads of the node work with.
 #[derive(Clone, Copy)]
-pub(crate) struct ClusterStart {
+pub(crate) struct ClusterContext {
     pub(crate) server: &'static Network,
     pub(crate) links: &'static Links,
     pub(crate) node: &'static ClusterNode,
@@ -37,10 +37,10 @@ pub(crate) struct ClusterStart {
 /// The sockets of the bus, and what the node has to say, until its thread begins.
 pub(crate) struct BusSockets {
     sockets: Vec<TcpListener>,
-    mail: UnboundedReceiver<BusMail>,
+    mail: UnboundedReceiver<DriverRequest>,
 }
 
-impl ClusterStart {
+impl ClusterContext {
     /// Reads the node's file and opens its port; peers wait there.
     pub(crate) fn open(self) -> Result<BusSockets, String> {
         let Self { server, node, .. } = self;
@@ -58,7 +58,7 @@ impl ClusterStart {
              plus 10000 unless cluster-port is set, must be below 65536."
                 .to_owned()
         })?;
-        let (file, read) = StateFile::open(&server.config)?;
+        let (file, read) = NodesConfFile::open(&server.config)?;
         let bound = bind_for(server, &server.config.get(BIND), port)?;
         for (address, _) in &bound {
             log_notice!(server.log, "The cluster bus listens on {address}");
@@ -73,14 +73,14 @@ impl ClusterStart {
         let mail = node.open(server, file, read);
         server.pushes.set_bus(node);
         // Clients that come before the first table is made are told that nothing is served.
-        server.gates.routing.publish(RouteTable::default());
+        server.gates.routing.publish(SlotMap::default());
         node.publish(server, World::Going);
         Ok(BusSockets { sockets: bound.into_iter().map(|(_, socket)| socket).collect(), mail })
     }
 
     /// Begins the threads, once the data are loaded.
     pub(crate) fn begin(self, bus: BusSockets, runtime: Runtime) -> Result<(), String> {
-        self.own_loaded_slots();
+        self.claim_unassigned_slots();
         let (jobs, received) = channel();
         // The receiver lives in the thread that is begun below.
         let _ = jobs.send(RoleJob::Drop(self.node.strays(self.server)));
@@ -97,7 +97,7 @@ impl ClusterStart {
     }
 
     /// A primary takes slots that nobody has and of which there are keys here.
-    fn own_loaded_slots(self) {
+    fn claim_unassigned_slots(self) {
         let Self { server, node, .. } = self;
         let found = node.look(|cluster| {
             let is_found =
@@ -112,7 +112,7 @@ impl ClusterStart {
                 "I have keys for unassigned slot {slot}. Taking responsibility for it."
             );
         }
-        node.order(server, &Order::AddSlots(slots), World::Going)
+        node.order(server, &AdminCommand::AddSlots(slots), World::Going)
             .expect("the slots were just seen to have no owner");
     }
 }

@@ -4,7 +4,7 @@
 //! Invariant: all keys are counted on a background thread, for a command as for the clock.
 
 use config::settings::{BIG_KEYS, HOT_KEYS_SAMPLE, KEY_PREFIXES, KEY_PREFIXES_INTERVAL};
-use engine::observe::prefixes::{self, PrefixRule, PrefixSurvey};
+use engine::observe::key_prefixes::{self, PrefixRule, PrefixStats};
 use keyspace::BigBy;
 
 use crate::server::Server;
@@ -23,12 +23,12 @@ pub(crate) fn configure(server: &Server) {
 
 /// When the slow clock is to begin the next looks, on the monotonic clock.
 #[derive(Default)]
-pub(crate) struct KeyLooks {
+pub(crate) struct KeyStatsSchedule {
     next_big_us: i64,
     next_survey_us: i64,
 }
 
-impl KeyLooks {
+impl KeyStatsSchedule {
     /// Begins what is due.
     pub(crate) fn tick(&mut self, server: &'static Server) {
         let now_us = server.keyspace.clock().monotonic_us();
@@ -49,9 +49,9 @@ impl KeyLooks {
 }
 
 /// Counts all keys by their prefixes, on a background thread.
-pub(crate) fn survey_prefixes(server: &Server, lane: usize) -> PrefixSurvey {
+pub(crate) fn survey_prefixes(server: &Server, lane: usize) -> PrefixStats {
     let rule = PrefixRule::of(&server.config.get(KEY_PREFIXES));
-    let survey = prefixes::survey(server.keyspace, lane, &rule);
+    let survey = key_prefixes::survey(server.keyspace, lane, &rule);
     server.observed.key_statistics.keep(survey.clone());
     survey
 }

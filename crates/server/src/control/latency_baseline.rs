@@ -4,7 +4,7 @@
 //! Invariant: in one window so many lines at most go to the log.
 
 use config::settings::LATENCY_BASELINE_WINDOW;
-use engine::observe::baselines::Turning;
+use engine::observe::latency_baselines::Turning;
 use engine::runtime::log::log_notice;
 use engine::runtime::steal;
 use keyspace::Count;

@@ -4,11 +4,13 @@ mod orders;
 mod simulation;
 mod world;
 
-use crate::engine::{Action, Cluster, Event, Forcing, LinkId, Moment, Order, OrderError, Settings};
+use crate::engine::{
+    Action, AdminCommand, AdminError, Cluster, Event, FailoverMode, LinkId, Moment, Settings,
+};
 use crate::flags::NodeFlags;
 use crate::id::NodeId;
 use crate::message::{
-    Arrival, Body, FrameReader, Gossiping, Header, Limits, MessageFlags, Packet, write_packet,
+    Arrival, Body, FrameReader, GossipSection, Header, Limits, MessageFlags, Packet, write_packet,
 };
 use crate::nodes_file::NodesFile;
 use crate::slots::{Slot, SlotSet};
@@ -55,12 +57,14 @@ fn a_new_node_writes_its_file_first_and_is_alone() {
 #[test]
 fn a_lone_node_with_all_slots_serves_after_two_seconds() {
     let mut cluster = fresh(1);
-    cluster.order(at(0), &Order::AddSlots(SlotSet::full())).unwrap();
+    cluster.order(at(0), &AdminCommand::AddSlots(SlotSet::full())).unwrap();
     cluster.handle(at(1999), Event::Tick);
     assert!(!cluster.is_ok());
     cluster.handle(at(2000), Event::Tick);
     assert!(cluster.is_ok());
-    cluster.order(at(2000), &Order::DelSlots([Slot::of_key(b"x")].into_iter().collect())).unwrap();
+    cluster
+        .order(at(2000), &AdminCommand::DelSlots([Slot::of_key(b"x")].into_iter().collect()))
+        .unwrap();
     assert!(!cluster.is_ok());
 }
 
@@ -68,20 +72,20 @@ fn a_lone_node_with_all_slots_serves_after_two_seconds() {
 fn orders_that_cannot_be_are_refused_in_the_words_of_real_servers() {
     let mut cluster = fresh(1);
     let one: SlotSet = [Slot::of_key(b"foo")].into_iter().collect();
-    let mut refused = |order: Order| cluster.order(at(0), &order).unwrap_err().to_string();
-    assert_eq!(refused(Order::DelSlots(one.clone())), "Slot 12182 is already unassigned");
+    let mut refused = |order: AdminCommand| cluster.order(at(0), &order).unwrap_err().to_string();
+    assert_eq!(refused(AdminCommand::DelSlots(one.clone())), "Slot 12182 is already unassigned");
     let other = NodeId::random(&mut Random::from_seed(9));
-    assert_eq!(refused(Order::Replicate(other, false)), format!("Unknown node {other}"));
+    assert_eq!(refused(AdminCommand::Replicate(other, false)), format!("Unknown node {other}"));
     let not_replica = "You should send CLUSTER FAILOVER to a replica";
-    assert_eq!(refused(Order::Failover(Forcing::Takeover)), not_replica);
-    cluster.order(at(0), &Order::AddSlots(one.clone())).unwrap();
-    let busy = cluster.order(at(0), &Order::AddSlots(one));
+    assert_eq!(refused(AdminCommand::Failover(FailoverMode::Takeover)), not_replica);
+    cluster.order(at(0), &AdminCommand::AddSlots(one.clone())).unwrap();
+    let busy = cluster.order(at(0), &AdminCommand::AddSlots(one));
     assert_eq!(busy.unwrap_err().to_string(), "Slot 12182 is already busy");
     let me = cluster.my_id();
-    assert_eq!(cluster.order(at(0), &Order::Replicate(me, false)), Err(OrderError::Myself));
-    cluster.order(at(0), &Order::SetConfigEpoch(3)).unwrap();
-    let again = cluster.order(at(0), &Order::SetConfigEpoch(4));
-    assert_eq!(again, Err(OrderError::EpochIsSet));
+    assert_eq!(cluster.order(at(0), &AdminCommand::Replicate(me, false)), Err(AdminError::Myself));
+    cluster.order(at(0), &AdminCommand::SetConfigEpoch(3)).unwrap();
+    let again = cluster.order(at(0), &AdminCommand::SetConfigEpoch(4));
+    assert_eq!(again, Err(AdminError::EpochIsSet));
 }
 
 fn header(sender: NodeId) -> Header {
@@ -109,7 +113,7 @@ fn a_stranger_gets_an_answer_and_is_not_believed() {
     cluster.handle(at(0), Event::Accepted { link, peer: ip, local: ip });
     let stranger = NodeId::random(&mut Random::from_seed(9));
     let bodies = [
-        Body::Ping(Gossiping::default()),
+        Body::Ping(GossipSection::default()),
         Body::Fail(cluster.my_id()),
         Body::AuthRequest,
         Body::AuthAck,
@@ -195,11 +199,11 @@ fn nodes_that_meet_one_node_know_all_and_agree() {
     for index in 0..4 {
         world.add_fresh();
         let slots = |slot: &Slot| usize::from(slot.get()) % 4 == index;
-        world.order(index, &Order::SetConfigEpoch(index as u64 + 1));
-        world.order(index, &Order::AddSlots(Slot::all().filter(slots).collect()));
+        world.order(index, &AdminCommand::SetConfigEpoch(index as u64 + 1));
+        world.order(index, &AdminCommand::AddSlots(Slot::all().filter(slots).collect()));
     }
     for index in 1..4 {
-        let order = Order::Meet { ip: world::ip(0), port: 6379, bus_port: world::BUS_PORT };
+        let order = AdminCommand::Meet { ip: world::ip(0), port: 6379, bus_port: world::BUS_PORT };
         world.order(index, &order);
     }
     world.run_for(8000);
@@ -225,7 +229,7 @@ fn a_primary_that_dies_is_replaced_and_comes_back_as_a_replica() {
 fn a_manual_failover_waits_for_all_of_the_stream() {
     let mut world = World::new(Random::from_seed(8), 3, 1, false);
     world.run_for(4000);
-    world.order(3, &Order::Failover(Forcing::Agreed));
+    world.order(3, &AdminCommand::Failover(FailoverMode::Agreed));
     world.run_for(3000);
     assert!(world.cluster(3).is_primary());
     assert_eq!(world.offset(0), world.offset(3));
@@ -241,7 +245,7 @@ fn a_takeover_needs_no_majority() {
         world.kill(index);
     }
     world.run_for(200);
-    world.order(3, &Order::Failover(Forcing::Takeover));
+    world.order(3, &AdminCommand::Failover(FailoverMode::Takeover));
     assert!(world.cluster(3).is_primary());
     for index in 0..3 {
         world.revive(index);

@@ -3,12 +3,12 @@
 use base::Random;
 
 use super::world::World;
-use crate::engine::{Event, Order, SlotChange};
+use crate::engine::{AdminCommand, Event, SlotChange};
 use crate::nodes_file::OpenSlot;
 use crate::slots::{Slot, SlotSet};
 
-fn set(slot: Slot, change: SlotChange) -> Order {
-    Order::SetSlot { slot, change, has_keys: false }
+fn set(slot: Slot, change: SlotChange) -> AdminCommand {
+    AdminCommand::SetSlot { slot, change, has_keys: false }
 }
 
 fn first_slot_of(world: &mut World, machine: usize) -> Slot {
@@ -27,7 +27,7 @@ fn a_slot_goes_over_by_setslot_and_all_learn_of_it() {
     assert_eq!(open(&mut world, 0), [(slot, OpenSlot::Migrating(to))]);
     assert_eq!(open(&mut world, 1), [(slot, OpenSlot::Importing(from))]);
     let change = SlotChange::Node(to);
-    let refusal = world.refusal(0, &Order::SetSlot { slot, change, has_keys: true });
+    let refusal = world.refusal(0, &AdminCommand::SetSlot { slot, change, has_keys: true });
     assert_eq!(
         refusal,
         "Can't assign hashslot 0 to a different node while I still hold keys for this hash slot."
@@ -85,7 +85,7 @@ fn slots_that_are_claimed_are_the_new_owners_everywhere() {
     world.run_for(4000);
     let (from, to) = (world.id(0), world.id(1));
     let slots: SlotSet = world.cluster(0).my_slots().iter().take(3).collect();
-    let claim = Order::Claim { slots: slots.clone(), from };
+    let claim = AdminCommand::Claim { slots: slots.clone(), from };
     let refused = world.refusal(4, &claim);
     assert_eq!(refused, "Please use SETSLOT only with masters.");
     world.order(1, &claim);
@@ -106,7 +106,7 @@ fn a_node_that_one_node_forgets_is_forgotten_by_all_and_stays_so() {
     world.run_for(4000);
     let gone = world.id(5);
     world.kill(5);
-    world.order(0, &Order::Forget(gone));
+    world.order(0, &AdminCommand::Forget(gone));
     world.run_for(4000);
     let knows = |world: &mut World, machine| {
         world.cluster(machine).records().iter().any(|node| node.id == gone)
@@ -115,9 +115,9 @@ fn a_node_that_one_node_forgets_is_forgotten_by_all_and_stays_so() {
     world.run_for(90_000);
     assert!((0..5).all(|machine| !knows(&mut world, machine)));
     let (me, primary) = (world.id(0), world.id(1));
-    let refusal = world.refusal(0, &Order::Forget(me));
+    let refusal = world.refusal(0, &AdminCommand::Forget(me));
     assert_eq!(refusal, "I tried hard but I can't forget myself...");
-    assert_eq!(world.refusal(4, &Order::Forget(primary)), "Can't forget my master!");
+    assert_eq!(world.refusal(4, &AdminCommand::Forget(primary)), "Can't forget my master!");
 }
 
 #[test]
@@ -125,13 +125,13 @@ fn a_reset_leaves_a_node_alone_and_a_hard_one_under_another_name() {
     let mut world = World::new(Random::from_seed(15), 3, 1, false);
     world.run_for(4000);
     let (old, has_keys) = (world.id(3), true);
-    let refused = world.refusal(0, &Order::Reset { is_hard: false, has_keys });
+    let refused = world.refusal(0, &AdminCommand::Reset { is_hard: false, has_keys });
     assert_eq!(refused, "CLUSTER RESET can't be called with master nodes containing keys");
-    world.order(3, &Order::Reset { is_hard: false, has_keys });
+    world.order(3, &AdminCommand::Reset { is_hard: false, has_keys });
     let replica = world.cluster(3);
     assert!(replica.is_primary() && replica.my_id() == old && replica.records().len() == 1);
     assert_eq!(replica.current_epoch(), 3);
-    world.order(3, &Order::Reset { is_hard: true, has_keys: false });
+    world.order(3, &AdminCommand::Reset { is_hard: true, has_keys: false });
     let node = world.cluster(3);
     assert!(node.my_id() != old && node.current_epoch() == 0 && node.records().len() == 1);
 }
@@ -154,18 +154,18 @@ fn a_spare_replica_goes_over_to_a_primary_without_any() {
 fn an_epoch_is_bumped_only_where_another_has_a_greater_one() {
     let mut world = World::new(Random::from_seed(17), 3, 0, false);
     world.run_for(4000);
-    world.order(2, &Order::BumpEpoch);
+    world.order(2, &AdminCommand::BumpEpoch);
     assert_eq!(world.cluster(2).my_epoch(), 3);
-    world.order(0, &Order::BumpEpoch);
+    world.order(0, &AdminCommand::BumpEpoch);
     assert_eq!(world.cluster(0).my_epoch(), 4);
 }
 
 #[test]
 fn slots_are_flushed_where_there_are_no_keys() {
     let mut world = World::new(Random::from_seed(18), 3, 0, false);
-    let refused = world.refusal(0, &Order::FlushSlots(true));
+    let refused = world.refusal(0, &AdminCommand::FlushSlots(true));
     assert_eq!(refused, "DB must be empty to perform CLUSTER FLUSHSLOTS.");
-    world.order(0, &Order::FlushSlots(false));
+    world.order(0, &AdminCommand::FlushSlots(false));
     assert_eq!(*world.cluster(0).my_slots(), SlotSet::empty());
 }
 

@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use base::Random;
 
-use crate::engine::{Action, Cluster, Event, LinkId, Moment, Order, Settings};
+use crate::engine::{Action, AdminCommand, Cluster, Event, LinkId, Moment, Settings};
 use crate::flags::NodeFlags;
 use crate::id::{NodeId, ShardId};
 use crate::message::{Arrival, FrameReader, Limits};
@@ -245,14 +245,14 @@ impl World {
         self.now = end;
     }
 
-    pub(super) fn order(&mut self, machine: usize, order: &Order) {
+    pub(super) fn order(&mut self, machine: usize, order: &AdminCommand) {
         let moment = self.moment(machine);
         let done = self.cluster(machine).order(moment, order);
         self.carry_out(machine, done.expect("the order is right"));
     }
 
     /// What is wrong with an order, in words.
-    pub(super) fn refusal(&mut self, machine: usize, order: &Order) -> String {
+    pub(super) fn refusal(&mut self, machine: usize, order: &AdminCommand) -> String {
         let moment = self.moment(machine);
         self.cluster(machine).order(moment, order).expect_err("the order is wrong").to_string()
     }
@@ -405,7 +405,7 @@ impl World {
             Action::Deliver { channel, message, is_sharded } => {
                 self.delivered.push((machine, channel, message, is_sharded));
             }
-            Action::DropKeys { .. } => {}
+            Action::DeleteSlotKeys { .. } => {}
         }
     }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use config::{QuotaLimit, QuotaRule};
 
-use super::bucket::{Bucket, Rate};
+use super::token_bucket::{Rate, TokenBucket};
 use crate::runtime::counters::add;
 use crate::runtime::lanes::MAX_WORKERS;
 
@@ -31,7 +31,7 @@ pub struct Account {
     /// Bytes that its keys may take; 0 is no limit.
     memory_max: AtomicU64,
     rows: [OnceLock<Box<WorkerRow>>; MAX_WORKERS],
-    buckets: [Bucket; RATES.len()],
+    buckets: [TokenBucket; RATES.len()],
     refused: AtomicU64,
 }
 
@@ -41,7 +41,7 @@ impl Default for Account {
             is_limited: AtomicBool::default(),
             memory_max: AtomicU64::default(),
             rows: array::from_fn(|_| OnceLock::new()),
-            buckets: array::from_fn(|_| Bucket::default()),
+            buckets: array::from_fn(|_| TokenBucket::default()),
             refused: AtomicU64::default(),
         }
     }
@@ -52,9 +52,9 @@ impl Account {
     pub(super) fn limit<'a>(&self, rules: impl Iterator<Item = &'a QuotaRule>, now_us: i64) {
         let rules: Vec<&QuotaRule> = rules.collect();
         let of = |limit| rules.iter().find(|rule| rule.limit == limit);
-        for (bucket, limit) in self.buckets.iter().zip(RATES) {
+        for (token_bucket, limit) in self.buckets.iter().zip(RATES) {
             let rate = of(limit).map(|rule| Rate { amount: rule.amount, seconds: rule.seconds });
-            bucket.set(rate, now_us);
+            token_bucket.set(rate, now_us);
         }
         let memory_max = of(QuotaLimit::Memory).map_or(0, |rule| rule.amount);
         self.memory_max.store(memory_max, Ordering::Relaxed);
@@ -74,14 +74,15 @@ impl Account {
 
     /// The rates that it may have, in the order of [`RATES`].
     pub fn rates(&self) -> [Option<Rate>; RATES.len()] {
-        self.buckets.each_ref().map(Bucket::rate)
+        self.buckets.each_ref().map(TokenBucket::rate)
     }
 
     /// The first rate that is used up, if one is.
     pub(crate) fn used_up(&self, now_us: i64) -> Option<(QuotaLimit, Rate)> {
         let buckets = self.buckets.iter().zip(RATES);
-        let (bucket, limit) = buckets.into_iter().find(|(bucket, _)| bucket.is_empty(now_us))?;
-        Some((limit, bucket.rate()?))
+        let (token_bucket, limit) =
+            buckets.into_iter().find(|(token_bucket, _)| token_bucket.is_empty(now_us))?;
+        Some((limit, token_bucket.rate()?))
     }
 
     /// Books at a worker what a request took.
@@ -91,8 +92,8 @@ impl Account {
             add(counter, *used);
         }
         if self.is_limited() {
-            for (bucket, used) in self.buckets.iter().zip(usage) {
-                bucket.take(*used, now_us);
+            for (token_bucket, used) in self.buckets.iter().zip(usage) {
+                token_bucket.take(*used, now_us);
             }
         }
     }

@@ -4,7 +4,7 @@
 //! once opened, stays the one of its name for as long as a session may hold it.
 
 mod account;
-mod bucket;
+mod token_bucket;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use config::{Config, MEMORY_LIMITED_DATABASES, QuotaLimit, QuotaRule};
 use keyspace::Keyspace;
 
 pub use account::{Account, RATES, Usage};
-pub use bucket::Rate;
+pub use token_bucket::Rate;
 
 /// So many databases have accounts without having quotas: `databases` may be any number.
 const DATABASES_MAX: usize = 1024;
@@ -36,11 +36,11 @@ pub struct Quotas {
 
 /// Databases of which a quota of memory is exceeded: a bit for each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct FullDatabases(u128);
+pub(crate) struct DatabasesOverQuota(u128);
 
 const _: () = assert!(MEMORY_LIMITED_DATABASES as u32 == u128::BITS, "each has a bit");
 
-impl FullDatabases {
+impl DatabasesOverQuota {
     /// None of them.
     pub(crate) const NONE: Self = Self(0);
 
@@ -119,15 +119,15 @@ impl Quotas {
 
     /// The databases that exceed their memory.
     #[inline]
-    pub(crate) fn full_databases(&self, keyspace: &Keyspace) -> FullDatabases {
+    pub(crate) fn databases_over_quota(&self, keyspace: &Keyspace) -> DatabasesOverQuota {
         match self.is_memory_limited.load(Ordering::Relaxed) {
             true => self.find_full_databases(keyspace),
-            false => FullDatabases::default(),
+            false => DatabasesOverQuota::default(),
         }
     }
 
     #[cold]
-    fn find_full_databases(&self, keyspace: &Keyspace) -> FullDatabases {
+    fn find_full_databases(&self, keyspace: &Keyspace) -> DatabasesOverQuota {
         let accounts = self.databases();
         let limited = accounts.iter().filter(|(database, account)| {
             **database < keyspace.database_count() && account.memory_max() > 0
@@ -135,7 +135,7 @@ impl Quotas {
         let full = limited.filter(|(database, account)| {
             keyspace.database_memory(**database) as u64 > account.memory_max()
         });
-        FullDatabases(full.fold(0, |bits, (database, _)| bits | 1_u128 << *database))
+        DatabasesOverQuota(full.fold(0, |bits, (database, _)| bits | 1_u128 << *database))
     }
 
     /// The accounts of users, by name.

@@ -21,7 +21,7 @@ use crate::clients::registry::Client;
 use crate::commit::accounting;
 use crate::lane::Lane;
 use crate::limits::loading::LOADING;
-use crate::limits::quotas::FullDatabases;
+use crate::limits::quotas::DatabasesOverQuota;
 use crate::limits::routing::SlotAccess;
 use crate::session::Accounted;
 use crate::session::LockSet;
@@ -358,11 +358,11 @@ impl Exec {
         }
         shortage
             .refuse(server, self.queue.flags_by(gates::declared_by(server)), false)
-            .or_else(|| self.refusal_of_full(shortage.full_databases(), unit.tx.database()))
+            .or_else(|| self.refusal_of_full(shortage.databases_over_quota(), unit.tx.database()))
     }
 
     /// Why one of its commands may not run for want of memory in the database that it runs in.
-    fn refusal_of_full(&self, full: FullDatabases, begun: usize) -> Option<Refusal> {
+    fn refusal_of_full(&self, full: DatabasesOverQuota, begun: usize) -> Option<Refusal> {
         let (server, mut selected) = (self.server, begun);
         let flags_of = gates::declared_by(server);
         self.queue.iter_from(0).filter(|_| full.are_there()).find_map(|queued| {

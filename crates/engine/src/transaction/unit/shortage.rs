@@ -7,7 +7,7 @@ use commands::{Flags, Role};
 use keyspace::Refusal;
 
 use crate::limits::budget::OUT_OF_MEMORY;
-use crate::limits::quotas::FullDatabases;
+use crate::limits::quotas::DatabasesOverQuota;
 use crate::limits::write_refusals::ActiveRefusals;
 use crate::shared::Shared;
 use crate::transaction::unit::Unit;
@@ -18,7 +18,7 @@ pub struct Shortage {
     is_out_of_memory: bool,
     reasons: ActiveRefusals,
     /// The databases that have all the memory that they may have.
-    full: FullDatabases,
+    full: DatabasesOverQuota,
     /// Whether it has to run whatever is short.
     is_obeyed: bool,
 }
@@ -29,7 +29,7 @@ impl Shortage {
     pub(crate) fn now(server: &Shared) -> Self {
         let is_out_of_memory = server.memory.budget.is_out_of_memory(0);
         let reasons = server.gates.write_refusals.active(&server.config);
-        let full = server.gates.quotas.full_databases(server.keyspace);
+        let full = server.gates.quotas.databases_over_quota(server.keyspace);
         Self { is_out_of_memory, reasons, full, is_obeyed: false }
     }
 
@@ -37,7 +37,7 @@ impl Shortage {
     const NONE: Self = Self {
         is_out_of_memory: false,
         reasons: ActiveRefusals::NONE,
-        full: FullDatabases::NONE,
+        full: DatabasesOverQuota::NONE,
         is_obeyed: true,
     };
 
@@ -66,7 +66,7 @@ impl Shortage {
 
     /// The databases that have all the memory that they may have.
     #[inline]
-    pub(crate) fn full_databases(&self) -> FullDatabases {
+    pub(crate) fn databases_over_quota(&self) -> DatabasesOverQuota {
         self.full
     }
 }

@@ -28,7 +28,7 @@ use proto::{Limits, Progress, RequestParser};
 
 use super::slot_stream::{ChangedEntries, SlotReader, SlotStream, select};
 use super::{MoveJob, MoveState};
-use crate::cluster::start::ClusterStart;
+use crate::cluster::start::ClusterContext;
 
 /// A connection may take so long to be made, and a write to be taken.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -43,13 +43,13 @@ const BETWEEN_ACKS_MS: i64 = 1000;
 const ENTRIES_OF_HOLD: usize = 64;
 
 /// Begins the thread of a move from here.
-pub(crate) fn start_export(start: ClusterStart, job: Arc<MoveJob>) -> std::io::Result<()> {
+pub(crate) fn start_export(start: ClusterContext, job: Arc<MoveJob>) -> std::io::Result<()> {
     let work = move || run(start, &job);
     Builder::new().name("slot-move".to_owned()).spawn(work)?;
     Ok(())
 }
 
-fn run(start: ClusterStart, job: &MoveJob) {
+fn run(start: ClusterContext, job: &MoveJob) {
     let server = start.server;
     let ended = Export::connect(start, job).and_then(|mut export| export.run());
     let (state, message) = match ended {
@@ -64,7 +64,7 @@ fn run(start: ClusterStart, job: &MoveJob) {
 
 /// A move from here.
 struct Export<'a> {
-    start: ClusterStart,
+    start: ClusterContext,
     job: &'a MoveJob,
     socket: TcpStream,
     stream: Arc<SlotStream>,
@@ -87,7 +87,7 @@ enum TargetWord {
 
 impl<'a> Export<'a> {
     /// Connects, and has the target agree.
-    fn connect(start: ClusterStart, job: &'a MoveJob) -> Result<Self, String> {
+    fn connect(start: ClusterContext, job: &'a MoveJob) -> Result<Self, String> {
         let server = start.server;
         let find = |records: Vec<NodeRecord>| records.into_iter().find(|it| it.id == job.target);
         let record = start.node.look(|cluster| cluster.records()).and_then(find);
@@ -170,7 +170,7 @@ impl<'a> Export<'a> {
 
     /// Begins the walk and the stream at one instant.
     fn cut(&self) -> Result<(Arc<Walk>, ReaderId), String> {
-        let ClusterStart { server, node, .. } = self.start;
+        let ClusterContext { server, node, .. } = self.start;
         let mut world = Acquisition::of_world(server.keyspace);
         wait_for(&mut world);
         let job = self.job;
@@ -287,7 +287,7 @@ impl<'a> Export<'a> {
     /// the first half, too.
     fn give_slots(&mut self, held_us: i64, timeout_us: i64) -> Result<(), String> {
         const LATE: &str = "Unpaused before failover completed";
-        let ClusterStart { server, node, .. } = self.start;
+        let ClusterContext { server, node, .. } = self.start;
         self.job.set(server, MoveState::FailoverPaused, "");
         self.send_commands()?;
         self.say(&[b"CLUSTER", b"SYNCSLOTS", b"PAUSED"])?;
@@ -416,7 +416,7 @@ impl<'a> Export<'a> {
 }
 
 /// Ends a walk, wherever it stands.
-fn end_walk(start: ClusterStart, walk: &Walk) {
+fn end_walk(start: ClusterContext, walk: &Walk) {
     let keyspace = start.server.keyspace;
     walk.give_up();
     walk.start_over();

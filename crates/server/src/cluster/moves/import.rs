@@ -12,11 +12,11 @@ use engine::session::BroughtSlots;
 use keyspace::PartitionIndex;
 
 use super::{MoveJob, MoveState};
-use crate::cluster::start::ClusterStart;
+use crate::cluster::start::ClusterContext;
 
 /// Slots on their way to this node.
 pub(crate) struct SlotImport {
-    start: ClusterStart,
+    start: ClusterContext,
     pub(crate) job: Arc<MoveJob>,
     slots: Box<[bool]>,
     has_claimed: AtomicBool,
@@ -29,7 +29,7 @@ pub(crate) struct SlotImport {
 impl SlotImport {
     /// Begins with slots of which there is nothing here; none where there still is something of an
     /// earlier time.
-    pub(crate) fn begin(start: ClusterStart, job: Arc<MoveJob>) -> Option<Self> {
+    pub(crate) fn begin(start: ClusterContext, job: Arc<MoveJob>) -> Option<Self> {
         let server = start.server;
         // From here on nothing of theirs is dropped: what is found empty behind this stays so.
         server.gates.routing.keep_brought(job.slots.iter().map(Slot::get), true);
@@ -42,7 +42,7 @@ impl SlotImport {
         Some(Self::new(start, job))
     }
 
-    fn new(start: ClusterStart, job: Arc<MoveJob>) -> Self {
+    fn new(start: ClusterContext, job: Arc<MoveJob>) -> Self {
         let is_of_it = |slot: u16| Slot::new(slot).is_some_and(|slot| job.slots.contains(slot));
         let flushes = start.server.keyspace.flushes();
         let slots = (0..HASH_SLOTS).map(is_of_it).collect();

@@ -4,7 +4,7 @@
 
 use commands::declare::{Flags, Group, Role, Spec, at_least, exactly};
 
-use super::declared::{offered, read};
+use super::commands::{offered, read};
 use super::{moves, sync_slots};
 use crate::control::context::ControlCommand;
 

@@ -2,16 +2,16 @@
 //!
 //! Invariant: on a server that is no node of a cluster every command says so.
 
-mod declared;
+mod admin;
+mod commands;
 mod declared_moves;
 mod info;
 mod moves;
 mod nodes;
-mod orders;
 mod parse;
 mod shards;
 mod slot_keys;
 mod slot_stats;
 mod sync_slots;
 
-pub(crate) use declared::COMMANDS;
+pub(crate) use commands::COMMANDS;

@@ -20,7 +20,7 @@ use keyspace::Refusal;
 use proto::args::encode_command;
 use proto::{Args, Reply};
 
-use super::declared::enabled;
+use super::commands::enabled;
 use super::parse;
 use crate::cluster::{MoveDirection, MoveJob, MoveRequest, SlotMoves, start_export};
 use crate::control::context::{Context, Next};

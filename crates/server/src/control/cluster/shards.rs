@@ -32,12 +32,12 @@ fn members(server: &Server) -> Vec<Member> {
 
 /// How a client is told where nodes are.
 #[derive(Clone, Copy)]
-struct Telling {
+struct EndpointFormat {
     endpoint: EndpointType,
     is_encrypted: bool,
 }
 
-impl Telling {
+impl EndpointFormat {
     fn of(server: &Server, is_encrypted: bool) -> Self {
         Self { endpoint: server.config.get(CLUSTER_PREFERRED_ENDPOINT_TYPE), is_encrypted }
     }
@@ -94,7 +94,7 @@ pub(super) fn slots(
     is_encrypted: bool,
     reply: &mut Reply<'_>,
 ) -> Result<(), Refusal> {
-    let (members, telling) = (members(server), Telling::of(server, is_encrypted));
+    let (members, telling) = (members(server), EndpointFormat::of(server, is_encrypted));
     let ranges = members.iter().flat_map(|member| {
         member.record.slots.ranges().into_iter().map(move |range| (range, member))
     });
@@ -126,7 +126,7 @@ pub(super) fn shards(
     is_encrypted: bool,
     reply: &mut Reply<'_>,
 ) -> Result<(), Refusal> {
-    let telling = Telling::of(server, is_encrypted);
+    let telling = EndpointFormat::of(server, is_encrypted);
     let mut shards: BTreeMap<Option<ShardId>, Vec<Member>> = BTreeMap::new();
     for member in members(server) {
         shards.entry(member.record.aux.shard).or_default().push(member);
@@ -150,7 +150,11 @@ pub(super) fn shards(
     Ok(())
 }
 
-fn shard_member(telling: Telling, Member { record, offset }: &Member, reply: &mut Reply<'_>) {
+fn shard_member(
+    telling: EndpointFormat,
+    Member { record, offset }: &Member,
+    reply: &mut Reply<'_>,
+) {
     let ports = [("port", record.tcp_port), ("tls-port", record.tls_port)];
     let ports: Vec<_> = ports.into_iter().filter(|(_, port)| *port != 0).collect();
     let hostname = record.aux.hostname.as_deref();

@@ -11,7 +11,7 @@ use engine::session::tx_options;
 use keyspace::{Acquisition, PartitionIndex, PartitionSet, Refusal, Tx, TxOptions};
 use proto::{Args, Reply};
 
-use super::declared::enabled;
+use super::commands::enabled;
 use super::parse;
 use crate::control::context::{Context, Next};
 

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use cluster::{Cluster, NodeId, Order, SlotSet};
+use cluster::{AdminCommand, Cluster, NodeId, SlotSet};
 use commands::arguments::is;
 use commands::errors::SYNTAX;
 use config::settings::CLUSTER_MANUAL_FAILOVER_TIMEOUT;
@@ -15,7 +15,7 @@ use engine::runtime::background::wait_for_client;
 use keyspace::{Acquisition, Refusal};
 use proto::{Args, Reply};
 
-use super::declared::enabled;
+use super::commands::enabled;
 use super::moves;
 use crate::cluster::{MoveDirection, MoveJob, MoveRequest, MoveState, SlotImport, World};
 use crate::control::context::{Context, Next};
@@ -160,7 +160,7 @@ fn claim(server: &'static Server, import: &SlotImport) -> Result<(), Refusal> {
         return Err(LATE);
     }
     let MoveJob { slots, source, .. } = &*import.job;
-    let order = Order::Claim { slots: slots.clone(), from: *source };
+    let order = AdminCommand::Claim { slots: slots.clone(), from: *source };
     let done = server.cluster.order(server, &order, World::Stopped);
     done.map_err(|why| Refusal::owned(format!("ERR {why}")))?;
     import.note_claimed();

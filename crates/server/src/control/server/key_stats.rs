@@ -9,7 +9,7 @@ use commands::arguments::{Options, is};
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use commands::errors::SYNTAX;
 use engine::observe::hot_key_sketch::HotBy;
-use engine::observe::prefixes::KeyTotals;
+use engine::observe::key_prefixes::KeyTotals;
 use keyspace::{BigBy, Refusal};
 use proto::{Args, Reply};
 

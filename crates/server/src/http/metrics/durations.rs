@@ -3,7 +3,7 @@
 //! Invariant: a bucket's limit is one of the limits by which durations are counted, so its count is
 //! exact.
 
-use engine::observe::baselines::BaselineFigures;
+use engine::observe::latency_baselines::BaselineFigures;
 use engine::observe::stats::bucket_limit;
 use engine::table::command_table::CommandEntry;
 

@@ -86,7 +86,7 @@ pub(super) fn write(server: &HttpState, exposition: &mut Exposition) {
 }
 
 fn write_prefixes(server: &HttpState, exposition: &mut Exposition, now_us: i64) {
-    let survey = server.observed.key_statistics.latest_survey();
+    let survey = server.observed.key_statistics.latest_prefix_stats();
     let told = || survey.prefixes.iter().take(PREFIXES_TOLD);
     let is_any = !survey.prefixes.is_empty();
     exposition.family_if(is_any, PREFIX_KEYS.0, MetricKind::Gauge, PREFIX_KEYS.1);

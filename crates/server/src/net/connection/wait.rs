@@ -13,7 +13,7 @@ use std::time::Duration;
 use commands::Role;
 use durability::aof::Phase;
 use durability::waitaof;
-use engine::admission::{acl_check, route};
+use engine::admission::{acl_check, redirection};
 use engine::clients::registry::{Signal, client_flags};
 use engine::commit::accounting;
 use engine::session::Grant;
@@ -159,7 +159,7 @@ impl Waits for Connection {
         place.requests().find_map(|it| {
             let (session, args) = (&self.session, it.as_args());
             acl_check::refuse(server, session, entry, args)
-                .or_else(|| route::refuse_waiting(server, session, entry, args))
+                .or_else(|| redirection::refuse_waiting(server, session, entry, args))
         })
     }
 

@@ -3,7 +3,7 @@
 //! Invariant: all of it can be mended, and is by `mend`.
 
 use super::{LATENCY, World};
-use crate::engine::{Forcing, Order, SlotChange};
+use crate::engine::{AdminCommand, FailoverMode, SlotChange};
 use crate::slots::Slot;
 
 impl World {
@@ -35,11 +35,11 @@ impl World {
                 self.tell(|| format!("m{machine} does not reach m{other}"));
                 self.cut.insert((machine, other));
             }
-            14 => self.ask_to_take_over(machine, Forcing::Agreed),
-            15 => self.ask_to_take_over(machine, Forcing::Force),
+            14 => self.ask_to_take_over(machine, FailoverMode::Agreed),
+            15 => self.ask_to_take_over(machine, FailoverMode::Force),
             16 => {
                 for machine in 0..count {
-                    self.ask_to_take_over(machine, Forcing::Force);
+                    self.ask_to_take_over(machine, FailoverMode::Force);
                 }
             }
             _ => self.move_slot(machine),
@@ -47,10 +47,12 @@ impl World {
     }
 
     /// An operator asks for a failover; a primary refuses.
-    fn ask_to_take_over(&mut self, machine: usize, forcing: Forcing) {
+    fn ask_to_take_over(&mut self, machine: usize, forcing: FailoverMode) {
         let moment = self.moment(machine);
         let cluster = self.machines[machine].cluster.as_mut();
-        if let Some(Ok(actions)) = cluster.map(|it| it.order(moment, &Order::Failover(forcing))) {
+        if let Some(Ok(actions)) =
+            cluster.map(|it| it.order(moment, &AdminCommand::Failover(forcing)))
+        {
             self.tell(|| format!("m{machine} shall take over: {forcing:?}"));
             self.carry_out(machine, actions);
         }
@@ -84,7 +86,7 @@ impl World {
 
     fn set_slot(&mut self, machine: usize, slot: Slot, change: SlotChange) -> bool {
         let (moment, order) =
-            (self.moment(machine), Order::SetSlot { slot, change, has_keys: false });
+            (self.moment(machine), AdminCommand::SetSlot { slot, change, has_keys: false });
         let cluster = self.machines[machine].cluster.as_mut();
         let Some(Ok(actions)) = cluster.map(|it| it.order(moment, &order)) else { return false };
         self.carry_out(machine, actions);

@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 
 use crate::clients::registry::client_flags;
 use crate::lane::Lane;
-use crate::limits::routing::{RouteQuery, RouteTable, SlotAccess};
+use crate::limits::routing::{RouteQuery, SlotAccess, SlotMap};
 use crate::session::Session;
 use crate::shared::Shared;
 use crate::table::command_table::CommandEntry;
@@ -40,7 +40,7 @@ pub(crate) fn slot_access(session: &Session) -> SlotAccess {
 impl RoutedRequest<'_> {
     /// Why the request does not run on this node.
     #[cold]
-    pub(super) fn refuse(self, routes: &RouteTable) -> Option<Refusal> {
+    pub(super) fn refuse(self, routes: &SlotMap) -> Option<Refusal> {
         let slots = self.slots();
         match slots.as_slice() {
             [] => None,
@@ -104,7 +104,7 @@ impl RoutedRequest<'_> {
 
     /// The keys that are to be looked for under their locks: those of a slot on the move.
     #[cold]
-    pub(crate) fn open_keys(self, routes: &RouteTable) -> Option<OpenKeys> {
+    pub(crate) fn open_keys(self, routes: &SlotMap) -> Option<OpenSlotKeys> {
         if routes.open.is_empty() {
             return None;
         }
@@ -118,19 +118,19 @@ impl RoutedRequest<'_> {
         });
         keys.sort_unstable();
         keys.dedup();
-        Some(OpenKeys { query: self.query(open), keys, are_of_several: slots.len() > 1 })
+        Some(OpenSlotKeys { query: self.query(open), keys, are_of_several: slots.len() > 1 })
     }
 }
 
 /// Keys of a slot on the move.
-pub(crate) struct OpenKeys {
+pub(crate) struct OpenSlotKeys {
     query: RouteQuery,
     keys: Vec<Box<[u8]>>,
     /// Whether they come with keys of other slots.
     are_of_several: bool,
 }
 
-impl OpenKeys {
+impl OpenSlotKeys {
     /// Why a request does not run that has their locks.
     #[cold]
     pub(crate) fn refuse(&self, lane: &Lane, tx: &Tx) -> Option<Refusal> {

@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
-use super::driver::BusNews;
+use super::driver::LinkEvent;
 use super::node::LinkFigures;
 use crate::net::network::Network;
 use crate::net::tls::TlsStream;
@@ -66,7 +66,7 @@ impl BusLink {
         server: &'static Network,
         link: LinkId,
         to: SocketAddr,
-        news: mpsc::Sender<BusNews>,
+        news: mpsc::Sender<LinkEvent>,
     ) -> Self {
         let (queue, packets) = mpsc::unbounded_channel();
         let figures = figures(server);
@@ -93,7 +93,7 @@ impl BusLink {
         server: &'static Network,
         link: LinkId,
         stream: TcpStream,
-        news: mpsc::Sender<BusNews>,
+        news: mpsc::Sender<LinkEvent>,
     ) -> Self {
         let (queue, packets) = mpsc::unbounded_channel();
         let figures = figures(server);
@@ -147,9 +147,9 @@ fn note_failure(server: &Network, to: SocketAddr, why: &str) {
     server.log.write(LogLevel::Debug, line);
 }
 
-async fn tell(news: &mpsc::Sender<BusNews>, event: Event) {
+async fn tell(news: &mpsc::Sender<LinkEvent>, event: Event) {
     // The driver listens no more when the process is about to end.
-    let _ = news.send(BusNews::Event(event)).await;
+    let _ = news.send(LinkEvent::Event(event)).await;
 }
 
 /// Opens a connection, encrypted where `tls-cluster` says so.
@@ -200,7 +200,7 @@ async fn read(
     server: &'static Network,
     link: LinkId,
     mut input: LinkReader,
-    news: &mpsc::Sender<BusNews>,
+    news: &mpsc::Sender<LinkEvent>,
 ) {
     let mut reader = FrameReader::default();
     let mut chunk = vec![0; CHUNK];
@@ -218,7 +218,7 @@ async fn pass_on(
     server: &Network,
     link: LinkId,
     reader: &mut FrameReader,
-    news: &mpsc::Sender<BusNews>,
+    news: &mpsc::Sender<LinkEvent>,
 ) -> bool {
     let payload = server.config.get(PROTO_MAX_BULK_LEN).saturating_add(CHANNEL_ROOM);
     let limits = Limits { nodes: GOSSIP_MAX, payload };

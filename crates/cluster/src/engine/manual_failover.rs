@@ -4,7 +4,7 @@
 //! Invariant: writers that were held are let go, whatever becomes of the failover.
 
 use super::Cluster;
-use super::event::{Action, Forcing, Millis};
+use super::event::{Action, FailoverMode, Millis};
 use crate::id::NodeId;
 use crate::message::{Body, Header};
 
@@ -25,20 +25,20 @@ enum Side {
 
 impl Cluster {
     /// CLUSTER FAILOVER, at a replica.
-    pub(super) fn begin_manual(&mut self, forcing: Forcing) {
+    pub(super) fn begin_manual(&mut self, forcing: FailoverMode) {
         let ends = self.now() + self.settings.manual_failover_timeout;
         self.end_manual();
         self.election = None;
-        let may_begin = forcing == Forcing::Force;
+        let may_begin = forcing == FailoverMode::Force;
         match forcing {
-            Forcing::Takeover => {
+            FailoverMode::Takeover => {
                 self.log("Taking over the master (user request).".to_owned());
                 self.bump_for_takeover();
                 self.take_over();
                 return;
             }
-            Forcing::Force => self.log("Forced failover user request accepted.".to_owned()),
-            Forcing::Agreed => {
+            FailoverMode::Force => self.log("Forced failover user request accepted.".to_owned()),
+            FailoverMode::Agreed => {
                 self.log("Manual failover user request accepted.".to_owned());
                 if let Some(primary) = self.own().primary() {
                     self.send_to(primary, &Body::ManualFailoverStart, false);
@@ -56,7 +56,7 @@ impl Cluster {
     }
 
     /// A replica asks this primary to hand over.
-    pub(super) fn hear_manual_failover(&mut self, replica: NodeId) {
+    pub(super) fn process_mfstart(&mut self, replica: NodeId) {
         let is_mine = self.nodes.get(&replica).and_then(super::Node::primary) == Some(self.me);
         if !self.is_primary() || !is_mine {
             return;
@@ -126,13 +126,13 @@ impl Cluster {
     }
 
     /// Whether an election may begin though the primary is up.
-    pub(super) fn may_elect_by_order(&self) -> bool {
+    pub(super) fn may_start_manual_election(&self) -> bool {
         let side = self.manual.as_ref().map(|manual| &manual.side);
         matches!(side, Some(Side::Replica { may_begin: true, .. }))
     }
 
     /// Gives up what takes too long.
-    pub(super) fn tend_manual(&mut self) {
+    pub(super) fn run_manual_failover(&mut self) {
         let now = self.now();
         if self.manual.as_ref().is_some_and(|manual| now >= manual.ends) {
             self.log("Manual failover timed out.".to_owned());

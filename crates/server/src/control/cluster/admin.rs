@@ -6,7 +6,7 @@
 use std::net::IpAddr;
 
 use base::number::parse_i64;
-use cluster::{Forcing, Order, SlotChange, SlotSet};
+use cluster::{AdminCommand, FailoverMode, SlotChange, SlotSet};
 use commands::arguments::is;
 use commands::errors::{NOT_AN_INTEGER, SYNTAX, wrong_arity};
 use engine::clients::mailbox::PendingWakes;
@@ -15,7 +15,7 @@ use engine::runtime::background::wait_for_client;
 use keyspace::{Acquisition, Refusal, Tx, TxOptions};
 use proto::{Args, Reply};
 
-use super::declared::enabled;
+use super::commands::enabled;
 use super::parse::{self, NamedSlots};
 use crate::cluster::World;
 use crate::control::context::{Context, Next};
@@ -28,7 +28,7 @@ const BUS_OFFSET: i64 = 10_000;
 fn carry_out(
     context: &mut Context<'_>,
     reply: &mut Reply<'_>,
-    make: impl FnOnce(&'static Server) -> Order + Send + 'static,
+    make: impl FnOnce(&'static Server) -> AdminCommand + Send + 'static,
 ) -> Result<Next, Refusal> {
     let server = enabled(context)?;
     let Some(unit) = &mut context.unit else {
@@ -61,12 +61,12 @@ struct Settling {
 /// that was reset that nothing is left.
 fn settle(
     server: &'static Server,
-    order: &Order,
+    order: &AdminCommand,
     Settling { lane, may_let_go }: Settling,
     world: Acquisition,
 ) -> Acquisition {
     let world = server.cluster_start().settle_role(world, may_let_go);
-    if !matches!(order, Order::Reset { .. }) || server.keyspace.is_empty() {
+    if !matches!(order, AdminCommand::Reset { .. }) || server.keyspace.is_empty() {
         return world;
     }
     let internal = TxOptions::internal(lane, server.keyspace.clock().now_ms());
@@ -81,14 +81,18 @@ fn settle(
 }
 
 /// Gives an order, with the world stopped.
-fn give(server: &'static Server, order: &Order, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+fn give(
+    server: &'static Server,
+    order: &AdminCommand,
+    reply: &mut Reply<'_>,
+) -> Result<(), Refusal> {
     let epoch = || server.cluster.look(|cluster| cluster.my_epoch()).unwrap_or(0);
     let before = epoch();
     let done = server.cluster.order(server, order, World::Stopped);
     done.map_err(|why| Refusal::owned(format!("ERR {why}")))?;
     match order {
-        Order::BumpEpoch if epoch() == before => reply.simple(format!("STILL {before}")),
-        Order::BumpEpoch => reply.simple(format!("BUMPED {}", epoch())),
+        AdminCommand::BumpEpoch if epoch() == before => reply.simple(format!("STILL {before}")),
+        AdminCommand::BumpEpoch => reply.simple(format!("BUMPED {}", epoch())),
         _ => reply.ok(),
     }
     Ok(())
@@ -104,7 +108,7 @@ pub(super) fn add_slots(
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
     let named = parse::slots(args.skip(2))?;
-    change_slots(context, reply, named, Order::AddSlots)
+    change_slots(context, reply, named, AdminCommand::AddSlots)
 }
 
 pub(super) fn delete_slots(
@@ -113,7 +117,7 @@ pub(super) fn delete_slots(
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
     let named = parse::slots(args.skip(2))?;
-    change_slots(context, reply, named, Order::DelSlots)
+    change_slots(context, reply, named, AdminCommand::DelSlots)
 }
 
 pub(super) fn add_slot_ranges(
@@ -123,7 +127,7 @@ pub(super) fn add_slot_ranges(
 ) -> Result<Next, Refusal> {
     even(context, args)?;
     let named = parse::slot_ranges(args.skip(2))?;
-    change_slots(context, reply, named, Order::AddSlots)
+    change_slots(context, reply, named, AdminCommand::AddSlots)
 }
 
 pub(super) fn delete_slot_ranges(
@@ -133,7 +137,7 @@ pub(super) fn delete_slot_ranges(
 ) -> Result<Next, Refusal> {
     even(context, args)?;
     let named = parse::slot_ranges(args.skip(2))?;
-    change_slots(context, reply, named, Order::DelSlots)
+    change_slots(context, reply, named, AdminCommand::DelSlots)
 }
 
 /// Orders what is to become of slots. As in Redis, what is wrong with the slots named first is said
@@ -142,10 +146,10 @@ fn change_slots(
     context: &mut Context<'_>,
     reply: &mut Reply<'_>,
     NamedSlots { slots, twice }: NamedSlots,
-    order: fn(SlotSet) -> Order,
+    order: fn(SlotSet) -> AdminCommand,
 ) -> Result<Next, Refusal> {
     let server = enabled(context)?;
-    let adds = matches!(order(SlotSet::empty()), Order::AddSlots(_));
+    let adds = matches!(order(SlotSet::empty()), AdminCommand::AddSlots(_));
     if let Some(twice) = twice {
         let is_wrong = |cluster: &mut cluster::Cluster| {
             slots.iter().any(|slot| cluster.owner(slot).is_some() == adds)
@@ -167,7 +171,7 @@ pub(super) fn bump_epoch(
     _: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    carry_out(context, reply, |_| Order::BumpEpoch)
+    carry_out(context, reply, |_| AdminCommand::BumpEpoch)
 }
 
 pub(super) fn flush_slots(
@@ -175,7 +179,7 @@ pub(super) fn flush_slots(
     _: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    carry_out(context, reply, |server| Order::FlushSlots(has_keys(server)))
+    carry_out(context, reply, |server| AdminCommand::FlushSlots(has_keys(server)))
 }
 
 pub(super) fn save_config(
@@ -183,7 +187,7 @@ pub(super) fn save_config(
     _: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    carry_out(context, reply, |_| Order::Save)
+    carry_out(context, reply, |_| AdminCommand::Save)
 }
 
 pub(super) fn forget(
@@ -193,7 +197,7 @@ pub(super) fn forget(
 ) -> Result<Next, Refusal> {
     enabled(context)?;
     let id = parse::node(&args[2], parse::UNKNOWN_NODE)?;
-    carry_out(context, reply, move |_| Order::Forget(id))
+    carry_out(context, reply, move |_| AdminCommand::Forget(id))
 }
 
 pub(super) fn replicate(
@@ -203,7 +207,7 @@ pub(super) fn replicate(
 ) -> Result<Next, Refusal> {
     enabled(context)?;
     let id = parse::node(&args[2], parse::UNKNOWN_NODE)?;
-    carry_out(context, reply, move |server| Order::Replicate(id, has_keys(server)))
+    carry_out(context, reply, move |server| AdminCommand::Replicate(id, has_keys(server)))
 }
 
 pub(super) fn fail_over(
@@ -213,12 +217,12 @@ pub(super) fn fail_over(
 ) -> Result<Next, Refusal> {
     enabled(context)?;
     let forcing = match args.get(2) {
-        None => Forcing::Agreed,
-        Some(word) if is(word, "FORCE") && args.len() == 3 => Forcing::Force,
-        Some(word) if is(word, "TAKEOVER") && args.len() == 3 => Forcing::Takeover,
+        None => FailoverMode::Agreed,
+        Some(word) if is(word, "FORCE") && args.len() == 3 => FailoverMode::Force,
+        Some(word) if is(word, "TAKEOVER") && args.len() == 3 => FailoverMode::Takeover,
         Some(_) => return Err(SYNTAX),
     };
-    carry_out(context, reply, move |_| Order::Failover(forcing))
+    carry_out(context, reply, move |_| AdminCommand::Failover(forcing))
 }
 
 pub(super) fn reset(
@@ -233,7 +237,10 @@ pub(super) fn reset(
         Some(word) if is(word, "HARD") && args.len() == 3 => true,
         Some(_) => return Err(SYNTAX),
     };
-    carry_out(context, reply, move |server| Order::Reset { is_hard, has_keys: has_keys(server) })
+    carry_out(context, reply, move |server| AdminCommand::Reset {
+        is_hard,
+        has_keys: has_keys(server),
+    })
 }
 
 pub(super) fn set_config_epoch(
@@ -248,7 +255,7 @@ pub(super) fn set_config_epoch(
     let epoch = u64::try_from(number).ok().filter(|epoch| *epoch <= cluster::EPOCH_MAX);
     let invalid = || Refusal::owned(format!("ERR Invalid config epoch specified: {number}"));
     let epoch = epoch.ok_or_else(invalid)?;
-    carry_out(context, reply, move |_| Order::SetConfigEpoch(epoch))
+    carry_out(context, reply, move |_| AdminCommand::SetConfigEpoch(epoch))
 }
 
 pub(super) fn meet(
@@ -279,7 +286,7 @@ pub(super) fn meet(
             String::from_utf8_lossy(&args[3])
         )));
     };
-    carry_out(context, reply, move |_| Order::Meet { ip, port, bus_port })
+    carry_out(context, reply, move |_| AdminCommand::Meet { ip, port, bus_port })
 }
 
 pub(super) fn set_slot(
@@ -309,6 +316,6 @@ pub(super) fn set_slot(
     };
     carry_out(context, reply, move |server| {
         let has_keys = server.keyspace.population(slot.get()) > 0;
-        Order::SetSlot { slot, change, has_keys }
+        AdminCommand::SetSlot { slot, change, has_keys }
     })
 }

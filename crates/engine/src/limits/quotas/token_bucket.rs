@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 /// A bucket; without an amount it is no limit.
 #[derive(Default)]
-pub(super) struct Bucket {
+pub(super) struct TokenBucket {
     /// Tokens of a period; 0 is no limit.
     amount: AtomicU64,
     period_ns: AtomicU64,
@@ -30,7 +30,7 @@ pub struct Rate {
     pub seconds: u64,
 }
 
-impl Bucket {
+impl TokenBucket {
     /// Gives it a rate, or none. A bucket whose rate is new is full.
     pub(super) fn set(&self, rate: Option<Rate>, now_us: i64) {
         if self.rate() == rate {
@@ -107,82 +107,86 @@ fn tokens(count: u64) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bucket, Rate};
+    use super::{Rate, TokenBucket};
 
-    fn bucket(amount: u64, seconds: u64) -> Bucket {
-        let bucket = Bucket::default();
-        bucket.set(Some(Rate { amount, seconds }), 0);
-        bucket
+    fn token_bucket(amount: u64, seconds: u64) -> TokenBucket {
+        let token_bucket = TokenBucket::default();
+        token_bucket.set(Some(Rate { amount, seconds }), 0);
+        token_bucket
     }
 
     /// Takes one token at a time while there is any; how many there were.
-    fn drain(bucket: &Bucket, now_us: i64) -> usize {
-        let there_is_one = || !bucket.is_empty(now_us);
-        std::iter::from_fn(|| there_is_one().then(|| bucket.take(1, now_us))).count()
+    fn drain(token_bucket: &TokenBucket, now_us: i64) -> usize {
+        let there_is_one = || !token_bucket.is_empty(now_us);
+        std::iter::from_fn(|| there_is_one().then(|| token_bucket.take(1, now_us))).count()
     }
 
     #[test]
     fn without_a_rate_it_is_never_empty() {
-        let bucket = Bucket::default();
-        bucket.take(1 << 40, 5);
-        assert!(!bucket.is_empty(5) && bucket.rate().is_none());
+        let token_bucket = TokenBucket::default();
+        token_bucket.take(1 << 40, 5);
+        assert!(!token_bucket.is_empty(5) && token_bucket.rate().is_none());
     }
 
     #[test]
     fn it_holds_what_a_period_brings_and_no_more() {
         for (amount, seconds) in [(1, 1), (5, 86_400), (1000, 1), (7, 3)] {
-            let bucket = bucket(amount, seconds);
+            let token_bucket = token_bucket(amount, seconds);
             let period = seconds as i64 * 1_000_000;
-            assert_eq!(drain(&bucket, 0), amount as usize);
-            assert_eq!(drain(&bucket, 0), 0);
-            assert_eq!(drain(&bucket, period / amount as i64 - 1), 0, "not before its time");
-            assert_eq!(drain(&bucket, period / amount as i64 + 1), 1);
-            assert_eq!(drain(&bucket, 10 * period), amount as usize, "idle time is not saved up");
+            assert_eq!(drain(&token_bucket, 0), amount as usize);
+            assert_eq!(drain(&token_bucket, 0), 0);
+            assert_eq!(drain(&token_bucket, period / amount as i64 - 1), 0, "not before its time");
+            assert_eq!(drain(&token_bucket, period / amount as i64 + 1), 1);
+            assert_eq!(
+                drain(&token_bucket, 10 * period),
+                amount as usize,
+                "idle time is not saved up"
+            );
         }
     }
 
     #[test]
     fn a_debt_is_paid_before_anything_is_given() {
-        let bucket = bucket(10, 1);
-        bucket.take(35, 0);
-        assert!(bucket.is_empty(2_500_000));
-        assert!(!bucket.is_empty(2_600_000));
-        assert_eq!(drain(&bucket, 2_600_000), 1);
+        let token_bucket = token_bucket(10, 1);
+        token_bucket.take(35, 0);
+        assert!(token_bucket.is_empty(2_500_000));
+        assert!(!token_bucket.is_empty(2_600_000));
+        assert_eq!(drain(&token_bucket, 2_600_000), 1);
     }
 
     /// Tokens that come in parts of one are lost by no sequence of takes.
     #[test]
     fn what_is_left_of_a_time_counts_later() {
-        let bucket = bucket(1_500_000, 1);
-        let mut given = drain(&bucket, 0);
+        let token_bucket = token_bucket(1_500_000, 1);
+        let mut given = drain(&token_bucket, 0);
         for now in 1..=100_000 {
-            given += drain(&bucket, now);
+            given += drain(&token_bucket, now);
         }
         assert!((1_649_900..=1_650_000).contains(&given), "{given}");
     }
 
     #[test]
     fn a_rate_that_stays_leaves_what_was_spent() {
-        let bucket = bucket(5, 86_400);
-        assert_eq!(drain(&bucket, 0), 5);
-        bucket.set(Some(Rate { amount: 5, seconds: 86_400 }), 1);
-        assert_eq!(drain(&bucket, 1), 0);
-        bucket.set(Some(Rate { amount: 6, seconds: 86_400 }), 1);
-        assert_eq!(drain(&bucket, 1), 6);
-        bucket.set(None, 1);
-        assert!(!bucket.is_empty(1));
+        let token_bucket = token_bucket(5, 86_400);
+        assert_eq!(drain(&token_bucket, 0), 5);
+        token_bucket.set(Some(Rate { amount: 5, seconds: 86_400 }), 1);
+        assert_eq!(drain(&token_bucket, 1), 0);
+        token_bucket.set(Some(Rate { amount: 6, seconds: 86_400 }), 1);
+        assert_eq!(drain(&token_bucket, 1), 6);
+        token_bucket.set(None, 1);
+        assert!(!token_bucket.is_empty(1));
     }
 
     /// Threads that take at the same time lose nothing that another took.
     #[test]
     fn threads_take_together() {
-        let bucket = bucket(1 << 20, 86_400);
+        let token_bucket = token_bucket(1 << 20, 86_400);
         std::thread::scope(|scope| {
             for _ in 0..4 {
-                scope.spawn(|| (0..1 << 16).for_each(|_| bucket.take(4, 0)));
+                scope.spawn(|| (0..1 << 16).for_each(|_| token_bucket.take(4, 0)));
             }
         });
-        assert!(bucket.is_empty(0));
-        assert_eq!(bucket.spent.load(super::Ordering::Relaxed), 1 << 20);
+        assert!(token_bucket.is_empty(0));
+        assert_eq!(token_bucket.spent.load(super::Ordering::Relaxed), 1 << 20);
     }
 }

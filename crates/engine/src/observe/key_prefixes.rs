@@ -44,7 +44,7 @@ pub struct KeyTotals {
 
 /// What a survey found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PrefixSurvey {
+pub struct PrefixStats {
     /// When it ended, in Unix milliseconds.
     pub ended_ms: UnixMillis,
     /// The prefixes with their keys, those that take most first.
@@ -77,7 +77,7 @@ impl PrefixRule {
 }
 
 /// Goes through all keys, on a background thread of this lane.
-pub fn survey(keyspace: &'static Keyspace, lane: usize, rule: &PrefixRule) -> PrefixSurvey {
+pub fn survey(keyspace: &'static Keyspace, lane: usize, rule: &PrefixRule) -> PrefixStats {
     let mut tally = Tally::default();
     let mut access = BackgroundAccess::wait(keyspace);
     for partition in 0..PARTITIONS as PartitionIndex {
@@ -121,13 +121,13 @@ impl Tally {
         totals.bytes += bytes;
     }
 
-    fn survey(self, ended_ms: UnixMillis) -> PrefixSurvey {
+    fn survey(self, ended_ms: UnixMillis) -> PrefixStats {
         let Self { prefixes, without, others } = self;
         let mut prefixes: Vec<_> = prefixes.into_iter().collect();
         prefixes.sort_unstable_by(|(one, of_one), (other, of_other)| {
             of_other.bytes.cmp(&of_one.bytes).then_with(|| one.cmp(other))
         });
-        PrefixSurvey { ended_ms, prefixes, without, others }
+        PrefixStats { ended_ms, prefixes, without, others }
     }
 }
 

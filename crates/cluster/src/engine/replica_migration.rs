@@ -13,12 +13,12 @@ const DELAY: Millis = 5000;
 
 impl Cluster {
     /// Notes that a node which gets its first slots is to have replicas, where others have some.
-    pub(super) fn invite_replicas(&mut self, id: NodeId) {
+    pub(super) fn mark_migrate_target(&mut self, id: NodeId) {
         let are_there = self.nodes.values().any(|node| node.primary().is_some());
         if let Some(node) = self.nodes.get_mut(&id)
             && node.slots.is_empty()
         {
-            node.takes_replicas |= are_there;
+            node.is_migrate_target |= are_there;
         }
     }
 
@@ -31,11 +31,11 @@ impl Cluster {
     }
 
     /// Finds primaries without replicas, and goes over to one if it is this node's turn.
-    pub(super) fn tend_migration(&mut self) {
+    pub(super) fn run_replica_migration(&mut self) {
         let Some(mine) = self.own().primary() else { return };
         for primary in self.nodes.values().filter_map(super::Node::primary).collect::<Vec<_>>() {
             if let Some(node) = self.nodes.get_mut(&primary) {
-                node.takes_replicas = true;
+                node.is_migrate_target = true;
             }
         }
         let now = self.now();
@@ -46,7 +46,7 @@ impl Cluster {
         for id in voting {
             let replicas = self.working_replicas(id);
             let node = self.nodes.get_mut(&id).expect("the node was just read");
-            let is_orphaned = replicas.is_empty() && node.takes_replicas && !node.has_failed();
+            let is_orphaned = replicas.is_empty() && node.is_migrate_target && !node.has_failed();
             node.orphaned = is_orphaned.then(|| node.orphaned.unwrap_or(now));
             if node.orphaned.is_some_and(|since| now.saturating_sub(since) > DELAY) {
                 orphan = orphan.or(Some(id));

@@ -9,7 +9,7 @@ use super::node::Health;
 use crate::flags::NodeFlags;
 use crate::id::NodeId;
 use crate::message::{
-    Body, Extensions, GossipEntry, Gossiping, Header, Kind, MessageFlags, write_packet,
+    Body, Extensions, GossipEntry, GossipSection, Header, Kind, MessageFlags, write_packet,
 };
 
 /// At least so many nodes are gossiped about.
@@ -54,13 +54,13 @@ impl Cluster {
                 hostname: own.hostname.clone(),
                 human_name: own.human_name.clone(),
                 shard: Some(own.shard),
-                forgotten: self.told_bans(),
+                forgotten: self.forgotten_nodes(),
                 ..Extensions::default()
             }
         } else {
             Extensions::default()
         };
-        let gossip = Gossiping { entries, extensions, is_dropped: false };
+        let gossip = GossipSection { entries, extensions, is_dropped: false };
         let body = match kind {
             Kind::Meet => Body::Meet(gossip),
             Kind::Pong => Body::Pong(gossip),

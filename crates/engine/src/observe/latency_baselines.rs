@@ -32,7 +32,7 @@ const FORGETTING: f64 = 0.01;
 
 /// What is known of all commands.
 #[derive(Default)]
-pub struct Baselines {
+pub struct LatencyBaselines {
     commands: Mutex<BTreeMap<usize, Baseline>>,
 }
 
@@ -67,7 +67,7 @@ pub enum Turning {
     Recovers,
 }
 
-impl Baselines {
+impl LatencyBaselines {
     /// Looks at what a command's calls took by now; what became of it if that is another than
     /// before.
     pub fn look(&self, command: usize, stats: &CallStats) -> Option<Turning> {

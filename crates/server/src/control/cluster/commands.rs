@@ -9,7 +9,7 @@ use engine::clients::registry::client_flags;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use super::{declared_moves, info, nodes, orders, shards, slot_keys, slot_stats};
+use super::{admin, declared_moves, info, nodes, shards, slot_keys, slot_stats};
 use crate::control::context::{Context, ControlCommand, ControlHandler, Next};
 use crate::control::help::{self, container};
 use crate::server::Server;
@@ -94,7 +94,7 @@ const CLUSTER: ControlCommand = Command {
         declared_moves::MIGRATION,
         declared_moves::SYNCSLOTS,
         offered(
-            orders::add_slots,
+            admin::add_slots,
             Spec {
                 name: "ADDSLOTS",
                 since: "3.0.0",
@@ -106,7 +106,7 @@ const CLUSTER: ControlCommand = Command {
             },
         ),
         offered(
-            orders::add_slot_ranges,
+            admin::add_slot_ranges,
             Spec {
                 name: "ADDSLOTSRANGE",
                 since: "7.0.0",
@@ -119,7 +119,7 @@ const CLUSTER: ControlCommand = Command {
             },
         ),
         offered(
-            orders::bump_epoch,
+            admin::bump_epoch,
             Spec {
                 name: "BUMPEPOCH",
                 since: "3.0.0",
@@ -158,7 +158,7 @@ const CLUSTER: ControlCommand = Command {
             },
         ),
         offered(
-            orders::delete_slots,
+            admin::delete_slots,
             Spec {
                 name: "DELSLOTS",
                 since: "3.0.0",
@@ -170,7 +170,7 @@ const CLUSTER: ControlCommand = Command {
             },
         ),
         offered(
-            orders::delete_slot_ranges,
+            admin::delete_slot_ranges,
             Spec {
                 name: "DELSLOTSRANGE",
                 since: "7.0.0",
@@ -183,7 +183,7 @@ const CLUSTER: ControlCommand = Command {
             },
         ),
         offered(
-            orders::fail_over,
+            admin::fail_over,
             Spec {
                 name: "FAILOVER",
                 since: "3.0.0",
@@ -195,7 +195,7 @@ const CLUSTER: ControlCommand = Command {
             },
         ),
         offered(
-            orders::flush_slots,
+            admin::flush_slots,
             Spec {
                 name: "FLUSHSLOTS",
                 since: "3.0.0",
@@ -206,7 +206,7 @@ const CLUSTER: ControlCommand = Command {
             },
         ),
         offered(
-            orders::forget,
+            admin::forget,
             Spec {
                 name: "FORGET",
                 since: "3.0.0",
@@ -268,7 +268,7 @@ const CLUSTER: ControlCommand = Command {
             },
         ),
         offered(
-            orders::meet,
+            admin::meet,
             Spec {
                 name: "MEET",
                 since: "3.0.0",
@@ -331,7 +331,7 @@ const CLUSTER: ControlCommand = Command {
             },
         ),
         offered(
-            orders::replicate,
+            admin::replicate,
             Spec {
                 name: "REPLICATE",
                 since: "3.0.0",
@@ -343,7 +343,7 @@ const CLUSTER: ControlCommand = Command {
             },
         ),
         offered(
-            orders::reset,
+            admin::reset,
             Spec {
                 name: "RESET",
                 since: "3.0.0",
@@ -359,7 +359,7 @@ const CLUSTER: ControlCommand = Command {
             },
         ),
         offered(
-            orders::save_config,
+            admin::save_config,
             Spec {
                 name: "SAVECONFIG",
                 since: "3.0.0",
@@ -370,7 +370,7 @@ const CLUSTER: ControlCommand = Command {
             },
         ),
         offered(
-            orders::set_slot,
+            admin::set_slot,
             Spec {
                 name: "SETSLOT",
                 since: "3.0.0",
@@ -382,7 +382,7 @@ const CLUSTER: ControlCommand = Command {
             },
         ),
         offered(
-            orders::set_config_epoch,
+            admin::set_config_epoch,
             Spec {
                 name: "SET-CONFIG-EPOCH",
                 since: "3.0.0",

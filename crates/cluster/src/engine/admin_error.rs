@@ -9,7 +9,7 @@ use crate::slots::Slot;
 
 /// Why an order is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum OrderError {
+pub enum AdminError {
     /// A slot has an owner.
     Busy(Slot),
     /// A slot has no owner.
@@ -56,52 +56,52 @@ pub enum OrderError {
     ResetHasKeys,
 }
 
-impl fmt::Display for OrderError {
+impl fmt::Display for AdminError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            OrderError::Busy(slot) => write!(out, "Slot {slot} is already busy"),
-            OrderError::Unassigned(slot) => write!(out, "Slot {slot} is already unassigned"),
-            OrderError::UnknownNode(id) => write!(out, "Unknown node {id}"),
-            OrderError::GivenByAnother(slot) => write!(out, "Slot {slot} is another node's by now"),
-            OrderError::NotOwner(slot) => write!(out, "I'm not the owner of hash slot {slot}"),
-            OrderError::AlreadyOwner(slot) => {
+            AdminError::Busy(slot) => write!(out, "Slot {slot} is already busy"),
+            AdminError::Unassigned(slot) => write!(out, "Slot {slot} is already unassigned"),
+            AdminError::UnknownNode(id) => write!(out, "Unknown node {id}"),
+            AdminError::GivenByAnother(slot) => write!(out, "Slot {slot} is another node's by now"),
+            AdminError::NotOwner(slot) => write!(out, "I'm not the owner of hash slot {slot}"),
+            AdminError::AlreadyOwner(slot) => {
                 write!(out, "I'm already the owner of hash slot {slot}")
             }
-            OrderError::NoSuchPeer(id) => write!(out, "I don't know about node {id}"),
-            OrderError::SlotHasKeys(slot) => write!(
+            AdminError::NoSuchPeer(id) => write!(out, "I don't know about node {id}"),
+            AdminError::SlotHasKeys(slot) => write!(
                 out,
                 "Can't assign hashslot {slot} to a different node while I still hold keys for \
                  this hash slot."
             ),
-            OrderError::KnowsOthers => out.write_str(
+            AdminError::KnowsOthers => out.write_str(
                 "The user can assign a config epoch only when the node does not know any other \
                  node.",
             ),
-            OrderError::EpochIsSet => out.write_str("Node config epoch is already non-zero"),
-            OrderError::Myself => out.write_str("Can't replicate myself"),
-            OrderError::NotPrimary => {
+            AdminError::EpochIsSet => out.write_str("Node config epoch is already non-zero"),
+            AdminError::Myself => out.write_str("Can't replicate myself"),
+            AdminError::NotPrimary => {
                 out.write_str("I can only replicate a master, not a replica.")
             }
-            OrderError::NotEmpty => {
+            AdminError::NotEmpty => {
                 out.write_str("To set a master the node must be empty and without assigned slots.")
             }
-            OrderError::NotReplica => {
+            AdminError::NotReplica => {
                 out.write_str("You should send CLUSTER FAILOVER to a replica")
             }
-            OrderError::NoPrimary => out.write_str("I'm a replica but my master is unknown to me"),
-            OrderError::PrimaryDown => {
+            AdminError::NoPrimary => out.write_str("I'm a replica but my master is unknown to me"),
+            AdminError::PrimaryDown => {
                 out.write_str("Master is down or failed, please use CLUSTER FAILOVER FORCE")
             }
-            OrderError::HasKeys => out.write_str("DB must be empty to perform CLUSTER FLUSHSLOTS."),
-            OrderError::OnlyPrimaries => out.write_str("Please use SETSLOT only with masters."),
-            OrderError::TargetIsReplica => out.write_str("Target node is not a master"),
-            OrderError::ForgetMyself => out.write_str("I tried hard but I can't forget myself..."),
-            OrderError::ForgetPrimary => out.write_str("Can't forget my master!"),
-            OrderError::ResetHasKeys => {
+            AdminError::HasKeys => out.write_str("DB must be empty to perform CLUSTER FLUSHSLOTS."),
+            AdminError::OnlyPrimaries => out.write_str("Please use SETSLOT only with masters."),
+            AdminError::TargetIsReplica => out.write_str("Target node is not a master"),
+            AdminError::ForgetMyself => out.write_str("I tried hard but I can't forget myself..."),
+            AdminError::ForgetPrimary => out.write_str("Can't forget my master!"),
+            AdminError::ResetHasKeys => {
                 out.write_str("CLUSTER RESET can't be called with master nodes containing keys")
             }
         }
     }
 }
 
-impl std::error::Error for OrderError {}
+impl std::error::Error for AdminError {}

@@ -8,7 +8,7 @@ use super::node::{Health, Node, Place, Role};
 use super::{Cluster, Save};
 use crate::flags::NodeFlags;
 use crate::id::{NodeId, ShardId};
-use crate::message::{Body, GossipEntry, Gossiping};
+use crate::message::{Body, GossipEntry, GossipSection};
 
 /// So many nodes are learnt of by gossip: one that lies could name any number.
 const NODES_MAX: usize = 16_384;
@@ -32,13 +32,13 @@ impl Cluster {
     }
 
     /// Takes what a node says of others.
-    pub(super) fn hear_gossip(&mut self, sender: NodeId, gossip: &Gossiping) {
+    pub(super) fn process_gossip(&mut self, sender: NodeId, gossip: &GossipSection) {
         for entry in &gossip.entries {
             if entry.id == self.me {
                 continue;
             }
             if self.nodes.contains_key(&entry.id) {
-                self.hear_of(sender, entry);
+                self.process_gossip_entry(sender, entry);
             } else {
                 self.learn(entry);
             }
@@ -51,7 +51,7 @@ impl Cluster {
         if !is_reachable
             || entry.flags.intersects(has_no_place)
             || self.nodes.len() >= NODES_MAX
-            || self.banned.contains_key(&entry.id)
+            || self.blacklist.contains_key(&entry.id)
         {
             return;
         }
@@ -64,7 +64,7 @@ impl Cluster {
         self.save(Save::Written);
     }
 
-    fn hear_of(&mut self, sender: NodeId, entry: &GossipEntry) {
+    fn process_gossip_entry(&mut self, sender: NodeId, entry: &GossipEntry) {
         let now = self.now();
         let is_down = entry.flags.intersects(NodeFlags::PFAIL.with(NodeFlags::FAIL));
         let counts = self.nodes[&sender].is_voting();
@@ -118,7 +118,7 @@ impl Cluster {
     }
 
     /// A node says that another is down.
-    pub(super) fn hear_fail(&mut self, sender: NodeId, id: NodeId) {
+    pub(super) fn process_fail(&mut self, sender: NodeId, id: NodeId) {
         let is_news = self.nodes.get(&id).is_some_and(|node| !node.has_failed());
         if id != self.me && is_news {
             self.log(format!("FAIL message received from {sender} about {id}"));
