@@ -109,7 +109,7 @@ const SCRIPTS: &[&str] = &[
 #[test]
 fn scripts_reach_slots_as_in_redis() {
     let nodes = [APUS, Program::Stock(Oracle::Redis82)].map(|program| lone(program, &[]));
-    let mut clients = nodes.each_ref().map(|node| node.client());
+    let mut clients = nodes.each_ref().map(Server::client);
     for line in SCRIPTS {
         let [ours, theirs] = clients.each_mut().map(|client| {
             let said = ask_by(client, line);

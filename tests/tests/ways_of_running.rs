@@ -81,6 +81,12 @@ impl Judgement {
                 self.wrong.push(format!("it is not met that {}", row.why));
             }
         }
+        for row in LEFT_OUT.iter().filter(|row| row.way == way) {
+            let is_known = |name: &&&str| ACTS.iter().any(|act| act.name == **name);
+            if !row.acts.iter().all(|name| is_known(&name)) {
+                self.wrong.push(format!("there is no such act: {}", row.why));
+            }
+        }
         let Self { wrong, .. } = self;
         assert!(wrong.is_empty(), "{way:?}\n{}\n{} are wrong", wrong.join("\n"), wrong.len());
     }

@@ -322,7 +322,7 @@ fn source_of(cluster: &mut Cluster, slots: &SlotSet) -> Result<(NodeId, NodeId),
 /// The words by which the source is asked to begin.
 fn order(slots: &SlotSet, me: NodeId, name: &str) -> Vec<Vec<u8>> {
     let mut words: Vec<Vec<u8>> =
-        ["CLUSTER", "MIGRATESLOTS", "SLOTSRANGE"].map(|word| word.into()).to_vec();
+        ["CLUSTER", "MIGRATESLOTS", "SLOTSRANGE"].map(std::convert::Into::into).to_vec();
     for (first, last) in slots.ranges() {
         words.extend([first.to_string().into_bytes(), last.to_string().into_bytes()]);
     }
