@@ -36,7 +36,7 @@ const COMMON: &[&str] = &[
     "no",
     "--slowlog-log-slower-than",
     "0",
-    // Who holds a lock calls much.
+    // The holder of a lock calls much.
     "--slowlog-max-len",
     "1000000",
     "--notify-keyspace-events",
@@ -69,7 +69,7 @@ pub(super) struct Scene {
     holder: Client,
 }
 
-/// Who looks on while an act is run.
+/// The clients that look on while an act is run.
 struct Onlookers {
     ear: Client,
     tracker: Client,
@@ -304,7 +304,7 @@ impl Scene {
             }
             self.sync();
             let on = self.come(way, act);
-            // They read it in time.
+            // The answers come in time.
             let times = ["PTTL t", "HPTTL t FIELDS 1 f", "HPTTL t FIELDS 1 f7"];
             let is_left = |told: String| {
                 let last = told.rsplit(' ').next().expect("a word").parse::<i64>();
@@ -389,7 +389,7 @@ impl Scene {
         let is_broken = matches!(on.watcher.call(&["EXEC"]), Value::Null | Value::NullArray);
         seen.add(Effect::Watch, if is_broken { "broken" } else { "" }.to_owned());
         if let Some(waiter) = &mut on.waiter {
-            // Who was not served waits still.
+            // A client that was not served waits still.
             let id = self.blocked();
             let served = match id {
                 Some(_) => String::new(),

@@ -22,6 +22,14 @@ use crate::table::command_table::CommandEntry;
 use crate::transaction::unit::{Program, ProgramRequest, RunsOn, Unit};
 
 impl CommandExecution<'_> {
+    /// What the request asks of whatever makes its program.
+    fn program_request(&mut self) -> ProgramRequest<'_> {
+        let (server, entry, resp) = (self.engine, self.entry, self.session.resp);
+        let (subject, access) = (self.session.acl_subject(server), slot_access(self.session));
+        let session = Some(&mut *self.session);
+        ProgramRequest { server, entry, resp, subject, access, shortage: None, session }
+    }
+
     /// Runs a program, or leaves it until its locks are there.
     pub(super) fn run_unit(&mut self, grant: Granted) -> Step {
         let (server, entry, resp) = (self.engine, self.entry, self.session.resp);
@@ -35,12 +43,8 @@ impl CommandExecution<'_> {
         }
         let is_routed = self.lane.shared.gates.routing.is_on();
         let open_keys = if is_routed { self.open_keys() } else { None };
-        let subject = self.session.acl_subject(server);
-        let access = slot_access(self.session);
-        let session = Some(&mut *self.session);
-        let asked =
-            ProgramRequest { server, entry, resp, subject, access, shortage: None, session };
-        let mut program = match server.prepare(entry, asked, self.args) {
+        let (args, asked) = (self.args, self.program_request());
+        let mut program = match server.prepare(entry, asked, args) {
             Ok(program) => program,
             Err(refusal) => return self.refuse_unbegun(&refusal),
         };
