@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use commands::declare::Group;
 use commands::{Flags, Role};
-use keyspace::{PartitionIndex, Refusal, Tx};
+use keyspace::{PartitionIndex, PartitionSet, Refusal, Tx};
 use proto::Args;
 use smallvec::SmallVec;
 
@@ -170,28 +170,34 @@ pub(crate) struct CalledSlots {
 }
 
 /// Why a command of a script does not run: its keys are another node's, or of one slot too many.
-/// A key whose lock the script does not have yet is looked for when it has: the command asks for it
-/// before it does anything, and is admitted again then.
+/// Keys of a slot on the move are looked for under their locks: where the script has not got these,
+/// it is to begin again with them.
 #[cold]
 pub(crate) fn refuse_called(
     server: &Shared,
     slots: &mut CalledSlots,
-    tx: &Tx,
+    tx: &mut Tx,
     entry: &CommandEntry,
     args: Args<'_>,
 ) -> Result<(), Refusal> {
     let routes = server.gates.routing.table();
     let (mut by_slot, mut differ) = (BTreeMap::<PartitionIndex, (usize, usize)>::new(), false);
+    let mut unlocked = PartitionSet::new();
     for spec in entry.spec.keys {
         let _ = spec.visit(args, |index| {
             let slot = server.keyspace.locate(&args[index]).partition();
             let (here, missing) = by_slot.entry(slot).or_default();
             match tx.exists(&args[index]) {
                 Ok(false) => *missing += 1,
+                Err(_) if routes.open.contains_key(&slot) => unlocked.push(slot),
                 Ok(true) | Err(_) => *here += 1,
             }
             differ |= *slots.first.get_or_insert(slot) != slot;
         });
+    }
+    if !unlocked.is_empty() {
+        tx.require_partitions(&unlocked);
+        return Err(Refusal::Widen);
     }
     let SlotAccess { is_asking, is_readonly } = slots.access;
     let own_differ = by_slot.len() > 1;

@@ -191,6 +191,7 @@ impl Host for ScriptHost<'_> {
         }
         let entry = match self.admit(args) {
             Ok(entry) => entry,
+            Err(Refusal::Widen) => return Err(Stop::Widen),
             Err(refusal) => {
                 self.unit.refuse(&refusal, &mut Reply::new(reply, resp));
                 return Ok(());
@@ -283,7 +284,11 @@ impl ScriptHost<'_> {
     /// The command, if the script may call it.
     fn admit(&mut self, args: Args<'_>) -> Result<&'static CommandEntry, Refusal> {
         let entry = self.server.table.resolve(args).map_err(|_| UNKNOWN)?;
-        self.look_at(entry, args).inspect_err(|_| self.accounting.reject(entry))?;
+        self.look_at(entry, args).inspect_err(|refusal| {
+            if *refusal != Refusal::Widen {
+                self.accounting.reject(entry);
+            }
+        })?;
         Ok(entry)
     }
 
@@ -305,7 +310,8 @@ impl ScriptHost<'_> {
         }
         // What was accepted elsewhere is not asked for again.
         if self.server.gates.routing.is_on() && !self.unit.is_obeyed() {
-            redirection::refuse_called(self.server, &mut self.slots, &self.unit.tx, entry, args)?;
+            let (slots, tx) = (&mut self.slots, &mut self.unit.tx);
+            redirection::refuse_called(self.server, slots, tx, entry, args)?;
         }
         if let Some(subject) = self.subject {
             let request = Request { entry, args, database: self.unit.tx.database() };
