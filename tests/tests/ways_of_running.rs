@@ -75,8 +75,7 @@ impl Judgement {
             }
         }
         for (at, row) in DIFFERENT.iter().enumerate() {
-            let is_own = row.ways.contains(&way)
-                || row.ways.is_empty() && acts_of(way).any(|act| row.acts.contains(&act.name));
+            let is_own = row.ways.contains(&way) || row.ways.is_empty() && way == Way::Request;
             if is_own && !self.excused.contains(&at) {
                 self.wrong.push(format!("it is not met that {}", row.why));
             }

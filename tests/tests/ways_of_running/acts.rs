@@ -46,6 +46,13 @@ impl Act {
         }
     }
 
+    /// Whether the server becomes a replica.
+    pub(super) fn changes_role(&self) -> bool {
+        let is_change = |line: &str| line.starts_with("REPLICAOF");
+        self.gate.iter().any(|line| is_change(line))
+            || matches!(self.form, Wait(_, wake) if is_change(wake))
+    }
+
     const fn over(self, over: &'static [&'static str]) -> Self {
         Self { over, ..self }
     }

@@ -14,19 +14,32 @@ pub(super) struct Absent {
     pub(super) why: &'static str,
 }
 
-pub(super) const ABSENT: &[Absent] = &[Absent {
-    way: Way::Replay,
-    effects: &[
-        Effect::Reply,
-        Effect::Events,
-        Effect::Told,
-        Effect::ToldByPrefix,
-        Effect::Watch,
-        Effect::Waiter,
-        Effect::Monitored,
-    ],
-    why: "no client is connected while the log is run at a start",
-}];
+pub(super) const ABSENT: &[Absent] = &[
+    Absent {
+        way: Way::Replay,
+        effects: &[
+            Effect::Reply,
+            Effect::Events,
+            Effect::Told,
+            Effect::ToldByPrefix,
+            Effect::Watch,
+            Effect::Waiter,
+            Effect::Monitored,
+        ],
+        why: "no client is connected while the log is run at a start",
+    },
+    Absent {
+        way: Way::Replay,
+        effects: &[Effect::Lookups, Effect::Calls, Effect::Errors, Effect::Slow, Effect::Denials],
+        why: "what is run at a start is no work of clients, and counts as none",
+    },
+    Absent {
+        way: Way::Stream,
+        effects: &[Effect::Errors],
+        why: "what fails is in no stream; of a copy that differs replication_errors.rs tells",
+    },
+    Absent { way: Way::Stream, effects: &[Effect::Denials], why: "a stream has no user" },
+];
 
 /// Acts that a way does not run.
 pub(super) struct LeftOut {
@@ -111,7 +124,7 @@ pub(super) const DIFFERENT: &[Different] = &[
         why: "a request is shown as its command, keys and value: times are left out",
     },
     Different {
-        ways: &[Way::Apart, Way::Heavy, Way::HeavyInExec],
+        ways: &[Way::Apart, Way::Heavy, Way::HeavyInExec, Way::HeavyInScript],
         acts: &["a rare key is read", "a rare text is read", "a rare text is stored"],
         effects: &[Effect::Touch],
         why: "what begins again has used its keys before, and each use counts (units.md)",

@@ -10,7 +10,7 @@ use proto::value::Value;
 use tests::client::field;
 use tests::memcached::Connection;
 use tests::render::{render, text};
-use tests::replication::{await_replica, follow, has_all};
+use tests::replication::{await_replica, follow, has_all, promote};
 use tests::server::{eventually, free_port};
 use tests::{Arrival, Client, Oracle, Server};
 
@@ -195,6 +195,12 @@ impl Scene {
     /// Plays an act in a way; all that is seen of it.
     pub(super) fn play(&mut self, way: Way, act: &Act) -> Seen {
         self.clear();
+        if act.changes_role()
+            && let Some(follower) = &self.follower
+        {
+            // The link would end, and come back, in the midst of it.
+            promote(follower);
+        }
         for line in act.scene {
             self.furnish(line);
         }
@@ -340,8 +346,9 @@ impl Scene {
         watcher.call(&["WATCH", "t"]);
         monitor.call(&["MONITOR"]);
         // No client of a replica waits for what it would take.
-        let waits =
-            !act.waits.is_empty() && (way != Way::Stream || act.waits.starts_with("XREAD "));
+        let waits = !act.waits.is_empty()
+            && way != Way::Replay
+            && (way != Way::Stream || act.waits.starts_with("XREAD "));
         let waiter = waits.then(|| {
             let mut waiter = server.client();
             waiter.send(&expand(act.waits));
@@ -449,10 +456,11 @@ impl Scene {
             };
             seen.add(Effect::Touch, touched);
         }
-        if act.gate.iter().any(|line| line.starts_with("REPLICAOF"))
-            || matches!(act.form, Form::Wait(_, wake) if wake.starts_with("REPLICAOF"))
-        {
+        if act.changes_role() {
             self.ask("REPLICAOF NO ONE");
+            if let Some(follower) = &self.follower {
+                follow(follower, self.server.port());
+            }
         }
         let is_ours = !self.is_genuine();
         if is_ours && matches!(way, Way::Apart | Way::ShortTurns) {
