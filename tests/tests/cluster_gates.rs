@@ -124,22 +124,23 @@ fn a_wait_that_begins_as_its_slot_leaves_ends() {
 fn items_of_slots_that_are_served_elsewhere_are_refused() {
     let port = free_port().to_string();
     let node = APUS.node(&["--memcached-port", &port]);
-    let mut client = Connection::to(port.parse().unwrap());
+    let mut connection = Connection::to(port.parse().unwrap());
+    let mut line = |request: &str| connection.line(request).trim_end().to_owned();
     let set = "set foo 0 0 1\r\nx\r\n";
-    assert_eq!(client.line(set), "SERVER_ERROR CLUSTERDOWN Hash slot not served");
+    assert_eq!(line(set), "SERVER_ERROR CLUSTERDOWN Hash slot not served");
     assert_eq!(ask(&node, "CLUSTER ADDSLOTSRANGE 0 12181 12183 16383"), "OK");
     let other = APUS.node(&[]);
     assert_eq!(ask(&other, &format!("CLUSTER ADDSLOTS {SLOT}")), "OK");
     tests::cluster::meet(&node, &other);
     tests::cluster::await_whole(&[&node, &other], 2);
     let moved = format!("SERVER_ERROR MOVED {SLOT} {}", tests::cluster::address(&other));
-    assert_eq!(client.line(set), moved);
-    assert_eq!(client.line("get bar foo\r\n"), moved);
-    assert_eq!(client.line("set bar 0 0 1\r\nx\r\n"), "STORED");
+    assert_eq!(line(set), moved);
+    assert_eq!(line("get bar foo\r\n"), moved);
+    assert_eq!(line("set bar 0 0 1\r\nx\r\n"), "STORED");
     assert_eq!(ask(&node, "GET bar"), "\"x\"");
     assert_eq!(ask(&node, &format!("CLUSTER SETSLOT 5061 MIGRATING {}", id(&other))), "OK");
     let again = "SERVER_ERROR TRYAGAIN Multiple keys request during rehashing of slot";
-    assert_eq!(client.line("get bar\r\n"), again);
+    assert_eq!(line("get bar\r\n"), again);
     assert_eq!(ask(&node, "DBSIZE"), "(integer) 1");
 }
 
@@ -181,7 +182,7 @@ fn keys_that_a_script_did_not_name_are_asked_for_like_others() {
 #[test]
 fn no_way_leads_to_a_database_that_a_cluster_has_not() {
     let nodes = [APUS, Program::Stock(Oracle::Redis82)].map(|program| {
-        let node = program.node(&["--appendonly", "yes"]);
+        let node = program.node(&["--appendonly", "yes", "--appendfsync", "always"]);
         assert_eq!(ask(&node, "CLUSTER ADDSLOTSRANGE 0 16383"), "OK");
         tests::cluster::await_whole(&[&node], 1);
         node
@@ -211,6 +212,7 @@ fn no_way_leads_to_a_database_that_a_cluster_has_not() {
     }
     // What it wrote down can be read again.
     let mut node = nodes.into_iter().next().unwrap();
+    node.kill();
     node.restart();
     assert_eq!(ask(&node, "GET foo"), "\"3\"");
 }

@@ -180,6 +180,8 @@ pub(crate) fn refuse_called(
     entry: &CommandEntry,
     args: Args<'_>,
 ) -> Result<(), Refusal> {
+    // Its arguments lie where those of the command before lay.
+    tx.forget_hint();
     let routes = server.gates.routing.table();
     let (mut by_slot, mut differ) = (BTreeMap::<PartitionIndex, (usize, usize)>::new(), false);
     let mut unlocked = PartitionSet::new();

@@ -103,6 +103,8 @@ const NOT_SERVED: Refusal = Refusal::error("CLUSTERDOWN Hash slot not served");
 const DOWN: Refusal = Refusal::error("CLUSTERDOWN The cluster is down");
 const ONLY_READS: Refusal =
     Refusal::error("CLUSTERDOWN The cluster is down and only accepts read commands");
+const NOT_SERVED_FOR_SCRIPTS: Refusal =
+    Refusal::error("ERR Script attempted to access a slot not served");
 const DOWN_FOR_SCRIPTS: Refusal =
     Refusal::error("ERR Script attempted to execute a command while the cluster is down");
 const ONLY_READS_FOR_SCRIPTS: Refusal = Refusal::error(
@@ -171,11 +173,8 @@ impl SlotMap {
 
     /// Whether something is served by this table that is not by the next.
     pub fn loses_to(&self, next: &Self) -> bool {
-        let is_stricter = self.allows_cross_slot && !next.allows_cross_slot
-            || self.is_up && !next.is_up
-            || self.is_replica != next.is_replica
-            || self.open != next.open;
-        if is_stricter {
+        if self.is_up && !next.is_up || self.is_replica != next.is_replica || self.open != next.open
+        {
             return true;
         }
         (0..HASH_SLOTS).any(|slot| self.is_served(slot) && !next.is_served(slot))
@@ -205,6 +204,9 @@ impl SlotMap {
         query: RouteQuery,
         (here, missing): (usize, usize),
     ) -> Option<Refusal> {
+        if self.owner(query.slot).is_none() {
+            return Some(NOT_SERVED_FOR_SCRIPTS);
+        }
         if !self.is_up && !self.reads_when_down {
             return Some(DOWN_FOR_SCRIPTS);
         }

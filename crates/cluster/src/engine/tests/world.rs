@@ -18,7 +18,7 @@ use crate::nodes_file::{AuxFields, NodeRecord, NodesFile};
 use crate::slots::Slot;
 
 pub(super) const BUS_PORT: u16 = 17_000;
-const NODE_TIMEOUT: u64 = 1000;
+pub(super) const NODE_TIMEOUT: u64 = 1000;
 const LATENCY: u64 = 8;
 /// The type of the packet that gives a vote.
 const VOTE: u16 = 6;
