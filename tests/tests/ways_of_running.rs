@@ -6,7 +6,6 @@
 
 mod acts;
 mod cells;
-mod own;
 mod scene;
 mod seen;
 mod ways;
@@ -17,7 +16,6 @@ use tests::Oracle;
 
 use acts::{ACTS, Act};
 use cells::{ABSENT, DIFFERENT, LEFT_OUT};
-use own::{JUDGED, OWN_ACTS, OwnAct};
 use scene::Scene;
 use seen::{Effect, Seen};
 use ways::Way;
@@ -36,12 +34,6 @@ fn excuses(way: Way, act: &Act, effect: Effect) -> Vec<usize> {
             && row.effects.contains(&effect)
     });
     rows.map(|(at, _)| at).collect()
-}
-
-/// Why nothing can be seen of an effect.
-fn reason(way: Way, effect: Effect) -> Option<&'static str> {
-    let row = ABSENT.iter().find(|row| row.way == way && row.effects.contains(&effect));
-    row.map(|row| row.why)
 }
 
 /// What was seen in a way, and what is wrong with it.
@@ -70,38 +62,13 @@ impl Judgement {
         }
     }
 
-    /// A key that was used is noted.
-    fn look_at_hot_keys(&mut self, way: Way, act: &Act, ours: &Seen) {
-        let is_noted = !ours.of(Effect::Hot).is_empty();
-        if is_noted {
-            self.met.insert(Effect::Hot);
-        } else if act.is_noted() && reason(way, Effect::Hot).is_none() {
-            self.wrong.push(format!("{way:?}, {}: HOTKEYS does not note the key", act.name));
-        }
-    }
-
-    fn compare_own(&mut self, way: Way, own: &OwnAct, ours: &Seen) {
-        let name = own.act.name;
-        for effect in JUDGED {
-            let expected = own.told.iter().find(|(told, _)| told == effect);
-            let expected = expected.map_or("", |(_, text)| text);
-            if ours.of(*effect) != expected {
-                let found = ours.of(*effect);
-                self.wrong.push(format!("{way:?}, {name}, {effect:?}: {found}, not {expected}"));
-            }
-        }
-        let reply = ours.of(Effect::Reply);
-        if !reply.ends_with(own.reply) || own.reply.is_empty() {
-            self.wrong.push(format!("{way:?}, {name}: {reply}, not {}", own.reply));
-        }
-    }
-
     /// Every cell was filled or has a reason, and every reason was needed.
     fn conclude(mut self, way: Way) {
-        for effect in Effect::ALL.into_iter().chain([Effect::Hot]) {
-            match (self.met.contains(&effect), reason(way, effect)) {
-                (true, Some(why)) => {
-                    self.wrong.push(format!("{effect:?} is there, although {why}"));
+        for effect in Effect::ALL {
+            let row = ABSENT.iter().find(|row| row.way == way && row.effects.contains(&effect));
+            match (self.met.contains(&effect), row) {
+                (true, Some(row)) => {
+                    self.wrong.push(format!("{effect:?} is there, although {}", row.why));
                 }
                 (false, None) => self.wrong.push(format!("nothing is seen of {effect:?}")),
                 _ => {}
@@ -129,13 +96,7 @@ fn judge(way: Way) {
     let mut judgement = Judgement::default();
     for act in acts_of(way) {
         let theirs = theirs.play(way, act);
-        let ours = ours.play(way, act);
-        judgement.compare(way, act, &ours, &theirs);
-        judgement.look_at_hot_keys(way, act, &ours);
-    }
-    // A replica's events are those of what the stream says.
-    for own in OWN_ACTS.iter().filter(|own| way.runs(own.act.form) && way != Way::Stream) {
-        judgement.compare_own(way, own, &ours.play(way, &own.act));
+        judgement.compare(way, act, &ours.play(way, act), &theirs);
     }
     judgement.conclude(way);
 }

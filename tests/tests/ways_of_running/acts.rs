@@ -34,7 +34,7 @@ pub(super) enum Form {
 
 use Form::{Command, Foreign, Heavy, Wait};
 
-pub(super) const fn act(name: &'static str, scene: &'static [&'static str], form: Form) -> Act {
+const fn act(name: &'static str, scene: &'static [&'static str], form: Form) -> Act {
     Act { name, scene, over: &[], waits: "", gate: &[], form }
 }
 
@@ -46,12 +46,6 @@ impl Act {
         }
     }
 
-    /// Whether HOTKEYS is to note the key: of very many keys it notes some, and none of a
-    /// database, and of what is refused nothing is asked.
-    pub(super) fn is_noted(&self) -> bool {
-        !self.line().contains('@') && self.line().contains(" t") && self.gate.is_empty()
-    }
-
     /// Whether the server becomes a replica.
     pub(super) fn changes_role(&self) -> bool {
         let is_change = |line: &str| line.starts_with("REPLICAOF");
@@ -59,7 +53,7 @@ impl Act {
             || matches!(self.form, Wait(_, wake) if is_change(wake))
     }
 
-    pub(super) const fn over(self, over: &'static [&'static str]) -> Self {
+    const fn over(self, over: &'static [&'static str]) -> Self {
         Self { over, ..self }
     }
 

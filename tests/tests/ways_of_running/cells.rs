@@ -25,7 +25,6 @@ pub(super) const ABSENT: &[Absent] = &[
             Effect::Watch,
             Effect::Waiter,
             Effect::Monitored,
-            Effect::Hot,
         ],
         why: "no client is connected while the log is run at a start",
     },
@@ -40,16 +39,6 @@ pub(super) const ABSENT: &[Absent] = &[
         why: "what fails is in no stream; of a copy that differs replication_errors.rs tells",
     },
     Absent { way: Way::Stream, effects: &[Effect::Denials], why: "a stream has no user" },
-    Absent {
-        way: Way::Stream,
-        effects: &[Effect::Hot],
-        why: "HOTKEYS is about what clients ask for here (hot-keys.md)",
-    },
-    Absent {
-        way: Way::Undeclared,
-        effects: &[Effect::Hot],
-        why: "a script is noted under the keys that it names (hot-keys.md)",
-    },
 ];
 
 /// Acts that a way does not run.
@@ -84,11 +73,7 @@ pub(super) const LEFT_OUT: &[LeftOut] = &[
     },
     LeftOut {
         way: Way::Replay,
-        acts: &[
-            "a key that is read is over",
-            "a field that is read is over",
-            "a field goes from a hash that is over",
-        ],
+        acts: &["a key that is read is over", "a field that is read is over"],
         why: "what only reads is in no log, and what is over is removed behind a start",
     },
     LeftOut {

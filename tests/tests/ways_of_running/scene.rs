@@ -215,9 +215,6 @@ impl Scene {
         way.prepare(self);
         let keys = self.keys(&expand(act.line()));
         let changes = self.admin.figure("rdb_changes_since_last_save");
-        if !self.is_genuine() {
-            self.ask("HOTKEYS START METRICS 1 NET COUNT 64");
-        }
         for line in ["ACL LOG RESET", "SLOWLOG RESET", "CONFIG RESETSTAT"] {
             self.ask(line);
         }
@@ -230,12 +227,6 @@ impl Scene {
         let reply = way.run(self, act, &keys);
         self.sync();
         let mut seen = Seen::default();
-        if !self.is_genuine() {
-            self.ask("HOTKEYS STOP");
-            let is_noted = self.ask("HOTKEYS GET").contains("\"t\"");
-            seen.add(Effect::Hot, if is_noted { "t" } else { "" }.to_owned());
-            self.ask("HOTKEYS RESET");
-        }
         self.count(way, changes, &mut seen);
         seen.add(Effect::Reply, reply);
         seen.add(Effect::Slow, of_slow_log(&self.admin.call(&["SLOWLOG", "GET", "-1"]), way, act));
@@ -320,8 +311,7 @@ impl Scene {
             self.sync();
             let on = self.come(way, act);
             // The answers come in time.
-            let times =
-                ["PTTL t", "HPTTL t FIELDS 1 f", "HPTTL t FIELDS 1 f7", "PTTL t a", "PTTL t f7"];
+            let times = ["PTTL t", "HPTTL t FIELDS 1 f", "HPTTL t FIELDS 1 f7"];
             let is_left = |told: String| {
                 let last = told.rsplit(' ').next().expect("a word").parse::<i64>();
                 last.is_ok_and(|left| left > 0)

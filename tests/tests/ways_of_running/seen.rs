@@ -47,12 +47,9 @@ pub(super) enum Effect {
     Touch,
     /// The data.
     Data,
-    /// The key, if HOTKEYS notes it; Redis 8.2 has no such command.
-    Hot,
 }
 
 impl Effect {
-    /// What both servers tell.
     pub(super) const ALL: [Self; 17] = [
         Self::Reply,
         Self::Events,
@@ -94,7 +91,7 @@ impl Seen {
 
 /// Commands of those who look on.
 const LOOKS: &[&str] =
-    &["info", "publish", "config", "client", "debug", "replconf", "slowlog", "acl", "hotkeys"];
+    &["info", "publish", "config", "client", "debug", "replconf", "slowlog", "acl"];
 /// Those of one who holds a lock.
 const HOLDS: &[&str] = &["eval", "exists"];
 
