@@ -214,6 +214,7 @@ fn no_way_leads_to_a_database_that_a_cluster_has_not() {
     let mut node = nodes.into_iter().next().unwrap();
     node.kill();
     node.restart();
+    tests::cluster::await_whole(&[&node], 1);
     assert_eq!(ask(&node, "GET foo"), "\"3\"");
 }
 

@@ -30,7 +30,7 @@ pub(super) const ABSENT: &[Absent] = &[
     },
     Absent {
         way: Way::Replay,
-        effects: &[Effect::Lookups, Effect::Calls, Effect::Errors, Effect::Slow, Effect::Denials],
+        effects: &[Effect::Calls, Effect::Errors, Effect::Slow, Effect::Denials],
         why: "what is run at a start is no work of clients, and counts as none",
     },
     Absent {
