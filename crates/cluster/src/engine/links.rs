@@ -112,9 +112,9 @@ impl Cluster {
     }
 
     /// Closes what strangers have opened and hold open: they would keep nodes out, as only so many
-    /// links stand.
+    /// links stand. A node that is slow is given twice the time after which it is failing.
     pub(super) fn close_nameless(&mut self) {
-        let before = self.now().saturating_sub(self.settings.node_timeout);
+        let before = self.now().saturating_sub(2 * self.settings.node_timeout);
         for link in self.links.nameless(before) {
             self.close(link);
         }

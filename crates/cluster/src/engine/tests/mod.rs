@@ -138,7 +138,7 @@ fn links_that_strangers_hold_open_are_closed() {
     let mut world = World::new(Random::from_seed(5), 3, 0, false);
     world.run_for(4000);
     let (link, ip) = (LinkId::From(u64::MAX), "10.0.0.9".parse().unwrap());
-    let (now, patience) = (world.now + 1000, world::NODE_TIMEOUT);
+    let (now, patience) = (world.now + 1000, 2 * world::NODE_TIMEOUT);
     let cluster = world.cluster(0);
     cluster.handle(at(now), Event::Accepted { link, peer: ip, local: ip });
     let is_closed = |actions: &[Action]| actions.contains(&Action::Close { link });
