@@ -12,7 +12,7 @@ use crate::process::{PATIENCE, Process};
 use crate::server::{eventually, free_port};
 use crate::{calls, environment};
 
-/// The real memcached on a free port; it ends with this value.
+/// The real memcached on a free port, which ends with this value.
 pub struct Memcached {
     process: Process,
     port: u16,

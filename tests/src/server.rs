@@ -347,7 +347,7 @@ impl Oracle {
         [Server::start(arguments), self.start(arguments)]
     }
 
-    /// Starts the server with these further arguments; it keeps nothing on disk unless they say so.
+    /// Starts the server with these further arguments. Nothing is kept on disk unless they say so.
     pub fn start(self, arguments: &[&str]) -> Server {
         self.start_prepared(|_| {}, arguments)
     }

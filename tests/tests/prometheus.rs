@@ -1,4 +1,4 @@
-//! A real Prometheus beside the server: it scrapes, and every query of the dashboard and of the
+//! A real Prometheus beside the server scrapes, and every query of the dashboard and of the
 //! alerts is one that it answers.
 //!
 //! Invariant: a query that names a metric that there is not fails its test, for an empty answer

@@ -17,7 +17,7 @@ fn cli(server: &Server, arguments: &[&str]) -> Command {
     command
 }
 
-/// What a command printed; it must end well and complain of nothing.
+/// What a command printed, which must end well and complain of nothing.
 fn printed(mut command: Command) -> String {
     let output = command.stdin(Stdio::null()).output().expect("the tools are installed");
     judge(&command, &output)

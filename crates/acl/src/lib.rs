@@ -1,6 +1,6 @@
 //! Users and what they may do: rules as ACL SETUSER takes them, and their check.
 //!
-//! Sans-I/O: it knows commands by their numbers only and sees no session, file or clock.
+//! Sans-I/O: the crate knows commands by their numbers only and sees no session, file or clock.
 //! Invariants: a user's rules change all at once or not at all; of a password only its digest is
 //! kept; what neither the root nor one selector alone allows is denied.
 #![forbid(unsafe_code)]

@@ -45,7 +45,7 @@ impl Rules {
         }
     }
 
-    /// Of a user that was just created: it is off and may do nothing.
+    /// Of a user that was just created, is off and may do nothing.
     pub(crate) fn new(defaults: Defaults<'_>) -> Rules {
         Rules {
             is_on: false,

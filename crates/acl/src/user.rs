@@ -39,7 +39,8 @@ impl User {
         self.state.load(Ordering::Relaxed) & (UNLIMITED | DELETED) == UNLIMITED
     }
 
-    /// Whether a connection that has said nothing may act as it: it is on and needs no password.
+    /// Whether a connection that has said nothing may act as this user, which then is on and needs
+    /// no password.
     #[inline]
     pub fn is_open(&self) -> bool {
         self.state.load(Ordering::Relaxed) & OPEN != 0

@@ -61,7 +61,7 @@ fn matches_within(pattern: &[u8], text: &[u8], ignore_case: bool, patience: usiz
     pattern[at..].iter().all(|byte| *byte == b'*')
 }
 
-/// Whether `pattern` matches exactly itself: it has no special characters.
+/// Whether `pattern` matches exactly itself, as no character is special.
 pub fn is_literal(pattern: &[u8]) -> bool {
     literal_prefix(pattern).len() == pattern.len()
 }

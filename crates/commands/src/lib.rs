@@ -1,6 +1,6 @@
 //! The commands room: every data command as one block of declaration with its handler below it.
 //!
-//! A handler is a plain synchronous function over a `Tx`: it never sees a session, a socket, a
+//! A handler is a plain synchronous function over a `Tx`, and never sees a session, a socket, a
 //! thread or a file. Control commands live in `server`, next to what they steer, and are declared
 //! with the same `Spec`, so everything that is derived from declarations treats both alike.
 

@@ -254,8 +254,8 @@ fn heavy_work_keeps_the_world_waiting() {
     });
 }
 
-/// A transaction turns out to be heavy while it holds its locks: it goes on elsewhere with them, or
-/// gives them back until the world has passed.
+/// A transaction turns out to be heavy while it holds its locks, and goes on elsewhere with them,
+/// or gives them back until the world has passed.
 #[test]
 fn heavy_transactions_and_worlds_take_turns() {
     explore(|| {
@@ -268,8 +268,8 @@ fn heavy_transactions_and_worlds_take_turns() {
     });
 }
 
-/// A transaction that has moved turns out to need the world: it keeps its thread while it waits for
-/// that, and others wait for the thread.
+/// A transaction that has moved turns out to need the world, and keeps its thread while it waits
+/// for that, and others wait for the thread.
 #[test]
 fn heavy_transactions_may_ask_for_the_world() {
     explore(|| {

@@ -87,7 +87,7 @@ impl Sentinel {
                 self.known_replica(name, host, port)
             }
             ("known-sentinel", [_, name, host, port, id]) => self.known_peer(name, host, port, id),
-            // A line from before ids were: it says too little.
+            // A line from before ids were, which says too little.
             ("known-sentinel", [_, name, _, _]) => self.named(name).map(|_| ()),
             (_, [_, value]) => self.apply_setting(&keyword, value, &words[1]),
             (_, [_, name, value]) => self.apply_to_primary(&keyword, name, value, &words[2]),

@@ -79,7 +79,7 @@ pub trait Container: Default {
     /// How it is read in place.
     type Ref<'a>: Copy;
 
-    /// The value where it lies; it is of this type.
+    /// The value where it lies, which is of this type.
     fn view(stored: Stored<'_>) -> Self::Ref<'_>;
     /// The small form, taken out for editing.
     fn from_packed(packed: Packed) -> Self;

@@ -183,7 +183,7 @@ impl Stage {
         self.servers.push(process);
     }
 
-    /// Runs a program that a page shows; it must end well.
+    /// Runs a program that a page shows, which must end well.
     fn program(&self, place: &str, interpreter: &str, usual: &str, block: &Block) {
         let name = block.file().unwrap_or(usual);
         self.write(name, &block.text);

@@ -1,4 +1,4 @@
-//! A server whose system calls may fail: it may refuse to start, close connections and end.
+//! A server whose system calls may fail, so it may refuse to start, close connections and end.
 //!
 //! Invariant: whatever happens, each command is answered or its connection closed within a bound.
 

@@ -88,7 +88,7 @@ pub enum Kind {
     Duplicate,
     /// Two reads of a list do not begin alike.
     IncompatibleOrder,
-    /// A transaction contradicts itself: it missed its own append, or saw a list change.
+    /// A transaction contradicts itself, as it missed its own append, or saw a list change.
     Internal,
     /// An append is missing in a read that began when it was over.
     LostAppend,

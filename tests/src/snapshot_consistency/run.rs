@@ -182,7 +182,7 @@ fn watch(mut client: Client, watched: &[String], common: &Common) -> Vec<Sight> 
     sights
 }
 
-/// What a real server finds in a snapshot; it needs DEBUG.
+/// What a real server finds in a snapshot, by DEBUG.
 #[must_use]
 pub fn look(oracle: &Server, snapshot: &Snapshot) -> State {
     let file = oracle.folder().join("dump.rdb");

@@ -152,7 +152,7 @@ const SLOTS: usize = 16_384;
 /// What all servers call the snapshot in their folder.
 const SNAPSHOT: &str = "dump.rdb";
 
-/// A started server; it ends when dropped.
+/// A started server, which ends when dropped.
 pub(super) struct Running {
     child: Child,
     pub(super) port: u16,

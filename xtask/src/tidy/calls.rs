@@ -3,7 +3,7 @@
 use super::source::Source;
 
 /// A silenced warning and a skipped test are work left undone that nobody sees. An `expect` with
-/// its reason is fine: it fails as soon as it is no longer needed.
+/// its reason is fine, and fails as soon as it is no longer needed.
 pub(super) fn suppressions(source: &Source) -> Vec<(usize, String)> {
     let silences = |text: &str| {
         let skips = text == "ignore" || text.starts_with("ignore=");

@@ -1,4 +1,4 @@
-//! A naive model of the rules: it keeps the words of each selector and, for every question, goes
+//! A naive model of the rules, which keeps the words of each selector and, for every question, goes
 //! through them from the first one.
 
 use base::glob;

@@ -31,7 +31,7 @@ pub(super) struct Draft {
     pub(super) encryption: Encryption,
 }
 
-/// What a URI names; it overrides the flags that say the same.
+/// What a URI names: each part overrides the flag that says the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Uri {
     pub(super) server: String,

@@ -1,5 +1,5 @@
-//! A small server for tests of the generator: it stores strings, counts what it sees and does what
-//! a test tells it to. Invariant: the requests of a connection are answered in order, on a thread
+//! A small server for tests of the generator. The server stores strings, counts what it sees and
+//! does what a test tells it to. Invariant: the requests of a connection are answered in order, on a thread
 //! of that connection.
 
 use std::collections::HashMap;

@@ -27,7 +27,7 @@ fn refusal(damage: HllDamage) -> Refusal {
     }
 }
 
-/// A copy of the HyperLogLog at a key, if there is one; it leaves no trace.
+/// A copy of the HyperLogLog at a key, if there is one. The copy leaves no trace.
 fn load(tx: &Tx, key: &[u8]) -> Result<Option<Vec<u8>>, Refusal> {
     let Some(text) = tx.peek_text(key)? else { return Ok(None) };
     let bytes = match text {

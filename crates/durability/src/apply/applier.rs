@@ -1,4 +1,4 @@
-//! The thread that applies a stream: it takes pieces of it, runs their units and appends them.
+//! The thread that applies a stream, takes pieces of it, runs their units and appends them.
 //!
 //! Invariant: while it has leave, what is applied is appended before the leave ends; so there is no
 //! moment at which somebody else has the world and one is there without the other.

@@ -408,7 +408,7 @@ impl Unfit {
     }
 }
 
-/// Whether a command may stand in a primary's stream: it changes data, or the libraries.
+/// Whether a command may stand in a primary's stream, as it changes data, or the libraries.
 fn is_streamed(entry: &CommandEntry) -> bool {
     let changes_libraries = matches!(
         entry.spec.role,

@@ -68,7 +68,7 @@ pub struct Snapshots {
 pub struct SnapshotTarget {
     /// Where it goes.
     pub sink: Box<dyn SnapshotSink>,
-    /// Runs at the cut, with the world stopped; it may not wait.
+    /// Runs at the cut, with the world stopped, and may not wait.
     pub at_cut: Box<dyn FnOnce(Cut) + Send>,
 }
 

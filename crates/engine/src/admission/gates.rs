@@ -75,7 +75,7 @@ struct GateRequest<'a> {
     session: &'a Session,
     entry: &'a CommandEntry,
     args: Args<'a>,
-    /// Whether a part of it has run: it is not refused for what it took since.
+    /// Whether a part of it has run, so that it is not refused for what it took since.
     has_begun: bool,
 }
 

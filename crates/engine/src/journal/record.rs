@@ -69,7 +69,7 @@ impl Drop for Made {
     }
 }
 
-/// A transaction's record: its commands, in their databases; it begins and ends in database 0.
+/// A transaction's record: its commands, in their databases, which begins and ends in database 0.
 /// Empty if it changed nothing. Several commands stand between MULTI and EXEC, so that a replica
 /// sees all of them or none.
 pub(crate) fn record<'a>(commands: &[CommandEffects<'_, 'a>]) -> Record<'a> {

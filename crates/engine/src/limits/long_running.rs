@@ -31,7 +31,7 @@ impl RunningCommand {
     }
 }
 
-/// A command under way; it ends when dropped, after its locks.
+/// A command under way, which ends when dropped, after its locks.
 pub(crate) struct RunningGuard {
     all: &'static LongRunning,
     keyspace: &'static Keyspace,

@@ -1,4 +1,4 @@
-//! A script as a program: it runs on the unit's transaction, from the beginning each time.
+//! A script as a program, which runs on the unit's transaction, from the beginning each time.
 //!
 //! Invariant: a run that does not end the script has undone all that it did.
 

@@ -2,7 +2,7 @@
 //!
 //! An `Acquisition` is owned by a session. Each poll tries all its partitions; at a busy one it
 //! gives back what it got, queues a ticket and is polled again when woken. After `PATIENCE` beaten
-//! rounds and `PATIENCE_US` an acquisition asks for a handoff: it keeps what it holds and queues
+//! rounds and `PATIENCE_US` an acquisition asks for a handoff, keeps what it holds and queues
 //! for the lock itself, still parked. Locks are taken in rising order only, and a handoff is waited
 //! for at higher ones, so there is no cycle.
 //!

@@ -110,7 +110,7 @@ pub(super) fn command_function(
     explain: Function,
 ) -> mlua::Result<Function> {
     let upvalue = Rc::as_ptr(shared).cast_mut().cast();
-    // SAFETY: the closure runs in protected mode and holds nothing; it makes a C function of three
+    // SAFETY: the closure runs in protected mode and holds nothing, and makes a C function of three
     // upvalues from what it pushes itself and from `explain`. The function is called within a run
     // only, and while there is one there is the interpreter, which owns `shared`.
     unsafe {

@@ -25,7 +25,7 @@ pub(super) struct Shared {
     pub(super) stop: Cell<Option<Stop>>,
     /// The error that nobody caught.
     pub(super) failure: RefCell<Option<Failure>>,
-    /// What the host panicked with; it goes on when Lua is left.
+    /// What the host panicked with, which goes on when Lua is left.
     pub(super) panic: RefCell<Option<Panic>>,
     /// What the script speaks with the commands it calls.
     pub(super) resp: Cell<Resp>,
@@ -144,7 +144,7 @@ impl Shared {
         if is_error { Outcome::Error } else { Outcome::Value }
     }
 
-    /// The answer; it stays where it is until it is forgotten.
+    /// The answer, which stays where it is until it is forgotten.
     pub(super) fn reply(&self) -> *const [u8] {
         let whole = self.whole.borrow();
         if whole.is_empty() { self.output.borrow().front() } else { &raw const **whole }

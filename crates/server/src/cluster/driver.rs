@@ -1,5 +1,5 @@
-//! The thread of the bus: it accepts links, feeds the engine one event at a time, and carries out
-//! what comes of each.
+//! The thread of the bus, which accepts links, feeds the engine one event at a time, and carries
+//! out what comes of each.
 //!
 //! Invariants: ticks come before all else, so no flood of packets puts them off; what may wait for
 //! the data goes to the thread of roles.

@@ -1,4 +1,4 @@
-//! The links' thread: it begins with the first link and then serves all of them.
+//! The links' thread, which begins with the first link and then serves all of them.
 //!
 //! Invariant: what the engine wants done is done here, in the order in which it was decided.
 

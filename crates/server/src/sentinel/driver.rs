@@ -1,4 +1,4 @@
-//! The thread of a Sentinel: it feeds events, one at a time, and carries out what comes of each.
+//! The thread of a Sentinel, which feeds events, one at a time, and carries out what comes of each.
 //!
 //! Invariants: a list of actions is carried out before the next event is fed; what a list promises
 //! is on disk before; ticks come before all else, so no flood of news or requests puts them off.
@@ -72,7 +72,7 @@ enum Call {
     Stop,
 }
 
-/// The time of a Sentinel: it begins with the wall clock's, and no operator can set it.
+/// The time of a Sentinel, which begins with the wall clock's, and no operator can set it.
 pub(super) fn now(server: &Network) -> Millis {
     server.identity.started + server.keyspace.clock().monotonic_us() / 1000
 }

@@ -1,4 +1,4 @@
-//! What a process does around serving: it goes to the background, asks the system for what it
+//! What a process does around serving. Each goes to the background, asks the system for what it
 //! needs, tells the service manager, and hears signals.
 //!
 //! Invariant: nothing here knows a client or a key.

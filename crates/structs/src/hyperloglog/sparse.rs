@@ -1,7 +1,7 @@
 //! The sparse form: runs of equal registers, changed by the very steps that Redis takes.
 //!
-//! A run is found from the start, one after the other. [`Adder`] adds many elements: it keeps where
-//! the runs of each block of registers begin, so that an element costs a walk over one block.
+//! A run is found from the start, one after the other. [`Adder`] adds many elements, and keeps
+//! where the runs of each block of registers begin, so that an element costs a walk over one block.
 
 use std::fmt;
 

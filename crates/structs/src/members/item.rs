@@ -7,7 +7,7 @@
 //!        .1000000 the member lies beside the page, in the slot of the next 2 bytes
 //!        .0llllll its length, up to 62
 //!        .0111111 its length is in the next 2 bytes
-//!  value head: its length, up to 253; 254: it is in the next 2 bytes; 255: the slot is
+//!  value head: its length, up to 253; 254: the length is in the next 2 bytes; 255: the slot is
 //! ```
 //!
 //! Sets have no value, and nothing stands in its place. A deadline is 48 bits: up to the year

@@ -31,7 +31,7 @@ const FIRST_KEY: u64 = 10_000_000;
 const VALUES: [u64; 3] = [8, 64, 256];
 const OVERHEAD_MAX: f64 = 32.0;
 
-/// One of the two; it ends when dropped.
+/// One of the two, which ends when dropped.
 struct Cache {
     child: Child,
     port: u16,

@@ -106,7 +106,7 @@ impl Driver<'_> {
         }
     }
 
-    /// The socket can be written to: it has connected, or has room again.
+    /// The socket can be written to, as it has connected or has room again.
     pub(super) fn became_writable(&mut self, index: usize) -> Result<(), String> {
         let link = &mut self.links[index];
         if link.state == State::Connecting {

@@ -114,7 +114,7 @@ fn command(random: &mut Random) -> String {
         22 => format!("ZINCRBY {one} 1 {}", number % 9),
         23 => format!("DEL {one}"),
         24 => format!("PEXPIREAT {one} 410244480000{}", number % 10),
-        // Long ago: it stays, until the log says that it goes.
+        // Long ago. The key stays, until the log says that it goes.
         25 => format!("PEXPIREAT {one} 1000"),
         26 => format!("PERSIST {one}"),
         27 => format!("MOVE {one} {database}"),

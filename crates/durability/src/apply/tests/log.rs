@@ -1,4 +1,4 @@
-//! A replica's append-only file: it has the stream as it came, and each of its files is loaded in
+//! A replica's append-only file has the stream as it came, and each of its files is loaded in
 //! the database that the primary had selected.
 
 use std::collections::{BTreeMap, BTreeSet};

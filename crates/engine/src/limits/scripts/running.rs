@@ -49,9 +49,9 @@ struct Running {
 
 /// The run has written nothing, and nobody has ended it.
 const RUNNING: u8 = 0;
-/// The run has written: it goes on to its end.
+/// The run has written and goes on to its end.
 const WRITTEN: u8 = 1;
-/// The run is to end: it writes nothing any more.
+/// The run is to end and writes nothing any more.
 const KILLED: u8 = 2;
 
 impl Running {

@@ -97,7 +97,7 @@ pub trait Program: Accounted {
         None
     }
 
-    /// All that the program did was undone: it begins anew.
+    /// All that the program did was undone, and it begins anew.
     fn restart(&mut self);
 
     /// The program is given up for another one that will be prepared in its place: what preparing

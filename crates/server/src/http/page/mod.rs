@@ -1,7 +1,7 @@
 //! The dashboard's page: files of the binary, the same for every caller.
 //!
 //! Invariants: the page runs no script and shows no picture but its own, and talks to this server
-//! alone; it holds no figure, so anybody may have it.
+//! alone, and holds no figure, so anybody may have it.
 
 use hyper::StatusCode;
 use hyper::header::CONTENT_SECURITY_POLICY;

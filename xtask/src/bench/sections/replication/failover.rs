@@ -36,7 +36,7 @@ pub(in super::super) fn measure(bench: &Bench<'_>, finding: &mut Finding) -> Res
     Ok(())
 }
 
-/// A Sentinel; it ends when dropped.
+/// A Sentinel, which ends when dropped.
 struct Sentinel {
     child: Child,
     port: u16,

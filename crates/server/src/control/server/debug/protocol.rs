@@ -7,7 +7,7 @@ use proto::{Args, Reply, Resp};
 
 use crate::control::context::{Context, Next};
 
-/// Redis' own example of a double: it looks like pi and is not.
+/// Redis' own example of a double, which looks like pi and is not.
 const DOUBLE: f64 = 3141.0 / 1000.0;
 
 /// Replies a value of the kind that the client names.
