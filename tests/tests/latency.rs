@@ -136,17 +136,17 @@ fn a_command_that_strays_from_its_best_is_told() {
     let mut client = server.client();
     tests::server::eventually("the best is learned", || {
         loop_often(&mut client, 1);
-        metric(port, "apus_command_best_tail_seconds{command=\"eval\"}").is_some()
+        metric(port, "apus_command_best_p99_seconds{command=\"eval\"}").is_some()
     });
     // However slow the machine was while that was learned, this is slower in the end.
     let mut turns = 20_000;
     tests::server::eventually("it strays", || {
         loop_often(&mut client, turns);
         turns = (turns * 2).min(50_000_000);
-        metric(port, "apus_command_strays_total{command=\"eval\"}").is_some_and(|it| it > 0.0)
+        metric(port, "apus_command_latency_regressions_total{command=\"eval\"}").is_some_and(|it| it > 0.0)
     });
     server.expect_log("Command 'eval' strays from its best: 99% of its calls took up to ");
-    let history = client.call(&["LATENCY", "HISTORY", "command-baseline"]);
+    let history = client.call(&["LATENCY", "HISTORY", "command-regression"]);
     assert!(matches!(&history, Value::Array(samples) if !samples.is_empty()), "{history:?}");
     tests::server::eventually("it is itself again", || {
         loop_often(&mut client, 1);
@@ -163,5 +163,5 @@ fn no_command_is_compared_where_that_is_off() {
     for _ in 0..20 {
         loop_often(&mut client, 1);
     }
-    assert_eq!(metric(port, "apus_command_best_tail_seconds{command=\"eval\"}"), None);
+    assert_eq!(metric(port, "apus_command_best_p99_seconds{command=\"eval\"}"), None);
 }

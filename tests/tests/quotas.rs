@@ -110,7 +110,7 @@ fn what_is_off_is_not_counted() {
 
 #[test]
 fn users_and_databases_are_counted() {
-    let server = Server::start(&["--accounts", "yes", "--worker-threads", "2"]);
+    let server = Server::start(&["--usage-accounting", "yes", "--worker-threads", "2"]);
     let (mut first, mut second) = (ada(&server), ada(&server));
     let mut client = server.client3();
     first.call(&["SELECT", "3"]);
@@ -129,7 +129,7 @@ fn users_and_databases_are_counted() {
     assert_eq!(integer(&of_database["requests"]), 4);
     assert!((5000..9000).contains(&integer(&of_database["memory"])), "{of_database:?}");
     // A client that has not said a name is the default user.
-    assert_eq!(integer(&account(&mut client, "USERS", "default")["refused"]), 0);
+    assert_eq!(integer(&account(&mut client, "USERS", "default")["rejected"]), 0);
     let info = text(&client.call(&["INFO", "quotas"]));
     assert!(info.contains("quota_users_limited:0\r\n") && info.contains("quota_db3:"), "{info}");
     assert!(!info.contains("ada"), "INFO names nobody: {info}");
@@ -137,7 +137,7 @@ fn users_and_databases_are_counted() {
 
 #[test]
 fn exec_counts_each_request_once_and_a_script_is_one() {
-    let server = Server::start(&["--accounts", "yes"]);
+    let server = Server::start(&["--usage-accounting", "yes"]);
     let mut client = ada(&server);
     let mut other = server.client3();
     other.call(&["QUOTA", "RESET"]);
@@ -174,7 +174,7 @@ fn a_user_has_so_many_requests_on_all_connections() {
     assert_eq!(passes(&mut first, 5, &["AUTH", "ada", "word"]), 5);
     assert!(is_refused(&first.call(&["GET", "a"])));
     assert!(text(&client.call(&["INFO", "errorstats"])).contains("errorstat_QUOTA:count=4"));
-    assert_eq!(integer(&account(&mut client, "USERS", "ada")["refused"]), 4);
+    assert_eq!(integer(&account(&mut client, "USERS", "ada")["rejected"]), 4);
     // Without the quota all is as it was; with another it begins anew.
     set_quota(&server, "user-quota", "");
     assert_eq!(passes(&mut first, 20, &["GET", "a"]), 20);
@@ -273,7 +273,7 @@ fn a_database_may_have_so_much_memory() {
     check(&mut client, "> DEL 0\n(integer) 1\n> UNLINK 1\n(integer) 1\n> SET x y\nOK");
     let of_it = account(&mut client, "DATABASES", "3");
     assert_eq!(integer(&of_it["memory-max"]), 20_000);
-    assert!(integer(&of_it["refused"]) > 0, "{of_it:?}");
+    assert!(integer(&of_it["rejected"]) > 0, "{of_it:?}");
 }
 
 #[test]
@@ -343,7 +343,7 @@ fn a_replica_is_never_refused() {
 fn names_of_users_are_told_by_http_to_those_who_may_run_the_command() {
     let port = free_port();
     let text = port.to_string();
-    let server = Server::start(&["--http-port", &text, "--accounts", "yes"]);
+    let server = Server::start(&["--http-port", &text, "--usage-accounting", "yes"]);
     ada(&server).call(&["SET", "a", "b"]);
     let told = send(port, "GET", "/metrics", "", "").body;
     assert!(told.contains("apus_user_requests_total{user=\"ada\"} "), "{told}");

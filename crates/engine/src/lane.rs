@@ -16,7 +16,7 @@ use crate::clients::mailbox::{Letter, PendingWakes, hand_out_next};
 use crate::clients::registry::Client;
 use crate::limits::evictor::Evictor;
 use crate::limits::gate_state::GateState;
-use crate::limits::routing::SlotMap;
+use crate::limits::slot_map::SlotMap;
 use crate::limits::sweep::Sweep;
 use crate::runtime::counters::WorkerCounters;
 use crate::runtime::failpoint;

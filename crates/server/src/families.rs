@@ -6,7 +6,7 @@
 use commands::Spec;
 use durability::data;
 use engine::scripting;
-use engine::table::command_table::{CommandEntry, CommandTable, Families};
+use engine::nodes_table::command_table::{CommandEntry, CommandTable, Families};
 use engine::transaction::unit;
 use engine::transaction::unit::Prepare;
 
@@ -66,7 +66,7 @@ pub(crate) fn of_sentinel() -> Families<ControlHandler, Prepare> {
 #[cfg(test)]
 mod tests {
     use engine::observe::redact::redacted;
-    use engine::table::command_table::CommandTable;
+    use engine::nodes_table::command_table::CommandTable;
     use proto::OwnedArgs;
 
     use super::{FAMILIES, of_sentinel};

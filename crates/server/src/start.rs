@@ -24,7 +24,7 @@ use engine::runtime::log::{Log, log_notice, log_warning};
 use engine::runtime::process_title;
 use engine::runtime::version::{self, APUS_VERSION};
 use engine::runtime::{oom_score, system_limits, system_memory};
-use engine::table::command_table::{Built, CommandTable};
+use engine::nodes_table::command_table::{Built, CommandTable};
 use engine::transaction::unit::Prepare;
 use keyspace::{Keyspace, Options};
 use persist::storage::{Disk, Storage};

@@ -245,7 +245,7 @@ const LIMITS: &[Limit] = &[
     Limit {
         what: "accounts",
         bound: "one for each user, and for 1024 databases beside those with quotas",
-        directives: &["accounts"],
+        directives: &["usage-accounting"],
         seen: "nothing",
         counters: &["used_memory"],
     },

@@ -30,7 +30,7 @@ impl Cluster {
                 self.bump_epoch();
                 Ok(())
             }
-            AdminCommand::Forget(id) => self.order_forget(*id),
+            AdminCommand::Forget(id) => self.forget_node(*id),
             AdminCommand::Reset { is_hard, has_keys } => self.reset(*is_hard, *has_keys),
             AdminCommand::Save => {
                 self.save(Save::Synced);

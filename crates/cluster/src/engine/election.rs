@@ -66,12 +66,12 @@ impl Cluster {
         let primary = self.own().primary()?;
         let node = self.nodes.get(&primary)?;
         let may = is_manual
-            || (node.has_failed() && !self.settings.is_failover_off && self.is_fresh_enough());
+            || (node.has_failed() && !self.settings.is_failover_off && self.is_data_age_valid());
         (may && !node.slots.is_empty()).then_some(primary)
     }
 
     /// Whether what this replica has is not too old.
-    fn is_fresh_enough(&self) -> bool {
+    fn is_data_age_valid(&self) -> bool {
         let timeout = self.settings.node_timeout;
         let factor = self.settings.replica_validity_factor;
         let Some(silence) = self.silence else { return factor == 0 };
@@ -140,7 +140,7 @@ impl Cluster {
         }
         let now = self.now();
         if let Some(node) = header.primary.and_then(|primary| self.nodes.get_mut(&primary)) {
-            node.voted = Some(now);
+            node.last_vote_time = Some(now);
         }
         self.last_vote_epoch = self.current_epoch;
         self.save(Save::Synced);
@@ -155,7 +155,7 @@ impl Cluster {
             return Some(format!("): reqEpoch ({asked}) < curEpoch({})", self.current_epoch));
         }
         if self.last_vote_epoch == self.current_epoch {
-            return Some(format!("): already voted for epoch {}", self.current_epoch));
+            return Some(format!("): already last_vote_time for epoch {}", self.current_epoch));
         }
         if super::is_primary_header(header) {
             return Some("): it is a master node".to_owned());
@@ -167,7 +167,7 @@ impl Cluster {
             return Some("): its master is up".to_owned());
         }
         let pause = 2 * self.settings.node_timeout;
-        let since = node.voted.map(|at| self.now().saturating_sub(at));
+        let since = node.last_vote_time.map(|at| self.now().saturating_sub(at));
         if let Some(since) = since.filter(|since| *since < pause) {
             let rest = pause - since;
             return Some(format!("): can't vote about this master before {rest} milliseconds"));

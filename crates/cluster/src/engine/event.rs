@@ -62,7 +62,7 @@ pub enum Event {
         packet: Box<Packet>,
     },
     /// How far the stream of replication is here.
-    Progress {
+    ReplicationOffset {
         /// The offset: written, at a primary, or applied, at a replica.
         offset: u64,
         /// How long ago a replica heard from its primary, if ever.
@@ -88,7 +88,7 @@ pub enum Event {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Action {
     /// Put this text in the place of `nodes.conf`, before anything else of the list is done.
-    Persist {
+    SaveConfig {
         /// The text.
         text: String,
         /// Whether the text must be on disk, and not only on its way there, before the rest.
@@ -125,7 +125,7 @@ pub enum Action {
         is_sharded: bool,
     },
     /// Replicate this node from now on.
-    Follow {
+    Replicate {
         /// The primary.
         primary: NodeId,
         /// Its address, if known.
@@ -134,7 +134,7 @@ pub enum Action {
         port: u16,
     },
     /// Be a primary from now on.
-    Lead,
+    BecomePrimary,
     /// Hold the clients' writes for so long, and say [`Event::WritesPaused`].
     PauseWrites {
         /// The time, in milliseconds.
@@ -181,7 +181,7 @@ pub enum AdminCommand {
         /// The slot.
         slot: Slot,
         /// What becomes of the slot.
-        change: SlotChange,
+        change: SetSlotAction,
         /// Whether there are keys of the slot here.
         has_keys: bool,
     },
@@ -211,7 +211,7 @@ pub enum AdminCommand {
 
 /// What CLUSTER SETSLOT does to a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum SlotChange {
+pub enum SetSlotAction {
     /// MIGRATING: the keys go to this node.
     Migrating(NodeId),
     /// IMPORTING: the keys come from this node.

@@ -4,7 +4,7 @@
 //! by that of a node that had it.
 
 use super::event::Millis;
-use super::node::{Health, Node, Place, Role};
+use super::node::{FailureState, Node, NodeAddress, Role};
 use super::{Cluster, Save};
 use crate::flags::NodeFlags;
 use crate::id::{NodeId, ShardId};
@@ -15,18 +15,18 @@ const NODES_MAX: usize = 16_384;
 
 impl Cluster {
     /// Suspects nodes that do not answer.
-    pub(super) fn detect(&mut self) {
+    pub(super) fn detect_failures(&mut self) {
         let (now, patience) = (self.now(), self.settings.node_timeout);
         for id in self.others() {
             let node = &self.nodes[&id];
-            let Some(sent) = node.ping_sent.filter(|_| node.health == Health::Fine) else {
+            let Some(sent) = node.ping_sent.filter(|_| node.health == FailureState::Reachable) else {
                 continue;
             };
-            let silence = now.saturating_sub(sent).min(now.saturating_sub(node.heard));
+            let silence = now.saturating_sub(sent).min(now.saturating_sub(node.last_received));
             if silence > patience {
-                self.nodes.get_mut(&id).expect("the node was just read").health = Health::Suspected;
+                self.nodes.get_mut(&id).expect("the node was just read").health = FailureState::PFail;
                 self.save(Save::Written);
-                self.consider_failure(id);
+                self.mark_failed_at_quorum(id);
             }
         }
     }
@@ -59,7 +59,7 @@ impl Cluster {
         let role = if is_replica { Role::Replica(None) } else { Role::Primary };
         let shard = ShardId(NodeId::random(&mut self.random));
         let mut node = Node::new(place(entry), shard, role);
-        (node.pong_received, node.heard) = (self.now(), self.now());
+        (node.pong_received, node.last_received) = (self.now(), self.now());
         self.nodes.insert(entry.id, node);
         self.save(Save::Written);
     }
@@ -73,15 +73,15 @@ impl Cluster {
             if node.reports.insert(sender, now).is_none() {
                 self.log(format!("Node {sender} reported node {} as not reachable.", entry.id));
             }
-            self.consider_failure(entry.id);
+            self.mark_failed_at_quorum(entry.id);
         } else if counts && node.reports.remove(&sender).is_some() {
             self.log(format!("Node {sender} reported node {} is back online.", entry.id));
         }
         let Some(node) = self.nodes.get_mut(&entry.id) else { return };
-        let is_lost = node.health != Health::Fine || node.place.ip.is_none();
+        let is_lost = node.health != FailureState::Reachable || node.place.ip.is_none();
         let is_elsewhere = entry.ip.is_some() && place(entry) != node.place;
         if is_lost && !is_down && is_elsewhere && !entry.flags.contains(NodeFlags::NOADDR) {
-            self.moved(entry.id, place(entry));
+            self.update_address(entry.id, place(entry));
         }
     }
 
@@ -94,8 +94,8 @@ impl Cluster {
     }
 
     /// Takes a suspected node to be down if a majority does.
-    fn consider_failure(&mut self, id: NodeId) {
-        if self.nodes[&id].health != Health::Suspected {
+    fn mark_failed_at_quorum(&mut self, id: NodeId) {
+        if self.nodes[&id].health != FailureState::PFail {
             return;
         }
         let own = usize::from(self.own().is_voting());
@@ -112,7 +112,7 @@ impl Cluster {
     fn fail(&mut self, id: NodeId) {
         let now = self.now();
         if let Some(node) = self.nodes.get_mut(&id) {
-            node.health = Health::Failed(now);
+            node.health = FailureState::Failed(now);
         }
         self.save(Save::Written);
     }
@@ -127,7 +127,7 @@ impl Cluster {
     }
 
     /// A node that was down has answered: whether it counts as back.
-    pub(super) fn consider_recovery(&mut self, id: NodeId, since: Millis) {
+    pub(super) fn clear_fail_state(&mut self, id: NodeId, since: Millis) {
         let has_waited = self.now().saturating_sub(since) > self.settings.node_timeout * 2;
         let node = &self.nodes[&id];
         let text = if !node.is_voting() {
@@ -141,14 +141,14 @@ impl Cluster {
         } else {
             return;
         };
-        self.nodes.get_mut(&id).expect("the node was just read").health = Health::Fine;
+        self.nodes.get_mut(&id).expect("the node was just read").health = FailureState::Reachable;
         self.log(text);
         self.save(Save::Written);
     }
 }
 
-fn place(entry: &GossipEntry) -> Place {
-    Place {
+fn place(entry: &GossipEntry) -> NodeAddress {
+    NodeAddress {
         ip: entry.ip,
         port: entry.port,
         secondary_port: entry.secondary_port,

@@ -15,7 +15,7 @@ const BANNED_MAX: usize = 4096;
 
 impl Cluster {
     /// CLUSTER FORGET.
-    pub(super) fn order_forget(&mut self, id: NodeId) -> Result<(), AdminError> {
+    pub(super) fn forget_node(&mut self, id: NodeId) -> Result<(), AdminError> {
         if !self.nodes.contains_key(&id) {
             let is_banned = self.blacklist.contains_key(&id);
             return if is_banned { Ok(()) } else { Err(AdminError::UnknownNode(id)) };

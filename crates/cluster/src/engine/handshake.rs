@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use super::event::{Action, LinkId, Millis};
 use super::links::Peer;
-use super::node::{Node, Outbound, Place, Role};
+use super::node::{Node, OutboundLink, NodeAddress, Role};
 use super::{Cluster, Save};
 use crate::flags::NodeFlags;
 use crate::id::{NodeId, ShardId};
@@ -33,13 +33,13 @@ pub(super) struct Handshake {
     place: MeetingPlace,
     since: Millis,
     /// Whether the other side is to be asked to take this one in.
-    pub(super) asks: bool,
+    pub(super) sends_meet: bool,
     pub(super) link: Option<LinkId>,
 }
 
 impl Cluster {
     /// Begins to meet the node at an address, unless that is under way.
-    pub(super) fn meet(&mut self, place: MeetingPlace, asks: bool) {
+    pub(super) fn meet(&mut self, place: MeetingPlace, sends_meet: bool) {
         let is_same =
             |one: &Handshake| one.place.ip == place.ip && one.place.bus_port == place.bus_port;
         if self.handshakes.values().any(is_same) || self.handshakes.len() >= HANDSHAKES_MAX {
@@ -47,7 +47,7 @@ impl Cluster {
         }
         let name = NodeId::random(&mut self.random);
         let since = self.now();
-        self.handshakes.insert(name, Handshake { place, since, asks, link: None });
+        self.handshakes.insert(name, Handshake { place, since, sends_meet, link: None });
     }
 
     /// The nodes that are being met, as CLUSTER NODES lists them.
@@ -86,7 +86,7 @@ impl Cluster {
                 continue;
             }
             if handshake.link.is_none() {
-                let link = self.links.open(Peer::Stranger(name));
+                let link = self.links.open(LinkPeer::Handshake(name));
                 handshake.link = Some(link);
                 let MeetingPlace { ip, bus_port: port, .. } = handshake.place;
                 self.actions.push(Action::Connect { link, ip, port });
@@ -96,7 +96,7 @@ impl Cluster {
     }
 
     /// The node that was met has said its name.
-    pub(super) fn met(
+    pub(super) fn complete_handshake(
         &mut self,
         name: NodeId,
         link: LinkId,
@@ -105,7 +105,7 @@ impl Cluster {
     ) {
         let Some(handshake) = self.handshakes.remove(&name) else { return };
         let ip = Some(header.ip.unwrap_or(handshake.place.ip));
-        let place = Place {
+        let place = NodeAddress {
             ip,
             port: header.port,
             secondary_port: header.secondary_port,
@@ -114,7 +114,7 @@ impl Cluster {
         if header.sender == self.me || self.nodes.contains_key(&header.sender) {
             self.close(link);
             if header.sender != self.me {
-                self.moved(header.sender, place);
+                self.update_address(header.sender, place);
             }
             return;
         }
@@ -125,8 +125,8 @@ impl Cluster {
         };
         let mut node = Node::new(place, shard.unwrap_or(drawn), role);
         let now = self.now();
-        (node.pong_received, node.heard) = (now, now);
-        node.outbound = Some(Outbound { link, since: now, is_connected: true });
+        (node.pong_received, node.last_received) = (now, now);
+        node.outbound = Some(OutboundLink { link, since: now, is_connected: true });
         self.nodes.insert(header.sender, node);
         self.links.name(link, header.sender);
         self.save(Save::Written);

@@ -7,9 +7,9 @@ use std::net::IpAddr;
 
 use super::Cluster;
 use super::event::{Action, LinkId};
-use super::node::Outbound;
+use super::node::OutboundLink;
 use crate::id::NodeId;
-use crate::message::Kind;
+use crate::message::MessageType;
 
 /// What is at the other end of a link.
 #[derive(Clone, Copy, Debug)]
@@ -38,13 +38,13 @@ impl Links {
     }
 
     pub(super) fn accept(&mut self, link: LinkId, ip: IpAddr, local: IpAddr, since: u64) {
-        self.peers.insert(link, Peer::Caller { ip, local, since, node: None });
+        self.peers.insert(link, LinkPeer::Inbound { ip, local, since, node: None });
     }
 
     /// The links that others opened before this moment and that no node of the table has spoken on.
     fn nameless(&self, before: u64) -> Vec<LinkId> {
         let is_nameless = |peer: &Peer| match peer {
-            Peer::Caller { since, node: None, .. } => *since < before,
+            LinkPeer::Inbound { since, node: None, .. } => *since < before,
             _ => false,
         };
         self.peers.iter().filter(|(_, peer)| is_nameless(peer)).map(|(link, _)| *link).collect()
@@ -57,7 +57,7 @@ impl Links {
     /// The stranger, or the caller, at the other end is this node.
     pub(super) fn name(&mut self, link: LinkId, id: NodeId) {
         match self.peers.get_mut(&link) {
-            Some(Peer::Caller { node, .. }) => *node = Some(id),
+            Some(LinkPeer::Inbound { node, .. }) => *node = Some(id),
             Some(peer) => *peer = Peer::Node(id),
             None => {}
         }
@@ -79,17 +79,17 @@ impl Cluster {
                     node.outbound.take_if(|outbound| outbound.link == link);
                 }
             }
-            Some(Peer::Stranger(name)) => {
+            Some(LinkPeer::Handshake(name)) => {
                 if let Some(handshake) = self.handshakes.get_mut(&name) {
                     handshake.link = None;
                 }
             }
-            Some(Peer::Caller { node: Some(id), .. }) => {
+            Some(LinkPeer::Inbound { node: Some(id), .. }) => {
                 if let Some(node) = self.nodes.get_mut(&id) {
                     node.inbound.take_if(|inbound| *inbound == link);
                 }
             }
-            Some(Peer::Caller { node: None, .. }) | None => {}
+            Some(LinkPeer::Inbound { node: None, .. }) | None => {}
         }
     }
 
@@ -99,15 +99,15 @@ impl Cluster {
             Some(Peer::Node(id)) => {
                 let now = self.now();
                 let Some(node) = self.nodes.get_mut(&id) else { return };
-                node.outbound = Some(Outbound { link, since: now, is_connected: true });
+                node.outbound = Some(OutboundLink { link, since: now, is_connected: true });
                 self.ping(id);
             }
-            Some(Peer::Stranger(name)) => {
-                let asks = self.handshakes.get(&name).is_some_and(|handshake| handshake.asks);
-                let kind = if asks { Kind::Meet } else { Kind::Ping };
+            Some(LinkPeer::Handshake(name)) => {
+                let sends_meet = self.handshakes.get(&name).is_some_and(|handshake| handshake.sends_meet);
+                let kind = if sends_meet { MessageType::Meet } else { MessageType::Ping };
                 self.send_gossip(link, kind, None);
             }
-            Some(Peer::Caller { .. }) | None => {}
+            Some(LinkPeer::Inbound { .. }) | None => {}
         }
     }
 
@@ -131,7 +131,7 @@ impl Cluster {
             let node = &self.nodes[&id];
             let since = |at: u64| now.saturating_sub(at);
             let is_overdue = node.ping_sent.is_some_and(|at| since(at) > patience);
-            let is_silent = since(node.heard) > patience;
+            let is_silent = since(node.last_received) > patience;
             match node.outbound {
                 None => self.open_to(id),
                 Some(outbound)
@@ -158,7 +158,7 @@ impl Cluster {
         let link = self.links.open(Peer::Node(id));
         self.actions.push(Action::Connect { link, ip, port: place.bus_port });
         let node = self.nodes.get_mut(&id).expect("the node was just read");
-        node.outbound = Some(Outbound { link, since, is_connected: false });
+        node.outbound = Some(OutboundLink { link, since, is_connected: false });
         // A node that cannot be reached is one whose ping is not answered.
         node.ping_sent.get_or_insert(since);
     }

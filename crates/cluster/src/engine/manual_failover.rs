@@ -95,7 +95,7 @@ impl Cluster {
     }
 
     /// Takes the offset of a primary that holds its writers.
-    pub(super) fn note_paused(&mut self, header: &Header) {
+    pub(super) fn record_paused_offset(&mut self, header: &Header) {
         let is_primary = self.own().primary() == Some(header.sender);
         let Some(manual) = self.manual.as_mut().filter(|_| is_primary) else { return };
         if let Side::Replica { offset: offset @ None, .. } = &mut manual.side

@@ -11,7 +11,7 @@
 
 mod admin_commands;
 mod admin_error;
-mod claims;
+mod slot_ownership;
 mod election;
 mod event;
 mod failure_detection;
@@ -27,7 +27,7 @@ mod send;
 mod setslot;
 mod settings;
 mod state;
-mod table;
+mod nodes_table;
 #[cfg(test)]
 mod tests;
 
@@ -38,7 +38,7 @@ use base::Random;
 pub use self::admin_error::AdminError;
 use self::election::Election;
 pub use self::event::{
-    Action, AdminCommand, Event, FailoverMode, LinkId, Millis, Moment, SlotChange,
+    Action, AdminCommand, Event, FailoverMode, LinkId, Millis, Moment, SetSlotAction,
 };
 use self::handshake::Handshake;
 use self::links::Links;
@@ -69,7 +69,7 @@ pub struct Cluster {
     blacklist: BTreeMap<NodeId, Millis>,
     current_epoch: u64,
     last_vote_epoch: u64,
-    standing: ClusterState,
+    state: ClusterState,
     election: Option<Election>,
     /// When the next election may be scheduled at the earliest.
     election_after: Millis,
@@ -114,7 +114,7 @@ impl Cluster {
             blacklist: BTreeMap::new(),
             current_epoch: 0,
             last_vote_epoch: 0,
-            standing: ClusterState::new(moment.now),
+            state: ClusterState::new(moment.now),
             election: None,
             election_after: 0,
             manual: None,
@@ -147,7 +147,7 @@ impl Cluster {
             Event::Connected { link } => self.connected(link),
             Event::Closed { link } => self.closed(link),
             Event::Received { link, packet } => self.received(link, *packet),
-            Event::Progress { offset, silence } => {
+            Event::ReplicationOffset { offset, silence } => {
                 self.own_mut().offset = offset;
                 self.silence = silence;
                 self.advance_manual();
@@ -202,7 +202,7 @@ impl Cluster {
 
     /// Whether commands may be served.
     pub fn is_ok(&self) -> bool {
-        self.standing.is_ok()
+        self.state.is_ok()
     }
 
     /// The owner of a slot.
@@ -274,7 +274,7 @@ impl Cluster {
         self.run_handshakes();
         self.run_links();
         self.close_nameless();
-        self.detect();
+        self.detect_failures();
         self.run_manual_failover();
         self.run_election();
         self.run_replica_migration();
@@ -288,7 +288,7 @@ impl Cluster {
         if self.save > Save::No {
             let is_synced = self.save == Save::Synced;
             let text = self.file().to_text(self.settings.is_tls);
-            actions.insert(0, Action::Persist { text, is_synced });
+            actions.insert(0, Action::SaveConfig { text, is_synced });
             self.save = Save::No;
         }
         actions
@@ -313,11 +313,11 @@ impl Cluster {
     fn save(&mut self, how: Save) {
         self.save = self.save.max(how);
         self.generation += 1;
-        self.standing.touch();
+        self.state.touch();
     }
 
     /// The node whose epoch, slots and offset this one speaks for: its primary, or itself.
-    fn speaks_for(&self) -> (NodeId, &Node) {
+    fn represented_node(&self) -> (NodeId, &Node) {
         let primary = self.own().primary().unwrap_or(self.me);
         match self.nodes.get(&primary) {
             Some(node) => (primary, node),

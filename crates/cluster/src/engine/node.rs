@@ -12,7 +12,7 @@ use crate::slots::SlotSet;
 
 /// Whether a node answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Health {
+pub(super) enum FailureState {
     Fine,
     /// Suspected here.
     Suspected,
@@ -29,7 +29,7 @@ pub(super) enum Role {
 
 /// The link that was opened to a node.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Outbound {
+pub(super) struct OutboundLink {
     pub(super) link: LinkId,
     pub(super) since: Millis,
     pub(super) is_connected: bool,
@@ -37,7 +37,7 @@ pub(super) struct Outbound {
 
 /// Where a node is reached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Place {
+pub(super) struct NodeAddress {
     pub(super) ip: Option<IpAddr>,
     pub(super) port: u16,
     pub(super) secondary_port: u16,
@@ -46,46 +46,46 @@ pub(super) struct Place {
 
 #[derive(Debug)]
 pub(super) struct Node {
-    pub(super) place: Place,
+    pub(super) place: NodeAddress,
     pub(super) hostname: Option<String>,
     pub(super) human_name: Option<String>,
     pub(super) shard: ShardId,
     pub(super) role: Role,
-    pub(super) health: Health,
+    pub(super) health: FailureState,
     pub(super) is_failover_off: bool,
-    pub(super) reads_extensions: bool,
+    pub(super) supports_extensions: bool,
     pub(super) config_epoch: u64,
     pub(super) offset: u64,
     pub(super) slots: SlotSet,
     /// Slots of the node that it did not claim any more when it last spoke.
     pub(super) unclaimed: SlotSet,
-    pub(super) outbound: Option<Outbound>,
+    pub(super) outbound: Option<OutboundLink>,
     pub(super) inbound: Option<LinkId>,
     /// Since when a ping is unanswered.
     pub(super) ping_sent: Option<Millis>,
     pub(super) pong_received: Millis,
-    pub(super) heard: Millis,
+    pub(super) last_received: Millis,
     /// The nodes that said that this one does not answer, and when.
     pub(super) reports: BTreeMap<NodeId, Millis>,
     /// Whether spare replicas of others may come to it: the node had some, or should have.
     pub(super) is_migrate_target: bool,
     /// Since when the node is a primary without a replica that works.
-    pub(super) orphaned: Option<Millis>,
+    pub(super) orphaned_since: Option<Millis>,
     /// When a replica of it was last given a vote here.
-    pub(super) voted: Option<Millis>,
+    pub(super) last_vote_time: Option<Millis>,
 }
 
 impl Node {
-    pub(super) fn new(place: Place, shard: ShardId, role: Role) -> Node {
+    pub(super) fn new(place: NodeAddress, shard: ShardId, role: Role) -> Node {
         Node {
             place,
             hostname: None,
             human_name: None,
             shard,
             role,
-            health: Health::Fine,
+            health: FailureState::Reachable,
             is_failover_off: false,
-            reads_extensions: false,
+            supports_extensions: false,
             config_epoch: 0,
             offset: 0,
             slots: SlotSet::empty(),
@@ -94,11 +94,11 @@ impl Node {
             inbound: None,
             ping_sent: None,
             pong_received: 0,
-            heard: 0,
+            last_received: 0,
             reports: BTreeMap::new(),
             is_migrate_target: false,
-            orphaned: None,
-            voted: None,
+            orphaned_since: None,
+            last_vote_time: None,
         }
     }
 
@@ -112,11 +112,11 @@ impl Node {
     }
 
     pub(super) fn has_failed(&self) -> bool {
-        matches!(self.health, Health::Failed(_))
+        matches!(self.health, FailureState::Failed(_))
     }
 
     pub(super) fn is_suspected(&self) -> bool {
-        self.health == Health::Suspected
+        self.health == FailureState::PFail
     }
 
     pub(super) fn primary(&self) -> Option<NodeId> {
@@ -130,14 +130,14 @@ impl Node {
     pub(super) fn flags(&self) -> NodeFlags {
         let role = if self.is_primary() { NodeFlags::PRIMARY } else { NodeFlags::REPLICA };
         let health = match self.health {
-            Health::Fine => NodeFlags::default(),
-            Health::Suspected => NodeFlags::PFAIL,
-            Health::Failed(_) => NodeFlags::FAIL,
+            FailureState::Reachable => NodeFlags::default(),
+            FailureState::PFail => NodeFlags::PFAIL,
+            FailureState::Failed(_) => NodeFlags::FAIL,
         };
         let set = |is_set, flag| if is_set { flag } else { NodeFlags::default() };
         role.with(health)
             .with(set(self.is_failover_off, NodeFlags::NOFAILOVER))
-            .with(set(self.reads_extensions, NodeFlags::EXTENSIONS))
+            .with(set(self.supports_extensions, NodeFlags::EXTENSIONS))
             .with(set(self.place.ip.is_none(), NodeFlags::NOADDR))
     }
 }

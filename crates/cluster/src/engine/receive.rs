@@ -7,11 +7,11 @@ use std::net::IpAddr;
 use super::event::{Action, LinkId};
 use super::handshake::MeetingPlace;
 use super::links::Peer;
-use super::node::{Health, Place, Role};
+use super::node::{FailureState, NodeAddress, Role};
 use super::{Cluster, Save, is_primary_header};
 use crate::flags::NodeFlags;
 use crate::id::NodeId;
-use crate::message::{Body, GossipSection, Header, Kind, Packet};
+use crate::message::{Body, GossipSection, Header, MessageType, Packet};
 use crate::slots::SlotSet;
 
 impl Cluster {
@@ -20,15 +20,15 @@ impl Cluster {
         let Some(peer) = self.links.peer(link) else { return };
         let Packet { header, body } = packet;
         let Some(header) = header else {
-            if let Peer::Caller { node: Some(id), .. } = peer {
-                self.light(id, body);
+            if let LinkPeer::Inbound { node: Some(id), .. } = peer {
+                self.process_light_message(id, body);
             }
             return;
         };
         match peer {
-            Peer::Stranger(name) => {
+            LinkPeer::Handshake(name) => {
                 if let Body::Ping(gossip) | Body::Pong(gossip) = &body {
-                    self.met(name, link, &header, gossip.extensions.shard);
+                    self.complete_handshake(name, link, &header, gossip.extensions.shard);
                     if matches!(self.links.peer(link), Some(Peer::Node(_))) {
                         self.process_packet(link, peer, &header, &body);
                     }
@@ -36,9 +36,9 @@ impl Cluster {
             }
             Peer::Node(id) if id != header.sender => self.handle_id_mismatch(id, &body),
             Peer::Node(_) => self.process_packet(link, peer, &header, &body),
-            Peer::Caller { ip, local, .. } => {
+            LinkPeer::Inbound { ip, local, .. } => {
                 if self.nodes.contains_key(&header.sender) && header.sender != self.me {
-                    self.bind(link, header.sender);
+                    self.set_inbound_link(link, header.sender);
                     self.process_packet(link, peer, &header, &body);
                 } else {
                     self.process_unknown_sender(link, (ip, local), &header, &body);
@@ -52,14 +52,14 @@ impl Cluster {
         if matches!(body, Body::Pong(_)) {
             self.drop_link_to(id);
             if let Some(node) = self.nodes.get_mut(&id) {
-                node.place = Place::default();
+                node.place = NodeAddress::default();
             }
             self.save(Save::Written);
         }
     }
 
     /// The first packet of a node over a link that it has opened replaces its older one.
-    fn bind(&mut self, link: LinkId, id: NodeId) {
+    fn set_inbound_link(&mut self, link: LinkId, id: NodeId) {
         let Some(node) = self.nodes.get_mut(&id) else { return };
         if node.inbound == Some(link) {
             return;
@@ -84,13 +84,13 @@ impl Cluster {
                 if header.sender == self.me {
                     return;
                 }
-                self.adopt_address(local);
+                self.set_own_ip(local);
                 let ip = header.ip.unwrap_or(ip);
                 let (port, bus_port) = (header.port, header.bus_port);
                 self.meet(MeetingPlace { ip, port, bus_port }, false);
-                self.send_gossip(link, Kind::Pong, None);
+                self.send_gossip(link, MessageType::Pong, None);
             }
-            Body::Ping(_) => self.send_gossip(link, Kind::Pong, None),
+            Body::Ping(_) => self.send_gossip(link, MessageType::Pong, None),
             Body::Fail(failing) => self.log(format!(
                 "Ignoring FAIL message from unknown node {} about {failing}",
                 header.sender
@@ -100,7 +100,7 @@ impl Cluster {
     }
 
     /// A node that was told no address of its own takes the one that others reach it by.
-    fn adopt_address(&mut self, local: IpAddr) {
+    fn set_own_ip(&mut self, local: IpAddr) {
         if self.settings.ip.is_none() && self.own().place.ip != Some(local) {
             self.own_mut().place.ip = Some(local);
             self.log(format!("IP address for this node updated to {local}"));
@@ -116,28 +116,28 @@ impl Cluster {
             self.save(Save::Written);
         }
         let Some(node) = self.nodes.get_mut(&id) else { return };
-        node.heard = now;
+        node.last_received = now;
         node.offset = header.offset;
         node.is_failover_off = header.flags.contains(NodeFlags::NOFAILOVER);
-        node.reads_extensions |= header.message.reads_extensions;
+        node.supports_extensions |= header.message.supports_extensions;
         if is_primary_header(header) && header.config_epoch > node.config_epoch {
             node.config_epoch = header.config_epoch;
             self.save(Save::Synced);
         }
-        self.note_paused(header);
+        self.record_paused_offset(header);
         match body {
             Body::Ping(gossip) | Body::Meet(gossip) => {
-                if let Peer::Caller { ip, local, .. } = peer {
+                if let LinkPeer::Inbound { ip, local, .. } = peer {
                     if matches!(body, Body::Meet(_)) || self.own().place.ip.is_none() {
-                        self.adopt_address(local);
+                        self.set_own_ip(local);
                     }
                     self.check_address(ip, header);
                 }
-                self.send_gossip(link, Kind::Pong, Some(id));
+                self.send_gossip(link, MessageType::Pong, Some(id));
                 self.process_ping(header, gossip);
             }
             Body::Pong(gossip) => {
-                if matches!(peer, Peer::Node(_) | Peer::Stranger(_)) {
+                if matches!(peer, Peer::Node(_) | LinkPeer::Handshake(_)) {
                     self.answered(id);
                 }
                 self.process_ping(header, gossip);
@@ -149,15 +149,15 @@ impl Cluster {
             Body::AuthRequest => self.process_auth_request(header),
             Body::AuthAck => self.process_auth_ack(header),
             Body::ManualFailoverStart => self.process_mfstart(id),
-            Body::Publish { .. } | Body::PublishShard { .. } => self.light(id, body.clone()),
+            Body::Publish { .. } | Body::PublishShard { .. } => self.process_light_message(id, body.clone()),
             Body::Module { .. } => {}
         }
     }
 
     /// A message for subscribers, or one that this node has no use for.
-    fn light(&mut self, id: NodeId, body: Body) {
+    fn process_light_message(&mut self, id: NodeId, body: Body) {
         if let Some(node) = self.nodes.get_mut(&id) {
-            node.heard = self.moment.now;
+            node.last_received = self.moment.now;
         }
         match body {
             Body::Publish { channel, message } => {
@@ -239,17 +239,17 @@ impl Cluster {
 
     /// A node of the table says where it is now.
     fn check_address(&mut self, seen: IpAddr, header: &Header) {
-        let place = Place {
+        let place = NodeAddress {
             ip: Some(header.ip.unwrap_or(seen)),
             port: header.port,
             secondary_port: header.secondary_port,
             bus_port: header.bus_port,
         };
-        self.moved(header.sender, place);
+        self.update_address(header.sender, place);
     }
 
     /// A node is at another place from now on.
-    pub(super) fn moved(&mut self, id: NodeId, place: Place) {
+    pub(super) fn update_address(&mut self, id: NodeId, place: NodeAddress) {
         let Some(node) = self.nodes.get_mut(&id) else { return };
         if node.place == place {
             return;
@@ -270,12 +270,12 @@ impl Cluster {
         let Some(node) = self.nodes.get_mut(&id) else { return };
         (node.pong_received, node.ping_sent) = (now, None);
         match node.health {
-            Health::Fine => {}
-            Health::Suspected => {
-                node.health = Health::Fine;
+            FailureState::Reachable => {}
+            FailureState::PFail => {
+                node.health = FailureState::Reachable;
                 self.save(Save::Written);
             }
-            Health::Failed(since) => self.consider_recovery(id, since),
+            FailureState::Failed(since) => self.clear_fail_state(id, since),
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use super::Cluster;
 use super::event::Millis;
-use super::node::{Health, Role};
+use super::node::{FailureState, Role};
 use crate::id::NodeId;
 
 /// A primary is without replicas for so long before one comes.
@@ -47,23 +47,23 @@ impl Cluster {
             let replicas = self.working_replicas(id);
             let node = self.nodes.get_mut(&id).expect("the node was just read");
             let is_orphaned = replicas.is_empty() && node.is_migrate_target && !node.has_failed();
-            node.orphaned = is_orphaned.then(|| node.orphaned.unwrap_or(now));
-            if node.orphaned.is_some_and(|since| now.saturating_sub(since) > DELAY) {
+            node.orphaned_since = is_orphaned.then(|| node.orphaned_since.unwrap_or(now));
+            if node.orphaned_since.is_some_and(|since| now.saturating_sub(since) > DELAY) {
                 orphan = orphan.or(Some(id));
             }
             groups.push(replicas);
         }
         let Some(orphan) = orphan else { return };
-        let own_health = self.own().health == Health::Fine;
+        let own_health = self.own().health == FailureState::Reachable;
         let may = self.is_ok() && own_health && self.settings.allows_replica_migration;
-        if may && self.is_spare(mine, &groups) {
-            self.log(format!("Migrating to orphaned master {orphan}"));
+        if may && self.is_migration_candidate(mine, &groups) {
+            self.log(format!("Migrating to orphaned_since master {orphan}"));
             self.become_replica(orphan);
         }
     }
 
     /// Whether this node is the one that goes.
-    fn is_spare(&self, mine: NodeId, groups: &[Vec<NodeId>]) -> bool {
+    fn is_migration_candidate(&self, mine: NodeId, groups: &[Vec<NodeId>]) -> bool {
         let most = groups.iter().map(Vec::len).max().unwrap_or(0);
         let own = self.working_replicas(mine).len();
         let largest = groups.iter().filter(|group| group.len() == most).flatten();

@@ -5,11 +5,11 @@
 
 use super::Cluster;
 use super::event::{Action, LinkId};
-use super::node::Health;
+use super::node::FailureState;
 use crate::flags::NodeFlags;
 use crate::id::NodeId;
 use crate::message::{
-    Body, Extensions, GossipEntry, GossipSection, Header, Kind, MessageFlags, write_packet,
+    Body, Extensions, GossipEntry, GossipSection, Header, MessageType, MessageFlags, write_packet,
 };
 
 /// At least so many nodes are gossiped about.
@@ -18,14 +18,14 @@ const GOSSIP_MIN: usize = 3;
 impl Cluster {
     pub(super) fn header(&self, forces_ack: bool) -> Header {
         let own = self.own();
-        let (_, spoken_for) = self.speaks_for();
+        let (_, represented) = self.represented_node();
         let flags = own.flags().without(NodeFlags::NOADDR).with(NodeFlags::MYSELF);
         Header {
             sender: self.me,
             current_epoch: self.current_epoch,
-            config_epoch: spoken_for.config_epoch,
+            config_epoch: represented.config_epoch,
             offset: self.paused_offset().unwrap_or(own.offset),
-            slots: spoken_for.slots.clone(),
+            slots: represented.slots.clone(),
             primary: own.primary(),
             ip: self.settings.ip,
             port: own.place.port,
@@ -36,18 +36,18 @@ impl Cluster {
             message: MessageFlags {
                 is_paused: self.paused_offset().is_some(),
                 forces_ack,
-                reads_extensions: true,
+                supports_extensions: true,
             },
         }
     }
 
     /// Sends PING, PONG or MEET; the receiver may be one that is not known.
-    pub(super) fn send_gossip(&mut self, link: LinkId, kind: Kind, to: Option<NodeId>) {
+    pub(super) fn send_gossip(&mut self, link: LinkId, kind: MessageType, to: Option<NodeId>) {
         let entries = match to {
             Some(id) => self.gossip_for(id),
             None => Vec::new(),
         };
-        let reads = to.is_some_and(|id| self.nodes[&id].reads_extensions);
+        let reads = to.is_some_and(|id| self.nodes[&id].supports_extensions);
         let own = self.own();
         let extensions = if reads {
             Extensions {
@@ -62,8 +62,8 @@ impl Cluster {
         };
         let gossip = GossipSection { entries, extensions, is_dropped: false };
         let body = match kind {
-            Kind::Meet => Body::Meet(gossip),
-            Kind::Pong => Body::Pong(gossip),
+            MessageType::Meet => Body::Meet(gossip),
+            MessageType::Pong => Body::Pong(gossip),
             _ => Body::Ping(gossip),
         };
         let bytes = write_packet(&self.header(false), &body);
@@ -75,7 +75,7 @@ impl Cluster {
         let Some(node) = self.nodes.get_mut(&id) else { return };
         let Some(outbound) = node.outbound.filter(|outbound| outbound.is_connected) else { return };
         node.ping_sent.get_or_insert(now);
-        self.send_gossip(outbound.link, Kind::Ping, Some(id));
+        self.send_gossip(outbound.link, MessageType::Ping, Some(id));
     }
 
     /// Sends something other than gossip over the link to a node, if it stands.
@@ -103,7 +103,7 @@ impl Cluster {
         for id in self.others() {
             let outbound = self.nodes[&id].outbound.filter(|outbound| outbound.is_connected);
             if let Some(outbound) = outbound {
-                self.send_gossip(outbound.link, Kind::Pong, Some(id));
+                self.send_gossip(outbound.link, MessageType::Pong, Some(id));
             }
         }
     }
@@ -120,19 +120,19 @@ impl Cluster {
             let id = ids[self.random.below(ids.len() as u64) as usize];
             let node = &self.nodes[&id];
             let is_known = node.outbound.is_some() || !node.slots.is_empty();
-            let is_told = node.place.ip.is_some() && node.health != Health::Suspected;
+            let is_told = node.place.ip.is_some() && node.health != FailureState::PFail;
             if is_known && is_told && !chosen.contains(&id) {
                 chosen.push(id);
             }
         }
-        let is_suspected = |id: &&NodeId| self.nodes[*id].health == Health::Suspected;
+        let is_suspected = |id: &&NodeId| self.nodes[*id].health == FailureState::PFail;
         chosen.extend(ids.iter().filter(is_suspected));
         chosen.iter().map(|id| self.gossip_entry(*id)).collect()
     }
 
     fn gossip_entry(&self, id: NodeId) -> GossipEntry {
         let node = &self.nodes[&id];
-        let seconds = |at| u32::try_from(self.on_the_wall(at) / 1000).unwrap_or(u32::MAX);
+        let seconds = |at| u32::try_from(self.to_wall_time(at) / 1000).unwrap_or(u32::MAX);
         GossipEntry {
             id,
             ping_sent: node.ping_sent.map_or(0, seconds),

@@ -4,7 +4,7 @@
 //! node that a slot has come to claims it under an epoch of its own, or others would not believe.
 
 use super::admin_error::AdminError;
-use super::event::SlotChange;
+use super::event::SetSlotAction;
 use super::{Cluster, Save};
 use crate::id::NodeId;
 use crate::nodes_file::OpenSlot;
@@ -15,7 +15,7 @@ impl Cluster {
     pub(super) fn set_slot(
         &mut self,
         slot: Slot,
-        change: SlotChange,
+        change: SetSlotAction,
         has_keys: bool,
     ) -> Result<(), AdminError> {
         if !self.is_primary() {
@@ -23,18 +23,18 @@ impl Cluster {
         }
         let is_mine = self.my_slots().contains(slot);
         match change {
-            SlotChange::Migrating(_) if !is_mine => return Err(AdminError::NotOwner(slot)),
-            SlotChange::Importing(_) if is_mine => return Err(AdminError::AlreadyOwner(slot)),
-            SlotChange::Migrating(id) => {
+            SetSlotAction::Migrating(_) if !is_mine => return Err(AdminError::NotOwner(slot)),
+            SetSlotAction::Importing(_) if is_mine => return Err(AdminError::AlreadyOwner(slot)),
+            SetSlotAction::Migrating(id) => {
                 self.check_target(id, AdminError::NoSuchPeer(id))?;
                 self.open.insert(slot, OpenSlot::Migrating(id));
             }
-            SlotChange::Importing(id) => {
+            SetSlotAction::Importing(id) => {
                 self.check_target(id, AdminError::NoSuchPeer(id))?;
                 self.open.insert(slot, OpenSlot::Importing(id));
             }
-            SlotChange::Stable => _ = self.open.remove(&slot),
-            SlotChange::Node(id) => {
+            SetSlotAction::Stable => _ = self.open.remove(&slot),
+            SetSlotAction::Node(id) => {
                 self.check_target(id, AdminError::UnknownNode(id))?;
                 if is_mine && id != self.me && has_keys {
                     return Err(AdminError::SlotHasKeys(slot));

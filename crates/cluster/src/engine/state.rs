@@ -4,7 +4,7 @@
 
 use super::Cluster;
 use super::event::Millis;
-use super::node::Health;
+use super::node::FailureState;
 use crate::slots::SLOTS;
 
 /// A primary that has begun serves no earlier than this: others may have moved on.
@@ -46,21 +46,21 @@ impl Cluster {
 
     /// Finds the state anew where something has changed.
     pub(super) fn update_state_if_changed(&mut self) {
-        if self.standing.is_touched {
+        if self.state.is_touched {
             self.update_state();
         }
     }
 
     /// Finds the state anew.
     pub(super) fn update_state(&mut self) {
-        self.standing.is_touched = false;
+        self.state.is_touched = false;
         let now = self.now();
-        let waits = !self.standing.is_ok && self.own().is_primary();
-        if waits && now.saturating_sub(self.standing.began) < FIRST_WAIT {
+        let waits = !self.state.is_ok && self.own().is_primary();
+        if waits && now.saturating_sub(self.state.began) < FIRST_WAIT {
             return;
         }
         let voting = self.nodes.values().filter(|node| node.is_voting());
-        let reachable = voting.filter(|node| node.health == Health::Fine).count();
+        let reachable = voting.filter(|node| node.health == FailureState::Reachable).count();
         let (quorum, _) = self.quorum();
         let mut is_ok = true;
         if self.settings.requires_full_coverage {
@@ -70,13 +70,13 @@ impl Cluster {
         }
         if reachable < quorum {
             is_ok = false;
-            self.standing.in_minority = Some(now);
+            self.state.in_minority = Some(now);
         }
         if is_ok && waits && self.is_too_early() {
             return;
         }
-        if is_ok != self.standing.is_ok {
-            self.standing.is_ok = is_ok;
+        if is_ok != self.state.is_ok {
+            self.state.is_ok = is_ok;
             self.generation += 1;
             let word = if is_ok { "ok" } else { "fail" };
             self.log(format!("Cluster state changed: {word}"));
@@ -85,6 +85,6 @@ impl Cluster {
 
     fn is_too_early(&self) -> bool {
         let wait = self.settings.node_timeout.clamp(REJOIN_MIN, REJOIN_MAX);
-        self.standing.in_minority.is_some_and(|at| self.now().saturating_sub(at) < wait)
+        self.state.in_minority.is_some_and(|at| self.now().saturating_sub(at) < wait)
     }
 }

@@ -4,24 +4,24 @@
 
 use std::fmt;
 
-use super::Kind;
+use super::MessageType;
 
 /// The stream cannot be followed any more: the link is to be closed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum StreamError {
+pub enum FramingError {
     /// Not a packet, or one that is shorter than its header.
     Signature,
     /// A packet that is longer than any of its type may be.
     TooLong,
 }
 
-impl fmt::Display for StreamError {
+impl fmt::Display for FramingError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Bad message length or signature received from Cluster bus.")
     }
 }
 
-impl std::error::Error for StreamError {}
+impl std::error::Error for FramingError {}
 
 /// The packet is passed over; the link stays.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,11 +31,11 @@ pub enum PacketError {
     /// A type that is not known.
     UnknownKind(u16),
     /// A type that has no light header.
-    NotLight(Kind),
+    NotLight(MessageType),
     /// The lengths within do not add up to that of the packet.
     Length {
         /// The type.
-        kind: Kind,
+        kind: MessageType,
         /// The length of the packet.
         found: u64,
         /// The length that its parts have.
@@ -44,32 +44,32 @@ pub enum PacketError {
     /// An extension whose length is no multiple of eight, or too small to be one.
     Padding {
         /// The type.
-        kind: Kind,
+        kind: MessageType,
         /// The length.
         length: u32,
     },
     /// An extension that ends behind the packet.
     ExtensionPastEnd {
         /// The type.
-        kind: Kind,
+        kind: MessageType,
         /// The length of the packet.
         total: u64,
     },
     /// More gossip than the packet has room for.
     GossipPastEnd {
         /// The type.
-        kind: Kind,
+        kind: MessageType,
         /// The number of entries.
         count: u16,
         /// The length of the packet.
         total: u64,
     },
     /// An id that is none.
-    Id(Kind),
+    Id(MessageType),
     /// A node that is both a primary and a replica, or neither.
-    Role(Kind),
+    Role(MessageType),
     /// An epoch that no cluster reaches.
-    Epoch(Kind),
+    Epoch(MessageType),
 }
 
 impl fmt::Display for PacketError {

@@ -6,7 +6,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-use super::{Kind, PacketError};
+use super::{MessageType, PacketError};
 use crate::id::{ID_LEN, NodeId, ShardId};
 
 const HOSTNAME: u16 = 0;
@@ -56,7 +56,7 @@ pub struct Extensions {
 impl Extensions {
     /// Reads `count` extensions of `bytes`, the last part of a packet of `total` bytes.
     pub(super) fn read(
-        kind: Kind,
+        kind: MessageType,
         total: u64,
         count: u16,
         bytes: &[u8],

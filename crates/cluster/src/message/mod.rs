@@ -4,7 +4,7 @@
 
 mod error;
 mod extension;
-mod frame;
+mod packet_reader;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -12,11 +12,11 @@ mod write;
 
 use std::net::IpAddr;
 
-pub use self::error::{PacketError, StreamError};
+pub use self::error::{PacketError, FramingError};
 pub use self::extension::Extensions;
 pub(crate) use self::extension::{is_hostname, is_word};
-pub use self::frame::{Arrival, FrameReader, Limits};
-pub use self::write::{write_light, write_packet};
+pub use self::packet_reader::{Arrival, PacketReader, Limits};
+pub use self::write::{write_light_packet, write_packet};
 use crate::flags::NodeFlags;
 use crate::id::NodeId;
 use crate::slots::SlotSet;
@@ -40,7 +40,7 @@ pub const EPOCH_MAX: u64 = 1 << 48;
 
 /// The type of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Kind {
+pub enum MessageType {
     /// Asks for a PONG, and gossips.
     Ping,
     /// Answers a PING or a MEET, or tells of a change.
@@ -65,24 +65,24 @@ pub enum Kind {
     PublishShard,
 }
 
-impl Kind {
+impl MessageType {
     /// All types, by their number on the bus.
-    pub const ALL: [Kind; 11] = [
-        Kind::Ping,
-        Kind::Pong,
-        Kind::Meet,
-        Kind::Fail,
-        Kind::Publish,
-        Kind::AuthRequest,
-        Kind::AuthAck,
-        Kind::Update,
-        Kind::ManualFailoverStart,
-        Kind::Module,
-        Kind::PublishShard,
+    pub const ALL: [MessageType; 11] = [
+        MessageType::Ping,
+        MessageType::Pong,
+        MessageType::Meet,
+        MessageType::Fail,
+        MessageType::Publish,
+        MessageType::AuthRequest,
+        MessageType::AuthAck,
+        MessageType::Update,
+        MessageType::ManualFailoverStart,
+        MessageType::Module,
+        MessageType::PublishShard,
     ];
 
-    fn from_number(number: u16) -> Option<Kind> {
-        Kind::ALL.get(usize::from(number)).copied()
+    fn from_number(number: u16) -> Option<MessageType> {
+        MessageType::ALL.get(usize::from(number)).copied()
     }
 
     fn number(self) -> u16 {
@@ -92,17 +92,17 @@ impl Kind {
     /// The name of the type, as CLUSTER INFO and the log have it.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Ping => "ping",
-            Kind::Pong => "pong",
-            Kind::Meet => "meet",
-            Kind::Fail => "fail",
-            Kind::Publish => "publish",
-            Kind::AuthRequest => "auth-req",
-            Kind::AuthAck => "auth-ack",
-            Kind::Update => "update",
-            Kind::ManualFailoverStart => "mfstart",
-            Kind::Module => "module",
-            Kind::PublishShard => "publishshard",
+            MessageType::Ping => "ping",
+            MessageType::Pong => "pong",
+            MessageType::Meet => "meet",
+            MessageType::Fail => "fail",
+            MessageType::Publish => "publish",
+            MessageType::AuthRequest => "auth-req",
+            MessageType::AuthAck => "auth-ack",
+            MessageType::Update => "update",
+            MessageType::ManualFailoverStart => "mfstart",
+            MessageType::Module => "module",
+            MessageType::PublishShard => "publishshard",
         }
     }
 }
@@ -115,7 +115,7 @@ pub struct MessageFlags {
     /// A vote is asked for though the primary is up.
     pub forces_ack: bool,
     /// The sender reads extensions.
-    pub reads_extensions: bool,
+    pub supports_extensions: bool,
 }
 
 /// What every node says of itself in every packet.
@@ -234,19 +234,19 @@ pub enum Body {
 
 impl Body {
     /// The type of the packet.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> MessageType {
         match self {
-            Body::Ping(_) => Kind::Ping,
-            Body::Pong(_) => Kind::Pong,
-            Body::Meet(_) => Kind::Meet,
-            Body::Fail(_) => Kind::Fail,
-            Body::Publish { .. } => Kind::Publish,
-            Body::PublishShard { .. } => Kind::PublishShard,
-            Body::AuthRequest => Kind::AuthRequest,
-            Body::AuthAck => Kind::AuthAck,
-            Body::Update { .. } => Kind::Update,
-            Body::ManualFailoverStart => Kind::ManualFailoverStart,
-            Body::Module { .. } => Kind::Module,
+            Body::Ping(_) => MessageType::Ping,
+            Body::Pong(_) => MessageType::Pong,
+            Body::Meet(_) => MessageType::Meet,
+            Body::Fail(_) => MessageType::Fail,
+            Body::Publish { .. } => MessageType::Publish,
+            Body::PublishShard { .. } => MessageType::PublishShard,
+            Body::AuthRequest => MessageType::AuthRequest,
+            Body::AuthAck => MessageType::AuthAck,
+            Body::Update { .. } => MessageType::Update,
+            Body::ManualFailoverStart => MessageType::ManualFailoverStart,
+            Body::Module { .. } => MessageType::Module,
         }
     }
 

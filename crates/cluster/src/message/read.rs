@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 use super::extension::Extensions;
 use super::{
-    Body, EPOCH_MAX, GOSSIP_LEN, GossipEntry, GossipSection, HEADER_LEN, Header, IP_LEN, Kind,
+    Body, EPOCH_MAX, GOSSIP_LEN, GossipEntry, GossipSection, HEADER_LEN, Header, IP_LEN, MessageType,
     LIGHT_BIT, LIGHT_HEADER_LEN, MessageFlags, Packet, PacketError, VERSION,
 };
 use crate::flags::NodeFlags;
@@ -50,7 +50,7 @@ impl<'a> Fields<'a> {
 
 /// What the header says of the packet, but not of its sender.
 struct Outline {
-    kind: Kind,
+    kind: MessageType,
     gossip: u16,
     extensions: u16,
 }
@@ -61,9 +61,9 @@ pub(super) fn packet(bytes: &[u8]) -> Result<Packet, PacketError> {
     let (outline, header) = header(head)?;
     let total = bytes.len() as u64;
     let body = match outline.kind {
-        Kind::Ping => Body::Ping(gossiping(&outline, &header, total, rest)?),
-        Kind::Pong => Body::Pong(gossiping(&outline, &header, total, rest)?),
-        Kind::Meet => Body::Meet(gossiping(&outline, &header, total, rest)?),
+        MessageType::Ping => Body::Ping(gossiping(&outline, &header, total, rest)?),
+        MessageType::Pong => Body::Pong(gossiping(&outline, &header, total, rest)?),
+        MessageType::Meet => Body::Meet(gossiping(&outline, &header, total, rest)?),
         kind => plain(kind, HEADER_LEN, rest)?,
     };
     Ok(Packet { header: Some(header), body })
@@ -79,9 +79,9 @@ pub(super) fn light(bytes: &[u8]) -> Result<Packet, PacketError> {
     }
     fields.bytes(2);
     let number = fields.u16() & !LIGHT_BIT;
-    let kind = Kind::from_number(number).ok_or(PacketError::UnknownKind(number))?;
+    let kind = MessageType::from_number(number).ok_or(PacketError::UnknownKind(number))?;
     match kind {
-        Kind::Publish | Kind::PublishShard | Kind::Module => {}
+        MessageType::Publish | MessageType::PublishShard | MessageType::Module => {}
         _ => return Err(PacketError::NotLight(kind)),
     }
     Ok(Packet { header: None, body: plain(kind, LIGHT_HEADER_LEN, rest)? })
@@ -95,7 +95,7 @@ fn header(head: &[u8]) -> Result<(Outline, Header), PacketError> {
     }
     let port = fields.u16();
     let number = fields.u16();
-    let kind = Kind::from_number(number).ok_or(PacketError::UnknownKind(number))?;
+    let kind = MessageType::from_number(number).ok_or(PacketError::UnknownKind(number))?;
     let gossip = fields.u16();
     let (current_epoch, config_epoch) = (fields.u64(), fields.u64());
     if current_epoch > EPOCH_MAX || config_epoch > EPOCH_MAX {
@@ -117,7 +117,7 @@ fn header(head: &[u8]) -> Result<(Outline, Header), PacketError> {
     let message = MessageFlags {
         is_paused: bits & 1 != 0,
         forces_ack: bits & 2 != 0,
-        reads_extensions: bits & 4 != 0,
+        supports_extensions: bits & 4 != 0,
     };
     let header = Header {
         sender,
@@ -156,7 +156,7 @@ fn gossiping(
     let Some((listed, rest)) = rest.split_at_checked(length) else {
         return Err(PacketError::GossipPastEnd { kind, count, total });
     };
-    let extensions = if header.message.reads_extensions { extensions } else { 0 };
+    let extensions = if header.message.supports_extensions { extensions } else { 0 };
     let extensions = Extensions::read(kind, total, extensions, rest)?;
     let entries: Option<Vec<GossipEntry>> = listed.chunks_exact(GOSSIP_LEN).map(entry).collect();
     let is_dropped = entries.is_none();
@@ -178,22 +178,22 @@ fn entry(bytes: &[u8]) -> Option<GossipEntry> {
 }
 
 /// Reads a body that has no gossip; `before` is the length of the header.
-fn plain(kind: Kind, before: usize, rest: &[u8]) -> Result<Body, PacketError> {
+fn plain(kind: MessageType, before: usize, rest: &[u8]) -> Result<Body, PacketError> {
     let found = (before + rest.len()) as u64;
     let wrong = |least: u64| PacketError::Length { kind, found, expected: before as u64 + least };
     let exactly = |length: u64| {
         if rest.len() as u64 == length { Ok(Fields(rest)) } else { Err(wrong(length)) }
     };
     match kind {
-        Kind::Ping | Kind::Pong | Kind::Meet => Err(wrong(0)),
-        Kind::AuthRequest => exactly(0).map(|_| Body::AuthRequest),
-        Kind::AuthAck => exactly(0).map(|_| Body::AuthAck),
-        Kind::ManualFailoverStart => exactly(0).map(|_| Body::ManualFailoverStart),
-        Kind::Fail => {
+        MessageType::Ping | MessageType::Pong | MessageType::Meet => Err(wrong(0)),
+        MessageType::AuthRequest => exactly(0).map(|_| Body::AuthRequest),
+        MessageType::AuthAck => exactly(0).map(|_| Body::AuthAck),
+        MessageType::ManualFailoverStart => exactly(0).map(|_| Body::ManualFailoverStart),
+        MessageType::Fail => {
             let id = NodeId::parse(exactly(ID_LEN as u64)?.0);
             id.map(Body::Fail).ok_or(PacketError::Id(kind))
         }
-        Kind::Update => {
+        MessageType::Update => {
             let mut fields = exactly((8 + ID_LEN + SET_LEN) as u64)?;
             let config_epoch = fields.u64();
             if config_epoch > EPOCH_MAX {
@@ -202,7 +202,7 @@ fn plain(kind: Kind, before: usize, rest: &[u8]) -> Result<Body, PacketError> {
             let owner = NodeId::parse(fields.bytes(ID_LEN)).ok_or(PacketError::Id(kind))?;
             Ok(Body::Update { config_epoch, owner, slots: SlotSet::from_wire(fields.0) })
         }
-        Kind::Publish | Kind::PublishShard => {
+        MessageType::Publish | MessageType::PublishShard => {
             let lengths = rest.first_chunk::<8>().ok_or_else(|| wrong(8))?;
             let mut fields = Fields(lengths);
             let (channel, message) = (u64::from(fields.u32()), u64::from(fields.u32()));
@@ -211,11 +211,11 @@ fn plain(kind: Kind, before: usize, rest: &[u8]) -> Result<Body, PacketError> {
             let (channel, message) = fields.0.split_at(channel as usize);
             let (channel, message) = (channel.to_vec(), message.to_vec());
             Ok(match kind {
-                Kind::Publish => Body::Publish { channel, message },
+                MessageType::Publish => Body::Publish { channel, message },
                 _ => Body::PublishShard { channel, message },
             })
         }
-        Kind::Module => {
+        MessageType::Module => {
             let head = rest.first_chunk::<13>().ok_or_else(|| wrong(13))?;
             let mut fields = Fields(head);
             let module = fields.array();

@@ -6,8 +6,8 @@ use base::Random;
 use proptest::prelude::{prop_assert_eq, proptest};
 
 use super::{
-    Arrival, Body, Extensions, FrameReader, GossipEntry, GossipSection, Header, Kind, Limits,
-    MessageFlags, Packet, PacketError, StreamError, write_light, write_packet,
+    Arrival, Body, Extensions, PacketReader, GossipEntry, GossipSection, Header, MessageType, Limits,
+    MessageFlags, Packet, PacketError, FramingError, write_light_packet, write_packet,
 };
 use crate::flags::NodeFlags;
 use crate::id::{NodeId, ShardId};
@@ -33,7 +33,7 @@ fn header() -> Header {
         bus_port: 16_379,
         flags: NodeFlags::PRIMARY.with(NodeFlags::MYSELF),
         is_down: true,
-        message: MessageFlags { reads_extensions: true, ..MessageFlags::default() },
+        message: MessageFlags { supports_extensions: true, ..MessageFlags::default() },
     }
 }
 
@@ -88,8 +88,8 @@ fn bodies() -> Vec<Body> {
     ]
 }
 
-fn read(bytes: &[u8]) -> Result<Arrival, StreamError> {
-    let mut reader = FrameReader::default();
+fn read(bytes: &[u8]) -> Result<Arrival, FramingError> {
+    let mut reader = PacketReader::default();
     reader.feed(bytes);
     reader.next(LIMITS).map(|arrival| arrival.expect("the packet is whole"))
 }
@@ -105,7 +105,7 @@ fn every_kind_comes_back_as_it_was_written() {
     for body in bodies {
         let packet = Box::new(Packet { header: Some(header()), body: body.clone() });
         assert_eq!(read(&written(&body)), Ok(Arrival::Packet(packet)), "{:?}", body.kind());
-        if let Some(light) = write_light(&body) {
+        if let Some(light) = write_light_packet(&body) {
             let packet = Box::new(Packet { header: None, body });
             assert_eq!(read(&light), Ok(Arrival::Packet(packet)));
         }
@@ -117,7 +117,7 @@ fn packets_have_the_lengths_and_places_of_the_protocol() {
     let lengths: Vec<usize> = bodies().iter().map(|body| written(body).len()).collect();
     assert_eq!(lengths[1], 2256);
     assert_eq!(lengths[3..], [2296, 2264 + 14, 2264 + 7, 2256, 2256, 4352, 2256, 2269 + 7]);
-    let light = write_light(&bodies()[4]).unwrap();
+    let light = write_light_packet(&bodies()[4]).unwrap();
     assert_eq!((light.len(), &light[..4]), (24 + 14, &b"RCmb"[..]));
     assert_eq!(light[12..14], [0x80, 4]);
     let bytes = written(&bodies()[0]);
@@ -136,7 +136,7 @@ fn packets_have_the_lengths_and_places_of_the_protocol() {
 #[test]
 fn bytes_may_come_one_by_one_and_many_at_once() {
     let stream: Vec<u8> = bodies().iter().flat_map(written).collect();
-    let (mut slow, mut fast) = (FrameReader::default(), FrameReader::default());
+    let (mut slow, mut fast) = (PacketReader::default(), PacketReader::default());
     let mut found = Vec::new();
     for byte in &stream {
         slow.feed(&[*byte]);
@@ -164,7 +164,7 @@ fn a_packet_that_lies_about_its_parts_is_passed_over() {
         changed
     };
     let total = ping.len() as u64;
-    let kind = Kind::Ping;
+    let kind = MessageType::Ping;
     assert_eq!(ignored(&with(8, &[0, 2])), PacketError::Version(2));
     assert_eq!(ignored(&with(12, &[0, 11])), PacketError::UnknownKind(11));
     let past_end = PacketError::GossipPastEnd { kind, count: 65_535, total };
@@ -187,11 +187,11 @@ fn a_packet_that_lies_about_its_parts_is_passed_over() {
     let mut publish = written(&bodies()[4]);
     publish[2256..2264].copy_from_slice(&[0xff, 0xff, 0xff, 0xff, 0, 0, 0, 1]);
     let expected = 2264 + u64::from(u32::MAX) + 1;
-    let length = PacketError::Length { kind: Kind::Publish, found: 2278, expected };
+    let length = PacketError::Length { kind: MessageType::Publish, found: 2278, expected };
     assert_eq!(ignored(&publish), length);
-    let mut light = write_light(&bodies()[4]).unwrap();
+    let mut light = write_light_packet(&bodies()[4]).unwrap();
     light[13] = 0;
-    assert_eq!(ignored(&light), PacketError::NotLight(Kind::Ping));
+    assert_eq!(ignored(&light), PacketError::NotLight(MessageType::Ping));
 }
 
 #[test]
@@ -206,16 +206,16 @@ fn gossip_about_what_is_no_node_is_dropped_as_a_whole() {
 
 #[test]
 fn a_stream_of_no_packets_or_of_endless_ones_is_given_up() {
-    assert_eq!(read(b"GET / HTTP/1.1\r\n\r\n"), Err(StreamError::Signature));
-    let mut reader = FrameReader::default();
+    assert_eq!(read(b"GET / HTTP/1.1\r\n\r\n"), Err(FramingError::Signature));
+    let mut reader = PacketReader::default();
     reader.feed(b"RX");
-    assert_eq!(reader.next(LIMITS), Err(StreamError::Signature));
+    assert_eq!(reader.next(LIMITS), Err(FramingError::Signature));
     for (length, kind, error) in [
-        (2255, 0, StreamError::Signature),
-        (u32::MAX, 0, StreamError::TooLong),
-        (u32::MAX, 4, StreamError::TooLong),
-        (1 << 20, 3, StreamError::TooLong),
-        (15, 0x8004, StreamError::Signature),
+        (2255, 0, FramingError::Signature),
+        (u32::MAX, 0, FramingError::TooLong),
+        (u32::MAX, 4, FramingError::TooLong),
+        (1 << 20, 3, FramingError::TooLong),
+        (15, 0x8004, FramingError::Signature),
     ] {
         let mut bytes = b"RCmb".to_vec();
         bytes.extend(u32::to_be_bytes(length));
@@ -239,7 +239,7 @@ fn the_fourth_extension_is_told_by_its_form() {
         let mut bytes = (data.len() as u32 + 8).to_be_bytes().to_vec();
         bytes.extend([0, 4, 0, 0]);
         bytes.extend(data);
-        let found = Extensions::read(Kind::Ping, 0, 1, &bytes).unwrap();
+        let found = Extensions::read(MessageType::Ping, 0, 1, &bytes).unwrap();
         assert_eq!(found.secret.is_some(), secret);
         assert_eq!(found.client_ipv4, ipv4.map(|ip| ip.parse().unwrap()));
     }
@@ -273,7 +273,7 @@ proptest! {
             let at = first + random.below((bytes.len() - first) as u64) as usize;
             bytes[at] = random.next_u64() as u8;
         }
-        let mut reader = FrameReader::default();
+        let mut reader = PacketReader::default();
         reader.feed(&bytes);
         if let Ok(Some(Arrival::Packet(packet))) = reader.next(LIMITS)
             && let Some(header) = &packet.header
@@ -284,7 +284,7 @@ proptest! {
                 gossip.is_dropped = false;
             }
             let mut header = header.clone();
-            header.message.reads_extensions = true;
+            header.message.supports_extensions = true;
             let again = read(&write_packet(&header, &body));
             let packet = Box::new(Packet { header: Some(header), body });
             prop_assert_eq!(again, Ok(Arrival::Packet(packet)));

@@ -35,7 +35,7 @@ pub fn write_packet(header: &Header, body: &Body) -> Vec<u8> {
     let message = header.message;
     let bits = u8::from(message.is_paused)
         | u8::from(message.forces_ack) << 1
-        | u8::from(message.reads_extensions) << 2;
+        | u8::from(message.supports_extensions) << 2;
     out.extend([u8::from(header.is_down), bits, 0, 0]);
     debug_assert_eq!(out.len(), HEADER_LEN);
     let extensions = put_body(body, usize::from(entries), &mut out);
@@ -44,7 +44,7 @@ pub fn write_packet(header: &Header, body: &Body) -> Vec<u8> {
 }
 
 /// The bytes of a packet under Valkey's light header; none if its type has no such header.
-pub fn write_light(body: &Body) -> Option<Vec<u8>> {
+pub fn write_light_packet(body: &Body) -> Option<Vec<u8>> {
     if !matches!(body, Body::Publish { .. } | Body::PublishShard { .. } | Body::Module { .. }) {
         return None;
     }

@@ -39,7 +39,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         ..WORKS
     },
     ConfigOption {
-        name: "accounts",
+        name: "usage-accounting",
         default: "no",
         doc: "Whether requests, their bytes, those of replies and the time of commands are counted \
               for each user and each database, for QUOTA, INFO quotas and /metrics; a quota does \
@@ -54,7 +54,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         doc: "What users may take: a name, then requests, bytes-in, bytes-out or \
               cpu-microseconds, then how much, as 1000 a second or 1000/60 in sixty seconds. \
               Several may follow, on one line or on several.",
-        cost: "As accounts; a user with a quota sends no requests that share locks.",
+        cost: "As usage-accounting; a user with a quota sends no requests that share locks.",
         ..WORKS
     },
     ConfigOption {
@@ -107,7 +107,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
 ];
 
 settings! {
-    ACCOUNTS: bool = "accounts";
+    USAGE_ACCOUNTING: bool = "usage-accounting";
     ACLFILE: Arc<[u8]> = "aclfile";
     ACLLOG_MAX_LEN: usize = "acllog-max-len";
     ACL_PUBSUB_DEFAULT: AclPubsubDefault = "acl-pubsub-default";

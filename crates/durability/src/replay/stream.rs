@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use base::time::{Moment, UnixMillis};
 use engine::clients::mailbox::PendingWakes;
 use engine::commit::accounting::{AppliedCommand, book_applied};
-use engine::table::command_table::CommandEntry;
+use engine::nodes_table::command_table::CommandEntry;
 use engine::transaction::engine::Engine;
 use keyspace::Lsn;
 use proto::{Args, RequestParser};

@@ -45,7 +45,7 @@ pub fn refuse(
 
 /// As `refuse`, for a caller that only wants to know: nothing is noted, and no client is cut off.
 /// What is said is not for clients.
-pub(crate) fn would_refuse(
+pub(crate) fn is_denied_quietly(
     server: &Shared,
     session: &Session,
     entry: &CommandEntry,
@@ -78,7 +78,7 @@ pub(crate) fn log_denial(
 
 /// Has the clients of users that were changed or removed look at what they may still do; `own` has
 /// changed them, and is answered first.
-pub fn users_changed(server: &Shared, users: &[Arc<User>], own: Option<ClientId>) {
+pub fn recheck_clients_of(server: &Shared, users: &[Arc<User>], own: Option<ClientId>) {
     let wakes = PendingWakes::default();
     for client in server.clients.all() {
         let is_of = |user: &Arc<User>| client.is_of_user(user.name());
@@ -101,7 +101,7 @@ pub fn users_changed(server: &Shared, users: &[Arc<User>], own: Option<ClientId>
 }
 
 /// Whether a client has to go: its user is gone, or may not hear any more what it listens to.
-pub fn must_leave(server: &Shared, session: &Session) -> bool {
+pub fn must_disconnect(server: &Shared, session: &Session) -> bool {
     let Some(user) = session.effective_user(server) else { return false };
     if user.is_deleted() {
         return true;
@@ -114,7 +114,7 @@ pub fn must_leave(server: &Shared, session: &Session) -> bool {
 }
 
 /// Whether a client's user may hear all that a request in its middle begins to listen to.
-pub fn may_listen(
+pub fn may_subscribe(
     server: &Shared,
     session: &Session,
     (entry, args): (&CommandEntry, Args<'_>),

@@ -19,7 +19,7 @@ use crate::clients::registry::client_flags;
 use crate::lane::Lane;
 use crate::limits::budget;
 use crate::limits::loading::LOADING;
-use crate::limits::routing::{SlotMap, TRYAGAIN};
+use crate::limits::slot_map::{SlotMap, TRYAGAIN};
 use crate::runtime::write_gate::WriteGate;
 use crate::session::{AclSubject, Request};
 use crate::session::{Session, Suspension};
@@ -56,7 +56,7 @@ pub(crate) fn admit(
 }
 
 /// What a user's rules say of a request.
-type Guard = fn(&Shared, &Session, &CommandEntry, Args<'_>) -> Option<Refusal>;
+type AclCheck = fn(&Shared, &Session, &CommandEntry, Args<'_>) -> Option<Refusal>;
 
 /// What a gate says of a command.
 type GateResult = Result<(), GateError>;
@@ -85,19 +85,19 @@ fn ask(
     session: &Session,
     entry: &CommandEntry,
     args: Args<'_>,
-    guard: Guard,
+    acl_check_of: AclCheck,
 ) -> Verdict {
-    verdict(pass(GateRequest { lane, session, entry, args, has_begun: false }, guard))
+    verdict(pass(GateRequest { lane, session, entry, args, has_begun: false }, acl_check_of))
 }
 
 /// The list of gates, in the order in which they are asked. A new gate is a line here, or in
 /// `pass_with_data` if requests of other fronts are to pass it, too.
 #[inline]
-fn pass(request: GateRequest<'_>, guard: Guard) -> GateResult {
+fn pass(request: GateRequest<'_>, acl_check_of: AclCheck) -> GateResult {
     let GateRequest { lane, session, entry, args, .. } = request;
     arity(request)?;
-    protection(request)?;
-    rights(request, guard)?;
+    protected_command(request)?;
+    acl(request, acl_check_of)?;
     route(request)?;
     subscriber(request)?;
     monitor(request)?;
@@ -119,10 +119,10 @@ fn pass_with_data(
     let GateRequest { lane, entry, .. } = request;
     loading(request)?;
     busy_script(request)?;
-    disk_and_memory(lane.shared, effective, entry.spec.role, room, declared)?;
-    stale(request)?;
+    misconf_and_oom(lane.shared, effective, entry.spec.role, room, declared)?;
+    stale_data(request)?;
     quotas(request)?;
-    write_gates(lane.shared, effective)?;
+    backpressure(lane.shared, effective)?;
     pause(lane, declared)
 }
 
@@ -136,7 +136,7 @@ fn arity(GateRequest { entry, args, .. }: GateRequest<'_>) -> GateResult {
 
 /// DEBUG and MODULE are for the clients that the configuration names.
 #[inline]
-fn protection(GateRequest { lane, session, entry, .. }: GateRequest<'_>) -> GateResult {
+fn protected_command(GateRequest { lane, session, entry, .. }: GateRequest<'_>) -> GateResult {
     if !entry.spec.flags.has(Flags::PROTECTED) {
         return Ok(());
     }
@@ -145,14 +145,14 @@ fn protection(GateRequest { lane, session, entry, .. }: GateRequest<'_>) -> Gate
 
 /// What the client's user may do.
 #[inline]
-fn rights(
+fn acl(
     GateRequest { lane, session, entry, args, .. }: GateRequest<'_>,
-    guard: Guard,
+    acl_check_of: AclCheck,
 ) -> GateResult {
     if session.may_do_everything() || entry.spec.flags.has(Flags::NO_AUTH) {
         return Ok(());
     }
-    let refusal = guard(lane.shared, session, entry, args);
+    let refusal = acl_check_of(lane.shared, session, entry, args);
     refusal.map_or(Ok(()), |refusal| Err(GateError::Refusal(refusal)))
 }
 
@@ -188,7 +188,7 @@ fn monitor(GateRequest { session, entry, .. }: GateRequest<'_>) -> GateResult {
 
 /// A replica without its primary may have nothing to show but what was.
 #[inline]
-fn stale(GateRequest { lane, session, entry, .. }: GateRequest<'_>) -> GateResult {
+fn stale_data(GateRequest { lane, session, entry, .. }: GateRequest<'_>) -> GateResult {
     match lane.shared.gates.replica_role.is_stale() && is_kept_from_stale(session, entry) {
         true => Err(GateError::Refusal(MASTERDOWN)),
         false => Ok(()),
@@ -220,7 +220,7 @@ fn busy_script(GateRequest { lane, entry, .. }: GateRequest<'_>) -> GateResult {
 
 /// A disk that fails, memory that is used up.
 #[inline]
-fn disk_and_memory(
+fn misconf_and_oom(
     server: &Shared,
     effective: Flags,
     role: Role,
@@ -238,7 +238,7 @@ fn disk_and_memory(
 #[inline]
 fn quotas(request: GateRequest<'_>) -> GateResult {
     let GateRequest { lane, session, entry, args, has_begun } = request;
-    if has_begun || !lane.shared.gates.quotas.are_limited() {
+    if has_begun || !lane.shared.gates.quotas.has_quotas() {
         return Ok(());
     }
     let refusal = quota::refuse(lane, session, Request { entry, args, database: session.database });
@@ -247,7 +247,7 @@ fn quotas(request: GateRequest<'_>) -> GateResult {
 
 /// What has no room for what writes would leave behind.
 #[inline]
-fn write_gates(server: &'static Shared, effective: Flags) -> GateResult {
+fn backpressure(server: &'static Shared, effective: Flags) -> GateResult {
     match closed_gate(server) {
         Some(gate) if may_write(effective) => Err(GateError::Wait(Suspension::Backpressure(gate))),
         _ => Ok(()),
@@ -323,7 +323,7 @@ fn refuse_misconf_or_oom(
 pub(crate) type FlagsOf<'a> = &'a dyn Fn(&CommandEntry, Args<'_>) -> Flags;
 
 /// Finds what any command says that it does, as the server's scripts have it now.
-pub(crate) fn declared_by(server: &Shared) -> impl Fn(&CommandEntry, Args<'_>) -> Flags {
+pub(crate) fn script_flags_of(server: &Shared) -> impl Fn(&CommandEntry, Args<'_>) -> Flags {
     move |entry, args| script_flags::declared_flags(server, entry, args)
 }
 
@@ -335,7 +335,7 @@ pub(crate) fn declared_by(server: &Shared) -> impl Fn(&CommandEntry, Args<'_>) -
 /// number of its arguments, its client's state), what cannot be while it has its locks (a load),
 /// and the patience of others with a script, which it had for as long as its own lasts. The gate
 /// of memory it passes: what it holds itself may be what is to be freed.
-pub struct Again<'a> {
+pub struct Readmission<'a> {
     pub(crate) server: &'static Shared,
     /// Whose it is.
     subject: Option<&'a Arc<AclSubject>>,
@@ -346,10 +346,10 @@ pub struct Again<'a> {
     effective: Flags,
     declared: Flags,
     /// Whether its session can begin it anew, so that it need not wait where it is.
-    pub(crate) may_be_put_off: bool,
+    pub(crate) may_be_deferred: bool,
 }
 
-impl<'a> Again<'a> {
+impl<'a> Readmission<'a> {
     /// For a command that waited: asks the same gates as before the wait.
     pub fn of_command(
         server: &'static Shared,
@@ -358,8 +358,8 @@ impl<'a> Again<'a> {
         routed: Option<u64>,
     ) -> Self {
         let flags = request.entry.spec.flags;
-        let may_be_put_off = true;
-        Self { server, subject, request, routed, effective: flags, declared: flags, may_be_put_off }
+        let may_be_deferred = true;
+        Self { server, subject, request, routed, effective: flags, declared: flags, may_be_deferred }
     }
 
     /// For a program that is a command, or whose commands are queued: `queued` says what they do,
@@ -368,17 +368,17 @@ impl<'a> Again<'a> {
         server: &'static Shared,
         subject: Option<&'a Arc<AclSubject>>,
         request: Request<'a>,
-        (routed, may_be_put_off): (u64, bool),
+        (routed, may_be_deferred): (u64, bool),
         queued: impl FnOnce(FlagsOf<'_>) -> Option<(Flags, Flags)>,
     ) -> Self {
-        let of = declared_by(server);
+        let of = script_flags_of(server);
         let Request { entry, args, .. } = request;
         let (effective, declared) = match queued(&of) {
             Some((effective, declared)) => (entry.spec.flags.and(effective), declared),
             None => (entry.spec.flags, of(entry, args)),
         };
         let routed = Some(routed);
-        Self { server, subject, request, routed, effective, declared, may_be_put_off }
+        Self { server, subject, request, routed, effective, declared, may_be_deferred }
     }
 
     /// Whether it is not to begin now. An error says that it is not to begin at all. Asked while it
@@ -388,7 +388,7 @@ impl<'a> Again<'a> {
         let flags = request.entry.spec.flags;
         if self.routed.is_some_and(|version| version != server.gates.routing.version()) {
             // The gates know the way; what cannot go back to them is not let in.
-            return if self.may_be_put_off { Ok(true) } else { Err(TRYAGAIN) };
+            return if self.may_be_deferred { Ok(true) } else { Err(TRYAGAIN) };
         }
         if server.gates.loading.is_on() && !flags.has(Flags::LOADING)
             || server.gates.loading.is_beside() && flags.has(Flags::NO_ASYNC_LOADING)
@@ -426,19 +426,19 @@ impl<'a> Again<'a> {
 /// that cares leaves `before` out. What is denied is not noted: the caller asks `admit` then. Of a
 /// client with a quota, requests go one by one, each behind what was booked.
 #[inline]
-pub(crate) fn admits_behind(
+pub(crate) fn admits_batched(
     lane: &Lane,
     session: &Session,
     before: Option<&CommandEntry>,
     entry: &CommandEntry,
     args: Args<'_>,
 ) -> bool {
-    if lane.shared.gates.quotas.are_limited() && quota::is_limited(lane, session) {
+    if lane.shared.gates.quotas.has_quotas() && quota::is_limited(lane, session) {
         return false;
     }
     let is_alike = before.is_some_and(|it| std::ptr::eq(it, entry));
     if !is_alike || !session.may_do_everything() || lane.shared.gates.routing.is_on() {
-        let verdict = ask(lane, session, entry, args, acl_check::would_refuse);
+        let verdict = ask(lane, session, entry, args, acl_check::is_denied_quietly);
         return matches!(verdict, Verdict::Admitted);
     }
     let (spec, flags) = (entry.spec, entry.spec.flags);
@@ -499,7 +499,7 @@ pub(crate) fn effective_flags(session: &Session, entry: &CommandEntry) -> Flags 
 /// As `effective_flags`, with what scripts and functions say that they do.
 #[cold]
 fn declared_flags(lane: &Lane, session: &Session, entry: &CommandEntry, args: Args<'_>) -> Flags {
-    let of = declared_by(lane.shared);
+    let of = script_flags_of(lane.shared);
     match &session.multi {
         Some(multi) if entry.spec.role == Role::Exec => multi.flags_by(of),
         _ => of(entry, args),

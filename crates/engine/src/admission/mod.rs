@@ -4,7 +4,7 @@
 
 pub mod acl_check;
 pub mod gates;
-pub mod login;
+pub mod password;
 pub(crate) mod quota;
 pub mod redirection;
 pub mod script_flags;

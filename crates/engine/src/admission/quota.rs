@@ -60,16 +60,16 @@ fn refuse_rate(lane: &Lane, session: &Session) -> Option<Refusal> {
     let (server, now_us) = (lane.shared, lane.ticked_us());
     session.with_accounts(server, |accounts| {
         if let Some(account) = accounts.user()
-            && let Some(used_up) = account.used_up(now_us)
+            && let Some(exhausted) = account.exhausted(now_us)
         {
             account.note_refusal();
             let user = session.effective_user(server)?;
-            return Some(rate_refusal(used_up, &format!("user {}", quote(user.name()))));
+            return Some(rate_refusal(exhausted, &format!("user {}", quote(user.name()))));
         }
         let account = accounts.database()?;
-        let used_up = account.used_up(now_us)?;
+        let exhausted = account.exhausted(now_us)?;
         account.note_refusal();
-        Some(rate_refusal(used_up, &format!("database {}", session.database)))
+        Some(rate_refusal(exhausted, &format!("database {}", session.database)))
     })
 }
 

@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 
 use crate::clients::registry::client_flags;
 use crate::lane::Lane;
-use crate::limits::routing::{RouteQuery, SlotAccess, SlotMap};
+use crate::limits::slot_map::{SlotQuery, SlotAccess, SlotMap};
 use crate::session::Session;
 use crate::shared::Shared;
 use crate::table::command_table::CommandEntry;
@@ -49,17 +49,17 @@ impl RoutedRequest<'_> {
         }
     }
 
-    fn query(self, slot: PartitionIndex) -> RouteQuery {
+    fn query(self, slot: PartitionIndex) -> SlotQuery {
         let Self { session, entry, flags, .. } = self;
         let (client, access) = (&session.client, slot_access(session));
-        RouteQuery {
+        SlotQuery {
             slot,
             writes: flags.has(Flags::WRITE),
             is_channel: entry.spec.group == Group::PubSub,
-            asks: access.is_asking || entry.spec.flags.has(Flags::ASKING),
+            is_asking: access.is_asking || entry.spec.flags.has(Flags::ASKING),
             brings: session.brings(slot),
-            reads_here: access.is_readonly,
-            migrates: entry.spec.role == Role::Migrate,
+            is_readonly: access.is_readonly,
+            is_migrate: entry.spec.role == Role::Migrate,
             is_encrypted: client.live.tls_minor.load(Ordering::Relaxed) > 0,
         }
     }
@@ -124,7 +124,7 @@ impl RoutedRequest<'_> {
 
 /// Keys of a slot on the move.
 pub(crate) struct OpenSlotKeys {
-    query: RouteQuery,
+    query: SlotQuery,
     keys: Vec<Box<[u8]>>,
     /// Whether they come with keys of other slots.
     are_of_several: bool,
@@ -173,7 +173,7 @@ pub(crate) struct CalledSlots {
 /// Keys of a slot on the move are looked for under their locks: where the script has not got these,
 /// it is to begin again with them.
 #[cold]
-pub(crate) fn refuse_called(
+pub(crate) fn refuse_script_call(
     server: &Shared,
     slots: &mut CalledSlots,
     tx: &mut Tx,
@@ -204,15 +204,15 @@ pub(crate) fn refuse_called(
     let SlotAccess { is_asking, is_readonly } = slots.access;
     let own_differ = by_slot.len() > 1;
     for (slot, count) in by_slot {
-        let query = RouteQuery {
+        let query = SlotQuery {
             slot,
             writes: entry.spec.flags.has(Flags::WRITE),
             is_channel: entry.spec.group == Group::PubSub,
-            asks: is_asking,
-            reads_here: is_readonly,
-            ..RouteQuery::default()
+            is_asking,
+            is_readonly,
+            ..SlotQuery::default()
         };
-        if let Some(refusal) = routes.refuse_called(query, count) {
+        if let Some(refusal) = routes.refuse_script_call(query, count) {
             return Err(refusal);
         }
     }

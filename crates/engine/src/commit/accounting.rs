@@ -22,7 +22,7 @@ use crate::table::command_table::{CommandEntry, Run};
 /// Books a command that this worker has just run, whose reply begins where the output's length was
 /// `length`.
 #[inline]
-pub(crate) fn book(
+pub(crate) fn charge(
     lane: &Lane,
     session: &Session,
     entry: &'static CommandEntry,
@@ -65,7 +65,7 @@ pub(crate) fn book_in_words(
 
 /// Books a command that ended in this step with `book`, unless it is still to end.
 #[inline]
-pub(crate) fn book_step(lane: &Lane, session: &Session, step: &mut Step, book: impl FnOnce()) {
+pub(crate) fn charge_step(lane: &Lane, session: &Session, step: &mut Step, book: impl FnOnce()) {
     match step {
         Step::Postpone(_) => {}
         // What has a result to come is booked with that.
@@ -144,7 +144,7 @@ pub fn account(
 /// client sent, whatever runs in it.
 #[inline]
 pub fn bill(lane: &Lane, session: &Session, request_bytes: usize, reply_bytes: u64, micros: u64) {
-    if lane.shared.gates.quotas.are_booked() {
+    if lane.shared.gates.quotas.is_accounting_on() {
         bill_accounts(lane, session, &[1, request_bytes as u64, reply_bytes, micros]);
     }
 }
@@ -153,7 +153,7 @@ pub fn bill(lane: &Lane, session: &Session, request_bytes: usize, reply_bytes: u
 fn bill_accounts(lane: &Lane, session: &Session, usage: &Usage) {
     let now_us = lane.ticked_us();
     session.with_accounts(lane.shared, |accounts| {
-        accounts.all().for_each(|account| account.book(lane.number, usage, now_us));
+        accounts.all().for_each(|account| account.charge(lane.number, usage, now_us));
     });
 }
 

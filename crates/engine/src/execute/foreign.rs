@@ -19,7 +19,7 @@ use crate::admission::gates::{self, Verdict};
 use crate::commit::accounting::{book_in_words, book_step};
 use crate::commit::handler::{self, CommandBody, Outcome};
 use crate::lane::Lane;
-use crate::limits::routing::{RouteQuery, SlotMap, TRYAGAIN};
+use crate::limits::slot_map::{SlotQuery, SlotMap, TRYAGAIN};
 use crate::runtime::failpoint;
 use crate::session::{
     Grant, RequestAttempt, Session, Step, Steps, Stepwise, Suspension, tx_options,
@@ -162,7 +162,7 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
         let (writes, mut refusal) = (self.entry.spec.flags.has(Flags::WRITE), None);
         self.body.visit_keys(|key, _| {
             let slot = self.lane.shared.keyspace.locate(key).partition();
-            let query = RouteQuery { slot, writes, ..RouteQuery::default() };
+            let query = SlotQuery { slot, writes, ..SlotQuery::default() };
             refusal = refusal
                 .take()
                 .or_else(|| routes.refuse(query))

@@ -98,7 +98,7 @@ impl<'a> LockBatch<'a> {
             let is_alike = request.entry.counts_keys == are_programs;
             let BatchedRequest { args, entry, .. } = *request;
             let before = before.replace(entry);
-            let is_admitted = gates::admits_behind(lane, session, before, entry, args);
+            let is_admitted = gates::admits_batched(lane, session, before, entry, args);
             if !is_alike || !is_admitted || looks_heavy(args) || is_long(args) {
                 break;
             }

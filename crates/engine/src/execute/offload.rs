@@ -109,7 +109,7 @@ impl Transaction {
         let watch = WorkTimer::start(work.server.keyspace.clock());
         let request = Request { entry: work.entry, args: args.as_args(), database: tx.database() };
         let (server, subject) = (work.server, subject.as_ref());
-        let gates = gates::Again::of_command(server, subject, request, Some(routed));
+        let gates = gates::Readmission::of_command(server, subject, request, Some(routed));
         let (mut failed, mut seen, mut waits, wakes) =
             (false, Seen::default(), None, PendingWakes::default());
         let entry = work.entry;
@@ -173,7 +173,7 @@ fn again(
     round: u32,
     pass: &mut Option<HeavyPass>,
     running: &mut RunningGuard,
-    gates: &gates::Again<'_>,
+    gates: &gates::Readmission<'_>,
     mut are_wanted: impl FnMut() -> bool,
 ) -> Result<Tx, Barred> {
     let (options, keyspace) = (tx.options(), tx.keyspace());
@@ -219,11 +219,11 @@ fn again(
 /// world may pass meanwhile. What its session can begin anew gives back its thread, too.
 #[cold]
 fn await_leave(
-    gates: &gates::Again<'_>,
+    gates: &gates::Readmission<'_>,
     acquisition: Acquisition,
     pass: Option<&mut HeavyPass>,
 ) -> Result<Acquisition, Barred> {
-    if gates.may_be_put_off {
+    if gates.may_be_deferred {
         return Err(Barred::PutOff);
     }
     let (server, keyspace) = (gates.server, gates.server.keyspace);

@@ -7,7 +7,7 @@ use keyspace::Refusal;
 use proto::{Output, Reply, Resp};
 
 use crate::lane::Lane;
-use crate::limits::routing::is_redirection;
+use crate::limits::slot_map::is_redirection;
 use crate::session::Session;
 use crate::session::aborted;
 use crate::shared::Shared;

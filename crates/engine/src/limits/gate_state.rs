@@ -9,7 +9,7 @@ use crate::limits::long_running::LongRunning;
 use crate::limits::pause::Pause;
 use crate::limits::quotas::Quotas;
 use crate::limits::replica_role::ReplicaRole;
-use crate::limits::routing::Routing;
+use crate::limits::slot_map::SlotRouting;
 use crate::limits::write_refusals::WriteRefusals;
 use crate::runtime::shutdown_request::ShutdownRequest;
 use crate::runtime::write_gate::WriteGate;
@@ -27,7 +27,7 @@ pub struct GateState {
     /// Whether this is a replica; `keyspace_settings::set_replica` changes it.
     pub replica_role: ReplicaRole,
     /// Which node of a cluster serves what; no cluster without a table.
-    pub routing: Routing,
+    pub routing: SlotRouting,
     /// Whether data are being loaded, and how far that is.
     pub loading: Loading,
     /// Whether the process is about to end.
@@ -46,7 +46,7 @@ impl GateState {
             pause: Pause::new(keyspace),
             quotas: Quotas::default(),
             replica_role: ReplicaRole::default(),
-            routing: Routing::default(),
+            routing: SlotRouting::default(),
             loading: Loading::default(),
             shutdown_request: ShutdownRequest::default(),
             snapshot_gate: WriteGate::default(),

@@ -5,7 +5,7 @@
 
 use std::sync::Mutex;
 
-use keyspace::{BigBy, Keyspace, Tx, TxOptions, elements, usage};
+use keyspace::{BigKeyMetric, Keyspace, Tx, TxOptions, elements, usage};
 
 use crate::runtime::background::BackgroundAccess;
 
@@ -32,12 +32,12 @@ pub struct BigKeyReports {
 
 impl BigKeyReports {
     /// The biggest keys, the biggest first, as they were found last.
-    pub fn latest(&self, by: BigBy) -> Vec<BigKey> {
+    pub fn latest(&self, by: BigKeyMetric) -> Vec<BigKey> {
         self.latest[by as usize].lock().expect("no critical section here panics").clone()
     }
 
     /// Looks at the keys that may be the biggest, on a background thread of this lane.
-    pub fn look(&self, keyspace: &'static Keyspace, lane: usize, by: BigBy) -> Vec<BigKey> {
+    pub fn look(&self, keyspace: &'static Keyspace, lane: usize, by: BigKeyMetric) -> Vec<BigKey> {
         let mut access = BackgroundAccess::wait(keyspace);
         let mut found = Vec::new();
         for (database, key) in keyspace.big_key_candidates(by) {
@@ -64,9 +64,9 @@ impl BigKeyReports {
     }
 }
 
-fn size_by(big: &BigKey, by: BigBy) -> u64 {
+fn size_by(big: &BigKey, by: BigKeyMetric) -> u64 {
     match by {
-        BigBy::Memory => big.bytes,
-        BigBy::Elements => big.elements.unwrap_or(0),
+        BigKeyMetric::Memory => big.bytes,
+        BigKeyMetric::Elements => big.elements.unwrap_or(0),
     }
 }

@@ -77,8 +77,8 @@ impl PrefixRule {
 }
 
 /// Goes through all keys, on a background thread of this lane.
-pub fn survey(keyspace: &'static Keyspace, lane: usize, rule: &PrefixRule) -> PrefixStats {
-    let mut tally = Tally::default();
+pub fn scan_prefixes(keyspace: &'static Keyspace, lane: usize, rule: &PrefixRule) -> PrefixStats {
+    let mut tally = PrefixCounts::default();
     let mut access = BackgroundAccess::wait(keyspace);
     for partition in 0..PARTITIONS as PartitionIndex {
         for database in 0..keyspace.database_count() {
@@ -96,17 +96,17 @@ pub fn survey(keyspace: &'static Keyspace, lane: usize, rule: &PrefixRule) -> Pr
             }
         }
     }
-    tally.survey(keyspace.clock().now_ms())
+    tally.stats(keyspace.clock().now_ms())
 }
 
 #[derive(Default)]
-struct Tally {
+struct PrefixCounts {
     prefixes: HashMap<Box<[u8]>, KeyTotals>,
     without: KeyTotals,
     others: KeyTotals,
 }
 
-impl Tally {
+impl PrefixCounts {
     fn count(&mut self, prefix: Option<&[u8]>, bytes: u64) {
         let totals = match prefix {
             None => &mut self.without,
@@ -121,7 +121,7 @@ impl Tally {
         totals.bytes += bytes;
     }
 
-    fn survey(self, ended_ms: UnixMillis) -> PrefixStats {
+    fn stats(self, ended_ms: UnixMillis) -> PrefixStats {
         let Self { prefixes, without, others } = self;
         let mut prefixes: Vec<_> = prefixes.into_iter().collect();
         prefixes.sort_unstable_by(|(one, of_one), (other, of_other)| {
@@ -133,7 +133,7 @@ impl Tally {
 
 #[cfg(test)]
 mod tests {
-    use super::{KeyTotals, PREFIXES_MOST, PrefixRule, Tally};
+    use super::{KeyTotals, PREFIXES_MOST, PrefixRule, PrefixCounts};
 
     #[test]
     fn a_prefix_ends_at_the_first_colon_unless_some_are_declared() {
@@ -157,16 +157,16 @@ mod tests {
 
     #[test]
     fn keys_beyond_so_many_prefixes_are_counted_together() {
-        let mut tally = Tally::default();
+        let mut tally = PrefixCounts::default();
         for number in 0..PREFIXES_MOST + 5 {
             tally.count(Some(format!("{number}:").as_bytes()), 1);
         }
         tally.count(Some(b"7:"), 100);
         tally.count(None, 3);
-        let survey = tally.survey(9);
-        assert_eq!(survey.prefixes.len(), PREFIXES_MOST);
-        assert_eq!(survey.prefixes[0], (b"7:"[..].into(), KeyTotals { keys: 2, bytes: 101 }));
-        assert_eq!(survey.others, KeyTotals { keys: 5, bytes: 5 });
-        assert_eq!(survey.without, KeyTotals { keys: 1, bytes: 3 });
+        let stats = tally.stats(9);
+        assert_eq!(stats.prefixes.len(), PREFIXES_MOST);
+        assert_eq!(stats.prefixes[0], (b"7:"[..].into(), KeyTotals { keys: 2, bytes: 101 }));
+        assert_eq!(stats.others, KeyTotals { keys: 5, bytes: 5 });
+        assert_eq!(stats.without, KeyTotals { keys: 1, bytes: 3 });
     }
 }

@@ -25,7 +25,7 @@ impl KeyStatistics {
     }
 
     /// The keys were counted.
-    pub fn keep(&self, survey: PrefixStats) {
-        *self.latest_prefix_stats.lock().expect("no critical section here panics") = survey;
+    pub fn keep(&self, stats: PrefixStats) {
+        *self.latest_prefix_stats.lock().expect("no critical section here panics") = stats;
     }
 }

@@ -13,32 +13,32 @@ use std::sync::{Mutex, MutexGuard};
 use super::stats::{CallStats, bucket_limit};
 
 /// A window has at least so many calls, so the measure is that of no single one.
-const CALLS_LEAST: u64 = 100;
+const WINDOW_CALLS_MIN: u64 = 100;
 
 /// From so many windows the best is learned before anything strays from it.
-const WINDOWS_LEAST: u32 = 6;
+const WARMUP_WINDOWS: u32 = 6;
 
 /// A command strays that takes so many times its best,
-const TIMES: f64 = 4.0;
+const REGRESSION_FACTOR: f64 = 4.0;
 
 /// and so many microseconds more: what is less is noise of the machine.
-const MORE_US: f64 = 200.0;
+const REGRESSION_MIN_US: f64 = 200.0;
 
 /// A command that strayed is itself again below so many times its best.
-const TIMES_AGAIN: f64 = 2.0;
+const RECOVERY_FACTOR: f64 = 2.0;
 
 /// Which part of the way to the present the best goes in each window.
-const FORGETTING: f64 = 0.01;
+const DECAY: f64 = 0.01;
 
 /// What is known of all commands.
 #[derive(Default)]
 pub struct LatencyBaselines {
-    commands: Mutex<BTreeMap<usize, Baseline>>,
+    commands: Mutex<BTreeMap<usize, LatencyBaseline>>,
 }
 
 /// What is known of one command.
 #[derive(Clone, Debug, Default)]
-struct Baseline {
+struct LatencyBaseline {
     /// The durations that were counted when the present window began.
     counted: Vec<u64>,
     windows: u32,
@@ -49,35 +49,35 @@ struct Baseline {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct BaselineFigures {
     /// What 99 of 100 calls took at most in the latest window, in microseconds.
-    pub latest_us: f64,
+    pub p99_us: f64,
     /// The best of that.
-    pub best_us: f64,
+    pub best_p99_us: f64,
     /// Whether it strays now.
-    pub is_straying: bool,
+    pub is_regressed: bool,
     /// How often it began to.
-    pub strays: u64,
+    pub regressions: u64,
 }
 
 /// What became of a command in a window that is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turning {
+pub enum BaselineChange {
     /// The command strays from now on.
-    Strays,
+    Regressed,
     /// The command is itself again.
-    Recovers,
+    Recovered,
 }
 
 impl LatencyBaselines {
     /// Looks at what a command's calls took by now; what became of it if that is another than
     /// before.
-    pub fn look(&self, command: usize, stats: &CallStats) -> Option<Turning> {
-        self.commands().entry(command).or_default().look(&stats.histogram)
+    pub fn observe(&self, command: usize, stats: &CallStats) -> Option<BaselineChange> {
+        self.commands().entry(command).or_default().observe(&stats.histogram)
     }
 
     /// The commands of which enough is known, by their ids.
     pub fn figures(&self) -> Vec<(usize, BaselineFigures)> {
         let commands = self.commands();
-        let learned = commands.iter().filter(|(_, baseline)| baseline.windows >= WINDOWS_LEAST);
+        let learned = commands.iter().filter(|(_, baseline)| baseline.windows >= WARMUP_WINDOWS);
         learned.map(|(command, baseline)| (*command, baseline.figures)).collect()
     }
 
@@ -86,13 +86,13 @@ impl LatencyBaselines {
         self.commands().get(&command).map(|baseline| baseline.figures)
     }
 
-    fn commands(&self) -> MutexGuard<'_, BTreeMap<usize, Baseline>> {
+    fn commands(&self) -> MutexGuard<'_, BTreeMap<usize, LatencyBaseline>> {
         self.commands.lock().expect("no critical section here panics")
     }
 }
 
-impl Baseline {
-    fn look(&mut self, counted: &[u64]) -> Option<Turning> {
+impl LatencyBaseline {
+    fn observe(&mut self, counted: &[u64]) -> Option<BaselineChange> {
         let before = |bucket: usize| self.counted.get(bucket).copied().unwrap_or(0);
         // The statistics were reset meanwhile.
         if counted.iter().enumerate().any(|(bucket, count)| *count < before(bucket)) {
@@ -102,42 +102,42 @@ impl Baseline {
         let window = counted.iter().enumerate().map(|(bucket, count)| count - before(bucket));
         let window: Vec<u64> = window.collect();
         let calls: u64 = window.iter().sum();
-        if calls < CALLS_LEAST {
+        if calls < WINDOW_CALLS_MIN {
             return None;
         }
         self.counted = counted.to_vec();
-        self.end_window(tail_us(&window, calls))
+        self.end_window(percentile_us(&window, calls))
     }
 
-    fn end_window(&mut self, latest_us: f64) -> Option<Turning> {
+    fn end_window(&mut self, p99_us: f64) -> Option<BaselineChange> {
         let figures = &mut self.figures;
-        figures.latest_us = latest_us;
+        figures.p99_us = p99_us;
         self.windows = self.windows.saturating_add(1);
-        let best_us = figures.best_us;
-        figures.best_us = match latest_us < best_us || self.windows == 1 {
-            true => latest_us,
-            false => best_us + (latest_us - best_us) * FORGETTING,
+        let best_p99_us = figures.best_p99_us;
+        figures.best_p99_us = match p99_us < best_p99_us || self.windows == 1 {
+            true => p99_us,
+            false => best_p99_us + (p99_us - best_p99_us) * DECAY,
         };
-        if self.windows <= WINDOWS_LEAST {
+        if self.windows <= WARMUP_WINDOWS {
             return None;
         }
-        let strays = latest_us > best_us * TIMES && latest_us > best_us + MORE_US;
-        if strays && !figures.is_straying {
-            figures.is_straying = true;
-            figures.strays += 1;
-            return Some(Turning::Strays);
+        let regressions = p99_us > best_p99_us * REGRESSION_FACTOR && p99_us > best_p99_us + REGRESSION_MIN_US;
+        if regressions && !figures.is_regressed {
+            figures.is_regressed = true;
+            figures.regressions += 1;
+            return Some(BaselineChange::Regressed);
         }
-        let recovers = latest_us < best_us * TIMES_AGAIN || latest_us < best_us + MORE_US;
-        if recovers && figures.is_straying {
-            figures.is_straying = false;
-            return Some(Turning::Recovers);
+        let recovers = p99_us < best_p99_us * RECOVERY_FACTOR || p99_us < best_p99_us + REGRESSION_MIN_US;
+        if recovers && figures.is_regressed {
+            figures.is_regressed = false;
+            return Some(BaselineChange::Recovered);
         }
         None
     }
 }
 
 /// What 99 of 100 calls took at most.
-fn tail_us(window: &[u64], calls: u64) -> f64 {
+fn percentile_us(window: &[u64], calls: u64) -> f64 {
     let wanted = calls - calls / 100;
     let mut seen = 0;
     let reaches = |count: &u64| {
@@ -149,7 +149,7 @@ fn tail_us(window: &[u64], calls: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Baseline, Turning, WINDOWS_LEAST};
+    use super::{LatencyBaseline, BaselineChange, WARMUP_WINDOWS};
 
     /// The bucket of durations of 4, 64 and 1024 microseconds.
     const BRIEF: usize = 4;
@@ -157,24 +157,24 @@ mod tests {
     const VERY_LONG: usize = 36;
 
     struct Command {
-        baseline: Baseline,
+        baseline: LatencyBaseline,
         counted: Vec<u64>,
     }
 
     impl Command {
         fn new() -> Self {
-            Self { baseline: Baseline::default(), counted: vec![0; 64] }
+            Self { baseline: LatencyBaseline::default(), counted: vec![0; 64] }
         }
 
-        fn call(&mut self, bucket: usize, times: u64) -> Option<Turning> {
+        fn call(&mut self, bucket: usize, times: u64) -> Option<BaselineChange> {
             self.counted[bucket] += times;
-            self.baseline.look(&self.counted)
+            self.baseline.observe(&self.counted)
         }
 
         /// One that has learned how brief it can be.
         fn learned() -> Self {
             let mut command = Self::new();
-            for _ in 0..WINDOWS_LEAST {
+            for _ in 0..WARMUP_WINDOWS {
                 assert_eq!(command.call(BRIEF, 100), None);
             }
             command
@@ -184,12 +184,12 @@ mod tests {
     #[test]
     fn a_command_that_strays_is_told_once_and_again_when_it_recovers() {
         let mut command = Command::learned();
-        assert_eq!(command.call(VERY_LONG, 100), Some(Turning::Strays));
+        assert_eq!(command.call(VERY_LONG, 100), Some(BaselineChange::Regressed));
         assert_eq!(command.call(VERY_LONG, 100), None);
-        assert_eq!(command.call(BRIEF, 100), Some(Turning::Recovers));
+        assert_eq!(command.call(BRIEF, 100), Some(BaselineChange::Recovered));
         assert_eq!(command.call(BRIEF, 100), None);
-        assert_eq!(command.call(VERY_LONG, 100), Some(Turning::Strays));
-        assert_eq!(command.baseline.figures.strays, 2);
+        assert_eq!(command.call(VERY_LONG, 100), Some(BaselineChange::Regressed));
+        assert_eq!(command.baseline.figures.regressions, 2);
     }
 
     #[test]
@@ -205,24 +205,24 @@ mod tests {
     fn too_few_calls_are_no_window() {
         let mut command = Command::learned();
         assert_eq!(command.call(VERY_LONG, 99), None);
-        assert_eq!(command.baseline.windows, WINDOWS_LEAST);
-        assert_eq!(command.call(VERY_LONG, 1), Some(Turning::Strays));
+        assert_eq!(command.baseline.windows, WARMUP_WINDOWS);
+        assert_eq!(command.call(VERY_LONG, 1), Some(BaselineChange::Regressed));
     }
 
     #[test]
     fn the_best_is_learned_first_and_forgotten_slowly() {
         let mut command = Command::new();
         assert_eq!(command.call(BRIEF, 100), None);
-        for _ in 1..WINDOWS_LEAST {
+        for _ in 1..WARMUP_WINDOWS {
             assert_eq!(command.call(VERY_LONG, 100), None);
         }
         let mut command = Command::learned();
         for _ in 0..500 {
             command.call(VERY_LONG, 100);
         }
-        assert!(!command.baseline.figures.is_straying);
+        assert!(!command.baseline.figures.is_regressed);
         assert_eq!(command.call(BRIEF, 100), None);
-        assert!(command.baseline.figures.best_us < 8.0);
+        assert!(command.baseline.figures.best_p99_us < 8.0);
     }
 
     #[test]
@@ -230,6 +230,6 @@ mod tests {
         let mut command = Command::learned();
         command.counted = vec![0; 64];
         assert_eq!(command.call(VERY_LONG, 100), None);
-        assert_eq!(command.call(VERY_LONG, 100), Some(Turning::Strays));
+        assert_eq!(command.call(VERY_LONG, 100), Some(BaselineChange::Regressed));
     }
 }

@@ -14,7 +14,7 @@ use super::interpreter::{LIMITS, with_interpreter};
 use super::script_host::ScriptHost;
 use crate::admission::redirection::CalledSlots;
 use crate::lane::Lane;
-use crate::limits::routing::SlotAccess;
+use crate::limits::slot_map::SlotAccess;
 use crate::limits::scripts::cache::ScriptHandle;
 use crate::limits::scripts::cost_history::CostHistory;
 use crate::limits::scripts::libraries::LoadedLibrary;
@@ -175,7 +175,7 @@ impl Program for ScriptCall {
         self.conclude(result, savepoint, unit, out)
     }
 
-    fn may_be_put_off(&self) -> bool {
+    fn may_be_deferred(&self) -> bool {
         !self.was_killed && self.running.is_none()
     }
 

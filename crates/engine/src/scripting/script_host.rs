@@ -311,7 +311,7 @@ impl ScriptHost<'_> {
         // What was accepted elsewhere is not asked for again.
         if self.server.gates.routing.is_on() && !self.unit.is_obeyed() {
             let (slots, tx) = (&mut self.slots, &mut self.unit.tx);
-            redirection::refuse_called(self.server, slots, tx, entry, args)?;
+            redirection::refuse_script_call(self.server, slots, tx, entry, args)?;
         }
         if let Some(subject) = self.subject {
             let request = Request { entry, args, database: self.unit.tx.database() };
@@ -319,7 +319,7 @@ impl ScriptHost<'_> {
             if self.is_tentative && !subject.allows(self.server, request) {
                 return Err(NOT_FROM_SCRIPT);
             }
-            if let Some(refusal) = subject.refuse_called(self.unit, request) {
+            if let Some(refusal) = subject.refuse_script_call(self.unit, request) {
                 return Err(refusal);
             }
         }

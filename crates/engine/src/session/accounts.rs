@@ -12,7 +12,7 @@ use crate::shared::Shared;
 
 /// What was looked up for a session's user: few sessions have any of it, so it lies apart.
 #[derive(Default)]
-pub(crate) struct LookedUp {
+pub(crate) struct SessionCaches {
     /// The user's rules.
     pub(crate) acl_subject: Option<Arc<AclSubject>>,
     accounts: SessionAccounts,

@@ -42,7 +42,7 @@ pub trait Body: Waits {
     fn has_heeded(&mut self, signal: Signal);
 
     /// Whether its user may not be connected any more.
-    fn must_leave(&self) -> bool;
+    fn must_disconnect(&self) -> bool;
 
     /// Passes on what others left for the client.
     fn deliver(&mut self);
@@ -169,7 +169,7 @@ pub enum EventEnd {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepEnd {
     /// Go on at once.
-    Again,
+    Readmission,
     /// Nothing to do until woken.
     Wait,
     /// The session is over.
@@ -364,7 +364,7 @@ pub fn live(body: &mut impl Body, cx: &mut TaskContext<'_>) -> Rest {
             None => step(body, cx, asked),
         };
         match turn {
-            StepEnd::Again => {}
+            StepEnd::Readmission => {}
             // The reply that messages had to wait for may have come meanwhile.
             StepEnd::Wait if demand(body.asked(), || body.sight()) == Some(Demand::Deliver) => {}
             StepEnd::Wait => return Rest::Waits,
@@ -416,7 +416,7 @@ fn heed(body: &mut impl Body, demand: Demand) -> StepEnd {
         }
         Demand::ReviewAfterReply => {
             body.has_heeded(Signal::ReviewAfterReply);
-            if body.must_leave() {
+            if body.must_disconnect() {
                 body.close();
             }
         }
@@ -429,14 +429,14 @@ fn heed(body: &mut impl Body, demand: Demand) -> StepEnd {
             body.deliver();
         }
     }
-    StepEnd::Again
+    StepEnd::Readmission
 }
 
 /// Looks at what its user may still do. A session that waits for what is not for it any more waits
 /// no longer; `false` if the session has to go, with the messages and replies that it did not take
 /// yet.
 fn review(body: &mut impl Body) -> bool {
-    if body.must_leave() {
+    if body.must_disconnect() {
         return false;
     }
     if body.sight().wait == Wait::Event {
@@ -465,7 +465,7 @@ fn step(body: &mut impl Body, cx: &mut TaskContext<'_>, asked: PendingSignals) -
     let sight = body.sight();
     if sight.has_ended_in_a_queue() {
         if body.take_served() {
-            return StepEnd::Again;
+            return StepEnd::Readmission;
         }
         if !body.withdraw() {
             return look_at_wait(body, cx, sight.wait);
@@ -478,14 +478,14 @@ fn step(body: &mut impl Body, cx: &mut TaskContext<'_>, asked: PendingSignals) -
         }
         Plan::Close => {
             body.close();
-            StepEnd::Again
+            StepEnd::Readmission
         }
         Plan::GiveUp => {
             body.give_up_wait();
-            StepEnd::Again
+            StepEnd::Readmission
         }
         Plan::GoOn { listens, does } => {
-            if listens && let turn @ (StepEnd::Again | StepEnd::End) = listen(body, cx) {
+            if listens && let turn @ (StepEnd::Readmission | StepEnd::End) = listen(body, cx) {
                 return turn;
             }
             match does {
@@ -539,7 +539,7 @@ fn listen(body: &mut impl Body, cx: &mut TaskContext<'_>) -> StepEnd {
         match body.hear(cx) {
             Heard::Nothing => return StepEnd::Wait,
             Heard::Bytes => {}
-            Heard::End => return StepEnd::Again,
+            Heard::End => return StepEnd::Readmission,
             Heard::Gone => return StepEnd::End,
         }
     }
@@ -550,16 +550,16 @@ fn listen(body: &mut impl Body, cx: &mut TaskContext<'_>) -> StepEnd {
 /// Looks whether the wait is over, and ends it if so.
 fn look_at_wait(body: &mut impl Body, cx: &mut TaskContext<'_>, wait: Wait) -> StepEnd {
     let turn = match wait {
-        Wait::Nothing => StepEnd::Again,
+        Wait::Nothing => StepEnd::Readmission,
         Wait::Locks if body.has_locks(cx) => body.resume(cx, Resumption::Granted),
         Wait::Locks if body.has_lost_purpose(cx) => {
             body.give_up_wait();
-            StepEnd::Again
+            StepEnd::Readmission
         }
         Wait::Locks if body.has_lost_patience(cx) => body.resume(cx, Resumption::Busy),
         Wait::Result | Wait::Return => body.take_result(cx),
         // The request is executed like one that has just come.
-        Wait::Leave | Wait::Room if body.has_leave(cx) => StepEnd::Again,
+        Wait::Leave | Wait::Room if body.has_leave(cx) => StepEnd::Readmission,
         Wait::Locks | Wait::Leave | Wait::Room => StepEnd::Wait,
         Wait::Event => look_at_event(body, cx),
     };
@@ -569,7 +569,7 @@ fn look_at_wait(body: &mut impl Body, cx: &mut TaskContext<'_>, wait: Wait) -> S
 
 fn look_at_event(body: &mut impl Body, cx: &mut TaskContext<'_>) -> StepEnd {
     if body.take_served() || body.take_safety(cx) {
-        return StepEnd::Again;
+        return StepEnd::Readmission;
     }
     let end = match body.unblocked() {
         Some(with_error) => Some(EventEnd::Unblocked { with_error }),
@@ -579,7 +579,7 @@ fn look_at_event(body: &mut impl Body, cx: &mut TaskContext<'_>) -> StepEnd {
     match end {
         Some(end) => {
             body.end_event(end);
-            StepEnd::Again
+            StepEnd::Readmission
         }
         None => body.look_again(cx),
     }

@@ -22,7 +22,7 @@ use crate::clients::registry::{Client, Delivery, Signal, client_flags};
 use crate::journal::Seen;
 use crate::observe::pubsub::Subscriptions;
 use crate::observe::tracking::Tracked;
-use crate::session::accounts::LookedUp;
+use crate::session::accounts::SessionCaches;
 use crate::session::fieldsets::Fieldsets;
 use crate::shared::Shared;
 use crate::table::command_table::CommandEntry;
@@ -39,7 +39,7 @@ pub struct Session {
     /// user may without a password.
     user: Option<Arc<User>>,
     /// What was looked up for its user, once anything was.
-    pub(crate) looked_up: Cell<Option<Box<LookedUp>>>,
+    pub(crate) looked_up: Cell<Option<Box<SessionCaches>>>,
     /// To be closed once the replies due have left.
     pub closing: bool,
     /// CLIENT REPLY: whether replies are sent.

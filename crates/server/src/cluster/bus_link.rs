@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use base::io_error_text::plain;
-use cluster::{Arrival, Event, FrameReader, Limits, LinkId};
+use cluster::{Arrival, Event, PacketReader, Limits, LinkId};
 use config::LogLevel;
 use config::settings::{CLUSTER_LINK_SENDBUF_LIMIT, PROTO_MAX_BULK_LEN, TLS_CLUSTER};
 use engine::runtime::log::log_warning;
@@ -202,7 +202,7 @@ async fn read(
     mut input: LinkReader,
     news: &mpsc::Sender<LinkEvent>,
 ) {
-    let mut reader = FrameReader::default();
+    let mut reader = PacketReader::default();
     let mut chunk = vec![0; CHUNK];
     while let Ok(count @ 1..) = input.read(&mut chunk).await {
         reader.feed(&chunk[..count]);
@@ -217,7 +217,7 @@ async fn read(
 async fn pass_on(
     server: &Network,
     link: LinkId,
-    reader: &mut FrameReader,
+    reader: &mut PacketReader,
     news: &mpsc::Sender<LinkEvent>,
 ) -> bool {
     let payload = server.config.get(PROTO_MAX_BULK_LEN).saturating_add(CHANNEL_ROOM);

@@ -13,7 +13,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use cluster::{Action, Event, Kind, LinkId};
+use cluster::{Action, Event, MessageType, LinkId};
 use config::settings::{
     CLUSTER_BUS_ALLOW, CLUSTER_BUS_PORT_PROTECTED_MODE, REPL_TIMEOUT, TLS_CLUSTER,
 };
@@ -27,8 +27,8 @@ use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::time::{Interval, MissedTickBehavior, interval, sleep};
 
 use super::bus_link::BusLink;
-use super::node::{BusCounts, DriverRequest, LinkFigures};
-use super::roles::RoleJob;
+use super::node::{BusStats, DriverRequest, LinkFigures};
+use super::role_thread::RoleJob;
 use super::start::ClusterContext;
 
 /// So much news may wait; a sender of more waits, too.
@@ -52,7 +52,7 @@ pub(super) enum LinkEvent {
 }
 
 /// What the driver is woken for.
-enum BusCall {
+enum DriverInput {
     Tick,
     Mail(DriverRequest),
     News(LinkEvent),
@@ -97,27 +97,27 @@ impl BusDriver {
         }
         loop {
             match poll_fn(|cx| self.poll_call(cx)).await {
-                BusCall::Tick => self.feed_tick(),
-                BusCall::Mail(DriverRequest::Actions(actions)) => {
-                    actions.into_iter().for_each(|action| self.act(action));
+                DriverInput::Tick => self.feed_tick(),
+                DriverInput::Mail(DriverRequest::Actions(actions)) => {
+                    actions.into_iter().for_each(|action| self.execute_action(action));
                 }
-                BusCall::Mail(DriverRequest::Drop(slots)) => self.leave(RoleJob::Drop(slots)),
-                BusCall::Mail(DriverRequest::Event(event)) => self.feed(event),
-                BusCall::News(LinkEvent::Event(event)) => self.feed(event),
-                BusCall::News(LinkEvent::Accepted(stream)) => self.take_in(stream),
+                DriverInput::Mail(DriverRequest::DeleteSlotKeys(slots)) => self.queue(RoleJob::DeleteSlotKeys(slots)),
+                DriverInput::Mail(DriverRequest::Event(event)) => self.handle_event(event),
+                DriverInput::News(LinkEvent::Event(event)) => self.handle_event(event),
+                DriverInput::News(LinkEvent::Accepted(stream)) => self.accept_link(stream),
             }
         }
     }
 
-    fn poll_call(&mut self, cx: &mut Context<'_>) -> Poll<BusCall> {
+    fn poll_call(&mut self, cx: &mut Context<'_>) -> Poll<DriverInput> {
         if self.tick.poll_tick(cx).is_ready() {
-            return Poll::Ready(BusCall::Tick);
+            return Poll::Ready(DriverInput::Tick);
         }
         if let Poll::Ready(Some(mail)) = self.mail.poll_recv(cx) {
-            return Poll::Ready(BusCall::Mail(mail));
+            return Poll::Ready(DriverInput::Mail(mail));
         }
         match self.news.poll_recv(cx) {
-            Poll::Ready(Some(news)) => Poll::Ready(BusCall::News(news)),
+            Poll::Ready(Some(news)) => Poll::Ready(DriverInput::News(news)),
             _ => Poll::Pending,
         }
     }
@@ -138,8 +138,8 @@ impl BusDriver {
             }
         };
         self.end_silent_moves();
-        self.feed(Event::Progress { offset, silence });
-        self.feed(Event::Tick);
+        self.handle_event(Event::ReplicationOffset { offset, silence });
+        self.handle_event(Event::Tick);
     }
 
     /// Closes clients that bring slots and have not been heard of for long.
@@ -158,21 +158,21 @@ impl BusDriver {
         server.mailboxes.wake(&wakes);
     }
 
-    fn feed(&mut self, event: Event) {
+    fn handle_event(&mut self, event: Event) {
         let ClusterContext { server, node, .. } = self.start;
         match &event {
             Event::Closed { link } => self.forget(*link),
             Event::Received { packet, .. } => {
-                BusCounts::count(&node.counts.received, packet.body.kind());
+                BusStats::count(&node.counts.received, packet.body.kind());
             }
             _ => {}
         }
         if node.handle(server, event) {
-            self.leave(RoleJob::Publish);
+            self.queue(RoleJob::Publish);
         }
     }
 
-    fn take_in(&mut self, stream: TcpStream) {
+    fn accept_link(&mut self, stream: TcpStream) {
         let addresses = stream.peer_addr().and_then(|peer| Ok((peer, stream.local_addr()?)));
         let Ok((peer, local)) = addresses else { return };
         let allowed = self.start.server.config.get(CLUSTER_BUS_ALLOW);
@@ -192,7 +192,7 @@ impl BusDriver {
         let link = LinkId::From(self.accepted);
         let bus_link = BusLink::accepted(self.start.server, link, stream, self.reporter.clone());
         self.keep(link, bus_link);
-        self.feed(Event::Accepted {
+        self.handle_event(Event::Accepted {
             link,
             peer: peer.ip().to_canonical(),
             local: local.ip().to_canonical(),
@@ -221,28 +221,28 @@ impl BusDriver {
 
     fn keep(&mut self, link: LinkId, bus_link: BusLink) {
         let figures = Arc::clone(&bus_link.figures);
-        self.told_links().insert(link, figures);
+        self.link_stats().insert(link, figures);
         self.links.insert(link, bus_link);
     }
 
     fn forget(&mut self, link: LinkId) {
         self.links.remove(&link);
-        self.told_links().remove(&link);
+        self.link_stats().remove(&link);
     }
 
-    fn told_links(&self) -> MutexGuard<'_, BTreeMap<LinkId, Arc<LinkFigures>>> {
+    fn link_stats(&self) -> MutexGuard<'_, BTreeMap<LinkId, Arc<LinkFigures>>> {
         self.start.node.links.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn leave(&self, job: RoleJob) {
+    fn queue(&self, job: RoleJob) {
         // The thread of roles lives as long as the process.
         let _ = self.roles.send(job);
     }
 
-    fn act(&mut self, action: Action) {
+    fn execute_action(&mut self, action: Action) {
         let server = self.start.server;
         match action {
-            Action::Persist { .. } => unreachable!("what is promised was written at once"),
+            Action::SaveConfig { .. } => unreachable!("what is promised was written at once"),
             Action::Connect { link, ip, port } => {
                 let to = SocketAddr::new(ip, port);
                 let opened = BusLink::open(server, link, to, self.reporter.clone());
@@ -256,20 +256,20 @@ impl BusDriver {
                 server.pushes.pubsub.publish(server.outbox(&wakes), space, &channel, &message);
                 server.mailboxes.wake(&wakes);
             }
-            Action::Follow { primary, ip: Some(ip), port } => {
+            Action::Replicate { primary, ip: Some(ip), port } => {
                 let ClusterContext { server, node, .. } = self.start;
                 let port = node.replication_port(server, primary).unwrap_or(port);
-                self.leave(RoleJob::Follow(PrimaryAddress { host: ip.to_string(), port }));
+                self.queue(RoleJob::Replicate(PrimaryAddress { host: ip.to_string(), port }));
             }
             // The address comes with the primary's next packet.
-            Action::Follow { ip: None, .. } => {}
-            Action::Lead => self.leave(RoleJob::Lead),
+            Action::Replicate { ip: None, .. } => {}
+            Action::BecomePrimary => self.queue(RoleJob::Promote),
             Action::PauseWrites { length } => {
-                self.leave(RoleJob::Pause(Duration::from_millis(length)));
+                self.queue(RoleJob::Pause(Duration::from_millis(length)));
             }
-            Action::ResumeWrites => self.leave(RoleJob::Resume),
+            Action::ResumeWrites => self.queue(RoleJob::Resume),
             Action::DeleteSlotKeys { slots } => {
-                self.leave(RoleJob::Drop(slots.iter().map(cluster::Slot::get).collect()));
+                self.queue(RoleJob::DeleteSlotKeys(slots.iter().map(cluster::Slot::get).collect()));
             }
             Action::Log { text } => log_notice!(server.log, "{text}"),
         }
@@ -279,19 +279,19 @@ impl BusDriver {
         let ClusterContext { server, node, .. } = self.start;
         let Some(bus_link) = self.links.get(&link) else { return };
         if let Some(kind) = kind_of(&bytes) {
-            BusCounts::count(&node.counts.sent, kind);
+            BusStats::count(&node.counts.sent, kind);
         }
         if !bus_link.send(server, bytes) {
-            node.counts.overflowed.fetch_add(1, Ordering::Relaxed);
-            self.feed(Event::Closed { link });
+            node.counts.buffer_limit_exceeded.fetch_add(1, Ordering::Relaxed);
+            self.handle_event(Event::Closed { link });
         }
     }
 }
 
 /// The type of a packet of ours.
-fn kind_of(bytes: &[u8]) -> Option<Kind> {
+fn kind_of(bytes: &[u8]) -> Option<MessageType> {
     let number = u16::from_be_bytes([*bytes.get(12)?, *bytes.get(13)?]);
-    Kind::ALL.into_iter().find(|kind| *kind as u16 == number)
+    MessageType::ALL.into_iter().find(|kind| *kind as u16 == number)
 }
 
 async fn accept(listener: TcpListener, news: mpsc::Sender<LinkEvent>) {

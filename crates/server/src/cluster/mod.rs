@@ -7,11 +7,11 @@
 
 mod bus_link;
 mod driver;
-mod file;
+mod config_file;
 mod moves;
 mod node;
-mod roles;
-mod routes;
+mod role_thread;
+mod slot_map;
 mod settings;
 mod start;
 

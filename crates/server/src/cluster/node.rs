@@ -11,14 +11,14 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use base::Random;
 use base::io_error_text::plain;
 use cluster::{
-    Action, AdminCommand, AdminError, Cluster, Event, Kind, LinkId, Moment, NodeId, NodeRecord,
+    Action, AdminCommand, AdminError, Cluster, Event, MessageType, LinkId, Moment, NodeId, NodeRecord,
     NodesFile, Slot,
 };
 use config::SaveBehavior;
 use config::settings::{CLUSTER_CONFIG_SAVE_BEHAVIOR, TLS_REPLICATION};
 use engine::clients::mailbox::PendingWakes;
 use engine::clients::registry::{Signal, client_flags};
-use engine::limits::routing::SlotMap;
+use engine::limits::slot_map::SlotMap;
 use engine::observe::pubsub::{MessageBus, Space};
 use engine::runtime::background::wait_for;
 use engine::runtime::log::log_warning;
@@ -27,7 +27,7 @@ use keyspace::{Acquisition, PartitionIndex};
 use replication::replica::{PrimaryAddress, ReplicaofTarget};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::file::NodesConfFile;
+use super::config_file::NodesConfFile;
 use super::moves::SlotMoves;
 use super::{routes, settings};
 use crate::net::network::Network;
@@ -39,7 +39,7 @@ pub(super) enum DriverRequest {
     /// What a client here has published.
     Event(Event),
     /// Keys of these slots are not wanted here.
-    Drop(Vec<PartitionIndex>),
+    DeleteSlotKeys(Vec<PartitionIndex>),
 }
 
 /// This server as a node of a cluster, if it is one.
@@ -50,7 +50,7 @@ pub(crate) struct ClusterNode {
     mail: OnceLock<UnboundedSender<DriverRequest>>,
     /// One table at a time is published.
     publishing: Mutex<()>,
-    pub(crate) counts: BusCounts,
+    pub(crate) counts: BusStats,
     /// Slots on their way from here and to here.
     pub(crate) moves: SlotMoves,
     pub(crate) links: Mutex<BTreeMap<LinkId, Arc<LinkFigures>>>,
@@ -68,11 +68,11 @@ struct NodeCore {
 
 /// Packets by their type, and what became of links.
 #[derive(Default)]
-pub(crate) struct BusCounts {
-    pub(crate) sent: [AtomicU64; Kind::ALL.len()],
-    pub(crate) received: [AtomicU64; Kind::ALL.len()],
+pub(crate) struct BusStats {
+    pub(crate) sent: [AtomicU64; MessageType::ALL.len()],
+    pub(crate) received: [AtomicU64; MessageType::ALL.len()],
     /// Links that were given up as too much waited in them.
-    pub(crate) overflowed: AtomicU64,
+    pub(crate) buffer_limit_exceeded: AtomicU64,
 }
 
 /// What is told of a link.
@@ -104,7 +104,7 @@ impl ClusterNode {
         let random = Random::from_entropy();
         let (cluster, actions) = Cluster::start(settings, read, moment(server), random);
         let mut core = NodeCore { cluster, file, sender, published: 0, unsaved: None };
-        core.leave(server, actions);
+        core.queue(server, actions);
         assert!(self.mail.set(core.sender.clone()).is_ok(), "there is one node in a process");
         assert!(self.core.set(Mutex::new(core)).is_ok(), "there is one node in a process");
         receiver
@@ -124,7 +124,7 @@ impl ClusterNode {
     pub(super) fn handle(&self, server: &Network, event: Event) -> bool {
         let Some(mut core) = self.lock() else { return false };
         let actions = core.cluster.handle(moment(server), event);
-        core.leave(server, actions);
+        core.queue(server, actions);
         core.cluster.generation() != core.published
     }
 
@@ -137,9 +137,9 @@ impl ClusterNode {
     ) -> Result<(), AdminError> {
         if let Some(mut core) = self.lock() {
             let actions = core.cluster.order(moment(server), order)?;
-            core.leave(server, actions);
+            core.queue(server, actions);
         }
-        self.publish(server, world);
+        self.publish_slot_map(server, world);
         Ok(())
     }
 
@@ -147,7 +147,7 @@ impl ClusterNode {
     pub(crate) fn configure(&self, server: &Network) {
         let Some(mut core) = self.lock() else { return };
         let actions = core.cluster.set(moment(server), settings::of_engine(server));
-        core.leave(server, actions);
+        core.queue(server, actions);
         drop(core);
         // A table by which something is lost is left to the thread that may wait.
         self.publish_if(server, World::Going);
@@ -157,7 +157,7 @@ impl ClusterNode {
     pub(super) fn drop_slots(&self, slots: Vec<PartitionIndex>) {
         if let Some(mail) = self.mail.get() {
             // The driver ends with the process.
-            let _ = mail.send(DriverRequest::Drop(slots));
+            let _ = mail.send(DriverRequest::DeleteSlotKeys(slots));
         }
     }
 
@@ -205,7 +205,7 @@ impl ClusterNode {
 
     /// Has the gates go by what the engine says now. Not for workers, unless they have the world:
     /// a table by which something is lost waits for it.
-    pub(crate) fn publish(&self, server: &Network, world: World) {
+    pub(crate) fn publish_slot_map(&self, server: &Network, world: World) {
         if self.publish_if(server, world) {
             return;
         }
@@ -287,8 +287,8 @@ impl NodeCore {
     }
 
     /// Writes down what is promised, and leaves the rest to the driver.
-    fn leave(&mut self, server: &Network, mut actions: Vec<Action>) {
-        if let Some(Action::Persist { text, .. }) = actions.first() {
+    fn queue(&mut self, server: &Network, mut actions: Vec<Action>) {
+        if let Some(Action::SaveConfig { text, .. }) = actions.first() {
             self.unsaved = Some(text.clone());
             actions.remove(0);
         }
@@ -307,7 +307,7 @@ impl NodeCore {
 /// Whether an action gives a vote.
 fn is_vote(action: &Action) -> bool {
     let Action::Send { bytes, .. } = action else { return false };
-    bytes.get(12..14) == Some(&(Kind::AuthAck as u16).to_be_bytes()[..])
+    bytes.get(12..14) == Some(&(MessageType::AuthAck as u16).to_be_bytes()[..])
 }
 
 /// The time, as the engine is told it.
@@ -317,9 +317,9 @@ pub(super) fn moment(server: &Network) -> Moment {
     Moment { now: now.unsigned_abs(), wall: wall.unsigned_abs() }
 }
 
-impl BusCounts {
+impl BusStats {
     /// A packet of this type was sent, or has come.
-    pub(super) fn count(counters: &[AtomicU64; Kind::ALL.len()], kind: Kind) {
+    pub(super) fn count(counters: &[AtomicU64; MessageType::ALL.len()], kind: MessageType) {
         if let Some(counter) = counters.get(kind as usize) {
             counter.fetch_add(1, Ordering::Relaxed);
         }

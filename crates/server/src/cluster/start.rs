@@ -11,16 +11,16 @@ use base::io_error_text::plain;
 use cluster::{AdminCommand, Slot, SlotSet};
 use config::Config;
 use config::settings::{BIND, CLUSTER_BUS_ALLOW, TLS_CLUSTER};
-use engine::limits::routing::SlotMap;
+use engine::limits::slot_map::SlotMap;
 use engine::runtime::log::log_notice;
 use keyspace::Keyspace;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::driver::BusDriver;
-use super::file::NodesConfFile;
+use super::config_file::NodesConfFile;
 use super::node::{ClusterNode, DriverRequest, World};
-use super::roles::RoleJob;
+use super::role_thread::RoleJob;
 use super::{roles, settings};
 use crate::links::Links;
 use crate::net::listeners::bind_for;
@@ -74,7 +74,7 @@ impl ClusterContext {
         server.pushes.set_bus(node);
         // Clients that come before the first table is made are told that nothing is served.
         server.gates.routing.publish(SlotMap::default());
-        node.publish(server, World::Going);
+        node.publish_slot_map(server, World::Going);
         Ok(BusSockets { sockets: bound.into_iter().map(|(_, socket)| socket).collect(), mail })
     }
 
@@ -83,7 +83,7 @@ impl ClusterContext {
         self.claim_unassigned_slots();
         let (jobs, received) = channel();
         // The receiver lives in the thread that is begun below.
-        let _ = jobs.send(RoleJob::Drop(self.node.strays(self.server)));
+        let _ = jobs.send(RoleJob::DeleteSlotKeys(self.node.strays(self.server)));
         let fail =
             |why: std::io::Error| format!("Cannot start the cluster's threads: {}", plain(&why));
         let named = |name: &str| Builder::new().name(name.to_owned());

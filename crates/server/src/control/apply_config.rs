@@ -120,7 +120,7 @@ const EFFECTS: &[ConfigEffect] = &[
     },
     // Accounts are kept, or not, and have other limits.
     ConfigEffect {
-        of: &["accounts", "user-quota", "db-quota"],
+        of: &["usage-accounting", "user-quota", "db-quota"],
         at_start: true,
         apply: |server| {
             let now_us = server.keyspace.clock().monotonic_us();

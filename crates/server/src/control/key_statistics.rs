@@ -5,7 +5,7 @@
 
 use config::settings::{BIG_KEYS, HOT_KEYS_SAMPLE, KEY_PREFIXES, KEY_PREFIXES_INTERVAL};
 use engine::observe::key_prefixes::{self, PrefixRule, PrefixStats};
-use keyspace::BigBy;
+use keyspace::BigKeyMetric;
 
 use crate::server::Server;
 
@@ -35,7 +35,7 @@ impl KeyStatsSchedule {
         if now_us >= self.next_big_us && server.keyspace.big_keys().is_any() {
             self.next_big_us = now_us + BIG_KEYS_PAUSE_US;
             server.threads.background.spawn_visit(move |lane| {
-                for by in [BigBy::Memory, BigBy::Elements] {
+                for by in [BigKeyMetric::Memory, BigKeyMetric::Elements] {
                     server.observed.key_statistics.big.look(server.keyspace, lane, by);
                 }
             });

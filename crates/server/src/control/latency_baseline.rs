@@ -4,7 +4,7 @@
 //! Invariant: in one window so many lines at most go to the log.
 
 use config::settings::LATENCY_BASELINE_WINDOW;
-use engine::observe::latency_baselines::Turning;
+use engine::observe::latency_baselines::BaselineChange;
 use engine::runtime::log::log_notice;
 use engine::runtime::steal;
 use keyspace::Count;
@@ -13,7 +13,7 @@ use crate::control::server::info;
 use crate::server::Server;
 
 /// The event of LATENCY.
-const EVENT: &str = "command-baseline";
+const EVENT: &str = "command-regression";
 
 /// Lines in a window.
 const LINES_MOST: usize = 8;
@@ -25,12 +25,12 @@ const STEAL_LEAST_PERCENT: u64 = 2;
 #[derive(Default)]
 pub(crate) struct BaselineWindows {
     next_us: i64,
-    began: Surroundings,
+    began: SystemActivity,
 }
 
 /// What may make commands slow, as totals up to one time.
 #[derive(Clone, Copy, Debug, Default)]
-struct Surroundings {
+struct SystemActivity {
     evicted: u64,
     expired: u64,
     moved: u64,
@@ -46,7 +46,7 @@ impl BaselineWindows {
             return;
         }
         self.next_us = now_us + window_us;
-        let now = Surroundings::of(server);
+        let now = SystemActivity::of(server);
         let before = std::mem::replace(&mut self.began, now);
         let mut lines = 0;
         for (entry, stats) in info::called(server) {
@@ -54,25 +54,25 @@ impl BaselineWindows {
             if entry.spec.flags.has(commands::Flags::BLOCKING) {
                 continue;
             }
-            let Some(turning) = server.observed.baselines.look(entry.id, &stats) else { continue };
+            let Some(turning) = server.observed.baselines.observe(entry.id, &stats) else { continue };
             let figures = server.observed.baselines.figures_of(entry.id).unwrap_or_default();
-            if turning == Turning::Strays {
-                let micros = figures.latest_us as u64;
+            if turning == BaselineChange::Regressed {
+                let micros = figures.p99_us as u64;
                 server.observed.latency.note_always(server.keyspace.clock(), EVENT, micros);
             }
             lines += 1;
             if lines > LINES_MOST {
                 continue;
             }
-            let (name, latest, best) = (&entry.full_name, figures.latest_us, figures.best_us);
+            let (name, latest, best) = (&entry.full_name, figures.p99_us, figures.best_p99_us);
             match turning {
-                Turning::Strays => log_notice!(
+                BaselineChange::Regressed => log_notice!(
                     server.log,
-                    "Command '{name}' strays from its best: 99% of its calls took up to {latest} \
+                    "Command '{name}' regressions from its best: 99% of its calls took up to {latest} \
                      microseconds, at best {best:.0}{}",
                     now.since(&before, server)
                 ),
-                Turning::Recovers => log_notice!(
+                BaselineChange::Recovered => log_notice!(
                     server.log,
                     "Command '{name}' is itself again: 99% of its calls took up to {latest} \
                      microseconds, at best {best:.0}"
@@ -82,7 +82,7 @@ impl BaselineWindows {
     }
 }
 
-impl Surroundings {
+impl SystemActivity {
     fn of(server: &Server) -> Self {
         let counters = server.keyspace.counters();
         Self {

@@ -13,7 +13,7 @@ use config::settings::MEMCACHED_USER;
 use engine::admission::acl_check::{Login, verify};
 use engine::session::Session;
 use engine::session::Step;
-use engine::table::command_table::CommandEntry;
+use engine::nodes_table::command_table::CommandEntry;
 use proto::memcached::{Failure, Form, Operation, Request, Response, Store, StoreMode, answer};
 
 use super::MemcachedServer;

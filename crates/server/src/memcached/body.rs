@@ -9,7 +9,7 @@ use engine::commit::handler::CommandBody;
 use engine::execute::ForeignBody;
 use engine::lane::Lane;
 use engine::session::{Session, Stepwise};
-use engine::table::command_table::CommandEntry;
+use engine::nodes_table::command_table::CommandEntry;
 use keyspace::{Location, Refusal, Tx};
 use proto::memcached::{Form, KEY_LENGTH_MAX, Operation, Request, Response, answer};
 use proto::{Output, OwnedArgs};

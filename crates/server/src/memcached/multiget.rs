@@ -5,7 +5,7 @@
 
 use engine::execute::ForeignRequest;
 use engine::session::{StepContext, StepOutcome, Stepwise};
-use engine::table::command_table::CommandEntry;
+use engine::nodes_table::command_table::CommandEntry;
 use keyspace::PartitionSet;
 use proto::memcached::{Expiry, Form, Keys, Operation, Request, Response, Retrieve, answer};
 

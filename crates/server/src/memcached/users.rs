@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::{Arc, RwLock};
 
 use config::settings::MEMCACHED_AUTH_FILE;
-use engine::admission::login::same_digest;
+use engine::admission::password::same_digest;
 use engine::runtime::log::{log_notice, log_warning};
 
 use super::MemcachedServer;

@@ -73,12 +73,12 @@ struct Exchange<'a> {
     link: Option<TargetLink>,
     /// Whether a connection that is closed may be tried again: once, while no key was answered.
     may_retry: bool,
-    tally: Tally,
+    tally: PrefixCounts,
 }
 
 /// What came of it so far.
 #[derive(Default)]
-struct Tally {
+struct PrefixCounts {
     /// Whether a key was there.
     found: bool,
     /// Whether no more is to be sent.
@@ -108,7 +108,7 @@ struct Load {
 
 impl<'a> Exchange<'a> {
     fn new(thread: &'a MigrationThread) -> Self {
-        Self { thread, link: None, may_retry: true, tally: Tally::default() }
+        Self { thread, link: None, may_retry: true, tally: PrefixCounts::default() }
     }
 
     /// Sends the keys, and again those that changed meanwhile.
@@ -272,7 +272,7 @@ impl Load {
     }
 }
 
-impl Tally {
+impl PrefixCounts {
     fn result(self) -> Result<&'static str, Refusal> {
         if let Some(line) = &self.target_error {
             return Err(target_error(line));

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use engine::session::{AclSubject, Request};
 use engine::shared::Shared;
-use engine::table::command_table::CommandEntry;
+use engine::nodes_table::command_table::CommandEntry;
 use keyspace::{PartitionSet, TxOptions};
 use proto::{OwnedArgs, Resp};
 

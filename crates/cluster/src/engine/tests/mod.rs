@@ -10,7 +10,7 @@ use crate::engine::{
 use crate::flags::NodeFlags;
 use crate::id::NodeId;
 use crate::message::{
-    Arrival, Body, FrameReader, GossipSection, Header, Limits, MessageFlags, Packet, write_packet,
+    Arrival, Body, PacketReader, GossipSection, Header, Limits, MessageFlags, Packet, write_packet,
 };
 use crate::nodes_file::NodesFile;
 use crate::slots::{Slot, SlotSet};
@@ -28,7 +28,7 @@ fn at(now: u64) -> Moment {
 
 fn sent(actions: &[Action]) -> Vec<(LinkId, Packet)> {
     let read = |bytes: &[u8]| {
-        let mut reader = FrameReader::default();
+        let mut reader = PacketReader::default();
         reader.feed(bytes);
         match reader.next(Limits { nodes: 100, payload: 100 }) {
             Ok(Some(Arrival::Packet(packet))) => *packet,
@@ -46,7 +46,7 @@ fn sent(actions: &[Action]) -> Vec<(LinkId, Packet)> {
 fn a_new_node_writes_its_file_first_and_is_alone() {
     let (cluster, actions) =
         Cluster::start(Settings::default(), None, Moment::default(), Random::from_seed(1));
-    let Action::Persist { text, is_synced: true } = &actions[0] else { panic!("{actions:?}") };
+    let Action::SaveConfig { text, is_synced: true } = &actions[0] else { panic!("{actions:?}") };
     let file = NodesFile::parse(text.as_bytes(), false).unwrap();
     assert_eq!(file.own().unwrap().id, cluster.my_id());
     let line = format!("No cluster configuration found, I'm {}", cluster.my_id());
@@ -176,7 +176,7 @@ fn a_vote_is_given_once_in_an_epoch_and_written_before() {
     let bytes = write_packet(&asking, &Body::AuthRequest);
     let mut votes = 0;
     for _ in 0..3 {
-        let mut reader = FrameReader::default();
+        let mut reader = PacketReader::default();
         reader.feed(&bytes);
         let Ok(Some(Arrival::Packet(packet))) = reader.next(Limits { nodes: 10, payload: 10 })
         else {
@@ -185,7 +185,7 @@ fn a_vote_is_given_once_in_an_epoch_and_written_before() {
         let actions = cluster.handle(moment, Event::Received { link, packet });
         let given = sent(&actions).iter().filter(|(_, it)| it.body == Body::AuthAck).count();
         if given > 0 {
-            let Action::Persist { text, is_synced: true } = &actions[0] else { panic!("first") };
+            let Action::SaveConfig { text, is_synced: true } = &actions[0] else { panic!("first") };
             assert!(text.contains(&format!("lastVoteEpoch {epoch}\n")), "{text}");
         }
         votes += given;

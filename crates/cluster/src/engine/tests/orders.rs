@@ -3,11 +3,11 @@
 use base::Random;
 
 use super::world::World;
-use crate::engine::{AdminCommand, Event, SlotChange};
+use crate::engine::{AdminCommand, Event, SetSlotAction};
 use crate::nodes_file::OpenSlot;
 use crate::slots::{Slot, SlotSet};
 
-fn set(slot: Slot, change: SlotChange) -> AdminCommand {
+fn set(slot: Slot, change: SetSlotAction) -> AdminCommand {
     AdminCommand::SetSlot { slot, change, has_keys: false }
 }
 
@@ -20,20 +20,20 @@ fn a_slot_goes_over_by_setslot_and_all_learn_of_it() {
     let mut world = World::new(Random::from_seed(11), 3, 0, false);
     world.run_for(4000);
     let (slot, from, to) = (first_slot_of(&mut world, 0), world.id(0), world.id(1));
-    world.order(1, &set(slot, SlotChange::Importing(from)));
-    world.order(0, &set(slot, SlotChange::Migrating(to)));
+    world.order(1, &set(slot, SetSlotAction::Importing(from)));
+    world.order(0, &set(slot, SetSlotAction::Migrating(to)));
     world.run_for(3000);
     let open = |world: &mut World, machine| world.cluster(machine).open_slots().collect::<Vec<_>>();
     assert_eq!(open(&mut world, 0), [(slot, OpenSlot::Migrating(to))]);
     assert_eq!(open(&mut world, 1), [(slot, OpenSlot::Importing(from))]);
-    let change = SlotChange::Node(to);
+    let change = SetSlotAction::Node(to);
     let refusal = world.refusal(0, &AdminCommand::SetSlot { slot, change, has_keys: true });
     assert_eq!(
         refusal,
         "Can't assign hashslot 0 to a different node while I still hold keys for this hash slot."
     );
-    world.order(1, &set(slot, SlotChange::Node(to)));
-    world.order(0, &set(slot, SlotChange::Node(to)));
+    world.order(1, &set(slot, SetSlotAction::Node(to)));
+    world.order(0, &set(slot, SetSlotAction::Node(to)));
     world.run_for(3000);
     assert_eq!(world.disagreement(), None);
     for machine in 0..3 {
@@ -48,12 +48,12 @@ fn slots_on_the_move_outlive_a_restart_and_end_with_stable() {
     let mut world = World::new(Random::from_seed(12), 3, 0, false);
     world.run_for(4000);
     let (slot, to) = (first_slot_of(&mut world, 0), world.id(1));
-    world.order(0, &set(slot, SlotChange::Migrating(to)));
+    world.order(0, &set(slot, SetSlotAction::Migrating(to)));
     world.kill(0);
     world.revive(0);
     let open: Vec<_> = world.cluster(0).open_slots().collect();
     assert_eq!(open, [(slot, OpenSlot::Migrating(to))]);
-    world.order(0, &set(slot, SlotChange::Stable));
+    world.order(0, &set(slot, SetSlotAction::Stable));
     assert_eq!(world.cluster(0).open_slots().count(), 0);
 }
 
@@ -65,13 +65,13 @@ fn slots_move_only_between_primaries_that_are_known() {
         (first_slot_of(&mut world, 0), world.id(4), crate::NodeId::random(&mut world.random));
     let me = world.id(0);
     let cases = [
-        (3, SlotChange::Stable, "Please use SETSLOT only with masters.".to_owned()),
-        (1, SlotChange::Migrating(me), "I'm not the owner of hash slot 0".to_owned()),
-        (0, SlotChange::Importing(me), "I'm already the owner of hash slot 0".to_owned()),
-        (0, SlotChange::Migrating(stranger), format!("I don't know about node {stranger}")),
-        (0, SlotChange::Migrating(replica), "Target node is not a master".to_owned()),
-        (0, SlotChange::Node(stranger), format!("Unknown node {stranger}")),
-        (0, SlotChange::Node(replica), "Target node is not a master".to_owned()),
+        (3, SetSlotAction::Stable, "Please use SETSLOT only with masters.".to_owned()),
+        (1, SetSlotAction::Migrating(me), "I'm not the owner of hash slot 0".to_owned()),
+        (0, SetSlotAction::Importing(me), "I'm already the owner of hash slot 0".to_owned()),
+        (0, SetSlotAction::Migrating(stranger), format!("I don't know about node {stranger}")),
+        (0, SetSlotAction::Migrating(replica), "Target node is not a master".to_owned()),
+        (0, SetSlotAction::Node(stranger), format!("Unknown node {stranger}")),
+        (0, SetSlotAction::Node(replica), "Target node is not a master".to_owned()),
     ];
     for (machine, change, text) in cases {
         assert_eq!(world.refusal(machine, &set(slot, change)), text);

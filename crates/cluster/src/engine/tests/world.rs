@@ -13,7 +13,7 @@ use base::Random;
 use crate::engine::{Action, AdminCommand, Cluster, Event, LinkId, Moment, Settings};
 use crate::flags::NodeFlags;
 use crate::id::{NodeId, ShardId};
-use crate::message::{Arrival, FrameReader, Limits};
+use crate::message::{Arrival, PacketReader, Limits};
 use crate::nodes_file::{AuxFields, NodeRecord, NodesFile};
 use crate::slots::Slot;
 
@@ -43,7 +43,7 @@ struct Machine {
     dies_after: Option<usize>,
     /// The wires of this machine's links.
     wires: BTreeMap<LinkId, usize>,
-    readers: BTreeMap<LinkId, FrameReader>,
+    readers: BTreeMap<LinkId, PacketReader>,
     accepted: u64,
 }
 
@@ -356,7 +356,7 @@ impl World {
             }
         }
         let offset = self.machines[machine].offset;
-        self.feed(machine, Event::Progress { offset, silence });
+        self.feed(machine, Event::ReplicationOffset { offset, silence });
     }
 
     fn carry_out(&mut self, machine: usize, actions: Vec<Action>) {
@@ -378,7 +378,7 @@ impl World {
 
     fn act(&mut self, machine: usize, action: Action) {
         match action {
-            Action::Persist { text, is_synced } => {
+            Action::SaveConfig { text, is_synced } => {
                 if let Err(error) = NodesFile::parse(text.as_bytes(), false) {
                     self.failures.push(format!("nodes.conf is wrong: {error}\n{text}"));
                 }
@@ -396,12 +396,12 @@ impl World {
                 self.push(self.now + 1, machine, Happening::Paused);
             }
             Action::ResumeWrites => self.machines[machine].is_paused = false,
-            Action::Lead => {
+            Action::BecomePrimary => {
                 self.promotions += 1;
                 self.tell(|| format!("m{machine} leads"));
             }
             Action::Log { text } => self.tell(|| format!("m{machine}: {text}")),
-            Action::Follow { .. } => self.machines[machine].heard = self.now,
+            Action::Replicate { .. } => self.machines[machine].heard = self.now,
             Action::Deliver { channel, message, is_sharded } => {
                 self.delivered.push((machine, channel, message, is_sharded));
             }
@@ -443,7 +443,7 @@ impl World {
         if kind == VOTE {
             let epoch = u64::from_be_bytes(bytes[16..24].try_into().expect("eight bytes"));
             if self.votes.insert((machine, epoch), other).is_some_and(|before| before != other) {
-                self.failures.push(format!("m{machine} has voted twice in epoch {epoch}"));
+                self.failures.push(format!("m{machine} has last_vote_time twice in epoch {epoch}"));
             }
         }
         if self.cut.contains(&(machine, other)) {

@@ -109,7 +109,7 @@ impl Unlocked {
         let options = TxOptions { lane, heavy: true, ..options };
         let (entry, database) = (work.entry, options.database);
         let request = Request { entry, args: args.as_args(), database };
-        let gates = gates::Again::of_command(server, subject.as_ref(), request, Some(routed));
+        let gates = gates::Readmission::of_command(server, subject.as_ref(), request, Some(routed));
         match begin_again(&gates, &mut pass, options, &partitions, computed) {
             Ok(tx) => {
                 let since_us = server.keyspace.clock().monotonic_us();
@@ -139,7 +139,7 @@ impl Unlocked {
 /// Begins the command with its locks, and with what it computed if that is still valid, unless a
 /// gate objects. If it is not valid, the locks are to be held for long.
 fn begin_again(
-    gates: &gates::Again<'_>,
+    gates: &gates::Readmission<'_>,
     pass: &mut HeavyPass,
     options: TxOptions,
     partitions: &PartitionSet,

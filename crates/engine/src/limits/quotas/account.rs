@@ -22,7 +22,7 @@ pub type Usage = [u64; RATES.len()];
 /// What one worker booked.
 #[derive(Default)]
 #[repr(align(64))]
-struct WorkerRow([AtomicU64; RATES.len()]);
+struct WorkerUsage([AtomicU64; RATES.len()]);
 
 /// An account of a user or a database.
 pub struct Account {
@@ -30,9 +30,9 @@ pub struct Account {
     is_limited: AtomicBool,
     /// Bytes that its keys may take; 0 is no limit.
     memory_max: AtomicU64,
-    rows: [OnceLock<Box<WorkerRow>>; MAX_WORKERS],
+    rows: [OnceLock<Box<WorkerUsage>>; MAX_WORKERS],
     buckets: [TokenBucket; RATES.len()],
-    refused: AtomicU64,
+    rejected: AtomicU64,
 }
 
 impl Default for Account {
@@ -42,7 +42,7 @@ impl Default for Account {
             memory_max: AtomicU64::default(),
             rows: array::from_fn(|_| OnceLock::new()),
             buckets: array::from_fn(|_| TokenBucket::default()),
-            refused: AtomicU64::default(),
+            rejected: AtomicU64::default(),
         }
     }
 }
@@ -78,7 +78,7 @@ impl Account {
     }
 
     /// The first rate that is used up, if one is.
-    pub(crate) fn used_up(&self, now_us: i64) -> Option<(QuotaLimit, Rate)> {
+    pub(crate) fn exhausted(&self, now_us: i64) -> Option<(QuotaLimit, Rate)> {
         let buckets = self.buckets.iter().zip(RATES);
         let (token_bucket, limit) =
             buckets.into_iter().find(|(token_bucket, _)| token_bucket.is_empty(now_us))?;
@@ -86,26 +86,26 @@ impl Account {
     }
 
     /// Books at a worker what a request took.
-    pub(crate) fn book(&self, worker: usize, usage: &Usage, now_us: i64) {
+    pub(crate) fn charge(&self, worker: usize, usage: &Usage, now_us: i64) {
         let row = self.rows[worker].get_or_init(Box::default);
         for (counter, used) in row.0.iter().zip(usage) {
             add(counter, *used);
         }
         if self.is_limited() {
             for (token_bucket, used) in self.buckets.iter().zip(usage) {
-                token_bucket.take(*used, now_us);
+                token_bucket.consume(*used, now_us);
             }
         }
     }
 
     /// A request was refused.
     pub(crate) fn note_refusal(&self) {
-        self.refused.fetch_add(1, Ordering::Relaxed);
+        self.rejected.fetch_add(1, Ordering::Relaxed);
     }
 
     /// How many requests were refused.
-    pub fn refused(&self) -> u64 {
-        self.refused.load(Ordering::Relaxed)
+    pub fn rejected(&self) -> u64 {
+        self.rejected.load(Ordering::Relaxed)
     }
 
     /// What was taken.
@@ -124,7 +124,7 @@ impl Account {
         for counter in self.rows.iter().filter_map(OnceLock::get).flat_map(|row| &row.0) {
             counter.store(0, Ordering::Relaxed);
         }
-        self.refused.store(0, Ordering::Relaxed);
+        self.rejected.store(0, Ordering::Relaxed);
     }
 }
 
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn workers_are_summed_and_limits_are_of_all_of_them() {
         let account = Account::default();
-        account.book(0, &[1, 10, 100, 5], 0);
+        account.charge(0, &[1, 10, 100, 5], 0);
         assert!(!account.is_limited());
         let rule = QuotaRule {
             subject: Box::default(),
@@ -146,15 +146,15 @@ mod tests {
             seconds: 60,
         };
         account.limit([&rule].into_iter(), 0);
-        assert!(account.is_limited() && account.used_up(0).is_none());
-        account.book(0, &[1, 10, 100, 5], 0);
-        account.book(7, &[1, 10, 100, 5], 0);
+        assert!(account.is_limited() && account.exhausted(0).is_none());
+        account.charge(0, &[1, 10, 100, 5], 0);
+        account.charge(7, &[1, 10, 100, 5], 0);
         let rate = Rate { amount: 200, seconds: 60 };
-        assert_eq!(account.used_up(0), Some((QuotaLimit::BytesOut, rate)));
+        assert_eq!(account.exhausted(0), Some((QuotaLimit::BytesOut, rate)));
         assert_eq!(account.usage(), [3, 30, 300, 15]);
         account.reset();
         assert_eq!(account.usage(), [0; 4]);
         account.limit([].into_iter(), 0);
-        assert!(account.used_up(0).is_none() && !account.is_limited());
+        assert!(account.exhausted(0).is_none() && !account.is_limited());
     }
 }

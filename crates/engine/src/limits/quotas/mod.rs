@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use acl::Users;
-use config::settings::{ACCOUNTS, DB_QUOTA, USER_QUOTA};
+use config::settings::{USAGE_ACCOUNTING, DB_QUOTA, USER_QUOTA};
 use config::{Config, MEMORY_LIMITED_DATABASES, QuotaLimit, QuotaRule};
 use keyspace::Keyspace;
 
@@ -25,9 +25,9 @@ const DATABASES_MAX: usize = 1024;
 #[derive(Default)]
 pub struct Quotas {
     /// Whether requests are booked.
-    are_booked: AtomicBool,
+    is_accounting_on: AtomicBool,
     /// Whether anything is limited.
-    are_limited: AtomicBool,
+    has_quotas: AtomicBool,
     /// Whether the memory of any database is.
     is_memory_limited: AtomicBool,
     users: Mutex<BTreeMap<Box<[u8]>, Arc<Account>>>,
@@ -77,23 +77,23 @@ impl Quotas {
             account.limit(of_it, now_us);
         }
         drop(databases);
-        let are_limited = !of_users.is_empty() || !of_databases.is_empty();
+        let has_quotas = !of_users.is_empty() || !of_databases.is_empty();
         let is_memory_limited = of_databases.iter().any(|rule| rule.limit == QuotaLimit::Memory);
         self.is_memory_limited.store(is_memory_limited, Ordering::Relaxed);
-        self.are_limited.store(are_limited, Ordering::Relaxed);
-        self.are_booked.store(are_limited || config.get(ACCOUNTS), Ordering::Relaxed);
+        self.has_quotas.store(has_quotas, Ordering::Relaxed);
+        self.is_accounting_on.store(has_quotas || config.get(USAGE_ACCOUNTING), Ordering::Relaxed);
     }
 
     /// Whether requests are booked.
     #[inline]
-    pub fn are_booked(&self) -> bool {
-        self.are_booked.load(Ordering::Relaxed)
+    pub fn is_accounting_on(&self) -> bool {
+        self.is_accounting_on.load(Ordering::Relaxed)
     }
 
     /// Whether anything is limited.
     #[inline]
-    pub(crate) fn are_limited(&self) -> bool {
-        self.are_limited.load(Ordering::Relaxed)
+    pub(crate) fn has_quotas(&self) -> bool {
+        self.has_quotas.load(Ordering::Relaxed)
     }
 
     /// The account of a user. Whenever one is opened those go whose users are gone.

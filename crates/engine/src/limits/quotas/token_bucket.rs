@@ -18,7 +18,7 @@ pub(super) struct TokenBucket {
     /// Tokens that were taken and not brought back yet.
     spent: AtomicI64,
     /// Up to when tokens were brought back, on the monotonic clock.
-    filled_ns: AtomicI64,
+    refilled_ns: AtomicI64,
 }
 
 /// How many tokens a bucket holds, and in how many seconds as many come.
@@ -39,7 +39,7 @@ impl TokenBucket {
         let Rate { amount, seconds } = rate.unwrap_or(Rate { amount: 0, seconds: 0 });
         self.amount.store(0, Ordering::Relaxed);
         self.spent.store(0, Ordering::Relaxed);
-        self.filled_ns.store(now_us.saturating_mul(1000), Ordering::Relaxed);
+        self.refilled_ns.store(now_us.saturating_mul(1000), Ordering::Relaxed);
         self.period_ns.store(seconds * 1_000_000_000, Ordering::Relaxed);
         self.amount.store(amount, Ordering::Relaxed);
     }
@@ -58,46 +58,46 @@ impl TokenBucket {
             return false;
         }
         let (spent, filled) =
-            (self.spent.load(Ordering::Relaxed), self.filled_ns.load(Ordering::Relaxed));
-        spent.saturating_sub(self.brought(filled, now_us)) >= tokens(amount)
+            (self.spent.load(Ordering::Relaxed), self.refilled_ns.load(Ordering::Relaxed));
+        spent.saturating_sub(self.refilled(filled, now_us)) >= tokens(amount)
     }
 
     /// Takes tokens that were used, those that it has or not.
-    pub(super) fn take(&self, used: u64, now_us: i64) {
+    pub(super) fn consume(&self, used: u64, now_us: i64) {
         if self.amount.load(Ordering::Relaxed) == 0 {
             return;
         }
-        self.fill(now_us);
+        self.refill(now_us);
         self.spent.fetch_add(tokens(used), Ordering::Relaxed);
     }
 
     /// Brings back what has come since that was last done. Of several threads one does.
-    fn fill(&self, now_us: i64) {
-        let filled = self.filled_ns.load(Ordering::Relaxed);
-        let brought = self.brought(filled, now_us);
-        if brought == 0 {
+    fn refill(&self, now_us: i64) {
+        let filled = self.refilled_ns.load(Ordering::Relaxed);
+        let refilled = self.refilled(filled, now_us);
+        if refilled == 0 {
             return;
         }
         let (amount, period) =
             (self.amount.load(Ordering::Relaxed), self.period_ns.load(Ordering::Relaxed));
         // What is left of the time counts towards the next token.
-        let paid = (u128::from(brought.unsigned_abs()) * u128::from(period))
+        let paid = (u128::from(refilled.unsigned_abs()) * u128::from(period))
             .div_ceil(u128::from(amount.max(1)));
         let until = filled.saturating_add(i64::try_from(paid).unwrap_or(i64::MAX));
         let order = Ordering::Relaxed;
-        if self.filled_ns.compare_exchange(filled, until, order, order).is_ok() {
-            let less = |spent: i64| Some(spent.saturating_sub(brought).max(0));
+        if self.refilled_ns.compare_exchange(filled, until, order, order).is_ok() {
+            let less = |spent: i64| Some(spent.saturating_sub(refilled).max(0));
             self.spent.fetch_update(order, order, less).expect("it is always some");
         }
     }
 
     /// How many tokens have come since a moment.
-    fn brought(&self, filled_ns: i64, now_us: i64) -> i64 {
-        let passed = u64::try_from(now_us.saturating_mul(1000) - filled_ns).unwrap_or(0);
+    fn refilled(&self, refilled_ns: i64, now_us: i64) -> i64 {
+        let passed = u64::try_from(now_us.saturating_mul(1000) - refilled_ns).unwrap_or(0);
         let (amount, period) =
             (self.amount.load(Ordering::Relaxed), self.period_ns.load(Ordering::Relaxed));
-        let brought = u128::from(passed) * u128::from(amount) / u128::from(period.max(1));
-        i64::try_from(brought).unwrap_or(i64::MAX)
+        let refilled = u128::from(passed) * u128::from(amount) / u128::from(period.max(1));
+        i64::try_from(refilled).unwrap_or(i64::MAX)
     }
 }
 
@@ -118,13 +118,13 @@ mod tests {
     /// Takes one token at a time while there is any; how many there were.
     fn drain(token_bucket: &TokenBucket, now_us: i64) -> usize {
         let there_is_one = || !token_bucket.is_empty(now_us);
-        std::iter::from_fn(|| there_is_one().then(|| token_bucket.take(1, now_us))).count()
+        std::iter::from_fn(|| there_is_one().then(|| token_bucket.consume(1, now_us))).count()
     }
 
     #[test]
     fn without_a_rate_it_is_never_empty() {
         let token_bucket = TokenBucket::default();
-        token_bucket.take(1 << 40, 5);
+        token_bucket.consume(1 << 40, 5);
         assert!(!token_bucket.is_empty(5) && token_bucket.rate().is_none());
     }
 
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn a_debt_is_paid_before_anything_is_given() {
         let token_bucket = token_bucket(10, 1);
-        token_bucket.take(35, 0);
+        token_bucket.consume(35, 0);
         assert!(token_bucket.is_empty(2_500_000));
         assert!(!token_bucket.is_empty(2_600_000));
         assert_eq!(drain(&token_bucket, 2_600_000), 1);
@@ -183,7 +183,7 @@ mod tests {
         let token_bucket = token_bucket(1 << 20, 86_400);
         std::thread::scope(|scope| {
             for _ in 0..4 {
-                scope.spawn(|| (0..1 << 16).for_each(|_| token_bucket.take(4, 0)));
+                scope.spawn(|| (0..1 << 16).for_each(|_| token_bucket.consume(4, 0)));
             }
         });
         assert!(token_bucket.is_empty(0));

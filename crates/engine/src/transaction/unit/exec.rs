@@ -22,7 +22,7 @@ use crate::commit::accounting;
 use crate::lane::Lane;
 use crate::limits::loading::LOADING;
 use crate::limits::quotas::DatabasesOverQuota;
-use crate::limits::routing::SlotAccess;
+use crate::limits::slot_map::SlotAccess;
 use crate::session::fieldsets::{Fieldsets, is_long, with_fields};
 use crate::session::multi::{MultiQueue, Queued, Watching};
 use crate::session::{Accounted, AclSubject, LockSet, Request, Session, aborted};
@@ -270,7 +270,7 @@ impl Program for Exec {
         self.out_for = Some(Arc::clone(&session.client));
     }
 
-    fn may_be_put_off(&self) -> bool {
+    fn may_be_deferred(&self) -> bool {
         // What it watches has left the session, and what others ended is known here only.
         self.watching.is_none() && self.killed.is_empty()
     }
@@ -353,14 +353,14 @@ impl Exec {
             return None;
         }
         shortage
-            .refuse(server, self.queue.flags_by(gates::declared_by(server)), false)
+            .refuse(server, self.queue.flags_by(gates::script_flags_of(server)), false)
             .or_else(|| self.refusal_of_full(shortage.databases_over_quota(), unit.tx.database()))
     }
 
     /// Why one of its commands may not run for want of memory in the database that it runs in.
     fn refusal_of_full(&self, full: DatabasesOverQuota, begun: usize) -> Option<Refusal> {
         let (server, mut selected) = (self.server, begun);
-        let flags_of = gates::declared_by(server);
+        let flags_of = gates::script_flags_of(server);
         self.queue.iter_from(0).filter(|_| full.are_there()).find_map(|queued| {
             let Queued { entry, args, .. } = queued;
             if entry.spec.role == Role::Select {

@@ -39,7 +39,7 @@ use crate::clients::client_id::ClientId;
 use crate::commit::blocking;
 use crate::commit::handler::{Ended, HandlerCall};
 use crate::commit::publish;
-use crate::limits::routing::SlotAccess;
+use crate::limits::slot_map::SlotAccess;
 use crate::observe::pubsub::Publication;
 use crate::observe::stats;
 use crate::observe::tracking::UnitRead;
@@ -131,7 +131,7 @@ pub trait Program: Accounted {
 
     /// Whether its session has all that it was made of, and can have it prepared anew. Asked where
     /// all it did was undone.
-    fn may_be_put_off(&self) -> bool {
+    fn may_be_deferred(&self) -> bool {
         false
     }
 

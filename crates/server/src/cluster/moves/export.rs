@@ -309,7 +309,7 @@ impl<'a> Export<'a> {
             sleep(LOOK);
         }
         // A writer that goes on finds the table by which the slots are gone.
-        node.publish(server, crate::cluster::World::Going);
+        node.publish_slot_map(server, crate::cluster::World::Going);
         Ok(())
     }
 

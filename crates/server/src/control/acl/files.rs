@@ -54,7 +54,7 @@ fn load(context: &mut Context<'_>, _: Args<'_>, _: &mut Reply<'_>) -> Result<Nex
         let loaded = users::load_file(server, &path);
         let changed = loaded.map_err(|why| Refusal::owned(format!("ERR {why}")))?;
         reply.ok();
-        acl_check::users_changed(server, &changed, Some(own_id));
+        acl_check::recheck_clients_of(server, &changed, Some(own_id));
         Ok(())
     }))
 }

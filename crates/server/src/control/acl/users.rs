@@ -8,7 +8,7 @@ use acl::{DEFAULT_USER, Denial, Permissions, RuleError, User};
 use base::quote::shown;
 use commands::declare::{Command, Flags, Spec, at_least, exactly};
 use commands::errors::wrong_arity;
-use engine::admission::acl_check::{must_leave, users_changed};
+use engine::admission::acl_check::{must_disconnect, recheck_clients_of};
 use engine::session::Request;
 use keyspace::Refusal;
 use proto::{Args, Reply};
@@ -166,8 +166,8 @@ fn deluser(
 fn notify_clients(context: &mut Context<'_>, users: &[Arc<User>]) -> Result<Next, Refusal> {
     let server = context.server;
     let session = context.session()?;
-    users_changed(server, users, Some(session.client.id));
-    Ok(if must_leave(server, session) { Next::Close } else { Next::Done })
+    recheck_clients_of(server, users, Some(session.client.id));
+    Ok(if must_disconnect(server, session) { Next::Close } else { Next::Done })
 }
 
 pub(super) const DRYRUN: ControlCommand = Command {

@@ -6,7 +6,7 @@
 use std::net::IpAddr;
 
 use base::number::parse_i64;
-use cluster::{AdminCommand, FailoverMode, SlotChange, SlotSet};
+use cluster::{AdminCommand, FailoverMode, SetSlotAction, SlotSet};
 use commands::arguments::is;
 use commands::errors::{NOT_AN_INTEGER, SYNTAX, wrong_arity};
 use engine::clients::mailbox::PendingWakes;
@@ -16,7 +16,7 @@ use keyspace::{Acquisition, Refusal, Tx, TxOptions};
 use proto::{Args, Reply};
 
 use super::commands::enabled;
-use super::parse::{self, NamedSlots};
+use super::parse::{self, ParsedSlots};
 use crate::cluster::World;
 use crate::control::context::{Context, Next};
 use crate::server::Server;
@@ -145,17 +145,17 @@ pub(super) fn delete_slot_ranges(
 fn change_slots(
     context: &mut Context<'_>,
     reply: &mut Reply<'_>,
-    NamedSlots { slots, twice }: NamedSlots,
+    ParsedSlots { slots, duplicate }: ParsedSlots,
     order: fn(SlotSet) -> AdminCommand,
 ) -> Result<Next, Refusal> {
     let server = enabled(context)?;
     let adds = matches!(order(SlotSet::empty()), AdminCommand::AddSlots(_));
-    if let Some(twice) = twice {
+    if let Some(duplicate) = duplicate {
         let is_wrong = |cluster: &mut cluster::Cluster| {
             slots.iter().any(|slot| cluster.owner(slot).is_some() == adds)
         };
         if server.cluster.look(is_wrong) != Some(true) {
-            return Err(Refusal::owned(format!("ERR Slot {twice} specified multiple times")));
+            return Err(Refusal::owned(format!("ERR Slot {duplicate} specified multiple times")));
         }
     }
     carry_out(context, reply, move |_| order(slots))
@@ -304,13 +304,13 @@ pub(super) fn set_slot(
     let slot = parse::slot(&args[2])?;
     let (word, with_node) = (&args[3], args.len() == 5);
     let change = if is(word, "STABLE") && args.len() == 4 {
-        SlotChange::Stable
+        SetSlotAction::Stable
     } else if is(word, "MIGRATING") && with_node {
-        SlotChange::Migrating(parse::node(&args[4], "I don't know about node")?)
+        SetSlotAction::Migrating(parse::node(&args[4], "I don't know about node")?)
     } else if is(word, "IMPORTING") && with_node {
-        SlotChange::Importing(parse::node(&args[4], "I don't know about node")?)
+        SetSlotAction::Importing(parse::node(&args[4], "I don't know about node")?)
     } else if is(word, "NODE") && with_node {
-        SlotChange::Node(parse::node(&args[4], parse::UNKNOWN_NODE)?)
+        SetSlotAction::Node(parse::node(&args[4], parse::UNKNOWN_NODE)?)
     } else {
         return Err(NO_ACTION);
     };

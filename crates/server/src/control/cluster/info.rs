@@ -5,7 +5,7 @@
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cluster::{Cluster, Kind};
+use cluster::{Cluster, MessageType};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
@@ -16,8 +16,8 @@ pub(super) fn info(server: &Server, _: Args<'_>, reply: &mut Reply<'_>) -> Resul
     let counts = &server.cluster.counts;
     put_counts(&mut text, "sent", &counts.sent);
     put_counts(&mut text, "received", &counts.received);
-    let overflowed = counts.overflowed.load(Ordering::Relaxed);
-    put(&mut text, format_args!("total_cluster_links_buffer_limit_exceeded:{overflowed}"));
+    let buffer_limit_exceeded = counts.buffer_limit_exceeded.load(Ordering::Relaxed);
+    put(&mut text, format_args!("total_cluster_links_buffer_limit_exceeded:{buffer_limit_exceeded}"));
     reply.verbatim(b"txt", text.as_bytes());
     Ok(())
 }
@@ -27,7 +27,7 @@ fn state(cluster: &mut Cluster) -> String {
     let assigned: usize = records.iter().map(|record| record.slots.len()).sum();
     let (suspected, failed) = cluster.failing_slots();
     let my_primary = cluster.my_primary().unwrap_or(cluster.my_id());
-    let spoken_for = records.iter().find(|record| record.id == my_primary);
+    let represented = records.iter().find(|record| record.id == my_primary);
     let lines = [
         ("slots_assigned", assigned as u64),
         ("slots_ok", (assigned - suspected - failed) as u64),
@@ -36,7 +36,7 @@ fn state(cluster: &mut Cluster) -> String {
         ("known_nodes", cluster.known_nodes() as u64),
         ("size", cluster.size() as u64),
         ("current_epoch", cluster.current_epoch()),
-        ("my_epoch", spoken_for.map_or(0, |record| record.config_epoch)),
+        ("my_epoch", represented.map_or(0, |record| record.config_epoch)),
     ];
     let mut text = String::new();
     let word = if cluster.is_ok() { "ok" } else { "fail" };
@@ -47,7 +47,7 @@ fn state(cluster: &mut Cluster) -> String {
 
 fn put_counts(text: &mut String, way: &str, counters: &[AtomicU64]) {
     let mut total = 0;
-    for kind in Kind::ALL {
+    for kind in MessageType::ALL {
         let name = kind.name();
         let count = counters.get(kind as usize).map_or(0, |it| it.load(Ordering::Relaxed));
         total += count;

@@ -16,21 +16,21 @@ pub(super) fn slot(word: &[u8]) -> Result<Slot, Refusal> {
 }
 
 /// Slots, as they were named.
-pub(super) struct NamedSlots {
+pub(super) struct ParsedSlots {
     /// The slots, up to the first that was named before.
     pub(super) slots: SlotSet,
     /// That slot.
-    pub(super) twice: Option<Slot>,
+    pub(super) duplicate: Option<Slot>,
 }
 
 /// Slots.
-pub(super) fn slots(args: Args<'_>) -> Result<NamedSlots, Refusal> {
+pub(super) fn slots(args: Args<'_>) -> Result<ParsedSlots, Refusal> {
     let slots: Vec<Slot> = args.iter().map(slot).collect::<Result<_, _>>()?;
     Ok(named(slots))
 }
 
 /// Pairs of first and last slots; the arguments are even in number.
-pub(super) fn slot_ranges(args: Args<'_>) -> Result<NamedSlots, Refusal> {
+pub(super) fn slot_ranges(args: Args<'_>) -> Result<ParsedSlots, Refusal> {
     let mut slots = Vec::new();
     for index in (0..args.len()).step_by(2) {
         let (first, last) = (slot(&args[index])?, slot(&args[index + 1])?);
@@ -44,10 +44,10 @@ pub(super) fn slot_ranges(args: Args<'_>) -> Result<NamedSlots, Refusal> {
     Ok(named(slots))
 }
 
-fn named(all: Vec<Slot>) -> NamedSlots {
+fn named(all: Vec<Slot>) -> ParsedSlots {
     let mut slots = SlotSet::empty();
-    let twice = all.into_iter().find(|slot| !slots.insert(*slot));
-    NamedSlots { slots, twice }
+    let duplicate = all.into_iter().find(|slot| !slots.insert(*slot));
+    ParsedSlots { slots, duplicate }
 }
 
 /// A node, which may be one that is not known.

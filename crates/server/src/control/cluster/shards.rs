@@ -13,17 +13,17 @@ use proto::{Args, Reply};
 use crate::server::Server;
 
 /// A node, with how far it has come.
-struct Member {
+struct ShardNode {
     record: NodeRecord,
     offset: u64,
 }
 
-fn members(server: &Server) -> Vec<Member> {
+fn members(server: &Server) -> Vec<ShardNode> {
     let members = server.cluster.look(|cluster| {
         let records = cluster.records().into_iter();
         let with_offset = records.map(|record| {
             let offset = cluster.offset(record.id).unwrap_or(0);
-            Member { record, offset }
+            ShardNode { record, offset }
         });
         with_offset.collect()
     });
@@ -98,7 +98,7 @@ pub(super) fn slots(
     let ranges = members.iter().flat_map(|member| {
         member.record.slots.ranges().into_iter().map(move |range| (range, member))
     });
-    let mut ranges: Vec<((Slot, Slot), &Member)> = ranges.collect();
+    let mut ranges: Vec<((Slot, Slot), &ShardNode)> = ranges.collect();
     ranges.sort_unstable_by_key(|(range, _)| *range);
     reply.array(ranges.len());
     for ((first, last), owner) in ranges {
@@ -114,7 +114,7 @@ pub(super) fn slots(
 }
 
 /// A replica without any data is of no use to clients.
-fn is_usable_replica(member: &Member, primary: NodeId) -> bool {
+fn is_usable_replica(member: &ShardNode, primary: NodeId) -> bool {
     let has_failed = member.record.flags.contains(NodeFlags::FAIL);
     member.record.primary == Some(primary) && !has_failed && member.offset != 0
 }
@@ -127,7 +127,7 @@ pub(super) fn shards(
     reply: &mut Reply<'_>,
 ) -> Result<(), Refusal> {
     let telling = EndpointFormat::of(server, is_encrypted);
-    let mut shards: BTreeMap<Option<ShardId>, Vec<Member>> = BTreeMap::new();
+    let mut shards: BTreeMap<Option<ShardId>, Vec<ShardNode>> = BTreeMap::new();
     for member in members(server) {
         shards.entry(member.record.aux.shard).or_default().push(member);
     }
@@ -152,7 +152,7 @@ pub(super) fn shards(
 
 fn shard_member(
     telling: EndpointFormat,
-    Member { record, offset }: &Member,
+    ShardNode { record, offset }: &ShardNode,
     reply: &mut Reply<'_>,
 ) {
     let ports = [("port", record.tcp_port), ("tls-port", record.tls_port)];

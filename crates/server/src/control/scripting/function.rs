@@ -314,7 +314,7 @@ fn change_offloaded(
     let subject = session.and_then(|session| session.acl_subject_from_now(server));
     Next::offload_with_locks(move |lane, args, reply| {
         let request = Request { entry, args, database };
-        let gates = gates::Again::of_command(server, subject.as_ref(), request, None);
+        let gates = gates::Readmission::of_command(server, subject.as_ref(), request, None);
         let _access = BackgroundAccess::for_client(server.keyspace)?;
         if gates.hold()? { Err(Refusal::Widen) } else { make(lane, args, reply) }
     })

@@ -10,7 +10,7 @@ use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use commands::errors::SYNTAX;
 use engine::observe::hot_key_sketch::HotBy;
 use engine::observe::key_prefixes::KeyTotals;
-use keyspace::{BigBy, Refusal};
+use keyspace::{BigKeyMetric, Refusal};
 use proto::{Args, Reply};
 
 use crate::control::context::{Context, ControlCommand, Next};
@@ -93,7 +93,7 @@ const BIG: ControlCommand = Command {
 };
 
 fn big(context: &mut Context<'_>, args: Args<'_>, _: &mut Reply<'_>) -> Result<Next, Refusal> {
-    const WORDS: [(&str, BigBy); 2] = [("MEMORY", BigBy::Memory), ("ELEMENTS", BigBy::Elements)];
+    const WORDS: [(&str, BigKeyMetric); 2] = [("MEMORY", BigKeyMetric::Memory), ("ELEMENTS", BigKeyMetric::Elements)];
     let (by, count) = options(args, &WORDS)?;
     let server = context.server;
     Ok(Next::offload(move |lane, _, reply| {

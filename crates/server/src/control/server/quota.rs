@@ -126,12 +126,12 @@ const LINES: &[&str] = &[
     "    Return what each user took and may take.",
 ];
 
-/// Six pairs of an account: what was taken, what was refused, and the rates that are limited.
+/// Six pairs of an account: what was taken, what was rejected, and the rates that are limited.
 fn tell(reply: &mut Reply<'_>, account: &Account) {
     for (limit, used) in RATES.into_iter().zip(account.usage()) {
         number(reply, limit.name(), used);
     }
-    number(reply, "refused", account.refused());
+    number(reply, "rejected", account.rejected());
     reply.bulk(b"limits");
     let limited = || {
         let rates = RATES.into_iter().zip(account.rates());

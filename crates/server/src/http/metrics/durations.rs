@@ -5,7 +5,7 @@
 
 use engine::observe::latency_baselines::BaselineFigures;
 use engine::observe::stats::bucket_limit;
-use engine::table::command_table::CommandEntry;
+use engine::nodes_table::command_table::CommandEntry;
 
 use super::catalogue::MetricFamily;
 use super::exposition::{Exposition, MetricKind};
@@ -46,25 +46,25 @@ pub(super) fn write(server: &HttpState, exposition: &mut Exposition) {
 }
 
 /// What is told of a command beside its best: the family's name and kind, the figure, what it is.
-type Baseline = (&'static str, MetricKind, fn(&BaselineFigures) -> f64, &'static str);
+type LatencyBaseline = (&'static str, MetricKind, fn(&BaselineFigures) -> f64, &'static str);
 
-const BASELINES: [Baseline; 3] = [
+const BASELINES: [LatencyBaseline; 3] = [
     (
-        "command_tail_seconds",
+        "command_p99_seconds",
         MetricKind::Gauge,
-        |it| it.latest_us / 1e6,
+        |it| it.p99_us / 1e6,
         "What 99 of 100 calls of a command took at most, of late.",
     ),
     (
-        "command_best_tail_seconds",
+        "command_best_p99_seconds",
         MetricKind::Gauge,
-        |it| it.best_us / 1e6,
+        |it| it.best_p99_us / 1e6,
         "The best of what 99 of 100 calls of a command took at most.",
     ),
     (
-        "command_strays",
+        "command_latency_regressions",
         MetricKind::Counter,
-        |it| it.strays as f64,
+        |it| it.regressions as f64,
         "Times that a command began to stray from its best.",
     ),
 ];

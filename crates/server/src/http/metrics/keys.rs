@@ -5,7 +5,7 @@
 
 use base::quote::quote;
 use engine::observe::hot_key_sketch::HotBy;
-use keyspace::BigBy;
+use keyspace::BigKeyMetric;
 
 use super::catalogue::MetricFamily;
 use super::exposition::{Exposition, MetricKind};
@@ -35,9 +35,9 @@ const HOT: [(HotBy, &str, f64, &str); 3] = [
 ];
 
 /// The metrics of big keys: what they are big by, the metric, and what it is.
-const BIG: [(BigBy, &str, &str); 2] = [
-    (BigBy::Memory, "big_key_bytes", "Bytes that one of the biggest keys takes."),
-    (BigBy::Elements, "big_key_elements", "Elements of one of the biggest keys."),
+const BIG: [(BigKeyMetric, &str, &str); 2] = [
+    (BigKeyMetric::Memory, "big_key_bytes", "Bytes that one of the biggest keys takes."),
+    (BigKeyMetric::Elements, "big_key_elements", "Elements of one of the biggest keys."),
 ];
 
 /// The metrics of prefixes, with what they are.
@@ -73,7 +73,7 @@ pub(super) fn write(server: &HttpState, exposition: &mut Exposition) {
         let keys = statistics.big.latest(by);
         exposition.family_if(!keys.is_empty(), name, MetricKind::Gauge, help);
         for big in keys.iter().take(KEYS_TOLD) {
-            let size = if by == BigBy::Memory { Some(big.bytes) } else { big.elements };
+            let size = if by == BigKeyMetric::Memory { Some(big.bytes) } else { big.elements };
             let labels = [
                 ("db", &*big.database.to_string()),
                 ("key", &*label(&big.key)),

@@ -12,11 +12,11 @@ use super::exposition::{Exposition, MetricKind};
 use super::keys::label;
 use crate::http::state::HttpState;
 
-/// A kind of account: its label, its metrics in the order of [`RATES`], and that of refusals.
+/// A kind of account: its label, its metrics in the order of [`RATES`], and that of rejections.
 struct Accounts {
     label: &'static str,
     used: [(&'static str, f64, &'static str); RATES.len()],
-    refused: (&'static str, &'static str),
+    rejected: (&'static str, &'static str),
 }
 
 const OF_USERS: Accounts = Accounts {
@@ -27,7 +27,7 @@ const OF_USERS: Accounts = Accounts {
         ("user_sent_bytes", 1.0, "Bytes of the replies to a user."),
         ("user_busy_seconds", 1e-6, "How long a user's commands took."),
     ],
-    refused: ("user_quota_refusals", "Requests of a user that were refused by its quota."),
+    rejected: ("user_quota_rejections", "Requests of a user that were refused by its quota."),
 };
 
 const OF_DATABASES: Accounts = Accounts {
@@ -38,7 +38,7 @@ const OF_DATABASES: Accounts = Accounts {
         ("db_sent_bytes", 1.0, "Bytes of the replies to requests in a database."),
         ("db_busy_seconds", 1e-6, "How long the commands in a database took."),
     ],
-    refused: ("db_quota_refusals", "Requests that were refused by a database's quota."),
+    rejected: ("db_quota_rejections", "Requests that were refused by a database's quota."),
 };
 
 /// The metrics of a database's memory, with what they are.
@@ -49,7 +49,7 @@ const MEMORY_MAX: (&str, &str) =
 pub(super) fn families() -> Vec<MetricFamily> {
     let counters = [OF_USERS, OF_DATABASES].into_iter().flat_map(|accounts| {
         let names = accounts.used.map(|(name, _, help)| (name, help));
-        let names = names.into_iter().chain([accounts.refused]);
+        let names = names.into_iter().chain([accounts.rejected]);
         names.map(move |(name, help)| {
             MetricFamily::of(name, MetricKind::Counter, help).with_label(accounts.label)
         })
@@ -61,7 +61,7 @@ pub(super) fn families() -> Vec<MetricFamily> {
 
 pub(super) fn write(server: &HttpState, exposition: &mut Exposition, names_users: bool) {
     let quotas = &server.gates.quotas;
-    if !quotas.are_booked() {
+    if !quotas.is_accounting_on() {
         return;
     }
     if names_users {
@@ -100,9 +100,9 @@ fn write_accounts(
             exposition.sample(&[(kind.label, of)], account.usage()[place] as f64 * unit);
         }
     }
-    let (name, help) = kind.refused;
+    let (name, help) = kind.rejected;
     exposition.family_if(is_any, name, MetricKind::Counter, help);
     for (of, account) in accounts {
-        exposition.sample(&[(kind.label, of)], account.refused());
+        exposition.sample(&[(kind.label, of)], account.rejected());
     }
 }

@@ -144,7 +144,7 @@ impl Connection {
         // What is there counts before any of it is executed.
         self.note_batch();
         if self.session.client.is_asked(Signal::Kill) {
-            return StepEnd::Again;
+            return StepEnd::Readmission;
         }
         self.worker.start_batch();
         let end = self.run_input(None);
@@ -244,10 +244,10 @@ impl Connection {
                 self.line_up(cx);
                 StepEnd::Wait
             }
-            End::Drained | End::Waits => StepEnd::Again,
+            End::Drained | End::Waits => StepEnd::Readmission,
             End::Closing => {
                 self.session.close();
-                StepEnd::Again
+                StepEnd::Readmission
             }
             End::Yielded => {
                 if !self.gathers()

@@ -13,7 +13,7 @@ use engine::lane::is_over;
 use engine::session::MemcachedState;
 use engine::session::life::BACKLOG_LIMIT;
 use engine::session::{Executed, Grant, Step};
-use engine::table::command_table::CommandEntry;
+use engine::nodes_table::command_table::CommandEntry;
 use keyspace::Location;
 use proto::memcached::{ItemLimits, Operation, ParseStatus, Parser, Request};
 use proto::{Output, OwnedArgs};

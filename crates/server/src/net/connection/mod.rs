@@ -209,14 +209,14 @@ impl Body for Connection {
         self.session.client.take(signal);
     }
 
-    fn must_leave(&self) -> bool {
+    fn must_disconnect(&self) -> bool {
         let (server, session) = (self.worker.server, &self.session);
         // What a request in its middle has not come to yet counts as if it were done.
         let may_go_on = match &self.suspension {
-            Suspension::Steps(steps) => acl_check::may_listen(server, session, steps.request()),
+            Suspension::Steps(steps) => acl_check::may_subscribe(server, session, steps.request()),
             _ => true,
         };
-        !may_go_on || acl_check::must_leave(server, session)
+        !may_go_on || acl_check::must_disconnect(server, session)
     }
 
     fn deliver(&mut self) {

@@ -64,7 +64,7 @@ impl Waits for Connection {
     }
 
     fn resume(&mut self, cx: &mut TaskContext<'_>, with: Resumption) -> StepEnd {
-        let Suspension::Locks(parked) = self.take_suspension() else { return StepEnd::Again };
+        let Suspension::Locks(parked) = self.take_suspension() else { return StepEnd::Readmission };
         engine::runtime::counters::add(&self.worker.counters.waits, 1);
         let Parked { acquisition, mut round, began_us, .. } = *parked;
         round.began_us = Some(began_us);
@@ -204,7 +204,7 @@ impl Waits for Connection {
     }
 
     fn look_again(&mut self, cx: &mut TaskContext<'_>) -> StepEnd {
-        let Suspension::Blocked(blocked) = &mut self.suspension else { return StepEnd::Again };
+        let Suspension::Blocked(blocked) = &mut self.suspension else { return StepEnd::Readmission };
         let Some(place) = &blocked.place else { return StepEnd::Wait };
         let keyspace = self.worker.server.keyspace;
         let now = keyspace.clock().now_ms();
@@ -230,7 +230,7 @@ impl Waits for Connection {
         if let Err(wider) = place.recheck(&self.worker, acquisition, round) {
             blocked.recheck = Recheck::Underway(wider, round + 1);
         }
-        StepEnd::Again
+        StepEnd::Readmission
     }
 
     fn give_up_wait(&mut self) {
@@ -353,11 +353,11 @@ impl Connection {
                     // The slot may have left between the locks and now.
                     self.session.client.ask(Signal::Review);
                 }
-                StepEnd::Again
+                StepEnd::Readmission
             }
             Poll::Ready(Ok(OffloadResult { then: AfterOffload::PutOff, ran, .. })) => {
                 self.stand_first(ran.args.as_args());
-                StepEnd::Again
+                StepEnd::Readmission
             }
             Poll::Ready(Ok(OffloadResult {
                 then: AfterOffload::GoesOn(offloaded), ran, ..
@@ -367,7 +367,7 @@ impl Connection {
                     Resumed::Over(done) => return self.take_result(cx, *done, suspension),
                     Resumed::Away(suspension) => self.suspension = suspension,
                 }
-                StepEnd::Again
+                StepEnd::Readmission
             }
             Poll::Ready(Ok(done)) => self.take_result(cx, done, suspension),
         }
@@ -384,7 +384,7 @@ impl Connection {
         if program.is_none_or(|it| it.book_next(&self.worker, &mut self.session)) {
             engine::runtime::counters::add(&self.worker.counters.elsewhere, 1);
             self.pass_on_result(done);
-            return StepEnd::Again;
+            return StepEnd::Readmission;
         }
         // The rest is booked behind the worker's other sessions.
         let (sender, receiver) = oneshot::channel();
@@ -411,7 +411,7 @@ impl Connection {
         let Departures { began_us, mut done, .. } = *departures;
         done.ran.micros = u64::try_from(now_us - began_us).unwrap_or(0);
         self.pass_on_result(done);
-        StepEnd::Again
+        StepEnd::Readmission
     }
 
     /// Passes on what came of a command that did not run here.

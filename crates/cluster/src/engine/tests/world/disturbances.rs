@@ -3,7 +3,7 @@
 //! Invariant: all of it can be mended, and is by `mend`.
 
 use super::{LATENCY, World};
-use crate::engine::{AdminCommand, FailoverMode, SlotChange};
+use crate::engine::{AdminCommand, FailoverMode, SetSlotAction};
 use crate::slots::Slot;
 
 impl World {
@@ -67,11 +67,11 @@ impl World {
         let Some(from) = self.machines.iter().position(is_owner) else { return };
         let (from_id, to_id) = (self.machines[from].id, self.machines[to].id);
         let steps = [
-            (to, SlotChange::Importing(from_id)),
-            (from, SlotChange::Migrating(to_id)),
+            (to, SetSlotAction::Importing(from_id)),
+            (from, SetSlotAction::Migrating(to_id)),
             // The node that gets the slot is told first: else no node would claim it.
-            (to, SlotChange::Node(to_id)),
-            (from, SlotChange::Node(to_id)),
+            (to, SetSlotAction::Node(to_id)),
+            (from, SetSlotAction::Node(to_id)),
         ];
         let count = 1 + self.random.below(steps.len() as u64) as usize;
         self.tell(|| format!("m{from} gives slot {slot} to m{to}, {count} steps"));
@@ -84,7 +84,7 @@ impl World {
         }
     }
 
-    fn set_slot(&mut self, machine: usize, slot: Slot, change: SlotChange) -> bool {
+    fn set_slot(&mut self, machine: usize, slot: Slot, change: SetSlotAction) -> bool {
         let (moment, order) =
             (self.moment(machine), AdminCommand::SetSlot { slot, change, has_keys: false });
         let cluster = self.machines[machine].cluster.as_mut();
@@ -100,7 +100,7 @@ impl World {
             let open: Vec<Slot> =
                 cluster.into_iter().flat_map(|it| it.open_slots().map(|(slot, _)| slot)).collect();
             for slot in open {
-                self.set_slot(machine, slot, SlotChange::Stable);
+                self.set_slot(machine, slot, SetSlotAction::Stable);
             }
         }
     }

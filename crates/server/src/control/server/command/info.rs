@@ -5,7 +5,7 @@
 use commands::categories;
 use commands::declare::{Flags, Spec};
 use commands::keys::{BeginSearch, FindKeys, KeySpec};
-use engine::table::command_table::CommandEntry;
+use engine::nodes_table::command_table::CommandEntry;
 use proto::Reply;
 
 /// Writes what is to be known of a command.

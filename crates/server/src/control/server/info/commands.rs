@@ -5,7 +5,7 @@
 use config::settings::{LATENCY_TRACKING, LATENCY_TRACKING_INFO_PERCENTILES};
 use engine::observe::stats::{CallStats, bucket_limit};
 use engine::shared::Shared;
-use engine::table::command_table::CommandEntry;
+use engine::nodes_table::command_table::CommandEntry;
 
 use super::report::Report;
 use crate::server::Server;

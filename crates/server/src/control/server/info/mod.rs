@@ -99,7 +99,7 @@ pub(crate) fn text(
     is_present: impl Fn(&str) -> bool,
 ) -> String {
     let mut report = Report::default();
-    let has_accounts = context.server.gates.quotas.are_booked();
+    let has_accounts = context.server.gates.quotas.is_accounting_on();
     let present = SECTIONS
         .iter()
         .filter(|section| is_present(section.title))

@@ -9,16 +9,16 @@ use crate::server::Server;
 
 pub(super) fn write(server: &Server, report: &mut Report) {
     let quotas = &server.gates.quotas;
-    if !quotas.are_booked() {
+    if !quotas.is_accounting_on() {
         return;
     }
     let users = quotas.all_users();
-    let (mut sum, mut refused, mut limited) = (Usage::default(), 0, 0);
+    let (mut sum, mut rejected, mut limited) = (Usage::default(), 0, 0);
     for (_, account) in &users {
         for (sum, used) in sum.iter_mut().zip(account.usage()) {
             *sum += used;
         }
-        refused += account.refused();
+        rejected += account.rejected();
         limited += usize::from(account.is_limited());
     }
     report.field("quota_users", users.len());
@@ -27,8 +27,8 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     report.field("quota_users_requests", requests);
     report.field("quota_users_bytes_in", bytes_in);
     report.field("quota_users_bytes_out", bytes_out);
-    report.field("quota_users_cpu_us", micros);
-    report.field("quota_users_refused", refused);
+    report.field("quota_users_cpu_usec", micros);
+    report.field("quota_users_rejected", rejected);
     for (database, account) in quotas.all_databases() {
         if database < server.keyspace.database_count() {
             write_database(server, report, database, &account);
@@ -38,13 +38,13 @@ pub(super) fn write(server: &Server, report: &mut Report) {
 
 fn write_database(server: &Server, report: &mut Report, database: usize, account: &Account) {
     let [requests, bytes_in, bytes_out, micros] = account.usage();
-    let (refused, max) = (account.refused(), account.memory_max());
+    let (rejected, max) = (account.rejected(), account.memory_max());
     let memory = server.keyspace.database_memory(database);
     report.field(
         &format!("quota_db{database}"),
         format_args!(
-            "requests={requests},bytes_in={bytes_in},bytes_out={bytes_out},cpu_us={micros},\
-             refused={refused},memory={memory},memory_max={max}"
+            "requests={requests},bytes_in={bytes_in},bytes_out={bytes_out},cpu_usec={micros},\
+             rejected={rejected},memory={memory},memory_max={max}"
         ),
     );
 }

@@ -4,8 +4,8 @@
 //! waited for.
 
 use super::{
-    GOSSIP_LEN, HEADER_LEN, Kind, LIGHT_BIT, LIGHT_HEADER_LEN, Packet, PacketError, SIGNATURE,
-    StreamError, read,
+    GOSSIP_LEN, HEADER_LEN, MessageType, LIGHT_BIT, LIGHT_HEADER_LEN, Packet, PacketError, SIGNATURE,
+    FramingError, read,
 };
 
 /// How long packets may be.
@@ -22,12 +22,12 @@ const EXTENSIONS_MAX: usize = 64 << 10;
 
 impl Limits {
     /// The length of the longest packet of a type, which may be an unknown one.
-    fn longest(self, kind: Option<Kind>) -> u64 {
+    fn longest(self, kind: Option<MessageType>) -> u64 {
         let behind = match kind {
-            Some(Kind::Ping | Kind::Pong | Kind::Meet) => {
+            Some(MessageType::Ping | MessageType::Pong | MessageType::Meet) => {
                 self.nodes.saturating_mul(GOSSIP_LEN).saturating_add(EXTENSIONS_MAX)
             }
-            Some(Kind::Publish | Kind::PublishShard | Kind::Module) => {
+            Some(MessageType::Publish | MessageType::PublishShard | MessageType::Module) => {
                 self.payload.saturating_add(64)
             }
             _ => EXTENSIONS_MAX,
@@ -48,7 +48,7 @@ pub enum Arrival {
 
 /// Cuts the bytes of one link into packets.
 #[derive(Debug, Default)]
-pub struct FrameReader {
+pub struct PacketReader {
     buffer: Vec<u8>,
     /// Where in the buffer the next packet begins.
     start: usize,
@@ -57,7 +57,7 @@ pub struct FrameReader {
 /// An empty buffer that is greater than this is given back.
 const KEPT_MAX: usize = 64 << 10;
 
-impl FrameReader {
+impl PacketReader {
     /// Takes bytes as they have come.
     pub fn feed(&mut self, bytes: &[u8]) {
         if self.start > 0 {
@@ -76,11 +76,11 @@ impl FrameReader {
     }
 
     /// The next packet, if it is whole.
-    pub fn next(&mut self, limits: Limits) -> Result<Option<Arrival>, StreamError> {
+    pub fn next(&mut self, limits: Limits) -> Result<Option<Arrival>, FramingError> {
         let waiting = &self.buffer[self.start..];
         let seen = waiting.len().min(SIGNATURE.len());
         if waiting[..seen] != SIGNATURE[..seen] {
-            return Err(StreamError::Signature);
+            return Err(FramingError::Signature);
         }
         let Some(head) = waiting.first_chunk::<LIGHT_HEADER_LEN>() else { return Ok(None) };
         let [_, _, _, _, a, b, c, d, _, _, _, _, type_high, type_low, ..] = *head;
@@ -88,10 +88,10 @@ impl FrameReader {
         let number = u16::from_be_bytes([type_high, type_low]);
         let is_light = number & LIGHT_BIT != 0;
         if (total as usize) < if is_light { LIGHT_HEADER_LEN } else { HEADER_LEN } {
-            return Err(StreamError::Signature);
+            return Err(FramingError::Signature);
         }
-        if u64::from(total) > limits.longest(Kind::from_number(number & !LIGHT_BIT)) {
-            return Err(StreamError::TooLong);
+        if u64::from(total) > limits.longest(MessageType::from_number(number & !LIGHT_BIT)) {
+            return Err(FramingError::TooLong);
         }
         let Some(bytes) = waiting.get(..total as usize) else { return Ok(None) };
         let read = if is_light { read::light(bytes) } else { read::packet(bytes) };

@@ -10,7 +10,7 @@ use config::settings::{
     CLUSTER_PREFERRED_ENDPOINT_TYPE,
 };
 use config::{Config, EndpointType};
-use engine::limits::routing::{OpenRoute, SlotMap, SlotMapNode};
+use engine::limits::slot_map::{OpenSlotState, SlotMap, SlotMapNode};
 
 /// No node has this index.
 const NOBODY: u16 = u16::MAX;
@@ -27,8 +27,8 @@ pub(super) fn of(cluster: &Cluster, config: &Config) -> SlotMap {
     let served = cluster.my_primary().unwrap_or(cluster.my_id());
     let open = cluster.open_slots().filter_map(|(slot, open)| {
         let open = match open {
-            OpenSlot::Migrating(to) => OpenRoute::Migrating(*index_of.get(&to)?),
-            OpenSlot::Importing(from) => OpenRoute::Importing(*index_of.get(&from)?),
+            OpenSlot::Migrating(to) => OpenSlotState::Migrating(*index_of.get(&to)?),
+            OpenSlot::Importing(from) => OpenSlotState::Importing(*index_of.get(&from)?),
         };
         Some((slot.get(), open))
     });
@@ -41,7 +41,7 @@ pub(super) fn of(cluster: &Cluster, config: &Config) -> SlotMap {
         is_up: cluster.is_ok(),
         reads_when_down: config.get(CLUSTER_ALLOW_READS_WHEN_DOWN),
         allows_cross_slot: config.get(CLUSTER_ALLOW_CROSS_SLOT),
-        channels_when_down: config.get(CLUSTER_ALLOW_PUBSUBSHARD_WHEN_DOWN),
+        pubsubshard_when_down: config.get(CLUSTER_ALLOW_PUBSUBSHARD_WHEN_DOWN),
         ..SlotMap::default()
     }
 }

@@ -15,7 +15,7 @@ use keyspace::Refusal;
 
 /// The table that counts now.
 #[derive(Default)]
-pub struct Routing {
+pub struct SlotRouting {
     version: AtomicU64,
     /// Slots that clients bring, whose keys are kept though they are not served here.
     brought: Mutex<BTreeSet<u16>>,
@@ -37,7 +37,7 @@ pub struct SlotMapNode {
 
 /// A slot on the move, and the node at the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OpenRoute {
+pub enum OpenSlotState {
     /// From here.
     Migrating(u16),
     /// To here.
@@ -58,13 +58,13 @@ pub struct SlotMap {
     /// Whether this node is a replica.
     pub is_replica: bool,
     /// Slots on the move.
-    pub open: BTreeMap<u16, OpenRoute>,
+    pub open: BTreeMap<u16, OpenSlotState>,
     /// Whether the cluster is up.
     pub is_up: bool,
     /// `cluster-allow-reads-when-down`.
     pub reads_when_down: bool,
     /// `cluster-allow-pubsubshard-when-down`.
-    pub channels_when_down: bool,
+    pub pubsubshard_when_down: bool,
     /// `cluster-allow-cross-slot`.
     pub allows_cross_slot: bool,
 }
@@ -80,19 +80,19 @@ pub struct SlotAccess {
 
 /// What a request asks of a slot.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct RouteQuery {
+pub(crate) struct SlotQuery {
     pub(crate) slot: u16,
     pub(crate) writes: bool,
     /// Whether the slot is that of shard channels.
     pub(crate) is_channel: bool,
     /// Whether the client has said ASKING.
-    pub(crate) asks: bool,
+    pub(crate) is_asking: bool,
     /// Whether the client has said READONLY.
-    pub(crate) reads_here: bool,
+    pub(crate) is_readonly: bool,
     /// Whether the client brings the slot from another node.
     pub(crate) brings: bool,
     /// Whether the keys of an open slot are sent on.
-    pub(crate) migrates: bool,
+    pub(crate) is_migrate: bool,
     pub(crate) is_encrypted: bool,
 }
 
@@ -116,7 +116,7 @@ const NOT_LOCAL: Refusal =
 pub(crate) const TRYAGAIN: Refusal =
     Refusal::error("TRYAGAIN Multiple keys request during rehashing of slot");
 
-impl Routing {
+impl SlotRouting {
     /// Whether this is a node of a cluster: one load.
     #[inline]
     pub fn is_on(&self) -> bool {
@@ -199,9 +199,9 @@ impl SlotMap {
 
     /// Why a script's command does not run here, in Redis' words for that. `missing` of its keys
     /// are not here, of so many; asked of keys of one slot.
-    pub(crate) fn refuse_called(
+    pub(crate) fn refuse_script_call(
         &self,
-        query: RouteQuery,
+        query: SlotQuery,
         (here, missing): (usize, usize),
     ) -> Option<Refusal> {
         if self.owner(query.slot).is_none() {
@@ -218,12 +218,12 @@ impl SlotMap {
     }
 
     /// Why a request does not run here.
-    pub(crate) fn refuse(&self, query: RouteQuery) -> Option<Refusal> {
+    pub(crate) fn refuse(&self, query: SlotQuery) -> Option<Refusal> {
         if query.brings {
             return None;
         }
         let Some(owner) = self.owner(query.slot) else { return Some(NOT_SERVED) };
-        let serves_when_down = query.is_channel && self.channels_when_down;
+        let serves_when_down = query.is_channel && self.pubsubshard_when_down;
         if !self.is_up && !serves_when_down {
             match self.reads_when_down {
                 false => return Some(DOWN),
@@ -231,16 +231,16 @@ impl SlotMap {
                 true => {}
             }
         }
-        if query.migrates && self.open.contains_key(&query.slot) {
+        if query.is_migrate && self.open.contains_key(&query.slot) {
             return None;
         }
         if self.is_served(query.slot) {
-            let is_readable = (query.reads_here && !query.writes) || query.is_channel;
+            let is_readable = (query.is_readonly && !query.writes) || query.is_channel;
             if !self.is_replica || is_readable {
                 return None;
             }
         }
-        if query.asks && matches!(self.open.get(&query.slot), Some(OpenRoute::Importing(_))) {
+        if query.is_asking && matches!(self.open.get(&query.slot), Some(OpenSlotState::Importing(_))) {
             return None;
         }
         Some(redirection("MOVED", query, owner))
@@ -248,11 +248,11 @@ impl SlotMap {
 
     /// Why a request for keys of several slots does not run here. One redirection serves all of
     /// them, or none is made.
-    pub(crate) fn refuse_several(&self, query: RouteQuery, slots: &[u16]) -> Option<Refusal> {
+    pub(crate) fn refuse_several(&self, query: SlotQuery, slots: &[u16]) -> Option<Refusal> {
         if !self.allows_cross_slot {
             return Some(CROSSSLOT);
         }
-        let refuse = |slot: &u16| self.refuse(RouteQuery { slot: *slot, ..query });
+        let refuse = |slot: &u16| self.refuse(SlotQuery { slot: *slot, ..query });
         let refusal = slots.iter().find_map(refuse)?;
         let owner = |slot: u16| self.owners.get(usize::from(slot));
         let is_elsewhere = refusal.line().is_some_and(|line| line.starts_with(b"MOVED "));
@@ -262,8 +262,8 @@ impl SlotMap {
 
     /// Why a request for keys of several slots does not run here, of which some are on the move:
     /// so many keys of these are not here.
-    pub(crate) fn refuse_open_several(&self, query: RouteQuery, missing: usize) -> Option<Refusal> {
-        let runs = missing == 0 || query.migrates || self.is_replica;
+    pub(crate) fn refuse_open_several(&self, query: SlotQuery, missing: usize) -> Option<Refusal> {
+        let runs = missing == 0 || query.is_migrate || self.is_replica;
         (!runs).then_some(TRYAGAIN)
     }
 
@@ -271,24 +271,24 @@ impl SlotMap {
     /// so many are not.
     pub(crate) fn refuse_open(
         &self,
-        query: RouteQuery,
+        query: SlotQuery,
         here: usize,
         missing: usize,
     ) -> Option<Refusal> {
-        if missing == 0 || query.migrates || self.is_replica {
+        if missing == 0 || query.is_migrate || self.is_replica {
             return None;
         }
         match self.open.get(&query.slot)? {
-            OpenRoute::Migrating(_) if here > 0 => Some(TRYAGAIN),
-            OpenRoute::Migrating(to) => {
+            OpenSlotState::Migrating(_) if here > 0 => Some(TRYAGAIN),
+            OpenSlotState::Migrating(to) => {
                 Some(redirection("ASK", query, self.nodes.get(usize::from(*to))?))
             }
-            OpenRoute::Importing(_) => (here + missing > 1).then_some(TRYAGAIN),
+            OpenSlotState::Importing(_) => (here + missing > 1).then_some(TRYAGAIN),
         }
     }
 }
 
-fn redirection(word: &str, query: RouteQuery, node: &SlotMapNode) -> Refusal {
+fn redirection(word: &str, query: SlotQuery, node: &SlotMapNode) -> Refusal {
     let (first, second) = match query.is_encrypted {
         true => (node.tls_port, node.tcp_port),
         false => (node.tcp_port, node.tls_port),
@@ -306,7 +306,7 @@ pub(crate) fn is_redirection(refusal: &Refusal) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{HASH_SLOTS, OpenRoute, RouteQuery, SlotMap, SlotMapNode};
+    use super::{HASH_SLOTS, OpenSlotState, SlotQuery, SlotMap, SlotMapNode};
 
     fn node(port: u16) -> SlotMapNode {
         SlotMapNode {
@@ -325,13 +325,13 @@ mod tests {
             owners,
             nodes: vec![node(1000), node(2000)],
             served: Some(0),
-            open: [(3, OpenRoute::Migrating(1)), (4, OpenRoute::Importing(1))].into(),
+            open: [(3, OpenSlotState::Migrating(1)), (4, OpenSlotState::Importing(1))].into(),
             is_up: true,
             ..SlotMap::default()
         }
     }
 
-    fn said(table: &SlotMap, query: RouteQuery) -> Option<String> {
+    fn said(table: &SlotMap, query: SlotQuery) -> Option<String> {
         let refusal = table.refuse(query)?;
         Some(String::from_utf8_lossy(refusal.line().unwrap()).into_owned())
     }
@@ -339,17 +339,17 @@ mod tests {
     #[test]
     fn a_slot_is_served_by_its_owner() {
         let table = table();
-        let at = |slot| RouteQuery { slot, ..RouteQuery::default() };
+        let at = |slot| SlotQuery { slot, ..SlotQuery::default() };
         assert_eq!(said(&table, at(0)).unwrap(), "CLUSTERDOWN Hash slot not served");
         assert_eq!(said(&table, at(1)), None);
         assert_eq!(said(&table, at(2)).unwrap(), "MOVED 2 10.0.0.1:2000");
         assert_eq!(said(&table, at(3)), None);
         assert_eq!(said(&table, at(4)).unwrap(), "MOVED 4 10.0.0.1:2000");
-        let encrypted = RouteQuery { is_encrypted: true, ..at(2) };
+        let encrypted = SlotQuery { is_encrypted: true, ..at(2) };
         assert_eq!(said(&table, encrypted).unwrap(), "MOVED 2 10.0.0.1:2001");
-        assert_eq!(said(&table, RouteQuery { asks: true, ..at(4) }), None);
-        assert_eq!(said(&table, RouteQuery { migrates: true, ..at(4) }), None);
-        assert!(said(&table, RouteQuery { asks: true, ..at(2) }).is_some());
+        assert_eq!(said(&table, SlotQuery { is_asking: true, ..at(4) }), None);
+        assert_eq!(said(&table, SlotQuery { is_migrate: true, ..at(4) }), None);
+        assert!(said(&table, SlotQuery { is_asking: true, ..at(2) }).is_some());
     }
 
     #[test]
@@ -357,7 +357,7 @@ mod tests {
         let strict = table();
         let lenient = SlotMap { allows_cross_slot: true, ..table() };
         let said = |table: &SlotMap, slots: &[u16]| {
-            let refusal = table.refuse_several(RouteQuery::default(), slots)?;
+            let refusal = table.refuse_several(SlotQuery::default(), slots)?;
             Some(String::from_utf8_lossy(refusal.line().unwrap()).into_owned())
         };
         let cross = "CROSSSLOT Keys in request don't hash to the same slot";
@@ -372,25 +372,25 @@ mod tests {
     #[test]
     fn a_replica_serves_readers_that_ask_for_it() {
         let table = SlotMap { is_replica: true, ..table() };
-        let query = RouteQuery { slot: 1, ..RouteQuery::default() };
+        let query = SlotQuery { slot: 1, ..SlotQuery::default() };
         assert_eq!(said(&table, query).unwrap(), "MOVED 1 10.0.0.1:1000");
-        let reads = RouteQuery { reads_here: true, ..query };
+        let reads = SlotQuery { is_readonly: true, ..query };
         assert_eq!(said(&table, reads), None);
-        assert!(said(&table, RouteQuery { writes: true, ..reads }).is_some());
-        assert_eq!(said(&table, RouteQuery { is_channel: true, ..query }), None);
+        assert!(said(&table, SlotQuery { writes: true, ..reads }).is_some());
+        assert_eq!(said(&table, SlotQuery { is_channel: true, ..query }), None);
     }
 
     #[test]
     fn a_cluster_that_is_down_serves_what_it_may() {
         let mut table = SlotMap { is_up: false, ..table() };
-        let query = RouteQuery { slot: 1, ..RouteQuery::default() };
+        let query = SlotQuery { slot: 1, ..SlotQuery::default() };
         assert_eq!(said(&table, query).unwrap(), "CLUSTERDOWN The cluster is down");
-        let channel = RouteQuery { is_channel: true, ..query };
+        let channel = SlotQuery { is_channel: true, ..query };
         assert!(said(&table, channel).is_some());
-        (table.channels_when_down, table.reads_when_down) = (true, true);
+        (table.pubsubshard_when_down, table.reads_when_down) = (true, true);
         assert_eq!((said(&table, channel), said(&table, query)), (None, None));
         assert_eq!(
-            said(&table, RouteQuery { writes: true, ..query }).unwrap(),
+            said(&table, SlotQuery { writes: true, ..query }).unwrap(),
             "CLUSTERDOWN The cluster is down and only accepts read commands"
         );
     }
@@ -399,7 +399,7 @@ mod tests {
     fn keys_of_a_slot_on_the_move_are_asked_for_where_they_are() {
         let table = table();
         let said = |slot, here, missing| {
-            let query = RouteQuery { slot, ..RouteQuery::default() };
+            let query = SlotQuery { slot, ..SlotQuery::default() };
             let refusal = table.refuse_open(query, here, missing)?;
             Some(String::from_utf8_lossy(refusal.line().unwrap()).into_owned())
         };

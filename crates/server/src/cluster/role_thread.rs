@@ -27,13 +27,13 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 const CLIENT: &str = "cluster";
 
 /// Writers that are held, as long as this is there.
-struct Held {
+struct WritePause {
     _ticket: Ticket,
     /// When they go on by the monotonic clock, whatever becomes of the failover.
     ends_us: i64,
 }
 
-impl Held {
+impl WritePause {
     /// How much longer they are held at most.
     fn rest(&self, server: &Network) -> Duration {
         let left = self.ends_us.saturating_sub(server.keyspace.clock().monotonic_us());
@@ -46,20 +46,20 @@ pub(super) enum RoleJob {
     /// Clients may have to be told something else.
     Publish,
     /// Replicate this server.
-    Follow(PrimaryAddress),
+    Replicate(PrimaryAddress),
     /// Be a primary.
-    Lead,
+    Promote,
     /// Hold the writers, for so long at most.
     Pause(Duration),
     /// Let them go on.
     Resume,
     /// Delete the keys of these slots.
-    Drop(Vec<PartitionIndex>),
+    DeleteSlotKeys(Vec<PartitionIndex>),
 }
 
 /// Does jobs as long as the process lives.
 pub(super) fn run(start: ClusterContext, jobs: &Receiver<RoleJob>) {
-    let mut held: Option<Held> = None;
+    let mut held: Option<WritePause> = None;
     loop {
         let job = match &held {
             None => jobs.recv().map_err(RecvTimeoutError::from),
@@ -75,17 +75,17 @@ pub(super) fn run(start: ClusterContext, jobs: &Receiver<RoleJob>) {
         };
         match job {
             RoleJob::Publish => start.node.publish(start.server, World::Going),
-            RoleJob::Follow(primary) => {
+            RoleJob::Replicate(primary) => {
                 change_role(start, &ReplicaofTarget::Primary(primary), false);
             }
-            RoleJob::Lead => {
+            RoleJob::Promote => {
                 change_role(start, &ReplicaofTarget::NoOne, true);
                 start.node.publish(start.server, World::Going);
                 drop_keys(start, start.node.strays(start.server));
             }
             RoleJob::Pause(length) => held = Some(pause(start, length)),
             RoleJob::Resume => held = None,
-            RoleJob::Drop(slots) => drop_keys(start, slots),
+            RoleJob::DeleteSlotKeys(slots) => drop_keys(start, slots),
         }
     }
 }
@@ -102,7 +102,7 @@ impl ClusterContext {
         }
         let change = RoleChange { target, client: CLIENT, may_let_go };
         let (world, _) = links.replicaof(server, change, world);
-        node.publish(server, World::Stopped);
+        node.publish_slot_map(server, World::Stopped);
         world
     }
 }
@@ -132,7 +132,7 @@ fn change_role(start: ClusterContext, target: &ReplicaofTarget, is_primary: bool
 }
 
 /// Holds the writers, and tells the node at which offset.
-fn pause(start: ClusterContext, length: Duration) -> Held {
+fn pause(start: ClusterContext, length: Duration) -> WritePause {
     let ClusterContext { server, links, node } = start;
     let length_us = i64::try_from(length.as_micros()).unwrap_or(i64::MAX);
     let ends_us = server.keyspace.clock().monotonic_us().saturating_add(length_us);
@@ -142,5 +142,5 @@ fn pause(start: ClusterContext, length: Duration) -> Held {
     drop(world);
     let offset = links.report(server).offset;
     node.handle(server, Event::WritesPaused { offset });
-    Held { _ticket: ticket, ends_us }
+    WritePause { _ticket: ticket, ends_us }
 }

@@ -3,7 +3,7 @@
 //! Invariant: handshakes stand in no file, and their names are told to no other node.
 
 use super::event::Action;
-use super::node::{Health, Node, Place, Role};
+use super::node::{FailureState, Node, NodeAddress, Role};
 use super::{Cluster, Save};
 use crate::flags::NodeFlags;
 use crate::id::{NodeId, ShardId};
@@ -24,12 +24,12 @@ impl Cluster {
         }
         let shard = ShardId(NodeId::random(&mut self.random));
         let me = self.me;
-        self.nodes.entry(me).or_insert_with(|| Node::new(Place::default(), shard, Role::Primary));
+        self.nodes.entry(me).or_insert_with(|| Node::new(NodeAddress::default(), shard, Role::Primary));
         self.take_settings();
     }
 
     fn node_of(&mut self, record: &NodeRecord) -> Node {
-        let place = Place {
+        let place = NodeAddress {
             ip: record.ip,
             port: if self.settings.is_tls { record.tls_port } else { record.tcp_port },
             secondary_port: if self.settings.is_tls { record.tcp_port } else { record.tls_port },
@@ -45,9 +45,9 @@ impl Cluster {
         node.slots = if is_replica { SlotSet::empty() } else { record.slots.clone() };
         let now = self.now();
         if record.flags.contains(NodeFlags::FAIL) {
-            node.health = Health::Failed(now);
+            node.health = FailureState::Failed(now);
         }
-        (node.pong_received, node.heard) = (now, now);
+        (node.pong_received, node.last_received) = (now, now);
         node
     }
 
@@ -61,12 +61,12 @@ impl Cluster {
             (settings.tcp_port, settings.tls_port)
         };
         let ip = settings.ip.or(own.place.ip);
-        own.place = Place { ip, port, secondary_port, bus_port: settings.bus_port };
+        own.place = NodeAddress { ip, port, secondary_port, bus_port: settings.bus_port };
         own.hostname = settings.hostname;
         own.human_name = settings.human_name;
         own.is_failover_off = settings.is_failover_off;
-        own.reads_extensions = true;
-        own.health = Health::Fine;
+        own.supports_extensions = true;
+        own.health = FailureState::Reachable;
     }
 
     /// The table as the file has it.
@@ -107,8 +107,8 @@ impl Cluster {
             },
             flags: if is_me { flags.without(NodeFlags::NOADDR) } else { flags },
             primary: node.primary(),
-            ping_sent: node.ping_sent.map_or(0, |at| self.on_the_wall(at)),
-            pong_received: if is_me { 0 } else { self.on_the_wall(node.pong_received) },
+            ping_sent: node.ping_sent.map_or(0, |at| self.to_wall_time(at)),
+            pong_received: if is_me { 0 } else { self.to_wall_time(node.pong_received) },
             config_epoch: epoch_of.unwrap_or(node).config_epoch,
             is_connected: is_me || node.outbound.is_some_and(|outbound| outbound.is_connected),
             slots: node.slots.clone(),
@@ -117,7 +117,7 @@ impl Cluster {
     }
 
     /// A moment of the inner clock, as the wall clock had it.
-    pub(super) fn on_the_wall(&self, at: u64) -> u64 {
+    pub(super) fn to_wall_time(&self, at: u64) -> u64 {
         self.moment.wall.saturating_sub(self.now().saturating_sub(at))
     }
 
@@ -125,7 +125,7 @@ impl Cluster {
     pub(super) fn become_primary(&mut self) {
         self.own_mut().role = Role::Primary;
         self.forget_failover();
-        self.actions.push(Action::Lead);
+        self.actions.push(Action::BecomePrimary);
         self.save(Save::Synced);
     }
 
@@ -149,6 +149,6 @@ impl Cluster {
         let Some(primary) = self.own().primary() else { return };
         let Some(node) = self.nodes.get(&primary) else { return };
         let (ip, port) = (node.place.ip, node.place.port);
-        self.actions.push(Action::Follow { primary, ip, port });
+        self.actions.push(Action::Replicate { primary, ip, port });
     }
 }

@@ -15,8 +15,8 @@ impl Cluster {
     /// Takes the claims of a header.
     pub(super) fn process_slot_claims(&mut self, header: &Header) {
         let id = header.sender;
-        let speaks_for = if is_primary_header(header) { Some(id) } else { header.primary };
-        let Some(claimer) = speaks_for.filter(|claimer| self.nodes.contains_key(claimer)) else {
+        let represented_node = if is_primary_header(header) { Some(id) } else { header.primary };
+        let Some(claimer) = represented_node.filter(|claimer| self.nodes.contains_key(claimer)) else {
             return;
         };
         if is_primary_header(header) {
@@ -27,13 +27,13 @@ impl Cluster {
             return;
         }
         if is_primary_header(header) {
-            self.take_claims(id, header.config_epoch, &header.slots);
+            self.update_slot_owners(id, header.config_epoch, &header.slots);
         }
         self.correct(id, claimer, header);
     }
 
     /// Gives a primary what it claims, as far as its epoch is above those of the owners.
-    pub(super) fn take_claims(&mut self, claimer: NodeId, epoch: u64, claimed: &SlotSet) {
+    pub(super) fn update_slot_owners(&mut self, claimer: NodeId, epoch: u64, claimed: &SlotSet) {
         let importing = self.open.iter().filter(|(_, open)| matches!(open, OpenSlot::Importing(_)));
         let importing: SlotSet = importing.map(|(slot, _)| *slot).collect();
         let claimed = &claimed.minus(&importing);
@@ -114,7 +114,7 @@ impl Cluster {
         node.config_epoch = epoch;
         self.current_epoch = self.current_epoch.max(epoch);
         self.save(Save::Synced);
-        self.take_claims(owner, epoch, slots);
+        self.update_slot_owners(owner, epoch, slots);
     }
 
     /// Of two primaries with one epoch, the one with the smaller name takes a new one.
