@@ -14,13 +14,13 @@ use tests::{Client, Oracle, Server};
 const UNHOLDABLE: &str = "cannot hold what was written";
 
 /// A primary of ours and a replica of each real server.
-struct Group {
-    primary: Server,
-    replicas: Vec<(Oracle, Server)>,
+pub(crate) struct Group {
+    pub(crate) primary: Server,
+    pub(crate) replicas: Vec<(Oracle, Server)>,
 }
 
 impl Group {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let primary = NodeKind::Apus.start(&["--repl-ping-replica-period", "3600"]);
         let start = |oracle| {
             let replica = NodeKind::Genuine(oracle).start(&[]);
@@ -32,7 +32,7 @@ impl Group {
     }
 
     /// An empty world that all have.
-    fn clear(&self) {
+    pub(crate) fn clear(&self) {
         self.primary.client().call(&["FLUSHALL"]);
         for (oracle, replica) in &self.replicas {
             let (mut ours, mut theirs) = (self.primary.client(), replica.client());
@@ -42,7 +42,7 @@ impl Group {
 
     /// Each replica has what the primary has, or its link has ended for a reason that was told
     /// behind this many bytes of the log.
-    fn compare(&self, told: usize, what: &str) {
+    pub(crate) fn compare(&self, told: usize, what: &str) {
         let expected = contents(&mut self.primary.client());
         for (oracle, replica) in &self.replicas {
             let (mut ours, mut theirs) = (self.primary.client(), replica.client());
