@@ -143,7 +143,8 @@ fn a_command_that_strays_from_its_best_is_told() {
     tests::server::eventually("it strays", || {
         loop_often(&mut client, turns);
         turns = (turns * 2).min(50_000_000);
-        metric(port, "apus_command_latency_regressions_total{command=\"eval\"}").is_some_and(|it| it > 0.0)
+        metric(port, "apus_command_latency_regressions_total{command=\"eval\"}")
+            .is_some_and(|it| it > 0.0)
     });
     server.expect_log("Command 'eval' strays from its best: 99% of its calls took up to ");
     let history = client.call(&["LATENCY", "HISTORY", "command-regression"]);

@@ -20,13 +20,13 @@ mod slots;
 
 pub use engine::{
     Action, AdminCommand, AdminError, Cluster, Event, FailoverMode, LinkId, Millis, Moment,
-    Settings, SetSlotAction,
+    SetSlotAction, Settings,
 };
 pub use flags::NodeFlags;
 pub use id::{NodeId, ShardId};
 pub use message::{
-    Arrival, Body, EPOCH_MAX, Extensions, PacketReader, GossipEntry, GossipSection, Header, MessageType,
-    Limits, MessageFlags, Packet, PacketError, FramingError, write_light_packet, write_packet,
+    Arrival, Body, EPOCH_MAX, Extensions, FramingError, GossipEntry, GossipSection, Header, Limits,
+    MessageFlags, MessageType, Packet, PacketError, PacketReader, write_light_packet, write_packet,
 };
 pub use nodes_file::{AuxFields, NodeRecord, NodesFile, NodesFileError, OpenSlot};
 pub use slots::{SLOTS, Slot, SlotSet};

@@ -84,7 +84,7 @@ mod tests {
         assert!(!look(false, 60_000 + REST_US - 1, 0, 0));
         assert!(look(false, 60_000 + REST_US, 50_000_000, 10));
         assert!(look(true, 80_000 + REST_US, 0, 0));
-        assert!(!own.is_due(90_000 + REST_US, None), "a system that keeps no books");
+        assert!(!own.is_due(90_000 + REST_US, None), "a system that keeps no accounts");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 
 use crate::admission::gates::{self, Verdict};
 use crate::admission::redirection::{OpenSlotKeys, RoutedRequest};
-use crate::commit::accounting::{book, book_step};
+use crate::commit::accounting::{charge, charge_step};
 use crate::commit::handler::{Outcome, Work};
 use crate::execute::offload::ControlCall;
 use crate::lane::Lane;
@@ -154,7 +154,7 @@ pub fn execute(
         Run::Control => request.run_control(),
         Run::Unit => request.run_unit(grant),
     });
-    book_step(lane, session, &mut step, || book(lane, session, entry, args, out, length));
+    charge_step(lane, session, &mut step, || charge(lane, session, entry, args, out, length));
     let mark = if is_exec { out.mark() } else { mark };
     after(session, Some(entry), out, mark, step)
 }
@@ -275,7 +275,7 @@ impl CommandExecution<'_> {
                 return Step::Done;
             }
         };
-        let Self { engine, lane, handover, entry, location, several, args: sent, .. } = *self;
+        let sent = self.args;
         let (session, out) = (&mut *self.session, &mut *self.out);
         let is_long = fieldsets::is_long(&fields, sent);
         let expanded;
@@ -286,18 +286,7 @@ impl CommandExecution<'_> {
             expanded.as_args()
         };
         let import = Some(Import { sent, fields, is_long });
-        let mut request = CommandExecution {
-            engine,
-            lane,
-            handover,
-            session,
-            entry,
-            location,
-            several,
-            args,
-            import,
-            out,
-        };
+        let mut request = CommandExecution { session, out, args, import, ..*self };
         request.run_data(handler, grant)
     }
 

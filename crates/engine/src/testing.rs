@@ -3,6 +3,8 @@
 //!
 //! Invariant: nothing here is part of the product.
 
+use std::sync::LazyLock;
+
 use commands::DataCommand;
 use commands::declare::{Command, Role, Spec, exactly};
 use config::settings::DATABASES;
@@ -19,7 +21,7 @@ use crate::runtime::log::Log;
 use crate::runtime::system_limits;
 use crate::scripting;
 use crate::shared::Shared;
-use crate::table::command_table::{CommandTable, Families, Run};
+use crate::table::command_table::{CommandEntry, CommandTable, Families, Run};
 use crate::transaction::control_plane::{ControlPlane, ControlRequest, NOT_FROM_SCRIPT, Next};
 use crate::transaction::engine::Engine;
 use crate::transaction::unit::{self, Unit};
@@ -37,6 +39,13 @@ pub fn engine() -> &'static Engine {
     engine.set_hooks();
     engine.set_control_plane(&NoControl);
     engine
+}
+
+/// A command as an engine of tests knows it. An engine is as large as a server, and is made once
+/// for all callers.
+pub fn entry(name: &str) -> &'static CommandEntry {
+    static ENGINE: LazyLock<&Engine> = LazyLock::new(engine);
+    ENGINE.table.find(name.as_bytes()).expect("it is a command")
 }
 
 /// An engine to build on, with these data commands.

@@ -16,7 +16,7 @@ use crate::sizes::power_of;
 
 /// What keys are big by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BigBy {
+pub enum BigKeyMetric {
     /// The bytes that a key takes.
     Memory,
     /// The elements that its value has.
@@ -82,7 +82,7 @@ impl BigKeys {
     #[inline]
     pub(crate) fn note<'a>(
         &self,
-        by: BigBy,
+        by: BigKeyMetric,
         (before, after): (u8, u8),
         name: impl FnOnce() -> (usize, &'a [u8]),
     ) {
@@ -92,7 +92,7 @@ impl BigKeys {
     }
 
     #[cold]
-    fn hold(&self, by: BigBy, (database, key): (usize, &[u8]), power: u8) {
+    fn hold(&self, by: BigKeyMetric, (database, key): (usize, &[u8]), power: u8) {
         if key.len() > NAME_MAX {
             return;
         }
@@ -104,7 +104,7 @@ impl BigKeys {
     }
 
     /// Gives up one of the smallest if there are too many, and says what is too small from now on.
-    fn fit(&self, by: BigBy, held: &mut HashMap<Name, u8>) {
+    fn fit(&self, by: BigKeyMetric, held: &mut HashMap<Name, u8>) {
         let smallest = |held: &HashMap<Name, u8>| {
             held.iter().min_by_key(|(_, power)| **power).map(|(name, _)| name.clone())
         };
@@ -118,12 +118,12 @@ impl BigKeys {
         self.floors[by as usize].store(floor, Ordering::Relaxed);
     }
 
-    fn names(&self, by: BigBy) -> Vec<Name> {
+    fn names(&self, by: BigKeyMetric) -> Vec<Name> {
         lock(&self.held[by as usize]).keys().cloned().collect()
     }
 
     /// A key turned out to have so much, 0 if it is gone; whether it is big.
-    fn renew(&self, by: BigBy, name: &Name, size: u64) -> bool {
+    fn renew(&self, by: BigKeyMetric, name: &Name, size: u64) -> bool {
         let power = power_of(size);
         let is_big = power > LEAST[by as usize];
         let mut held = lock(&self.held[by as usize]);
@@ -162,13 +162,13 @@ impl Keyspace {
 
     /// The keys that may be the biggest by one of these, each with its logical database.
     #[must_use]
-    pub fn big_key_candidates(&self, by: BigBy) -> Vec<(usize, Box<[u8]>)> {
+    pub fn big_key_candidates(&self, by: BigKeyMetric) -> Vec<(usize, Box<[u8]>)> {
         let names = self.big_keys.names(by).into_iter();
         names.filter_map(|(physical, key)| Some((self.logical(physical)?, key))).collect()
     }
 
     /// A key that was one of these turned out to have so much, 0 if it is gone; whether it is big.
-    pub fn renew_big_key(&self, by: BigBy, database: usize, key: &[u8], size: u64) -> bool {
+    pub fn renew_big_key(&self, by: BigKeyMetric, database: usize, key: &[u8], size: u64) -> bool {
         self.big_keys.renew(by, &(self.physical(database), key.into()), size)
     }
 
@@ -186,15 +186,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use super::{BigBy, BigKeys, CANDIDATES, NAME_MAX};
+    use super::{BigKeyMetric, BigKeys, CANDIDATES, NAME_MAX};
 
     fn note(keys: &BigKeys, number: usize, powers: (u8, u8)) {
         let name = number.to_string();
-        keys.note(BigBy::Memory, powers, || (0, name.as_bytes()));
+        keys.note(BigKeyMetric::Memory, powers, || (0, name.as_bytes()));
     }
 
     fn held(keys: &BigKeys) -> usize {
-        keys.names(BigBy::Memory).len()
+        keys.names(BigKeyMetric::Memory).len()
     }
 
     #[test]
@@ -220,7 +220,7 @@ mod tests {
         keys.switch(true);
         for (length, expected) in [(NAME_MAX + 1, 0), (NAME_MAX, 1)] {
             let name = vec![b'x'; length];
-            keys.note(BigBy::Memory, (0, 30), || (0, &name));
+            keys.note(BigKeyMetric::Memory, (0, 30), || (0, &name));
             assert_eq!(held(&keys), expected, "{length}");
         }
     }
@@ -235,11 +235,11 @@ mod tests {
         assert_eq!(held(&keys), CANDIDATES);
         for number in (0..10).map(|thousand| thousand * 1000 + 999) {
             let name = (0, number.to_string().into_bytes().into_boxed_slice());
-            assert!(keys.names(BigBy::Memory).contains(&name), "{number}");
+            assert!(keys.names(BigKeyMetric::Memory).contains(&name), "{number}");
         }
         // Where some have gone there is room again.
-        let names = keys.names(BigBy::Memory);
-        names.into_iter().for_each(|name| assert!(!keys.renew(BigBy::Memory, &name, 0)));
+        let names = keys.names(BigKeyMetric::Memory);
+        names.into_iter().for_each(|name| assert!(!keys.renew(BigKeyMetric::Memory, &name, 0)));
         assert_eq!(held(&keys), 0);
         note(&keys, 1, (0, 12));
         assert_eq!(held(&keys), 1);

@@ -40,7 +40,7 @@ mod walk;
 mod watch;
 mod world;
 
-pub use big_keys::{BigBy, BigKeys, elements, usage};
+pub use big_keys::{BigKeyMetric, BigKeys, elements, usage};
 pub use blocking_keys::BlockingKeys;
 pub use clock::{AccessClock, AccessPolicy, ClockJump};
 pub use containers::{ContainerSettings, Threshold};

@@ -81,6 +81,12 @@ impl<'a> Reply<'a> {
         push_integer_line(self.out.tail(), b':', number);
     }
 
+    /// A pair of a map: a name, and a number, of which no more is told than fits an integer.
+    pub fn integer_field(&mut self, name: &str, number: impl TryInto<i64>) {
+        self.bulk(name.as_bytes());
+        self.integer(number.try_into().unwrap_or(i64::MAX));
+    }
+
     /// A bulk string.
     #[inline]
     pub fn bulk(&mut self, bytes: &[u8]) {

@@ -19,12 +19,14 @@ impl Cluster {
         let (now, patience) = (self.now(), self.settings.node_timeout);
         for id in self.others() {
             let node = &self.nodes[&id];
-            let Some(sent) = node.ping_sent.filter(|_| node.health == FailureState::Reachable) else {
+            let Some(sent) = node.ping_sent.filter(|_| node.health == FailureState::Reachable)
+            else {
                 continue;
             };
             let silence = now.saturating_sub(sent).min(now.saturating_sub(node.last_received));
             if silence > patience {
-                self.nodes.get_mut(&id).expect("the node was just read").health = FailureState::PFail;
+                self.nodes.get_mut(&id).expect("the node was just read").health =
+                    FailureState::PFail;
                 self.save(Save::Written);
                 self.mark_failed_at_quorum(id);
             }

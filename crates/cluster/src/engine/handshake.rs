@@ -5,8 +5,8 @@
 use std::net::IpAddr;
 
 use super::event::{Action, LinkId, Millis};
-use super::links::Peer;
-use super::node::{Node, OutboundLink, NodeAddress, Role};
+use super::links::LinkPeer;
+use super::node::{Node, NodeAddress, OutboundLink, Role};
 use super::{Cluster, Save};
 use crate::flags::NodeFlags;
 use crate::id::{NodeId, ShardId};

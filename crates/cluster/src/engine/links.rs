@@ -13,24 +13,24 @@ use crate::message::MessageType;
 
 /// What is at the other end of a link.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Peer {
+pub(super) enum LinkPeer {
     /// This node: the link was opened to it.
     Node(NodeId),
     /// A node that is being met.
-    Stranger(NodeId),
+    Handshake(NodeId),
     /// A node that opened the link, when, and which one, once it has said so.
-    Caller { ip: IpAddr, local: IpAddr, since: u64, node: Option<NodeId> },
+    Inbound { ip: IpAddr, local: IpAddr, since: u64, node: Option<NodeId> },
 }
 
 /// All links.
 #[derive(Debug, Default)]
 pub(super) struct Links {
-    peers: BTreeMap<LinkId, Peer>,
+    peers: BTreeMap<LinkId, LinkPeer>,
     opened: u64,
 }
 
 impl Links {
-    pub(super) fn open(&mut self, peer: Peer) -> LinkId {
+    pub(super) fn open(&mut self, peer: LinkPeer) -> LinkId {
         self.opened += 1;
         let link = LinkId::To(self.opened);
         self.peers.insert(link, peer);
@@ -43,14 +43,14 @@ impl Links {
 
     /// The links that others opened before this moment and that no node of the table has spoken on.
     fn nameless(&self, before: u64) -> Vec<LinkId> {
-        let is_nameless = |peer: &Peer| match peer {
+        let is_nameless = |peer: &LinkPeer| match peer {
             LinkPeer::Inbound { since, node: None, .. } => *since < before,
             _ => false,
         };
         self.peers.iter().filter(|(_, peer)| is_nameless(peer)).map(|(link, _)| *link).collect()
     }
 
-    pub(super) fn peer(&self, link: LinkId) -> Option<Peer> {
+    pub(super) fn peer(&self, link: LinkId) -> Option<LinkPeer> {
         self.peers.get(&link).copied()
     }
 
@@ -58,7 +58,7 @@ impl Links {
     pub(super) fn name(&mut self, link: LinkId, id: NodeId) {
         match self.peers.get_mut(&link) {
             Some(LinkPeer::Inbound { node, .. }) => *node = Some(id),
-            Some(peer) => *peer = Peer::Node(id),
+            Some(peer) => *peer = LinkPeer::Node(id),
             None => {}
         }
     }
@@ -74,7 +74,7 @@ impl Cluster {
     /// A link is lost.
     pub(super) fn closed(&mut self, link: LinkId) {
         match self.links.peers.remove(&link) {
-            Some(Peer::Node(id)) => {
+            Some(LinkPeer::Node(id)) => {
                 if let Some(node) = self.nodes.get_mut(&id) {
                     node.outbound.take_if(|outbound| outbound.link == link);
                 }
@@ -96,14 +96,15 @@ impl Cluster {
     /// A link stands: the first packet goes out.
     pub(super) fn connected(&mut self, link: LinkId) {
         match self.links.peer(link) {
-            Some(Peer::Node(id)) => {
+            Some(LinkPeer::Node(id)) => {
                 let now = self.now();
                 let Some(node) = self.nodes.get_mut(&id) else { return };
                 node.outbound = Some(OutboundLink { link, since: now, is_connected: true });
                 self.ping(id);
             }
             Some(LinkPeer::Handshake(name)) => {
-                let sends_meet = self.handshakes.get(&name).is_some_and(|handshake| handshake.sends_meet);
+                let sends_meet =
+                    self.handshakes.get(&name).is_some_and(|handshake| handshake.sends_meet);
                 let kind = if sends_meet { MessageType::Meet } else { MessageType::Ping };
                 self.send_gossip(link, kind, None);
             }
@@ -155,7 +156,7 @@ impl Cluster {
         let since = self.now();
         let place = self.nodes[&id].place;
         let Some(ip) = place.ip else { return };
-        let link = self.links.open(Peer::Node(id));
+        let link = self.links.open(LinkPeer::Node(id));
         self.actions.push(Action::Connect { link, ip, port: place.bus_port });
         let node = self.nodes.get_mut(&id).expect("the node was just read");
         node.outbound = Some(OutboundLink { link, since, is_connected: false });

@@ -11,7 +11,6 @@
 
 mod admin_commands;
 mod admin_error;
-mod slot_ownership;
 mod election;
 mod event;
 mod failure_detection;
@@ -20,14 +19,15 @@ mod handshake;
 mod links;
 mod manual_failover;
 mod node;
+mod nodes_table;
 mod publish;
 mod receive;
 mod replica_migration;
 mod send;
 mod setslot;
 mod settings;
+mod slot_ownership;
 mod state;
-mod nodes_table;
 #[cfg(test)]
 mod tests;
 

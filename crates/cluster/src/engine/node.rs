@@ -13,9 +13,9 @@ use crate::slots::SlotSet;
 /// Whether a node answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum FailureState {
-    Fine,
+    Reachable,
     /// Suspected here.
-    Suspected,
+    PFail,
     /// Down by the word of a majority, since then.
     Failed(Millis),
 }

@@ -24,7 +24,9 @@ impl Cluster {
         }
         let shard = ShardId(NodeId::random(&mut self.random));
         let me = self.me;
-        self.nodes.entry(me).or_insert_with(|| Node::new(NodeAddress::default(), shard, Role::Primary));
+        self.nodes
+            .entry(me)
+            .or_insert_with(|| Node::new(NodeAddress::default(), shard, Role::Primary));
         self.take_settings();
     }
 

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use super::event::{Action, LinkId};
 use super::handshake::MeetingPlace;
-use super::links::Peer;
+use super::links::LinkPeer;
 use super::node::{FailureState, NodeAddress, Role};
 use super::{Cluster, Save, is_primary_header};
 use crate::flags::NodeFlags;
@@ -29,13 +29,13 @@ impl Cluster {
             LinkPeer::Handshake(name) => {
                 if let Body::Ping(gossip) | Body::Pong(gossip) = &body {
                     self.complete_handshake(name, link, &header, gossip.extensions.shard);
-                    if matches!(self.links.peer(link), Some(Peer::Node(_))) {
+                    if matches!(self.links.peer(link), Some(LinkPeer::Node(_))) {
                         self.process_packet(link, peer, &header, &body);
                     }
                 }
             }
-            Peer::Node(id) if id != header.sender => self.handle_id_mismatch(id, &body),
-            Peer::Node(_) => self.process_packet(link, peer, &header, &body),
+            LinkPeer::Node(id) if id != header.sender => self.handle_id_mismatch(id, &body),
+            LinkPeer::Node(_) => self.process_packet(link, peer, &header, &body),
             LinkPeer::Inbound { ip, local, .. } => {
                 if self.nodes.contains_key(&header.sender) && header.sender != self.me {
                     self.set_inbound_link(link, header.sender);
@@ -109,7 +109,7 @@ impl Cluster {
     }
 
     /// A packet of a node of the table.
-    fn process_packet(&mut self, link: LinkId, peer: Peer, header: &Header, body: &Body) {
+    fn process_packet(&mut self, link: LinkId, peer: LinkPeer, header: &Header, body: &Body) {
         let (id, now) = (header.sender, self.now());
         if header.current_epoch > self.current_epoch {
             self.current_epoch = header.current_epoch;
@@ -137,7 +137,7 @@ impl Cluster {
                 self.process_ping(header, gossip);
             }
             Body::Pong(gossip) => {
-                if matches!(peer, Peer::Node(_) | LinkPeer::Handshake(_)) {
+                if matches!(peer, LinkPeer::Node(_) | LinkPeer::Handshake(_)) {
                     self.answered(id);
                 }
                 self.process_ping(header, gossip);
@@ -149,7 +149,9 @@ impl Cluster {
             Body::AuthRequest => self.process_auth_request(header),
             Body::AuthAck => self.process_auth_ack(header),
             Body::ManualFailoverStart => self.process_mfstart(id),
-            Body::Publish { .. } | Body::PublishShard { .. } => self.process_light_message(id, body.clone()),
+            Body::Publish { .. } | Body::PublishShard { .. } => {
+                self.process_light_message(id, body.clone());
+            }
             Body::Module { .. } => {}
         }
     }

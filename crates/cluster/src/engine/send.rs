@@ -9,7 +9,7 @@ use super::node::FailureState;
 use crate::flags::NodeFlags;
 use crate::id::NodeId;
 use crate::message::{
-    Body, Extensions, GossipEntry, GossipSection, Header, MessageType, MessageFlags, write_packet,
+    Body, Extensions, GossipEntry, GossipSection, Header, MessageFlags, MessageType, write_packet,
 };
 
 /// At least so many nodes are gossiped about.

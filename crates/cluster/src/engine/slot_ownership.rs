@@ -16,7 +16,8 @@ impl Cluster {
     pub(super) fn process_slot_claims(&mut self, header: &Header) {
         let id = header.sender;
         let represented_node = if is_primary_header(header) { Some(id) } else { header.primary };
-        let Some(claimer) = represented_node.filter(|claimer| self.nodes.contains_key(claimer)) else {
+        let Some(claimer) = represented_node.filter(|claimer| self.nodes.contains_key(claimer))
+        else {
             return;
         };
         if is_primary_header(header) {

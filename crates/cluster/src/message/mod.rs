@@ -12,10 +12,10 @@ mod write;
 
 use std::net::IpAddr;
 
-pub use self::error::{PacketError, FramingError};
+pub use self::error::{FramingError, PacketError};
 pub use self::extension::Extensions;
 pub(crate) use self::extension::{is_hostname, is_word};
-pub use self::packet_reader::{Arrival, PacketReader, Limits};
+pub use self::packet_reader::{Arrival, Limits, PacketReader};
 pub use self::write::{write_light_packet, write_packet};
 use crate::flags::NodeFlags;
 use crate::id::NodeId;

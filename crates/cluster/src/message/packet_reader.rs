@@ -4,8 +4,8 @@
 //! waited for.
 
 use super::{
-    GOSSIP_LEN, HEADER_LEN, MessageType, LIGHT_BIT, LIGHT_HEADER_LEN, Packet, PacketError, SIGNATURE,
-    FramingError, read,
+    FramingError, GOSSIP_LEN, HEADER_LEN, LIGHT_BIT, LIGHT_HEADER_LEN, MessageType, Packet,
+    PacketError, SIGNATURE, read,
 };
 
 /// How long packets may be.

@@ -8,8 +8,8 @@ use std::net::IpAddr;
 
 use super::extension::Extensions;
 use super::{
-    Body, EPOCH_MAX, GOSSIP_LEN, GossipEntry, GossipSection, HEADER_LEN, Header, IP_LEN, MessageType,
-    LIGHT_BIT, LIGHT_HEADER_LEN, MessageFlags, Packet, PacketError, VERSION,
+    Body, EPOCH_MAX, GOSSIP_LEN, GossipEntry, GossipSection, HEADER_LEN, Header, IP_LEN, LIGHT_BIT,
+    LIGHT_HEADER_LEN, MessageFlags, MessageType, Packet, PacketError, VERSION,
 };
 use crate::flags::NodeFlags;
 use crate::id::{ID_LEN, NodeId};

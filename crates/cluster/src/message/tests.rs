@@ -6,8 +6,8 @@ use base::Random;
 use proptest::prelude::{prop_assert_eq, proptest};
 
 use super::{
-    Arrival, Body, Extensions, PacketReader, GossipEntry, GossipSection, Header, MessageType, Limits,
-    MessageFlags, Packet, PacketError, FramingError, write_light_packet, write_packet,
+    Arrival, Body, Extensions, FramingError, GossipEntry, GossipSection, Header, Limits,
+    MessageFlags, MessageType, Packet, PacketError, PacketReader, write_light_packet, write_packet,
 };
 use crate::flags::NodeFlags;
 use crate::id::{NodeId, ShardId};

@@ -12,7 +12,7 @@ use std::ops::Range;
 use commands::arguments::database;
 use commands::{Flags, Plan, Role};
 use engine::execute::Resolved;
-use engine::nodes_table::command_table::Run;
+use engine::table::command_table::Run;
 use keyspace::PartitionSet;
 use persist::aof::Unit;
 use persist::entry_notes::EntryNote;

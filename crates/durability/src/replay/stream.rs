@@ -1,4 +1,4 @@
-//! A thread that runs units of a primary's stream: where it is in the journal, what is booked of
+//! A thread that runs units of a primary's stream: where it is in the journal, what is accounted of
 //! its commands, and which clients are woken.
 //!
 //! Invariants: one thread writes what is counted in its lane; a unit that was not applied as it
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use base::time::{Moment, UnixMillis};
 use engine::clients::mailbox::PendingWakes;
 use engine::commit::accounting::{AppliedCommand, book_applied};
-use engine::nodes_table::command_table::CommandEntry;
+use engine::table::command_table::CommandEntry;
 use engine::transaction::engine::Engine;
 use keyspace::Lsn;
 use proto::{Args, RequestParser};
@@ -149,7 +149,7 @@ impl StreamThread {
         self.server.mailboxes.wake(&self.wakes);
     }
 
-    /// Books a command that ran.
+    /// Accounts for a command that ran.
     #[inline]
     pub(super) fn book(
         &self,

@@ -359,7 +359,15 @@ impl<'a> Readmission<'a> {
     ) -> Self {
         let flags = request.entry.spec.flags;
         let may_be_deferred = true;
-        Self { server, subject, request, routed, effective: flags, declared: flags, may_be_deferred }
+        Self {
+            server,
+            subject,
+            request,
+            routed,
+            effective: flags,
+            declared: flags,
+            may_be_deferred,
+        }
     }
 
     /// For a program that is a command, or whose commands are queued: `queued` says what they do,
@@ -424,7 +432,7 @@ impl<'a> Readmission<'a> {
 /// Whether a command may run, or be queued, right behind one that was admitted; most are behind one
 /// for the same command. What a program says of itself is not looked at behind another: a caller
 /// that cares leaves `before` out. What is denied is not noted: the caller asks `admit` then. Of a
-/// client with a quota, requests go one by one, each behind what was booked.
+/// client with a quota, requests go one by one, each behind what was charged.
 #[inline]
 pub(crate) fn admits_batched(
     lane: &Lane,

@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 
 use crate::clients::registry::client_flags;
 use crate::lane::Lane;
-use crate::limits::slot_map::{SlotQuery, SlotAccess, SlotMap};
+use crate::limits::slot_map::{SlotAccess, SlotMap, SlotQuery};
 use crate::session::Session;
 use crate::shared::Shared;
 use crate::table::command_table::CommandEntry;

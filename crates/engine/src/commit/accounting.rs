@@ -1,6 +1,6 @@
-//! What is booked of a command: its calls, its time, whether it was slow; MONITOR is told.
+//! What is accounted of a command: its calls, its time, whether it was slow; MONITOR is told.
 //!
-//! Invariant: a command is booked once, at its session's worker, when it is over.
+//! Invariant: a command is accounted once, at its session's worker, when it is over.
 
 use std::sync::atomic::Ordering;
 
@@ -19,7 +19,7 @@ use crate::session::{Executed, Session, Step, Suspension};
 use crate::shared::Shared;
 use crate::table::command_table::{CommandEntry, Run};
 
-/// Books a command that this worker has just run, whose reply begins where the output's length was
+/// Accounts for a command that this worker has just run, whose reply begins where the output's length was
 /// `length`.
 #[inline]
 pub(crate) fn charge(
@@ -37,7 +37,7 @@ pub(crate) fn charge(
     feed_monitors(lane, session, session.database, entry, args);
 }
 
-/// As `book`, of a request of another front: few are ever shown, so few are put in words. `extent`
+/// As `charge`, of a request of another front: few are ever shown, so few are put in words. `extent`
 /// is what the words take, about.
 #[inline]
 pub(crate) fn book_in_words(
@@ -63,16 +63,16 @@ pub(crate) fn book_in_words(
     }
 }
 
-/// Books a command that ended in this step with `book`, unless it is still to end.
+/// Accounts for a command that ended in this step with `charge`, unless it is still to end.
 #[inline]
-pub(crate) fn charge_step(lane: &Lane, session: &Session, step: &mut Step, book: impl FnOnce()) {
+pub(crate) fn charge_step(lane: &Lane, session: &Session, step: &mut Step, charge: impl FnOnce()) {
     match step {
         Step::Postpone(_) => {}
-        // What has a result to come is booked with that.
+        // What has a result to come is accounted with that.
         Step::Wait(suspension) if suspension.has_result_to_come() => _ = lane.tick(),
-        // What waits is booked when that is over.
+        // What waits is accounted when that is over.
         Step::Wait(Suspension::Blocked(blocked)) => note_wait(lane, session, &mut blocked.ran),
-        _ => book(),
+        _ => charge(),
     }
 }
 
@@ -102,7 +102,7 @@ fn note_hold(server: &Shared, entry: &CommandEntry, micros: u64) {
     }
 }
 
-/// Books a command that ran: its calls, its time, whether it was slow.
+/// Accounts for a command that ran: its calls, its time, whether it was slow.
 #[inline]
 pub fn account(
     lane: &Lane,
@@ -140,7 +140,7 @@ pub fn account(
     }
 }
 
-/// Books to the accounts of its user and its database what a request took: once for each that a
+/// Charges the accounts of its user and its database what a request took: once for each that a
 /// client sent, whatever runs in it.
 #[inline]
 pub fn bill(lane: &Lane, session: &Session, request_bytes: usize, reply_bytes: u64, micros: u64) {
@@ -191,7 +191,7 @@ pub struct AppliedCommand<'a> {
     pub has_failed: bool,
 }
 
-/// Books a command of a primary's stream: its calls, its time, whether it was slow; MONITOR is
+/// Accounts for a command of a primary's stream: its calls, its time, whether it was slow; MONITOR is
 /// told.
 #[inline]
 pub fn book_applied(server: &Shared, wakes: &PendingWakes, applied: &AppliedCommand<'_>) {

@@ -193,8 +193,8 @@ mod tests {
     use crate::table::command_table::Run;
     use crate::testing;
 
-    fn handler(name: &[u8]) -> Handler {
-        match testing::engine().table.find(name).expect("it is a command").run {
+    fn handler(name: &str) -> Handler {
+        match testing::entry(name).run {
             Run::Data(handler) => handler,
             Run::Control | Run::Unit => unreachable!("it is about data"),
         }
@@ -214,7 +214,7 @@ mod tests {
                 let mut out = Output::new();
                 let owned: OwnedArgs = words.iter().map(|word| word.as_bytes()).collect();
                 let (args, resp) = (owned.as_args(), Resp::Two);
-                let handler = handler(words[0].as_bytes());
+                let handler = handler(words[0]);
                 let ended = attempt(&mut tx, &mut out, &mut HandlerCall { handler, args, resp });
                 if undoable {
                     assert!(matches!(ended, Ended::Widen), "{words:?} begins again");

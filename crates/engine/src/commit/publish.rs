@@ -40,7 +40,7 @@ pub fn commit(
         let append = |tx: &mut Tx, record: &[u8]| append_own(server, wakes, tx, record);
         return commit_unit(server, tx, own, &[], notify, append);
     }
-    book(server, tx, tx.effects().changes());
+    count_changes(server, tx, tx.effects().changes());
     let seen = publish(&server.journal, &wakes.records, tx, args);
     tx.seal();
     server.notify(wakes, tx.effects());
@@ -49,7 +49,7 @@ pub fn commit(
 
 /// Counts changes of the data. All that commits comes by here.
 #[inline]
-pub(crate) fn book(server: &Shared, tx: &mut Tx, changes: u64) {
+pub(crate) fn count_changes(server: &Shared, tx: &mut Tx, changes: u64) {
     tx.count_final_changes(changes);
     if changes > 0 {
         server.memory.budget.note_change();
@@ -104,7 +104,7 @@ pub(crate) fn commit_unit(
 ) -> Result<Seen, Refusal> {
     let services = blocking::serve(server, tx)?;
     let unbroken = Unbroken::begin(tx.keyspace(), HALF_TOLD);
-    book(server, tx, changes + services.changes());
+    count_changes(server, tx, changes + services.changes());
     // Where others write the journal, waiters that were served have seen what those wrote.
     let mut seen = match services.is_empty() {
         true => Seen::default(),

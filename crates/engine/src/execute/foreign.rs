@@ -16,10 +16,10 @@ use smallvec::SmallVec;
 use super::ServedRequest;
 use super::locks::{self, Granted, PREFETCHED_MAX};
 use crate::admission::gates::{self, Verdict};
-use crate::commit::accounting::{book_in_words, book_step};
+use crate::commit::accounting::{book_in_words, charge_step};
 use crate::commit::handler::{self, CommandBody, Outcome};
 use crate::lane::Lane;
-use crate::limits::slot_map::{SlotQuery, SlotMap, TRYAGAIN};
+use crate::limits::slot_map::{SlotMap, SlotQuery, TRYAGAIN};
 use crate::runtime::failpoint;
 use crate::session::{
     Grant, RequestAttempt, Session, Step, Steps, Stepwise, Suspension, tx_options,
@@ -89,7 +89,7 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
         match self.enter(grant) {
             Ok(granted) => {
                 let step = self.run_data(granted);
-                self.book(step, length)
+                self.charge(step, length)
             }
             Err(step) => step,
         }
@@ -102,7 +102,7 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
             Ok(_) => {
                 let (session, out) = (&mut *self.session, &mut *self.out);
                 let step = failpoint::beside(self.entry.spec.role, || work(session, out));
-                self.book(step, length)
+                self.charge(step, length)
             }
             Err(step) => step,
         }
@@ -269,10 +269,10 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
     }
 
     #[inline]
-    fn book(&mut self, mut step: Step, length: usize) -> Step {
+    fn charge(&mut self, mut step: Step, length: usize) -> Step {
         let (lane, session, body) = (self.lane, &*self.session, &*self.body);
         let (entry, out, words) = (self.entry, &*self.out, || body.words());
-        book_step(lane, session, &mut step, || {
+        charge_step(lane, session, &mut step, || {
             book_in_words(lane, session, entry, body.extent(), words, out, length);
         });
         step

@@ -22,7 +22,7 @@ use super::unit::conclude;
 use super::{Executor, ServedRequest, looks_heavy};
 use crate::admission::gates;
 use crate::admission::redirection::slot_access;
-use crate::commit::accounting::book;
+use crate::commit::accounting::charge;
 use crate::commit::handler::{Outcome, Work};
 use crate::lane::Lane;
 use crate::limits::budget;
@@ -166,7 +166,7 @@ impl<'a> LockBatch<'a> {
             Outcome::Heavy | Outcome::Widen | Outcome::Wait(_) => return false,
         }
         session.client.live.last_command.store(entry.id as u32, Ordering::Relaxed);
-        book(lane, session, entry, args, out, length);
+        charge(lane, session, entry, args, out, length);
         true
     }
 
@@ -199,7 +199,7 @@ impl<'a> LockBatch<'a> {
         };
         conclude(lane, session, entry, args, &mut *program, seen);
         session.client.live.last_command.store(entry.id as u32, Ordering::Relaxed);
-        book(lane, session, entry, args, out, length);
+        charge(lane, session, entry, args, out, length);
         program.note_run(lane.ticked_us() - begun_us >= HOLD_US);
         true
     }

@@ -235,7 +235,7 @@ pub(super) fn conclude(
 ) {
     program.leave(session);
     session.note_reply(entry, seen);
-    program.book(args, lane, session);
+    program.charge(args, lane, session);
     if program.has_failed() {
         lane.shared.observed.stats.failed(lane.number, entry.id);
     }

@@ -17,7 +17,7 @@ pub mod memory;
 pub mod pause;
 pub mod quotas;
 pub mod replica_role;
-pub mod slot_map;
 pub mod scripts;
+pub mod slot_map;
 pub mod sweep;
 pub mod write_refusals;

@@ -240,7 +240,9 @@ impl SlotMap {
                 return None;
             }
         }
-        if query.is_asking && matches!(self.open.get(&query.slot), Some(OpenSlotState::Importing(_))) {
+        if query.is_asking
+            && matches!(self.open.get(&query.slot), Some(OpenSlotState::Importing(_)))
+        {
             return None;
         }
         Some(redirection("MOVED", query, owner))
@@ -306,7 +308,7 @@ pub(crate) fn is_redirection(refusal: &Refusal) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{HASH_SLOTS, OpenSlotState, SlotQuery, SlotMap, SlotMapNode};
+    use super::{HASH_SLOTS, OpenSlotState, SlotMap, SlotMapNode, SlotQuery};
 
     fn node(port: u16) -> SlotMapNode {
         SlotMapNode {

@@ -285,7 +285,7 @@ mod tests {
 
     fn note(sketch: &HotKeySketch, lane: usize, words: &[&str], now_us: i64) -> u32 {
         let owned: OwnedArgs = words.iter().map(|word| word.as_bytes()).collect();
-        let entry = testing::engine().table.find(words[0].as_bytes()).expect("it is a command");
+        let entry = testing::entry(words[0]);
         let args = owned.as_args();
         let (database, micros, reply_bytes) = (3, 10, 100);
         sketch.note(lane, &SampledRequest { entry, args, database, micros, reply_bytes, now_us })

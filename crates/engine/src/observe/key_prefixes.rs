@@ -133,7 +133,7 @@ impl PrefixCounts {
 
 #[cfg(test)]
 mod tests {
-    use super::{KeyTotals, PREFIXES_MOST, PrefixRule, PrefixCounts};
+    use super::{KeyTotals, PREFIXES_MOST, PrefixCounts, PrefixRule};
 
     #[test]
     fn a_prefix_ends_at_the_first_colon_unless_some_are_declared() {

@@ -121,13 +121,15 @@ impl LatencyBaseline {
         if self.windows <= WARMUP_WINDOWS {
             return None;
         }
-        let regressions = p99_us > best_p99_us * REGRESSION_FACTOR && p99_us > best_p99_us + REGRESSION_MIN_US;
+        let regressions =
+            p99_us > best_p99_us * REGRESSION_FACTOR && p99_us > best_p99_us + REGRESSION_MIN_US;
         if regressions && !figures.is_regressed {
             figures.is_regressed = true;
             figures.regressions += 1;
             return Some(BaselineChange::Regressed);
         }
-        let recovers = p99_us < best_p99_us * RECOVERY_FACTOR || p99_us < best_p99_us + REGRESSION_MIN_US;
+        let recovers =
+            p99_us < best_p99_us * RECOVERY_FACTOR || p99_us < best_p99_us + REGRESSION_MIN_US;
         if recovers && figures.is_regressed {
             figures.is_regressed = false;
             return Some(BaselineChange::Recovered);
@@ -149,7 +151,7 @@ fn percentile_us(window: &[u64], calls: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{LatencyBaseline, BaselineChange, WARMUP_WINDOWS};
+    use super::{BaselineChange, LatencyBaseline, WARMUP_WINDOWS};
 
     /// The bucket of durations of 4, 64 and 1024 microseconds.
     const BRIEF: usize = 4;

@@ -14,11 +14,11 @@ use super::interpreter::{LIMITS, with_interpreter};
 use super::script_host::ScriptHost;
 use crate::admission::redirection::CalledSlots;
 use crate::lane::Lane;
-use crate::limits::slot_map::SlotAccess;
 use crate::limits::scripts::cache::ScriptHandle;
 use crate::limits::scripts::cost_history::CostHistory;
 use crate::limits::scripts::libraries::LoadedLibrary;
 use crate::limits::scripts::running::{RunningCall, RunningHandle};
+use crate::limits::slot_map::SlotAccess;
 use crate::session::Accounted;
 use crate::session::AclSubject;
 use crate::session::LockSet;
@@ -115,7 +115,7 @@ pub(crate) struct ScriptCall {
 }
 
 impl Accounted for ScriptCall {
-    fn book(&self, args: Args<'_>, lane: &Lane, session: &mut Session) {
+    fn charge(&self, args: Args<'_>, lane: &Lane, session: &mut Session) {
         if let (true, Code::Script(handle)) = (self.has_claim, &self.code) {
             handle.keep();
         }

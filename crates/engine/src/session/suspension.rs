@@ -117,7 +117,7 @@ pub trait Accounted: Send {
     }
 
     /// Books its commands, and ends its session if one of them did that.
-    fn book(&self, _: Args<'_>, _: &Lane, _: &mut Session) {}
+    fn charge(&self, _: Args<'_>, _: &Lane, _: &mut Session) {}
 }
 
 /// A command that ran on another thread, or waits, for the books of its session's worker.

@@ -15,7 +15,7 @@ use structs::table::Place;
 use super::Tx;
 use super::modified::ModifiedKeys;
 use super::undo::UndoLog;
-use crate::big_keys::BigBy;
+use crate::big_keys::BigKeyMetric;
 use crate::clock::AccessPolicy;
 use crate::counters::{DatabaseCounters, LaneCounters, bump};
 use crate::critical_section::CriticalSection;
@@ -349,10 +349,10 @@ impl Mutation<'_> {
         let big_keys = &self.keyspace.big_keys;
         let name = || (self.physical, entry.key());
         let memories = (power_of(memory_before as u64), power_of(memory as u64));
-        big_keys.note(BigBy::Memory, memories, name);
+        big_keys.note(BigKeyMetric::Memory, memories, name);
         if size != size_before {
             let elements = |size: Option<SizeClass>| size.map_or(0, SizeClass::power_of_elements);
-            big_keys.note(BigBy::Elements, (elements(size_before), elements(size)), name);
+            big_keys.note(BigKeyMetric::Elements, (elements(size_before), elements(size)), name);
         }
     }
 

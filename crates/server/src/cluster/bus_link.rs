@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use base::io_error_text::plain;
-use cluster::{Arrival, Event, PacketReader, Limits, LinkId};
+use cluster::{Arrival, Event, Limits, LinkId, PacketReader};
 use config::LogLevel;
 use config::settings::{CLUSTER_LINK_SENDBUF_LIMIT, PROTO_MAX_BULK_LEN, TLS_CLUSTER};
 use engine::runtime::log::log_warning;

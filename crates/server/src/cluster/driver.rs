@@ -13,7 +13,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use cluster::{Action, Event, MessageType, LinkId};
+use cluster::{Action, Event, LinkId, MessageType};
 use config::settings::{
     CLUSTER_BUS_ALLOW, CLUSTER_BUS_PORT_PROTECTED_MODE, REPL_TIMEOUT, TLS_CLUSTER,
 };
@@ -101,7 +101,9 @@ impl BusDriver {
                 DriverInput::Mail(DriverRequest::Actions(actions)) => {
                     actions.into_iter().for_each(|action| self.execute_action(action));
                 }
-                DriverInput::Mail(DriverRequest::DeleteSlotKeys(slots)) => self.queue(RoleJob::DeleteSlotKeys(slots)),
+                DriverInput::Mail(DriverRequest::DeleteSlotKeys(slots)) => {
+                    self.queue(RoleJob::DeleteSlotKeys(slots));
+                }
                 DriverInput::Mail(DriverRequest::Event(event)) => self.handle_event(event),
                 DriverInput::News(LinkEvent::Event(event)) => self.handle_event(event),
                 DriverInput::News(LinkEvent::Accepted(stream)) => self.accept_link(stream),

@@ -6,13 +6,13 @@
 //! Invariant: no worker and no transaction waits for a peer.
 
 mod bus_link;
-mod driver;
 mod config_file;
+mod driver;
 mod moves;
 mod node;
 mod role_thread;
-mod slot_map;
 mod settings;
+mod slot_map;
 mod start;
 
 pub(crate) use moves::{

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use base::Random;
 use base::io_error_text::plain;
 use cluster::{
-    Action, AdminCommand, AdminError, Cluster, Event, MessageType, LinkId, Moment, NodeId, NodeRecord,
-    NodesFile, Slot,
+    Action, AdminCommand, AdminError, Cluster, Event, LinkId, MessageType, Moment, NodeId,
+    NodeRecord, NodesFile, Slot,
 };
 use config::SaveBehavior;
 use config::settings::{CLUSTER_CONFIG_SAVE_BEHAVIOR, TLS_REPLICATION};
@@ -29,7 +29,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::config_file::NodesConfFile;
 use super::moves::SlotMoves;
-use super::{routes, settings};
+use super::{settings, slot_map};
 use crate::net::network::Network;
 
 /// What the driver is given to do.
@@ -246,7 +246,7 @@ impl ClusterNode {
         if core.cluster.is_primary() && server.gates.replica_role.is_replica() {
             return None;
         }
-        let table = routes::of(&core.cluster, &server.config);
+        let table = slot_map::of(&core.cluster, &server.config);
         Some((table, core.cluster.generation()))
     }
 

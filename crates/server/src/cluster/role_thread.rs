@@ -74,13 +74,13 @@ pub(super) fn run(start: ClusterContext, jobs: &Receiver<RoleJob>) {
             Err(RecvTimeoutError::Disconnected) => return,
         };
         match job {
-            RoleJob::Publish => start.node.publish(start.server, World::Going),
+            RoleJob::Publish => start.node.publish_slot_map(start.server, World::Going),
             RoleJob::Replicate(primary) => {
                 change_role(start, &ReplicaofTarget::Primary(primary), false);
             }
             RoleJob::Promote => {
                 change_role(start, &ReplicaofTarget::NoOne, true);
-                start.node.publish(start.server, World::Going);
+                start.node.publish_slot_map(start.server, World::Going);
                 drop_keys(start, start.node.strays(start.server));
             }
             RoleJob::Pause(length) => held = Some(pause(start, length)),

@@ -17,11 +17,11 @@ use keyspace::Keyspace;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::driver::BusDriver;
 use super::config_file::NodesConfFile;
+use super::driver::BusDriver;
 use super::node::{ClusterNode, DriverRequest, World};
 use super::role_thread::RoleJob;
-use super::{roles, settings};
+use super::{role_thread, settings};
 use crate::links::Links;
 use crate::net::listeners::bind_for;
 use crate::net::network::Network;
@@ -87,7 +87,7 @@ impl ClusterContext {
         let fail =
             |why: std::io::Error| format!("Cannot start the cluster's threads: {}", plain(&why));
         let named = |name: &str| Builder::new().name(name.to_owned());
-        named("cluster-roles").spawn(move || roles::run(self, &received)).map_err(fail)?;
+        named("cluster-roles").spawn(move || role_thread::run(self, &received)).map_err(fail)?;
         let BusSockets { sockets, mail } = bus;
         let work = move || {
             runtime.block_on(async move { BusDriver::new(self, mail, jobs).run(sockets).await });

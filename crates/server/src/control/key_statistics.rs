@@ -43,15 +43,15 @@ impl KeyStatsSchedule {
         let pause_us = i64::from(server.config.get(KEY_PREFIXES_INTERVAL)) * 1_000_000;
         if pause_us > 0 && now_us >= self.next_survey_us && !server.gates.loading.is_on() {
             self.next_survey_us = now_us + pause_us;
-            server.threads.background.spawn_visit(move |lane| _ = survey_prefixes(server, lane));
+            server.threads.background.spawn_visit(move |lane| _ = scan_prefixes(server, lane));
         }
     }
 }
 
 /// Counts all keys by their prefixes, on a background thread.
-pub(crate) fn survey_prefixes(server: &Server, lane: usize) -> PrefixStats {
+pub(crate) fn scan_prefixes(server: &Server, lane: usize) -> PrefixStats {
     let rule = PrefixRule::of(&server.config.get(KEY_PREFIXES));
-    let survey = key_prefixes::survey(server.keyspace, lane, &rule);
-    server.observed.key_statistics.keep(survey.clone());
-    survey
+    let stats = key_prefixes::scan_prefixes(server.keyspace, lane, &rule);
+    server.observed.key_statistics.keep(stats.clone());
+    stats
 }

@@ -54,7 +54,9 @@ impl BaselineWindows {
             if entry.spec.flags.has(commands::Flags::BLOCKING) {
                 continue;
             }
-            let Some(turning) = server.observed.baselines.observe(entry.id, &stats) else { continue };
+            let Some(turning) = server.observed.baselines.observe(entry.id, &stats) else {
+                continue;
+            };
             let figures = server.observed.baselines.figures_of(entry.id).unwrap_or_default();
             if turning == BaselineChange::Regressed {
                 let micros = figures.p99_us as u64;

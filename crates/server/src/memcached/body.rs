@@ -8,8 +8,8 @@ use engine::admission::acl_check;
 use engine::commit::handler::CommandBody;
 use engine::execute::ForeignBody;
 use engine::lane::Lane;
+use engine::table::command_table::CommandEntry;
 use engine::session::{Session, Stepwise};
-use engine::nodes_table::command_table::CommandEntry;
 use keyspace::{Location, Refusal, Tx};
 use proto::memcached::{Form, KEY_LENGTH_MAX, Operation, Request, Response, answer};
 use proto::{Output, OwnedArgs};
@@ -164,8 +164,8 @@ impl ForeignBody for RequestBody<'_> {
         let (server, memcached) = (self.server, &self.server.memcached);
         let told = &mut self.told;
         self.has_run = true;
-        memcached.counters.book(lane.number, &told.counters);
-        memcached.details.book(std::mem::take(&mut told.details));
+        memcached.counters.add(lane.number, &told.counters);
+        memcached.details.add(std::mem::take(&mut told.details));
         if matches!(self.request.form, Form::Meta(_)) {
             memcached.count(lane, Counter::CmdMeta);
         }

@@ -4,7 +4,7 @@
 //! Invariant: a command that the operator has taken away is away on every port.
 
 use engine::limits::budget;
-use engine::nodes_table::command_table::{CommandEntry, CommandTable};
+use engine::table::command_table::{CommandEntry, CommandTable};
 use proto::OwnedArgs;
 use proto::memcached::{
     Administration, KEY_LENGTH_MAX, Key, Keys, Operation, Request, StoreMode, Words,

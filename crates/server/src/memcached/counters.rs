@@ -106,7 +106,7 @@ impl Default for Counters {
 impl Counters {
     /// Books what a request of a worker counted.
     #[inline]
-    pub(crate) fn book(&self, lane: usize, counted: &RequestCounters) {
+    pub(crate) fn add(&self, lane: usize, counted: &RequestCounters) {
         for counter in &counted.0 {
             counters::add(&self.lanes[lane].0[*counter as usize], 1);
         }
@@ -167,7 +167,7 @@ mod tests {
         };
         let mut counted = RequestCounters::default();
         (0..9).for_each(|_| counted.add(Counter::GetHits));
-        counters.book(0, &counted);
+        counters.add(0, &counted);
         counters.count(3, Counter::GetHits);
         assert_eq!(sum(), Some(10));
         counters.reset();

@@ -75,14 +75,14 @@ impl Details {
     }
 
     #[inline]
-    pub(super) fn book(&self, noted: Noted) {
+    pub(super) fn add(&self, noted: Noted) {
         if let Some(notes) = noted.0 {
-            self.add(notes.asked);
+            self.add_notes(notes.asked);
         }
     }
 
     #[cold]
-    fn add(&self, noted: Vec<(Box<[u8]>, Asked)>) {
+    fn add_notes(&self, noted: Vec<(Box<[u8]>, Asked)>) {
         let mut prefixes = self.prefixes.lock().unwrap_or_else(PoisonError::into_inner);
         for (prefix, asked) in noted {
             if prefixes.len() == PREFIXES_MAX && !prefixes.contains_key(&prefix) {
@@ -142,7 +142,7 @@ mod tests {
         details.delimit_by(b'/');
         let mut noted = details.begin();
         noted.record(b"a:b/c", Asked::Set);
-        details.book(noted);
+        details.add(noted);
         assert_eq!(details.lines(), [b"PREFIX a:b get 0 hit 0 set 1 del 0".to_vec()]);
     }
 
@@ -152,7 +152,7 @@ mod tests {
         let note = |key: &[u8], asked| {
             let mut noted = details.begin();
             noted.record(key, asked);
-            details.book(noted);
+            details.add(noted);
         };
         note(b"a:1", Asked::Set);
         assert!(details.lines().is_empty());

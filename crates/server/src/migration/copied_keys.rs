@@ -95,7 +95,8 @@ pub(super) fn delete(
     lane: usize,
 ) -> Result<Deletion, Refusal> {
     let keyspace = server.keyspace;
-    let gates = gates::Readmission::of_command(server, order.subject.as_ref(), order.request(), None);
+    let gates =
+        gates::Readmission::of_command(server, order.subject.as_ref(), order.request(), None);
     let wanted = order.partitions(server, parcels.iter().map(|parcel| parcel.index));
     let mut acquisition = Acquisition::of_partitions(keyspace, wanted);
     for round in 0.. {

@@ -10,7 +10,7 @@ use crate::engine::{
 use crate::flags::NodeFlags;
 use crate::id::NodeId;
 use crate::message::{
-    Arrival, Body, PacketReader, GossipSection, Header, Limits, MessageFlags, Packet, write_packet,
+    Arrival, Body, GossipSection, Header, Limits, MessageFlags, Packet, PacketReader, write_packet,
 };
 use crate::nodes_file::NodesFile;
 use crate::slots::{Slot, SlotSet};

@@ -13,7 +13,7 @@ use base::Random;
 use crate::engine::{Action, AdminCommand, Cluster, Event, LinkId, Moment, Settings};
 use crate::flags::NodeFlags;
 use crate::id::{NodeId, ShardId};
-use crate::message::{Arrival, PacketReader, Limits};
+use crate::message::{Arrival, Limits, PacketReader};
 use crate::nodes_file::{AuxFields, NodeRecord, NodesFile};
 use crate::slots::Slot;
 

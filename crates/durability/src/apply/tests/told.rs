@@ -41,7 +41,7 @@ fn what_is_applied_counts() {
     let before = changes();
     rig.push(&["SET a 1", "PING", "MULTI", "SET a 2", "RPUSH l 1 2 3", "EXEC"]);
     rig.settle().unwrap();
-    // A command is booked right before its offset is told, and the last count right behind it.
+    // A command is accounted right before its offset is told, and the last count right behind it.
     await_end("a count", || server.threads.applier.commands.load(Ordering::Relaxed) == 4);
     assert_eq!(changes() - before, 5);
     let set = server.table.resolve(super::words("SET a b").as_args()).unwrap().id;

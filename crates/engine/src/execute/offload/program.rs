@@ -117,7 +117,8 @@ impl OffloadedProgram {
                     let request = Request { entry: self.entry, args: args.as_args(), database };
                     let passed = (self.routed, self.program.may_be_deferred());
                     let queued = |of: FlagsOf<'_>| self.program.flags(of);
-                    let gates = gates::Readmission::of_program(server, subject, request, passed, queued);
+                    let gates =
+                        gates::Readmission::of_program(server, subject, request, passed, queued);
                     let (reader, tx) = (self.unit.reader(), self.unit.into_tx());
                     let is_wanted = || !self.program.needs_no_locks();
                     let (pass, running) = (&mut self.pass, &mut self.running);

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use acl::Users;
-use config::settings::{USAGE_ACCOUNTING, DB_QUOTA, USER_QUOTA};
+use config::settings::{DB_QUOTA, USAGE_ACCOUNTING, USER_QUOTA};
 use config::{Config, MEMORY_LIMITED_DATABASES, QuotaLimit, QuotaRule};
 use keyspace::Keyspace;
 

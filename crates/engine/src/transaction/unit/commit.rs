@@ -82,7 +82,7 @@ impl Unit {
         append: impl FnOnce(&mut Tx, &[u8]) -> Option<Seen>,
     ) -> Result<Seen, Refusal> {
         if self.is_private() {
-            publish::book(self.server, &mut self.tx, self.changes);
+            publish::count_changes(self.server, &mut self.tx, self.changes);
             self.tx.seal();
             return Ok(Seen::default());
         }

@@ -137,7 +137,7 @@ impl Accounted for Exec {
         self.ran.len() - end <= BOOKED_TOGETHER
     }
 
-    fn book(&self, _: Args<'_>, lane: &Lane, session: &mut Session) {
+    fn charge(&self, _: Args<'_>, lane: &Lane, session: &mut Session) {
         self.book_up_to(self.ran.len(), lane, session);
         if let Some(last) = self.ran.last()
             && last.database != session.database
@@ -322,7 +322,7 @@ impl Exec {
             let Queued { entry, args, .. } = queued;
             let CommandCost { database, micros, reply_bytes, failed, ref nested } = *ran;
             match nested {
-                Some(nested) => nested.book(args, lane, session),
+                Some(nested) => nested.charge(args, lane, session),
                 None => {
                     let (server, client) = (lane.shared, &session.client);
                     server.feed_monitors_unbegun(&lane.wakes, client, database, entry, args);

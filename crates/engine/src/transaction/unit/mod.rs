@@ -460,7 +460,7 @@ impl Unit {
 
     /// Counts its changes, of which nobody is told.
     pub fn book_alone(&mut self) {
-        publish::book(self.server, &mut self.tx, self.changes);
+        publish::count_changes(self.server, &mut self.tx, self.changes);
         self.tx.seal();
         self.forget();
     }

@@ -28,7 +28,11 @@ impl AclSubject {
     }
 
     /// What keeps a command from a script.
-    pub(crate) fn refuse_script_call(&self, unit: &mut Unit, request: Request<'_>) -> Option<Refusal> {
+    pub(crate) fn refuse_script_call(
+        &self,
+        unit: &mut Unit,
+        request: Request<'_>,
+    ) -> Option<Refusal> {
         match self.denial(unit.server, Context::Lua, request) {
             Some(Denied { text, noted, .. }) => {
                 unit.remark(DeferredLog::Denied(noted));

@@ -118,7 +118,8 @@ fn transfer(keyspace: &'static Keyspace, lane: usize, random: &mut Random) {
 
 /// A transfer that declares one account and meets the others on its way, in any order.
 fn transfer_reaching(keyspace: &'static Keyspace, lane: usize, random: &mut Random) -> usize {
-    let keys: Vec<_> = (0..3).map(|_| account(random.below(USAGE_ACCOUNTING as u64) as usize)).collect();
+    let keys: Vec<_> =
+        (0..3).map(|_| account(random.below(USAGE_ACCOUNTING as u64) as usize)).collect();
     let amount = random.below(20) as i64;
     let options = TxOptions { undoable: true, ..OPTIONS };
     let mut reached = 0;

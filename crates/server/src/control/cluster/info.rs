@@ -17,7 +17,10 @@ pub(super) fn info(server: &Server, _: Args<'_>, reply: &mut Reply<'_>) -> Resul
     put_counts(&mut text, "sent", &counts.sent);
     put_counts(&mut text, "received", &counts.received);
     let buffer_limit_exceeded = counts.buffer_limit_exceeded.load(Ordering::Relaxed);
-    put(&mut text, format_args!("total_cluster_links_buffer_limit_exceeded:{buffer_limit_exceeded}"));
+    put(
+        &mut text,
+        format_args!("total_cluster_links_buffer_limit_exceeded:{buffer_limit_exceeded}"),
+    );
     reply.verbatim(b"txt", text.as_bytes());
     Ok(())
 }

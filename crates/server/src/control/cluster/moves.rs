@@ -165,13 +165,13 @@ pub(super) fn list(server: &Server, _: Args<'_>, reply: &mut Reply<'_>) -> Resul
         text(reply, "slot_ranges", &told_ranges(&job.slots));
         text(reply, "target_node", job.target.as_str());
         text(reply, "source_node", job.source.as_str());
-        number(reply, "create_time", seconds(job.created_ms));
-        number(reply, "last_update_time", seconds(job.updated_ms.load(Relaxed)));
-        number(reply, "last_ack_time", seconds(job.heard_ms.load(Relaxed)));
+        reply.integer_field("create_time", seconds(job.created_ms));
+        reply.integer_field("last_update_time", seconds(job.updated_ms.load(Relaxed)));
+        reply.integer_field("last_ack_time", seconds(job.heard_ms.load(Relaxed)));
         text(reply, "state", state.name());
         text(reply, "message", &message);
-        number(reply, "cow_size", 0);
-        number(reply, "remaining_repl_size", job.waiting.load(Relaxed) as i64);
+        reply.integer_field("cow_size", 0);
+        reply.integer_field("remaining_repl_size", job.waiting.load(Relaxed) as i64);
     }
     Ok(())
 }
@@ -179,11 +179,6 @@ pub(super) fn list(server: &Server, _: Args<'_>, reply: &mut Reply<'_>) -> Resul
 fn text(reply: &mut Reply<'_>, name: &str, value: &str) {
     reply.bulk(name.as_bytes());
     reply.bulk(value.as_bytes());
-}
-
-fn number(reply: &mut Reply<'_>, name: &str, value: i64) {
-    reply.bulk(name.as_bytes());
-    reply.integer(value);
 }
 
 fn told_ranges(slots: &SlotSet) -> String {
@@ -270,11 +265,11 @@ fn status(server: &Server, id: Option<&[u8]>, reply: &mut Reply<'_>) {
         text(reply, "operation", operation);
         text(reply, "state", told);
         text(reply, "last_error", &message);
-        number(reply, "retries", 0);
-        number(reply, "create_time", job.created_ms);
-        number(reply, "start_time", job.created_ms);
-        number(reply, "end_time", ended);
-        number(reply, "write_pause_ms", job.paused_ms.load(Relaxed));
+        reply.integer_field("retries", 0);
+        reply.integer_field("create_time", job.created_ms);
+        reply.integer_field("start_time", job.created_ms);
+        reply.integer_field("end_time", ended);
+        reply.integer_field("write_pause_ms", job.paused_ms.load(Relaxed));
     }
 }
 

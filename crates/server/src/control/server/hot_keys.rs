@@ -228,23 +228,23 @@ fn show(report: &HotKeyReport, reply: &mut Reply<'_>) {
     let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     reply.array(1);
     reply.map(7 + if cpu { 3 } else { 0 } + if net { 2 } else { 0 });
-    field(reply, "tracking-active", u64::from(report.is_active));
-    field(reply, "sample-ratio", report.settings.sample);
+    reply.integer_field("tracking-active", u64::from(report.is_active));
+    reply.integer_field("sample-ratio", report.settings.sample);
     reply.bulk(b"selected-slots");
     reply.array(1);
     reply.array(2);
     reply.integer(0);
     reply.integer(i64::from(LAST_SLOT));
-    field(reply, "all-commands-all-slots-us", report.commands_us);
-    field(reply, "net-bytes-all-commands-all-slots", report.command_bytes);
-    field(reply, "collection-start-time-unix-ms", report.started_ms.unsigned_abs());
-    field(reply, "collection-duration-ms", report.duration_ms.unsigned_abs());
+    reply.integer_field("all-commands-all-slots-us", report.commands_us);
+    reply.integer_field("net-bytes-all-commands-all-slots", report.command_bytes);
+    reply.integer_field("collection-start-time-unix-ms", report.started_ms.unsigned_abs());
+    reply.integer_field("collection-duration-ms", report.duration_ms.unsigned_abs());
     if cpu {
-        field(reply, "total-cpu-time-user-ms", millis(report.cpu.user));
-        field(reply, "total-cpu-time-sys-ms", millis(report.cpu.system));
+        reply.integer_field("total-cpu-time-user-ms", millis(report.cpu.user));
+        reply.integer_field("total-cpu-time-sys-ms", millis(report.cpu.system));
     }
     if net {
-        field(reply, "total-net-bytes", report.net_bytes);
+        reply.integer_field("total-net-bytes", report.net_bytes);
     }
     if cpu {
         list(reply, "by-cpu-time-us", &report.by_cpu);
@@ -252,11 +252,6 @@ fn show(report: &HotKeyReport, reply: &mut Reply<'_>) {
     if net {
         list(reply, "by-net-bytes", &report.by_net);
     }
-}
-
-fn field(reply: &mut Reply<'_>, name: &str, value: u64) {
-    reply.bulk(name.as_bytes());
-    reply.integer(i64::try_from(value).unwrap_or(i64::MAX));
 }
 
 /// Keys and what each took, one behind the other, in both protocols.

@@ -93,7 +93,8 @@ const BIG: ControlCommand = Command {
 };
 
 fn big(context: &mut Context<'_>, args: Args<'_>, _: &mut Reply<'_>) -> Result<Next, Refusal> {
-    const WORDS: [(&str, BigKeyMetric); 2] = [("MEMORY", BigKeyMetric::Memory), ("ELEMENTS", BigKeyMetric::Elements)];
+    const WORDS: [(&str, BigKeyMetric); 2] =
+        [("MEMORY", BigKeyMetric::Memory), ("ELEMENTS", BigKeyMetric::Elements)];
     let (by, count) = options(args, &WORDS)?;
     let server = context.server;
     Ok(Next::offload(move |lane, _, reply| {
@@ -105,7 +106,7 @@ fn big(context: &mut Context<'_>, args: Args<'_>, _: &mut Reply<'_>) -> Result<N
             head(reply, &big.key, big.database);
             reply.bulk(b"type");
             reply.bulk(big.kind.as_bytes());
-            number(reply, "bytes", big.bytes);
+            reply.integer_field("bytes", big.bytes);
             reply.bulk(b"elements");
             match big.elements {
                 Some(elements) => reply.integer(i64::try_from(elements).unwrap_or(i64::MAX)),
@@ -134,20 +135,20 @@ fn prefixes(context: &mut Context<'_>, args: Args<'_>, _: &mut Reply<'_>) -> Res
     let ((), count) = options(args, &[("BYTES", ())])?;
     let server = context.server;
     Ok(Next::offload(move |lane, _, reply| {
-        let survey = key_statistics::survey_prefixes(server, lane);
+        let stats = key_statistics::scan_prefixes(server, lane);
         let now_us = server.keyspace.clock().monotonic_us();
         let requests = server.observed.key_statistics.hot.requests_by_prefix(now_us);
-        let told = survey.prefixes.len().min(count);
+        let told = stats.prefixes.len().min(count);
         // What is not told by its prefix is told as the rest.
-        let mut rest = survey.others;
-        for (_, totals) in &survey.prefixes[told..] {
+        let mut rest = stats.others;
+        for (_, totals) in &stats.prefixes[told..] {
             rest.keys += totals.keys;
             rest.bytes += totals.bytes;
         }
         reply.map(3);
         reply.bulk(b"prefixes");
         reply.array(told);
-        for (prefix, totals) in &survey.prefixes[..told] {
+        for (prefix, totals) in &stats.prefixes[..told] {
             reply.map(4);
             reply.bulk(b"prefix");
             reply.bulk(prefix);
@@ -155,7 +156,7 @@ fn prefixes(context: &mut Context<'_>, args: Args<'_>, _: &mut Reply<'_>) -> Res
             reply.bulk(b"requests-per-second");
             reply.double(requests.get(&**prefix).copied().unwrap_or(0.0));
         }
-        for (name, totals) in [("without-prefix", survey.without), ("others", rest)] {
+        for (name, totals) in [("without-prefix", stats.without), ("others", rest)] {
             reply.bulk(name.as_bytes());
             reply.map(2);
             key_totals(reply, totals);
@@ -233,15 +234,10 @@ fn options<B: Copy>(args: Args<'_>, words: &[(&str, B)]) -> Result<(B, usize), R
 fn head(reply: &mut Reply<'_>, key: &[u8], database: usize) {
     reply.bulk(b"key");
     reply.bulk(key);
-    number(reply, "db", database as u64);
+    reply.integer_field("db", database as u64);
 }
 
 fn key_totals(reply: &mut Reply<'_>, totals: KeyTotals) {
-    number(reply, "keys", totals.keys);
-    number(reply, "bytes", totals.bytes);
-}
-
-fn number(reply: &mut Reply<'_>, name: &str, value: u64) {
-    reply.bulk(name.as_bytes());
-    reply.integer(i64::try_from(value).unwrap_or(i64::MAX));
+    reply.integer_field("keys", totals.keys);
+    reply.integer_field("bytes", totals.bytes);
 }

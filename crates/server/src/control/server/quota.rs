@@ -82,10 +82,10 @@ fn databases(
     reply.array(accounts.len());
     for (database, account) in accounts {
         reply.map(9);
-        number(reply, "db", database as u64);
+        reply.integer_field("db", database as u64);
         tell(reply, &account);
-        number(reply, "memory", server.keyspace.database_memory(database) as u64);
-        number(reply, "memory-max", account.memory_max());
+        reply.integer_field("memory", server.keyspace.database_memory(database) as u64);
+        reply.integer_field("memory-max", account.memory_max());
     }
     Ok(Next::Done)
 }
@@ -129,9 +129,9 @@ const LINES: &[&str] = &[
 /// Six pairs of an account: what was taken, what was rejected, and the rates that are limited.
 fn tell(reply: &mut Reply<'_>, account: &Account) {
     for (limit, used) in RATES.into_iter().zip(account.usage()) {
-        number(reply, limit.name(), used);
+        reply.integer_field(limit.name(), used);
     }
-    number(reply, "rejected", account.rejected());
+    reply.integer_field("rejected", account.rejected());
     reply.bulk(b"limits");
     let limited = || {
         let rates = RATES.into_iter().zip(account.rates());
@@ -142,9 +142,4 @@ fn tell(reply: &mut Reply<'_>, account: &Account) {
         reply.bulk(limit.name().as_bytes());
         reply.bulk(format!("{}/{}", rate.amount, rate.seconds).as_bytes());
     }
-}
-
-fn number(reply: &mut Reply<'_>, name: &str, value: u64) {
-    reply.bulk(name.as_bytes());
-    reply.integer(i64::try_from(value).unwrap_or(i64::MAX));
 }

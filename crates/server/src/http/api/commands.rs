@@ -3,7 +3,7 @@
 //!
 //! Invariant: a command is told by the name that clients call.
 
-use engine::nodes_table::command_table::CommandEntry;
+use engine::table::command_table::CommandEntry;
 
 use super::super::json::{array, object, quoted};
 use super::console::{Permission, permission};

@@ -6,7 +6,7 @@
 use commands::{Flags, Group};
 use config::HttpCommands;
 use config::settings::HTTP_COMMANDS;
-use engine::nodes_table::command_table::CommandEntry;
+use engine::table::command_table::CommandEntry;
 use http_body_util::{BodyExt, Limited};
 use hyper::StatusCode;
 use hyper::body::Incoming;

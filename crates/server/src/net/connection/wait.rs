@@ -204,7 +204,9 @@ impl Waits for Connection {
     }
 
     fn look_again(&mut self, cx: &mut TaskContext<'_>) -> StepEnd {
-        let Suspension::Blocked(blocked) = &mut self.suspension else { return StepEnd::Readmission };
+        let Suspension::Blocked(blocked) = &mut self.suspension else {
+            return StepEnd::Readmission;
+        };
         let Some(place) = &blocked.place else { return StepEnd::Wait };
         let keyspace = self.worker.server.keyspace;
         let now = keyspace.clock().now_ms();
@@ -417,7 +419,7 @@ impl Connection {
     /// Passes on what came of a command that did not run here.
     pub(super) fn pass_on_result(&mut self, mut done: OffloadResult) {
         let reply_bytes = done.output.len() as u64 + done.output.bytes_to_come();
-        self.book(&mut done.ran, reply_bytes);
+        self.charge(&mut done.ran, reply_bytes);
         // Its command took long; from here on it may be idle.
         let now = self.worker.server.keyspace.clock().now_ms();
         self.session.client.live.last_active.store(now, Ordering::Relaxed);
@@ -440,11 +442,11 @@ impl Connection {
         }
     }
 
-    fn book(&mut self, ran: &mut Executed, reply_bytes: u64) {
+    fn charge(&mut self, ran: &mut Executed, reply_bytes: u64) {
         let worker = &*self.worker;
         if let Some(program) = &mut ran.program {
             program.leave(&mut self.session);
-            program.book(ran.args.as_args(), worker, &mut self.session);
+            program.charge(ran.args.as_args(), worker, &mut self.session);
         }
         let (session, args) = (&self.session, ran.args.as_args());
         let (database, entry) = (session.database, ran.entry);

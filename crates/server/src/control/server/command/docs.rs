@@ -3,7 +3,7 @@
 //! Invariant: a field is there if and only if the declaration has something to say in it.
 
 use commands::Spec;
-use engine::nodes_table::command_table::CommandEntry;
+use engine::table::command_table::CommandEntry;
 use proto::Reply;
 
 use super::syntax::{self, Argument, ArgumentKind};

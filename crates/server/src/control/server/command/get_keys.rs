@@ -5,7 +5,7 @@
 use commands::declare::Flags;
 use commands::errors::INVALID_ARGUMENTS;
 use commands::keys::Access;
-use engine::nodes_table::request_keys::{self, RequestKeys};
+use engine::table::request_keys::{self, RequestKeys};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 

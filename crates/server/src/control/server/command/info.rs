@@ -5,7 +5,7 @@
 use commands::categories;
 use commands::declare::{Flags, Spec};
 use commands::keys::{BeginSearch, FindKeys, KeySpec};
-use engine::nodes_table::command_table::CommandEntry;
+use engine::table::command_table::CommandEntry;
 use proto::Reply;
 
 /// Writes what is to be known of a command.
@@ -100,7 +100,7 @@ fn write_keys(keys: &KeySpec, reply: &mut Reply<'_>) {
             begin_search(reply, "keyword", 2);
             reply.bulk(b"keyword");
             reply.bulk(word.as_bytes());
-            write_number(reply, "startfrom", from);
+            reply.integer_field("startfrom", from);
         }
         _ => {
             write_search(reply, "unknown", &[]);
@@ -125,7 +125,7 @@ fn write_keys(keys: &KeySpec, reply: &mut Reply<'_>) {
 
 fn write_search(reply: &mut Reply<'_>, kind: &str, numbers: &[(&str, i64)]) {
     begin_search(reply, kind, numbers.len());
-    numbers.iter().for_each(|(name, number)| write_number(reply, name, *number));
+    numbers.iter().for_each(|(name, number)| reply.integer_field(name, *number));
 }
 
 fn begin_search(reply: &mut Reply<'_>, kind: &str, fields: usize) {
@@ -134,9 +134,4 @@ fn begin_search(reply: &mut Reply<'_>, kind: &str, fields: usize) {
     reply.bulk(kind.as_bytes());
     reply.bulk(b"spec");
     reply.map(fields);
-}
-
-fn write_number(reply: &mut Reply<'_>, name: &str, number: i64) {
-    reply.bulk(name.as_bytes());
-    reply.integer(number);
 }

@@ -6,7 +6,7 @@ use base::glob;
 use commands::arguments::is;
 use commands::categories;
 use commands::errors::SYNTAX;
-use engine::nodes_table::command_table::CommandEntry;
+use engine::table::command_table::CommandEntry;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 

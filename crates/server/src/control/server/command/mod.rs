@@ -9,7 +9,7 @@ mod list;
 mod syntax;
 
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
-use engine::nodes_table::command_table::CommandEntry;
+use engine::table::command_table::CommandEntry;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
