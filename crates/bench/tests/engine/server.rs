@@ -1,6 +1,6 @@
 //! A small server for tests of the generator. The server stores strings, counts what it sees and
-//! does what a test tells it to. Invariant: the requests of a connection are answered in order, on a thread
-//! of that connection.
+//! does what a test tells it to. Invariant: the requests of a connection are answered in order, on
+//! a thread of that connection.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};

@@ -19,8 +19,8 @@ use crate::session::{Executed, Session, Step, Suspension};
 use crate::shared::Shared;
 use crate::table::command_table::{CommandEntry, Run};
 
-/// Accounts for a command that this worker has just run, whose reply begins where the output's length was
-/// `length`.
+/// Accounts for a command that this worker has just run, whose reply begins where the output's
+/// length was `length`.
 #[inline]
 pub(crate) fn charge(
     lane: &Lane,
@@ -37,8 +37,8 @@ pub(crate) fn charge(
     feed_monitors(lane, session, session.database, entry, args);
 }
 
-/// As `charge`, of a request of another front: few are ever shown, so few are put in words. `extent`
-/// is what the words take, about.
+/// As `charge`, of a request of another front: few are ever shown, so few are put in words.
+/// `extent` is what the words take, about.
 #[inline]
 pub(crate) fn book_in_words(
     lane: &Lane,
@@ -191,8 +191,8 @@ pub struct AppliedCommand<'a> {
     pub has_failed: bool,
 }
 
-/// Accounts for a command of a primary's stream: its calls, its time, whether it was slow; MONITOR is
-/// told.
+/// Accounts for a command of a primary's stream: its calls, its time, whether it was slow; MONITOR
+/// is told.
 #[inline]
 pub fn book_applied(server: &Shared, wakes: &PendingWakes, applied: &AppliedCommand<'_>) {
     let AppliedCommand { lane, source, database, entry, args, micros, has_failed } = *applied;

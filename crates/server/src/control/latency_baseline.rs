@@ -70,7 +70,7 @@ impl BaselineWindows {
             match turning {
                 BaselineChange::Regressed => log_notice!(
                     server.log,
-                    "Command '{name}' regressions from its best: 99% of its calls took up to {latest} \
+                    "Command '{name}' strays from its best: 99% of its calls took up to {latest} \
                      microseconds, at best {best:.0}{}",
                     now.since(&before, server)
                 ),
