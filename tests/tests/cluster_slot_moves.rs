@@ -120,6 +120,15 @@ fn shown(node: &Server) -> Vec<String> {
     shown
 }
 
+/// Has the writers stop, also where an assertion fails meanwhile: the scope waits for them.
+struct StopsAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for StopsAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Counts what was acknowledged while something is done: of each key how often it was raised.
 fn with_writers(cluster: &Cluster, doing: impl FnOnce()) -> BTreeMap<String, i64> {
     let stop = AtomicBool::new(false);
@@ -143,8 +152,10 @@ fn with_writers(cluster: &Cluster, doing: impl FnOnce()) -> BTreeMap<String, i64
             acknowledged
         };
         let writers: Vec<_> = (0..3).map(|writer| scope.spawn(move || write(writer))).collect();
-        doing();
-        stop.store(true, Ordering::Relaxed);
+        {
+            let _stops = StopsAtEnd(&stop);
+            doing();
+        }
         writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect()
     })
 }

@@ -1,10 +1,14 @@
 //! `test`: set up, build the server, run every Rust test, and sum what they and the clients'
 //! suites report. Invariants: the server under test is built with debug assertions and overflow
-//! checks, yet optimised; a test that fails is told of, also where it passes by itself afterwards.
+//! checks, yet optimised; a test that fails is told of, also where it passes by itself afterwards; a
+//! test that never ends ends the run.
 
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::Duration;
 
 use crate::count::Count;
 use crate::results::Results;
@@ -25,6 +29,10 @@ const AGAIN_MOST: u64 = 2;
 
 /// A test that is run again has to pass so many times in a row.
 const AGAIN: u32 = 3;
+
+/// While tests run one of them ends now and then. If none does for so long, one waits for ever, and
+/// what could still be said of the others is lost with the time of CI.
+const SILENCE_MOST: Duration = Duration::from_secs(600);
 
 /// Where the harness notes what it sends, for the compatibility page.
 const CALLS: &str = "calls";
@@ -95,12 +103,26 @@ fn test(command: &mut Command, results: &mut Results) -> Result<Count, String> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         command.env(THREADS, (cores * TESTS_PER_CORE).to_string());
     }
-    let mut child = command.stdout(Stdio::piped()).spawn().map_err(|error| error.to_string())?;
+    // A group of its own can be ended with all that its tests have started.
+    let command = command.stdout(Stdio::piped()).process_group(0);
+    let mut child = command.spawn().map_err(|error| error.to_string())?;
     let stdout = child.stdout.take().expect("its standard output was asked for");
-    let mut count = Count::default();
-    for line in BufReader::new(stdout).lines() {
-        let line = line.map_err(|error| error.to_string())?;
+    let lines = lines_of(stdout);
+    let (mut count, mut is_running) = (Count::default(), false);
+    loop {
+        let line = match lines.recv_timeout(SILENCE_MOST) {
+            Ok(line) => line,
+            Err(RecvTimeoutError::Timeout) if !is_running => continue,
+            Err(RecvTimeoutError::Timeout) => {
+                shell::run(
+                    shell::command("kill", &["-KILL", "--"]).arg(format!("-{}", child.id())),
+                )?;
+                return Err(format!("no test has ended in {SILENCE_MOST:?}: one waits for ever"));
+            }
+            Err(RecvTimeoutError::Disconnected) => break,
+        };
         println!("{line}");
+        is_running = (is_running || line.starts_with("running ")) && !is_summary(&line);
         count += Count::of_rust(&line).unwrap_or_default();
         results.hear(&line);
     }
@@ -109,6 +131,24 @@ fn test(command: &mut Command, results: &mut Results) -> Result<Count, String> {
         shell::judge(command, status, "it failed before or between the tests")?;
     }
     Ok(count)
+}
+
+/// The lines of a program's output, as they come.
+fn lines_of(stdout: ChildStdout) -> Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+/// Whether a line ends what a program of tests prints.
+fn is_summary(line: &str) -> bool {
+    line.starts_with("test result: ")
 }
 
 /// Builds the server under test.

@@ -24,6 +24,11 @@ impl Cluster {
             AdminCommand::SetSlot { slot, change, has_keys } => {
                 self.set_slot(*slot, *change, *has_keys)
             }
+            AdminCommand::Grant { slots, to } => self.grant(slots, *to),
+            AdminCommand::Withdraw(slots) => {
+                self.withdraw(slots);
+                Ok(())
+            }
             AdminCommand::Claim { slots, from } => self.claim(slots, *from),
             AdminCommand::FlushSlots(has_keys) => self.flush_slots(*has_keys),
             AdminCommand::BumpEpoch => {

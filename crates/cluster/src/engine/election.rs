@@ -136,6 +136,7 @@ impl Cluster {
         }
         if let Some(reason) = self.auth_denial(header) {
             self.log(format!("Failover auth denied to {id} ({reason}"));
+            self.correct(id, header);
             return;
         }
         let now = self.now();
@@ -155,7 +156,7 @@ impl Cluster {
             return Some(format!("): reqEpoch ({asked}) < curEpoch({})", self.current_epoch));
         }
         if self.last_vote_epoch == self.current_epoch {
-            return Some(format!("): already last_vote_time for epoch {}", self.current_epoch));
+            return Some(format!("): already voted for epoch {}", self.current_epoch));
         }
         if super::is_primary_header(header) {
             return Some("): it is a master node".to_owned());

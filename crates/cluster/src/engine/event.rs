@@ -185,6 +185,15 @@ pub enum AdminCommand {
         /// Whether there are keys of the slot here.
         has_keys: bool,
     },
+    /// The node has sent slots with all that is in them, and holds its writers.
+    Grant {
+        /// The slots.
+        slots: SlotSet,
+        /// The primary that may claim them.
+        to: NodeId,
+    },
+    /// Slots that were granted, and that were not claimed in time.
+    Withdraw(SlotSet),
     /// Slots of another primary have come here with all that is in them, and it holds its writers.
     Claim {
         /// The slots.

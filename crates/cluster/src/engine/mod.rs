@@ -26,6 +26,7 @@ mod replica_migration;
 mod send;
 mod setslot;
 mod settings;
+mod slot_handover;
 mod slot_ownership;
 mod state;
 #[cfg(test)]
@@ -45,6 +46,7 @@ use self::links::Links;
 use self::manual_failover::ManualFailover;
 use self::node::Node;
 pub use self::settings::Settings;
+use self::slot_handover::Handovers;
 use self::state::ClusterState;
 use crate::id::{NodeId, ShardId};
 use crate::message::Header;
@@ -65,6 +67,7 @@ pub struct Cluster {
     links: Links,
     /// Slots on the move, from this node or to it.
     open: BTreeMap<Slot, OpenSlot>,
+    handovers: Handovers,
     /// Nodes that were forgotten, and until when they stay so.
     blacklist: BTreeMap<NodeId, Millis>,
     current_epoch: u64,
@@ -111,6 +114,7 @@ impl Cluster {
             handshakes: BTreeMap::new(),
             links: Links::default(),
             open: BTreeMap::new(),
+            handovers: Handovers::default(),
             blacklist: BTreeMap::new(),
             current_epoch: 0,
             last_vote_epoch: 0,

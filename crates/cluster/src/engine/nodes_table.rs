@@ -4,6 +4,7 @@
 
 use super::event::Action;
 use super::node::{FailureState, Node, NodeAddress, Role};
+use super::slot_handover::Handovers;
 use super::{Cluster, Save};
 use crate::flags::NodeFlags;
 use crate::id::{NodeId, ShardId};
@@ -140,6 +141,7 @@ impl Cluster {
         own.unclaimed = SlotSet::empty();
         own.shard = shard;
         self.open.clear();
+        self.handovers = Handovers::default();
         self.silence = None;
         self.forget_failover();
         self.follow_role();

@@ -25,7 +25,7 @@ impl Cluster {
             current_epoch: self.current_epoch,
             config_epoch: represented.config_epoch,
             offset: self.paused_offset().unwrap_or(own.offset),
-            slots: represented.slots.clone(),
+            slots: represented.slots.minus(&self.handovers.granted()),
             primary: own.primary(),
             ip: self.settings.ip,
             port: own.place.port,

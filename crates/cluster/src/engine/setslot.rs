@@ -8,7 +8,7 @@ use super::event::SetSlotAction;
 use super::{Cluster, Save};
 use crate::id::NodeId;
 use crate::nodes_file::OpenSlot;
-use crate::slots::{Slot, SlotSet};
+use crate::slots::Slot;
 
 impl Cluster {
     /// CLUSTER SETSLOT.
@@ -46,31 +46,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Takes slots that another primary gives, under an epoch above all that were seen.
-    pub(super) fn claim(&mut self, slots: &SlotSet, from: NodeId) -> Result<(), AdminError> {
-        if !self.is_primary() {
-            return Err(AdminError::OnlyPrimaries);
-        }
-        let source = self.nodes.get(&from).ok_or(AdminError::UnknownNode(from))?;
-        if let Some(slot) = slots.minus(&source.slots).iter().next() {
-            return Err(AdminError::GivenByAnother(slot));
-        }
-        self.mark_migrate_target(self.me);
-        let source = self.nodes.get_mut(&from).expect("the node was just read");
-        source.slots = source.slots.minus(slots);
-        source.unclaimed = source.unclaimed.minus(slots);
-        let own = self.own_mut();
-        own.slots = own.slots.or(slots);
-        self.current_epoch += 1;
-        self.own_mut().config_epoch = self.current_epoch;
-        self.close_lost_slots();
-        self.save(Save::Synced);
-        self.log(format!("Slots of node {from} have come; configEpoch {}", self.current_epoch));
-        self.broadcast_pong();
-        Ok(())
-    }
-
-    fn check_target(&self, id: NodeId, unknown: AdminError) -> Result<(), AdminError> {
+    pub(super) fn check_target(&self, id: NodeId, unknown: AdminError) -> Result<(), AdminError> {
         let node = self.nodes.get(&id).ok_or(unknown)?;
         if node.is_primary() { Ok(()) } else { Err(AdminError::TargetIsReplica) }
     }

@@ -1,7 +1,7 @@
 //! The owners of slots: claims, their epochs, and telling those that are behind.
 //!
-//! Invariant: a slot goes to another node only by a claim of a greater epoch, or when its owner has
-//! let it go, so that all tables come to the same end.
+//! Invariant: a slot goes to another node only by a claim of a greater epoch, when its owner has let
+//! it go, or has granted it (`slot_handover.rs`), so that all tables come to the same end.
 
 use super::event::Action;
 use super::node::Role;
@@ -23,6 +23,8 @@ impl Cluster {
         if is_primary_header(header) {
             let node = self.nodes.get_mut(&id).expect("a caller has looked the sender up");
             node.unclaimed = node.slots.minus(&header.slots);
+            let now = self.now();
+            self.handovers.settle_claims(id, &header.slots, now);
         }
         if self.nodes[&claimer].slots == header.slots {
             return;
@@ -30,14 +32,16 @@ impl Cluster {
         if is_primary_header(header) {
             self.update_slot_owners(id, header.config_epoch, &header.slots);
         }
-        self.correct(id, claimer, header);
+        self.correct(id, header);
     }
 
     /// Gives a primary what it claims, as far as its epoch is above those of the owners.
     pub(super) fn update_slot_owners(&mut self, claimer: NodeId, epoch: u64, claimed: &SlotSet) {
         let importing = self.open.iter().filter(|(_, open)| matches!(open, OpenSlot::Importing(_)));
         let importing: SlotSet = importing.map(|(slot, _)| *slot).collect();
-        let claimed = &claimed.minus(&importing);
+        let gone = self.handovers.claimed_from(claimer, self.now());
+        let claimed = &claimed.minus(&importing).minus(&gone);
+        let granted = self.handovers.granted_to(claimer);
         let mut gained = claimed.clone();
         for node in self.nodes.values() {
             gained = gained.minus(&node.slots);
@@ -49,8 +53,13 @@ impl Cluster {
                 continue;
             }
             let wanted = node.slots.and(claimed);
-            let given =
-                if node.config_epoch < epoch { wanted } else { wanted.and(&node.unclaimed) };
+            let mut given = match node.config_epoch < epoch {
+                true => wanted.clone(),
+                false => wanted.and(&node.unclaimed),
+            };
+            if *id == self.me {
+                given = given.or(&wanted.and(&granted));
+            }
             if given.is_empty() {
                 continue;
             }
@@ -64,6 +73,7 @@ impl Cluster {
         if gained.is_empty() {
             return;
         }
+        self.handovers.withdraw(&lost);
         self.mark_migrate_target(claimer);
         let node = self.nodes.get_mut(&claimer).expect("a caller has looked the claimer up");
         node.slots = node.slots.or(&gained);
@@ -87,11 +97,11 @@ impl Cluster {
         }
     }
 
-    /// Tells a sender that claims what a later claim has taken.
-    fn correct(&mut self, sender: NodeId, claimer: NodeId, header: &Header) {
+    /// Tells a sender that claims, for itself or its primary, what a later claim has taken. That may
+    /// be one of its primary, which a replica has missed.
+    pub(super) fn correct(&mut self, sender: NodeId, header: &Header) {
         let later = self.nodes.iter().find(|(id, node)| {
             **id != sender
-                && **id != claimer
                 && node.config_epoch > header.config_epoch
                 && !node.slots.and(&header.slots).minus(&node.unclaimed).is_empty()
         });

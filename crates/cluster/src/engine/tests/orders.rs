@@ -100,6 +100,99 @@ fn slots_that_are_claimed_are_the_new_owners_everywhere() {
     assert!(!world.cluster(0).my_slots().is_empty() && world.cluster(0).is_primary());
 }
 
+/// The source takes another epoch while the target claims what was granted, as where slots go round
+/// in a ring: the slots are the target's all the same, in whatever order the nodes hear of it.
+#[test]
+fn slots_that_were_granted_go_over_whatever_the_epochs_are() {
+    for seed in 0..60 {
+        let mut world = World::new(Random::from_seed(100 + seed), 3, 0, false);
+        world.run_for(4000);
+        let (from, to, third) = (world.id(0), world.id(1), world.id(2));
+        let some = |world: &mut World, machine| -> SlotSet {
+            world.cluster(machine).my_slots().iter().take(3).collect()
+        };
+        let slots = some(&mut world, 0);
+        let others = some(&mut world, 2);
+        let grant = AdminCommand::Grant { slots: slots.clone(), to };
+        world.order(2, &AdminCommand::Grant { slots: others.clone(), to: from });
+        let claim = AdminCommand::Claim { slots: slots.clone(), from };
+        // Each claim is another epoch of the source.
+        let own_claims = others
+            .iter()
+            .map(|slot| AdminCommand::Claim { slots: [slot].into_iter().collect(), from: third });
+        let own_claims: Vec<_> = own_claims.collect();
+        let claim = vec![(1, claim)];
+        let grant = vec![(0, grant)];
+        let own_claims: Vec<_> = own_claims.into_iter().map(|order| (0, order)).collect();
+        let steps = match seed % 3 {
+            0 => [grant, own_claims, claim],
+            1 => [grant, claim, own_claims],
+            _ => [own_claims, grant, claim],
+        };
+        for orders in steps {
+            orders.iter().for_each(|(machine, order)| world.order(*machine, order));
+            // Nodes hear of nothing, of some, or of all in between.
+            world.run_for(seed / 3 * 2);
+        }
+        world.run_for(8000);
+        for machine in 0..3 {
+            let cluster = world.cluster(machine);
+            let is_whole = slots.iter().all(|slot| cluster.owner(slot) == Some(to))
+                && others.iter().all(|slot| cluster.owner(slot) == Some(from));
+            assert!(is_whole, "seed {seed}, machine {machine}");
+        }
+    }
+}
+
+#[test]
+fn slots_that_were_granted_and_not_claimed_stay() {
+    let mut world = World::new(Random::from_seed(19), 3, 0, false);
+    world.run_for(4000);
+    let (from, to) = (world.id(0), world.id(1));
+    let slots: SlotSet = world.cluster(0).my_slots().iter().take(3).collect();
+    let foreign = AdminCommand::Grant { slots: slots.clone(), to: from };
+    assert!(world.refusal(1, &foreign).contains("I'm not the owner"));
+    world.order(0, &AdminCommand::Grant { slots: slots.clone(), to });
+    world.run_for(4000);
+    world.order(0, &AdminCommand::Withdraw(slots.clone()));
+    world.run_for(4000);
+    for machine in 0..3 {
+        let cluster = world.cluster(machine);
+        assert!(slots.iter().all(|slot| cluster.owner(slot) == Some(from)), "{machine}");
+    }
+}
+
+/// A replica that was away while its primary took slots, or an epoch, is told of that by others:
+/// without it nobody would vote for the replica.
+#[test]
+fn a_replica_that_missed_what_its_primary_claimed_is_elected() {
+    for takes_slots in [true, false] {
+        let mut world = World::new(Random::from_seed(23), 3, 1, false);
+        world.run_for(4000);
+        let (from, primary) = (world.id(0), world.id(1));
+        let replicas_of = |machine: usize, world: &mut World| {
+            world.cluster(machine).my_primary() == Some(primary)
+        };
+        let replica = (3..6).find(|machine| replicas_of(*machine, &mut world)).expect("it has one");
+        world.kill(replica);
+        world.run_for(100);
+        let slots: SlotSet = world.cluster(0).my_slots().iter().take(3).collect();
+        if takes_slots {
+            world.order(1, &AdminCommand::Claim { slots, from });
+        } else {
+            world.order(0, &AdminCommand::BumpEpoch);
+            world.run_for(2000);
+            world.order(1, &AdminCommand::BumpEpoch);
+        }
+        world.run_for(2000);
+        world.kill(1);
+        world.revive(replica);
+        world.run_for(40_000);
+        assert!(world.cluster(replica).is_primary(), "slots {takes_slots}");
+        assert!(!world.cluster(replica).my_slots().is_empty());
+    }
+}
+
 #[test]
 fn a_node_that_one_node_forgets_is_forgotten_by_all_and_stays_so() {
     let mut world = World::new(Random::from_seed(14), 3, 1, false);

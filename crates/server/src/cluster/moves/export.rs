@@ -134,7 +134,9 @@ impl<'a> Export<'a> {
         let words = words.into_iter().chain(["SLOTSRANGE"]);
         let words: Vec<&[u8]> =
             words.chain(bounds.iter().map(String::as_str)).map(str::as_bytes).collect();
-        self.ask(&words)
+        self.ask(&words)?;
+        // Valkey takes a snapshot from a source only that has acknowledged what was agreed on.
+        self.say(&[b"CLUSTER", b"SYNCSLOTS", b"ACK"])
     }
 
     /// Sends a command that is answered by OK.
