@@ -299,6 +299,28 @@ fn with_writers_at_source(cluster: &Cluster) -> BTreeMap<String, i64> {
     with_writers(cluster, || thread::sleep(std::time::Duration::from_millis(200)))
 }
 
+/// Keys of a slot that moves whole are not moved one by one beside that.
+#[test]
+fn single_keys_do_not_move_beside_a_move() {
+    let cluster = slow(&[]);
+    let before = shown(cluster.from());
+    let third =
+        cluster.nodes.iter().find(|it| ![id(cluster.from()), id(cluster.to())].contains(&id(it)));
+    let third = id(third.unwrap());
+    let sides = [(cluster.from(), "export"), (cluster.to(), "import")];
+    for (node, word) in sides {
+        let refused = format!("(error) ERR Slot {word} in progress.");
+        for action in ["STABLE".to_owned(), format!("MIGRATING {third}"), format!("NODE {third}")] {
+            assert_eq!(ask(node, &format!("CLUSTER SETSLOT {SLOT} {action}")), refused, "{action}");
+        }
+    }
+    assert_eq!(ask(cluster.from(), "CONFIG SET cluster-slot-move-rate 0"), "OK");
+    assert_eq!(Cluster::ending(cluster.from()), "success");
+    cluster.await_gone();
+    assert_eq!(shown(cluster.to()), before);
+    assert_eq!(ask(cluster.to(), &format!("CLUSTER SETSLOT {SLOT} STABLE")), "OK");
+}
+
 /// What has come is flushed with all else there, so the slots must not be claimed.
 #[test]
 fn a_flush_of_the_target_ends_a_move() {

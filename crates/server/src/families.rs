@@ -5,8 +5,8 @@
 
 use commands::Spec;
 use durability::data;
-use engine::table::command_table::{CommandEntry, CommandTable, Families};
 use engine::scripting;
+use engine::table::command_table::{CommandEntry, CommandTable, Families};
 use engine::transaction::unit;
 use engine::transaction::unit::Prepare;
 
@@ -65,8 +65,8 @@ pub(crate) fn of_sentinel() -> Families<ControlHandler, Prepare> {
 
 #[cfg(test)]
 mod tests {
-    use engine::table::command_table::CommandTable;
     use engine::observe::redact::redacted;
+    use engine::table::command_table::CommandTable;
     use proto::OwnedArgs;
 
     use super::{FAMILIES, of_sentinel};

@@ -7,10 +7,10 @@ use std::ops::Deref;
 
 use config::Config;
 use durability::durability::Durability;
-use engine::table::command_table::{Built, Handlers};
 use engine::runtime::log::Log;
 use engine::scripting;
 use engine::shared::Shared;
+use engine::table::command_table::{Built, Handlers};
 use engine::transaction::engine::Engine;
 use engine::transaction::unit::Prepare;
 use keyspace::Keyspace;

@@ -9,8 +9,8 @@ use proto::{Args, Reply};
 use crate::server::Server;
 use engine::execute::looks_heavy;
 use engine::lane::Lane;
-use engine::table::command_table::CommandEntry;
 use engine::session::Session;
+use engine::table::command_table::CommandEntry;
 pub(crate) use engine::transaction::control_plane::{Asker, NOT_FROM_SCRIPT, Next};
 use engine::transaction::unit::Unit;
 

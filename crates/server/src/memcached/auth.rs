@@ -11,9 +11,9 @@ use std::time::Duration;
 use acl::DEFAULT_USER;
 use config::settings::MEMCACHED_USER;
 use engine::admission::acl_check::{Login, verify};
-use engine::table::command_table::CommandEntry;
 use engine::session::Session;
 use engine::session::Step;
+use engine::table::command_table::CommandEntry;
 use proto::memcached::{Failure, Form, Operation, Request, Response, Store, StoreMode, answer};
 
 use super::MemcachedServer;

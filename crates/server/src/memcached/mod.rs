@@ -40,8 +40,8 @@ pub(crate) use server::MemcachedServer;
 
 use engine::execute::ForeignRequest;
 use engine::lane::Lane;
-use engine::table::command_table::CommandEntry;
 use engine::session::{Grant, MemcachedState, Session, Step};
+use engine::table::command_table::CommandEntry;
 
 pub(crate) use auth::{delay, is_authenticated, needs_login};
 

@@ -4,8 +4,8 @@
 //! moment, as in memcached.
 
 use engine::execute::ForeignRequest;
-use engine::table::command_table::CommandEntry;
 use engine::session::{StepContext, StepOutcome, Stepwise};
+use engine::table::command_table::CommandEntry;
 use keyspace::PartitionSet;
 use proto::memcached::{Expiry, Form, Keys, Operation, Request, Response, Retrieve, answer};
 

@@ -6,9 +6,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::table::command_table::CommandEntry;
 use engine::session::{AclSubject, Request};
 use engine::shared::Shared;
+use engine::table::command_table::CommandEntry;
 use keyspace::{PartitionSet, TxOptions};
 use proto::{OwnedArgs, Resp};
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use base::io_error_text::plain;
 use base::number::format_i64;
-use cluster::NodeRecord;
+use cluster::{AdminCommand, NodeRecord};
 use config::settings::{
     CLUSTER_MANUAL_FAILOVER_TIMEOUT, CLUSTER_SLOT_MOVE_BUFFER_LIMIT, CLUSTER_SLOT_MOVE_RATE,
     MASTERAUTH, MASTERUSER, REPL_TIMEOUT, SLOT_MIGRATION_MAX_FAILOVER_REPL_BYTES,
@@ -28,6 +28,7 @@ use proto::{Limits, Progress, RequestParser};
 
 use super::slot_stream::{ChangedEntries, SlotReader, SlotStream, select};
 use super::{MoveJob, MoveState};
+use crate::cluster::World;
 use crate::cluster::start::ClusterContext;
 
 /// A connection may take so long to be made, and a write to be taken.
@@ -279,6 +280,11 @@ impl<'a> Export<'a> {
         let timeout = i64::try_from(server.config.get(CLUSTER_MANUAL_FAILOVER_TIMEOUT));
         let timeout_us = timeout.unwrap_or(i64::MAX).saturating_mul(1000);
         let result = self.give_slots(held_us, timeout_us);
+        if result.is_err() {
+            // Slots that were not granted are none to withdraw.
+            let withdraw = AdminCommand::Withdraw(self.job.slots.clone());
+            let _ = self.start.node.order(server, &withdraw, World::Going);
+        }
         let paused_ms = (self.now_us() - held_us) / 1000;
         self.job.paused_ms.store(paused_ms, Ordering::Relaxed);
         result
@@ -299,6 +305,8 @@ impl<'a> Export<'a> {
             }
         }
         self.job.set(server, MoveState::FailoverGranted, "");
+        let grant = AdminCommand::Grant { slots: self.job.slots.clone(), to: self.job.target };
+        node.order(server, &grant, World::Going).map_err(|why| why.to_string())?;
         self.say(&[b"CLUSTER", b"SYNCSLOTS", b"FAILOVER-GRANTED"])?;
         let job = self.job;
         let is_claimed = || {
@@ -311,7 +319,7 @@ impl<'a> Export<'a> {
             sleep(LOOK);
         }
         // A writer that goes on finds the table by which the slots are gone.
-        node.publish_slot_map(server, crate::cluster::World::Going);
+        node.publish_slot_map(server, World::Going);
         Ok(())
     }
 

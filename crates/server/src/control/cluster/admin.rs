@@ -6,7 +6,7 @@
 use std::net::IpAddr;
 
 use base::number::parse_i64;
-use cluster::{AdminCommand, FailoverMode, SetSlotAction, SlotSet};
+use cluster::{AdminCommand, FailoverMode, SetSlotAction, Slot, SlotSet};
 use commands::arguments::is;
 use commands::errors::{NOT_AN_INTEGER, SYNTAX, wrong_arity};
 use engine::clients::mailbox::PendingWakes;
@@ -17,7 +17,7 @@ use proto::{Args, Reply};
 
 use super::commands::enabled;
 use super::parse::{self, ParsedSlots};
-use crate::cluster::World;
+use crate::cluster::{MoveDirection, World};
 use crate::control::context::{Context, Next};
 use crate::server::Server;
 
@@ -289,6 +289,16 @@ pub(super) fn meet(
     carry_out(context, reply, move |_| AdminCommand::Meet { ip, port, bus_port })
 }
 
+/// A slot that moves whole is nothing that single keys may be moved from or to.
+fn whole_move_of(server: &Server, slot: Slot) -> Option<Refusal> {
+    let running = server.cluster.moves.running();
+    let job = running.iter().find(|job| job.slots.contains(slot))?;
+    Some(Refusal::error(match job.direction {
+        MoveDirection::Export => "ERR Slot export in progress.",
+        MoveDirection::Import => "ERR Slot import in progress.",
+    }))
+}
+
 pub(super) fn set_slot(
     context: &mut Context<'_>,
     args: Args<'_>,
@@ -314,6 +324,9 @@ pub(super) fn set_slot(
     } else {
         return Err(NO_ACTION);
     };
+    if let Some(refusal) = whole_move_of(server, slot) {
+        return Err(refusal);
+    }
     carry_out(context, reply, move |server| {
         let has_keys = server.keyspace.population(slot.get()) > 0;
         AdminCommand::SetSlot { slot, change, has_keys }

@@ -6,8 +6,8 @@ use base::quote::shown;
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use commands::errors::showing;
 use config::settings::LATENCY_TRACKING;
-use engine::table::command_table::CommandEntry;
 use engine::observe::stats::{CallStats, bucket_limit};
+use engine::table::command_table::CommandEntry;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 

@@ -3,9 +3,9 @@
 //! Invariant: a bucket's limit is one of the limits by which durations are counted, so its count is
 //! exact.
 
-use engine::table::command_table::CommandEntry;
 use engine::observe::latency_baselines::BaselineFigures;
 use engine::observe::stats::bucket_limit;
+use engine::table::command_table::CommandEntry;
 
 use super::catalogue::MetricFamily;
 use super::exposition::{Exposition, MetricKind};

@@ -8,8 +8,8 @@ use std::sync::atomic::Ordering;
 
 use commands::declare::{Command, Flags, Spec, at_least, exactly};
 use engine::clients::registry::Client;
-use engine::table::command_table::CommandEntry;
 use engine::session::client_info::{NO_COMMAND, write_line};
+use engine::table::command_table::CommandEntry;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 

@@ -3,9 +3,9 @@
 //! Invariant: only commands that were called, or refused, are listed.
 
 use config::settings::{LATENCY_TRACKING, LATENCY_TRACKING_INFO_PERCENTILES};
-use engine::table::command_table::CommandEntry;
 use engine::observe::stats::{CallStats, bucket_limit};
 use engine::shared::Shared;
+use engine::table::command_table::CommandEntry;
 
 use super::report::Report;
 use crate::server::Server;
