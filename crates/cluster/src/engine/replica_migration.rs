@@ -57,7 +57,7 @@ impl Cluster {
         let own_health = self.own().health == FailureState::Reachable;
         let may = self.is_ok() && own_health && self.settings.allows_replica_migration;
         if may && self.is_migration_candidate(mine, &groups) {
-            self.log(format!("Migrating to orphaned_since master {orphan}"));
+            self.log(format!("Migrating to orphaned master {orphan}"));
             self.become_replica(orphan);
         }
     }

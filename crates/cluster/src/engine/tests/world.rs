@@ -443,7 +443,7 @@ impl World {
         if kind == VOTE {
             let epoch = u64::from_be_bytes(bytes[16..24].try_into().expect("eight bytes"));
             if self.votes.insert((machine, epoch), other).is_some_and(|before| before != other) {
-                self.failures.push(format!("m{machine} has last_vote_time twice in epoch {epoch}"));
+                self.failures.push(format!("m{machine} has voted twice in epoch {epoch}"));
             }
         }
         if self.cut.contains(&(machine, other)) {
