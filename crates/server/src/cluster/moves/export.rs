@@ -170,14 +170,11 @@ impl<'a> Export<'a> {
 
     /// Begins the walk and the stream at one instant.
     fn cut(&self) -> Result<(Arc<Walk>, ReaderId), String> {
-        let ClusterContext { server, node, .. } = self.start;
+        let server = self.start.server;
         let mut world = Acquisition::of_world(server.keyspace);
         wait_for(&mut world);
         let job = self.job;
-        let is_ours = node.look(|cluster| job.slots.minus(cluster.my_slots()).is_empty());
-        if is_ours != Some(true) {
-            return Err("Slots are not served by this node.".to_owned());
-        }
+        job.check_owner(self.start)?;
         let partitions: Vec<PartitionIndex> = job.slots.iter().map(cluster::Slot::get).collect();
         let sink = Box::new(ChangedEntries(Arc::clone(&self.stream)));
         let walk = Walk::begin_of(&mut world, sink, partitions.into());
@@ -273,7 +270,7 @@ impl<'a> Export<'a> {
             self.look(Duration::ZERO)?;
         }
         let held_us = self.now_us();
-        let _held = self.pause();
+        let _held = self.pause()?;
         let timeout = i64::try_from(server.config.get(CLUSTER_MANUAL_FAILOVER_TIMEOUT));
         let timeout_us = timeout.unwrap_or(i64::MAX).saturating_mul(1000);
         let result = self.give_slots(held_us, timeout_us);
@@ -313,13 +310,15 @@ impl<'a> Export<'a> {
         Ok(())
     }
 
-    /// Holds the writers; no write comes behind that.
-    fn pause(&self) -> Ticket {
+    /// Holds the writers, unless the data to send are others than those of the snapshot by now; no
+    /// write comes behind that.
+    fn pause(&self) -> Result<Ticket, String> {
         let server = self.start.server;
         let ticket = server.gates.pause.begin_own();
         let mut world = Acquisition::of_world(server.keyspace);
         wait_for(&mut world);
-        ticket
+        self.job.check_owner(self.start)?;
+        Ok(ticket)
     }
 
     fn send_commands(&mut self) -> Result<(), String> {
@@ -335,6 +334,7 @@ impl<'a> Export<'a> {
         if self.job.is_cancelled() {
             return Err("Cancelled".to_owned());
         }
+        self.job.check(server)?;
         let now = server.keyspace.clock().now_ms();
         if now - self.acked_ms >= BETWEEN_ACKS_MS {
             self.acked_ms = now;

@@ -20,8 +20,6 @@ pub(crate) struct SlotImport {
     pub(crate) job: Arc<MoveJob>,
     slots: Box<[bool]>,
     has_claimed: AtomicBool,
-    /// How often data had been flushed when it began.
-    flushes: u64,
     /// When the source was asked for the slots, on the monotonic clock.
     pub(crate) asked_us: AtomicI64,
 }
@@ -44,21 +42,14 @@ impl SlotImport {
 
     fn new(start: ClusterContext, job: Arc<MoveJob>) -> Self {
         let is_of_it = |slot: u16| Slot::new(slot).is_some_and(|slot| job.slots.contains(slot));
-        let flushes = start.server.keyspace.flushes();
         let slots = (0..HASH_SLOTS).map(is_of_it).collect();
         Self {
             start,
             job,
             slots,
             has_claimed: AtomicBool::new(false),
-            flushes,
             asked_us: AtomicI64::new(0),
         }
-    }
-
-    /// Whether what has come may have been flushed meanwhile.
-    pub(crate) fn was_flushed(&self) -> bool {
-        self.start.server.keyspace.flushes() != self.flushes
     }
 
     /// The slots are this node's: what has come stays.
@@ -79,8 +70,7 @@ impl BroughtSlots for SlotImport {
 
     fn note_error(&self, line: &[u8]) {
         let line = String::from_utf8_lossy(line).trim_end().to_owned();
-        let why = format!("A command of the source failed: {line}");
-        self.job.set(self.start.server, MoveState::Failed, &why);
+        self.job.end(format!("A command of the source failed: {line}"));
     }
 }
 
@@ -92,7 +82,8 @@ impl Drop for SlotImport {
             return;
         }
         let state = if self.job.is_cancelled() { MoveState::Cancelled } else { MoveState::Failed };
-        self.job.set(self.start.server, state, "Connection to source lost");
+        let why = self.job.ending().unwrap_or("Connection to source lost");
+        self.job.set(self.start.server, state, why);
         let slots = self.job.slots.iter().map(Slot::get).collect();
         self.start.node.drop_slots(slots);
     }

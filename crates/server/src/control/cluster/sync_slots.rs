@@ -55,10 +55,12 @@ pub(super) fn sync_slots(
     match word {
         "ACK" => say(reply, "ACK"),
         "SNAPSHOT-EOF" => {
+            check(server, import)?;
             import.job.set(server, MoveState::WaitingForPaused, "");
             say(reply, "REQUEST-PAUSE");
         }
         "PAUSED" => {
+            check(server, import)?;
             import.job.set(server, MoveState::FailoverRequested, "");
             import.asked_us.store(server.keyspace.clock().monotonic_us(), Ordering::Relaxed);
             say(reply, "REQUEST-FAILOVER");
@@ -85,7 +87,7 @@ fn establish(
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
     let request = read_request(server, args)?;
-    server.cluster.look(|cluster| check(cluster, &request)).ok_or(SYNTAX)??;
+    server.cluster.look(|cluster| check_request(cluster, &request)).ok_or(SYNTAX)??;
     let session = context.session()?;
     let client = Some(session.client.id);
     let job = MoveJob::new(server, request, MoveDirection::Import, client);
@@ -123,7 +125,7 @@ fn read_request(server: &Server, args: Args<'_>) -> Result<MoveRequest, Refusal>
     Ok(MoveRequest { name, slots, source, target })
 }
 
-fn check(cluster: &mut Cluster, request: &MoveRequest) -> Result<(), Refusal> {
+fn check_request(cluster: &mut Cluster, request: &MoveRequest) -> Result<(), Refusal> {
     let MoveRequest { source, target, slots, .. } = request;
     if source == target {
         return Err(Refusal::error("ERR Source node is target node itself"));
@@ -140,19 +142,22 @@ fn check(cluster: &mut Cluster, request: &MoveRequest) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// Whether slots may still be taken for what has come: nothing is asked of the source in vain.
+fn check(server: &'static Server, import: &SlotImport) -> Result<(), Refusal> {
+    let checked = import.job.check_owner(server.cluster_start());
+    checked.map_err(|why| Refusal::owned(format!("ERR {why}")))
+}
+
 /// Takes the slots, unless the source may go on writing to them by now.
 fn claim(server: &'static Server, import: &SlotImport) -> Result<(), Refusal> {
     const LATE: Refusal = Refusal::error("ERR The pause of the source may be over");
-    const FLUSHED: Refusal = Refusal::error("ERR Data was flushed");
     const UNSAFE: Refusal = Refusal::error("ERR The log has not taken all that came");
     if !aof::flush(server) {
         return Err(UNSAFE);
     }
     let mut world = Acquisition::of_world(server.keyspace);
     wait_for_client(server.keyspace, &mut world)?;
-    if import.was_flushed() {
-        return Err(FLUSHED);
-    }
+    check(server, import)?;
     let asked_us = import.asked_us.load(Ordering::Relaxed);
     let passed_us = server.keyspace.clock().monotonic_us() - asked_us;
     let timeout = server.config.get(CLUSTER_MANUAL_FAILOVER_TIMEOUT);

@@ -1,0 +1,124 @@
+//! Moves of hash slots that are disturbed by changes of roles and of the data as a whole.
+#![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
+
+use proto::value::Value;
+use tests::cluster::{Program, ask, await_whole, create, id, owners};
+use tests::server::eventually;
+use tests::Server;
+
+use crate::cluster_slot_moves::{Cluster, SLOT, is_undone, newest, shown, slow};
+
+const APUS: Program = Program::Apus;
+
+/// For how long the writers were held for the newest move of a node.
+fn held(node: &Server) -> i64 {
+    let Value::Array(jobs) = node.client().call(&["CLUSTER", "MIGRATION", "STATUS", "ALL"]) else {
+        panic!("a list of moves")
+    };
+    let Some(Value::Array(pairs)) = jobs.first() else { panic!("a move") };
+    let place = pairs.iter().position(|it| it.as_bytes() == Some(b"write_pause_ms")).unwrap();
+    let Value::Integer(held) = pairs[place + 1] else { panic!("a number") };
+    held
+}
+
+/// A move in a cluster whose primaries have replicas, and those of its source and of its target.
+struct Replicated {
+    nodes: Vec<Server>,
+    /// The source and its replica, the target and its replica.
+    places: [usize; 4],
+}
+
+impl Replicated {
+    fn start() -> Self {
+        let nodes: Vec<Server> = (0..6).map(|_| APUS.node(&[])).collect();
+        create(&nodes.iter().collect::<Vec<_>>(), 1);
+        let owners = owners(&nodes[0]);
+        let place = |port: i64| nodes.iter().position(|it| i64::from(it.port()) == port).unwrap();
+        let source = owners.iter().find(|it| it.0 <= SLOT && SLOT <= it.1).unwrap();
+        let target = owners.iter().find(|it| it.2 != source.2).unwrap();
+        let (source, target) = (place(source.2), place(target.2));
+        let replica = |primary: usize| {
+            let port = nodes[primary].port().to_string();
+            nodes.iter().position(|node| node.client().info("master_port") == port).unwrap()
+        };
+        let places = [source, replica(source), target, replica(target)];
+        Self { nodes, places }
+    }
+
+    fn of(&self, place: usize) -> &Server {
+        &self.nodes[self.places[place]]
+    }
+
+    /// Has a replica take the place of its primary.
+    fn fail_over(&self, primary: usize, replica: usize) {
+        let (primary, replica) = (self.of(primary), self.of(replica));
+        eventually("the replica has all", || {
+            replica.client().info("master_link_status") == "up"
+                && ask(replica, "CLUSTER FAILOVER") == "OK"
+        });
+        eventually("the roles are exchanged", || {
+            replica.client().info("role") == "master" && primary.client().info("role") == "slave"
+        });
+    }
+
+    /// Moves the slot so slowly that a role changes twice meanwhile: both ends give up.
+    fn is_ended_by_a_change_of(&self, primary: usize, replica: usize) {
+        let (source, target) = (self.of(0), self.of(2));
+        for number in 0..100 {
+            let value = "x".repeat(1000);
+            assert_eq!(ask(source, &format!("SET {{foo}}{number} {value}")), "OK");
+        }
+        assert_eq!(ask(source, "CONFIG SET cluster-slot-move-rate 2000"), "OK");
+        let order = format!("CLUSTER MIGRATESLOTS SLOTSRANGE {SLOT} {SLOT} NODE {}", id(target));
+        assert_eq!(ask(source, &order), "OK");
+        let count = format!("CLUSTER COUNTKEYSINSLOT {SLOT}");
+        eventually("keys have come", || ask(target, &count) != "(integer) 0");
+        self.fail_over(primary, replica);
+        self.fail_over(replica, primary);
+        assert_eq!(ask(source, "CONFIG SET cluster-slot-move-rate 0"), "OK");
+        assert_eq!(Cluster::ending(source), "failed");
+        assert_eq!(Cluster::ending(target), "failed");
+        assert_eq!(held(source), 0);
+        assert_eq!(ask(source, &count), "(integer) 100");
+        eventually("the target has dropped what came", || ask(target, &count) == "(integer) 0");
+        await_whole(&self.nodes.iter().collect::<Vec<_>>(), 6);
+        eventually("the next one succeeds", || {
+            ask(source, &order) == "OK" && Cluster::ending(source) == "success"
+        });
+        assert_eq!(ask(target, &count), "(integer) 100");
+    }
+}
+
+#[test]
+fn a_target_that_was_a_replica_meanwhile_takes_no_slots() {
+    Replicated::start().is_ended_by_a_change_of(2, 3);
+}
+
+#[test]
+fn a_source_that_was_a_replica_meanwhile_gives_no_slots() {
+    Replicated::start().is_ended_by_a_change_of(0, 1);
+}
+
+/// What was loaded anew may be other data than the snapshot was of.
+#[test]
+fn data_that_are_loaded_anew_end_a_move() {
+    let cluster = slow(&["--enable-debug-command", "yes"]);
+    let before = shown(cluster.from());
+    assert_eq!(ask(cluster.from(), "DEBUG RELOAD"), "OK");
+    assert_eq!(Cluster::ending(cluster.from()), "failed");
+    assert_eq!(newest(cluster.from(), "message"), "Data was flushed");
+    is_undone(&cluster, &before);
+}
+
+/// Nothing is to be had for a pause of the writers any more.
+#[test]
+fn no_writer_is_held_for_a_target_that_was_flushed() {
+    let cluster = slow(&[]);
+    let before = shown(cluster.from());
+    assert_eq!(ask(cluster.to(), "FLUSHDB"), "OK");
+    assert_eq!(Cluster::ending(cluster.from()), "failed");
+    assert_eq!(Cluster::ending(cluster.to()), "failed");
+    assert_eq!(newest(cluster.to(), "message"), "Data was flushed");
+    assert_eq!(held(cluster.from()), 0);
+    is_undone(&cluster, &before);
+}
