@@ -1,14 +1,45 @@
-//! Moves of hash slots that are disturbed by changes of roles and of the data as a whole.
+//! Moves of hash slots that are disturbed: by changes of roles and of the data as a whole, by keys
+//! whose time is over, and by sources that do not keep to the order of words.
+//!
+//! A source is also played by a client of the test, which says what no real one would.
 #![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 
+use base::hash_slot::hash_slot;
 use proto::value::Value;
+use tests::client::encode;
 use tests::cluster::{Program, ask, await_whole, create, id, owners};
 use tests::server::eventually;
-use tests::Server;
+use tests::{Client, Server};
 
-use crate::cluster_slot_moves::{Cluster, SLOT, is_undone, newest, shown, slow};
+use crate::cluster_slot_moves::{Cluster, SLOT, fill, is_undone, newest, shown, slow};
 
 const APUS: Program = Program::Apus;
+const NAME: &str = "0123456789012345678901234567890123456789";
+
+fn ok() -> Value {
+    Value::Simple(b"OK".to_vec())
+}
+
+/// Asks the target to take slots.
+fn establish(client: &mut Client, cluster: &Cluster, first: &str, last: &str) -> Value {
+    let source = id(cluster.from());
+    let words = ["CLUSTER", "SYNCSLOTS", "ESTABLISH", "SOURCE", &source, "NAME", NAME];
+    client.call(&[&words[..], &["SLOTSRANGE", first, last]].concat())
+}
+
+/// A client that is the source of a move to the target.
+fn plays_source(cluster: &Cluster, first: &str, last: &str) -> Client {
+    let mut client = cluster.to().client();
+    assert_eq!(establish(&mut client, cluster, first, last), ok());
+    client
+}
+
+/// Says a word, and hears the target ask for this in turn.
+fn say(client: &mut Client, word: &str, asked: &str) {
+    client.send(&["CLUSTER", "SYNCSLOTS", word]);
+    let Value::Array(words) = client.receive() else { panic!("words") };
+    assert_eq!(words[2].as_bytes(), Some(asked.as_bytes()));
+}
 
 /// For how long the writers were held for the newest move of a node.
 fn held(node: &Server) -> i64 {
@@ -121,4 +152,25 @@ fn no_writer_is_held_for_a_target_that_was_flushed() {
     assert_eq!(newest(cluster.to(), "message"), "Data was flushed");
     assert_eq!(held(cluster.from()), 0);
     is_undone(&cluster, &before);
+}
+
+/// Orders that are refused as keys are left do not keep those from being dropped.
+#[test]
+fn refused_moves_leave_no_keys_for_good() {
+    let cluster = Cluster::start([APUS, APUS, APUS], &[]);
+    let (first, last, _) =
+        *owners(cluster.from()).iter().find(|it| it.0 <= SLOT && SLOT <= it.1).unwrap();
+    let bounds = [first.to_string(), last.to_string()];
+    let mut source = plays_source(&cluster, &bounds[0], &bounds[1]);
+    let keys = (0..60_000).map(|number| format!("key{number}"));
+    let is_of_it = |key: &String| (first..=last).contains(&i64::from(hash_slot(key.as_bytes())));
+    let keys: Vec<String> = keys.filter(is_of_it).collect();
+    source.send_raw(&keys.iter().flat_map(|key| encode(&["SET", key, "x"])).collect::<Vec<u8>>());
+    let count = Value::Integer(i64::try_from(keys.len()).unwrap());
+    eventually("all have come", || cluster.to().client().call(&["DBSIZE"]) == count);
+    drop(source);
+    let mut again = cluster.to().client();
+    eventually("the keys are dropped", || {
+        (0..50).any(|_| establish(&mut again, &cluster, &bounds[0], &bounds[1]) == ok())
+    });
 }

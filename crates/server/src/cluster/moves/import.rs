@@ -1,6 +1,7 @@
 //! The target of a move: what a session is that brings slots.
 //!
-//! Invariant: a move that ends before its claim leaves no key here: what has come is dropped.
+//! Invariant: a move that ends before its claim leaves no key here: what has come is dropped, once
+//! no mark keeps it.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -28,19 +29,28 @@ impl SlotImport {
     /// Begins with slots of which there is nothing here; none where there still is something of an
     /// earlier time.
     pub(crate) fn begin(start: ClusterContext, job: Arc<MoveJob>) -> Option<Self> {
+        const NOT_EMPTY: &str = "Slots have keys of an earlier time";
         let server = start.server;
-        // From here on nothing of theirs is dropped: what is found empty behind this stays so.
-        server.gates.routing.keep_brought(job.slots.iter().map(Slot::get), true);
-        let has_keys = |slot: Slot| server.keyspace.population(slot.get()) > 0;
-        if job.slots.iter().any(has_keys) {
-            server.gates.routing.keep_brought(job.slots.iter().map(Slot::get), false);
-            job.set(server, MoveState::Failed, "Slots have keys of an earlier time");
+        let slots: Vec<PartitionIndex> = job.slots.iter().map(Slot::get).collect();
+        let has_keys = || slots.iter().any(|slot| server.keyspace.population(*slot) > 0);
+        // A mark would keep them here: it ends a drop that is under way.
+        if has_keys() {
+            job.set(server, MoveState::Failed, NOT_EMPTY);
+            start.node.drop_slots(slots);
             return None;
         }
-        Some(Self::new(start, job))
+        let import = Self::mark(start, job);
+        // What is found empty behind the mark stays so.
+        if has_keys() {
+            import.job.end(NOT_EMPTY.to_owned());
+            return None;
+        }
+        Some(import)
     }
 
-    fn new(start: ClusterContext, job: Arc<MoveJob>) -> Self {
+    /// From here on nothing of the slots is dropped.
+    fn mark(start: ClusterContext, job: Arc<MoveJob>) -> Self {
+        start.server.gates.routing.keep_brought(job.slots.iter().map(Slot::get), true);
         let is_of_it = |slot: u16| Slot::new(slot).is_some_and(|slot| job.slots.contains(slot));
         let slots = (0..HASH_SLOTS).map(is_of_it).collect();
         Self {
@@ -76,15 +86,13 @@ impl BroughtSlots for SlotImport {
 
 impl Drop for SlotImport {
     fn drop(&mut self) {
-        let slots = self.job.slots.iter().map(Slot::get);
-        self.start.server.gates.routing.keep_brought(slots, false);
-        if self.has_claimed.load(Ordering::Relaxed) {
-            return;
-        }
+        let slots: Vec<PartitionIndex> = self.job.slots.iter().map(Slot::get).collect();
+        self.start.server.gates.routing.keep_brought(slots.iter().copied(), false);
         let state = if self.job.is_cancelled() { MoveState::Cancelled } else { MoveState::Failed };
         let why = self.job.ending().unwrap_or("Connection to source lost");
         self.job.set(self.start.server, state, why);
-        let slots = self.job.slots.iter().map(Slot::get).collect();
+        // What is served here stays. A slot that was claimed may be another's again by now, and its
+        // keys have met the mark.
         self.start.node.drop_slots(slots);
     }
 }
