@@ -154,6 +154,35 @@ fn no_writer_is_held_for_a_target_that_was_flushed() {
     is_undone(&cluster, &before);
 }
 
+/// Each word is good in one state.
+#[test]
+fn words_of_a_source_out_of_order_end_a_move() {
+    let cluster = Cluster::start([APUS, APUS, APUS], &[]);
+    let moves: [&[&str]; 6] = [
+        &["PAUSED"],
+        &["FAILOVER-GRANTED"],
+        &["SNAPSHOT-EOF", "SNAPSHOT-EOF"],
+        &["SNAPSHOT-EOF", "FAILOVER-GRANTED"],
+        &["SNAPSHOT-EOF", "PAUSED", "PAUSED"],
+        &["SNAPSHOT-EOF", "PAUSED", "SNAPSHOT-EOF"],
+    ];
+    for words in moves {
+        let mut source = plays_source(&cluster, "12182", "12182");
+        let (last, before) = words.split_last().unwrap();
+        for (word, asked) in before.iter().zip(["REQUEST-PAUSE", "REQUEST-FAILOVER"]) {
+            say(&mut source, word, asked);
+        }
+        source.send(&["CLUSTER", "SYNCSLOTS", last]);
+        assert!(source.is_closed(), "{words:?}");
+        assert_eq!(Cluster::ending(cluster.to()), "failed", "{words:?}");
+        let message = newest(cluster.to(), "message");
+        assert!(message.contains("Unexpected state machine transition"), "{words:?} {message}");
+    }
+    fill(&cluster);
+    cluster.begin();
+    assert_eq!(Cluster::ending(cluster.from()), "success");
+}
+
 /// Orders that are refused as keys are left do not keep those from being dropped.
 #[test]
 fn refused_moves_leave_no_keys_for_good() {

@@ -1,7 +1,8 @@
 //! CLUSTER SYNCSLOTS: what the source of a move says to its target, in the words of Valkey 9.
 //!
 //! Invariant: behind ESTABLISH a session's commands are answered by nothing but what the target
-//! asks for; the slots are claimed once all that came is safe in the log.
+//! asks for; each word is good in one state of the move, and any other ends it. The slots are
+//! claimed once all that came is safe in the log.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,6 +23,7 @@ use crate::control::context::{Context, Next};
 use crate::server::Server;
 
 const NOT_EMPTY: Refusal = Refusal::error("ERR Slots have keys of an earlier time");
+const UNEXPECTED: Refusal = Refusal::error("ERR Unexpected state machine transition");
 /// What a source says behind ESTABLISH.
 const WORDS: [&str; 4] = ["ACK", "SNAPSHOT-EOF", "PAUSED", "FAILOVER-GRANTED"];
 
@@ -52,21 +54,22 @@ pub(super) fn sync_slots(
     let brought = context.session()?.brought().map(Arc::clone).ok_or_else(of_nobody)?;
     let import = brought.as_any().downcast_ref::<SlotImport>().ok_or_else(of_nobody)?;
     import.job.note_heard(server);
+    let advance = |from, to| import.job.advance(server, from, to).then_some(()).ok_or(UNEXPECTED);
     match word {
         "ACK" => say(reply, "ACK"),
         "SNAPSHOT-EOF" => {
+            advance(MoveState::ReceivingSnapshot, MoveState::WaitingForPaused)?;
             check(server, import)?;
-            import.job.set(server, MoveState::WaitingForPaused, "");
             say(reply, "REQUEST-PAUSE");
         }
         "PAUSED" => {
+            advance(MoveState::WaitingForPaused, MoveState::FailoverRequested)?;
             check(server, import)?;
-            import.job.set(server, MoveState::FailoverRequested, "");
             import.asked_us.store(server.keyspace.clock().monotonic_us(), Ordering::Relaxed);
             say(reply, "REQUEST-FAILOVER");
         }
         _ => {
-            import.job.set(server, MoveState::FailoverGranted, "");
+            advance(MoveState::FailoverRequested, MoveState::FailoverGranted)?;
             return Ok(Next::offload_with_locks(move |_, _, _| {
                 brought.as_any().downcast_ref().map_or(Ok(()), |import| claim(server, import))
             }));
@@ -86,6 +89,9 @@ fn establish(
     args: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
+    if context.session()?.brought().is_some() {
+        return Err(UNEXPECTED);
+    }
     let request = read_request(server, args)?;
     server.cluster.look(|cluster| check_request(cluster, &request)).ok_or(SYNTAX)??;
     let session = context.session()?;
