@@ -154,6 +154,80 @@ fn no_writer_is_held_for_a_target_that_was_flushed() {
     is_undone(&cluster, &before);
 }
 
+/// The source alone says what goes. So a new deadline comes in time, however late that is.
+#[test]
+fn deadlines_that_are_renewed_in_a_move_count() {
+    let cluster = Cluster::start([APUS, APUS, APUS], &[]);
+    assert_eq!(ask(cluster.from(), "SET {foo} value"), "OK");
+    let payload = cluster.from().client().call(&["DUMP", "{foo}"]);
+    let mut source = plays_source(&cluster, "12182", "12182");
+    let restore: [&[u8]; 6] =
+        [b"RESTORE", b"{foo}over", b"1", payload.as_bytes().unwrap(), b"REPLACE", b"ABSTTL"];
+    source.send(&restore);
+    for line in [
+        "SET {foo}soon value PX 20",
+        "SET {foo}later value",
+        "PEXPIREAT {foo}later 1",
+        "SET {foo}stays value PX 20",
+        "HSET {foo}hash field value other value",
+        "HPEXPIREAT {foo}hash 1 FIELDS 1 field",
+        "RPUSH {foo}list a",
+        "PEXPIRE {foo}list 20",
+    ] {
+        source.send(&line.split(' ').collect::<Vec<_>>());
+    }
+    // A key of the target's own goes by the same sweeps.
+    let own = (0..).map(|number| format!("own{number}"));
+    let mut client = cluster.to().client();
+    let mut set = |key: &String| client.call(&["SET", key, "x", "PX", "20"]);
+    assert!(own.take(100_000).any(|key| set(&key) == ok()));
+    eventually("a sweep", || cluster.to().client().figure("expired_keys") > 0);
+    // A look at all keys removes none.
+    (0..20).for_each(|_| drop(ask(cluster.to(), "RANDOMKEY")));
+    for line in [
+        "PERSIST {foo}over",
+        "PEXPIRE {foo}soon 600000",
+        "PERSIST {foo}later",
+        "HPERSIST {foo}hash FIELDS 1 field",
+        "RPUSH {foo}list b",
+        "PERSIST {foo}list",
+    ] {
+        source.send(&line.split(' ').collect::<Vec<_>>());
+    }
+    say(&mut source, "SNAPSHOT-EOF", "REQUEST-PAUSE");
+    say(&mut source, "PAUSED", "REQUEST-FAILOVER");
+    source.send(&["CLUSTER", "SYNCSLOTS", "FAILOVER-GRANTED"]);
+    assert_eq!(Cluster::ending(cluster.to()), "success");
+    for (line, said) in [
+        ("GET {foo}over", "\"value\""),
+        ("GET {foo}soon", "\"value\""),
+        ("GET {foo}later", "\"value\""),
+        ("GET {foo}stays", "(nil)"),
+        ("HGET {foo}hash field", "\"value\""),
+        ("LRANGE {foo}list 0 -1", "1) \"a\"\n2) \"b\""),
+    ] {
+        assert_eq!(ask(cluster.to(), line), said, "{line}");
+    }
+    assert_ne!(ask(cluster.to(), "PTTL {foo}soon"), "(integer) -1");
+    eventually("what is over goes behind the claim", || {
+        ask(cluster.to(), &format!("CLUSTER COUNTKEYSINSLOT {SLOT}")) == "(integer) 5"
+    });
+}
+
+/// Keys that are over go with those that are not.
+#[test]
+fn a_move_that_ended_leaves_no_key_that_is_over() {
+    let cluster = Cluster::start([APUS, APUS, APUS], &[]);
+    let mut source = plays_source(&cluster, "12182", "12182");
+    source.send(&["SET", "{foo}1", "x"]);
+    source.send(&["PEXPIREAT", "{foo}1", "1"]);
+    let count = format!("CLUSTER COUNTKEYSINSLOT {SLOT}");
+    eventually("the key has come", || ask(cluster.to(), &count) == "(integer) 1");
+    drop(source);
+    eventually("the key is gone", || ask(cluster.to(), &count) == "(integer) 0");
+    plays_source(&cluster, "12182", "12182");
+}
+
 /// Each word is good in one state.
 #[test]
 fn words_of_a_source_out_of_order_end_a_move() {

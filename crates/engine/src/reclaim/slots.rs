@@ -17,9 +17,8 @@ const STEP: usize = 128;
 /// Deletes all keys of these slots, on a background thread with this lane.
 pub fn drop_slots(server: &'static Shared, slots: &[PartitionIndex], lane: usize) {
     let wakes = PendingWakes::default();
-    let is_wanted = |slot: PartitionIndex| {
-        server.keyspace.population(slot) > 0 && !is_kept(server, slot)
-    };
+    let is_wanted =
+        |slot: PartitionIndex| server.keyspace.population(slot) > 0 && !is_kept(server, slot);
     for &slot in slots.iter().filter(|slot| is_wanted(**slot)) {
         for database in 0..server.keyspace.database_count() {
             while drop_some(server, slot, (lane, database), &wakes) {
@@ -35,7 +34,7 @@ fn is_kept(server: &Shared, slot: PartitionIndex) -> bool {
     let routes = server.gates.routing.table();
     routes.is_served(slot)
         || routes.open.contains_key(&slot)
-        || server.gates.routing.is_brought(slot)
+        || server.keyspace.brought().contain(slot)
 }
 
 /// Deletes a few keys; whether there may be more.
@@ -57,7 +56,8 @@ fn drop_some(
             return false;
         }
         let internal = TxOptions::internal(lane, keyspace.clock().now_ms());
-        let mut tx = Tx::begin(acquisition, TxOptions { database, heavy: true, ..internal });
+        let options = TxOptions { database, heavy: true, sees_expired: true, ..internal };
+        let mut tx = Tx::begin(acquisition, options);
         let mut keys: Vec<Box<[u8]>> = Vec::new();
         tx.walk(slot, 0, STEP, |entry| keys.push(entry.key().into()));
         for key in &keys {

@@ -20,7 +20,8 @@ pub(crate) struct SlotImport {
     start: ClusterContext,
     pub(crate) job: Arc<MoveJob>,
     slots: Box<[bool]>,
-    has_claimed: AtomicBool,
+    /// Whether the slots are marked as brought no more.
+    is_over: AtomicBool,
     /// When the source was asked for the slots, on the monotonic clock.
     pub(crate) asked_us: AtomicI64,
 }
@@ -50,26 +51,33 @@ impl SlotImport {
 
     /// From here on nothing of the slots is dropped.
     fn mark(start: ClusterContext, job: Arc<MoveJob>) -> Self {
-        start.server.gates.routing.keep_brought(job.slots.iter().map(Slot::get), true);
+        job.slots.iter().for_each(|slot| start.server.keyspace.brought().mark(slot.get()));
         let is_of_it = |slot: u16| Slot::new(slot).is_some_and(|slot| job.slots.contains(slot));
         let slots = (0..HASH_SLOTS).map(is_of_it).collect();
-        Self {
-            start,
-            job,
-            slots,
-            has_claimed: AtomicBool::new(false),
-            asked_us: AtomicI64::new(0),
-        }
+        Self { start, job, slots, is_over: AtomicBool::new(false), asked_us: AtomicI64::new(0) }
     }
 
-    /// The slots are this node's: what has come stays.
+    /// The slots are this node's: what has come stays, and what of it is over goes. With the world
+    /// stopped.
     pub(crate) fn note_claimed(&self) {
-        self.has_claimed.store(true, Ordering::Relaxed);
+        self.unmark();
         self.job.set(self.start.server, MoveState::Success, "");
+    }
+
+    /// Leaves the slots to this node, once.
+    fn unmark(&self) {
+        if !self.is_over.swap(true, Ordering::Relaxed) {
+            let brought = self.start.server.keyspace.brought();
+            self.job.slots.iter().for_each(|slot| brought.unmark(slot.get()));
+        }
     }
 }
 
 impl BroughtSlots for SlotImport {
+    fn are_underway(&self) -> bool {
+        !self.is_over.load(Ordering::Relaxed)
+    }
+
     fn contain(&self, slot: PartitionIndex) -> bool {
         self.slots.get(usize::from(slot)).copied().unwrap_or(false)
     }
@@ -87,7 +95,7 @@ impl BroughtSlots for SlotImport {
 impl Drop for SlotImport {
     fn drop(&mut self) {
         let slots: Vec<PartitionIndex> = self.job.slots.iter().map(Slot::get).collect();
-        self.start.server.gates.routing.keep_brought(slots.iter().copied(), false);
+        self.unmark();
         let state = if self.job.is_cancelled() { MoveState::Cancelled } else { MoveState::Failed };
         let why = self.job.ending().unwrap_or("Connection to source lost");
         self.job.set(self.start.server, state, why);
