@@ -277,3 +277,49 @@ fn refused_moves_leave_no_keys_for_good() {
         (0..50).any(|_| establish(&mut again, &cluster, &bounds[0], &bounds[1]) == ok())
     });
 }
+
+/// The states of all moves of a node.
+fn states(node: &Server) -> Vec<String> {
+    let Value::Array(jobs) = node.client().call(&["CLUSTER", "GETSLOTMIGRATIONS"]) else {
+        panic!("a list of moves")
+    };
+    let state = |job: &Value| {
+        let Value::Array(pairs) = job else { panic!("a move") };
+        let place = pairs.iter().position(|it| it.as_bytes() == Some(b"state")).unwrap();
+        String::from_utf8_lossy(pairs[place + 1].as_bytes().unwrap()).into_owned()
+    };
+    jobs.iter().map(state).collect()
+}
+
+/// Snapshots of moves are taken one after the other.
+#[test]
+fn moves_wait_for_each_other_and_leave_room_for_saves() {
+    let cluster = Cluster::start([APUS, APUS, APUS], &[]);
+    let (first, last, _) =
+        *owners(cluster.from()).iter().find(|it| it.0 <= SLOT && SLOT <= it.1).unwrap();
+    let tags = (0..).map(|number: u32| number.to_string());
+    let tags = tags.map(|tag| (i64::from(hash_slot(tag.as_bytes())), tag));
+    let tags: Vec<_> = tags.filter(|(slot, _)| (first..=last).contains(slot)).take(4).collect();
+    let mut order = "CLUSTER MIGRATESLOTS".to_owned();
+    for (slot, tag) in &tags {
+        for number in 0..50 {
+            let line = format!("SET {{{tag}}}{number} {}", "x".repeat(1000));
+            assert_eq!(ask(cluster.from(), &line), "OK");
+        }
+        order += &format!(" SLOTSRANGE {slot} {slot} NODE {}", id(cluster.to()));
+    }
+    assert_eq!(ask(cluster.from(), "CONFIG SET cluster-slot-move-rate 5000"), "OK");
+    assert_eq!(ask(cluster.from(), &order), "OK");
+    eventually("one has its turn, and the others wait", || {
+        let states = states(cluster.from());
+        let waiting = states.iter().filter(|state| *state == "waiting-to-snapshot").count();
+        waiting == 3 && states.iter().any(|state| state == "snapshotting")
+    });
+    assert_eq!(ask(cluster.from(), "BGSAVE"), "Background saving started");
+    eventually("the save is over", || {
+        cluster.from().client().info("rdb_bgsave_in_progress") == "0"
+    });
+    assert_eq!(cluster.from().client().info("rdb_last_bgsave_status"), "ok");
+    assert_eq!(ask(cluster.from(), "CONFIG SET cluster-slot-move-rate 0"), "OK");
+    eventually("all have gone", || states(cluster.from()) == ["success"; 4]);
+}

@@ -27,7 +27,7 @@ use proto::args::encode_command;
 use proto::{Limits, Progress, RequestParser};
 
 use super::slot_stream::{ChangedEntries, SlotReader, SlotStream, select};
-use super::{MoveJob, MoveState};
+use super::{MoveJob, MoveState, SnapshotTurn};
 use crate::cluster::start::ClusterContext;
 
 /// A connection may take so long to be made, and a write to be taken.
@@ -35,6 +35,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// So long a look at what the target says waits for it where nothing else is to be done.
 const LOOK: Duration = Duration::from_millis(5);
+
+/// Between two looks whether a snapshot can be taken.
+const BETWEEN_TURNS: Duration = Duration::from_millis(100);
 
 /// The target is told so often that this end is there.
 const BETWEEN_ACKS_MS: i64 = 1000;
@@ -158,18 +161,34 @@ impl<'a> Export<'a> {
 
     fn run(&mut self) -> Result<(), String> {
         let server = self.start.server;
+        let (turn, walk, reader) = self.await_cut()?;
         self.job.set(server, MoveState::Snapshotting, "");
-        let (walk, reader) = self.cut()?;
-        let sent = self.send_snapshot(&walk).and_then(|()| self.hand_over());
-        server.journal.detach(reader);
+        let sent = self.send_snapshot(&walk);
         end_walk(self.start, &walk);
+        drop(turn);
+        let sent = sent.and_then(|()| self.hand_over());
+        server.journal.detach(reader);
         let left = std::mem::take(&mut self.stream.lock().entries);
         left.into_iter().for_each(|(_, entry)| server.keyspace.lazy_free(entry));
         sent
     }
 
-    /// Begins the walk and the stream at one instant.
-    fn cut(&self) -> Result<(Arc<Walk>, ReaderId), String> {
+    /// Waits for its turn, and for a walk, which may be with saves and full syncs.
+    fn await_cut(&mut self) -> Result<(SnapshotTurn<'static>, Arc<Walk>, ReaderId), String> {
+        let moves = &self.start.node.moves;
+        self.job.set(self.start.server, MoveState::WaitingToSnapshot, "");
+        loop {
+            if let Some(turn) = moves.take_turn()
+                && let Some((walk, reader)) = self.cut()?
+            {
+                return Ok((turn, walk, reader));
+            }
+            self.look(BETWEEN_TURNS)?;
+        }
+    }
+
+    /// Begins the walk and the stream at one instant; nothing where all walks are taken.
+    fn cut(&self) -> Result<Option<(Arc<Walk>, ReaderId)>, String> {
         let server = self.start.server;
         let mut world = Acquisition::of_world(server.keyspace);
         wait_for(&mut world);
@@ -178,11 +197,11 @@ impl<'a> Export<'a> {
         let partitions: Vec<PartitionIndex> = job.slots.iter().map(cluster::Slot::get).collect();
         let sink = Box::new(ChangedEntries(Arc::clone(&self.stream)));
         let walk = Walk::begin_of(&mut world, sink, partitions.into());
-        let walk = walk.ok_or("Too many snapshots are being taken")?;
+        let Some(walk) = walk else { return Ok(None) };
         let reader = server.journal.name_reader();
         let slot_reader = Box::new(SlotReader::new(&self.stream));
         server.journal.attach(reader, slot_reader, DurabilityLevel::None);
-        Ok((walk, reader))
+        Ok(Some((walk, reader)))
     }
 
     fn send_snapshot(&mut self, walk: &Walk) -> Result<(), String> {

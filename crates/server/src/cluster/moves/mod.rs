@@ -31,6 +31,17 @@ use crate::net::network::Network;
 pub(crate) struct SlotMoves {
     /// The newest first.
     jobs: Mutex<VecDeque<Arc<MoveJob>>>,
+    /// Whether one takes its snapshot: the others leave the walks to saves and to full syncs.
+    is_walking: AtomicBool,
+}
+
+/// The turn of a move to take its snapshot, given back when it goes.
+struct SnapshotTurn<'a>(&'a AtomicBool);
+
+impl Drop for SnapshotTurn<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
 }
 
 /// A move of slots.
@@ -69,6 +80,7 @@ pub(crate) enum MoveDirection {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MoveState {
     Connecting,
+    WaitingToSnapshot,
     Snapshotting,
     Replicating,
     WaitingToPause,
@@ -86,6 +98,7 @@ impl MoveState {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Connecting => "connecting",
+            Self::WaitingToSnapshot => "waiting-to-snapshot",
             Self::Snapshotting => "snapshotting",
             Self::Replicating => "replicating",
             Self::WaitingToPause => "waiting-to-pause",
@@ -265,6 +278,12 @@ impl SlotMoves {
                 job.close_client(server);
             }
         }
+    }
+
+    /// The turn to take a snapshot, unless another move has it.
+    fn take_turn(&self) -> Option<SnapshotTurn<'_>> {
+        let is_taken = self.is_walking.swap(true, Ordering::Acquire);
+        (!is_taken).then_some(SnapshotTurn(&self.is_walking))
     }
 
     /// Takes jobs in, unless a slot of theirs is on the move already.
