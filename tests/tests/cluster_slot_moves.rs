@@ -14,20 +14,20 @@ const APUS: Program = Program::Apus;
 const VALKEY91: Program = Program::Stock(Oracle::Valkey91);
 
 /// The slot of `foo`, and the range that moves.
-const SLOT: i64 = 12182;
+pub(crate) const SLOT: i64 = 12182;
 const RANGE: &str = "12000 12200";
 
 /// What is durable outlives a kill.
 const DURABLE: &[&str] = &["--appendonly", "yes", "--appendfsync", "always"];
 
-struct Cluster {
-    nodes: [Server; 3],
-    from: usize,
-    to: usize,
+pub(crate) struct Cluster {
+    pub(crate) nodes: [Server; 3],
+    pub(crate) from: usize,
+    pub(crate) to: usize,
 }
 
 impl Cluster {
-    fn start(programs: [Program; 3], further: &[&str]) -> Self {
+    pub(crate) fn start(programs: [Program; 3], further: &[&str]) -> Self {
         let nodes = programs.map(|program| program.node(further));
         create(&nodes.each_ref(), 0);
         let owner = owners(&nodes[0]).into_iter().find(|it| it.0 <= SLOT && SLOT <= it.1).unwrap();
@@ -43,25 +43,25 @@ impl Cluster {
         Self { to: 0, ..cluster }
     }
 
-    fn from(&self) -> &Server {
+    pub(crate) fn from(&self) -> &Server {
         &self.nodes[self.from]
     }
 
-    fn to(&self) -> &Server {
+    pub(crate) fn to(&self) -> &Server {
         &self.nodes[self.to]
     }
 
-    fn all(&self) -> Vec<&Server> {
+    pub(crate) fn all(&self) -> Vec<&Server> {
         self.nodes.iter().collect()
     }
 
-    fn begin(&self) {
+    pub(crate) fn begin(&self) {
         let line = format!("CLUSTER MIGRATESLOTS SLOTSRANGE {RANGE} NODE {}", id(self.to()));
         assert_eq!(ask(self.from(), &line), "OK");
     }
 
     /// Waits until the newest move of a node is over; how it ended.
-    fn ending(node: &Server) -> String {
+    pub(crate) fn ending(node: &Server) -> String {
         let mut said = String::new();
         eventually("the move is over", || {
             said = newest(node, "state");
@@ -70,14 +70,14 @@ impl Cluster {
         said
     }
 
-    fn await_gone(&self) {
+    pub(crate) fn await_gone(&self) {
         let moved = format!("(error) MOVED {SLOT} {}", address(self.to()));
         eventually("the source sends clients on", || ask(self.from(), "GET foo") == moved);
     }
 }
 
 /// A field of the newest move that a node tells of.
-fn newest(node: &Server, field: &str) -> String {
+pub(crate) fn newest(node: &Server, field: &str) -> String {
     let Value::Array(jobs) = node.client().call(&["CLUSTER", "GETSLOTMIGRATIONS"]) else {
         panic!("a list of moves")
     };
@@ -102,7 +102,7 @@ const KEYS: &[(&str, &str)] = &[
     ("SET {foo}short 1 PXAT 4102444800000", "PEXPIRETIME {foo}short"),
 ];
 
-fn fill(cluster: &Cluster) {
+pub(crate) fn fill(cluster: &Cluster) {
     for (line, _) in KEYS {
         let said = ask(cluster.from(), line);
         assert!(!said.contains("error"), "{line} {said}");
@@ -113,7 +113,7 @@ fn fill(cluster: &Cluster) {
     }
 }
 
-fn shown(node: &Server) -> Vec<String> {
+pub(crate) fn shown(node: &Server) -> Vec<String> {
     let mut client = node.client();
     let mut shown: Vec<String> = KEYS.iter().map(|(_, line)| ask_by(&mut client, line)).collect();
     shown.extend((0..500).map(|number| ask_by(&mut client, &format!("STRLEN {{foo}}{number}"))));
@@ -229,7 +229,7 @@ fn a_node_asks_for_slots_in_the_words_of_redis() {
 }
 
 /// A move so slow that something can be done in its middle.
-fn slow(further: &[&str]) -> Cluster {
+pub(crate) fn slow(further: &[&str]) -> Cluster {
     let cluster = Cluster::start([APUS, APUS, APUS], further);
     fill(&cluster);
     assert_eq!(ask(cluster.from(), "CONFIG SET cluster-slot-move-rate 20000"), "OK");
@@ -241,7 +241,7 @@ fn slow(further: &[&str]) -> Cluster {
 }
 
 /// The move has ended; the source serves all, the target has nothing, and the next one succeeds.
-fn is_undone(cluster: &Cluster, before: &[String]) {
+pub(crate) fn is_undone(cluster: &Cluster, before: &[String]) {
     assert_eq!(shown(cluster.from()), before);
     eventually("the target has dropped what came", || {
         ask(cluster.to(), &format!("CLUSTER COUNTKEYSINSLOT {SLOT}")) == "(integer) 0"

@@ -39,6 +39,7 @@ mod cluster_channels;
 mod cluster_cross_slot;
 mod cluster_failover;
 mod cluster_gates;
+mod cluster_move_faults;
 mod cluster_moves;
 mod cluster_orders;
 mod cluster_slot_moves;

@@ -8,6 +8,7 @@
 
 mod big_keys;
 mod blocking_keys;
+mod brought;
 mod clock;
 mod clock_renewal;
 mod compaction;
@@ -42,6 +43,7 @@ mod world;
 
 pub use big_keys::{BigKeyMetric, BigKeys, elements, usage};
 pub use blocking_keys::BlockingKeys;
+pub use brought::BroughtPartitions;
 pub use clock::{AccessClock, AccessPolicy, ClockJump};
 pub use containers::{ContainerSettings, Threshold};
 pub use counters::{Count, Counters};

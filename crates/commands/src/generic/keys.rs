@@ -125,7 +125,10 @@ fn remove_expired(tx: &mut Tx, expired: &[Box<[u8]>]) -> Result<(), Refusal> {
     }
     tx.visit_keys(expired.iter().map(|key| &**key))?;
     for key in expired {
-        tx.expire_if_due(key)?;
+        // Where another server brings keys, that says when they go.
+        if !tx.keyspace().brought().contain(tx.location_of(key).partition()) {
+            tx.expire_if_due(key)?;
+        }
     }
     Ok(())
 }

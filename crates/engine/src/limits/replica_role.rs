@@ -3,12 +3,13 @@
 //!
 //! Invariant: the role changes with the world stopped only, so a transaction has one answer.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The switch.
 #[derive(Default)]
 pub struct ReplicaRole {
     is_replica: AtomicBool,
+    changes: AtomicU64,
     is_stale: AtomicBool,
     /// Whether keys are removed just now that clients of this replica gave deadlines.
     pub(crate) is_expiring: AtomicBool,
@@ -19,6 +20,11 @@ impl ReplicaRole {
     #[inline]
     pub fn is_replica(&self) -> bool {
         self.is_replica.load(Ordering::Relaxed)
+    }
+
+    /// How often the role has changed.
+    pub fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Relaxed)
     }
 
     /// Whether what is here may be old, and is not to be shown: on a replica without its primary,
@@ -35,5 +41,6 @@ impl ReplicaRole {
 
     pub(crate) fn set(&self, is_replica: bool) {
         self.is_replica.store(is_replica, Ordering::Relaxed);
+        self.changes.fetch_add(1, Ordering::Relaxed);
     }
 }

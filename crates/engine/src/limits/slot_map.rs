@@ -6,7 +6,7 @@
 //! Invariant: a table by which this node loses a slot is published with the world stopped, so what
 //! the gates let pass by the table before is over by then.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -17,8 +17,6 @@ use keyspace::Refusal;
 #[derive(Default)]
 pub struct SlotRouting {
     version: AtomicU64,
-    /// Slots that clients bring, whose keys are kept though they are not served here.
-    brought: Mutex<BTreeSet<u16>>,
     table: Mutex<Arc<SlotMap>>,
 }
 
@@ -141,23 +139,6 @@ impl SlotRouting {
         let version = table.version;
         *present = Arc::new(table);
         self.version.store(version, Ordering::Release);
-    }
-
-    /// Keys of these slots are kept from here on, or not.
-    pub fn keep_brought(&self, slots: impl Iterator<Item = u16>, are_kept: bool) {
-        let mut brought = self.brought.lock().expect("no critical section here panics");
-        for slot in slots {
-            if are_kept {
-                brought.insert(slot);
-            } else {
-                brought.remove(&slot);
-            }
-        }
-    }
-
-    /// Whether a client brings a slot.
-    pub(crate) fn is_brought(&self, slot: u16) -> bool {
-        self.brought.lock().expect("no critical section here panics").contains(&slot)
     }
 
     fn lock(&self) -> MutexGuard<'_, Arc<SlotMap>> {

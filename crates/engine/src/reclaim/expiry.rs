@@ -88,7 +88,8 @@ pub fn cycle(lane: &Lane, unfinished: &mut Option<Sweep>) -> ExpiryCycle {
     let workers = lane.shared.threads.worker_count();
     let due = || -> Vec<_> {
         let is_own = |partition: &PartitionIndex| usize::from(*partition) % workers == lane.number;
-        keyspace.partitions_due(lane.now_ms()).filter(is_own).collect()
+        let due = keyspace.partitions_due(lane.now_ms()).filter(is_own);
+        due.filter(|partition| !keyspace.brought().contain(*partition)).collect()
     };
     let mut rounds = DuePartitions::begin(due());
     loop {

@@ -17,7 +17,9 @@ const STEP: usize = 128;
 /// Deletes all keys of these slots, on a background thread with this lane.
 pub fn drop_slots(server: &'static Shared, slots: &[PartitionIndex], lane: usize) {
     let wakes = PendingWakes::default();
-    for &slot in slots.iter().filter(|slot| server.keyspace.population(**slot) > 0) {
+    let is_wanted =
+        |slot: PartitionIndex| server.keyspace.population(slot) > 0 && !is_kept(server, slot);
+    for &slot in slots.iter().filter(|slot| is_wanted(**slot)) {
         for database in 0..server.keyspace.database_count() {
             while drop_some(server, slot, (lane, database), &wakes) {
                 server.mailboxes.wake(&wakes);
@@ -25,6 +27,14 @@ pub fn drop_slots(server: &'static Shared, slots: &[PartitionIndex], lane: usize
         }
     }
     server.mailboxes.wake(&wakes);
+}
+
+/// Whether keys of a slot have their place here.
+fn is_kept(server: &Shared, slot: PartitionIndex) -> bool {
+    let routes = server.gates.routing.table();
+    routes.is_served(slot)
+        || routes.open.contains_key(&slot)
+        || server.keyspace.brought().contain(slot)
 }
 
 /// Deletes a few keys; whether there may be more.
@@ -42,15 +52,12 @@ fn drop_some(
         let access = (!acquisition.wants_world()).then(|| BackgroundAccess::wait(keyspace));
         wait_for(&mut acquisition);
         // The slot may have come back, or be on its way.
-        let routes = server.gates.routing.table();
-        let is_kept = routes.is_served(slot)
-            || routes.open.contains_key(&slot)
-            || server.gates.routing.is_brought(slot);
-        if is_kept || server.gates.replica_role.is_replica() {
+        if is_kept(server, slot) || server.gates.replica_role.is_replica() {
             return false;
         }
         let internal = TxOptions::internal(lane, keyspace.clock().now_ms());
-        let mut tx = Tx::begin(acquisition, TxOptions { database, heavy: true, ..internal });
+        let options = TxOptions { database, heavy: true, sees_expired: true, ..internal };
+        let mut tx = Tx::begin(acquisition, options);
         let mut keys: Vec<Box<[u8]>> = Vec::new();
         tx.walk(slot, 0, STEP, |entry| keys.push(entry.key().into()));
         for key in &keys {

@@ -1,8 +1,9 @@
 //! Hash slots that a client brings: the source of a move, whose commands are for slots that are not
 //! served here yet.
 //!
-//! Invariant: a command of such a client that fails ends its session, and with it the move: what is
-//! left out would be lost.
+//! Invariants: a command of such a client that fails ends its session, and with it the move: what is
+//! left out would be lost. Its commands see what is over, as those of a primary do: the source says
+//! when that goes.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -13,6 +14,8 @@ use super::Session;
 
 /// Slots on their way to this node.
 pub trait BroughtSlots: Send + Sync {
+    /// Whether they are on their way still.
+    fn are_underway(&self) -> bool;
     /// Whether a slot is one of them.
     fn contain(&self, slot: PartitionIndex) -> bool;
     /// A command of the client was answered by this error.
@@ -33,9 +36,15 @@ impl Session {
         self.rare_state.as_ref()?.brought.as_ref()
     }
 
+    /// Whether the client brings slots: it says alone when their keys go.
+    #[inline]
+    pub(crate) fn is_bringing(&self) -> bool {
+        self.brought().is_some_and(|slots| slots.are_underway())
+    }
+
     /// Whether a slot is one that the client brings.
     pub(crate) fn brings(&self, slot: PartitionIndex) -> bool {
-        self.brought().is_some_and(|slots| slots.contain(slot))
+        self.brought().is_some_and(|slots| slots.are_underway() && slots.contain(slot))
     }
 
     /// A command was answered so.

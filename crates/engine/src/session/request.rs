@@ -48,7 +48,7 @@ pub enum Step {
 #[inline]
 pub fn tx_options(lane: &Lane, session: &Session) -> TxOptions {
     // CLIENT IMPORT-SOURCE has its effect in import mode only.
-    let sees_expired = lane.shared.keyspace.settings().suspends_expiry()
+    let imports = lane.shared.keyspace.settings().suspends_expiry()
         && session.client.has_flag(client_flags::IMPORT_SOURCE);
     let now_us = lane.now_us();
     TxOptions {
@@ -56,7 +56,7 @@ pub fn tx_options(lane: &Lane, session: &Session) -> TxOptions {
         database: session.database,
         now: now_us / 1000,
         now_us,
-        sees_expired,
+        sees_expired: imports || session.is_bringing(),
         touches: !session.no_touch,
         undoable: false,
         heavy: false,

@@ -321,11 +321,12 @@ impl Tx {
         settings.replays() || is_led
     }
 
-    /// Whether a deadline that is set now removes the key instead: not where somebody else says
+    /// Whether a deadline that is set now removes the key instead: not where another server says
     /// when keys go.
     #[must_use]
     pub fn is_over_at(&self, deadline: UnixMillis) -> bool {
-        deadline <= self.options.now && !self.keyspace.settings().suspends_expiry()
+        let is_led = self.options.sees_expired || self.keyspace.settings().suspends_expiry();
+        deadline <= self.options.now && !is_led
     }
 
     /// The logical database that keys are looked up in.

@@ -12,6 +12,7 @@ use super::effects::EventClass;
 use super::{Missed, NamedKey, Tx};
 use crate::entry::{EntryRef, Text};
 use crate::keyspace::Location;
+use crate::lock::partition::PartitionIndex;
 use crate::refusal::Refusal;
 
 /// Keys whose buckets are waited for together.
@@ -76,7 +77,7 @@ impl Tx {
             return Ok(None);
         };
         if self.is_over(found.entry) {
-            return Ok(self.expired_entry(found.entry));
+            return Ok(self.expired_entry(partition, found.entry));
         }
         Ok(Some(found.entry))
     }
@@ -194,9 +195,13 @@ impl Tx {
     }
 
     #[cold]
-    fn expired_entry<'a>(&self, entry: EntryRef<'a>) -> Option<EntryRef<'a>> {
-        let settings = self.keyspace.settings();
-        if settings.keeps_expired(self.options.now) {
+    fn expired_entry<'a>(
+        &self,
+        partition: PartitionIndex,
+        entry: EntryRef<'a>,
+    ) -> Option<EntryRef<'a>> {
+        let (keyspace, now) = (self.keyspace, self.options.now);
+        if keyspace.settings().keeps_expired(now) || keyspace.brought().contain(partition) {
             // Another server decides when the key goes; until then it is absent for clients.
             return None;
         }

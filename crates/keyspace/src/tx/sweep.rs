@@ -149,7 +149,9 @@ impl Tx {
     ) -> Swept {
         let (database, position) = from;
         let now = self.now();
-        let suspended = self.keyspace.settings().suspends_expiry();
+        let keyspace = self.keyspace;
+        let suspended =
+            keyspace.settings().suspends_expiry() || keyspace.brought().contain(partition);
         let (mut due, mut with_members_due) = (Vec::new(), Vec::new());
         let mut earliest = UnixMillis::MAX;
         let content = self.grant.content(partition).expect("a sweep holds its partition");

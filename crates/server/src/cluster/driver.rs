@@ -18,7 +18,6 @@ use config::settings::{
     CLUSTER_BUS_ALLOW, CLUSTER_BUS_PORT_PROTECTED_MODE, REPL_TIMEOUT, TLS_CLUSTER,
 };
 use engine::clients::mailbox::PendingWakes;
-use engine::clients::registry::Signal;
 use engine::observe::pubsub::Space;
 use engine::runtime::log::{log_notice, log_warning};
 use replication::replica::{LinkState, PrimaryAddress};
@@ -139,25 +138,10 @@ impl BusDriver {
                 (link.offset, silence.map(|seconds| seconds * 1000))
             }
         };
-        self.end_silent_moves();
+        let silence_max_ms = i64::from(server.config.get(REPL_TIMEOUT)) * 1000;
+        self.start.node.moves.end_hopeless(self.start, silence_max_ms);
         self.handle_event(Event::ReplicationOffset { offset, silence });
         self.handle_event(Event::Tick);
-    }
-
-    /// Closes clients that bring slots and have not been heard of for long.
-    fn end_silent_moves(&self) {
-        let ClusterContext { server, node, .. } = self.start;
-        let now = server.keyspace.clock().now_ms();
-        let most = i64::from(server.config.get(REPL_TIMEOUT)) * 1000;
-        let wakes = PendingWakes::default();
-        for job in node.moves.running() {
-            let is_silent = now - job.heard_ms.load(Ordering::Relaxed) > most;
-            let client = job.client.filter(|_| is_silent);
-            if let Some(client) = client.and_then(|id| server.clients.find(id)) {
-                server.mailboxes.signal(&client, Signal::Kill, &wakes);
-            }
-        }
-        server.mailboxes.wake(&wakes);
     }
 
     fn handle_event(&mut self, event: Event) {

@@ -78,6 +78,31 @@ fn a_replica_hides_but_keeps_what_expired() {
     assert_eq!(keyspace.partitions_due(NOW).collect::<Vec<_>>(), [partition]);
 }
 
+#[test]
+fn what_another_brings_stays_until_that_says_that_it_goes() {
+    let keyspace = keyspace();
+    let partition = keyspace.locate(b"k").partition();
+    keyspace.brought().mark(partition);
+    keyspace.brought().mark(partition);
+    keyspace.brought().unmark(partition);
+    set_until(&mut on(keyspace, &[b"k"]), b"k", b"v", NOW - 1);
+    let mut tx = on(keyspace, &[b"k"]);
+    assert!(tx.read(b"k").unwrap().is_none());
+    tx.finish();
+    tx.begin_sweep(partition);
+    let swept = tx.sweep_expired(partition, (0, 0), 10);
+    assert_eq!((swept.removed, swept.earliest), (0, Some(NOW - 1)));
+    tx.end_sweep(partition, swept.earliest.unwrap());
+    drop(tx);
+    let mut tx = begin(keyspace, &[b"k"], TxOptions { sees_expired: true, ..OPTIONS });
+    assert!(!tx.is_over_at(NOW - 1));
+    assert_eq!(get(&tx, b"k").unwrap(), b"v");
+    tx.finish();
+    drop(tx);
+    keyspace.brought().unmark(partition);
+    assert_eq!(sweep(keyspace, NOW, 10), 1);
+}
+
 /// Sweeps everything that is due; how many keys went.
 fn sweep(keyspace: &'static Keyspace, now: i64, at_least: usize) -> usize {
     let mut removed = 0;

@@ -27,7 +27,7 @@ use proto::args::encode_command;
 use proto::{Limits, Progress, RequestParser};
 
 use super::slot_stream::{ChangedEntries, SlotReader, SlotStream, select};
-use super::{MoveJob, MoveState};
+use super::{MoveJob, MoveState, SnapshotTurn};
 use crate::cluster::World;
 use crate::cluster::start::ClusterContext;
 
@@ -36,6 +36,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// So long a look at what the target says waits for it where nothing else is to be done.
 const LOOK: Duration = Duration::from_millis(5);
+
+/// Between two looks whether a snapshot can be taken.
+const BETWEEN_TURNS: Duration = Duration::from_millis(100);
 
 /// The target is told so often that this end is there.
 const BETWEEN_ACKS_MS: i64 = 1000;
@@ -161,34 +164,47 @@ impl<'a> Export<'a> {
 
     fn run(&mut self) -> Result<(), String> {
         let server = self.start.server;
+        let (turn, walk, reader) = self.await_cut()?;
         self.job.set(server, MoveState::Snapshotting, "");
-        let (walk, reader) = self.cut()?;
-        let sent = self.send_snapshot(&walk).and_then(|()| self.hand_over());
-        server.journal.detach(reader);
+        let sent = self.send_snapshot(&walk);
         end_walk(self.start, &walk);
+        drop(turn);
+        let sent = sent.and_then(|()| self.hand_over());
+        server.journal.detach(reader);
         let left = std::mem::take(&mut self.stream.lock().entries);
         left.into_iter().for_each(|(_, entry)| server.keyspace.lazy_free(entry));
         sent
     }
 
-    /// Begins the walk and the stream at one instant.
-    fn cut(&self) -> Result<(Arc<Walk>, ReaderId), String> {
-        let ClusterContext { server, node, .. } = self.start;
+    /// Waits for its turn, and for a walk, which may be with saves and full syncs.
+    fn await_cut(&mut self) -> Result<(SnapshotTurn<'static>, Arc<Walk>, ReaderId), String> {
+        let moves = &self.start.node.moves;
+        self.job.set(self.start.server, MoveState::WaitingToSnapshot, "");
+        loop {
+            if let Some(turn) = moves.take_turn()
+                && let Some((walk, reader)) = self.cut()?
+            {
+                return Ok((turn, walk, reader));
+            }
+            self.look(BETWEEN_TURNS)?;
+        }
+    }
+
+    /// Begins the walk and the stream at one instant; nothing where all walks are taken.
+    fn cut(&self) -> Result<Option<(Arc<Walk>, ReaderId)>, String> {
+        let server = self.start.server;
         let mut world = Acquisition::of_world(server.keyspace);
         wait_for(&mut world);
         let job = self.job;
-        let is_ours = node.look(|cluster| job.slots.minus(cluster.my_slots()).is_empty());
-        if is_ours != Some(true) {
-            return Err("Slots are not served by this node.".to_owned());
-        }
+        job.check_owner(self.start)?;
         let partitions: Vec<PartitionIndex> = job.slots.iter().map(cluster::Slot::get).collect();
         let sink = Box::new(ChangedEntries(Arc::clone(&self.stream)));
         let walk = Walk::begin_of(&mut world, sink, partitions.into());
-        let walk = walk.ok_or("Too many snapshots are being taken")?;
+        let Some(walk) = walk else { return Ok(None) };
         let reader = server.journal.name_reader();
         let slot_reader = Box::new(SlotReader::new(&self.stream));
         server.journal.attach(reader, slot_reader, DurabilityLevel::None);
-        Ok((walk, reader))
+        Ok(Some((walk, reader)))
     }
 
     fn send_snapshot(&mut self, walk: &Walk) -> Result<(), String> {
@@ -224,8 +240,8 @@ impl<'a> Export<'a> {
         for (physical, entry) in entries {
             let borrowed = entry.borrow();
             let deadline = borrowed.deadline();
-            let is_over = deadline.is_some_and(|at| at <= server.keyspace.clock().now_ms());
-            if sent.is_ok() && !is_over {
+            // What is over goes, too: its end is in the stream, or its new deadline.
+            if sent.is_ok() {
                 let mut bytes = Vec::new();
                 let database = walk.name(physical);
                 if self.selected != database {
@@ -276,7 +292,7 @@ impl<'a> Export<'a> {
             self.look(Duration::ZERO)?;
         }
         let held_us = self.now_us();
-        let _held = self.pause();
+        let _held = self.pause()?;
         let timeout = i64::try_from(server.config.get(CLUSTER_MANUAL_FAILOVER_TIMEOUT));
         let timeout_us = timeout.unwrap_or(i64::MAX).saturating_mul(1000);
         let result = self.give_slots(held_us, timeout_us);
@@ -323,13 +339,15 @@ impl<'a> Export<'a> {
         Ok(())
     }
 
-    /// Holds the writers; no write comes behind that.
-    fn pause(&self) -> Ticket {
+    /// Holds the writers, unless the data to send are others than those of the snapshot by now; no
+    /// write comes behind that.
+    fn pause(&self) -> Result<Ticket, String> {
         let server = self.start.server;
         let ticket = server.gates.pause.begin_own();
         let mut world = Acquisition::of_world(server.keyspace);
         wait_for(&mut world);
-        ticket
+        self.job.check_owner(self.start)?;
+        Ok(ticket)
     }
 
     fn send_commands(&mut self) -> Result<(), String> {
@@ -345,6 +363,7 @@ impl<'a> Export<'a> {
         if self.job.is_cancelled() {
             return Err("Cancelled".to_owned());
         }
+        self.job.check(server)?;
         let now = server.keyspace.clock().now_ms();
         if now - self.acked_ms >= BETWEEN_ACKS_MS {
             self.acked_ms = now;

@@ -1,6 +1,7 @@
 //! The target of a move: what a session is that brings slots.
 //!
-//! Invariant: a move that ends before its claim leaves no key here: what has come is dropped.
+//! Invariant: a move that ends before its claim leaves no key here: what has come is dropped, once
+//! no mark keeps it.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -19,9 +20,8 @@ pub(crate) struct SlotImport {
     start: ClusterContext,
     pub(crate) job: Arc<MoveJob>,
     slots: Box<[bool]>,
-    has_claimed: AtomicBool,
-    /// How often data had been flushed when it began.
-    flushes: u64,
+    /// Whether the slots are marked as brought no more.
+    is_over: AtomicBool,
     /// When the source was asked for the slots, on the monotonic clock.
     pub(crate) asked_us: AtomicI64,
 }
@@ -30,45 +30,54 @@ impl SlotImport {
     /// Begins with slots of which there is nothing here; none where there still is something of an
     /// earlier time.
     pub(crate) fn begin(start: ClusterContext, job: Arc<MoveJob>) -> Option<Self> {
+        const NOT_EMPTY: &str = "Slots have keys of an earlier time";
         let server = start.server;
-        // From here on nothing of theirs is dropped: what is found empty behind this stays so.
-        server.gates.routing.keep_brought(job.slots.iter().map(Slot::get), true);
-        let has_keys = |slot: Slot| server.keyspace.population(slot.get()) > 0;
-        if job.slots.iter().any(has_keys) {
-            server.gates.routing.keep_brought(job.slots.iter().map(Slot::get), false);
-            job.set(server, MoveState::Failed, "Slots have keys of an earlier time");
+        let slots: Vec<PartitionIndex> = job.slots.iter().map(Slot::get).collect();
+        let has_keys = || slots.iter().any(|slot| server.keyspace.population(*slot) > 0);
+        // A mark would keep them here: it ends a drop that is under way.
+        if has_keys() {
+            job.set(server, MoveState::Failed, NOT_EMPTY);
+            start.node.drop_slots(slots);
             return None;
         }
-        Some(Self::new(start, job))
-    }
-
-    fn new(start: ClusterContext, job: Arc<MoveJob>) -> Self {
-        let is_of_it = |slot: u16| Slot::new(slot).is_some_and(|slot| job.slots.contains(slot));
-        let flushes = start.server.keyspace.flushes();
-        let slots = (0..HASH_SLOTS).map(is_of_it).collect();
-        Self {
-            start,
-            job,
-            slots,
-            has_claimed: AtomicBool::new(false),
-            flushes,
-            asked_us: AtomicI64::new(0),
+        let import = Self::mark(start, job);
+        // What is found empty behind the mark stays so.
+        if has_keys() {
+            import.job.end(NOT_EMPTY.to_owned());
+            return None;
         }
+        Some(import)
     }
 
-    /// Whether what has come may have been flushed meanwhile.
-    pub(crate) fn was_flushed(&self) -> bool {
-        self.start.server.keyspace.flushes() != self.flushes
+    /// From here on nothing of the slots is dropped.
+    fn mark(start: ClusterContext, job: Arc<MoveJob>) -> Self {
+        job.slots.iter().for_each(|slot| start.server.keyspace.brought().mark(slot.get()));
+        let is_of_it = |slot: u16| Slot::new(slot).is_some_and(|slot| job.slots.contains(slot));
+        let slots = (0..HASH_SLOTS).map(is_of_it).collect();
+        Self { start, job, slots, is_over: AtomicBool::new(false), asked_us: AtomicI64::new(0) }
     }
 
-    /// The slots are this node's: what has come stays.
+    /// The slots are this node's: what has come stays, and what of it is over goes. With the world
+    /// stopped.
     pub(crate) fn note_claimed(&self) {
-        self.has_claimed.store(true, Ordering::Relaxed);
+        self.unmark();
         self.job.set(self.start.server, MoveState::Success, "");
+    }
+
+    /// Leaves the slots to this node, once.
+    fn unmark(&self) {
+        if !self.is_over.swap(true, Ordering::Relaxed) {
+            let brought = self.start.server.keyspace.brought();
+            self.job.slots.iter().for_each(|slot| brought.unmark(slot.get()));
+        }
     }
 }
 
 impl BroughtSlots for SlotImport {
+    fn are_underway(&self) -> bool {
+        !self.is_over.load(Ordering::Relaxed)
+    }
+
     fn contain(&self, slot: PartitionIndex) -> bool {
         self.slots.get(usize::from(slot)).copied().unwrap_or(false)
     }
@@ -79,21 +88,19 @@ impl BroughtSlots for SlotImport {
 
     fn note_error(&self, line: &[u8]) {
         let line = String::from_utf8_lossy(line).trim_end().to_owned();
-        let why = format!("A command of the source failed: {line}");
-        self.job.set(self.start.server, MoveState::Failed, &why);
+        self.job.end(format!("A command of the source failed: {line}"));
     }
 }
 
 impl Drop for SlotImport {
     fn drop(&mut self) {
-        let slots = self.job.slots.iter().map(Slot::get);
-        self.start.server.gates.routing.keep_brought(slots, false);
-        if self.has_claimed.load(Ordering::Relaxed) {
-            return;
-        }
+        let slots: Vec<PartitionIndex> = self.job.slots.iter().map(Slot::get).collect();
+        self.unmark();
         let state = if self.job.is_cancelled() { MoveState::Cancelled } else { MoveState::Failed };
-        self.job.set(self.start.server, state, "Connection to source lost");
-        let slots = self.job.slots.iter().map(Slot::get).collect();
+        let why = self.job.ending().unwrap_or("Connection to source lost");
+        self.job.set(self.start.server, state, why);
+        // What is served here stays. A slot that was claimed may be another's again by now, and its
+        // keys have met the mark.
         self.start.node.drop_slots(slots);
     }
 }

@@ -1,23 +1,29 @@
 //! Moves of whole hash slots to another primary: the jobs of this node, from here and to here.
 //!
-//! Invariant: of two jobs under way none has a slot of the other; a job is over once, and then
-//! stays in the list for as long as the list has room.
+//! Invariants: of two jobs under way none has a slot of the other; a job is over once, and then
+//! stays in the list for as long as the list has room. No move outlives a change of the role, of
+//! the data as a whole, or of the owner of its slots.
 
+mod data_epoch;
 mod export;
 mod import;
 mod slot_stream;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use base::Random;
 use cluster::{NodeId, SlotSet};
 use config::settings::CLUSTER_SLOT_MIGRATION_LOG_MAX_LEN;
 use engine::clients::client_id::ClientId;
+use engine::clients::mailbox::PendingWakes;
+use engine::clients::registry::Signal;
 
+use self::data_epoch::DataEpoch;
 pub(crate) use self::export::start_export;
 pub(crate) use self::import::SlotImport;
+use crate::cluster::start::ClusterContext;
 use crate::net::network::Network;
 
 /// The moves of this node.
@@ -25,6 +31,17 @@ use crate::net::network::Network;
 pub(crate) struct SlotMoves {
     /// The newest first.
     jobs: Mutex<VecDeque<Arc<MoveJob>>>,
+    /// Whether one takes its snapshot: the others leave the walks to saves and to full syncs.
+    is_walking: AtomicBool,
+}
+
+/// The turn of a move to take its snapshot, given back when it goes.
+struct SnapshotTurn<'a>(&'a AtomicBool);
+
+impl Drop for SnapshotTurn<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
 }
 
 /// A move of slots.
@@ -44,6 +61,10 @@ pub(crate) struct MoveJob {
     pub(crate) waiting: AtomicUsize,
     progress: Mutex<(MoveState, String)>,
     is_cancelled: AtomicBool,
+    /// Why it is to end, once something says so.
+    ending: OnceLock<String>,
+    /// What data the node had when it began.
+    epoch: DataEpoch,
     /// The client by which the slots come.
     pub(crate) client: Option<ClientId>,
 }
@@ -59,6 +80,7 @@ pub(crate) enum MoveDirection {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MoveState {
     Connecting,
+    WaitingToSnapshot,
     Snapshotting,
     Replicating,
     WaitingToPause,
@@ -76,6 +98,7 @@ impl MoveState {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Connecting => "connecting",
+            Self::WaitingToSnapshot => "waiting-to-snapshot",
             Self::Snapshotting => "snapshotting",
             Self::Replicating => "replicating",
             Self::WaitingToPause => "waiting-to-pause",
@@ -130,6 +153,8 @@ impl MoveJob {
             waiting: AtomicUsize::new(0),
             progress: Mutex::new((state, String::new())),
             is_cancelled: AtomicBool::new(false),
+            ending: OnceLock::new(),
+            epoch: DataEpoch::now(server),
             client,
         })
     }
@@ -150,6 +175,57 @@ impl MoveJob {
             *progress = (state, message.to_owned());
             self.updated_ms.store(server.keyspace.clock().now_ms(), Ordering::Relaxed);
         }
+    }
+
+    /// Goes on from one state to the next; `false` where it is in another one.
+    pub(crate) fn advance(&self, server: &Network, from: MoveState, to: MoveState) -> bool {
+        let is_next = self.state() == from;
+        if is_next {
+            self.set(server, to, "");
+        }
+        is_next
+    }
+
+    /// Has the move end, for this reason if none is known yet.
+    pub(crate) fn end(&self, why: String) {
+        // The first reason counts.
+        let _ = self.ending.set(why);
+    }
+
+    /// Why the move is to end, if it is.
+    pub(crate) fn ending(&self) -> Option<&str> {
+        self.ending.get().map(String::as_str)
+    }
+
+    /// Whether the move may go on; an error says why it may not.
+    pub(crate) fn check(&self, server: &Network) -> Result<(), String> {
+        match self.ending() {
+            Some(why) => Err(why.to_owned()),
+            None => self.epoch.check(server).map_err(str::to_owned),
+        }
+    }
+
+    /// As `check`, with a look at the cluster. The answer lasts as long as the world is stopped.
+    pub(crate) fn check_owner(&self, start: ClusterContext) -> Result<(), String> {
+        self.check(start.server)?;
+        let is_source =
+            |cluster: &mut cluster::Cluster, slot| cluster.owner(slot) == Some(self.source);
+        let may_go_on = start.node.look(|cluster| {
+            cluster.is_primary() && self.slots.iter().all(|slot| is_source(cluster, slot))
+        });
+        match may_go_on {
+            Some(true) => Ok(()),
+            _ => Err("Slots are not owned by the source any more".to_owned()),
+        }
+    }
+
+    /// Closes the client by which slots come, where they do.
+    pub(crate) fn close_client(&self, server: &Network) {
+        let wakes = PendingWakes::default();
+        if let Some(client) = self.client.and_then(|id| server.clients.find(id)) {
+            server.mailboxes.signal(&client, Signal::Kill, &wakes);
+        }
+        server.mailboxes.wake(&wakes);
     }
 
     /// The other end has said something.
@@ -184,6 +260,30 @@ impl SlotMoves {
     /// Those under way.
     pub(crate) fn running(&self) -> Vec<Arc<MoveJob>> {
         self.lock().iter().filter(|job| !job.state().is_over()).cloned().collect()
+    }
+
+    /// Ends the moves that cannot go on: those whose data, role or owner are others by now, and
+    /// those whose source has been silent for so long.
+    pub(crate) fn end_hopeless(&self, start: ClusterContext, silence_max_ms: i64) {
+        let server = start.server;
+        let now = server.keyspace.clock().now_ms();
+        for job in self.running() {
+            // Slots that are granted change their owner.
+            let is_granted = job.state() == MoveState::FailoverGranted;
+            if !is_granted && let Err(why) = job.check_owner(start) {
+                job.end(why);
+            }
+            let is_silent = now - job.heard_ms.load(Ordering::Relaxed) > silence_max_ms;
+            if job.ending().is_some() || is_silent {
+                job.close_client(server);
+            }
+        }
+    }
+
+    /// The turn to take a snapshot, unless another move has it.
+    fn take_turn(&self) -> Option<SnapshotTurn<'_>> {
+        let is_taken = self.is_walking.swap(true, Ordering::Acquire);
+        (!is_taken).then_some(SnapshotTurn(&self.is_walking))
     }
 
     /// Takes jobs in, unless a slot of theirs is on the move already.

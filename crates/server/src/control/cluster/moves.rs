@@ -14,8 +14,6 @@ use cluster::{Cluster, NodeId, Slot, SlotSet};
 use commands::arguments::is;
 use commands::errors::{SYNTAX, wrong_arity};
 use config::settings::{MASTERAUTH, MASTERUSER};
-use engine::clients::mailbox::PendingWakes;
-use engine::clients::registry::Signal;
 use keyspace::Refusal;
 use proto::args::encode_command;
 use proto::{Args, Reply};
@@ -199,11 +197,7 @@ pub(super) fn cancel(server: &Server, _: Args<'_>, reply: &mut Reply<'_>) -> Res
 /// Ends a move: its thread looks at the mark, and a session that brings slots is closed.
 fn stop(server: &Server, job: &MoveJob) {
     job.cancel();
-    let wakes = PendingWakes::default();
-    if let Some(client) = job.client.and_then(|id| server.clients.find(id)) {
-        server.mailboxes.signal(&client, Signal::Kill, &wakes);
-    }
-    server.mailboxes.wake(&wakes);
+    job.close_client(server);
 }
 
 pub(super) fn migration(

@@ -1,7 +1,8 @@
 //! CLUSTER SYNCSLOTS: what the source of a move says to its target, in the words of Valkey 9.
 //!
 //! Invariant: behind ESTABLISH a session's commands are answered by nothing but what the target
-//! asks for; the slots are claimed once all that came is safe in the log.
+//! asks for; each word is good in one state of the move, and any other ends it. The slots are
+//! claimed once all that came is safe in the log.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,6 +23,7 @@ use crate::control::context::{Context, Next};
 use crate::server::Server;
 
 const NOT_EMPTY: Refusal = Refusal::error("ERR Slots have keys of an earlier time");
+const UNEXPECTED: Refusal = Refusal::error("ERR Unexpected state machine transition");
 /// What a source says behind ESTABLISH.
 const WORDS: [&str; 4] = ["ACK", "SNAPSHOT-EOF", "PAUSED", "FAILOVER-GRANTED"];
 
@@ -52,19 +54,22 @@ pub(super) fn sync_slots(
     let brought = context.session()?.brought().map(Arc::clone).ok_or_else(of_nobody)?;
     let import = brought.as_any().downcast_ref::<SlotImport>().ok_or_else(of_nobody)?;
     import.job.note_heard(server);
+    let advance = |from, to| import.job.advance(server, from, to).then_some(()).ok_or(UNEXPECTED);
     match word {
         "ACK" => say(reply, "ACK"),
         "SNAPSHOT-EOF" => {
-            import.job.set(server, MoveState::WaitingForPaused, "");
+            advance(MoveState::ReceivingSnapshot, MoveState::WaitingForPaused)?;
+            check(server, import)?;
             say(reply, "REQUEST-PAUSE");
         }
         "PAUSED" => {
-            import.job.set(server, MoveState::FailoverRequested, "");
+            advance(MoveState::WaitingForPaused, MoveState::FailoverRequested)?;
+            check(server, import)?;
             import.asked_us.store(server.keyspace.clock().monotonic_us(), Ordering::Relaxed);
             say(reply, "REQUEST-FAILOVER");
         }
         _ => {
-            import.job.set(server, MoveState::FailoverGranted, "");
+            advance(MoveState::FailoverRequested, MoveState::FailoverGranted)?;
             return Ok(Next::offload_with_locks(move |_, _, _| {
                 brought.as_any().downcast_ref().map_or(Ok(()), |import| claim(server, import))
             }));
@@ -84,8 +89,11 @@ fn establish(
     args: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
+    if context.session()?.brought().is_some() {
+        return Err(UNEXPECTED);
+    }
     let request = read_request(server, args)?;
-    server.cluster.look(|cluster| check(cluster, &request)).ok_or(SYNTAX)??;
+    server.cluster.look(|cluster| check_request(cluster, &request)).ok_or(SYNTAX)??;
     let session = context.session()?;
     let client = Some(session.client.id);
     let job = MoveJob::new(server, request, MoveDirection::Import, client);
@@ -123,7 +131,7 @@ fn read_request(server: &Server, args: Args<'_>) -> Result<MoveRequest, Refusal>
     Ok(MoveRequest { name, slots, source, target })
 }
 
-fn check(cluster: &mut Cluster, request: &MoveRequest) -> Result<(), Refusal> {
+fn check_request(cluster: &mut Cluster, request: &MoveRequest) -> Result<(), Refusal> {
     let MoveRequest { source, target, slots, .. } = request;
     if source == target {
         return Err(Refusal::error("ERR Source node is target node itself"));
@@ -140,19 +148,22 @@ fn check(cluster: &mut Cluster, request: &MoveRequest) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// Whether slots may still be taken for what has come: nothing is asked of the source in vain.
+fn check(server: &'static Server, import: &SlotImport) -> Result<(), Refusal> {
+    let checked = import.job.check_owner(server.cluster_start());
+    checked.map_err(|why| Refusal::owned(format!("ERR {why}")))
+}
+
 /// Takes the slots, unless the source may go on writing to them by now.
 fn claim(server: &'static Server, import: &SlotImport) -> Result<(), Refusal> {
     const LATE: Refusal = Refusal::error("ERR The pause of the source may be over");
-    const FLUSHED: Refusal = Refusal::error("ERR Data was flushed");
     const UNSAFE: Refusal = Refusal::error("ERR The log has not taken all that came");
     if !aof::flush(server) {
         return Err(UNSAFE);
     }
     let mut world = Acquisition::of_world(server.keyspace);
     wait_for_client(server.keyspace, &mut world)?;
-    if import.was_flushed() {
-        return Err(FLUSHED);
-    }
+    check(server, import)?;
     let asked_us = import.asked_us.load(Ordering::Relaxed);
     let passed_us = server.keyspace.clock().monotonic_us() - asked_us;
     let timeout = server.config.get(CLUSTER_MANUAL_FAILOVER_TIMEOUT);

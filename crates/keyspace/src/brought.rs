@@ -1,0 +1,44 @@
+//! Partitions whose keys another server brings, and alone says when they go.
+//!
+//! Invariant: a partition is brought for as long as any mark of it stands. A mark is set before the
+//! first key comes, so a holder of the partition's lock that meets such a key sees the mark.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::keyspace::Keyspace;
+use crate::lock::partition::PartitionIndex;
+
+/// The marks of all partitions.
+pub struct BroughtPartitions(Box<[AtomicU32]>);
+
+impl BroughtPartitions {
+    pub(crate) fn new(partitions: usize) -> Self {
+        Self((0..partitions).map(|_| AtomicU32::new(0)).collect())
+    }
+
+    /// Marks a partition once more.
+    pub fn mark(&self, partition: PartitionIndex) {
+        self.0[usize::from(partition)].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Takes a mark away again.
+    pub fn unmark(&self, partition: PartitionIndex) {
+        self.0[usize::from(partition)].fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Whether a partition is brought: one load.
+    #[inline]
+    #[must_use]
+    pub fn contain(&self, partition: PartitionIndex) -> bool {
+        self.0[usize::from(partition)].load(Ordering::Relaxed) > 0
+    }
+}
+
+impl Keyspace {
+    /// The partitions whose keys another server brings: what is over there stays until that says
+    /// that it goes, absent though it is for clients.
+    #[must_use]
+    pub fn brought(&self) -> &BroughtPartitions {
+        &self.brought
+    }
+}
