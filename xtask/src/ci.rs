@@ -29,17 +29,20 @@ pub(crate) fn run() -> ExitCode {
     report.finish(count)
 }
 
+/// Checks all code, in the profile of the tests: what both need besides is built once.
 fn clippy() -> Result<(), String> {
-    let arguments = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
-    shell::run(&mut shell::cargo(&arguments))
+    let arguments = ["clippy", "--profile", suite::PROFILE, "--workspace", "--all-targets"];
+    shell::run(shell::cargo(&arguments).args(["--", "-D", "warnings"]))
 }
 
 /// What users build: without assertions some of the code is another. The crates of others are
-/// those of the stage before, which a profile of its own would have checked once more.
+/// those of the stage before, with theirs.
 fn release() -> Result<(), String> {
-    let unchecked = ["--config", "profile.dev.debug-assertions=false"];
-    let mut command = shell::cargo(&["clippy", "--workspace"]);
-    shell::run(command.args(unchecked).args(["--", "-D", "warnings"]))
+    let (profile, of_all) = (suite::PROFILE, "package.\"*\".debug-assertions=true");
+    let mut command = shell::cargo(&["clippy", "--profile", profile, "--workspace"]);
+    command.args(["--config", &format!("profile.{profile}.debug-assertions=false")]);
+    command.args(["--config", &format!("profile.{profile}.{of_all}")]);
+    shell::run(command.args(["--", "-D", "warnings"]))
 }
 
 /// cargo-deny where it is installed; always our own check of the part that needs no network.
