@@ -31,11 +31,17 @@ use super::{MoveJob, MoveState, SnapshotTurn};
 use crate::cluster::World;
 use crate::cluster::start::ClusterContext;
 
-/// A connection may take so long to be made, and a write to be taken.
+/// A connection may take so long to be made, and a word of the beginning to be answered.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// So long a look at what the target says waits for it where nothing else is to be done.
 const LOOK: Duration = Duration::from_millis(5);
+
+/// A target that takes nothing is waited for so long between two looks whether the move goes on.
+const STUCK: Duration = Duration::from_millis(100);
+
+const SILENT: &str = "Timed out after too long with no interaction";
+const LATE: &str = "Unpaused before failover completed";
 
 /// Between two looks whether a snapshot can be taken.
 const BETWEEN_TURNS: Duration = Duration::from_millis(100);
@@ -80,6 +86,8 @@ struct Export<'a> {
     sent: u64,
     /// The database that is selected at the target.
     selected: usize,
+    /// When the target has to have asked for the slots, once the writers are held.
+    pause_ends_us: Option<i64>,
 }
 
 /// What the target asks for.
@@ -101,7 +109,7 @@ impl<'a> Export<'a> {
         let lost = |error: &std::io::Error| format!("Connection to target: {}", plain(error));
         let socket = TcpStream::connect_timeout(&place, PATIENCE).map_err(|it| lost(&it))?;
         let options = socket.set_nodelay(true);
-        options.and_then(|()| socket.set_write_timeout(Some(PATIENCE))).map_err(|it| lost(&it))?;
+        options.and_then(|()| socket.set_write_timeout(Some(STUCK))).map_err(|it| lost(&it))?;
         let bytes_max = server.config.get(CLUSTER_SLOT_MOVE_BUFFER_LIMIT);
         let clock = server.keyspace.clock();
         let mut export = Self {
@@ -115,6 +123,7 @@ impl<'a> Export<'a> {
             began_us: clock.monotonic_us(),
             sent: 0,
             selected: 0,
+            pause_ends_us: None,
         };
         export.introduce()?;
         Ok(export)
@@ -149,7 +158,7 @@ impl<'a> Export<'a> {
         let deadline = self.now_us() + PATIENCE.as_micros() as i64;
         while !self.heard.contains(&b'\n') {
             if self.now_us() > deadline {
-                return Err("Timed out after too long with no interaction".to_owned());
+                return Err(SILENT.to_owned());
             }
             self.read(LOOK)?;
         }
@@ -310,16 +319,12 @@ impl<'a> Export<'a> {
     /// it claims within the first half of it, counted from when it asked: so that is to be within
     /// the first half, too.
     fn give_slots(&mut self, held_us: i64, timeout_us: i64) -> Result<(), String> {
-        const LATE: &str = "Unpaused before failover completed";
         let ClusterContext { server, node, .. } = self.start;
         self.job.set(server, MoveState::FailoverPaused, "");
+        self.pause_ends_us = Some(held_us.saturating_add(timeout_us));
         self.send_commands()?;
         self.say(&[b"CLUSTER", b"SYNCSLOTS", b"PAUSED"])?;
-        while self.look(LOOK)? != Some(TargetWord::Failover) {
-            if self.now_us() - held_us >= timeout_us {
-                return Err(LATE.to_owned());
-            }
-        }
+        while self.look(LOOK)? != Some(TargetWord::Failover) {}
         self.job.set(server, MoveState::FailoverGranted, "");
         let grant = AdminCommand::Grant { slots: self.job.slots.clone(), to: self.job.target };
         node.order(server, &grant, World::Going).map_err(|why| why.to_string())?;
@@ -358,12 +363,8 @@ impl<'a> Export<'a> {
 
     /// Hears what the target says, says that this end is there, and finds out whether it goes on.
     fn look(&mut self, patience: Duration) -> Result<Option<TargetWord>, String> {
-        const SILENT: &str = "Timed out after too long with no interaction";
         let server = self.start.server;
-        if self.job.is_cancelled() {
-            return Err("Cancelled".to_owned());
-        }
-        self.job.check(server)?;
+        self.check()?;
         let now = server.keyspace.clock().now_ms();
         if now - self.acked_ms >= BETWEEN_ACKS_MS {
             self.acked_ms = now;
@@ -371,10 +372,25 @@ impl<'a> Export<'a> {
         }
         self.read(patience)?;
         let silence = now - self.job.heard_ms.load(Ordering::Relaxed);
-        if silence > i64::from(server.config.get(REPL_TIMEOUT)) * 1000 {
+        if silence > self.silence_max_ms() {
             return Err(SILENT.to_owned());
         }
         self.next_word()
+    }
+
+    /// Whether the move goes on.
+    fn check(&self) -> Result<(), String> {
+        if self.job.is_cancelled() {
+            return Err("Cancelled".to_owned());
+        }
+        if self.pause_ends_us.is_some_and(|ends| self.now_us() >= ends) {
+            return Err(LATE.to_owned());
+        }
+        self.job.check(self.start.server)
+    }
+
+    fn silence_max_ms(&self) -> i64 {
+        i64::from(self.start.server.config.get(REPL_TIMEOUT)) * 1000
     }
 
     fn next_word(&mut self) -> Result<Option<TargetWord>, String> {
@@ -421,10 +437,8 @@ impl<'a> Export<'a> {
                 self.job.note_heard(self.start.server);
                 Ok(())
             }
-            Err(error) => match error.kind() {
-                ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted => Ok(()),
-                _ => Err(format!("Connection to target lost: {}", plain(&error))),
-            },
+            Err(error) if may_go_on(error.kind()) => Ok(()),
+            Err(error) => Err(format!("Connection to target lost: {}", plain(&error))),
         }
     }
 
@@ -434,14 +448,36 @@ impl<'a> Export<'a> {
         self.send(&bytes)
     }
 
-    fn send(&mut self, bytes: &[u8]) -> Result<(), String> {
-        let sent = self.socket.write_all(bytes);
-        sent.map_err(|error| format!("Connection to target lost: {}", plain(&error)))
+    /// Sends all of it, for as long as the target takes some of it in time.
+    fn send(&mut self, mut bytes: &[u8]) -> Result<(), String> {
+        let mut taken_us = self.now_us();
+        while !bytes.is_empty() {
+            match self.socket.write(bytes) {
+                Ok(count) if count > 0 => {
+                    bytes = &bytes[count..];
+                    taken_us = self.now_us();
+                }
+                Err(error) if may_go_on(error.kind()) => {
+                    self.check()?;
+                    if self.now_us() - taken_us > self.silence_max_ms() * 1000 {
+                        return Err(SILENT.to_owned());
+                    }
+                }
+                Err(error) => return Err(format!("Connection to target lost: {}", plain(&error))),
+                Ok(_) => return Err("Connection to target lost".to_owned()),
+            }
+        }
+        Ok(())
     }
 
     fn now_us(&self) -> i64 {
         self.start.server.keyspace.clock().monotonic_us()
     }
+}
+
+/// Whether a socket is there still, though nothing went by it.
+fn may_go_on(error: ErrorKind) -> bool {
+    matches!(error, ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
 /// Ends a walk, wherever it stands.

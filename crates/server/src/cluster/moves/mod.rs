@@ -283,7 +283,8 @@ impl SlotMoves {
     /// The turn to take a snapshot, unless another move has it.
     fn take_turn(&self) -> Option<SnapshotTurn<'_>> {
         let is_taken = self.is_walking.swap(true, Ordering::Acquire);
-        (!is_taken).then_some(SnapshotTurn(&self.is_walking))
+        // Not made where it is taken: a turn that goes gives itself back.
+        (!is_taken).then(|| SnapshotTurn(&self.is_walking))
     }
 
     /// Takes jobs in, unless a slot of theirs is on the move already.
