@@ -169,21 +169,27 @@ impl Applier {
                 Ok(Some(StreamItem::Nothing(place))) => {
                     let offset = |at: usize| piece.begin() + at as u64;
                     let place = offset(place.start)..offset(place.end);
-                    let databases = [self.partitioner.database(); 2];
-                    self.source.note_divergent(DivergentUnit {
-                        place,
-                        databases,
-                        kept: Vec::new(),
-                    });
+                    self.note_kept(place, self.partitioner.database(), Vec::new());
                 }
-                Ok(Some(StreamItem::Transaction(unit))) => {
+                Ok(Some(StreamItem::Transaction(unit, kept))) => {
                     commands += unit.commands.len() as u64;
+                    let (place, before) = (unit.offset..unit.end, self.partitioner.database());
                     self.partitioner.add(unit);
+                    if let Some(kept) = kept {
+                        self.note_kept(place, before, kept);
+                    }
                 }
                 Ok(None) => return (commands, None),
                 Err(why) => return (commands, Some(why)),
             }
         }
+    }
+
+    /// A log has this in the place of bytes that were just split, before which that database was
+    /// selected.
+    fn note_kept(&self, place: Range<u64>, before: usize, kept: Vec<u8>) {
+        let databases = [before, self.partitioner.database()];
+        self.source.note_divergent(DivergentUnit { place, databases, kept });
     }
 
     fn run_segments(&mut self, piece: &Piece) -> Result<(), End> {
