@@ -5,13 +5,15 @@
 //! other one, in its PSYNC, to become the primary.
 //!
 //! Invariants: one failover at a time, on a thread of its own; however it ends, writers go on, or
-//! are told that this is a replica now.
+//! are told that this is a replica now. From when the other one was asked until it has said that it
+//! does not, this server is a replica, whatever becomes of links; only an operator ends that.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::Builder;
 use std::time::Duration;
 
 use base::io_error_text::plain;
+use engine::limits::pause::Ticket;
 use engine::runtime::background::wait_while;
 use engine::runtime::log::{log_notice, log_warning};
 use keyspace::Acquisition;
@@ -136,9 +138,9 @@ impl Links {
             None => log_notice!(server.log, "FAILOVER requested to any replica."),
         }
         // Writes wait from the answer on, and until it is over.
-        let pause = server.gates.pause.begin_own();
+        let mut pause = Some(server.gates.pause.begin_own());
         let run = move || {
-            let done = self.carry_out(server, &request);
+            let done = self.carry_out(server, &request, &mut pause);
             // A writer that goes on finds it over.
             self.set_failover(server, FailoverState::None);
             drop(pause);
@@ -166,6 +168,7 @@ impl Links {
         &'static self,
         server: &'static Network,
         request: &FailoverRequest,
+        pause: &mut Option<Ticket>,
     ) -> Result<(), &'static str> {
         self.set_failover(server, FailoverState::WaitingForSync);
         let began_ms = now_ms(server);
@@ -176,11 +179,19 @@ impl Links {
         self.hand_over(server, &target, request, began_ms)?;
         loop {
             let is_aborted = self.failover.lock().is_aborted;
-            let why = match self.core(server).link.handed_over() {
+            let (handed_over, is_in_doubt) = {
+                let link = &self.core(server).link;
+                (link.handed_over(), link.is_handover_in_doubt())
+            };
+            let why = match handed_over {
                 Some(true) => return Ok(()),
                 Some(false) => "Failover target rejected psync request",
                 None if is_aborted => ABORTED,
                 None => {
+                    if is_in_doubt {
+                        // That may last: writers are told that this is a replica.
+                        *pause = None;
+                    }
                     std::thread::sleep(BETWEEN_LOOKS);
                     continue;
                 }
