@@ -78,7 +78,8 @@ impl StreamSource {
         bytes.split_off(bytes.len().saturating_sub(SHOWN))
     }
 
-    /// Notes a unit that is not to be appended as it came; of what is noted twice the second counts.
+    /// Notes a unit that is not to be appended as it came; where that is noted twice the second
+    /// counts.
     pub(crate) fn note_divergent(&self, unit: DivergentUnit) {
         self.odd().units.push(unit);
     }

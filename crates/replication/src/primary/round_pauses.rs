@@ -1,8 +1,8 @@
 //! Pauses behind rounds that failed: what could not be made for some replicas can seldom be made
 //! right behind that, and an attempt costs a walk over all data.
 //!
-//! Invariants: a round of the same requirements begins no earlier than its pause ends; pauses double
-//! up to a bound, and end with a round that comes to its end.
+//! Invariants: a round of the same requirements begins no earlier than its pause ends; pauses
+//! double up to a bound, and end with a round that comes to its end.
 
 use super::announced::Requirements;
 

@@ -1,7 +1,7 @@
 //! Rounds: one snapshot for all replicas that wait for the same kind of it.
 //!
-//! Invariants: one round at a time, and none right behind one of its requirements that failed; all of
-//! its replicas begin at the same cut, and are told so at the cut and never before.
+//! Invariants: one round at a time, and none right behind one of its requirements that failed; all
+//! of its replicas begin at the same cut, and are told so at the cut and never before.
 
 use super::action::{CloseWhen, LogLevel, PrimaryAction, RoundId, SnapshotTarget};
 use super::announced::{Capabilities, Requirements};

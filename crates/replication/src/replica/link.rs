@@ -160,35 +160,6 @@ impl ReplicaLink {
         ReplicaofReply::Done
     }
 
-    /// FAILOVER: one of our replicas, which has all that we have, is to be the primary. `own` is
-    /// where our stream ends.
-    pub fn hand_over(
-        &mut self,
-        to: PrimaryAddress,
-        own: Option<SavedHistory>,
-        now_ms: u64,
-    ) -> ReplicaofReply {
-        let reply = self.replicaof(to, own, None, now_ms);
-        self.handover = Handover::Begun;
-        reply
-    }
-
-    /// How a handover goes: `None` while it is under way, else whether the other side is the
-    /// primary now.
-    pub fn handed_over(&self) -> Option<bool> {
-        match self.handover {
-            Handover::None => Some(true),
-            Handover::Refused => Some(false),
-            _ => None,
-        }
-    }
-
-    /// Whether the other side was asked to be the primary, and may be or not: the connection was
-    /// lost on which it was asked. It is asked again until it says so.
-    pub fn is_handover_in_doubt(&self) -> bool {
-        self.handover.is_in_doubt()
-    }
-
     /// REPLICAOF NO ONE. Returns where our own stream begins, if we were a replica: what was handed
     /// over is to be applied first, then the history parts there. `None` within: our data stands
     /// nowhere in a primary's stream.
@@ -559,12 +530,7 @@ impl ReplicaLink {
             // The data are there, and only the stream behind them is not.
             self.adopt(order, database, now_ms);
         }
-        let before = self.handover;
-        self.handover = before.lost();
-        if before != self.handover && self.handover.is_in_doubt() {
-            let line = "The failover target may be the master by now, or not: it is asked again";
-            self.out.warning(line);
-        }
+        self.lose_handover();
         let old = std::mem::replace(&mut self.phase, Phase::Unlinked);
         let is_open = !matches!(
             old,

@@ -202,7 +202,10 @@ fn a_log_of_any_stream_is_read_up_to_its_end() {
         end(first);
         let again = durability_on(Box::new(disk.clone()));
         let history = start_log(again, HERE).unwrap();
-        assert_eq!(history.map(|it| (it.offset, it.database as usize)), Some((end_of_stream, database)));
+        assert_eq!(
+            history.map(|it| (it.offset, it.database as usize)),
+            Some((end_of_stream, database))
+        );
         assert_eq!(shown(again), expected);
         end(again);
     }
