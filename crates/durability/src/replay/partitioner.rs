@@ -27,7 +27,7 @@ const APART_MIN: usize = if cfg!(test) { 4 } else { 512 };
 
 /// So many are run at most before the next are begun: to readers of a replica they are one moment,
 /// for which their keys are locked.
-const APART_MAX: usize = if cfg!(test) { 64 } else { 2048 };
+const APART_MAX: usize = if cfg!(test) { 512 } else { 2048 };
 
 /// A unit of more bytes is run before others are read.
 const LARGE: u64 = if cfg!(test) { 1 << 10 } else { 4 << 20 };
