@@ -73,6 +73,7 @@ mod eviction;
 mod eviction_choice;
 mod expired_events;
 mod failover_histories;
+mod failover_in_doubt;
 mod faults;
 mod file_compatibility;
 mod file_errors;

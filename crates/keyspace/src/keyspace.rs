@@ -428,7 +428,8 @@ impl Keyspace {
     /// Whether anybody wants to know which keys change. A thread that holds a lock sees those
     /// that said so before they held it.
     #[inline]
-    pub(crate) fn changes_are_observed(&self) -> bool {
+    #[must_use]
+    pub fn changes_are_observed(&self) -> bool {
         self.change_interests.load(Ordering::Relaxed) != 0
     }
 

@@ -55,6 +55,7 @@ pub use lazy_free::LazyFreeQueue;
 pub use local_deadlines::{LocalDeadlines, LocalKey};
 pub use located::LocatedKeys;
 pub use lock::acquisition::{Acquisition, PartitionSet, Wanted};
+pub use lock::held_locks::HeldLocks;
 pub use lock::partition::{Lsn, PartitionIndex};
 pub use options::Options;
 pub use patience::{Obstacle, Patience};

@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Wake, Waker};
 use std::thread::Thread;
 
@@ -28,7 +29,7 @@ use crate::loading::TurnstileGuard;
 use crate::replay::parallel::{Running, ShareThreads};
 use crate::replay::partitioner::{Partitioner, Segment, Task};
 use crate::replay::read_ahead::Stopped;
-use crate::replay::replayer::Replayer;
+use crate::replay::replayer::{Applied, Replayer};
 use crate::replay::stream::{DivergentUnit, StreamSource, StreamThread};
 use crate::stream_turns::StreamTurn;
 
@@ -168,16 +169,15 @@ impl Applier {
                 Ok(Some(StreamItem::Nothing(place))) => {
                     let offset = |at: usize| piece.begin() + at as u64;
                     let place = offset(place.start)..offset(place.end);
-                    let databases = [self.partitioner.database(); 2];
-                    self.source.note_divergent(DivergentUnit {
-                        place,
-                        databases,
-                        kept: Vec::new(),
-                    });
+                    self.note_kept(place, self.partitioner.database(), Vec::new());
                 }
-                Ok(Some(StreamItem::Transaction(unit))) => {
+                Ok(Some(StreamItem::Transaction(unit, kept))) => {
                     commands += unit.commands.len() as u64;
+                    let (place, before) = (unit.offset..unit.end, self.partitioner.database());
                     self.partitioner.add(unit);
+                    if let Some(kept) = kept {
+                        self.note_kept(place, before, kept);
+                    }
                 }
                 Ok(None) => return (commands, None),
                 Err(why) => return (commands, Some(why)),
@@ -185,17 +185,26 @@ impl Applier {
         }
     }
 
+    /// A log has this in the place of bytes that were just split, before which that database was
+    /// selected.
+    fn note_kept(&self, place: Range<u64>, before: usize, kept: Vec<u8>) {
+        let databases = [before, self.partitioner.database()];
+        self.source.note_divergent(DivergentUnit { place, databases, kept });
+    }
+
     fn run_segments(&mut self, piece: &Piece) -> Result<(), End> {
         for segment in self.partitioner.take() {
             self.heed_disk()?;
             match segment {
                 Segment::Serial(tasks) => self.run_serial(piece, &tasks)?,
-                Segment::Parallel(shares) if self.is_exact => {
-                    let mut tasks: Vec<Task> = shares.into_iter().flatten().collect();
-                    tasks.sort_unstable_by_key(|task| task.offset);
-                    self.run_serial(piece, &tasks)?;
-                }
-                Segment::Parallel(shares) => self.run_parallel(piece, shares)?,
+                Segment::Parallel(shares) => match self.take_apart(piece, &shares)? {
+                    Some(grant) => self.run_parallel(piece, shares, grant)?,
+                    None => {
+                        let mut tasks: Vec<Task> = shares.into_iter().flatten().collect();
+                        tasks.sort_unstable_by_key(|task| task.offset);
+                        self.run_serial(piece, &tasks)?;
+                    }
+                },
             }
         }
         Ok(())
@@ -280,20 +289,55 @@ impl Applier {
             };
             let unit = (task, &**piece.bytes);
             match Replayer::apply(server, stream, unit, grant, &mut self.out, append)? {
-                None => {
+                Applied::Done(_) => {
                     (self.applied, self.database) = (task.end, task.selects);
                     if is_appended {
                         self.report_appended();
                     }
                     return Ok(());
                 }
-                Some(more) => grant = more,
+                Applied::Needs(more) => grant = more,
             }
         }
     }
 
-    fn run_parallel(&mut self, piece: &Piece, shares: Vec<Vec<Task>>) -> Result<(), End> {
+    /// The locks of all keys of a segment that may be run share by share: to readers that is one
+    /// moment, as nobody has a key of it from before its first unit until its last. `None` where
+    /// its units are to be told, or served, one by one.
+    fn take_apart(
+        &mut self,
+        piece: &Piece,
+        shares: &[Vec<Task>],
+    ) -> Result<Option<Acquisition>, End> {
         self.enter()?;
+        if self.is_exact || self.are_units_followed() {
+            return Ok(None);
+        }
+        let partitions = shares.iter().flatten().flat_map(|task| task.partitions.iter().copied());
+        let mut grant = Acquisition::of_partitions(self.server.keyspace, partitions.collect());
+        if !grant.attempt() {
+            // The wait may take long.
+            self.append_applied(piece);
+            wait_for(&mut grant);
+        }
+        // No more come to wait, or to watch, under these locks.
+        Ok(Some(grant).filter(|grant| !grant.has_waiters() && !self.are_units_followed()))
+    }
+
+    /// Whether anybody is told of units, each in its turn.
+    fn are_units_followed(&self) -> bool {
+        let server = self.server;
+        server.keyspace.changes_are_observed()
+            || server.keyspace.settings().events.load(Ordering::Relaxed) != 0
+            || server.pushes.monitors.any()
+    }
+
+    fn run_parallel(
+        &mut self,
+        piece: &Piece,
+        shares: Vec<Vec<Task>>,
+        grant: Acquisition,
+    ) -> Result<(), End> {
         let threads = match self.threads.take() {
             Some(threads) => threads,
             None => {
@@ -307,7 +351,7 @@ impl Applier {
         let last = last.max_by_key(|task| task.end);
         let (end, database) =
             last.map_or((self.applied, self.database), |task| (task.end, task.selects));
-        let handed_over = threads.hand_over(shares, &piece.bytes);
+        let handed_over = threads.hand_over(shares, &piece.bytes, Some(grant));
         // Whatever comes of it, no thread is at work behind this.
         threads.wait()?;
         handed_over?;

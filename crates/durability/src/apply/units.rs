@@ -1,7 +1,8 @@
 //! A primary's stream, split into units with their commands.
 //!
-//! Invariant: what is no protocol ends it; each unit is a command, or what stands between MULTI and
-//! EXEC. What is a command and cannot be run where it stands is the runner's business.
+//! Invariants: what is no protocol ends it; each unit is a command, or what stands between MULTI
+//! and EXEC; each byte belongs to a unit, or is said to do nothing, as a log cannot have it. What is
+//! a command and cannot be run where it stands is the runner's business.
 
 use std::ops::Range;
 
@@ -12,9 +13,9 @@ use proto::{Args, Limits, Progress, RequestParser};
 pub(super) enum StreamItem<'u> {
     /// A command, and where it lies in the bytes.
     Command(Args<'u>, Range<usize>),
-    /// A transaction.
-    Transaction(Unit),
-    /// Bytes that do nothing: a transaction that was thrown away.
+    /// A transaction, and its bytes without what does nothing, where such bytes lie among them.
+    Transaction(Unit, Option<Vec<u8>>),
+    /// Bytes that do nothing: empty lines and arrays, or a transaction that was thrown away.
     Nothing(Range<usize>),
 }
 
@@ -35,12 +36,16 @@ impl<'b> StreamUnits<'b> {
 
     /// The next unit, or why there is none.
     pub(super) fn next_unit(&mut self) -> Result<Option<StreamItem<'_>>, String> {
+        let begin = self.at;
         self.pass_empty();
+        if begin < self.at {
+            return Ok(Some(StreamItem::Nothing(begin..self.at)));
+        }
         if self.at == self.bytes.len() {
             return Ok(None);
         }
         let mut unit = Unit { offset: self.offset(), ..Unit::default() };
-        let begin = self.at;
+        let mut kept = None;
         let place = self.next_command()?;
         match Bracket::of(self.args(&place)) {
             Some(Bracket::Open) => {}
@@ -49,7 +54,14 @@ impl<'b> StreamUnits<'b> {
             }
         }
         while self.at < self.bytes.len() {
+            let before = self.at;
             let place = self.next_command()?;
+            if before < place.start {
+                kept.get_or_insert_with(|| self.bytes[begin..before].to_vec());
+            }
+            if let Some(kept) = &mut kept {
+                kept.extend_from_slice(&self.bytes[place.clone()]);
+            }
             let args = self.args(&place);
             match Bracket::of(args) {
                 None | Some(Bracket::Open) => unit.commands.push(args.into()),
@@ -58,7 +70,7 @@ impl<'b> StreamUnits<'b> {
                 }
                 Some(Bracket::Close) => {
                     unit.end = self.offset();
-                    return Ok(Some(StreamItem::Transaction(unit)));
+                    return Ok(Some(StreamItem::Transaction(unit, kept)));
                 }
             }
         }

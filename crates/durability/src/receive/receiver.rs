@@ -332,7 +332,7 @@ fn with_world(server: &'static Durability, work: impl FnOnce(&mut Tx)) {
     let options = TxOptions { heavy: true, ..TxOptions::internal(LOADER_LANE, now) };
     let mut tx = Tx::begin(world, options);
     work(&mut tx);
-    drop(tx.into_world());
+    drop(tx.into_grant());
 }
 
 /// Where data are written before they are whole.

@@ -1,7 +1,9 @@
 //! Threads that run segments of a source side by side, each the units of one share.
 //!
 //! Invariants: the units of a share are run in the order in which they were handed over; a wait for
-//! the threads ends when all is done.
+//! the threads ends when all is done. Of a primary's stream all locks of a segment are there before
+//! its first unit is run, and each share keeps its own until its last one has: to clients a segment
+//! is one moment.
 
 use std::io;
 use std::sync::Arc;
@@ -11,10 +13,10 @@ use std::thread::Builder;
 use base::UnixMillis;
 use engine::execute::Resolved;
 use engine::runtime::lanes::{APPLIER_LANE, LOADER_LANE, STACK_BYTES};
-use keyspace::{Acquisition, Location, Tx};
+use keyspace::{Acquisition, HeldLocks, Location, Tx};
 use proto::Output;
 
-use super::partitioner::Task;
+use super::partitioner::{Task, share_of};
 use super::read_ahead::Stopped;
 use super::replayer::{Replayer, options};
 use super::stream::{StreamSource, StreamThread};
@@ -56,8 +58,14 @@ pub(crate) struct ShareThreads {
     members: Vec<ShareThread>,
 }
 
-/// Units of a share, and the bytes that they came in if they lie in any.
-type ShareTasks = (Vec<Task>, Arc<Vec<u8>>);
+/// Units of a share.
+struct ShareTasks {
+    tasks: Vec<Task>,
+    /// The bytes that they came in if they lie in any.
+    bytes: Arc<Vec<u8>>,
+    /// The locks of all their keys, if they are one moment.
+    locks: Option<HeldLocks>,
+}
 
 /// A thread that runs shares.
 struct ShareThread {
@@ -89,14 +97,20 @@ impl ShareThreads {
         Ok(Self { members: members? })
     }
 
-    /// Has a segment run, behind those that were handed over before.
+    /// Has a segment run, behind those that were handed over before; of a stream, with the locks of
+    /// all its keys, which nobody waits for.
     pub(crate) fn hand_over(
         &mut self,
         shares: Vec<Vec<Task>>,
         bytes: &Arc<Vec<u8>>,
+        grant: Option<Acquisition>,
     ) -> Result<(), Stopped> {
+        let count = self.members.len();
+        let split = |grant| HeldLocks::split(grant, count, |it| share_of(it, count));
+        let mut locks = grant.map(split).unwrap_or_default().into_iter();
         for (member, tasks) in self.members.iter_mut().zip(shares) {
-            member.tasks.send((tasks, Arc::clone(bytes))).map_err(|_| stopped())?;
+            let tasks = ShareTasks { tasks, bytes: Arc::clone(bytes), locks: locks.next() };
+            member.tasks.send(tasks).map_err(|_| stopped())?;
             member.underway += 1;
         }
         Ok(())
@@ -162,10 +176,10 @@ impl Share {
 
     fn run_all(&self, queue: &Receiver<ShareTasks>, reporter: &Sender<Result<(), Stopped>>) {
         let mut out = Output::new();
-        for (tasks, bytes) in queue {
-            let result = self.run(&tasks, &bytes, &mut out);
-            // The thread that waits for the report may take them back.
-            drop(bytes);
+        for mut tasks in queue {
+            let result = self.run(&mut tasks, &mut out);
+            // The thread that waits for the report may take the bytes back.
+            drop(tasks);
             // A thread that does not listen any more has failed itself.
             if reporter.send(result).is_err() {
                 return;
@@ -173,8 +187,9 @@ impl Share {
         }
     }
 
-    fn run(&self, tasks: &[Task], bytes: &[u8], out: &mut Output) -> Result<(), Stopped> {
+    fn run(&self, tasks: &mut ShareTasks, out: &mut Output) -> Result<(), Stopped> {
         let keyspace = self.server.keyspace;
+        let ShareTasks { tasks, bytes, locks } = tasks;
         for group in tasks.chunks(GROUP) {
             // Where the thread that handed them over keeps the world from being stopped, this one
             // comes in at once.
@@ -183,18 +198,25 @@ impl Share {
             let locations: Vec<Location> = group.iter().filter_map(locate).collect();
             // Where the database changes within a group, some of this is in vain.
             keyspace.prefetch(self.lane, &locations, group[0].state.database);
-            self.run_group(group, bytes, out)?;
+            self.run_group(group, bytes, locks, out)?;
         }
         Ok(())
     }
 
-    fn run_group(&self, group: &[Task], bytes: &[u8], out: &mut Output) -> Result<(), Stopped> {
+    fn run_group(
+        &self,
+        group: &[Task],
+        bytes: &[u8],
+        locks: &mut Option<HeldLocks>,
+        out: &mut Output,
+    ) -> Result<(), Stopped> {
         match &self.manner {
             Manner::Log(now) => group.iter().try_for_each(|task| self.run_one(task, *now, out)),
             Manner::Stream(stream) => {
+                let locks = locks.as_mut().expect("a segment of a stream has its locks");
                 stream.begin_batch();
                 let ran = group.iter().try_for_each(|task| {
-                    Replayer::apply_in_turn(self.server, stream, (task, bytes), out)
+                    Replayer::apply_beside(self.server, stream, (task, bytes), locks, out)
                 });
                 stream.end_batch();
                 ran

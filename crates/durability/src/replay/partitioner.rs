@@ -13,7 +13,7 @@ use commands::arguments::database;
 use commands::{Flags, Plan, Role};
 use engine::execute::Resolved;
 use engine::table::command_table::Run;
-use keyspace::PartitionSet;
+use keyspace::{PartitionIndex, PartitionSet};
 use persist::aof::Unit;
 use persist::entry_notes::EntryNote;
 use proto::{Args, OwnedArgs};
@@ -24,6 +24,10 @@ use crate::durability::Durability;
 
 /// Fewer units than this are not worth waking anybody for.
 const APART_MIN: usize = if cfg!(test) { 4 } else { 512 };
+
+/// So many are run at most before the next are begun: to readers of a replica they are one moment,
+/// for which their keys are locked.
+const APART_MAX: usize = if cfg!(test) { 512 } else { 2048 };
 
 /// A unit of more bytes is run before others are read.
 const LARGE: u64 = if cfg!(test) { 1 << 10 } else { 4 << 20 };
@@ -104,6 +108,11 @@ impl Reach {
     }
 }
 
+/// The one of so many shares to which a partition belongs.
+pub(super) fn share_of(partition: PartitionIndex, shares: usize) -> usize {
+    usize::from(partition) % shares
+}
+
 impl Partitioner {
     /// For so many shares.
     pub(crate) fn new(server: &'static Durability, shares: usize) -> Self {
@@ -150,6 +159,9 @@ impl Partitioner {
             Reach::State => {}
             Reach::Share(share) if self.shares > 1 && !is_large => {
                 self.apart.push((share, task));
+                if self.apart.len() == APART_MAX {
+                    self.decide();
+                }
             }
             Reach::Share(_) | Reach::Several | Reach::Anything => {
                 self.decide();
@@ -208,7 +220,7 @@ impl Partitioner {
             Some(EntryNote::Sticks(key, _)) => {
                 let partition = self.server.keyspace.locate(key).partition();
                 partitions.push(partition);
-                return Reach::Share(usize::from(partition) % self.shares);
+                return Reach::Share(share_of(partition, self.shares));
             }
             None => {}
         }
@@ -253,8 +265,7 @@ impl Partitioner {
                 }
             }
         }
-        let share_of = |partition: &u16| usize::from(*partition) % self.shares;
-        let mut shares = partitions[before..].iter().map(share_of);
+        let mut shares = partitions[before..].iter().map(|&it| share_of(it, self.shares));
         match shares.next() {
             Some(first) if shares.all(|share| share == first) => Reach::Share(first),
             Some(_) => Reach::Several,

@@ -115,7 +115,7 @@ impl<'r> Pipeline<'r> {
             }
         };
         let end = shares.iter().map(|tasks| end_of(tasks)).max().unwrap_or(0);
-        self.threads.insert(threads).hand_over(shares, &Arc::default())?;
+        self.threads.insert(threads).hand_over(shares, &Arc::default(), None)?;
         self.in_flight.push_back(end);
         self.note_done()
     }

@@ -19,7 +19,7 @@ use engine::runtime::log::log_warning;
 use engine::scripting;
 use engine::table::command_table::{CommandEntry, Run};
 use engine::transaction::unit::{ProgramRequest, RunsOn, Unit};
-use keyspace::{Acquisition, ItemNotes, Refusal, Tx, TxOptions};
+use keyspace::{Acquisition, HeldLocks, ItemNotes, Refusal, Tx, TxOptions};
 use persist::entry_notes::EntryNote;
 use proto::{Args, Limits, Output, OwnedArgs, Progress, Reply, Resp};
 
@@ -44,6 +44,14 @@ pub(crate) struct Replayer<'s> {
     errors: UnitErrors,
     /// Whether that is a transaction.
     is_transaction: bool,
+}
+
+/// What came of a unit of a stream.
+pub(crate) enum Applied {
+    /// All is done, under these locks.
+    Done(Acquisition),
+    /// Nothing is: these locks turned out to be needed.
+    Needs(Acquisition),
 }
 
 /// Why a command is not run.
@@ -92,8 +100,7 @@ impl<'s> Replayer<'s> {
     /// and commits it: readers see all of it or none, and clients that wait, watch, listen or keep
     /// copies are told. A command that fails is told of, and passed over. Its bytes are for the
     /// caller to append; `with_locks` is called in time for callers that must not give the locks
-    /// back before, with the record of what waiters took. Returns the locks that it turned out to
-    /// need; then it has done nothing.
+    /// back before, with the record of what waiters took.
     pub(crate) fn apply(
         server: &'static Durability,
         stream: &'s StreamThread,
@@ -101,7 +108,7 @@ impl<'s> Replayer<'s> {
         grant: Acquisition,
         out: &mut Output,
         with_locks: impl FnOnce(&[u8]),
-    ) -> Result<Option<Acquisition>, Stopped> {
+    ) -> Result<Applied, Stopped> {
         let options = options(stream.lane, stream.now.get());
         let tx = Tx::begin(grant, TxOptions { unrecorded: true, ..options });
         let plain = Self::with(server, tx, std::mem::take(out));
@@ -125,32 +132,27 @@ impl<'s> Replayer<'s> {
         }
         *out = replayer.out;
         match committed {
-            Ok(_) => ran.map(|()| None),
-            Err(_) => Ok(Some(replayer.unit.tx.widen(0))),
+            Ok(_) => ran.map(|()| Applied::Done(replayer.unit.tx.into_grant())),
+            Err(_) => Ok(Applied::Needs(replayer.unit.tx.widen(0))),
         }
     }
 
-    /// The same for a unit that needs the locks of its keys, and waits for them: the caller keeps
-    /// the world from being stopped, so those that have them go on.
-    pub(super) fn apply_in_turn(
+    /// The same for a unit of which nobody waits for a key, under locks that are held already.
+    pub(super) fn apply_beside(
         server: &'static Durability,
         stream: &'s StreamThread,
         (task, bytes): (&Task, &[u8]),
+        locks: &mut HeldLocks,
         out: &mut Output,
     ) -> Result<(), Stopped> {
-        let mut grant = Acquisition::of_partitions(server.keyspace, task.partitions.clone());
-        loop {
-            if !grant.attempt() {
-                wait_for(&mut grant);
+        let alone = || Stopped::Alone("a unit cannot be run beside others".to_owned());
+        let grant = locks.lend(&task.partitions).ok_or_else(alone)?;
+        match Self::apply(server, stream, (task, bytes), grant, out, |_| ())? {
+            Applied::Done(grant) => {
+                locks.take_back(grant);
+                Ok(())
             }
-            match Self::apply(server, stream, (task, bytes), grant, out, |_| ())? {
-                None => return Ok(()),
-                Some(more) if more.wants_world() => {
-                    return Err(Stopped::Alone("a unit cannot be run beside others".to_owned()));
-                }
-                // A waiter is to be served whose other keys lie elsewhere.
-                Some(more) => grant = more,
-            }
+            Applied::Needs(_) => Err(alone()),
         }
     }
 

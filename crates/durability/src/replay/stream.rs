@@ -78,7 +78,8 @@ impl StreamSource {
         bytes.split_off(bytes.len().saturating_sub(SHOWN))
     }
 
-    /// Notes a unit that is not to be appended as it came.
+    /// Notes a unit that is not to be appended as it came; where that is noted twice the second
+    /// counts.
     pub(crate) fn note_divergent(&self, unit: DivergentUnit) {
         self.odd().units.push(unit);
     }
@@ -88,7 +89,14 @@ impl StreamSource {
         let mut odd = self.odd();
         let mut units: Vec<_> = odd.units.extract_if(.., |unit| unit.place.end <= end).collect();
         drop(odd);
-        units.sort_unstable_by_key(|unit| unit.place.start);
+        units.sort_by_key(|unit| unit.place.start);
+        units.dedup_by(|later, unit| {
+            let is_same = later.place == unit.place;
+            if is_same {
+                std::mem::swap(later, unit);
+            }
+            is_same
+        });
         units
     }
 

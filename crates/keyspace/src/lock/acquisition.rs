@@ -28,6 +28,7 @@ use super::{Queued, Ticket, WaitMode, Woken};
 use crate::keyspace::{Keyspace, PARTITIONS};
 use crate::lock::partition::{PartitionContent, PartitionIndex};
 use crate::patience::Obstacle;
+use crate::tx::in_grant;
 use crate::world::WorldTicket;
 
 /// Rounds after which a transaction keeps what it has and queues for the rest.
@@ -89,6 +90,29 @@ impl Acquisition {
     #[must_use]
     pub fn of_world(keyspace: &'static Keyspace) -> Self {
         Self::new(keyspace, Wanted::World)
+    }
+
+    /// One that has these partitions, whose locks the caller had.
+    pub(super) fn of_held(keyspace: &'static Keyspace, partitions: PartitionSet) -> Self {
+        let mut acquisition = Self::of_partitions(keyspace, partitions);
+        acquisition.held = acquisition.partition_count();
+        acquisition
+    }
+
+    /// The partitions that it has, whose locks are the caller's from here on.
+    pub(super) fn into_held(mut self) -> PartitionSet {
+        debug_assert!(self.is_complete() && !self.wants_world(), "all its locks are there");
+        self.held = 0;
+        match &mut self.wanted {
+            Wanted::Partitions(partitions) => std::mem::take(partitions),
+            Wanted::World => PartitionSet::default(),
+        }
+    }
+
+    /// Whether anybody waits for a key of the partitions that are held.
+    #[must_use]
+    pub fn has_waiters(&self) -> bool {
+        in_grant(self.keyspace, self)
     }
 
     fn new(keyspace: &'static Keyspace, wanted: Wanted) -> Self {

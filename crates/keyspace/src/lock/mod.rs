@@ -18,6 +18,7 @@
 
 pub(crate) mod acquisition;
 pub(crate) mod claims;
+pub(crate) mod held_locks;
 pub(crate) mod partition;
 
 use std::collections::{BTreeMap, VecDeque};

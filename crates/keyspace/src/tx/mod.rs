@@ -45,6 +45,7 @@ pub use evict::{Evicted, EvictionNeed, EvictionOrder, EvictionPolicy, EvictionSa
 pub use read_phase::Computed;
 pub use sweep::Swept;
 pub use undo::UndoPoint;
+pub(crate) use waiting::in_grant;
 pub use widening::CommandStart;
 use widening::Widening;
 pub use write::Lifetime;
@@ -203,7 +204,7 @@ impl Tx {
     fn with_grant(grant: Acquisition, options: TxOptions) -> Self {
         let keyspace = grant.keyspace();
         // Serving a waiter may need partitions that nobody named.
-        let has_waiters = waiting::in_grant(keyspace, &grant);
+        let has_waiters = in_grant(keyspace, &grant);
         Self {
             grant,
             keyspace,

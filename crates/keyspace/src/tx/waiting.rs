@@ -180,7 +180,7 @@ fn waiting_keys(content: &PartitionContent) -> u32 {
 
 /// Whether anybody waits for a key of the partitions that are held.
 #[inline]
-pub(super) fn in_grant(keyspace: &Keyspace, grant: &Acquisition) -> bool {
+pub(crate) fn in_grant(keyspace: &Keyspace, grant: &Acquisition) -> bool {
     keyspace.any_waiters() && in_partitions(grant)
 }
 

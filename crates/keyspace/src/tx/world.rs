@@ -52,7 +52,8 @@ impl Tx {
     /// has changed so far is never undone after that; a panic meanwhile ends the process.
     pub fn lend_world<T>(&mut self, work: impl FnOnce(Acquisition) -> (Acquisition, T)) -> T {
         let lent = CriticalSection::begin();
-        let (world, result) = work(self.take_world());
+        assert!(self.has_world(), "it has the world");
+        let (world, result) = work(self.take_grant());
         debug_assert!(world.wants_world() && world.is_complete(), "it comes back as it was");
         self.grant = world;
         lent.end();
@@ -66,15 +67,14 @@ impl Tx {
         self.options.lane
     }
 
-    /// Ends a transaction that nobody follows and keeps the world that it had.
+    /// Ends a transaction that nobody follows and keeps what it was granted.
     #[must_use]
-    pub fn into_world(mut self) -> Acquisition {
+    pub fn into_grant(mut self) -> Acquisition {
         self.seal();
-        self.take_world()
+        self.take_grant()
     }
 
-    fn take_world(&mut self) -> Acquisition {
-        assert!(self.has_world(), "it has the world");
+    fn take_grant(&mut self) -> Acquisition {
         let none = Acquisition::of_partitions(self.keyspace, PartitionSet::default());
         std::mem::replace(&mut self.grant, none)
     }

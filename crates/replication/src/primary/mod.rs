@@ -35,6 +35,7 @@ mod announced;
 mod attached;
 mod registry;
 mod report;
+mod round_pauses;
 mod rounds;
 mod settings;
 mod sync;

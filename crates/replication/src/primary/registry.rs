@@ -6,6 +6,7 @@
 use super::action::{CloseWhen, LogLevel, PrimaryAction, RoundId};
 use super::announced::{Ack, Announced, Nameable, ReplconfReply};
 use super::attached::{Attached, Dialect, ReplicaId, Stage};
+use super::round_pauses::RoundPauses;
 use super::rounds::Round;
 use super::settings::{OutputLimit, PrimarySettings};
 
@@ -20,6 +21,7 @@ pub struct Primary {
     pub(super) round: Option<Round>,
     /// Whether no round may begin.
     pub(super) holds_rounds: bool,
+    pub(super) pauses: RoundPauses,
     pub(super) rounds_begun: u64,
     pub(super) counts: SyncCounts,
     actions: Vec<PrimaryAction>,
@@ -53,6 +55,7 @@ impl Primary {
             replicas: Vec::new(),
             round: None,
             holds_rounds: false,
+            pauses: RoundPauses::default(),
             rounds_begun: 0,
             counts: SyncCounts::default(),
             actions: Vec::new(),

@@ -1,7 +1,7 @@
 //! Rounds: one snapshot for all replicas that wait for the same kind of it.
 //!
-//! Invariants: one round at a time; all of its replicas begin at the same cut, and are told so at
-//! the cut and never before.
+//! Invariants: one round at a time, and none right behind one of its requirements that failed; all
+//! of its replicas begin at the same cut, and are told so at the cut and never before.
 
 use super::action::{CloseWhen, LogLevel, PrimaryAction, RoundId, SnapshotTarget};
 use super::announced::{Capabilities, Requirements};
@@ -43,6 +43,7 @@ impl Primary {
     /// them.
     pub fn snapshot_streamed(&mut self, round: RoundId, now_ms: u64) {
         let Some(round) = self.take_round(round) else { return };
+        self.pauses.succeeded(round.requirements);
         for id in self.joined() {
             let index = self.index_of(id).expect("nothing was closed");
             self.replicas[index].enter(Stage::SendingRest, now_ms);
@@ -55,6 +56,7 @@ impl Primary {
     /// A snapshot towards a file is complete, and so long.
     pub fn snapshot_saved(&mut self, round: RoundId, len: u64, now_ms: u64) {
         let Some(round) = self.take_round(round) else { return };
+        self.pauses.succeeded(round.requirements);
         for id in self.joined() {
             let index = self.index_of(id).expect("nothing was closed");
             self.replicas[index].enter(Stage::SendingFile, now_ms);
@@ -97,6 +99,9 @@ impl Primary {
     pub fn snapshot_failed(&mut self, round: RoundId, now_ms: u64) {
         let Some(round) = self.take_round(round) else { return };
         let joined = self.joined();
+        if !joined.is_empty() {
+            self.pauses.failed(round.requirements, now_ms);
+        }
         if round.cut.is_some() && !joined.is_empty() {
             let line = "SYNC failed. BGSAVE child returned an error".to_owned();
             self.log(LogLevel::Warning, line);
@@ -241,9 +246,10 @@ impl Primary {
             };
             let waited_ms = now_ms.saturating_sub(first.since_ms);
             let enough = self.settings.diskless_replicas_max;
-            let is_due = target == SnapshotTarget::Disk
+            let is_ready = target == SnapshotTarget::Disk
                 || waited_ms >= self.settings.diskless_delay_ms
                 || (enough != 0 && members().count() >= enough);
+            let is_due = is_ready && !self.pauses.hold(requirements, now_ms);
             let ids = || members().map(|member| member.id).collect::<Vec<_>>();
             is_due.then(|| (target, requirements, ids()))
         });

@@ -9,6 +9,7 @@ use proto::args::encode_command;
 
 use super::action::Outbox;
 use super::channel::ChannelDialect;
+use super::handover::Handover;
 use super::line::shown;
 use super::psync::{PsyncReply, psync_request};
 use super::settings::ReplicaSettings;
@@ -41,6 +42,10 @@ enum Request {
 pub(super) enum HandshakeEnd {
     /// Without a link; why is in the log.
     Failed,
+    /// The same, and the peer said that it does not become the primary.
+    Refused,
+    /// The peer has become the primary before, and is to be asked for its stream.
+    Promoted,
     /// The stream goes on.
     Continue(Option<ReplicationId>),
     /// All data comes, as of this id and offset, if the primary tells.
@@ -64,11 +69,11 @@ impl Handshake {
         &mut self,
         line: &[u8],
         settings: &ReplicaSettings,
-        (position, hands_over): (Option<SavedHistory>, bool),
+        (position, handover): (Option<SavedHistory>, Handover),
         out: &mut Outbox,
     ) -> Option<HandshakeEnd> {
         if self.pending.front() == Some(&Request::Psync) {
-            return self.answered(line, hands_over, out);
+            return self.answered(line, handover, out);
         }
         let is_error = line.first() == Some(&b'-');
         match self.pending.pop_front()? {
@@ -95,7 +100,7 @@ impl Handshake {
             Request::Auth | Request::Replconf(_) | Request::Psync => {}
         }
         if self.pending.is_empty() {
-            self.ask(position, hands_over, out);
+            self.ask(position, handover, out);
         }
         None
     }
@@ -134,7 +139,18 @@ impl Handshake {
         out.send(bytes);
     }
 
-    fn ask(&mut self, position: Option<SavedHistory>, hands_over: bool, out: &mut Outbox) {
+    /// Whether PSYNC was sent.
+    pub(super) fn has_asked(&self) -> bool {
+        self.pending.back() == Some(&Request::Psync)
+    }
+
+    /// Sends PSYNC, with all replies before it here.
+    pub(super) fn ask(
+        &mut self,
+        position: Option<SavedHistory>,
+        handover: Handover,
+        out: &mut Outbox,
+    ) {
         match position {
             Some(SavedHistory { id, offset, .. }) => out.notice(format!(
                 "Trying a partial resynchronization (request {id}:{}).",
@@ -143,14 +159,14 @@ impl Handshake {
             None => out.notice("Partial resynchronization not possible (no cached master)"),
         }
         self.names_position = position.is_some();
-        self.pending.push_back(Request::Psync);
-        out.send(psync_request(position, hands_over));
+        self.pending = [Request::Psync].into();
+        out.send(psync_request(position, handover.is_underway()));
     }
 
     fn answered(
         &mut self,
         line: &[u8],
-        hands_over: bool,
+        handover: Handover,
         out: &mut Outbox,
     ) -> Option<HandshakeEnd> {
         match PsyncReply::parse(line) {
@@ -172,6 +188,9 @@ impl Handshake {
                 out.notice("PSYNC is not possible, initialize RDB channel.");
                 Some(HandshakeEnd::Beside(dialect))
             }
+            PsyncReply::Later if handover == Handover::Asked => {
+                Some(answer_to_handover(line, handover, out))
+            }
             PsyncReply::Later => {
                 out.notice(format!(
                     "Master is currently unable to PSYNC but should be in the future: {}",
@@ -180,10 +199,9 @@ impl Handshake {
                 Some(HandshakeEnd::Failed)
             }
             PsyncReply::Unsupported | PsyncReply::Continue(_) | PsyncReply::Beside(_)
-                if hands_over =>
+                if handover.is_underway() =>
             {
-                out.warning(format!("Failover target rejected psync request: {}", shown(line)));
-                Some(HandshakeEnd::Failed)
+                Some(answer_to_handover(line, handover, out))
             }
             // What was not asked for is as good as no answer.
             PsyncReply::Unsupported | PsyncReply::Continue(_) | PsyncReply::Beside(_) => {
@@ -206,6 +224,23 @@ impl Handshake {
             ChannelDialect::Valkey => self.channels.1,
         }
     }
+}
+
+/// What a reply to PSYNC with FAILOVER says that is no link. Where the peer may have done what was
+/// asked before, only a reply to that very request says that it has, or has not.
+fn answer_to_handover(line: &[u8], handover: Handover, out: &mut Outbox) -> HandshakeEnd {
+    let of_request = line.strip_prefix(b"-ERR PSYNC FAILOVER ");
+    let is_primary = of_request.is_some_and(|rest| rest.starts_with(b"can't be sent to a "));
+    if is_primary && handover.is_in_doubt() {
+        out.notice("The failover target is the master by now.");
+        return HandshakeEnd::Promoted;
+    }
+    out.warning(format!("Failover target rejected psync request: {}", shown(line)));
+    let is_refusal = match handover.is_in_doubt() {
+        true => of_request.is_some(),
+        false => line.starts_with(b"-"),
+    };
+    if is_refusal { HandshakeEnd::Refused } else { HandshakeEnd::Failed }
 }
 
 /// Whether a reply to PING means that commands are answered, perhaps after AUTH.

@@ -9,6 +9,7 @@ use proto::args::encode_command;
 
 use super::action::{LoadMode, LoadOrder, Outbox, ReplicaAction, Wire};
 use super::channel::{Beside, ChannelDialect, ChannelHandshake, HeldBytes, MainSide};
+use super::handover::Handover;
 use super::handshake::Handshake;
 use super::phase::{ConnectCause, Phase, Streaming};
 use super::settings::{PrimaryAddress, ReplicaSettings, ReplicaofReply};
@@ -22,7 +23,7 @@ pub struct ReplicaLink {
     pub(super) out: Outbox,
     pub(super) primary: Option<PrimaryAddress>,
     /// Whether the next primary is to become one by our own request.
-    pub(super) hands_over: bool,
+    pub(super) handover: Handover,
     pub(super) phase: Phase,
     /// Where our data stands: whole units that were handed over count as data.
     pub(super) position: Option<SavedHistory>,
@@ -95,7 +96,7 @@ impl ReplicaLink {
             settings,
             out: Outbox::default(),
             primary: None,
-            hands_over: false,
+            handover: Handover::None,
             phase: Phase::Unlinked,
             position: None,
             applied: 0,
@@ -159,34 +160,12 @@ impl ReplicaLink {
         ReplicaofReply::Done
     }
 
-    /// FAILOVER: one of our replicas, which has all that we have, is to be the primary. `own` is
-    /// where our stream ends.
-    pub fn hand_over(
-        &mut self,
-        to: PrimaryAddress,
-        own: Option<SavedHistory>,
-        now_ms: u64,
-    ) -> ReplicaofReply {
-        self.hands_over = true;
-        self.replicaof(to, own, None, now_ms)
-    }
-
-    /// How a handover goes: `None` while it is under way, else whether the other side is the
-    /// primary now.
-    pub fn handed_over(&self) -> Option<bool> {
-        let has_failed = matches!(self.phase, Phase::Waiting { .. }) || self.attempts.total > 1;
-        match self.hands_over {
-            false => Some(true),
-            true => has_failed.then_some(false),
-        }
-    }
-
     /// REPLICAOF NO ONE. Returns where our own stream begins, if we were a replica: what was handed
     /// over is to be applied first, then the history parts there. `None` within: our data stands
     /// nowhere in a primary's stream.
     pub fn promote(&mut self, now_ms: u64) -> Option<Option<SavedHistory>> {
         self.primary.take()?;
-        self.hands_over = false;
+        self.handover = Handover::None;
         self.leave(now_ms, Hang::Up);
         self.discard_cached();
         Some(self.position.take())
@@ -394,7 +373,7 @@ impl ReplicaLink {
     /// How long one reply may take. A peer that is to become a primary may have much to do.
     fn reply_ms(&self) -> u64 {
         let timeout_ms = self.settings.timeout_ms;
-        if self.hands_over { timeout_ms } else { REPLY_MS.min(timeout_ms) }
+        if self.handover.is_underway() { timeout_ms } else { REPLY_MS.min(timeout_ms) }
     }
 
     /// Says what is due by the clock.
@@ -551,6 +530,7 @@ impl ReplicaLink {
             // The data are there, and only the stream behind them is not.
             self.adopt(order, database, now_ms);
         }
+        self.lose_handover();
         let old = std::mem::replace(&mut self.phase, Phase::Unlinked);
         let is_open = !matches!(
             old,

@@ -37,6 +37,7 @@
 mod action;
 mod channel;
 mod check;
+mod handover;
 mod handshake;
 mod line;
 mod link;

@@ -4,6 +4,7 @@
 
 use super::action::{LoadMode, LoadOrder, RdbFraming, ReplicaAction, StreamCommands, Wire};
 use super::channel::{ChannelEnd, MainSide};
+use super::handover::Handover;
 use super::handshake::HandshakeEnd;
 use super::line::{HEADER_MAX, Line, REPLY_MAX};
 use super::link::{Hang, LoadOutcome, ReplicaLink};
@@ -196,13 +197,22 @@ impl ReplicaLink {
             }
         };
         *since_ms = now_ms;
-        let stands = (self.position, self.hands_over);
+        let stands = (self.position, self.handover);
         let end = handshake.line(line, &self.settings, stands, &mut self.out);
-        // The peer that lets us go on, or gives us data, is the primary now.
-        self.hands_over &= matches!(end, None | Some(HandshakeEnd::Failed));
         match end {
-            None => {}
-            Some(HandshakeEnd::Failed) => self.fail(now_ms),
+            None if handshake.has_asked() => self.handover = self.handover.asked(),
+            None | Some(HandshakeEnd::Failed) => {}
+            Some(HandshakeEnd::Refused) => self.handover = Handover::Refused,
+            Some(HandshakeEnd::Promoted) => {
+                self.handover = Handover::None;
+                handshake.ask(self.position, self.handover, &mut self.out);
+            }
+            // The peer that lets us go on, or gives us data, is the primary now.
+            _ => self.handover = Handover::None,
+        }
+        match end {
+            None | Some(HandshakeEnd::Promoted) => {}
+            Some(HandshakeEnd::Failed | HandshakeEnd::Refused) => self.fail(now_ms),
             Some(HandshakeEnd::Full(of)) => self.phase = Phase::Announced(of),
             Some(HandshakeEnd::Beside(dialect)) => self.open_channel(dialect, now_ms),
             Some(HandshakeEnd::Legacy) => self.phase = Phase::Announced(None),

@@ -5,14 +5,16 @@
 //! other one, in its PSYNC, to become the primary.
 //!
 //! Invariants: one failover at a time, on a thread of its own; however it ends, writers go on, or
-//! are told that this is a replica now.
+//! are told that this is a replica now. From when the other one was asked until it has said that it
+//! does not, this server is a replica, whatever becomes of links; only an operator ends that.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::Builder;
 use std::time::Duration;
 
 use base::io_error_text::plain;
-use engine::runtime::background::wait_for;
+use engine::limits::pause::Ticket;
+use engine::runtime::background::wait_while;
 use engine::runtime::log::{log_notice, log_warning};
 use keyspace::Acquisition;
 use replication::primary::ReplicaRow;
@@ -26,6 +28,8 @@ use crate::net::network::Network;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
 const UNDER_WAY: &str = "FAILOVER already in progress.";
+
+const ABORTED: &str = "Failover manually aborted";
 
 /// A REPLICAOF came first.
 const DEMOTED: &str = "The server is a replica by now";
@@ -134,9 +138,9 @@ impl Links {
             None => log_notice!(server.log, "FAILOVER requested to any replica."),
         }
         // Writes wait from the answer on, and until it is over.
-        let pause = server.gates.pause.begin_own();
+        let mut pause = Some(server.gates.pause.begin_own());
         let run = move || {
-            let done = self.carry_out(server, &request);
+            let done = self.carry_out(server, &request, &mut pause);
             // A writer that goes on finds it over.
             self.set_failover(server, FailoverState::None);
             drop(pause);
@@ -164,18 +168,30 @@ impl Links {
         &'static self,
         server: &'static Network,
         request: &FailoverRequest,
+        pause: &mut Option<Ticket>,
     ) -> Result<(), &'static str> {
         self.set_failover(server, FailoverState::WaitingForSync);
-        wait_for(&mut Acquisition::of_world(server.keyspace));
-        let target = self.await_target(server, request)?;
-        self.hand_over(server, &target)?;
+        let began_ms = now_ms(server);
+        drop(self.await_world(server, request, began_ms)?);
+        let target = self.await_target(server, request, began_ms)?;
+        // By force it may begin when the time is over.
+        let began_ms = if request.is_forced { now_ms(server) } else { began_ms };
+        self.hand_over(server, &target, request, began_ms)?;
         loop {
             let is_aborted = self.failover.lock().is_aborted;
-            let why = match self.core(server).link.handed_over() {
+            let (handed_over, is_in_doubt) = {
+                let link = &self.core(server).link;
+                (link.handed_over(), link.is_handover_in_doubt())
+            };
+            let why = match handed_over {
                 Some(true) => return Ok(()),
                 Some(false) => "Failover target rejected psync request",
-                None if is_aborted => "Failover manually aborted",
+                None if is_aborted => ABORTED,
                 None => {
+                    if is_in_doubt {
+                        // That may last: writers are told that this is a replica.
+                        *pause = None;
+                    }
                     std::thread::sleep(BETWEEN_LOOKS);
                     continue;
                 }
@@ -185,16 +201,49 @@ impl Links {
         }
     }
 
+    /// Waits for the world, which a script may have, for as long as the failover may last.
+    fn await_world(
+        &self,
+        server: &Network,
+        request: &FailoverRequest,
+        began_ms: u64,
+    ) -> Result<Acquisition, &'static str> {
+        let mut world = Acquisition::of_world(server.keyspace);
+        let mut goes_on = Ok(());
+        wait_while(&mut world, || {
+            goes_on = self.check_time(server, request, began_ms);
+            goes_on.is_ok()
+        });
+        goes_on.map(|()| world)
+    }
+
+    /// Whether the failover may wait on; the error says why it may not.
+    fn check_time(
+        &self,
+        server: &Network,
+        request: &FailoverRequest,
+        began_ms: u64,
+    ) -> Result<(), &'static str> {
+        if self.failover.lock().is_aborted {
+            return Err(ABORTED);
+        }
+        let waited_ms = now_ms(server).saturating_sub(began_ms);
+        match request.timeout_ms.is_some_and(|most_ms| waited_ms >= most_ms) {
+            true => Err("The server is busy, and was not free before timeout"),
+            false => Ok(()),
+        }
+    }
+
     /// Waits until a replica that may be the primary has everything.
     fn await_target(
         &'static self,
         server: &'static Network,
         request: &FailoverRequest,
+        began_ms: u64,
     ) -> Result<PrimaryAddress, &'static str> {
-        let began_ms = now_ms(server);
         loop {
             if self.failover.lock().is_aborted {
-                return Err("Failover manually aborted");
+                return Err(ABORTED);
             }
             if server.gates.replica_role.is_replica() {
                 return Err(DEMOTED);
@@ -229,10 +278,11 @@ impl Links {
         &'static self,
         server: &'static Network,
         target: &PrimaryAddress,
+        request: &FailoverRequest,
+        began_ms: u64,
     ) -> Result<(), &'static str> {
-        let _turn = self.role_turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut world = Acquisition::of_world(server.keyspace);
-        wait_for(&mut world);
+        let _turn = self.await_turn(server, request, began_ms)?;
+        let world = self.await_world(server, request, began_ms)?;
         if server.gates.replica_role.is_replica() {
             return Err(DEMOTED);
         }
@@ -244,6 +294,25 @@ impl Links {
         });
         drop(world);
         Ok(())
+    }
+
+    /// The turn to change the role; a caller that has it may wait for the world.
+    fn await_turn(
+        &self,
+        server: &Network,
+        request: &FailoverRequest,
+        began_ms: u64,
+    ) -> Result<MutexGuard<'_, ()>, &'static str> {
+        loop {
+            match self.role_turn.try_lock() {
+                Ok(turn) => return Ok(turn),
+                Err(TryLockError::Poisoned(turn)) => return Ok(turn.into_inner()),
+                Err(TryLockError::WouldBlock) => {
+                    self.check_time(server, request, began_ms)?;
+                    std::thread::sleep(BETWEEN_LOOKS);
+                }
+            }
+        }
     }
 
     /// Is the primary again.

@@ -29,6 +29,8 @@ pub(crate) struct Links {
     /// The thread that changes our role has this.
     pub(super) role_turn: Mutex<()>,
     pub(super) failover: Failover,
+    /// How often we were asked to become the primary by an old one.
+    pub(super) handovers_asked: AtomicU64,
     /// What the thread receives, before it begins.
     receiver: Mutex<Option<UnboundedReceiver<LinksMessage>>>,
 }
@@ -44,6 +46,7 @@ impl Links {
             sent: AtomicU64::new(0),
             role_turn: Mutex::default(),
             failover: Failover::default(),
+            handovers_asked: AtomicU64::new(0),
             receiver: Mutex::new(Some(receiver)),
         }
     }

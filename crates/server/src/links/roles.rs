@@ -31,6 +31,9 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 /// Another caller changes the role, and waits for what this transaction has.
 const CHANGING: Refusal = Refusal::error("ERR Another change of the role is in progress.");
 
+/// The caller is not there any more.
+const UNWANTED: Refusal = Refusal::error("ERR The change of the role is not wanted any more.");
+
 /// A request for another role.
 pub(crate) struct RoleChange<'a> {
     /// The primary to follow.
@@ -48,7 +51,18 @@ impl Links {
         &'static self,
         server: &'static Network,
         change: RoleChange<'_>,
+        world: Acquisition,
+    ) -> (Acquisition, Result<ReplicaofReply, Refusal>) {
+        self.replicaof_if(server, change, world, || true)
+    }
+
+    /// The same if it is still wanted when the world is there and nothing else keeps it.
+    pub(super) fn replicaof_if(
+        &'static self,
+        server: &'static Network,
+        change: RoleChange<'_>,
         mut world: Acquisition,
+        is_wanted: impl FnOnce() -> bool,
     ) -> (Acquisition, Result<ReplicaofReply, Refusal>) {
         // The holder of the turn may need the world. So a caller that has the world does not wait
         // for the turn.
@@ -69,6 +83,9 @@ impl Links {
         // Since the gates a load may have begun: a part of its data is nothing to lead with.
         if server.gates.loading.is_on() || server.gates.loading.is_beside() {
             return (world, Err(LOADING));
+        }
+        if !is_wanted() {
+            return (world, Err(UNWANTED));
         }
         let (mut world, reply) = match change.target {
             ReplicaofTarget::NoOne => {

@@ -8,6 +8,7 @@ use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::SyncSender;
 use std::task::Poll;
 use std::time::Duration;
@@ -286,6 +287,10 @@ impl LinksThread {
         let ask = match asked.as_ref().expect("the client has asked") {
             AskedSync::Sync => SyncAsk::Sync,
             AskedSync::Psync { id, byte, failover } => {
+                if *failover {
+                    // What was asked before is given up.
+                    self.links.handovers_asked.fetch_add(1, Ordering::Relaxed);
+                }
                 SyncAsk::Psync { id, byte, failover: *failover }
             }
         };
@@ -321,12 +326,26 @@ impl LinksThread {
         if let Some(AskedSync::Psync { failover, .. }) = asked {
             *failover = false;
         }
+        let asked = links.handovers_asked.load(Ordering::Relaxed);
         server.threads.background.spawn(move |_| {
             let target = ReplicaofTarget::NoOne;
             let change = RoleChange { target, client: &client, may_let_go: true };
-            // Where that cannot be, the client is told so as a replica tells it.
-            drop(links.replicaof(server, change, Acquisition::of_world(server.keyspace)));
-            links.adopt(server, Box::new(moving));
+            let world = Acquisition::of_world(server.keyspace);
+            // An old primary whose connection is gone hears no answer: it asks again, or is the
+            // primary again.
+            let is_wanted = || {
+                asked == links.handovers_asked.load(Ordering::Relaxed) && moving.stream.is_open()
+            };
+            let (world, done) = links.replicaof_if(server, change, world, is_wanted);
+            drop(world);
+            match done {
+                Ok(_) => links.adopt(server, Box::new(moving)),
+                Err(refusal) => {
+                    moving.session.replica_mut().asked = None;
+                    moving.answer(|reply| server.refuse(&refusal, reply));
+                    server.worker_pool.hand_over(server, Box::new(moving));
+                }
+            }
         });
     }
 

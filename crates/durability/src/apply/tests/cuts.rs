@@ -1,5 +1,5 @@
 //! A stop of the world while a stream runs finds the data as they are where the journal ends,
-//! and readers see transactions whole.
+//! and readers see transactions whole, and units in their order.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -123,4 +123,73 @@ fn readers_see_transactions_whole() {
         assert!(reader.join().unwrap() > 0);
     });
     assert_eq!(rig.ask(0, "GET one:3"), "$4\r\n5000\r\n");
+}
+
+/// A writer sets one key, and then another: nobody sees the second one ahead of the first.
+#[test]
+fn readers_see_units_in_the_order_of_the_stream() {
+    let mut rig = Rig::new(2, 0);
+    let keyspace = rig.server.keyspace;
+    let share = |key: &str| keyspace.locate(key.as_bytes()).partition() % 2;
+    let other = (0..).map(|number| format!("other:{number}")).find(|it| share(it) != share("one"));
+    let other = other.expect("both shares have keys");
+    let partition = |key: &str| keyspace.locate(key.as_bytes()).partition();
+    // The thread of the first key's share comes no further.
+    let mut one = Acquisition::of_partitions(keyspace, [partition("one")].into_iter().collect());
+    assert!(one.attempt());
+    let pair = |number| encoded(&[&format!("SET one {number}"), &format!("SET {other} {number}")]);
+    rig.push_in(0, &(1..=1000).flat_map(pair).collect::<Vec<u8>>());
+    let seen = || {
+        let wanted = [partition(&other)].into_iter().collect();
+        let mut grant = Acquisition::of_partitions(keyspace, wanted);
+        if !grant.attempt() {
+            return 0;
+        }
+        number(&Tx::begin(grant, TxOptions::internal(LANE, 0)), &other)
+    };
+    for _ in 0..100 {
+        thread::sleep(std::time::Duration::from_millis(1));
+        assert_eq!(seen(), 0, "the first key is not there yet");
+    }
+    drop(one);
+    rig.settle().unwrap();
+    assert_eq!(rig.values(&format!("one {other}")), "1000 1000");
+}
+
+#[test]
+fn readers_never_see_a_later_unit_without_an_earlier_one() {
+    let mut rig = Rig::new(2, 0);
+    let server = rig.server;
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let mut looks = 0u64;
+            while !is_over.load(Ordering::Acquire) {
+                let keyspace = server.keyspace;
+                let partition = |key: &str| keyspace.locate(key.as_bytes()).partition();
+                while !keyspace.enter(LANE) {
+                    thread::yield_now();
+                }
+                let both = [partition("a"), partition("b")].into_iter().collect();
+                let mut grant = Acquisition::of_partitions(keyspace, both);
+                if grant.attempt() {
+                    let tx = Tx::begin(grant, TxOptions::internal(LANE, 0));
+                    let (a, b) = (number(&tx, "a"), number(&tx, "b"));
+                    assert!(b <= a && a - b <= 1, "a is {a}, b is {b}");
+                    looks += 1;
+                }
+                keyspace.leave(LANE);
+            }
+            looks
+        });
+        for round in 0..40 {
+            let pair = |number| encoded(&[&format!("SET a {number}"), &format!("SET b {number}")]);
+            let pairs = (round * 500 + 1..=(round + 1) * 500).flat_map(pair);
+            rig.push_in(0, &pairs.collect::<Vec<u8>>());
+        }
+        rig.settle().unwrap();
+        is_over.store(true, Ordering::Release);
+        assert!(reader.join().unwrap() > 0);
+    });
+    assert_eq!(rig.values("a b"), "20000 20000");
 }

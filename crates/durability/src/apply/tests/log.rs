@@ -3,13 +3,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use base::random::Random;
 use engine::journal::StreamHistory;
 use replication::history::{SavedHistory, SecondId};
 use replication::ids::ReplicationId;
 
+use super::super::units::{StreamItem, StreamUnits};
 use super::faults::FAILING;
 use super::{Rig, ask, encoded, values};
 use crate::aof::{begin_rewrite, flush};
+use crate::durability::Durability;
+use crate::replay::partitioner::Partitioner;
 use crate::testing::{HERE, await_end, durability_on, end, new_disk, start, start_log};
 
 #[test]
@@ -117,4 +121,92 @@ fn a_start_as_a_primary_turns_to_the_first_database() {
     assert_eq!([0, 3].map(|it| ask(third, it, "EXISTS a b")), [":1\r\n", ":1\r\n"]);
     assert_eq!(ask(third, 0, "EXISTS b"), ":1\r\n");
     end(third);
+}
+
+/// Bytes of a stream: units, what does nothing before and among them, and what comes of a few bytes
+/// that are others.
+fn any_units(random: &mut Random) -> Vec<u8> {
+    const GAPS: [&str; 7] = ["", "", "\r\n", "\n", "*0\r\n", "*-1\r\n", "*0\r\n\r\n*0\r\n"];
+    const COMMANDS: [&str; 8] =
+        ["INCR n", "SET a 1", "LPUSH a 1", "DEL a", "SELECT 3", "SELECT 0", "PING", "NOSUCH a"];
+    const ENDS: [&str; 3] = ["EXEC", "EXEC", "DISCARD"];
+    let mut bytes = Vec::new();
+    let mut say = |random: &mut Random, line: &str| {
+        bytes.extend_from_slice(GAPS[random.below(GAPS.len() as u64) as usize].as_bytes());
+        bytes.extend(encoded(&[line]));
+    };
+    let is_transaction = random.below(2) == 0;
+    if is_transaction {
+        say(random, "MULTI");
+    }
+    for _ in 0..=random.below(3) {
+        let line = COMMANDS[random.below(COMMANDS.len() as u64) as usize];
+        say(random, line);
+    }
+    if is_transaction {
+        let line = ENDS[random.below(ENDS.len() as u64) as usize];
+        say(random, line);
+    }
+    bytes.extend_from_slice(GAPS[random.below(GAPS.len() as u64) as usize].as_bytes());
+    if random.below(3) == 0 {
+        let place = random.below(bytes.len() as u64) as usize;
+        bytes[place] = b"*$01\r\nA"[random.below(7) as usize];
+    }
+    bytes
+}
+
+/// The database behind these bytes, if they are units; selected before them is this one.
+fn database_behind(server: &'static Durability, bytes: &[u8], before: usize) -> Option<usize> {
+    let mut partitioner = Partitioner::new(server, 1);
+    partitioner.select(before);
+    let mut units = StreamUnits::new(bytes, 0);
+    loop {
+        match units.next_unit().ok()? {
+            Some(StreamItem::Command(args, place)) => {
+                partitioner.add_within(args, place, 0..0);
+            }
+            Some(StreamItem::Transaction(unit, _)) => partitioner.add(unit),
+            Some(StreamItem::Nothing(_)) => {}
+            None => return Some(partitioner.database()),
+        }
+    }
+}
+
+/// Whatever is a stream, the log of it can be read, and stands where the stream does.
+#[test]
+fn a_log_of_any_stream_is_read_up_to_its_end() {
+    let mut random = Random::from_seed(26);
+    for _ in 0..12 {
+        let disk = new_disk();
+        let mut rig = Rig::on(start(&disk).unwrap(), 2, 1000);
+        let shift = 1000 - i64::try_from(rig.server.journal.end()).unwrap();
+        let id = ReplicationId::from_random([7; 20]);
+        rig.server.journal.set_history(Some(StreamHistory { id, shift, second: None }));
+        let mut database = 0;
+        for _ in 0..random.below(40) {
+            let bytes = any_units(&mut random);
+            let Some(behind) = database_behind(rig.server, &bytes, database) else { continue };
+            rig.push_in(database, &bytes);
+            database = behind;
+            if random.below(3) == 0 {
+                rig.settle().unwrap();
+            }
+        }
+        rig.settle().unwrap();
+        assert!(flush(rig.server));
+        let shown = |server| {
+            [0, 3].map(|it| ["DBSIZE", "GET n", "GET a"].map(|line| ask(server, it, line)))
+        };
+        let (first, end_of_stream, expected) = (rig.server, rig.end, shown(rig.server));
+        drop(rig);
+        end(first);
+        let again = durability_on(Box::new(disk.clone()));
+        let history = start_log(again, HERE).unwrap();
+        assert_eq!(
+            history.map(|it| (it.offset, it.database as usize)),
+            Some((end_of_stream, database))
+        );
+        assert_eq!(shown(again), expected);
+        end(again);
+    }
 }

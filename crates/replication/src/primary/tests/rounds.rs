@@ -228,6 +228,32 @@ fn a_failed_snapshot_closes_its_replicas_and_the_others_get_the_next_one() {
         && line == "SYNC failed. BGSAVE child returned an error"));
 }
 
+/// A replica that cannot hold what there is asks again and again.
+#[test]
+fn a_round_that_fails_again_begins_later_each_time() {
+    let mut hand = Hand::with_backlog(|_| {});
+    let (mut now_ms, mut pauses) = (0, Vec::new());
+    for number in 1..=9 {
+        hand.attach(number, "");
+        let _ = hand.primary.take_actions();
+        let asked_ms = now_ms;
+        while hand.primary.round.is_none() {
+            now_ms += 1000;
+            hand.tick(now_ms);
+        }
+        pauses.push((now_ms - asked_ms) / 1000);
+        hand.primary.snapshot_failed(RoundId(number), now_ms);
+        hand.primary.closed(ReplicaId(number), now_ms);
+    }
+    assert_eq!(pauses, [0, 1, 2, 4, 8, 16, 32, 60, 60]);
+    hand.attach(10, "");
+    hand.tick(now_ms + 60_000);
+    hand.primary.snapshot_saved(RoundId(10), 1, now_ms + 60_000);
+    hand.attach(11, "");
+    hand.done();
+    assert!(hand.primary.round.is_some(), "a success ends that");
+}
+
 #[test]
 fn a_round_ends_with_its_last_replica() {
     let mut hand = Hand::with_backlog(|settings| settings.diskless_replicas_max = 2);

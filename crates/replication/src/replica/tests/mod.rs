@@ -2,6 +2,7 @@
 
 mod channel;
 mod cuts;
+mod handover;
 mod handshake;
 mod roles;
 mod simulation;

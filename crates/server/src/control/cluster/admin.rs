@@ -77,7 +77,7 @@ fn settle(
     let wakes = PendingWakes::default();
     commit(server, &wakes, &mut tx, Args::default()).expect("the world is wide enough");
     server.mailboxes.wake(&wakes);
-    tx.into_world()
+    tx.into_grant()
 }
 
 /// Gives an order, with the world stopped.

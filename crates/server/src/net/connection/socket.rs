@@ -11,12 +11,14 @@ use std::future::Future;
 use std::io;
 use std::io::ErrorKind::Interrupted;
 use std::io::IoSlice;
+use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::task::{Context as TaskContext, Poll, ready};
 
 use engine::lane::is_over;
 use proto::Output;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use tokio::io::{AsyncRead, AsyncReadExt, Interest};
 use tokio::net::{TcpStream, UnixStream};
@@ -52,6 +54,25 @@ pub(crate) enum RawStream {
     Tcp(std::net::TcpStream),
     Unix(std::os::unix::net::UnixStream),
     Tls(Box<RawTlsStream>),
+}
+
+impl RawStream {
+    /// Whether the peer has closed neither the connection nor its side of it, as far as is known.
+    pub(crate) fn is_open(&self) -> bool {
+        match self {
+            Self::Tcp(stream) => is_open(stream),
+            Self::Unix(stream) => is_open(stream),
+            Self::Tls(stream) => is_open(stream.socket()),
+        }
+    }
+}
+
+/// Whether nothing says that a socket's peer is gone, whatever has come from it and is not read.
+fn is_open(socket: &impl AsFd) -> bool {
+    let gone = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
+    let mut sockets = [PollFd::new(socket, PollFlags::RDHUP)];
+    let polled = poll(&mut sockets, Some(&Timespec::default()));
+    polled.is_ok() && !sockets[0].revents().intersects(gone)
 }
 
 impl Stream {

@@ -121,7 +121,7 @@ impl Reloading {
         if result.is_ok() {
             log_notice!(server.log, "DB reloaded by DEBUG RELOAD");
         }
-        (tx.into_world(), result)
+        (tx.into_grant(), result)
     }
 
     /// Has the world, and the file if that is to be made.
@@ -167,10 +167,10 @@ fn load_log_into(server: &'static Server, world: Acquisition, lane: usize) -> Lo
     };
     let mut tx = Tx::begin(world, aof::options_within(server, lane));
     if let Err(refusal) = loading::empty(server, &mut tx) {
-        return (tx.into_world(), Err(refusal));
+        return (tx.into_grant(), Err(refusal));
     }
     match stock.read_within(server, tx) {
-        Ok(tx) => (tx.into_world(), Ok(())),
+        Ok(tx) => (tx.into_grant(), Ok(())),
         Err(line) => {
             // As at a start: a part of the data must neither be served nor written.
             log_warning!(server.log, "{line}");
