@@ -11,6 +11,7 @@ use proto::value::Value;
 use tests::Client;
 use tests::differential::Command;
 use tests::generator::{Declared, Generator, prologue, shared};
+use tests::replication::NodeKind;
 
 use crate::append_only::payloads;
 use crate::replication_every_write::Group;
@@ -44,7 +45,10 @@ fn every_writing_command_reaches_every_replica_or_ends_its_link() {
     let declared = shared(&mut group.primary.client(), &mut group.primary.client());
     // What all hold: only a command's own requests end a link.
     let held = shared(&mut group.primary.client(), &mut group.replicas[0].1.client());
-    let payloads = payloads(&mut group.replicas[0].1.client());
+    // A replica takes no writes of clients, so payloads are made beside it.
+    let maker = NodeKind::Genuine(group.replicas[0].0).start(&[]);
+    let payloads = payloads(&mut maker.client());
+    drop(maker);
     let (pieces, seed) = match std::env::var("APUS_DRAWN_WRITES") {
         Ok(pieces) => (pieces.parse().expect("a number"), Random::from_entropy().next_u64()),
         Err(_) => (PIECES, 1),
