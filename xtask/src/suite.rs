@@ -1,7 +1,7 @@
 //! `test`: set up, build the server, run every Rust test, and sum what they and the clients'
 //! suites report. Invariants: the server under test is built with debug assertions and overflow
-//! checks, yet optimised; a test that fails is told of, also where it passes by itself afterwards; a
-//! test that never ends ends the run.
+//! checks, yet optimised; a test that fails is told of, also where it passes by itself afterwards;
+//! a test that never ends ends the run.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;

@@ -5,17 +5,19 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::keyspace::Keyspace;
+use crate::keyspace::{Keyspace, PARTITIONS};
 use crate::lock::partition::PartitionIndex;
 
 /// The marks of all partitions.
 pub struct BroughtPartitions(Box<[AtomicU32]>);
 
-impl BroughtPartitions {
-    pub(crate) fn new(partitions: usize) -> Self {
-        Self((0..partitions).map(|_| AtomicU32::new(0)).collect())
+impl Default for BroughtPartitions {
+    fn default() -> Self {
+        Self((0..PARTITIONS).map(|_| AtomicU32::new(0)).collect())
     }
+}
 
+impl BroughtPartitions {
     /// Marks a partition once more.
     pub fn mark(&self, partition: PartitionIndex) {
         self.0[usize::from(partition)].fetch_add(1, Ordering::Relaxed);

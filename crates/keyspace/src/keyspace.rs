@@ -12,7 +12,6 @@ use base::time::{Clock, UnixMillis};
 use structs::prefetch;
 
 use crate::big_keys::BigKeys;
-use crate::brought::BroughtPartitions;
 use crate::clock::AccessPolicy;
 use crate::containers::ContainerSettings;
 use crate::counters::{Count, Counters, LaneCounters};
@@ -102,7 +101,7 @@ pub struct Keyspace {
     ghost_list: GhostList,
     pub(crate) big_keys: BigKeys,
     populated: Populated,
-    pub(crate) brought: BroughtPartitions,
+    pub(crate) brought: crate::BroughtPartitions,
     /// Partitions in which somebody waits for a key, and how many such keys there are.
     awaited: AtomicU32,
     blocking_key_count: AtomicU32,
@@ -243,7 +242,7 @@ impl Keyspace {
             ghost_list: GhostList::default(),
             big_keys: BigKeys::default(),
             populated: Populated::default(),
-            brought: BroughtPartitions::new(PARTITIONS),
+            brought: crate::BroughtPartitions::default(),
             awaited: AtomicU32::new(0),
             change_interests: AtomicU32::new(0),
             blocking_key_count: AtomicU32::new(0),

@@ -1,7 +1,7 @@
 //! The owners of slots: claims, their epochs, and telling those that are behind.
 //!
-//! Invariant: a slot goes to another node only by a claim of a greater epoch, when its owner has let
-//! it go, or has granted it (`slot_handover.rs`), so that all tables come to the same end.
+//! Invariant: a slot goes to another node only by a claim of a greater epoch, when its owner has
+//! let it go, or has granted it (`slot_handover.rs`), so that all tables come to the same end.
 
 use super::event::Action;
 use super::node::Role;
@@ -97,8 +97,8 @@ impl Cluster {
         }
     }
 
-    /// Tells a sender that claims, for itself or its primary, what a later claim has taken. That may
-    /// be one of its primary, which a replica has missed.
+    /// Tells a sender that claims, for itself or its primary, what a later claim has taken. That
+    /// may be one of its primary, which a replica has missed.
     pub(super) fn correct(&mut self, sender: NodeId, header: &Header) {
         let later = self.nodes.iter().find(|(id, node)| {
             **id != sender

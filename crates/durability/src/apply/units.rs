@@ -1,8 +1,8 @@
 //! A primary's stream, split into units with their commands.
 //!
 //! Invariants: what is no protocol ends it; each unit is a command, or what stands between MULTI
-//! and EXEC; each byte belongs to a unit, or is said to do nothing, as a log cannot have it. What is
-//! a command and cannot be run where it stands is the runner's business.
+//! and EXEC; each byte belongs to a unit, or is said to do nothing, as a log cannot have it. What
+//! is a command and cannot be run where it stands is the runner's business.
 
 use std::ops::Range;
 

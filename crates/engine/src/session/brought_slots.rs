@@ -1,9 +1,9 @@
 //! Hash slots that a client brings: the source of a move, whose commands are for slots that are not
 //! served here yet.
 //!
-//! Invariants: a command of such a client that fails ends its session, and with it the move: what is
-//! left out would be lost. Its commands see what is over, as those of a primary do: the source says
-//! when that goes.
+//! Invariants: a command of such a client that fails ends its session, and with it the move: what
+//! is left out would be lost. Its commands see what is over, as those of a primary do: the source
+//! says when that goes.
 
 use std::any::Any;
 use std::sync::Arc;

@@ -80,7 +80,7 @@ impl ReplicaLink {
     }
 
     /// Whether the other side was asked to be the primary, and may be or not: the connection was
-    /// lost on which it was asked. It is asked again until it says so.
+    /// lost on which it was asked. The question is put again until there is an answer.
     pub fn is_handover_in_doubt(&self) -> bool {
         self.handover.is_in_doubt()
     }
