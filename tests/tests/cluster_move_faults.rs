@@ -87,10 +87,12 @@ impl Replicated {
     /// Has a replica take the place of its primary.
     fn fail_over(&self, primary: usize, replica: usize) {
         let (primary, replica) = (self.of(primary), self.of(replica));
-        eventually("the replica has all", || {
-            replica.client().info("master_link_status") == "up"
-                && ask(replica, "CLUSTER FAILOVER") == "OK"
+        eventually("the primary knows the replica", || {
+            replica.client().info("role") == "slave"
+                && replica.client().info("master_link_status") == "up"
+                && ask(primary, &format!("CLUSTER REPLICAS {}", id(primary))).contains(&id(replica))
         });
+        assert_eq!(ask(replica, "CLUSTER FAILOVER"), "OK");
         eventually("the roles are exchanged", || {
             replica.client().info("role") == "master" && primary.client().info("role") == "slave"
         });

@@ -130,8 +130,7 @@ pub struct Settings {
     /// Until when nothing is removed because its time is over, absent though it is (`CLIENT
     /// PAUSE`).
     pub expiry_held_until: AtomicI64,
-    /// Whether nothing is removed because its time is over, absent though it is, as that could
-    /// not be told: the log fails.
+    /// Whether the same holds as long as nothing could be told of it: the log fails.
     pub expiry_barred: AtomicBool,
     /// Whether what runs was accepted once, so that limits of now do not apply: a log is run again.
     pub replays: AtomicBool,
