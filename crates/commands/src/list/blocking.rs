@@ -177,13 +177,8 @@ pub(super) const BLMOVEM: DataCommand = Command {
 fn blmovem(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let request = Relocation::many(args, 6)?;
     let deadline = deadline(&args[5], tx.now())?;
-    let ends = args.slice(1..5);
     let block = args.skip(6);
     if request.reply_many(tx, reply)? {
-        let name: &[u8] = b"LMOVEM";
-        let command: Vec<_> =
-            std::iter::once(name).chain(ends.iter()).chain(block.iter()).collect();
-        tx.effects_mut().instead(&command);
         return Ok(());
     }
     let behind = args.slice(2..5).iter().chain([ENDLESS]).chain(block.iter());

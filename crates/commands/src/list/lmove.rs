@@ -3,11 +3,13 @@
 //! Invariant: what is taken from one list is in the other before anybody sees either; if it cannot
 //! be put there, it is not taken.
 
+use base::UnixMillis;
+use base::number::format_i64;
 use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
 use structs::list::{List, Side};
 
-use super::pop::positive;
+use super::pop::{journal_pop, positive};
 use super::{
     HANDLED_NS, Owned, limits, notify_popped, notify_pushed, outermost, peek_len, push_into, side,
 };
@@ -154,13 +156,42 @@ impl<'a> Relocation<'a> {
     /// Moves elements and replies them as they lie at the destination; `false`, and no reply, if
     /// there are not enough.
     pub(super) fn reply_many(&self, tx: &mut Tx, reply: &mut Reply<'_>) -> Result<bool, Refusal> {
+        let is_circular = self.source == self.destination;
+        let entry = if is_circular { tx.lookup_write(self.source)? } else { None };
+        let deadline = entry.and_then(|entry| entry.deadline());
         let Some(mut moved) = self.run(tx)? else { return Ok(false) };
+        self.journal(tx, &moved, deadline);
         if self.to == Side::Left {
             moved.reverse();
         }
         reply.array(moved.len());
         moved.iter().for_each(|element| reply_member(element.text(), reply));
         Ok(true)
+    }
+
+    /// Has the journal say what was moved in words that every replica knows. A list that goes round
+    /// may be gone for a moment at a replica, and its deadline with it.
+    fn journal(&self, tx: &mut Tx, moved: &[Owned], deadline: Option<UnixMillis>) {
+        let word = |side, left, right| if side == Side::Left { left } else { right };
+        if moved.len() == 1 {
+            let end = |side| word(side, &b"LEFT"[..], &b"RIGHT"[..]);
+            let ends = [end(self.from), end(self.to)];
+            return tx.effects_mut().instead(&[
+                b"LMOVE",
+                self.source,
+                self.destination,
+                ends[0],
+                ends[1],
+            ]);
+        }
+        journal_pop(tx, self.source, self.from, Some(moved.len() as u64));
+        let elements: Vec<Vec<u8>> = moved.iter().map(|element| element.text().to_vec()).collect();
+        let head = [word(self.to, &b"LPUSH"[..], &b"RPUSH"[..]), self.destination];
+        let words = head.into_iter().chain(elements.iter().map(Vec::as_slice));
+        tx.effects_mut().instead(&words.collect::<Vec<_>>());
+        if let Some(at) = deadline {
+            tx.effects_mut().instead(&[b"PEXPIREAT", self.source, format_i64(at, &mut [0; 20])]);
+        }
     }
 
     /// Moves elements, and returns them in the order they were pushed in.
