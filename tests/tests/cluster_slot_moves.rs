@@ -164,7 +164,8 @@ fn check_counters(cluster: &Cluster, acknowledged: &BTreeMap<String, i64>) {
     let all = cluster.all();
     for (key, count) in acknowledged {
         let got = follow(&all, cluster.from(), &["GET", key]);
-        let got = String::from_utf8_lossy(got.as_bytes().unwrap()).parse::<i64>().unwrap();
+        let Some(bytes) = got.as_bytes() else { panic!("{key}, raised {count} times: {got:?}") };
+        let got = String::from_utf8_lossy(bytes).parse::<i64>().unwrap();
         assert_eq!(got, *count, "{key}");
     }
 }
