@@ -13,7 +13,8 @@ const ARGUMENTS: &[&str] = &["--repl-diskless-sync-delay", "0", "--save", ""];
 fn keep_busy(server: &Server, command: &str) -> Client {
     let (mut client, mut other) = (server.client(), server.client());
     client.send(&[command, "while true do end", "0"]);
-    eventually("the script runs", || other.info("number_of_running_scripts") == "1");
+    let named = format!("cmd={} ", command.to_lowercase());
+    eventually("the script runs", || render(&other.call(&["CLIENT", "LIST"])).contains(&named));
     client
 }
 

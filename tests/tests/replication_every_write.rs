@@ -14,13 +14,13 @@ use tests::{Client, Oracle, Server};
 const UNHOLDABLE: &str = "cannot hold what was written";
 
 /// A primary of ours and a replica of each real server.
-pub(crate) struct Group {
-    pub(crate) primary: Server,
-    pub(crate) replicas: Vec<(Oracle, Server)>,
+struct Group {
+    primary: Server,
+    replicas: Vec<(Oracle, Server)>,
 }
 
 impl Group {
-    pub(crate) fn start() -> Self {
+    fn start() -> Self {
         let primary = NodeKind::Apus.start(&["--repl-ping-replica-period", "3600"]);
         let start = |oracle| {
             let replica = NodeKind::Genuine(oracle).start(&[]);
@@ -32,7 +32,7 @@ impl Group {
     }
 
     /// An empty world that all have.
-    pub(crate) fn clear(&self) {
+    fn clear(&self) {
         self.primary.client().call(&["FLUSHALL"]);
         for (oracle, replica) in &self.replicas {
             let (mut ours, mut theirs) = (self.primary.client(), replica.client());
@@ -42,7 +42,7 @@ impl Group {
 
     /// Each replica has what the primary has, or its link has ended for a reason that was told
     /// behind this many bytes of the log.
-    pub(crate) fn compare(&self, told: usize, what: &str) {
+    fn compare(&self, told: usize, what: &str) {
         let expected = contents(&mut self.primary.client());
         for (oracle, replica) in &self.replicas {
             let (mut ours, mut theirs) = (self.primary.client(), replica.client());
@@ -165,6 +165,11 @@ fn what_takes_effect_just_so_reaches_every_replica_or_ends_its_link() {
         "MSETEX 2 s 1 t 2 XX EX 10000000",
         "INCREX n BYINT 3 EX 10000000",
         "PREPEND s abc",
+        "LMOVEM l o LEFT RIGHT COUNT 2 OBO",
+        "LMOVEM l o LEFT LEFT EXACTLY 3 BULK",
+        "LMOVEM l l LEFT RIGHT COUNT 10 OBO",
+        "LMOVEM l o RIGHT LEFT",
+        "BLMOVEM l o RIGHT LEFT 0 COUNT 2 BULK",
         "HSETEX h FIELDS 2 f x new y",
         "HSETEX h FXX KEEPTTL FIELDS 1 f x",
         "HGETDEL h FIELDS 1 f",
