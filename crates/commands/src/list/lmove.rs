@@ -5,7 +5,7 @@
 
 use base::UnixMillis;
 use base::number::format_i64;
-use keyspace::{Refusal, Tx};
+use keyspace::{EntryRef, Refusal, Tx};
 use proto::{Args, Reply};
 use structs::list::{List, Side};
 
@@ -158,7 +158,7 @@ impl<'a> Relocation<'a> {
     pub(super) fn reply_many(&self, tx: &mut Tx, reply: &mut Reply<'_>) -> Result<bool, Refusal> {
         let is_circular = self.source == self.destination;
         let entry = if is_circular { tx.lookup_write(self.source)? } else { None };
-        let deadline = entry.and_then(|entry| entry.deadline());
+        let deadline = entry.and_then(EntryRef::deadline);
         let Some(mut moved) = self.run(tx)? else { return Ok(false) };
         self.journal(tx, &moved, deadline);
         if self.to == Side::Left {
