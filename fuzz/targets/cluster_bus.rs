@@ -2,14 +2,14 @@
 //! what is read is written as something that is read as the same.
 #![no_main]
 
-use cluster::{Arrival, Body, FrameReader, Limits, Packet, write_light, write_packet};
+use cluster::{Arrival, Body, Limits, Packet, PacketReader, write_light_packet, write_packet};
 use libfuzzer_sys::fuzz_target;
 
 const LIMITS: Limits = Limits { nodes: 64, payload: 1 << 16 };
 
 fuzz_target!(|data: &[u8]| {
     let Some((piece, stream)) = data.split_first() else { return };
-    let mut reader = FrameReader::default();
+    let mut reader = PacketReader::default();
     for bytes in stream.chunks(usize::from(*piece).max(1) * 16) {
         reader.feed(bytes);
         loop {
@@ -34,9 +34,9 @@ fn comes_back(mut packet: Box<Packet>) {
             header.message.reads_extensions = true;
             write_packet(header, &packet.body)
         }
-        None => write_light(&packet.body).expect("the packet came under a light header"),
+        None => write_light_packet(&packet.body).expect("the packet came under a light header"),
     };
-    let mut reader = FrameReader::default();
+    let mut reader = PacketReader::default();
     reader.feed(&bytes);
     let again = reader.next(Limits { nodes: 1 << 16, payload: 1 << 20 });
     assert_eq!(again, Ok(Some(Arrival::Packet(packet))));
