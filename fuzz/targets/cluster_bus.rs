@@ -31,7 +31,7 @@ fn comes_back(mut packet: Box<Packet>) {
     }
     let bytes = match &mut packet.header {
         Some(header) => {
-            header.message.reads_extensions = true;
+            header.message.supports_extensions = true;
             write_packet(header, &packet.body)
         }
         None => write_light_packet(&packet.body).expect("the packet came under a light header"),
