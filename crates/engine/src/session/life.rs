@@ -169,7 +169,7 @@ pub enum EventEnd {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepEnd {
     /// Go on at once.
-    Readmission,
+    Again,
     /// Nothing to do until woken.
     Wait,
     /// The session is over.
@@ -364,7 +364,7 @@ pub fn live(body: &mut impl Body, cx: &mut TaskContext<'_>) -> Rest {
             None => step(body, cx, asked),
         };
         match turn {
-            StepEnd::Readmission => {}
+            StepEnd::Again => {}
             // The reply that messages had to wait for may have come meanwhile.
             StepEnd::Wait if demand(body.asked(), || body.sight()) == Some(Demand::Deliver) => {}
             StepEnd::Wait => return Rest::Waits,
@@ -429,7 +429,7 @@ fn heed(body: &mut impl Body, demand: Demand) -> StepEnd {
             body.deliver();
         }
     }
-    StepEnd::Readmission
+    StepEnd::Again
 }
 
 /// Looks at what its user may still do. A session that waits for what is not for it any more waits
@@ -465,7 +465,7 @@ fn step(body: &mut impl Body, cx: &mut TaskContext<'_>, asked: PendingSignals) -
     let sight = body.sight();
     if sight.has_ended_in_a_queue() {
         if body.take_served() {
-            return StepEnd::Readmission;
+            return StepEnd::Again;
         }
         if !body.withdraw() {
             return look_at_wait(body, cx, sight.wait);
@@ -478,14 +478,14 @@ fn step(body: &mut impl Body, cx: &mut TaskContext<'_>, asked: PendingSignals) -
         }
         Plan::Close => {
             body.close();
-            StepEnd::Readmission
+            StepEnd::Again
         }
         Plan::GiveUp => {
             body.give_up_wait();
-            StepEnd::Readmission
+            StepEnd::Again
         }
         Plan::GoOn { listens, does } => {
-            if listens && let turn @ (StepEnd::Readmission | StepEnd::End) = listen(body, cx) {
+            if listens && let turn @ (StepEnd::Again | StepEnd::End) = listen(body, cx) {
                 return turn;
             }
             match does {
@@ -539,7 +539,7 @@ fn listen(body: &mut impl Body, cx: &mut TaskContext<'_>) -> StepEnd {
         match body.hear(cx) {
             Heard::Nothing => return StepEnd::Wait,
             Heard::Bytes => {}
-            Heard::End => return StepEnd::Readmission,
+            Heard::End => return StepEnd::Again,
             Heard::Gone => return StepEnd::End,
         }
     }
@@ -550,16 +550,16 @@ fn listen(body: &mut impl Body, cx: &mut TaskContext<'_>) -> StepEnd {
 /// Looks whether the wait is over, and ends it if so.
 fn look_at_wait(body: &mut impl Body, cx: &mut TaskContext<'_>, wait: Wait) -> StepEnd {
     let turn = match wait {
-        Wait::Nothing => StepEnd::Readmission,
+        Wait::Nothing => StepEnd::Again,
         Wait::Locks if body.has_locks(cx) => body.resume(cx, Resumption::Granted),
         Wait::Locks if body.has_lost_purpose(cx) => {
             body.give_up_wait();
-            StepEnd::Readmission
+            StepEnd::Again
         }
         Wait::Locks if body.has_lost_patience(cx) => body.resume(cx, Resumption::Busy),
         Wait::Result | Wait::Return => body.take_result(cx),
         // The request is executed like one that has just come.
-        Wait::Leave | Wait::Room if body.has_leave(cx) => StepEnd::Readmission,
+        Wait::Leave | Wait::Room if body.has_leave(cx) => StepEnd::Again,
         Wait::Locks | Wait::Leave | Wait::Room => StepEnd::Wait,
         Wait::Event => look_at_event(body, cx),
     };
@@ -569,7 +569,7 @@ fn look_at_wait(body: &mut impl Body, cx: &mut TaskContext<'_>, wait: Wait) -> S
 
 fn look_at_event(body: &mut impl Body, cx: &mut TaskContext<'_>) -> StepEnd {
     if body.take_served() || body.take_safety(cx) {
-        return StepEnd::Readmission;
+        return StepEnd::Again;
     }
     let end = match body.unblocked() {
         Some(with_error) => Some(EventEnd::Unblocked { with_error }),
@@ -579,7 +579,7 @@ fn look_at_event(body: &mut impl Body, cx: &mut TaskContext<'_>) -> StepEnd {
     match end {
         Some(end) => {
             body.end_event(end);
-            StepEnd::Readmission
+            StepEnd::Again
         }
         None => body.look_again(cx),
     }

@@ -16,7 +16,7 @@ use crate::refusal::Refusal;
 use crate::tx::{Lifetime, Tx, TxOptions};
 use crate::walk::Walk;
 
-const USAGE_ACCOUNTING: usize = 12;
+const ACCOUNTS: usize = 12;
 const DEPOSIT: i64 = 1000;
 const THREADS: usize = 6;
 const TURNS: usize = 4000;
@@ -104,7 +104,7 @@ fn plan(keyspace: &'static Keyspace, keys: &[Vec<u8>]) -> Acquisition {
 fn transfer(keyspace: &'static Keyspace, lane: usize, random: &mut Random) {
     let count = 2 + random.below(3) as usize;
     let keys: Vec<_> =
-        (0..count).map(|_| account(random.below(USAGE_ACCOUNTING as u64) as usize)).collect();
+        (0..count).map(|_| account(random.below(ACCOUNTS as u64) as usize)).collect();
     let amount = random.below(20) as i64;
     transact(keyspace, lane, plan(keyspace, &keys), |tx| {
         for pair in keys.windows(2) {
@@ -118,8 +118,7 @@ fn transfer(keyspace: &'static Keyspace, lane: usize, random: &mut Random) {
 
 /// A transfer that declares one account and meets the others on its way, in any order.
 fn transfer_reaching(keyspace: &'static Keyspace, lane: usize, random: &mut Random) -> usize {
-    let keys: Vec<_> =
-        (0..3).map(|_| account(random.below(USAGE_ACCOUNTING as u64) as usize)).collect();
+    let keys: Vec<_> = (0..3).map(|_| account(random.below(ACCOUNTS as u64) as usize)).collect();
     let amount = random.below(20) as i64;
     let options = TxOptions { undoable: true, ..OPTIONS };
     let mut reached = 0;
@@ -145,14 +144,14 @@ fn transfer_reaching(keyspace: &'static Keyspace, lane: usize, random: &mut Rand
 }
 
 fn open_accounts(keyspace: &'static Keyspace) {
-    for number in 0..USAGE_ACCOUNTING {
+    for number in 0..ACCOUNTS {
         let key = account(number);
         set(&mut on(keyspace, &[&key]), &key, DEPOSIT.to_string().as_bytes());
     }
 }
 
 fn sum(tx: &Tx) -> i64 {
-    (0..USAGE_ACCOUNTING).map(|number| balance(tx, &account(number))).sum()
+    (0..ACCOUNTS).map(|number| balance(tx, &account(number))).sum()
 }
 
 #[test]
@@ -174,7 +173,7 @@ fn transfers_that_take_locks_where_they_stand_keep_the_sum() {
     });
     assert!(reached > 0, "what is free is taken");
     let sum = transact(keyspace, 0, Acquisition::of_world(keyspace), |tx| sum(tx));
-    assert_eq!(sum, DEPOSIT * USAGE_ACCOUNTING as i64);
+    assert_eq!(sum, DEPOSIT * ACCOUNTS as i64);
     audit(keyspace);
 }
 
@@ -182,7 +181,7 @@ fn transfers_that_take_locks_where_they_stand_keep_the_sum() {
 fn transfers_keep_the_sum() {
     let keyspace = keyspace();
     open_accounts(keyspace);
-    let total = DEPOSIT * USAGE_ACCOUNTING as i64;
+    let total = DEPOSIT * ACCOUNTS as i64;
     thread::scope(|scope| {
         for lane in 0..THREADS {
             scope.spawn(move || {
@@ -197,7 +196,7 @@ fn transfers_keep_the_sum() {
                             });
                         }
                         66 => {
-                            let all: Vec<_> = (0..USAGE_ACCOUNTING).map(account).collect();
+                            let all: Vec<_> = (0..ACCOUNTS).map(account).collect();
                             let sum = transact(keyspace, lane, plan(keyspace, &all), |tx| sum(tx));
                             assert_eq!(sum, total);
                         }
@@ -210,7 +209,7 @@ fn transfers_keep_the_sum() {
         }
     });
     audit(keyspace);
-    assert_eq!(keyspace.len(0), USAGE_ACCOUNTING);
+    assert_eq!(keyspace.len(0), ACCOUNTS);
 }
 
 #[test]
@@ -238,7 +237,7 @@ fn a_walk_sees_transfers_whole_or_not_at_all() {
                 .into_iter()
                 .map(|(.., value)| String::from_utf8(value).unwrap().parse().unwrap())
                 .collect();
-            let expected = (USAGE_ACCOUNTING, USAGE_ACCOUNTING as i64 * DEPOSIT);
+            let expected = (ACCOUNTS, ACCOUNTS as i64 * DEPOSIT);
             assert_eq!((balances.len(), balances.iter().sum()), expected);
         }
         stop.store(true, Ordering::Relaxed);

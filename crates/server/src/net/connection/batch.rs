@@ -144,7 +144,7 @@ impl Connection {
         // What is there counts before any of it is executed.
         self.note_batch();
         if self.session.client.is_asked(Signal::Kill) {
-            return StepEnd::Readmission;
+            return StepEnd::Again;
         }
         self.worker.start_batch();
         let end = self.run_input(None);
@@ -244,10 +244,10 @@ impl Connection {
                 self.line_up(cx);
                 StepEnd::Wait
             }
-            End::Drained | End::Waits => StepEnd::Readmission,
+            End::Drained | End::Waits => StepEnd::Again,
             End::Closing => {
                 self.session.close();
-                StepEnd::Readmission
+                StepEnd::Again
             }
             End::Yielded => {
                 if !self.gathers()

@@ -45,6 +45,6 @@ impl Connection {
             StepOutcome::Done => {}
         }
         self.pass_on_result(steps.done);
-        StepEnd::Readmission
+        StepEnd::Again
     }
 }

@@ -64,7 +64,7 @@ impl Waits for Connection {
     }
 
     fn resume(&mut self, cx: &mut TaskContext<'_>, with: Resumption) -> StepEnd {
-        let Suspension::Locks(parked) = self.take_suspension() else { return StepEnd::Readmission };
+        let Suspension::Locks(parked) = self.take_suspension() else { return StepEnd::Again };
         engine::runtime::counters::add(&self.worker.counters.waits, 1);
         let Parked { acquisition, mut round, began_us, .. } = *parked;
         round.began_us = Some(began_us);
@@ -205,7 +205,7 @@ impl Waits for Connection {
 
     fn look_again(&mut self, cx: &mut TaskContext<'_>) -> StepEnd {
         let Suspension::Blocked(blocked) = &mut self.suspension else {
-            return StepEnd::Readmission;
+            return StepEnd::Again;
         };
         let Some(place) = &blocked.place else { return StepEnd::Wait };
         let keyspace = self.worker.server.keyspace;
@@ -232,7 +232,7 @@ impl Waits for Connection {
         if let Err(wider) = place.recheck(&self.worker, acquisition, round) {
             blocked.recheck = Recheck::Underway(wider, round + 1);
         }
-        StepEnd::Readmission
+        StepEnd::Again
     }
 
     fn give_up_wait(&mut self) {
@@ -355,11 +355,11 @@ impl Connection {
                     // The slot may have left between the locks and now.
                     self.session.client.ask(Signal::Review);
                 }
-                StepEnd::Readmission
+                StepEnd::Again
             }
             Poll::Ready(Ok(OffloadResult { then: AfterOffload::PutOff, ran, .. })) => {
                 self.stand_first(ran.args.as_args());
-                StepEnd::Readmission
+                StepEnd::Again
             }
             Poll::Ready(Ok(OffloadResult {
                 then: AfterOffload::GoesOn(offloaded), ran, ..
@@ -369,7 +369,7 @@ impl Connection {
                     Resumed::Over(done) => return self.take_result(cx, *done, suspension),
                     Resumed::Away(suspension) => self.suspension = suspension,
                 }
-                StepEnd::Readmission
+                StepEnd::Again
             }
             Poll::Ready(Ok(done)) => self.take_result(cx, done, suspension),
         }
@@ -386,7 +386,7 @@ impl Connection {
         if program.is_none_or(|it| it.book_next(&self.worker, &mut self.session)) {
             engine::runtime::counters::add(&self.worker.counters.elsewhere, 1);
             self.pass_on_result(done);
-            return StepEnd::Readmission;
+            return StepEnd::Again;
         }
         // The rest is booked behind the worker's other sessions.
         let (sender, receiver) = oneshot::channel();
@@ -413,7 +413,7 @@ impl Connection {
         let Departures { began_us, mut done, .. } = *departures;
         done.ran.micros = u64::try_from(now_us - began_us).unwrap_or(0);
         self.pass_on_result(done);
-        StepEnd::Readmission
+        StepEnd::Again
     }
 
     /// Passes on what came of a command that did not run here.

@@ -142,7 +142,7 @@ impl Connection {
     /// not wait.
     pub(super) fn hear_end(&mut self) -> StepEnd {
         self.has_ended = true;
-        StepEnd::Readmission
+        StepEnd::Again
     }
 
     /// Drops the bytes that are executed.

@@ -385,13 +385,13 @@ impl Body for Model {
                     Heard::Bytes => {}
                     Heard::Nothing if done == 0 => return StepEnd::Wait,
                     // What was replied leaves.
-                    Heard::Nothing => return StepEnd::Readmission,
-                    Heard::End => return StepEnd::Readmission,
+                    Heard::Nothing => return StepEnd::Again,
+                    Heard::End => return StepEnd::Again,
                     Heard::Gone => return StepEnd::End,
                 }
             }
             if !self.execute_first(None) || self.outgoing().is_much() {
-                return StepEnd::Readmission;
+                return StepEnd::Again;
             }
         }
         cx.waker().wake_by_ref();
@@ -449,14 +449,14 @@ impl Waits for Model {
                 self.append(What::Busy(kind), 30, 0);
             }
         }
-        StepEnd::Readmission
+        StepEnd::Again
     }
 
     fn take_result(&mut self, cx: &mut Context<'_>) -> StepEnd {
         let (SimulatedWait::Result(kind, slot) | SimulatedWait::Return(kind, slot, _)) =
             &self.suspension
         else {
-            return StepEnd::Readmission;
+            return StepEnd::Again;
         };
         if !slot.borrow().is_done {
             slot.borrow_mut().waker = Some(cx.waker().clone());
@@ -471,13 +471,13 @@ impl Waits for Model {
             if returns > 0 {
                 let slot = world.begin_job(key, steps, true);
                 self.suspension = SimulatedWait::Return(kind, slot, returns - 1);
-                return StepEnd::Readmission;
+                return StepEnd::Again;
             }
             world.underway -= 1;
             world.unlock(key);
         }
         self.append(What::Reply(kind), 2000, 0);
-        StepEnd::Readmission
+        StepEnd::Again
     }
 
     fn has_leave(&mut self, cx: &mut Context<'_>) -> bool {
@@ -570,7 +570,7 @@ impl Waits for Model {
         }
         *is_roused = false;
         world.serve(*key);
-        StepEnd::Readmission
+        StepEnd::Again
     }
 
     fn give_up_wait(&mut self) {
