@@ -206,6 +206,9 @@ const LINES: &[&str] = &[
     "XREADGROUP GROUP g d CLAIM 0 STREAMS x >",
     "SADDEX set 10000000 d",
     "EXPIREMEMBER set a 10000000",
+    "EXPIREMEMBER h f 10000000",
+    "PEXPIREMEMBERAT h f 4102444800000",
+    "FIELDEXPIRE h 10000000 f g",
     "ARSET array 1 v",
     "EVAL \"redis.call('XTRIM', KEYS[1], 'MAXLEN', 1, 'DELREF') \
      return redis.call('BITOP', 'ONE', KEYS[2], KEYS[3])\" 3 x o s",

@@ -87,6 +87,10 @@ impl Timed for Hash {
     fn remove(&mut self, field: &[u8]) {
         self.remove(field);
     }
+
+    fn deadline_words<'a>(key: &'a [u8], field: &'a [u8], at: &'a [u8]) -> Vec<&'a [u8]> {
+        vec![b"HPEXPIREAT", key, at, b"FIELDS", b"1", field]
+    }
 }
 
 /// Refuses a number of fields that is none.

@@ -200,7 +200,7 @@ fn give_in<C: Timed>(
     for (member, given) in members.iter().zip(&given) {
         match given {
             DeadlineEffect::NoSuchMember => continue,
-            DeadlineEffect::Deadline => effects.instead(&[b"PEXPIREMEMBERAT", key, member, at]),
+            DeadlineEffect::Deadline => effects.instead(&C::deadline_words(key, member, at)),
             DeadlineEffect::Removal => effects.instead(&[C::REMOVE.as_bytes(), key, member]),
         }
         effects.add_changes(1);

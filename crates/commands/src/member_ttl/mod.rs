@@ -56,4 +56,8 @@ pub(crate) trait Timed: Expiring {
     }
     /// Takes a member out.
     fn remove(&mut self, member: &[u8]);
+    /// The words by which the journal gives a member a deadline; those that most servers know.
+    fn deadline_words<'a>(key: &'a [u8], member: &'a [u8], at: &'a [u8]) -> Vec<&'a [u8]> {
+        vec![b"PEXPIREMEMBERAT", key, member, at]
+    }
 }

@@ -71,7 +71,7 @@ fn fields_of_hashes_get_a_deadline() {
     let mut session = Session::new();
     session.call("HSET h a 1 b 2");
     assert_eq!(session.call("EXPIREMEMBER h a 10"), ":1");
-    assert_eq!(session.journal(), [format!("PEXPIREMEMBERAT h a {}", START + 10_000)]);
+    assert_eq!(session.journal(), [format!("HPEXPIREAT h {} FIELDS 1 a", START + 10_000)]);
     assert_eq!(session.events(), ["hexpire h"]);
     session.check(
         "FIELDTTL h a\nHTTL h FIELDS 1 a\nFIELDTTL h b\nFIELDTTL h x",

@@ -62,10 +62,13 @@ impl HeldLocks {
 
 impl Drop for HeldLocks {
     fn drop(&mut self) {
-        let held = (0..PARTITIONS as PartitionIndex).filter(|&index| self.has(index));
-        held.for_each(|index| {
-            self.keyspace.partition(index).word.release(self.keyspace.lot(), index);
-        });
+        for (word, mut marks) in (0..).zip(*self.marks) {
+            while marks != 0 {
+                let index = word * 64 + marks.trailing_zeros() as PartitionIndex;
+                self.keyspace.partition(index).word.release(self.keyspace.lot(), index);
+                marks &= marks - 1;
+            }
+        }
         let micros = self.keyspace.clock().monotonic_us() - self.since_us;
         self.keyspace.stall_stats().note_hold(u64::try_from(micros).unwrap_or(0));
     }
@@ -77,4 +80,42 @@ fn word_of(index: PartitionIndex) -> usize {
 
 fn bit_of(index: PartitionIndex) -> u64 {
     1 << (index % 64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::HeldLocks;
+    use crate::keyspace::{Keyspace, PARTITIONS};
+    use crate::lock::acquisition::{Acquisition, PartitionSet};
+    use crate::lock::partition::PartitionIndex;
+    use crate::options::Options;
+
+    fn set(partitions: &[PartitionIndex]) -> PartitionSet {
+        partitions.iter().copied().collect()
+    }
+
+    #[test]
+    fn locks_are_held_until_all_is_over_whatever_is_lent_meanwhile() {
+        let keyspace = Keyspace::leak(Options::new());
+        let last = PARTITIONS as PartitionIndex - 1;
+        let taken = |index| !Acquisition::of_partitions(keyspace, set(&[index])).attempt();
+        let mut grant = Acquisition::of_partitions(keyspace, set(&[0, 1, 63, 64, last]));
+        assert!(grant.attempt());
+        let mut parts = HeldLocks::split(grant, 2, |index| usize::from(index % 2));
+        let (mut odd, mut even) = (parts.pop().unwrap(), parts.pop().unwrap());
+        assert!(even.lend(&set(&[1])).is_none() && even.lend(&set(&[0, 2])).is_none());
+        for _ in 0..2 {
+            let lent = even.lend(&set(&[0, 64])).unwrap();
+            assert!(lent.is_complete() && taken(0) && taken(64));
+            assert!(even.lend(&set(&[0])).is_none(), "it is lent");
+            even.take_back(lent);
+        }
+        // What is lent and not taken back goes with what was lent.
+        drop(odd.lend(&set(&[63])).unwrap());
+        assert!(!taken(63) && [0, 1, 64, last].into_iter().all(taken));
+        drop(even);
+        assert!(!taken(0) && !taken(64) && taken(1) && taken(last));
+        drop(odd);
+        assert!(![0, 1, 63, 64, last].into_iter().any(taken));
+    }
 }

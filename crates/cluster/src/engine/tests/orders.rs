@@ -144,6 +144,33 @@ fn slots_that_were_granted_go_over_whatever_the_epochs_are() {
     }
 }
 
+/// Slots that come and go back at once are their first owner's again, before what that said of them
+/// while they were away is known to all.
+#[test]
+fn slots_that_go_back_at_once_go_back() {
+    for seed in 0..20 {
+        let mut world = World::new(Random::from_seed(300 + seed), 3, 0, false);
+        world.run_for(4000);
+        let (one, other) = (world.id(0), world.id(1));
+        let slots: SlotSet = world.cluster(0).my_slots().iter().take(3).collect();
+        let handover = |world: &mut World, (from, source), (to, target)| {
+            world.order(from, &AdminCommand::Grant { slots: slots.clone(), to: target });
+            world.order(to, &AdminCommand::Claim { slots: slots.clone(), from: source });
+        };
+        handover(&mut world, (0, one), (1, other));
+        while slots.iter().any(|slot| world.cluster(0).owner(slot) != Some(other)) {
+            world.run_for(1);
+        }
+        handover(&mut world, (1, other), (0, one));
+        // Long before the words of the first handover are out of date.
+        world.run_for(500);
+        for machine in 0..3 {
+            let cluster = world.cluster(machine);
+            assert!(slots.iter().all(|slot| cluster.owner(slot) == Some(one)), "{seed} {machine}");
+        }
+    }
+}
+
 #[test]
 fn slots_that_were_granted_and_not_claimed_stay() {
     let mut world = World::new(Random::from_seed(19), 3, 0, false);
