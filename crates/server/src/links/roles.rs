@@ -223,7 +223,7 @@ fn is_applier_kept(server: &Network) -> bool {
 }
 
 /// The primary that the configuration names.
-fn configured(server: &Network) -> Option<PrimaryAddress> {
+pub(super) fn configured(server: &Network) -> Option<PrimaryAddress> {
     let (host, port) = server.config.primary()?;
     Some(PrimaryAddress { host: String::from_utf8_lossy(&host).into_owned(), port })
 }
