@@ -9,15 +9,15 @@ use crate::keyspace::{Keyspace, PARTITIONS};
 use crate::lock::partition::PartitionIndex;
 
 /// The marks of all partitions.
-pub struct BroughtPartitions(Box<[AtomicU32]>);
+pub struct ImportingPartitions(Box<[AtomicU32]>);
 
-impl Default for BroughtPartitions {
+impl Default for ImportingPartitions {
     fn default() -> Self {
         Self((0..PARTITIONS).map(|_| AtomicU32::new(0)).collect())
     }
 }
 
-impl BroughtPartitions {
+impl ImportingPartitions {
     /// Marks a partition once more.
     pub fn mark(&self, partition: PartitionIndex) {
         self.0[usize::from(partition)].fetch_add(1, Ordering::Relaxed);
@@ -40,7 +40,7 @@ impl Keyspace {
     /// The partitions whose keys another server brings: what is over there stays until that says
     /// that it goes, absent though it is for clients.
     #[must_use]
-    pub fn brought(&self) -> &BroughtPartitions {
-        &self.brought
+    pub fn importing(&self) -> &ImportingPartitions {
+        &self.importing
     }
 }
