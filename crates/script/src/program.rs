@@ -207,7 +207,7 @@ impl Program {
     }
 
     /// What it can see.
-    pub(crate) fn sight(&self) -> VisibleLists {
+    pub(crate) fn visible_lists(&self) -> VisibleLists {
         self.sight
     }
 

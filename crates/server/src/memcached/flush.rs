@@ -33,7 +33,7 @@ impl RequestContext<'_> {
         let flush_at = &server.memcached.flush_at;
         if let Deadline::At(moment) = expiry.deadline(self.lane.now_ms()) {
             flush_at.store(moment, Ordering::Relaxed);
-            return self.say(Response::Ok);
+            return self.respond(Response::Ok);
         }
         flush_at.store(0, Ordering::Relaxed);
         let subject = self.session.acl_subject_from_now(server);

@@ -92,12 +92,12 @@ fn shut_down(
     // Where it succeeds, the end of the connection is the answer.
     if how.nosave {
         return Ok(Next::offload(move |_, _, _| {
-            server.shutdown.carry_out(server, how).map_err(|_| FAILED)
+            server.shutdown.execute(server, how).map_err(|_| FAILED)
         }));
     }
     Ok(Next::offload_with_locks(move |_, _, _| {
         outlast_scripts(server)?;
-        server.shutdown.carry_out(server, how).map_err(|_| FAILED)
+        server.shutdown.execute(server, how).map_err(|_| FAILED)
     }))
 }
 
