@@ -18,6 +18,7 @@ use crate::admission::gates::{self, Verdict};
 use crate::admission::redirection::{OpenSlotKeys, RoutedRequest};
 use crate::commit::accounting::{charge, charge_step};
 use crate::commit::handler::{Outcome, Work};
+use crate::commit::served_request::ServedRequest;
 use crate::execute::offload::ControlCall;
 use crate::lane::Lane;
 use crate::limits::budget;
@@ -40,7 +41,6 @@ mod lookup;
 mod offload_start;
 mod queue;
 mod rejection;
-mod served;
 mod unit;
 
 pub use foreign::{ForeignBody, ForeignRequest};
@@ -52,7 +52,6 @@ pub use offload_start::{InputHandover, looks_heavy};
 pub use queue::queue_together;
 pub(crate) use rejection::refuse;
 use rejection::reject;
-pub(crate) use served::ServedRequest;
 
 /// Where requests are run: what runs them, at which lane, and what of their session's input may
 /// leave with them.
@@ -146,7 +145,7 @@ pub fn execute(
         import: None,
         out,
     };
-    let mut step = crash::serving(&served, || match entry.run {
+    let mut step = served.serve(|| match entry.run {
         Run::Data(handler) if entry.spec.flags.has(Flags::USES_FIELDSET) => {
             request.run_import(handler, grant)
         }

@@ -13,11 +13,11 @@ use keyspace::{Acquisition, LocatedKeys, Location, PartitionSet, Refusal, Tx};
 use proto::{Args, Output, OwnedArgs};
 use smallvec::SmallVec;
 
-use super::ServedRequest;
 use super::locks::{self, Granted, PREFETCHED_MAX};
 use crate::admission::gates::{self, Verdict};
-use crate::commit::accounting::{book_in_words, charge_step};
+use crate::commit::accounting::{account_in_words, charge_step};
 use crate::commit::handler::{self, CommandBody, Outcome};
+use crate::commit::served_request::ServedRequest;
 use crate::lane::Lane;
 use crate::limits::slot_map::{SlotMap, SlotQuery, TRYAGAIN};
 use crate::runtime::failpoint;
@@ -100,8 +100,10 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
         let length = self.out.len();
         match self.enter(None) {
             Ok(_) => {
+                let (served, role) = (self.served(), self.entry.spec.role);
                 let (session, out) = (&mut *self.session, &mut *self.out);
-                let step = failpoint::beside(self.entry.spec.role, || work(session, out));
+                let run = || failpoint::beside(role, || work(session, out));
+                let step = served.serve(run);
                 self.charge(step, length)
             }
             Err(step) => step,
@@ -245,12 +247,11 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
             }
             tx.set_located(std::mem::take(located));
         }
+        let served = self.served();
         let mut body = Unhurried(&mut *self.body);
         let (args, out) = (Args::default(), &mut *self.out);
-        let client = Some(self.session.client.id);
-        let served = ServedRequest { server, client, entry: self.entry, args };
         let run = || handler::run(server, &lane.wakes, &mut tx, args, out, &mut body);
-        let succeeded = match crash::serving(&served, run) {
+        let succeeded = match served.serve(run) {
             Outcome::Replied(seen) => {
                 self.session.note_reply(self.entry, seen);
                 true
@@ -268,12 +269,19 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
         Ok(succeeded)
     }
 
+    /// The request as a crash report tells of it: its words are the front's.
+    #[inline]
+    fn served(&self) -> ServedRequest<'static> {
+        let (server, client) = (self.lane.shared, Some(self.session.client.id));
+        ServedRequest { server, client, entry: self.entry, args: Args::default() }
+    }
+
     #[inline]
     fn charge(&mut self, mut step: Step, length: usize) -> Step {
         let (lane, session, body) = (self.lane, &*self.session, &*self.body);
         let (entry, out, words) = (self.entry, &*self.out, || body.words());
         charge_step(lane, session, &mut step, || {
-            book_in_words(lane, session, entry, body.extent(), words, out, length);
+            account_in_words(lane, session, entry, body.extent(), words, out, length);
         });
         step
     }

@@ -19,11 +19,12 @@ use smallvec::SmallVec;
 
 use super::offload_start::is_long;
 use super::unit::conclude;
-use super::{Executor, ServedRequest, looks_heavy};
+use super::{Executor, looks_heavy};
 use crate::admission::gates;
 use crate::admission::redirection::slot_access;
 use crate::commit::accounting::charge;
 use crate::commit::handler::{Outcome, Work};
+use crate::commit::served_request::ServedRequest;
 use crate::lane::Lane;
 use crate::limits::budget;
 use crate::reclaim::evict;
@@ -157,7 +158,7 @@ impl<'a> LockBatch<'a> {
         let work = Work { server: lane.shared, entry, handler, resp: session.resp, reader: None };
         let client = Some(session.client.id);
         let served = ServedRequest { server: lane.shared, client, entry, args };
-        match crash::serving(&served, || work.run(tx, args, out, &lane.wakes)) {
+        match served.serve(|| work.run(tx, args, out, &lane.wakes)) {
             Outcome::Replied(seen) => session.note_reply(entry, seen),
             Outcome::Failed(seen) => {
                 session.note_seen(seen);
@@ -191,7 +192,7 @@ impl<'a> LockBatch<'a> {
         let served = ServedRequest { server: lane.shared, client, entry, args };
         let mut place = RunsOn::Worker(lane, session);
         let run = || unit.run_and_commit(&mut *program, args, &mut place, out);
-        let Ok(seen) = crash::serving(&served, run) else {
+        let Ok(seen) = served.serve(run) else {
             out.truncate(mark);
             unit.roll_back();
             program.note_undone();

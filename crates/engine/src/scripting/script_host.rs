@@ -18,7 +18,7 @@ use super::accounting::Accounting;
 use crate::admission::quota;
 use crate::admission::redirection::{self, CalledSlots};
 use crate::limits::scripts::running::{RunningCall, RunningHandle};
-use crate::observe::command_log::Execution;
+use crate::observe::execution::Execution;
 use crate::observe::stats;
 use crate::runtime::failpoint;
 use crate::session::patience::busy_since_us;
@@ -211,13 +211,8 @@ impl Host for ScriptHost<'_> {
         let began = clock.since(self.moment);
         let failed = self.execute(entry, args, resp, reply)?;
         let micros = u64::try_from(clock.since(self.moment) - began).unwrap_or(0);
-        self.accounting.enter(entry, micros, failed);
-        let reply_bytes = reply.len() as u64;
-        if self.server.observed.command_log.is_remarkable(args.extent(), micros, reply_bytes) {
-            let time_s = clock.now_ms() / 1000;
-            let cost = Execution { client: None, time_s, entry, args, micros, reply_bytes };
-            self.accounting.remember(self.server, cost);
-        }
+        let execution = Execution { entry, args, micros, reply_bytes: reply.len() as u64 };
+        self.accounting.note(self.server, execution, failed);
         if self.server.pushes.monitors.any() {
             // As the others, in the database that it left the script in.
             self.accounting.show(self.server, self.unit.tx.database(), entry, args);

@@ -23,6 +23,7 @@ use crate::lane::Lane;
 use crate::limits::loading::LOADING;
 use crate::limits::quotas::DatabasesOverQuota;
 use crate::limits::slot_map::SlotAccess;
+use crate::observe::execution::Execution;
 use crate::session::fieldsets::{Fieldsets, is_long, with_fields};
 use crate::session::multi::{MultiQueue, Queued, Watching};
 use crate::session::{Accounted, AclSubject, LockSet, Request, Session, aborted};
@@ -328,7 +329,7 @@ impl Exec {
                     server.feed_monitors_unbegun(&lane.wakes, client, database, entry, args);
                 }
             }
-            accounting::account(lane, session, entry, args, micros, reply_bytes);
+            accounting::account(lane, session, Execution { entry, args, micros, reply_bytes });
             accounting::feed_monitors(lane, session, database, entry, args);
             if failed {
                 lane.shared.observed.stats.failed(lane.number, entry.id);

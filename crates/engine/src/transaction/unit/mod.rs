@@ -42,7 +42,7 @@ use crate::commit::publish;
 use crate::limits::slot_map::SlotAccess;
 use crate::observe::pubsub::Publication;
 use crate::observe::stats;
-use crate::observe::tracking::UnitRead;
+use crate::observe::tracking::{self, UnitRead};
 use crate::session::AclSubject;
 use crate::session::{Accounted, LockSet};
 use crate::session::{Session, Stepwise};
@@ -351,9 +351,7 @@ impl Unit {
         };
         crate::runtime::failpoint::strike_behind();
         self.finish_command(args);
-        if let Some(reader) = self.reader
-            && entry.spec.flags.has(Flags::READONLY)
-        {
+        if let Some(reader) = tracking::reader_of(self.reader, entry) {
             self.readings.push(UnitRead::new(reader, &mut self.tx, entry.spec, args));
         }
         Ok(failed)
