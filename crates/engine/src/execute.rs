@@ -111,7 +111,7 @@ pub fn execute(
     };
     session.client.live.last_command.store(entry.id as u32, Ordering::Relaxed);
     let room = || budget::room_for(entry.spec.flags, args);
-    let admit = || gates::admit(lane, session, entry, args);
+    let admit = || gates::admit(lane, session, entry, args, || located.known());
     let (verdict, grant) = locks::enter(lane, grant, room, admit);
     match verdict {
         Verdict::Admitted => {}
@@ -243,10 +243,16 @@ impl CommandExecution<'_> {
         }
     }
 
+    /// Where its keys belong, as far as they were located before.
+    fn known(&self) -> &[Location] {
+        if self.several.is_empty() { self.location.as_slice() } else { self.several }
+    }
+
     fn open_keys(&self) -> Option<OpenSlotKeys> {
         let Self { lane, entry, args, .. } = *self;
         let (session, flags) = (&*self.session, gates::effective_flags(self.session, entry));
-        let request = RoutedRequest { server: lane.shared, session, entry, args, flags };
+        let (server, known) = (lane.shared, self.known());
+        let request = RoutedRequest { server, session, entry, args, known, flags };
         request.open_keys(&lane.routes())
     }
 
@@ -304,7 +310,7 @@ impl CommandExecution<'_> {
     /// Takes the locks of a plan if all are there at once.
     #[inline]
     fn acquire(&self, acquisition: &mut Acquisition) -> bool {
-        let flags = || gates::effective_flags(self.session, self.entry);
+        let flags = || gates::flag_set(self.session, self.entry);
         locks::acquire(self.lane, flags, acquisition)
     }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use commands::Flags;
 use config::settings::PREFETCH_BATCH_MAX_SIZE;
-use keyspace::{Acquisition, LocatedKeys, Location, PartitionSet, Refusal, Tx};
+use keyspace::{Acquisition, LocatedKeys, Location, PartitionIndex, PartitionSet, Refusal, Tx};
 use proto::{Args, Output, OwnedArgs};
 use smallvec::SmallVec;
 
@@ -25,6 +25,7 @@ use crate::session::{
     Grant, RequestAttempt, Session, Step, Steps, Stepwise, Suspension, tx_options,
 };
 use crate::table::command_table::CommandEntry;
+use crate::table::flag_set::FlagSet;
 
 /// What a front says of its request, beside what that does.
 pub trait ForeignBody: CommandBody {
@@ -161,14 +162,19 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
     /// a client of another front cannot be sent on for one of them.
     #[cold]
     fn refuse_route(&self, routes: &SlotMap) -> Option<Refusal> {
-        let (writes, mut refusal) = (self.entry.spec.flags.has(Flags::WRITE), None);
-        self.body.visit_keys(|key, _| {
-            let slot = self.lane.shared.keyspace.locate(key).partition();
+        let writes = self.entry.spec.flags.has(Flags::WRITE);
+        let refuse = |slot: PartitionIndex| {
             let query = SlotQuery { slot, writes, ..SlotQuery::default() };
-            refusal = refusal
-                .take()
-                .or_else(|| routes.refuse(query))
-                .or_else(|| routes.open.contains_key(&slot).then_some(TRYAGAIN));
+            let is_open = || routes.open.contains_key(&slot).then_some(TRYAGAIN);
+            routes.refuse(query).or_else(is_open)
+        };
+        if let Some((_, location)) = self.body.only_key() {
+            return refuse(location.partition());
+        }
+        let mut refusal = None;
+        self.body.visit_keys(|key, _| {
+            let slot = || self.lane.shared.keyspace.locate(key).partition();
+            refusal = refusal.take().or_else(|| refuse(slot()));
         });
         refusal
     }
@@ -203,7 +209,7 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
                     }
                 };
                 let mut acquisition = Acquisition::of_partitions(keyspace, partitions);
-                if !locks::acquire(lane, || entry.spec.flags, &mut acquisition) {
+                if !locks::acquire(lane, || FlagSet::of(entry.spec.flags), &mut acquisition) {
                     return locks::park(lane, acquisition, round);
                 }
                 (acquisition, round)

@@ -10,9 +10,9 @@
 //! batch; locks that are not all free at once are not waited for; a script that turns out to need
 //! more than it is given here has done nothing, and goes alone.
 
+use std::slice;
 use std::sync::atomic::Ordering;
 
-use commands::Flags;
 use keyspace::{Acquisition, Location, Lsn, PartitionSet, Tx, TxOptions};
 use proto::{Args, Output};
 use smallvec::SmallVec;
@@ -31,6 +31,7 @@ use crate::reclaim::evict;
 use crate::session::Session;
 use crate::session::tx_options;
 use crate::table::command_table::{CommandEntry, Run};
+use crate::table::flag_set::FlagSet;
 use crate::transaction::engine::Engine;
 use crate::transaction::unit::{Program, ProgramRequest, RunsOn, Unit};
 
@@ -97,9 +98,15 @@ impl<'a> LockBatch<'a> {
         let (mut before, mut programs, mut admitted) = (None, Vec::new(), 0);
         for request in batched.iter() {
             let is_alike = request.entry.counts_keys == are_programs;
-            let BatchedRequest { args, entry, .. } = *request;
+            let BatchedRequest { args, entry, ref location } = *request;
             let before = before.replace(entry);
-            let is_admitted = gates::admits_batched(lane, session, before, entry, args);
+            let is_admitted = gates::admits_batched(
+                lane,
+                session,
+                before,
+                entry,
+                (args, slice::from_ref(location)),
+            );
             if !is_alike || !is_admitted || looks_heavy(args) || is_long(args) {
                 break;
             }
@@ -110,7 +117,10 @@ impl<'a> LockBatch<'a> {
             admitted += 1;
         }
         batched.truncate(admitted);
-        let flags = || batched.iter().fold(Flags::NONE, |all, it| all.and(it.entry.spec.flags));
+        let flags = || {
+            let each = batched.iter().map(|request| FlagSet::of(request.entry.spec.flags));
+            each.fold(FlagSet::EMPTY, FlagSet::and)
+        };
         if batched.len() < 2 || !lane.enter_past_gates(flags) {
             return None;
         }

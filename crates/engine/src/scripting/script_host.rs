@@ -24,6 +24,7 @@ use crate::runtime::failpoint;
 use crate::session::patience::busy_since_us;
 use crate::session::{AclSubject, Request};
 use crate::table::command_table::{CommandEntry, Run};
+use crate::table::flag_set::FlagSet;
 use crate::transaction::control_plane::write_time;
 use crate::transaction::control_plane::{ControlRequest, NOT_FROM_SCRIPT};
 use crate::transaction::engine::Engine;
@@ -300,7 +301,7 @@ impl ScriptHost<'_> {
         if is_denied || stays_outside {
             return Err(NOT_FROM_SCRIPT);
         }
-        if self.server.gates.replica_role.is_stale() && !flags.has(Flags::STALE) {
+        if self.server.gates.replica_role.refuses_stale(|| FlagSet::of(flags)) {
             return Err(STALE);
         }
         // What was accepted elsewhere is not asked for again.

@@ -48,6 +48,7 @@ use crate::session::{Accounted, LockSet};
 use crate::session::{Session, Stepwise};
 use crate::shared::{Shared, line_of, write_refusal};
 use crate::table::command_table::CommandEntry;
+use crate::table::flag_set::FlagSet;
 use crate::transaction::engine::Engine;
 
 /// A command that runs as a unit.
@@ -140,7 +141,7 @@ pub trait Program: Accounted {
     fn keep_rules(&mut self, _: &Arc<AclSubject>) {}
 
     /// What its commands do, and what they say that they do as this finds it, if they are queued.
-    fn flags(&self, _: FlagsOf<'_>) -> Option<(Flags, Flags)> {
+    fn flags(&self, _: FlagsOf<'_>) -> Option<(FlagSet, Flags)> {
         None
     }
 
