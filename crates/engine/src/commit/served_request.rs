@@ -1,7 +1,8 @@
 //! A request as a crash report tells of it.
 //!
-//! Invariants: whichever way a request runs, its handler or its program runs within `serve`; what a client sent is shown only where `hide-user-data-from-log` is off; the teller
-//! may be a signal handler, so nothing is allocated.
+//! Invariants: whichever way a request runs, its handler or its program runs within `serve`. What a
+//! client sent is shown only where `hide-user-data-from-log` is off; the teller may be a signal
+//! handler, so nothing is allocated.
 
 use std::fmt::Arguments;
 

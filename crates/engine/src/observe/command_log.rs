@@ -40,7 +40,7 @@ pub enum CommandLogType {
     LargeReply,
 }
 
-/// Who had a command run, and when.
+/// The client that had a command run, and the time.
 #[derive(Clone, Copy)]
 pub(crate) struct Caller<'a> {
     /// The client; none of a script's call or a primary's stream.
