@@ -237,6 +237,8 @@ macro_rules! flags {
         #[allow(missing_docs, reason = "the names are Redis' own, see COMMAND INFO")]
         impl Flags {
             pub const NONE: Self = Self(0);
+            /// Each of them.
+            pub const ALL: Self = Self(u32::MAX);
             $(pub const $name: Self = Self(1 << $bit);)*
 
             /// The names of the flags that are set and that COMMAND INFO prints, in its order.
@@ -303,6 +305,12 @@ impl Flags {
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
+    }
+
+    /// What is in both sets.
+    #[must_use]
+    pub const fn common(self, other: Self) -> Self {
+        Self(self.0 & other.0)
     }
 
     /// Whether all of `other` is set.

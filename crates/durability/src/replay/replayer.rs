@@ -11,6 +11,7 @@ use commands::errors::TRANSACTION_DISCARDED;
 use commands::{Role, errors};
 use config::AofLoadErrors;
 use config::settings::AOF_LOAD_ERRORS;
+use engine::commit::served_request::ServedRequest;
 use engine::execute::Resolved;
 use engine::limits::slot_map::SlotAccess;
 use engine::runtime::background::wait_for;
@@ -349,6 +350,11 @@ impl<'s> Replayer<'s> {
     }
 
     fn dispatch(&mut self, entry: &'static CommandEntry, args: Args<'_>) -> Result<(), Refusal> {
+        let served = ServedRequest { server: self.server, client: None, entry, args };
+        served.serve(|| self.run_entry(entry, args))
+    }
+
+    fn run_entry(&mut self, entry: &'static CommandEntry, args: Args<'_>) -> Result<(), Refusal> {
         match entry.run {
             Run::Data(handler) => {
                 let (unit, out) = (&mut self.unit, &mut self.out);

@@ -72,6 +72,15 @@ impl Located {
         &self.several
     }
 
+    /// Where the first of its keys belong, as far as that is known.
+    #[inline]
+    pub(crate) fn known(&self) -> &[Location] {
+        match &self.resolved {
+            Some(Resolved { location: Some(only), .. }) => std::slice::from_ref(only),
+            _ => &self.several,
+        }
+    }
+
     /// Where its keys belong if they are several, as far as that is known.
     #[inline]
     pub(crate) fn several(&self) -> &[Location] {

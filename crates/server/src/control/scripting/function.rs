@@ -17,6 +17,7 @@ use engine::scripting::library_changes::{Change, Policy};
 use engine::scripting::script_host::Loader;
 use engine::session::Request;
 use engine::session::patience::busy_since_us;
+use engine::table::flag_set::FlagSet;
 use keyspace::Refusal;
 use persist::functions;
 use proto::{Args, Reply};
@@ -274,7 +275,7 @@ const RESTORE: ControlCommand = Command {
 /// Whether a change may be made on this thread, where CLIENT PAUSE waits for it: within a unit,
 /// whose beginning was asked for by all gates, or inside a worker's turnstile.
 fn is_for_here(context: &Context<'_>) -> bool {
-    let is_inside = |lane: &Lane| lane.enter_past_gates(|| Flags::WRITE);
+    let is_inside = |lane: &Lane| lane.enter_past_gates(|| FlagSet::of(Flags::WRITE));
     context.unit.is_some() || context.lane().is_ok_and(is_inside)
 }
 
