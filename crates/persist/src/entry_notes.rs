@@ -52,7 +52,7 @@ impl<'a> EntryNote<'a> {
 
     /// What such a word says, if it is one.
     #[must_use]
-    pub fn parse(word: &'a [u8]) -> Option<Self> {
+    fn parse(word: &'a [u8]) -> Option<Self> {
         let at = word.iter().position(|byte| *byte == b'=')?;
         let (name, what) = (str::from_utf8(&word[..at]).ok()?, &word[at + 1..]);
         match name {
