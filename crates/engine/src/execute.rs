@@ -326,7 +326,9 @@ impl CommandExecution<'_> {
         let keyspace = self.lane.shared.keyspace;
         match self.entry.spec.plan {
             Plan::World => Acquisition::of_world(keyspace),
-            Plan::Visits => Acquisition::of_partitions(keyspace, PartitionSet::new()),
+            Plan::Visits | Plan::OfWords(_) => {
+                Acquisition::of_partitions(keyspace, PartitionSet::new())
+            }
             Plan::Keys => Acquisition::of_partitions(keyspace, partitions),
         }
     }
@@ -352,19 +354,14 @@ impl CommandExecution<'_> {
         }
         let keyspace = self.lane.shared.keyspace;
         let mut known = self.several.iter();
-        for spec in self.entry.spec.keys {
-            let visited = spec.visit(self.args, |index| {
-                let key = &self.args[index];
-                let location = keyspace.locate_unless_known(key, known.next());
-                keyspace.prefetch_locks(&[location]);
-                partitions.push(location.partition());
-                located.push(key, location);
-            });
-            if visited.is_err() {
-                return (PartitionSet::new(), LocatedKeys::default());
-            }
-        }
-        (partitions, located)
+        let visited = self.entry.spec.visit_keys(self.args, |index| {
+            let key = &self.args[index];
+            let location = keyspace.locate_unless_known(key, known.next());
+            keyspace.prefetch_locks(&[location]);
+            partitions.push(location.partition());
+            located.push(key, location);
+        });
+        if visited.is_ok() { (partitions, located) } else { Default::default() }
     }
 
     fn may_widen(&self) -> bool {
@@ -429,12 +426,8 @@ impl CommandExecution<'_> {
 #[cold]
 pub(crate) fn partitions_of(server: &Shared, entry: &CommandEntry, args: Args<'_>) -> PartitionSet {
     let mut partitions = PartitionSet::new();
-    for spec in entry.spec.keys {
-        let visit =
-            |index: usize| partitions.push(server.keyspace.locate(&args[index]).partition());
-        if spec.visit(args, visit).is_err() {
-            return PartitionSet::new();
-        }
-    }
-    partitions
+    let visited = entry.spec.visit_keys(args, |index| {
+        partitions.push(server.keyspace.locate(&args[index]).partition());
+    });
+    if visited.is_ok() { partitions } else { PartitionSet::new() }
 }

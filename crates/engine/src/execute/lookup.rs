@@ -57,17 +57,14 @@ impl Located {
         args: Args<'_>,
         most: usize,
     ) -> &[Location] {
-        for spec in entry.spec.keys {
-            let visited = spec.visit(args, |index| {
-                if self.several.len() < most {
-                    self.several.push(keyspace.locate(&args[index]));
-                }
-            });
-            if visited.is_err() {
-                // A request with wrong key counts is refused when it is its turn.
-                self.several.clear();
-                break;
+        let visited = entry.spec.visit_keys(args, |index| {
+            if self.several.len() < most {
+                self.several.push(keyspace.locate(&args[index]));
             }
+        });
+        if visited.is_err() {
+            // A request with wrong key counts is refused when it is its turn.
+            self.several.clear();
         }
         &self.several
     }

@@ -429,7 +429,7 @@ impl ScriptHost<'_> {
 
     /// For the rest of the script only.
     fn select(&mut self, index: &[u8], reply: &mut Reply<'_>) -> Result<(), Refusal> {
-        self.unit.tx.switch_database(self.server.database_of(index)?);
+        self.unit.select(index)?;
         reply.ok();
         Ok(())
     }

@@ -536,7 +536,7 @@ impl Exec {
 
     /// For the commands that come; the session follows when all is over.
     fn select(&self, index: &[u8], unit: &mut Unit, out: &mut Output) -> Result<bool, Refusal> {
-        unit.tx.switch_database(self.server.database_of(index)?);
+        unit.select(index)?;
         Reply::new(out, self.resp).ok();
         Ok(false)
     }

@@ -300,6 +300,12 @@ impl Unit {
         self.remark_bytes = 0;
     }
 
+    /// Turns to a database, for the commands of the unit that come.
+    pub(crate) fn select(&mut self, index: &[u8]) -> Result<(), Refusal> {
+        self.tx.switch_database(self.server.database_of(index)?);
+        Ok(())
+    }
+
     /// Publishes a message with what the unit changes; for how many subscriptions it is now.
     pub fn publish(&mut self, publication: Publication) -> usize {
         let receivers = publication.count_receivers(&self.server.pushes.pubsub);

@@ -141,7 +141,7 @@ const LIST: ControlCommand = Command {
         complexity: "O(N) where N is the number of functions",
         arity: at_least(2),
         tips: &["nondeterministic_output_order"],
-        flags: COMMON.flags.and(Flags::REPEATABLE),
+        flags: COMMON.flags.and(Flags::REPEATABLE).and(Flags::LOOKS),
         ..COMMON
     },
     subcommands: &[],
@@ -326,7 +326,7 @@ const STATS: ControlCommand = Command {
         name: "STATS",
         summary: "Returns information about a function during execution.",
         arity: exactly(2),
-        flags: Flags::NOSCRIPT.and(Flags::ALLOW_BUSY).and(Flags::REPEATABLE),
+        flags: Flags::NOSCRIPT.and(Flags::ALLOW_BUSY).and(Flags::REPEATABLE).and(Flags::LOOKS),
         tips: &["nondeterministic_output", "request_policy:all_shards", "response_policy:special"],
         ..COMMON
     },
