@@ -226,26 +226,26 @@ mod tests {
         let keyspace = Keyspace::leak(Options::new());
         let pause: &Pause = Box::leak(Box::new(Pause::new(keyspace)));
         pause.begin(true).confirm(0, 50);
-        assert!(pause.holds(READS, 49) && pause.holds(Flags::WRITE, 49));
+        assert!(pause.holds_at(READS, 49) && pause.holds_at(Flags::WRITE, 49));
         // The server's own pause begins while nobody has seen that the other one is over, or
         // before: it is one of writes.
         let own = pause.begin_own();
-        assert!(pause.holds(READS, 49) && !pause.holds(READS, 50));
+        assert!(pause.holds_at(READS, 49) && !pause.holds_at(READS, 50));
         let waits = |now| pause.await_end(Waker::noop(), now);
         assert_eq!(waits(40), Some(Duration::from_millis(10)), "a reader asks again then");
-        assert!(waits(50) > Some(Duration::from_secs(1)) && pause.holds(Flags::WRITE, 50));
+        assert!(waits(50) > Some(Duration::from_secs(1)) && pause.holds_at(Flags::WRITE, 50));
         // A client ends its own, and not that of the server.
         pause.begin(true).confirm(60, 1000);
-        assert!(pause.holds(READS, 60));
+        assert!(pause.holds_at(READS, 60));
         pause.end();
-        assert!(!pause.holds(READS, 60) && pause.holds(Flags::WRITE, 60));
+        assert!(!pause.holds_at(READS, 60) && pause.holds_at(Flags::WRITE, 60));
         drop(own);
         assert!(!pause.may_hold());
         // As in Redis all commands stay held where a longer pause of writes follows in time.
         pause.begin(true).confirm(100, 200);
         pause.begin(false).confirm(150, 300);
-        assert!(pause.holds(READS, 299) && !pause.holds(READS, 300));
+        assert!(pause.holds_at(READS, 299) && !pause.holds_at(READS, 300));
         pause.begin(false).confirm(300, 400);
-        assert!(!pause.holds(READS, 350) && pause.holds(Flags::WRITE, 350));
+        assert!(!pause.holds_at(READS, 350) && pause.holds_at(Flags::WRITE, 350));
     }
 }

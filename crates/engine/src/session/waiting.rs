@@ -206,7 +206,7 @@ impl KeyWait {
     /// Whether CLIENT UNBLOCK or a demotion has ended the wait, and if so, whether with an error.
     /// To be asked where there is no outcome.
     pub fn unblocked(&self) -> Option<bool> {
-        if self.is_demoted() && self.give_up() {
+        if self.is_demoted() && self.cancel() {
             return Some(true);
         }
         let blocked = blocked(&self.waiter);

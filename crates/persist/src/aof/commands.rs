@@ -35,7 +35,7 @@ const LOAD: &[u8] = b"LOAD";
 /// Tells the database of what follows.
 pub(crate) fn write_select(out: &mut Writer, database: usize) {
     encode_select(database, out.buffer());
-    out.relieve();
+    out.flush_if_large();
 }
 
 /// Tells a library of functions.
