@@ -361,7 +361,10 @@ impl CommandExecution<'_> {
             partitions.push(location.partition());
             located.push(key, location);
         });
-        if visited.is_ok() { (partitions, located) } else { Default::default() }
+        match visited {
+            Ok(()) => (partitions, located),
+            Err(_) => (PartitionSet::new(), LocatedKeys::default()),
+        }
     }
 
     fn may_widen(&self) -> bool {

@@ -45,7 +45,7 @@ pub(crate) fn write_library(out: &mut Writer, code: &[u8]) {
 
 /// The code of the library that a command of a log loads, if it is such a command. The crate knows
 /// no commands: these are words that a log is written in, as above.
-pub(crate) fn loaded_library<'a>(args: Args<'a>) -> Option<&'a [u8]> {
+pub(crate) fn loaded_library(args: Args<'_>) -> Option<&[u8]> {
     let is = |index: usize, word: &[u8]| {
         args.get(index).is_some_and(|argument| argument.eq_ignore_ascii_case(word))
     };

@@ -52,7 +52,7 @@ struct DebugSubcommand {
     name: &'static str,
     /// The fewest and the most arguments, `DEBUG` and the word included.
     arguments: (usize, usize),
-    /// Whether it looks at keys, or makes some: within a unit it needs the world.
+    /// Whether the word looks at keys, or makes some: within a unit such a word needs the world.
     touches_keys: bool,
     run: ControlHandler,
 }
