@@ -28,7 +28,7 @@ const GROUPS: [(Group, &str); 18] = [
     (Group::PubSub, "Messages."),
     (Group::Connection, "The connection itself."),
     (Group::Server, "The server: configuration, insight, users, replication, files."),
-    (Group::Cluster, "Redis Cluster, which is not there."),
+    (Group::Cluster, "Redis Cluster: hash slots, nodes, and moves of slots between them."),
     (Group::Sentinel, "What a Sentinel is asked."),
 ];
 
