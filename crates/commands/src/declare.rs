@@ -33,13 +33,13 @@ pub struct Spec {
     pub complexity: &'static str,
     /// How many arguments, the name included.
     pub arity: Arity,
-    /// What it does and where it may run.
+    /// What the command does and where it may run.
     pub flags: Flags,
     /// What the server itself knows it by.
     pub role: Role,
     /// Where its keys stand.
     pub keys: &'static [KeySpec],
-    /// What it locks.
+    /// What the command locks.
     pub plan: Plan,
     /// Where its channels stand, for the rules of users.
     pub channels: Channels,

@@ -161,7 +161,7 @@ fn since(spec: &Spec) -> String {
     format!("{who} {}", spec.since)
 }
 
-/// What it locks, in words.
+/// What the command locks, in words.
 fn locks(spec: &Spec) -> String {
     let program = match spec.role {
         Role::Exec => Some("those of all its commands, together"),

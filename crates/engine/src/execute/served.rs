@@ -16,7 +16,7 @@ use crate::table::command_table::CommandEntry;
 /// A request that is being run.
 pub(crate) struct ServedRequest<'a> {
     pub(crate) server: &'static Shared,
-    /// Whose it is, where that is known.
+    /// The client that waits for the reply, where that is known.
     pub(crate) client: Option<ClientId>,
     pub(crate) entry: &'static CommandEntry,
     pub(crate) args: Args<'a>,

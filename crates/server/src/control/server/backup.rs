@@ -80,7 +80,7 @@ const CLEANUP: ControlCommand = Command {
     run: |context, _, _| act(context, Backup::clean_up),
 };
 
-/// Has it done where it may wait.
+/// Has the work done where it may wait.
 fn act(
     context: &Context<'_>,
     act: fn(&Backup, &'static Durability) -> Result<(), String>,
