@@ -81,7 +81,7 @@ fn write_group(page: &mut String, group: &Group, entries: &[Entry]) {
     line(page, &format!("\n### {title}"));
     let is_there = |entry: &&Entry| matches!(entry.state, State::Done | State::Untested);
     if entries.iter().any(|entry| is_there(&entry)) {
-        line(page, "\n| command | state | options done | options untested or not yet there |\n|---|---|---|---|");
+        line(page, "\n| command | state | options done | other options |\n|---|---|---|---|");
     }
     for entry in entries.iter().filter(is_there) {
         let Entry { name, state, reason, .. } = entry;
