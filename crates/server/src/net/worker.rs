@@ -277,8 +277,8 @@ const LETTER_BUDGET: usize = 1000;
 /// So many of the sessions that were given messages are woken at a time at least.
 const WOKEN_LEAST: usize = 16;
 
-/// No more groups than so many are made of the sessions that are woken: where others keep the worker
-/// busy, each group waits for a turn of all of those.
+/// No more groups than so many are made of the sessions that are woken: where others keep the
+/// worker busy, each group waits for a turn of all of those.
 const GROUPS: usize = 3;
 
 /// Hands out what comes into the worker's mailbox, and wakes the sessions it is for a few at a

@@ -72,8 +72,7 @@ struct Exec {
     closes: bool,
     /// Whether the client wants no replies from here on.
     is_mute: bool,
-    /// The client of the transaction, once that has left its session's worker, with what it
-    /// watches.
+    /// The client, once the transaction has left its worker with what the client watches.
     out_for: Option<Arc<Client>>,
 }
 
