@@ -23,6 +23,7 @@ use crate::runtime::failpoint;
 const EVALUATED_MAX: usize = 500;
 
 thread_local! {
+    /// What this thread has of the scripts that were run on it.
     static HANDLES: RefCell<Handles> = RefCell::default();
 }
 

@@ -94,6 +94,7 @@ struct Scratch {
 }
 
 thread_local! {
+    /// The buffers of this thread, through which the records of all its streams go.
     static SCRATCH: RefCell<Scratch> = RefCell::new(Scratch {
         incoming: vec![0; SEALED_RECORD_MAX + READ_MAX].into_boxed_slice(),
         plain: vec![0; RECORD_MAX].into_boxed_slice(),
