@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::keyspace::{Keyspace, PARTITIONS};
 use crate::lock::partition::PartitionIndex;
+use crate::tx::Tx;
 
 /// The marks of all partitions.
 pub struct BroughtPartitions(Box<[AtomicU32]>);
@@ -42,5 +43,14 @@ impl Keyspace {
     #[must_use]
     pub fn brought(&self) -> &BroughtPartitions {
         &self.brought
+    }
+}
+
+impl Tx {
+    /// Whether another server brings a key, and so alone says when the key goes: asked by whatever
+    /// removes keys that its client has not named.
+    #[must_use]
+    pub fn is_brought(&self, key: &[u8]) -> bool {
+        self.keyspace().brought().contain(self.location_of(key).partition())
     }
 }

@@ -270,7 +270,11 @@ impl Applier {
             if has_world {
                 self.append_applied(piece);
                 self.pass = None;
-                wait_for(&mut grant);
+                grant = self.await_leave(|| {
+                    let mut world = Acquisition::of_world(keyspace);
+                    wait_for(&mut world);
+                    world
+                })?;
             } else {
                 self.enter()?;
                 if !grant.attempt() {
@@ -386,12 +390,22 @@ impl Applier {
         self.enter()
     }
 
-    /// Has leave to run units: from here on nobody has the world, until it is given back. Waits
-    /// while clients are paused, and while there is no room for what is to be appended.
+    /// Has leave to run units: from here on nobody has the world, until it is given back.
     fn enter(&mut self) -> Result<(), End> {
-        if self.pass.is_some() {
-            return Ok(());
+        if self.pass.is_none() {
+            let keyspace = self.server.keyspace;
+            self.pass = Some(self.await_leave(|| {
+                let mut pass = HeavyPass::for_visit(keyspace);
+                pass.wait_while(|| true);
+                pass
+            })?);
         }
+        Ok(())
+    }
+
+    /// The one door to running units, by a pass or with the world: waits while clients are paused,
+    /// and while there is no room for what is to be appended. What was given up does not run.
+    fn await_leave<T>(&mut self, take: impl Fn() -> T) -> Result<T, End> {
         loop {
             if self.server.gates.shutdown_request.is_asked() || self.queue.is_closed() {
                 return Err(End::Asked);
@@ -399,14 +413,12 @@ impl Applier {
             if self.wait_at_gates() {
                 continue;
             }
-            let mut pass = HeavyPass::for_visit(self.server.keyspace);
-            pass.wait_while(|| true);
+            let leave = take();
             // A pause waits for the world once it is on, so it is seen here, or waits for the end.
             // So is whether the rest was given up, as it is with the world stopped.
             if !self.is_paused() && !self.queue.is_closed() {
-                self.pass = Some(pass);
                 self.is_exact = self.server.journal.keeps_local();
-                return Ok(());
+                return Ok(leave);
             }
         }
     }

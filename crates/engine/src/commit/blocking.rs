@@ -205,7 +205,11 @@ fn serve_waiter(server: &Shared, tx: &mut Tx, standing: &QueuedWaiter) -> Result
     let mut output = Output::new();
     failpoint::strike_at_service(tx.options().heavy);
     let (mut served, mut answer) = ((OwnedArgs::default(), None, false), ServedWith::Element);
-    for request in blocked.ask(tx, waiter, standing.nth) {
+    let requests = match blocked.is_demoted(server) {
+        true => smallvec::SmallVec::default(),
+        false => blocked.ask(tx, waiter, standing.nth),
+    };
+    for request in requests {
         let result = if let Some(refusal) = refuse_late(server, blocked.entry) {
             answer = ServedWith::Refusal;
             Some(Some(refuse(&refusal, blocked, &mut output)))

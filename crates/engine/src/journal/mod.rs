@@ -301,10 +301,10 @@ impl Journal {
     /// Only a server that meets the demand can hold what the record stores.
     pub(crate) fn append_in(&self, batch: &RecordBatch, record: &[u8], demand: Demand) -> Lsn {
         let mut tail = self.tail();
-        tail.demand = tail.demand.max(demand);
         if tail.follows {
             return self.append_local(&mut tail, record);
         }
+        tail.demand = tail.demand.max(demand);
         self.append_to(&mut tail, batch, record)
     }
 

@@ -41,6 +41,8 @@ pub struct BlockedClient {
     pub(crate) again: AtomicI64,
     /// Whether CLIENT UNBLOCK, if it ends the wait, asks for an error.
     pub(crate) ends_with_error: AtomicBool,
+    /// How often the server had become a replica when the wait began.
+    pub(crate) demotions: u64,
 }
 
 /// As a time: not at all.
@@ -83,6 +85,12 @@ pub struct Waiting {
 }
 
 impl BlockedClient {
+    /// Whether the server has become a replica since the wait began: then the client is told so,
+    /// and nobody serves it.
+    pub(crate) fn is_demoted(&self, server: &Shared) -> bool {
+        self.demotions != server.gates.replica_role.demotions()
+    }
+
     /// What may serve its client now that its `nth` key is ready and others may be by the same
     /// transaction, in this order: its command goes by its own order of keys, whichever changed
     /// first, and one that reads streams reads all of them.
@@ -151,6 +159,7 @@ impl Waiting {
             outcome: Mutex::default(),
             again: AtomicI64::new(wait.again.unwrap_or(NEVER)),
             ends_with_error: AtomicBool::new(false),
+            demotions: server.gates.replica_role.demotions(),
         };
         let waiter = Waiter::new(wait.wakes_on_deletion, Box::new(blocked));
         // The waiter leaves the queues by its end, even where it comes to stand in some only.
@@ -188,9 +197,17 @@ impl KeyWait {
         self.waiter.cancel() == Cancelled::Now
     }
 
-    /// Whether CLIENT UNBLOCK has ended the wait, and if so, whether with an error. To be asked
-    /// where there is no outcome.
+    /// Whether the server has become a replica since the wait began.
+    pub fn is_demoted(&self) -> bool {
+        blocked(&self.waiter).is_demoted(self.server)
+    }
+
+    /// Whether CLIENT UNBLOCK or a demotion has ended the wait, and if so, whether with an error.
+    /// To be asked where there is no outcome.
     pub fn unblocked(&self) -> Option<bool> {
+        if self.is_demoted() && self.give_up() {
+            return Some(true);
+        }
         let blocked = blocked(&self.waiter);
         // The thread that serves leaves the outcome first, and ends the wait then.
         let is_unserved = self.waiter.is_over()

@@ -200,6 +200,11 @@ impl Tx {
     /// lie at the same place are taken, so that none is passed over for ever.
     fn look<'a>(&'a self, look: EvictionSample, rule: EvictionPolicy, all: &mut Candidates<'a>) {
         let Some(content) = self.grant.content(look.partition) else { return };
+        // What another server brings is whole over there: a key that went here would come again,
+        // as no more than what is done to it next.
+        if self.keyspace.brought().contain(look.partition) {
+            return;
+        }
         let (tables, begun) = (content.tables.count(), all.len());
         let first = look.random as usize % tables;
         for number in (first..tables).chain(0..first) {

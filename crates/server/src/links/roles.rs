@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use config::settings::APPENDONLY;
 use durability::aof;
-use engine::clients::registry::client_flags;
+use engine::clients::mailbox::PendingWakes;
+use engine::clients::registry::{Signal, client_flags};
 use engine::keyspace_settings::set_replica;
 use engine::limits::loading::LOADING;
 use engine::runtime::background::wait_for;
@@ -161,6 +162,7 @@ impl Links {
         }
         drop(core);
         if reply == ReplicaofReply::Done {
+            server.gates.replica_role.note_demotion();
             unblock_all(server);
         }
         self.send(server, LinksMessage::Act);
@@ -223,21 +225,28 @@ fn is_applier_kept(server: &Network) -> bool {
 }
 
 /// The primary that the configuration names.
-fn configured(server: &Network) -> Option<PrimaryAddress> {
+pub(super) fn configured(server: &Network) -> Option<PrimaryAddress> {
     let (host, port) = server.config.primary()?;
     Some(PrimaryAddress { host: String::from_utf8_lossy(&host).into_owned(), port })
 }
 
-/// A blocked client waits for what will not come here any more.
+/// A blocked client waits for what will not come here any more. A wait may have begun and not be
+/// shown yet, so the others look for themselves.
 fn unblock_all(server: &Network) {
+    let wakes = PendingWakes::default();
     for client in server.clients.all() {
-        if client.has_flag(client_flags::BLOCKED) && !client.has_flag(client_flags::REPLICA) {
+        if client.has_flag(client_flags::REPLICA) {
+            continue;
+        }
+        server.mailboxes.signal(&client, Signal::Review, &wakes);
+        if client.has_flag(client_flags::BLOCKED) {
             client.set_flag(client_flags::DEMOTED, true);
             if !await_end_of_wait(server, &client, true) {
                 client.set_flag(client_flags::DEMOTED, false);
             }
         }
     }
+    server.mailboxes.wake(&wakes);
 }
 
 /// A full sync that failed has left no log behind: a primary keeps one again.

@@ -460,12 +460,12 @@ impl Exec {
         place: &mut RunsOn<'_>,
         out: &mut Output,
     ) -> Result<bool, Refusal> {
-        let (server, entry, args) = (self.server, queued.entry, queued.args);
+        let (server, Queued { entry, args, .. }, mark) = (self.server, queued, out.mark());
+        unit.has_seen = self.watching.is_some() || !self.ran.is_empty();
         failpoint::strike(unit)?;
         if makes_final(entry) {
             unit.become_final()?;
         }
-        let mark = out.mark();
         let ended = match place {
             _ if entry.spec.role == Role::Select => self.select(&args[1], unit, out),
             RunsOn::Worker(lane, session) => {

@@ -199,6 +199,8 @@ pub struct Unit {
     may_begin_offloaded: bool,
     /// Whether the unit has to begin on a heavy-work thread.
     begins_offloaded: bool,
+    /// Whether commands before the present one, or a watch, have gone by data as they were.
+    has_seen: bool,
     /// There once it did what cannot be undone.
     finality: Option<Finality>,
 }
@@ -253,6 +255,7 @@ impl Unit {
             has_come_back: false,
             may_begin_offloaded: false,
             begins_offloaded: false,
+            has_seen: false,
             finality: None,
         }
     }
@@ -511,6 +514,11 @@ impl Unit {
     /// Whether the unit has changed data, or done what cannot be undone.
     pub fn has_changed(&self) -> bool {
         self.changes > 0 || !self.done.is_empty()
+    }
+
+    /// Whether its locks may be given back meanwhile: it has neither changed data nor gone by them.
+    pub fn may_let_go(&self) -> bool {
+        !self.has_seen && !self.has_changed()
     }
 
     /// Whether a script that is next could not leave a worker by being undone, alone or with all.

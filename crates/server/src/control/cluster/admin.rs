@@ -44,7 +44,7 @@ fn carry_out(
     unit.tx.require_world()?;
     let order = make(server);
     give(server, &order, reply)?;
-    let settling = Settling { lane: unit.tx.lane(), may_let_go: !unit.has_changed() };
+    let settling = Settling { lane: unit.tx.lane(), may_let_go: unit.may_let_go() };
     unit.tx.lend_world(|world| (settle(server, &order, settling, world), ()));
     Ok(Next::Done)
 }

@@ -1,7 +1,7 @@
 //! REPLICAOF: which primary the server follows.
 //!
 //! Invariant: within EXEC the world is let go of, until all of the stream is applied, only where
-//! the transaction has changed nothing yet: no client sees half of it.
+//! the transaction has neither changed nor seen data yet: no client sees half of it.
 
 use commands::declare::{Command, Flags, Group, Plan, Spec, exactly};
 use engine::runtime::background::wait_for_client;
@@ -76,7 +76,7 @@ fn replicaof(
         }));
     };
     unit.tx.require_world()?;
-    let may_let_go = !unit.has_changed();
+    let may_let_go = unit.may_let_go();
     let done = unit.tx.lend_world(|world| {
         let change = RoleChange { target, client: &client, may_let_go };
         server.links.replicaof(server, change, world)

@@ -179,7 +179,8 @@ impl Waits for Connection {
             }
             (EventEnd::Unblocked { with_error: true }, _) => {
                 let client = &self.session.client;
-                match client.has_flag(client_flags::DEMOTED) {
+                let is_demoted = blocked.place.as_ref().is_some_and(KeyWait::is_demoted);
+                match is_demoted || client.has_flag(client_flags::DEMOTED) {
                     true => {
                         client.set_flag(client_flags::DEMOTED, false);
                         server.refuse(&DEMOTED, &mut reply);
