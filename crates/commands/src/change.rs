@@ -45,13 +45,13 @@ pub fn persist(tx: &mut Tx, key: &[u8]) -> Result<bool, Refusal> {
 /// Has the journal say in decimal digits what a client said in hexadecimal ones, where `is_number`
 /// tells which arguments are numbers: Valkey reads no others, and would refuse what was done here.
 #[inline]
-pub fn tell_in_decimal(tx: &mut Tx, args: Args<'_>, is_number: impl Fn(usize) -> bool) {
+pub fn record_in_decimal(tx: &mut Tx, args: Args<'_>, is_number: impl Fn(usize) -> bool) {
     if tx.effects().is_recorded() {
-        tell_recorded_in_decimal(tx, args, &is_number);
+        rewrite_in_decimal(tx, args, &is_number);
     }
 }
 
-fn tell_recorded_in_decimal(tx: &mut Tx, args: Args<'_>, is_number: &dyn Fn(usize) -> bool) {
+fn rewrite_in_decimal(tx: &mut Tx, args: Args<'_>, is_number: &dyn Fn(usize) -> bool) {
     let decimal = |(index, word): (usize, &[u8])| match is_number(index) && is_hexadecimal(word) {
         true => parse_f64(word).map(format_f64_long),
         false => None,

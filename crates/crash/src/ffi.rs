@@ -62,7 +62,7 @@ extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void
         }
     };
     machine::read(context, &mut fault);
-    handler::meet(&fault);
+    handler::handle_fault(&fault);
 }
 
 extern "C" fn on_question(_: c_int, _: *mut siginfo_t, context: *mut c_void) {

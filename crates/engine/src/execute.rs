@@ -48,7 +48,7 @@ pub use lock_batch::{BatchedRequest, BatchedRequests, LOCK_BATCH_MAX, LockBatch}
 use locks::{Granted, PREFETCHED_MAX};
 pub use lookup::{Located, Lookup, Resolved};
 use offload_start::computes_apart;
-pub use offload_start::{InputHandover, looks_heavy};
+pub use offload_start::{InputHandover, is_heavy_request};
 pub use queue::queue_together;
 pub(crate) use rejection::refuse;
 use rejection::reject;
@@ -117,7 +117,7 @@ pub fn execute(
     match verdict {
         Verdict::Admitted => {}
         Verdict::Refused(refusal) => {
-            if let Some(step) = http_request::leave(lane, session, args, out) {
+            if let Some(step) = http_request::divert(lane, session, args, out) {
                 return step;
             }
             server.observed.stats.rejected(lane.number, entry.id);
@@ -168,7 +168,7 @@ fn after(
     step: Step,
 ) -> Step {
     if matches!(step, Step::Done | Step::Close) {
-        session.heed_answer(|| out.written_since(mark));
+        session.check_import_answer(|| out.written_since(mark));
         if !session.replies() && !ran.is_some_and(CommandEntry::answers_with_messages) {
             out.truncate(mark);
         }
@@ -181,8 +181,8 @@ impl CommandExecution<'_> {
     fn run_data(&mut self, handler: Handler, grant: Granted) -> Step {
         let is_granted = grant.is_some();
         if !is_granted
-            && looks_heavy(self.args)
-            && let Some(step) = self.leave_unlocked(handler)
+            && is_heavy_request(self.args)
+            && let Some(step) = self.offload_unlocked(handler)
         {
             return step;
         }
@@ -221,7 +221,7 @@ impl CommandExecution<'_> {
         }
         let work = self.work(handler);
         let entry = self.entry;
-        if looks_heavy(self.args)
+        if is_heavy_request(self.args)
             || self.is_bulky()
             || self.import.as_ref().is_some_and(|import| import.is_long)
             || (failpoint::are_reads_apart() && computes_apart(entry.spec.flags))

@@ -12,7 +12,7 @@ use base::time::{Moment, UnixMillis};
 use commands::Flags;
 use keyspace::Acquisition;
 
-use crate::clients::mailbox::{Letter, PendingWakes, hand_out_next};
+use crate::clients::mailbox::{Letter, PendingWakes, deliver_next};
 use crate::clients::registry::Client;
 use crate::limits::evictor::Evictor;
 use crate::limits::gate_state::GateState;
@@ -183,7 +183,7 @@ impl Lane {
     #[cold]
     fn is_let_pass_again(&self, flags: Flags) -> bool {
         let GateState { pause, loading, write_refusals, replica_role, .. } = &self.shared.gates;
-        let is_routed_anew = self.see_routes();
+        let is_routed_anew = self.refresh_routes();
         !(is_routed_anew
             || pause.holds(flags, self.now_ms())
             || loading.is_on() && !flags.has(Flags::LOADING)
@@ -193,7 +193,7 @@ impl Lane {
 
     /// The cluster's table as it is now: the gates go by it.
     pub(crate) fn routes(&self) -> Ref<'_, SlotMap> {
-        self.see_routes();
+        self.refresh_routes();
         Ref::map(self.routes.borrow(), |routes| &**routes)
     }
 
@@ -203,7 +203,7 @@ impl Lane {
     }
 
     /// Takes the cluster's table over if there is another one.
-    fn see_routes(&self) -> bool {
+    fn refresh_routes(&self) -> bool {
         if self.shared.gates.routing.version() == self.routed.get() {
             return false;
         }
@@ -249,16 +249,16 @@ impl Lane {
     }
 
     /// Hands out all letters that there are.
-    pub fn hand_out_letters(&self) {
+    pub fn deliver_letters(&self) {
         self.letters.borrow_mut().append(&mut self.shared.mailboxes.collect(self.number));
-        while self.hand_out_letter().is_some() {}
+        while self.deliver_letter().is_some() {}
     }
 
     /// Hands out the next letters that belong together; for how many clients they were.
-    pub fn hand_out_letter(&self) -> Option<usize> {
+    pub fn deliver_letter(&self) -> Option<usize> {
         let mut addressees = self.addressees.borrow_mut();
         let wake = &mut |client: &Arc<Client>| addressees.push_back(Arc::clone(client));
-        hand_out_next(&mut self.letters.borrow_mut(), wake)
+        deliver_next(&mut self.letters.borrow_mut(), wake)
     }
 
     /// Whether letters were not handed out yet, or sessions not woken.

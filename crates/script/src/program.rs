@@ -208,7 +208,7 @@ impl Program {
     }
 
     /// What the script can see.
-    pub(crate) fn sight(&self) -> VisibleLists {
+    pub(crate) fn visible_lists(&self) -> VisibleLists {
         self.sight
     }
 

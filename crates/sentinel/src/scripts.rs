@@ -104,7 +104,7 @@ impl Context {
             started.push(Action::RunScript { script, path, arguments });
         }
         for action in started {
-            self.act(action);
+            self.push_action(action);
         }
     }
 
@@ -121,7 +121,7 @@ impl Context {
         }
         for (script, text) in slow {
             self.notify(Level::Warning, "-script-timeout", text);
-            self.act(Action::KillScript { script });
+            self.push_action(Action::KillScript { script });
         }
     }
 

@@ -91,7 +91,7 @@ fn rm(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal>
     let mut journalled: Vec<&[u8]> = vec![b"DEL"];
     for key in &keys {
         // Where another server brings keys, that says when they go.
-        if tx.is_brought(key) {
+        if tx.is_importing(key) {
             continue;
         }
         // A key that was found may have gone since, or have become something else: then it stays.

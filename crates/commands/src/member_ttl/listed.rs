@@ -128,7 +128,7 @@ pub(crate) fn expire<C: Listed>(
     let is_conditional = !matches!(condition, DeadlineCondition::Always);
     let members = parse::<C>(args, if is_conditional { 4 } else { 3 }, C::BAD_COUNT)?;
     charge(tx, members)?;
-    let results = give::<C>(tx, key, members, deadline, condition)?;
+    let results = set_deadlines::<C>(tx, key, members, deadline, condition)?;
     if !results.members.is_empty() && tx.is_over_at(deadline) {
         note_overdue::<C>(tx, key, &results.members, results.outcome);
     } else if !results.members.is_empty() {
@@ -155,7 +155,7 @@ struct DeadlineResults<'a> {
 }
 
 /// Gives members a deadline where the condition holds, or takes them out if it is over.
-fn give<'a, C: Listed>(
+fn set_deadlines<'a, C: Listed>(
     tx: &mut Tx,
     key: &[u8],
     members: Args<'a>,

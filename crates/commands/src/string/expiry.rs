@@ -54,13 +54,13 @@ impl<'a> Expiry<'a> {
         options: &mut Options<'a>,
     ) -> Result<bool, Refusal> {
         let Some(unit) = TimeUnit::of(word) else { return Ok(false) };
-        self.say(Self::At(unit, options.value()?))?;
+        self.merge(Self::At(unit, options.value()?))?;
         Ok(true)
     }
 
     /// Takes what another word says: a word may be repeated, and its last value counts, but two
     /// different words are refused.
-    pub(super) fn say(&mut self, other: Self) -> Result<(), Refusal> {
+    pub(super) fn merge(&mut self, other: Self) -> Result<(), Refusal> {
         let agrees = match (*self, other) {
             (Self::Unsaid, _) => true,
             (Self::At(unit, _), Self::At(again, _)) => unit == again,

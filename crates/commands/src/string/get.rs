@@ -86,7 +86,7 @@ fn getex(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
     let mut options = Options::from(args, 2);
     while let Some(word) = options.word() {
         if is(word, "PERSIST") {
-            expiry.say(Expiry::Persist)?;
+            expiry.merge(Expiry::Persist)?;
         } else if !expiry.take(word, &mut options)? {
             return Err(SYNTAX);
         }

@@ -132,7 +132,7 @@ impl<'a> IncrexOptions<'a> {
             } else {
                 let said = read.expiry != Expiry::Unsaid;
                 if is(word, "PERSIST") {
-                    read.expiry.say(Expiry::Persist)?;
+                    read.expiry.merge(Expiry::Persist)?;
                 } else if !read.expiry.take(word, &mut options)? {
                     return Err(SYNTAX);
                 }

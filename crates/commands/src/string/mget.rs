@@ -138,7 +138,7 @@ fn msetex(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
     let mut options = Options::from(args, end);
     while let Some(word) = options.word() {
         if is(word, "KEEPTTL") {
-            expiry.say(Expiry::Keep)?;
+            expiry.merge(Expiry::Keep)?;
         } else if is(word, "NX") || is(word, "XX") {
             condition.take(word, &mut options)?;
         } else if !expiry.take(word, &mut options)? {

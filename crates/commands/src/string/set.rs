@@ -90,7 +90,7 @@ impl<'a> SetOptions<'a> {
             if is(word, "GET") {
                 read.get = true;
             } else if is(word, "KEEPTTL") {
-                read.expiry.say(Expiry::Keep)?;
+                read.expiry.merge(Expiry::Keep)?;
             } else if !read.condition.take(word, &mut options)?
                 && !read.expiry.take(word, &mut options)?
             {

@@ -197,7 +197,7 @@ impl AofDirectory {
             }
             Beginning::Absent => u64::MAX,
         };
-        next.take_up(base_file, first);
+        next.install_base(base_file, first);
         self.sync_directory()?;
         self.replace_manifest(next)
     }

@@ -37,7 +37,7 @@ impl LogWriter {
         });
         // After an error nobody knows whether the file is named there: then only the next base
         // helps.
-        let file = opened.inspect_err(|error| self.lose(error))?;
+        let file = opened.inspect_err(|error| self.need_base(error))?;
         failpoint::point_in_log();
         (self.file, self.files) = (Some(Increment::new(file, length)), files);
         log_notice!(self.server.log, "The AOF goes on in {}", directory.display());

@@ -194,10 +194,10 @@ impl Applier {
 
     fn run_segments(&mut self, piece: &Piece) -> Result<(), End> {
         for segment in self.partitioner.take() {
-            self.heed_disk()?;
+            self.check_disk()?;
             match segment {
                 Segment::Serial(tasks) => self.run_serial(piece, &tasks)?,
-                Segment::Parallel(shares) => match self.take_apart(piece, &shares)? {
+                Segment::Parallel(shares) => match self.lock_segment(piece, &shares)? {
                     Some(grant) => self.run_parallel(piece, shares, grant)?,
                     None => {
                         let mut tasks: Vec<Task> = shares.into_iter().flatten().collect();
@@ -212,7 +212,7 @@ impl Applier {
 
     /// What is applied while the disk keeps nothing would be lost with the process: as in Redis
     /// that ends here, unless it is to go on.
-    fn heed_disk(&mut self) -> Result<(), End> {
+    fn check_disk(&mut self) -> Result<(), End> {
         let server = self.server;
         if !server.gates.write_refusals.is_disk_failing(&server.config) {
             return Ok(());
@@ -241,7 +241,7 @@ impl Applier {
             if index % (APPEND_EACH / GROUP) == 0 {
                 self.append_applied(piece);
             }
-            self.let_world_pass(piece)?;
+            self.yield_to_world(piece)?;
         }
         Ok(())
     }
@@ -308,7 +308,7 @@ impl Applier {
     /// The locks of all keys of a segment that may be run share by share: to readers that is one
     /// moment, as nobody has a key of it from before its first unit until its last. `None` where
     /// its units are to be told, or served, one by one.
-    fn take_apart(
+    fn lock_segment(
         &mut self,
         piece: &Piece,
         shares: &[Vec<Task>],
@@ -361,7 +361,7 @@ impl Applier {
         handed_over?;
         (self.applied, self.database) = (end, database);
         self.append_applied(piece);
-        self.let_world_pass(piece)
+        self.yield_to_world(piece)
     }
 
     /// Appends what is applied, and says so.
@@ -381,7 +381,7 @@ impl Applier {
     }
 
     /// Lets the world pass if somebody wants it.
-    fn let_world_pass(&mut self, piece: &Piece) -> Result<(), End> {
+    fn yield_to_world(&mut self, piece: &Piece) -> Result<(), End> {
         if !self.server.keyspace.is_world_wanted() || self.pass.is_none() {
             return Ok(());
         }

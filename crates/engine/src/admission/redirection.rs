@@ -57,7 +57,7 @@ impl RoutedRequest<'_> {
             writes: flags.has(Flags::WRITE),
             is_channel: entry.spec.group == Group::PubSub,
             is_asking: access.is_asking || entry.spec.flags.has(Flags::ASKING),
-            brings: session.brings(slot),
+            is_importing: session.imports_slot(slot),
             is_readonly: access.is_readonly,
             is_migrate: entry.spec.role == Role::Migrate,
             is_encrypted: client.live.tls_minor.load(Ordering::Relaxed) > 0,

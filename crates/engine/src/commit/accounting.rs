@@ -40,7 +40,7 @@ pub(crate) fn charge(
 /// As `charge`, of a request of another front: few are ever shown, so few are put in words.
 /// `extent` is what the words take, about.
 #[inline]
-pub(crate) fn book_in_words(
+pub(crate) fn charge_foreign(
     lane: &Lane,
     session: &Session,
     entry: &'static CommandEntry,
@@ -194,7 +194,7 @@ pub struct AppliedCommand<'a> {
 /// Accounts for a command of a primary's stream: its calls, its time, whether it was slow; MONITOR
 /// is told.
 #[inline]
-pub fn book_applied(server: &Shared, wakes: &PendingWakes, applied: &AppliedCommand<'_>) {
+pub fn account_applied(server: &Shared, wakes: &PendingWakes, applied: &AppliedCommand<'_>) {
     let AppliedCommand { lane, source, database, entry, args, micros, has_failed } = *applied;
     let row = row_of_applier(lane);
     server.observed.stats.called(row, entry.id, micros);

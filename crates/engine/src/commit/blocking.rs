@@ -142,7 +142,7 @@ fn serve_queue(
         };
         let Some(standing) = queue.get(place) else { break };
         let waiter = &standing.waiter;
-        if !blocked(waiter).heeds(kind) && !waiter.wakes_on_deletion() {
+        if !blocked(waiter).accepts(kind) && !waiter.wakes_on_deletion() {
             continue;
         }
         if blocked(waiter).client.is_in_doubt() {
@@ -173,7 +173,7 @@ fn serve_queue(
                 let has_more = service.effects.changes() > 0 || service.effects.has_followers();
                 services.done.extend(Some(service).filter(|_| has_more));
                 kind = kind_of(tx)?;
-                let_wait_on(server, &standing.waiter, &services.wakes);
+                release_claim(server, &standing.waiter, &services.wakes);
                 let blocked = blocked(&standing.waiter);
                 if blocked.again.load(Ordering::Relaxed) != NEVER {
                     // Its session sets its timer anew.
@@ -181,7 +181,7 @@ fn serve_queue(
                 }
             }
             Err(refusal) => {
-                let_wait_on(server, &standing.waiter, &services.wakes);
+                release_claim(server, &standing.waiter, &services.wakes);
                 return Err(refusal);
             }
         }
@@ -190,7 +190,7 @@ fn serve_queue(
 }
 
 /// Lets a claimed waiter wait on; its session is told if it wanted to give up meanwhile.
-fn let_wait_on(server: &Shared, waiter: &Waiter, wakes: &PendingWakes) {
+fn release_claim(server: &Shared, waiter: &Waiter, wakes: &PendingWakes) {
     if waiter.wait_on() {
         server.mailboxes.signal(&blocked(waiter).client, Signal::Served, wakes);
     }
@@ -203,7 +203,7 @@ fn serve_waiter(server: &Shared, tx: &mut Tx, standing: &QueuedWaiter) -> Result
     let home = tx.switch_database(blocked.database);
     tx.modify_for(blocked.client.id);
     let mut output = Output::new();
-    failpoint::strike_at_service(tx.options().heavy);
+    failpoint::trigger_at_service(tx.options().heavy);
     let (mut served, mut answer) = ((OwnedArgs::default(), None, false), ServedWith::Element);
     let requests = match blocked.is_demoted(server) {
         true => smallvec::SmallVec::default(),
@@ -275,7 +275,7 @@ impl Services {
     fn undo(self, server: &Shared, tx: &mut Tx) {
         let over = self.done.iter().filter(|service| service.is_over);
         let claimed = over.map(|service| &service.waiter).chain(&self.claimed);
-        claimed.for_each(|waiter| let_wait_on(server, waiter, &self.wakes));
+        claimed.for_each(|waiter| release_claim(server, waiter, &self.wakes));
         if let Some((database, key, queue)) = self.present {
             let home = tx.switch_database(database);
             tx.put_queue(&key, queue);

@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 use super::ServedRequest;
 use super::locks::{self, Granted, PREFETCHED_MAX};
 use crate::admission::gates::{self, Verdict};
-use crate::commit::accounting::{book_in_words, charge_step};
+use crate::commit::accounting::{charge_foreign, charge_step};
 use crate::commit::handler::{self, CommandBody, Outcome};
 use crate::lane::Lane;
 use crate::limits::slot_map::{SlotMap, SlotQuery, TRYAGAIN};
@@ -274,7 +274,7 @@ impl<B: ForeignBody> ForeignRequest<'_, B> {
         let (lane, session, body) = (self.lane, &*self.session, &*self.body);
         let (entry, out, words) = (self.entry, &*self.out, || body.words());
         charge_step(lane, session, &mut step, || {
-            book_in_words(lane, session, entry, body.extent(), words, out, length);
+            charge_foreign(lane, session, entry, body.extent(), words, out, length);
         });
         step
     }

@@ -19,7 +19,7 @@ use smallvec::SmallVec;
 
 use super::offload_start::is_long;
 use super::unit::conclude;
-use super::{Executor, ServedRequest, looks_heavy};
+use super::{Executor, ServedRequest, is_heavy_request};
 use crate::admission::gates;
 use crate::admission::redirection::slot_access;
 use crate::commit::accounting::charge;
@@ -99,7 +99,7 @@ impl<'a> LockBatch<'a> {
             let BatchedRequest { args, entry, .. } = *request;
             let before = before.replace(entry);
             let is_admitted = gates::admits_batched(lane, session, before, entry, args);
-            if !is_alike || !is_admitted || looks_heavy(args) || is_long(args) {
+            if !is_alike || !is_admitted || is_heavy_request(args) || is_long(args) {
                 break;
             }
             if are_programs {

@@ -31,7 +31,7 @@ impl Activity for ServedRequest<'_> {
         self.client
     }
 
-    fn tell(&self, line: &mut dyn FnMut(Arguments<'_>)) {
+    fn describe(&self, line: &mut dyn FnMut(Arguments<'_>)) {
         let Self { server, client, entry, args } = self;
         match client {
             Some(id) => line(format_args!("serving client id={id} cmd={}", entry.full_name)),

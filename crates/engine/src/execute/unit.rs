@@ -199,7 +199,7 @@ impl CommandExecution<'_> {
             }
             pass = Some(asked);
         }
-        program.set_out(self.session);
+        program.leave_worker(self.session);
         let running = server.begin_long_running(self.lane.ticked_us(), unit.tx.partitions().into());
         let (output, wants_reply) = (self.out.split_off(mark), self.session.replies());
         let (entry, resp, widens, micros) = (self.entry, self.session.resp, false, 0);
@@ -233,7 +233,7 @@ pub(super) fn conclude(
     program: &mut dyn Program,
     seen: Seen,
 ) {
-    program.leave(session);
+    program.detach(session);
     session.note_reply(entry, seen);
     program.charge(args, lane, session);
     if program.has_failed() {

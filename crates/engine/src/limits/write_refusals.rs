@@ -56,7 +56,7 @@ impl WriteRefusals {
     /// Whether a disk on which data cannot be kept is a reason.
     pub fn is_disk_failing(&self, config: &Config) -> bool {
         let reasons = self.0.load(Ordering::Relaxed);
-        reasons != 0 && those_that_stop(reasons, config) & (SNAPSHOT_FAILED | LOG_FAILED) != 0
+        reasons != 0 && stopping_reasons(reasons, config) & (SNAPSHOT_FAILED | LOG_FAILED) != 0
     }
 
     /// Whether only the primary may write here.
@@ -87,7 +87,7 @@ impl WriteRefusals {
     pub(crate) fn active(&self, config: &Config) -> ActiveRefusals {
         match self.0.load(Ordering::Relaxed) {
             0 => ActiveRefusals(0),
-            reasons => ActiveRefusals(those_that_stop(reasons, config)),
+            reasons => ActiveRefusals(stopping_reasons(reasons, config)),
         }
     }
 }
@@ -141,7 +141,7 @@ fn judge(reasons: u32, journal: &Journal, flags: Flags, role: Role) -> Option<Re
 
 /// A snapshot that failed stops writes where that is configured.
 #[cold]
-fn those_that_stop(reasons: u32, config: &Config) -> u32 {
+fn stopping_reasons(reasons: u32, config: &Config) -> u32 {
     let is_strict = config.get(STOP_WRITES_ON_BGSAVE_ERROR) && !config.get(SAVE).is_empty();
     if is_strict { reasons } else { reasons & !SNAPSHOT_FAILED }
 }

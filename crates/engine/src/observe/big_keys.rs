@@ -37,7 +37,12 @@ impl BigKeyReports {
     }
 
     /// Looks at the keys that may be the biggest, on a background thread of this lane.
-    pub fn look(&self, keyspace: &'static Keyspace, lane: usize, by: BigKeyMetric) -> Vec<BigKey> {
+    pub fn collect(
+        &self,
+        keyspace: &'static Keyspace,
+        lane: usize,
+        by: BigKeyMetric,
+    ) -> Vec<BigKey> {
         let mut access = BackgroundAccess::wait(keyspace);
         let mut found = Vec::new();
         for (database, key) in keyspace.big_key_candidates(by) {

@@ -98,7 +98,7 @@ impl EventLoops {
     }
 
     /// The worker of a loop that has stood still for a period and was not told of.
-    pub fn standing_still(&self, now_us: i64, period: Duration) -> Option<usize> {
+    pub fn stalled_loop(&self, now_us: i64, period: Duration) -> Option<usize> {
         let mut state = self.state();
         let mut all = state.running.iter_mut();
         let stops = |it: &mut RunningLoop| it.heartbeat.stops((it.turns)(), now_us, period);

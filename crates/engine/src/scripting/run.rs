@@ -41,7 +41,7 @@ pub(crate) enum Code {
 
 /// How a script is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Means {
+enum ScriptEngine {
     /// Without Lua.
     Direct,
     Lua,
@@ -154,24 +154,24 @@ impl Program for ScriptCall {
         unit.tx.note_lsn(self.saw);
         // Where others changed something before, that cannot be undone for this script alone.
         let savepoint = if unit.refuses_long_work() { unit.savepoint() } else { None };
-        let mut means = match &savepoint {
-            Some(_) if self.code.may_go_directly() => Means::Direct,
-            _ => Means::Lua,
+        let mut engine = match &savepoint {
+            Some(_) if self.code.may_go_directly() => ScriptEngine::Direct,
+            _ => ScriptEngine::Lua,
         };
         let result = loop {
             let may_restart = savepoint.is_some() || unit.may_begin_offloaded();
-            let result = self.perform(args, unit, place, means, may_restart, out);
+            let result = self.perform(args, unit, place, engine, may_restart, out);
             if let Some(result) = result {
                 break result;
             }
             if let Some(savepoint) = &savepoint {
                 unit.rollback_to(savepoint.clone());
             }
-            means = Means::Lua;
+            engine = ScriptEngine::Lua;
         };
         unit.tx.switch_database(database);
         if !matches!(result, Err(Fault::Stop(Stop::Widen | Stop::Heavy))) {
-            self.was_killed = self.running.take().is_some_and(RunningHandle::leave);
+            self.was_killed = self.running.take().is_some_and(RunningHandle::finish);
         }
         self.conclude(result, savepoint, unit, out)
     }
@@ -201,13 +201,13 @@ impl Program for ScriptCall {
     }
 
     fn killed(&mut self) -> Vec<usize> {
-        self.was_killed |= self.running.take().is_some_and(RunningHandle::leave);
+        self.was_killed |= self.running.take().is_some_and(RunningHandle::finish);
         if self.was_killed { vec![0] } else { Vec::new() }
     }
 
     fn kill(&mut self, args: Args<'_>, _: Vec<usize>) {
         let now_us = self.server.keyspace.clock().monotonic_us();
-        let what = RunningCall { function: None, request: args.into(), is_obeyed: false };
+        let what = RunningCall { function: None, request: args.into(), must_obey: false };
         self.running = Some(self.server.scripts.running.enter_killed(now_us, what));
     }
 
@@ -240,7 +240,7 @@ impl ScriptCall {
         args: Args<'_>,
         unit: &mut Unit,
         place: &RunsOn<'_>,
-        means: Means,
+        engine: ScriptEngine,
         may_restart: bool,
         out: &mut Output,
     ) -> Option<Result<(), Fault>> {
@@ -256,7 +256,7 @@ impl ScriptCall {
             allows_oom: self.allows_oom,
             slots: self.called_slots(keys),
             may_restart,
-            is_tentative: means == Means::Direct,
+            is_tentative: engine == ScriptEngine::Direct,
             moment: place.moment(self.server),
             began_us: None,
             has_written: false,
@@ -269,8 +269,8 @@ impl ScriptCall {
         };
         let mut input = Input { keys, arguments, seed: self.seed };
         let mut reply = Reply::new(out, self.resp);
-        let result = match (means, &self.code) {
-            (Means::Direct, Code::Script(script)) => {
+        let result = match (engine, &self.code) {
+            (ScriptEngine::Direct, Code::Script(script)) => {
                 let result = BENCH.with_borrow_mut(|bench| {
                     script.run_directly(input, &mut host, LIMITS, bench, &mut reply)
                 });

@@ -254,8 +254,8 @@ impl Host for ScriptHost<'_> {
         let underway = &self.server.scripts.running;
         let running = self.running.get_or_insert_with(|| {
             let (function, request) = (self.function.map(Box::from), self.request.into());
-            let is_obeyed = self.unit.is_obeyed();
-            underway.enter(began_us, self.has_written, RunningCall { function, request, is_obeyed })
+            let must_obey = self.unit.must_obey();
+            underway.enter(began_us, self.has_written, RunningCall { function, request, must_obey })
         });
         if running.is_killed() {
             return Err(Stop::Killed);
@@ -284,7 +284,7 @@ impl ScriptHost<'_> {
     /// The command, if the script may call it.
     fn admit(&mut self, args: Args<'_>) -> Result<&'static CommandEntry, Refusal> {
         let entry = self.server.table.resolve(args).map_err(|_| UNKNOWN)?;
-        self.look_at(entry, args).inspect_err(|refusal| {
+        self.check_command(entry, args).inspect_err(|refusal| {
             if *refusal != Refusal::Widen {
                 self.accounting.reject(entry);
             }
@@ -292,7 +292,7 @@ impl ScriptHost<'_> {
         Ok(entry)
     }
 
-    fn look_at(&mut self, entry: &CommandEntry, args: Args<'_>) -> Result<(), Refusal> {
+    fn check_command(&mut self, entry: &CommandEntry, args: Args<'_>) -> Result<(), Refusal> {
         let flags = entry.spec.flags;
         if !entry.spec.arity.admits(args.len()) {
             return Err(WRONG_ARITY);
@@ -309,7 +309,7 @@ impl ScriptHost<'_> {
             return Err(STALE);
         }
         // What was accepted elsewhere is not asked for again.
-        if self.server.gates.routing.is_on() && !self.unit.is_obeyed() {
+        if self.server.gates.routing.is_on() && !self.unit.must_obey() {
             let (slots, tx) = (&mut self.slots, &mut self.unit.tx);
             redirection::refuse_script_call(self.server, slots, tx, entry, args)?;
         }

@@ -104,7 +104,8 @@ impl BlockedClient {
             let key = self.awaited.key(*place);
             let kind = || tx.peek(key).ok().flatten().map(EntryRef::kind);
             // A key that is named twice is in the line of those that are ready no more.
-            key == served || tx.is_ready(key) && (waiter.wakes_on_deletion() || self.heeds(kind()))
+            key == served
+                || tx.is_ready(key) && (waiter.wakes_on_deletion() || self.accepts(kind()))
         };
         let ready = (0..self.awaited.len()).filter(is_ready);
         if self.entry.spec.group != Group::Stream {
@@ -119,7 +120,7 @@ impl BlockedClient {
     }
 
     /// Whether a value of this type may be what its client waits for.
-    pub(crate) fn heeds(&self, kind: Option<Kind>) -> bool {
+    pub(crate) fn accepts(&self, kind: Option<Kind>) -> bool {
         match self.entry.spec.group {
             Group::List => kind == Some(Kind::List),
             Group::SortedSet => kind == Some(Kind::SortedSet),
@@ -193,7 +194,7 @@ impl KeyWait {
 
     /// Ends the wait. `false` if somebody was quicker: the outcome is there or comes in a moment,
     /// with a signal.
-    pub fn give_up(&self) -> bool {
+    pub fn cancel(&self) -> bool {
         self.waiter.cancel() == Cancelled::Now
     }
 
@@ -235,7 +236,7 @@ impl KeyWait {
     /// Leaves all queues: what is to be done for that, as their locks come free. Until then the
     /// waiter is passed over.
     pub fn leave(mut self) -> Option<Unregistration> {
-        self.give_up();
+        self.cancel();
         self.leaving()
     }
 

@@ -241,7 +241,7 @@ impl Acquisition {
             };
             self.ticket = None;
             if woken == Woken::Granted {
-                self.keyspace.partition(partitions[self.held]).word.take_up();
+                self.keyspace.partition(partitions[self.held]).word.accept_handoff();
                 self.held += 1;
             }
         }

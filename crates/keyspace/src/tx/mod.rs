@@ -180,7 +180,7 @@ pub(crate) struct Counted {
 
 impl Counted {
     /// Keys and members that went though no command said so.
-    fn gone(&self) -> u64 {
+    fn expired_count(&self) -> u64 {
         self.expired.get() + self.expired_members.get() + self.evicted.get()
     }
 }
@@ -366,7 +366,7 @@ impl Tx {
     /// database has which name.
     pub fn refresh_views(&mut self) {
         self.effects.renew_followers(self.keyspace.settings(), self.options.unrecorded);
-        self.modified.look_again(self.keyspace);
+        self.modified.refresh_observed(self.keyspace);
         self.physical = self.keyspace.physical(self.options.database);
     }
 
@@ -420,7 +420,7 @@ impl Tx {
     pub fn finish_command(&mut self) {
         self.report_met();
         if self.has_modified() {
-            self.settle_modified();
+            self.drop_unmodified();
         }
     }
 

@@ -142,7 +142,7 @@ impl Tx {
             let UndoLog { databases, .. } = std::mem::take(undo);
             for turn in databases {
                 if let DatabaseOperation::Flushed(flushed) = turn.operation {
-                    flushed.leave(self.keyspace);
+                    flushed.release(self.keyspace);
                 }
             }
         }

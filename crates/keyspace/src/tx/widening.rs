@@ -34,7 +34,7 @@ impl Tx {
     }
 
     /// Forgets a command that did nothing and may begin again: what it looked up does not count.
-    pub fn give_up(&mut self, begun: &CommandStart) {
+    pub fn forget_command(&mut self, begun: &CommandStart) {
         self.counted = begun.counted.clone();
         self.missed.get_mut().clear();
     }

@@ -225,7 +225,7 @@ fn write_idempotence(out: &mut Writer, key: &[u8], stream: &Stream) {
 /// Tells one command.
 fn write_command(out: &mut Writer, words: &[&[u8]]) {
     encode_command(words.iter().copied(), out.buffer());
-    out.relieve();
+    out.flush_if_large();
 }
 
 /// A command that is told as often as its items need.
@@ -263,7 +263,7 @@ impl<'w> Items<'w> {
     fn finish(&mut self) {
         if self.count > 0 {
             self.words.as_args().encode(self.out.buffer());
-            self.out.relieve();
+            self.out.flush_if_large();
             self.words.clear();
             (self.count, self.bytes) = (0, 0);
         }

@@ -130,7 +130,7 @@ impl Sentinel {
             }
         };
         let bytes = bytes_of(output);
-        self.context.act(Action::Reply { client, bytes, is_promise });
+        self.context.push_action(Action::Reply { client, bytes, is_promise });
     }
 
     fn run(&mut self, args: Args<'_>, mut reply: Reply<'_>) -> Answer {

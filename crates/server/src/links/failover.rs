@@ -140,7 +140,7 @@ impl Links {
         // Writes wait from the answer on, and until it is over.
         let mut pause = Some(server.gates.pause.begin_own());
         let run = move || {
-            let done = self.carry_out(server, &request, &mut pause);
+            let done = self.run(server, &request, &mut pause);
             // A writer that goes on finds it over.
             self.set_failover(server, FailoverState::None);
             drop(pause);
@@ -164,7 +164,7 @@ impl Links {
     }
 
     /// Hands the role over; the error says why that was given up.
-    fn carry_out(
+    fn run(
         &'static self,
         server: &'static Network,
         request: &FailoverRequest,
@@ -196,7 +196,7 @@ impl Links {
                     continue;
                 }
             };
-            self.take_back(server);
+            self.resume_as_primary(server);
             return Err(why);
         }
     }
@@ -289,7 +289,7 @@ impl Links {
         self.core(server).position(server).ok_or("There is no backlog any more")?;
         // The next one that has the turn is to see it.
         self.set_failover(server, FailoverState::InProgress);
-        self.turn_replica(server, target, |link, own, now_ms| {
+        self.become_replica(server, target, |link, own, now_ms| {
             link.hand_over(target.clone(), own, now_ms)
         });
         drop(world);
@@ -316,7 +316,7 @@ impl Links {
     }
 
     /// Is the primary again.
-    fn take_back(&'static self, server: &'static Network) {
+    fn resume_as_primary(&'static self, server: &'static Network) {
         let _turn = self.role_turn.lock().unwrap_or_else(PoisonError::into_inner);
         let client = "an aborted failover";
         let world = Acquisition::of_world(server.keyspace);

@@ -118,7 +118,7 @@ impl ReplicaLink {
     ) {
         let mut socket = LinkSocket { stream, input, parser: RequestParser::new() };
         // What has come with the request for a sync is heard first.
-        let mut lives = self.hear(&thread, &mut socket).is_ok();
+        let mut lives = self.receive(&thread, &mut socket).is_ok();
         while lives {
             lives = poll_fn(|cx| self.poll(&thread, &mut socket, cx)).await.is_ok();
         }
@@ -150,7 +150,7 @@ impl ReplicaLink {
                     let (live, clock) = (&self.client.live, thread.server.keyspace.clock());
                     live.net_in.fetch_add(count as u64, Ordering::Relaxed);
                     live.last_active.store(clock.now_ms(), Ordering::Relaxed);
-                    self.hear(thread, socket)?;
+                    self.receive(thread, socket)?;
                 }
                 Err(error) => return Poll::Ready(Err(error)),
             }
@@ -217,7 +217,7 @@ impl ReplicaLink {
     }
 
     /// Hears what the replica says.
-    fn hear(&self, thread: &Rc<LinksThread>, socket: &mut LinkSocket) -> io::Result<()> {
+    fn receive(&self, thread: &Rc<LinksThread>, socket: &mut LinkSocket) -> io::Result<()> {
         let limits = Limits { authenticated: true, ..Limits::default() };
         let mut from = 0;
         loop {

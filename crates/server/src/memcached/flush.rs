@@ -1,8 +1,8 @@
 //! flush_all: all items of the database are forgotten, now or at a moment to come.
 //!
 //! Invariant: what is forgotten is what is there at that moment, all of it and nothing that comes
-//! later, since the world stands still meanwhile; and what keeps FLUSHDB from running at that moment
-//! keeps this, however long the world was waited for.
+//! later, since the world stands still meanwhile; and what keeps FLUSHDB from running at that
+//! moment keeps this, however long the world was waited for.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -33,7 +33,7 @@ impl RequestContext<'_> {
         let flush_at = &server.memcached.flush_at;
         if let Deadline::At(moment) = expiry.deadline(self.lane.now_ms()) {
             flush_at.store(moment, Ordering::Relaxed);
-            return self.say(Response::Ok);
+            return self.respond(Response::Ok);
         }
         flush_at.store(0, Ordering::Relaxed);
         let subject = self.session.acl_subject_from_now(server);

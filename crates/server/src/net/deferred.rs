@@ -267,7 +267,7 @@ fn fetch(worker: &Worker, line: &[Waiting]) {
 pub(crate) fn guard(serve: &RefCell<Connection>, step: impl FnOnce(&mut Connection)) {
     let mut serve = serve.borrow_mut();
     if contain(|| step(&mut serve)).is_err() {
-        serve.give_up();
+        serve.abort();
     }
 }
 

@@ -163,7 +163,7 @@ impl Listeners {
         let runtime = tokio::runtime::Handle::current();
         let first = server.listeners.set(ListenerHandle { orders, runtime }).is_ok();
         assert!(first, "there is one main thread");
-        tokio::spawn(self.redis.carry_out(server, receiver));
+        tokio::spawn(self.redis.run(server, receiver));
     }
 }
 
@@ -449,7 +449,7 @@ async fn accept_tcp(server: &'static Network, listener: TcpListener, entrance: E
                 prepare(&stream, server);
                 let ends = (Peer::Tcp(peer.into()), Peer::Tcp(local.into()));
                 match entrance.is_encrypted {
-                    true => shake_hands(server, entrance.protocol, stream, ends),
+                    true => begin_handshake(server, entrance.protocol, stream, ends),
                     false => accept(server, entrance.protocol, RawStream::Tcp(stream), ends),
                 }
             }
@@ -497,7 +497,7 @@ fn prepare(stream: &std::net::TcpStream, server: &Network) {
 }
 
 /// Has a connection agree on keys before it is accepted.
-fn shake_hands(
+fn begin_handshake(
     server: &'static Network,
     protocol: Protocol,
     socket: std::net::TcpStream,
@@ -519,7 +519,7 @@ fn shake_hands(
         ),
     };
     let arrival = Arrival { socket, contexts, room, done: Box::new(done) };
-    if !server.tls.shake_hands(arrival) {
+    if !server.tls.begin_handshake(arrival) {
         server.observed.stats.rejected_connections.fetch_add(1, Ordering::Relaxed);
     }
 }

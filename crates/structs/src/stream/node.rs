@@ -415,7 +415,7 @@ fn count_checked(node: &StreamNode) -> Result<usize, NotANode> {
     let (mut found, mut gone, mut last) = (0, 0, None);
     let mut offset = node.items_start();
     while offset < node.items_end() {
-        let item = node.item_at(offset).filter(|item| is_sound(node, item));
+        let item = node.item_at(offset).filter(|item| is_valid_entry(node, item));
         let item = item.filter(|item| last < Some(item.id)).ok_or(NotANode)?;
         (offset, last) = (item.end, Some(item.id));
         *(if item.is_deleted() { &mut gone } else { &mut found }) += 1;
@@ -424,7 +424,7 @@ fn count_checked(node: &StreamNode) -> Result<usize, NotANode> {
 }
 
 /// Whether an entry says rightly of how many elements it is.
-fn is_sound(node: &StreamNode, item: &StreamEntry<'_>) -> bool {
+fn is_valid_entry(node: &StreamNode, item: &StreamEntry<'_>) -> bool {
     let elements = node.listpack().entries_from(item.start).take_while(|it| it.end <= item.end);
     let known = item.flags & !(DELETED | SAME_FIELDS) == 0;
     let last = node.listpack().entry_before(item.end);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use keyspace::{HeavyPass, Refusal};
 use proto::{Args, Output, OwnedArgs, Resp};
 
-use super::{Barred, WorkTimer, again};
+use super::{NotReadmitted, WorkTimer, again};
 use crate::admission::gates::{self, FlagsOf};
 use crate::execute;
 use crate::execute::ServedRequest;
@@ -65,7 +65,7 @@ impl GuardedProgram {
 
 impl Resumable for GuardedProgram {
     fn resume(self: Box<Self>, lane: &Lane, session: &mut Session, args: OwnedArgs) -> Resumed {
-        match self.take().go_on(lane, session, args) {
+        match self.take().resume(lane, session, args) {
             Ok(over) => Resumed::Over(Box::new(over)),
             Err(leaves) => {
                 let (offloaded, args) = *leaves;
@@ -129,12 +129,12 @@ impl OffloadedProgram {
                                 self.program.keep_rules(subject);
                             }
                         }
-                        Err(Barred::PutOff) => {
+                        Err(NotReadmitted::PutOff) => {
                             self.program.forget();
                             drop((self.running, self.pass));
                             return OffloadResult::put_off(self.entry, args);
                         }
-                        Err(Barred::Refused(busy)) => {
+                        Err(NotReadmitted::Refused(busy)) => {
                             self.program.abandon();
                             if self.wants_reply {
                                 let output = &mut self.output;
@@ -152,7 +152,7 @@ impl OffloadedProgram {
                 }
                 Err(_) => {
                     self.micros += watch.micros();
-                    return self.come_back(args);
+                    return self.return_to_worker(args);
                 }
             }
         }
@@ -176,20 +176,20 @@ impl OffloadedProgram {
         over(output, seen, Executed { entry, args, micros, failed, program: Some(program) })
     }
 
-    fn come_back(self, args: OwnedArgs) -> OffloadResult {
+    fn return_to_worker(self, args: OwnedArgs) -> OffloadResult {
         let ran = Executed { args, ..Executed::begun(self.entry, Args::default()) };
         let then = AfterOffload::GoesOn(Box::new(GuardedProgram::new(self)));
         OffloadResult { output: Output::new(), seen: Seen::default(), ran, then }
     }
 
     /// Runs on at its session's worker. An error says that it has to leave again.
-    fn go_on(
+    fn resume(
         mut self,
         lane: &Lane,
         session: &mut Session,
         args: OwnedArgs,
     ) -> Result<OffloadResult, Box<(Self, OwnedArgs)>> {
-        self.unit.come_back(lane.number);
+        self.unit.return_to_worker(lane.number);
         let result = self.run_on(&args, &mut RunsOn::Worker(lane, session));
         self.micros += u64::try_from(lane.tick()).unwrap_or(0);
         match result {

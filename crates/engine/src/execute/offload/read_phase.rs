@@ -11,7 +11,7 @@ use keyspace::{
 };
 use proto::{Args, Output, OwnedArgs};
 
-use super::{Barred, Transaction, WorkTimer, await_leave};
+use super::{NotReadmitted, Transaction, WorkTimer, await_leave};
 use crate::admission::gates;
 use crate::clients::mailbox::PendingWakes;
 use crate::clients::registry::Client;
@@ -118,13 +118,13 @@ impl Unlocked {
                 let fields = None;
                 let transaction =
                     Transaction { pass, running, tx, client, subject, routed, fields };
-                transaction.go_on(args, work)
+                transaction.execute(args, work)
             }
-            Err(Barred::PutOff) => {
+            Err(NotReadmitted::PutOff) => {
                 drop(pass);
                 OffloadResult::put_off(work.entry, args)
             }
-            Err(Barred::Refused(busy)) => {
+            Err(NotReadmitted::Refused(busy)) => {
                 drop(pass);
                 let mut output = Output::new();
                 execute::refuse(server, work.entry, &busy, work.resp, &mut output);
@@ -144,7 +144,7 @@ fn begin_again(
     options: TxOptions,
     partitions: &PartitionSet,
     computed: &mut Option<Computed>,
-) -> Result<Tx, Barred> {
+) -> Result<Tx, NotReadmitted> {
     let (keyspace, mut patience) = (gates.server.keyspace, Patience::default());
     if !pass.resume(|| patience.lasts(keyspace, Obstacle::World)) {
         return Err(BUSY.into());

@@ -96,7 +96,7 @@ fn prepare_watch(asked: ProgramRequest<'_>, _: Args<'_>) -> Result<Box<dyn Progr
 }
 
 impl Accounted for Watch {
-    fn leave(&mut self, session: &mut Session) {
+    fn detach(&mut self, session: &mut Session) {
         let multi = session.multi.get_or_insert_default();
         if let Some(watching) = &mut multi.watching {
             self.entered.drain(..).for_each(|key| watching.add((self.database, key)));

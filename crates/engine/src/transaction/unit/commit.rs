@@ -21,7 +21,7 @@ impl Unit {
         out: &mut Output,
     ) -> Result<Seen, Refusal> {
         program.run(args, self, place, out)?;
-        failpoint::strike_at_commit(self)?;
+        failpoint::trigger_at_commit(self)?;
         let own_wakes = PendingWakes::default();
         let seen = self.commit_within_budget(place.wakes().unwrap_or(&own_wakes))?;
         program.committed(args, self);

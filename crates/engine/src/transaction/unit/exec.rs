@@ -39,7 +39,7 @@ const WORKER_QUEUE: usize = 500;
 const WORKER_TIME_US: i64 = 1000;
 
 /// So many commands are booked before others of the worker come.
-const BOOKED_TOGETHER: usize = 1000;
+const CHARGED_TOGETHER: usize = 1000;
 
 /// The keys of so many commands are fetched from memory together.
 const FETCHED: usize = 16;
@@ -58,7 +58,7 @@ struct Exec {
     /// What the commands did that ran already; the next one comes after them.
     ran: Vec<CommandCost>,
     /// How many of these are booked.
-    booked: usize,
+    charged: usize,
     has_begun: bool,
     /// The present command's program, if it is a unit of its own: a unit may have to go on
     /// elsewhere.
@@ -113,7 +113,7 @@ pub(super) fn prepare(asked: ProgramRequest<'_>, _: Args<'_>) -> Result<Box<dyn 
         access,
         fieldsets,
         ran,
-        booked: 0,
+        charged: 0,
         has_begun,
         nested,
         killed: Vec::new(),
@@ -125,20 +125,20 @@ pub(super) fn prepare(asked: ProgramRequest<'_>, _: Args<'_>) -> Result<Box<dyn 
 }
 
 impl Accounted for Exec {
-    fn leave(&mut self, session: &mut Session) {
+    fn detach(&mut self, session: &mut Session) {
         session.multi = None;
         session.show_multi();
     }
 
-    fn book_next(&mut self, lane: &Lane, session: &mut Session) -> bool {
-        let end = self.ran.len().min(self.booked + BOOKED_TOGETHER);
-        self.book_up_to(end, lane, session);
-        self.booked = end;
-        self.ran.len() - end <= BOOKED_TOGETHER
+    fn charge_next(&mut self, lane: &Lane, session: &mut Session) -> bool {
+        let end = self.ran.len().min(self.charged + CHARGED_TOGETHER);
+        self.charge_up_to(end, lane, session);
+        self.charged = end;
+        self.ran.len() - end <= CHARGED_TOGETHER
     }
 
     fn charge(&self, _: Args<'_>, lane: &Lane, session: &mut Session) {
-        self.book_up_to(self.ran.len(), lane, session);
+        self.charge_up_to(self.ran.len(), lane, session);
         if let Some(last) = self.ran.last()
             && last.database != session.database
         {
@@ -262,7 +262,7 @@ impl Program for Exec {
         }
     }
 
-    fn set_out(&mut self, session: &mut Session) {
+    fn leave_worker(&mut self, session: &mut Session) {
         // The watch ends under the locks of its keys, when all is done.
         if let Some(multi) = &mut session.multi {
             multi.watching = None;
@@ -316,9 +316,9 @@ fn makes_final(entry: &CommandEntry) -> bool {
 
 impl Exec {
     /// Books those of its commands that ran before a place in the queue and are not booked yet.
-    fn book_up_to(&self, end: usize, lane: &Lane, session: &mut Session) {
-        let ran = &self.ran[self.booked..end];
-        for (queued, ran) in self.queue.iter_from(self.booked).zip(ran) {
+    fn charge_up_to(&self, end: usize, lane: &Lane, session: &mut Session) {
+        let ran = &self.ran[self.charged..end];
+        for (queued, ran) in self.queue.iter_from(self.charged).zip(ran) {
             let Queued { entry, args, .. } = queued;
             let CommandCost { database, micros, reply_bytes, failed, ref nested } = *ran;
             match nested {
@@ -398,7 +398,7 @@ impl Exec {
             // DEBUG may take any time, and so may a script.
             RunsOn::Worker(..) => {
                 let is_script = matches!(entry.run, Run::Unit);
-                !(entry.spec.flags.has(Flags::PROTECTED) || is_script && unit.must_set_out())
+                !(entry.spec.flags.has(Flags::PROTECTED) || is_script && unit.must_leave_worker())
             }
         }
     }
@@ -462,7 +462,7 @@ impl Exec {
     ) -> Result<bool, Refusal> {
         let (server, Queued { entry, args, .. }, mark) = (self.server, queued, out.mark());
         unit.has_seen = self.watching.is_some() || !self.ran.is_empty();
-        failpoint::strike(unit)?;
+        failpoint::trigger(unit)?;
         if makes_final(entry) {
             unit.become_final()?;
         }
@@ -490,7 +490,7 @@ impl Exec {
                 };
                 let ended = next.and_then(|next| next.end_here(lane.number, args, &mut reply));
                 if makes_final(entry) {
-                    self.look_again(unit, session);
+                    self.refresh_after_control(unit, session);
                     out.set_ceiling(server.output_ceiling(&session.client));
                 } else {
                     session.select(home);
@@ -542,7 +542,7 @@ impl Exec {
     }
 
     /// Looks again at what a control command may have made another.
-    fn look_again(&mut self, unit: &mut Unit, session: &Session) {
+    fn refresh_after_control(&mut self, unit: &mut Unit, session: &Session) {
         self.resp = session.resp;
         self.is_mute = !session.replies();
         self.subject = session.acl_subject(self.server);
@@ -586,7 +586,7 @@ impl Exec {
                 }
             }
         };
-        unit.let_begin_offloaded(unit.refuses_long_work());
+        unit.set_may_begin_offloaded(unit.refuses_long_work());
         let result = program.run(queued.args, unit, place, out);
         let failed = program.has_failed();
         self.nested = Some(program);

@@ -127,7 +127,7 @@ pub trait Program: Accounted {
     fn committed(&mut self, _: Args<'_>, _: &mut Unit) {}
 
     /// The program leaves its session's worker, with what it has to end itself.
-    fn set_out(&mut self, _: &mut Session) {}
+    fn leave_worker(&mut self, _: &mut Session) {}
 
     /// Whether its session has all that it was made of, and can have it prepared anew. Asked where
     /// all it did was undone.
@@ -175,7 +175,7 @@ pub struct Unit {
     /// What was short as its program began, once somebody has looked.
     shortage: Option<Shortage>,
     /// Whether its programs were accepted elsewhere: by a primary, or before they were logged.
-    is_obeyed: bool,
+    must_obey: bool,
     /// The logical database it began in.
     home: usize,
     done: Vec<Done>,
@@ -241,7 +241,7 @@ impl Unit {
             server,
             tx,
             shortage: None,
-            is_obeyed: false,
+            must_obey: false,
             home,
             done,
             publications,
@@ -316,7 +316,7 @@ impl Unit {
         resp: Resp,
         out: &mut Output,
     ) -> Result<bool, Refusal> {
-        failpoint::strike(self)?;
+        failpoint::trigger(self)?;
         if entry.spec.plan == Plan::Visits {
             // A command by itself would go from lock to lock; a unit keeps those that it has.
             self.tx.require_world()?;
@@ -326,7 +326,7 @@ impl Unit {
         let failed = match self.attempt(entry, call, out, &begun) {
             Ended::Replied if self.is_too_much(entry, out) => {
                 out.truncate(mark);
-                self.tx.give_up(&begun);
+                self.tx.forget_command(&begun);
                 return Err(Refusal::Heavy);
             }
             Ended::Replied => {
@@ -335,11 +335,11 @@ impl Unit {
                 false
             }
             Ended::Heavy => {
-                self.tx.give_up(&begun);
+                self.tx.forget_command(&begun);
                 return Err(Refusal::Heavy);
             }
             Ended::Widen => {
-                self.tx.give_up(&begun);
+                self.tx.forget_command(&begun);
                 return Err(Refusal::Widen);
             }
             // Within a unit nobody waits: the others could not do what is waited for.
@@ -352,7 +352,7 @@ impl Unit {
                 true
             }
         };
-        crate::runtime::failpoint::strike_behind();
+        crate::runtime::failpoint::trigger_behind_step();
         self.finish_command(args);
         if let Some(reader) = self.reader
             && entry.spec.flags.has(Flags::READONLY)
@@ -426,7 +426,7 @@ impl Unit {
 
     /// Says whether all of it may be undone, to begin again on a heavy-work thread: what is part of
     /// it may turn out to be long where it cannot undo what came before it.
-    pub(crate) fn let_begin_offloaded(&mut self, may: bool) {
+    pub(crate) fn set_may_begin_offloaded(&mut self, may: bool) {
         self.may_begin_offloaded = may;
     }
 
@@ -462,7 +462,7 @@ impl Unit {
     }
 
     /// Counts its changes, of which nobody is told.
-    pub fn book_alone(&mut self) {
+    pub fn count_unpublished(&mut self) {
         publish::count_changes(self.server, &mut self.tx, self.changes);
         self.tx.seal();
         self.forget();
@@ -517,17 +517,17 @@ impl Unit {
     }
 
     /// Whether its locks may be given back meanwhile: it has neither changed data nor gone by them.
-    pub fn may_let_go(&self) -> bool {
+    pub fn may_release_world(&self) -> bool {
         !self.has_seen && !self.has_changed()
     }
 
     /// Whether a script that is next could not leave a worker by being undone, alone or with all.
-    pub(crate) fn must_set_out(&self) -> bool {
+    pub(crate) fn must_leave_worker(&self) -> bool {
         self.refuses_long_work && self.has_changed() && (self.is_final() || self.has_come_back)
     }
 
     /// Goes on at the worker of its session.
-    pub(crate) fn come_back(&mut self, lane: usize) {
+    pub(crate) fn return_to_worker(&mut self, lane: usize) {
         self.tx.move_to_worker(lane);
         self.refuses_long_work = true;
         self.has_come_back = true;

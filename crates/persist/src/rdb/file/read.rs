@@ -365,14 +365,14 @@ impl<'f> Splitter<'f> {
                     FileItem::Slot => {}
                     FileItem::Module => self.end.skipped += 1,
                     FileItem::End => {
-                        self.give_away(sink)?;
+                        self.flush_entries(sink)?;
                         self.finish()?;
                         return Ok(false);
                     }
                 }
             }
             Err(ItemError::More(count)) => {
-                self.give_away(sink)?;
+                self.flush_entries(sink)?;
                 if self.window.bytes.len() >= LARGE && self.gather(sink)? {
                     return Ok(true);
                 }
@@ -386,7 +386,7 @@ impl<'f> Splitter<'f> {
     }
 
     /// Sums what was passed over, and gives the entries in it to the sink.
-    fn give_away(&mut self, sink: &mut dyn Sink) -> Result<(), FileError> {
+    fn flush_entries(&mut self, sink: &mut dyn Sink) -> Result<(), FileError> {
         if self.at == 0 {
             return Ok(());
         }

@@ -89,15 +89,15 @@ impl World {
             replicas_min: 1,
             ..PrimarySettings::default()
         };
-        let mut dice = Random::from_seed(seed ^ 1);
-        let dice = Box::new(move || std::array::from_fn(|_| dice.next_u64() as u8));
+        let mut drawn = Random::from_seed(seed ^ 1);
+        let random_ids = Box::new(move || std::array::from_fn(|_| drawn.next_u64() as u8));
         let mut peers: Vec<Peer> =
             (0..=random.below(4)).map(|_| random_peer(&mut random)).collect();
         for main in 0..peers.len() {
             peers.push(Peer::new(Kind::Channel(main), "eof rdb-only=1".to_owned()));
         }
         World {
-            primary: Primary::new(settings, dice, 0),
+            primary: Primary::new(settings, random_ids, 0),
             history: History::new(ReplicationId::from_random([9; 20])),
             backlog: None,
             stream: b"before".to_vec(),

@@ -210,7 +210,7 @@ impl MoveJob {
         self.check(start.server)?;
         let is_source =
             |cluster: &mut cluster::Cluster, slot| cluster.owner(slot) == Some(self.source);
-        let may_go_on = start.node.look(|cluster| {
+        let may_go_on = start.node.with_engine(|cluster| {
             cluster.is_primary() && self.slots.iter().all(|slot| is_source(cluster, slot))
         });
         match may_go_on {

@@ -107,13 +107,13 @@ impl SlotReader {
         while !bytes.is_empty() {
             let progress = self.parser.advance(bytes, &Limits::OF_PRIMARY).map_err(|_| NOT_READ)?;
             let Progress::Complete { consumed } = progress else { return Err(NOT_READ) };
-            let fate = self.fate(self.parser.args(bytes));
+            let fate = self.use_of(self.parser.args(bytes));
             self.parser.reset();
             match fate {
-                Fate::Kept => self.keep(&bytes[..consumed], state),
-                Fate::LeftOut => {}
-                Fate::Selects(database) => self.database = database,
-                Fate::Breaks(why) => return Err(why),
+                CommandUse::Kept => self.keep(&bytes[..consumed], state),
+                CommandUse::LeftOut => {}
+                CommandUse::Selects(database) => self.database = database,
+                CommandUse::Breaks(why) => return Err(why),
             }
             if state.commands.len() > self.stream.bytes_max {
                 return Err("The buffer of the move is full");
@@ -124,15 +124,16 @@ impl SlotReader {
     }
 
     /// What becomes of a command.
-    fn fate(&self, args: Args<'_>) -> Fate {
-        const UNKNOWN: Fate = Fate::Breaks("A command of the journal is not known");
-        const FLUSHED: Fate = Fate::Breaks("Data was flushed");
-        const MIXED: Fate = Fate::Breaks("A command used keys of slots that move and of others");
+    fn use_of(&self, args: Args<'_>) -> CommandUse {
+        const UNKNOWN: CommandUse = CommandUse::Breaks("A command of the journal is not known");
+        const FLUSHED: CommandUse = CommandUse::Breaks("Data was flushed");
+        const MIXED: CommandUse =
+            CommandUse::Breaks("A command used keys of slots that move and of others");
         let Some(entry) = self.stream.server.table.resolve_declared(args) else { return UNKNOWN };
         match entry.spec.name {
             "SELECT" => {
                 let database = args.get(1).and_then(base::number::parse_i64);
-                return Fate::Selects(
+                return CommandUse::Selects(
                     database.and_then(|it| usize::try_from(it).ok()).unwrap_or(0),
                 );
             }
@@ -147,9 +148,9 @@ impl SlotReader {
             });
         }
         match (moves && entry.spec.flags.has(Flags::WRITE), moves && stays) {
-            (true, false) => Fate::Kept,
+            (true, false) => CommandUse::Kept,
             (true, true) => MIXED,
-            (false, _) => Fate::LeftOut,
+            (false, _) => CommandUse::LeftOut,
         }
     }
 
@@ -163,7 +164,7 @@ impl SlotReader {
 }
 
 /// What becomes of a command of the journal.
-enum Fate {
+enum CommandUse {
     Kept,
     LeftOut,
     Selects(usize),

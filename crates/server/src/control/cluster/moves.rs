@@ -74,7 +74,7 @@ pub(super) fn migrate_slots(
     const REPLICA: Refusal =
         Refusal::error("ERR Slot migration can only be used on primary nodes.");
     let server = enabled(context)?;
-    if server.cluster.look(|cluster| cluster.is_primary()) != Some(true) {
+    if server.cluster.with_engine(|cluster| cluster.is_primary()) != Some(true) {
         return Err(REPLICA);
     }
     let mut requests = Vec::new();
@@ -118,7 +118,7 @@ fn begin(server: &'static Server, requests: Vec<(SlotSet, NodeId, String)>) -> R
         }
         Ok(cluster.my_id())
     };
-    let me = server.cluster.look(look).ok_or(SYNTAX)??;
+    let me = server.cluster.with_engine(look).ok_or(SYNTAX)??;
     let jobs = requests.into_iter().map(|(slots, target, name)| {
         let request = MoveRequest { name, slots, source: me, target };
         MoveJob::new(server, request, MoveDirection::Export, None)
@@ -160,7 +160,7 @@ pub(super) fn list(server: &Server, _: Args<'_>, reply: &mut Reply<'_>) -> Resul
         reply.map(12);
         text(reply, "name", &job.name);
         text(reply, "operation", direction);
-        text(reply, "slot_ranges", &told_ranges(&job.slots));
+        text(reply, "slot_ranges", &ranges_text(&job.slots));
         text(reply, "target_node", job.target.as_str());
         text(reply, "source_node", job.source.as_str());
         reply.integer_field("create_time", seconds(job.created_ms));
@@ -179,7 +179,7 @@ fn text(reply: &mut Reply<'_>, name: &str, value: &str) {
     reply.bulk(value.as_bytes());
 }
 
-fn told_ranges(slots: &SlotSet) -> String {
+fn ranges_text(slots: &SlotSet) -> String {
     let ranges = slots.ranges().into_iter().map(|(first, last)| format!("{first}-{last}"));
     ranges.collect::<Vec<_>>().join(" ")
 }
@@ -253,7 +253,7 @@ fn status(server: &Server, id: Option<&[u8]>, reply: &mut Reply<'_>) {
         let operation = if job.direction == MoveDirection::Export { "migrate" } else { "import" };
         reply.map(12);
         text(reply, "id", &job.name);
-        text(reply, "slots", &told_ranges(&job.slots));
+        text(reply, "slots", &ranges_text(&job.slots));
         text(reply, "source", job.source.as_str());
         text(reply, "dest", job.target.as_str());
         text(reply, "operation", operation);
@@ -274,7 +274,7 @@ fn import(server: &'static Server, args: Args<'_>) -> Result<Next, Refusal> {
     }
     Ok(Next::offload(move |_, _, reply| {
         let (source, me) =
-            server.cluster.look(|cluster| source_of(cluster, &slots)).ok_or(SYNTAX)??;
+            server.cluster.with_engine(|cluster| source_of(cluster, &slots)).ok_or(SYNTAX)??;
         let name = SlotMoves::new_name();
         ask_source(server, source, &order(&slots, me, &name))?;
         reply.bulk(name.as_bytes());
@@ -323,7 +323,7 @@ fn order(slots: &SlotSet, me: NodeId, name: &str) -> Vec<Vec<u8>> {
 /// Has another node begin a move to this one.
 fn ask_source(server: &Server, source: NodeId, words: &[Vec<u8>]) -> Result<(), Refusal> {
     let failed = |why: String| Refusal::owned(format!("ERR source node: {why}"));
-    let records = server.cluster.look(|cluster| cluster.records()).unwrap_or_default();
+    let records = server.cluster.with_engine(|cluster| cluster.records()).unwrap_or_default();
     let record = records.into_iter().find(|record| record.id == source);
     let place = record.and_then(|record| Some(SocketAddr::new(record.ip?, record.tcp_port)));
     let place = place.ok_or_else(|| failed("its address is not known".to_owned()))?;

@@ -127,7 +127,7 @@ fn quit(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
 /// Ends what is left of subscriptions, and says so.
 fn end_listening(lane: &Lane, session: &mut Session, reply: &mut Reply<'_>) {
     if let Some(all) = &mut session.subscriptions {
-        all.remove_all(|| lane.hand_out_letters());
+        all.remove_all(|| lane.deliver_letters());
         session.pass_on(lane.shared, reply);
         session.subscriptions = None;
     }
@@ -144,7 +144,7 @@ impl Stepwise for Silence {
     fn step(&mut self, stride: &mut StepContext<'_, '_>) -> StepOutcome {
         let lane = stride.lane;
         while let Some(all) = &mut stride.session.subscriptions
-            && all.remove_first(|| lane.hand_out_letters())
+            && all.remove_first(|| lane.deliver_letters())
         {
             if stride.is_over() {
                 return StepOutcome::GoesOn;

@@ -66,7 +66,7 @@ fn replicaof(
     let client = describe(server, client, server.keyspace.clock().now_ms());
     let Some(unit) = &mut context.unit else {
         return Ok(Next::offload_with_locks(move |_, _, reply| {
-            let change = RoleChange { target, client: &client, may_let_go: true };
+            let change = RoleChange { target, client: &client, may_release_world: true };
             let mut world = Acquisition::of_world(server.keyspace);
             wait_for_client(server.keyspace, &mut world)?;
             let (world, done) = server.links.replicaof(server, change, world);
@@ -76,9 +76,9 @@ fn replicaof(
         }));
     };
     unit.tx.require_world()?;
-    let may_let_go = unit.may_let_go();
+    let may_release_world = unit.may_release_world();
     let done = unit.tx.lend_world(|world| {
-        let change = RoleChange { target, client: &client, may_let_go };
+        let change = RoleChange { target, client: &client, may_release_world };
         server.links.replicaof(server, change, world)
     });
     reply.simple(done?.text());

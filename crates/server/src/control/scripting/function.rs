@@ -86,7 +86,7 @@ const DUMP: ControlCommand = Command {
     },
     subcommands: &[],
     run: |context, _, reply| {
-        let state = see_libraries(context)?;
+        let state = libraries_for_reply(context)?;
         reply.bulk(&functions::dump(state.libraries().map(|loaded| loaded.library.source())));
         Ok(Next::Done)
     },
@@ -148,7 +148,7 @@ const LIST: ControlCommand = Command {
 };
 
 /// The libraries, for a reply that leaves once what it tells is safe.
-fn see_libraries(context: &mut Context<'_>) -> Result<Arc<LibrariesState>, Refusal> {
+fn libraries_for_reply(context: &mut Context<'_>) -> Result<Arc<LibrariesState>, Refusal> {
     let (entry, state) = (context.entry, context.server.scripts.libraries.state());
     context.session()?.note_reply(entry, Seen::of_others(state.changed_at()));
     Ok(state)
@@ -167,7 +167,7 @@ fn list(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
         }
         at += 1;
     }
-    let state = see_libraries(context)?;
+    let state = libraries_for_reply(context)?;
     let is_chosen = |loaded: &&Arc<LoadedLibrary>| {
         pattern.is_none_or(|pattern| glob::matches(pattern, loaded.library.name(), true))
     };
@@ -232,7 +232,7 @@ const LOAD: ControlCommand = Command {
                 Err(Refusal::Heavy) => {}
                 loaded => {
                     reply.bulk(&loaded?);
-                    see_libraries(context)?;
+                    libraries_for_reply(context)?;
                     return Ok(Next::Done);
                 }
             }
@@ -288,7 +288,7 @@ fn change(
     let server = context.server;
     if is_for_here(context) {
         make(Change { server, args, is_new: true })?;
-        see_libraries(context)?;
+        libraries_for_reply(context)?;
         reply.ok();
         return Ok(Next::Done);
     }
@@ -337,7 +337,7 @@ const STATS: ControlCommand = Command {
         reply.bulk(b"running_script");
         let now_us = server.keyspace.clock().monotonic_us();
         server.scripts.running.write_oldest_function(now_us, reply);
-        let state = see_libraries(context)?;
+        let state = libraries_for_reply(context)?;
         reply.bulk(b"engines");
         reply.map(1);
         reply.bulk(b"LUA");

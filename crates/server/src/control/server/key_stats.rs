@@ -98,7 +98,7 @@ fn big(context: &mut Context<'_>, args: Args<'_>, _: &mut Reply<'_>) -> Result<N
     let (by, count) = options(args, &WORDS)?;
     let server = context.server;
     Ok(Next::offload(move |lane, _, reply| {
-        let mut keys = server.observed.key_statistics.big.look(server.keyspace, lane, by);
+        let mut keys = server.observed.key_statistics.big.collect(server.keyspace, lane, by);
         keys.truncate(count);
         reply.array(keys.len());
         for big in keys {

@@ -92,12 +92,12 @@ fn shut_down(
     // An end that succeeds is answered by the end of the connection.
     if how.nosave {
         return Ok(Next::offload(move |_, _, _| {
-            server.shutdown.carry_out(server, how).map_err(|_| FAILED)
+            server.shutdown.execute(server, how).map_err(|_| FAILED)
         }));
     }
     Ok(Next::offload_with_locks(move |_, _, _| {
         outlast_scripts(server)?;
-        server.shutdown.carry_out(server, how).map_err(|_| FAILED)
+        server.shutdown.execute(server, how).map_err(|_| FAILED)
     }))
 }
 

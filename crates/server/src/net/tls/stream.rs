@@ -174,7 +174,7 @@ impl TlsStream {
     ) -> Poll<io::Result<usize>> {
         let Self { socket, rest } = self;
         if rest.has_opened() {
-            return Poll::Ready(Ok(rest.give(into)));
+            return Poll::Ready(Ok(rest.copy_plaintext(into)));
         }
         SCRATCH.with_borrow_mut(|scratch| {
             for _ in 0..READS_MAX {
@@ -276,7 +276,7 @@ impl TlsState {
     }
 
     /// Gives of the plaintext what there is room for.
-    fn give(&mut self, into: &mut impl PlaintextSink) -> usize {
+    fn copy_plaintext(&mut self, into: &mut impl PlaintextSink) -> usize {
         let left = &self.opened[self.opened_from..];
         let count = left.len().min(into.room());
         into.put(&left[..count]);
@@ -301,7 +301,7 @@ impl TlsState {
         // A session that is idle has no memory for it.
         *incoming = rest.to_vec();
         if count == 0 && self.has_opened() {
-            return Ok(self.give(into));
+            return Ok(self.copy_plaintext(into));
         }
         Ok(count)
     }

@@ -10,15 +10,15 @@ use crate::lock::partition::PartitionIndex;
 use crate::tx::Tx;
 
 /// The marks of all partitions.
-pub struct BroughtPartitions(Box<[AtomicU32]>);
+pub struct ImportingPartitions(Box<[AtomicU32]>);
 
-impl Default for BroughtPartitions {
+impl Default for ImportingPartitions {
     fn default() -> Self {
         Self((0..PARTITIONS).map(|_| AtomicU32::new(0)).collect())
     }
 }
 
-impl BroughtPartitions {
+impl ImportingPartitions {
     /// Marks a partition once more.
     pub fn mark(&self, partition: PartitionIndex) {
         self.0[usize::from(partition)].fetch_add(1, Ordering::Relaxed);
@@ -41,8 +41,8 @@ impl Keyspace {
     /// The partitions whose keys another server brings: what is over there stays until that says
     /// that it goes, absent though it is for clients.
     #[must_use]
-    pub fn brought(&self) -> &BroughtPartitions {
-        &self.brought
+    pub fn importing(&self) -> &ImportingPartitions {
+        &self.importing
     }
 }
 
@@ -50,7 +50,7 @@ impl Tx {
     /// Whether another server brings a key, and so alone says when the key goes: asked by whatever
     /// removes keys that its client has not named.
     #[must_use]
-    pub fn is_brought(&self, key: &[u8]) -> bool {
-        self.keyspace().brought().contain(self.location_of(key).partition())
+    pub fn is_importing(&self, key: &[u8]) -> bool {
+        self.keyspace().importing().contain(self.location_of(key).partition())
     }
 }
